@@ -1,0 +1,103 @@
+"""Unbiased private averages with the least Gaussian noise, and a proof of both claims."""
+
+from typing import NoReturn
+
+import domains as _domains
+from domains import (
+    AbstractDomain,
+    AbstractFiniteDomain,
+    DimensionError,
+    DomainError,
+    DomainTooLargeError,
+    FiniteSet,
+    InvalidDomainError,
+    Marginals,
+    QuadraticMax,
+)
+
+__version__ = "0.1.0"
+
+if getattr(_domains, "__gaussnoise_version__", None) != __version__:
+    raise ImportError(
+        f"gaussnoise {__version__}: expected its own package 'domains', found {_domains.__file__ or list(_domains.__path__)}; "
+        "hint: rename that folder or file, or reinstall gaussnoise if the versions differ"
+    )
+
+from ._certificate import Certificate
+from ._covariance import Covariance
+from ._intervals import ConfidenceInterval, Contrast
+from ._mechanism import GaussianMechanism
+from ._noise import OptimalNoise, Status, Verification
+from ._release import Release
+from ._solve import gamma, optimal_noise
+from .errors import (
+    CertificateError,
+    ConvergenceWarning,
+    CovarianceError,
+    DataError,
+    GaussNoiseError,
+    NotAvailableError,
+    OutputError,
+    ParameterError,
+    SchemaError,
+)
+from .privacy import ApproxDP, zCDP
+
+# planned names, and what serves meanwhile
+_NOT_YET = {
+    "Polytope": "FiniteSet(vertices)",
+    "Zonotope": "FiniteSet(vertices)",
+    "LpBall": "FiniteSet(points) whose hull contains it",
+    "SchattenBall": "FiniteSet(points) whose hull contains it",
+    "Ellipsoid": "FiniteSet(points) whose hull contains it",
+    "TensorPower": "FiniteSet(points) whose hull contains it",
+    "Products": "Marginals for identity workloads, FiniteSet.from_workload(W) for small others",
+    "factorize": 'optimal_noise(FiniteSet.from_workload(A), neighbors="add-remove") for the mean-error norm',
+    "GDP": "zCDP(mu**2 / 2), the same Gaussian",
+    "KL": "zCDP(alpha), which implies it",
+    "TV": "zCDP(2 * alpha**2), which implies it by Pinsker's inequality",
+    "PureDP": "zCDP or ApproxDP: no Gaussian is purely epsilon-DP",
+    "LocalDP": "zCDP, in the central model",
+    "LocalMechanism": "GaussianMechanism, in the central model",
+    "lower_bound": "noise.gamma_lower, the least error of any Gaussian",
+}
+
+
+def __getattr__(name: str) -> NoReturn:
+    hint = f" is not available yet; use {_NOT_YET[name]}" if name in _NOT_YET else " does not exist"
+    raise AttributeError(f"gaussnoise.{name}{hint}")
+
+
+__all__ = [
+    "AbstractDomain",
+    "AbstractFiniteDomain",
+    "ApproxDP",
+    "Certificate",
+    "CertificateError",
+    "ConfidenceInterval",
+    "Contrast",
+    "ConvergenceWarning",
+    "Covariance",
+    "CovarianceError",
+    "DataError",
+    "DimensionError",
+    "DomainError",
+    "DomainTooLargeError",
+    "FiniteSet",
+    "GaussNoiseError",
+    "GaussianMechanism",
+    "InvalidDomainError",
+    "Marginals",
+    "NotAvailableError",
+    "OptimalNoise",
+    "OutputError",
+    "ParameterError",
+    "QuadraticMax",
+    "Release",
+    "SchemaError",
+    "Status",
+    "Verification",
+    "gamma",
+    "optimal_noise",
+    "zCDP",
+]

@@ -1,0 +1,193 @@
+"""Covariance matrices, stored as what they are made of, so that feasibility can be checked on stored numbers."""
+
+import abc
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from domains import DomainTooLargeError, Marginals
+
+from ._residuals import Subset, project_zero_sum, rank, spread, subsets_of, zero_sum_basis
+from .errors import ParameterError
+
+Array = NDArray[np.float64]
+
+_DENSE_ENTRIES = 2**27  # 1 GB
+
+
+class Covariance(abc.ABC):
+    """A positive semidefinite matrix M of shape (dim, dim); dense only when asked."""
+
+    __array_ufunc__ = None
+
+    @property
+    @abc.abstractmethod
+    def dim(self) -> int:
+        """Number of coordinates d."""
+
+    @abc.abstractmethod
+    def standard_deviation(self) -> Array:
+        """Square roots of the diagonal, shape (dim,)."""
+
+    @abc.abstractmethod
+    def factor(self) -> Array:
+        """A matrix L, shape (dim, r), with ``M = L @ L.T``."""
+
+    @abc.abstractmethod
+    def _multiply(self, x: Array) -> Array:
+        """M @ x for x of shape (dim, k)."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(dim, dim)``."""
+        return (self.dim, self.dim)
+
+    def diagonal(self) -> Array:
+        """Variances, shape (dim,)."""
+        return self.standard_deviation() ** 2
+
+    def toarray(self) -> Array:
+        """The dense matrix.
+
+        Raises:
+            DomainTooLargeError: it would need more than a gigabyte.
+        """
+        self._check_dense(self.dim**2)
+        L = self.factor()
+        return L @ L.T
+
+    def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> NDArray:
+        if copy is False:
+            raise ValueError("a Covariance is stored factored: its array is always a new one")
+        return self.toarray().astype(dtype or np.float64)
+
+    def __matmul__(self, other: ArrayLike) -> Array:
+        x = np.asarray(other, dtype=np.float64)
+        if x.ndim not in (1, 2) or x.shape[0] != self.dim:
+            raise ParameterError(f"Covariance @ x: expected x of shape ({self.dim},) or ({self.dim}, k), got {x.shape}")
+        return self._multiply(x.reshape(self.dim, -1)).reshape(x.shape)
+
+    def error(self, p: float) -> float:
+        """``‖sd(M)‖_p``: root total variance at p = 2, largest standard deviation at p = ∞."""
+        sd = self.standard_deviation()
+        size = sd.max(initial=0.0)
+        return float(size * np.linalg.norm(sd / size, p)) if size > 0 else 0.0
+
+    def _check_dense(self, entries: int) -> None:
+        if entries > _DENSE_ENTRIES:
+            raise DomainTooLargeError(
+                f"Covariance: the dense array needs {entries * 8 / 1e9:.3g} GB; "
+                "hint: use diagonal(), standard_deviation() or products"
+            )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FactorCovariance(Covariance):
+    """``M = scale² · L @ L.T`` with the entries of L near one, so that scales of 1e±150 neither under- nor overflow.
+
+    >>> FactorCovariance(np.array([[3.0], [4.0]]), 2.0).standard_deviation()
+    array([6., 8.])
+    """
+
+    unit_factor: Array
+    scale: float
+
+    def __post_init__(self) -> None:
+        copied = np.array(self.unit_factor, dtype=np.float64)
+        copied.flags.writeable = False
+        object.__setattr__(self, "unit_factor", copied)
+
+    @property
+    def dim(self) -> int:
+        return self.unit_factor.shape[0]
+
+    def standard_deviation(self) -> Array:
+        return self.scale * np.linalg.norm(self.unit_factor, axis=1)
+
+    def factor(self) -> Array:
+        return self.scale * self.unit_factor
+
+    def _multiply(self, x: Array) -> Array:
+        return self.scale * (self.unit_factor @ (self.unit_factor.T @ (self.scale * x)))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class MarginalCovariance(Covariance):
+    """Noise of marginal tables that agree with each other, never built as one matrix.
+
+    Independent zero-sum tensors ``η_T ~ N(0, variances[T] · Π_T)`` reach table S as ``Σ_{T ⊆ S} η_T ⊗ 1/N_{S∖T}``,
+    and coordinate block S of the domain as its weight times that.
+    """
+
+    domain: Marginals
+    variances: Mapping[Subset, float]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variances", MappingProxyType(dict(self.variances)))
+
+    @property
+    def dim(self) -> int:
+        return self.domain.dim
+
+    def table_variance(self, subset: Subset) -> float:
+        """Variance of every cell of the (unweighted) table of ``subset``."""
+        sizes = self.domain.sizes
+        total = 0.0
+        cells = self.domain.cells(subset)
+        for T in self._inside(subset):
+            total += self.variances[T] * (rank(T, sizes) * self.domain.cells(T) / cells**2)
+        return total
+
+    def standard_deviation(self) -> Array:
+        blocks = [
+            np.full(self.domain.cells(S), weight * np.sqrt(self.table_variance(S)))
+            for S, weight in zip(self.domain.subsets, self.domain.weights, strict=True)
+        ]
+        return np.concatenate(blocks)
+
+    def factor(self) -> Array:
+        self._check_dense(self.dim * sum(rank(T, self.domain.sizes) for T in self.variances))
+        columns = []
+        for T, variance in self.variances.items():
+            basis = np.sqrt(variance) * zero_sum_basis([self.domain.sizes[i] for i in T])
+            columns.append(np.concatenate([self._lift(T, basis, S, w) for S, w, _ in self._blocks()]))
+        return np.concatenate(columns, axis=1)
+
+    def _multiply(self, x: Array) -> Array:
+        sizes = self.domain.sizes
+        pulled = {T: np.zeros((*[sizes[i] for i in T], x.shape[1])) for T in self.variances}
+        for S, weight, block in self._blocks():
+            table = weight * x[block].reshape(*[sizes[i] for i in S], -1)
+            for T in self._inside(S):
+                axes = tuple(axis for axis, i in enumerate(S) if i not in T)
+                pulled[T] += table.sum(axis=axes) * (self.domain.cells(T) / self.domain.cells(S))
+        pieces = {
+            T: self.variances[T] * project_zero_sum(tensor, range(len(T))).reshape(-1, x.shape[1])
+            for T, tensor in pulled.items()
+        }
+        return np.concatenate(
+            [sum(self._lift(T, pieces[T], S, w) for T in self._inside(S)) for S, w, _ in self._blocks()]
+        )
+
+    def _blocks(self) -> Iterator[tuple[Subset, float, slice]]:
+        start = 0
+        for S, weight in zip(self.domain.subsets, self.domain.weights, strict=True):
+            stop = start + self.domain.cells(S)
+            yield S, weight, slice(start, stop)
+            start = stop
+
+    def _inside(self, S: Subset) -> list[Subset]:
+        return [T for T in subsets_of(S) if T in self.variances]
+
+    def _lift(self, T: Subset, values: Array, S: Subset, weight: float) -> Array:
+        """Columns ``values`` (cells of T, k) as they reach coordinate block S, shape (cells of S, k)."""
+        if not set(T) <= set(S):
+            return np.zeros((self.domain.cells(S), values.shape[1]))
+        lifted = spread(values, T, S, self.domain.sizes) * (weight * self.domain.cells(T) / self.domain.cells(S))
+        return lifted.reshape(-1, values.shape[1])

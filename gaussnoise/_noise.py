@@ -1,0 +1,123 @@
+"""What an answer is: the optimal covariance of a domain, with both ends of its bracket."""
+
+import enum
+import math
+import os
+from dataclasses import dataclass
+from typing import NoReturn, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import AbstractFiniteDomain
+
+from ._certificate import Certificate
+from ._covariance import Covariance
+from ._sensitivity import Relation
+from ._verify import Verification, verify
+from .errors import NotAvailableError
+
+Array = NDArray[np.float64]
+
+
+class Status(enum.Enum):
+    """How a solve ended; the value says what to try next."""
+
+    SOLVED = "The certified gap is within the tolerance."
+    MAX_STEPS = "The step limit came first: the noise is feasible, hence private; loosen tol to accept its gap."
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class OptimalNoise:
+    """The best Gaussian covariance for a domain at unit sensitivity, with its proof.
+
+    Made by :func:`gaussnoise.optimal_noise` (calibrated to the neighbouring relation, no shift) and by
+    :func:`gaussnoise.gamma` (the paper's γ_p(K), with shift).
+
+    Attributes:
+        domain: the set K.
+        p: the norm of the error ``‖sd‖_p``.
+        neighbors: relation the mechanism will protect, "replace" or "add-remove".
+        shifted: whether M encloses K − center (``gamma``) instead of the sensitivity set (``optimal_noise``).
+        gamma: upper end of the bracket: ``‖sd(M)‖_p`` of the stored covariance.
+        gamma_lower: lower end, proved by ``certificate``.
+        covariance: M, a :class:`Covariance`.
+        center: v, shape (d,), zeros without shift.
+        certificate: the dual witness.
+        sensitivity_squared: proven upper bound on ``sup s' M⁺ s`` over differences s of neighbours: 1 from
+            ``optimal_noise``, up to 4 from ``gamma``.
+        method: which route was taken, and why.
+        status: how the solve ended.
+        steps: iterations spent, 0 for closed forms.
+    """
+
+    domain: AbstractFiniteDomain
+    p: float
+    neighbors: Relation
+    shifted: bool
+    gamma: float
+    gamma_lower: float
+    covariance: Covariance
+    center: Array
+    certificate: Certificate
+    sensitivity_squared: float
+    method: str
+    status: Status
+    steps: int
+
+    @property
+    def gap(self) -> float:
+        """``gamma / gamma_lower − 1``: at most this much better could any covariance be. Zero when gamma is zero."""
+        if self.gamma == 0:
+            return 0.0
+        return self.gamma / self.gamma_lower - 1 if self.gamma_lower > 0 else math.inf
+
+    def __float__(self) -> float:
+        return self.gamma
+
+    def __repr__(self) -> str:
+        name = f"gamma_{self.p:g}(K)" if self.shifted else f"gamma_{self.p:g}, {self.neighbors}"
+        return (
+            f"OptimalNoise({name}: {self.gamma_lower:.10g} <= gamma <= {self.gamma:.10g}, gap {self.gap:.1e}, "
+            f"{self.domain!r})"
+        )
+
+    def verify(self) -> Verification:
+        """Recompute both bounds from the domain and the stored numbers, by another way than the solver's.
+
+        Finite sets: coordinates by QR with residuals in extended precision, the dual by singular values. Marginals:
+        exact rational arithmetic, and the finite check as well when the full table has at most 512 cells.
+
+        Returns:
+            The recomputed bracket.
+
+        Raises:
+            CertificateError: a stored claim is stronger than what could be recomputed.
+            CovarianceError: some direction of the sensitivity set gets no noise.
+
+        >>> gn.optimal_noise(gn.FiniteSet(np.eye(3)), neighbors="add-remove").verify().sensitivity_squared <= 1
+        True
+        """
+        return verify(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the answer and its domain to one ``.npz`` file, without pickles."""
+        from ._noise_file import write
+
+        write(self, path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> "OptimalNoise":
+        """Read an answer written by :meth:`save`, and verify it.
+
+        Raises:
+            CertificateError: not such a file, or its claims do not survive :meth:`verify`.
+        """
+        from ._noise_file import read
+
+        return read(path)
+
+    def plot(self) -> NoReturn:
+        """Not available yet."""
+        raise NotAvailableError("OptimalNoise.plot is not available yet; draw noise.covariance.toarray() meanwhile")

@@ -1,0 +1,85 @@
+"""One ``.npz`` file for one answer: plain arrays and a JSON header, no pickles."""
+
+import json
+import os
+import zipfile
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from domains import AbstractFiniteDomain, FiniteSet, Marginals
+
+from ._certificate import Certificate, PointCertificate, UniformCertificate
+from ._covariance import Covariance, FactorCovariance, MarginalCovariance
+from .errors import CertificateError
+
+if TYPE_CHECKING:
+    from ._noise import OptimalNoise
+
+_FORMAT = "gaussnoise.noise/1"
+_SCALARS = ("p", "neighbors", "shifted", "gamma", "gamma_lower", "sensitivity_squared", "method", "steps")
+
+
+def write(noise: "OptimalNoise", path: str | os.PathLike[str]) -> None:
+    """Store ``noise`` so that :func:`read` returns the same numbers, bit for bit."""
+    header: dict[str, object] = {name: getattr(noise, name) for name in _SCALARS}
+    header |= {"format": _FORMAT, "status": noise.status.name}
+    arrays = {"center": noise.center}
+    domain = noise.domain
+    if isinstance(domain, Marginals):
+        header["marginals"] = {"sizes": domain.sizes, "subsets": domain.subsets, "weights": domain.weights}
+    else:
+        arrays["points"] = domain.to_finite_set().points
+    if isinstance(noise.covariance, MarginalCovariance):
+        header["variances"] = [[T, variance] for T, variance in noise.covariance.variances.items()]
+    elif isinstance(noise.covariance, FactorCovariance):
+        arrays["factor"] = noise.covariance.unit_factor
+        header["scale"] = noise.covariance.scale
+    if isinstance(noise.certificate, PointCertificate):
+        arrays["certificate_points"] = noise.certificate.points
+        arrays["certificate_weights"] = noise.certificate.weights
+        arrays["coordinate_weights"] = noise.certificate.coordinate_weights
+    with open(path, "wb") as file:  # an open file, or numpy would append .npz to the name
+        np.savez_compressed(file, allow_pickle=False, header=np.array(json.dumps(header)), **arrays)
+
+
+def read(path: str | os.PathLike[str]) -> "OptimalNoise":
+    """What :func:`write` stored, verified."""
+    from ._noise import OptimalNoise, Status
+
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = dict(stored)
+        header = json.loads(str(arrays.pop("header")))
+    except (ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
+        raise CertificateError(f"load: {os.fspath(path)} is not a file written by OptimalNoise.save") from error
+    if header.get("format") != _FORMAT:
+        raise CertificateError(f"load: expected format {_FORMAT!r}, got {header.get('format')!r}")
+    for array in arrays.values():
+        array.flags.writeable = False
+    domain, covariance, certificate = _parts(header, arrays)
+    noise = OptimalNoise(
+        domain=domain,
+        covariance=covariance,
+        center=arrays["center"],
+        certificate=certificate,
+        status=Status[header["status"]],
+        **{name: header[name] for name in _SCALARS},
+    )
+    noise.verify()
+    return noise
+
+
+def _parts(header: dict, arrays: dict) -> tuple[AbstractFiniteDomain, Covariance, Certificate]:
+    marginals = Marginals(**header["marginals"]) if "marginals" in header else None
+    if marginals is not None and "variances" in header:
+        variances = {tuple(T): variance for T, variance in header["variances"]}
+        certificate = UniformCertificate(marginals, signed=not header["shifted"])
+        return marginals, MarginalCovariance(marginals, variances), certificate
+    witness = PointCertificate(
+        arrays["certificate_points"],
+        arrays["certificate_weights"],
+        arrays["coordinate_weights"],
+        centered=header["shifted"],
+    )
+    return marginals or FiniteSet(arrays["points"]), FactorCovariance(arrays["factor"], header["scale"]), witness

@@ -1,0 +1,81 @@
+"""What a mechanism returns: an unbiased estimate with the covariance of the noise that was really drawn."""
+
+import json
+import os
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._covariance import Covariance
+from ._intervals import ConfidenceInterval, Contrast, confidence_interval
+from .errors import OutputError, ParameterError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """An unbiased estimate. Everything in it is safe to publish when ``private`` is true.
+
+    Attributes:
+        estimate: shape (d,): the mean under replacement, the sum under add/remove.
+        covariance: of the noise actually added; known exactly, it does not depend on the data.
+        privacy: a record of the promise and of what was charged.
+        private: False for simulations, whose numbers must not be published.
+    """
+
+    estimate: Array
+    covariance: Covariance
+    privacy: dict[str, object]
+    private: bool
+
+    @property
+    def standard_deviation(self) -> Array:
+        """Of every coordinate, shape (d,)."""
+        return self.covariance.standard_deviation()
+
+    def confidence_interval(self, level: float = 0.95, simultaneous: bool = False) -> ConfidenceInterval:
+        """Intervals that hold the true value with probability ``level``, each alone or all together (Šidák).
+
+        Returns:
+            ``(low, high)``, arrays of shape (d,).
+
+        Raises:
+            ParameterError: level outside (0, 1).
+        """
+        return confidence_interval(self.estimate, self.standard_deviation, level, simultaneous)
+
+    def contrast(self, weights: ArrayLike) -> Contrast:
+        """``weights @ estimate`` with its standard deviation, correlations included.
+
+        Args:
+            weights: shape (d,).
+        """
+        w = np.asarray(weights, dtype=np.float64)
+        if w.shape != self.estimate.shape:
+            raise ParameterError(f"contrast: expected weights of shape {self.estimate.shape}, got {w.shape}")
+        return Contrast(float(w @ self.estimate), float(np.linalg.norm(w @ self.covariance.factor())))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write estimate, standard deviations and the privacy record as JSON to a new file.
+
+        Raises:
+            OutputError: the file exists.
+        """
+        record = {
+            "format": "gaussnoise.release/1",
+            "private": self.private,
+            "estimate": self.estimate.tolist(),
+            "standard_deviation": self.standard_deviation.tolist(),
+            "privacy": self.privacy,
+        }
+        try:
+            with open(path, "x", encoding="utf-8") as file:
+                json.dump(record, file, indent=2)
+        except FileExistsError:
+            raise OutputError(f"save: {os.fspath(path)} exists already; hint: choose a new name") from None
+
+    def __repr__(self) -> str:
+        warning = "" if self.private else "NOT PRIVATE, a simulation: "
+        return f"Release({warning}{self.estimate.size} coordinates, {self.privacy})"

@@ -1,0 +1,49 @@
+"""The algebra of marginal residuals: every marginal table is a sum of zero-sum tensors over subsets of its attributes."""
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import helmert
+
+Subset = tuple[int, ...]
+
+
+def residual_subsets(subsets: Iterable[Subset], sizes: Sequence[int]) -> list[Subset]:
+    """Every T inside some subset whose residual is not identically zero, small ones first."""
+    inside = {T for S in subsets for T in subsets_of(S)}
+    return sorted((T for T in inside if all(sizes[i] > 1 for i in T)), key=lambda T: (len(T), T))
+
+
+def subsets_of(S: Subset) -> Iterator[Subset]:
+    """All subsets of S, small ones first."""
+    return itertools.chain.from_iterable(itertools.combinations(S, k) for k in range(len(S) + 1))
+
+
+def rank(T: Subset, sizes: Sequence[int]) -> int:
+    """Dimension of the zero-sum tensors over T."""
+    return math.prod(sizes[i] - 1 for i in T)
+
+
+def project_zero_sum(tensor: NDArray, axes: Iterable[int]) -> NDArray:
+    """Orthogonal projection onto tensors that sum to zero along each of ``axes``."""
+    for axis in axes:
+        tensor = tensor - tensor.mean(axis=axis, keepdims=True)
+    return tensor
+
+
+def zero_sum_basis(shape: Sequence[int]) -> NDArray[np.float64]:
+    """Orthonormal columns spanning the tensors :func:`project_zero_sum` keeps, shape (cells, rank)."""
+    basis = np.ones((1, 1))
+    for n in shape:
+        basis = np.kron(basis, helmert(n).T)
+    return basis
+
+
+def spread(values: NDArray, T: Subset, S: Subset, sizes: Sequence[int]) -> NDArray:
+    """A tensor over T, constant along S∖T; ``values`` has shape (cells of T,) or (cells of T, k)."""
+    tail = values.shape[1:]
+    seen = [sizes[i] if i in T else 1 for i in S]
+    return np.broadcast_to(values.reshape(*seen, *tail), (*[sizes[i] for i in S], *tail))

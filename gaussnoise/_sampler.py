@@ -1,0 +1,62 @@
+"""The only source of released noise: OpenDP's discrete Gaussian on exact integers, from system randomness."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from .errors import ParameterError
+
+# OpenDP saturates silently at 64 bits; at this scale an overflow is 8192 standard deviations away
+MAX_SCALE = 2.0**50
+
+
+@dataclass(frozen=True)
+class IntegerQuery:
+    """An integer-valued query of known squared sensitivity, and the share of the budget it may spend.
+
+    Attributes:
+        sensitivity_squared: largest squared change of the integer answer between neighbours, an integer >= 1.
+        budget: ρ it may spend at most.
+    """
+
+    sensitivity_squared: int
+    budget: float
+
+    @cached_property
+    def distance(self) -> float:
+        """The sensitivity, rounded up to a float: OpenDP's d_in."""
+        distance = math.sqrt(self.sensitivity_squared)
+        while Fraction(distance) ** 2 < self.sensitivity_squared:
+            distance = math.nextafter(distance, math.inf)
+        return distance
+
+    @cached_property
+    def scale(self) -> float:
+        """Standard deviation of the discrete Gaussian: the least, up to rounding, that OpenDP charges within budget."""
+        scale = self.distance / math.sqrt(2 * self.budget)
+        while scale <= MAX_SCALE and self._measurement(scale).map(self.distance) > self.budget:
+            scale *= 1 + 2.0**-50
+        if not scale <= MAX_SCALE:
+            raise ParameterError(
+                f"noise: rho = {self.budget:.3g} needs a scale of {scale:.3g} lattice steps, more than {MAX_SCALE:.3g}; "
+                "hint: a budget this small releases nothing but noise"
+            )
+        return scale
+
+    @cached_property
+    def rho(self) -> float:
+        """What OpenDP's privacy map charges for the scale that is really drawn."""
+        return self._measurement(self.scale).map(self.distance)
+
+    def draw(self, count: int) -> list[int]:
+        """``count`` independent noises. No seed: randomness comes from the operating system through OpenDP."""
+        return self._measurement(self.scale)([0] * count)
+
+    @staticmethod
+    def _measurement(scale: float) -> Any:
+        import opendp.prelude as dp
+
+        dp.enable_features("contrib")
+        return dp.m.make_gaussian(dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64"), scale=scale)

@@ -1,0 +1,1 @@
+"""Routes to the optimal covariance; :func:`gaussnoise.optimal_noise` chooses among them."""

@@ -1,0 +1,103 @@
+"""Both bounds of an answer, recomputed from its domain and its stored numbers by another way than the solver's."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from domains import FiniteSet
+
+from ._certificate import ROUNDING_MARGIN
+from ._covariance import MarginalCovariance
+from ._feasibility import strategy
+from ._residuals import rank, subsets_of
+from ._sensitivity import largest_pair, marginal_sensitivity, sensitivity_points
+from .errors import CertificateError
+
+if TYPE_CHECKING:
+    from ._noise import OptimalNoise
+
+# marginals are checked record by record as well when the full table is at most this large
+_EXPLICIT_CELLS = 512
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What :meth:`OptimalNoise.verify` could recompute.
+
+    Attributes:
+        gamma: upper end, from the row norms of the stored factor.
+        gamma_lower: lower end, from the dual witness.
+        enclosure: largest z' M⁺ z over the set M encloses (the sensitivity set, or K − center).
+        sensitivity_squared: upper bound on s' M⁺ s over the sensitivity set.
+    """
+
+    gamma: float
+    gamma_lower: float
+    enclosure: float
+    sensitivity_squared: float
+
+
+def verify(noise: "OptimalNoise") -> Verification:
+    """Recompute, compare with what ``noise`` claims, and raise CertificateError if it claims more."""
+    if isinstance(noise.covariance, MarginalCovariance):
+        found = [_by_subsets(noise, noise.covariance)]
+        if noise.domain.cardinality <= _EXPLICIT_CELLS:
+            found.append(_by_points(noise, noise.domain.to_finite_set()))
+    else:
+        found = [_by_points(noise, noise.domain.to_finite_set())]
+    worst = Verification(
+        gamma=max(f.gamma for f in found),
+        gamma_lower=min(f.gamma_lower for f in found),
+        enclosure=max(f.enclosure for f in found),
+        sensitivity_squared=max(f.sensitivity_squared for f in found),
+    )
+    if worst.enclosure > 1:
+        raise CertificateError(
+            f"verify: too little noise: expected z' M⁺ z <= 1 on the set, recomputed {worst.enclosure!r}"
+        )
+    if worst.sensitivity_squared > noise.sensitivity_squared * (1 + ROUNDING_MARGIN):
+        raise CertificateError(
+            f"verify: too little noise: stored sensitivity² {noise.sensitivity_squared!r}, "
+            f"recomputed {worst.sensitivity_squared!r}"
+        )
+    if worst.gamma > noise.gamma:
+        raise CertificateError(f"verify: stored gamma {noise.gamma!r}, recomputed {worst.gamma!r}")
+    if worst.gamma_lower < noise.gamma_lower * (1 - ROUNDING_MARGIN):
+        raise CertificateError(f"verify: stored gamma_lower {noise.gamma_lower!r}, recomputed {worst.gamma_lower!r}")
+    return worst
+
+
+def _by_points(noise: "OptimalNoise", domain: FiniteSet) -> Verification:
+    """The bracket against listed points: QR with extended-precision residuals, and singular values."""
+    factor = noise.covariance.factor()
+    enclosed = domain.points - noise.center if noise.shifted else sensitivity_points(domain, noise.neighbors)
+    size = float(np.abs(enclosed).max()) or 1.0
+    found = strategy(factor / size, enclosed / size, precision=np.longdouble)
+    enclosure = float(found.lengths.max()) ** 2
+    variances = np.square((factor / size).astype(np.longdouble)).sum(axis=1)
+    gamma = size * float(np.linalg.norm(np.sqrt(variances).astype(np.float64), noise.p))
+    if isinstance(noise.covariance, MarginalCovariance):
+        moved = domain.points - domain.points.mean(axis=0) if noise.shifted else domain.points
+        lower = float(np.linalg.svd(moved, compute_uv=False).sum()) / math.sqrt(len(moved))
+    else:
+        lower = noise.certificate.lower_bound()
+    return Verification(gamma, lower, enclosure, largest_pair(found) if noise.shifted else enclosure)
+
+
+def _by_subsets(noise: "OptimalNoise", covariance: MarginalCovariance) -> Verification:
+    """The bracket of a marginal covariance, in rational arithmetic over attribute subsets."""
+    domain = covariance.domain
+    variances = {T: Fraction(variance) for T, variance in covariance.variances.items()}
+    enclosure = sum((Fraction(rank(T, domain.sizes), domain.cells(T)) / v for T, v in variances.items()), Fraction(0))
+    total = Fraction(0)
+    for S, weight in zip(domain.subsets, domain.weights, strict=True):
+        inside = (T for T in subsets_of(S) if T in variances)
+        summed = sum((variances[T] * rank(T, domain.sizes) * domain.cells(T) for T in inside), Fraction(0))
+        total += Fraction(weight) ** 2 * summed / domain.cells(S)
+    sensitivity = (
+        marginal_sensitivity(domain, covariance.variances, noise.neighbors) if noise.shifted else float(enclosure)
+    )
+    return Verification(math.sqrt(total), noise.certificate.lower_bound(), float(enclosure), sensitivity)

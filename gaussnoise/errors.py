@@ -1,0 +1,37 @@
+"""What can go wrong. Messages say expected, got, hint, and never show a value taken from data."""
+
+
+class GaussNoiseError(Exception):
+    """Root of every error raised by this package."""
+
+
+class ParameterError(GaussNoiseError, ValueError):
+    """An argument that no data set could make valid."""
+
+
+class NotAvailableError(GaussNoiseError, NotImplementedError):
+    """A feature that is not there yet; the message names what to use instead."""
+
+
+class CovarianceError(GaussNoiseError, ValueError):
+    """A covariance that leaves some direction of the sensitivity set without noise."""
+
+
+class CertificateError(GaussNoiseError, ValueError):
+    """A stored answer whose claims do not survive being recomputed."""
+
+
+class SchemaError(GaussNoiseError, ValueError):
+    """A schema file or object that does not describe a table; the message points at the line."""
+
+
+class DataError(GaussNoiseError, ValueError):
+    """Data that break a stated rule. The message names the column and the rule, never a value or a count."""
+
+
+class OutputError(GaussNoiseError, OSError):
+    """The place to write to is taken or cannot be written."""
+
+
+class ConvergenceWarning(UserWarning):
+    """The certified gap is wider than asked for; the answer is still feasible, hence private."""
