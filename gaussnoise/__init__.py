@@ -42,6 +42,7 @@ from .errors import (
     SchemaError,
 )
 from .privacy import ApproxDP, zCDP
+from .tables import Attribute, MarginalTable, Plan, Schema, TableRelease, plan
 
 # planned names, and what serves meanwhile
 _NOT_YET = {
@@ -72,6 +73,7 @@ __all__ = [
     "AbstractDomain",
     "AbstractFiniteDomain",
     "ApproxDP",
+    "Attribute",
     "Certificate",
     "CertificateError",
     "ConfidenceInterval",
@@ -87,17 +89,22 @@ __all__ = [
     "GaussNoiseError",
     "GaussianMechanism",
     "InvalidDomainError",
+    "MarginalTable",
     "Marginals",
     "NotAvailableError",
     "OptimalNoise",
     "OutputError",
     "ParameterError",
+    "Plan",
     "QuadraticMax",
     "Release",
+    "Schema",
     "SchemaError",
     "Status",
+    "TableRelease",
     "Verification",
     "gamma",
     "optimal_noise",
+    "plan",
     "zCDP",
 ]

@@ -1,0 +1,7 @@
+"""Tables: schemas, plans without data, private releases of consistent marginals."""
+
+from ._plan import Plan, plan
+from ._release import MarginalTable, TableRelease
+from ._schema import Attribute, Schema
+
+__all__ = ["Attribute", "MarginalTable", "Plan", "Schema", "TableRelease", "plan"]

@@ -1,0 +1,137 @@
+"""A release on disk: all of it, or nothing."""
+
+import contextlib
+import importlib.metadata
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from ..errors import OutputError, ParameterError
+from ..privacy import zCDP
+from ._text import DISCLAIMERS, RELATIONS, release_text
+
+if TYPE_CHECKING:
+    from ._release import TableRelease
+
+FileFormat = Literal["csv", "parquet"]
+_LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
+
+
+def check_target(directory: str | os.PathLike[str], format: str) -> None:
+    """Refuse a directory that exists, a parent that cannot be written, or an unknown format."""
+    if format not in get_args(FileFormat):
+        raise ParameterError(f'save: expected format "csv" or "parquet", got {format!r}')
+    target = Path(directory)
+    if target.exists():
+        raise OutputError(f"save: {target} exists already; hint: name a new directory")
+    if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
+        raise OutputError(f"save: cannot write to {target.parent}; hint: name a directory inside an existing one")
+
+
+@contextlib.contextmanager
+def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
+    """A scratch directory that becomes ``directory`` at the end, and vanishes on failure."""
+    target = Path(directory)
+    scratch = target.parent / f".{target.name}.{os.getpid()}.partial"
+    try:
+        scratch.mkdir()
+    except OSError as error:
+        raise OutputError(f"save: cannot write to {target.parent} ({type(error).__name__})") from None
+    try:
+        yield scratch
+        for path in scratch.rglob("*"):
+            if path.is_file():
+                with open(path, "rb") as file:
+                    os.fsync(file.fileno())
+        try:
+            scratch.rename(target)
+        except OSError:
+            raise OutputError(f"save: {target} appeared meanwhile; hint: name a new directory") from None
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def write_release(release: "TableRelease", folder: Path, format: FileFormat) -> None:
+    """All files of a release."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    from ..plots import plot_release
+
+    (folder / "tables").mkdir()
+    names = file_names(release, format)
+    for marginal, name in zip(release, names, strict=True):
+        table = pa.table(release[marginal].columns())
+        if format == "csv":
+            pa.csv.write_csv(table, folder / name)
+        else:
+            pa.parquet.write_table(table, folder / name)
+    record = json.dumps(release_record(release, names), indent=2, ensure_ascii=False)
+    (folder / "release.json").write_text(record + "\n", encoding="utf-8")
+    (folder / "summary.txt").write_text(release_text(release) + "\n", encoding="utf-8")
+    plot_release(release).savefig(folder / "release.png", dpi=150)
+
+
+def file_names(release: "TableRelease", format: FileFormat) -> list[str]:
+    """One path per marginal, numbered so that no two can collide whatever characters are dropped."""
+    width = len(str(len(release)))
+    slugs = ["-by-".join(re.sub(r"[^\w.-]+", "_", name) for name in marginal) or "total" for marginal in release]
+    return [f"tables/{k:0{width}}-{slug[:100]}.{format}" for k, slug in enumerate(slugs, 1)]
+
+
+def release_record(release: "TableRelease", names: list[str]) -> dict[str, object]:
+    """What a machine, or an auditor, needs to know; nothing in it depends on the data but the estimates' files."""
+    plan = release.plan
+    delta = 1e-6
+    return {
+        "format": "gaussnoise.tables/1",
+        "private": release.private,
+        "neighbors": plan.neighbors,
+        "neighbors_meaning": RELATIONS[plan.neighbors],
+        "privacy_unit": "one row",
+        "privacy": plan.privacy.as_dict(),
+        "rho": release.rho_charged,
+        "epsilon_delta": {
+            "epsilon": zCDP(release.rho_charged).epsilon(delta),
+            "delta": delta,
+            "method": "OpenDP's conversion from zCDP",
+        },
+        "domain": [
+            {"name": a.name, "labels": list(a.labels)} | ({"edges": [str(e) for e in a.edges]} if a.edges else {})
+            for a in plan.schema.attributes
+        ],
+        "marginals": [
+            {
+                "attributes": list(marginal),
+                "file": name,
+                "weight": weight,
+                "standard_deviation": float(release[marginal].standard_deviation.flat[0]),
+            }
+            for marginal, name, weight in zip(release, names, plan.domain.weights, strict=True)
+        ],
+        "optimality": {
+            "objective": f"root of the weighted total variance of all cells at unit sensitivity (p = {plan.noise.p:g})",
+            "gamma": plan.noise.gamma,
+            "gamma_lower": plan.noise.gamma_lower,
+            "certified_gap": plan.noise.gap,
+            "method": plan.noise.method,
+        },
+        "measurements": [
+            {
+                "attributes": [plan.schema.names[i] for i in T],
+                "query": "2^lattice_bits * kron(n_i I - 1 1^T) on the marginal counts",
+                "integer_sensitivity_squared": query.query.sensitivity_squared,
+                "lattice_bits": query.bits,
+                "sigma": query.query.scale,
+                "rho": query.query.rho,
+            }
+            for T, query in release.queries.items()
+        ],
+        "libraries": {name: importlib.metadata.version(name) for name in _LIBRARIES},
+        "disclaimers": list(DISCLAIMERS),
+    }

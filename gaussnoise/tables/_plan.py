@@ -1,0 +1,307 @@
+"""Plan first, without data; then release."""
+
+import contextlib
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from domains import DomainTooLargeError, Marginals
+
+from .._covariance import MarginalCovariance
+from .._intervals import quantile
+from .._noise import OptimalNoise
+from .._residuals import Subset
+from .._sensitivity import Relation, check_relation
+from .._solve import optimal_noise
+from ..errors import GaussNoiseError, NotAvailableError, ParameterError
+from ..privacy import AbstractPrivacy
+from ._files import FileFormat, check_target, staged, write_release
+from ._measure import Integers, ResidualQuery, marginals_of, residual_queries
+from ._read import count_rows, frame_backend
+from ._release import TableRelease
+from ._schema import Schema
+
+# 11 µs for OpenDP's draw, and exact integer arithmetic around it
+_SECONDS_PER_INTEGER = 15e-6
+_BYTES_PER_INTEGER = 200
+_MOST_INTEGERS = 10**7
+
+
+def plan(
+    schema: Schema,
+    workload: int | Sequence[str | tuple[str, ...]],
+    privacy: AbstractPrivacy,
+    *,
+    neighbors: Relation = "add-remove",
+    p: float = 2,
+    weights: Sequence[float] | None = None,
+    targets: object = None,
+    rows_per_person: int = 1,
+) -> "Plan":
+    """The least noise for a set of marginal tables, before any data are seen.
+
+    Args:
+        schema: the public attributes.
+        workload: k for all k-way marginals, or the attribute names of each marginal; ``()`` is the total.
+        privacy: :class:`zCDP` or :class:`ApproxDP`, for the whole release.
+        neighbors: "add-remove", one row more or less; the number of rows is private.
+        p: error norm; 2 minimises total variance over all cells.
+        weights: one positive number per marginal: its cells' standard deviations count that much. Error priority only;
+            released tables are plain counts.
+        targets: not available yet.
+        rows_per_person: 1.
+
+    Returns:
+        A :class:`Plan`.
+
+    Raises:
+        ParameterError: unknown attributes, bad weights, wrong types.
+        DomainTooLargeError: more noisy cells than can be drawn in minutes; says how many.
+        NotAvailableError: replace-one, p > 2, targets or several rows per person (yet).
+
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
+    >>> survey = gn.plan(schema, 2, gn.zCDP(0.1))
+    >>> print(f"{survey.standard_deviation('sex', 'age'):.4f}")
+    2.2361
+    """
+    if not isinstance(schema, Schema):
+        raise ParameterError(f"plan: expected a Schema, got {type(schema).__name__}; hint: Schema.load(path)")
+    if not isinstance(privacy, AbstractPrivacy):
+        raise ParameterError(f"plan: expected zCDP(rho) or ApproxDP(epsilon, delta), got {type(privacy).__name__}")
+    if check_relation("plan", neighbors) == "replace":
+        raise NotAvailableError(
+            'plan: neighbors="replace" is not available for tables yet; use "add-remove" at rho/4, which is at least as '
+            "private, or optimal_noise(domain.to_finite_set()) and GaussianMechanism for a small table"
+        )
+    if targets is not None:
+        raise NotAvailableError("plan: targets are not available yet; try budgets and read plan.standard_deviation()")
+    if rows_per_person != 1:
+        raise NotAvailableError(
+            "plan: rows_per_person is not available yet; with at most k rows each, plan with rho / k² to protect a person"
+        )
+    subsets = _subsets(schema, workload)
+    if weights is not None and len(weights) != len(subsets):
+        raise ParameterError(f"plan: expected {len(subsets)} weights, one per marginal, got {len(weights)}")
+    domain = Marginals(schema.sizes, subsets, weights)
+    noise = optimal_noise(domain, p, neighbors)
+    result = Plan(schema, domain, noise, privacy)
+    if result.integers > _MOST_INTEGERS:
+        raise DomainTooLargeError(
+            f"plan: {result.integers:.3g} noisy cells would take {result.integers * _SECONDS_PER_INTEGER / 60:.3g} minutes "
+            f"and {result.integers * _BYTES_PER_INTEGER / 1e9:.3g} GB, more than {_MOST_INTEGERS:.0e} cells; "
+            "hint: ask for fewer or smaller marginals"
+        )
+    return result
+
+
+def _subsets(schema: Schema, workload: int | Sequence[str | tuple[str, ...]]) -> tuple[Subset, ...]:
+    if isinstance(workload, int):
+        if not 0 <= workload <= len(schema.names):
+            raise ParameterError(
+                f"plan: expected 0 <= k <= {len(schema.names)} attributes, got {workload}-way marginals"
+            )
+        return Marginals.all_kway(schema.sizes, workload).subsets
+    if isinstance(workload, str):
+        raise ParameterError(f'plan: expected a list of marginals, got the name {workload!r}; hint: [("{workload}",)]')
+    named = [(names,) if isinstance(names, str) else tuple(names) for names in workload]
+    subsets = [attribute_positions(schema, names) for names in named]
+    if len({frozenset(S) for S in subsets}) < len(subsets):
+        raise ParameterError("plan: expected distinct marginals, got one twice")
+    return tuple(subsets)
+
+
+def attribute_positions(schema: Schema, names: tuple[str, ...]) -> Subset:
+    """Positions of distinct attributes, in the order given, or a ParameterError."""
+    unknown = [name for name in names if name not in schema.names]
+    if unknown or len(set(names)) < len(names):
+        raise ParameterError(f"expected distinct attributes of {', '.join(schema.names)}; got {names!r}")
+    return tuple(schema.names.index(name) for name in names)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a release will look like: a public document, computed without data.
+
+    Attributes:
+        schema: the public attributes.
+        domain: the :class:`Marginals` of the workload.
+        noise: the certified optimal covariance at unit sensitivity.
+        privacy: the budget of the whole release.
+    """
+
+    schema: Schema
+    domain: Marginals
+    noise: OptimalNoise
+    privacy: AbstractPrivacy
+
+    @property
+    def marginals(self) -> tuple[tuple[str, ...], ...]:
+        """Attribute names of every marginal."""
+        return tuple(tuple(self.schema.names[i] for i in S) for S in self.domain.subsets)
+
+    @property
+    def neighbors(self) -> Relation:
+        """The neighbouring relation."""
+        return self.noise.neighbors
+
+    @cached_property
+    def rho(self) -> float:
+        """ρ of zero-concentrated differential privacy, for the whole release."""
+        return self.privacy.to_zcdp().rho
+
+    @cached_property
+    def _covariance(self) -> MarginalCovariance:
+        if not isinstance(self.noise.covariance, MarginalCovariance):
+            raise ParameterError("Plan: expected noise from optimal_noise(Marginals(...)); hint: call plan()")
+        return self.noise.covariance
+
+    @property
+    def integers(self) -> int:
+        """Noisy integers a release draws."""
+        return sum(self.domain.cells(T) for T in self._covariance.variances)
+
+    @property
+    def error(self) -> float:
+        """Root of the (weighted) total variance over all cells."""
+        return self._covariance.error(self.noise.p) / math.sqrt(2 * self.rho)
+
+    @property
+    def improvement(self) -> float:
+        """How many times less (weighted) total variance than independent noise on each marginal, best budget split."""
+        return math.fsum(self._independent.values()) ** 2 / (2 * self.rho) / self.error**2
+
+    @cached_property
+    def _independent(self) -> dict[Subset, float]:
+        """``ω_S √N_S``: independent noise at the best split of the budget has variance ∝ 1 / this."""
+        domain = self.domain
+        return {S: w * math.sqrt(domain.cells(S)) for S, w in zip(domain.subsets, domain.weights, strict=True)}
+
+    def independent_standard_deviation(self, *names: str) -> float:
+        """Of every cell of a planned marginal, had each marginal independent noise and the best split of the budget."""
+        S = tuple(sorted(self.subset(names)))
+        if S not in self._independent:
+            raise ParameterError(f"independent_standard_deviation: expected a planned marginal, got {names!r}")
+        return math.sqrt(math.fsum(self._independent.values()) / self._independent[S] / (2 * self.rho))
+
+    def standard_deviation(self, *names: str) -> float:
+        """Of every cell of the table of these attributes: a planned marginal, or a part of one.
+
+        Raises:
+            ParameterError: no planned marginal contains them.
+        """
+        S = tuple(sorted(self.subset(names)))
+        self.check_released(S)
+        return math.sqrt(self._covariance.table_variance(S) / (2 * self.rho))
+
+    def half_width(self, *names: str, level: float = 0.95) -> float:
+        """Half the length of a cell's confidence interval."""
+        return quantile(level) * self.standard_deviation(*names)
+
+    def subset(self, names: Sequence[str]) -> Subset:
+        """Positions of attributes in the schema, in the order given.
+
+        Raises:
+            ParameterError: unknown or repeated names.
+        """
+        return attribute_positions(self.schema, tuple(names))
+
+    def check_released(self, S: Subset) -> None:
+        """Raise ParameterError unless some planned marginal contains S."""
+        if not any(set(S) <= set(planned) for planned in self.domain.subsets):
+            names = " × ".join(self.schema.names[i] for i in S) or "the total"
+            raise ParameterError(f"no planned marginal contains {names}; hint: plan it, a release cannot be extended")
+
+    def release(
+        self,
+        table: object,
+        *,
+        out: str | os.PathLike[str] | None = None,
+        format: FileFormat = "csv",
+        ledger: object = None,
+        id: object = None,
+    ) -> TableRelease:
+        """Count, add noise, reconstruct: spends the whole budget once.
+
+        Formal guarantees:
+            * ρ-zCDP for rows added or removed, ρ at most :attr:`rho`, as charged by OpenDP's map for integer queries of
+              exactly known sensitivity. Refusals depend on the data and are not covered; neither is timing.
+            * Every table is unbiased with the stated standard deviation, and tables agree on shared margins.
+
+        Args:
+            table: a dataframe (anything narwhals reads) or the path of a CSV or Parquet file, read once.
+            out: a new directory for the files of :meth:`TableRelease.save`; checked before noise is drawn.
+            format: of those files, "csv" or "parquet".
+            ledger: not available yet.
+            id: not available yet.
+
+        Returns:
+            A :class:`TableRelease`.
+
+        Raises:
+            DataError: the table breaks the schema; names column and rule, never a value.
+            OutputError: ``out`` exists or cannot be written.
+        """
+        if ledger is not None or id is not None:
+            raise NotAvailableError("release: ledgers are not available yet; add up the rho_charged of your releases")
+        if out is not None:
+            check_target(out, format)
+        marginals = self._count(table)
+        with contextlib.nullcontext() if out is None else staged(out) as folder:
+            result = self._noisy(marginals, table, _draw, private=True)
+            if folder is not None:
+                write_release(result, folder, format)
+        return result
+
+    def simulate(self, table: object, rng: np.random.Generator) -> TableRelease:
+        """The same tables with floating-point noise from ``rng``: for studies, NOT private.
+
+        Args:
+            table: as in :meth:`release`.
+            rng: a numpy Generator.
+        """
+
+        def draw(query: ResidualQuery) -> list[int]:
+            return [int(x) for x in np.rint(rng.normal(scale=query.query.scale, size=query.cells))]
+
+        return self._noisy(self._count(table), table, draw, private=False)
+
+    @cached_property
+    def _queries(self) -> dict[Subset, ResidualQuery]:
+        return residual_queries(self.domain, self._covariance.variances, self.rho)
+
+    def _count(self, table: object) -> dict[Subset, Integers]:
+        """Exact marginals of every measured subset."""
+        used = sorted({i for S in self.domain.subsets for i in S})
+        sizes = tuple(self.schema.sizes[i] for i in used)
+        codes, counts = count_rows(table, [self.schema.attributes[i] for i in used])
+        wanted = {tuple(used.index(i) for i in T): T for T in self._queries}
+        return {wanted[T]: marginal for T, marginal in marginals_of(codes, counts, sizes, wanted).items()}
+
+    def _noisy(
+        self,
+        marginals: Mapping[Subset, Integers],
+        table: object,
+        draw: Callable[[ResidualQuery], list[int]],
+        *,
+        private: bool,
+    ) -> TableRelease:
+        charged = math.fsum(query.query.rho for query in self._queries.values())
+        if charged > self.rho:
+            raise GaussNoiseError(f"release: noise would cost rho = {charged!r}, more than the planned {self.rho!r}")
+        residuals = {T: query.noisy(marginals[T], draw(query)) for T, query in self._queries.items()}
+        return TableRelease(self, private, charged, self._queries, residuals, frame_backend(table))
+
+    def __str__(self) -> str:
+        from ._text import plan_text
+
+        return plan_text(self)
+
+
+def _draw(query: ResidualQuery) -> list[int]:
+    return query.query.draw(query.cells)

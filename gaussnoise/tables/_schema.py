@@ -1,0 +1,269 @@
+"""What a table may contain, stated before anyone looks at it."""
+
+import json
+import math
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+from ..errors import SchemaError
+
+Category = str | int | bool
+
+# columns that released tables add to the attributes
+RESERVED_NAMES = ("estimate", "standard_deviation", "low", "high")
+
+
+@final
+@dataclass(frozen=True)
+class Attribute:
+    """One column: its public categories, or the public edges of its bins.
+
+    Args:
+        name: column name.
+        categories: distinct values, all strings, all integers or all booleans.
+        edges: increasing numbers; bins are ``[e0, e1), [e1, e2), …, [e_last-1, e_last]``. ``-inf`` and ``inf`` allowed.
+        other: label of a catch-all for nulls and values outside; without it such values refuse the release.
+
+    Raises:
+        SchemaError: both or neither of categories and edges, or a rule above broken.
+
+    >>> Attribute("age", edges=[0, 18, 65, 120]).labels
+    ('[0, 18)', '[18, 65)', '[65, 120]')
+    """
+
+    name: str
+    categories: tuple[Category, ...] | None = None
+    edges: tuple[float, ...] | None = None
+    other: str | None = None
+
+    def __init__(
+        self,
+        name: str,
+        categories: Iterable[Category] | None = None,
+        edges: Iterable[float] | None = None,
+        other: str | None = None,
+    ) -> None:
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "categories", None if categories is None else tuple(categories))
+        object.__setattr__(self, "edges", None if edges is None else tuple(float(e) for e in edges))
+        object.__setattr__(self, "other", other)
+        for problem in self._problems():
+            raise SchemaError(f"attribute {name!r}: {problem}")
+
+    def _problems(self) -> Iterable[str]:
+        if not self.name or self.name in RESERVED_NAMES:
+            yield f"expected a name other than {', '.join(RESERVED_NAMES)}, which released tables use"
+        if (self.categories is None) == (self.edges is None):
+            yield "expected either categories or edges"
+        if self.categories is not None:
+            if not self.categories:
+                yield "expected at least one category"
+            if len({type(c) for c in self.categories}) > 1 or not isinstance(self.categories[0], str | int):
+                yield "expected categories that are all strings, all integers or all booleans"
+            if len(set(self.categories)) < len(self.categories):
+                yield "expected distinct categories, got one twice"
+        if self.edges is not None:
+            if len(self.edges) < 2 or any(not a < b for a, b in zip(self.edges, self.edges[1:], strict=False)):
+                yield "expected edges of at least two increasing numbers"
+        if self.other is not None and self.other in self._own_labels():
+            yield f"expected other={self.other!r} to differ from every category"
+
+    @property
+    def size(self) -> int:
+        """Number of cells along this attribute."""
+        return len(self.labels)
+
+    @property
+    def labels(self) -> tuple[Category, ...]:
+        """What each cell is called, the catch-all last; all strings if there is a catch-all."""
+        if self.other is None:
+            return self._own_labels()
+        return (*map(str, self._own_labels()), self.other)
+
+    def _own_labels(self) -> tuple[Category, ...]:
+        if self.edges is None:
+            return self.categories or ()
+        ends = [_number(e) for e in self.edges]
+        last = len(ends) - 2
+        opening = ["(" if math.isinf(e) else "[" for e in self.edges]
+        closing = ["]" if k == last and math.isfinite(self.edges[-1]) else ")" for k in range(last + 1)]
+        return tuple(f"{opening[k]}{ends[k]}, {ends[k + 1]}{closing[k]}" for k in range(last + 1))
+
+
+@final
+@dataclass(frozen=True)
+class Schema:
+    """The attributes of a table. Categories and edges must be public knowledge, never read off the data.
+
+    Args:
+        attributes: in the order tables will show them; names distinct.
+
+    Raises:
+        SchemaError: none, or two of the same name.
+
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
+    >>> schema.names, schema.sizes
+    (('sex', 'age'), (2, 3))
+    """
+
+    attributes: tuple[Attribute, ...]
+
+    def __init__(self, attributes: Iterable[Attribute]) -> None:
+        object.__setattr__(self, "attributes", tuple(attributes))
+        if not self.attributes:
+            raise SchemaError(
+                "schema: expected at least one attribute; hint: [attributes.NAME] with categories or edges"
+            )
+        if len(set(self.names)) < len(self.names):
+            raise SchemaError("schema: expected distinct attribute names, got one twice")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names, in order."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Cells along every attribute, in order."""
+        return tuple(attribute.size for attribute in self.attributes)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a TOML schema.
+
+        Args:
+            path: a file with one ``[attributes.NAME]`` table per column, holding ``categories`` or ``edges``, and
+                optionally ``other``.
+
+        Raises:
+            SchemaError: the message starts with ``path:line:``.
+        """
+        name = os.fspath(path)
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SchemaError(f"{name}: cannot be read as UTF-8 text: {type(error).__name__}") from None
+        return cls.loads(text, name)
+
+    @classmethod
+    def loads(cls, text: str, name: str = "schema") -> Self:
+        """As :meth:`load`, from a string; ``name`` starts the error messages."""
+        try:
+            content = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise SchemaError(f"{name}: not valid TOML: {error}") from None
+        _check_structure(content, text, name)
+        attributes = []
+        for key, entry in content["attributes"].items():
+            try:
+                attributes.append(Attribute(key, **entry))
+            except SchemaError as error:
+                raise SchemaError(f"{name}:{_line(text, ('attributes', key))}: {error}") from None
+        return cls(attributes)
+
+    @classmethod
+    def draft(cls, table: object) -> Self:
+        """A first schema from a table: a private document until every category and edge is public knowledge.
+
+        Text, booleans and integers of few values become categories, other numbers bins with round edges; a column with
+        nulls gets a catch-all.
+
+        Args:
+            table: a dataframe, or the path of a CSV or Parquet file.
+
+        Raises:
+            DataError: the table cannot be read, or a column has too many distinct values; names the column.
+        """
+        from ._draft import draft
+
+        return cls(draft(table))
+
+    def to_toml(self) -> str:
+        """The TOML that :meth:`loads` reads back."""
+        blocks = []
+        for attribute in self.attributes:
+            lines = [f"[attributes.{_key(attribute.name)}]"]
+            if attribute.categories is not None:
+                lines.append(f"categories = [{', '.join(map(_toml, attribute.categories))}]")
+            if attribute.edges is not None:
+                lines.append(f"edges = [{', '.join(map(_number, attribute.edges))}]")
+            if attribute.other is not None:
+                lines.append(f"other = {_quoted(attribute.other)}")
+            blocks.append("\n".join(lines) + "\n")
+        return "\n".join(blocks)
+
+
+def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
+    """Types and keys, by pydantic; the first problem is raised with its line."""
+    import pydantic
+
+    class Entry(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
+        categories: list[bool | int | str] | None = None
+        edges: list[float] | None = None
+        other: str | None = None
+
+    class File(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
+        attributes: dict[str, Entry]
+
+    try:
+        File.model_validate(content)
+    except pydantic.ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+    else:
+        return
+    where = [
+        str(part) for part in first["loc"] if part in ("attributes", *content.get("attributes", {})) or _is_key(part)
+    ]
+    message = {"extra_forbidden": "unknown key; expected categories, edges or other"}.get(first["type"], first["msg"])
+    raise SchemaError(f"{name}:{_line(text, tuple(where))}: {'.'.join(where)}: {message}")
+
+
+def _is_key(part: object) -> bool:
+    # pydantic appends the member of a union it tried ("bool", "int", "str") and list positions: not keys of the file
+    return isinstance(part, str) and part not in ("bool", "int", "str")
+
+
+def _line(text: str, path: tuple[str, ...]) -> int:
+    """Line at which the TOML entry ``path`` begins, 1 if it is not there.
+
+    The shortest readable beginnings of the file are parsed one after the other: the entry starts right after the
+    longest one that does not contain it.
+    """
+    lines = text.splitlines(keepends=True)
+    without = 0
+    for count in range(1, len(lines) + 1):
+        try:
+            node: Any = tomllib.loads("".join(lines[:count]))
+        except tomllib.TOMLDecodeError:
+            continue
+        for key in path:
+            node = node.get(key) if isinstance(node, dict) else None
+        if node is not None:
+            return without + 1
+        without = count
+    return 1
+
+
+def _number(value: float) -> str:
+    """Shortest form that TOML reads back to the same float."""
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _toml(value: Category) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return _quoted(value) if isinstance(value, str) else str(value)

@@ -1,0 +1,79 @@
+"""Plans and releases, said in words."""
+
+from typing import TYPE_CHECKING
+
+from ..privacy import ApproxDP
+
+if TYPE_CHECKING:
+    from ._plan import Plan
+    from ._release import TableRelease
+
+_MOST_LINES = 30
+_SHOWN_DELTA = 1e-6
+
+RELATIONS = {"add-remove": "add-remove (one row more or less; the number of rows is private)"}
+
+
+def plan_text(plan: "Plan") -> str:
+    """What ``print(plan)`` shows."""
+    names = [marginal_name(m) for m in plan.marginals]
+    width = max(len("marginal"), *map(len, names[:_MOST_LINES]))
+    lines = [
+        f"Plan: {len(names)} marginals, {plan.domain.dim} cells",
+        f"neighbours   {RELATIONS[plan.neighbors]}",
+        f"budget       {budget_text(plan)}",
+        "",
+        f"{'marginal':<{width}}  {'cells':>7}  {'sd':>9}  {'95 % ±':>9}  {'independent sd':>14}",
+    ]
+    for name, marginal, S in list(zip(names, plan.marginals, plan.domain.subsets, strict=True))[:_MOST_LINES]:
+        lines.append(
+            f"{name:<{width}}  {plan.domain.cells(S):>7}  {plan.standard_deviation(*marginal):>9.4g}  "
+            f"{plan.half_width(*marginal):>9.4g}  {plan.independent_standard_deviation(*marginal):>14.4g}"
+        )
+    if len(names) > _MOST_LINES:
+        lines.append(f"… and {len(names) - _MOST_LINES} more")
+    return "\n".join([*lines, "", *verdict(plan)])
+
+
+def verdict(plan: "Plan") -> list[str]:
+    """How good the plan is, and how that is known."""
+    return [
+        f"{plan.improvement:.2f} times less total variance than independent noise on each marginal with its best budget split",
+        f"optimal among all Gaussian noises that protect these tables: certified gap {plan.noise.gap:.1e}",
+    ]
+
+
+def budget_text(plan: "Plan") -> str:
+    """The whole release's budget, in both currencies."""
+    if isinstance(plan.privacy, ApproxDP):
+        return f"({plan.privacy.epsilon:g}, {plan.privacy.delta:g})-differential privacy, through {plan.rho:.6g}-zCDP"
+    zcdp = plan.privacy.to_zcdp()
+    return f"{zcdp.rho:g}-zCDP, hence ({zcdp.epsilon(_SHOWN_DELTA):.4g}, {_SHOWN_DELTA:g})-differential privacy"
+
+
+def release_text(release: "TableRelease") -> str:
+    """The human summary of a release."""
+    plan = release.plan
+    status = "safe to publish" if release.private else "NOT PRIVATE: a simulation, do not publish"
+    return "\n".join(
+        [
+            f"Release of {len(release)} marginals, {plan.domain.dim} cells: {status}",
+            f"charged      rho = {release.rho_charged:.10g} of {plan.rho:.10g}",
+            *plan_text(plan).splitlines()[1:],
+            "",
+            "Estimates are unbiased counts, so they may be negative or fractional; tables agree on the margins they share.",
+            *DISCLAIMERS,
+        ]
+    )
+
+
+DISCLAIMERS = (
+    "Protected: each row, against anyone who sees only this release. Categories and bins are assumed public.",
+    "Not covered: running time; that a release was refused, which depends on the data; other releases of the same data.",
+    "Noise is drawn by OpenDP's discrete Gaussian, which OpenDP marks as contributed, not yet fully vetted.",
+)
+
+
+def marginal_name(marginal: tuple[str, ...]) -> str:
+    """How a marginal is written."""
+    return " × ".join(marginal) or "total"
