@@ -126,7 +126,8 @@ class Marginals(AbstractFiniteDomain):
         records = self._codes(codes)
         if len(records) * self.dim > _MATERIAL_ENTRIES:
             raise DomainTooLargeError(
-                f"embed: {len(records)} records × {self.dim} coordinates need {len(records) * self.dim * 8 / 1e9:.3g} GB; "
+                f"embed: {len(records)} records × {self.dim} coordinates need "
+                f"{len(records) * self.dim * 8 / 1e9:.3g} GB; "
                 "hint: embed in chunks, or count cells instead of records"
             )
         return self._embed(records)

@@ -19,7 +19,8 @@ __version__ = "0.1.0"
 
 if getattr(_domains, "__gaussnoise_version__", None) != __version__:
     raise ImportError(
-        f"gaussnoise {__version__}: expected its own package 'domains', found {_domains.__file__ or list(_domains.__path__)}; "
+        f"gaussnoise {__version__}: expected its own package 'domains', "
+        f"found {_domains.__file__ or list(_domains.__path__)}; "
         "hint: rename that folder or file, or reinstall gaussnoise if the versions differ"
     )
 

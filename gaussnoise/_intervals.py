@@ -42,4 +42,4 @@ class Contrast(NamedTuple):
 
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
         """Interval that holds the true value with probability ``level``."""
-        return confidence_interval(np.float64(self.estimate), np.float64(self.standard_deviation), level, False)
+        return confidence_interval(np.asarray(self.estimate), np.asarray(self.standard_deviation), level, False)

@@ -74,12 +74,13 @@ class GaussianMechanism:
             )
         if self._sums and self.n is not None:
             raise ParameterError(
-                "GaussianMechanism: add-remove neighbours have different numbers of records, so n is private and a mean "
-                "cannot be calibrated to it; hint: leave n out and release sums"
+                "GaussianMechanism: add-remove neighbours have different numbers of records, so n is private and a "
+                "mean cannot be calibrated to it; hint: leave n out and release sums"
             )
         if not self._sums and (not isinstance(self.n, int | np.integer) or self.n < 1):
             raise ParameterError(
-                f"GaussianMechanism: replacement releases a mean of n public records: expected integer n >= 1, got {self.n!r}"
+                "GaussianMechanism: replacement releases a mean of n public records: "
+                f"expected integer n >= 1, got {self.n!r}"
             )
         self._lattice  # noqa: B018 (built now, so that a bad covariance is refused before data are near)
 
@@ -95,8 +96,8 @@ class GaussianMechanism:
     def _lattice(self) -> "_Lattice":
         if not isinstance(self.noise.covariance, FactorCovariance):
             raise ParameterError(
-                "GaussianMechanism: marginals are released from tables; hint: gaussnoise.plan(schema, workload, privacy), "
-                "or optimal_noise(domain.to_finite_set(), ...) for a small domain"
+                "GaussianMechanism: marginals are released from tables; hint: gaussnoise.plan(schema, workload, "
+                "privacy), or optimal_noise(domain.to_finite_set(), ...) for a small domain"
             )
         return _Lattice.build(self._points.points, self.noise, self.noise.covariance, self.privacy.to_zcdp().rho)
 

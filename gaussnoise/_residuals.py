@@ -1,4 +1,4 @@
-"""The algebra of marginal residuals: every marginal table is a sum of zero-sum tensors over subsets of its attributes."""
+"""The algebra of residuals: a marginal table is a sum of zero-sum tensors over subsets of its attributes."""
 
 import itertools
 import math

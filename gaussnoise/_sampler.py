@@ -36,11 +36,12 @@ class IntegerQuery:
     def scale(self) -> float:
         """Standard deviation of the discrete Gaussian: the least, up to rounding, that OpenDP charges within budget."""
         scale = self.distance / math.sqrt(2 * self.budget)
-        while scale <= MAX_SCALE and self._measurement(scale).map(self.distance) > self.budget:
+        while scale <= MAX_SCALE and discrete_gaussian(scale).map(self.distance) > self.budget:
             scale *= 1 + 2.0**-50
         if not scale <= MAX_SCALE:
             raise ParameterError(
-                f"noise: rho = {self.budget:.3g} needs a scale of {scale:.3g} lattice steps, more than {MAX_SCALE:.3g}; "
+                f"noise: rho = {self.budget:.3g} needs a scale of {scale:.3g} lattice steps, "
+                f"more than {MAX_SCALE:.3g}; "
                 "hint: a budget this small releases nothing but noise"
             )
         return scale
@@ -48,15 +49,19 @@ class IntegerQuery:
     @cached_property
     def rho(self) -> float:
         """What OpenDP's privacy map charges for the scale that is really drawn."""
-        return self._measurement(self.scale).map(self.distance)
+        return discrete_gaussian(self.scale).map(self.distance)
 
     def draw(self, count: int) -> list[int]:
         """``count`` independent noises. No seed: randomness comes from the operating system through OpenDP."""
-        return self._measurement(self.scale)([0] * count)
+        return discrete_gaussian(self.scale)([0] * count)
 
-    @staticmethod
-    def _measurement(scale: float) -> Any:
-        import opendp.prelude as dp
 
-        dp.enable_features("contrib")
-        return dp.m.make_gaussian(dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64"), scale=scale)
+def discrete_gaussian(scale: float) -> Any:
+    """OpenDP's zCDP measurement that adds a discrete Gaussian of standard deviation ``scale`` to 64-bit integers."""
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian
+    from opendp.metrics import l2_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)

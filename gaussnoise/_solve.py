@@ -1,4 +1,4 @@
-"""The two doors to an optimal covariance: calibrated to privacy (``optimal_noise``), or the paper's γ_p(K) (``gamma``)."""
+"""The doors to an optimal covariance: calibrated to privacy (``optimal_noise``), or the paper's (``gamma``)."""
 
 import math
 import warnings

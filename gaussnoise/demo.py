@@ -54,7 +54,7 @@ def load() -> tuple[Any, Schema]:
         from statsmodels.datasets import fair
     except ImportError:
         raise NotAvailableError("demo: needs statsmodels; hint: pip install 'gaussnoise[demo]'") from None
-    source = fair.load_pandas().data
+    source: Any = fair.load_pandas().data
     columns = {"affair": ["yes" if hours > 0 else "no" for hours in source["affairs"]]}
     attributes = [Attribute("affair", ["no", "yes"])]
     for name, (code, labels) in _LABELS.items():

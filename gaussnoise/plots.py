@@ -30,8 +30,11 @@ def plot_release(release: "TableRelease", marginal: tuple[str, ...] | None = Non
     figure = Figure(figsize=(12, 5.2), layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
-    chosen = marginal or next((m for m in release if len(m) == 2), next(iter(release)))
-    _draw_table(left, release[chosen])
+    chosen = next((m for m in release if len(m) == 2), next(iter(release))) if marginal is None else marginal
+    table = release[chosen]
+    if marginal is None and len(chosen) == 2 and table.estimate.shape[0] < table.estimate.shape[1]:
+        table = release[chosen[::-1]]  # the attribute of fewer values makes the series
+    _draw_table(left, table)
     _draw_comparison(right, release.plan)
     status = "" if release.private else "SIMULATION, NOT PRIVATE — "
     figure.suptitle(
@@ -60,7 +63,7 @@ def _draw_table(axes: "Axes", table: "MarginalTable") -> None:
         title = " × ".join(names)
     axes.set_xticks(range(len(positions)), [str(p) for p in positions], rotation=30, ha="right")
     axes.axhline(0, color="0.8", lw=0.8, zorder=0)
-    axes.set_ylabel("people (estimate and 95 % interval)")
+    axes.set_ylabel("rows (estimate and 95 % interval)")
     axes.set_title(f"{title}: sd {table.standard_deviation.flat[0]:.3g} in every cell", fontsize="medium")
 
 
@@ -86,5 +89,5 @@ def _draw_comparison(axes: "Axes", plan: "Plan") -> None:
     axes.set_xlim(left=0)
     axes.set_xlabel("standard deviation of each cell")
     axes.legend(fontsize="small")
-    every = "" if step == 1 else f" (every {step}th of {len(marginals)} marginals)"
-    axes.set_title(f"{plan.improvement:.2f} times less total variance{every}", fontsize="medium")
+    part = "" if step == 1 else f" ({len(shown)} of {len(marginals)} marginals shown)"
+    axes.set_title(f"{plan.improvement:.2f} times less total variance{part}", fontsize="medium")

@@ -5,6 +5,7 @@ import math
 from dataclasses import dataclass
 from typing import final
 
+from ._sampler import discrete_gaussian
 from .errors import ParameterError
 
 
@@ -115,9 +116,8 @@ def _check_delta(function: str, delta: float) -> None:
 
 def _epsilon(rho: float, delta: float) -> float:
     """OpenDP's conversion of ρ-zCDP to (ε, δ)."""
-    import opendp.prelude as dp
+    from opendp.combinators import make_zCDP_to_approxDP
 
-    dp.enable_features("contrib")
-    unit = dp.m.make_gaussian(dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64"), scale=1.0)
     # map(d) of the unit Gaussian is d²/2; a hair more, so that rounding cannot land below rho
-    return dp.c.make_zCDP_to_approxDP(unit).map(math.sqrt(2 * rho) * (1 + 1e-15)).epsilon(delta)
+    distance = math.sqrt(2 * rho) * (1 + 1e-15)
+    return make_zCDP_to_approxDP(discrete_gaussian(1.0)).map(distance).epsilon(delta)

@@ -61,8 +61,9 @@ def optimal_design(points: Array, *, centered: bool, tol: float, max_steps: int)
     images: list[Array] = []
     moves: list[Array] = []
     plain: Array | None = None
-    previous, step = -np.inf, 0
-    for step in range(1, max_steps + 1):
+    previous, steps = -np.inf, 0
+    while steps < max_steps:
+        steps += 1
         weights = np.exp(log_weights - log_weights.max())
         weights /= weights.sum()
         log_weights = np.maximum(np.log(np.maximum(weights, np.finfo(float).tiny)), _SMALLEST_LOG)
@@ -88,7 +89,7 @@ def optimal_design(points: Array, *, centered: bool, tol: float, max_steps: int)
             _extrapolate(images, moves, weights) - log_weights, -_LARGEST_STEP, _LARGEST_STEP
         )
     gap, weights, at = best
-    return Design(weights, at.axes, np.sqrt(at.roots), gap, step)
+    return Design(weights, at.axes, np.sqrt(at.roots), gap, steps)
 
 
 def _evaluate(points: Array, weights: Array, centered: bool, by_svd: bool) -> _Evaluation:

@@ -57,9 +57,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if debug:
             raise
-        _err.print(
-            f"[red]internal error:[/red] {type(error).__name__}; --debug shows where, and may show data", style=None
-        )
+        _err.print(f"[red]internal error:[/red] {type(error).__name__}; --debug shows where, and may show data")
         return 70
     return 0
 
@@ -79,12 +77,12 @@ def draft_schema(
             with open(out, "x", encoding="utf-8") as file:
                 file.write(text)
         except OSError as error:
-            raise ParameterError(
-                f"schema: cannot create {out} ({type(error).__name__}); hint: name a new file"
-            ) from None
+            raise ParameterError(f"schema: cannot create {out} ({type(error).__name__})") from None
         _say(f"wrote {out}: {len(schema.names)} attributes")
-    _err.print("[yellow]warning:[/yellow] this draft was read off the data. Categories and edges must be public knowledge: "
-               "check every line, and keep the draft as confidential as the table until you have.")  # fmt: skip
+    _err.print(
+        "[yellow]warning:[/yellow] this draft was read off the data. Categories and edges must be public knowledge: "
+        "check every line, and keep the draft as confidential as the table until you have."
+    )
 
 
 _DRAFT_WARNING = """\

@@ -56,7 +56,7 @@ def _attribute(frame: nw.LazyFrame, name: str, dtype: nw.dtypes.DType) -> Attrib
             return Attribute(name, categories=values, other=other)
         if not dtype.is_integer():
             raise DataError(
-                f"column {name!r}: expected 1 to {_MOST_CATEGORIES} distinct values; hint: drop identifiers and free text"
+                f"column {name!r}: expected 1 to {_MOST_CATEGORIES} distinct values; hint: drop identifiers"
             )
     value = column.cast(nw.Float64)
     finite = frame.select(value.alias("v")).filter(nw.col("v").is_finite())

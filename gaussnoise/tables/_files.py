@@ -58,8 +58,7 @@ def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
 def write_release(release: "TableRelease", folder: Path, format: FileFormat) -> None:
     """All files of a release."""
     import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet
+    from pyarrow import csv, parquet
 
     from ..plots import plot_release
 
@@ -68,9 +67,9 @@ def write_release(release: "TableRelease", folder: Path, format: FileFormat) -> 
     for marginal, name in zip(release, names, strict=True):
         table = pa.table(release[marginal].columns())
         if format == "csv":
-            pa.csv.write_csv(table, folder / name)
+            csv.write_csv(table, folder / name)
         else:
-            pa.parquet.write_table(table, folder / name)
+            parquet.write_table(table, folder / name)
     record = json.dumps(release_record(release, names), indent=2, ensure_ascii=False)
     (folder / "release.json").write_text(record + "\n", encoding="utf-8")
     (folder / "summary.txt").write_text(release_text(release) + "\n", encoding="utf-8")

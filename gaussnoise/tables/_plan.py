@@ -75,14 +75,14 @@ def plan(
         raise ParameterError(f"plan: expected zCDP(rho) or ApproxDP(epsilon, delta), got {type(privacy).__name__}")
     if check_relation("plan", neighbors) == "replace":
         raise NotAvailableError(
-            'plan: neighbors="replace" is not available for tables yet; use "add-remove" at rho/4, which is at least as '
-            "private, or optimal_noise(domain.to_finite_set()) and GaussianMechanism for a small table"
+            'plan: neighbors="replace" is not available for tables yet; use "add-remove" at rho / 4, which is '
+            "at least as private, or optimal_noise(domain.to_finite_set()) and GaussianMechanism for a small table"
         )
     if targets is not None:
         raise NotAvailableError("plan: targets are not available yet; try budgets and read plan.standard_deviation()")
     if rows_per_person != 1:
         raise NotAvailableError(
-            "plan: rows_per_person is not available yet; with at most k rows each, plan with rho / k² to protect a person"
+            "plan: rows_per_person is not available yet; with at most k rows a person, plan with rho / k²"
         )
     subsets = _subsets(schema, workload)
     if weights is not None and len(weights) != len(subsets):
@@ -92,8 +92,9 @@ def plan(
     result = Plan(schema, domain, noise, privacy)
     if result.integers > _MOST_INTEGERS:
         raise DomainTooLargeError(
-            f"plan: {result.integers:.3g} noisy cells would take {result.integers * _SECONDS_PER_INTEGER / 60:.3g} minutes "
-            f"and {result.integers * _BYTES_PER_INTEGER / 1e9:.3g} GB, more than {_MOST_INTEGERS:.0e} cells; "
+            f"plan: {result.integers:.3g} noisy cells would take "
+            f"{result.integers * _SECONDS_PER_INTEGER / 60:.3g} minutes and "
+            f"{result.integers * _BYTES_PER_INTEGER / 1e9:.3g} GB, more than {_MOST_INTEGERS:.0e} cells; "
             "hint: ask for fewer or smaller marginals"
         )
     return result

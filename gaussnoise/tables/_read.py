@@ -122,7 +122,7 @@ def _code(attribute: Attribute, dtype: nw.dtypes.DType, text: bool) -> nw.Expr:
         inside = value.is_finite() & (value >= attribute.edges[0]) & (value <= attribute.edges[-1])
         code = sum(((value >= edge).cast(nw.Int32) for edge in attribute.edges[1:-1]), nw.lit(1))
         return nw.when(inside).then(code).otherwise(nw.lit(0)).fill_null(0).cast(nw.Int32)
-    categories = attribute.categories or ()
+    categories: tuple[Any, ...] = attribute.categories or ()
     kind = type(categories[0])
     if text:
         # CSV knows text only: 3 is "3", true is "true" in any case
@@ -132,8 +132,8 @@ def _code(attribute: Attribute, dtype: nw.dtypes.DType, text: bool) -> nw.Expr:
         column = column.cast(nw.String)
     elif not ({str: dtype == nw.String, bool: dtype == nw.Boolean, int: dtype.is_integer()}[kind]):
         raise DataError(
-            f"column {attribute.name!r}: expected {kind.__name__} categories, as in the schema; got a column of {dtype}; "
-            "hint: cast the column, or declare edges for numbers"
+            f"column {attribute.name!r}: expected {kind.__name__} categories, as in the schema; got {dtype}; "
+            "hint: cast it, or declare edges for numbers"
         )
     matches = ((column == category).fill_null(False).cast(nw.Int32) * (k + 1) for k, category in enumerate(categories))
     return sum(matches, nw.lit(0)).cast(nw.Int32)

@@ -38,7 +38,7 @@ def plan_text(plan: "Plan") -> str:
 def verdict(plan: "Plan") -> list[str]:
     """How good the plan is, and how that is known."""
     return [
-        f"{plan.improvement:.2f} times less total variance than independent noise on each marginal with its best budget split",
+        f"{plan.improvement:.2f} times less total variance than independent noise on each marginal, best budget split",
         f"optimal among all Gaussian noises that protect these tables: certified gap {plan.noise.gap:.1e}",
     ]
 
@@ -61,7 +61,7 @@ def release_text(release: "TableRelease") -> str:
             f"charged      rho = {release.rho_charged:.10g} of {plan.rho:.10g}",
             *plan_text(plan).splitlines()[1:],
             "",
-            "Estimates are unbiased counts, so they may be negative or fractional; tables agree on the margins they share.",
+            "Estimates are unbiased counts: they may be negative or fractional, and tables agree on shared margins.",
             *DISCLAIMERS,
         ]
     )
@@ -69,7 +69,7 @@ def release_text(release: "TableRelease") -> str:
 
 DISCLAIMERS = (
     "Protected: each row, against anyone who sees only this release. Categories and bins are assumed public.",
-    "Not covered: running time; that a release was refused, which depends on the data; other releases of the same data.",
+    "Not covered: running time; the fact of a refusal, which depends on the data; other releases of the same data.",
     "Noise is drawn by OpenDP's discrete Gaussian, which OpenDP marks as contributed, not yet fully vetted.",
 )
 
