@@ -53,7 +53,8 @@ def _draw_table(axes: "Axes", table: "MarginalTable") -> None:
         positions = table.labels[0] if names else ("total",)
         title = names[0] if names else "total"
     else:
-        shift = np.linspace(-0.3, 0.3, rows.shape[1]) if rows.shape[1] > 1 else [0.0]
+        reach = min(0.3, 0.08 * (rows.shape[1] - 1))
+        shift = np.linspace(-reach, reach, rows.shape[1])
         for k, label in enumerate(table.labels[-1]):
             axes.errorbar(
                 np.arange(len(rows)) + shift[k], rows[:, k], half[:, k], fmt="o", ms=4, capsize=2, label=str(label)

@@ -156,7 +156,9 @@ class Schema:
         try:
             content = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
-            raise SchemaError(f"{name}: not valid TOML: {error}") from None
+            line = re.search(r"at line (\d+)", str(error))  # absent at the end of the file
+            where = line[1] if line else len(text.splitlines()) or 1
+            raise SchemaError(f"{name}:{where}: not valid TOML: {error}") from None
         _check_structure(content, text, name)
         attributes = []
         for key, entry in content["attributes"].items():
@@ -216,16 +218,21 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         first = error.errors(include_input=False, include_url=False)[0]
     else:
         return
-    where = [
-        str(part) for part in first["loc"] if part in ("attributes", *content.get("attributes", {})) or _is_key(part)
-    ]
-    message = {"extra_forbidden": "unknown key; expected categories, edges or other"}.get(first["type"], first["msg"])
-    raise SchemaError(f"{name}:{_line(text, tuple(where))}: {'.'.join(where)}: {message}")
+    where = tuple(map(str, first["loc"][:3]))  # attributes, NAME, field; deeper parts are positions in a list
+    if first["type"] == "extra_forbidden":
+        message = (
+            f"unknown key; expected {'categories, edges or other' if len(where) > 1 else '[attributes.NAME] tables'}"
+        )
+    else:
+        message = _EXPECTED.get(where[-1], "expected [attributes.NAME] tables")
+    raise SchemaError(f"{name}:{_line(text, where)}: {'.'.join(where)}: {message}")
 
 
-def _is_key(part: object) -> bool:
-    # pydantic appends the member of a union it tried ("bool", "int", "str") and list positions: not keys of the file
-    return isinstance(part, str) and part not in ("bool", "int", "str")
+_EXPECTED = {
+    "categories": "expected a list of strings, integers or booleans",
+    "edges": "expected a list of numbers",
+    "other": "expected a string",
+}
 
 
 def _line(text: str, path: tuple[str, ...]) -> int:

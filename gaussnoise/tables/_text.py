@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from ._plan import Plan
     from ._release import TableRelease
 
-_MOST_LINES = 30
+_MOST_LINES = 1000
 _SHOWN_DELTA = 1e-6
 
 RELATIONS = {"add-remove": "add-remove (one row more or less; the number of rows is private)"}
