@@ -16,6 +16,7 @@ from .errors import DimensionError, DomainTooLargeError, InvalidDomainError
 _ORACLE_CELLS = 2**24  # records an oracle call enumerates at most: 128 MB of scores
 _MATERIAL_ENTRIES = 2**27  # numbers an explicit embedding holds at most: 1 GB
 _CHUNK_ENTRIES = 2**22
+_SUBSETS = 2**22  # marginals listed at most
 
 
 @final
@@ -87,6 +88,11 @@ class Marginals(AbstractFiniteDomain):
         if not 0 <= k <= len(sizes):
             raise InvalidDomainError(f"all_kway: expected 0 <= k <= {len(sizes)} attributes, got k={k}")
         orders = range(k + 1) if cumulative else [k]
+        count = sum(math.comb(len(sizes), order) for order in orders)
+        if count > _SUBSETS:
+            raise DomainTooLargeError(
+                f"all_kway: {count:.3g} marginals, more than {_SUBSETS}; hint: list the ones you need"
+            )
         return cls(sizes, [s for order in orders for s in itertools.combinations(range(len(sizes)), order)])
 
     @property

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, AbstractFiniteDomain, Marginals
+from domains import AbstractDomain, AbstractFiniteDomain, DomainTooLargeError, Marginals
 
 from ._certificate import ROUNDING_MARGIN, PointCertificate, UniformCertificate
 from ._covariance import FactorCovariance, MarginalCovariance
@@ -21,6 +21,7 @@ Array = NDArray[np.float64]
 
 # Far beyond the 20 (prefix sums) to 500 (random points) steps seen to reach 1e-6.
 _MAX_STEPS = 5000
+_MOST_CELLS = 2**27  # one number per cell: 1 GB
 # A point whose weight is below this fraction of the largest adds nothing to the certificate but size.
 _NEGLIGIBLE_WEIGHT = 1e-14
 
@@ -119,6 +120,10 @@ def _check(function: str, domain: AbstractDomain, p: float, tol: float, method: 
 
 
 def _marginals(domain: Marginals, p: float, relation: Relation, *, shifted: bool) -> OptimalNoise:
+    if domain.dim > _MOST_CELLS:
+        raise DomainTooLargeError(
+            f"marginals: {domain.dim:.3g} cells in all, more than {_MOST_CELLS}; hint: ask for fewer marginals"
+        )
     variances = residual_variances(domain, signed=not shifted)
     covariance = MarginalCovariance(domain, variances)
     certificate = UniformCertificate(domain, signed=not shifted)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from domains import FiniteSet
+from domains import FiniteSet, Marginals
 
-from ._certificate import ROUNDING_MARGIN
+from ._certificate import ROUNDING_MARGIN, PointCertificate, UniformCertificate
 from ._covariance import MarginalCovariance
 from ._feasibility import strategy
 from ._residuals import rank, subsets_of
@@ -42,6 +42,8 @@ class Verification:
 
 def verify(noise: "OptimalNoise") -> Verification:
     """Recompute, compare with what ``noise`` claims, and raise CertificateError if it claims more."""
+    if noise.shifted and noise.neighbors != "replace":
+        raise CertificateError("verify: an ellipsoid around K says nothing about sums: expected neighbors='replace'")
     if isinstance(noise.covariance, MarginalCovariance):
         found = [_by_subsets(noise, noise.covariance)]
         if noise.domain.cardinality <= _EXPLICIT_CELLS:
@@ -83,13 +85,31 @@ def _by_points(noise: "OptimalNoise", domain: FiniteSet) -> Verification:
         moved = domain.points - domain.points.mean(axis=0) if noise.shifted else domain.points
         lower = float(np.linalg.svd(moved, compute_uv=False).sum()) / math.sqrt(len(moved))
     else:
-        lower = noise.certificate.lower_bound()
+        lower = _checked_witness(noise, domain).lower_bound()
     return Verification(gamma, lower, enclosure, largest_pair(found) if noise.shifted else enclosure)
+
+
+def _checked_witness(noise: "OptimalNoise", domain: FiniteSet) -> PointCertificate:
+    """The certificate, once it is known to be a measure on the set and to weigh coordinates within the dual ball."""
+    witness = noise.certificate
+    members = domain.points if noise.shifted else sensitivity_points(domain, noise.neighbors)
+    rows = {row.tobytes() for row in members + 0.0}
+    if (
+        not isinstance(witness, PointCertificate)
+        or witness.centered != noise.shifted
+        or not all(row.tobytes() in rows for row in np.ascontiguousarray(witness.points) + 0.0)
+        or not (witness.weights > 0).all()
+        or not ((witness.coordinate_weights >= 0) & (witness.coordinate_weights <= 1)).all()
+    ):
+        raise CertificateError("verify: the certificate is not a measure on the sensitivity set")
+    return witness
 
 
 def _by_subsets(noise: "OptimalNoise", covariance: MarginalCovariance) -> Verification:
     """The bracket of a marginal covariance, in rational arithmetic over attribute subsets."""
-    domain = covariance.domain
+    domain = noise.domain
+    if domain is not covariance.domain or not isinstance(domain, Marginals):
+        raise CertificateError("verify: the covariance belongs to another domain")
     variances = {T: Fraction(variance) for T, variance in covariance.variances.items()}
     enclosure = sum((Fraction(rank(T, domain.sizes), domain.cells(T)) / v for T, v in variances.items()), Fraction(0))
     total = Fraction(0)
@@ -100,4 +120,5 @@ def _by_subsets(noise: "OptimalNoise", covariance: MarginalCovariance) -> Verifi
     sensitivity = (
         marginal_sensitivity(domain, covariance.variances, noise.neighbors) if noise.shifted else float(enclosure)
     )
-    return Verification(math.sqrt(total), noise.certificate.lower_bound(), float(enclosure), sensitivity)
+    lower = UniformCertificate(domain, signed=not noise.shifted).lower_bound()
+    return Verification(math.sqrt(total), lower, float(enclosure), sensitivity)
