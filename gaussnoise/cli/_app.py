@@ -1,5 +1,7 @@
 """Commands: schema, plan, release, demo."""
 
+import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -153,12 +155,14 @@ def demo() -> None:
     _say(f"\nwrote {folder}/survey.csv          the sensitive table (6366 answers to a magazine survey of 1974)")
     _say(f"wrote {folder}/schema.toml         its public schema")
     _list_files(result, folder / "release", "csv")
+    # a virtual environment that is not activated has the command, but not on the path
+    command = "gaussnoise" if shutil.which("gaussnoise") else os.path.relpath(sys.argv[0])
     _say(
         "\nTry next:\n"
-        f"  gaussnoise plan --schema {folder}/schema.toml --marginals 3 --rho 0.1\n"
-        f"  gaussnoise release {folder}/survey.csv --schema {folder}/schema.toml -m age,affair -m religious,affair "
+        f"  {command} plan --schema {folder}/schema.toml --marginals 3 --rho 0.1\n"
+        f"  {command} release {folder}/survey.csv --schema {folder}/schema.toml -m age,affair -m religious,affair "
         "--rho 0.05 --out mine\n"
-        "  gaussnoise schema YOUR_TABLE.csv --out schema.toml"
+        f"  {command} schema YOUR_TABLE.csv --out schema.toml"
     )
 
 
