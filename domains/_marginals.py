@@ -53,13 +53,14 @@ class Marginals(AbstractFiniteDomain):
         counts = tuple(int(n) for n in sizes)
         if not counts or any(n < 1 or n != given for n, given in zip(counts, sizes, strict=True)):
             raise InvalidDomainError(f"Marginals: expected sizes that are integers >= 1, got {tuple(sizes)}")
-        listed = [tuple(sorted({int(i) for i in subset})) for subset in subsets]
+        listed = [tuple(sorted(set(subset))) for subset in subsets]
         known = range(len(counts))
         for subset in listed:
             if any(i not in known for i in subset):
                 raise InvalidDomainError(
                     f"Marginals: expected attribute indices in 0..{len(counts) - 1}, got subset {subset}"
                 )
+        listed = [tuple(map(int, subset)) for subset in listed]
         unique = tuple(dict.fromkeys(listed))
         if not unique:
             raise InvalidDomainError("Marginals: expected at least one subset; hint: [()] asks for the total alone")

@@ -3,6 +3,16 @@
 from typing import NoReturn
 
 import domains as _domains
+
+__version__ = "0.1.0"
+
+if getattr(_domains, "__gaussnoise_version__", None) != __version__:
+    raise ImportError(
+        f"gaussnoise {__version__}: expected its own package 'domains', "
+        f"found {_domains.__file__ or list(_domains.__path__)}; "
+        "hint: rename that folder or file, or reinstall gaussnoise if the versions differ"
+    )
+
 from domains import (
     AbstractDomain,
     AbstractFiniteDomain,
@@ -14,15 +24,6 @@ from domains import (
     Marginals,
     QuadraticMax,
 )
-
-__version__ = "0.1.0"
-
-if getattr(_domains, "__gaussnoise_version__", None) != __version__:
-    raise ImportError(
-        f"gaussnoise {__version__}: expected its own package 'domains', "
-        f"found {_domains.__file__ or list(_domains.__path__)}; "
-        "hint: rename that folder or file, or reinstall gaussnoise if the versions differ"
-    )
 
 from ._certificate import Certificate
 from ._covariance import Covariance

@@ -153,7 +153,7 @@ class MarginalCovariance(Covariance):
 
     def factor(self) -> Array:
         self._check_dense(self.dim * sum(rank(T, self.domain.sizes) for T in self.variances))
-        columns = []
+        columns = [np.zeros((self.dim, 0))]
         for T, variance in self.variances.items():
             basis = np.sqrt(variance) * zero_sum_basis([self.domain.sizes[i] for i in T])
             columns.append(np.concatenate([self._lift(T, basis, S, w) for S, w, _ in self._blocks()]))
@@ -171,9 +171,11 @@ class MarginalCovariance(Covariance):
             T: self.variances[T] * project_zero_sum(tensor, range(len(T))).reshape(-1, x.shape[1])
             for T, tensor in pulled.items()
         }
-        return np.concatenate(
-            [sum(self._lift(T, pieces[T], S, w) for T in self._inside(S)) for S, w, _ in self._blocks()]
-        )
+        result = np.zeros_like(x)
+        for S, weight, block in self._blocks():
+            for T in self._inside(S):
+                result[block] += self._lift(T, pieces[T], S, weight)
+        return result
 
     def _blocks(self) -> Iterator[tuple[Subset, float, slice]]:
         start = 0

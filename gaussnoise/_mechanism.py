@@ -15,7 +15,7 @@ from ._covariance import FactorCovariance
 from ._feasibility import Strategy, strategy
 from ._noise import OptimalNoise
 from ._release import Release
-from ._sampler import IntegerQuery
+from ._sampler import MAX_BITS, IntegerQuery
 from ._sensitivity import Relation, largest_pair
 from .errors import DataError, NotAvailableError, ParameterError
 from .privacy import AbstractPrivacy
@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 # Lattice steps per standard deviation, a power of two below the sampler's limit with room to calibrate: rounding the
 # strategy to the lattice biases a sum of n records by at most n √r 2⁻⁴⁹ standard deviations.
 _SCALE_BITS = 48
+# Coarser lattices would round the strategy visibly: a budget that small releases nothing but noise.
+_MIN_BITS = 20
 _EXACT_PAIR_ENTRIES = 2**21
 
 
@@ -204,7 +206,8 @@ class GaussianMechanism:
         """How many records sit at each listed point, as Python integers."""
         if (data is None) == (counts is None):
             raise ParameterError("release: expected either data or counts=")
-        found = self._count_rows(np.asarray(data)) if counts is None else self._check_counts(np.asarray(counts))
+        given = _array(data if counts is None else counts)
+        found = self._count_rows(given) if counts is None else self._check_counts(given)
         if self.n is not None and sum(found) != self.n:
             raise DataError(
                 f"release: expected exactly n = {self.n} records, as stated to the mechanism; got another number"
@@ -215,7 +218,7 @@ class GaussianMechanism:
         size = self._points.cardinality
         if counts.shape != (size,) or not np.issubdtype(counts.dtype, np.integer):
             raise DataError(
-                f"release: expected integer counts of shape ({size},), got {counts.dtype} of {counts.shape}"
+                f"release: expected integer counts of shape ({size},), got {_kind(counts)} of shape {counts.shape}"
             )
         if (counts < 0).any():
             raise DataError("release: expected counts >= 0")
@@ -227,7 +230,7 @@ class GaussianMechanism:
             indices = data.astype(np.int64)
             if ((indices < 0) | (indices >= size)).any():
                 raise DataError(f"release: expected row indices in 0..{size - 1}, got one outside")
-        elif data.ndim == 2 and data.shape[1] == dim and np.issubdtype(data.dtype, np.number):
+        elif data.ndim == 2 and data.shape[1] == dim and data.dtype.kind in "biuf":
             rows = {point.tobytes(): i for i, point in reversed(list(enumerate(self._points.points + 0.0)))}
             found = [rows.get(row.tobytes(), -1) for row in np.ascontiguousarray(data, dtype=np.float64) + 0.0]
             if -1 in found:
@@ -236,9 +239,25 @@ class GaussianMechanism:
         else:
             raise DataError(
                 f"release: expected integer row indices of shape (n,) or rows of shape (n, {dim}), "
-                f"got {data.dtype} with {data.ndim} dimensions"
+                f"got {_kind(data)} with {data.ndim} dimensions"
             )
         return [int(c) for c in np.bincount(indices, minlength=size)]
+
+
+def _array(values: ArrayLike | None) -> NDArray:
+    """``values`` as an array; numpy's own complaints may quote them."""
+    try:
+        return np.asarray(values)
+    except (ValueError, TypeError, OverflowError):
+        pass
+    raise DataError("release: expected a regular array of numbers, got ragged or mixed values")
+
+
+def _kind(array: NDArray) -> str:
+    """The kind of numbers in an array; a text type's own name would tell the length of the longest."""
+    return {"b": "booleans", "i": "integers", "u": "integers", "f": "floats", "c": "complex numbers"}.get(
+        array.dtype.kind, "something else"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,6 +280,11 @@ class _Lattice:
             return cls([[] for _ in points], 0, IntegerQuery(1, math.inf), covariance.unit_factor, size, origin)
         length = math.sqrt(noise.sensitivity_squared / (2 * rho))
         bits = _SCALE_BITS - math.frexp(length)[1]
+        if not _MIN_BITS <= bits <= MAX_BITS:
+            raise ParameterError(
+                f"GaussianMechanism: rho = {rho:.3g} needs a lattice of 2^{-bits} per unit of noise, expected between "
+                f"2^-{MAX_BITS} and 2^-{_MIN_BITS}; hint: rho between 1e-12 and 1e100"
+            )
         integers = [[int(x) for x in row] for row in np.rint(np.ldexp(coordinates, bits))]
         query = IntegerQuery(_largest_change(integers, bits, noise.neighbors), rho)
         return cls(integers, bits, query, covariance.unit_factor, size, origin)

@@ -3,18 +3,25 @@
 import json
 import os
 import zipfile
-from typing import TYPE_CHECKING
+import zlib
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from domains import AbstractFiniteDomain, FiniteSet, Marginals
+from domains import AbstractFiniteDomain, DomainError, FiniteSet, Marginals
 
 from ._certificate import Certificate, PointCertificate, UniformCertificate
 from ._covariance import Covariance, FactorCovariance, MarginalCovariance
-from .errors import CertificateError
+from .errors import CertificateError, GaussNoiseError
 
 if TYPE_CHECKING:
     from ._noise import OptimalNoise
+
+# whatever a damaged file can make zipfile, numpy, json or the constructors say
+_DAMAGE = (
+    ArithmeticError, AttributeError, DomainError, EOFError, GaussNoiseError, LookupError, RuntimeError, TypeError,
+    ValueError, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 _FORMAT = "gaussnoise.noise/1"
 _SCALARS = ("p", "neighbors", "shifted", "gamma", "gamma_lower", "sensitivity_squared", "method", "steps")
@@ -45,20 +52,33 @@ def write(noise: "OptimalNoise", path: str | os.PathLike[str]) -> None:
 
 def read(path: str | os.PathLike[str]) -> "OptimalNoise":
     """What :func:`write` stored, verified."""
+    name = os.fspath(path)
+    with open(path, "rb") as file:
+        try:
+            noise = _parse(np.load(file, allow_pickle=False))
+            noise.verify()
+        except CertificateError:
+            raise
+        except _DAMAGE as error:
+            reason = type(error).__name__
+        else:
+            return noise
+    raise CertificateError(f"load: {name} is not an intact file of OptimalNoise.save ({reason})")
+
+
+def _parse(stored: Any) -> "OptimalNoise":
     from ._noise import OptimalNoise, Status
 
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = dict(stored)
-        header = json.loads(str(arrays.pop("header")))
-    except (ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
-        raise CertificateError(f"load: {os.fspath(path)} is not a file written by OptimalNoise.save") from error
+    arrays = dict(stored)
+    header = json.loads(str(arrays.pop("header")))
     if header.get("format") != _FORMAT:
         raise CertificateError(f"load: expected format {_FORMAT!r}, got {header.get('format')!r}")
     for array in arrays.values():
         array.flags.writeable = False
     domain, covariance, certificate = _parts(header, arrays)
-    noise = OptimalNoise(
+    if arrays["center"].shape != (domain.dim,) or covariance.dim != domain.dim:
+        raise CertificateError("load: the covariance belongs to another domain")
+    return OptimalNoise(
         domain=domain,
         covariance=covariance,
         center=arrays["center"],
@@ -66,8 +86,6 @@ def read(path: str | os.PathLike[str]) -> "OptimalNoise":
         status=Status[header["status"]],
         **{name: header[name] for name in _SCALARS},
     )
-    noise.verify()
-    return noise
 
 
 def _parts(header: dict, arrays: dict) -> tuple[AbstractFiniteDomain, Covariance, Certificate]:

@@ -56,4 +56,4 @@ def spread(values: NDArray, T: Subset, S: Subset, sizes: Sequence[int]) -> NDArr
     """A tensor over T, constant along S∖T; ``values`` has shape (cells of T,) or (cells of T, k)."""
     tail = values.shape[1:]
     seen = [sizes[i] if i in T else 1 for i in S]
-    return np.broadcast_to(values.reshape(*seen, *tail), (*[sizes[i] for i in S], *tail))
+    return np.broadcast_to(values.reshape((*seen, *tail)), (*[sizes[i] for i in S], *tail))

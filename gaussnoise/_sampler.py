@@ -10,6 +10,8 @@ from .errors import ParameterError
 
 # OpenDP saturates silently at 64 bits; at this scale an overflow is 8192 standard deviations away
 MAX_SCALE = 2.0**50
+# integers of a finer lattice than 2⁻⁴⁰⁰ would no longer convert to floats
+MAX_BITS = 400
 
 
 @dataclass(frozen=True)

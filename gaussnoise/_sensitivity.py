@@ -47,11 +47,13 @@ def sensitivity_points(domain: FiniteSet, neighbors: Relation) -> Array:
             )
         first, second = np.triu_indices(len(points), 1)
         points = points[first] - points[second]
+    if not len(points):
+        return np.zeros((1, domain.dim))
     # one representative of {s, −s}: the first nonzero coordinate positive
     leading = np.take_along_axis(points, (points != 0).argmax(axis=1)[:, None], axis=1)
     points = np.unique(np.where(leading < 0, -points, points) + 0.0, axis=0)
     kept = points[(points != 0).any(axis=1)]
-    return kept if len(kept) else points[:1]
+    return kept if len(kept) else np.zeros((1, domain.dim))
 
 
 def largest_pair(strategy: Strategy) -> float:

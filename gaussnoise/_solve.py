@@ -103,9 +103,9 @@ def _check(function: str, domain: AbstractDomain, p: float, tol: float, method: 
             f"{function}: expected a domain, got {type(domain).__name__}; hint: FiniteSet(points), or "
             "FiniteSet.from_workload(W) for a workload matrix"
         )
-    if not p >= 2:
+    if not isinstance(p, int | float) or not p >= 2:
         raise ParameterError(f"{function}: expected p >= 2, got {p!r}")
-    if not 0 < tol < 1:
+    if not isinstance(tol, float) or not 0 < tol < 1:
         raise ParameterError(f"{function}: expected 0 < tol < 1, got {tol!r}")
     if p != 2:
         raise NotAvailableError(f"{function}: p = {p:g} is not available yet; use p = 2")

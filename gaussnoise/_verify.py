@@ -12,7 +12,7 @@ from domains import FiniteSet, Marginals
 from ._certificate import ROUNDING_MARGIN, PointCertificate, UniformCertificate
 from ._covariance import MarginalCovariance
 from ._feasibility import strategy
-from ._residuals import rank, subsets_of
+from ._residuals import rank, residual_subsets, subsets_of
 from ._sensitivity import largest_pair, marginal_sensitivity, sensitivity_points
 from .errors import CertificateError
 
@@ -56,18 +56,19 @@ def verify(noise: "OptimalNoise") -> Verification:
         enclosure=max(f.enclosure for f in found),
         sensitivity_squared=max(f.sensitivity_squared for f in found),
     )
-    if worst.enclosure > 1:
+    # written so that NaN fails
+    if not worst.enclosure <= 1:
         raise CertificateError(
             f"verify: too little noise: expected z' M⁺ z <= 1 on the set, recomputed {worst.enclosure!r}"
         )
-    if worst.sensitivity_squared > noise.sensitivity_squared * (1 + ROUNDING_MARGIN):
+    if not worst.sensitivity_squared <= noise.sensitivity_squared * (1 + 8 * ROUNDING_MARGIN):
         raise CertificateError(
             f"verify: too little noise: stored sensitivity² {noise.sensitivity_squared!r}, "
             f"recomputed {worst.sensitivity_squared!r}"
         )
-    if worst.gamma > noise.gamma:
+    if not worst.gamma <= noise.gamma:
         raise CertificateError(f"verify: stored gamma {noise.gamma!r}, recomputed {worst.gamma!r}")
-    if worst.gamma_lower < noise.gamma_lower * (1 - ROUNDING_MARGIN):
+    if not worst.gamma_lower >= noise.gamma_lower * (1 - ROUNDING_MARGIN):
         raise CertificateError(f"verify: stored gamma_lower {noise.gamma_lower!r}, recomputed {worst.gamma_lower!r}")
     return worst
 
@@ -110,6 +111,9 @@ def _by_subsets(noise: "OptimalNoise", covariance: MarginalCovariance) -> Verifi
     domain = noise.domain
     if domain is not covariance.domain or not isinstance(domain, Marginals):
         raise CertificateError("verify: the covariance belongs to another domain")
+    expected = {T for T in residual_subsets(domain.subsets, domain.sizes) if T or not noise.shifted}
+    if covariance.variances.keys() != expected or not all(0 < v < math.inf for v in covariance.variances.values()):
+        raise CertificateError("verify: expected a positive variance for every residual of the marginals")
     variances = {T: Fraction(variance) for T, variance in covariance.variances.items()}
     enclosure = sum((Fraction(rank(T, domain.sizes), domain.cells(T)) / v for T, v in variances.items()), Fraction(0))
     total = Fraction(0)

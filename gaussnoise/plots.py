@@ -45,24 +45,24 @@ def plot_release(release: "TableRelease", marginal: tuple[str, ...] | None = Non
 
 def _draw_table(axes: "Axes", table: "MarginalTable") -> None:
     """Counts with intervals: one line per value of the last attribute, positions along the first."""
-    names = [name if len(name) < 40 else name[:39] + "…" for name in table.attributes]
+    names = [_text(name) for name in table.attributes]
     rows = table.estimate.reshape(-1, table.estimate.shape[-1]) if names else table.estimate.reshape(1, 1)
     half = (table.confidence_interval()[1] - table.estimate).reshape(rows.shape)
     if len(names) < 2:
         axes.errorbar(range(rows.shape[1]), rows[0], half[0], fmt="o", capsize=3, color=_OURS)
-        positions = table.labels[0] if names else ("total",)
+        positions = [_text(label) for label in table.labels[0]] if names else ["total"]
         title = names[0] if names else "total"
     else:
         reach = min(0.3, 0.08 * (rows.shape[1] - 1))
         shift = np.linspace(-reach, reach, rows.shape[1])
         for k, label in enumerate(table.labels[-1]):
             axes.errorbar(
-                np.arange(len(rows)) + shift[k], rows[:, k], half[:, k], fmt="o", ms=4, capsize=2, label=str(label)
+                np.arange(len(rows)) + shift[k], rows[:, k], half[:, k], fmt="o", ms=4, capsize=2, label=_text(label)
             )
         axes.legend(title=names[-1], fontsize="small")
-        positions = [" / ".join(map(str, _labels_at(table, row))) for row in range(len(rows))]
+        positions = [" / ".join(map(_text, _labels_at(table, row))) for row in range(len(rows))]
         title = " × ".join(names)
-    axes.set_xticks(range(len(positions)), [str(p) for p in positions], rotation=30, ha="right")
+    axes.set_xticks(range(len(positions)), positions, rotation=30, ha="right")
     axes.axhline(0, color="0.8", lw=0.8, zorder=0)
     axes.set_ylabel("rows (estimate and 95 % interval)")
     axes.set_title(f"{title}: sd {table.standard_deviation.flat[0]:.3g} in every cell", fontsize="medium")
@@ -85,10 +85,16 @@ def _draw_comparison(axes: "Axes", plan: "Plan") -> None:
     axes.hlines(rows, ours, theirs, color="0.8", zorder=1)
     axes.plot(ours, rows, "o", color=_OURS, ms=5, label="this release (optimal)")
     axes.plot(theirs, rows, "s", color=_THEIRS, ms=5, label="independent noise, best split")
-    names = [" × ".join(m) or "total" for m in shown]
-    axes.set_yticks(rows, [name if len(name) < 34 else name[:33] + "…" for name in names], fontsize="x-small")
+    axes.set_yticks(rows, [_text(" × ".join(m) or "total", 34) for m in shown], fontsize="x-small")
     axes.set_xlim(left=0)
     axes.set_xlabel("standard deviation of each cell")
     axes.legend(fontsize="small")
     part = "" if step == 1 else f" ({len(shown)} of {len(marginals)} marginals shown)"
     axes.set_title(f"{plan.improvement:.2f} times less total variance{part}", fontsize="medium")
+
+
+def _text(label: object, length: int = 24) -> str:
+    """A label as matplotlib should show it: one short line, no formulas, and not hidden by a leading underscore."""
+    line = " ".join(str(label).split())
+    line = line if len(line) <= length else line[: length - 1] + "…"
+    return (" " if line[:1] in ("", "_") else "") + line.replace("$", r"\$")

@@ -46,7 +46,7 @@ class zCDP(AbstractPrivacy):  # noqa: N801 (the field writes it so)
         """The ε for which this implies (ε, δ)-differential privacy, by OpenDP's conversion.
 
         >>> round(gn.zCDP(0.1).epsilon(1e-6), 3)
-        2.226
+        2.142
         """
         _check_delta("epsilon", delta)
         return _epsilon(self.rho, delta)
@@ -91,6 +91,8 @@ class ApproxDP(AbstractPrivacy):
         log = math.log(1 / self.delta)
         # Bun & Steinke (2016), Proposition 1.3: a valid ρ to start from
         low = (math.sqrt(log + self.epsilon) - math.sqrt(log)) ** 2 * (1 - 1e-9)
+        if not (low > 0 and _epsilon(low, self.delta) <= self.epsilon):
+            raise ParameterError(f"ApproxDP: epsilon = {self.epsilon!r} is too small to convert; hint: at least 1e-9")
         high = 2 * low
         while _epsilon(high, self.delta) <= self.epsilon:
             low, high = high, 2 * high
@@ -117,7 +119,11 @@ def _check_delta(function: str, delta: float) -> None:
 def _epsilon(rho: float, delta: float) -> float:
     """OpenDP's conversion of ρ-zCDP to (ε, δ)."""
     from opendp.combinators import make_zCDP_to_approxDP
+    from opendp.mod import OpenDPException
 
     # map(d) of the unit Gaussian is d²/2; a hair more, so that rounding cannot land below rho
     distance = math.sqrt(2 * rho) * (1 + 1e-15)
-    return make_zCDP_to_approxDP(discrete_gaussian(1.0)).map(distance).epsilon(delta)
+    try:
+        return make_zCDP_to_approxDP(discrete_gaussian(1.0)).map(distance).epsilon(delta)
+    except OpenDPException:  # overflows at ρ in the thousands; Bun & Steinke (2016), Proposition 1.3, always holds
+        return rho + 2 * math.sqrt(rho * math.log(1 / delta))

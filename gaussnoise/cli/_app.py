@@ -22,8 +22,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # its tracebacks show local variables, which hold data
     help="Unbiased private marginals with the least Gaussian noise, certified.",
 )
-_out = Console(highlight=False, soft_wrap=True)
-_err = Console(stderr=True, highlight=False, soft_wrap=True)
+_out = Console(highlight=False, soft_wrap=True, emoji=False)
+_err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 SchemaFile = Annotated[Path, typer.Option("--schema", "-s", help="TOML schema; `gaussnoise schema TABLE` drafts one.")]
 Workload = Annotated[

@@ -1,11 +1,13 @@
 """A first schema, drafted from the data: every line of it must be checked against public knowledge."""
 
 import math
+import os
+from typing import Any
 
 import narwhals as nw
 
 from ..errors import DataError
-from ._read import guarded, open_table
+from ._read import guarded, is_csv, open_csv, open_table, sql
 from ._schema import Attribute
 
 _MOST_CATEGORIES = 100
@@ -20,23 +22,38 @@ def draft(table: object) -> list[Attribute]:
     return [_attribute(frame, name, dtype) for name, dtype in types.items()]
 
 
-def _typed(table: object) -> nw.LazyFrame:
-    """As :func:`open_table`, with the types duckdb infers for CSV."""
-    import os
-
-    if isinstance(table, str | os.PathLike) and os.fspath(table).lower().endswith(
-        (".csv", ".tsv", ".csv.gz", ".tsv.gz")
-    ):
-        import duckdb
-
+def _typed(table: object) -> nw.LazyFrame[Any]:
+    """The table; text of a CSV column becomes numbers or booleans where every value says so unambiguously."""
+    if isinstance(table, str | os.PathLike) and is_csv(table):
         open_table(table)  # refuses what is not there
-        return nw.from_native(
-            guarded("open the file", lambda: duckdb.connect().read_csv(os.fspath(table), header=True))
-        )
+        return nw.from_native(guarded("read the file", lambda: _typed_csv(os.fspath(table))))
     return open_table(table)
 
 
-def _attribute(frame: nw.LazyFrame, name: str, dtype: nw.dtypes.DType) -> Attribute:
+def _typed_csv(path: str) -> Any:
+    text = open_csv(path)
+    tests = [
+        f"coalesce(bool_and({test.format(c=sql(c))}) FILTER ({sql(c)} IS NOT NULL), false)"
+        for c in text.columns
+        for test in _CSV_TYPES.values()
+    ]
+    found = iter(text.aggregate(", ".join(tests)).fetchall()[0])
+    columns = []
+    for c in text.columns:
+        kinds = [kind for kind, fits in zip(_CSV_TYPES, found, strict=False) if fits]
+        columns.append(f"CAST(trim({sql(c)}) AS {kinds[0]}) AS {sql(c)}" if kinds else sql(c))
+    return text.project(", ".join(columns))
+
+
+# a type, and when a text is one of its values and written as a release will write it: 007 and 0x1 stay text
+_CSV_TYPES = {
+    "BIGINT": "coalesce(CAST(TRY_CAST(trim({c}) AS BIGINT) AS VARCHAR) = {c}, false)",
+    "DOUBLE": "TRY_CAST(trim({c}) AS DOUBLE) IS NOT NULL AND NOT regexp_full_match({c}, '( .*|0[0-9xX].*)')",
+    "BOOLEAN": "lower({c}) IN ('true', 'false')",
+}
+
+
+def _attribute(frame: nw.LazyFrame[Any], name: str, dtype: nw.dtypes.DType) -> Attribute:
     column = nw.col(name)
     discrete = dtype.is_integer() or dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean)
     if not (discrete or dtype.is_numeric()):
@@ -45,14 +62,15 @@ def _attribute(frame: nw.LazyFrame, name: str, dtype: nw.dtypes.DType) -> Attrib
         )
     if dtype in (nw.Categorical, nw.Enum):
         column = column.cast(nw.String)
-    nulls = guarded(
-        "look for nulls", lambda: frame.select(column.is_null().any()).collect("pyarrow").to_native()[0][0].as_py()
-    )
-    other = "other" if nulls else None
+    gaps = column.is_null() if discrete else column.is_null() | ~column.cast(nw.Float64).is_finite()
+    missing = guarded("look for nulls", lambda: frame.select(gap=gaps.any()).collect("pyarrow")["gap"].to_list()[0])
     if discrete:
         distinct = frame.select(column).unique().filter(~column.is_null()).head(_MOST_CATEGORIES + 1)
         values = sorted(guarded("list categories", lambda: distinct.collect("pyarrow").to_native()[0].to_pylist()))
         if values and len(values) <= (_MOST_INTEGERS if dtype.is_integer() else _MOST_CATEGORIES):
+            other = (
+                next(o for k in range(len(values) + 1) if (o := "other" + "_" * k) not in values) if missing else None
+            )
             return Attribute(name, categories=values, other=other)
         if not dtype.is_integer():
             raise DataError(
@@ -61,14 +79,18 @@ def _attribute(frame: nw.LazyFrame, name: str, dtype: nw.dtypes.DType) -> Attrib
     value = column.cast(nw.Float64)
     finite = frame.select(value.alias("v")).filter(nw.col("v").is_finite())
     ends = guarded("find the range", lambda: finite.select(a=nw.col("v").min(), b=nw.col("v").max()).collect("pyarrow"))
-    low, high = (column[0] for column in (ends["a"].to_list(), ends["b"].to_list()))
-    return Attribute(name, edges=[-math.inf, *_round_edges(low or 0.0, high or 0.0), math.inf], other=other)
+    low, high = ends["a"].to_list()[0] or 0.0, ends["b"].to_list()[0] or 0.0
+    return Attribute(name, edges=[-math.inf, *_round_edges(low, high), math.inf], other="other" if missing else None)
 
 
 def _round_edges(low: float, high: float) -> list[float]:
-    """At most eight or so multiples of 1, 2 or 5 times a power of ten, strictly inside or at the ends of the range."""
-    if not high > low:
+    """At most eight or so multiples of 1, 2 or 5 times a power of ten, inside the range or at its ends."""
+    width = high / _BINS - low / _BINS  # high - low may overflow
+    if not width > 0:
         return [low]
-    power = 10.0 ** math.floor(math.log10((high - low) / _BINS))
-    step = next(m * power for m in (1, 2, 5, 10) if m * power * _BINS >= high - low)
-    return [round(k * step, 12) for k in range(math.ceil(low / step), math.floor(high / step) + 1)] or [low]
+    power = math.floor(math.log10(width))
+    digit = next(d for d in (1, 2, 5, 10) if d * 10.0**power >= width)
+    step = digit * 10.0**power
+    # through decimal text, so that 3 × 0.1 is 0.3
+    multiples = (float(f"{k * digit}e{power}") for k in range(math.ceil(low / step), math.floor(high / step) + 1))
+    return sorted(set(multiples)) or [low]

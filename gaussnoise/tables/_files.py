@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -73,14 +74,17 @@ def write_release(release: "TableRelease", folder: Path, format: FileFormat) -> 
     record = json.dumps(release_record(release, names), indent=2, ensure_ascii=False)
     (folder / "release.json").write_text(record + "\n", encoding="utf-8")
     (folder / "summary.txt").write_text(release_text(release) + "\n", encoding="utf-8")
-    plot_release(release).savefig(folder / "release.png", dpi=150)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scripts the picture's font lacks
+        plot_release(release).savefig(folder / "release.png", dpi=150)
 
 
 def file_names(release: "TableRelease", format: FileFormat) -> list[str]:
     """One path per marginal, numbered so that no two can collide whatever characters are dropped."""
     width = len(str(len(release)))
     slugs = ["-by-".join(re.sub(r"[^\w.-]+", "_", name) for name in marginal) or "total" for marginal in release]
-    return [f"tables/{k:0{width}}-{slug[:100]}.{format}" for k, slug in enumerate(slugs, 1)]
+    short = [slug.encode()[:100].decode(errors="ignore") for slug in slugs]  # file systems count bytes
+    return [f"tables/{k:0{width}}-{slug}.{format}" for k, slug in enumerate(short, 1)]
 
 
 def release_record(release: "TableRelease", names: list[str]) -> dict[str, object]:

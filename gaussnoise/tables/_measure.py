@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from domains import Marginals
 
 from .._residuals import Subset, rank, spread, subsets_of
-from .._sampler import IntegerQuery
+from .._sampler import MAX_BITS, IntegerQuery
+from ..errors import ParameterError
 
 Integers = NDArray[Any]  # int64 where every intermediate provably fits, Python integers otherwise
 
@@ -44,12 +45,13 @@ class ResidualQuery:
     def noisy(self, marginal: Integers, noise: list[int]) -> Integers:
         """Noisy answers on exact counts, projected onto zero-sum tensors: the residual times ``cells² 2^bits``."""
         answers = self.exact(marginal).astype(object) + np.array(noise, dtype=object).reshape(self.shape)
-        return _contrast_all(np.asarray(answers, dtype=object))
+        return np.asarray(_contrast_all(np.asarray(answers, dtype=object)), dtype=object)
 
     def exact(self, marginal: Integers) -> Integers:
         """The query's answer on counts of shape ``self.shape``."""
         bound = 2 * math.prod(2 * n for n in self.shape) * max(int(marginal.sum()), 1) << self.bits
-        return _contrast_all(marginal.astype(np.int64 if bound < 2**62 else object)) * (1 << self.bits)
+        exact = _contrast_all(marginal.astype(np.int64 if bound < 2**62 else object)) * (1 << self.bits)
+        return np.asarray(exact)  # numpy turns sums of 0-d object arrays into bare integers
 
 
 def _contrast_all(tensor: Integers) -> Integers:
@@ -67,6 +69,10 @@ def residual_queries(domain: Marginals, variances: Mapping[Subset, float], rho: 
         cells, dimension = domain.cells(T), rank(T, domain.sizes)
         target = cells * math.sqrt(unit_variance / (2 * rho))
         bits = max(0, _SCALE_BITS - math.frexp(target)[1])
+        if bits > MAX_BITS:
+            raise ParameterError(
+                f"rho = {rho:.3g} is too large: noise of {target:.3g} is no noise; hint: at most 1e100"
+            )
         change = math.prod(n * (n - 1) for n in shape) << 2 * bits
         queries[T] = ResidualQuery(T, shape, bits, IntegerQuery(change, rho * dimension / (cells * unit_variance)))
     return queries
@@ -104,5 +110,4 @@ def reconstruct(
     for T in inside:
         lifted = spread(residuals[T].reshape(-1), T, S, sizes)
         total = total + lifted * (1 << bits - queries[T].bits) * (cells // queries[T].cells)
-    # numpy turns sums of 0-d object arrays into bare integers
     return np.asarray(total, dtype=object), cells**2 << bits

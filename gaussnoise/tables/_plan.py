@@ -85,8 +85,8 @@ def plan(
             "plan: rows_per_person is not available yet; with at most k rows a person, plan with rho / k²"
         )
     subsets = _subsets(schema, workload)
-    if weights is not None and len(weights) != len(subsets):
-        raise ParameterError(f"plan: expected {len(subsets)} weights, one per marginal, got {len(weights)}")
+    if weights is not None and np.shape(weights) != (len(subsets),):
+        raise ParameterError(f"plan: expected {len(subsets)} weights, one per marginal, got {weights!r}")
     domain = Marginals(schema.sizes, subsets, weights)
     noise = optimal_noise(domain, p, neighbors)
     result = Plan(schema, domain, noise, privacy)
@@ -107,8 +107,8 @@ def _subsets(schema: Schema, workload: int | Sequence[str | tuple[str, ...]]) ->
                 f"plan: expected 0 <= k <= {len(schema.names)} attributes, got {workload}-way marginals"
             )
         return Marginals.all_kway(schema.sizes, workload).subsets
-    if isinstance(workload, str):
-        raise ParameterError(f'plan: expected a list of marginals, got the name {workload!r}; hint: [("{workload}",)]')
+    if not isinstance(workload, list | tuple) or not all(isinstance(m, str | tuple | list) for m in workload):
+        raise ParameterError(f'plan: expected k or a list of marginals like [("age", "sex")], got {workload!r}')
     named = [(names,) if isinstance(names, str) else tuple(names) for names in workload]
     subsets = [attribute_positions(schema, names) for names in named]
     if len({frozenset(S) for S in subsets}) < len(subsets):
@@ -118,8 +118,7 @@ def _subsets(schema: Schema, workload: int | Sequence[str | tuple[str, ...]]) ->
 
 def attribute_positions(schema: Schema, names: tuple[str, ...]) -> Subset:
     """Positions of distinct attributes, in the order given, or a ParameterError."""
-    unknown = [name for name in names if name not in schema.names]
-    if unknown or len(set(names)) < len(names):
+    if any(name not in schema.names for name in names) or len(set(names)) < len(names):
         raise ParameterError(f"expected distinct attributes of {', '.join(schema.names)}; got {names!r}")
     return tuple(schema.names.index(name) for name in names)
 
@@ -210,6 +209,8 @@ class Plan:
         Raises:
             ParameterError: unknown or repeated names.
         """
+        if not isinstance(names, list | tuple):
+            raise ParameterError(f"expected attribute names, got {names!r}")
         return attribute_positions(self.schema, tuple(names))
 
     def check_released(self, S: Subset) -> None:
@@ -252,6 +253,7 @@ class Plan:
             raise NotAvailableError("release: ledgers are not available yet; add up the rho_charged of your releases")
         if out is not None:
             check_target(out, format)
+        self._charge()  # a budget that cannot be drawn is refused before data are read
         marginals = self._count(table)
         with contextlib.nullcontext() if out is None else staged(out) as folder:
             result = self._noisy(marginals, table, _draw, private=True)
@@ -292,11 +294,16 @@ class Plan:
         *,
         private: bool,
     ) -> TableRelease:
+        charged = self._charge()
+        residuals = {T: query.noisy(marginals[T], draw(query)) for T, query in self._queries.items()}
+        return TableRelease(self, private, charged, self._queries, residuals, frame_backend(table))
+
+    def _charge(self) -> float:
+        """What OpenDP's map charges for all noise of a release."""
         charged = math.fsum(query.query.rho for query in self._queries.values())
         if charged > self.rho:
             raise GaussNoiseError(f"release: noise would cost rho = {charged!r}, more than the planned {self.rho!r}")
-        residuals = {T: query.noisy(marginals[T], draw(query)) for T, query in self._queries.items()}
-        return TableRelease(self, private, charged, self._queries, residuals, frame_backend(table))
+        return charged
 
     def __str__(self) -> str:
         from ._text import plan_text

@@ -1,5 +1,9 @@
 """Records in, distinct coded rows out: read once, in whatever engine holds the table."""
 
+import csv
+import glob
+import gzip
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -28,17 +32,19 @@ def count_rows(table: object, attributes: Sequence[Attribute]) -> tuple[NDArray[
         DataError: a missing column, wrong type, null, NaN or value outside the schema; names the column, no value.
     """
     frame = open_table(table, [a.name for a in attributes if a.edges is not None])
-    text = isinstance(table, str | os.PathLike) and not _is_parquet(table)
+    text = isinstance(table, str | os.PathLike) and is_csv(table)
     types = guarded("read the table's columns", lambda: dict(frame.collect_schema()))
     missing = [a.name for a in attributes if a.name not in types]
     if missing:
         raise DataError(f"table: expected columns {', '.join(map(repr, missing))}, which are missing")
     expressions = [_code(a, types[a.name], text).alias(f"c{k}") for k, a in enumerate(attributes)]
     keys = [f"c{k}" for k in range(len(attributes))]
-    query = frame.select(*expressions).group_by(*keys).agg(nw.len().alias("n"))
+    number = nw.len().alias("n")
+    query = frame.select(*expressions).group_by(*keys).agg(number) if keys else frame.select(number)
     found = guarded("count the table's rows", lambda: query.collect("pyarrow").to_native())
-    # 0 marks what matched no cell: nulls, NaN, unknown categories, numbers outside the edges
-    codes = np.stack([found[key].to_numpy().astype(np.int64) for key in keys], axis=1) - 1
+    codes = np.empty((len(found), len(keys)), dtype=np.int64)
+    for k, key in enumerate(keys):
+        codes[:, k] = found[key].to_numpy() - 1  # 0 marked what matched no cell: nulls, NaN, unknown, outside the edges
     for k, attribute in enumerate(attributes):
         outside = codes[:, k] < 0
         if attribute.other is not None:
@@ -55,17 +61,15 @@ def count_rows(table: object, attributes: Sequence[Attribute]) -> tuple[NDArray[
 def open_table(table: object, numeric: Sequence[str] = ()) -> nw.LazyFrame[Any]:
     """The table as a lazy frame. CSV comes as text, except the ``numeric`` columns: NULL where they do not parse."""
     if isinstance(table, str | os.PathLike):
-        return nw.from_native(guarded("open the file", lambda: _open_file(os.fspath(table), numeric)))
-    try:
-        frame = nw.from_native(table)  # pyright: ignore[reportArgumentType, reportCallIssue]
-    except TypeError:
-        frame = None
-    if frame is None:
+        path = os.fspath(table)
+        return nw.from_native(guarded("open the file", lambda: _open_file(path, numeric)))
+    frame = guarded("open it", lambda: nw.from_native(table, pass_through=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
         raise DataError(
             f"table: expected a dataframe (polars, pandas, pyarrow, duckdb, …) or the path of a CSV or Parquet file, "
             f"got {type(table).__name__}"
         )
-    return frame.lazy()
+    return guarded("open it", frame.lazy)
 
 
 def frame_backend(table: object) -> Any:
@@ -89,26 +93,52 @@ def guarded(task: str, action: Callable[[], Result]) -> Result:
     raise DataError(f"table: could not {task} ({kind}); the engine's message is withheld because it may quote records")
 
 
-def _is_parquet(path: str | os.PathLike[str]) -> bool:
-    return os.fspath(path).lower().endswith((".parquet", ".pq"))
+def is_csv(path: str | os.PathLike[str]) -> bool:
+    """Whether the name says CSV or TSV, perhaps compressed."""
+    return os.fspath(path).lower().removesuffix(".gz").endswith((".csv", ".tsv"))
+
+
+def open_csv(path: str) -> Any:
+    """A duckdb relation of text columns. Nothing about the file is guessed: the dialect is RFC 4180's."""
+    import duckdb
+
+    opener = gzip.open if path.lower().endswith(".gz") else open
+    delimiter = "\t" if ".tsv" in path.lower()[-7:] else ","
+    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
+        names = next(csv.reader(file, delimiter=delimiter, strict=True), [])
+    if not names or len(set(names)) < len(names):
+        raise DataError("table: expected a first line of distinct column names")
+    return duckdb.connect().read_csv(
+        glob.escape(path),
+        columns=dict.fromkeys(names, "VARCHAR"),
+        auto_detect=False,
+        header=True,
+        delimiter=delimiter,
+        quotechar='"',
+        escapechar='"',
+        strict_mode=True,
+        null_padding=False,
+        hive_partitioning=False,
+    )
 
 
 def _open_file(path: str, numeric: Sequence[str]) -> Any:
     import duckdb
 
-    if not os.path.exists(path):
+    if not os.path.isfile(path):
         raise DataError(f"table: no such file: {path}")
-    connection = duckdb.connect()
-    if _is_parquet(path):
-        return connection.read_parquet(path)
-    if not path.lower().endswith((".csv", ".tsv", ".csv.gz", ".tsv.gz")):
+    if path.lower().endswith((".parquet", ".pq")):
+        return duckdb.connect().read_parquet(glob.escape(path), hive_partitioning=False)
+    if not is_csv(path):
         raise DataError(f"table: expected a .csv, .tsv or .parquet file, got {path}")
-    relation = connection.read_csv(path, all_varchar=True, header=True)
-    columns = [f"TRY_CAST({_sql(c)} AS DOUBLE) AS {_sql(c)}" if c in numeric else _sql(c) for c in relation.columns]
+    relation = open_csv(path)
+    # trim also keeps duckdb from moving the cast into its CSV reader, where it fails instead of giving NULL
+    columns = [f"TRY_CAST(trim({sql(c)}) AS DOUBLE) AS {sql(c)}" if c in numeric else sql(c) for c in relation.columns]
     return relation.project(", ".join(columns))
 
 
-def _sql(name: str) -> str:
+def sql(name: str) -> str:
+    """A quoted identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -120,7 +150,7 @@ def _code(attribute: Attribute, dtype: nw.dtypes.DType, text: bool) -> nw.Expr:
             raise DataError(f"column {attribute.name!r}: expected numbers, as the schema gives edges; got {dtype}")
         value = column.cast(nw.Float64)
         inside = value.is_finite() & (value >= attribute.edges[0]) & (value <= attribute.edges[-1])
-        code = sum(((value >= edge).cast(nw.Int32) for edge in attribute.edges[1:-1]), nw.lit(1))
+        code = _sum([(value >= edge).cast(nw.Int32) for edge in attribute.edges[1:-1]]) + 1
         return nw.when(inside).then(code).otherwise(nw.lit(0)).fill_null(0).cast(nw.Int32)
     categories: tuple[Any, ...] = attribute.categories or ()
     kind = type(categories[0])
@@ -135,5 +165,15 @@ def _code(attribute: Attribute, dtype: nw.dtypes.DType, text: bool) -> nw.Expr:
             f"column {attribute.name!r}: expected {kind.__name__} categories, as in the schema; got {dtype}; "
             "hint: cast it, or declare edges for numbers"
         )
-    matches = ((column == category).fill_null(False).cast(nw.Int32) * (k + 1) for k, category in enumerate(categories))
-    return sum(matches, nw.lit(0)).cast(nw.Int32)
+    # engines compare in 64 bits: a category beyond them cannot occur
+    low, high = (0, 2**64) if dtype == nw.UInt64 else (-(2**63), 2**63)
+    possible = [(k, c) for k, c in enumerate(categories) if kind is not int or text or low <= c < high]
+    nothing = column.is_null().cast(nw.Int32) * 0  # one per row, even if no category is possible
+    return _sum([nothing, *((column == c).fill_null(False).cast(nw.Int32) * (k + 1) for k, c in possible)])
+
+
+def _sum(terms: list[nw.Expr]) -> nw.Expr:
+    """Sum of 32-bit terms as a balanced tree: hundreds in a row would exceed the engines' depth of nesting."""
+    while len(terms) > 1:
+        terms = [a + b for a, b in itertools.zip_longest(terms[::2], terms[1::2], fillvalue=nw.lit(0))]
+    return (terms[0] if terms else nw.lit(0)).cast(nw.Int32)

@@ -1,5 +1,6 @@
 """What a table may contain, stated before anyone looks at it."""
 
+import bisect
 import json
 import math
 import os
@@ -69,7 +70,7 @@ class Attribute:
         if self.edges is not None:
             if len(self.edges) < 2 or any(not a < b for a, b in zip(self.edges, self.edges[1:], strict=False)):
                 yield "expected edges of at least two increasing numbers"
-        if self.other is not None and self.other in self._own_labels():
+        if self.other is not None and self.other in map(str, self._own_labels()):
             yield f"expected other={self.other!r} to differ from every category"
 
     @property
@@ -166,6 +167,8 @@ class Schema:
                 attributes.append(Attribute(key, **entry))
             except SchemaError as error:
                 raise SchemaError(f"{name}:{_line(text, ('attributes', key))}: {error}") from None
+        if not attributes:
+            raise SchemaError(f"{name}:{_line(text, ('attributes',))}: expected at least one attribute")
         return cls(attributes)
 
     @classmethod
@@ -236,24 +239,24 @@ _EXPECTED = {
 
 
 def _line(text: str, path: tuple[str, ...]) -> int:
-    """Line at which the TOML entry ``path`` begins, 1 if it is not there.
+    """Line at which the TOML entry ``path`` begins, 1 if it is not there."""
+    lines = text.replace("\r\n", "\n").split("\n")  # TOML knows no other line ends
 
-    The shortest readable beginnings of the file are parsed one after the other: the entry starts right after the
-    longest one that does not contain it.
-    """
-    lines = text.splitlines(keepends=True)
-    without = 0
-    for count in range(1, len(lines) + 1):
-        try:
-            node: Any = tomllib.loads("".join(lines[:count]))
-        except tomllib.TOMLDecodeError:
-            continue
-        for key in path:
-            node = node.get(key) if isinstance(node, dict) else None
-        if node is not None:
-            return without + 1
-        without = count
-    return 1
+    def begun(count: int) -> bool:
+        """Whether the entry begins within the first ``count`` lines, read on to where they make sense."""
+        for end in range(count, len(lines) + 1):
+            try:
+                node: Any = tomllib.loads("\n".join(lines[:end]))
+            except tomllib.TOMLDecodeError:
+                continue
+            for key in path:
+                node = node.get(key) if isinstance(node, dict) else None
+            return node is not None
+        return False
+
+    numbers = range(1, len(lines) + 1)
+    found = bisect.bisect_left(numbers, True, key=begun)
+    return numbers[found] if found < len(numbers) else 1
 
 
 def _number(value: float) -> str:

@@ -1,0 +1,28 @@
+"""Every test that asks for ``case`` runs once on each entry of ``cases.py``."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def _load_cases():
+    spec = importlib.util.spec_from_file_location("cases", Path(__file__).with_name("cases.py"))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["cases"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module.CASES
+
+
+CASES = _load_cases()
+
+
+def pytest_generate_tests(metafunc):
+    if "case" in metafunc.fixturenames:
+        metafunc.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+@pytest.fixture
+def cases():
+    return CASES

@@ -1,0 +1,188 @@
+"""The laws every domain obeys, on every case of ``cases.py``."""
+
+import dataclasses
+import inspect
+import itertools
+
+import numpy as np
+import pytest
+
+import domains
+from domains import AbstractDomain, DimensionError, InvalidDomainError
+
+
+def directions(dim):
+    rng = np.random.default_rng(2)
+    return [*rng.normal(size=(12, dim)), *np.eye(dim), *-np.eye(dim), np.zeros(dim), np.ones(dim)]
+
+
+def forms(dim):
+    rng = np.random.default_rng(3)
+    full, thin = rng.normal(size=(dim, dim)), rng.normal(size=(dim, 1))
+    return [full @ full.T, thin @ thin.T, np.eye(dim), np.zeros((dim, dim)), 1e200 * np.eye(dim), 1e-200 * np.eye(dim)]
+
+
+def quadratic(points, H, center):
+    return np.array([(x - center) @ H @ (x - center) for x in points])
+
+
+def test_every_concrete_domain_has_a_case(cases):
+    exported = {getattr(domains, name) for name in domains.__all__}
+    concrete = {
+        c for c in exported if inspect.isclass(c) and issubclass(c, AbstractDomain) and not inspect.isabstract(c)
+    }
+    assert concrete
+    assert {type(case.domain) for case in cases} == concrete
+
+
+def test_reference_points_are_members(case):
+    assert case.points.shape[1] == case.domain.dim
+    assert all(case.domain.contains(x) for x in case.points)
+
+
+def test_support_point_is_a_member_that_attains_the_support(case):
+    for theta in directions(case.domain.dim):
+        point = case.domain.support_point(theta)
+        assert case.domain.contains(point)
+        assert theta @ point == pytest.approx(case.support(theta), rel=1e-12, abs=1e-12)
+        assert case.domain.support(theta) == theta @ point
+
+
+def test_support_dominates_every_member(case):
+    for theta in directions(case.domain.dim):
+        assert case.domain.support(theta) >= (case.points @ theta).max() - 1e-12
+
+
+@pytest.mark.parametrize("factor", [0.0, 1e-100, 0.5, 3.0, 1e100])
+def test_support_is_positively_homogeneous(case, factor):
+    for theta in directions(case.domain.dim):
+        expected = factor * case.domain.support(theta)
+        assert case.domain.support(factor * theta) == pytest.approx(expected, rel=1e-12, abs=1e-12 * factor)
+
+
+def test_support_is_subadditive(case):
+    h = case.domain.support
+    listed = directions(case.domain.dim)
+    for a, b in itertools.pairwise(listed):
+        assert h(a + b) <= h(a) + h(b) + 1e-12
+
+
+def test_quadratic_maximum_brackets_brute_force(case):
+    dim = case.domain.dim
+    for H in forms(dim):
+        for center in (np.zeros(dim), case.points.mean(axis=0), np.full(dim, -7.0)):
+            found = case.domain.max_quadratic(H, center)
+            best = quadratic(case.points, H, center).max()
+            slack = 1e-12 * np.abs(H).max() * (1 + np.abs(case.points).max() + 7) ** 2 * dim**2
+            assert found.value <= found.upper_bound
+            assert found.upper_bound >= best - slack
+            assert case.domain.contains(found.maximizer)
+            assert quadratic([found.maximizer], H, center)[0] == pytest.approx(found.value, rel=1e-9, abs=slack)
+            if case.closed_form is None:  # the points are all of K
+                assert found.value <= best + slack
+
+
+def test_finite_quadratic_maximum_is_exact(case):
+    if not isinstance(case.domain, domains.AbstractFiniteDomain):
+        pytest.skip("only finite domains promise exactness")
+    for H in forms(case.domain.dim):
+        found = case.domain.max_quadratic(H)
+        assert found.value == found.upper_bound
+        assert found.value == pytest.approx(quadratic(case.points, H, np.zeros(case.domain.dim)).max(), rel=1e-9)
+
+
+def test_center_defaults_to_the_origin(case):
+    H = forms(case.domain.dim)[0]
+    zero = np.zeros(case.domain.dim)
+    assert case.domain.max_quadratic(H).value == case.domain.max_quadratic(H, zero).value
+
+
+def test_is_symmetric_agrees_with_brute_force(case):
+    members = {tuple(x + 0.0) for x in case.points}
+    assert case.domain.is_symmetric == (members == {tuple(-x + 0.0) for x in case.points})
+
+
+def test_contains_refuses_points_outside(case):
+    far = 3 * np.abs(case.points).max() + 1
+    for theta in directions(case.domain.dim)[:12]:
+        outside = case.domain.support_point(theta) + far * theta / np.abs(theta).max()
+        assert not case.domain.contains(outside)
+
+
+def test_finite_membership_is_exact(case):
+    if not isinstance(case.domain, domains.AbstractFiniteDomain):
+        pytest.skip("only finite domains list their members")
+    members = {tuple(x) for x in case.points}
+    nudged = np.nextafter(case.points[0], np.inf)
+    assert case.domain.contains(nudged) == (tuple(nudged) in members)
+    middle = case.points.mean(axis=0)
+    assert case.domain.contains(middle) == (tuple(middle) in members)
+
+
+def test_to_finite_set_lists_the_same_points(case):
+    if not isinstance(case.domain, domains.AbstractFiniteDomain):
+        pytest.skip("only finite domains list their members")
+    listed = case.domain.to_finite_set()
+    assert listed.cardinality == case.domain.cardinality == len(case.points)
+    np.testing.assert_array_equal(listed.points, case.points)
+
+
+def test_fields_are_frozen_and_arrays_read_only(case):
+    for field in dataclasses.fields(case.domain):
+        value = getattr(case.domain, field.name)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(case.domain, field.name, value)
+        assert isinstance(value, tuple) or not value.flags.writeable
+
+
+def test_answers_are_copies_and_arguments_are_left_alone(case):
+    theta = directions(case.domain.dim)[0]
+    H = forms(case.domain.dim)[0]
+    kept = theta.copy(), H.copy()
+    before = case.domain.support(theta)
+    case.domain.support_point(theta)[:] = 1e9
+    case.domain.max_quadratic(H, theta).maximizer[:] = 1e9
+    assert case.domain.support(theta) == before
+    np.testing.assert_array_equal(theta, kept[0])
+    np.testing.assert_array_equal(H, kept[1])
+
+
+def test_numpy_does_not_swallow_the_domain(case):
+    with pytest.raises(TypeError):
+        np.eye(case.domain.dim) @ case.domain
+
+
+@pytest.mark.parametrize("method", ["support_point", "support", "contains"])
+def test_vector_arguments_are_validated(case, method):
+    call = getattr(case.domain, method)
+    dim = case.domain.dim
+    for wrong in (np.ones(dim + 1), np.ones((dim, 1)), 1.0, []):
+        with pytest.raises(DimensionError, match=rf"{method}: expected \w+ of shape \({dim},\), got"):
+            call(wrong)
+    for bad in (np.nan, np.inf, -np.inf):
+        with pytest.raises(InvalidDomainError, match="NaN or infinity"):
+            call(np.full(dim, bad))
+
+
+def test_quadratic_arguments_are_validated(case):
+    dim = case.domain.dim
+    good = np.eye(dim)
+    with pytest.raises(DimensionError, match="expected H of shape"):
+        case.domain.max_quadratic(np.eye(dim + 1))
+    with pytest.raises(DimensionError, match="expected center of shape"):
+        case.domain.max_quadratic(good, np.zeros(dim + 1))
+    with pytest.raises(InvalidDomainError, match="NaN or infinity"):
+        case.domain.max_quadratic(good, np.full(dim, np.nan))
+    with pytest.raises(InvalidDomainError, match="NaN or infinity"):
+        case.domain.max_quadratic(np.full((dim, dim), np.nan))
+    with pytest.raises(InvalidDomainError, match="positive semidefinite"):
+        case.domain.max_quadratic(-good)
+
+
+def test_quadratic_form_must_be_symmetric(case):
+    if case.domain.dim == 1:
+        pytest.skip("a 1 × 1 matrix is symmetric")
+    lopsided = np.eye(case.domain.dim)
+    lopsided[0, 1] = 0.5
+    with pytest.raises(InvalidDomainError, match="symmetric"):
+        case.domain.max_quadratic(lopsided)

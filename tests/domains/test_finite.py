@@ -1,0 +1,62 @@
+"""FiniteSet: what it accepts, and what it keeps."""
+
+import numpy as np
+import pytest
+
+from domains import DomainError, FiniteSet, InvalidDomainError
+
+
+@pytest.mark.parametrize("points", [[], [[]], [1.0, 2.0], 3.0, np.zeros((2, 2, 2)), np.zeros((0, 3)), np.zeros((3, 0))])
+def test_points_must_be_a_nonempty_table(points):
+    with pytest.raises(InvalidDomainError, match=r"shape \(N, d\)"):
+        FiniteSet(points)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_points_must_be_finite(bad):
+    with pytest.raises(InvalidDomainError, match="NaN or infinity"):
+        FiniteSet([[0.0, 1.0], [bad, 0.0]])
+
+
+def test_errors_have_one_root_and_refine_a_builtin():
+    assert issubclass(InvalidDomainError, DomainError)
+    assert issubclass(InvalidDomainError, ValueError)
+
+
+def test_points_are_copied():
+    source = np.zeros((2, 2))
+    K = FiniteSet(source)
+    source[:] = 5
+    assert not K.points.any()
+    with pytest.raises(ValueError, match="read-only"):
+        K.points[0, 0] = 1
+
+
+def test_integers_become_float64():
+    assert FiniteSet(np.array([[1, 2]], dtype=np.int8)).points.dtype == np.float64
+
+
+def test_duplicates_are_kept_in_order():
+    K = FiniteSet([[1.0], [0.0], [1.0]])
+    assert K.cardinality == 3
+    np.testing.assert_array_equal(K.points[:, 0], [1, 0, 1])
+
+
+def test_from_workload_takes_columns():
+    W = np.arange(6).reshape(2, 3)
+    np.testing.assert_array_equal(FiniteSet.from_workload(W).points, W.T)
+
+
+def test_from_workload_refuses_a_vector():
+    with pytest.raises(InvalidDomainError):
+        FiniteSet.from_workload([1.0, 2.0])
+
+
+def test_domains_compare_by_identity():
+    K = FiniteSet([[1.0]])
+    assert K == K
+    assert K != FiniteSet([[1.0]])
+
+
+def test_repr_shows_the_size_and_no_numbers():
+    assert repr(FiniteSet([[123.0, 4.0]])) == "FiniteSet(1 points in R^2)"

@@ -1,0 +1,303 @@
+import itertools
+import math
+import time
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import gaussnoise as gn
+from domains import DomainError, DomainTooLargeError
+
+
+def schema(*sizes):
+    return gn.Schema([gn.Attribute(f"a{i}", range(n)) for i, n in enumerate(sizes)])
+
+
+def names(*positions):
+    return tuple(f"a{i}" for i in positions)
+
+
+def closed_form(sizes, subsets, weights):
+    """γ and the standard deviation of every table at unit sensitivity, from the formulas (p = 2, add-remove)."""
+    cells = {S: math.prod(sizes[i] for i in S) for S in subsets}
+    beta, rank = {}, {}
+    for T in {T for S in subsets for k in range(len(S) + 1) for T in itertools.combinations(S, k)}:
+        beta[T] = sum(w**2 / cells[S] for S, w in zip(subsets, weights, strict=True) if set(T) <= set(S))
+        rank[T] = math.prod(sizes[i] - 1 for i in T)
+    gamma = sum(rank[T] * math.sqrt(beta[T]) for T in beta)
+    variance = {
+        S: sum(gamma / math.sqrt(beta[T]) * rank[T] / cells[S] ** 2 for T in beta if set(T) <= set(S)) for S in subsets
+    }
+    return gamma, {S: math.sqrt(v) for S, v in variance.items()}
+
+
+CASES = [
+    ((3,), [()], None),
+    ((3,), [(0,)], None),
+    ((3,), [(), (0,)], [2.0, 0.5]),
+    ((2, 2), [(0,), (1,)], None),
+    ((3, 2, 4), [(0, 1), (0, 2), (1, 2)], None),
+    ((3, 2, 4), [(0, 1, 2)], None),
+    ((2, 1, 3), [(0, 1), (1,), (1, 2)], [1.0, 3.0, 0.1]),
+    ((5, 2, 3), [(0, 1, 2), (2,), (0, 1)], [1.0, 10.0, 2.0]),
+]
+
+
+@pytest.fixture(params=CASES, ids=str)
+def workload(request):
+    return request.param
+
+
+def planned(workload, rho=0.3):
+    sizes, subsets, weights = workload
+    return gn.plan(schema(*sizes), [names(*S) for S in subsets], gn.zCDP(rho), weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "subsets", "sd"),
+    [
+        ((4,), [()], 1),
+        ((4,), [(0,)], 1),
+        ((2, 3), [(0, 1)], 1),
+        ((2, 2), [(0,), (1,)], (1 + math.sqrt(2)) / 2),
+        (
+            (2, 2, 2, 2),
+            list(itertools.combinations(range(4), 2)),
+            (math.sqrt(1.5) + 4 * math.sqrt(0.75) + 3) / math.sqrt(24),
+        ),
+    ],
+)
+def test_standard_deviations_known_by_hand(sizes, subsets, sd):
+    plan = planned((sizes, subsets, None), rho=0.5)
+    for S in subsets:
+        assert plan.standard_deviation(*names(*S)) == pytest.approx(sd, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "k", "gamma"),
+    [
+        ((2, 2, 2, 2), 2, math.sqrt(1.5) + 4 * math.sqrt(0.75) + 3),
+        ((3, 2, 4), 2, 7.1309481146),
+        ((3, 2, 4), 3, 4.8989794856),
+    ],
+)
+def test_errors_known_by_hand(sizes, k, gamma):
+    assert gn.plan(schema(*sizes), k, gn.zCDP(0.5)).error == pytest.approx(gamma, rel=1e-9)
+
+
+def test_standard_deviations_follow_the_closed_form(workload):
+    sizes, subsets, weights = workload
+    _, sd = closed_form(sizes, subsets, weights or [1.0] * len(subsets))
+    plan = planned(workload)
+    for S in subsets:
+        assert plan.standard_deviation(*names(*S)) == pytest.approx(sd[S] / math.sqrt(0.6), rel=1e-9)
+
+
+def test_error_is_gamma_over_root_two_rho(workload):
+    sizes, subsets, weights = workload
+    gamma, _ = closed_form(sizes, subsets, weights or [1.0] * len(subsets))
+    plan = planned(workload)
+    assert plan.error**2 == pytest.approx(gamma**2 / 0.6, rel=1e-9)
+    assert plan.error**2 == pytest.approx(plan.noise.gamma**2 / 0.6, rel=1e-9)
+
+
+def test_weighted_variances_sum_to_the_squared_error(workload):
+    sizes, subsets, weights = workload
+    plan = planned(workload)
+    total = sum(
+        w**2 * math.prod(sizes[i] for i in S) * plan.standard_deviation(*names(*S)) ** 2
+        for S, w in zip(subsets, weights or [1.0] * len(subsets), strict=True)
+    )
+    assert total == pytest.approx(plan.error**2, rel=1e-9)
+
+
+def test_parts_of_a_marginal_vary_as_sums_of_its_cells():
+    # one table alone gets independent noise of variance 1
+    plan = planned(((2, 3), [(0, 1)], None), rho=0.5)
+    assert plan.standard_deviation("a0") == pytest.approx(math.sqrt(3), rel=1e-9)
+    assert plan.standard_deviation("a1") == pytest.approx(math.sqrt(2), rel=1e-9)
+    assert plan.standard_deviation() == pytest.approx(math.sqrt(6), rel=1e-9)
+
+
+def test_the_order_of_names_does_not_matter():
+    plan = planned(((2, 3), [(1, 0)], None))
+    assert plan.standard_deviation("a0", "a1") == plan.standard_deviation("a1", "a0")
+
+
+def test_heavier_marginals_get_less_noise():
+    light = planned(((3, 4), [(0,), (1,)], [1.0, 1.0]))
+    heavy = planned(((3, 4), [(0,), (1,)], [5.0, 1.0]))
+    assert heavy.standard_deviation("a0") < light.standard_deviation("a0")
+    assert heavy.standard_deviation("a1") > light.standard_deviation("a1")
+
+
+def test_common_weights_change_no_table(workload):
+    sizes, subsets, weights = workload
+    doubled = planned((sizes, subsets, [2 * w for w in weights or [1.0] * len(subsets)]))
+    for S in subsets:
+        assert doubled.standard_deviation(*names(*S)) == pytest.approx(
+            planned(workload).standard_deviation(*names(*S)), rel=1e-9
+        )
+
+
+def best_split(plan):
+    """Budget shares that minimise the weighted total variance of independent noise, numerically."""
+    sizes, weights = plan.schema.sizes, plan.domain.weights
+    cells = np.array([math.prod(sizes[i] for i in S) for S in plan.domain.subsets])
+    cost = np.square(weights) * cells / (2 * plan.rho)
+
+    def variance(logits):
+        shares = np.exp(logits) / np.exp(logits).sum()
+        return (cost / shares).sum() / cost.sum()
+
+    best = minimize(variance, np.zeros(len(cells)), method="BFGS", options={"gtol": 1e-9})
+    shares = np.exp(best.x) / np.exp(best.x).sum()
+    return best.fun * cost.sum(), np.sqrt(1 / (2 * plan.rho * shares))
+
+
+def test_improvement_is_over_the_best_independent_split(workload):
+    plan = planned(workload)
+    variance, sds = best_split(plan)
+    assert plan.improvement == pytest.approx(variance / plan.error**2, rel=1e-6)
+    assert plan.improvement > 1 - 1e-9
+    for marginal, sd in zip(plan.marginals, sds, strict=True):
+        assert plan.independent_standard_deviation(*marginal) == pytest.approx(sd, rel=1e-3)
+
+
+def test_half_width_is_a_gaussian_quantile():
+    plan = planned(((3,), [(0,)], None), rho=0.5)
+    assert plan.half_width("a0") == pytest.approx(1.959963984540054)
+    assert plan.half_width("a0", level=0.5) == pytest.approx(0.6744897501960817)
+
+
+@pytest.mark.parametrize("k", range(4))
+def test_k_means_all_k_way_marginals(k):
+    assert gn.plan(schema(2, 3, 2), k, gn.zCDP(1)).marginals == tuple(itertools.combinations(names(0, 1, 2), k))
+
+
+def test_a_bare_name_is_a_one_way_marginal():
+    assert gn.plan(schema(2, 3), ["a1", ("a0",)], gn.zCDP(1)).marginals == (("a1",), ("a0",))
+
+
+def test_the_number_of_integers_to_draw():
+    # the total, both margins and their interaction
+    assert gn.plan(schema(2, 3), 2, gn.zCDP(1)).integers == 1 + 2 + 3 + 6
+
+
+def test_approximate_privacy_goes_through_zcdp():
+    plan = gn.plan(schema(2), 1, gn.ApproxDP(1, 1e-6))
+    assert gn.zCDP(plan.rho).epsilon(1e-6) <= 1
+    assert gn.zCDP(plan.rho * 1.001).epsilon(1e-6) > 1
+
+
+def test_print_states_relation_budget_and_gap():
+    text = str(gn.plan(gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("größe", [1])]), 2, gn.zCDP(0.25)))
+    assert "add-remove" in text
+    assert "0.25-zCDP" in text
+    assert "certified gap" in text
+    assert "sex × größe" in text
+
+
+def test_print_states_both_budgets():
+    assert "(1, 1e-06)-differential privacy" in str(gn.plan(schema(2), 1, gn.ApproxDP(1, 1e-6)))
+
+
+@pytest.mark.parametrize("rho", [1e-12, 1e6])
+def test_any_budget_can_be_printed(rho):
+    assert f"{rho:g}-zCDP" in str(gn.plan(schema(2), 1, gn.zCDP(rho)))
+
+
+TWO = schema(2, 3)
+
+
+@pytest.mark.parametrize(
+    ("workload", "options", "part"),
+    [
+        ([("zz",)], {}, "zz"),
+        (["a0", "zz"], {}, "zz"),
+        ([("a0", "a0")], {}, "distinct"),
+        ([("a0", "a1"), ("a1", "a0")], {}, "twice"),
+        ([(), ()], {}, "twice"),
+        ("a0", {}, "list of marginals"),
+        (-1, {}, "0 <= k <= 2"),
+        (3, {}, "0 <= k <= 2"),
+        (None, {}, "plan"),
+        (2.0, {}, "plan"),
+        ([5], {}, "plan"),
+        ([], {}, "at least one"),
+        (1, {"weights": [1.0]}, "2 weights"),
+        (1, {"weights": [1.0, 0.0]}, "weights"),
+        (1, {"weights": [1.0, -1.0]}, "weights"),
+        (1, {"weights": [1.0, math.nan]}, "weights"),
+        (1, {"weights": [1.0, math.inf]}, "weights"),
+        (1, {"weights": 1.0}, "weights"),
+        (1, {"p": 1.5}, "p >= 2"),
+        (1, {"p": math.nan}, "p >= 2"),
+        (1, {"p": "2"}, "p >= 2"),
+        (1, {"neighbors": "add"}, "neighbors"),
+    ],
+)
+def test_refusals(workload, options, part):
+    with pytest.raises((gn.ParameterError, DomainError), match=part):
+        gn.plan(TWO, workload, gn.zCDP(1), **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({"neighbors": "replace"}, "add-remove"),
+        ({"targets": {}}, "targets"),
+        ({"rows_per_person": 2}, "rows_per_person"),
+        ({"p": 3}, "p = 2"),
+        ({"p": math.inf}, "p = 2"),
+    ],
+)
+def test_what_is_not_available_says_what_to_use(options, part):
+    with pytest.raises(gn.NotAvailableError, match=part):
+        gn.plan(TWO, 1, gn.zCDP(1), **options)
+
+
+@pytest.mark.parametrize(
+    ("given_schema", "privacy"), [({"a": ["x"]}, gn.zCDP(1)), ("survey.toml", gn.zCDP(1)), (TWO, 0.1), (TWO, None)]
+)
+def test_wrong_types_are_named(given_schema, privacy):
+    with pytest.raises(gn.ParameterError, match=r"^plan: expected .*, got (dict|str|float|NoneType)"):
+        gn.plan(given_schema, 1, privacy)
+
+
+@pytest.mark.parametrize("rho", [0, -1, math.nan, math.inf])
+def test_budgets_are_positive_and_finite(rho):
+    with pytest.raises(gn.ParameterError, match="rho > 0"):
+        gn.zCDP(rho)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "workload"),
+    [((10,) * 12, 12), ((10**4,) * 3, [("a0", "a1", "a2")]), ((2,) * 40, [names(*range(40))]), ((2,) * 100, 10)],
+    ids=["10^12 cells", "10^12 in three attributes", "2^40 subsets", "10^13 marginals"],
+)
+def test_impossible_workloads_are_refused_quickly(sizes, workload):
+    given_schema = schema(*sizes)
+    start = time.perf_counter()
+    with pytest.raises(DomainTooLargeError, match=r"cells|marginals|subsets"):
+        gn.plan(given_schema, workload, gn.zCDP(1))
+    assert time.perf_counter() - start < 1
+
+
+@pytest.mark.parametrize("asked", [("zz",), ("a0", "a0"), ("a0", "a1")])
+def test_what_was_not_planned_has_no_standard_deviation(asked):
+    plan = gn.plan(TWO, 1, gn.zCDP(1))
+    with pytest.raises(gn.ParameterError):
+        plan.standard_deviation(*asked)
+
+
+def test_independent_noise_is_known_for_planned_marginals_only():
+    with pytest.raises(gn.ParameterError, match="planned marginal"):
+        gn.plan(TWO, 2, gn.zCDP(1)).independent_standard_deviation("a0")
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.5, math.nan])
+def test_levels_are_between_zero_and_one(level):
+    with pytest.raises(gn.ParameterError, match="0 < level < 1"):
+        gn.plan(TWO, 1, gn.zCDP(1)).half_width("a0", level=level)

@@ -1,0 +1,363 @@
+import csv
+import datetime
+import io
+import itertools
+import math
+import tempfile
+import traceback
+from collections import Counter
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gaussnoise as gn
+from gaussnoise.tables._read import count_rows
+
+CANARY = "CANARY-7391"
+
+
+def as_csv(table, folder):
+    pyarrow.csv.write_csv(table, folder / "t.csv")
+    return folder / "t.csv"
+
+
+def as_parquet(table, folder):
+    pyarrow.parquet.write_table(table, folder / "t.parquet")
+    return str(folder / "t.parquet")
+
+
+ENGINES = {
+    "pandas": lambda table, _: table.to_pandas(),
+    "pandas on arrow": lambda table, _: table.to_pandas(types_mapper=pd.ArrowDtype),
+    "polars": lambda table, _: pl.DataFrame(table),
+    "polars lazy": lambda table, _: pl.DataFrame(table).lazy(),
+    "pyarrow": lambda table, _: table,
+    "duckdb": lambda table, _: duckdb.from_arrow(table),
+    "csv": as_csv,
+    "parquet": as_parquet,
+}
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request):
+    return request.param
+
+
+@pytest.fixture
+def build(engine, tmp_path):
+    return lambda columns: ENGINES[engine](pa.table(columns), tmp_path)
+
+
+def counted(table, *attributes):
+    """Counts by coded record."""
+    codes, counts = count_rows(table, attributes)
+    found = Counter()
+    for record, n in zip(codes.tolist(), counts.tolist(), strict=True):
+        found[tuple(record)] += n
+    return dict(found)
+
+
+TEXT = gn.Attribute("text", ["b", "a", "A", " a", 'say "hi", you', "größe"])
+FLAG = gn.Attribute("flag", [True, False])
+CODE = gn.Attribute("code", [3, -1, 0])
+NUMBER = gn.Attribute("number", edges=[-math.inf, 0, 0.5, 10])
+
+
+def test_exact_counts_of_every_engine(build):
+    records = list(itertools.product(TEXT.categories, FLAG.categories, CODE.categories, [-1e300, 0.0, 0.25, 0.5, 10.0]))
+    rng = np.random.default_rng(1)
+    rows = [records[k] for k in rng.integers(len(records), size=2000)]
+    names = ("text", "flag", "code", "number")
+    bins = {-1e300: 0, 0.0: 1, 0.25: 1, 0.5: 2, 10.0: 2}
+    expected = Counter(
+        (TEXT.categories.index(t), FLAG.categories.index(f), CODE.categories.index(c), bins[x]) for t, f, c, x in rows
+    )
+    table = build({name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)})
+    assert counted(table, TEXT, FLAG, CODE, NUMBER) == expected
+
+
+def test_bins_are_closed_on_the_left_and_the_last_on_both_sides(build):
+    below_one, below_two = math.nextafter(1, 0), math.nextafter(2, 0)
+    table = build({"x": [0.0, -0.0, below_one, 1.0, below_two, 2.0, 3.0]})
+    assert counted(table, gn.Attribute("x", edges=[0, 1, 2, 3])) == {(0,): 3, (1,): 2, (2,): 2}
+
+
+def test_integers_fall_into_bins_too(build):
+    table = build({"x": [0, 17, 18, 64, 65, 120]})
+    assert counted(table, gn.Attribute("x", edges=[0, 18, 65, 120])) == {(0,): 2, (1,): 2, (2,): 2}
+
+
+def test_only_the_attributes_asked_for_are_read(build):
+    table = build({"a": ["x", "y"], "secret": [CANARY, None]})
+    assert counted(table, gn.Attribute("a", ["x", "y"])) == {(0,): 1, (1,): 1}
+
+
+def test_no_attributes_at_all_still_count_the_rows(build):
+    assert counted(build({"a": ["x", "y", "x"]})) == {(): 3}
+
+
+def test_other_catches_text(build):
+    table = build({"a": ["x", None, CANARY, "x", "X"], "b": [1, 2, 3, 4, 5]})
+    assert counted(table, gn.Attribute("a", ["y", "x"], other="rest")) == {(1,): 2, (2,): 3}
+
+
+def test_other_catches_numbers(build):
+    values = [0.0, 0.5, 1.0, None, math.nan, math.inf, -math.inf, 1.1, -0.1]
+    table = build({"x": values, "b": range(len(values))})
+    assert counted(table, gn.Attribute("x", edges=[0, 0.5, 1], other="rest")) == {(0,): 1, (1,): 2, (2,): 6}
+
+
+def test_other_catches_text_among_csv_numbers(tmp_path):
+    (tmp_path / "t.csv").write_text(f"x,b\n0.5,1\n{CANARY},2\n1e0,3\n,4\n", encoding="utf-8")
+    assert counted(tmp_path / "t.csv", gn.Attribute("x", edges=[0, 0.7, 1], other="o")) == {(0,): 1, (1,): 1, (2,): 2}
+
+
+def test_infinite_edges_do_not_include_infinity(build):
+    table = build({"x": [-1e308, 1e308, math.inf, -math.inf, math.nan]})
+    assert counted(table, gn.Attribute("x", edges=[-math.inf, 0, math.inf], other="o")) == {(0,): 1, (1,): 1, (2,): 3}
+
+
+def test_other_catches_integers(build):
+    assert counted(build({"a": [1, 7, 2, 7]}), gn.Attribute("a", [2, 1], other="o")) == {(1,): 1, (0,): 1, (2,): 2}
+
+
+@pytest.mark.parametrize("values", [[1, None, 7], [True, None, False]])
+def test_other_catches_nulls(build, engine, values):
+    if engine == "pandas":
+        pytest.skip("without arrow types, pandas turns such columns into floats or objects")
+    attribute = gn.Attribute("a", values[:1], other="rest")
+    assert counted(build({"a": values, "b": [1, 2, 3]}), attribute) == {(0,): 1, (1,): 2}
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame({"a": pd.Categorical(["x", "y", "x", None])}),
+        pd.DataFrame({"a": pd.array(["x", "y", "x", None], dtype="string")}),
+        pl.DataFrame({"a": pl.Series(["x", "y", "x", None], dtype=pl.Categorical)}),
+        pl.DataFrame({"a": pl.Series(["x", "y", "x", None], dtype=pl.Enum(["y", "x"]))}),
+        pa.table({"a": pa.array(["x", "y", "x", None]).dictionary_encode()}),
+    ],
+    ids=["pandas", "pandas string", "polars categorical", "polars enum", "pyarrow"],
+)
+def test_categoricals_are_text(table):
+    assert counted(table, gn.Attribute("a", ["x", "y"], other="rest")) == {(0,): 2, (1,): 1, (2,): 1}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
+def test_integers_of_any_width(dtype):
+    table = pl.DataFrame({"a": np.array([1, 2, 2], dtype=dtype)})
+    assert counted(table, gn.Attribute("a", [2, 1])) == {(0,): 2, (1,): 1}
+
+
+@pytest.mark.parametrize("text", ["true,false", "True,False", "TRUE,FALSE"])
+def test_csv_booleans_in_any_case(tmp_path, text):
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{word},1\n" for word in text.split(",")), encoding="utf-8")
+    assert counted(tmp_path / "t.csv", gn.Attribute("a", [False, True])) == {(1,): 1, (0,): 1}
+
+
+def test_csv_text_is_never_reinterpreted(tmp_path):
+    (tmp_path / "t.csv").write_text("zip,b\n007,1\n7,2\n7.0,3\n", encoding="utf-8")
+    assert counted(tmp_path / "t.csv", gn.Attribute("zip", ["007", "7", "7.0"])) == {(0,): 1, (1,): 1, (2,): 1}
+
+
+@pytest.mark.parametrize("count", [150, 600])
+@pytest.mark.parametrize("edges", [False, True])
+def test_many_categories(build, count, edges):
+    if edges:
+        attribute, values = gn.Attribute("a", edges=range(count + 1)), [k + 0.5 for k in range(count)]
+    else:
+        attribute, values = gn.Attribute("a", map(str, range(count))), list(map(str, range(count)))
+    assert counted(build({"a": values}), attribute) == {(k,): 1 for k in range(count)}
+
+
+def test_huge_integer_categories(build):
+    assert counted(build({"a": [1, 2]}), gn.Attribute("a", [10**30, 1], other="o")) == {(1,): 1, (2,): 1}
+    assert counted(build({"a": [1, 2]}), gn.Attribute("a", [10**30], other="o")) == {(1,): 2}
+
+
+def test_unsigned_categories_beyond_63_bits():
+    table = pl.DataFrame({"a": pl.Series([2**63 + 5, 1, 1], dtype=pl.UInt64)})
+    assert counted(table, gn.Attribute("a", [1, 2**63 + 5])) == {(0,): 2, (1,): 1}
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.int64(), pa.float64(), pa.bool_()])
+def test_empty_tables_count_zero(build, kind):
+    attribute = {
+        pa.string(): gn.Attribute("a", ["x"]),
+        pa.int64(): gn.Attribute("a", [1]),
+        pa.float64(): gn.Attribute("a", edges=[0, 1]),
+        pa.bool_(): gn.Attribute("a", [True]),
+    }[kind]
+    assert counted(build({"a": pa.array([], type=kind)}), attribute) == {}
+
+
+def said(error):
+    """Everything an error could show, its hidden ancestors included."""
+    seen, waiting, parts = set(), [error], []
+    while waiting:
+        error = waiting.pop()
+        if error is not None and id(error) not in seen:
+            seen.add(id(error))
+            parts += [str(error), repr(error), repr(error.args), *traceback.format_exception(error)]
+            waiting += [error.__cause__, error.__context__]
+    return "\n".join(parts)
+
+
+def refusal(table, *attributes):
+    with pytest.raises(gn.DataError) as caught:
+        count_rows(table, attributes)
+    assert CANARY not in said(caught.value)
+    assert "7391" not in said(caught.value)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+WORDS = gn.Attribute("a", ["x", "y"])
+WHOLE = gn.Attribute("a", [1, 2])
+BINS = gn.Attribute("a", edges=[0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("values", "attribute"),
+    [
+        pytest.param(["x", CANARY], WORDS, id="unknown category"),
+        pytest.param(["x", None], WORDS, id="null category"),
+        pytest.param(["x", "X"], WORDS, id="wrong case"),
+        pytest.param([1, 7391], WHOLE, id="unknown integer"),
+        pytest.param([1.0, 7391.5], WHOLE, id="floats for integers"),
+        pytest.param([1.0, 7391.5], WORDS, id="floats for text"),
+        pytest.param([1, 7391], WORDS, id="integers for text"),
+        pytest.param(["x", CANARY], WHOLE, id="text for integers"),
+        pytest.param([1, 7391], gn.Attribute("a", [True, False]), id="integers for booleans"),
+        pytest.param([1.0, math.nan], BINS, id="NaN"),
+        pytest.param([1.0, math.inf], BINS, id="inf"),
+        pytest.param([1.0, None], BINS, id="null number"),
+        pytest.param([1.0, 7391.5], BINS, id="above the edges"),
+        pytest.param([1.0, -7391.5], BINS, id="below the edges"),
+        pytest.param(["1.0", CANARY], BINS, id="text for numbers"),
+        pytest.param([datetime.date(7391, 1, 1)], BINS, id="dates for numbers"),
+        pytest.param([datetime.date(7391, 1, 1)], WORDS, id="dates for text"),
+    ],
+)
+def test_refusals_name_the_column_and_no_value(build, values, attribute):
+    assert "column 'a'" in refusal(build({"a": values, "b": [CANARY] * len(values)}), attribute)
+
+
+def test_missing_columns_are_named(build):
+    message = refusal(build({"b": [CANARY]}), WORDS, gn.Attribute("c", [1]), gn.Attribute("b", [CANARY]))
+    assert "'a', 'c'" in message
+    assert "'b'" not in message
+
+
+@pytest.mark.parametrize("values", [["x", 7391], ["x", CANARY.encode()], [["x", CANARY]], [{CANARY: 1}]])
+@pytest.mark.parametrize("attribute", [WORDS, WHOLE, BINS], ids=["text", "integers", "edges"])
+def test_pandas_objects_are_refused(values, attribute):
+    assert "column 'a'" in refusal(pd.DataFrame({"a": values}), attribute)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [pd.DataFrame([[CANARY, "x"]], columns=["a", "a"]), pa.table([["x"], [CANARY]], names=["a", "a"])],
+    ids=["pandas", "pyarrow"],
+)
+def test_repeated_column_names_are_refused(table):
+    refusal(table, WORDS)
+
+
+@pytest.mark.parametrize("table", [None, 5, [CANARY], {"a": ["x", CANARY]}, np.array([7391.0]), pd.Series([CANARY])])
+def test_what_is_not_a_table_is_refused(table):
+    assert type(table).__name__ in refusal(table, WORDS)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
+def test_missing_files_are_refused(tmp_path, suffix):
+    assert "no such file" in refusal(tmp_path / f"missing{suffix}", WORDS)
+
+
+@pytest.mark.parametrize("name", ["t.txt", "t.xlsx", "t"])
+def test_other_file_types_are_refused(tmp_path, name):
+    (tmp_path / name).write_text(f"a\n{CANARY}\n", encoding="utf-8")
+    assert "expected a .csv, .tsv or .parquet file" in refusal(tmp_path / name, WORDS)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
+def test_directories_are_refused(tmp_path, name):
+    (tmp_path / name).mkdir()
+    refusal(tmp_path / name, WORDS)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"a,b\nx,CANARY-7391,2\nx,1\ny,2\n",
+        b"a,b\nx,1\nx,CANARY-7391,2\ny,2\n",
+        b"a,b\nx\nx,CANARY-7391\ny,2\n",
+        b"a,b\nx,1\nx\ny,CANARY-7391\n",
+        b"a\na,b\nx,1\ny,CANARY-7391\n",
+        b"notes of CANARY-7391\n\na,b\nx,1\ny,2\n",
+        b'a,b\nx,1\n"CANARY-7391,2\ny,3\n',
+        b"a,b\nx,1\n" * 3000 + b"x,CANARY-7391,7391\n",
+        b"a,b\nx,CANARY-7391\n\xff\xfe,1\n",
+    ],
+)
+def test_malformed_csv_is_refused_even_with_a_catch_all(tmp_path, content):
+    (tmp_path / "t.csv").write_bytes(content)
+    refusal(tmp_path / "t.csv", gn.Attribute("a", ["x", "y"], other="rest"))
+
+
+@pytest.mark.parametrize("content", [b"", b"CANARY-7391", b"PAR1CANARY-7391PAR1"])
+def test_broken_parquet_is_refused(tmp_path, content):
+    (tmp_path / "t.parquet").write_bytes(content)
+    refusal(tmp_path / "t.parquet", WORDS)
+
+
+@pytest.mark.parametrize("name", ["t[1].csv", "t*.csv", "t?.csv", "{t,t1}.csv"])
+def test_file_names_are_not_patterns(tmp_path, name):
+    (tmp_path / "t1.csv").write_text("a\ny\ny\n", encoding="utf-8")
+    (tmp_path / name).write_text("a\nx\n", encoding="utf-8")
+    assert counted(tmp_path / name, WORDS) == {(0,): 1}
+
+
+@pytest.mark.parametrize("write", [as_csv, as_parquet])
+def test_folder_names_are_not_columns(tmp_path, write):
+    (tmp_path / "a=x").mkdir()
+    path = write(pa.table({"a": ["y", "y"], "b": [1, 2]}), tmp_path / "a=x")
+    assert counted(path, WORDS) == {(1,): 2}
+
+
+def test_tab_separated_files(tmp_path):
+    (tmp_path / "t.tsv").write_text("a\tb\nx,y\t1\ny\t2\n", encoding="utf-8")
+    assert counted(tmp_path / "t.tsv", gn.Attribute("a", ["x,y", "y"])) == {(0,): 1, (1,): 1}
+
+
+def test_quotes_may_first_appear_late_in_a_file(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n" + "x,1\n" * 30_000 + '"p,""q""",2\n', encoding="utf-8")
+    assert counted(tmp_path / "t.csv", gn.Attribute("a", ["x", 'p,"q"'])) == {(0,): 30_000, (1,): 1}
+
+
+WORD = st.text(alphabet="ab#,;|\t\"' \\\n-1", max_size=4)
+
+
+@settings(derandomize=True, deadline=None, database=None, max_examples=150)
+@given(st.lists(st.tuples(WORD, WORD), min_size=1, max_size=6), st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]))
+def test_csv_written_by_python_is_counted_exactly(rows, quoting):
+    text = io.StringIO(newline="")
+    csv.writer(text, quoting=quoting).writerows([("first", "second"), *rows])
+    categories = sorted({word for row in rows for word in row} - {""}) or ["x"]
+    attributes = [gn.Attribute(name, categories, other="rest") for name in ("first", "second")]
+    expected = Counter(tuple(categories.index(word) if word else len(categories) for word in row) for row in rows)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t.csv"
+        path.write_bytes(text.getvalue().encode())
+        assert counted(path, *attributes) == expected

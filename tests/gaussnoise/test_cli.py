@@ -1,0 +1,319 @@
+import json
+import os
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+import gaussnoise as gn
+from gaussnoise.cli._app import run
+
+CANARY = "CANARY-7391"
+
+SCHEMA = """\
+[attributes.sex]
+categories = ["F", "M"]
+
+[attributes.age]
+edges = [0, 18, 65, 120]
+
+[attributes.smoker]
+categories = [true, false]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The working directory: a schema and the same good table twice."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "schema.toml").write_text(SCHEMA, encoding="utf-8")
+    table = pa.table({"sex": ["F", "M", "F"], "age": [7.5, 65.0, 120.0], "smoker": [True, False, False]})
+    csv.write_csv(table, "t.csv")
+    parquet.write_table(table, "t.parquet")
+    return tmp_path
+
+
+@pytest.fixture
+def call(capsys):
+    """Exit status, standard output and standard error of one command line."""
+
+    def call(*arguments):
+        status = run([str(a) for a in arguments])
+        return status, *capsys.readouterr()
+
+    return call
+
+
+def release_arguments(**changes):
+    options = {"table": "t.csv", "schema": "schema.toml", "m": "2", "rho": "0.5", "out": "out"} | changes
+    return ["release", options["table"], "-s", options["schema"], "-m", options["m"]] + [
+        word for name in ("rho", "epsilon", "delta", "out", "neighbors", "format") if options.get(name) is not None
+        for word in (f"--{name}", options[name])
+    ]  # fmt: skip
+
+
+def everything(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_plan_needs_no_data(folder, call):
+    os.remove("t.csv")
+    status, out, err = call("plan", "--schema", "schema.toml", "--marginals", 2, "--rho", 0.5)
+    assert (status, err) == (0, "")
+    assert out.strip() == str(gn.plan(gn.Schema.load("schema.toml"), 2, gn.zCDP(0.5)))
+
+
+@pytest.mark.usefixtures("folder")
+def test_plan_takes_epsilon_and_delta(call):
+    status, out, _ = call("plan", "-s", "schema.toml", "-m", 2, "--epsilon", 1, "--delta", 1e-6)
+    assert status == 0
+    assert "(1, 1e-06)-differential privacy" in out
+
+
+@pytest.mark.usefixtures("folder")
+def test_marginals_by_name(call):
+    status, out, _ = call("plan", "-s", "schema.toml", "-m", "age, sex", "-m", "smoker", "--rho", 1)
+    assert status == 0
+    assert str(gn.plan(gn.Schema.load("schema.toml"), [("age", "sex"), ("smoker",)], gn.zCDP(1))) == out.strip()
+
+
+@pytest.mark.usefixtures("folder")
+def test_output_is_shown_as_it_is(call):
+    names = ["[red]x[/red]", ":smile:", "a [b]"]
+    schema = gn.Schema([gn.Attribute(name, ["y"]) for name in names])
+    with open("odd.toml", "w", encoding="utf-8") as file:
+        file.write(schema.to_toml())
+    _, out, _ = call("plan", "-s", "odd.toml", "-m", 1, "--rho", 1)
+    assert all(name in out for name in names)
+
+
+@pytest.mark.parametrize(("table", "format"), [("t.csv", "csv"), ("t.parquet", "parquet")])
+def test_release_writes_a_new_directory(folder, call, table, format):
+    status, out, err = call(*release_arguments(table=table, format=format))
+    assert (status, err) == (0, "")
+    assert (folder / "out" / "summary.txt").read_text(encoding="utf-8").strip() in out
+    record = json.loads((folder / "out" / "release.json").read_text(encoding="utf-8"))
+    files = [entry["file"] for entry in record["marginals"]]
+    assert [name.endswith(f".{format}") for name in files] == [True] * 3
+    assert f"out/{files[0]}" in out
+    read = csv.read_csv if format == "csv" else parquet.read_table
+    assert read(folder / "out" / files[0])["sex"].to_pylist() == ["F"] * 3 + ["M"] * 3
+
+
+@pytest.mark.usefixtures("folder")
+def test_csv_and_parquet_agree_up_to_noise(call):
+    for table in ("t.csv", "t.parquet"):
+        assert call(*release_arguments(table=table, m="sex,smoker", rho="1e3", out=f"out-{table}"))[0] == 0
+        released = csv.read_csv(f"out-{table}/tables/1-sex-by-smoker.csv").to_pydict()
+        assert [round(x) for x in released["estimate"]] == [1, 1, 0, 1]
+
+
+@pytest.mark.usefixtures("folder")
+def test_schema_goes_to_standard_output(call):
+    status, out, err = call("schema", "t.csv")
+    assert status == 0
+    assert gn.Schema.loads(out) == gn.Schema.draft("t.csv")
+    assert "# DRAFT, read off the data" in out
+    assert err.startswith("warning:")
+
+
+def test_schema_goes_to_a_file(folder, call):
+    status, _, err = call("schema", "t.parquet", "--out", "draft.toml")
+    assert status == 0
+    assert gn.Schema.load("draft.toml") == gn.Schema.draft("t.parquet")
+    assert (folder / "draft.toml").read_text(encoding="utf-8").startswith("# DRAFT, read off the data")
+    assert err.startswith("warning:")
+
+
+def test_schema_overwrites_nothing(folder, call):
+    before = everything(folder)
+    status, out, err = call("schema", "t.csv", "--out", "schema.toml")
+    assert (status, out) == (1, "")
+    assert err.startswith("error: ")
+    assert everything(folder) == before
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_drafted_schema_releases_its_table(call):
+    assert call("schema", "t.csv", "--out", "draft.toml")[0] == 0
+    assert call(*release_arguments(schema="draft.toml"))[0] == 0
+
+
+def in_subprocess(*arguments, cwd):
+    command = [sys.executable, "-W", "error", "-c", "from gaussnoise.cli import main; main()", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, encoding="utf-8", check=False)
+
+
+def test_demo_in_an_empty_directory(tmp_path):
+    first = in_subprocess("demo", cwd=tmp_path)
+    assert (first.returncode, first.stderr) == (0, "")
+    assert os.listdir(tmp_path) == ["gaussnoise-demo"]
+    assert sorted(os.listdir(tmp_path / "gaussnoise-demo")) == ["release", "schema.toml", "survey.csv"]
+    assert "certified gap" in first.stdout
+    for line in first.stdout.splitlines():
+        if line.startswith("wrote "):
+            assert (tmp_path / line.split()[1].rstrip(",")).exists()
+
+
+def test_demo_leaves_earlier_demos_alone(tmp_path, monkeypatch, call):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gaussnoise-demo").mkdir()
+    status, out, _ = call("demo")
+    assert status == 0
+    assert sorted(os.listdir(tmp_path)) == ["gaussnoise-demo", "gaussnoise-demo-2"]
+    assert os.listdir(tmp_path / "gaussnoise-demo") == []
+    assert "gaussnoise-demo-2/schema.toml" in out
+
+
+def test_what_demo_suggests_works(tmp_path, monkeypatch, call):
+    monkeypatch.chdir(tmp_path)
+    _, out, _ = call("demo")
+    suggestions = [line.split()[1:] for line in out.split("Try next:\n")[1].splitlines()]
+    assert [words[0] for words in suggestions] == ["plan", "release", "schema"]
+    for words in suggestions[:2]:
+        assert call(*words)[0] == 0
+
+
+def test_errors_reach_the_shell(folder):
+    done = in_subprocess(*release_arguments(table="missing.csv"), cwd=folder)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: DataError: table: no such file: missing.csv\n"
+
+
+def rows(*lines):
+    return "sex,age,smoker\n" + "".join(line + "\n" for line in lines)
+
+
+BAD_TABLES = {
+    "NaN": (rows("F,nan,true", f"M,1,{CANARY}"), "column 'age'"),
+    "infinite": (rows("F,inf,true"), "column 'age'"),
+    "number outside the edges": (rows("F,739173917391,true"), "column 'age'"),
+    "unknown category": (rows("F,1,true", f"{CANARY},1,true"), "column 'sex'"),
+    "empty field": (rows("F,1,true", ",1,true"), "column 'sex'"),
+    "not a boolean": (rows("F,1,true", f"M,1,{CANARY}"), "column 'smoker'"),
+    "missing column": (f"sex,smoker\nF,true\n{CANARY},true\n", "'age'"),
+    "ragged": (rows("F,1,true", f"M,1,true,{CANARY}"), "table"),
+    "empty": ("", "table"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TABLES)
+def test_bad_tables_are_one_line_without_data(folder, call, name):
+    content, part = BAD_TABLES[name]
+    (folder / "bad.csv").write_text(content, encoding="utf-8")
+    before = everything(folder)
+    status, out, err = call(*release_arguments(table="bad.csv"))
+    assert (status, out) == (1, "")
+    assert err.startswith("error: DataError: ")
+    assert part in err
+    assert err.count("\n") == 1
+    assert "7391" not in err
+    assert everything(folder) == before
+    assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"table": "missing.csv"}, "no such file"),
+        ({"table": "schema.toml"}, ".csv, .tsv or .parquet"),
+        ({"schema": "missing.toml"}, "missing.toml"),
+        ({"schema": "t.parquet"}, "t.parquet"),
+        ({"schema": "t.csv"}, "t.csv"),
+        ({"rho": "0"}, "rho > 0"),
+        ({"rho": "-1"}, "rho > 0"),
+        ({"rho": "nan"}, "rho > 0"),
+        ({"rho": None}, "--rho"),
+        ({"epsilon": "1", "delta": "1e-6"}, "--rho"),
+        ({"rho": None, "epsilon": "1"}, "--delta"),
+        ({"rho": None, "epsilon": "1", "delta": "2"}, "delta"),
+        ({"rho": None, "epsilon": "-1", "delta": "1e-6"}, "epsilon"),
+        ({"out": "t.csv"}, "exists"),
+        ({"out": "missing/out"}, "cannot write"),
+        ({"m": "sex,zz"}, "zz"),
+        ({"m": "4"}, "0 <= k <= 3"),
+        ({"m": "sex,sex"}, "distinct"),
+        ({"neighbors": "replace"}, "add-remove"),
+        ({"neighbors": "x"}, "neighbors"),
+        ({"format": "xlsx"}, "parquet"),
+    ],
+)
+def test_bad_requests_are_one_line_and_write_nothing(folder, call, changes, part):
+    before = everything(folder)
+    status, out, err = call(*release_arguments(**changes))
+    assert (status, out) == (1, "")
+    assert err.startswith("error: ")
+    assert part in err
+    assert err.count("\n") == 1
+    assert everything(folder) == before
+    assert not (folder / "out").exists()
+
+
+def test_an_existing_directory_is_refused_unread(folder, call, monkeypatch):
+    (folder / "out").mkdir()
+    monkeypatch.setattr("gaussnoise.tables._plan.count_rows", None)
+    status, _, err = call(*release_arguments())
+    assert status == 1
+    assert "out exists already" in err
+    assert os.listdir(folder / "out") == []
+
+
+@pytest.mark.usefixtures("folder")
+def test_bad_schemas_are_shown_with_their_line(folder, call):
+    (folder / "bad.toml").write_text("# survey\n[attributes.sex]\ncategories = ['F']\ntypo = 1\n", encoding="utf-8")
+    status, out, err = call("plan", "-s", "bad.toml", "-m", 1, "--rho", 1)
+    assert (status, out) == (1, "")
+    assert "bad.toml:4: " in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("arguments", [["plan"], ["plan", "-s", "schema.toml", "-m", "1", "--rho", "much"], ["typo"]])
+def test_usage_errors_exit_with_two(call, arguments):
+    status, out, err = call(*arguments)
+    assert (status, out) == (2, "")
+    assert "Usage: gaussnoise" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.usefixtures("folder")
+def test_unexpected_errors_show_no_data(call, monkeypatch):
+    def fail(*_):
+        raise RuntimeError(CANARY)
+
+    monkeypatch.setattr("gaussnoise.tables._plan.count_rows", fail)
+    status, out, err = call(*release_arguments())
+    assert (status, out) == (70, "")
+    assert err.startswith("internal error: RuntimeError")
+    assert err.count("\n") == 1
+    assert CANARY not in err
+    assert not os.path.exists("out")
+
+
+@pytest.mark.usefixtures("folder")
+def test_debug_raises(monkeypatch):
+    def fail(*_):
+        raise RuntimeError(CANARY)
+
+    with pytest.raises(gn.DataError, match="no such file"):
+        run(["--debug", *release_arguments(table="missing.csv")])
+    monkeypatch.setattr("gaussnoise.tables._plan.count_rows", fail)
+    with pytest.raises(RuntimeError, match=CANARY):
+        run([*release_arguments(), "--debug"])
+
+
+@pytest.mark.parametrize("name", ["optimize", "bound", "ledger"])
+def test_commands_not_there_yet_say_what_to_use(call, name):
+    status, out, err = call(name, "x.csv", "--rho", "1")
+    assert (status, out) == (1, "")
+    assert f"gaussnoise {name} is not available yet; use " in err
+    assert err.count("\n") == 1
+
+
+def test_help_lists_the_commands_that_work(call):
+    status, out, _ = call("--help")
+    assert status == 0
+    assert all(name in out for name in ("schema", "plan", "release", "demo"))
+    assert not any(name in out for name in ("optimize", "ledger"))

@@ -1,0 +1,586 @@
+"""Privacy definitions, exact integer sensitivities, and releases whose noise is tested with power."""
+
+import dataclasses
+import itertools
+import json
+import math
+import signal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from opendp.domains import atom_domain, vector_domain
+from opendp.measurements import make_gaussian
+from opendp.metrics import l2_distance
+from opendp.mod import enable_features
+from scipy import stats
+
+import gaussnoise as gn
+from gaussnoise import FiniteSet, Marginals
+from gaussnoise._covariance import FactorCovariance
+from gaussnoise._sampler import MAX_SCALE, IntegerQuery
+
+# Privacy definitions
+
+
+@pytest.mark.parametrize("rho", [0, -1, math.nan, math.inf])
+def test_zcdp_is_validated(rho):
+    with pytest.raises(gn.ParameterError, match="rho > 0"):
+        gn.zCDP(rho)
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf])
+def test_epsilon_is_validated(epsilon):
+    with pytest.raises(gn.ParameterError, match="epsilon > 0"):
+        gn.ApproxDP(epsilon, 1e-6)
+
+
+@pytest.mark.parametrize("delta", [0, 1, -1, 2, math.nan])
+def test_delta_is_validated(delta):
+    with pytest.raises(gn.ParameterError, match="0 < delta < 1"):
+        gn.ApproxDP(1, delta)
+    with pytest.raises(gn.ParameterError, match="0 < delta < 1"):
+        gn.zCDP(1).epsilon(delta)
+
+
+def epsilon_by_renyi(rho, delta):
+    """Canonne, Kamath & Steinke (2020), Proposition 12, minimised over a grid of Rényi orders."""
+    a = 1 + np.logspace(-6, 9, 200_001)
+    return np.min(rho * a + (np.log1p(-1 / a) * (a - 1) - np.log(delta) - np.log(a)) / (a - 1))
+
+
+@pytest.mark.parametrize(("rho", "delta"), [(0.1, 1e-6), (1, 1e-9), (0.003, 1e-5), (20, 1e-3)])
+def test_conversion_agrees_with_renyi_orders(rho, delta):
+    assert gn.zCDP(rho).epsilon(delta) == pytest.approx(epsilon_by_renyi(rho, delta), rel=1e-7)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1, 10, 100])
+@pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.1, 0.9])
+def test_approximate_dp_is_on_the_private_side_and_tight(epsilon, delta):
+    rho = gn.ApproxDP(epsilon, delta).to_zcdp().rho
+    assert gn.zCDP(rho).epsilon(delta) <= epsilon
+    assert gn.zCDP(rho * (1 + 1e-6)).epsilon(delta) > epsilon
+
+
+@pytest.fixture
+def alarm():
+    """Ends a test that does not end by itself."""
+
+    def ring(signum, frame):
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(5)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-9, 1e-6), (1e-12, 1e-6), (1e-20, 1e-6), (1e-3, 1e-300), (700, 0.5)])
+def test_extreme_budgets_are_refused_or_private(epsilon, delta, alarm):
+    try:
+        rho = gn.ApproxDP(epsilon, delta).to_zcdp().rho
+    except gn.ParameterError:
+        return
+    assert gn.zCDP(rho).epsilon(delta) <= epsilon
+
+
+# Integer queries
+
+
+def opendp_map(scale, distance):
+    enable_features("contrib")
+    return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale).map(distance)
+
+
+@pytest.mark.parametrize("squared", [1, 2, 3, 10**6 + 1, 2**53 + 1, 2**96 + 1, 3 * 2**95 + 7, 10**29])
+def test_distance_is_rounded_up(squared):
+    distance = IntegerQuery(squared, 1.0).distance
+    assert Fraction(distance) ** 2 >= squared
+    assert Fraction(math.nextafter(distance, 0)) ** 2 < squared
+
+
+@pytest.mark.parametrize("squared", [1, 7, 2**60 + 3])
+@pytest.mark.parametrize("budget", [1e-6, 0.3, 0.5, 17.0])
+def test_an_integer_query_spends_its_budget_and_no_more(squared, budget):
+    query = IntegerQuery(squared, budget)
+    assert budget * (1 - 1e-9) <= query.rho <= budget
+    assert query.rho == opendp_map(query.scale, query.distance)
+    # the exact divergence of the discrete Gaussian
+    assert Fraction(squared) / (2 * Fraction(query.scale) ** 2) <= Fraction(budget)
+
+
+def test_scales_the_sampler_cannot_draw_are_refused():
+    with pytest.raises(gn.ParameterError, match="lattice steps"):
+        IntegerQuery(2**102, 0.5).scale  # noqa: B018
+    assert IntegerQuery(2**99, 0.5).scale <= MAX_SCALE
+
+
+# Building a mechanism
+
+RNG = np.random.default_rng(0)
+SIMPLEX = FiniteSet(np.eye(3))
+RANDOM = FiniteSet(RNG.normal(size=(6, 2)))
+DEFICIENT = FiniteSet(RNG.integers(-3, 4, size=(7, 2)) @ np.array([[1.0, 2.0, 0.1, 0.0], [0.0, 1.0, 0.3, -5.0]]))
+DUPLICATES = FiniteSet([[1.0, 0.5], [0.0, 0.1], [1.0, 0.5], [-0.3, 2.0]])
+WIDE = FiniteSet(RNG.normal(size=(4, 9)))
+
+NOISES = {
+    "simplex, replace": gn.optimal_noise(SIMPLEX),
+    "simplex, gamma": gn.gamma(SIMPLEX),
+    "simplex, add-remove": gn.optimal_noise(SIMPLEX, neighbors="add-remove"),
+    "random, replace": gn.optimal_noise(RANDOM),
+    "random, gamma": gn.gamma(RANDOM),
+    "random, add-remove": gn.optimal_noise(RANDOM, neighbors="add-remove"),
+    "rank-deficient, replace": gn.optimal_noise(DEFICIENT),
+    "rank-deficient, add-remove": gn.optimal_noise(DEFICIENT, neighbors="add-remove"),
+    "duplicates, replace": gn.optimal_noise(DUPLICATES),
+    "duplicates, add-remove": gn.optimal_noise(DUPLICATES, neighbors="add-remove"),
+    "wide, gamma": gn.gamma(WIDE),
+    "marginals, replace": gn.optimal_noise(Marginals.all_kway((2, 3), 1)),
+    "huge, replace": gn.optimal_noise(FiniteSet(1e120 * RANDOM.points)),
+    "tiny, add-remove": gn.optimal_noise(FiniteSet(1e-120 * RANDOM.points), neighbors="add-remove"),
+    "constant coordinate, replace": gn.optimal_noise(FiniteSet([[0.1, 0.0], [0.1, 1.0], [0.1, 5.0]])),
+}
+every = pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES.keys())
+chosen = pytest.mark.parametrize(
+    "noise", [NOISES[k] for k in ("random, gamma", "rank-deficient, replace", "duplicates, add-remove")]
+)
+
+
+def mechanism_for(noise, privacy=None, n=12):
+    return gn.GaussianMechanism(noise, privacy or gn.zCDP(0.5), n=n if noise.neighbors == "replace" else None)
+
+
+def some_counts(noise, n=12):
+    return np.random.default_rng(1).multinomial(n, np.full(noise.domain.cardinality, 1 / noise.domain.cardinality))
+
+
+def truth(mechanism, counts):
+    return counts @ mechanism.noise.domain.to_finite_set().points / (mechanism.n or 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((NOISES["simplex, add-remove"], gn.zCDP(1), 10), "n is private"),
+        ((NOISES["simplex, replace"], gn.zCDP(1)), "expected integer n >= 1"),
+        ((NOISES["simplex, gamma"], gn.zCDP(1)), "expected integer n >= 1"),
+        ((NOISES["simplex, replace"], gn.zCDP(1), 0), "expected integer n >= 1"),
+        ((NOISES["simplex, replace"], gn.zCDP(1), -5), "expected integer n >= 1"),
+        ((NOISES["simplex, replace"], gn.zCDP(1), 10.0), "expected integer n >= 1"),
+        ((NOISES["simplex, replace"], 0.5, 10), "expected privacy"),
+        ((NOISES["simplex, replace"], None, 10), "expected privacy"),
+        ((SIMPLEX, gn.zCDP(1), 10), "expected noise"),
+        ((gn.gamma(Marginals((2, 2), [(0, 1)])), gn.zCDP(1), 10), "plan"),
+        ((gn.optimal_noise(Marginals((2, 2), [(0, 1)]), neighbors="add-remove"), gn.zCDP(1)), "plan"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, message):
+    with pytest.raises(gn.ParameterError, match=message):
+        gn.GaussianMechanism(*arguments)
+
+
+def test_a_covariance_with_a_bare_direction_is_refused():
+    noise = NOISES["random, replace"]
+    flat = FactorCovariance(10 * noise.covariance.unit_factor[:, :1], noise.covariance.scale)
+    with pytest.raises(gn.CovarianceError, match="without noise"):
+        mechanism_for(dataclasses.replace(noise, covariance=flat))
+
+
+def test_noise_without_any_covariance_is_refused():
+    noise = dataclasses.replace(NOISES["random, replace"], covariance=FactorCovariance(np.zeros((2, 0)), 1.0))
+    with pytest.raises(gn.CovarianceError):
+        mechanism_for(noise)
+
+
+def test_gamma_noise_of_means_is_not_noise_for_sums():
+    # the span of K has one dimension more than its affine hull: the count of records
+    with pytest.raises(gn.CovarianceError):
+        mechanism_for(dataclasses.replace(NOISES["simplex, gamma"], neighbors="add-remove"))
+
+
+# What it promises
+
+
+@every
+@pytest.mark.parametrize("privacy", [gn.zCDP(0.5), gn.zCDP(1e-4), gn.zCDP(1e3), gn.ApproxDP(1, 1e-6)])
+def test_stated_covariance(noise, privacy):
+    mechanism = mechanism_for(noise, privacy)
+    rho = privacy.to_zcdp().rho
+    expected = noise.covariance.standard_deviation() * math.sqrt(noise.sensitivity_squared / (2 * rho))
+    expected /= mechanism.n or 1
+    np.testing.assert_allclose(mechanism.standard_deviation, expected, rtol=1e-9)
+    assert mechanism.error == pytest.approx(np.linalg.norm(expected / expected.max()) * expected.max(), rel=1e-9)
+    np.testing.assert_allclose(
+        mechanism.covariance.toarray() / expected.max() ** 2,
+        noise.covariance.toarray() / noise.covariance.standard_deviation().max() ** 2,
+        atol=1e-9,
+    )
+
+
+def largest_integer_change(mechanism):
+    """Over every pair of neighbours, in Python integers."""
+    rows = mechanism._lattice.strategy
+    if mechanism.noise.neighbors == "add-remove":
+        return max(sum(x * x for x in row) for row in rows)
+    return max(sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) for a, b in itertools.combinations(rows, 2))
+
+
+@every
+def test_integer_sensitivity_is_exact(noise):
+    mechanism = mechanism_for(noise)
+    assert mechanism._lattice.query.sensitivity_squared == largest_integer_change(mechanism)
+
+
+def test_integer_sensitivity_of_many_points_is_an_upper_bound():
+    domain = FiniteSet(np.random.default_rng(2).normal(size=(1100, 2)))
+    mechanism = gn.GaussianMechanism(gn.gamma(domain), gn.zCDP(0.5), n=10)
+    rows = np.array(mechanism._lattice.strategy, dtype=object)
+    exact = max(int(np.square(rows - row).sum(axis=1).max()) for row in rows)
+    stated = mechanism._lattice.query.sensitivity_squared
+    assert exact <= stated <= exact + exact // 10**9
+
+
+@every
+@pytest.mark.parametrize("privacy", [gn.zCDP(0.5), gn.zCDP(1e-4), gn.ApproxDP(2, 1e-9)])
+def test_the_charge_is_what_opendp_maps_and_within_budget(noise, privacy):
+    mechanism = mechanism_for(noise, privacy)
+    record = mechanism.release(counts=some_counts(noise)).privacy
+    distance = IntegerQuery(record["integer_sensitivity_squared"], 1.0).distance
+    assert record["integer_sensitivity_squared"] == largest_integer_change(mechanism)
+    assert record["rho_charged"] == mechanism.rho_charged == opendp_map(record["scale"], distance)
+    rho = privacy.to_zcdp().rho
+    assert rho * (1 - 1e-9) <= record["rho_charged"] <= rho
+
+
+@every
+def test_one_record_moves_the_integers_no_further_than_stated(noise):
+    mechanism = mechanism_for(noise)
+    counts = [int(c) for c in some_counts(noise)]
+    before = mechanism._lattice.sums(counts)
+    stated = mechanism._lattice.query.sensitivity_squared
+    for i in range(len(counts)):
+        for j in range(len(counts)):
+            after = counts.copy()
+            after[i] += 1
+            if noise.neighbors == "replace":
+                if not after[j]:
+                    continue
+                after[j] -= 1
+            assert sum((a - b) ** 2 for a, b in zip(mechanism._lattice.sums(after), before, strict=True)) <= stated
+
+
+@every
+def test_decoding_without_noise_is_the_truth(noise):
+    mechanism = mechanism_for(noise)
+    counts = some_counts(noise)
+    decoded = mechanism._decode(mechanism._lattice.sums([int(c) for c in counts]), private=False).estimate
+    exact = truth(mechanism, counts)
+    records = 1 if mechanism.n else counts.sum()
+    slack = records * mechanism.rounding_bias + 1e-11 * np.abs(noise.domain.to_finite_set().points).max() * records
+    assert (np.abs(decoded - exact) <= slack).all()
+    assert (mechanism.rounding_bias <= 1e-9 * mechanism.standard_deviation.max()).all()
+
+
+def test_large_counts_are_summed_exactly():
+    mechanism = gn.GaussianMechanism(NOISES["random, add-remove"], gn.zCDP(0.5))
+    counts = [2**62 + 1, 0, 3, 2**61 + 7, 1, 0]
+    sums = mechanism._lattice.sums(mechanism._counts(None, np.array(counts)))
+    rows = mechanism._lattice.strategy
+    assert sums == [sum(c * row[k] for c, row in zip(counts, rows, strict=True)) for k in range(len(rows[0]))]
+
+
+def test_one_point_costs_nothing_under_replacement():
+    mechanism = gn.GaussianMechanism(gn.optimal_noise(FiniteSet([[3.0, 4.0]] * 2)), gn.zCDP(0.5), n=3)
+    release = mechanism.release([0, 1, 1])
+    np.testing.assert_array_equal(release.estimate, [3, 4])
+    assert mechanism.rho_charged == release.privacy["rho_charged"] == 0
+    assert not release.standard_deviation.any()
+
+
+def test_one_point_is_noised_under_add_remove():
+    mechanism = gn.GaussianMechanism(gn.optimal_noise(FiniteSet([[3.0, 4.0]]), neighbors="add-remove"), gn.zCDP(0.5))
+    np.testing.assert_allclose(mechanism.standard_deviation, [3, 4], rtol=1e-9)
+    assert mechanism.rho_charged == pytest.approx(0.5)
+
+
+# The noise that is drawn: fixed thresholds with false alarms near 1e-9, and controls that must fail
+
+ALARM = 1e-9
+DRAWS = 700
+
+
+def whitened(mechanism, errors):
+    """Independent standard normals if the errors have the stated covariance, shape (draws, rank)."""
+    L = mechanism.covariance.factor()
+    return errors @ np.linalg.pinv(L, rcond=1e-9).T
+
+
+def scale_is_right(z):
+    low, high = stats.chi2.ppf([ALARM / 2, 1 - ALARM / 2], z.size)
+    return bool(low <= np.square(z).sum() <= high)
+
+
+def mean_is_right(z):
+    return bool(len(z) * np.square(z.mean(axis=0)).sum() <= stats.chi2.isf(ALARM, z.shape[1]))
+
+
+def draws_are_uncorrelated(z):
+    limit = stats.norm.isf(ALARM / z.shape[1] ** 2)
+    products = [np.mean(z[:, i] * z[:, j]) * math.sqrt(len(z)) for i, j in itertools.combinations(range(z.shape[1]), 2)]
+    return all(abs(product) < limit * 1.1 for product in products)
+
+
+@chosen
+def test_releases_are_unbiased_with_the_stated_covariance(noise):
+    mechanism = mechanism_for(noise)
+    counts = some_counts(noise)
+    errors = np.array([mechanism.release(counts=counts).estimate for _ in range(DRAWS)]) - truth(mechanism, counts)
+    z = whitened(mechanism, errors)
+    assert z.shape == (DRAWS, 2)
+    assert scale_is_right(z)
+    assert mean_is_right(z)
+    assert draws_are_uncorrelated(z)
+    np.testing.assert_allclose(errors, z @ mechanism.covariance.factor().T, atol=1e-9 * np.abs(errors).max())
+    assert stats.kstest(z.ravel(), "norm").pvalue > ALARM
+    assert len(np.unique(z)) == z.size
+
+
+@chosen
+@pytest.mark.parametrize("factor", [0.7, 1.3])
+def test_a_wrong_scale_is_noticed(noise, factor):
+    mechanism = mechanism_for(noise)
+    counts = some_counts(noise)
+    rng = np.random.default_rng(3)
+    drawn = [mechanism.simulate(None, rng, counts=counts).estimate for _ in range(DRAWS)]
+    z = whitened(mechanism, np.array(drawn) - truth(mechanism, counts))
+    assert scale_is_right(z)
+    assert mean_is_right(z)
+    assert draws_are_uncorrelated(z)
+    assert not scale_is_right(factor * z)
+
+
+@chosen
+def test_a_bias_or_a_correlation_is_noticed(noise):
+    mechanism = mechanism_for(noise)
+    counts = some_counts(noise)
+    rng = np.random.default_rng(4)
+    drawn = [mechanism.simulate(None, rng, counts=counts).estimate for _ in range(DRAWS)]
+    z = whitened(mechanism, np.array(drawn) - truth(mechanism, counts))
+    assert not mean_is_right(z + 0.3)
+    assert not draws_are_uncorrelated(z @ np.array([[1, 0.5], [0, 1]]))
+
+
+def test_two_releases_differ():
+    mechanism = mechanism_for(NOISES["random, replace"])
+    counts = some_counts(mechanism.noise)
+    assert (mechanism.release(counts=counts).estimate != mechanism.release(counts=counts).estimate).all()
+
+
+def test_simulations_repeat_and_say_what_they_are():
+    mechanism = mechanism_for(NOISES["random, replace"])
+    counts = some_counts(mechanism.noise)
+    first, second = (mechanism.simulate(None, np.random.default_rng(5), counts=counts) for _ in range(2))
+    np.testing.assert_array_equal(first.estimate, second.estimate)
+    assert first.private is False
+    assert "NOT PRIVATE" in repr(first)
+    released = mechanism.release(counts=counts)
+    assert released.private is True
+    assert "NOT PRIVATE" not in repr(released)
+
+
+# Data
+
+
+@every
+def test_all_forms_of_data_give_the_same_integers(noise):
+    mechanism = mechanism_for(noise)
+    points = noise.domain.to_finite_set().points
+    indices = np.repeat(np.arange(len(points)), some_counts(noise))
+    forms = [
+        (indices, None),
+        (indices.astype(np.uint8), None),
+        (indices[::-1].tolist(), None),
+        (points[indices], None),
+        (points[indices].tolist(), None),
+        (None, some_counts(noise)),
+        (None, some_counts(noise).tolist()),
+    ]
+    sums = [mechanism._lattice.sums(mechanism._counts(data, counts)) for data, counts in forms]
+    assert all(s == sums[0] for s in sums)
+
+
+def test_signed_zeros_are_the_same_point():
+    mechanism = gn.GaussianMechanism(gn.optimal_noise(FiniteSet([[0.0, 1.0], [1.0, -0.0]])), gn.zCDP(1), n=2)
+    assert mechanism._counts(np.array([[-0.0, 1.0], [1.0, 0.0]]), None) == [1, 1]
+
+
+@pytest.mark.parametrize("data", [[], np.zeros(0, dtype=int), np.zeros((0, 2))])
+def test_empty_data_have_noisy_zero_sums(data):
+    mechanism = mechanism_for(NOISES["random, add-remove"])
+    assert mechanism._counts(data, None) == [0] * 6
+    estimate = mechanism.release(data).estimate
+    assert (estimate != 0).all()
+    assert (np.abs(estimate) < 8 * mechanism.standard_deviation).all()
+
+
+CANARY = 987654
+ROW = RANDOM.points[0]
+BAD_DATA = {
+    "index too large": ([CANARY] * 12, None),
+    "index beyond 64 bits": (np.array([2**64 - CANARY] * 12, dtype=np.uint64), None),
+    "negative index": ([-CANARY] * 12, None),
+    "float indices": ([CANARY + 0.5] * 12, None),
+    "not a number": ([math.nan] * 12, None),
+    "text": ([f"patient {CANARY}"] * 12, None),
+    "objects": (np.array([{CANARY}] * 12), None),
+    "truth values": ([True] * 12, None),
+    "ragged": ([[CANARY, 1.0], [2.0]], None),
+    "row outside": ([[CANARY, 1.0]] * 12, None),
+    "row off by a bit": ([[np.nextafter(ROW[0], 9), ROW[1]]] * 12, None),
+    "row not a number": ([[math.nan, CANARY]] * 12, None),
+    "complex rows": (np.array([ROW] * 12) + CANARY * 1j, None),
+    "rows too long": ([[CANARY] * 3] * 12, None),
+    "three dimensions": ([[[CANARY]]], None),
+    "scalar": (CANARY, None),
+    "negative counts": (None, [12 + CANARY, -CANARY, 0, 0, 0, 0]),
+    "float counts": (None, [CANARY + 0.5, 0, 0, 0, 0, 0]),
+    "too few counts": (None, [CANARY]),
+    "counts beyond 64 bits": (None, [10**30 + CANARY, 0, 0, 0, 0, 0]),
+    "text counts": (None, [str(CANARY)] * 6),
+    "ragged counts": (None, [[CANARY], [1, 2]]),
+}
+
+
+@pytest.mark.parametrize(("data", "counts"), BAD_DATA.values(), ids=BAD_DATA.keys())
+@pytest.mark.parametrize("name", ["random, replace", "random, add-remove"])
+def test_bad_data_are_refused_without_being_shown(name, data, counts):
+    with pytest.raises(gn.DataError) as caught:
+        mechanism_for(NOISES[name]).release(data, counts=counts)
+    for error in (caught.value, caught.value.__cause__, caught.value.__context__):
+        assert str(CANARY) not in str(error)
+
+
+@pytest.mark.parametrize(("short", "long"), [(["a"], ["abcdefghijk"]), ([CANARY], [CANARY] * 3), ([0] * 5, [0] * 99)])
+def test_refusals_do_not_depend_on_the_values(short, long):
+    messages = []
+    for data in (short, long):
+        with pytest.raises(gn.DataError) as caught:
+            mechanism_for(NOISES["random, replace"]).release(data)
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+
+
+@pytest.mark.parametrize("records", [0, 11, 13])
+def test_another_number_of_records_is_refused(records):
+    with pytest.raises(gn.DataError, match=r"exactly n = 12"):
+        mechanism_for(NOISES["random, replace"]).release([0] * records)
+
+
+def test_data_and_counts_exclude_each_other():
+    mechanism = mechanism_for(NOISES["random, add-remove"])
+    for data, counts in ((None, None), ([0], [1, 0, 0, 0, 0, 0])):
+        with pytest.raises(gn.ParameterError, match="either data or counts"):
+            mechanism.release(data, counts=counts)
+
+
+@pytest.mark.parametrize("option", ["ledger", "id"])
+def test_ledgers_are_not_available_yet(option):
+    with pytest.raises(gn.NotAvailableError, match="rho_charged"):
+        mechanism_for(NOISES["random, add-remove"]).release([0], **{option: "x"})
+
+
+# Releases
+
+
+def test_intervals_cover():
+    noise = NOISES["rank-deficient, replace"]
+    mechanism = mechanism_for(noise)
+    counts = some_counts(noise)
+    exact = truth(mechanism, counts)
+    rng = np.random.default_rng(6)
+    releases = [mechanism.simulate(None, rng, counts=counts) for _ in range(2000)]
+    moving = mechanism.standard_deviation > 0
+    for level in (0.5, 0.95):
+        inside = [
+            (r.confidence_interval(level).low <= exact) & (exact <= r.confidence_interval(level).high) for r in releases
+        ]
+        hits = np.sum(inside, axis=0)[moving]
+        low, high = stats.binom.ppf([ALARM, 1 - ALARM], len(releases), level)
+        assert ((low <= hits) & (hits <= high)).all()
+    jointly = [r.confidence_interval(0.9, simultaneous=True) for r in releases]
+    together = sum(bool(((i.low <= exact) & (exact <= i.high))[moving].all()) for i in jointly)
+    assert together >= stats.binom.ppf(ALARM, len(releases), 0.9)
+
+
+def test_simultaneous_intervals_are_wider_by_sidaks_rule():
+    release = mechanism_for(NOISES["random, add-remove"]).release([0, 1])
+    alone, together = release.confidence_interval(0.95), release.confidence_interval(0.95, simultaneous=True)
+    sidak = stats.norm.ppf((1 + 0.95 ** (1 / 2)) / 2)
+    np.testing.assert_allclose((alone.high - alone.low) / 2, 1.959963984540054 * release.standard_deviation)
+    np.testing.assert_allclose((together.high - together.low) / 2, sidak * release.standard_deviation)
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.5, 95, math.nan])
+def test_levels_are_validated(level):
+    with pytest.raises(gn.ParameterError, match="0 < level < 1"):
+        mechanism_for(NOISES["random, add-remove"]).release([0]).confidence_interval(level)
+
+
+@chosen
+def test_contrasts_know_correlations(noise):
+    mechanism = mechanism_for(noise)
+    release = mechanism.release(counts=some_counts(noise))
+    w = np.arange(1.0, noise.domain.dim + 1)
+    contrast = release.contrast(w)
+    M = mechanism.covariance.toarray()
+    assert contrast.estimate == pytest.approx(w @ release.estimate)
+    assert contrast.standard_deviation == pytest.approx(math.sqrt(w @ M @ w))
+    low, high = contrast.confidence_interval(0.95)
+    assert high - low == pytest.approx(2 * 1.959963984540054 * contrast.standard_deviation)
+
+
+def test_contrasts_check_the_shape():
+    with pytest.raises(gn.ParameterError, match="weights of shape"):
+        mechanism_for(NOISES["random, add-remove"]).release([0]).contrast([1.0])
+
+
+def test_a_fixed_total_is_known_without_error():
+    release = mechanism_for(NOISES["simplex, replace"]).release(counts=[5, 4, 3])
+    total = release.contrast([1, 1, 1])
+    assert total.estimate == pytest.approx(1, abs=1e-12)
+    assert total.standard_deviation <= 1e-11 * release.standard_deviation.max()
+
+
+def test_a_saved_release_says_everything_once(tmp_path):
+    mechanism = mechanism_for(NOISES["random, replace"], gn.ApproxDP(1, 1e-6))
+    release = mechanism.release(counts=some_counts(mechanism.noise))
+    release.save(tmp_path / "release.json")
+    record = json.loads((tmp_path / "release.json").read_text())
+    assert record["private"] is True
+    assert record["estimate"] == release.estimate.tolist()
+    assert record["standard_deviation"] == release.standard_deviation.tolist()
+    promised = {
+        "definition",
+        "epsilon",
+        "delta",
+        "rho",
+        "neighbors",
+        "rho_charged",
+        "integer_sensitivity_squared",
+        "scale",
+    }
+    assert promised <= record["privacy"].keys()
+    before = (tmp_path / "release.json").read_bytes()
+    with pytest.raises(gn.OutputError, match="exists already"):
+        release.save(tmp_path / "release.json")
+    assert (tmp_path / "release.json").read_bytes() == before
+
+
+def test_releases_and_mechanisms_are_frozen():
+    mechanism = mechanism_for(NOISES["random, add-remove"])
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        mechanism.n = 3
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        mechanism.release([0]).private = True
