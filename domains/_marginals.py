@@ -75,6 +75,8 @@ class Marginals(AbstractFiniteDomain):
                 )
             if not all(math.isfinite(w) and w > 0 for w in scale):
                 raise InvalidDomainError("Marginals: expected positive finite weights")
+            if max(scale) / min(scale) > 1e100:
+                raise InvalidDomainError("Marginals: expected weights within a factor 1e100 of each other")
         object.__setattr__(self, "sizes", counts)
         object.__setattr__(self, "subsets", unique)
         object.__setattr__(self, "weights", scale)

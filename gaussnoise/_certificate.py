@@ -49,11 +49,13 @@ class PointCertificate(Certificate):
     centered: bool
 
     def lower_bound(self) -> float:
-        size = np.abs(self.points).max(initial=0.0)
+        # a member as the origin: what the points have in common cancels before anything is rounded
+        points = self.points - self.points[0] if self.centered else self.points
+        size = np.abs(points).max(initial=0.0)
         if size == 0:
             return 0.0
         mass = self.weights / math.fsum(self.weights)
-        unit = self.points / size
+        unit = points / size
         moved = unit - mass @ unit if self.centered else unit
         scaled = np.sqrt(mass)[:, None] * moved * np.sqrt(self.coordinate_weights)
         # a triangular factor has the same nuclear norm and a tenth of the entries

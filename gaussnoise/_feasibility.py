@@ -10,8 +10,8 @@ from .errors import CovarianceError
 
 Array = NDArray[np.float64]
 
-# A coordinate outside range(L) below this fraction of the largest point is rounding, not signal. Releases do not
-# lean on it: their sensitivity is computed on the integers that are drawn.
+# Points may stick out of range(L) by this fraction of the size of the coordinate they stick out along: rounding, not
+# signal. It is charged to gamma, and releases do not lean on it: their sensitivity is computed on drawn integers.
 RANGE_TOLERANCE = 1e-11
 
 
@@ -22,50 +22,64 @@ class Strategy:
     Attributes:
         coordinates: shape (N, r).
         lengths: shape (N,), upper bounds on ``sqrt(point' (L L')^+ point)``, rounding included.
+        outside: shape (d,), by how much points stick out of range(L) along each axis.
     """
 
     coordinates: Array
     lengths: Array
+    outside: Array
 
 
 def strategy(factor: Array, points: Array, *, precision: type = np.float64) -> Strategy:
     """Coordinates of ``points`` (N, d) in the columns of ``factor`` (d, r), by QR and one step of refinement.
 
-    Residuals are accumulated in ``precision``. Raises CovarianceError when a point leaves range(factor).
+    Residuals are accumulated in ``precision``. Raises CovarianceError when the factor is too nearly singular to tell.
     """
     count, r = len(points), factor.shape[1]
-    size = np.abs(points).max(initial=0.0)
     if r == 0:
-        if size > 0:
-            raise CovarianceError(
-                "the covariance is zero, but the sensitivity set is not: some difference gets no noise"
-            )
-        return Strategy(np.zeros((count, 0)), np.zeros(count))
+        return Strategy(np.zeros((count, 0)), np.zeros(count), np.abs(points).max(axis=0))
     # Rows of very different size spoil the QR; powers of two even them out without rounding. Rows below a 1e-8 of the
     # largest may be rounding themselves, and are not blown up to matter.
     heights = np.abs(factor).max(axis=1)
     rows = np.exp2(-np.frexp(np.maximum(heights, 1e-8 * heights.max()))[1])
     factor, points = factor * rows[:, None], points * rows
     Q, R = np.linalg.qr(factor)
-    smallest = np.linalg.svd(R, compute_uv=False)[-1]
-    if not smallest > 0:
-        raise CovarianceError("the factor has linearly dependent columns; hint: store one column per dimension")
+    spectrum = np.linalg.svd(R, compute_uv=False)
+    # the singular values of R are those of the factor up to this
+    backward = 8 * max(factor.shape) * np.finfo(np.float64).eps * spectrum[0]
+    smallest = spectrum[-1] - backward
+    if not smallest > backward:
+        raise CovarianceError(
+            "the factor's columns are linearly dependent, or too nearly so to be checked; "
+            "hint: rescale coordinates whose sizes differ by more than 1e15"
+        )
     coordinates = _solve(R, Q, points)
     wide_factor, wide_points = factor.T.astype(precision), points.astype(precision)
     coordinates = coordinates + _solve(R, Q, (wide_points - coordinates.astype(precision) @ wide_factor).astype(float))
     left = (wide_points - coordinates.astype(precision) @ wide_factor).astype(float)
-    outside = float(np.abs(left / rows).max(initial=0.0))
-    if outside > RANGE_TOLERANCE * size:
-        raise CovarianceError(
-            "the covariance leaves some direction of the sensitivity set without noise: "
-            f"a point sticks out of its range by {outside / size:.2g} of the largest coordinate"
-        )
+    outside = np.abs(left / rows).max(axis=0)
     # what is left inside range(L) moves the coordinates by at most ‖left‖/σ_min, and was itself rounded
     unit = 8 * r * np.finfo(np.float64).eps
     plain = np.linalg.norm(coordinates, axis=1)
     rounded = 8 * r * float(np.finfo(precision).eps) * (np.linalg.norm(points, axis=1) + np.linalg.norm(factor) * plain)
     lengths = plain * (1 + unit) + (np.linalg.norm(left @ Q, axis=1) + rounded) * (1 + unit) / smallest
-    return Strategy(coordinates, lengths)
+    return Strategy(coordinates, lengths, outside)
+
+
+def sticks_out(found: Strategy, sizes: Array) -> NDArray[np.bool_]:
+    """Along which axes points leave range(L); ``sizes`` (d,) are the magnitudes of the numbers they were made of."""
+    return found.outside > RANGE_TOLERANCE * sizes
+
+
+def check_range(found: Strategy, sizes: Array) -> None:
+    """Raise CovarianceError if some direction of the points gets no noise."""
+    excess = sticks_out(found, sizes)
+    if excess.any():
+        worst = int(np.argmax(np.where(excess, found.outside, 0.0)))
+        raise CovarianceError(
+            f"the covariance leaves some direction of the sensitivity set without noise: coordinate {worst} sticks out "
+            f"of its range by {found.outside[worst]:.2g}, at a size of {sizes[worst]:.2g}"
+        )
 
 
 def _solve(R: Array, Q: Array, points: Array) -> Array:

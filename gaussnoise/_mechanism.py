@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from domains import FiniteSet
 
 from ._covariance import FactorCovariance
-from ._feasibility import Strategy, strategy
+from ._feasibility import Strategy, check_range, strategy
 from ._noise import OptimalNoise
 from ._release import Release
 from ._sampler import MAX_BITS, IntegerQuery
@@ -121,9 +121,8 @@ class GaussianMechanism:
 
     @property
     def rounding_bias(self) -> Array:
-        """Bound on what lattice rounding moves the mean, or each record's term of the sum, shape (d,)."""
-        lattice = self._lattice
-        return lattice.size * (np.abs(lattice.unit_factor).sum(axis=1) * 0.5**lattice.bits / 2)
+        """Bound on how far rounding moves the mean, or each record's term of the sum, shape (d,)."""
+        return self._lattice.bias(self._points.points)
 
     @property
     def _divisor(self) -> int:
@@ -273,19 +272,21 @@ class _Lattice:
 
     @classmethod
     def build(cls, points: Array, noise: OptimalNoise, covariance: FactorCovariance, rho: float) -> "_Lattice":
-        origin = np.zeros(points.shape[1]) if noise.neighbors == "add-remove" else points.mean(axis=0)
+        # under replacement a member as the origin: coordinates on which all points agree are then released exactly
+        origin = np.zeros(points.shape[1]) if noise.neighbors == "add-remove" else points[0]
         size = covariance.scale
-        coordinates = strategy(covariance.unit_factor, (points - origin) / size).coordinates
+        found = strategy(covariance.unit_factor, (points - origin) / size)
+        check_range(found, np.abs(points).max(axis=0) / size)
         if covariance.unit_factor.shape[1] == 0:
-            return cls([[] for _ in points], 0, IntegerQuery(1, math.inf), covariance.unit_factor, size, origin)
+            return cls([[] for _ in points], 0, IntegerQuery(1, 1.0), covariance.unit_factor, size, origin)
         length = math.sqrt(noise.sensitivity_squared / (2 * rho))
         bits = _SCALE_BITS - math.frexp(length)[1]
-        if not _MIN_BITS <= bits <= MAX_BITS:
+        if not (length > 0 and _MIN_BITS <= bits <= MAX_BITS):
             raise ParameterError(
                 f"GaussianMechanism: rho = {rho:.3g} needs a lattice of 2^{-bits} per unit of noise, expected between "
                 f"2^-{MAX_BITS} and 2^-{_MIN_BITS}; hint: rho between 1e-12 and 1e100"
             )
-        integers = [[int(x) for x in row] for row in np.rint(np.ldexp(coordinates, bits))]
+        integers = [[int(x) for x in row] for row in np.rint(np.ldexp(found.coordinates, bits))]
         query = IntegerQuery(_largest_change(integers, bits, noise.neighbors), rho)
         return cls(integers, bits, query, covariance.unit_factor, size, origin)
 
@@ -301,6 +302,17 @@ class _Lattice:
     def noise_scale(self) -> float:
         """Standard deviation of the drawn noise in units of the strategy."""
         return math.ldexp(self.scale, -self.bits)
+
+    def bias(self, points: Array) -> Array:
+        """Largest difference between a point and what its integers decode to, in extended precision."""
+        wide = np.longdouble
+        integers = np.array([[math.ldexp(x, -self.bits) for x in row] for row in self.strategy]).reshape(-1, self.rank)
+        decoded = self.size * (integers.astype(wide) @ self.unit_factor.T.astype(wide)) + self.origin
+        decoding = (
+            np.abs(points).max(axis=0) + np.abs(self.origin) + self.size * np.abs(integers) @ np.abs(self.unit_factor.T)
+        )
+        rounding = 4 * (self.rank + 2) * np.finfo(np.float64).eps * decoding.max(axis=0)
+        return (np.abs(decoded - points).max(axis=0) + rounding).astype(np.float64)
 
     def sums(self, counts: list[int]) -> list[int]:
         """Exact integer totals of the strategy over all records, one for each of its coordinates."""
@@ -321,4 +333,4 @@ def _largest_change(integers: list[list[int]], bits: int, neighbors: Relation) -
         return max(int(np.square(rows[i + 1 :] - rows[i]).sum(axis=1).max()) for i in range(count - 1))
     rounded = np.array([[math.ldexp(x, -bits) for x in row] for row in integers])
     lengths = np.linalg.norm(rounded, axis=1) * (1 + 8 * rank * np.finfo(np.float64).eps)
-    return math.ceil(Fraction(largest_pair(Strategy(rounded, lengths))) * Fraction(4) ** bits)
+    return math.ceil(Fraction(largest_pair(Strategy(rounded, lengths, np.zeros(rank)))) * Fraction(4) ** bits)

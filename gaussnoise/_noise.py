@@ -24,6 +24,7 @@ class Status(enum.Enum):
     """How a solve ended; the value says what to try next."""
 
     SOLVED = "The certified gap is within the tolerance."
+    ROUNDING = "Rounding stopped progress: the noise is feasible, hence private; move the points nearer to the origin."
     MAX_STEPS = "The step limit came first: the noise is feasible, hence private; loosen tol to accept its gap."
 
 

@@ -70,11 +70,14 @@ class Release:
             "standard_deviation": self.standard_deviation.tolist(),
             "privacy": self.privacy,
         }
+        text = json.dumps(record, indent=2)
         try:
             with open(path, "x", encoding="utf-8") as file:
-                json.dump(record, file, indent=2)
+                file.write(text)
         except FileExistsError:
             raise OutputError(f"save: {os.fspath(path)} exists already; hint: choose a new name") from None
+        except OSError as error:
+            raise OutputError(f"save: cannot write {os.fspath(path)} ({type(error).__name__})") from None
 
     def __repr__(self) -> str:
         warning = "" if self.private else "NOT PRIVATE, a simulation: "

@@ -38,8 +38,10 @@ class IntegerQuery:
     def scale(self) -> float:
         """Standard deviation of the discrete Gaussian: the least, up to rounding, that OpenDP charges within budget."""
         scale = self.distance / math.sqrt(2 * self.budget)
-        while scale <= MAX_SCALE and discrete_gaussian(scale).map(self.distance) > self.budget:
+        while 0 < scale <= MAX_SCALE and discrete_gaussian(scale).map(self.distance) > self.budget:
             scale *= 1 + 2.0**-50
+        if not scale > 0:
+            raise ParameterError(f"noise: rho = {self.budget:.3g} is too large; hint: at most 1e100")
         if not scale <= MAX_SCALE:
             raise ParameterError(
                 f"noise: rho = {self.budget:.3g} needs a scale of {scale:.3g} lattice steps, "

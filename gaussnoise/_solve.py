@@ -10,12 +10,12 @@ from domains import AbstractDomain, AbstractFiniteDomain, DomainTooLargeError, M
 
 from ._certificate import ROUNDING_MARGIN, PointCertificate, UniformCertificate
 from ._covariance import FactorCovariance, MarginalCovariance
-from ._feasibility import strategy
+from ._feasibility import check_range, sticks_out, strategy
 from ._noise import OptimalNoise, Status
 from ._sensitivity import Relation, check_relation, largest_pair, marginal_sensitivity, sensitivity_points
 from ._solvers.accelerated import optimal_design
 from ._solvers.marginals import residual_variances
-from .errors import ConvergenceWarning, NotAvailableError, ParameterError
+from .errors import CertificateError, ConvergenceWarning, NotAvailableError, ParameterError
 
 Array = NDArray[np.float64]
 
@@ -165,16 +165,27 @@ def _points(domain: AbstractFiniteDomain, p: float, relation: Relation, tol: flo
     center = origin + size * (weights @ unit) if shifted else np.zeros(listed.dim)
     moved = (enclosed - center) / (size or 1.0)
     # scale to feasibility on the numbers as they will be stored
-    factor = factor * (strategy(factor, moved).lengths.max() * (1 + ROUNDING_MARGIN))
+    sizes = np.abs(listed.points).max(axis=0) / (size or 1.0)
+    first = strategy(factor, moved)
+    stuck = sticks_out(first, sizes)
+    if stuck.any():
+        first = strategy(factor := _widened(factor, stuck, first.outside), moved)
+    factor = factor * (first.lengths.max() * (1 + ROUNDING_MARGIN))
     final = strategy(factor, moved)
+    check_range(final, sizes)
     covariance = FactorCovariance(factor, size or 1.0)
     kept = weights > _NEGLIGIBLE_WEIGHT * weights.max()
     certificate = PointCertificate(enclosed[kept], weights[kept], np.ones(listed.dim), centered=shifted)
-    upper, lower = covariance.error(p) * (1 + ROUNDING_MARGIN), certificate.lower_bound()
+    # what sticks out of the range is inside a box, which costs at most the sum of its sides (Minkowski sum)
+    upper = float((covariance.error(p) + size * final.outside.sum()) * (1 + ROUNDING_MARGIN))
+    lower = certificate.lower_bound()
+    if lower > upper:
+        raise CertificateError(f"the points are too close together for double precision: {lower!r} > {upper!r}")
     gap = upper / lower - 1 if lower > 0 else (0.0 if upper == 0 else math.inf)
+    status = Status.SOLVED if gap <= tol else Status.MAX_STEPS if steps == _MAX_STEPS else Status.ROUNDING
     if gap > tol:
         warnings.warn(
-            f"certified gap {gap:.2g} after {steps} steps, wider than tol={tol:g}; {Status.MAX_STEPS.value}",
+            f"certified gap {gap:.2g} after {steps} steps, wider than tol={tol:g}; {status.value}",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -190,9 +201,23 @@ def _points(domain: AbstractFiniteDomain, p: float, relation: Relation, tol: flo
         certificate=certificate,
         sensitivity_squared=largest_pair(final) if shifted else 1.0,
         method=f"accelerated multiplicative weights on {len(enclosed)} points of rank {basis.shape[1]}",
-        status=Status.SOLVED if gap <= tol else Status.MAX_STEPS,
+        status=status,
         steps=steps,
     )
+
+
+def _widened(factor: Array, stuck: NDArray[np.bool_], outside: Array) -> Array:
+    """A factor that also covers what sticks out along the coordinates ``stuck``, tiny beside the others.
+
+    E(M) + E(D) lies in E((1+t) M + (1+1/t) D); D is an ellipsoid around the box of what sticks out.
+    """
+    t = 1e-8
+    box = np.diag(np.where(stuck, outside, 0.0) * math.sqrt(stuck.sum() * (1 + 1 / t)))[:, stuck]
+    wide = np.hstack([factor * math.sqrt(1 + t), box])
+    if wide.shape[1] <= wide.shape[0]:
+        return wide
+    heights = np.abs(wide).max(axis=1)  # M = wide wide' again, as a square factor, every row to its own precision
+    return np.linalg.qr((wide / heights[:, None]).T, mode="r").T * heights[:, None]
 
 
 def _span(points: Array) -> Array:

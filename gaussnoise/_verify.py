@@ -11,7 +11,7 @@ from domains import FiniteSet, Marginals
 
 from ._certificate import ROUNDING_MARGIN, PointCertificate, UniformCertificate
 from ._covariance import MarginalCovariance
-from ._feasibility import strategy
+from ._feasibility import check_range, strategy
 from ._residuals import rank, residual_subsets, subsets_of
 from ._sensitivity import largest_pair, marginal_sensitivity, sensitivity_points
 from .errors import CertificateError
@@ -42,6 +42,8 @@ class Verification:
 
 def verify(noise: "OptimalNoise") -> Verification:
     """Recompute, compare with what ``noise`` claims, and raise CertificateError if it claims more."""
+    if noise.p != 2:
+        raise CertificateError(f"verify: expected p = 2, got {noise.p!r}")
     if noise.shifted and noise.neighbors != "replace":
         raise CertificateError("verify: an ellipsoid around K says nothing about sums: expected neighbors='replace'")
     if isinstance(noise.covariance, MarginalCovariance):
@@ -68,6 +70,8 @@ def verify(noise: "OptimalNoise") -> Verification:
         )
     if not worst.gamma <= noise.gamma:
         raise CertificateError(f"verify: stored gamma {noise.gamma!r}, recomputed {worst.gamma!r}")
+    if not noise.gamma_lower <= noise.gamma:
+        raise CertificateError(f"verify: stored gamma_lower {noise.gamma_lower!r} > gamma {noise.gamma!r}")
     if not worst.gamma_lower >= noise.gamma_lower * (1 - ROUNDING_MARGIN):
         raise CertificateError(f"verify: stored gamma_lower {noise.gamma_lower!r}, recomputed {worst.gamma_lower!r}")
     return worst
@@ -79,9 +83,10 @@ def _by_points(noise: "OptimalNoise", domain: FiniteSet) -> Verification:
     enclosed = domain.points - noise.center if noise.shifted else sensitivity_points(domain, noise.neighbors)
     size = float(np.abs(enclosed).max()) or 1.0
     found = strategy(factor / size, enclosed / size, precision=np.longdouble)
+    check_range(found, np.abs(domain.points).max(axis=0) / size)
     enclosure = float(found.lengths.max()) ** 2
     variances = np.square((factor / size).astype(np.longdouble)).sum(axis=1)
-    gamma = size * float(np.linalg.norm(np.sqrt(variances).astype(np.float64), noise.p))
+    gamma = size * (float(np.linalg.norm(np.sqrt(variances).astype(np.float64), noise.p)) + float(found.outside.sum()))
     if isinstance(noise.covariance, MarginalCovariance):
         moved = domain.points - domain.points.mean(axis=0) if noise.shifted else domain.points
         lower = float(np.linalg.svd(moved, compute_uv=False).sum()) / math.sqrt(len(moved))
@@ -99,7 +104,9 @@ def _checked_witness(noise: "OptimalNoise", domain: FiniteSet) -> PointCertifica
         not isinstance(witness, PointCertificate)
         or witness.centered != noise.shifted
         or not all(row.tobytes() in rows for row in np.ascontiguousarray(witness.points) + 0.0)
-        or not (witness.weights > 0).all()
+        or witness.weights.shape != (len(witness.points),)
+        or not ((witness.weights > 0) & np.isfinite(witness.weights)).all()
+        or witness.coordinate_weights.shape != (domain.dim,)
         or not ((witness.coordinate_weights >= 0) & (witness.coordinate_weights <= 1)).all()
     ):
         raise CertificateError("verify: the certificate is not a measure on the sensitivity set")
@@ -109,6 +116,8 @@ def _checked_witness(noise: "OptimalNoise", domain: FiniteSet) -> PointCertifica
 def _by_subsets(noise: "OptimalNoise", covariance: MarginalCovariance) -> Verification:
     """The bracket of a marginal covariance, in rational arithmetic over attribute subsets."""
     domain = noise.domain
+    if not noise.shifted and noise.neighbors != "add-remove":
+        raise CertificateError("verify: residual noises of unit sensitivity protect sums: expected 'add-remove'")
     if domain is not covariance.domain or not isinstance(domain, Marginals):
         raise CertificateError("verify: the covariance belongs to another domain")
     expected = {T for T in residual_subsets(domain.subsets, domain.sizes) if T or not noise.shifted}

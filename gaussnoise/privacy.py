@@ -39,6 +39,7 @@ class zCDP(AbstractPrivacy):  # noqa: N801 (the field writes it so)
     rho: float
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "rho", _number("zCDP", "rho", self.rho))
         if not (math.isfinite(self.rho) and self.rho > 0):
             raise ParameterError(f"zCDP: expected finite rho > 0, got {self.rho!r}; hint: 0.1 is a common choice")
 
@@ -82,6 +83,8 @@ class ApproxDP(AbstractPrivacy):
     delta: float
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _number("ApproxDP", "epsilon", self.epsilon))
+        object.__setattr__(self, "delta", _number("ApproxDP", "delta", self.delta))
         if not (math.isfinite(self.epsilon) and self.epsilon > 0):
             raise ParameterError(f"ApproxDP: expected finite epsilon > 0, got {self.epsilon!r}")
         _check_delta("ApproxDP", self.delta)
@@ -109,6 +112,14 @@ class ApproxDP(AbstractPrivacy):
             "method": "through zCDP, by OpenDP's conversion",
             "rho": self.to_zcdp().rho,
         }
+
+
+def _number(function: str, name: str, value: float) -> float:
+    """A plain float, whatever kind of number was given."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{function}: expected a number {name}, got {value!r}") from None
 
 
 def _check_delta(function: str, delta: float) -> None:

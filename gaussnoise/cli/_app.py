@@ -202,7 +202,7 @@ def _list_files(result: TableRelease, folder: Path, format: str) -> None:
     names = file_names(result, format)  # pyright: ignore[reportArgumentType] (checked when it was written)
     _say(f"wrote {folder}/{names[0]}" + (f" … {len(names)} tables" if len(names) > 1 else ""))
     _say(f"wrote {folder}/release.json        everything an auditor needs")
-    _say(f"wrote {folder}/summary.txt, {folder}/release.png")
+    _say(f"wrote {folder}/summary.txt" + (f", {folder}/release.png" if (folder / "release.png").exists() else ""))
 
 
 def _say(text: str) -> None:

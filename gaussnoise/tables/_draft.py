@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections.abc import Callable
 from typing import Any
 
 import narwhals as nw
@@ -62,25 +63,29 @@ def _attribute(frame: nw.LazyFrame[Any], name: str, dtype: nw.dtypes.DType) -> A
         )
     if dtype in (nw.Categorical, nw.Enum):
         column = column.cast(nw.String)
-    gaps = column.is_null() if discrete else column.is_null() | ~column.cast(nw.Float64).is_finite()
-    missing = guarded("look for nulls", lambda: frame.select(gap=gaps.any()).collect("pyarrow")["gap"].to_list()[0])
+    usable = ~column.is_null() if discrete else column.is_finite()
+    missing = _collect("look for nulls", lambda: frame.select(v=(~usable).fill_null(True).any()))[0]
     if discrete:
-        distinct = frame.select(column).unique().filter(~column.is_null()).head(_MOST_CATEGORIES + 1)
-        values = sorted(guarded("list categories", lambda: distinct.collect("pyarrow").to_native()[0].to_pylist()))
+        rest = _MOST_CATEGORIES + 1
+        values = sorted(_collect("list categories", lambda: frame.filter(usable).select(v=column).unique().head(rest)))
         if values and len(values) <= (_MOST_INTEGERS if dtype.is_integer() else _MOST_CATEGORIES):
-            other = (
-                next(o for k in range(len(values) + 1) if (o := "other" + "_" * k) not in values) if missing else None
-            )
-            return Attribute(name, categories=values, other=other)
+            free = ("other" + "_" * k for k in range(len(values) + 1))
+            return Attribute(name, values, other=next(o for o in free if o not in values) if missing else None)
         if not dtype.is_integer():
             raise DataError(
                 f"column {name!r}: expected 1 to {_MOST_CATEGORIES} distinct values; hint: drop identifiers"
             )
-    value = column.cast(nw.Float64)
-    finite = frame.select(value.alias("v")).filter(nw.col("v").is_finite())
-    ends = guarded("find the range", lambda: finite.select(a=nw.col("v").min(), b=nw.col("v").max()).collect("pyarrow"))
-    low, high = ends["a"].to_list()[0] or 0.0, ends["b"].to_list()[0] or 0.0
-    return Attribute(name, edges=[-math.inf, *_round_edges(low, high), math.inf], other="other" if missing else None)
+    ends = [
+        _collect("find the range", lambda end=end: frame.filter(usable).select(v=end))[0]
+        for end in (column.min(), column.max())
+    ]
+    edges = [-math.inf, *_round_edges(*(float(end or 0) for end in ends)), math.inf]
+    return Attribute(name, edges=edges, other="other" if missing else None)
+
+
+def _collect(task: str, query: Callable[[], nw.LazyFrame[Any]]) -> list[Any]:
+    """The only column of a query, which eager engines may compute, and fail at, before it is collected."""
+    return guarded(task, lambda: query().collect("pyarrow")["v"].to_list())
 
 
 def _round_edges(low: float, high: float) -> list[float]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import cast, final
 
 import numpy as np
 
@@ -140,6 +140,17 @@ class Plan:
     noise: OptimalNoise
     privacy: AbstractPrivacy
 
+    def __post_init__(self) -> None:
+        covariance = self.noise.covariance
+        if (
+            not isinstance(covariance, MarginalCovariance)
+            or self.noise.shifted
+            or self.noise.neighbors != "add-remove"
+            or covariance.domain is not self.domain
+            or self.domain.sizes != self.schema.sizes
+        ):
+            raise ParameterError("Plan: expected add-remove noise for the marginals of this schema; hint: call plan()")
+
     @property
     def marginals(self) -> tuple[tuple[str, ...], ...]:
         """Attribute names of every marginal."""
@@ -157,9 +168,7 @@ class Plan:
 
     @cached_property
     def _covariance(self) -> MarginalCovariance:
-        if not isinstance(self.noise.covariance, MarginalCovariance):
-            raise ParameterError("Plan: expected noise from optimal_noise(Marginals(...)); hint: call plan()")
-        return self.noise.covariance
+        return cast("MarginalCovariance", self.noise.covariance)
 
     @property
     def integers(self) -> int:

@@ -4,6 +4,7 @@ import csv
 import glob
 import gzip
 import itertools
+import math
 import os
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -39,9 +40,14 @@ def count_rows(table: object, attributes: Sequence[Attribute]) -> tuple[NDArray[
         raise DataError(f"table: expected columns {', '.join(map(repr, missing))}, which are missing")
     expressions = [_code(a, types[a.name], text).alias(f"c{k}") for k, a in enumerate(attributes)]
     keys = [f"c{k}" for k in range(len(attributes))]
-    number = nw.len().alias("n")
-    query = frame.select(*expressions).group_by(*keys).agg(number) if keys else frame.select(number)
-    found = guarded("count the table's rows", lambda: query.collect("pyarrow").to_native())
+
+    def count() -> Any:
+        number = nw.len().alias("n")
+        grouped = frame.select(*expressions).group_by(*keys).agg(number) if keys else frame.select(number)
+        return grouped.collect("pyarrow").to_native()
+
+    # eager engines compute in select and group_by already, so all of it is guarded
+    found = guarded("count the table's rows", count)
     codes = np.empty((len(found), len(keys)), dtype=np.int64)
     for k, key in enumerate(keys):
         codes[:, k] = found[key].to_numpy() - 1  # 0 marked what matched no cell: nulls, NaN, unknown, outside the edges
@@ -116,8 +122,11 @@ def open_csv(path: str) -> Any:
         delimiter=delimiter,
         quotechar='"',
         escapechar='"',
+        comment="",
+        skiprows=0,
         strict_mode=True,
         null_padding=False,
+        allow_quoted_nulls=False,
         hive_partitioning=False,
     )
 
@@ -148,10 +157,7 @@ def _code(attribute: Attribute, dtype: nw.dtypes.DType, text: bool) -> nw.Expr:
     if attribute.edges is not None:
         if not dtype.is_numeric():
             raise DataError(f"column {attribute.name!r}: expected numbers, as the schema gives edges; got {dtype}")
-        value = column.cast(nw.Float64)
-        inside = value.is_finite() & (value >= attribute.edges[0]) & (value <= attribute.edges[-1])
-        code = _sum([(value >= edge).cast(nw.Int32) for edge in attribute.edges[1:-1]]) + 1
-        return nw.when(inside).then(code).otherwise(nw.lit(0)).fill_null(0).cast(nw.Int32)
+        return _bin(column, attribute.edges, dtype)
     categories: tuple[Any, ...] = attribute.categories or ()
     kind = type(categories[0])
     if text:
@@ -170,6 +176,25 @@ def _code(attribute: Attribute, dtype: nw.dtypes.DType, text: bool) -> nw.Expr:
     possible = [(k, c) for k, c in enumerate(categories) if kind is not int or text or low <= c < high]
     nothing = column.is_null().cast(nw.Int32) * 0  # one per row, even if no category is possible
     return _sum([nothing, *((column == c).fill_null(False).cast(nw.Int32) * (k + 1) for k, c in possible)])
+
+
+def _bin(column: nw.Expr, edges: tuple[float, ...], dtype: nw.dtypes.DType) -> nw.Expr:
+    """1 + the bin of each number, 0 outside the edges; integers are compared as integers, since floats are fewer."""
+    if dtype.is_integer():
+        value, present = column, ~column.is_null()
+        least, most = (0, 2**64 - 1) if dtype == nw.UInt64 else (-(2**63), 2**63 - 1)
+    else:
+        value, least, most = column.cast(nw.Float64), -math.inf, math.inf
+        present = value.is_finite()
+
+    def reaches(edge: float) -> nw.Expr:
+        bound = math.ceil(edge) if dtype.is_integer() and math.isfinite(edge) else edge
+        return present if bound <= least else ~present & present if bound > most else value >= bound
+
+    last = math.floor(edges[-1]) if dtype.is_integer() and math.isfinite(edges[-1]) else edges[-1]
+    below = present if last >= most else ~present & present if last < least else value <= last
+    code = _sum([nw.lit(1), *(reaches(edge).cast(nw.Int32) for edge in edges[1:-1])])
+    return nw.when(present & reaches(edges[0]) & below).then(code).otherwise(nw.lit(0)).fill_null(0).cast(nw.Int32)
 
 
 def _sum(terms: list[nw.Expr]) -> nw.Expr:

@@ -49,13 +49,15 @@ class Attribute:
         other: str | None = None,
     ) -> None:
         object.__setattr__(self, "name", name)
-        object.__setattr__(self, "categories", None if categories is None else tuple(categories))
-        object.__setattr__(self, "edges", None if edges is None else tuple(float(e) for e in edges))
+        object.__setattr__(self, "categories", None if categories is None else _listed(name, "categories", categories))
+        object.__setattr__(self, "edges", None if edges is None else _floats(name, edges))
         object.__setattr__(self, "other", other)
         for problem in self._problems():
             raise SchemaError(f"attribute {name!r}: {problem}")
 
     def _problems(self) -> Iterable[str]:
+        if not all(_is_text(t) for t in (self.name, self.other or "", *map(str, self.categories or ()))):
+            yield "expected names and labels that are valid text"
         if not self.name or self.name in RESERVED_NAMES:
             yield f"expected a name other than {', '.join(RESERVED_NAMES)}, which released tables use"
         if (self.categories is None) == (self.edges is None):
@@ -87,7 +89,10 @@ class Attribute:
 
     def _own_labels(self) -> tuple[Category, ...]:
         if self.edges is None:
-            return self.categories or ()
+            categories = self.categories or ()
+            # released files hold 64-bit integers
+            fits = all(isinstance(c, str) or abs(c) < 2**63 for c in categories)
+            return categories if fits else tuple(map(str, categories))
         ends = [_number(e) for e in self.edges]
         last = len(ends) - 2
         opening = ["(" if math.isinf(e) else "[" for e in self.edges]
@@ -201,6 +206,28 @@ class Schema:
                 lines.append(f"other = {_quoted(attribute.other)}")
             blocks.append("\n".join(lines) + "\n")
         return "\n".join(blocks)
+
+
+def _is_text(value: object) -> bool:
+    """Whether ``value`` is a string that UTF-8 can hold."""
+    try:
+        return isinstance(value, str) and bool(value.encode() or True)
+    except UnicodeEncodeError:
+        return False
+
+
+def _listed(name: str, field: str, values: Iterable[Any]) -> tuple[Any, ...]:
+    """The values as plain Python objects."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise SchemaError(f"attribute {name!r}: expected a list of {field}, got {values!r}")
+    return tuple(value.item() if hasattr(value, "item") else value for value in values)
+
+
+def _floats(name: str, edges: Iterable[Any]) -> tuple[float, ...]:
+    listed = _listed(name, "edges", edges)
+    if not all(isinstance(e, int | float) and not isinstance(e, bool) and abs(e) <= math.inf for e in listed):
+        raise SchemaError(f"attribute {name!r}: expected edges of at least two increasing numbers")
+    return tuple(float(e) for e in listed)
 
 
 def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:

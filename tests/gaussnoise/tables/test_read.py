@@ -361,3 +361,37 @@ def test_csv_written_by_python_is_counted_exactly(rows, quoting):
         path = Path(folder) / "t.csv"
         path.write_bytes(text.getvalue().encode())
         assert counted(path, *attributes) == expected
+
+
+@pytest.mark.parametrize("extra", ['a"b', "'", "#", ";", "\\", "a\nb", "", " ", "|", '"', "x\ty"])
+def test_one_more_csv_row_changes_one_count(tmp_path, extra):
+    """A reader that guesses the dialect can read every other row differently because of one."""
+
+    def write(rows):
+        with open(tmp_path / "t.csv", "w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([["a", "b"], *rows])
+        return counted(tmp_path / "t.csv", gn.Attribute("a", ["x", extra], other="o"))
+
+    rows = [["x", "1"]] * 40
+    assert write(rows) == {(0,): 40}
+    assert write([*rows, [extra, "1"]]) in ({(0,): 40, (1,): 1}, {(0,): 40, (2,): 1})
+
+
+@pytest.mark.parametrize("make", [pa.table, lambda c: pa.table(c).to_pandas(types_mapper=pd.ArrowDtype)])
+def test_integers_beyond_double_precision_are_binned_exactly(make):
+    edges = gn.Attribute("n", edges=[-math.inf, 2**53, 2**62, math.inf])
+    table = make({"n": [2**53 + 1, 2**53 - 1, 2**62 - 1, 2**62, -(2**63), 2**63 - 1]})
+    assert counted(table, edges) == {(0,): 2, (1,): 2, (2,): 2}
+
+
+class Evil:
+    """An object whose comparison says something it should not."""
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other):
+        raise ValueError(CANARY)
+
+
+def test_objects_that_raise_are_not_quoted():
+    refusal(pd.DataFrame({"a": ["x"] * 150 + [Evil()]}), gn.Attribute("a", ["x"]))

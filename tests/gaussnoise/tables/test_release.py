@@ -510,8 +510,6 @@ def fail_late(path, **kwargs):
         "pyarrow.csv.write_csv",
         "gaussnoise.tables._files.release_record",
         "gaussnoise.tables._files.release_text",
-        "gaussnoise.plots.plot_release",
-        "matplotlib.figure.Figure.savefig",
         "os.fsync",
         "pathlib.Path.rename",
     ],
@@ -523,6 +521,13 @@ def test_a_failure_at_any_stage_leaves_nothing(monkeypatch, tmp_path, stage, bro
         plan.release(table_of([[0, 1]], 2), out=tmp_path / "out")
     monkeypatch.undo()
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("stage", ["gaussnoise.plots.plot_release", "matplotlib.figure.Figure.savefig"])
+def test_a_picture_that_cannot_be_drawn_does_not_undo_a_release(monkeypatch, tmp_path, stage):
+    monkeypatch.setattr(stage, fail)
+    planned((2, 3), [(0, 1)]).release(table_of([[0, 1]], 2), out=tmp_path / "out")
+    assert sorted(os.listdir(tmp_path / "out")) == ["release.json", "summary.txt", "tables"]
 
 
 def test_the_directory_is_not_there_before_it_is_complete(monkeypatch, tmp_path):

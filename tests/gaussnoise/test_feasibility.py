@@ -1,0 +1,124 @@
+"""The check that everything private leans on: does a point lie in the ellipsoid of a stored factor?"""
+
+import dataclasses
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import gaussnoise as gn
+from gaussnoise._covariance import FactorCovariance
+from gaussnoise._feasibility import check_range, strategy
+
+
+def exact_length_squared(factor, point):
+    """z' (L L')^-1 z of a square factor of order two, as a rational number."""
+    (a, b), (c, d) = [[Fraction(x) for x in row] for row in factor.tolist()]
+    x, y = map(Fraction, point.tolist())
+    determinant = a * d - b * c
+    return ((d * x - b * y) ** 2 + (a * y - c * x) ** 2) / determinant**2
+
+
+def test_lengths_are_never_understated_however_singular_the_factor():
+    rng = np.random.default_rng(7)
+    refused = 0
+    for _ in range(3000):
+        factor = rng.normal(size=(2, 2))
+        factor[:, 1] = factor[:, 0] * rng.normal() + rng.normal(size=2) * 10.0 ** rng.uniform(-17, 0)
+        point = factor @ rng.normal(size=2)
+        try:
+            bound = strategy(factor, point[None]).lengths[0]
+        except gn.CovarianceError:
+            refused += 1
+            continue
+        assert exact_length_squared(factor, point) <= Fraction(float(bound)) ** 2
+    assert 100 < refused < 1500
+
+
+def test_lengths_are_tight_for_a_good_factor():
+    factor, point = np.array([[2.0, 1.0], [0.5, 3.0]]), np.array([1.0, -2.0])
+    exact = float(exact_length_squared(factor, point)) ** 0.5
+    assert exact <= strategy(factor, point[None]).lengths[0] <= exact * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("tiny", [1.0, 1e-6, 1e-12, 1e-15])
+def test_a_missing_direction_is_seen_at_any_scale(tiny):
+    points = np.array([[1.0, 0.0], [0.0, tiny]])
+    with pytest.raises(gn.CovarianceError, match="coordinate 1"):
+        check_range(strategy(np.array([[1.5], [0.0]]), points), np.abs(points).max(axis=0))
+
+
+@pytest.mark.parametrize("tiny", [1e-6, 1e-12, 1e-16])
+def test_tiny_coordinates_get_noise_too(tiny):
+    noise = gn.optimal_noise(gn.FiniteSet([[1.0, 0.0], [0.0, tiny]]), neighbors="add-remove")
+    noise.verify()
+    mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.5))
+    assert (mechanism.standard_deviation >= [0.99, tiny * 0.99]).all()
+    assert (mechanism.rounding_bias <= 1e-9 * mechanism.standard_deviation).all()
+
+
+def test_coordinates_beyond_double_precision_are_refused():
+    with pytest.raises(gn.CovarianceError, match="rescale"):
+        gn.optimal_noise(gn.FiniteSet([[1.0, 0.0], [0.0, 1e-30]]), neighbors="add-remove")
+
+
+def test_rounding_of_a_constant_coordinate_is_not_a_direction():
+    points = np.column_stack([np.arange(5.0), np.full(5, 0.1)])
+    points[::2, 1] = np.nextafter(0.1, 1)
+    for noise in (gn.gamma(gn.FiniteSet(points)), gn.optimal_noise(gn.FiniteSet(points))):
+        assert noise.covariance.standard_deviation()[1] < 1e-15
+        noise.verify()
+
+
+@pytest.mark.parametrize("rho", [0.5, 1e6, 1e16])
+def test_the_rounding_bias_is_a_bound_in_exact_arithmetic(rho):
+    points = np.tril(np.ones((12, 12))).T + 1000.0
+    mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(points), neighbors="add-remove"), gn.zCDP(rho))
+    lattice = mechanism._lattice
+    step = Fraction(lattice.size) / Fraction(2) ** lattice.bits
+    for integers, point in zip(lattice.strategy, points, strict=True):
+        for row, x, bound in zip(lattice.unit_factor, point, mechanism.rounding_bias, strict=True):
+            decoded = step * sum(Fraction(a) * b for a, b in zip(row, integers, strict=True))
+            assert abs(decoded - Fraction(x)) <= Fraction(bound)
+
+
+def test_points_closer_than_double_precision_are_never_overclaimed():
+    rng = np.random.default_rng(3)
+    for _ in range(60):
+        point = rng.normal(size=2)
+        pair = np.array([point, point + rng.integers(-9, 9, size=2) * 2.0**-52])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", gn.ConvergenceWarning)
+            try:
+                noise = gn.gamma(gn.FiniteSet(pair))
+            except (gn.CovarianceError, gn.CertificateError):
+                continue
+        exact = float(np.abs(pair[1] - pair[0]).astype(np.longdouble) @ np.abs(pair[1] - pair[0])) ** 0.5 / 2
+        assert noise.gamma_lower <= exact * (1 + 1e-12) <= noise.gamma * (1 + 2e-12)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"p": np.inf},
+        {"gamma_lower": 1e9},
+        {"neighbors": "replace"},
+        {"covariance": FactorCovariance(0.999 * np.eye(3), 1.0)},
+        {"covariance": FactorCovariance(np.eye(3)[:, :2], 1.0)},
+    ],
+)
+def test_false_claims_are_refused(changes):
+    noise = gn.optimal_noise(gn.FiniteSet(np.eye(3)), neighbors="add-remove")
+    noise.verify()
+    with pytest.raises((gn.CertificateError, gn.CovarianceError)):
+        dataclasses.replace(noise, **changes).verify()
+
+
+def test_marginal_noise_cannot_be_relabelled():
+    noise = gn.optimal_noise(gn.Marginals.all_kway((5,) * 5, 2), neighbors="add-remove")
+    with pytest.raises(gn.CertificateError, match="add-remove"):
+        dataclasses.replace(noise, neighbors="replace").verify()
+    domain = gn.Marginals((2,), [(0,)])
+    with pytest.raises(gn.ParameterError, match="plan"):
+        gn.Plan(gn.Schema([gn.Attribute("a", ["x", "y"])]), domain, gn.gamma(domain), gn.zCDP(1))
