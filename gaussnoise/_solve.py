@@ -217,7 +217,8 @@ def _widened(factor: Array, stuck: NDArray[np.bool_], outside: Array) -> Array:
     if wide.shape[1] <= wide.shape[0]:
         return wide
     heights = np.abs(wide).max(axis=1)  # M = wide wide' again, as a square factor, every row to its own precision
-    return np.linalg.qr((wide / heights[:, None]).T, mode="r").T * heights[:, None]
+    _, triangle = np.linalg.qr((wide / heights[:, None]).T)
+    return triangle.T * heights[:, None]
 
 
 def _span(points: Array) -> Array:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from domains import DomainError
 
-from ..errors import GaussNoiseError, NotAvailableError, ParameterError
+from ..errors import GaussNoiseError, NotAvailableError, OutputError, ParameterError
 from ..privacy import AbstractPrivacy, ApproxDP, zCDP
 from ..tables import Plan, Schema, TableRelease, plan
 from ..tables._files import file_names
@@ -140,7 +140,10 @@ def demo() -> None:
     folder = next(
         f for k in range(1, 10_000) if not (f := Path("gaussnoise-demo" + (f"-{k}" if k > 1 else ""))).exists()
     )
-    folder.mkdir()
+    try:
+        folder.mkdir()
+    except OSError as error:
+        raise OutputError(f"demo: cannot create {folder} here ({type(error).__name__})") from None
     pyarrow.csv.write_csv(table, folder / "survey.csv")
     (folder / "schema.toml").write_text(schema.to_toml(), encoding="utf-8")
     planned = plan(schema, 2, zCDP(0.1))

@@ -22,10 +22,12 @@ FileFormat = Literal["csv", "parquet"]
 _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
 
-def check_target(directory: str | os.PathLike[str], format: str) -> None:
+def check_target(directory: str | os.PathLike[str] | None, format: str) -> None:
     """Refuse a directory that exists, a parent that cannot be written, or an unknown format."""
     if format not in get_args(FileFormat):
         raise ParameterError(f'save: expected format "csv" or "parquet", got {format!r}')
+    if directory is None:
+        return
     target = Path(directory)
     if os.path.lexists(target):
         raise OutputError(f"save: {target} exists already; hint: name a new directory")

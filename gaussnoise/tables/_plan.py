@@ -260,8 +260,7 @@ class Plan:
         """
         if ledger is not None or id is not None:
             raise NotAvailableError("release: ledgers are not available yet; add up the rho_charged of your releases")
-        if out is not None:
-            check_target(out, format)
+        check_target(out, format)
         self._charge()  # a budget that cannot be drawn is refused before data are read
         marginals = self._count(table)
         with contextlib.nullcontext() if out is None else staged(out) as folder:

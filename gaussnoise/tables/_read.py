@@ -37,7 +37,8 @@ def count_rows(table: object, attributes: Sequence[Attribute]) -> tuple[NDArray[
     types = guarded("read the table's columns", lambda: dict(frame.collect_schema()))
     missing = [a.name for a in attributes if a.name not in types]
     if missing:
-        raise DataError(f"table: expected columns {', '.join(map(repr, missing))}, which are missing")
+        hint = "; hint: CSV needs commas, and column names in its first line" if text else ""
+        raise DataError(f"table: expected columns {', '.join(map(repr, missing))}, which are missing{hint}")
     expressions = [_code(a, types[a.name], text).alias(f"c{k}") for k, a in enumerate(attributes)]
     keys = [f"c{k}" for k in range(len(attributes))]
 
