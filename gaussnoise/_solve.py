@@ -10,7 +10,7 @@ from domains import AbstractDomain, AbstractFiniteDomain, DomainTooLargeError, M
 
 from ._certificate import ROUNDING_MARGIN, PointCertificate, UniformCertificate
 from ._covariance import FactorCovariance, MarginalCovariance
-from ._feasibility import check_range, sticks_out, strategy
+from ._feasibility import Strategy, check_range, sticks_out, strategy
 from ._noise import OptimalNoise, Status
 from ._sensitivity import Relation, check_relation, largest_pair, marginal_sensitivity, sensitivity_points
 from ._solvers.accelerated import optimal_design
@@ -164,15 +164,7 @@ def _points(domain: AbstractFiniteDomain, p: float, relation: Relation, tol: flo
         weights, steps, factor = np.full(len(unit), 1 / len(unit)), 0, np.zeros((listed.dim, 0))
     center = origin + size * (weights @ unit) if shifted else np.zeros(listed.dim)
     moved = (enclosed - center) / (size or 1.0)
-    # scale to feasibility on the numbers as they will be stored
-    sizes = np.abs(listed.points).max(axis=0) / (size or 1.0)
-    first = strategy(factor, moved)
-    stuck = sticks_out(first, sizes)
-    if stuck.any():
-        first = strategy(factor := _widened(factor, stuck, first.outside), moved)
-    factor = factor * (first.lengths.max() * (1 + ROUNDING_MARGIN))
-    final = strategy(factor, moved)
-    check_range(final, sizes)
+    factor, final = _enclosing(factor, moved, np.abs(listed.points).max(axis=0) / (size or 1.0))
     covariance = FactorCovariance(factor, size or 1.0)
     kept = weights > _NEGLIGIBLE_WEIGHT * weights.max()
     certificate = PointCertificate(enclosed[kept], weights[kept], np.ones(listed.dim), centered=shifted)
@@ -204,6 +196,19 @@ def _points(domain: AbstractFiniteDomain, p: float, relation: Relation, tol: flo
         status=status,
         steps=steps,
     )
+
+
+def _enclosing(factor: Array, points: Array, sizes: Array) -> tuple[Array, Strategy]:
+    """The factor scaled until every point is inside its ellipsoid, checked on the numbers that will be stored."""
+    found = strategy(factor, points)
+    stuck = sticks_out(found, sizes)
+    if stuck.any():
+        factor = _widened(factor, stuck, found.outside)
+        found = strategy(factor, points)
+    factor = factor * (found.lengths.max() * (1 + ROUNDING_MARGIN))
+    found = strategy(factor, points)
+    check_range(found, sizes)
+    return factor, found
 
 
 def _widened(factor: Array, stuck: NDArray[np.bool_], outside: Array) -> Array:
