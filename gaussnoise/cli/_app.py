@@ -1,5 +1,6 @@
 """Commands: schema, plan, release, demo."""
 
+import importlib.metadata
 import os
 import shutil
 import sys
@@ -11,9 +12,10 @@ from rich.console import Console
 
 from domains import DomainError
 
-from ..errors import GaussNoiseError, NotAvailableError, OutputError, ParameterError
+from ..errors import DataError, GaussNoiseError, NotAvailableError, OutputError, ParameterError
 from ..privacy import AbstractPrivacy, ApproxDP, zCDP
 from ..tables import Plan, Schema, TableRelease, plan
+from ..tables._draft import draft
 from ..tables._files import file_names
 
 app = typer.Typer(
@@ -45,6 +47,9 @@ _NOT_YET = {
 
 def run(arguments: list[str]) -> int:
     """Exit status of one command line."""
+    if arguments == ["--version"]:
+        _say(importlib.metadata.version("gaussnoise"))
+        return 0
     debug = "--debug" in arguments
     try:
         app([a for a in arguments if a != "--debug"], prog_name="gaussnoise")
@@ -70,8 +75,11 @@ def draft_schema(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write; printed if omitted.")] = None,
 ) -> None:
     """Draft a TOML schema from a table, to be checked by hand before any release."""
-    schema = Schema.draft(str(table))
-    text = _DRAFT_WARNING + schema.to_toml()
+    attributes, left_out = draft(str(table))
+    if not attributes:
+        raise DataError(f"schema: no column can be an attribute; {'; '.join(left_out.values())}")
+    schema = Schema(attributes)
+    text = _DRAFT_WARNING + schema.to_toml() + "".join(f"\n# left out: {reason}\n" for reason in left_out.values())
     if out is None:
         sys.stdout.write(text)
     else:
@@ -91,7 +99,7 @@ _DRAFT_WARNING = """\
 # DRAFT, read off the data: as confidential as the table itself.
 # Categories and edges must be public knowledge (a questionnaire, a code book), never what happens to occur.
 # Add the ones that do not occur, remove the ones nobody could know, then delete this warning.
-# A catch-all for nulls and anything else:  other = "other"
+# A catch-all for nulls and anything else:  other = "other"   (a draft treats empty fields and NA as null)
 
 """
 

@@ -16,11 +16,17 @@ _MOST_INTEGERS = 20
 _BINS = 8
 
 
-def draft(table: object) -> list[Attribute]:
-    """One attribute per column; see :meth:`Schema.draft`."""
+def draft(table: object) -> tuple[list[Attribute], dict[str, str]]:
+    """One attribute per column that can be one, and why the others cannot; see :meth:`Schema.draft`."""
     frame = _typed(table)
     types = guarded("read the table's columns", lambda: dict(frame.collect_schema()))
-    return [_attribute(frame, name, dtype) for name, dtype in types.items()]
+    attributes, left_out = [], {}
+    for name, dtype in types.items():
+        try:
+            attributes.append(_attribute(frame, name, dtype))
+        except DataError as error:
+            left_out[name] = str(error)
+    return attributes, left_out
 
 
 def _typed(table: object) -> nw.LazyFrame[Any]:
@@ -33,6 +39,8 @@ def _typed(table: object) -> nw.LazyFrame[Any]:
 
 def _typed_csv(path: str) -> Any:
     text = open_csv(path)
+    # what other programs write for a missing value; a release sends them to the catch-all too
+    text = text.project(", ".join(f"nullif(nullif({sql(c)}, ''), 'NA') AS {sql(c)}" for c in text.columns))
     tests = [
         f"coalesce(bool_and({test.format(c=sql(c))}) FILTER ({sql(c)} IS NOT NULL), false)"
         for c in text.columns
@@ -42,13 +50,15 @@ def _typed_csv(path: str) -> Any:
     columns = []
     for c in text.columns:
         kinds = [kind for kind, fits in zip(_CSV_TYPES, found, strict=False) if fits]
-        columns.append(f"CAST(trim({sql(c)}) AS {kinds[0]}) AS {sql(c)}" if kinds else sql(c))
+        value = f"regexp_replace(trim({sql(c)}), '[.]0+$', '')" if kinds[:1] == ["BIGINT"] else f"trim({sql(c)})"
+        columns.append(f"CAST({value} AS {kinds[0]}) AS {sql(c)}" if kinds else sql(c))
     return text.project(", ".join(columns))
 
 
 # a type, and when a text is one of its values and written as a release will write it: 007 and 0x1 stay text
 _CSV_TYPES = {
-    "BIGINT": "coalesce(CAST(TRY_CAST(trim({c}) AS BIGINT) AS VARCHAR) = {c}, false)",
+    "BIGINT": "TRY_CAST(regexp_replace({c}, '[.]0+$', '') AS BIGINT) IS NOT NULL"
+    " AND regexp_full_match({c}, '(0|-?[1-9][0-9]*)([.]0+)?')",
     "DOUBLE": "TRY_CAST(trim({c}) AS DOUBLE) IS NOT NULL AND NOT regexp_full_match({c}, '( .*|0[0-9xX].*)')",
     "BOOLEAN": "lower({c}) IN ('true', 'false')",
 }
@@ -73,7 +83,8 @@ def _attribute(frame: nw.LazyFrame[Any], name: str, dtype: nw.dtypes.DType) -> A
             return Attribute(name, values, other=next(o for o in free if o not in values) if missing else None)
         if not dtype.is_integer():
             raise DataError(
-                f"column {name!r}: expected 1 to {_MOST_CATEGORIES} distinct values; hint: drop identifiers"
+                f"column {name!r}: expected 1 to {_MOST_CATEGORIES} distinct values, got "
+                f"{'more' if values else 'none'}; hint: leave out identifiers and free text"
             )
     ends = [
         _collect("find the range", lambda end=end: frame.filter(usable).select(v=end))[0]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from ..errors import OutputError, ParameterError
 from ..privacy import zCDP
-from ._text import DISCLAIMERS, RELATIONS, release_text
+from ._text import RELATIONS, disclaimers, release_text
 
 if TYPE_CHECKING:
     from ._release import TableRelease
@@ -99,7 +99,7 @@ def release_record(release: "TableRelease", names: list[str]) -> dict[str, objec
         "neighbors_meaning": RELATIONS[plan.neighbors],
         "privacy_unit": "one row",
         "privacy": plan.privacy.as_dict(),
-        "rho": release.rho_charged,
+        "rho": release.rho_charged if release.private else None,
         "epsilon_delta": {
             "epsilon": zCDP(release.rho_charged).epsilon(delta),
             "delta": delta,
@@ -137,5 +137,5 @@ def release_record(release: "TableRelease", names: list[str]) -> dict[str, objec
             for T, query in release.queries.items()
         ],
         "libraries": {name: importlib.metadata.version(name) for name in _LIBRARIES},
-        "disclaimers": list(DISCLAIMERS),
+        "disclaimers": disclaimers(release),
     }

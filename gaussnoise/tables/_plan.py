@@ -109,6 +109,8 @@ def _subsets(schema: Schema, workload: int | Sequence[str | tuple[str, ...]]) ->
         return Marginals.all_kway(schema.sizes, workload).subsets
     if not isinstance(workload, list | tuple) or not all(isinstance(m, str | tuple | list) for m in workload):
         raise ParameterError(f'plan: expected k or a list of marginals like [("age", "sex")], got {workload!r}')
+    if not workload:
+        raise ParameterError("plan: expected at least one marginal; hint: [()] asks for the total alone")
     named = [(names,) if isinstance(names, str) else tuple(names) for names in workload]
     subsets = [attribute_positions(schema, names) for names in named]
     if len({frozenset(S) for S in subsets}) < len(subsets):
@@ -118,8 +120,11 @@ def _subsets(schema: Schema, workload: int | Sequence[str | tuple[str, ...]]) ->
 
 def attribute_positions(schema: Schema, names: tuple[str, ...]) -> Subset:
     """Positions of distinct attributes, in the order given, or a ParameterError."""
-    if any(name not in schema.names for name in names) or len(set(names)) < len(names):
-        raise ParameterError(f"expected distinct attributes of {', '.join(schema.names)}; got {names!r}")
+    for name in names:
+        if name not in schema.names:
+            raise ParameterError(f"no attribute {name!r}: expected one of {', '.join(map(repr, schema.names))}")
+    if len(set(names)) < len(names):
+        raise ParameterError(f"expected distinct attributes, got {names!r}")
     return tuple(schema.names.index(name) for name in names)
 
 

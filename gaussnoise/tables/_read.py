@@ -32,7 +32,7 @@ def count_rows(table: object, attributes: Sequence[Attribute]) -> tuple[NDArray[
     Raises:
         DataError: a missing column, wrong type, null, NaN or value outside the schema; names the column, no value.
     """
-    frame = open_table(table, [a.name for a in attributes if a.edges is not None])
+    frame = open_table(table, [a.name for a in attributes if a.edges is not None or _by_value(a)])
     text = isinstance(table, str | os.PathLike) and is_csv(table)
     types = guarded("read the table's columns", lambda: dict(frame.collect_schema()))
     missing = [a.name for a in attributes if a.name not in types]
@@ -162,21 +162,34 @@ def _code(attribute: Attribute, dtype: nw.dtypes.DType, text: bool) -> nw.Expr:
     categories: tuple[Any, ...] = attribute.categories or ()
     kind = type(categories[0])
     if text:
-        # CSV knows text only: 3 is "3", true is "true" in any case
-        column = column.str.to_lowercase() if kind is bool else column
-        categories = tuple(str(c).lower() if kind is bool else str(c) for c in categories)
+        # CSV knows text only: integers are read by value (3, 03 and 3.0 are 3), true and false in any case
+        if not _by_value(attribute):
+            column = column.str.to_lowercase() if kind is bool else column
+            categories = tuple(str(c).lower() if kind is bool else str(c) for c in categories)
     elif kind is str and dtype in (nw.Categorical, nw.Enum):
         column = column.cast(nw.String)
     elif not ({str: dtype == nw.String, bool: dtype == nw.Boolean, int: dtype.is_integer()}[kind]):
         raise DataError(
             f"column {attribute.name!r}: expected {kind.__name__} categories, as in the schema; got {dtype}; "
-            "hint: cast it, or declare edges for numbers"
+            f"hint: cast the column to {_CAST[kind]}"
         )
     # engines compare in 64 bits: a category beyond them cannot occur
     low, high = (0, 2**64) if dtype == nw.UInt64 else (-(2**63), 2**63)
     possible = [(k, c) for k, c in enumerate(categories) if kind is not int or text or low <= c < high]
     nothing = column.is_null().cast(nw.Int32) * 0  # one per row, even if no category is possible
     return _sum([nothing, *((column == c).fill_null(False).cast(nw.Int32) * (k + 1) for k, c in possible)])
+
+
+_CAST = {
+    str: "strings",
+    int: 'integers (pandas: astype("Int64")), or declare edges',
+    bool: 'booleans (pandas: "boolean")',
+}
+
+
+def _by_value(attribute: Attribute) -> bool:
+    """Whether CSV text is compared as numbers: integer categories that a double holds exactly."""
+    return all(isinstance(c, int) and not isinstance(c, bool) and abs(c) < 2**53 for c in attribute.categories or ("",))
 
 
 def _bin(column: nw.Expr, edges: tuple[float, ...], dtype: nw.dtypes.DType) -> nw.Expr:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, final
 
-from ..errors import SchemaError
+from ..errors import DataError, SchemaError
 
 Category = str | int | bool
 
@@ -85,7 +85,7 @@ class Attribute:
         """What each cell is called, the catch-all last; all strings if there is a catch-all."""
         if self.other is None:
             return self._own_labels()
-        return (*map(str, self._own_labels()), self.other)
+        return (*(str(c).lower() if isinstance(c, bool) else str(c) for c in self._own_labels()), self.other)
 
     def _own_labels(self) -> tuple[Category, ...]:
         if self.edges is None:
@@ -191,7 +191,10 @@ class Schema:
         """
         from ._draft import draft
 
-        return cls(draft(table))
+        attributes, left_out = draft(table)
+        for reason in left_out.values():
+            raise DataError(reason)
+        return cls(attributes)
 
     def to_toml(self) -> str:
         """The TOML that :meth:`loads` reads back."""

@@ -54,20 +54,26 @@ def budget_text(plan: "Plan") -> str:
 def release_text(release: "TableRelease") -> str:
     """The human summary of a release."""
     plan = release.plan
+    charged = f"rho = {release.rho_charged:.10g} of {plan.rho:.10g}" if release.private else "nothing"
     status = "safe to publish" if release.private else "NOT PRIVATE: a simulation, do not publish"
     return "\n".join(
         [
             f"Release of {len(release)} marginals, {plan.domain.dim} cells: {status}",
-            f"charged      rho = {release.rho_charged:.10g} of {plan.rho:.10g}",
+            f"charged      {charged}",
             *plan_text(plan).splitlines()[1:],
             "",
             "Estimates are unbiased counts: they may be negative or fractional, and tables agree on shared margins.",
-            *DISCLAIMERS,
+            *disclaimers(release),
         ]
     )
 
 
-DISCLAIMERS = (
+def disclaimers(release: "TableRelease") -> list[str]:
+    """What is promised, and what is not."""
+    return list(_DISCLAIMERS) if release.private else ["A simulation with a seeded generator: it protects nobody."]
+
+
+_DISCLAIMERS = (
     "Protected: each row, against anyone who sees only this release. Categories and bins are assumed public.",
     "Not covered: running time; the fact of a refusal, which depends on the data; other releases of the same data.",
     "Noise is drawn by OpenDP's discrete Gaussian, which OpenDP marks as contributed, not yet fully vetted.",

@@ -317,3 +317,18 @@ def test_help_lists_the_commands_that_work(call):
     assert status == 0
     assert all(name in out for name in ("schema", "plan", "release", "demo"))
     assert not any(name in out for name in ("optimize", "ledger"))
+
+
+def test_a_draft_leaves_out_what_cannot_be_an_attribute(folder, call):
+    rows = "\n".join(f"id-{k},{'xy'[k % 2]}" for k in range(200))
+    (folder / "ids.csv").write_text(f"person,answer\n{rows}\n", encoding="utf-8")
+    status, out, _ = call("schema", "ids.csv")
+    assert status == 0
+    assert gn.Schema.loads(out).names == ("answer",)
+    assert "# left out: column 'person'" in out
+    assert "id-7" not in out
+
+
+def test_version(call):
+    status, out, _ = call("--version")
+    assert (status, out.strip()) == (0, gn.__version__)

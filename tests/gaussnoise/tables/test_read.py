@@ -395,3 +395,12 @@ class Evil:
 
 def test_objects_that_raise_are_not_quoted():
     refusal(pd.DataFrame({"a": ["x"] * 150 + [Evil()]}), gn.Attribute("a", ["x"]))
+
+
+def test_csv_integers_count_by_value(tmp_path):
+    """pandas writes an integer column with a gap as 1.0, 2.0 and nothing."""
+    pd.DataFrame({"a": [0, 1, 1, 2, None], "b": "x"}).to_csv(tmp_path / "t.csv", index=False)
+    codes = gn.Attribute("a", [0, 1, 2], other="o")
+    assert counted(tmp_path / "t.csv", codes) == {(0,): 1, (1,): 2, (2,): 1, (3,): 1}
+    (tmp_path / "u.csv").write_text("a,b\n01,x\n 2,x\n1.5,x\nnan,x\n", encoding="utf-8")
+    assert counted(tmp_path / "u.csv", codes) == {(1,): 1, (2,): 1, (3,): 2}

@@ -661,3 +661,12 @@ def test_save_refuses_what_exists(tmp_path, survey):
     survey.save(str(tmp_path / "out"))
     with pytest.raises(gn.OutputError, match="exists"):
         survey.save(tmp_path / "out")
+
+
+def test_a_simulation_promises_nothing(tmp_path):
+    planned((2,), [(0,)]).simulate(table_of([[0]], 1), np.random.default_rng(0)).save(tmp_path / "out")
+    record = strict_json(tmp_path / "out" / "release.json")
+    assert record["rho"] is None
+    for text in ((tmp_path / "out" / "summary.txt").read_text(encoding="utf-8"), str(record["disclaimers"])):
+        assert "protects nobody" in text
+        assert "OpenDP" not in text

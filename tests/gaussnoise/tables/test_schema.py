@@ -175,7 +175,7 @@ def test_load_names_the_file(tmp_path):
         ({"categories": ["x", "y"]}, ("x", "y")),
         ({"categories": [3, 1]}, (3, 1)),
         ({"categories": [3, 1], "other": "rest"}, ("3", "1", "rest")),
-        ({"categories": [True, False], "other": "unknown"}, ("True", "False", "unknown")),
+        ({"categories": [True, False], "other": "unknown"}, ("true", "false", "unknown")),
         ({"edges": [0, 18, 65.5]}, ("[0, 18)", "[18, 65.5]")),
         ({"edges": [-math.inf, 0, math.inf]}, ("(-inf, 0)", "[0, inf)")),
         ({"edges": [0, 1], "other": "rest"}, ("[0, 1]", "rest")),
@@ -328,3 +328,13 @@ def test_drafts_of_nothing_are_typed_errors(tmp_path):
     for table in [tmp_path / "empty.csv", tmp_path / "missing.csv", pd.DataFrame(), 5]:
         with pytest.raises((gn.DataError, gn.SchemaError)):
             gn.Schema.draft(table)
+
+
+@pytest.mark.parametrize("missing", ["", "NA", '""'])
+def test_draft_takes_missing_values_of_other_programs_for_nulls(tmp_path, missing):
+    path = tmp_path / "t.csv"
+    path.write_text(f"n,x\n1.0,a\n{missing},b\n2.0,a\n", encoding="utf-8")
+    drafted = gn.Schema.draft(path)
+    assert drafted.attributes[0] == gn.Attribute("n", [1, 2], other="other")
+    estimate = gn.plan(drafted, [("n",)], gn.zCDP(1e6)).release(path)["n"].estimate
+    assert estimate.round().tolist() == [1, 1, 1]
