@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .tables._text import marginal_name
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -85,7 +87,7 @@ def _draw_comparison(axes: "Axes", plan: "Plan") -> None:
     axes.hlines(rows, ours, theirs, color="0.8", zorder=1)
     axes.plot(ours, rows, "o", color=_OURS, ms=5, label="this release (optimal)")
     axes.plot(theirs, rows, "s", color=_THEIRS, ms=5, label="independent noise, best split")
-    axes.set_yticks(rows, [_text(" × ".join(m) or "total", 34) for m in shown], fontsize="x-small")
+    axes.set_yticks(rows, [_text(marginal_name(m), 34) for m in shown], fontsize="x-small")
     axes.set_xlim(left=0)
     axes.set_xlabel("standard deviation of each cell")
     axes.legend(fontsize="small")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from ..errors import OutputError, ParameterError
 from ..privacy import zCDP
-from ._text import RELATIONS, disclaimers, release_text
+from ._text import RELATIONS, SHOWN_DELTA, disclaimers, release_text
 
 if TYPE_CHECKING:
     from ._release import TableRelease
@@ -91,7 +91,11 @@ def file_names(release: "TableRelease", format: FileFormat) -> list[str]:
 def release_record(release: "TableRelease", names: list[str]) -> dict[str, object]:
     """What a machine, or an auditor, needs to know; nothing in it depends on the data but the estimates' files."""
     plan = release.plan
-    delta = 1e-6
+    implied = {
+        "epsilon": zCDP(release.rho_charged).epsilon(SHOWN_DELTA),
+        "delta": SHOWN_DELTA,
+        "method": "OpenDP's conversion from zCDP",
+    }
     return {
         "format": "gaussnoise.tables/1",
         "private": release.private,
@@ -100,11 +104,7 @@ def release_record(release: "TableRelease", names: list[str]) -> dict[str, objec
         "privacy_unit": "one row",
         "privacy": plan.privacy.as_dict(),
         "rho": release.rho_charged if release.private else None,
-        "epsilon_delta": {
-            "epsilon": zCDP(release.rho_charged).epsilon(delta),
-            "delta": delta,
-            "method": "OpenDP's conversion from zCDP",
-        },
+        "epsilon_delta": implied if release.private else None,
         "domain": [
             {"name": a.name, "labels": list(a.labels)} | ({"edges": [str(e) for e in a.edges]} if a.edges else {})
             for a in plan.schema.attributes

@@ -72,7 +72,7 @@ class Attribute:
         if self.edges is not None:
             if len(self.edges) < 2 or any(not a < b for a, b in zip(self.edges, self.edges[1:], strict=False)):
                 yield "expected edges of at least two increasing numbers"
-        if self.other is not None and self.other in map(str, self._own_labels()):
+        if self.other is not None and self.other in map(_label, self._own_labels()):
             yield f"expected other={self.other!r} to differ from every category"
 
     @property
@@ -85,7 +85,7 @@ class Attribute:
         """What each cell is called, the catch-all last; all strings if there is a catch-all."""
         if self.other is None:
             return self._own_labels()
-        return (*(str(c).lower() if isinstance(c, bool) else str(c) for c in self._own_labels()), self.other)
+        return (*map(_label, self._own_labels()), self.other)
 
     def _own_labels(self) -> tuple[Category, ...]:
         if self.edges is None:
@@ -209,6 +209,11 @@ class Schema:
                 lines.append(f"other = {_quoted(attribute.other)}")
             blocks.append("\n".join(lines) + "\n")
         return "\n".join(blocks)
+
+
+def _label(category: Category) -> str:
+    """A category as text, booleans as TOML and CSV write them."""
+    return str(category).lower() if isinstance(category, bool) else str(category)
 
 
 def _is_text(value: object) -> bool:

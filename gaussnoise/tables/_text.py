@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from ._release import TableRelease
 
 _MOST_LINES = 1000
-_SHOWN_DELTA = 1e-6
+SHOWN_DELTA = 1e-6  # at which a budget in ρ is also said in ε
 
 RELATIONS = {"add-remove": "add-remove (one row more or less; the number of rows is private)"}
 
@@ -48,7 +48,7 @@ def budget_text(plan: "Plan") -> str:
     if isinstance(plan.privacy, ApproxDP):
         return f"({plan.privacy.epsilon:g}, {plan.privacy.delta:g})-differential privacy, through {plan.rho:.6g}-zCDP"
     zcdp = plan.privacy.to_zcdp()
-    return f"{zcdp.rho:g}-zCDP, hence ({zcdp.epsilon(_SHOWN_DELTA):.4g}, {_SHOWN_DELTA:g})-differential privacy"
+    return f"{zcdp.rho:g}-zCDP, hence ({zcdp.epsilon(SHOWN_DELTA):.4g}, {SHOWN_DELTA:g})-differential privacy"
 
 
 def release_text(release: "TableRelease") -> str:

@@ -667,6 +667,7 @@ def test_a_simulation_promises_nothing(tmp_path):
     planned((2,), [(0,)]).simulate(table_of([[0]], 1), np.random.default_rng(0)).save(tmp_path / "out")
     record = strict_json(tmp_path / "out" / "release.json")
     assert record["rho"] is None
+    assert record["epsilon_delta"] is None
     for text in ((tmp_path / "out" / "summary.txt").read_text(encoding="utf-8"), str(record["disclaimers"])):
         assert "protects nobody" in text
         assert "OpenDP" not in text

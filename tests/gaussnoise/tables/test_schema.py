@@ -338,3 +338,8 @@ def test_draft_takes_missing_values_of_other_programs_for_nulls(tmp_path, missin
     assert drafted.attributes[0] == gn.Attribute("n", [1, 2], other="other")
     estimate = gn.plan(drafted, [("n",)], gn.zCDP(1e6)).release(path)["n"].estimate
     assert estimate.round().tolist() == [1, 1, 1]
+
+
+def test_a_catch_all_cannot_share_the_label_of_a_boolean():
+    with pytest.raises(gn.SchemaError, match="differ"):
+        gn.Attribute("a", [True, False], other="true")
