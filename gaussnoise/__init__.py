@@ -30,6 +30,8 @@ from ._covariance import Covariance
 from ._intervals import ConfidenceInterval, Contrast
 from ._mechanism import GaussianMechanism
 from ._noise import OptimalNoise, Status, Verification
+from ._policy import PolicyGraph
+from ._progress import Progress
 from ._release import Release
 from ._solve import gamma, optimal_noise
 from .errors import (
@@ -41,6 +43,7 @@ from .errors import (
     NotAvailableError,
     OutputError,
     ParameterError,
+    PolicyWarning,
     SchemaError,
 )
 from .privacy import ApproxDP, zCDP
@@ -98,6 +101,9 @@ __all__ = [
     "OutputError",
     "ParameterError",
     "Plan",
+    "PolicyGraph",
+    "PolicyWarning",
+    "Progress",
     "QuadraticMax",
     "Release",
     "Schema",

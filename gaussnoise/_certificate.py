@@ -39,13 +39,15 @@ class PointCertificate(Certificate):
     Attributes:
         points: shape (k, d), members of the sensitivity set (one of each ± pair), or of K itself when ``centered``.
         weights: shape (k,), positive, summing to one.
-        coordinate_weights: shape (d,), ones at p = 2.
+        coordinate_weights: w, shape (d,), with ``‖w‖_{s*} <= 1``, s* = p/(p−2): ones at p = 2.
+        rows: shape (k, 1) or (k, 2), which of the domain's points each one is, or is the difference of.
         centered: whether C is the covariance (γ_p(K)) rather than the second moment (γ°_p).
     """
 
     points: Array
     weights: Array
     coordinate_weights: Array
+    rows: NDArray[np.intp]
     centered: bool
 
     def lower_bound(self) -> float:
@@ -60,7 +62,9 @@ class PointCertificate(Certificate):
         scaled = np.sqrt(mass)[:, None] * moved * np.sqrt(self.coordinate_weights)
         # a triangular factor has the same nuclear norm and a tenth of the entries
         triangle = np.linalg.qr(scaled, mode="r")
-        return float(size * np.linalg.svd(triangle, compute_uv=False).sum() * (1 - ROUNDING_MARGIN))
+        singular = np.linalg.svd(triangle, compute_uv=False)
+        rounding = 8 * len(singular) * np.finfo(np.float64).eps * singular[0]
+        return float(size * max(singular.sum() - rounding, 0.0) * (1 - ROUNDING_MARGIN))
 
 
 @final

@@ -14,6 +14,7 @@ from domains import FiniteSet
 from ._covariance import FactorCovariance
 from ._feasibility import Strategy, check_range, strategy
 from ._noise import OptimalNoise
+from ._policy import PolicyGraph
 from ._release import Release
 from ._sampler import MAX_BITS, IntegerQuery
 from ._sensitivity import Relation, largest_pair
@@ -155,9 +156,10 @@ class GaussianMechanism:
                 "release: ledgers are not available yet; add up `privacy['rho_charged']` of your releases"
             )
         lattice = self._lattice
-        exact = lattice.sums(self._counts(data, counts))
+        found = self._counts(data, counts)
+        exact = lattice.sums(found)
         noisy = [value + noise for value, noise in zip(exact, lattice.draw(), strict=True)]
-        return self._decode(noisy, private=True)
+        return self._decode(noisy, self._offset(found), private=True)
 
     def simulate(self, data: ArrayLike | None, rng: np.random.Generator, *, counts: ArrayLike | None = None) -> Release:
         """The same estimate with floating-point noise from ``rng``: for studies, NOT private.
@@ -169,8 +171,9 @@ class GaussianMechanism:
         """
         lattice = self._lattice
         noise = np.rint(rng.normal(scale=lattice.scale, size=lattice.rank)) if lattice.rank else []
-        exact = lattice.sums(self._counts(data, counts))
-        return self._decode([value + int(extra) for value, extra in zip(exact, noise, strict=True)], private=False)
+        found = self._counts(data, counts)
+        drawn = [value + int(extra) for value, extra in zip(lattice.sums(found), noise, strict=True)]
+        return self._decode(drawn, self._offset(found), private=False)
 
     def dp_event(self) -> NoReturn:
         """Not available yet."""
@@ -183,15 +186,25 @@ class GaussianMechanism:
         """What OpenDP's map charges for one release; zero when there is nothing to protect."""
         return self._lattice.query.rho if self._lattice.rank else 0.0
 
-    def _decode(self, lattice_sums: list[int], *, private: bool) -> Release:
+    def _offset(self, counts: list[int]) -> Array:
+        """Mean of the records' origins: one point for all, or one for each component of a policy graph.
+
+        How many records are in a component is public, by the policy's own declaration.
+        """
+        if not isinstance(self.noise.neighbors, PolicyGraph):
+            return self._lattice.origins[0]
+        inside = np.bincount(self.noise.neighbors.origins(), weights=counts, minlength=len(counts))
+        if np.count_nonzero(inside) <= 1:
+            return self._lattice.origins[int(inside.argmax())]
+        return inside @ self._points.points / self._divisor
+
+    def _decode(self, lattice_sums: list[int], offset: Array, *, private: bool) -> Release:
         lattice = self._lattice
         step = Fraction(2) ** -lattice.bits / self._divisor
         coordinates = np.array([float(value * step) for value in lattice_sums])
-        estimate = lattice.size * (lattice.unit_factor @ coordinates)
-        if not self._sums:
-            estimate = estimate + lattice.origin
+        estimate = lattice.size * (lattice.unit_factor @ coordinates) + offset
         record = self.privacy.as_dict() | {
-            "neighbors": self.noise.neighbors,
+            "neighbors": str(self.noise.neighbors),
             "unit": "one record",
             "rho_charged": self.rho_charged,
             "integer_sensitivity_squared": lattice.query.sensitivity_squared if lattice.rank else 0,
@@ -261,24 +274,23 @@ def _kind(array: NDArray) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Lattice:
-    """The integer strategy: record i contributes the integers ``strategy[i] ≈ 2^bits · b_i``."""
+    """The integer strategy: record i contributes ``strategy[i] ≈ 2^bits · b_i``, where point_i = origins[i] + L b_i."""
 
     strategy: list[list[int]]
     bits: int
     query: IntegerQuery
     unit_factor: Array
     size: float
-    origin: Array
+    origins: Array
 
     @classmethod
     def build(cls, points: Array, noise: OptimalNoise, covariance: FactorCovariance, rho: float) -> "_Lattice":
-        # under replacement a member as the origin: coordinates on which all points agree are then released exactly
-        origin = np.zeros(points.shape[1]) if noise.neighbors == "add-remove" else points[0]
+        origins = _origins(points, noise.neighbors)
         size = covariance.scale
-        found = strategy(covariance.unit_factor, (points - origin) / size)
+        found = strategy(covariance.unit_factor, (points - origins) / size)
         check_range(found, np.abs(points).max(axis=0) / size)
         if covariance.unit_factor.shape[1] == 0:
-            return cls([[] for _ in points], 0, IntegerQuery(1, 1.0), covariance.unit_factor, size, origin)
+            return cls([[] for _ in points], 0, IntegerQuery(1, 1.0), covariance.unit_factor, size, origins)
         length = math.sqrt(noise.sensitivity_squared / (2 * rho))
         bits = _SCALE_BITS - math.frexp(length)[1]
         if not (length > 0 and _MIN_BITS <= bits <= MAX_BITS):
@@ -288,7 +300,7 @@ class _Lattice:
             )
         integers = [[int(x) for x in row] for row in np.rint(np.ldexp(found.coordinates, bits))]
         query = IntegerQuery(_largest_change(integers, bits, noise.neighbors), rho)
-        return cls(integers, bits, query, covariance.unit_factor, size, origin)
+        return cls(integers, bits, query, covariance.unit_factor, size, origins)
 
     @property
     def rank(self) -> int:
@@ -307,9 +319,11 @@ class _Lattice:
         """Largest difference between a point and what its integers decode to, in extended precision."""
         wide = np.longdouble
         integers = np.array([[math.ldexp(x, -self.bits) for x in row] for row in self.strategy]).reshape(-1, self.rank)
-        decoded = self.size * (integers.astype(wide) @ self.unit_factor.T.astype(wide)) + self.origin
+        decoded = self.size * (integers.astype(wide) @ self.unit_factor.T.astype(wide)) + self.origins
         decoding = (
-            np.abs(points).max(axis=0) + np.abs(self.origin) + self.size * np.abs(integers) @ np.abs(self.unit_factor.T)
+            np.abs(points).max(axis=0)
+            + np.abs(self.origins)
+            + self.size * np.abs(integers) @ np.abs(self.unit_factor.T)
         )
         rounding = 4 * (self.rank + 2) * np.finfo(np.float64).eps * decoding.max(axis=0)
         return (np.abs(decoded - points).max(axis=0) + rounding).astype(np.float64)
@@ -323,11 +337,27 @@ class _Lattice:
         return self.query.draw(self.rank) if self.rank else []
 
 
+def _origins(points: Array, neighbors: Relation) -> Array:
+    """For every point, what its strategy is measured from, shape (N, d).
+
+    A member of K where the number of records is public: coordinates that no neighbour can change come out exactly.
+    """
+    if neighbors == "add-remove":
+        return np.zeros_like(points)
+    rows = neighbors.origins() if isinstance(neighbors, PolicyGraph) else np.zeros(len(points), dtype=np.intp)
+    return points[rows]
+
+
 def _largest_change(integers: list[list[int]], bits: int, neighbors: Relation) -> int:
-    """Largest squared length, or squared distance between two rows: exact, or an integer bound 1e-12 above it."""
+    """Largest squared length, or squared distance between neighbouring rows: exact, or an integer bound 1e-12 above."""
     if neighbors == "add-remove":
         return max(sum(x * x for x in row) for row in integers)
     count, rank = len(integers), len(integers[0])
+    if isinstance(neighbors, PolicyGraph):
+        return max(
+            (sum((x - y) ** 2 for x, y in zip(integers[i], integers[j], strict=True)) for i, j in neighbors.edges),
+            default=0,
+        )
     if count * count * rank <= _EXACT_PAIR_ENTRIES:
         rows = np.array(integers, dtype=object)
         return max(int(np.square(rows[i + 1 :] - rows[i]).sum(axis=1).max()) for i in range(count - 1))

@@ -26,6 +26,7 @@ class Status(enum.Enum):
     SOLVED = "The certified gap is within the tolerance."
     ROUNDING = "Rounding stopped progress: the noise is feasible, hence private; move the points nearer to the origin."
     MAX_STEPS = "The step limit came first: the noise is feasible, hence private; loosen tol to accept its gap."
+    INTERRUPTED = "Interrupted: the noise is feasible, hence private; run again for a narrower gap."
 
 
 @final
@@ -39,7 +40,7 @@ class OptimalNoise:
     Attributes:
         domain: the set K.
         p: the norm of the error ``‖sd‖_p``.
-        neighbors: relation the mechanism will protect, "replace" or "add-remove".
+        neighbors: relation the mechanism will protect: "replace", "add-remove" or a policy graph.
         shifted: whether M encloses K − center (``gamma``) instead of the sensitivity set (``optimal_noise``).
         gamma: upper end of the bracket: ``‖sd(M)‖_p`` of the stored covariance.
         gamma_lower: lower end, proved by ``certificate``.
@@ -87,8 +88,9 @@ class OptimalNoise:
     def verify(self) -> Verification:
         """Recompute both bounds from the domain and the stored numbers, by another way than the solver's.
 
-        Finite sets: coordinates by QR with residuals in extended precision, the dual by singular values. Marginals:
-        exact rational arithmetic, and the finite check as well when the full table has at most 512 cells.
+        Finite sets: rational arithmetic for both ends at small sizes; else coordinates by QR with residuals in extended
+        precision, and the dual by an inner product with a matrix of proven norm. Marginals: rational arithmetic, and
+        the finite check as well when the full table has at most 512 cells.
 
         Returns:
             The recomputed bracket.

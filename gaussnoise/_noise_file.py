@@ -7,11 +7,13 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from domains import AbstractFiniteDomain, DomainError, FiniteSet, Marginals
 
 from ._certificate import Certificate, PointCertificate, UniformCertificate
 from ._covariance import Covariance, FactorCovariance, MarginalCovariance
+from ._policy import PolicyGraph
 from .errors import CertificateError, GaussNoiseError
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ _DAMAGE = (
     ValueError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 
-_FORMAT = "gaussnoise.noise/1"
+_FORMAT = "gaussnoise.noise/2"
 _SCALARS = ("p", "neighbors", "shifted", "gamma", "gamma_lower", "sensitivity_squared", "method", "steps")
 
 
@@ -31,7 +33,10 @@ def write(noise: "OptimalNoise", path: str | os.PathLike[str]) -> None:
     """Store ``noise`` so that :func:`read` returns the same numbers, bit for bit."""
     header: dict[str, object] = {name: getattr(noise, name) for name in _SCALARS}
     header |= {"format": _FORMAT, "status": noise.status.name}
-    arrays = {"center": noise.center}
+    arrays: dict[str, NDArray[Any]] = {"center": noise.center}
+    if isinstance(noise.neighbors, PolicyGraph):
+        header["neighbors"] = "policy graph"
+        arrays["policy_edges"] = noise.neighbors.edges
     domain = noise.domain
     if isinstance(domain, Marginals):
         header["marginals"] = {"sizes": domain.sizes, "subsets": domain.subsets, "weights": domain.weights}
@@ -46,6 +51,7 @@ def write(noise: "OptimalNoise", path: str | os.PathLike[str]) -> None:
         arrays["certificate_points"] = noise.certificate.points
         arrays["certificate_weights"] = noise.certificate.weights
         arrays["coordinate_weights"] = noise.certificate.coordinate_weights
+        arrays["certificate_rows"] = noise.certificate.rows
     with open(path, "wb") as file:  # an open file, or numpy would append .npz to the name
         np.savez_compressed(file, allow_pickle=False, header=np.array(json.dumps(header)), **arrays)
 
@@ -78,6 +84,8 @@ def _parse(stored: Any) -> "OptimalNoise":
     domain, covariance, certificate = _parts(header, arrays)
     if arrays["center"].shape != (domain.dim,) or covariance.dim != domain.dim:
         raise CertificateError("load: the covariance belongs to another domain")
+    if header["neighbors"] == "policy graph":
+        header["neighbors"] = PolicyGraph.from_edges(arrays["policy_edges"], domain.cardinality)
     return OptimalNoise(
         domain=domain,
         covariance=covariance,
@@ -98,6 +106,7 @@ def _parts(header: dict, arrays: dict) -> tuple[AbstractFiniteDomain, Covariance
         arrays["certificate_points"],
         arrays["certificate_weights"],
         arrays["coordinate_weights"],
+        arrays["certificate_rows"],
         centered=header["shifted"],
     )
     return marginals or FiniteSet(arrays["points"]), FactorCovariance(arrays["factor"], header["scale"]), witness

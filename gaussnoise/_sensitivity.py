@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Mapping
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,65 +12,121 @@ from domains import DomainTooLargeError, FiniteSet, Marginals
 
 from ._certificate import ROUNDING_MARGIN
 from ._feasibility import Strategy
+from ._pairs import far_pairs
+from ._policy import PolicyGraph
 from ._residuals import Subset, rank
 from .errors import ParameterError
 
 Array = NDArray[np.float64]
-Relation = Literal["replace", "add-remove"]
+Rows = NDArray[np.intp]
+Relation = Literal["replace", "add-remove"] | PolicyGraph
 
-_PAIR_ENTRIES = 2**25  # numbers in an explicit difference body: 256 MB
+# Beyond this many numbers in all differences together, they are generated as they are needed.
+_LISTED_ENTRIES = 2**14
+_LARGEST_LIST = 2**25  # numbers in a list of differences: 256 MB
 _PATTERN_ATTRIBUTES = 20
-_CHUNK = 1024
 
 
-def check_relation(function: str, neighbors: object) -> Relation:
-    """``neighbors`` as one of the relations, or a ParameterError."""
-    if neighbors == "replace":
+def check_relation(function: str, neighbors: Any, count: int) -> Relation:
+    """``neighbors`` as one of the relations on ``count`` points, or a ParameterError."""
+    if isinstance(neighbors, str) and neighbors == "replace":
         return "replace"
-    if neighbors == "add-remove":
+    if isinstance(neighbors, str) and neighbors == "add-remove":
         return "add-remove"
-    raise ParameterError(f'{function}: expected neighbors="replace" or "add-remove", got {neighbors!r}')
+    if isinstance(neighbors, PolicyGraph) and len(neighbors.components) == count:
+        return neighbors
+    if all(hasattr(neighbors, name) for name in ("nodes", "edges", "is_directed")):
+        return PolicyGraph.from_networkx(neighbors, count, function)
+    got = repr(neighbors) if isinstance(neighbors, str) else type(neighbors).__name__
+    raise ParameterError(
+        f'{function}: expected neighbors="replace", "add-remove" or a networkx graph on the row indices '
+        f"0..{count - 1} of the points, got {got}"
+    )
 
 
-def sensitivity_points(domain: FiniteSet, neighbors: Relation) -> Array:
-    """Distinct points whose ± hull is the sensitivity set, shape (k, d): one of each ± pair, zeros dropped.
+def members(points: Array, rows: Rows) -> Array:
+    """Points of the set named by rows of one index (a point) or two (a difference), shape (k, d)."""
+    first = points[rows[:, 0]]
+    return first - points[rows[:, 1]] if rows.shape[1] == 2 else first
 
-    Raises DomainTooLargeError when the N(N−1)/2 differences of "replace" would not fit.
+
+@dataclass(frozen=True, eq=False)
+class Covered:
+    """What an ellipsoid is to cover, up to sign and translation: listed points, or all differences of listed points.
+
+    Attributes:
+        points: shape (k, d).
+        rows: shape (k, 1) or (k, 2), the domain's rows each listed point is made of; None when ``points`` are the
+            domain's own, less a common origin, and all their differences are meant.
+    """
+
+    points: Array
+    rows: Rows | None
+
+    def longest(self, found: Strategy) -> float:
+        """Proven upper bound on the length of what is covered, in the strategy's coordinates."""
+        if self.rows is not None:
+            return float(found.lengths.max())
+        return math.sqrt(largest_pair(found))
+
+    def outside(self, found: Strategy) -> Array:
+        """By how much it sticks out of the factor's range along each axis."""
+        return found.outside if self.rows is not None else 2 * found.outside
+
+
+def covered(domain: FiniteSet, neighbors: Relation, *, shifted: bool = False, listed: bool = False) -> Covered:
+    """K itself (about a point of it) when ``shifted``, else the sensitivity set of a relation.
+
+    Differences of many points are left implicit unless they must be ``listed``, where DomainTooLargeError is raised if
+    they do not fit.
     """
     points = domain.points
-    if neighbors == "replace":
-        pairs = len(points) * (len(points) - 1) // 2
-        if pairs * domain.dim > _PAIR_ENTRIES:
-            raise DomainTooLargeError(
-                f'neighbors="replace": {len(points)} points have {pairs} differences in R^{domain.dim}, '
-                f"{pairs * domain.dim * 8 / 1e9:.3g} GB; hint: gaussnoise.gamma(domain) covers replacement too, "
-                "with at most four times its unit sensitivity"
-            )
-        first, second = np.triu_indices(len(points), 1)
-        points = points[first] - points[second]
-    if not len(points):
-        return np.zeros((1, domain.dim))
-    # one representative of {s, −s}: the first nonzero coordinate positive
-    leading = np.take_along_axis(points, (points != 0).argmax(axis=1)[:, None], axis=1)
-    points = np.unique(np.where(leading < 0, -points, points) + 0.0, axis=0)
-    kept = points[(points != 0).any(axis=1)]
-    return kept if len(kept) else np.zeros((1, domain.dim))
+    count = len(points)
+    if shifted:
+        # a member as the origin: coordinates on which all points agree become exact zeros
+        return Covered(points - points[0], np.arange(count)[:, None])
+    if neighbors == "add-remove":
+        return _distinct(points, np.arange(count)[:, None])
+    if isinstance(neighbors, PolicyGraph):
+        return _distinct(points, neighbors.edges)
+    pairs = count * (count - 1) // 2
+    if pairs * domain.dim > (_LARGEST_LIST if listed else _LISTED_ENTRIES):
+        if not listed:
+            return Covered(points - points[0], None)
+        raise DomainTooLargeError(
+            f'neighbors="replace": {count} points have {pairs} differences in R^{domain.dim}, '
+            f'{pairs * domain.dim * 8 / 1e9:.3g} GB; hint: method="auto" does not list them'
+        )
+    return _distinct(points, np.column_stack(np.triu_indices(count, 1)))
+
+
+def _distinct(points: Array, rows: Rows) -> Covered:
+    """One of each ± pair, zeros dropped; a single zero when nothing is left."""
+    values = members(points, rows) + 0.0
+    # the first nonzero coordinate positive
+    leading = np.take_along_axis(values, (values != 0).argmax(axis=1)[:, None], axis=1)
+    oriented = np.where(leading < 0, -values, values) + 0.0
+    first = np.unique(oriented, axis=0, return_index=True)[1]
+    first = first[(values[first] != 0).any(axis=1)]
+    if not len(first):
+        return Covered(np.zeros((1, points.shape[1])), rows[:1] if len(rows) else np.zeros((1, 2), dtype=np.intp))
+    return Covered(values[first], rows[first])
 
 
 def largest_pair(strategy: Strategy) -> float:
     """Proven upper bound on ``max_{i,j} ‖b_i − b_j‖²``; four times the largest length² when pairs are too many."""
     b, lengths = strategy.coordinates, strategy.lengths
     cap = 4 * float(lengths.max()) ** 2
-    if b.shape[1] == 0 or len(b) ** 2 * b.shape[1] > 2**34:
+    if b.shape[1] == 0:
         return cap
-    squares = np.square(b).sum(axis=1)
-    largest = max(
-        float((squares[start : start + _CHUNK, None] + squares - 2 * (b[start : start + _CHUNK] @ b.T)).max())
-        for start in range(0, len(b), _CHUNK)
-    )
-    # lengths carry the rounding of the coordinates themselves; the margin, that of the products above
-    slack = float((lengths - np.sqrt(squares)).max()) if len(b) else 0.0
-    return min(cap, (math.sqrt(largest + ROUNDING_MARGIN * cap) + 2 * slack) ** 2)
+    try:
+        largest = far_pairs(b).largest
+    except DomainTooLargeError:
+        return cap
+    # lengths carry the rounding of the coordinates themselves; the margin, that of the distances
+    slack = float((lengths - np.linalg.norm(b, axis=1)).max())
+    rounding = 4 * (b.shape[1] + 8) * np.finfo(np.float64).eps * cap
+    return min(cap, (math.sqrt(largest + rounding) * (1 + ROUNDING_MARGIN) + 2 * slack) ** 2)
 
 
 def marginal_sensitivity(domain: Marginals, variances: Mapping[Subset, float], neighbors: Relation) -> float:

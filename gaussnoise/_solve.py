@@ -2,6 +2,9 @@
 
 import math
 import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,13 +15,22 @@ from ._certificate import ROUNDING_MARGIN, PointCertificate, UniformCertificate
 from ._covariance import FactorCovariance, MarginalCovariance
 from ._feasibility import Strategy, check_range, sticks_out, strategy
 from ._noise import OptimalNoise, Status
-from ._sensitivity import Relation, check_relation, largest_pair, marginal_sensitivity, sensitivity_points
+from ._progress import Progress, Watcher, watching
+from ._sensitivity import Covered, Relation, check_relation, covered, largest_pair, marginal_sensitivity, members
 from ._solvers.accelerated import optimal_design
+from ._solvers.columns import pairwise_design
+from ._solvers.design import Design
+from ._solvers.fidelity import Fidelity, norm
 from ._solvers.marginals import residual_variances
 from .errors import CertificateError, ConvergenceWarning, NotAvailableError, ParameterError
 
-Array = NDArray[np.float64]
+if TYPE_CHECKING:
+    import networkx
 
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+_METHODS = ("auto", "sdp", "sdp-clarabel", "sdp-scs", "ellipsoid")
 # Far beyond the 20 (prefix sums) to 500 (random points) steps seen to reach 1e-6.
 _MAX_STEPS = 5000
 _MOST_CELLS = 2**27  # one number per cell: 1 GB
@@ -27,30 +39,43 @@ _NEGLIGIBLE_WEIGHT = 1e-14
 
 
 def optimal_noise(
-    domain: AbstractDomain, p: float = 2, neighbors: Relation = "replace", tol: float = 1e-6, method: str = "auto"
+    domain: AbstractDomain,
+    p: float = 2,
+    neighbors: "Relation | networkx.Graph" = "replace",
+    tol: float = 1e-6,
+    method: str = "auto",
+    *,
+    progress: bool | Watcher = False,
 ) -> OptimalNoise:
     """The covariance of least error that covers everything one record can change.
 
     Minimises ``‖sd(M)‖_p`` subject to ``s' M⁺ s <= 1`` on the sensitivity set: K − K when a record is replaced,
-    K ∪ −K when one is added or removed. With noise ``M/(2ρ)`` on the sum of records, this is ρ-zCDP exactly.
+    K ∪ −K when one is added or removed, the differences along the edges of a policy graph. With noise ``M/(2ρ)`` on
+    the sum of records, this is ρ-zCDP exactly. Ctrl-C returns the best certified answer so far.
 
     Args:
         domain: a finite set or marginals.
-        p: error norm; 2 is root total variance.
-        neighbors: "replace" (n is public, means) or "add-remove" (n is private, sums).
+        p: error norm in [2, ∞]: 2 is root total variance, ``math.inf`` the largest standard deviation.
+        neighbors: "replace" (n is public, means), "add-remove" (n is private, sums), or an undirected networkx graph on
+            the row indices of the points (n is public, means): values it joins are to be indistinguishable, values at
+            distance k are protected at k²ρ. A disconnected graph is refused unless ``graph.graph["components"]`` is
+            ``"public"``.
         tol: certified relative gap to reach, in (0, 1).
-        method: "auto".
+        method: "auto" chooses and says so in ``.method``. Independent, slower routes for small sets: "sdp-clarabel" and
+            "sdp-scs" ("sdp" takes Clarabel where it fits), and "ellipsoid", the central-cut method.
+        progress: True draws a progress bar; a callable receives a :class:`Progress` at every step.
 
     Returns:
         An :class:`OptimalNoise` with ``sensitivity_squared == 1``.
 
     Raises:
-        ParameterError: p < 2, tol outside (0, 1), unknown relation.
-        DomainTooLargeError: differences that cannot be listed.
-        NotAvailableError: p > 2, policy graphs, other methods or domains (yet).
+        ParameterError: p < 2, tol outside (0, 1), unknown relation or method, disconnected policy.
+        DomainTooLargeError: points, or differences for the reference methods, that cannot be listed.
+        NotAvailableError: other domains (yet), or a reference solver that failed.
 
     Warns:
         ConvergenceWarning: the gap is wider than ``tol``; the noise is feasible all the same.
+        PolicyWarning: the policy graph has several components.
 
     Source: Nikolov & Tang (2023), Definition 2 without shift; Theorem 26 for the dual.
 
@@ -59,29 +84,38 @@ def optimal_noise(
     2.449490 True
     """
     finite = _check("optimal_noise", domain, p, tol, method)
-    relation = check_relation("optimal_noise", neighbors)
-    if isinstance(domain, Marginals) and relation == "add-remove":
+    relation = check_relation("optimal_noise", neighbors, finite.cardinality)
+    if isinstance(domain, Marginals) and relation == "add-remove" and p == 2 and method == "auto":
         return _marginals(domain, p, relation, shifted=False)
-    return _points(finite, p, relation, tol, shifted=False)
+    with watching(progress, tol) as watcher:
+        return _points(finite, p, relation, tol, method, watcher, shifted=False)
 
 
-def gamma(domain: AbstractDomain, p: float = 2, tol: float = 1e-6, method: str = "auto") -> OptimalNoise:
+def gamma(
+    domain: AbstractDomain,
+    p: float = 2,
+    tol: float = 1e-6,
+    method: str = "auto",
+    *,
+    progress: bool | Watcher = False,
+) -> OptimalNoise:
     """The paper's ``γ_p(K) = min ‖sd(M)‖_p`` over ellipsoids ``v + E(M)`` that contain K.
 
     Its M encloses K − v, not K − K: ``sensitivity_squared`` is up to 4 under replacement, and the mechanism reads it.
 
     Args:
         domain: a finite set or marginals.
-        p: error norm; 2 is root total variance.
+        p: error norm in [2, ∞].
         tol: certified relative gap to reach, in (0, 1).
-        method: "auto".
+        method: as in :func:`optimal_noise`.
+        progress: as in :func:`optimal_noise`.
 
     Returns:
         An :class:`OptimalNoise` with ``center`` v and ``neighbors == "replace"``; ``float(...)`` is the upper end.
 
     Raises:
-        ParameterError: p < 2, tol outside (0, 1).
-        NotAvailableError: p > 2, other methods or domains (yet).
+        ParameterError: p < 2, tol outside (0, 1), unknown method.
+        NotAvailableError: other domains (yet), or a reference solver that failed.
 
     Warns:
         ConvergenceWarning: the gap is wider than ``tol``.
@@ -92,9 +126,10 @@ def gamma(domain: AbstractDomain, p: float = 2, tol: float = 1e-6, method: str =
     6.518575679
     """
     finite = _check("gamma", domain, p, tol, method)
-    if isinstance(domain, Marginals):
+    if isinstance(domain, Marginals) and p == 2 and method == "auto":
         return _marginals(domain, p, "replace", shifted=True)
-    return _points(finite, p, "replace", tol, shifted=True)
+    with watching(progress, tol) as watcher:
+        return _points(finite, p, "replace", tol, method, watcher, shifted=True)
 
 
 def _check(function: str, domain: AbstractDomain, p: float, tol: float, method: str) -> AbstractFiniteDomain:
@@ -107,10 +142,8 @@ def _check(function: str, domain: AbstractDomain, p: float, tol: float, method: 
         raise ParameterError(f"{function}: expected p >= 2, got {p!r}")
     if not isinstance(tol, float) or not 0 < tol < 1:
         raise ParameterError(f"{function}: expected 0 < tol < 1, got {tol!r}")
-    if p != 2:
-        raise NotAvailableError(f"{function}: p = {p:g} is not available yet; use p = 2")
-    if method != "auto":
-        raise NotAvailableError(f'{function}: method={method!r} is not available yet; use method="auto"')
+    if method not in _METHODS:
+        raise ParameterError(f"{function}: expected method in {', '.join(_METHODS)}; got {method!r}")
     if not isinstance(domain, AbstractFiniteDomain):
         raise NotAvailableError(
             f"{function}: {type(domain).__name__} has no listed points, and oracle-only domains are not available yet; "
@@ -148,39 +181,50 @@ def _marginals(domain: Marginals, p: float, relation: Relation, *, shifted: bool
     )
 
 
-def _points(domain: AbstractFiniteDomain, p: float, relation: Relation, tol: float, *, shifted: bool) -> OptimalNoise:
+def _points(
+    domain: AbstractFiniteDomain,
+    p: float,
+    relation: Relation,
+    tol: float,
+    method: str,
+    watcher: Watcher | None,
+    *,
+    shifted: bool,
+) -> OptimalNoise:
     listed = domain.to_finite_set()
-    enclosed = listed.points if shifted else sensitivity_points(listed, relation)
-    # a member of K as the origin: coordinates on which all points agree become exact zeros
-    origin = enclosed[0] if shifted else np.zeros(listed.dim)
-    size = float(np.abs(enclosed - origin).max())
-    unit = (enclosed - origin) / (size or 1.0)
-    basis = _span(unit)
-    if basis.shape[1]:
-        design = optimal_design(unit @ basis, centered=shifted, tol=tol / 2, max_steps=_MAX_STEPS)
-        weights, steps = design.weights, design.steps
-        factor = basis @ (design.axes * design.lengths)
-    else:
-        weights, steps, factor = np.full(len(unit), 1 / len(unit)), 0, np.zeros((listed.dim, 0))
-    center = origin + size * (weights @ unit) if shifted else np.zeros(listed.dim)
-    moved = (enclosed - center) / (size or 1.0)
-    factor, final = _enclosing(factor, moved, np.abs(listed.points).max(axis=0) / (size or 1.0))
-    covariance = FactorCovariance(factor, size or 1.0)
-    kept = weights > _NEGLIGIBLE_WEIGHT * weights.max()
-    certificate = PointCertificate(enclosed[kept], weights[kept], np.ones(listed.dim), centered=shifted)
+    target = covered(listed, relation, shifted=shifted, listed=method != "auto")
+    size = float(np.abs(target.points).max()) or 1.0
+    unit = target.points / size
+    sizes = np.abs(listed.points).max(axis=0) / size
+    design, rows, rank = _design(unit, target.rows, p, tol, method, _scaled(watcher, size), shifted=shifted)
+    center = listed.points[0] + size * design.center if shifted else np.zeros(listed.dim)
+    # about the center that will be stored, rounding and all
+    moved = Covered((listed.points - center) / size if shifted else unit, target.rows)
+    factor, final = _enclosing(design.factor, moved, sizes)
+    covariance = FactorCovariance(factor, size)
     # what sticks out of the range is inside a box, which costs at most the sum of its sides (Minkowski sum)
-    upper = float((covariance.error(p) + size * final.outside.sum()) * (1 + ROUNDING_MARGIN))
+    upper = float((covariance.error(p) + size * moved.outside(final).sum()) * (1 + ROUNDING_MARGIN))
+    kept = design.weights > _NEGLIGIBLE_WEIGHT * design.weights.max()
+    certificate = PointCertificate(
+        points=members(listed.points, rows[kept]),
+        weights=design.weights[kept],
+        coordinate_weights=design.coordinate_weights,
+        rows=rows[kept],
+        centered=shifted,
+    )
     lower = certificate.lower_bound()
     if lower > upper:
         raise CertificateError(f"the points are too close together for double precision: {lower!r} > {upper!r}")
     gap = upper / lower - 1 if lower > 0 else (0.0 if upper == 0 else math.inf)
-    status = Status.SOLVED if gap <= tol else Status.MAX_STEPS if steps == _MAX_STEPS else Status.ROUNDING
+    status = _status(design, gap, tol)
     if gap > tol:
         warnings.warn(
-            f"certified gap {gap:.2g} after {steps} steps, wider than tol={tol:g}; {status.value}",
+            f"certified gap {gap:.2g} after {design.steps} steps, wider than tol={tol:g}; {status.value}",
             ConvergenceWarning,
             stacklevel=3,
         )
+    many = f"the {listed.cardinality * (listed.cardinality - 1) // 2} differences of {listed.cardinality} points"
+    covering = f"{len(unit)} points" if target.rows is not None else many
     return OptimalNoise(
         domain=domain,
         p=p,
@@ -192,21 +236,82 @@ def _points(domain: AbstractFiniteDomain, p: float, relation: Relation, tol: flo
         center=center,
         certificate=certificate,
         sensitivity_squared=largest_pair(final) if shifted else 1.0,
-        method=f"accelerated multiplicative weights on {len(enclosed)} points of rank {basis.shape[1]}",
+        method=f"{design.note}; covers {covering} of rank {rank} in R^{listed.dim}",
         status=status,
-        steps=steps,
+        steps=design.steps,
     )
 
 
-def _enclosing(factor: Array, points: Array, sizes: Array) -> tuple[Array, Strategy]:
-    """The factor scaled until every point is inside its ellipsoid, checked on the numbers that will be stored."""
-    found = strategy(factor, points)
+def _status(design: Design, gap: float, tol: float) -> Status:
+    if gap <= tol:
+        return Status.SOLVED
+    if design.interrupted:
+        return Status.INTERRUPTED
+    return Status.MAX_STEPS if design.steps >= _MAX_STEPS else Status.ROUNDING
+
+
+def _design(
+    unit: Array,
+    rows: Rows | None,
+    p: float,
+    tol: float,
+    method: str,
+    report: Callable[[int, float, float], None] | None,
+    *,
+    shifted: bool,
+) -> tuple[Design, Rows, int]:
+    """The best design by ``method``, the domain's rows its weights are on, and the rank of what it covers."""
+    live = (unit != 0).any(axis=0) if p > 2 else np.ones(unit.shape[1], dtype=bool)
+    points = unit[:, live]
+    basis = _span(points)
+    rank = points.shape[1] if basis is None else basis.shape[1]
+    if rank == 0:
+        rows = np.zeros((1, 2), dtype=np.intp) if rows is None else rows
+        dim = unit.shape[1]
+        weights = np.full(len(rows), 1 / len(rows))
+        nothing = Design(weights, np.zeros(dim), np.zeros((dim, 0)), np.zeros(dim), 0.0, 0, "nothing to protect")
+        return nothing, rows, 0
+    if rows is None:
+        design, rows = pairwise_design(points, p, basis, tol=tol / 2, max_steps=_MAX_STEPS, report=report)
+    elif method == "auto":
+        fidelity = Fidelity(points, p, shifted, basis)
+        design = optimal_design(fidelity, tol=tol / 2, max_steps=_MAX_STEPS, report=report)
+    else:
+        design = _reference(points, p, tol, method, report, shifted=shifted)
+    # the weights are a certificate only inside the dual ball
+    w = design.coordinate_weights / (norm(design.coordinate_weights, 1 / (1 - 2 / p)) if p > 2 else 1.0)
+    full = replace(design, coordinate_weights=_spread(w, live), center=_spread(design.center, live))
+    return replace(full, factor=_spread(design.factor, live)), rows, rank
+
+
+def _reference(
+    points: Array,
+    p: float,
+    tol: float,
+    method: str,
+    report: Callable[[int, float, float], None] | None,
+    *,
+    shifted: bool,
+) -> Design:
+    """One of the slow, independent routes."""
+    if method == "ellipsoid":
+        from ._solvers.ellipsoid import ellipsoid
+
+        return ellipsoid(points, p=p, centered=shifted, tol=tol / 2, max_steps=_MAX_STEPS, report=report)
+    from ._solvers.sdp import sdp
+
+    return sdp(points, p=p, centered=shifted, tol=tol / 2, solver="scs" if method == "sdp-scs" else "clarabel")
+
+
+def _enclosing(factor: Array, target: Covered, sizes: Array) -> tuple[Array, Strategy]:
+    """The factor scaled until its ellipsoid covers the target, checked on the numbers that will be stored."""
+    found = strategy(factor, target.points)
     stuck = sticks_out(found, sizes)
     if stuck.any():
-        factor = _widened(factor, stuck, found.outside)
-        found = strategy(factor, points)
-    factor = factor * (found.lengths.max() * (1 + ROUNDING_MARGIN))
-    found = strategy(factor, points)
+        factor = _widened(factor, stuck, target.outside(found))
+        found = strategy(factor, target.points)
+    factor = factor * (target.longest(found) * (1 + ROUNDING_MARGIN))
+    found = strategy(factor, target.points)
     check_range(found, sizes)
     return factor, found
 
@@ -226,11 +331,32 @@ def _widened(factor: Array, stuck: NDArray[np.bool_], outside: Array) -> Array:
     return triangle.T * heights[:, None]
 
 
-def _span(points: Array) -> Array:
-    """Orthonormal columns spanning the rows of ``points``, whose entries are at most one."""
-    _, singular, axes = np.linalg.svd(points, full_matrices=False)
-    if not singular.any():
-        return np.zeros((points.shape[1], 0))
+def _span(points: Array) -> Array | None:
+    """Orthonormal columns spanning the rows of ``points``, whose entries are at most one; None when they span all."""
     # below this, a direction is the rounding of the points themselves
-    threshold = 4 * np.finfo(np.float64).eps * singular[0] * math.sqrt(max(points.shape))
-    return axes[singular > threshold].T
+    noise = 4 * np.finfo(np.float64).eps * math.sqrt(max(points.shape))
+    if len(points) >= points.shape[1] > 0:
+        triangle = np.linalg.qr(points, mode="r") if len(points) > points.shape[1] else points
+        singular = np.linalg.svd(triangle, compute_uv=False)
+        if singular[-1] > noise * singular[0]:
+            return None
+    _, singular, axes = np.linalg.svd(points, full_matrices=False)
+    return axes[singular > noise * singular.max(initial=0.0)].T
+
+
+def _spread(values: Array, live: NDArray[np.bool_]) -> Array:
+    """Zeros on the coordinates left out."""
+    full = np.zeros((len(live), *values.shape[1:]))
+    full[live] = values
+    return full
+
+
+def _scaled(watcher: Watcher | None, size: float) -> Callable[[int, float, float], None] | None:
+    """The watcher, for a solver whose points are ``size`` times smaller."""
+    if watcher is None:
+        return None
+
+    def report(steps: int, lower: float, upper: float) -> None:
+        watcher(Progress(steps, size * lower, size * upper))
+
+    return report

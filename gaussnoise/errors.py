@@ -35,3 +35,7 @@ class OutputError(GaussNoiseError, OSError):
 
 class ConvergenceWarning(UserWarning):
     """The certified gap is wider than asked for; the answer is still feasible, hence private."""
+
+
+class PolicyWarning(UserWarning):
+    """A policy graph that leaves some differences between records without any protection."""

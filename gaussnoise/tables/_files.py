@@ -100,7 +100,7 @@ def release_record(release: "TableRelease", names: list[str]) -> dict[str, objec
         "format": "gaussnoise.tables/1",
         "private": release.private,
         "neighbors": plan.neighbors,
-        "neighbors_meaning": RELATIONS[plan.neighbors],
+        "neighbors_meaning": RELATIONS[str(plan.neighbors)],
         "privacy_unit": "one row",
         "privacy": plan.privacy.as_dict(),
         "rho": release.rho_charged if release.private else None,

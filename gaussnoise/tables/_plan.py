@@ -16,7 +16,7 @@ from .._covariance import MarginalCovariance
 from .._intervals import quantile
 from .._noise import OptimalNoise
 from .._residuals import Subset
-from .._sensitivity import Relation, check_relation
+from .._sensitivity import Relation
 from .._solve import optimal_noise
 from ..errors import GaussNoiseError, NotAvailableError, ParameterError
 from ..privacy import AbstractPrivacy
@@ -73,11 +73,15 @@ def plan(
         raise ParameterError(f"plan: expected a Schema, got {type(schema).__name__}; hint: Schema.load(path)")
     if not isinstance(privacy, AbstractPrivacy):
         raise ParameterError(f"plan: expected zCDP(rho) or ApproxDP(epsilon, delta), got {type(privacy).__name__}")
-    if check_relation("plan", neighbors) == "replace":
+    if neighbors not in ("add-remove", "replace"):
+        raise ParameterError(f'plan: expected neighbors="add-remove" or "replace", got {neighbors!r}')
+    if neighbors == "replace":
         raise NotAvailableError(
             'plan: neighbors="replace" is not available for tables yet; use "add-remove" at rho / 4, which is '
             "at least as private, or optimal_noise(domain.to_finite_set()) and GaussianMechanism for a small table"
         )
+    if isinstance(p, int | float) and p > 2:
+        raise NotAvailableError(f"plan: p = {p:g} is not available for tables yet; use p = 2")
     if targets is not None:
         raise NotAvailableError("plan: targets are not available yet; try budgets and read plan.standard_deviation()")
     if rows_per_person != 1:

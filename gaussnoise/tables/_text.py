@@ -20,7 +20,7 @@ def plan_text(plan: "Plan") -> str:
     width = max(len("marginal"), *map(len, names[:_MOST_LINES]))
     lines = [
         f"Plan: {len(names)} marginals, {plan.domain.dim} cells",
-        f"neighbours   {RELATIONS[plan.neighbors]}",
+        f"neighbours   {RELATIONS[str(plan.neighbors)]}",
         f"budget       {budget_text(plan)}",
         "",
         f"{'marginal':<{width}}  {'cells':>7}  {'sd':>9}  {'95 % ±':>9}  {'independent sd':>14}",

@@ -275,7 +275,9 @@ def test_one_record_moves_the_integers_no_further_than_stated(noise):
 def test_decoding_without_noise_is_the_truth(noise):
     mechanism = mechanism_for(noise)
     counts = some_counts(noise)
-    decoded = mechanism._decode(mechanism._lattice.sums([int(c) for c in counts]), private=False).estimate
+    listed = [int(c) for c in counts]
+    sums = mechanism._lattice.sums(listed)
+    decoded = mechanism._decode(sums, mechanism._offset(listed), private=False).estimate
     exact = truth(mechanism, counts)
     records = 1 if mechanism.n else counts.sum()
     slack = records * mechanism.rounding_bias + 1e-11 * np.abs(noise.domain.to_finite_set().points).max() * records

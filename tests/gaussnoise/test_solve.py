@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import gaussnoise as gn
+import gaussnoise._pairs as pairs_module
 import gaussnoise._solve as solve_module
 from gaussnoise import FiniteSet, Marginals
 from gaussnoise._certificate import PointCertificate, UniformCertificate
 from gaussnoise._covariance import FactorCovariance, MarginalCovariance
-from gaussnoise._sensitivity import sensitivity_points
+from gaussnoise._sensitivity import covered
 
 ROUNDING = 1e-11
 
@@ -211,7 +212,7 @@ def sdp(points, shifted):
 def test_against_an_independent_sdp(problem, N, d):
     points = np.random.default_rng(N + 10 * d).normal(size=(N, d))
     noise = check(solve(FiniteSet(points), problem))
-    enclosed = points if problem == "gamma" else sensitivity_points(FiniteSet(points), problem)
+    enclosed = points if problem == "gamma" else covered(FiniteSet(points), problem, listed=True).points
     assert float(noise) == pytest.approx(sdp(enclosed, problem == "gamma"), rel=2e-6)
 
 
@@ -626,9 +627,8 @@ POINTS = FiniteSet(np.eye(3))
     [
         ({"p": 1.99}, gn.ParameterError, "p >= 2"),
         ({"p": math.nan}, gn.ParameterError, "p >= 2"),
-        ({"p": 3}, gn.NotAvailableError, "use p = 2"),
-        ({"p": math.inf}, gn.NotAvailableError, "use p = 2"),
-        ({"method": "sdp"}, gn.NotAvailableError, 'method="auto"'),
+        ({"p": "max"}, gn.ParameterError, "p >= 2"),
+        ({"method": "newton"}, gn.ParameterError, "sdp, sdp-clarabel, sdp-scs, ellipsoid"),
         ({"tol": 0}, gn.ParameterError, "0 < tol < 1"),
         ({"tol": 1}, gn.ParameterError, "0 < tol < 1"),
         ({"tol": math.nan}, gn.ParameterError, "0 < tol < 1"),
@@ -664,9 +664,12 @@ def test_domains_known_only_through_oracles_are_not_available(function):
         function(Oracle())
 
 
-def test_differences_of_too_many_points_are_refused():
-    with pytest.raises(gn.DomainTooLargeError, match="hint: gaussnoise"):
-        gn.optimal_noise(FiniteSet(np.zeros((20_000, 2))))
+def test_differences_of_too_many_points_are_refused(monkeypatch):
+    monkeypatch.setattr(pairs_module, "_MOST_OPERATIONS", 2**20)
+    with pytest.raises(gn.DomainTooLargeError, match="hint: keep only the extreme points"):
+        gn.optimal_noise(FiniteSet(np.random.default_rng(0).normal(size=(2000, 20))))
+    with pytest.raises(gn.DomainTooLargeError, match='method="auto" does not list them'):
+        gn.optimal_noise(FiniteSet(np.zeros((20_000, 2))), method="sdp")
 
 
 def test_replacement_on_huge_marginals_is_refused():

@@ -1,0 +1,47 @@
+"""Rational arithmetic for small ellipsoids."""
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+_MOST_OPERATIONS = 4000  # about a tenth of a second
+
+
+def is_small(factor: Array, points: Array) -> bool:
+    """Whether :func:`longest_square` takes little time."""
+    d, r = factor.shape
+    return (d + len(points) + r) * r**2 <= _MOST_OPERATIONS
+
+
+def longest_square(factor: Array, points: Array, center: Array) -> Fraction:
+    """Largest ``(x − v)' M⁺ (x − v)`` over rows x, M = L L' of the stored L, exactly.
+
+    L must have independent columns, and x − v lie in its range up to rounding, which is ignored here.
+    """
+    L = [[Fraction(value) for value in row] for row in factor.tolist()]
+    r = factor.shape[1]
+    if r == 0:
+        return Fraction(0)
+    moved = [
+        [Fraction(x) - Fraction(v) for x, v in zip(point, center.tolist(), strict=True)] for point in points.tolist()
+    ]
+    gram = [[sum((row[i] * row[j] for row in L), Fraction(0)) for j in range(r)] for i in range(r)]
+    pulled = [
+        [sum((row[i] * x for row, x in zip(L, point, strict=True)), Fraction(0)) for point in moved] for i in range(r)
+    ]
+    coordinates = _solve(gram, pulled)
+    return max(sum((row[k] ** 2 for row in coordinates), Fraction(0)) for k in range(len(moved)))
+
+
+def _solve(matrix: list[list[Fraction]], right: list[list[Fraction]]) -> list[list[Fraction]]:
+    """Gauss–Jordan elimination of a positive definite matrix."""
+    rows = [[*a, *b] for a, b in zip(matrix, right, strict=True)]
+    for i, pivot in enumerate(rows):
+        rows[i] = pivot = [value / pivot[i] for value in pivot]
+        for k, row in enumerate(rows):
+            if k != i and row[i]:
+                rows[k] = [a - row[i] * b for a, b in zip(row, pivot, strict=True)]
+    return [row[len(rows) :] for row in rows]

@@ -1,0 +1,72 @@
+"""The quadratic oracle of K − K: farthest pairs among listed points, without listing the pairs."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import DomainTooLargeError
+
+Array = NDArray[np.float64]
+
+_CHUNK_ENTRIES = 2**24  # squared distances held at once: 128 MB
+_MOST_OPERATIONS = 2**41  # about a minute
+_SAMPLE = 512
+
+
+@dataclass(frozen=True, eq=False)
+class FarPairs:
+    """Pairs of rows that are far apart.
+
+    Attributes:
+        rows: shape (k, 2); for every row that has a partner beyond the threshold, the farthest one.
+        squares: shape (k,), their squared distances.
+        largest: the largest squared distance of all pairs, up to rounding.
+    """
+
+    rows: NDArray[np.intp]
+    squares: Array
+    largest: float
+
+
+def far_pairs(points: Array, beyond: float = np.inf) -> FarPairs:
+    """Farthest pairs of ``points`` (N, r); those of squared length above ``beyond`` are listed, one for every row.
+
+    Rows whose distance from the middle, added to the largest such distance, stays below the farthest pair of a sample
+    and below the threshold cannot matter, and are skipped.
+    """
+    middle = (points.max(axis=0) + points.min(axis=0)) / 2
+    radii = np.linalg.norm(points - middle, axis=1)
+    outer = np.argsort(radii)[::-1]
+    sample = _partners(points[outer[:_SAMPLE]])
+    reach = min(float(np.sqrt(max(sample.largest, 0.0))), float(np.sqrt(beyond)))
+    kept = outer[radii[outer] + radii.max() >= reach * (1 - 1e-12)]
+    if len(kept) ** 2 * points.shape[1] > _MOST_OPERATIONS:
+        raise DomainTooLargeError(
+            f'neighbors="replace": the farthest of {len(kept)} points in {points.shape[1]} dimensions needs '
+            f"{len(kept) ** 2 * points.shape[1]:.2g} operations a step; hint: keep only the extreme points, or "
+            "gaussnoise.gamma(domain), whose sensitivity is at most four times that of replacement"
+        )
+    found = _partners(points[kept])
+    listed = found.squares > beyond
+    rows = np.sort(kept[found.rows[listed]], axis=1)
+    rows, first = np.unique(rows, axis=0, return_index=True)
+    return FarPairs(rows, found.squares[listed][first], max(found.largest, sample.largest))
+
+
+def _partners(points: Array) -> FarPairs:
+    """The farthest partner of every row."""
+    squares = np.einsum("ij,ij->i", points, points)
+    farthest = np.zeros(len(points), dtype=np.intp)
+    distances = np.zeros(len(points))
+    chunk = max(1, _CHUNK_ENTRIES // len(points))
+    for start in range(0, len(points), chunk):
+        part = slice(start, start + chunk)
+        products = points[part] @ points.T
+        products *= -2
+        products += squares
+        best = products.argmax(axis=1)
+        farthest[part] = best
+        distances[part] = np.take_along_axis(products, best[:, None], axis=1)[:, 0] + squares[part]
+    rows = np.column_stack([np.arange(len(points)), farthest])
+    return FarPairs(rows, distances, float(distances.max(initial=0.0)))

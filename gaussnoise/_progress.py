@@ -1,0 +1,56 @@
+"""Watching a long solve."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What is certified so far.
+
+    Attributes:
+        steps: iterations spent.
+        lower: lower end of the bracket on γ.
+        upper: upper end, of the noise that stopping now would return.
+    """
+
+    steps: int
+    lower: float
+    upper: float
+
+    @property
+    def gap(self) -> float:
+        """``upper/lower − 1``."""
+        return self.upper / self.lower - 1 if self.lower > 0 else math.inf
+
+
+Watcher = Callable[[Progress], object]
+
+
+@contextmanager
+def watching(progress: bool | Watcher, tol: float) -> Iterator[Watcher | None]:
+    """The callback to report to: the caller's own, a progress bar for True, or none."""
+    if not progress:
+        yield None
+    elif progress is not True:
+        yield progress
+    else:
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bar
+
+        columns = (
+            TextColumn("step {task.fields[steps]}"),
+            BarColumn(),
+            TextColumn("gap {task.fields[gap]:.1e} of {task.fields[tol]:.0e}"),
+            TimeElapsedColumn(),
+        )
+        with Bar(*columns) as bar:
+            task = bar.add_task("", total=-math.log(tol), steps=0, gap=math.inf, tol=tol)
+
+            def show(now: Progress) -> None:
+                done = -math.log(min(max(now.gap, tol), 1.0))
+                bar.update(task, completed=done, steps=now.steps, gap=now.gap)
+
+            yield show

@@ -1,0 +1,101 @@
+"""Column generation over differences: solve on some pairs, ask which others stick out, repeat."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from .._pairs import far_pairs
+from .accelerated import optimal_design
+from .design import Design
+from .fidelity import Fidelity, affine_basis, norm
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+_ROUNDS = 100
+_FIRST_TOL = 1e-2
+_NEW_PAIRS = 1000  # a round, at most
+# New pairs share this much of the measure with those before: enough to be seen, little enough to keep the rest.
+_SHARE_OF_NEW = 0.1
+_NEGLIGIBLE_WEIGHT = 1e-6
+
+
+def pairwise_design(
+    points: Array,
+    p: float,
+    basis: Array | None,
+    *,
+    tol: float,
+    max_steps: int,
+    report: Callable[[int, float, float], None] | None,
+) -> tuple[Design, Rows]:
+    """The optimal covariance of all differences of ``points`` (N, d), and the pairs (k, 2) its weights are on.
+
+    Every round brackets the answer: weights on some pairs are a measure on all, and the farthest pair of all scales
+    the ellipsoid. A round is solved no more sharply than the longest pair it lacks asks for.
+    """
+    rows, spanning = _first_pairs(points, basis)
+    start: tuple[Array, Array] | None = None
+    best: tuple[Design, Rows] | None = None
+    lower, steps, inner_tol = 0.0, 0, _FIRST_TOL
+    try:
+        for _ in range(_ROUNDS):
+            fidelity = Fidelity(points[rows[:, 0]] - points[rows[:, 1]], p, False, basis)
+            design = optimal_design(fidelity, tol=inner_tol, max_steps=max_steps - steps, start=start)
+            steps += design.steps
+            shares = fidelity.shares(design.coordinate_weights)
+            value = fidelity.at(design.weights, shares).value
+            found = far_pairs(_coordinates(points, design.factor), value * (1 + tol / 2))
+            error = np.sqrt(norm(np.square(design.factor).sum(axis=1), p / 2))
+            design = replace(design, gap=float(np.sqrt(found.largest) * error / value - 1))
+            if best is None or design.gap < best[0].gap:
+                best = design, rows
+            if report:
+                lower = max(lower, value)
+                report(steps, lower, lower * (1 + best[0].gap))
+            if best[0].gap <= tol or design.interrupted or steps >= max_steps:
+                break
+            missing = float(np.sqrt(found.largest / value)) - 1
+            inner_tol = max(tol / 4, min(inner_tol / 2, missing / 4))
+            rows, weights = _merged(rows, design.weights, found.rows, found.squares, spanning)
+            start = weights, shares
+    except KeyboardInterrupt:
+        if best is None:
+            raise
+        best = replace(best[0], interrupted=True), best[1]
+    if best is None:
+        raise RuntimeError("no round was finished")
+    return replace(best[0], steps=steps, note=f"{best[0].note}, on pairs found by the farthest-pair oracle"), best[1]
+
+
+def _first_pairs(points: Array, basis: Array | None) -> tuple[Rows, Rows]:
+    """Pairs to begin with, far apart once the covariance is evened out; and a few that span all differences."""
+    moved = points - points.mean(axis=0)
+    moved = moved if basis is None else moved @ basis
+    left, singular, _ = np.linalg.svd(moved, full_matrices=False)
+    even = left * np.sqrt(singular)
+    far = far_pairs(even, 0.0)
+    longest = far.rows[np.argsort(far.squares)[::-1][: max(200, 4 * moved.shape[1])]]
+    corners = affine_basis(left)
+    spanning: Rows = np.sort(np.column_stack([np.full(len(corners) - 1, corners[0]), corners[1:]]), axis=1)
+    return np.unique(np.vstack([longest, spanning]), axis=0), spanning
+
+
+def _coordinates(points: Array, factor: Array) -> Array:
+    Q, R = np.linalg.qr(factor)
+    return solve_triangular(R, Q.T @ points.T).T
+
+
+def _merged(rows: Rows, weights: Array, new: Rows, squares: Array, spanning: Rows) -> tuple[Rows, Array]:
+    """Pairs that carry weight, the longest new ones and those that span, with weights to start from."""
+    kept = weights > _NEGLIGIBLE_WEIGHT * weights.max()
+    new = new[np.argsort(squares)[::-1][:_NEW_PAIRS]]
+    new = np.vstack([new, spanning])
+    both = np.vstack([rows[kept], new])
+    mass = np.concatenate([(1 - _SHARE_OF_NEW) * weights[kept], np.full(len(new), _SHARE_OF_NEW / len(new))])
+    merged, place = np.unique(both, axis=0, return_inverse=True)
+    total = np.bincount(place.ravel(), weights=mass, minlength=len(merged))
+    return merged, total / total.sum()
