@@ -60,8 +60,8 @@ class PointCertificate(Certificate):
         unit = points / size
         moved = unit - mass @ unit if self.centered else unit
         scaled = np.sqrt(mass)[:, None] * moved * np.sqrt(self.coordinate_weights)
-        # a triangular factor has the same nuclear norm and a tenth of the entries
-        triangle = np.linalg.qr(scaled, mode="r")
+        # a triangular factor has the same nuclear norm and, usually, a tenth of the entries
+        triangle = np.linalg.qr(scaled, mode="r") if len(scaled) > 1.5 * scaled.shape[1] else scaled
         singular = np.linalg.svd(triangle, compute_uv=False)
         rounding = 8 * len(singular) * np.finfo(np.float64).eps * singular[0]
         return float(size * max(singular.sum() - rounding, 0.0) * (1 - ROUNDING_MARGIN))

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from .errors import ParameterError, PolicyWarning
 
-
 Integers = NDArray[np.intp]
 
 

@@ -17,10 +17,10 @@ from ._feasibility import Strategy, check_range, sticks_out, strategy
 from ._noise import OptimalNoise, Status
 from ._progress import Progress, Watcher, watching
 from ._sensitivity import Covered, Relation, check_relation, covered, largest_pair, marginal_sensitivity, members
-from ._solvers.accelerated import optimal_design
 from ._solvers.columns import pairwise_design
 from ._solvers.design import Design
-from ._solvers.fidelity import Fidelity, norm
+from ._solvers.fidelity import Fidelity, gram, norm
+from ._solvers.interior import optimal_design
 from ._solvers.marginals import residual_variances
 from .errors import CertificateError, ConvergenceWarning, NotAvailableError, ParameterError
 
@@ -31,8 +31,8 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 _METHODS = ("auto", "sdp", "sdp-clarabel", "sdp-scs", "ellipsoid")
-# Far beyond the 20 (prefix sums) to 500 (random points) steps seen to reach 1e-6.
-_MAX_STEPS = 5000
+# Far beyond the 8 to 30 steps seen to reach 1e-6.
+_MAX_STEPS = 1000
 _MOST_CELLS = 2**27  # one number per cell: 1 GB
 # A point whose weight is below this fraction of the largest adds nothing to the certificate but size.
 _NEGLIGIBLE_WEIGHT = 1e-14
@@ -200,10 +200,11 @@ def _points(
     center = listed.points[0] + size * design.center if shifted else np.zeros(listed.dim)
     # about the center that will be stored, rounding and all
     moved = Covered((listed.points - center) / size if shifted else unit, target.rows)
-    factor, final = _enclosing(design.factor, moved, sizes)
-    covariance = FactorCovariance(factor, size)
+    factor, found = _enclosing(design.factor, moved, sizes)
+    longest = moved.longest(found)
+    covariance = FactorCovariance(factor, size * longest * (1 + ROUNDING_MARGIN) if longest > 0 else size)
     # what sticks out of the range is inside a box, which costs at most the sum of its sides (Minkowski sum)
-    upper = float((covariance.error(p) + size * moved.outside(final).sum()) * (1 + ROUNDING_MARGIN))
+    upper = float((covariance.error(p) + size * moved.outside(found).sum()) * (1 + ROUNDING_MARGIN))
     kept = design.weights > _NEGLIGIBLE_WEIGHT * design.weights.max()
     certificate = PointCertificate(
         points=members(listed.points, rows[kept]),
@@ -235,7 +236,7 @@ def _points(
         covariance=covariance,
         center=center,
         certificate=certificate,
-        sensitivity_squared=largest_pair(final) if shifted else 1.0,
+        sensitivity_squared=_sensitivity(found, longest) if shifted else 1.0,
         method=f"{design.note}; covers {covering} of rank {rank} in R^{listed.dim}",
         status=status,
         steps=design.steps,
@@ -304,16 +305,19 @@ def _reference(
 
 
 def _enclosing(factor: Array, target: Covered, sizes: Array) -> tuple[Array, Strategy]:
-    """The factor scaled until its ellipsoid covers the target, checked on the numbers that will be stored."""
+    """A factor whose ellipsoid, scaled, covers the target, and proven lengths of the target in it."""
     found = strategy(factor, target.points)
     stuck = sticks_out(found, sizes)
     if stuck.any():
         factor = _widened(factor, stuck, target.outside(found))
         found = strategy(factor, target.points)
-    factor = factor * (target.longest(found) * (1 + ROUNDING_MARGIN))
-    found = strategy(factor, target.points)
     check_range(found, sizes)
     return factor, found
+
+
+def _sensitivity(found: Strategy, longest: float) -> float:
+    """What replacing a record costs once the longest of the points it moves between has length one."""
+    return min(largest_pair(found) / longest**2, 4.0) if longest > 0 else 0.0
 
 
 def _widened(factor: Array, stuck: NDArray[np.bool_], outside: Array) -> Array:
@@ -336,8 +340,10 @@ def _span(points: Array) -> Array | None:
     # below this, a direction is the rounding of the points themselves
     noise = 4 * np.finfo(np.float64).eps * math.sqrt(max(points.shape))
     if len(points) >= points.shape[1] > 0:
-        triangle = np.linalg.qr(points, mode="r") if len(points) > points.shape[1] else points
-        singular = np.linalg.svd(triangle, compute_uv=False)
+        squares = np.linalg.eigvalsh(gram(points.T))
+        if squares[0] > 1e-8 * squares[-1]:
+            return None
+        singular = np.linalg.svd(np.linalg.qr(points, mode="r"), compute_uv=False)
         if singular[-1] > noise * singular[0]:
             return None
     _, singular, axes = np.linalg.svd(points, full_matrices=False)

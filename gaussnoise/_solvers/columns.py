@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from .._pairs import far_pairs
-from .accelerated import optimal_design
 from .design import Design
 from .fidelity import Fidelity, affine_basis, norm
+from .interior import optimal_design
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]

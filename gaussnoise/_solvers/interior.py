@@ -1,133 +1,261 @@
-"""Second-order finish: a primal-dual interior-point method on the points that matter."""
+"""The optimal covariance of finitely many points: a matrix-free interior-point method on the dual."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
-from .fidelity import Evaluation, Fidelity, gram
+from .design import Design
+from .fidelity import Evaluation, Fidelity
 
 Array = NDArray[np.float64]
 
-_MAX_STEPS = 60
-_USUAL_STEPS = 7
-_BACKTRACKS = 12
-# Complementarity aimed at by each Newton step, as a fraction of the present one: 7 to 9 steps from 1e-3 to 1e-7.
-_CENTERING = 0.15
+# Plain multiplicative steps before the first Newton step: two bring most problems within its reach.
+_PLAIN_STEPS = 2
+_PLAIN_FLOOR = 1e-3  # of the uniform, mixed in by each
+# Complementarity aimed at by a Newton step, as a fraction of the present one: sharply down after a step of almost full
+# length, gently after a short one. 8 to 30 steps in all on prefix sums, Gaussian and heavy-tailed points, every p.
+_SHARP, _GENTLE, _ALMOST_FULL = 0.1, 0.5, 0.8
 _TO_THE_BOUNDARY = 0.99
-_FEATURE_ENTRIES = 2**22  # numbers in one block of features
+_BACKTRACKS = 12
+# Newton systems are solved to a relative residual of the present gap, within these; looser ones waste steps on random
+# points, tighter ones products on all.
+_LOOSEST, _TIGHTEST = 0.03, 1e-3
+_MAX_PRODUCTS = 300
+_PATIENCE = 60  # steps without progress before rounding is blamed
 
 
-def cost(points: int, dim: int, rank: int, p: float) -> float:
-    """Estimated floating-point operations of a finish with this many points."""
-    unknowns = points + (dim if p > 2 else 0)
-    return _USUAL_STEPS * (unknowns**2 * rank**2 / 2 + unknowns**3 / 3 + 10 * unknowns * rank**2 + 5e6)
+def optimal_design(
+    fidelity: Fidelity,
+    *,
+    tol: float,
+    max_steps: int,
+    start: tuple[Array, Array] | None = None,
+    report: Callable[[int, float, float], None] | None = None,
+) -> Design:
+    """Maximise F(λ, ω) over weights on points and shares on coordinates; every step carries a bracket.
 
+    Two plain steps ``λ_i ← λ_i z_i/F``, ``ω_j ← w_j u_j/F`` (Yu 2010), then Newton's method on the optimality
+    conditions ``∂F/∂x_i + slack_i = multiplier, x_i slack_i = μ`` of both simplices as μ → 0. Unknowns are scaled by x,
+    so that weights of every size come out to the same relative precision: points that hardly matter to F decide the
+    upper end of the bracket. Linear systems are solved by preconditioned conjugate gradients on products with the
+    Hessian, each two matrix products of the size of the points.
 
-def interior_point(
-    fidelity: Fidelity, weights: Array, shares: Array, tol: float
-) -> tuple[Array, Array, Evaluation, int]:
-    """Maximise F(λ, ω) over both simplices from a point inside them, until the gap on these points is ``tol``.
-
-    Newton's method on the optimality conditions ``∂F/∂x_i + slack_i = multiplier, x_i slack_i = μ``, μ → 0; unknowns
-    are scaled by x, so that weights of every size are found to the same relative precision.
-
-    Returns the weights, the shares, F there, and the steps taken.
+    Args:
+        fidelity: the objective.
+        tol: gap to reach.
+        max_steps: evaluations allowed.
+        start: weights and shares to begin from, instead of plain steps from the uniform.
+        report: called with (steps, lower, upper).
     """
-    count = len(weights)
-    free = len(shares) if fidelity.p > 2 else 0
-    x = np.concatenate([weights / weights.sum(), shares[:free] / shares.sum()])
-    groups = np.zeros((len(x), 2 if free else 1))
-    groups[:count, 0] = 1
-    groups[count:, -1] = 1
+    search = _Search(fidelity, tol, max_steps, report)
+    interrupted = False
+    try:
+        search.run(*(start or search.plain_steps()))
+    except KeyboardInterrupt:
+        if search.at is None:
+            raise
+        interrupted = True
+    if search.at is None:
+        raise RuntimeError("no step was taken")
+    return Design(
+        weights=search.weights,
+        coordinate_weights=fidelity.coordinate_weights(search.shares),
+        factor=fidelity.factor(search.at, search.shares),
+        center=search.weights @ fidelity.points if fidelity.centered else np.zeros(fidelity.points.shape[1]),
+        gap=search.at.gap,
+        steps=search.steps,
+        note="interior-point method on the dual",
+        interrupted=interrupted,
+    )
 
-    def evaluate(x: Array) -> tuple[Evaluation, Array]:
-        now = fidelity.at(x[:count], x[count:] if free else shares)
-        slope = now.lengths / 2
-        if free:
-            w = fidelity.coordinate_weights(x[count:])
-            slope = np.concatenate([slope, fidelity.power * now.variances * w / x[count:] / 2])
-        return now, slope
 
-    now, slope = evaluate(x)
-    best = now.gap, x, now
-    multipliers = np.array([slope[group > 0].max() for group in groups.T])
-    slack = np.maximum(groups @ multipliers - slope, max(now.gap, tol) * now.value / (2 * count * x))
-    steps = 0
-    for steps in range(1, _MAX_STEPS + 1):  # noqa: B007
-        matrix = _curvature(fidelity, now, x, count)
-        matrix[np.diag_indices_from(matrix)] += x * slack
-        # past this the bracket is closed by centering, not by a smaller μ; far from the central path, center first
-        enough = tol * now.value / (2 * len(x))
-        centered = _residual(x, slope, slack, groups, multipliers) <= float(x @ slack)
-        target = max(enough, (_CENTERING if centered else 1.0) * float(x @ slack) / len(x))
-        right = np.column_stack([x * (slope - groups @ multipliers) + target, x[:, None] * groups])
-        scale = 1 / np.sqrt(matrix.diagonal())
-        try:
-            solved = scale[:, None] * cho_solve(
-                cho_factor((scale[:, None] * matrix) * scale, overwrite_a=True), scale[:, None] * right
-            )
-        except np.linalg.LinAlgError:
-            break
-        missing = 1 - groups.T @ x
-        tilt = np.linalg.solve(groups.T @ (x[:, None] * solved[:, 1:]), groups.T @ (x * solved[:, 0]) - missing)
-        relative = solved[:, 0] - solved[:, 1:] @ tilt
-        change = (target - x * slack) / x - slack * relative
-        length = min(
-            1.0,
-            _TO_THE_BOUNDARY / max(float(-relative.min()), 1e-30),
-            _TO_THE_BOUNDARY / max(float((-change / slack).max()), 1e-30),
-        )
-        before = _residual(x, slope, slack, groups, multipliers)
-        tried = x, slack, multipliers
-        for _ in range(_BACKTRACKS):
-            tried = x * (1 + length * relative), slack + length * change, multipliers + length * tilt
-            now, slope = evaluate(tried[0])
-            if _residual(tried[0], slope, tried[1], groups, tried[2]) <= (1 - 0.01 * length) * before + target * len(x):
+class _Search:
+    """The steps of one solve, and the best of them."""
+
+    def __init__(
+        self, fidelity: Fidelity, tol: float, max_steps: int, report: Callable[[int, float, float], None] | None
+    ) -> None:
+        self.fidelity, self.tol, self.max_steps, self.report = fidelity, tol, max_steps, report
+        count, dim = fidelity.points.shape
+        self.weights, self.shares = np.full(count, 1 / count), np.full(dim, 1 / dim)
+        self.at: Evaluation | None = None
+        self.steps, self.best_step, self.lower = 0, 0, 0.0
+
+    def evaluate(self, weights: Array, shares: Array) -> Evaluation:
+        """F there, recorded."""
+        now = self.fidelity.at(weights, shares)
+        self.steps += 1
+        if self.at is None or now.gap < self.at.gap:
+            self.weights, self.shares, self.at, self.best_step = weights, shares, now, self.steps
+        if self.report:
+            self.lower = max(self.lower, now.value)
+            self.report(self.steps, self.lower, self.lower * (1 + self.at.gap))
+        return now
+
+    @property
+    def finished(self) -> bool:
+        solved = self.at is not None and self.at.gap <= self.tol
+        return solved or self.steps >= self.max_steps or self.steps > self.best_step + _PATIENCE
+
+    def plain_steps(self) -> tuple[Array, Array]:
+        weights, shares = self.weights, self.shares
+        for _ in range(_PLAIN_STEPS):
+            now = self.evaluate(weights, shares)
+            if self.finished:
                 break
-            length /= 2
-        x, slack, multipliers = tried
-        if now.gap < best[0]:
-            best = now.gap, x, now
-        if now.gap <= tol:
-            break
-    _, x, now = best
-    return x[:count], (x[count:] if free else shares), now, steps
+            weights = _mixed(weights * now.lengths)
+            if self.fidelity.p > 2:
+                shares = _mixed(self.fidelity.coordinate_weights(shares) * now.variances)
+        return weights, shares
+
+    def run(self, weights: Array, shares: Array) -> None:
+        """Newton steps until the gap is within the tolerance, or nothing more is gained."""
+        if self.finished:
+            return
+        count = len(weights)
+        free = len(shares) if self.fidelity.p > 2 else 0
+        x = np.concatenate([weights / weights.sum(), shares[:free] / shares.sum()])
+        groups = np.zeros((len(x), 2 if free else 1))
+        groups[:count, 0] = 1
+        groups[count:, -1] = 1
+        fixed = shares
+
+        def at(x: Array) -> tuple[Evaluation, Array]:
+            shares = x[count:] / x[count:].sum() if free else fixed
+            now = self.evaluate(x[:count] / x[:count].sum(), shares)
+            return now, _slope(self.fidelity, now, shares)
+
+        now, slope = at(x)
+        multipliers = np.array([slope[group > 0].max() for group in groups.T])
+        slack = np.maximum(groups @ multipliers - slope, max(now.gap, self.tol) * now.value / (2 * count * x))
+        length = 1.0
+        while not self.finished:
+            # past ``enough`` the bracket is closed by centering, not by a smaller μ; far from the path, center first
+            enough = self.tol * now.value / (2 * len(x))
+            before = _residual(x, slope, slack, groups, multipliers)
+            ease = 1.0 if before > float(x @ slack) else _SHARP if length > _ALMOST_FULL else _GENTLE
+            target = max(enough, ease * float(x @ slack) / len(x))
+            relative, tilt = _conjugate_gradients(
+                _Curvature.at(self.fidelity, now, x, count),
+                x * slack,
+                x * (slope - groups @ multipliers) + target,
+                x[:, None] * groups,
+                1 - groups.T @ x,
+                min(max(now.gap, _TIGHTEST), _LOOSEST),
+            )
+            change = (target - x * slack) / x - slack * relative
+            length = min(
+                1.0,
+                _TO_THE_BOUNDARY / max(float(-relative.min()), 1e-30),
+                _TO_THE_BOUNDARY / max(float((-change / slack).max()), 1e-30),
+            )
+            tried = x, slack, multipliers
+            for _ in range(_BACKTRACKS):
+                tried = x * (1 + length * relative), slack + length * change, multipliers + length * tilt
+                now, slope = at(tried[0])
+                after = _residual(tried[0], slope, tried[1], groups, tried[2])
+                if self.finished or after <= (1 - 0.01 * length) * before + target * len(x):
+                    break
+                length /= 2
+            x, slack, multipliers = tried
+
+
+def _mixed(values: Array) -> Array:
+    return (1 - _PLAIN_FLOOR) * values / values.sum() + _PLAIN_FLOOR / len(values)
+
+
+def _slope(fidelity: Fidelity, now: Evaluation, shares: Array) -> Array:
+    """Derivatives of F by the weights and, for p > 2, by the shares."""
+    if fidelity.p == 2:
+        return now.lengths / 2
+    by_shares = fidelity.power * now.variances * fidelity.coordinate_weights(shares) / shares / 2
+    return np.concatenate([now.lengths / 2, by_shares])
 
 
 def _residual(x: Array, slope: Array, slack: Array, groups: Array, multipliers: Array) -> float:
     return float(np.abs(x * (slope + slack - groups @ multipliers)).sum())
 
 
-def _curvature(fidelity: Fidelity, at: Evaluation, x: Array, count: int) -> Array:
-    """Minus the Hessian of F in the relative changes of x, shape (n, n).
+@dataclass(frozen=True, eq=False)
+class _Curvature:
+    """Minus the Hessian of F in the relative changes of x, an (n, n) matrix known by its products.
 
     F is the least ``½ (tr WM + tr C M⁻¹)`` over M, whose Hessian is diagonal in the axes of N; eliminating M leaves a
-    Gram matrix of features c_i c_i' (points) and −U_j U_j' (coordinates), entry (a, b) weighing 2 s_a s_b/(s_a + s_b).
+    Gram matrix of features c_i c_i' (points) and −U_j U_j' (coordinates), entry (a, b) weighing s_a s_b/(2(s_a + s_b)).
+
+    Attributes:
+        rows: shape (n, r), c_i and U_j: a relative change of λ_i moves C by λ_i x_i x_i', one of ω_j moves w_j by 1/s*.
+        signs: shape (n,), +1 for points, −1 for coordinates.
+        kernel: shape (r, r), the weights of the entries.
+        pulls: shape (n, r), how points move the mean; None unless centered.
+        bend: shape (n,), what the curvature of ``w = ω^{1/s*}`` adds to the diagonal.
     """
-    # relative change of λ_i or ω_j moves C by λ_i x_i x_i', or w_j by the fraction 1/s*
-    rows = np.concatenate(
-        [
-            np.sqrt(x[:count, None] / at.roots) * at.coordinates,
-            np.sqrt(fidelity.power) * at.axes[: len(x) - count],
-        ]
-    )
-    signs = np.ones(len(x))
-    signs[count:] = -1
-    r = len(at.roots)
-    result = np.zeros((len(x), len(x)))
-    block = max(1, _FEATURE_ENTRIES // (len(x) * r))
-    kernel = at.roots[:, None] * at.roots / (2 * (at.roots[:, None] + at.roots))
-    for start in range(0, r, block):
-        stop = min(start + block, r)
-        part = kernel[start:stop, start:].copy()
-        part[:, stop - start :] *= 2  # entries (a, b) and (b, a)
-        features = rows[:, start:stop, None] * np.sqrt(part) * (signs[:, None] * rows[:, start:])[:, None, :]
-        result += gram(features.reshape(len(x), -1))
-    result += np.tril(result, -1).T
-    if fidelity.centered:
-        pulls = x[:count, None] * at.coordinates
-        result[:count, :count] += pulls @ pulls.T
-    if len(x) > count:
-        bend = (1 - fidelity.power) * fidelity.power * at.variances * fidelity.coordinate_weights(x[count:]) / 2
-        result[np.arange(count, len(x)), np.arange(count, len(x))] += bend
-    return result
+
+    rows: Array
+    signs: Array
+    kernel: Array
+    pulls: Array | None
+    bend: Array
+
+    @classmethod
+    def at(cls, fidelity: Fidelity, now: Evaluation, x: Array, count: int) -> "_Curvature":
+        points = np.sqrt(x[:count, None] / now.roots) * now.coordinates
+        rows = np.concatenate([points, np.sqrt(fidelity.power) * now.axes[: len(x) - count]])
+        signs = np.where(np.arange(len(x)) < count, 1.0, -1.0)
+        kernel = now.roots[:, None] * now.roots / (2 * (now.roots[:, None] + now.roots))
+        pulls = None
+        if fidelity.centered:
+            pulls = np.zeros_like(rows)
+            pulls[:count] = x[:count, None] * now.coordinates
+        bend = np.zeros(len(x))
+        if len(x) > count:
+            w = fidelity.coordinate_weights(x[count:])
+            bend[count:] = (1 - fidelity.power) * fidelity.power * now.variances * w / 2
+        return cls(rows, signs, kernel, pulls, bend)
+
+    def diagonal(self) -> Array:
+        squares = np.square(self.rows)
+        pulls = 0.0 if self.pulls is None else np.square(self.pulls).sum(axis=1)
+        return np.einsum("ij,ij->i", squares @ self.kernel, squares) + pulls + self.bend
+
+    def __matmul__(self, v: Array) -> Array:
+        inner = (self.rows.T * (self.signs * v)) @ self.rows
+        result = self.signs * np.einsum("ij,ij->i", self.rows @ (inner * self.kernel), self.rows) + self.bend * v
+        return result if self.pulls is None else result + self.pulls @ (self.pulls.T @ v)
+
+
+def _conjugate_gradients(
+    curvature: _Curvature, extra: Array, right: Array, constraints: Array, missing: Array, forcing: float
+) -> tuple[Array, Array]:
+    """δ and y with ``(curvature + diag extra) δ + constraints y = right`` and ``constraints' δ = missing``.
+
+    Projected on the constraints, preconditioned by the diagonal, to a residual of ``forcing`` times the first.
+    """
+    diagonal = curvature.diagonal() + extra
+    eased = constraints / diagonal[:, None]
+    middle = constraints.T @ eased
+
+    def project(residual: Array) -> tuple[Array, Array]:
+        y = np.linalg.solve(middle, eased.T @ residual)
+        return residual - constraints @ y, y
+
+    delta = eased @ np.linalg.solve(middle, missing)
+    residual, y = project(right - curvature @ delta - extra * delta if missing.any() else right)
+    step = residual / diagonal
+    size = float(residual @ step)
+    goal = forcing**2 * size
+    for _ in range(_MAX_PRODUCTS):
+        if size <= goal:
+            break
+        image = curvature @ step + extra * step
+        bent = float(step @ image)
+        if not bent > 0:
+            break
+        delta = delta + size / bent * step
+        residual, more = project(residual - size / bent * image)
+        y = y + more
+        previous, size = size, float(residual @ (residual / diagonal))
+        step = residual / diagonal + size / previous * step
+    return delta, y
