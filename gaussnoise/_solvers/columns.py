@@ -14,6 +14,7 @@ from .interior import optimal_design
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
+Report = Callable[[int, float, float], None]
 
 _ROUNDS = 100
 _FIRST_TOL = 1e-2
@@ -30,7 +31,7 @@ def pairwise_design(
     *,
     tol: float,
     max_steps: int,
-    report: Callable[[int, float, float], None] | None,
+    report: Report | None,
 ) -> tuple[Design, Rows]:
     """The optimal covariance of all differences of ``points`` (N, d), and the pairs (k, 2) its weights are on.
 
@@ -44,7 +45,8 @@ def pairwise_design(
     try:
         for _ in range(_ROUNDS):
             fidelity = Fidelity(points[rows[:, 0]] - points[rows[:, 1]], p, False, basis)
-            design = optimal_design(fidelity, tol=inner_tol, max_steps=max_steps - steps, start=start)
+            told = _relay(report, steps, lower, best[0].gap if best else np.inf)
+            design = optimal_design(fidelity, tol=inner_tol, max_steps=max_steps - steps, start=start, report=told)
             steps += design.steps
             shares = fidelity.shares(design.coordinate_weights)
             value = fidelity.at(design.weights, shares).value
@@ -53,8 +55,8 @@ def pairwise_design(
             design = replace(design, gap=float(np.sqrt(found.largest) * error / value - 1))
             if best is None or design.gap < best[0].gap:
                 best = design, rows
+            lower = max(lower, value)
             if report:
-                lower = max(lower, value)
                 report(steps, lower, lower * (1 + best[0].gap))
             if best[0].gap <= tol or design.interrupted or steps >= max_steps:
                 break
@@ -69,6 +71,13 @@ def pairwise_design(
     if best is None:
         raise RuntimeError("no round was finished")
     return replace(best[0], steps=steps, note=f"{best[0].note}, on pairs found by the farthest-pair oracle"), best[1]
+
+
+def _relay(report: Report | None, before: int, lower: float, gap: float) -> Report | None:
+    """Steps within a round: their lower ends hold for all pairs, their upper ends only for those of the round."""
+    if report is None:
+        return None
+    return lambda steps, value, _: report(before + steps, max(lower, value), max(lower, value) * (1 + gap))
 
 
 def _first_pairs(points: Array, basis: Array | None) -> tuple[Rows, Rows]:
