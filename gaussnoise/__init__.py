@@ -27,6 +27,8 @@ from domains import (
 
 from ._certificate import Certificate
 from ._covariance import Covariance
+from ._dual_norms import DualNorm, dual_norm
+from ._factorize import Factorization, Witness, factorize
 from ._intervals import ConfidenceInterval, Contrast
 from ._mechanism import GaussianMechanism
 from ._noise import OptimalNoise, Status, Verification
@@ -58,7 +60,6 @@ _NOT_YET = {
     "Ellipsoid": "FiniteSet(points) whose hull contains it",
     "TensorPower": "FiniteSet(points) whose hull contains it",
     "Products": "Marginals for identity workloads, FiniteSet.from_workload(W) for small others",
-    "factorize": 'optimal_noise(FiniteSet.from_workload(A), neighbors="add-remove") for the mean-error norm',
     "GDP": "zCDP(mu**2 / 2), the same Gaussian",
     "KL": "zCDP(alpha), which implies it",
     "TV": "zCDP(2 * alpha**2), which implies it by Pinsker's inequality",
@@ -90,6 +91,8 @@ __all__ = [
     "DimensionError",
     "DomainError",
     "DomainTooLargeError",
+    "DualNorm",
+    "Factorization",
     "FiniteSet",
     "GaussNoiseError",
     "GaussianMechanism",
@@ -111,6 +114,9 @@ __all__ = [
     "Status",
     "TableRelease",
     "Verification",
+    "Witness",
+    "dual_norm",
+    "factorize",
     "gamma",
     "optimal_noise",
     "plan",

@@ -36,6 +36,8 @@ _MAX_STEPS = 1000
 _MOST_CELLS = 2**27  # one number per cell: 1 GB
 # A point whose weight is below this fraction of the largest adds nothing to the certificate but size.
 _NEGLIGIBLE_WEIGHT = 1e-14
+# Points farther than this outside the factor's range, relative to their sizes, betray rows short of digits.
+_ROUGH = 1e-13
 
 
 def optimal_noise(
@@ -262,7 +264,7 @@ def _design(
     shifted: bool,
 ) -> tuple[Design, Rows, int]:
     """The best design by ``method``, the domain's rows its weights are on, and the rank of what it covers."""
-    live = (unit != 0).any(axis=0) if p > 2 else np.ones(unit.shape[1], dtype=bool)
+    live = (unit != 0).any(axis=0)
     points = unit[:, live]
     basis = _span(points)
     rank = points.shape[1] if basis is None else basis.shape[1]
@@ -279,10 +281,11 @@ def _design(
         design = optimal_design(fidelity, tol=tol / 2, max_steps=_MAX_STEPS, report=report)
     else:
         design = _reference(points, p, tol, method, report, shifted=shifted)
-    # the weights are a certificate only inside the dual ball
-    w = design.coordinate_weights / (norm(design.coordinate_weights, 1 / (1 - 2 / p)) if p > 2 else 1.0)
-    full = replace(design, coordinate_weights=_spread(w, live), center=_spread(design.center, live))
-    return replace(full, factor=_spread(design.factor, live)), rows, rank
+    w = np.ones(len(live))
+    if p > 2:  # a certificate only inside the dual ball
+        w = _spread(design.coordinate_weights / norm(design.coordinate_weights, 1 / (1 - 2 / p)), live)
+    center, factor = _spread(design.center, live), _spread(design.factor, live)
+    return replace(design, coordinate_weights=w, center=center, factor=factor), rows, rank
 
 
 def _reference(
@@ -307,6 +310,10 @@ def _reference(
 def _enclosing(factor: Array, target: Covered, sizes: Array) -> tuple[Array, Strategy]:
     """A factor whose ellipsoid, scaled, covers the target, and proven lengths of the target in it."""
     found = strategy(factor, target.points)
+    if (found.outside > _ROUGH * sizes).any():
+        # small rows that depend on large ones lost digits to them: solve each anew from the points' coordinates
+        factor = np.linalg.lstsq(found.coordinates, target.points)[0].T
+        found = strategy(factor, target.points)
     stuck = sticks_out(found, sizes)
     if stuck.any():
         factor = _widened(factor, stuck, target.outside(found))

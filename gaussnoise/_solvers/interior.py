@@ -19,7 +19,7 @@ _PLAIN_FLOOR = 1e-3  # of the uniform, mixed in by each
 _SHARP, _GENTLE, _ALMOST_FULL = 0.1, 0.5, 0.8
 _TO_THE_BOUNDARY = 0.99
 _BACKTRACKS = 12
-# Newton systems are solved to a relative residual of the present gap, within these; looser ones waste steps on random
+# Newton systems are solved to a relative residual of n μ/F, within these; looser ones waste steps on random
 # points, tighter ones products on all.
 _LOOSEST, _TIGHTEST = 0.03, 1e-3
 _MAX_PRODUCTS = 300
@@ -143,7 +143,7 @@ class _Search:
                 x * (slope - groups @ multipliers) + target,
                 x[:, None] * groups,
                 1 - groups.T @ x,
-                min(max(now.gap, _TIGHTEST), _LOOSEST),
+                min(max(float(x @ slack) / now.value, _TIGHTEST), _LOOSEST),
             )
             change = (target - x * slack) / x - slack * relative
             length = min(
@@ -238,7 +238,7 @@ def _conjugate_gradients(
     middle = constraints.T @ eased
 
     def project(residual: Array) -> tuple[Array, Array]:
-        y = np.linalg.solve(middle, eased.T @ residual)
+        y: Array = np.asarray(np.linalg.solve(middle, eased.T @ residual), dtype=np.float64)
         return residual - constraints @ y, y
 
     delta = eased @ np.linalg.solve(middle, missing)
