@@ -73,9 +73,7 @@ class Covariance(abc.ABC):
 
     def error(self, p: float) -> float:
         """``‖sd(M)‖_p``: root total variance at p = 2, largest standard deviation at p = ∞."""
-        sd = self.standard_deviation()
-        size = sd.max(initial=0.0)
-        return float(size * np.linalg.norm(sd / size, p)) if size > 0 else 0.0
+        return norm(self.standard_deviation(), p)
 
     def _check_dense(self, entries: int) -> None:
         if entries > _DENSE_ENTRIES:
@@ -83,6 +81,12 @@ class Covariance(abc.ABC):
                 f"Covariance: the dense array needs {entries * 8 / 1e9:.3g} GB; "
                 "hint: use diagonal(), standard_deviation() or products"
             )
+
+
+def norm(values: Array, order: float) -> float:
+    """``‖values‖_order`` of nonnegative numbers of any size."""
+    largest = float(values.max(initial=0.0))
+    return largest * float(np.linalg.norm(values / largest, order)) if largest > 0 else 0.0
 
 
 @final

@@ -24,7 +24,10 @@ class Status(enum.Enum):
     """How a solve ended; the value says what to try next."""
 
     SOLVED = "The certified gap is within the tolerance."
-    ROUNDING = "Rounding stopped progress: the noise is feasible, hence private; move the points nearer to the origin."
+    ROUNDING = (
+        "Rounding stopped progress: the noise is feasible, hence private; "
+        "center the points, or even out sizes that differ by more than 1e5."
+    )
     MAX_STEPS = "The step limit came first: the noise is feasible, hence private; loosen tol to accept its gap."
     INTERRUPTED = "Interrupted: the noise is feasible, hence private; run again for a narrower gap."
 

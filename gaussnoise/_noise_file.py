@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 # whatever a damaged file can make zipfile, numpy, json or the constructors say
 _DAMAGE = (
-    ArithmeticError, AttributeError, DomainError, EOFError, GaussNoiseError, LookupError, RuntimeError, TypeError,
-    ValueError, zipfile.BadZipFile, zlib.error,
+    ArithmeticError, AttributeError, DomainError, EOFError, GaussNoiseError, LookupError, MemoryError, OSError,
+    RuntimeError, TypeError, ValueError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 
 _FORMAT = "gaussnoise.noise/2"

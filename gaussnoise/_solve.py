@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from domains import AbstractDomain, AbstractFiniteDomain, DomainTooLargeError, Marginals
 
 from ._certificate import ROUNDING_MARGIN, PointCertificate, UniformCertificate
-from ._covariance import FactorCovariance, MarginalCovariance
+from ._covariance import FactorCovariance, MarginalCovariance, norm
 from ._feasibility import Strategy, check_range, sticks_out, strategy
 from ._noise import OptimalNoise, Status
 from ._progress import Progress, Watcher, watching
 from ._sensitivity import Covered, Relation, check_relation, covered, largest_pair, marginal_sensitivity, members
 from ._solvers.columns import pairwise_design
 from ._solvers.design import Design
-from ._solvers.fidelity import Fidelity, gram, norm
+from ._solvers.fidelity import Fidelity, gram
 from ._solvers.interior import optimal_design
 from ._solvers.marginals import residual_variances
 from .errors import CertificateError, ConvergenceWarning, NotAvailableError, ParameterError
@@ -195,7 +195,8 @@ def _points(
 ) -> OptimalNoise:
     listed = domain.to_finite_set()
     target = covered(listed, relation, shifted=shifted, listed=method != "auto")
-    size = float(np.abs(target.points).max()) or 1.0
+    # a power of two, so that dividing by it does not round
+    size = float(np.ldexp(0.5, np.frexp(np.abs(target.points).max())[1]))
     unit = target.points / size
     sizes = np.abs(listed.points).max(axis=0) / size
     design, rows, rank = _design(unit, target.rows, p, tol, method, _scaled(watcher, size), shifted=shifted)
@@ -343,7 +344,7 @@ def _widened(factor: Array, stuck: NDArray[np.bool_], outside: Array) -> Array:
 
 
 def _span(points: Array) -> Array | None:
-    """Orthonormal columns spanning the rows of ``points``, whose entries are at most one; None when they span all."""
+    """Orthonormal columns spanning the rows of ``points``, whose entries are near one; None when they span all."""
     # below this, a direction is the rounding of the points themselves
     noise = 4 * np.finfo(np.float64).eps * math.sqrt(max(points.shape))
     if len(points) >= points.shape[1] > 0:

@@ -6,11 +6,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from domains import FiniteSet, Marginals
 
 from ._certificate import ROUNDING_MARGIN, PointCertificate, UniformCertificate
-from ._covariance import MarginalCovariance
+from ._covariance import Covariance, FactorCovariance, MarginalCovariance, norm
 from ._exact import is_small, longest_square
 from ._feasibility import check_range, strategy
 from ._policy import PolicyGraph
@@ -20,6 +21,8 @@ from .errors import CertificateError
 
 if TYPE_CHECKING:
     from ._noise import OptimalNoise
+
+Array = NDArray[np.float64]
 
 # marginals are checked record by record as well when the full table is at most this large
 _EXPLICIT_CELLS = 512
@@ -87,26 +90,37 @@ def verify(noise: "OptimalNoise") -> Verification:
 
 def _by_points(noise: "OptimalNoise", domain: FiniteSet) -> Verification:
     """The bracket against listed points: QR with extended-precision residuals, rational arithmetic where small."""
-    factor = noise.covariance.factor()
+    factor, scale = _stored(noise.covariance)
     target = covered(domain, noise.neighbors, shifted=noise.shifted)
     points = domain.points - noise.center if noise.shifted else target.points
-    size = float(np.abs(points).max()) or 1.0
-    found = strategy(factor / size, points / size, precision=np.longdouble)
+    # scale = rest · size with a power of two, by which dividing does not round
+    size = float(np.ldexp(0.5, np.frexp(scale)[1]))
+    rest = scale / size
+    found = strategy(factor, points / size, precision=np.longdouble)
     check_range(found, np.abs(domain.points).max(axis=0) / size)
-    enclosure = target.longest(found) ** 2
+    enclosure = (target.longest(found) / rest) ** 2
     if target.rows is not None and is_small(factor, points):
         origin = noise.center if noise.shifted else np.zeros(domain.dim)
-        enclosure = float(longest_square(factor, domain.points if noise.shifted else points, origin))
-    variances = np.square((factor / size).astype(np.longdouble)).sum(axis=1)
-    deviations = np.sqrt(variances).astype(np.float64)
-    gamma = size * (float(np.linalg.norm(deviations, noise.p)) + float(target.outside(found).sum()))
+        exact = longest_square(factor, domain.points if noise.shifted else points, origin)
+        enclosure = float(exact / Fraction(scale) ** 2)
+    deviations = rest * np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(np.float64)
+    gamma = size * (norm(deviations, noise.p) + float(target.outside(found).sum()))
     if isinstance(noise.covariance, MarginalCovariance):
         moved = domain.points - domain.points.mean(axis=0) if noise.shifted else domain.points
         lower, rounding = float(np.linalg.svd(moved, compute_uv=False).sum()) / math.sqrt(len(moved)), 0.0
     else:
         lower, rounding = _below(_checked_witness(noise, domain))
-    sensitivity = largest_pair(found) if noise.shifted else enclosure
+    sensitivity = largest_pair(found) / rest**2 if noise.shifted else enclosure
     return Verification(gamma, lower, enclosure, sensitivity, rounding)
+
+
+def _stored(covariance: Covariance) -> tuple[Array, float]:
+    """A factor and a scale, exactly as they are stored."""
+    if isinstance(covariance, FactorCovariance):
+        return covariance.unit_factor, covariance.scale
+    factor = covariance.factor()
+    size = float(np.ldexp(0.5, np.frexp(np.abs(factor).max(initial=0.0))[1]))
+    return factor / size, size
 
 
 def _checked_witness(noise: "OptimalNoise", domain: FiniteSet) -> PointCertificate:

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from .._covariance import norm
 from .._pairs import far_pairs
 from .design import Design
-from .fidelity import Fidelity, affine_basis, norm
+from .fidelity import Fidelity, affine_basis
 from .interior import optimal_design
 
 Array = NDArray[np.float64]

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import get_blas_funcs, qr, solve_triangular
 
+from .._covariance import norm
+
 Array = NDArray[np.float64]
 
 _SYRK: Callable[..., Array] = get_blas_funcs(("syrk",), dtype=np.float64)[0]
@@ -114,12 +116,6 @@ class Fidelity:
             return at.inner * np.sqrt(at.roots) / np.sqrt(self.coordinate_weights(shares))[:, None]
         inner = at.inner if at.triangle is None else solve_triangular(at.triangle, at.inner)
         return self.basis @ (inner * np.sqrt(at.roots))
-
-
-def norm(values: Array, order: float) -> float:
-    """``‖values‖_order`` of nonnegative numbers, of any size."""
-    largest = float(values.max())
-    return largest * float(np.linalg.norm(values / largest, order)) if largest > 0 else 0.0
 
 
 def affine_basis(points: Array) -> NDArray[np.intp]:
