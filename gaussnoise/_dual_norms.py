@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._certificate import ROUNDING_MARGIN
-from ._factorize import check_matrix, error_norm, p_norm
+from ._covariance import norm
+from ._factorize import check_matrix, error_norm
 from .errors import ConvergenceWarning, NotAvailableError, ParameterError
 
 Array = NDArray[np.float64]
@@ -195,14 +196,14 @@ def _vectors(A: Array, gram: Array, p: float) -> tuple[Array, Array]:
     lengths = np.linalg.norm(Y, axis=1)
     # Hölder: sizes in proportion to ‖y_i‖^{1/(p−1)}
     sizes = lengths ** (1 / (p - 1))
-    sizes /= p_norm(sizes, p) * (1 + ROUNDING_MARGIN / 4)
+    sizes /= norm(sizes, p) * (1 + ROUNDING_MARGIN / 4)
     return Y * np.where(lengths > 0, sizes / np.where(lengths > 0, lengths, 1.0), 0.0)[:, None], V
 
 
 def _operator_norm(A: Array, queries: Array, cells: Array, p: float) -> tuple[float, Array, Array]:
     """The upper bound ``‖W^{-1/2} A Λ^{-1/2}‖`` from weights made positive and normalised, and these."""
     w, cells = (np.maximum(d, np.finfo(float).eps * d.max()) for d in (queries, cells))
-    w = w / p_norm(w, _conjugate(p))
+    w = w / norm(w, _conjugate(p))
     cells = cells / cells.sum()
     largest = np.linalg.norm(A / np.sqrt(w)[:, None] / np.sqrt(cells), 2)
     return float(largest * (1 + ROUNDING_MARGIN)), w, cells

@@ -1,10 +1,9 @@
 """Factorization norms of a matrix, γ₂ (max error) and γ_F (mean error), with both factors and a dual witness."""
 
 import functools
-import itertools
 import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import final
@@ -15,9 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from domains import DomainTooLargeError, FiniteSet
 
 from ._certificate import ROUNDING_MARGIN, PointCertificate
+from ._covariance import norm
 from ._feasibility import strategy
 from ._noise import OptimalNoise
 from ._solve import optimal_noise
+from ._structure import Piece, pieces, runs, table
 from .errors import CertificateError, ConvergenceWarning, ParameterError
 
 Array = NDArray[np.float64]
@@ -75,9 +76,9 @@ def factorize(A: ArrayLike | Sequence[ArrayLike], error: str | float = "max", to
     if not isinstance(tol, float) or not 0 < tol < 1:
         raise ParameterError(f"factorize: expected 0 < tol < 1, got {tol!r}")
     given = tuple(check_matrix("factorize", M) for M in _listed(A))
-    pieces = [piece for M in given for piece in _pieces(M)]
-    share = math.expm1(math.log1p(tol) / len(pieces))
-    found = Factorization(given, p, tol, tuple(_part(piece, p, share) for piece in pieces))
+    simple = [piece for M in given for piece in pieces(M)]
+    share = math.expm1(math.log1p(tol) / len(simple))
+    found = Factorization(given, p, tol, tuple(_part(piece, p, share) for piece in simple))
     if found.value > _LARGEST or (found.value < _SMALLEST and all(M.any() for M in given)):
         raise ParameterError(f"factorize: the product's value {found.value:g} leaves 1e±300; hint: rescale the factors")
     if found.gap > tol:
@@ -283,12 +284,6 @@ def check_matrix(function: str, A: object) -> Array:
     return matrix
 
 
-def p_norm(values: Array, p: float) -> float:
-    """``‖values‖_p`` for nonnegative values of any size and any p."""
-    largest = values.max(initial=0.0)
-    return float(largest * np.linalg.norm(values / largest, p)) if largest > 0 else 0.0
-
-
 def _listed(A: object) -> Sequence[object]:
     """The matrices of a list of matrices; anything else, a matrix written as a list of rows included, by itself."""
     try:
@@ -332,19 +327,7 @@ def _exponent(array: Array) -> int:
     return math.frexp(float(np.abs(array).max(initial=0.0)))[1]
 
 
-# ---- one matrix
-
-
-@dataclass(frozen=True, eq=False)
-class _Piece:
-    """A matrix that is no further Kronecker product, and the group it is circulant over, if there is one."""
-
-    matrix: Array
-    orders: tuple[int, ...] = ()
-    sign: int = 1
-
-
-def _part(piece: _Piece, p: float, tol: float) -> _Part:
+def _part(piece: Piece, p: float, tol: float) -> _Part:
     A = piece.matrix
     if not A.any():
         q, n = A.shape
@@ -421,12 +404,9 @@ def _attained(A: Array, left: Array, right: Array, p: float, precision: type = n
     residual = np.hstack([(A[:, c] - wide @ right[:, c].astype(precision)).astype(np.float64) for c in columns])
     lengths = np.linalg.norm(left, axis=1)
     rounding = (len(right) + 2) * float(np.finfo(precision).eps) * math.sqrt(n) * lengths
-    charge = p_norm(np.linalg.norm(residual, axis=1) + rounding, p)
-    value = p_norm(lengths, p) * float(np.linalg.norm(right, axis=0).max()) + charge
+    charge = norm(np.linalg.norm(residual, axis=1) + rounding, p)
+    value = norm(lengths, p) * float(np.linalg.norm(right, axis=0).max()) + charge
     return value * (1 + ROUNDING_MARGIN), float(np.abs(residual).max() / np.abs(A).max())
-
-
-# ---- symmetry over a finite abelian group
 
 
 def _by_symmetry(A: Array, orders: tuple[int, ...], sign: int, p: float) -> _Part:
@@ -441,97 +421,13 @@ def _by_symmetry(A: Array, orders: tuple[int, ...], sign: int, p: float) -> _Par
     first_left = np.fft.ifftn(spectrum / np.where(roots > 0, roots, 1.0)).real.ravel()
     first_right = np.fft.ifftn(roots).real.ravel()
     longest = float(np.linalg.norm(first_right)) * (1 + ROUNDING_MARGIN / 2)
-    left, right = (first_left * longest)[_table(orders, 1)], (first_right / longest)[_table(orders, sign)]
+    left, right = (first_left * longest)[table(orders, 1)], (first_right / longest)[table(orders, sign)]
     # the stored product is exactly group-circulant: its first row tells all
     row_value, residual = _attained(A[:1], left[:1], right, p, precision=np.longdouble)
     # FFT errors are relative to the Euclidean norm (Higham 2002, Theorem 24.2); √n carries them to the sum
     margin = ROUNDING_MARGIN + 32 * np.finfo(np.float64).eps * math.log2(2 * n) * math.sqrt(n)
     lower = float(n ** (1 / p - 1) * sizes.sum() * (1 - margin))
-    group = " x ".join(f"Z_{m}" + (f"^{k}" if k > 1 else "") for m, k in _runs(orders))
+    group = " x ".join(f"Z_{m}" + (f"^{k}" if k > 1 else "") for m, k in runs(orders))
     method = f"group-circulant over {group}: uniform weights are optimal by symmetry, factors by FFT"
     weights = Witness(np.full(n, n ** (2 / p - 1)), np.full(n, 1 / n))
     return _Part(left, right, weights, n ** (1 / p) * row_value, lower, residual, method)
-
-
-def _runs(orders: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Each order with the number of times it is repeated in a row."""
-    return [(m, len(list(run))) for m, run in itertools.groupby(orders)]
-
-
-def _table(orders: tuple[int, ...], sign: int) -> NDArray[np.intp]:
-    """Position of ``g − sign·h`` in C order, for all pairs of elements g (rows), h (columns)."""
-    table = np.zeros((1, 1), dtype=np.intp)
-    for m in orders:
-        digit = (np.arange(m)[:, None] - sign * np.arange(m)) % m
-        table = (table[:, None, :, None] * m + digit[:, None, :]).reshape(len(table) * m, -1)
-    return table
-
-
-def _group(A: Array) -> _Piece | None:
-    """A with orders n1, ..., nk and a sign such that ``A[g, h] = f(g − sign·h)`` bit by bit; None if there are none.
-
-    Digits are found from the last to the first: the column of a digit's unit must be f, shifted in that digit.
-    """
-    n, f = len(A), A[:, 0]
-    if A.shape != (n, n) or n == 1 or not set(A[0]) <= set(f):
-        return None
-    if (f == f[0]).all():
-        return _Piece(A, (n,)) if (A == f[0]).all() else None  # otherwise, every order of digits would be tried
-    for sign in (1, -1):
-        for orders in _orders(A, sign, ()):
-            if np.array_equal(A, f[_table(orders, sign)]):
-                return _Piece(A, orders, sign)
-    return None
-
-
-def _orders(A: Array, sign: int, found: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Ways to complete the last orders ``found`` that agree with the columns of units, and with the last column."""
-    n, stride = len(A), math.prod(found)
-    if stride == n:
-        f = A[:, 0].reshape(found)
-        if np.array_equal(A[:, -1], np.roll(f, [-sign] * len(found), range(len(found))).ravel()):
-            yield found
-        return
-    for m in _divisors(n // stride)[:0:-1]:
-        shifted = np.roll(A[:, 0].reshape(-1, m, stride), sign, axis=1).ravel()
-        if np.array_equal(A[:, stride], shifted):
-            yield from _orders(A, sign, (m, *found))
-
-
-# ---- Kronecker products
-
-
-def _pieces(A: Array) -> list[_Piece]:
-    """A as a Kronecker product of matrices that are group-circulant, or split no further."""
-    known = _group(A)
-    if known:
-        return [known]
-    split = _split(A)
-    return [piece for half in split for piece in _pieces(half)] if split else [_Piece(A)]
-
-
-def _split(A: Array) -> tuple[Array, Array] | None:
-    """B, C with ``A = B ⊗ C`` exactly, neither 1 × 1, B as small as possible; None if A has entries beside 0 and ±c."""
-    size = np.abs(A).max()
-    if not size or not ((size == np.abs(A)) | (A == 0)).all():
-        return None
-    signs = np.sign(A).astype(np.int8)
-    count = np.count_nonzero(signs)
-    i, j = np.unravel_index(np.flatnonzero(signs)[0], A.shape)
-    for a in _divisors(len(A)):
-        for b in _divisors(A.shape[1]):
-            if (a, b) in ((1, 1), A.shape):
-                continue
-            blocks = signs.reshape(a, len(A) // a, b, A.shape[1] // b)
-            (block, row), (strip, column) = divmod(int(i), blocks.shape[1]), divmod(int(j), blocks.shape[3])
-            B = blocks[:, row, :, column]
-            C = blocks[block, :, strip, :] * signs[i, j]
-            if np.count_nonzero(B) * np.count_nonzero(C) == count and (
-                np.array_equal(blocks, B[:, None, :, None] * C[:, None, :])
-            ):
-                return B * size, C.astype(np.float64)
-    return None
-
-
-def _divisors(n: int) -> list[int]:
-    return [m for m in range(1, n + 1) if n % m == 0]

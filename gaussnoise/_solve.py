@@ -313,7 +313,7 @@ def _enclosing(factor: Array, target: Covered, sizes: Array) -> tuple[Array, Str
     found = strategy(factor, target.points)
     if (found.outside > _ROUGH * sizes).any():
         # small rows that depend on large ones lost digits to them: solve each anew from the points' coordinates
-        factor = np.linalg.lstsq(found.coordinates, target.points)[0].T
+        factor = np.asarray(np.linalg.lstsq(found.coordinates, target.points)[0].T, dtype=np.float64)
         found = strategy(factor, target.points)
     stuck = sticks_out(found, sizes)
     if stuck.any():

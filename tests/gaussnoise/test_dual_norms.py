@@ -12,8 +12,7 @@ from scipy.linalg import hadamard
 
 import gaussnoise as gn
 import gaussnoise._dual_norms as dual_module
-from gaussnoise._dual_norms import dual_norm
-from gaussnoise._factorize import factorize
+from gaussnoise import dual_norm, factorize
 
 ROUNDING = 1e-11
 ERRORS = ["mean", 3, "max"]

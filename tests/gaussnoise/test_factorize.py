@@ -15,7 +15,8 @@ from scipy.linalg import circulant, hadamard
 
 import gaussnoise as gn
 import gaussnoise._factorize as factorize_module
-from gaussnoise._factorize import Witness, factorize
+import gaussnoise._structure as structure
+from gaussnoise import Witness, factorize
 
 ROUNDING = 1e-11
 ERRORS = ["mean", 3, "max"]
@@ -108,7 +109,7 @@ def characters(orders):
 
 def general(monkeypatch):
     """Switch every shortcut off."""
-    monkeypatch.setattr(factorize_module, "_pieces", lambda A: [factorize_module._Piece(A)])
+    monkeypatch.setattr(factorize_module, "pieces", lambda A: [structure.Piece(A)])
     monkeypatch.setattr(factorize_module, "_CLOSED", -1.0)
 
 
@@ -284,7 +285,7 @@ def test_large_group_circulants_need_no_factorization(monkeypatch, orders):
     for name in ("svd", "eigh", "qr"):
         monkeypatch.setattr(np.linalg, name, forbidden)
     f = RNG.normal(size=1024)
-    A = f[factorize_module._table(orders, 1)]
+    A = f[structure.table(orders, 1)]
     found = factorize(A, "max")
     assert found.gap < 1e-10
     assert found.value == pytest.approx(np.abs(np.fft.fftn(f.reshape(orders))).sum() / 1024, rel=1e-10)
@@ -309,10 +310,10 @@ def test_structure_must_hold_to_the_last_bit():
     ],
 )
 def test_lookalikes_of_group_circulants(A):
-    known = factorize_module._group(A)
+    known = structure._group(A)
     if known:
         n = len(A)
-        expected = [[A[g, 0] for g in row] for row in factorize_module._table(known.orders, known.sign)]
+        expected = [[A[g, 0] for g in row] for row in structure.table(known.orders, known.sign)]
         assert (A == np.reshape(expected, (n, n))).all()
     for error in ERRORS:
         check(factorize(A, error), A)
@@ -400,7 +401,7 @@ def test_signed_kronecker_products_are_found(B, C, scale):
     A = scale * np.kron(B, C)
     f = check(factorize(A, "mean"), A)
     assert f.method.startswith("Kronecker")
-    split = factorize_module._split(A)
+    split = structure._split(A)
     assert np.array_equal(np.kron(*split), A)
     A[-1, -1] *= -1  # and any other answer that is found is exact as well
     check(factorize(A, "mean"), A)
@@ -415,7 +416,7 @@ def test_splitting_is_exact(matrices):
     A = np.ones((1, 1))
     for M in matrices:
         A = np.kron(A, M)
-    pieces = factorize_module._pieces(A)
+    pieces = structure.pieces(A)
     product = np.ones((1, 1))
     for piece in pieces:
         product = np.kron(product, piece.matrix)

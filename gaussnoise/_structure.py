@@ -1,0 +1,101 @@
+"""Structure found exactly in a matrix: circulants over a finite abelian group, and Kronecker products."""
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """A matrix that is no further Kronecker product, and the group it is circulant over, if there is one."""
+
+    matrix: Array
+    orders: tuple[int, ...] = ()
+    sign: int = 1
+
+
+def pieces(A: Array) -> list[Piece]:
+    """A as a Kronecker product of matrices that are group-circulant, or split no further."""
+    known = _group(A)
+    if known:
+        return [known]
+    split = _split(A)
+    return [piece for half in split for piece in pieces(half)] if split else [Piece(A)]
+
+
+def runs(orders: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Each order with the number of times it is repeated in a row."""
+    return [(m, len(list(run))) for m, run in itertools.groupby(orders)]
+
+
+def table(orders: tuple[int, ...], sign: int) -> NDArray[np.intp]:
+    """Position of ``g − sign·h`` in C order, for all pairs of elements g (rows), h (columns)."""
+    table = np.zeros((1, 1), dtype=np.intp)
+    for m in orders:
+        digit = (np.arange(m)[:, None] - sign * np.arange(m)) % m
+        table = (table[:, None, :, None] * m + digit[:, None, :]).reshape(len(table) * m, -1)
+    return table
+
+
+def _group(A: Array) -> Piece | None:
+    """A with orders n1, ..., nk and a sign such that ``A[g, h] = f(g − sign·h)`` bit by bit; None if there are none.
+
+    Digits are found from the last to the first: the column of a digit's unit must be f, shifted in that digit.
+    """
+    n, f = len(A), A[:, 0]
+    if A.shape != (n, n) or n == 1 or not set(A[0]) <= set(f):
+        return None
+    if (f == f[0]).all():
+        return Piece(A, (n,)) if (A == f[0]).all() else None  # otherwise, every order of digits would be tried
+    for sign in (1, -1):
+        for orders in _orders(A, sign, ()):
+            if np.array_equal(A, f[table(orders, sign)]):
+                return Piece(A, orders, sign)
+    return None
+
+
+def _orders(A: Array, sign: int, found: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """Ways to complete the last orders ``found`` that agree with the columns of units, and with the last column."""
+    n, stride = len(A), math.prod(found)
+    if stride == n:
+        f = A[:, 0].reshape(found)
+        if np.array_equal(A[:, -1], np.roll(f, [-sign] * len(found), range(len(found))).ravel()):
+            yield found
+        return
+    for m in _divisors(n // stride)[:0:-1]:
+        shifted = np.roll(A[:, 0].reshape(-1, m, stride), sign, axis=1).ravel()
+        if np.array_equal(A[:, stride], shifted):
+            yield from _orders(A, sign, (m, *found))
+
+
+def _split(A: Array) -> tuple[Array, Array] | None:
+    """B, C with ``A = B ⊗ C`` exactly, neither 1 × 1, B as small as possible; None if A has entries beside 0 and ±c."""
+    size = np.abs(A).max()
+    if not size or not ((size == np.abs(A)) | (A == 0)).all():
+        return None
+    signs = np.sign(A).astype(np.int8)
+    count = np.count_nonzero(signs)
+    i, j = np.unravel_index(np.flatnonzero(signs)[0], A.shape)
+    for a in _divisors(len(A)):
+        for b in _divisors(A.shape[1]):
+            if (a, b) in ((1, 1), A.shape):
+                continue
+            blocks = signs.reshape(a, len(A) // a, b, A.shape[1] // b)
+            (block, row), (strip, column) = divmod(int(i), blocks.shape[1]), divmod(int(j), blocks.shape[3])
+            B = blocks[:, row, :, column]
+            C = blocks[block, :, strip, :] * signs[i, j]
+            if np.count_nonzero(B) * np.count_nonzero(C) == count and (
+                np.array_equal(blocks, B[:, None, :, None] * C[:, None, :])
+            ):
+                return B * size, C.astype(np.float64)
+    return None
+
+
+def _divisors(n: int) -> list[int]:
+    return [m for m in range(1, n + 1) if n % m == 0]
