@@ -191,11 +191,10 @@ class GaussianMechanism:
 
         How many records are in a component is public, by the policy's own declaration.
         """
-        if not isinstance(self.noise.neighbors, PolicyGraph):
+        rows = _origin_rows(self._points.points, self.noise.neighbors)
+        if rows is None or not rows.any():
             return self._lattice.origins[0]
-        inside = np.bincount(self.noise.neighbors.origins(), weights=counts, minlength=len(counts))
-        if np.count_nonzero(inside) <= 1:
-            return self._lattice.origins[int(inside.argmax())]
+        inside = np.bincount(rows, weights=counts, minlength=len(counts))
         return inside @ self._points.points / self._divisor
 
     def _decode(self, lattice_sums: list[int], offset: Array, *, private: bool) -> Release:
@@ -205,6 +204,7 @@ class GaussianMechanism:
         estimate = lattice.size * (lattice.unit_factor @ coordinates) + offset
         record = self.privacy.as_dict() | {
             "neighbors": str(self.noise.neighbors),
+            "published_exactly": _published(self.noise.neighbors),
             "unit": "one record",
             "rho_charged": self.rho_charged,
             "integer_sensitivity_squared": lattice.query.sensitivity_squared if lattice.rank else 0,
@@ -285,10 +285,11 @@ class _Lattice:
 
     @classmethod
     def build(cls, points: Array, noise: OptimalNoise, covariance: FactorCovariance, rho: float) -> "_Lattice":
-        origins = _origins(points, noise.neighbors)
+        rows = _origin_rows(points, noise.neighbors)
+        origins = np.zeros_like(points) if rows is None else points[rows]
         size = covariance.scale
         found = strategy(covariance.unit_factor, (points - origins) / size)
-        check_range(found, np.abs(points).max(axis=0) / size)
+        check_range(found, np.abs(points - origins).max(axis=0) / size)
         if covariance.unit_factor.shape[1] == 0:
             return cls([[] for _ in points], 0, IntegerQuery(1, 1.0), covariance.unit_factor, size, origins)
         length = math.sqrt(noise.sensitivity_squared / (2 * rho))
@@ -337,15 +338,25 @@ class _Lattice:
         return self.query.draw(self.rank) if self.rank else []
 
 
-def _origins(points: Array, neighbors: Relation) -> Array:
-    """For every point, what its strategy is measured from, shape (N, d).
+def _origin_rows(points: Array, neighbors: Relation) -> NDArray[np.intp] | None:
+    """For every point, the one its strategy is measured from, shape (N,); None for the origin of the space.
 
-    A member of K where the number of records is public: coordinates that no neighbour can change come out exactly.
+    A member of K where the number of records is public: coordinates that no neighbour can change come out exactly. For
+    a policy graph, one in the same component, found from the points themselves: equal points are one value.
     """
     if neighbors == "add-remove":
-        return np.zeros_like(points)
-    rows = neighbors.origins() if isinstance(neighbors, PolicyGraph) else np.zeros(len(points), dtype=np.intp)
-    return points[rows]
+        return None
+    if not isinstance(neighbors, PolicyGraph):
+        return np.zeros(len(points), dtype=np.intp)
+    return PolicyGraph.from_edges(neighbors.edges, points).origins()
+
+
+def _published(neighbors: Relation) -> str:
+    """What the relation itself makes public."""
+    if neighbors == "add-remove":
+        return "nothing"
+    several = isinstance(neighbors, PolicyGraph) and neighbors.parts > 1
+    return "number of records" + (" in each component of the policy graph" if several else "")
 
 
 def _largest_change(integers: list[list[int]], bits: int, neighbors: Relation) -> int:

@@ -117,6 +117,8 @@ class OptimalNoise:
     def load(path: str | os.PathLike[str]) -> "OptimalNoise":
         """Read an answer written by :meth:`save`, and verify it.
 
+        Verification shows that the file is consistent, not who wrote it: read ``neighbors`` and ``domain`` before use.
+
         Raises:
             CertificateError: not such a file, or its claims do not survive :meth:`verify`.
         """

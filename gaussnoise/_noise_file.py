@@ -68,6 +68,8 @@ def read(path: str | os.PathLike[str]) -> "OptimalNoise":
         except _DAMAGE as error:
             reason = type(error).__name__
         else:
+            if isinstance(noise.neighbors, PolicyGraph):
+                noise.neighbors.warn("load", stacklevel=3)
             return noise
     raise CertificateError(f"load: {name} is not an intact file of OptimalNoise.save ({reason})")
 
@@ -81,11 +83,12 @@ def _parse(stored: Any) -> "OptimalNoise":
         raise CertificateError(f"load: expected format {_FORMAT!r}, got {header.get('format')!r}")
     for array in arrays.values():
         array.flags.writeable = False
+    _check_types(header)
     domain, covariance, certificate = _parts(header, arrays)
     if arrays["center"].shape != (domain.dim,) or covariance.dim != domain.dim:
         raise CertificateError("load: the covariance belongs to another domain")
     if header["neighbors"] == "policy graph":
-        header["neighbors"] = PolicyGraph.from_edges(arrays["policy_edges"], domain.cardinality)
+        header["neighbors"] = PolicyGraph.from_edges(arrays["policy_edges"], domain.to_finite_set().points)
     return OptimalNoise(
         domain=domain,
         covariance=covariance,
@@ -94,6 +97,20 @@ def _parse(stored: Any) -> "OptimalNoise":
         status=Status[header["status"]],
         **{name: header[name] for name in _SCALARS},
     )
+
+
+def _check_types(header: dict) -> None:
+    """Raise CertificateError unless every scalar is of its kind."""
+    numbers = [header[name] for name in ("p", "gamma", "gamma_lower", "sensitivity_squared")]
+    numbers += [header["scale"]] if "scale" in header else []
+    if (
+        header["neighbors"] not in ("replace", "add-remove", "policy graph")
+        or not isinstance(header["shifted"], bool)
+        or not isinstance(header["method"], str)
+        or not (type(header["steps"]) is int and header["steps"] >= 0)
+        or not all(type(x) in (int, float) and x >= 0 for x in numbers)
+    ):
+        raise CertificateError("load: expected numbers, a relation and a method; the header holds something else")
 
 
 def _parts(header: dict, arrays: dict) -> tuple[AbstractFiniteDomain, Covariance, Certificate]:

@@ -1,5 +1,6 @@
 """The quadratic oracle of K − K: farthest pairs among listed points, without listing the pairs."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,8 +39,10 @@ def far_pairs(points: Array, beyond: float = np.inf) -> FarPairs:
     middle = (points.max(axis=0) + points.min(axis=0)) / 2
     radii = np.linalg.norm(points - middle, axis=1)
     outer = np.argsort(radii)[::-1]
+    points = points - middle  # where products round least
     sample = _partners(points[outer[:_SAMPLE]])
-    reach = min(float(np.sqrt(max(sample.largest, 0.0))), float(np.sqrt(beyond)))
+    rounding = 8 * (points.shape[1] + 8) * np.finfo(np.float64).eps * radii.max() ** 2
+    reach = math.sqrt(max(min(sample.largest, beyond) - rounding, 0.0))
     kept = outer[radii[outer] + radii.max() >= reach * (1 - 1e-12)]
     if len(kept) ** 2 * points.shape[1] > _MOST_OPERATIONS:
         raise DomainTooLargeError(

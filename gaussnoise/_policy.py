@@ -6,9 +6,12 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from .errors import ParameterError, PolicyWarning
 
+Array = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
 
@@ -17,7 +20,8 @@ Integers = NDArray[np.intp]
 class PolicyGraph:
     """Neighbouring datasets differ in one record, whose two values are joined by an edge (Blowfish privacy).
 
-    Values at graph distance k are protected at k²ρ; values in different components not at all.
+    Values at graph distance k are protected at k²ρ; values in different components not at all: how many records are
+    in each component is published exactly.
 
     Attributes:
         edges: shape (E, 2), row indices into the domain's points, each pair sorted.
@@ -36,38 +40,57 @@ class PolicyGraph:
             object.__setattr__(self, name, copied)
 
     @classmethod
-    def from_networkx(cls, graph: Any, count: int, function: str) -> "PolicyGraph":
-        """The policy of a networkx graph on the nodes 0..count−1; warns or raises if it is not connected."""
-        nodes = list(graph.nodes)
-        if not all(isinstance(v, int | np.integer) and 0 <= v < count for v in nodes):
+    def from_networkx(cls, graph: Any, points: Array, function: str) -> "PolicyGraph":
+        """The policy of a networkx graph on the row indices of ``points``; refused if its components are private."""
+        count = len(points)
+        if graph.is_directed():
+            raise ParameterError(f"{function}: expected an undirected policy graph; hint: graph.to_undirected()")
+        integers = (int, np.integer)
+        if not all(isinstance(v, integers) and not isinstance(v, bool) and 0 <= v < count for v in graph.nodes):
             raise ParameterError(
                 f"{function}: expected a policy graph whose nodes are row indices 0..{count - 1} of the points; "
                 "hint: networkx.convert_node_labels_to_integers(graph)"
             )
         pairs = np.array([sorted((int(u), int(v))) for u, v in graph.edges() if u != v], dtype=np.intp).reshape(-1, 2)
-        policy = cls.from_edges(np.unique(pairs, axis=0), count)
-        parts = int(policy.components.max()) + 1
-        if parts > 1:
-            unprotected = (
-                f"{function}: the policy graph has {parts} components on {count} points, and which one a record is in "
-                "gets no protection at all"
+        policy = cls.from_edges(np.unique(pairs, axis=0), points)
+        if policy.parts > 1 and graph.graph.get("components") != "public":
+            raise ParameterError(
+                f'{function}: {policy.unprotected}; hint: connect it, or set graph.graph["components"] = "public" '
+                "if that is known anyway"
             )
-            if graph.graph.get("components") != "public":
-                raise ParameterError(
-                    f'{unprotected}; hint: connect it, or set graph.graph["components"] = "public" if that is known'
-                )
-            warnings.warn(unprotected, PolicyWarning, stacklevel=4)
         return policy
 
     @classmethod
-    def from_edges(cls, edges: Integers, count: int) -> "PolicyGraph":
-        """From sorted, distinct pairs."""
-        from scipy.sparse import coo_array
-        from scipy.sparse.csgraph import connected_components
+    def from_edges(cls, edges: NDArray[Any], points: Array) -> "PolicyGraph":
+        """From pairs of row indices. Equal points are one value, hence in one component."""
+        count = len(points)
+        if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
+            raise ParameterError(f"PolicyGraph: expected integer edges of shape (E, 2), got {edges.shape}")
+        if len(edges) and not (0 <= edges.min() and edges.max() < count):
+            raise ParameterError(f"PolicyGraph: expected edges between row indices 0..{count - 1}")
+        values = np.unique(points + 0.0, axis=0, return_inverse=True)[1].reshape(-1)
+        ends = values[edges]
+        joined = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(count, count))
+        labels = connected_components(joined, directed=False)[1][values]
+        return cls(edges, np.unique(labels, return_inverse=True)[1].reshape(-1))
 
-        ones = np.ones(len(edges))
-        matrix = coo_array((ones, (edges[:, 0], edges[:, 1])), shape=(count, count))
-        return cls(edges, connected_components(matrix, directed=False)[1])
+    @property
+    def parts(self) -> int:
+        """Number of connected components."""
+        return int(self.components.max()) + 1
+
+    @property
+    def unprotected(self) -> str:
+        """What a policy of several parts gives away."""
+        return (
+            f"the policy graph has {self.parts} components on {len(self.components)} points, and which one a record is "
+            "in gets no protection at all"
+        )
+
+    def warn(self, function: str, stacklevel: int) -> None:
+        """Warn if there are several parts."""
+        if self.parts > 1:
+            warnings.warn(f"{function}: {self.unprotected}", PolicyWarning, stacklevel=stacklevel + 1)
 
     def origins(self) -> Integers:
         """For every point, the first one of its component, shape (N,)."""

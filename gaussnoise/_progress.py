@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from .errors import ParameterError
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -32,7 +34,9 @@ Watcher = Callable[[Progress], object]
 @contextmanager
 def watching(progress: bool | Watcher, tol: float) -> Iterator[Watcher | None]:
     """The callback to report to: the caller's own, a progress bar for True, or none."""
-    if not progress:
+    if not isinstance(progress, bool) and not callable(progress):
+        raise ParameterError(f"progress: expected True, False or a callable, got {progress!r}")
+    if progress is False:
         yield None
     elif progress is not True:
         yield progress

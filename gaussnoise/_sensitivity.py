@@ -1,6 +1,7 @@
 """The set that noise must cover: by how much one record can move the answer, for each neighbouring relation."""
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -8,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import DomainTooLargeError, FiniteSet, Marginals
+from domains import AbstractFiniteDomain, DomainTooLargeError, FiniteSet, Marginals
 
 from ._certificate import ROUNDING_MARGIN
 from ._feasibility import Strategy
@@ -27,20 +28,24 @@ _LARGEST_LIST = 2**25  # numbers in a list of differences: 256 MB
 _PATTERN_ATTRIBUTES = 20
 
 
-def check_relation(function: str, neighbors: Any, count: int) -> Relation:
-    """``neighbors`` as one of the relations on ``count`` points, or a ParameterError."""
+def check_relation(function: str, neighbors: Any, domain: AbstractFiniteDomain) -> Relation:
+    """``neighbors`` as one of the relations on the domain's points, or a ParameterError."""
     if isinstance(neighbors, str) and neighbors == "replace":
         return "replace"
     if isinstance(neighbors, str) and neighbors == "add-remove":
         return "add-remove"
-    if isinstance(neighbors, PolicyGraph) and len(neighbors.components) == count:
-        return neighbors
-    if all(hasattr(neighbors, name) for name in ("nodes", "edges", "is_directed")):
-        return PolicyGraph.from_networkx(neighbors, count, function)
+    if isinstance(neighbors, PolicyGraph):
+        rebuilt = PolicyGraph.from_edges(neighbors.edges, domain.to_finite_set().points)
+        if not np.array_equal(rebuilt.components, neighbors.components):
+            raise ParameterError(f"{function}: the policy graph belongs to another domain")
+        return rebuilt
+    networkx = sys.modules.get("networkx")  # whoever has a graph has loaded it
+    if networkx is not None and isinstance(neighbors, networkx.Graph):
+        return PolicyGraph.from_networkx(neighbors, domain.to_finite_set().points, function)
     got = repr(neighbors) if isinstance(neighbors, str) else type(neighbors).__name__
     raise ParameterError(
         f'{function}: expected neighbors="replace", "add-remove" or a networkx graph on the row indices '
-        f"0..{count - 1} of the points, got {got}"
+        f"0..{domain.cardinality - 1} of the points, got {got}"
     )
 
 

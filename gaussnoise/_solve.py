@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,7 @@ from ._certificate import ROUNDING_MARGIN, PointCertificate, UniformCertificate
 from ._covariance import FactorCovariance, MarginalCovariance, norm
 from ._feasibility import Strategy, check_range, sticks_out, strategy
 from ._noise import OptimalNoise, Status
+from ._policy import PolicyGraph
 from ._progress import Progress, Watcher, watching
 from ._sensitivity import Covered, Relation, check_relation, covered, largest_pair, marginal_sensitivity, members
 from ._solvers.columns import pairwise_design
@@ -33,9 +35,11 @@ Rows = NDArray[np.intp]
 _METHODS = ("auto", "sdp", "sdp-clarabel", "sdp-scs", "ellipsoid")
 # Far beyond the 8 to 30 steps seen to reach 1e-6.
 _MAX_STEPS = 1000
+_MOST_CUTS = 400_000  # of the ellipsoid method: about a minute at the largest size it accepts
 _MOST_CELLS = 2**27  # one number per cell: 1 GB
 # A point whose weight is below this fraction of the largest adds nothing to the certificate but size.
 _NEGLIGIBLE_WEIGHT = 1e-14
+_LARGEST, _SMALLEST = 1e300, 1e-300
 # Points farther than this outside the factor's range, relative to their sizes, betray rows short of digits.
 _ROUGH = 1e-13
 
@@ -53,7 +57,8 @@ def optimal_noise(
 
     Minimises ``‖sd(M)‖_p`` subject to ``s' M⁺ s <= 1`` on the sensitivity set: K − K when a record is replaced,
     K ∪ −K when one is added or removed, the differences along the edges of a policy graph. With noise ``M/(2ρ)`` on
-    the sum of records, this is ρ-zCDP exactly. Ctrl-C returns the best certified answer so far.
+    the sum of records, this is ρ-zCDP exactly. Ctrl-C while steps are taken returns the best
+    certified answer so far.
 
     Args:
         domain: a finite set or marginals.
@@ -86,11 +91,13 @@ def optimal_noise(
     2.449490 True
     """
     finite = _check("optimal_noise", domain, p, tol, method)
-    relation = check_relation("optimal_noise", neighbors, finite.cardinality)
+    relation = check_relation("optimal_noise", neighbors, finite)
+    if isinstance(relation, PolicyGraph):
+        relation.warn("optimal_noise", stacklevel=2)
     if isinstance(domain, Marginals) and relation == "add-remove" and p == 2 and method == "auto":
         return _marginals(domain, p, relation, shifted=False)
     with watching(progress, tol) as watcher:
-        return _points(finite, p, relation, tol, method, watcher, shifted=False)
+        return _points(finite, float(p), relation, float(tol), method, watcher, shifted=False)
 
 
 def gamma(
@@ -131,7 +138,7 @@ def gamma(
     if isinstance(domain, Marginals) and p == 2 and method == "auto":
         return _marginals(domain, p, "replace", shifted=True)
     with watching(progress, tol) as watcher:
-        return _points(finite, p, "replace", tol, method, watcher, shifted=True)
+        return _points(finite, float(p), "replace", float(tol), method, watcher, shifted=True)
 
 
 def _check(function: str, domain: AbstractDomain, p: float, tol: float, method: str) -> AbstractFiniteDomain:
@@ -140,9 +147,9 @@ def _check(function: str, domain: AbstractDomain, p: float, tol: float, method: 
             f"{function}: expected a domain, got {type(domain).__name__}; hint: FiniteSet(points), or "
             "FiniteSet.from_workload(W) for a workload matrix"
         )
-    if not isinstance(p, int | float) or not p >= 2:
+    if not isinstance(p, Real) or not p >= 2:
         raise ParameterError(f"{function}: expected p >= 2, got {p!r}")
-    if not isinstance(tol, float) or not 0 < tol < 1:
+    if not isinstance(tol, Real) or not 0 < tol < 1:
         raise ParameterError(f"{function}: expected 0 < tol < 1, got {tol!r}")
     if method not in _METHODS:
         raise ParameterError(f"{function}: expected method in {', '.join(_METHODS)}; got {method!r}")
@@ -195,15 +202,20 @@ def _points(
 ) -> OptimalNoise:
     listed = domain.to_finite_set()
     target = covered(listed, relation, shifted=shifted, listed=method != "auto")
+    largest = float(np.abs(target.points).max())
+    if largest > _LARGEST or 0 < largest < _SMALLEST:
+        raise ParameterError(
+            f"expected points and differences of sizes between {_SMALLEST:g} and {_LARGEST:g}, got {largest:g}; "
+            "hint: rescale them"
+        )
     # a power of two, so that dividing by it does not round
-    size = float(np.ldexp(0.5, np.frexp(np.abs(target.points).max())[1]))
+    size = float(np.ldexp(0.5, np.frexp(largest)[1]))
     unit = target.points / size
-    sizes = np.abs(listed.points).max(axis=0) / size
     design, rows, rank = _design(unit, target.rows, p, tol, method, _scaled(watcher, size), shifted=shifted)
     center = listed.points[0] + size * design.center if shifted else np.zeros(listed.dim)
     # about the center that will be stored, rounding and all
     moved = Covered((listed.points - center) / size if shifted else unit, target.rows)
-    factor, found = _enclosing(design.factor, moved, sizes)
+    factor, found = _enclosing(design.factor, moved)
     longest = moved.longest(found)
     covariance = FactorCovariance(factor, size * longest * (1 + ROUNDING_MARGIN) if longest > 0 else size)
     # what sticks out of the range is inside a box, which costs at most the sum of its sides (Minkowski sum)
@@ -217,11 +229,11 @@ def _points(
         centered=shifted,
     )
     lower = certificate.lower_bound()
-    if lower > upper:
+    if not lower <= upper:
         raise CertificateError(f"the points are too close together for double precision: {lower!r} > {upper!r}")
     gap = upper / lower - 1 if lower > 0 else (0.0 if upper == 0 else math.inf)
-    status = _status(design, gap, tol)
-    if gap > tol:
+    status = _status(design, gap, tol, _MOST_CUTS if method == "ellipsoid" else _MAX_STEPS)
+    if not gap <= tol:
         warnings.warn(
             f"certified gap {gap:.2g} after {design.steps} steps, wider than tol={tol:g}; {status.value}",
             ConvergenceWarning,
@@ -246,12 +258,12 @@ def _points(
     )
 
 
-def _status(design: Design, gap: float, tol: float) -> Status:
+def _status(design: Design, gap: float, tol: float, most: int) -> Status:
     if gap <= tol:
         return Status.SOLVED
     if design.interrupted:
         return Status.INTERRUPTED
-    return Status.MAX_STEPS if design.steps >= _MAX_STEPS else Status.ROUNDING
+    return Status.MAX_STEPS if design.steps >= most else Status.ROUNDING
 
 
 def _design(
@@ -302,14 +314,22 @@ def _reference(
     if method == "ellipsoid":
         from ._solvers.ellipsoid import ellipsoid
 
-        return ellipsoid(points, p=p, centered=shifted, tol=tol / 2, max_steps=_MAX_STEPS, report=report)
+        return ellipsoid(points, p=p, centered=shifted, tol=tol / 2, max_steps=_MOST_CUTS, report=report)
     from ._solvers.sdp import sdp
 
-    return sdp(points, p=p, centered=shifted, tol=tol / 2, solver="scs" if method == "sdp-scs" else "clarabel")
+    if method == "sdp-scs":
+        return sdp(points, p=p, centered=shifted, tol=tol / 2, solver="scs")
+    try:
+        return sdp(points, p=p, centered=shifted, tol=tol / 2, solver="clarabel")
+    except DomainTooLargeError:
+        if method == "sdp-clarabel":
+            raise
+    return sdp(points, p=p, centered=shifted, tol=tol / 2, solver="scs")
 
 
-def _enclosing(factor: Array, target: Covered, sizes: Array) -> tuple[Array, Strategy]:
+def _enclosing(factor: Array, target: Covered) -> tuple[Array, Strategy]:
     """A factor whose ellipsoid, scaled, covers the target, and proven lengths of the target in it."""
+    sizes = np.abs(target.points).max(axis=0)
     found = strategy(factor, target.points)
     if (found.outside > _ROUGH * sizes).any():
         # small rows that depend on large ones lost digits to them: solve each anew from the points' coordinates

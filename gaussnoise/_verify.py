@@ -16,7 +16,7 @@ from ._exact import is_small, longest_square
 from ._feasibility import check_range, strategy
 from ._policy import PolicyGraph
 from ._residuals import rank, residual_subsets, subsets_of
-from ._sensitivity import covered, largest_pair, marginal_sensitivity, members
+from ._sensitivity import check_relation, covered, largest_pair, marginal_sensitivity, members
 from .errors import CertificateError
 
 if TYPE_CHECKING:
@@ -56,7 +56,13 @@ def verify(noise: "OptimalNoise") -> Verification:
         raise CertificateError(f"verify: expected p >= 2, got {noise.p!r}")
     if noise.shifted and noise.neighbors != "replace":
         raise CertificateError("verify: an ellipsoid around K says nothing about sums: expected neighbors='replace'")
+    if isinstance(noise.neighbors, PolicyGraph):
+        check_relation("verify", noise.neighbors, noise.domain)
+    if not noise.shifted and noise.center.any():
+        raise CertificateError("verify: expected a center of zeros without shift")
     if isinstance(noise.covariance, MarginalCovariance):
+        if noise.p != 2:
+            raise CertificateError(f"verify: the closed form of marginals is optimal at p = 2, got {noise.p!r}")
         found = [_by_subsets(noise, noise.covariance)]
         if noise.domain.cardinality <= _EXPLICIT_CELLS:
             found.append(_by_points(noise, noise.domain.to_finite_set()))
@@ -97,7 +103,7 @@ def _by_points(noise: "OptimalNoise", domain: FiniteSet) -> Verification:
     size = float(np.ldexp(0.5, np.frexp(scale)[1]))
     rest = scale / size
     found = strategy(factor, points / size, precision=np.longdouble)
-    check_range(found, np.abs(domain.points).max(axis=0) / size)
+    check_range(found, np.abs(points).max(axis=0) / size)
     enclosure = (target.longest(found) / rest) ** 2
     if target.rows is not None and is_small(factor, points):
         origin = noise.center if noise.shifted else np.zeros(domain.dim)
@@ -143,7 +149,13 @@ def _checked_witness(noise: "OptimalNoise", domain: FiniteSet) -> PointCertifica
 def _on_the_set(witness: PointCertificate, noise: "OptimalNoise", domain: FiniteSet) -> bool:
     """Whether the witness's points are what its rows say, and its rows what the relation allows."""
     rows, relation = witness.rows, noise.neighbors
-    if rows.ndim != 2 or not ((rows >= 0) & (rows < domain.cardinality)).all():
+    real = all(a.dtype == np.float64 for a in (witness.points, witness.weights, witness.coordinate_weights))
+    if (
+        not real
+        or rows.dtype.kind not in "iu"
+        or rows.ndim != 2
+        or not ((rows >= 0) & (rows < domain.cardinality)).all()
+    ):
         return False
     single = noise.shifted or relation == "add-remove"
     if rows.shape[1] != (1 if single else 2) or not np.array_equal(members(domain.points, rows), witness.points):

@@ -42,43 +42,58 @@ def pairwise_design(
     rows, spanning = _first_pairs(points, basis)
     start: tuple[Array, Array] | None = None
     best: tuple[Design, Rows] | None = None
-    lower, steps, inner_tol = 0.0, 0, _FIRST_TOL
+    ends = _Ends(report)
+    inner_tol, interrupted = _FIRST_TOL, False
     try:
         for _ in range(_ROUNDS):
             fidelity = Fidelity(points[rows[:, 0]] - points[rows[:, 1]], p, False, basis)
-            told = _relay(report, steps, lower, best[0].gap if best else np.inf)
-            design = optimal_design(fidelity, tol=inner_tol, max_steps=max_steps - steps, start=start, report=told)
-            steps += design.steps
+            left = max_steps - ends.steps
+            design = optimal_design(fidelity, tol=inner_tol, max_steps=left, start=start, report=ends.within)
+            interrupted = design.interrupted
             shares = fidelity.shares(design.coordinate_weights)
             value = fidelity.at(design.weights, shares).value
             found = far_pairs(_coordinates(points, design.factor), value * (1 + tol / 2))
             error = np.sqrt(norm(np.square(design.factor).sum(axis=1), p / 2))
-            design = replace(design, gap=float(np.sqrt(found.largest) * error / value - 1))
-            if best is None or design.gap < best[0].gap:
-                best = design, rows
-            lower = max(lower, value)
-            if report:
-                report(steps, lower, lower * (1 + best[0].gap))
-            if best[0].gap <= tol or design.interrupted or steps >= max_steps:
+            gap = float(np.sqrt(found.largest) * error / value - 1)
+            halved = best is None or gap < best[0].gap / 2
+            if best is None or gap < best[0].gap:
+                best = replace(design, gap=gap), rows
+            ends.close(design.steps, value, best[0].gap)
+            if best[0].gap <= tol or interrupted or ends.steps >= max_steps:
                 break
             missing = float(np.sqrt(found.largest / value)) - 1
             inner_tol = max(tol / 4, min(inner_tol / 2, missing / 4))
-            rows, weights = _merged(rows, design.weights, found.rows, found.squares, spanning)
+            # pairs are dropped only while that leads somewhere: otherwise the same ones would come and go
+            kept = (design.weights > _NEGLIGIBLE_WEIGHT * design.weights.max()) | (not halved)
+            rows, weights = _merged(rows[kept], design.weights[kept], found.rows, found.squares, spanning)
             start = weights, shares
     except KeyboardInterrupt:
         if best is None:
             raise
-        best = replace(best[0], interrupted=True), best[1]
+        interrupted = True
     if best is None:
         raise RuntimeError("no round was finished")
-    return replace(best[0], steps=steps, note=f"{best[0].note}, on pairs found by the farthest-pair oracle"), best[1]
+    note = f"{best[0].note}, on pairs found by the farthest-pair oracle"
+    return replace(best[0], steps=ends.steps, note=note, interrupted=interrupted), best[1]
 
 
-def _relay(report: Report | None, before: int, lower: float, gap: float) -> Report | None:
-    """Steps within a round: their lower ends hold for all pairs, their upper ends only for those of the round."""
-    if report is None:
-        return None
-    return lambda steps, value, _: report(before + steps, max(lower, value), max(lower, value) * (1 + gap))
+class _Ends:
+    """Both ends over all pairs: lower ends found within a round hold for all, upper ends only for the round's own."""
+
+    def __init__(self, report: Report | None) -> None:
+        self.steps, self.lower, self.gap = 0, 0.0, np.inf
+        self.within: Report | None = None if report is None else self._within
+        self._report = report
+
+    def _within(self, steps: int, lower: float, _: float) -> None:
+        self.lower = max(self.lower, lower)
+        if self._report:
+            self._report(self.steps + steps, self.lower, self.lower * (1 + self.gap))
+
+    def close(self, steps: int, lower: float, gap: float) -> None:
+        self.steps, self.lower, self.gap = self.steps + steps, max(self.lower, lower), gap
+        if self._report:
+            self._report(self.steps, self.lower, self.lower * (1 + gap))
 
 
 def _first_pairs(points: Array, basis: Array | None) -> tuple[Rows, Rows]:
@@ -100,12 +115,11 @@ def _coordinates(points: Array, factor: Array) -> Array:
 
 
 def _merged(rows: Rows, weights: Array, new: Rows, squares: Array, spanning: Rows) -> tuple[Rows, Array]:
-    """Pairs that carry weight, the longest new ones and those that span, with weights to start from."""
-    kept = weights > _NEGLIGIBLE_WEIGHT * weights.max()
+    """The pairs kept, the longest new ones and those that span, with weights to start from."""
     new = new[np.argsort(squares)[::-1][:_NEW_PAIRS]]
     new = np.vstack([new, spanning])
-    both = np.vstack([rows[kept], new])
-    mass = np.concatenate([(1 - _SHARE_OF_NEW) * weights[kept], np.full(len(new), _SHARE_OF_NEW / len(new))])
+    both = np.vstack([rows, new])
+    mass = np.concatenate([(1 - _SHARE_OF_NEW) * weights, np.full(len(new), _SHARE_OF_NEW / len(new))])
     merged, place = np.unique(both, axis=0, return_inverse=True)
     total = np.bincount(place.ravel(), weights=mass, minlength=len(merged))
     return merged, total / total.sum()

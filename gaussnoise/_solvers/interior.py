@@ -20,7 +20,7 @@ _SHARP, _GENTLE, _ALMOST_FULL = 0.1, 0.5, 0.8
 _TO_THE_BOUNDARY = 0.99
 _BACKTRACKS = 12
 # Newton systems are solved to a relative residual of n μ/F, within these; looser ones waste steps on random
-# points, tighter ones products on all.
+# points, tighter ones products on all. An error as large as the complementarity aimed at is never worth reducing.
 _LOOSEST, _TIGHTEST = 0.03, 1e-3
 _MAX_PRODUCTS = 300
 _PATIENCE = 60  # steps without progress before rounding is blamed
@@ -143,7 +143,8 @@ class _Search:
                 x * (slope - groups @ multipliers) + target,
                 x[:, None] * groups,
                 1 - groups.T @ x,
-                min(max(float(x @ slack) / now.value, _TIGHTEST), _LOOSEST),
+                forcing=min(max(float(x @ slack) / now.value, _TIGHTEST), _LOOSEST),
+                enough=target,
             )
             change = (target - x * slack) / x - slack * relative
             length = min(
@@ -227,11 +228,19 @@ class _Curvature:
 
 
 def _conjugate_gradients(
-    curvature: _Curvature, extra: Array, right: Array, constraints: Array, missing: Array, forcing: float
+    curvature: _Curvature,
+    extra: Array,
+    right: Array,
+    constraints: Array,
+    missing: Array,
+    *,
+    forcing: float,
+    enough: float,
 ) -> tuple[Array, Array]:
     """δ and y with ``(curvature + diag extra) δ + constraints y = right`` and ``constraints' δ = missing``.
 
-    Projected on the constraints, preconditioned by the diagonal, to a residual of ``forcing`` times the first.
+    Projected on the constraints, preconditioned by the diagonal, to a residual of ``forcing`` times the first, or to
+    ``enough`` in every entry.
     """
     diagonal = curvature.diagonal() + extra
     eased = constraints / diagonal[:, None]
@@ -247,7 +256,7 @@ def _conjugate_gradients(
     size = float(residual @ step)
     goal = forcing**2 * size
     for _ in range(_MAX_PRODUCTS):
-        if size <= goal:
+        if size <= goal or np.abs(residual).max() <= enough:
             break
         image = curvature @ step + extra * step
         bent = float(step @ image)

@@ -1,0 +1,330 @@
+"""Watching a solve and stopping it: what is reported is certified, and so is what Ctrl-C returns."""
+
+import io
+import itertools
+import math
+import os
+import signal
+import warnings
+
+import networkx as nx
+import numpy as np
+import pytest
+import rich.console
+import rich.progress
+
+import gaussnoise as gn
+import gaussnoise._pairs as pairs_module
+import gaussnoise._solvers.columns as columns_module
+from gaussnoise import FiniteSet
+from gaussnoise._solvers.fidelity import Fidelity
+
+RNG = np.random.default_rng(0)
+FEW = FiniteSet(RNG.normal(size=(30, 3)))
+MANY = FiniteSet(RNG.normal(size=(300, 4)))
+FLAT = FiniteSet(RNG.normal(size=(20, 2)) @ RNG.normal(size=(2, 5)))
+
+SOLVES = {
+    "gamma": lambda **options: gn.gamma(FEW, 2, **options),
+    "gamma, p=∞": lambda **options: gn.gamma(FEW, math.inf, **options),
+    "add-remove, p=3": lambda **options: gn.optimal_noise(FEW, 3, "add-remove", **options),
+    "replace, listed": lambda **options: gn.optimal_noise(FEW, 2, **options),
+    "replace, generated": lambda **options: gn.optimal_noise(MANY, 2, **options),
+    "replace, generated, p=∞": lambda **options: gn.optimal_noise(MANY, math.inf, **options),
+    "policy": lambda **options: gn.optimal_noise(FEW, 3, nx.cycle_graph(30), **options),
+    "rank-deficient": lambda **options: gn.gamma(FLAT, 8, **options),
+    "tiny": lambda **options: gn.gamma(FiniteSet(1e-150 * FEW.points), 3, **options),
+}
+every = pytest.mark.parametrize("solve", SOLVES.values(), ids=SOLVES.keys())
+GENERATED = ["replace, generated", "replace, generated, p=∞"]
+
+
+def heard(solve, **options):
+    """All reports of a solve, and its answer."""
+    reports = []
+    return reports, solve(progress=reports.append, **options)
+
+
+# Reports
+
+
+@every
+def test_every_report_brackets_the_answer(solve):
+    reports, noise = heard(solve)
+    assert len(reports) > 1
+    for now in reports:
+        assert isinstance(now, gn.Progress)
+        assert 0 < now.lower <= now.upper
+        assert now.lower <= noise.gamma * (1 + 1e-9)
+        assert now.upper >= noise.gamma_lower * (1 - 1e-9)
+        assert now.gap == now.upper / now.lower - 1
+
+
+@every
+def test_steps_and_lower_ends_never_go_back(solve):
+    reports, _ = heard(solve)
+    for before, after in itertools.pairwise(reports):
+        assert after.steps >= before.steps
+        assert after.lower >= before.lower
+        assert after.gap <= before.gap
+
+
+@every
+def test_the_first_report_is_the_first_step(solve):
+    reports, noise = heard(solve)
+    assert reports[0].steps == 1
+    assert {now.steps for now in reports} == set(range(1, noise.steps + 1))
+
+
+@every
+def test_the_last_report_is_the_answer(solve):
+    reports, noise = heard(solve)
+    last = reports[-1]
+    assert last.steps == noise.steps
+    assert last.gap <= 1e-6
+    assert last.upper == pytest.approx(noise.gamma, rel=1e-6)
+    assert last.lower == pytest.approx(noise.gamma_lower, rel=1e-6)
+
+
+@every
+def test_watching_changes_nothing(solve):
+    _, watched = heard(solve)
+    alone = solve()
+    assert (watched.gamma, watched.gamma_lower, watched.steps) == (alone.gamma, alone.gamma_lower, alone.steps)
+    np.testing.assert_array_equal(watched.covariance.factor(), alone.covariance.factor())
+
+
+def test_reports_are_of_the_asked_tolerance():
+    reports, noise = heard(SOLVES["gamma"], tol=1e-2)
+    assert len(reports) == noise.steps
+    assert reports[-1].gap <= 1e-2 < reports[-2].gap
+
+
+def test_a_closed_form_and_a_single_point_report_nothing():
+    for domain in (gn.Marginals.all_kway((2, 3), 1), FiniteSet([[1.0, 2.0]])):
+        reports, noise = heard(lambda domain=domain, **options: gn.gamma(domain, **options))
+        assert reports == []
+        assert noise.steps == 0
+
+
+def test_an_unknown_lower_end_leaves_an_infinite_gap():
+    assert gn.Progress(1, 0.0, 3.0).gap == math.inf
+
+
+def test_a_failing_callback_is_the_callers_error():
+    def fail(now):
+        raise LookupError("mine")
+
+    for solve in SOLVES.values():
+        with pytest.raises(LookupError, match="mine"):
+            solve(progress=fail)
+
+
+@pytest.mark.parametrize("progress", [1, "yes", np.True_])
+def test_other_things_are_refused_before_any_work(progress):
+    with pytest.raises(gn.ParameterError, match="progress"):
+        gn.gamma(FEW, progress=progress)
+
+
+@pytest.mark.parametrize("progress", [False, None])
+def test_silence_is_silent(progress, capsys):
+    gn.gamma(FEW, progress=progress)
+    assert capsys.readouterr() == ("", "")
+
+
+# The bar
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """What rich draws on a terminal."""
+    drawn = io.StringIO()
+    console = rich.console.Console(file=drawn, force_terminal=True, width=100, _environ={})
+    monkeypatch.setattr(rich.progress, "get_console", lambda: console)
+    return drawn
+
+
+@every
+def test_the_bar_draws_the_last_step_and_its_gap(solve, terminal):
+    noise = solve(progress=True)
+    text = terminal.getvalue()
+    assert f"step {noise.steps}" in text
+    assert "of 1e-06" in text
+    assert text.rstrip().endswith("\x1b[?25h"), "the cursor comes back"
+
+
+def test_the_bar_leaves_answers_alone(terminal):
+    assert gn.gamma(FEW, progress=True).gamma == gn.gamma(FEW).gamma
+
+
+def test_the_bar_survives_a_solve_without_steps(terminal):
+    assert gn.gamma(FiniteSet([[1.0, 2.0]]), progress=True).gamma == 0
+
+
+def test_the_bar_goes_away_when_a_solve_fails(terminal, monkeypatch):
+    monkeypatch.setattr(pairs_module, "_MOST_OPERATIONS", 10)
+    with pytest.raises(gn.DomainTooLargeError):
+        gn.optimal_noise(MANY, progress=True)
+    assert "\x1b[?25h" in terminal.getvalue()
+
+
+def test_the_bar_may_be_interrupted(terminal, monkeypatch):
+    evaluate, seen = Fidelity.at, []
+
+    def press(self, *arguments):
+        seen.append(1)
+        if len(seen) == 4:
+            raise KeyboardInterrupt
+        return evaluate(self, *arguments)
+
+    monkeypatch.setattr(Fidelity, "at", press)
+    with pytest.warns(gn.ConvergenceWarning, match="Interrupted"):
+        noise = gn.gamma(FEW, progress=True)
+    assert noise.status is gn.Status.INTERRUPTED
+    assert "\x1b[?25h" in terminal.getvalue()
+
+
+# Ctrl-C
+
+
+def pressed(solve, report):
+    """The answer when Ctrl-C arrives during a report (counted from one), and the warnings it gave."""
+    seen = []
+
+    def press(now):
+        seen.append(now)
+        if len(seen) == report:
+            raise KeyboardInterrupt
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        return solve(progress=press), caught, seen
+
+
+@every
+def test_ctrl_c_returns_the_best_certified_answer_so_far(solve):
+    reports, solved = heard(solve)
+    for report in range(1, len(reports) + 1):
+        noise, caught, seen = pressed(solve, report)
+        assert len(seen) <= report + 1  # an interrupted round is still certified, and told
+        assert noise.steps == reports[report - 1].steps
+        noise.verify()
+        assert noise.gamma_lower <= solved.gamma * (1 + 1e-9)
+        assert noise.gamma >= solved.gamma_lower * (1 - 1e-9)
+        if noise.gap <= 1e-6:
+            assert noise.status is gn.Status.SOLVED
+            assert not caught
+        else:
+            assert noise.status is gn.Status.INTERRUPTED
+            (warning,) = caught
+            assert warning.category is gn.ConvergenceWarning
+            assert "Interrupted" in str(warning.message)
+            assert warning.filename == __file__
+
+
+@pytest.mark.parametrize("name", [name for name in SOLVES if name not in GENERATED])
+def test_ctrl_c_returns_the_bracket_last_reported(name):
+    reports, _ = heard(SOLVES[name])
+    for report in range(1, len(reports) + 1):
+        noise, _, seen = pressed(SOLVES[name], report)
+        assert noise.gap <= seen[-1].gap * (1 + 1e-6) + 1e-9
+        assert noise.gamma <= seen[-1].upper * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_ctrl_c_never_loses_a_finished_round(name):
+    reports, _ = heard(SOLVES[name])
+    for report in range(1, len(reports) + 1):
+        noise, _, seen = pressed(SOLVES[name], report)
+        finished = [now.gap for now in seen if math.isfinite(now.gap)]
+        assert noise.gap <= min(finished, default=math.inf) * (1 + 1e-6) + 1e-9
+
+
+@every
+def test_a_callback_may_keep_interrupting(solve):
+    def late(now):
+        if now.steps >= 4:
+            raise KeyboardInterrupt
+
+    with pytest.warns(gn.ConvergenceWarning, match="Interrupted"):
+        noise = solve(progress=late)
+    assert noise.status is gn.Status.INTERRUPTED
+    assert noise.steps == 4
+    noise.verify()
+
+
+def raising(function, call):
+    """``function``, interrupted at one of its calls (counted from one)."""
+    calls = []
+
+    def wrapped(*arguments, **options):
+        calls.append(1)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return function(*arguments, **options)
+
+    return wrapped
+
+
+@every
+def test_ctrl_c_before_the_first_certified_step_is_passed_on(solve, monkeypatch):
+    monkeypatch.setattr(Fidelity, "at", raising(Fidelity.at, 1))
+    with pytest.raises(KeyboardInterrupt):
+        solve()
+
+
+@pytest.mark.parametrize("name", GENERATED)
+@pytest.mark.parametrize(("call", "passed_on"), [(1, True), (2, True), (3, False), (4, False)])
+def test_ctrl_c_while_looking_for_far_pairs(monkeypatch, name, call, passed_on):
+    # call 1 looks for pairs to begin with, call 2 certifies the first round
+    monkeypatch.setattr(columns_module, "far_pairs", raising(columns_module.far_pairs, call))
+    if passed_on:
+        with pytest.raises(KeyboardInterrupt):
+            SOLVES[name]()
+    else:
+        with pytest.warns(gn.ConvergenceWarning, match="Interrupted"):
+            noise = SOLVES[name]()
+        assert noise.status is gn.Status.INTERRUPTED
+        noise.verify()
+
+
+@pytest.mark.parametrize("name", ["gamma, p=∞", "replace, listed", "replace, generated"])
+def test_ctrl_c_at_any_evaluation(monkeypatch, name):
+    solved, whole, stopped = SOLVES[name](), Fidelity.at, 0
+    for call in itertools.count(1):
+        monkeypatch.setattr(Fidelity, "at", raising(whole, call))
+        reports = []
+        with warnings.catch_warnings(record=True):
+            warnings.simplefilter("always")
+            try:
+                noise = SOLVES[name](progress=reports.append)
+            except KeyboardInterrupt:
+                assert all(math.isinf(now.upper) for now in reports)
+                continue
+        noise.verify()
+        assert noise.gamma >= solved.gamma_lower
+        if noise.status is gn.Status.SOLVED:
+            break
+        assert noise.status is gn.Status.INTERRUPTED
+        stopped += 1
+    assert stopped >= solved.steps - 2
+
+
+def test_a_real_signal_is_the_same():
+    def press(now):
+        if now.steps == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.warns(gn.ConvergenceWarning, match="Interrupted"):
+        noise = gn.gamma(FEW, progress=press)
+    assert noise.status is gn.Status.INTERRUPTED
+    noise.verify()
+
+
+def test_an_interrupted_answer_survives_a_file_and_calibrates_a_mechanism(tmp_path):
+    noise, _, _ = pressed(SOLVES["replace, listed"], 2)
+    noise.save(tmp_path / "noise.npz")
+    loaded = gn.OptimalNoise.load(tmp_path / "noise.npz")
+    assert loaded.status is gn.Status.INTERRUPTED
+    mechanism = gn.GaussianMechanism(loaded, gn.zCDP(0.5), n=10)
+    assert mechanism.rho_charged == pytest.approx(0.5, rel=1e-9)
