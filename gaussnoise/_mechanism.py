@@ -319,7 +319,8 @@ class _Lattice:
     def bias(self, points: Array) -> Array:
         """Largest difference between a point and what its integers decode to, in extended precision."""
         wide = np.longdouble
-        integers = np.array([[math.ldexp(x, -self.bits) for x in row] for row in self.strategy]).reshape(-1, self.rank)
+        integers = np.array([[math.ldexp(x, -self.bits) for x in row] for row in self.strategy])
+        integers = integers.reshape(len(self.strategy), self.rank)
         decoded = self.size * (integers.astype(wide) @ self.unit_factor.T.astype(wide)) + self.origins
         decoding = (
             np.abs(points).max(axis=0)

@@ -32,11 +32,11 @@ Watcher = Callable[[Progress], object]
 
 
 @contextmanager
-def watching(progress: bool | Watcher, tol: float) -> Iterator[Watcher | None]:
+def watching(progress: bool | Watcher | None, tol: float) -> Iterator[Watcher | None]:
     """The callback to report to: the caller's own, a progress bar for True, or none."""
-    if not isinstance(progress, bool) and not callable(progress):
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise ParameterError(f"progress: expected True, False or a callable, got {progress!r}")
-    if progress is False:
+    if progress is None or progress is False:
         yield None
     elif progress is not True:
         yield progress

@@ -34,7 +34,7 @@ def check_relation(function: str, neighbors: Any, domain: AbstractFiniteDomain) 
         return "replace"
     if isinstance(neighbors, str) and neighbors == "add-remove":
         return "add-remove"
-    if isinstance(neighbors, PolicyGraph):
+    if isinstance(neighbors, PolicyGraph) and len(neighbors.components) == domain.cardinality:
         rebuilt = PolicyGraph.from_edges(neighbors.edges, domain.to_finite_set().points)
         if not np.array_equal(rebuilt.components, neighbors.components):
             raise ParameterError(f"{function}: the policy graph belongs to another domain")

@@ -39,7 +39,7 @@ _MOST_CUTS = 400_000  # of the ellipsoid method: about a minute at the largest s
 _MOST_CELLS = 2**27  # one number per cell: 1 GB
 # A point whose weight is below this fraction of the largest adds nothing to the certificate but size.
 _NEGLIGIBLE_WEIGHT = 1e-14
-_LARGEST, _SMALLEST = 1e300, 1e-300
+_LARGEST, _SMALLEST = 5e300, 1e-300
 # Points farther than this outside the factor's range, relative to their sizes, betray rows short of digits.
 _ROUGH = 1e-13
 
@@ -51,7 +51,7 @@ def optimal_noise(
     tol: float = 1e-6,
     method: str = "auto",
     *,
-    progress: bool | Watcher = False,
+    progress: bool | Watcher | None = None,
 ) -> OptimalNoise:
     """The covariance of least error that covers everything one record can change.
 
@@ -106,7 +106,7 @@ def gamma(
     tol: float = 1e-6,
     method: str = "auto",
     *,
-    progress: bool | Watcher = False,
+    progress: bool | Watcher | None = None,
 ) -> OptimalNoise:
     """The paper's ``γ_p(K) = min ‖sd(M)‖_p`` over ellipsoids ``v + E(M)`` that contain K.
 
@@ -201,13 +201,10 @@ def _points(
     shifted: bool,
 ) -> OptimalNoise:
     listed = domain.to_finite_set()
+    _check_size(float(np.abs(listed.points).max()))
     target = covered(listed, relation, shifted=shifted, listed=method != "auto")
     largest = float(np.abs(target.points).max())
-    if largest > _LARGEST or 0 < largest < _SMALLEST:
-        raise ParameterError(
-            f"expected points and differences of sizes between {_SMALLEST:g} and {_LARGEST:g}, got {largest:g}; "
-            "hint: rescale them"
-        )
+    _check_size(largest)
     # a power of two, so that dividing by it does not round
     size = float(np.ldexp(0.5, np.frexp(largest)[1]))
     unit = target.points / size
@@ -256,6 +253,14 @@ def _points(
         status=status,
         steps=design.steps,
     )
+
+
+def _check_size(largest: float) -> None:
+    if largest > _LARGEST or 0 < largest < _SMALLEST:
+        raise ParameterError(
+            f"expected points, and differences, of sizes between {_SMALLEST:g} and {_LARGEST:g}, got {largest:g}; "
+            "hint: rescale them"
+        )
 
 
 def _status(design: Design, gap: float, tol: float, most: int) -> Status:
