@@ -95,7 +95,7 @@ def test_pairs_beyond_a_threshold(points, beyond, sample):
     assert {i for i, value in enumerate(best) if value > beyond} <= mentioned
 
 
-@pytest.mark.parametrize("chunk", [1, 7, 2**24])
+@pytest.mark.parametrize("chunk", [1, 7 * 60, 2**24])
 def test_blocks_of_any_size_find_the_same_pairs(monkeypatch, chunk):
     points = np.random.default_rng(0).normal(size=(60, 3))
     expected = far_pairs(points, 4.0)
@@ -290,6 +290,17 @@ def test_a_thinner_covariance_is_caught(noise, share):
         dataclasses.replace(noise, covariance=thin).verify()
 
 
+SMALL = gn.optimal_noise(FiniteSet([[1.0, 2.0], [0.0, 0.3], [3.0, 1.0]]))
+
+
+@pytest.mark.parametrize("noise", [NOISE[3], SMALL], ids=["many points", "few points"])
+@pytest.mark.parametrize("scale", [0.0, -1.0, -1e3, math.nan, math.inf])
+def test_a_scale_that_is_no_size_is_caught(noise, scale):
+    odd = FactorCovariance(noise.covariance.unit_factor, scale * noise.covariance.scale)
+    with pytest.raises((gn.CertificateError, gn.CovarianceError)):
+        dataclasses.replace(noise, covariance=odd).verify()
+
+
 @solved
 def test_a_covariance_thinner_in_one_direction_is_caught(noise):
     squeezed = noise.covariance.unit_factor * [1, 1, 1, 0.999]
@@ -328,6 +339,7 @@ def next_row(rows):
         {"rows": swapped},
         {"rows": next_row},
         {"rows": lambda r: r - r.max() - 1},
+        {"rows": lambda r: r - DOMAIN.cardinality},
         {"rows": lambda r: r + DOMAIN.cardinality},
         {"rows": lambda r: r[:, :1]},
         {"rows": lambda r: r[1:]},

@@ -177,14 +177,10 @@ def test_the_same_path(graph):
     assert noise.gamma == solve(CLOUD, nx.path_graph(6)).gamma
 
 
-def test_directed_edges_are_refused_or_protect_both_ways():
-    directed = nx.DiGraph([(1, 0), (1, 2), (3, 2), (3, 4), (5, 4)])
-    try:
-        noise = solve(CLOUD, directed)
-    except gn.ParameterError:
-        return
-    np.testing.assert_array_equal(noise.neighbors.edges, [[i, i + 1] for i in range(5)])
-    assert noise.gamma == solve(CLOUD, nx.path_graph(6)).gamma
+@pytest.mark.parametrize("kind", [nx.DiGraph, nx.MultiDiGraph])
+def test_directed_graphs_are_refused(kind):
+    with pytest.raises(gn.ParameterError, match=r"undirected policy graph; hint: graph\.to_undirected\(\)"):
+        gn.optimal_noise(CLOUD, neighbors=kind(nx.path_graph(6)))
 
 
 def test_a_policy_is_reused_as_it_is():
@@ -210,6 +206,18 @@ def test_duplicate_points_may_be_joined():
     domain = FiniteSet([[1.0, 2.0]] * 3)
     noise = check(solve(domain, nx.path_graph(3)), 0)
     assert noise.gamma == 0
+
+
+def test_equal_points_are_one_value_of_the_policy():
+    # data given as rows cannot tell them apart, so neither may what is published
+    domain = FiniteSet([[1.0, 0.0], [-0.0, 5.0], [1.0, -0.0], [0.0, 5.0], [3.0, 3.0]])
+    noise = check(solve(domain, public(nx.Graph([(0, 1), (2, 4)]))))
+    assert len(set(noise.neighbors.components.tolist())) == 1
+    mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.5), n=4)
+    for counts in ([4, 0, 0, 0, 0], [0, 0, 4, 0, 0], [0, 1, 0, 1, 2]):
+        np.testing.assert_array_equal(mechanism._offset(counts), domain.points[0])
+    # one component: neither refused nor warned about
+    assert gn.optimal_noise(domain, neighbors=nx.Graph([(0, 1), (2, 4)])).gamma == noise.gamma
 
 
 def test_marginals_take_a_policy_on_their_records():
@@ -333,7 +341,12 @@ def test_no_edges_need_no_noise():
 def test_files_bring_back_the_policy(name, tmp_path):
     noise = NOISES[name]
     noise.save(tmp_path / "noise.npz")
-    loaded = gn.OptimalNoise.load(tmp_path / "noise.npz")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        loaded = gn.OptimalNoise.load(tmp_path / "noise.npz")
+    parts = nx.number_connected_components(GRAPHS[name])
+    assert [warning.category for warning in caught] == [gn.PolicyWarning] * (parts > 1)
+    assert all(warning.filename == __file__ for warning in caught)
     np.testing.assert_array_equal(loaded.neighbors.edges, noise.neighbors.edges)
     np.testing.assert_array_equal(loaded.neighbors.components, noise.neighbors.components)
     np.testing.assert_array_equal(loaded.certificate.rows, noise.certificate.rows)
@@ -514,7 +527,9 @@ def test_releases_scatter_about_the_truth_in_every_component():
 def test_a_release_names_its_policy():
     release = mechanism_for(NOISES["path"]).release(counts=counts_for(NOISES["path"]))
     assert release.privacy["neighbors"] == "policy graph with 5 edges on 6 points"
-    assert release.private is True
+    assert release.privacy["published_exactly"] == "number of records"
+    parts = mechanism_for(NOISES["disconnected"]).release(counts=counts_for(NOISES["disconnected"]))
+    assert parts.privacy["published_exactly"] == "number of records in each component of the policy graph"
 
 
 def test_a_policy_protects_means_of_a_public_number_of_records():

@@ -22,6 +22,7 @@ from gaussnoise._solvers.fidelity import Fidelity
 RNG = np.random.default_rng(0)
 FEW = FiniteSet(RNG.normal(size=(30, 3)))
 MANY = FiniteSet(RNG.normal(size=(300, 4)))
+HEAVY = FiniteSet(np.random.default_rng(3).standard_t(2, size=(60, 10)))
 FLAT = FiniteSet(RNG.normal(size=(20, 2)) @ RNG.normal(size=(2, 5)))
 
 SOLVES = {
@@ -32,6 +33,7 @@ SOLVES = {
     "replace, generated": lambda **options: gn.optimal_noise(MANY, 2, **options),
     "replace, generated, p=∞": lambda **options: gn.optimal_noise(MANY, math.inf, **options),
     "policy": lambda **options: gn.optimal_noise(FEW, 3, nx.cycle_graph(30), **options),
+    "heavy tails": lambda **options: gn.gamma(HEAVY, math.inf, **options),
     "rank-deficient": lambda **options: gn.gamma(FLAT, 8, **options),
     "tiny": lambda **options: gn.gamma(FiniteSet(1e-150 * FEW.points), 3, **options),
 }
@@ -105,6 +107,16 @@ def test_a_closed_form_and_a_single_point_report_nothing():
         reports, noise = heard(lambda domain=domain, **options: gn.gamma(domain, **options))
         assert reports == []
         assert noise.steps == 0
+
+
+@pytest.mark.parametrize("points", [np.eye(2), np.eye(4), np.vstack([np.eye(3), -np.eye(3)])])
+@pytest.mark.parametrize("p", [2, 3, math.inf])
+def test_a_solve_that_starts_at_its_optimum_reports_a_bracket(points, p, terminal):
+    for solve in (gn.gamma, gn.optimal_noise):
+        reports, noise = heard(lambda solve=solve, **options: solve(FiniteSet(points), p, **options))
+        assert reports
+        assert all(now.lower <= now.upper for now in reports)
+        assert solve(FiniteSet(points), p, progress=True).gamma == noise.gamma
 
 
 def test_an_unknown_lower_end_leaves_an_infinite_gap():
