@@ -102,6 +102,8 @@ class FactorCovariance(Covariance):
     scale: float
 
     def __post_init__(self) -> None:
+        if not 0 < self.scale < np.inf:
+            raise ParameterError(f"FactorCovariance: expected a positive, finite scale, got {self.scale!r}")
         copied = np.array(self.unit_factor, dtype=np.float64)
         copied.flags.writeable = False
         object.__setattr__(self, "unit_factor", copied)

@@ -57,9 +57,11 @@ def strategy(factor: Array, points: Array, *, precision: type | None = None) -> 
             "the factor's columns are linearly dependent, or too nearly so to be checked; "
             "hint: rescale coordinates whose sizes differ by more than 1e15"
         )
-    coordinates = _solve(R, Q, points)
+    inverse = solve_triangular(R, np.eye(r), check_finite=False).T
+    coordinates = (points @ Q) @ inverse
     wide_factor, wide_points = factor.T.astype(precision), points.astype(precision)
-    coordinates = coordinates + _solve(R, Q, (wide_points - coordinates.astype(precision) @ wide_factor).astype(float))
+    left = (wide_points - coordinates.astype(precision) @ wide_factor).astype(np.float64)
+    coordinates = coordinates + (left @ Q) @ inverse
     left = (wide_points - coordinates.astype(precision) @ wide_factor).astype(float)
     outside = np.abs(left / rows).max(axis=0)
     # what is left inside range(L) moves the coordinates by at most ‖left‖/σ_min, and was itself rounded
@@ -96,7 +98,3 @@ def check_range(found: Strategy, sizes: Array) -> None:
             f"the covariance leaves some direction of the sensitivity set without noise: coordinate {worst} sticks out "
             f"of its range by {found.outside[worst]:.2g}, at a size of {sizes[worst]:.2g}"
         )
-
-
-def _solve(R: Array, Q: Array, points: Array) -> Array:
-    return solve_triangular(R, Q.T @ points.T, check_finite=False).T

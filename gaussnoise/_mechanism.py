@@ -108,7 +108,8 @@ class GaussianMechanism:
     def covariance(self) -> FactorCovariance:
         """Covariance of the released estimate, as really drawn."""
         lattice = self._lattice
-        return FactorCovariance(lattice.unit_factor, lattice.size * lattice.noise_scale / self._divisor)
+        scale = lattice.size * lattice.noise_scale / self._divisor if lattice.rank else 1.0
+        return FactorCovariance(lattice.unit_factor, scale)
 
     @property
     def standard_deviation(self) -> Array:
@@ -372,7 +373,8 @@ def _largest_change(integers: list[list[int]], bits: int, neighbors: Relation) -
         )
     if count * count * rank <= _EXACT_PAIR_ENTRIES:
         rows = np.array(integers, dtype=object)
-        return max(int(np.square(rows[i + 1 :] - rows[i]).sum(axis=1).max()) for i in range(count - 1))
+        changes = (int(np.square(rows[i + 1 :] - rows[i]).sum(axis=1).max()) for i in range(count - 1))
+        return max(changes, default=0)
     rounded = np.array([[math.ldexp(x, -bits) for x in row] for row in integers])
     lengths = np.linalg.norm(rounded, axis=1) * (1 + 8 * rank * np.finfo(np.float64).eps)
     return math.ceil(Fraction(largest_pair(Strategy(rounded, lengths, np.zeros(rank)))) * Fraction(4) ** bits)

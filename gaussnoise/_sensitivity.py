@@ -111,7 +111,8 @@ def _distinct(points: Array, rows: Rows) -> Covered:
     # the first nonzero coordinate positive
     leading = np.take_along_axis(values, (values != 0).argmax(axis=1)[:, None], axis=1)
     oriented = np.where(leading < 0, -values, values) + 0.0
-    first = np.unique(oriented, axis=0, return_index=True)[1]
+    seen = {row.tobytes(): i for i, row in enumerate(oriented)}  # hashing is much faster than sorting rows
+    first = np.fromiter(seen.values(), dtype=np.intp, count=len(seen))
     first = first[(values[first] != 0).any(axis=1)]
     if not len(first):
         return Covered(np.zeros((1, points.shape[1])), rows[:1] if len(rows) else np.zeros((1, 2), dtype=np.intp))

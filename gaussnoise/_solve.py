@@ -21,7 +21,7 @@ from ._progress import Progress, Watcher, watching
 from ._sensitivity import Covered, Relation, check_relation, covered, largest_pair, marginal_sensitivity, members
 from ._solvers.columns import pairwise_design
 from ._solvers.design import Design
-from ._solvers.fidelity import Fidelity, gram
+from ._solvers.fidelity import Fidelity
 from ._solvers.interior import optimal_design
 from ._solvers.marginals import residual_variances
 from .errors import CertificateError, ConvergenceWarning, NotAvailableError, ParameterError
@@ -35,6 +35,7 @@ Rows = NDArray[np.intp]
 _METHODS = ("auto", "sdp", "sdp-clarabel", "sdp-scs", "ellipsoid")
 # Far beyond the 8 to 30 steps seen to reach 1e-6.
 _MAX_STEPS = 1000
+_SHARE = 0.9  # of the tolerance is for the solver; the rest, for what checking adds
 _MOST_CUTS = 400_000  # of the ellipsoid method: about a minute at the largest size it accepts
 _MOST_CELLS = 2**27  # one number per cell: 1 GB
 # A point whose weight is below this fraction of the largest adds nothing to the certificate but size.
@@ -293,10 +294,10 @@ def _design(
         nothing = Design(weights, np.zeros(dim), np.zeros((dim, 0)), np.zeros(dim), 0.0, 0, "nothing to protect")
         return nothing, rows, 0
     if rows is None:
-        design, rows = pairwise_design(points, p, basis, tol=tol / 2, max_steps=_MAX_STEPS, report=report)
+        design, rows = pairwise_design(points, p, basis, tol=_SHARE * tol, max_steps=_MAX_STEPS, report=report)
     elif method == "auto":
         fidelity = Fidelity(points, p, shifted, basis)
-        design = optimal_design(fidelity, tol=tol / 2, max_steps=_MAX_STEPS, report=report)
+        design = optimal_design(fidelity, tol=_SHARE * tol, max_steps=_MAX_STEPS, report=report)
     else:
         design = _reference(points, p, tol, method, report, shifted=shifted)
     w = np.ones(len(live))
@@ -319,17 +320,17 @@ def _reference(
     if method == "ellipsoid":
         from ._solvers.ellipsoid import ellipsoid
 
-        return ellipsoid(points, p=p, centered=shifted, tol=tol / 2, max_steps=_MOST_CUTS, report=report)
+        return ellipsoid(points, p=p, centered=shifted, tol=_SHARE * tol, max_steps=_MOST_CUTS, report=report)
     from ._solvers.sdp import sdp
 
     if method == "sdp-scs":
-        return sdp(points, p=p, centered=shifted, tol=tol / 2, solver="scs")
+        return sdp(points, p=p, centered=shifted, tol=_SHARE * tol, solver="scs")
     try:
-        return sdp(points, p=p, centered=shifted, tol=tol / 2, solver="clarabel")
+        return sdp(points, p=p, centered=shifted, tol=_SHARE * tol, solver="clarabel")
     except DomainTooLargeError:
         if method == "sdp-clarabel":
             raise
-    return sdp(points, p=p, centered=shifted, tol=tol / 2, solver="scs")
+    return sdp(points, p=p, centered=shifted, tol=_SHARE * tol, solver="scs")
 
 
 def _enclosing(factor: Array, target: Covered) -> tuple[Array, Strategy]:
@@ -373,7 +374,7 @@ def _span(points: Array) -> Array | None:
     # below this, a direction is the rounding of the points themselves
     noise = 4 * np.finfo(np.float64).eps * math.sqrt(max(points.shape))
     if len(points) >= points.shape[1] > 0:
-        squares = np.linalg.eigvalsh(gram(points.T))
+        squares = np.linalg.eigvalsh(points.T @ points)
         if squares[0] > 1e-8 * squares[-1]:
             return None
         singular = np.linalg.svd(np.linalg.qr(points, mode="r"), compute_uv=False)

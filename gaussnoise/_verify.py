@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 # marginals are checked record by record as well when the full table is at most this large
 _EXPLICIT_CELLS = 512
-_LONG_OPERATIONS = 2**22  # products in extended precision, which no BLAS helps: a tenth of a second
+_LONG_OPERATIONS = 2**26  # products in extended precision, which no BLAS helps: half a second
 # dual norms are normalised in double precision; ROUNDING_MARGIN covers what is beyond one
 _UNIT = 1 + 2.0**-48
 
@@ -102,7 +102,7 @@ def _by_points(noise: "OptimalNoise", domain: FiniteSet) -> Verification:
     # scale = rest · size with a power of two, by which dividing does not round
     size = float(np.ldexp(0.5, np.frexp(scale)[1]))
     rest = scale / size
-    found = strategy(factor, points / size, precision=np.longdouble)
+    found = strategy(factor, points / size, precision=_precision(points.size * factor.shape[1]))
     check_range(found, np.abs(points).max(axis=0) / size)
     enclosure = (target.longest(found) / rest) ** 2
     if target.rows is not None and is_small(factor, points):
@@ -118,6 +118,10 @@ def _by_points(noise: "OptimalNoise", domain: FiniteSet) -> Verification:
         lower, rounding = _below(_checked_witness(noise, domain))
     sensitivity = largest_pair(found) / rest**2 if noise.shifted else enclosure
     return Verification(gamma, lower, enclosure, sensitivity, rounding)
+
+
+def _precision(operations: int) -> type:
+    return np.longdouble if operations <= _LONG_OPERATIONS else np.float64
 
 
 def _stored(covariance: Covariance) -> tuple[Array, float]:
@@ -175,7 +179,7 @@ def _below(witness: PointCertificate) -> tuple[float, float]:
     size = float(np.abs(points).max(initial=0.0))
     if size == 0:
         return 0.0, 0.0
-    precision = np.longdouble if points.size * min(points.shape) <= _LONG_OPERATIONS else np.float64
+    precision = _precision(points.size * min(points.shape))
     mass = witness.weights.astype(precision) / witness.weights.astype(precision).sum()
     unit = points.astype(precision) / size
     moved = unit - mass @ unit if witness.centered else unit

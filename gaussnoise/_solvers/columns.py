@@ -54,7 +54,7 @@ def pairwise_design(
             value = fidelity.at(design.weights, shares).value
             found = far_pairs(_coordinates(points, design.factor), value * (1 + tol / 2))
             error = np.sqrt(norm(np.square(design.factor).sum(axis=1), p / 2))
-            gap = float(np.sqrt(found.largest) * error / value - 1)
+            gap = max(float(np.sqrt(found.largest) * error / value - 1), 0.0)
             halved = best is None or gap < best[0].gap / 2
             if best is None or gap < best[0].gap:
                 best = replace(design, gap=gap), rows

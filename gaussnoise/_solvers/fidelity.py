@@ -1,19 +1,16 @@
 """The dual objective ``F(w, λ) = tr((W^{1/2} C W^{1/2})^{1/2})`` of finitely many points, and what it induces."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import get_blas_funcs, qr, solve_triangular
+from scipy.linalg import qr, solve_triangular
 
 from .._covariance import norm
 
 Array = NDArray[np.float64]
-
-_SYRK: Callable[..., Array] = get_blas_funcs(("syrk",), dtype=np.float64)[0]
 
 # An eigendecomposition of the squared matrix loses everything below the root of machine precision. That noise is what
 # made Anderson's extrapolation stall at gaps of 1e-4 on heavy-tailed points: wider spectra are found without squaring.
@@ -107,7 +104,7 @@ class Fidelity:
         lengths = np.einsum("ij,ij->i", coordinates, coordinates)
         axes = inner if frame is None else frame @ inner
         variances = np.square(axes) @ roots / w
-        gap = math.sqrt(float(lengths.max()) * norm(variances, self.p / 2)) / value - 1
+        gap = max(math.sqrt(float(lengths.max()) * norm(variances, self.p / 2)) / value - 1, 0.0)
         return Evaluation(value, gap, lengths, variances, roots, axes, coordinates, inner, triangle)
 
     def factor(self, at: Evaluation, shares: Array) -> Array:
@@ -124,14 +121,10 @@ def affine_basis(points: Array) -> NDArray[np.intp]:
     return np.asarray(qr(lifted.T, mode="r", pivoting=True)[-1], dtype=np.intp)[: lifted.shape[1]]
 
 
-def gram(rows: Array) -> Array:
-    """The lower triangle of ``rows @ rows.T``, in half the time; a transposed C array costs no copy."""
-    return _SYRK(1.0, rows, lower=1) if rows.flags.f_contiguous else _SYRK(1.0, rows.T, trans=1, lower=1)
-
-
 def _roots(weighted: Array) -> tuple[Array, Array]:
     """Singular values of a matrix of full column rank, floored at rounding, and its right singular vectors."""
-    squares, axes = np.linalg.eigh(gram(weighted.T))
+    # numpy's own product: the threads of a second BLAS, scipy's, would spin against those of the decomposition
+    squares, axes = np.linalg.eigh(weighted.T @ weighted)
     if squares[0] > _SQUARED_RANGE * squares[-1]:
         return np.sqrt(squares), axes
     _, roots, axes = np.linalg.svd(np.linalg.qr(weighted, mode="r"))

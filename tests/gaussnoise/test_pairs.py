@@ -235,7 +235,7 @@ def test_thousands_of_points(p, N, d):
 
 
 @pytest.mark.parametrize("p", [2, 3, math.inf])
-@pytest.mark.parametrize("shape", [(2000, 4), (40, 80)])
+@pytest.mark.parametrize("shape", [(2000, 4), (100, 200)])
 def test_thousands_of_heavy_tailed_points(p, shape):
     check(gn.optimal_noise(FiniteSet(np.random.default_rng(10).standard_t(2, size=shape)), p))
 
@@ -296,9 +296,8 @@ SMALL = gn.optimal_noise(FiniteSet([[1.0, 2.0], [0.0, 0.3], [3.0, 1.0]]))
 @pytest.mark.parametrize("noise", [NOISE[3], SMALL], ids=["many points", "few points"])
 @pytest.mark.parametrize("scale", [0.0, -1.0, -1e3, math.nan, math.inf])
 def test_a_scale_that_is_no_size_is_caught(noise, scale):
-    odd = FactorCovariance(noise.covariance.unit_factor, scale * noise.covariance.scale)
-    with pytest.raises((gn.CertificateError, gn.CovarianceError)):
-        dataclasses.replace(noise, covariance=odd).verify()
+    with pytest.raises(gn.ParameterError, match="positive, finite scale"):
+        FactorCovariance(noise.covariance.unit_factor, scale * noise.covariance.scale)
 
 
 @solved

@@ -493,6 +493,15 @@ def test_what_is_not_noised_is_the_same_for_all_data_in_the_same_components(name
                 np.testing.assert_array_equal(mechanism._offset(moved), mechanism._offset(counts))
 
 
+@pytest.mark.parametrize("components", [[0, 0, 1], [0, 1, 2]])
+def test_forged_components_publish_nothing_more(components):
+    noise = solve(FiniteSet(np.eye(3)), nx.path_graph(3))
+    forged = gn.PolicyGraph(noise.neighbors.edges, np.array(components))
+    mechanism = mechanism_for(dataclasses.replace(noise, neighbors=forged), 10)
+    np.testing.assert_array_equal(mechanism._offset([5, 3, 2]), mechanism._offset([5, 4, 1]))
+    assert mechanism._lattice.strategy == mechanism_for(noise, 10)._lattice.strategy
+
+
 @noisy
 def test_replacement_at_distance_k_costs_at_most_k_squared(name):
     noise = NOISES[name]
