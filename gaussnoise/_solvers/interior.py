@@ -19,7 +19,7 @@ _PLAIN_STEPS, _PLAIN_POWER = 2, 1.5
 _PLAIN_FLOOR = 1e-3  # of the uniform, mixed in by each
 # Complementarity aimed at by a Newton step, as a fraction of the present one: sharply down after a step of almost full
 # length, gently after a short one. 8 to 30 steps in all on prefix sums, Gaussian and heavy-tailed points, every p.
-_SHARP, _GENTLE, _ALMOST_FULL = 0.1, 0.5, 0.8
+_SHARP, _GENTLE, _ALMOST_FULL = 0.03, 0.5, 0.8
 _TO_THE_BOUNDARY = 0.99
 _BACKTRACKS = 12
 # Newton systems are solved to a relative residual of n μ/F, within these; looser ones waste steps on random

@@ -46,13 +46,13 @@ def log(name, **values):
 
 @pytest.mark.parametrize("p", [2, math.inf])
 def test_prefix_sums_of_1024_cost_few_eigendecompositions(p):
-    """Expected: about ten steps of 1.2 to 2 eigendecompositions each, and checks that cost five more."""
+    """Expected: nine steps; 20 eigendecompositions at p = 2 and 23 at p = ∞, five of them for checking."""
     solve(prefix(256), p)  # warm up
     unit = eigh_seconds(1024)
     taken, noise = seconds(lambda: solve(prefix(1024), p))
     log("prefix 1024", p=p, steps=noise.steps, gap=noise.gap, seconds=taken, eigh=unit, ratio=taken / unit)
     assert noise.gap <= 1e-6
-    assert taken <= 40 * unit
+    assert taken <= 30 * unit
 
 
 def test_steps_hardly_grow_and_time_is_cubic():
@@ -86,15 +86,29 @@ def test_against_scs_on_prefix_sums_of_64(p, least):
     assert peer >= least * taken
 
 
-@pytest.mark.parametrize(("method", "least"), [("sdp-scs", 50), ("sdp-clarabel", 1000)])
+@pytest.mark.parametrize(("method", "least"), [("sdp-scs", 50), ("sdp-clarabel", 50)])
 def test_against_sdp_solvers_on_gaussian_points(method, least):
-    """Expected: SCS about 1 s, Clarabel about a minute, this a few milliseconds."""
+    """Expected: SCS about 1 s, Clarabel half a second in the block form that suits it, this a few milliseconds."""
     domain = gn.FiniteSet(np.random.default_rng(0).normal(size=(100, 10)))
     peer, other = seconds(lambda: _at_any_gap(domain, 2, method))
     taken, noise = seconds(lambda: solve(domain, 2), repeat=5)
     log(f"10 x 100 against {method}", seconds=taken, peer=peer, ratio=peer / taken, peer_gap=other.gap)
     assert noise.gap <= 1e-6
     assert peer >= least * taken
+
+
+def test_against_clarabel_on_the_joint_form_of_gaussian_points():
+    """Expected: one matrix of order 110 takes Clarabel about a minute; the block form above is our own improvement."""
+    cp = pytest.importorskip("cvxpy")
+    points = np.random.default_rng(0).normal(size=(100, 10))
+    joint = cp.Variable((110, 110), PSD=True)
+    constraints = [joint[:10, 10:] == points.T, cp.diag(joint[10:, 10:]) <= 1]
+    problem = cp.Problem(cp.Minimize(cp.trace(joint[:10, :10])), constraints)
+    peer, value = seconds(lambda: problem.solve(solver=cp.CLARABEL))
+    taken, noise = seconds(lambda: solve(gn.FiniteSet(points), 2), repeat=5)
+    log("10 x 100 against Clarabel, joint form", seconds=taken, peer=peer, ratio=peer / taken)
+    assert noise.gamma_lower <= math.sqrt(value) * (1 + 1e-6)
+    assert peer >= 1000 * taken
 
 
 def _at_any_gap(domain, p, method):
