@@ -85,7 +85,7 @@ def _smallest_singular(R: Array, inverse: Array, backward: float) -> float:
 
 def sticks_out(found: Strategy, sizes: Array) -> NDArray[np.bool_]:
     """Along which axes points leave range(L); ``sizes`` (d,) are the largest magnitudes of the points themselves."""
-    return found.outside > RANGE_TOLERANCE * sizes
+    return ~(found.outside <= RANGE_TOLERANCE * sizes)  # NaN sticks out
 
 
 def check_range(found: Strategy, sizes: Array) -> None:

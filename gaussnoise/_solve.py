@@ -24,7 +24,7 @@ from ._solvers.design import Design
 from ._solvers.fidelity import Fidelity
 from ._solvers.interior import optimal_design
 from ._solvers.marginals import residual_variances
-from .errors import CertificateError, ConvergenceWarning, NotAvailableError, ParameterError
+from .errors import CertificateError, ConvergenceWarning, CovarianceError, NotAvailableError, ParameterError
 
 if TYPE_CHECKING:
     import networkx
@@ -79,6 +79,7 @@ def optimal_noise(
     Raises:
         ParameterError: p < 2, tol outside (0, 1), unknown relation or method, disconnected policy.
         DomainTooLargeError: points, or differences for the reference methods, that cannot be listed.
+        CovarianceError: coordinates whose sizes differ by more than about 1e15.
         NotAvailableError: other domains (yet), or a reference solver that failed.
 
     Warns:
@@ -213,7 +214,12 @@ def _points(
     center = listed.points[0] + size * design.center if shifted else np.zeros(listed.dim)
     # about the center that will be stored, rounding and all
     moved = Covered((listed.points - center) / size if shifted else unit, target.rows)
-    factor, found = _enclosing(design.factor, moved)
+    try:
+        factor, found = _enclosing(design.factor, moved)
+    except CovarianceError as error:
+        raise CovarianceError(
+            f"the points' coordinates differ too much in size for double precision ({error}); hint: rescale them"
+        ) from None
     longest = moved.longest(found)
     covariance = FactorCovariance(factor, size * longest * (1 + ROUNDING_MARGIN) if longest > 0 else size)
     # what sticks out of the range is inside a box, which costs at most the sum of its sides (Minkowski sum)
@@ -237,8 +243,12 @@ def _points(
             ConvergenceWarning,
             stacklevel=3,
         )
-    many = f"the {listed.cardinality * (listed.cardinality - 1) // 2} differences of {listed.cardinality} points"
-    covering = f"{len(unit)} points" if target.rows is not None else many
+    reason = f"for a finite set: {len(unit)} points"
+    if target.rows is None:
+        pairs = listed.cardinality * (listed.cardinality - 1) // 2
+        reason = f"for more differences than are worth listing: {pairs} of {listed.cardinality} points"
+    if method != "auto":
+        reason = f"as asked: {len(unit)} points"
     return OptimalNoise(
         domain=domain,
         p=p,
@@ -250,7 +260,7 @@ def _points(
         center=center,
         certificate=certificate,
         sensitivity_squared=_sensitivity(found, longest) if shifted else 1.0,
-        method=f"{design.note}; covers {covering} of rank {rank} in R^{listed.dim}",
+        method=f"{design.note}, {reason} of rank {rank} in R^{listed.dim}",
         status=status,
         steps=design.steps,
     )
@@ -364,7 +374,9 @@ def _widened(factor: Array, stuck: NDArray[np.bool_], outside: Array) -> Array:
     wide = np.hstack([factor * math.sqrt(1 + t), box])
     if wide.shape[1] <= wide.shape[0]:
         return wide
-    heights = np.abs(wide).max(axis=1)  # M = wide wide' again, as a square factor, every row to its own precision
+    heights = np.abs(wide).max(axis=1)
+    heights[heights == 0] = 1
+    # M = wide wide' again, as a square factor, every row to its own precision
     _, triangle = np.linalg.qr((wide / heights[:, None]).T)
     return triangle.T * heights[:, None]
 

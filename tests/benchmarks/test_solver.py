@@ -136,17 +136,22 @@ def _solved(domain, p, problem):
     return gn.gamma(domain, p) if problem == "gamma" else gn.optimal_noise(domain, p, problem)
 
 
+@pytest.mark.parametrize("error", ["mean", "max"])
 @pytest.mark.parametrize("n", [16, 64, 256, 512])
-def test_against_the_dense_optimiser_of_jax_privacy(n):
-    """Expected: the peer's largest error is 7 % above the optimum at 64 and 23 % at 512; its mean error 1 to 3 %."""
+def test_against_the_dense_optimiser_of_jax_privacy(n, error):
+    """Expected: the peer's largest error is 1.6 % above the optimum at 16 and 9.4 % at 256, its mean error up to 0.1 %.
+
+    It is 20 to 4000 times slower; 512 for the largest error takes it a quarter of an hour.
+    """
     dense = pytest.importorskip("jax_privacy.matrix_factorization.dense")
-    for p, error in ((2, "mean"), (math.inf, "max")):
-        peer, strategy = seconds(lambda error=error: dense.optimize(n, epochs=1, reduction_fn=_reduction(error)))
-        loss = _loss(np.asarray(strategy, dtype=float), n, p)
-        taken, noise = seconds(lambda p=p: solve(prefix(n), p))
-        log(f"prefix {n}, {error}", seconds=taken, peer=peer, ratio=peer / taken, excess=loss / noise.gamma - 1)
-        assert noise.gamma <= loss * (1 + 1e-6)
-        assert taken < peer
+    pytest.importorskip("jax").config.update("jax_enable_x64", True)
+    p = 2 if error == "mean" else math.inf
+    peer, strategy = seconds(lambda: dense.optimize(n, epochs=1, reduction_fn=_reduction(error)))
+    loss = _loss(np.asarray(strategy, dtype=float), n, p)
+    taken, noise = seconds(lambda: solve(prefix(n), p))
+    log(f"prefix {n}, {error}", seconds=taken, peer=peer, ratio=peer / taken, excess=loss / noise.gamma - 1)
+    assert noise.gamma <= loss * (1 + 1e-6)
+    assert taken < peer
 
 
 def _reduction(error):
