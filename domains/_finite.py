@@ -10,6 +10,17 @@ from ._domain import AbstractFiniteDomain, Array, QuadraticMax, read_only
 from .errors import InvalidDomainError
 
 
+def _numbers(values: ArrayLike) -> Array:
+    """A private float64 copy; what numpy would say may quote the values."""
+    try:
+        return read_only(values)
+    except (TypeError, ValueError):
+        pass
+    raise InvalidDomainError(
+        "FiniteSet: expected a regular array of real numbers; hint: .toarray() for sparse matrices"
+    )
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class FiniteSet(AbstractFiniteDomain):
@@ -32,7 +43,7 @@ class FiniteSet(AbstractFiniteDomain):
     points: Array
 
     def __init__(self, points: ArrayLike) -> None:
-        array = read_only(points)
+        array = _numbers(points)
         if array.ndim != 2 or 0 in array.shape:
             raise InvalidDomainError(
                 f"FiniteSet: expected points of shape (N, d) with N, d >= 1, got {array.shape}; "
@@ -54,7 +65,7 @@ class FiniteSet(AbstractFiniteDomain):
                [0., 1.],
                [0., 0.]])
         """
-        return cls(np.asarray(W, dtype=np.float64).T)
+        return cls(_numbers(W).T)
 
     @property
     def dim(self) -> int:

@@ -113,7 +113,9 @@ class FactorCovariance(Covariance):
         return self.unit_factor.shape[0]
 
     def standard_deviation(self) -> Array:
-        return self.scale * np.linalg.norm(self.unit_factor, axis=1)
+        heights = np.abs(self.unit_factor).max(axis=1, initial=0.0)
+        heights[heights == 0] = 1.0
+        return self.scale * (heights * np.linalg.norm(self.unit_factor / heights[:, None], axis=1))
 
     def factor(self) -> Array:
         return self.scale * self.unit_factor

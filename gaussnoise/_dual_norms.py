@@ -9,6 +9,8 @@ from typing import Any, Literal, final, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from domains import DomainTooLargeError
+
 from ._certificate import ROUNDING_MARGIN
 from ._covariance import norm
 from ._factorize import check_matrix, error_norm
@@ -19,11 +21,14 @@ Solver = Literal["clarabel", "scs"]
 
 # Eigenvalues of the solver's Gram matrix below this fraction of the largest are its tolerance, not directions.
 _NEGLIGIBLE = 1e-12
+_CLARABEL_ORDER, _LARGEST_ORDER = 40, 600
 # SCS stops at 1e-4 on its own; 1e-9 leaves certified gaps of 1e-9 (40 x 30) at little cost.
 _SETTINGS = {"clarabel": {}, "scs": {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 20_000}}
 
 
-def dual_norm(A: ArrayLike, error: str | float = "max", tol: float = 1e-6, solver: Solver = "clarabel") -> "DualNorm":
+def dual_norm(
+    A: ArrayLike, error: str | float = "max", tol: float = 1e-6, solver: Solver | Literal["auto"] = "auto"
+) -> "DualNorm":
     r"""The dual norm ``γ_(p)*(A) = max { Σ A_ij B_ij : γ_(p)(B) <= 1 } = max Σ A_ij <u_i, v_j>``.
 
     The vectors have ``‖v_j‖ <= 1`` and ``‖(‖u_i‖)_i‖_p <= 1``: unit vectors at p = ∞, which is Grothendieck's
@@ -37,13 +42,15 @@ def dual_norm(A: ArrayLike, error: str | float = "max", tol: float = 1e-6, solve
         A: shape (queries, cells).
         error: "max" (p = ∞), "mean" (p = 2), or p itself in [2, ∞], as in :func:`factorize`.
         tol: certified relative gap to reach, in (0, 1).
-        solver: "clarabel" (interior point) or "scs" (first order; larger problems, less accurate).
+        solver: "clarabel" (interior point), "scs" (first order), or "auto": Clarabel up to 40 rows and columns
+            together, which then takes a few seconds, and SCS above.
 
     Returns:
         A :class:`DualNorm`; ``float(...)`` is the lower end, attained by its vectors.
 
     Raises:
         ParameterError: not a finite real matrix, unknown error or solver, tol outside (0, 1).
+        DomainTooLargeError: more than 600 rows and columns, a matter of hours.
         NotAvailableError: cvxpy or the solver is not installed.
 
     Warns:
@@ -59,9 +66,17 @@ def dual_norm(A: ArrayLike, error: str | float = "max", tol: float = 1e-6, solve
     p = error_norm("dual_norm", error)
     if not isinstance(tol, float) or not 0 < tol < 1:
         raise ParameterError(f"dual_norm: expected 0 < tol < 1, got {tol!r}")
-    if solver not in get_args(Solver):
-        raise ParameterError(f'dual_norm: expected solver="clarabel" or "scs", got {solver!r}')
+    if solver not in ("auto", *get_args(Solver)):
+        raise ParameterError(f'dual_norm: expected solver="auto", "clarabel" or "scs", got {solver!r}')
     matrix = check_matrix("dual_norm", A)
+    order = sum(matrix.shape)
+    if order > _LARGEST_ORDER:
+        raise DomainTooLargeError(
+            f"dual_norm: a semidefinite programme of order {order}, more than {_LARGEST_ORDER}, would take hours; "
+            "hint: fewer queries or cells"
+        )
+    if solver == "auto":
+        solver = "clarabel" if order <= _CLARABEL_ORDER else "scs"
     rows, columns = (matrix != 0).any(axis=1), (matrix != 0).any(axis=0)
     if not rows.any():
         q, n = matrix.shape

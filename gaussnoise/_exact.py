@@ -16,17 +16,20 @@ def is_small(factor: Array, points: Array) -> bool:
     return (d + len(points) + r) * r**2 <= _MOST_OPERATIONS
 
 
-def longest_square(factor: Array, points: Array, center: Array) -> Fraction:
+def longest_square(factor: Array, points: Array, center: Array, weights: Array) -> Fraction:
     """Largest ``(x − v)' M⁺ (x − v)`` over rows x, M = L L' of the stored L, exactly.
 
-    L must have independent columns, and x − v lie in its range up to rounding, which is ignored here.
+    L must have independent columns. Where x − v leaves the range of L by rounding, its projection is meant, with
+    coordinates weighted by ``weights``.
     """
-    L = [[Fraction(value) for value in row] for row in factor.tolist()]
+    scales = [Fraction(weight) for weight in weights.tolist()]
+    L = [[s * Fraction(value) for value in row] for s, row in zip(scales, factor.tolist(), strict=True)]
     r = factor.shape[1]
     if r == 0:
         return Fraction(0)
     moved = [
-        [Fraction(x) - Fraction(v) for x, v in zip(point, center.tolist(), strict=True)] for point in points.tolist()
+        [s * (Fraction(x) - Fraction(v)) for s, x, v in zip(scales, point, center.tolist(), strict=True)]
+        for point in points.tolist()
     ]
     gram = [[sum((row[i] * row[j] for row in L), Fraction(0)) for j in range(r)] for i in range(r)]
     pulled = [

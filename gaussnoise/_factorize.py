@@ -263,7 +263,10 @@ def check_matrix(function: str, A: object) -> Array:
     try:
         array = np.asarray(A)
     except ValueError:
-        raise ParameterError(f"{function}: expected a matrix, got rows of different lengths") from None
+        raise ParameterError(
+            f"{function}: expected a matrix, got rows of different lengths; "
+            "hint: every Kronecker factor must be a matrix"
+        ) from None
     if array.dtype.kind not in "biufO":
         raise ParameterError(f"{function}: expected real numbers, got dtype {array.dtype}")
     if array.ndim != 2 or 0 in array.shape:

@@ -23,7 +23,8 @@ class Strategy:
 
     Attributes:
         coordinates: shape (N, r).
-        lengths: shape (N,), upper bounds on ``sqrt(point' (L L')^+ point)``, rounding included.
+        lengths: shape (N,), upper bounds on ``sqrt(point' (L L')^+ point)``, rounding included; of the projection on
+            range(L), coordinates weighted by :func:`row_weights`, where a point sticks out by rounding.
         outside: shape (d,), by how much points stick out of range(L) along each axis.
     """
 
@@ -43,10 +44,7 @@ def strategy(factor: Array, points: Array, *, precision: type | None = None) -> 
         precision = np.longdouble if points.size * r <= _LONG_OPERATIONS else np.float64
     if r == 0:
         return Strategy(np.zeros((count, 0)), np.zeros(count), np.abs(points).max(axis=0))
-    # Rows of very different size spoil the QR; powers of two even them out without rounding. Rows below a 1e-8 of the
-    # largest may be rounding themselves, and are not blown up to matter.
-    heights = np.abs(factor).max(axis=1)
-    rows = np.exp2(-np.frexp(np.maximum(heights, 1e-8 * heights.max()))[1])
+    rows = row_weights(factor)
     factor, points = factor * rows[:, None], points * rows
     Q, R = np.linalg.qr(factor)
     # the singular values of R are those of the factor up to this
@@ -72,6 +70,15 @@ def strategy(factor: Array, points: Array, *, precision: type | None = None) -> 
     rounded = rounded + 2 * np.finfo(np.float64).eps * sizes  # of the points themselves, where they are differences
     lengths = plain * (1 + unit) + (np.linalg.norm(left @ Q, axis=1) + rounded) * (1 + unit) / smallest
     return Strategy(coordinates, lengths, outside)
+
+
+def row_weights(factor: Array) -> Array:
+    """Powers of two that even out the rows of a factor, shape (d,): rows of very different size spoil a QR.
+
+    Rows below a 1e-8 of the largest may be rounding themselves, and are not blown up to matter.
+    """
+    heights = np.abs(factor).max(axis=1, initial=0.0)
+    return np.exp2(-np.frexp(np.maximum(heights, 1e-8 * heights.max()))[1])
 
 
 def _smallest_singular(R: Array, inverse: Array, backward: float) -> float:

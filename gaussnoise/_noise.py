@@ -26,7 +26,7 @@ class Status(enum.Enum):
     SOLVED = "The certified gap is within the tolerance."
     ROUNDING = (
         "Rounding stopped progress: the noise is feasible, hence private; "
-        "center the points, or even out sizes that differ by more than 1e5."
+        "loosen tol, center the points, or even out sizes that differ by more than 1e5."
     )
     MAX_STEPS = "The step limit came first: the noise is feasible, hence private; loosen tol to accept its gap."
     INTERRUPTED = "Interrupted: the noise is feasible, hence private; run again for a narrower gap."

@@ -1,6 +1,7 @@
 """One ``.npz`` file for one answer: plain arrays and a JSON header, no pickles."""
 
 import json
+import math
 import os
 import zipfile
 import zlib
@@ -26,6 +27,7 @@ _DAMAGE = (
 )  # fmt: skip
 
 _FORMAT = "gaussnoise.noise/2"
+_INTEGERS = ("policy_edges", "certificate_rows")
 _SCALARS = ("p", "neighbors", "shifted", "gamma", "gamma_lower", "sensitivity_squared", "method", "steps")
 
 
@@ -81,7 +83,9 @@ def _parse(stored: Any) -> "OptimalNoise":
     header = json.loads(str(arrays.pop("header")))
     if header.get("format") != _FORMAT:
         raise CertificateError(f"load: expected format {_FORMAT!r}, got {header.get('format')!r}")
-    for array in arrays.values():
+    for name, array in arrays.items():
+        if array.dtype.kind not in ("iu" if name in _INTEGERS else "f"):
+            raise CertificateError(f"load: expected {name} of another type than {array.dtype}")
         array.flags.writeable = False
     _check_types(header)
     domain, covariance, certificate = _parts(header, arrays)
@@ -103,12 +107,14 @@ def _check_types(header: dict) -> None:
     """Raise CertificateError unless every scalar is of its kind."""
     numbers = [header[name] for name in ("p", "gamma", "gamma_lower", "sensitivity_squared")]
     numbers += [header["scale"]] if "scale" in header else []
+    finite = numbers[1:]
     if (
         header["neighbors"] not in ("replace", "add-remove", "policy graph")
         or not isinstance(header["shifted"], bool)
         or not isinstance(header["method"], str)
         or not (type(header["steps"]) is int and header["steps"] >= 0)
         or not all(type(x) in (int, float) and x >= 0 for x in numbers)
+        or not all(math.isfinite(x) for x in finite)
     ):
         raise CertificateError("load: expected numbers, a relation and a method; the header holds something else")
 

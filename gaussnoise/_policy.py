@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
@@ -21,7 +21,7 @@ class PolicyGraph:
     """Neighbouring datasets differ in one record, whose two values are joined by an edge (Blowfish privacy).
 
     Values at graph distance k are protected at k²ρ; values in different components not at all: how many records are
-    in each component is published exactly.
+    in each component is published exactly. Whoever passes such an object instead of a networkx graph accepts that.
 
     Attributes:
         edges: shape (E, 2), row indices into the domain's points, each pair sorted.
@@ -46,13 +46,14 @@ class PolicyGraph:
         if graph.is_directed():
             raise ParameterError(f"{function}: expected an undirected policy graph; hint: graph.to_undirected()")
         integers = (int, np.integer)
-        if not all(isinstance(v, integers) and not isinstance(v, bool) and 0 <= v < count for v in graph.nodes):
-            raise ParameterError(
-                f"{function}: expected a policy graph whose nodes are row indices 0..{count - 1} of the points; "
-                "hint: networkx.convert_node_labels_to_integers(graph)"
-            )
+        for v in graph.nodes:
+            if not isinstance(v, integers) or isinstance(v, bool) or not 0 <= v < count:
+                raise ParameterError(
+                    f"{function}: expected a policy graph whose nodes are row indices 0..{count - 1}, got "
+                    f"node {v!r}; hint: networkx.relabel_nodes(graph, {{label: row}})"
+                )
         pairs = np.array([sorted((int(u), int(v))) for u, v in graph.edges() if u != v], dtype=np.intp).reshape(-1, 2)
-        policy = cls.from_edges(np.unique(pairs, axis=0), points)
+        policy = cls.from_edges(pairs, points)
         if policy.parts > 1 and graph.graph.get("components") != "public":
             raise ParameterError(
                 f'{function}: {policy.unprotected}; hint: connect it, or set graph.graph["components"] = "public" '
@@ -61,13 +62,16 @@ class PolicyGraph:
         return policy
 
     @classmethod
-    def from_edges(cls, edges: NDArray[Any], points: Array) -> "PolicyGraph":
+    def from_edges(cls, edges: ArrayLike, points: Array) -> "PolicyGraph":
         """From pairs of row indices. Equal points are one value, hence in one component."""
         count = len(points)
+        edges = np.asarray(edges)
         if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
             raise ParameterError(f"PolicyGraph: expected integer edges of shape (E, 2), got {edges.shape}")
         if len(edges) and not (0 <= edges.min() and edges.max() < count):
             raise ParameterError(f"PolicyGraph: expected edges between row indices 0..{count - 1}")
+        edges = np.unique(np.sort(edges, axis=1), axis=0)
+        edges = edges[edges[:, 0] < edges[:, 1]]
         values = np.unique(points + 0.0, axis=0, return_inverse=True)[1].reshape(-1)
         ends = values[edges]
         joined = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(count, count))
@@ -83,8 +87,8 @@ class PolicyGraph:
     def unprotected(self) -> str:
         """What a policy of several parts gives away."""
         return (
-            f"the policy graph has {self.parts} components on {len(self.components)} points, and which one a record is "
-            "in gets no protection at all"
+            f"the policy graph has {self.parts} components on {len(self.components)} points (points without edges are "
+            "components of their own), and which one a record is in gets no protection at all"
         )
 
     def warn(self, function: str, stacklevel: int) -> None:

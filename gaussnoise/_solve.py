@@ -126,6 +126,8 @@ def gamma(
 
     Raises:
         ParameterError: p < 2, tol outside (0, 1), unknown method.
+        DomainTooLargeError: points that cannot be listed.
+        CovarianceError: coordinates whose sizes differ by more than about 1e15.
         NotAvailableError: other domains (yet), or a reference solver that failed.
 
     Warns:
@@ -150,7 +152,7 @@ def _check(function: str, domain: AbstractDomain, p: float, tol: float, method: 
             "FiniteSet.from_workload(W) for a workload matrix"
         )
     if not isinstance(p, Real) or not p >= 2:
-        raise ParameterError(f"{function}: expected p >= 2, got {p!r}")
+        raise ParameterError(f"{function}: expected p >= 2, got {p!r}; hint: math.inf for the largest error")
     if not isinstance(tol, Real) or not 0 < tol < 1:
         raise ParameterError(f"{function}: expected 0 < tol < 1, got {tol!r}")
     if method not in _METHODS:
@@ -210,6 +212,8 @@ def _points(
     # a power of two, so that dividing by it does not round
     size = float(np.ldexp(0.5, np.frexp(largest)[1]))
     unit = target.points / size
+    if ((unit == 0) & (target.points != 0)).any():
+        raise ParameterError("expected coordinates whose sizes differ by less than 1e300; hint: rescale them")
     design, rows, rank = _design(unit, target.rows, p, tol, method, _scaled(watcher, size), shifted=shifted)
     center = listed.points[0] + size * design.center if shifted else np.zeros(listed.dim)
     # about the center that will be stored, rounding and all

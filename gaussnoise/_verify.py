@@ -13,7 +13,7 @@ from domains import FiniteSet, Marginals
 from ._certificate import ROUNDING_MARGIN, PointCertificate, UniformCertificate
 from ._covariance import Covariance, FactorCovariance, MarginalCovariance, norm
 from ._exact import is_small, longest_square
-from ._feasibility import check_range, strategy
+from ._feasibility import check_range, row_weights, strategy
 from ._policy import PolicyGraph
 from ._residuals import rank, residual_subsets, subsets_of
 from ._sensitivity import check_relation, covered, largest_pair, marginal_sensitivity, members
@@ -107,7 +107,8 @@ def _by_points(noise: "OptimalNoise", domain: FiniteSet) -> Verification:
     enclosure = (target.longest(found) / rest) ** 2
     if target.rows is not None and is_small(factor, points):
         origin = noise.center if noise.shifted else np.zeros(domain.dim)
-        exact = longest_square(factor, domain.points if noise.shifted else points, origin)
+        listed = domain.points if noise.shifted else points
+        exact = longest_square(factor, listed, origin, row_weights(factor))
         enclosure = float(exact / Fraction(scale) ** 2)
     deviations = rest * np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(np.float64)
     gamma = size * (norm(deviations, noise.p) + float(target.outside(found).sum()))

@@ -60,3 +60,11 @@ def test_domains_compare_by_identity():
 
 def test_repr_shows_the_size_and_no_numbers():
     assert repr(FiniteSet([[123.0, 4.0]])) == "FiniteSet(1 points in R^2)"
+
+
+@pytest.mark.parametrize("points", [[[1, 2], [3]], [["secret", 1]], [[1j, 2]]])
+def test_what_is_no_array_of_numbers_is_refused_without_being_quoted(points):
+    with pytest.raises(InvalidDomainError, match="regular array of real numbers") as caught:
+        FiniteSet(points)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__context__ is None

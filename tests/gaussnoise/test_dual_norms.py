@@ -339,3 +339,13 @@ def test_the_checks_have_power(change, error):
     check(found, A)
     with pytest.raises(AssertionError):
         check(dataclasses.replace(found, **change(found)), A)
+
+
+def test_the_solver_follows_the_size():
+    rng = np.random.default_rng(3)
+    assert dual_norm(rng.normal(size=(4, 5))).solver == "clarabel"
+    large = dual_norm(rng.normal(size=(25, 20)))
+    assert large.solver == "scs"
+    assert large.gap <= 1e-6
+    with pytest.raises(gn.DomainTooLargeError, match="order 601"):
+        dual_norm(np.ones((301, 300)))

@@ -482,3 +482,10 @@ def test_enormous_norms_are_the_largest_error(p, problem):
 @pytest.mark.parametrize("kind", [int, np.int64, np.float64])
 def test_the_norm_may_be_an_integer(kind):
     agree(solve(GENERIC, "gamma", kind(3)), solve(GENERIC, "gamma", 3.0))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_flat_sets_away_from_the_origin_survive_verification(seed):
+    rng = np.random.default_rng(seed)
+    spread = 10.0 ** -rng.integers(3, 8)
+    check(gn.gamma(FiniteSet(1 + spread * rng.normal(size=(rng.integers(2, 4), 3))), [2, 3, math.inf][seed % 3]))
