@@ -14,11 +14,11 @@ from domains import AbstractDomain, AbstractFiniteDomain, DomainTooLargeError, M
 
 from ._certificate import ROUNDING_MARGIN, PointCertificate, UniformCertificate
 from ._covariance import FactorCovariance, MarginalCovariance, norm
-from ._feasibility import Strategy, check_range, sticks_out, strategy
+from ._enclosure import enclosing, pair_sensitivity
 from ._noise import OptimalNoise, Status
 from ._policy import PolicyGraph
 from ._progress import Progress, Watcher, watching
-from ._sensitivity import Covered, Relation, check_relation, covered, largest_pair, marginal_sensitivity, members
+from ._sensitivity import Covered, Relation, check_relation, covered, marginal_sensitivity, members
 from ._solvers.columns import pairwise_design
 from ._solvers.design import Design
 from ._solvers.fidelity import Fidelity
@@ -41,8 +41,6 @@ _MOST_CELLS = 2**27  # one number per cell: 1 GB
 # A point whose weight is below this fraction of the largest adds nothing to the certificate but size.
 _NEGLIGIBLE_WEIGHT = 1e-14
 _LARGEST, _SMALLEST = 5e300, 1e-300
-# Points farther than this outside the factor's range, relative to their sizes, betray rows short of digits.
-_ROUGH = 1e-13
 
 
 def optimal_noise(
@@ -219,7 +217,7 @@ def _points(
     # about the center that will be stored, rounding and all
     moved = Covered((listed.points - center) / size if shifted else unit, target.rows)
     try:
-        factor, found = _enclosing(design.factor, moved)
+        factor, found = enclosing(design.factor, moved)
     except CovarianceError as error:
         raise CovarianceError(
             f"the points' coordinates differ too much in size for double precision ({error}); hint: rescale them"
@@ -263,7 +261,7 @@ def _points(
         covariance=covariance,
         center=center,
         certificate=certificate,
-        sensitivity_squared=_sensitivity(found, longest) if shifted else 1.0,
+        sensitivity_squared=pair_sensitivity(found, longest) if shifted else 1.0,
         method=f"{design.note}, {reason} of rank {rank} in R^{listed.dim}",
         status=status,
         steps=design.steps,
@@ -345,44 +343,6 @@ def _reference(
         if method == "sdp-clarabel":
             raise
     return sdp(points, p=p, centered=shifted, tol=_SHARE * tol, solver="scs")
-
-
-def _enclosing(factor: Array, target: Covered) -> tuple[Array, Strategy]:
-    """A factor whose ellipsoid, scaled, covers the target, and proven lengths of the target in it."""
-    sizes = np.abs(target.points).max(axis=0)
-    found = strategy(factor, target.points)
-    if (found.outside > _ROUGH * sizes).any():
-        # small rows that depend on large ones lost digits to them: solve each anew from the points' coordinates
-        factor = np.asarray(np.linalg.lstsq(found.coordinates, target.points)[0].T, dtype=np.float64)
-        found = strategy(factor, target.points)
-    stuck = sticks_out(found, sizes)
-    if stuck.any():
-        factor = _widened(factor, stuck, target.outside(found))
-        found = strategy(factor, target.points)
-    check_range(found, sizes)
-    return factor, found
-
-
-def _sensitivity(found: Strategy, longest: float) -> float:
-    """What replacing a record costs once the longest of the points it moves between has length one."""
-    return min(largest_pair(found) / longest**2, 4.0) if longest > 0 else 0.0
-
-
-def _widened(factor: Array, stuck: NDArray[np.bool_], outside: Array) -> Array:
-    """A factor that also covers what sticks out along the coordinates ``stuck``, tiny beside the others.
-
-    E(M) + E(D) lies in E((1+t) M + (1+1/t) D); D is an ellipsoid around the box of what sticks out.
-    """
-    t = 1e-8
-    box = np.diag(np.where(stuck, outside, 0.0) * math.sqrt(stuck.sum() * (1 + 1 / t)))[:, stuck]
-    wide = np.hstack([factor * math.sqrt(1 + t), box])
-    if wide.shape[1] <= wide.shape[0]:
-        return wide
-    heights = np.abs(wide).max(axis=1)
-    heights[heights == 0] = 1
-    # M = wide wide' again, as a square factor, every row to its own precision
-    _, triangle = np.linalg.qr((wide / heights[:, None]).T)
-    return triangle.T * heights[:, None]
 
 
 def _span(points: Array) -> Array | None:

@@ -12,8 +12,8 @@ from .._covariance import norm
 
 Array = NDArray[np.float64]
 
-# An eigendecomposition of the squared matrix loses everything below the root of machine precision. That noise is what
-# made Anderson's extrapolation stall at gaps of 1e-4 on heavy-tailed points: wider spectra are found without squaring.
+# An eigendecomposition of the squared matrix loses everything below the root of machine precision. On heavy-tailed
+# points that noise stopped iterations at gaps of 1e-4: wider spectra are found without squaring.
 _SQUARED_RANGE = 1e-11
 
 
