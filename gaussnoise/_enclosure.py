@@ -20,7 +20,7 @@ def enclosing(factor: Array, target: Covered) -> tuple[Array, Strategy]:
     found = strategy(factor, target.points)
     if (found.outside > _ROUGH * sizes).any():
         # small rows that depend on large ones lost digits to them: solve each anew from the points' coordinates
-        factor = np.asarray(np.linalg.lstsq(found.coordinates, target.points)[0].T, dtype=np.float64)
+        factor = np.asarray(np.linalg.lstsq(found.coordinates, target.points, rcond=None)[0].T, dtype=np.float64)
         found = strategy(factor, target.points)
     stuck = sticks_out(found, sizes)
     if stuck.any():
