@@ -55,7 +55,7 @@ def write(noise: "OptimalNoise", path: str | os.PathLike[str]) -> None:
         arrays["coordinate_weights"] = noise.certificate.coordinate_weights
         arrays["certificate_rows"] = noise.certificate.rows
     with open(path, "wb") as file:  # an open file, or numpy would append .npz to the name
-        np.savez_compressed(file, allow_pickle=False, header=np.array(json.dumps(header)), **arrays)
+        np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
 
 
 def read(path: str | os.PathLike[str]) -> "OptimalNoise":

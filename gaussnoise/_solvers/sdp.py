@@ -100,13 +100,14 @@ def _solve(
         X = Y.T - cp.outer(shift, np.ones(N))
         cones = [cp.bmat([[Q, X], [X.T, gram]]) >> 0]
         constraints = [covered, *cones, cp.diag(gram) <= 1]
-    if p == 2:
+    if p == 2 or d == 1:
         objective = cp.sum(u)
     elif p == math.inf:
         objective = cp.max(u)
     else:
         objective, shares = cp.Variable(), cp.Variable(d)
-        constraints += [cp.PowCone3D(shares, objective * np.ones(d), u, 2 / p), cp.sum(shares) == objective]
+        power = cp.PowCone3D(shares, objective * np.ones(d), u, np.full(d, 2 / p))
+        constraints += [power, cp.sum(shares) == objective]
     problem = cp.Problem(cp.Minimize(objective), constraints)
     settings: dict[str, Any] = dict.fromkeys(
         ("tol_gap_abs", "tol_gap_rel", "tol_feas"), np.clip(tol / 100, 1e-11, 1e-8)
