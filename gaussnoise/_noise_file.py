@@ -54,8 +54,9 @@ def write(noise: "OptimalNoise", path: str | os.PathLike[str]) -> None:
         arrays["certificate_weights"] = noise.certificate.weights
         arrays["coordinate_weights"] = noise.certificate.coordinate_weights
         arrays["certificate_rows"] = noise.certificate.rows
+    contents: dict[str, Any] = {"header": np.array(json.dumps(header)), **arrays}
     with open(path, "wb") as file:  # an open file, or numpy would append .npz to the name
-        np.savez_compressed(file, header=np.array(json.dumps(header)), **arrays)
+        np.savez_compressed(file, **contents)
 
 
 def read(path: str | os.PathLike[str]) -> "OptimalNoise":
