@@ -1,8 +1,16 @@
 """Bounded sets K in R^d, known through their oracles. Knows nothing of privacy."""
 
-from ._domain import AbstractDomain, AbstractFiniteDomain, QuadraticMax
+from ._combinators import hull, kron, product
+from ._domain import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, QuadraticMax
+from ._ellipsoid import Ellipsoid
 from ._finite import FiniteSet
+from ._lp_ball import LpBall
 from ._marginals import Marginals
+from ._polytope import Polytope
+from ._schatten import SchattenBall
+from ._tensor import TensorPower
+from ._two_convex import TwoConvex
+from ._zonotope import Zonotope
 from .errors import DimensionError, DomainError, DomainTooLargeError, InvalidDomainError
 
 # gaussnoise checks this on import, to tell our package from a user's own ./domains folder
@@ -11,11 +19,22 @@ __gaussnoise_version__ = "0.1.0"
 __all__ = [
     "AbstractDomain",
     "AbstractFiniteDomain",
+    "AbstractPolytope",
     "DimensionError",
     "DomainError",
     "DomainTooLargeError",
+    "Ellipsoid",
     "FiniteSet",
     "InvalidDomainError",
+    "LpBall",
     "Marginals",
+    "Polytope",
     "QuadraticMax",
+    "SchattenBall",
+    "TensorPower",
+    "TwoConvex",
+    "Zonotope",
+    "hull",
+    "kron",
+    "product",
 ]

@@ -11,8 +11,12 @@ from .errors import DimensionError, InvalidDomainError
 
 if TYPE_CHECKING:
     from ._finite import FiniteSet
+    from ._image import ConvexImage
 
 Array = NDArray[np.float64]
+
+# Bodies accept points this far outside, relative to their size: members are computed, and rounded.
+SLACK = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +37,23 @@ class QuadraticMax:
 class AbstractDomain(abc.ABC):
     """A nonempty bounded set K in R^dim, known through its oracles.
 
-    A subclass supplies ``dim``, ``is_symmetric`` and the underscored oracles, which receive validated
-    arguments; the public methods validate once and delegate.
+    A domain of your own supplies ``dim`` and two methods, ``_support_point`` and ``_max_quadratic``, which receive
+    validated arguments; the public methods validate and delegate. Say ``is_symmetric`` where K = −K: answers are then
+    found faster and bracketed more tightly. For sets without a center, ``_difference`` may return K − K as a domain
+    with a better oracle than the general one, which is within a factor two of the truth (Jung 1901).
+
+    >>> class Disc(AbstractDomain):
+    ...     dim = 2
+    ...     is_symmetric = True
+    ...     def _support_point(self, theta):
+    ...         return theta / (np.linalg.norm(theta) or 1.0)
+    ...     def _max_quadratic(self, form, center):  # (|x − c|' H (x − c))^(1/2) <= (x' H x)^(1/2) + (c' H c)^(1/2)
+    ...         values, axes = np.linalg.eigh(form)
+    ...         x = axes[:, -1] * (1.0 if axes[:, -1] @ form @ center <= 0 else -1.0)
+    ...         upper = (values[-1] ** 0.5 + (center @ form @ center) ** 0.5) ** 2
+    ...         return QuadraticMax(x, (x - center) @ form @ (x - center), upper)
+    >>> ([[2.0, 0.0], [0.0, 1.0]] @ Disc() + [5.0, 5.0]).support([1.0, 0.0])
+    7.0
     """
 
     # numpy would otherwise take ``A @ K`` for itself and fail inside its own loops
@@ -45,11 +64,6 @@ class AbstractDomain(abc.ABC):
     def dim(self) -> int:
         """Dimension d of the space the set lives in."""
 
-    @property
-    @abc.abstractmethod
-    def is_symmetric(self) -> bool:
-        """Whether K = -K."""
-
     @abc.abstractmethod
     def _support_point(self, theta: Array) -> Array:
         """A maximizer of <theta, x> over K."""
@@ -58,9 +72,30 @@ class AbstractDomain(abc.ABC):
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
         """A bracket on the largest (x - center)' form (x - center) over K."""
 
-    @abc.abstractmethod
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether K = -K is known."""
+        return False
+
     def _contains(self, x: Array) -> bool:
-        """Whether x belongs to K."""
+        """Whether x belongs to K, up to ``SLACK``; by default to its convex hull."""
+        from ._distance import is_near
+
+        return is_near(self, x)
+
+    def _center(self) -> Array | None:
+        """The point that K is symmetric about, where one is known."""
+        return np.zeros(self.dim) if self.is_symmetric else None
+
+    def _image(self) -> "ConvexImage | None":
+        """K (or a set of the same convex hull) as translates of an image of a 2-convex body, where it is one."""
+        return None
+
+    def _difference(self) -> "AbstractDomain":
+        """K − K."""
+        from ._combinators import DifferenceBody
+
+        return 2 * self if self.is_symmetric else DifferenceBody(self)
 
     @final
     def support_point(self, theta: ArrayLike) -> Array:
@@ -122,16 +157,66 @@ class AbstractDomain(abc.ABC):
         if lowest < -1e-10 * size * self.dim:
             raise InvalidDomainError(f"max_quadratic: expected positive semidefinite H, got eigenvalue {lowest:.3g}")
         origin = np.zeros(self.dim) if center is None else self._vector("max_quadratic", "center", center)
-        return self._max_quadratic(form, origin)
+        # a power of two, so that dividing by it does not round
+        scale = float(np.ldexp(0.5, np.frexp(size)[1])) if size > 0 else 1.0
+        found = self._max_quadratic(form / scale, origin)
+        # written so that NaN fails; both ends are rounded on their own
+        if not found.value <= found.upper_bound * (1 + 1e-9):
+            raise InvalidDomainError(
+                f"max_quadratic: expected value <= upper_bound from {type(self).__name__}, "
+                f"got {found.value!r} and {found.upper_bound!r}"
+            )
+        if not found.upper_bound * scale < np.inf:
+            raise InvalidDomainError("max_quadratic: the maximum exceeds the largest double; hint: rescale H")
+        value = min(found.value, found.upper_bound)
+        return QuadraticMax(found.maximizer, value * scale, found.upper_bound * scale)
 
     @final
     def contains(self, x: ArrayLike) -> bool:
-        """Whether ``x``, shape (dim,), is a member of the named set, exactly as stored.
+        """Whether ``x``, shape (dim,), is a member of the named set.
+
+        Finite sets are compared exactly as stored, bodies up to ``SLACK`` = 1e-9 of their size, for rounding.
 
         >>> FiniteSet([[0.0, 1.0], [2.0, 0.0]]).contains([2.0, 0.0])
         True
         """
         return self._contains(self._vector("contains", "x", x))
+
+    def __rmatmul__(self, matrix: ArrayLike) -> "AbstractDomain":
+        """``A @ K``, the linear image {A x : x in K}; A of shape (k, dim)."""
+        from ._combinators import linear_image
+
+        return linear_image(matrix, self)
+
+    def __add__(self, other: "AbstractDomain | ArrayLike") -> "AbstractDomain":
+        """``K + v``, the translate, and ``K + L``, the Minkowski sum {x + y : x in K, y in L}."""
+        from ._combinators import minkowski_sum, translate
+
+        return minkowski_sum(self, other) if isinstance(other, AbstractDomain) else translate(self, other)
+
+    def __radd__(self, other: ArrayLike) -> "AbstractDomain":
+        return self + other
+
+    def __sub__(self, other: "AbstractDomain | ArrayLike") -> "AbstractDomain":
+        """``K − v`` and ``K − L`` = K + (−L); ``K − K`` is the difference body."""
+        if other is self:
+            return self._difference()
+        return self + -other if isinstance(other, AbstractDomain) else self + -np.asarray(other, dtype=np.float64)
+
+    def __rsub__(self, other: ArrayLike) -> "AbstractDomain":
+        return -self + other
+
+    def __mul__(self, factor: float) -> "AbstractDomain":
+        """``c * K`` = {c x : x in K}."""
+        from ._combinators import scale
+
+        return scale(self, factor)
+
+    def __rmul__(self, factor: float) -> "AbstractDomain":
+        return self * factor
+
+    def __neg__(self) -> "AbstractDomain":
+        return self * -1.0
 
     @final
     def _vector(self, method: str, name: str, value: ArrayLike) -> Array:
@@ -142,6 +227,15 @@ class AbstractDomain(abc.ABC):
         if not np.isfinite(vector).all():
             raise InvalidDomainError(f"{method}: expected finite {name}, got NaN or infinity")
         return vector
+
+
+class AbstractPolytope(AbstractDomain):
+    """The convex hull of listed points."""
+
+    @property
+    @abc.abstractmethod
+    def vertices(self) -> Array:
+        """Points whose hull it is, shape (k, dim)."""
 
 
 class AbstractFiniteDomain(AbstractDomain):

@@ -1,12 +1,31 @@
 """Domains with independent references: one entry here, and a new domain runs through every conformance law."""
 
+import functools
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import networkx
 import numpy as np
+from scipy.optimize import minimize_scalar
 
-from domains import AbstractDomain, FiniteSet, Marginals
+from domains import (
+    AbstractDomain,
+    Ellipsoid,
+    FiniteSet,
+    LpBall,
+    Marginals,
+    Polytope,
+    QuadraticMax,
+    SchattenBall,
+    TensorPower,
+    TwoConvex,
+    Zonotope,
+    hull,
+    kron,
+    product,
+)
 
 
 @dataclass(frozen=True)
@@ -17,6 +36,7 @@ class Case:
     domain: AbstractDomain
     points: np.ndarray
     closed_form: Callable[[np.ndarray], float] | None = None
+    may_not_know: bool = False
 
     def support(self, theta):
         return self.closed_form(theta) if self.closed_form else (self.points @ theta).max()
@@ -42,7 +62,150 @@ def _marginals(name, sizes, subsets, weights=None):
     return Case(name, Marginals(sizes, subsets, weights), one_hot_tables(sizes, subsets, weights))
 
 
+def _body(name, domain, closed_form, points=None, *, may_not_know=False):
+    """A convex body with a closed form of its support; members are averages of its support points if not given."""
+    if points is None:
+        rng = np.random.default_rng(5)
+        corners = np.array([domain.support_point(theta) for theta in rng.normal(size=(20, domain.dim))])
+        points = np.vstack([corners, rng.dirichlet(np.ones(20), size=10) @ corners])
+    return Case(name, domain, np.atleast_2d(points), closed_form, may_not_know)
+
+
+def _lp(q, radius=1.0):
+    conjugate = np.inf if q == 1 else 1.0 if q == np.inf else q / (q - 1)
+    return lambda theta: radius * np.linalg.norm(theta, conjugate)
+
+
+def _schatten(q):
+    return lambda theta: _lp(q)(np.linalg.svd(theta.reshape(2, 3), compute_uv=False))
+
+
+def _below_segment(squares, theta):
+    first, second = squares
+    value = lambda t: -np.abs(theta) @ np.sqrt((1 - t) * first + t * second)  # noqa: E731
+    best = minimize_scalar(value, bounds=(0, 1), method="bounded", options={"xatol": 1e-12})
+    return -min(best.fun, value(0.0), value(1.0))
+
+
+def _unit_square():
+    return Polytope.from_halfspaces([[1, 0], [0, 1], [-1, 0], [0, -1], [1, 1]], [1, 1, 0, 0, 5])
+
+
+def _triangle_cuts(theta):
+    return max(0.0, *(theta.sum() - theta))
+
+
+def _second_power(theta):
+    d = math.isqrt(len(theta))
+    table = theta.reshape(d, d)
+    return max(0.0, np.linalg.eigvalsh((table + table.T) / 2)[-1])
+
+
+def _third_power(theta):
+    value = lambda t: -_cube(t) @ theta  # noqa: E731
+    grid = np.linspace(0, 2 * np.pi, 200, endpoint=False)
+    start = grid[np.argmin([value(t) for t in grid])]
+    return -minimize_scalar(value, bounds=(start - 0.04, start + 0.04), options={"xatol": 1e-10}).fun
+
+
+def _cube(angle):
+    x = np.array([np.cos(angle), np.sin(angle)])
+    return np.kron(x, np.kron(x, x))
+
+
+def _powers(d, k):
+    rng = np.random.default_rng(8)
+    vectors = rng.normal(size=(30, d))
+    vectors *= rng.choice([1.0, 0.7], size=(30, 1)) / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.array([functools.reduce(np.kron, [x] * k) for x in vectors])
+
+
+def _wide():
+    return np.random.default_rng(9).normal(size=(3, 4))
+
+
+def _moved_schatten(theta):
+    pulled = theta @ _wide()
+    return _lp(3)(np.linalg.svd(pulled.reshape(2, 2), compute_uv=False)) + pulled.sum()
+
+
+def _ball_times_square(theta):
+    corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    return np.linalg.norm(corners @ theta.reshape(2, 2).T, axis=1).max()
+
+
+def _itself(domain):
+    return domain - domain
+
+
+def _pear():
+    return hull(LpBall(2, 2), FiniteSet([[3.0, 0.0]]))
+
+
+class Disc(AbstractDomain):
+    """A user's own domain: two methods."""
+
+    dim = 2
+
+    def _support_point(self, theta):
+        return theta / (np.linalg.norm(theta) or 1.0)
+
+    def _max_quadratic(self, form, center):
+        values, axes = np.linalg.eigh(form)
+        x = axes[:, -1] * (1.0 if axes[:, -1] @ form @ center <= 0 else -1.0)
+        upper = (values[-1] ** 0.5 + max(center @ form @ center, 0.0) ** 0.5) ** 2
+        return QuadraticMax(x, (x - center) @ form @ (x - center), upper)
+
+
 _random = np.random.default_rng(1).normal(size=(7, 3))
+
+
+def _bodies():
+    G = np.random.default_rng(6).normal(size=(5, 3))
+    A = np.random.default_rng(7).normal(size=(3, 2))
+    M = G.T @ G
+    thin = np.outer([1.0, 2.0, -1.0], [1.0, 2.0, -1.0])
+    v = np.array([1.0, -2.0, 0.5])
+    squares = np.array([[1.0, 4.0, 0.0], [0.0, 1.0, 9.0]])
+    z, e, square = Zonotope(G), Ellipsoid(M), Polytope([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    h_z, h_e = (lambda t: np.abs(G @ t).sum()), (lambda t: np.sqrt(max(t @ M @ t, 0.0)))
+    h_square = lambda t: np.maximum(t, 0).sum()  # noqa: E731
+    h_2 = np.linalg.norm
+    points = _random[:, :2]
+    return [
+        *(_body(f"l{q:g} ball", LpBall(3, q, 2.0), _lp(q, 2.0)) for q in (1, 1.5, 2, 3, np.inf)),
+        _body("interval", LpBall(1, 4, 0.5), lambda t: 0.5 * abs(t[0])),
+        _body("ellipsoid", e, h_e),
+        _body("flat ellipsoid, moved", Ellipsoid(thin, v), lambda t: np.sqrt(max(t @ thin @ t, 0.0)) + v @ t),
+        _body("zonotope", z, h_z),
+        _body("flat zonotope, moved", Zonotope(G[:2], v), lambda t: np.abs(G[:2] @ t).sum() + v @ t),
+        _body("box of squares", TwoConvex([[1.0, 4.0, 9.0]]), lambda t: np.abs(t) @ [1.0, 2.0, 3.0]),
+        _body("squares below a segment", TwoConvex(squares), lambda t: _below_segment(squares, t)),
+        _body("polytope", Polytope(_random), lambda t: (_random @ t).max(), _random),
+        _body("square by halfspaces", _unit_square(), h_square),
+        _body("cut polytope of a triangle", Polytope.cuts(networkx.complete_graph(3)), _triangle_cuts),
+        *(_body(f"Schatten {q:g}", SchattenBall((2, 3), q), _schatten(q)) for q in (1, 1.5, 2, 3, np.inf)),
+        _body("squares of vectors", TensorPower(2, 2), _second_power, _powers(2, 2)),
+        _body("cubes of vectors", TensorPower(2, 3), _third_power, _powers(2, 3)),
+        _body("squares of vectors in space", TensorPower(3, 2), _second_power, _powers(3, 2)),
+        _body("image of a ball", A @ LpBall(2, 3), lambda t: _lp(3)(t @ A)),
+        _body("image of a curved ball", A @ LpBall(2, 1.5), lambda t: _lp(1.5)(t @ A)),
+        _body("image of a moved Schatten ball", _wide() @ (SchattenBall((2, 2), 3) + np.ones(4)), _moved_schatten),
+        _body("scaled disc", -2 * Disc(), lambda t: 2 * h_2(t), may_not_know=True),
+        _body("moved ball", LpBall(3, 3) + v, lambda t: _lp(3)(t) + v @ t),
+        _body("sum", A @ LpBall(2, 3) + z, lambda t: _lp(3)(t @ A) + h_z(t)),
+        _body("sum with a polytope", LpBall(2, 2) + square, lambda t: h_2(t) + h_square(t)),
+        _body("sum with no image", LpBall(2, 1.5) + square + Disc(), lambda t: _lp(1.5)(t) + h_square(t) + h_2(t)),
+        _body("product", product(e, square), lambda t: h_e(t[:3]) + h_square(t[3:])),
+        _body("product with no image", product(Disc(), square), lambda t: h_2(t[:2]) + h_square(t[2:])),
+        _body("Kronecker product", kron(LpBall(2, 2), square), _ball_times_square),
+        _body("hull", hull(LpBall(2, 2), square + np.array([1.0, 0.0])), lambda t: max(h_2(t), h_square(t) + t[0])),
+        _body("difference of discs in a hull", _itself(_pear()), lambda t: h_2(t) + max(h_2(t), abs(t[0]) * 3)),
+        _body("user's own", Disc(), h_2, may_not_know=True),
+        _body("difference of a user's own", _itself(Disc()), lambda t: 2 * h_2(t)),
+        _body("difference of a polytope", _itself(Polytope(points)), lambda t: np.ptp(points @ t)),
+    ]
+
 
 CASES = [
     _finite("one point", [[1.0, -2.0]]),
@@ -59,4 +222,5 @@ CASES = [
     _marginals("two-way", (3, 2, 4), [(0, 1), (0, 2), (1, 2)]),
     _marginals("weighted, of mixed orders", (2, 3, 2), [(0, 1), (1, 2), (0,), ()], [1.0, 0.7, 2.0, 0.3]),
     _marginals("one-category attributes", (1, 3, 1, 2), [(0, 1), (2,), (1, 3)]),
+    *_bodies(),
 ]

@@ -126,8 +126,8 @@ def test_another_package_of_the_name_domains_is_named(tmp_path, file, content):
 
 
 def test_planned_names_say_what_serves_meanwhile():
-    with pytest.raises(AttributeError, match=r"Zonotope is not available yet; use FiniteSet"):
-        gaussnoise.Zonotope  # noqa: B018
+    with pytest.raises(AttributeError, match=r"Products is not available yet; use Marginals"):
+        gaussnoise.Products  # noqa: B018
     with pytest.raises(AttributeError, match="does not exist"):
         gaussnoise.Zonotrope  # noqa: B018
 
