@@ -40,14 +40,15 @@ class PointCertificate(Certificate):
         points: shape (k, d), members of the sensitivity set (one of each ± pair), or of K itself when ``centered``.
         weights: shape (k,), positive, summing to one.
         coordinate_weights: w, shape (d,), with ``‖w‖_{s*} <= 1``, s* = p/(p−2): ones at p = 2.
-        rows: shape (k, 1) or (k, 2), which of the domain's points each one is, or is the difference of.
+        rows: shape (k, 1) or (k, 2), which of the domain's listed points each one is, or is the difference of; None
+            where the domain is known through oracles.
         centered: whether C is the covariance (γ_p(K)) rather than the second moment (γ°_p).
     """
 
     points: Array
     weights: Array
     coordinate_weights: Array
-    rows: NDArray[np.intp]
+    rows: NDArray[np.intp] | None
     centered: bool
 
     def lower_bound(self) -> float:

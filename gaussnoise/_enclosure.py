@@ -24,7 +24,7 @@ def enclosing(factor: Array, target: Covered) -> tuple[Array, Strategy]:
         found = strategy(factor, target.points)
     stuck = sticks_out(found, sizes)
     if stuck.any():
-        factor = _widened(factor, stuck, target.outside(found))
+        factor = widened(factor, stuck, target.outside(found))
         found = strategy(factor, target.points)
     check_range(found, sizes)
     return factor, found
@@ -35,7 +35,7 @@ def pair_sensitivity(found: Strategy, longest: float) -> float:
     return min(largest_pair(found) / longest**2, 4.0) if longest > 0 else 0.0
 
 
-def _widened(factor: Array, stuck: NDArray[np.bool_], outside: Array) -> Array:
+def widened(factor: Array, stuck: NDArray[np.bool_], outside: Array) -> Array:
     """A factor that also covers what sticks out along the coordinates ``stuck``, tiny beside the others.
 
     E(M) + E(D) lies in E((1+t) M + (1+1/t) D); D is an ellipsoid around the box of what sticks out.

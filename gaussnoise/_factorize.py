@@ -358,7 +358,7 @@ def _by_optimisation(A: Array, unit: Array, exponent: int, p: float, tol: float)
         # the tenth is for the residual and the margins
         noise = optimal_noise(FiniteSet.from_workload(A[rows]), p, neighbors="add-remove", tol=0.9 * tol)
     certificate = noise.certificate
-    if not isinstance(certificate, PointCertificate):
+    if not isinstance(certificate, PointCertificate) or certificate.rows is None:
         raise CertificateError(f"factorize: expected weights on columns, got {type(certificate).__name__}")
     found = np.ldexp(noise.covariance.factor(), -exponent)
     left = np.zeros((len(A), found.shape[1]))

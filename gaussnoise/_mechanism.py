@@ -9,7 +9,7 @@ from typing import NoReturn, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import FiniteSet
+from domains import AbstractFiniteDomain, FiniteSet
 
 from ._covariance import FactorCovariance
 from ._feasibility import Strategy, check_range, strategy
@@ -51,6 +51,7 @@ class GaussianMechanism:
 
     Raises:
         ParameterError: n missing or forbidden, not a Gaussian's privacy definition, or marginals noise.
+        NotAvailableError: a domain that is not finite (yet).
         CovarianceError: the noise leaves some direction of the sensitivity set bare.
 
     >>> noise = gn.optimal_noise(gn.FiniteSet(np.eye(3)))
@@ -69,6 +70,11 @@ class GaussianMechanism:
         if not isinstance(self.noise, OptimalNoise):
             raise ParameterError(
                 f"GaussianMechanism: expected noise from optimal_noise() or gamma(), got {type(self.noise).__name__}"
+            )
+        if not isinstance(self.noise.domain, AbstractFiniteDomain):
+            raise NotAvailableError(
+                "GaussianMechanism: expected a finite domain, whose records are its points, got "
+                f"{type(self.noise.domain).__name__}; releases of real-valued records are not available yet"
             )
         if not isinstance(self.privacy, AbstractPrivacy):
             raise ParameterError(
@@ -93,7 +99,10 @@ class GaussianMechanism:
 
     @cached_property
     def _points(self) -> FiniteSet:
-        return self.noise.domain.to_finite_set()
+        domain = self.noise.domain
+        if not isinstance(domain, AbstractFiniteDomain):
+            raise TypeError("checked on construction")
+        return domain.to_finite_set()
 
     @cached_property
     def _lattice(self) -> "_Lattice":

@@ -4,18 +4,21 @@ import enum
 import math
 import os
 from dataclasses import dataclass
-from typing import NoReturn, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractFiniteDomain
+from domains import AbstractDomain
 
 from ._certificate import Certificate
 from ._covariance import Covariance
+from ._progress import Progress
 from ._sensitivity import Relation
 from ._verify import Verification, verify
-from .errors import NotAvailableError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -29,6 +32,10 @@ class Status(enum.Enum):
         "loosen tol, center the points, or even out sizes that differ by more than 1e5."
     )
     MAX_STEPS = "The step limit came first: the noise is feasible, hence private; loosen tol to accept its gap."
+    ORACLE = (
+        "The bracket is as narrow as the domain's quadratic oracle proves: the noise is feasible, hence private; "
+        "accept the gap, or describe the set by fewer generators or by its vertices."
+    )
     INTERRUPTED = "Interrupted: the noise is feasible, hence private; run again for a narrower gap."
 
 
@@ -55,9 +62,10 @@ class OptimalNoise:
         method: which route was taken, and why.
         status: how the solve ended.
         steps: iterations spent, 0 for closed forms.
+        trace: the bracket after every step; empty for closed forms, and for answers read from a file.
     """
 
-    domain: AbstractFiniteDomain
+    domain: AbstractDomain
     p: float
     neighbors: Relation
     shifted: bool
@@ -70,6 +78,7 @@ class OptimalNoise:
     method: str
     status: Status
     steps: int
+    trace: tuple[Progress, ...] = ()
 
     @property
     def gap(self) -> float:
@@ -93,7 +102,8 @@ class OptimalNoise:
 
         Finite sets: rational arithmetic for both ends at small sizes; else coordinates by QR with residuals in extended
         precision, and the dual by an inner product with a matrix of proven norm. Marginals: rational arithmetic, and
-        the finite check as well when the full table has at most 512 cells.
+        the finite check as well when the full table has at most 512 cells. Other domains: their oracle's upper bound in
+        coordinates by a singular value decomposition, and membership of every point of the certificate.
 
         Returns:
             The recomputed bracket.
@@ -126,6 +136,34 @@ class OptimalNoise:
 
         return read(path)
 
-    def plot(self) -> NoReturn:
-        """Not available yet."""
-        raise NotAvailableError("OptimalNoise.plot is not available yet; draw noise.covariance.toarray() meanwhile")
+    def plot(self, axes: tuple[int, int] = (0, 1)) -> "Figure":
+        """Draw the set that the noise covers, its optimal ellipsoid, the certificate's points and the naive ball.
+
+        Args:
+            axes: the two coordinates to project to.
+
+        Returns:
+            A matplotlib Figure; save it with ``.savefig(path)``.
+
+        Raises:
+            ParameterError: axes that are not two of the coordinates.
+
+        >>> gn.optimal_noise(gn.FiniteSet(np.eye(3))).plot().axes[0].get_xlabel()
+        'coordinate 0'
+        """
+        from ._noise_plots import plot_noise
+
+        return plot_noise(self, axes)
+
+    def plot_convergence(self) -> "Figure":
+        """Draw both ends of the bracket against the solver's steps.
+
+        Returns:
+            A matplotlib Figure.
+
+        Raises:
+            ParameterError: a closed form, or an answer read from a file, which have no steps to show.
+        """
+        from ._noise_plots import plot_convergence
+
+        return plot_convergence(self)

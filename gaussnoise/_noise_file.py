@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractFiniteDomain, DomainError, FiniteSet, Marginals
+from domains import AbstractDomain, AbstractFiniteDomain, DomainError, Marginals
+from domains._description import describe, rebuild
 
 from ._certificate import Certificate, PointCertificate, UniformCertificate
 from ._covariance import Covariance, FactorCovariance, MarginalCovariance
 from ._policy import PolicyGraph
+from ._progress import Progress
+from ._solvers.harmonics import TensorCertificate
+from ._tensor_check import stripped
 from .errors import CertificateError, GaussNoiseError
 
 if TYPE_CHECKING:
@@ -26,7 +30,8 @@ _DAMAGE = (
     RuntimeError, TypeError, ValueError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 
-_FORMAT = "gaussnoise.noise/2"
+_FORMAT = "gaussnoise.noise/3"
+_DOMAIN = "domain."  # before the names of the arrays that a domain is made of
 _INTEGERS = ("policy_edges", "certificate_rows")
 _SCALARS = ("p", "neighbors", "shifted", "gamma", "gamma_lower", "sensitivity_squared", "method", "steps")
 
@@ -39,11 +44,8 @@ def write(noise: "OptimalNoise", path: str | os.PathLike[str]) -> None:
     if isinstance(noise.neighbors, PolicyGraph):
         header["neighbors"] = "policy graph"
         arrays["policy_edges"] = noise.neighbors.edges
-    domain = noise.domain
-    if isinstance(domain, Marginals):
-        header["marginals"] = {"sizes": domain.sizes, "subsets": domain.subsets, "weights": domain.weights}
-    else:
-        arrays["points"] = domain.to_finite_set().points
+    header["domain"], parts = describe(noise.domain)
+    arrays |= {_DOMAIN + name: array for name, array in parts.items()}
     if isinstance(noise.covariance, MarginalCovariance):
         header["variances"] = [[T, variance] for T, variance in noise.covariance.variances.items()]
     elif isinstance(noise.covariance, FactorCovariance):
@@ -53,7 +55,12 @@ def write(noise: "OptimalNoise", path: str | os.PathLike[str]) -> None:
         arrays["certificate_points"] = noise.certificate.points
         arrays["certificate_weights"] = noise.certificate.weights
         arrays["coordinate_weights"] = noise.certificate.coordinate_weights
-        arrays["certificate_rows"] = noise.certificate.rows
+        if noise.certificate.rows is not None:
+            arrays["certificate_rows"] = noise.certificate.rows
+    elif isinstance(noise.certificate, TensorCertificate):
+        arrays["tensor_atoms"], arrays["tensor_weights"] = noise.certificate.atoms, noise.certificate.weights
+        header["tensor_scale"] = noise.certificate.scale
+    arrays["trace"] = np.array([[now.steps, now.lower, now.upper] for now in noise.trace]).reshape(-1, 3)
     contents: dict[str, Any] = {"header": np.array(json.dumps(header)), **arrays}
     with open(path, "wb") as file:  # an open file, or numpy would append .npz to the name
         np.savez_compressed(file, **contents)
@@ -93,6 +100,8 @@ def _parse(stored: Any) -> "OptimalNoise":
     if arrays["center"].shape != (domain.dim,) or covariance.dim != domain.dim:
         raise CertificateError("load: the covariance belongs to another domain")
     if header["neighbors"] == "policy graph":
+        if not isinstance(domain, AbstractFiniteDomain):
+            raise CertificateError("load: expected a policy graph on listed points")
         header["neighbors"] = PolicyGraph.from_edges(arrays["policy_edges"], domain.to_finite_set().points)
     return OptimalNoise(
         domain=domain,
@@ -100,6 +109,7 @@ def _parse(stored: Any) -> "OptimalNoise":
         center=arrays["center"],
         certificate=certificate,
         status=Status[header["status"]],
+        trace=tuple(Progress(int(steps), lower, upper) for steps, lower, upper in arrays["trace"].tolist()),
         **{name: header[name] for name in _SCALARS},
     )
 
@@ -120,17 +130,26 @@ def _check_types(header: dict) -> None:
         raise CertificateError("load: expected numbers, a relation and a method; the header holds something else")
 
 
-def _parts(header: dict, arrays: dict) -> tuple[AbstractFiniteDomain, Covariance, Certificate]:
-    marginals = Marginals(**header["marginals"]) if "marginals" in header else None
-    if marginals is not None and "variances" in header:
+def _parts(header: dict, arrays: dict) -> tuple[AbstractDomain, Covariance, Certificate]:
+    parts = {name.removeprefix(_DOMAIN): array for name, array in arrays.items() if name.startswith(_DOMAIN)}
+    domain = rebuild(header["domain"], parts)
+    if isinstance(domain, Marginals) and "variances" in header:
         variances = {tuple(T): variance for T, variance in header["variances"]}
-        certificate = UniformCertificate(marginals, signed=not header["shifted"])
-        return marginals, MarginalCovariance(marginals, variances), certificate
+        certificate = UniformCertificate(domain, signed=not header["shifted"])
+        return domain, MarginalCovariance(domain, variances), certificate
+    covariance = FactorCovariance(arrays["factor"], header["scale"])
+    if "tensor_atoms" in arrays:
+        power = stripped(domain)[0]
+        if power is None:
+            raise CertificateError("load: expected a tensor power with the certificate of one")
+        kind = "gamma" if header["shifted"] else header["neighbors"]
+        atoms, weights = arrays["tensor_atoms"], arrays["tensor_weights"]
+        return domain, covariance, TensorCertificate(power, atoms, weights, kind, header["tensor_scale"])
     witness = PointCertificate(
         arrays["certificate_points"],
         arrays["certificate_weights"],
         arrays["coordinate_weights"],
-        arrays["certificate_rows"],
+        arrays.get("certificate_rows"),
         centered=header["shifted"],
     )
-    return marginals or FiniteSet(arrays["points"]), FactorCovariance(arrays["factor"], header["scale"]), witness
+    return domain, covariance, witness

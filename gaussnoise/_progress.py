@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .errors import ParameterError
 
@@ -31,15 +31,33 @@ class Progress:
 Watcher = Callable[[Progress], object]
 
 
+@dataclass(frozen=True)
+class Watch:
+    """Records every report, and passes it on."""
+
+    show: Watcher | None
+    trace: list[Progress] = field(default_factory=list)
+
+    def scaled(self, size: float) -> Callable[[int, float, float], None]:
+        """What a solver reports to whose points are ``size`` times smaller."""
+
+        def report(steps: int, lower: float, upper: float) -> None:
+            self.trace.append(Progress(steps, size * lower, size * upper))
+            if self.show is not None:
+                self.show(self.trace[-1])
+
+        return report
+
+
 @contextmanager
-def watching(progress: bool | Watcher | None, tol: float) -> Iterator[Watcher | None]:
-    """The callback to report to: the caller's own, a progress bar for True, or none."""
+def watching(progress: bool | Watcher | None, tol: float) -> Iterator[Watch]:
+    """Where to report to, for the caller's own callback, a progress bar for True, or nobody."""
     if progress is not None and not isinstance(progress, bool) and not callable(progress):
         raise ParameterError(f"progress: expected True, False or a callable, got {progress!r}")
     if progress is None or progress is False:
-        yield None
+        yield Watch(None)
     elif progress is not True:
-        yield progress
+        yield Watch(progress)
     else:
         from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bar
@@ -57,4 +75,4 @@ def watching(progress: bool | Watcher | None, tol: float) -> Iterator[Watcher | 
                 done = -math.log(min(max(now.gap, tol), 1.0))
                 bar.update(task, completed=done, steps=now.steps, gap=now.gap)
 
-            yield show
+            yield Watch(show)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractFiniteDomain, DomainTooLargeError, FiniteSet, Marginals
+from domains import AbstractDomain, AbstractFiniteDomain, DomainTooLargeError, FiniteSet, Marginals
 
 from ._certificate import ROUNDING_MARGIN
 from ._feasibility import Strategy
@@ -28,12 +28,18 @@ _LARGEST_LIST = 2**25  # numbers in a list of differences: 256 MB
 _PATTERN_ATTRIBUTES = 20
 
 
-def check_relation(function: str, neighbors: Any, domain: AbstractFiniteDomain) -> Relation:
+def check_relation(function: str, neighbors: Any, domain: AbstractDomain) -> Relation:
     """``neighbors`` as one of the relations on the domain's points, or a ParameterError."""
     if isinstance(neighbors, str) and neighbors == "replace":
         return "replace"
     if isinstance(neighbors, str) and neighbors == "add-remove":
         return "add-remove"
+    if not isinstance(domain, AbstractFiniteDomain):
+        got = repr(neighbors) if isinstance(neighbors, str) else type(neighbors).__name__
+        raise ParameterError(
+            f'{function}: expected neighbors="replace" or "add-remove", got {got}; hint: policy graphs join the listed '
+            f"points of a FiniteSet, which {type(domain).__name__} has not"
+        )
     if isinstance(neighbors, PolicyGraph) and len(neighbors.components) == domain.cardinality:
         rebuilt = PolicyGraph.from_edges(neighbors.edges, domain.to_finite_set().points)
         if not np.array_equal(rebuilt.components, neighbors.components):

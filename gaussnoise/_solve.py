@@ -1,8 +1,5 @@
 """The doors to an optimal covariance: calibrated to privacy (``optimal_noise``), or the paper's (``gamma``)."""
 
-import math
-import warnings
-from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING
@@ -10,21 +7,31 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, AbstractFiniteDomain, DomainTooLargeError, Marginals
+from domains import (
+    AbstractDomain,
+    AbstractFiniteDomain,
+    AbstractPolytope,
+    DomainTooLargeError,
+    FiniteSet,
+    Marginals,
+)
 
+from ._answer import MAX_STEPS, answer
+from ._bodies import body_noise
 from ._certificate import ROUNDING_MARGIN, PointCertificate, UniformCertificate
 from ._covariance import FactorCovariance, MarginalCovariance, norm
 from ._enclosure import enclosing, pair_sensitivity
 from ._noise import OptimalNoise, Status
 from ._policy import PolicyGraph
-from ._progress import Progress, Watcher, watching
+from ._progress import Watch, Watcher, watching
 from ._sensitivity import Covered, Relation, check_relation, covered, marginal_sensitivity, members
-from ._solvers.columns import pairwise_design
+from ._solvers.columns import Report, pairwise_design
 from ._solvers.design import Design
 from ._solvers.fidelity import Fidelity
 from ._solvers.interior import optimal_design
 from ._solvers.marginals import residual_variances
-from .errors import CertificateError, ConvergenceWarning, CovarianceError, NotAvailableError, ParameterError
+from ._span import span, spread
+from .errors import CovarianceError, ParameterError
 
 if TYPE_CHECKING:
     import networkx
@@ -32,9 +39,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
-_METHODS = ("auto", "sdp", "sdp-clarabel", "sdp-scs", "ellipsoid")
-# Far beyond the 8 to 30 steps seen to reach 1e-6.
-_MAX_STEPS = 1000
+_METHODS = ("auto", "oracle", "sdp", "sdp-clarabel", "sdp-scs", "ellipsoid")
 _SHARE = 0.9  # of the tolerance is for the solver; the rest, for what checking adds
 _MOST_CUTS = 400_000  # of the ellipsoid method: about a minute at the largest size it accepts
 _MOST_CELLS = 2**27  # one number per cell: 1 GB
@@ -60,15 +65,17 @@ def optimal_noise(
     certified answer so far.
 
     Args:
-        domain: a finite set or marginals.
+        domain: any domain, or one of your own (see :class:`AbstractDomain`).
         p: error norm in [2, ∞]: 2 is root total variance, ``math.inf`` the largest standard deviation.
         neighbors: "replace" (n is public, means), "add-remove" (n is private, sums), or an undirected networkx graph on
             the row indices of the points (n is public, means): values it joins are to be indistinguishable, values at
             distance k are protected at k²ρ. A disconnected graph is refused unless ``graph.graph["components"]`` is
             ``"public"``.
         tol: certified relative gap to reach, in (0, 1).
-        method: "auto" chooses and says so in ``.method``. Independent, slower routes for small sets: "sdp-clarabel" and
-            "sdp-scs" ("sdp" takes Clarabel where it fits), and "ellipsoid", the central-cut method.
+        method: "auto" chooses and says so in ``.method``: a closed form, listed points, a relaxation without its
+            matrix, or column generation on the quadratic oracle, which "oracle" asks for. Independent, slower routes
+            for small sets: "sdp-clarabel" and "sdp-scs" ("sdp" takes Clarabel where it fits), and "ellipsoid", the
+            central-cut method.
         progress: True draws a progress bar; a callable receives a :class:`Progress` at every step.
 
     Returns:
@@ -76,9 +83,10 @@ def optimal_noise(
 
     Raises:
         ParameterError: p < 2, tol outside (0, 1), unknown relation or method, disconnected policy.
-        DomainTooLargeError: points, or differences for the reference methods, that cannot be listed.
+        DomainTooLargeError: points, or differences for the reference methods, that cannot be listed; more than 8192
+            dimensions.
         CovarianceError: coordinates whose sizes differ by more than about 1e15.
-        NotAvailableError: other domains (yet), or a reference solver that failed.
+        NotAvailableError: a reference solver that failed.
 
     Warns:
         ConvergenceWarning: the gap is wider than ``tol``; the noise is feasible all the same.
@@ -90,14 +98,17 @@ def optimal_noise(
     >>> print(f"{noise.gamma:.6f}", noise.gap < 1e-6)  # sqrt(2 (4 - 1))
     2.449490 True
     """
-    finite = _check("optimal_noise", domain, p, tol, method)
-    relation = check_relation("optimal_noise", neighbors, finite)
+    _check("optimal_noise", domain, p, tol, method)
+    relation = check_relation("optimal_noise", neighbors, domain)
     if isinstance(relation, PolicyGraph):
         relation.warn("optimal_noise", stacklevel=2)
     if isinstance(domain, Marginals) and relation == "add-remove" and p == 2 and method == "auto":
         return _marginals(domain, p, relation, shifted=False)
-    with watching(progress, tol) as watcher:
-        return _points(finite, float(p), relation, float(tol), method, watcher, shifted=False)
+    listed = _listed("optimal_noise", domain, method)
+    with watching(progress, tol) as watch:
+        if listed is None:
+            return body_noise("optimal_noise", domain, float(p), relation, float(tol), method, watch, shifted=False)
+        return _points(domain, listed, float(p), relation, float(tol), method, watch, shifted=False)
 
 
 def gamma(
@@ -113,7 +124,7 @@ def gamma(
     Its M encloses K − v, not K − K: ``sensitivity_squared`` is up to 4 under replacement, and the mechanism reads it.
 
     Args:
-        domain: a finite set or marginals.
+        domain: any domain.
         p: error norm in [2, ∞].
         tol: certified relative gap to reach, in (0, 1).
         method: as in :func:`optimal_noise`.
@@ -126,7 +137,7 @@ def gamma(
         ParameterError: p < 2, tol outside (0, 1), unknown method.
         DomainTooLargeError: points that cannot be listed.
         CovarianceError: coordinates whose sizes differ by more than about 1e15.
-        NotAvailableError: other domains (yet), or a reference solver that failed.
+        NotAvailableError: a reference solver that failed.
 
     Warns:
         ConvergenceWarning: the gap is wider than ``tol``.
@@ -136,14 +147,17 @@ def gamma(
     >>> print(f"{float(gn.gamma(gn.Marginals.all_kway((3, 2, 4), 2))):.9f}")
     6.518575679
     """
-    finite = _check("gamma", domain, p, tol, method)
+    _check("gamma", domain, p, tol, method)
     if isinstance(domain, Marginals) and p == 2 and method == "auto":
         return _marginals(domain, p, "replace", shifted=True)
-    with watching(progress, tol) as watcher:
-        return _points(finite, float(p), "replace", float(tol), method, watcher, shifted=True)
+    listed = _listed("gamma", domain, method)
+    with watching(progress, tol) as watch:
+        if listed is None:
+            return body_noise("gamma", domain, float(p), "replace", float(tol), method, watch, shifted=True)
+        return _points(domain, listed, float(p), "replace", float(tol), method, watch, shifted=True)
 
 
-def _check(function: str, domain: AbstractDomain, p: float, tol: float, method: str) -> AbstractFiniteDomain:
+def _check(function: str, domain: AbstractDomain, p: float, tol: float, method: str) -> None:
     if not isinstance(domain, AbstractDomain):
         raise ParameterError(
             f"{function}: expected a domain, got {type(domain).__name__}; hint: FiniteSet(points), or "
@@ -155,12 +169,22 @@ def _check(function: str, domain: AbstractDomain, p: float, tol: float, method: 
         raise ParameterError(f"{function}: expected 0 < tol < 1, got {tol!r}")
     if method not in _METHODS:
         raise ParameterError(f"{function}: expected method in {', '.join(_METHODS)}; got {method!r}")
-    if not isinstance(domain, AbstractFiniteDomain):
-        raise NotAvailableError(
-            f"{function}: {type(domain).__name__} has no listed points, and oracle-only domains are not available yet; "
-            "use FiniteSet(points) with points whose hull contains it"
+
+
+def _listed(function: str, domain: AbstractDomain, method: str) -> FiniteSet | None:
+    """The points whose hull the domain is, unless they are to be reached through oracles."""
+    if method == "oracle":
+        return None
+    if isinstance(domain, AbstractFiniteDomain):
+        return domain.to_finite_set()
+    if isinstance(domain, AbstractPolytope):
+        return FiniteSet(domain.vertices)
+    if method != "auto":
+        raise ParameterError(
+            f"{function}: method={method!r} needs listed points, which {type(domain).__name__} has not; "
+            'hint: method="auto", or FiniteSet(points) with points whose hull approximates it'
         )
-    return domain
+    return None
 
 
 def _marginals(domain: Marginals, p: float, relation: Relation, *, shifted: bool) -> OptimalNoise:
@@ -193,16 +217,16 @@ def _marginals(domain: Marginals, p: float, relation: Relation, *, shifted: bool
 
 
 def _points(
-    domain: AbstractFiniteDomain,
+    domain: AbstractDomain,
+    listed: FiniteSet,
     p: float,
     relation: Relation,
     tol: float,
     method: str,
-    watcher: Watcher | None,
+    watch: Watch,
     *,
     shifted: bool,
 ) -> OptimalNoise:
-    listed = domain.to_finite_set()
     _check_size(float(np.abs(listed.points).max()))
     target = covered(listed, relation, shifted=shifted, listed=method != "auto")
     largest = float(np.abs(target.points).max())
@@ -212,7 +236,7 @@ def _points(
     unit = target.points / size
     if ((unit == 0) & (target.points != 0)).any():
         raise ParameterError("expected coordinates whose sizes differ by less than 1e300; hint: rescale them")
-    design, rows, rank = _design(unit, target.rows, p, tol, method, _scaled(watcher, size), shifted=shifted)
+    design, rows, rank = _design(unit, target.rows, p, tol, method, watch.scaled(size), shifted=shifted)
     center = listed.points[0] + size * design.center if shifted else np.zeros(listed.dim)
     # about the center that will be stored, rounding and all
     moved = Covered((listed.points - center) / size if shifted else unit, target.rows)
@@ -224,8 +248,6 @@ def _points(
         ) from None
     longest = moved.longest(found)
     covariance = FactorCovariance(factor, size * longest * (1 + ROUNDING_MARGIN) if longest > 0 else size)
-    # what sticks out of the range is inside a box, which costs at most the sum of its sides (Minkowski sum)
-    upper = float((covariance.error(p) + size * moved.outside(found).sum()) * (1 + ROUNDING_MARGIN))
     kept = design.weights > _NEGLIGIBLE_WEIGHT * design.weights.max()
     certificate = PointCertificate(
         points=members(listed.points, rows[kept]),
@@ -234,37 +256,27 @@ def _points(
         rows=rows[kept],
         centered=shifted,
     )
-    lower = certificate.lower_bound()
-    if not lower <= upper:
-        raise CertificateError(f"the points are too close together for double precision: {lower!r} > {upper!r}")
-    gap = upper / lower - 1 if lower > 0 else (0.0 if upper == 0 else math.inf)
-    status = _status(design, gap, tol, _MOST_CUTS if method == "ellipsoid" else _MAX_STEPS)
-    if not gap <= tol:
-        warnings.warn(
-            f"certified gap {gap:.2g} after {design.steps} steps, wider than tol={tol:g}; {status.value}",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
     reason = f"for a finite set: {len(unit)} points"
     if target.rows is None:
         pairs = listed.cardinality * (listed.cardinality - 1) // 2
         reason = f"for more differences than are worth listing: {pairs} of {listed.cardinality} points"
     if method != "auto":
         reason = f"as asked: {len(unit)} points"
-    return OptimalNoise(
-        domain=domain,
-        p=p,
-        neighbors=relation,
+    return answer(
+        domain,
+        p,
+        relation,
         shifted=shifted,
-        gamma=upper,
-        gamma_lower=lower,
         covariance=covariance,
+        outside=size * float(moved.outside(found).sum()),
         center=center,
         certificate=certificate,
         sensitivity_squared=pair_sensitivity(found, longest) if shifted else 1.0,
+        design=design,
         method=f"{design.note}, {reason} of rank {rank} in R^{listed.dim}",
-        status=status,
-        steps=design.steps,
+        trace=tuple(watch.trace),
+        tol=tol,
+        most=_MOST_CUTS if method == "ellipsoid" else MAX_STEPS,
     )
 
 
@@ -276,28 +288,20 @@ def _check_size(largest: float) -> None:
         )
 
 
-def _status(design: Design, gap: float, tol: float, most: int) -> Status:
-    if gap <= tol:
-        return Status.SOLVED
-    if design.interrupted:
-        return Status.INTERRUPTED
-    return Status.MAX_STEPS if design.steps >= most else Status.ROUNDING
-
-
 def _design(
     unit: Array,
     rows: Rows | None,
     p: float,
     tol: float,
     method: str,
-    report: Callable[[int, float, float], None] | None,
+    report: Report,
     *,
     shifted: bool,
 ) -> tuple[Design, Rows, int]:
     """The best design by ``method``, the domain's rows its weights are on, and the rank of what it covers."""
     live = (unit != 0).any(axis=0)
     points = unit[:, live]
-    basis = _span(points)
+    basis = span(points)
     rank = points.shape[1] if basis is None else basis.shape[1]
     if rank == 0:
         rows = np.zeros((1, 2), dtype=np.intp) if rows is None else rows
@@ -306,16 +310,16 @@ def _design(
         nothing = Design(weights, np.zeros(dim), np.zeros((dim, 0)), np.zeros(dim), 0.0, 0, "nothing to protect")
         return nothing, rows, 0
     if rows is None:
-        design, rows = pairwise_design(points, p, basis, tol=_SHARE * tol, max_steps=_MAX_STEPS, report=report)
+        design, rows = pairwise_design(points, p, basis, tol=_SHARE * tol, max_steps=MAX_STEPS, report=report)
     elif method == "auto":
         fidelity = Fidelity(points, p, shifted, basis)
-        design = optimal_design(fidelity, tol=_SHARE * tol, max_steps=_MAX_STEPS, report=report)
+        design = optimal_design(fidelity, tol=_SHARE * tol, max_steps=MAX_STEPS, report=report)
     else:
         design = _reference(points, p, tol, method, report, shifted=shifted)
     w = np.ones(len(live))
     if p > 2:  # a certificate only inside the dual ball
-        w = _spread(design.coordinate_weights / norm(design.coordinate_weights, 1 / (1 - 2 / p)), live)
-    center, factor = _spread(design.center, live), _spread(design.factor, live)
+        w = spread(design.coordinate_weights / norm(design.coordinate_weights, 1 / (1 - 2 / p)), live)
+    center, factor = spread(design.center, live), spread(design.factor, live)
     return replace(design, coordinate_weights=w, center=center, factor=factor), rows, rank
 
 
@@ -324,7 +328,7 @@ def _reference(
     p: float,
     tol: float,
     method: str,
-    report: Callable[[int, float, float], None] | None,
+    report: Report,
     *,
     shifted: bool,
 ) -> Design:
@@ -343,36 +347,3 @@ def _reference(
         if method == "sdp-clarabel":
             raise
     return sdp(points, p=p, centered=shifted, tol=_SHARE * tol, solver="scs")
-
-
-def _span(points: Array) -> Array | None:
-    """Orthonormal columns spanning the rows of ``points``, whose entries are near one; None when they span all."""
-    # below this, a direction is the rounding of the points themselves
-    noise = 4 * np.finfo(np.float64).eps * math.sqrt(max(points.shape))
-    if len(points) >= points.shape[1] > 0:
-        squares = np.linalg.eigvalsh(points.T @ points)
-        if squares[0] > 1e-8 * squares[-1]:
-            return None
-        singular = np.linalg.svd(np.linalg.qr(points, mode="r"), compute_uv=False)
-        if singular[-1] > noise * singular[0]:
-            return None
-    _, singular, axes = np.linalg.svd(points, full_matrices=False)
-    return axes[singular > noise * singular.max(initial=0.0)].T
-
-
-def _spread(values: Array, live: NDArray[np.bool_]) -> Array:
-    """Zeros on the coordinates left out."""
-    full = np.zeros((len(live), *values.shape[1:]))
-    full[live] = values
-    return full
-
-
-def _scaled(watcher: Watcher | None, size: float) -> Callable[[int, float, float], None] | None:
-    """The watcher, for a solver whose points are ``size`` times smaller."""
-    if watcher is None:
-        return None
-
-    def report(steps: int, lower: float, upper: float) -> None:
-        watcher(Progress(steps, size * lower, size * upper))
-
-    return report

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import FiniteSet, Marginals
+from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, FiniteSet, Marginals
 
+from ._body import Body
 from ._certificate import ROUNDING_MARGIN, PointCertificate, UniformCertificate
 from ._covariance import Covariance, FactorCovariance, MarginalCovariance, norm
 from ._exact import is_small, longest_square
-from ._feasibility import check_range, row_weights, strategy
+from ._feasibility import RANGE_TOLERANCE, check_range, row_weights, strategy
 from ._policy import PolicyGraph
 from ._residuals import rank, residual_subsets, subsets_of
 from ._sensitivity import check_relation, covered, largest_pair, marginal_sensitivity, members
-from .errors import CertificateError
+from ._solvers.harmonics import TensorCertificate
+from ._tensor_check import check_tensor
+from .errors import CertificateError, CovarianceError
 
 if TYPE_CHECKING:
     from ._noise import OptimalNoise
@@ -64,10 +67,16 @@ def verify(noise: "OptimalNoise") -> Verification:
         if noise.p != 2:
             raise CertificateError(f"verify: the closed form of marginals is optimal at p = 2, got {noise.p!r}")
         found = [_by_subsets(noise, noise.covariance)]
-        if noise.domain.cardinality <= _EXPLICIT_CELLS:
-            found.append(_by_points(noise, noise.domain.to_finite_set()))
+        if noise.covariance.domain.cardinality <= _EXPLICIT_CELLS:
+            found.append(_by_points(noise, noise.covariance.domain.to_finite_set()))
+    elif isinstance(noise.certificate, PointCertificate) and noise.certificate.rows is not None:
+        found = [_by_points(noise, _listed(noise.domain))]
+    elif isinstance(noise.certificate, TensorCertificate):
+        enclosure, error = check_tensor(noise)
+        sensitivity = 4 * enclosure if noise.shifted else enclosure
+        found = [Verification(error, noise.certificate.lower_bound(), enclosure, sensitivity)]
     else:
-        found = [_by_points(noise, noise.domain.to_finite_set())]
+        found = [_by_oracle(noise)]
     worst = Verification(
         gamma=max(f.gamma for f in found),
         gamma_lower=min(f.gamma_lower for f in found),
@@ -92,6 +101,50 @@ def verify(noise: "OptimalNoise") -> Verification:
     if not worst.gamma_lower >= noise.gamma_lower * (1 - worst.rounding - 8 * ROUNDING_MARGIN):
         raise CertificateError(f"verify: stored gamma_lower {noise.gamma_lower!r}, recomputed {worst.gamma_lower!r}")
     return worst
+
+
+def _listed(domain: AbstractDomain) -> FiniteSet:
+    """The points whose hull the domain is."""
+    if isinstance(domain, AbstractFiniteDomain):
+        return domain.to_finite_set()
+    if isinstance(domain, AbstractPolytope):
+        return FiniteSet(domain.vertices)
+    raise CertificateError(f"verify: the certificate names listed points, which {type(domain).__name__} has not")
+
+
+def _by_oracle(noise: "OptimalNoise") -> Verification:
+    """The bracket against the domain's own oracles: lengths in coordinates by a singular value decomposition."""
+    domain = noise.domain
+    factor, scale = _stored(noise.covariance)
+    size = float(np.ldexp(0.5, np.frexp(scale)[1]))
+    rest = scale / size
+    covered = domain - domain if noise.neighbors == "replace" and not noise.shifted else domain
+    moved = covered - noise.center if noise.shifted else covered
+    body = Body(moved * (1 / size))
+    rows = row_weights(factor)
+    inverse = np.linalg.pinv(factor * rows[:, None], rcond=0.0) * rows
+    found = body.enclosure(factor, inverse)
+    if (found.outside > RANGE_TOLERANCE * body.sizes).any():
+        raise CovarianceError("the covariance leaves some direction of the sensitivity set without noise")
+    enclosure = (found.longest / rest) ** 2
+    deviations = rest * np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(np.float64)
+    gamma = size * (norm(deviations, noise.p) + float(found.outside.sum()))
+    sensitivity = enclosure
+    if noise.shifted:
+        sensitivity = 4 * enclosure
+        if noise.sensitivity_squared < 4:
+            both = Body((domain - domain) * (1 / size)).enclosure(factor, inverse)
+            sensitivity = min(sensitivity, (both.longest / rest) ** 2)
+    witness = noise.certificate
+    if (
+        not isinstance(witness, PointCertificate)
+        or not _is_measure(witness, noise)
+        or witness.points.shape[1:] != (domain.dim,)
+        or not all(covered.contains(x) or (not noise.shifted and covered.contains(-x)) for x in witness.points)
+    ):
+        raise CertificateError("verify: the certificate is not a measure on the sensitivity set")
+    lower, rounding = _below(witness)
+    return Verification(gamma, lower, enclosure, sensitivity, rounding)
 
 
 def _by_points(noise: "OptimalNoise", domain: FiniteSet) -> Verification:
@@ -139,24 +192,32 @@ def _checked_witness(noise: "OptimalNoise", domain: FiniteSet) -> PointCertifica
     witness = noise.certificate
     if (
         not isinstance(witness, PointCertificate)
-        or witness.centered != noise.shifted
+        or not _is_measure(witness, noise)
         or not _on_the_set(witness, noise, domain)
-        or witness.weights.shape != (len(witness.points),)
-        or not ((witness.weights > 0) & np.isfinite(witness.weights)).all()
-        or witness.coordinate_weights.shape != (domain.dim,)
-        or not (witness.coordinate_weights >= 0).all()
-        or not np.linalg.norm(witness.coordinate_weights, np.inf if noise.p == 2 else 1 / (1 - 2 / noise.p)) <= _UNIT
     ):
         raise CertificateError("verify: the certificate is not a measure on the sensitivity set")
     return witness
 
 
+def _is_measure(witness: PointCertificate, noise: "OptimalNoise") -> bool:
+    """Whether the weights are a measure, and coordinates weighed within the dual ball."""
+    w = witness.coordinate_weights
+    return bool(
+        witness.centered == noise.shifted
+        and all(a.dtype == np.float64 for a in (witness.points, witness.weights, w))
+        and witness.weights.shape == (len(witness.points),)
+        and ((witness.weights > 0) & np.isfinite(witness.weights)).all()
+        and w.shape == (noise.domain.dim,)
+        and (w >= 0).all()
+        and np.linalg.norm(w, np.inf if noise.p == 2 else 1 / (1 - 2 / noise.p)) <= _UNIT
+    )
+
+
 def _on_the_set(witness: PointCertificate, noise: "OptimalNoise", domain: FiniteSet) -> bool:
     """Whether the witness's points are what its rows say, and its rows what the relation allows."""
     rows, relation = witness.rows, noise.neighbors
-    real = all(a.dtype == np.float64 for a in (witness.points, witness.weights, witness.coordinate_weights))
     if (
-        not real
+        rows is None
         or rows.dtype.kind not in "iu"
         or rows.ndim != 2
         or not ((rows >= 0) & (rows < domain.cardinality)).all()

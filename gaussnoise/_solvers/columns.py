@@ -42,7 +42,7 @@ def pairwise_design(
     rows, spanning = _first_pairs(points, basis)
     start: tuple[Array, Array] | None = None
     best: tuple[Design, Rows] | None = None
-    ends = _Ends(report)
+    ends = Ends(report)
     inner_tol, interrupted = _FIRST_TOL, False
     try:
         for _ in range(_ROUNDS):
@@ -77,7 +77,7 @@ def pairwise_design(
     return replace(best[0], steps=ends.steps, note=note, interrupted=interrupted), best[1]
 
 
-class _Ends:
+class Ends:
     """Both ends over all pairs: lower ends found within a round hold for all, upper ends only for the round's own."""
 
     def __init__(self, report: Report | None) -> None:

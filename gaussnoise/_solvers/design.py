@@ -21,6 +21,7 @@ class Design:
         steps: iterations spent.
         note: one phrase saying which route was taken, and why.
         interrupted: whether Ctrl-C ended it.
+        inexact: whether what is left of the gap is the slack of an oracle's upper bound.
     """
 
     weights: Array
@@ -31,3 +32,4 @@ class Design:
     steps: int
     note: str
     interrupted: bool = False
+    inexact: bool = False

@@ -658,12 +658,6 @@ class Oracle(gn.AbstractDomain):
     _support_point = _max_quadratic = _contains = None
 
 
-@pytest.mark.parametrize("function", [gn.gamma, gn.optimal_noise])
-def test_domains_known_only_through_oracles_are_not_available(function):
-    with pytest.raises(gn.NotAvailableError, match="FiniteSet"):
-        function(Oracle())
-
-
 def test_differences_of_too_many_points_are_refused(monkeypatch):
     monkeypatch.setattr(pairs_module, "_MOST_OPERATIONS", 2**20)
     with pytest.raises(gn.DomainTooLargeError, match="hint: keep only the extreme points"):
@@ -679,7 +673,7 @@ def test_replacement_on_huge_marginals_is_refused():
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_an_unfinished_solve_warns_and_stays_private(monkeypatch, problem):
-    monkeypatch.setattr(solve_module, "_MAX_STEPS", 2)
+    monkeypatch.setattr(solve_module, "MAX_STEPS", 2)
     with pytest.warns(gn.ConvergenceWarning, match="after 2 steps"):
         noise = solve(FiniteSet(np.random.default_rng(9).normal(size=(6, 3))), problem)
     assert noise.status is gn.Status.MAX_STEPS
@@ -689,7 +683,7 @@ def test_an_unfinished_solve_warns_and_stays_private(monkeypatch, problem):
 
 
 def test_a_warning_points_at_the_caller(monkeypatch):
-    monkeypatch.setattr(solve_module, "_MAX_STEPS", 1)
+    monkeypatch.setattr(solve_module, "MAX_STEPS", 1)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         gn.gamma(FiniteSet(np.random.default_rng(9).normal(size=(6, 3))))

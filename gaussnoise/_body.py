@@ -1,0 +1,206 @@
+"""What an ellipsoid is to cover when it cannot be listed: a domain asked through its oracles, in unit coordinates."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.special import ndtri
+
+from domains import AbstractDomain, DomainTooLargeError, InvalidDomainError
+from domains._image import ConvexImage
+
+from ._feasibility import RANGE_TOLERANCE, row_weights
+from .errors import CovarianceError
+
+Array = NDArray[np.float64]
+
+_MOST_ENTRIES = 2**26  # of a covariance factor: half a gigabyte
+# Oracles round their bounds to about 1e-10. Iterative ones stop at different steps on different machines, apart by up
+# to 1e-6 where the bracket is wide.
+_EXACT_MARGIN, _ITERATIVE_MARGIN = 2.0**-32, 2.0**-22
+_REPEATABLE = 1e-4  # of the bracket
+_MOST_ROUNDING = 1e-3  # of the length of what is covered: beyond, the factor is too nearly singular
+_ASCENTS = 50
+_SPREAD = 4  # directions tried per dimension, besides the axes
+
+
+@dataclass(frozen=True, eq=False)
+class Farthest:
+    """The point of a body that is longest in given coordinates, as a bracket on the squared length."""
+
+    point: Array
+    value: float
+    upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class Enclosure:
+    """Proven lengths of a body in the coordinates of a factor L.
+
+    Attributes:
+        longest: upper bound on ``‖L⁺ z‖`` over the body, rounding included.
+        outside: shape (d,), by how much the body sticks out of range(L) along each axis.
+    """
+
+    longest: float
+    outside: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A domain S, known through its support points and its quadratic oracle."""
+
+    domain: AbstractDomain
+
+    @property
+    def dim(self) -> int:
+        return self.domain.dim
+
+    @cached_property
+    def _image(self) -> ConvexImage | None:
+        return self.domain._image()
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Largest magnitude of every coordinate, shape (d,)."""
+        return np.abs(self._along_axes).max(axis=0)
+
+    @cached_property
+    def _along_axes(self) -> Array:
+        return self.support_points(np.vstack([np.eye(self.dim), -np.eye(self.dim)]))
+
+    def support_points(self, directions: Array) -> Array:
+        """One for every row, shape (k, d)."""
+        if not len(directions):
+            return np.zeros((0, self.dim))
+        if self._image is not None:
+            return self._image.support_points(directions)
+        return np.array([self.domain.support_point(theta) for theta in directions]).reshape(-1, self.dim)
+
+    def start(self) -> Array:
+        """Support points along the axes and in spread directions, enough of them to span the body, shape (k, d)."""
+        points = np.vstack([self._along_axes, self.support_points(spread_directions(_SPREAD * self.dim, self.dim))])
+        while True:
+            missing = self._beyond(_complement(points))
+            if not len(missing):
+                return np.unique(points + 0.0, axis=0)
+            points = np.vstack([points, missing])
+
+    def _beyond(self, directions: Array) -> Array:
+        """Support points that leave the space orthogonal to the directions by more than rounding."""
+        tops = self.support_points(np.vstack([directions, -directions]))
+        reach = np.abs(tops @ directions.T).max(axis=1, initial=0.0)
+        return tops[reach > RANGE_TOLERANCE * self.sizes.max()]
+
+    def farthest(self, whitening: Array, center: Array) -> Farthest:
+        """The longest W (x − center), W of shape (r, d)."""
+        moved = self.domain if not center.any() else self.domain - center
+        found = (whitening @ moved).max_quadratic(np.eye(len(whitening)))
+        # the point itself: the one farthest in the direction of its image is at least as long
+        point = self.domain.support_point(found.maximizer @ whitening)
+        value = float(np.square(whitening @ (point - center)).sum())
+        return Farthest(point, value, max(found.upper_bound, value))
+
+    def climb(self, whitening: Array, center: Array, points: Array, directions: Array) -> Array:
+        """Local maximizers of ‖W (x − center)‖, reached from ``points`` and from ``directions`` (k, r) of W x."""
+        if self._image is not None and len(self._image.offsets) == 1:
+            return self._image.local_maxima(whitening, center, np.vstack([(points - center) @ whitening.T, directions]))
+        points = np.vstack([points, self.support_points(directions @ whitening)])
+        form = whitening.T @ whitening
+        tops = points.copy()
+        values = np.einsum("ij,ij->i", (tops - center) @ form, tops - center)
+        rising = np.arange(len(tops))
+        for _ in range(_ASCENTS):
+            nearby = self.support_points((tops[rising] - center) @ form)
+            now = np.einsum("ij,ij->i", (nearby - center) @ form, nearby - center)
+            better = now > values[rising] * (1 + 1e-10)
+            rising = rising[better]
+            if not len(rising):
+                break
+            tops[rising], values[rising] = nearby[better], now[better]
+        return tops
+
+    def enclosure(self, factor: Array, whitening: Array, *, slack: float = 1.0) -> Enclosure:
+        """Proven lengths in the coordinates of ``factor``, asked through an approximate left inverse of it.
+
+        Margins for rounding are multiplied by ``slack``: an answer stored with 2 is verified with 1 on any machine.
+        """
+        r = factor.shape[1]
+        if r == 0:
+            return Enclosure(0.0, self.sizes)
+        eps = np.finfo(np.float64).eps
+        # W L = 1 + E, hence ‖L⁺z‖ <= ‖W z‖/(1 − ‖E‖) for z in range(L)
+        wide = whitening.astype(np.longdouble) @ factor.astype(np.longdouble)
+        error = float(np.linalg.norm((wide - np.eye(r)).astype(np.float64)))
+        long_eps = float(np.finfo(np.longdouble).eps)
+        error += 8 * self.dim * long_eps * float(np.linalg.norm(np.abs(whitening) @ np.abs(factor)))
+        found = self.farthest(whitening, np.zeros(self.dim))
+        apart = found.upper / found.value - 1 if found.value > 0 else 0.0
+        margin = _EXACT_MARGIN if apart < 1e-9 else _ITERATIVE_MARGIN + _REPEATABLE * apart
+        upper = found.upper * (1 + slack * margin)
+        # images are measured after W has been applied; other bodies pull W'W back, at the square of the rounding
+        terms = float(np.linalg.norm(np.abs(whitening) @ self.sizes))
+        rounding = 8 * slack * (self.dim + 16) * eps * terms
+        direct = self._image is not None
+        longest = math.sqrt(upper) + rounding if direct else math.sqrt(upper + rounding * terms)
+        error *= slack
+        if not (error < _MOST_ROUNDING and longest**2 <= upper * (1 + _MOST_ROUNDING)):
+            raise CovarianceError(
+                "the covariance is too nearly singular for its set to be checked in double precision; hint: rescale "
+                "coordinates, or directions, whose sizes differ by more than 1e5"
+            )
+        return Enclosure(longest / (1 - error), self._outside(factor))
+
+    def _outside(self, factor: Array) -> Array:
+        directions = _complement(factor.T)
+        if not len(directions):
+            return np.zeros(self.dim)
+        tops = self.support_points(np.vstack([directions, -directions]))
+        return np.abs(tops @ directions.T).max(axis=0) @ np.abs(directions)
+
+
+def check_dim(function: str, dim: int) -> None:
+    """Raise DomainTooLargeError where a dense factor has no place."""
+    if dim**2 > _MOST_ENTRIES:
+        raise DomainTooLargeError(
+            f"{function}: a covariance in R^{dim} needs {dim**2 * 8 / 1e9:.3g} GB, more than "
+            f"{_MOST_ENTRIES * 8 / 1e9:.3g}; hint: project to fewer coordinates (A @ K), or solve the factors of a "
+            "product one by one"
+        )
+
+
+def unit_body(domain: AbstractDomain, origin: Array) -> tuple[Body, float]:
+    """The domain about ``origin``, divided by a power of two near its size; and that power."""
+    moved = Body(domain - origin if origin.any() else domain)
+    largest = float(moved.sizes.max())
+    if not math.isfinite(largest):
+        raise InvalidDomainError(f"expected finite support points from {type(domain).__name__}, got NaN or infinity")
+    size = float(np.ldexp(0.5, np.frexp(largest)[1])) if largest > 0 else 1.0
+    return Body(moved.domain * (1 / size)), size
+
+
+def left_inverse(factor: Array) -> Array:
+    """W with ``W L = 1``, shape (r, d), zero on the complement of range(L); by QR."""
+    rows = row_weights(factor)
+    Q, R = np.linalg.qr(factor * rows[:, None])
+    if not R.diagonal().all():
+        raise CovarianceError("the factor's columns are linearly dependent")
+    return solve_triangular(R, Q.T) * rows
+
+
+def _complement(points: Array) -> Array:
+    """Orthonormal rows spanning what is orthogonal to the rows of ``points``."""
+    _, singular, axes = np.linalg.svd(points, full_matrices=True)
+    noise = 4 * np.finfo(np.float64).eps * math.sqrt(max(points.shape))
+    rank = int((singular > noise * singular.max(initial=0.0)).sum())
+    return axes[rank:]
+
+
+def spread_directions(count: int, dim: int, batch: int = 0) -> Array:
+    """Directions spread over the sphere, shape (count, dim), others for every batch: a Weyl sequence, made normal."""
+    steps = np.sqrt(np.arange(2, dim + 2) + np.sqrt(2) - 1)
+    uniform = np.outer(np.arange(1, count + 1) + batch * count, steps) % 1
+    return ndtri(np.clip(uniform, 1e-9, 1 - 1e-9))

@@ -1,0 +1,60 @@
+"""Fewer points for the same second moment: what a certificate needs (Carathéodory's theorem)."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+_MOST_MOMENTS = 1000  # second moments of 44 coordinates; the time grows with their cube
+_ACCURACY = 1e-10
+
+
+def thinned(points: Array, weights: Array, *, centered: bool) -> tuple[Rows, Array]:
+    """Rows of ``points`` (N, d), no more than there are moments, and weights on them with the moments of ``weights``.
+
+    The rows of all points where that saves little, would take long, or comes out inaccurate.
+    """
+    everything = np.arange(len(points)), weights / weights.sum()
+    _, singular, axes = np.linalg.svd(points, full_matrices=False)
+    inside = points @ axes[singular > 1e-13 * singular.max(initial=0.0)].T
+    r = inside.shape[1]
+    count = r * (r + 1) // 2 + 1 + r * centered
+    if r == 0 or len(points) <= 1.2 * count or count > _MOST_MOMENTS:
+        return everything
+    inside = inside / np.sqrt(everything[1] @ np.square(inside))
+    i, j = np.triu_indices(r)
+    moments = np.hstack([np.ones((len(points), 1)), inside[:, i] * inside[:, j], *([inside] if centered else [])])
+    rows, kept = np.zeros(0, dtype=np.intp), np.zeros(0)
+    for start in range(0, len(points), count):
+        more = everything[0][start : start + count]
+        rows, kept = np.concatenate([rows, more]), np.concatenate([kept, everything[1][more]])
+        if len(rows) > count:
+            left = _reduced(moments[rows], kept)
+            rows, kept = rows[left > 0], left[left > 0]
+    if not np.abs(kept @ moments[rows] - everything[1] @ moments).max() <= _ACCURACY:  # NaN fails
+        return everything
+    return rows, kept / kept.sum()
+
+
+def _reduced(moments: Array, weights: Array) -> Array:
+    """Weights with the same ``weights @ moments``, at most as many of them positive as there are moments."""
+    orthogonal, triangle = np.linalg.qr(moments, mode="complete")
+    free = orthogonal[:, triangle.shape[1] :].copy()  # directions that leave the moments alone
+    weights = weights.copy()
+    while free.shape[1]:
+        step = free[:, -1]
+        step = step if step.max() >= -step.min() else -step
+        rising = step > 0
+        ratios = np.full(len(step), np.inf)
+        ratios[rising] = weights[rising] / step[rising]
+        place = int(ratios.argmin())
+        weights -= ratios[place] * step
+        weights[place] = 0.0
+        # a reflection leaves one direction that moves the emptied point: the others stay orthonormal
+        mirror = free[place].copy()
+        mirror[-1] += np.copysign(np.linalg.norm(mirror), mirror[-1])
+        mirror /= np.linalg.norm(mirror)
+        free = free[:, :-1] - np.outer(2 * (free @ mirror), mirror[:-1])
+        free[place] = 0.0
+    return np.maximum(weights, 0.0)

@@ -1,0 +1,30 @@
+"""The subspace that points span, told apart from their rounding."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def span(points: Array) -> Array | None:
+    """Orthonormal columns spanning the rows of ``points``, whose entries are near one; None when they span all."""
+    # below this, a direction is the rounding of the points themselves
+    noise = 4 * np.finfo(np.float64).eps * math.sqrt(max(points.shape))
+    if len(points) >= points.shape[1] > 0:
+        squares = np.linalg.eigvalsh(points.T @ points)
+        if squares[0] > 1e-8 * squares[-1]:
+            return None
+        singular = np.linalg.svd(np.linalg.qr(points, mode="r"), compute_uv=False)
+        if singular[-1] > noise * singular[0]:
+            return None
+    _, singular, axes = np.linalg.svd(points, full_matrices=False)
+    return axes[singular > noise * singular.max(initial=0.0)].T
+
+
+def spread(values: Array, live: NDArray[np.bool_]) -> Array:
+    """Zeros on the coordinates left out."""
+    full = np.zeros((len(live), *values.shape[1:]))
+    full[live] = values
+    return full

@@ -1,0 +1,81 @@
+"""The check of the closed form for tensor powers, from stored numbers."""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import AbstractDomain, TensorPower
+from domains._combinators import Scaled, Translate
+
+from ._covariance import FactorCovariance
+from ._sensitivity import Relation
+from ._solvers.harmonics import Kind, TensorCertificate, enclosure, harmonic_bases, multiplicity
+from .errors import CertificateError
+
+if TYPE_CHECKING:
+    from ._noise import OptimalNoise
+
+Array = NDArray[np.float64]
+
+# harmonic tensors are computed: columns of the factor may leave their degree by this much, relative to their length
+ASTRAY = 1e-11
+
+
+def check_tensor(noise: "OptimalNoise") -> tuple[float, float]:
+    """The largest z' M⁺ z over the set, and γ, from the stored factor; a CertificateError if its shape is wrong."""
+    witness = noise.certificate
+    power, scale, shift = stripped(noise.domain)
+    kind = kind_of(noise.neighbors, shifted=noise.shifted)
+    if (
+        power is None
+        or not isinstance(witness, TensorCertificate)
+        or not isinstance(noise.covariance, FactorCovariance)
+        or (witness.domain.base, witness.domain.order) != (power.base, power.order)
+        or kind is None
+        or witness.kind != kind
+        or witness.scale != abs(scale)
+        or (kind == "add-remove" and shift.any())
+        or noise.p != 2
+    ):
+        raise CertificateError("verify: the closed form of tensor powers belongs to another problem")
+    factor = noise.covariance.unit_factor
+    bases = harmonic_bases(power)
+    degrees, start = {}, 0
+    for j, basis in bases.items():
+        columns = factor[:, start : start + multiplicity(power.base, j)]
+        start += columns.shape[1]
+        gram = columns.T @ columns
+        degrees[j] = float(gram.trace()) / max(len(gram), 1) * (1 - ASTRAY)
+        astray = np.linalg.norm(gram - np.diag(np.full(len(gram), degrees[j])))
+        astray += np.linalg.norm(columns - basis @ (basis.T @ columns)) * math.sqrt(max(degrees[j], 0.0))
+        if columns.shape[1] != basis.shape[1] or not astray <= 4 * ASTRAY * len(gram) * degrees[j]:
+            raise CertificateError("verify: the factor's columns are not harmonic tensors of one length a degree")
+    if start != factor.shape[1]:
+        raise CertificateError("verify: the factor has more columns than there are harmonic tensors")
+    share = 0.0
+    if noise.shifted and power.order % 2 == 0:
+        mean = bases[0][:, 0] * bases[0][0, 0]
+        share = float((noise.center - shift) @ mean / (mean @ mean)) / scale
+        beside = noise.center - shift - scale * share * mean
+        if np.linalg.norm(beside) > 1e-14 * (np.abs(shift).max() + abs(scale)) * math.sqrt(power.dim):
+            raise CertificateError("verify: the center is not a multiple of the mean over the sphere")
+    longest = enclosure(power, degrees, kind, share) * (scale / noise.covariance.scale) ** 2
+    return longest, noise.covariance.error(2)
+
+
+def stripped(domain: AbstractDomain) -> tuple[TensorPower | None, float, Array]:
+    """T, c and v of a domain c · T + v."""
+    shift, scale = np.zeros(domain.dim), 1.0
+    if isinstance(domain, Translate):
+        domain, shift = domain.body, domain.shift
+    if isinstance(domain, Scaled):
+        domain, scale = domain.body, domain.factor
+    return (domain if isinstance(domain, TensorPower) else None), scale, shift
+
+
+def kind_of(relation: Relation, *, shifted: bool) -> Kind | None:
+    if shifted:
+        return "gamma"
+    return relation if relation in ("add-remove", "replace") else None  # type: ignore[return-value]

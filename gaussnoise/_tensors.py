@@ -1,0 +1,44 @@
+"""The closed form for tensor powers as an answer."""
+
+import math
+
+import numpy as np
+
+from domains import AbstractDomain
+
+from ._answer import answer
+from ._certificate import ROUNDING_MARGIN
+from ._covariance import FactorCovariance
+from ._noise import OptimalNoise
+from ._sensitivity import Relation
+from ._solvers.design import Design
+from ._solvers.harmonics import TensorCertificate, tensor_design
+from ._tensor_check import ASTRAY, kind_of, stripped
+
+
+def tensor_noise(domain: AbstractDomain, relation: Relation, tol: float, *, shifted: bool) -> OptimalNoise | None:
+    """The optimal noise at p = 2 for c · T + v, T a tensor power; None for other domains."""
+    power, scale, shift = stripped(domain)
+    kind = kind_of(relation, shifted=shifted)
+    if power is None or kind is None or (kind == "add-remove" and shift.any()):
+        return None
+    found = tensor_design(power, kind)
+    size = abs(scale) * math.sqrt(1 + ROUNDING_MARGIN) * (1 + 8 * ASTRAY)
+    certificate = TensorCertificate(power, found.certificate.atoms, found.certificate.weights, kind, abs(scale))
+    nothing = np.zeros(domain.dim)
+    rank = found.factor.shape[1]
+    return answer(
+        domain,
+        2.0,
+        relation,
+        shifted=shifted,
+        covariance=FactorCovariance(found.factor, size),
+        outside=0.0,
+        center=scale * found.center + shift if shifted else nothing,
+        certificate=certificate,
+        sensitivity_squared=4.0 if shifted else 1.0,
+        design=Design(np.ones(1), np.ones(domain.dim), found.factor, nothing, 0.0, 0, found.note),
+        method=f"{found.note}; of rank {rank} in R^{domain.dim}",
+        trace=(),
+        tol=tol,
+    )
