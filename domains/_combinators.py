@@ -30,6 +30,7 @@ _PAIRS = 2**26
 _ASCENTS = 100
 _STARTS = 12
 _RECENTERINGS = 12
+_DUST = 1e-11  # of a quadratic form: what rounding leaves of products that are zero
 
 
 def product(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
@@ -39,9 +40,6 @@ def product(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
     6.0
     """
     parts = _domains("product", first, *others)
-    zonotopes = [K for K in parts if isinstance(K, Zonotope)]
-    if len(zonotopes) == len(parts):
-        return Zonotope(_diagonal(K.generators for K in zonotopes), np.concatenate([K.center for K in zonotopes]))
     listed = _listed(parts, sum(K.dim for K in parts))
     if listed is not None:
         return _same_kind(parts, np.array([np.concatenate(xs) for xs in itertools.product(*listed)]))
@@ -145,6 +143,8 @@ def translate(K: AbstractDomain, shift: ArrayLike) -> AbstractDomain:
         return Zonotope(K.generators, K.center + v)
     if isinstance(K, Translate):
         return translate(K.body, K.shift + v)
+    if isinstance(K, Product):
+        return Product(tuple(translate(part, v[s]) for part, s in zip(K.parts, K.slices(), strict=True)))
     return Translate(K, v) if v.any() else K
 
 
@@ -264,6 +264,12 @@ def _seminorm(x: Array, form: Array) -> float:
     return math.sqrt(max(float(x @ form @ x), 0.0))
 
 
+def _reach(K: AbstractDomain) -> Array:
+    """Largest magnitude of every coordinate."""
+    axes = np.eye(K.dim)
+    return np.array([max(abs(K._support_point(s * axis)[i]) for s in (1.0, -1.0)) for i, axis in enumerate(axes)])
+
+
 def _middle(K: AbstractDomain) -> Array:
     """A point near the middle of K: its center of symmetry, or that of its bounding box."""
     center = K._center()
@@ -312,6 +318,9 @@ class LinearImage(AbstractDomain):
         return self.matrix @ self.body._support_point(theta @ self.matrix)
 
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
+        apart = self._part_by_part(form) if isinstance(self.body, Product) and not center.any() else None
+        if apart is not None:
+            return apart
         image = self._image()
         if image is not None:
             return image.max_quadratic(form, center)
@@ -330,6 +339,23 @@ class LinearImage(AbstractDomain):
         reach = math.sqrt(self.body._max_quadratic(np.eye(self.body.dim), y).upper_bound)
         upper = found.upper_bound + _seminorm(left, form) ** 2 + 2 * reach * float(np.linalg.norm(e))
         return _bracket(self._support_point, form, center, upper, [A @ found.maximizer])
+
+    def _part_by_part(self, form: Array) -> QuadraticMax | None:
+        """The sum over the parts of a product whose images are orthogonal in the form, up to rounding; else None."""
+        if not isinstance(self.body, Product):
+            return None
+        pieces = [(self.matrix[:, s], part) for part, s in zip(self.body.parts, self.body.slices(), strict=True)]
+        reaches = [_reach(part) for _, part in pieces]
+        mixed = 0.0
+        for k, m in itertools.combinations(range(len(pieces)), 2):
+            mixed += 2 * float(reaches[k] @ np.abs(pieces[k][0].T @ form @ pieces[m][0]) @ reaches[m])
+        found = [linear_image(A, part)._max_quadratic(form, np.zeros(self.dim)) for A, part in pieces]
+        upper = sum(f.upper_bound for f in found)
+        if mixed > _DUST * upper:
+            return None
+        x = sum((f.maximizer for f in found), np.zeros(self.dim))
+        value = _value(x, form, np.zeros(self.dim))
+        return QuadraticMax(x, value, max(upper + mixed, value))
 
     def __repr__(self) -> str:
         return f"A @ {self.body!r} in R^{self.dim}"
@@ -515,7 +541,8 @@ class Product(AbstractDomain):
     def is_symmetric(self) -> bool:
         return all(K.is_symmetric for K in self.parts)
 
-    def _slices(self) -> list[slice]:
+    def slices(self) -> list[slice]:
+        """Which coordinates belong to each part."""
         ends = np.cumsum([K.dim for K in self.parts]).tolist()
         return [slice(end - K.dim, end) for K, end in zip(self.parts, ends, strict=True)]
 
@@ -536,10 +563,10 @@ class Product(AbstractDomain):
         return product(*(K._difference() for K in self.parts))
 
     def _support_point(self, theta: Array) -> Array:
-        return np.concatenate([K._support_point(theta[s]) for K, s in zip(self.parts, self._slices(), strict=True)])
+        return np.concatenate([K._support_point(theta[s]) for K, s in zip(self.parts, self.slices(), strict=True)])
 
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
-        slices = self._slices()
+        slices = self.slices()
         apart = _diagonal(form[s, s] for s in slices)
         if np.array_equal(apart, form):
             found = [K._max_quadratic(form[s, s], center[s]) for K, s in zip(self.parts, slices, strict=True)]
@@ -554,7 +581,7 @@ class Product(AbstractDomain):
         return _bracket(self._support_point, form, center, upper, [np.concatenate([f.maximizer for f in found])])
 
     def _contains(self, x: Array) -> bool:
-        return all(K._contains(x[s]) for K, s in zip(self.parts, self._slices(), strict=True))
+        return all(K._contains(x[s]) for K, s in zip(self.parts, self.slices(), strict=True))
 
     def __repr__(self) -> str:
         return f"product({', '.join(map(repr, self.parts))})"

@@ -169,7 +169,12 @@ class AbstractDomain(abc.ABC):
         if not found.upper_bound * scale < np.inf:
             raise InvalidDomainError("max_quadratic: the maximum exceeds the largest double; hint: rescale H")
         value = min(found.value, found.upper_bound)
-        return QuadraticMax(found.maximizer, value * scale, found.upper_bound * scale)
+        # a center far away where H is small leaves less than all digits
+        terms = np.abs(found.maximizer) + np.abs(origin)
+        rounding = 4 * (self.dim + 16) * np.finfo(np.float64).eps * float(terms @ np.abs(form / scale) @ terms)
+        digits_left = not origin.any() or rounding <= 1e-11 * value
+        upper = found.upper_bound if digits_left else max(found.upper_bound, value + rounding)
+        return QuadraticMax(found.maximizer, value * scale, upper * scale)
 
     @final
     def contains(self, x: ArrayLike) -> bool:

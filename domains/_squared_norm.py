@@ -158,7 +158,7 @@ def _at_offset(G: Array, g: Array, body: _Body, offset: int) -> Found:
         return Found(offset, found.x, found.value, found.upper_bound)
     if body.box[live].all() and len(G) <= 2:
         x = _planar(np.column_stack([G, g]))
-        return _found(G, g, x[:n] * x[n], 0.0, offset)
+        return _found(G, g, np.where(G.any(axis=0), x[:n] * x[n], 0.0), 0.0, offset)
     if g.any():
         x, upper = _bracket(np.column_stack([G, g]), body.with_interval())
         x = x[:n] * x[n]
@@ -189,7 +189,7 @@ def _enumerate(G: Array, offsets: Array, live: Indices) -> Found:
         place = int(values.argmax())
         if values.flat[place] > best:
             best, at = values.flat[place], (start + place // len(second), place % len(second))
-    x = np.ones(G.shape[1])
+    x = np.where(G.any(axis=0), 1.0, 0.0)  # columns that do not matter may belong to no box
     x[free[:split]] = 1 - 2 * ((at[0] // len(base)) >> np.arange(split) & 1)
     x[free[split:]] = 1 - 2 * (at[1] >> np.arange(len(free) - split) & 1)
     offset = at[0] % len(base)

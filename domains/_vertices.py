@@ -27,7 +27,7 @@ Integers = NDArray[np.object_]
 def enumerate_vertices(A: Array, b: Array) -> Array:
     """Vertices of {x : A x <= b}, every coordinate correctly rounded, sorted, shape (k, dim).
 
-    Of vertices that agree to 2^-44 of the width along every axis (where more than dim hyperplanes meet up to rounding)
+    Of vertices that agree to 2^-50 of the width along every axis (where more than dim hyperplanes meet up to rounding)
     one is kept.
 
     Raises:
@@ -61,8 +61,8 @@ def enumerate_vertices(A: Array, b: Array) -> Array:
     except OverflowError:
         raise InvalidDomainError("from_halfspaces: a vertex exceeds the largest double; hint: rescale b") from None
     lower, upper = vertices.min(axis=0), vertices.max(axis=0)
-    grid = np.where(upper > lower, (upper / 2 - lower / 2) * 2.0**-43, 1.0)
-    _, kept = np.unique(np.round(vertices / grid - lower / grid), axis=0, return_index=True)
+    half = np.where(upper > lower, upper / 2 - lower / 2, 1.0)
+    _, kept = np.unique(np.round((vertices / half - lower / half) * 2.0**49), axis=0, return_index=True)
     return np.unique(vertices[kept] + 0.0, axis=0)
 
 

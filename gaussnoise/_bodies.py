@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from domains import AbstractDomain
 
 from ._answer import MAX_STEPS, answer
-from ._body import Body, check_dim, left_inverse, unit_body
+from ._body import Body, blur, check_dim, left_inverse, unit_body
 from ._certificate import ROUNDING_MARGIN, PointCertificate
 from ._covariance import FactorCovariance, norm
 from ._enclosure import widened
@@ -31,7 +31,7 @@ Array = NDArray[np.float64]
 
 # Points that carry less than this share of the tolerance together are left out of the certificate.
 _SPARED = 1e-2
-_SHARE = 0.9  # of the tolerance is for the solver; the rest, for what checking adds
+_SHARE = 0.7  # of the tolerance is for the solver; the rest, for what checking adds
 
 
 def body_noise(
@@ -60,7 +60,8 @@ def body_noise(
     design, points, rank = _design(body, p, tol, method, watch.scaled(size), centered=not symmetric)
     if not symmetric:
         center = origin + size * design.center
-        body = Body((covered - center) * (1 / size))  # about the center that will be stored, rounding and all
+        # about the center that will be stored, rounding and all
+        body = Body((covered - center) * (1 / size), blur(center, size))
         points = points - (center - origin) / size
     else:
         center = origin
@@ -117,14 +118,14 @@ def _enclosing(factor: Array, body: Body) -> tuple[Array, float, Array]:
 
 
 def _design(
-    body: Body, p: float, tol: float, method: str, report: Report, *, centered: bool
+    body: Body, p: float, tol: float, method: str, report: Report | None, *, centered: bool
 ) -> tuple[Design, Array, int]:
     """The best design known, the points of the body its weights are on, and the rank."""
     if method == "auto" and not centered:
         known = closed_form(body, p)
         if known is not None:
             return *known, known[0].factor.shape[1]
-        joint = factored(body.domain, p, lambda part: _factor(part, p, tol / 4, report))
+        joint = factored(body.domain, p, lambda part: _factor(part, p, tol / 4))
         if joint is not None:
             return *joint, joint[0].factor.shape[1]
     points = body.start()
@@ -155,10 +156,10 @@ def _design(
     return design, spread(points.T, live).T, rank
 
 
-def _factor(domain: AbstractDomain, p: float, tol: float, report: Report) -> Factor:
+def _factor(domain: AbstractDomain, p: float, tol: float) -> Factor:
     """One factor of a product, solved."""
     body, size = unit_body(domain, np.zeros(domain.dim))
-    design, points, _ = _design(body, p, tol, "auto", report, centered=False)
+    design, points, _ = _design(body, p, tol, "auto", None, centered=False)
     longest = 1.0
     if design.factor.shape[1]:
         longest = math.sqrt(body.farthest(left_inverse(design.factor), np.zeros(body.dim)).upper)

@@ -17,12 +17,13 @@ from .errors import CovarianceError
 
 Array = NDArray[np.float64]
 
-_MOST_ENTRIES = 2**26  # of a covariance factor: half a gigabyte
+_MOST_ENTRIES = 2**24  # of a covariance factor; as many again in support points along the axes
 # Oracles round their bounds to about 1e-10. Iterative ones stop at different steps on different machines, apart by up
 # to 1e-6 where the bracket is wide.
 _EXACT_MARGIN, _ITERATIVE_MARGIN = 2.0**-32, 2.0**-22
 _REPEATABLE = 1e-4  # of the bracket
 _MOST_ROUNDING = 1e-3  # of the length of what is covered: beyond, the factor is too nearly singular
+_LONG_OPERATIONS = 2**26  # products in extended precision, which no BLAS helps: half a second
 _ASCENTS = 50
 _SPREAD = 4  # directions tried per dimension, besides the axes
 
@@ -51,9 +52,15 @@ class Enclosure:
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """A domain S, known through its support points and its quadratic oracle."""
+    """A domain S, known through its support points and its quadratic oracle.
+
+    Attributes:
+        domain: S.
+        blur: by how much every coordinate was rounded when S was moved to where it is.
+    """
 
     domain: AbstractDomain
+    blur: float = 0.0
 
     @property
     def dim(self) -> int:
@@ -133,19 +140,21 @@ class Body:
             return Enclosure(0.0, self.sizes)
         eps = np.finfo(np.float64).eps
         # W L = 1 + E, hence ‖L⁺z‖ <= ‖W z‖/(1 − ‖E‖) for z in range(L)
-        wide = whitening.astype(np.longdouble) @ factor.astype(np.longdouble)
+        precision = np.longdouble if r * factor.size <= _LONG_OPERATIONS else np.float64
+        wide = whitening.astype(precision) @ factor.astype(precision)
         error = float(np.linalg.norm((wide - np.eye(r)).astype(np.float64)))
-        long_eps = float(np.finfo(np.longdouble).eps)
-        error += 8 * self.dim * long_eps * float(np.linalg.norm(np.abs(whitening) @ np.abs(factor)))
+        rounded = 8 * self.dim * float(np.finfo(precision).eps)
+        error += rounded * float(np.linalg.norm(np.abs(whitening) @ np.abs(factor)))
         found = self.farthest(whitening, np.zeros(self.dim))
         apart = found.upper / found.value - 1 if found.value > 0 else 0.0
         margin = _EXACT_MARGIN if apart < 1e-9 else _ITERATIVE_MARGIN + _REPEATABLE * apart
         upper = found.upper * (1 + slack * margin)
         # images are measured after W has been applied; other bodies pull W'W back, at the square of the rounding
         terms = float(np.linalg.norm(np.abs(whitening) @ self.sizes))
+        moved = slack * self.blur * float(np.linalg.norm(np.abs(whitening).sum(axis=1)))
         rounding = 8 * slack * (self.dim + 16) * eps * terms
         direct = self._image is not None
-        longest = math.sqrt(upper) + rounding if direct else math.sqrt(upper + rounding * terms)
+        longest = moved + (math.sqrt(upper) + rounding if direct else math.sqrt(upper + rounding * terms))
         error *= slack
         if not (error < _MOST_ROUNDING and longest**2 <= upper * (1 + _MOST_ROUNDING)):
             raise CovarianceError(
@@ -160,6 +169,11 @@ class Body:
             return np.zeros(self.dim)
         tops = self.support_points(np.vstack([directions, -directions]))
         return np.abs(tops @ directions.T).max(axis=0) @ np.abs(directions)
+
+
+def blur(center: Array, size: float) -> float:
+    """What rounding did to the coordinates, in units of ``size``, of a set moved to ``center`` from the origin."""
+    return 4 * float(np.finfo(np.float64).eps) * float(np.abs(center).max(initial=0.0)) / size
 
 
 def check_dim(function: str, dim: int) -> None:
@@ -179,7 +193,7 @@ def unit_body(domain: AbstractDomain, origin: Array) -> tuple[Body, float]:
     if not math.isfinite(largest):
         raise InvalidDomainError(f"expected finite support points from {type(domain).__name__}, got NaN or infinity")
     size = float(np.ldexp(0.5, np.frexp(largest)[1])) if largest > 0 else 1.0
-    return Body(moved.domain * (1 / size)), size
+    return Body(moved.domain * (1 / size), blur(origin, size)), size
 
 
 def left_inverse(factor: Array) -> Array:

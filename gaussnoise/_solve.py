@@ -83,7 +83,7 @@ def optimal_noise(
 
     Raises:
         ParameterError: p < 2, tol outside (0, 1), unknown relation or method, disconnected policy.
-        DomainTooLargeError: points, or differences for the reference methods, that cannot be listed; more than 8192
+        DomainTooLargeError: points, or differences for the reference methods, that cannot be listed; more than 4096
             dimensions.
         CovarianceError: coordinates whose sizes differ by more than about 1e15.
         NotAvailableError: a reference solver that failed.

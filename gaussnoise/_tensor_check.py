@@ -47,19 +47,20 @@ def check_tensor(noise: "OptimalNoise") -> tuple[float, float]:
         columns = factor[:, start : start + multiplicity(power.base, j)]
         start += columns.shape[1]
         gram = columns.T @ columns
-        degrees[j] = float(gram.trace()) / max(len(gram), 1) * (1 - ASTRAY)
-        astray = np.linalg.norm(gram - np.diag(np.full(len(gram), degrees[j])))
-        astray += np.linalg.norm(columns - basis @ (basis.T @ columns)) * math.sqrt(max(degrees[j], 0.0))
-        if columns.shape[1] != basis.shape[1] or not astray <= 4 * ASTRAY * len(gram) * degrees[j]:
+        mean = float(gram.trace()) / max(len(gram), 1)
+        astray = float(np.linalg.norm(gram - mean * np.eye(len(gram))))
+        astray += 2 * float(np.linalg.norm(columns - basis @ (basis.T @ columns))) * math.sqrt(max(mean, 0.0))
+        degrees[j] = mean - astray
+        if columns.shape[1] != basis.shape[1] or not astray <= ASTRAY * mean:
             raise CertificateError("verify: the factor's columns are not harmonic tensors of one length a degree")
     if start != factor.shape[1]:
         raise CertificateError("verify: the factor has more columns than there are harmonic tensors")
     share = 0.0
-    if noise.shifted and power.order % 2 == 0:
-        mean = bases[0][:, 0] * bases[0][0, 0]
-        share = float((noise.center - shift) @ mean / (mean @ mean)) / scale
+    if noise.shifted:
+        mean = bases[0][:, 0] * bases[0][0, 0] if power.order % 2 == 0 else np.zeros(power.dim)
+        share = float((noise.center - shift) @ mean) / scale / float(mean @ mean or 1.0)
         beside = noise.center - shift - scale * share * mean
-        if np.linalg.norm(beside) > 1e-14 * (np.abs(shift).max() + abs(scale)) * math.sqrt(power.dim):
+        if not np.linalg.norm(beside) <= 1e-14 * (np.abs(shift).max() + abs(scale)) * math.sqrt(power.dim):
             raise CertificateError("verify: the center is not a multiple of the mean over the sphere")
     longest = enclosure(power, degrees, kind, share) * (scale / noise.covariance.scale) ** 2
     return longest, noise.covariance.error(2)

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, FiniteSet, Marginals
+from domains._distance import is_near
 
-from ._body import Body
+from ._body import Body, blur
 from ._certificate import ROUNDING_MARGIN, PointCertificate, UniformCertificate
 from ._covariance import Covariance, FactorCovariance, MarginalCovariance, norm
 from ._exact import is_small, longest_square
@@ -55,6 +56,8 @@ class Verification:
 
 def verify(noise: "OptimalNoise") -> Verification:
     """Recompute, compare with what ``noise`` claims, and raise CertificateError if it claims more."""
+    if not _is_finite(noise):
+        raise CertificateError("verify: expected finite numbers, got NaN or infinity")
     if not noise.p >= 2:
         raise CertificateError(f"verify: expected p >= 2, got {noise.p!r}")
     if noise.shifted and noise.neighbors != "replace":
@@ -103,6 +106,19 @@ def verify(noise: "OptimalNoise") -> Verification:
     return worst
 
 
+def _is_finite(noise: "OptimalNoise") -> bool:
+    """Whether all that is stored is a number."""
+    arrays = [noise.center]
+    if isinstance(noise.covariance, FactorCovariance):
+        arrays.append(noise.covariance.unit_factor)
+    witness = noise.certificate
+    if isinstance(witness, PointCertificate):
+        arrays += [witness.points, witness.weights, witness.coordinate_weights]
+    elif isinstance(witness, TensorCertificate):
+        arrays += [witness.atoms, witness.weights]
+    return all(np.isfinite(array).all() for array in arrays)
+
+
 def _listed(domain: AbstractDomain) -> FiniteSet:
     """The points whose hull the domain is."""
     if isinstance(domain, AbstractFiniteDomain):
@@ -120,7 +136,7 @@ def _by_oracle(noise: "OptimalNoise") -> Verification:
     rest = scale / size
     covered = domain - domain if noise.neighbors == "replace" and not noise.shifted else domain
     moved = covered - noise.center if noise.shifted else covered
-    body = Body(moved * (1 / size))
+    body = Body(moved * (1 / size), blur(noise.center, size))
     rows = row_weights(factor)
     inverse = np.linalg.pinv(factor * rows[:, None], rcond=0.0) * rows
     found = body.enclosure(factor, inverse)
@@ -140,11 +156,16 @@ def _by_oracle(noise: "OptimalNoise") -> Verification:
         not isinstance(witness, PointCertificate)
         or not _is_measure(witness, noise)
         or witness.points.shape[1:] != (domain.dim,)
-        or not all(covered.contains(x) or (not noise.shifted and covered.contains(-x)) for x in witness.points)
+        or not all(_belongs(x, covered) or (not noise.shifted and _belongs(-x, covered)) for x in witness.points)
     ):
         raise CertificateError("verify: the certificate is not a measure on the sensitivity set")
     lower, rounding = _below(witness)
     return Verification(gamma, lower, enclosure, sensitivity, rounding)
+
+
+def _belongs(x: Array, domain: AbstractDomain) -> bool:
+    """Whether x is a member, or, having been rounded, in the hull of the members up to their slack."""
+    return domain.contains(x) or is_near(domain, x)
 
 
 def _by_points(noise: "OptimalNoise", domain: FiniteSet) -> Verification:
