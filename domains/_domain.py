@@ -1,8 +1,10 @@
 """The interface every domain implements, and the validation every oracle call passes through."""
 
 import abc
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -58,6 +60,14 @@ class AbstractDomain(abc.ABC):
 
     # numpy would otherwise take ``A @ K`` for itself and fail inside its own loops
     __array_ufunc__ = None
+
+    def __init_subclass__(cls) -> None:
+        """Check what the oracles of other people's domains return, wherever they are called from."""
+        super().__init_subclass__()
+        if cls.__module__.partition(".")[0] != __name__.partition(".")[0]:
+            for name, checked in (("_support_point", _checked_point), ("_max_quadratic", _checked_bracket)):
+                if name in vars(cls):
+                    setattr(cls, name, checked(vars(cls)[name]))
 
     @property
     @abc.abstractmethod
@@ -232,6 +242,53 @@ class AbstractDomain(abc.ABC):
         if not np.isfinite(vector).all():
             raise InvalidDomainError(f"{method}: expected finite {name}, got NaN or infinity")
         return vector
+
+
+def _checked_point(method: Callable[..., Any]) -> Callable[..., Array]:
+    """The same oracle, refusing answers that are no points of the space."""
+
+    @functools.wraps(method)
+    def support_point(self: AbstractDomain, theta: Array) -> Array:
+        return _point_of(self, "_support_point", method(self, theta))
+
+    return support_point
+
+
+def _checked_bracket(method: Callable[..., Any]) -> Callable[..., QuadraticMax]:
+    """The same oracle, refusing answers that are no brackets, or that their own witness contradicts."""
+
+    @functools.wraps(method)
+    def max_quadratic(self: AbstractDomain, form: Array, center: Array) -> QuadraticMax:
+        found = method(self, form, center)
+        name = f"{type(self).__name__}._max_quadratic"
+        if not isinstance(found, QuadraticMax):
+            raise InvalidDomainError(f"{name}: expected a QuadraticMax, got {type(found).__name__}")
+        x = _point_of(self, "_max_quadratic", found.maximizer) - center
+        attained = float(x @ form @ x)
+        slack = 1e-9 * float(np.abs(x) @ np.abs(form) @ np.abs(x))
+        # written so that NaN fails
+        if not max(float(found.value), attained) <= float(found.upper_bound) * (1 + 1e-9) + slack < np.inf:
+            raise InvalidDomainError(
+                f"{name}: expected (x − c)' H (x − c) = value <= upper_bound < ∞ at the maximizer x, got {attained!r}, "
+                f"value {found.value!r} and upper_bound {found.upper_bound!r}"
+            )
+        return QuadraticMax(x + center, float(found.value), max(float(found.upper_bound), attained))
+
+    return max_quadratic
+
+
+def _point_of(domain: AbstractDomain, method: str, point: ArrayLike) -> Array:
+    """What an oracle returned, if it is a point of the space."""
+    name = f"{type(domain).__name__}.{method}"
+    try:
+        array = np.array(point, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidDomainError(f"{name}: expected a point, got {type(point).__name__}") from None
+    if array.shape != (domain.dim,):
+        raise InvalidDomainError(f"{name}: expected a point of shape {(domain.dim,)}, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise InvalidDomainError(f"{name}: expected a finite point, got NaN or infinity")
+    return array
 
 
 class AbstractPolytope(AbstractDomain):

@@ -68,7 +68,7 @@ def answer(
         status=status,
         steps=design.steps,
         # the last word is that of the checks
-        trace=(*trace, Progress(design.steps, lower, upper)) if trace else (),
+        trace=(*(now for now in trace if now.lower > 0), Progress(design.steps, lower, upper)) if design.steps else (),
     )
 
 

@@ -26,6 +26,7 @@ from ._solvers.oracle import oracle_design
 from ._solvers.thinning import thinned
 from ._span import span, spread
 from ._tensors import tensor_noise
+from .errors import ParameterError
 
 Array = NDArray[np.float64]
 
@@ -50,6 +51,8 @@ def body_noise(
         known = tensor_noise(domain, relation, tol, shifted=shifted)
         if known is not None:
             return known
+    if relation not in ("replace", "add-remove"):
+        raise ParameterError(f'{function}: method="oracle" knows no policy graphs; hint: method="auto"')
     check_dim(function, domain.dim)
     covered = domain - domain if relation == "replace" and not shifted else domain
     center = domain._center() if shifted else np.zeros(domain.dim)
@@ -125,7 +128,7 @@ def _design(
         known = closed_form(body, p)
         if known is not None:
             return *known, known[0].factor.shape[1]
-        joint = factored(body.domain, p, lambda part: _factor(part, p, tol / 4))
+        joint = factored(body.domain, p, lambda part: _factor(part, p, tol / 4, report))
         if joint is not None:
             return *joint, joint[0].factor.shape[1]
     points = body.start()
@@ -156,10 +159,15 @@ def _design(
     return design, spread(points.T, live).T, rank
 
 
-def _factor(domain: AbstractDomain, p: float, tol: float) -> Factor:
-    """One factor of a product, solved."""
+def _factor(domain: AbstractDomain, p: float, tol: float, report: Report | None) -> Factor:
+    """One factor of a product, solved; its bracket says nothing yet about the product's."""
+
+    def alive(steps: int, *_: float) -> None:
+        if report is not None:
+            report(steps, 0.0, math.inf)
+
     body, size = unit_body(domain, np.zeros(domain.dim))
-    design, points, _ = _design(body, p, tol, "auto", None, centered=False)
+    design, points, _ = _design(body, p, tol, "auto", alive, centered=False)
     longest = 1.0
     if design.factor.shape[1]:
         longest = math.sqrt(body.farthest(left_inverse(design.factor), np.zeros(body.dim)).upper)

@@ -51,7 +51,7 @@ def check_tensor(noise: "OptimalNoise") -> tuple[float, float]:
         astray = float(np.linalg.norm(gram - mean * np.eye(len(gram))))
         astray += 2 * float(np.linalg.norm(columns - basis @ (basis.T @ columns))) * math.sqrt(max(mean, 0.0))
         degrees[j] = mean - astray
-        if columns.shape[1] != basis.shape[1] or not astray <= ASTRAY * mean:
+        if columns.shape[1] != basis.shape[1] or not (0 < degrees[j] and astray <= ASTRAY * mean):
             raise CertificateError("verify: the factor's columns are not harmonic tensors of one length a degree")
     if start != factor.shape[1]:
         raise CertificateError("verify: the factor has more columns than there are harmonic tensors")

@@ -131,6 +131,8 @@ def _listed(domain: AbstractDomain) -> FiniteSet:
 def _by_oracle(noise: "OptimalNoise") -> Verification:
     """The bracket against the domain's own oracles: lengths in coordinates by a singular value decomposition."""
     domain = noise.domain
+    if noise.neighbors not in ("replace", "add-remove"):
+        raise CertificateError("verify: expected 'replace' or 'add-remove' for a set known through oracles")
     factor, scale = _stored(noise.covariance)
     size = float(np.ldexp(0.5, np.frexp(scale)[1]))
     rest = scale / size

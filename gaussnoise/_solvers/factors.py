@@ -69,6 +69,8 @@ def _kronecker(left: Factor, right: Factor) -> tuple[Design, Array] | None:
         gap=(1 + left.design.gap) * (1 + right.design.gap) - 1,
         steps=left.design.steps + right.design.steps,
         note=f"Kronecker product of symmetric factors ({left.design.note}; {right.design.note})",
+        interrupted=any(design.interrupted for design in parts),
+        inexact=any(design.inexact for design in parts),
     )
     return design, points
 
@@ -98,6 +100,8 @@ def _cartesian(factors: list[Factor], p: float) -> tuple[Design, Array]:
         gap=max(factor.design.gap for factor in factors),
         steps=sum(factor.design.steps for factor in factors),
         note=f"product of {len(factors)} symmetric factors ({'; '.join(notes)})",
+        interrupted=any(factor.design.interrupted for factor in factors),
+        inexact=any(factor.design.inexact for factor in factors),
     )
     return design, points
 
