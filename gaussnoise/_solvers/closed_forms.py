@@ -25,7 +25,7 @@ def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
     image = domain._image()
     if image is not None and len(image.offsets) == 1 and not image.offsets.any() and len(image.blocks) == 1:
         block = image.blocks[0]
-        if block.is_ball:
+        if block.is_ball and image.matrix.any():
             return _ellipsoid(image.matrix * block.widths[0], p)
     return None
 

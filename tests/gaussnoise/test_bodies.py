@@ -1,6 +1,7 @@
 """Answers for bodies: covered by members found by other means, verified, stored, and refused where they must be."""
 
 import dataclasses
+import functools
 import io
 import itertools
 import json
@@ -62,7 +63,7 @@ class Cap(AbstractDomain):
     def _max_quadratic(self, form, center):
         _, axes = np.linalg.eigh(form)
         tops = [self._support_point(sign * axis) for axis in axes.T for sign in (1.0, -1.0)]
-        for _ in range(30):
+        for _ in range(10):
             tops = [self._support_point(form @ (x - center)) for x in tops]
         x = max(tops, key=lambda x: (x - center) @ form @ (x - center))
         upper = (np.linalg.eigvalsh(form)[-1] ** 0.5 + max(center @ form @ center, 0.0) ** 0.5) ** 2
@@ -167,7 +168,7 @@ def expressions(draw, dim=None, depth=2):
     dim = draw(st.sampled_from([2, 1, 3, 4])) if dim is None else dim
     depth = min(depth, 4 - dim)  # in four dimensions oracles take long: atoms, there
     rng = np.random.default_rng(draw(st.integers(0, 50)))
-    kinds = ATOMS + (UNARY + BINARY + (["product", "kron"] if dim > 1 else [])) * (depth > 0)
+    kinds = ATOMS + (UNARY + BINARY + ["product"] * (dim > 1) + ["kron"] * (dim == 2)) * (depth > 0)
     kinds = kinds if dim < 4 else [*ATOMS, "product", "kron", "kron"]
     kind = draw(st.sampled_from(kinds))
     if kind in ATOMS:
@@ -177,7 +178,7 @@ def expressions(draw, dim=None, depth=2):
         A = rng.integers(-4, 5, size=(dim, K.dim)) / 2
         return Known(A @ K.domain, lambda t: A @ K.point(A.T @ t), K.exact)
     if kind in ("product", "kron"):
-        d = draw(st.integers(1, dim - 1)) if kind == "product" else draw(st.sampled_from(divisors(dim)))
+        d = draw(st.integers(1, dim - 1)) if kind == "product" else draw(st.integers(1, 2)) if dim == 2 else 2
         other = dim - d if kind == "product" else dim // d
         K, L = draw(expressions(d, depth - 1)), draw(expressions(other, depth - 1))
         if kind == "kron":
@@ -200,10 +201,6 @@ def expressions(draw, dim=None, depth=2):
     if kind == "difference":
         return Known(K.domain - L.domain, lambda t: K.point(t) - L.point(-t), exact)
     return Known(gn.hull(K.domain, L.domain), lambda t: max(K.point(t), L.point(t), key=lambda x: x @ t), exact)
-
-
-def divisors(n):
-    return [d for d in range(1, n + 1) if n % d == 0]
 
 
 # What every answer must stand up to
@@ -281,7 +278,7 @@ def overlap(first, second, margin=1e-9):
     return first.gamma_lower <= second.gamma * (1 + margin) and second.gamma_lower <= first.gamma * (1 + margin)
 
 
-@settings(max_examples=100, **HARD)
+@settings(max_examples=80, **HARD)
 @given(K=expressions(), problem=st.sampled_from(PROBLEMS), p=st.sampled_from([2, 2, 3, math.inf]))
 def test_composite_bodies_are_covered_and_proved(K, problem, p):
     noise = solve(problem, K.domain, p, tol=1e-2)
@@ -290,8 +287,9 @@ def test_composite_bodies_are_covered_and_proved(K, problem, p):
 
 
 @settings(max_examples=15, **HARD)
-@given(K=expressions(depth=1), c=st.sampled_from([-3.0, 0.1, 1e5]), seed=st.integers(0, 5))
-def test_scaling_and_translation(K, c, seed):
+@given(data=st.data(), c=st.sampled_from([-3.0, 0.1, 1e5]), seed=st.integers(0, 5))
+def test_scaling_and_translation(data, c, seed):
+    K = data.draw(expressions(data.draw(st.integers(1, 3)), depth=1))
     v = np.random.default_rng(seed).integers(-10, 11, size=K.dim) / 2
     plain = solve("gamma", K.domain, tol=1e-2)
     moved = solve("gamma", K.domain + v, tol=1e-2)
@@ -565,24 +563,27 @@ POINTS = {
     "polytope": lambda v: Polytope([v]),
     "image": lambda v: np.zeros((3, 2)) @ LpBall(2, 1.5) + v,
     "image of your own": lambda v: np.zeros((3, 2)) @ Cap(2) + v,
+    "image of a disc": lambda v: np.zeros((3, 2)) @ LpBall(2, 2) + v,
+    "image of a square": lambda v: np.zeros((3, 2)) @ LpBall(2, math.inf) + v,
     "hull": lambda v: gn.hull(Zonotope(np.zeros((0, 3)), v), FiniteSet([v])),
     "sum": lambda v: Ellipsoid(np.zeros((3, 3)), v) + Zonotope(np.zeros((1, 3))),
 }
 
 
+@pytest.mark.parametrize("p", [2, 3, math.inf])
 @pytest.mark.parametrize("method", ["auto", "oracle"])
 @pytest.mark.parametrize("name", POINTS)
-def test_single_points(name, method):
+def test_single_points(name, method, p):
     v = np.array([1.0, -3.0, 0.1])
     K = POINTS[name](v)
     for problem in ("gamma", "replace"):
-        noise = solve(problem, K, method=method)
+        noise = solve(problem, K, p, method=method)
         assert noise.gamma == noise.gamma_lower == noise.gap == 0
         assert noise.covariance.factor().shape == (3, 0)
         noise.verify()
-    np.testing.assert_array_equal(solve("gamma", K, method=method).center, v)
-    signed = solve("add-remove", K, method=method)
-    assert signed.gamma == pytest.approx(np.linalg.norm(v), rel=1e-8)
+    np.testing.assert_array_equal(solve("gamma", K, p, method=method).center, v)
+    signed = solve("add-remove", K, p, method=method)
+    assert signed.gamma == pytest.approx(np.linalg.norm(v, p), rel=1e-8)
     signed.verify()
 
 
@@ -930,16 +931,17 @@ CHANGES = {
 }  # fmt: skip
 
 
+@functools.cache
+def stored(name, problem):
+    return solve(problem, BODY_FILES[name](), method="oracle")
+
+
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("name", BODY_FILES)
 def test_tampered_files_are_refused(name, problem, change, tmp_path):
-    noise = solve(problem, BODY_FILES[name](), method="oracle")
+    noise = stored(name, problem)
     path = tampered(noise, tmp_path / "noise.npz", CHANGES[change])
-    if change == "relation" and problem == "replace":
-        # what covers K − K covers K ∪ −K where 0 is in K, but is far from the best
-        if not noise.domain.contains(np.zeros(2)):
-            return
     with pytest.raises(gn.CertificateError):
         gn.OptimalNoise.load(path)
 
