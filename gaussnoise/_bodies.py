@@ -128,7 +128,15 @@ def _design(
         known = closed_form(body, p)
         if known is not None:
             return *known, known[0].factor.shape[1]
-        joint = factored(body.domain, p, lambda part: _factor(part, p, tol / 4, report))
+        spent = 0
+
+        def solve(part: AbstractDomain) -> Factor:
+            nonlocal spent
+            found = _factor(part, p, tol / 4, report, spent)
+            spent += found.design.steps
+            return found
+
+        joint = factored(body.domain, p, solve)
         if joint is not None:
             return *joint, joint[0].factor.shape[1]
     points = body.start()
@@ -159,12 +167,12 @@ def _design(
     return design, spread(points.T, live).T, rank
 
 
-def _factor(domain: AbstractDomain, p: float, tol: float, report: Report | None) -> Factor:
-    """One factor of a product, solved; its bracket says nothing yet about the product's."""
+def _factor(domain: AbstractDomain, p: float, tol: float, report: Report | None, spent: int) -> Factor:
+    """One factor of a product, solved after ``spent`` steps; its bracket says nothing yet about the product's."""
 
     def alive(steps: int, *_: float) -> None:
         if report is not None:
-            report(steps, 0.0, math.inf)
+            report(spent + steps, 0.0, math.inf)
 
     body, size = unit_body(domain, np.zeros(domain.dim))
     design, points, _ = _design(body, p, tol, "auto", alive, centered=False)

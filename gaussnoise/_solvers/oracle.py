@@ -10,7 +10,7 @@ from .._body import Body, left_inverse, spread_directions
 from .._covariance import norm
 from .columns import Ends, Report
 from .design import Design
-from .fidelity import Fidelity
+from .fidelity import Fidelity, affine_basis
 from .interior import optimal_design
 
 Array = NDArray[np.float64]
@@ -56,6 +56,8 @@ def oracle_design(
         report: called with (steps, lower, upper).
     """
     ends = Ends(report)
+    # where few points carry all weight, those of none still have to span
+    spanning = points[affine_basis(points if basis is None else points @ basis)]
     best = None if first is None else _relaxed(body, first, p)
     proof: tuple[Design, Array] | None = None
     start: tuple[Array, Array] | None = None
@@ -89,7 +91,7 @@ def oracle_design(
             new = _new_points(body, whitening, design, points, far.point, value * (1 + tol / 4), k)
             inner_tol = max(tol / 4, min(inner_tol, missing / 4) if missing > 2 * inner_tol else inner_tol / 4)
             kept = (design.weights > _NEGLIGIBLE_WEIGHT * design.weights.max()) | (not halved)
-            points, start = _merged(points[kept], design.weights[kept], new, shares)
+            points, start = _merged(points[kept], design.weights[kept], np.vstack([new, spanning]), shares)
     except KeyboardInterrupt:
         if best is None or proof is None:
             raise

@@ -674,6 +674,29 @@ def test_thin_bodies_are_certified_or_refused(name, problem, turn, aspect, p):
     assert aspect > 1e5 or refused is None
 
 
+@pytest.mark.parametrize("tol", [1e-5, 1e-8])
+@pytest.mark.parametrize("p", [2, math.inf])
+@pytest.mark.parametrize(
+    ("corners", "axes"),
+    [
+        ([[3.0, 0.0]], [1.0, 1e-3]),
+        ([[3.75, 3.0], [1.25, 4.5]], [2.0, 2.0]),
+        ([[-0.75, -0.75, -0.2], [-1.25, -0.1, -0.5]], [0.02, 0.02, 0.02]),
+        ([[7.5, 9.2, 9.15], [12.3, 3.45, 7.2]], [0.03, 0.04, 0.05]),
+    ],
+    ids=["thin pear", "two corners", "two corners in space", "two corners and a grain"],
+)
+def test_optima_on_few_points(corners, axes, p, tol):
+    """Where fewer points than dimensions carry weight, those of none still have to span."""
+    A, corners = np.diag(axes), np.array(corners)
+    domain = gn.hull(Polytope(corners), A @ LpBall(len(A), 2))
+    K = Known(domain, lambda t: max([*corners, A @ lp_support(A @ t, 2)], key=lambda x: x @ t))
+    for problem in ("gamma", "add-remove"):
+        noise = solve(problem, domain, p, tol=tol)
+        check(noise, K)
+        noise.verify()
+
+
 # Negative controls
 
 EXACT = {
