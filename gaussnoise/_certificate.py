@@ -3,21 +3,22 @@
 import abc
 import math
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import final
+from typing import Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from domains import Marginals
 
-from ._residuals import Subset, rank, residual_subsets, subsets_of
+from ._workload import Workload
 
 Array = NDArray[np.float64]
+Protected = Literal["gamma", "add-remove", "replace"]
 
 # Relative margin put on both ends of a bracket computed in double precision: thousands of times the rounding error
 # of the sums behind it, a millionth of the usual tolerance.
 ROUNDING_MARGIN = 2.0**-40
+_CANCELLATION = 2.0**-45  # absolute error of 1 − Π, and relative of sums to one, many times over
 
 
 class Certificate(abc.ABC):
@@ -70,37 +71,39 @@ class PointCertificate(Certificate):
 
 @final
 @dataclass(frozen=True, eq=False)
-class UniformCertificate(Certificate):
-    """The uniform measure on all records of a marginal domain, with a random sign when sums are protected.
+class MarginalCertificate(Certificate):
+    """A measure on the records, or pairs of records, of a marginal domain, by what symmetry leaves of it.
 
-    Its second moment has one eigenvalue β_T on the zero-sum tensors of every attribute subset T, so the bound at
-    p = 2 is ``Σ_T r_T √β_T``; computed here in integers, rounded down.
+    The measure is uniform on all records (with a random sign when sums are protected), or on the pairs that differ in
+    a pattern D of attributes, with weights π on patterns. Its second moment then has one eigenvalue on every residual,
+    and the bound is ``Σ_T r_T √(β_T κ_T)``.
+
+    Attributes:
+        domain: the marginals.
+        p: error norm.
+        protected: "gamma" (K about its center), "add-remove" or "replace".
+        shares: dual weights on all tables of a type together, in the order of :attr:`Workload.tables`.
+        patterns: shape (k, classes of more than one category), how many attributes of each class differ.
+        pattern_weights: shape (k,).
     """
 
     domain: Marginals
-    signed: bool
+    p: float
+    protected: Protected
+    shares: Array
+    patterns: NDArray[np.intp]
+    pattern_weights: Array
 
     def lower_bound(self) -> float:
-        total = Fraction(0)
-        for T, beta in residual_weights(self.domain).items():
-            if T or self.signed:
-                total += rank(T, self.domain.sizes) * _root_below(beta)
-        return math.nextafter(float(total), 0.0)
-
-
-def residual_weights(domain: Marginals) -> dict[Subset, Fraction]:
-    """``β_T = Σ_{S ⊇ T} ω_S² / N_S`` for every T with a residual, exactly."""
-    beta = dict.fromkeys(residual_subsets(domain.subsets, domain.sizes), Fraction(0))
-    for S, weight in zip(domain.subsets, domain.weights, strict=True):
-        share = Fraction(weight) ** 2 / domain.cells(S)
-        for T in subsets_of(S):
-            if T in beta:
-                beta[T] += share
-    return beta
-
-
-def _root_below(value: Fraction) -> Fraction:
-    """A rational just below √value, relative error under 2⁻¹⁰⁰."""
-    shift = max(0, 210 - value.numerator.bit_length() + value.denominator.bit_length())
-    shift += shift % 2
-    return Fraction(math.isqrt((value.numerator << shift) // value.denominator), 1 << (shift // 2))
+        workload = Workload.of(self.domain, total=self.protected == "add-remove")
+        if not workload.residuals:
+            return 0.0
+        shares = self.shares / (math.fsum(self.shares) * (1 + _CANCELLATION))
+        weights = self.pattern_weights / (math.fsum(self.pattern_weights) * (1 + _CANCELLATION))
+        losses = workload.dual_loss(self.p) @ shares ** (1 - 2 / self.p)
+        moved = np.ones(len(losses))
+        if self.protected == "replace":
+            # 1 − Π rounds where it cancels
+            moved = weights @ np.maximum(workload.moved(self.patterns) - _CANCELLATION, 0.0)
+        value = math.fsum(workload.residual_counts * np.sqrt(losses * moved))
+        return max(self.domain.weights) * value * (1 - ROUNDING_MARGIN)

@@ -1,6 +1,7 @@
 """Covariance matrices, stored as what they are made of, so that feasibility can be checked on stored numbers."""
 
 import abc
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from domains import DomainTooLargeError, Marginals
 
 from ._residuals import Subset, project_zero_sum, rank, spread, subsets_of, zero_sum_basis
+from ._workload import ByType
 from .errors import ParameterError
 
 Array = NDArray[np.float64]
@@ -137,7 +139,8 @@ class MarginalCovariance(Covariance):
     variances: Mapping[Subset, float]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "variances", MappingProxyType(dict(self.variances)))
+        if not isinstance(self.variances, ByType):
+            object.__setattr__(self, "variances", MappingProxyType(dict(self.variances)))
 
     @property
     def dim(self) -> int:
@@ -151,6 +154,15 @@ class MarginalCovariance(Covariance):
         for T in self._inside(subset):
             total += self.variances[T] * (rank(T, sizes) * self.domain.cells(T) / cells**2)
         return total
+
+    def error(self, p: float) -> float:
+        """``‖sd(M)‖_p``, table by table."""
+        deviations = [
+            weight * math.sqrt(self.table_variance(S))
+            for S, weight in zip(self.domain.subsets, self.domain.weights, strict=True)
+        ]
+        copies = [float(self.domain.cells(S)) ** (1 / p) for S in self.domain.subsets]
+        return norm(np.array(deviations) * copies, p)
 
     def standard_deviation(self) -> Array:
         blocks = [

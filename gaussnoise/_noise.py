@@ -36,6 +36,10 @@ class Status(enum.Enum):
         "The bracket is as narrow as the domain's quadratic oracle proves: the noise is feasible, hence private; "
         "accept the gap, or describe the set by fewer generators or by its vertices."
     )
+    PATTERNS = (
+        "More patterns of differing attributes than can be looked at: the noise covers a safe bound, hence is private; "
+        "accept the gap, or ask for fewer or more alike attributes."
+    )
     INTERRUPTED = "Interrupted: the noise is feasible, hence private; run again for a narrower gap."
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from domains import AbstractDomain, AbstractFiniteDomain, DomainError, Marginals
 from domains._description import describe, rebuild
 
-from ._certificate import Certificate, PointCertificate, UniformCertificate
+from ._certificate import Certificate, MarginalCertificate, PointCertificate
 from ._covariance import Covariance, FactorCovariance, MarginalCovariance
 from ._policy import PolicyGraph
 from ._progress import Progress
@@ -30,9 +30,9 @@ _DAMAGE = (
     RuntimeError, TypeError, ValueError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
 
-_FORMAT = "gaussnoise.noise/3"
+_FORMAT = "gaussnoise.noise/4"
 _DOMAIN = "domain."  # before the names of the arrays that a domain is made of
-_INTEGERS = ("policy_edges", "certificate_rows")
+_INTEGERS = ("policy_edges", "certificate_rows", "patterns")
 _SCALARS = ("p", "neighbors", "shifted", "gamma", "gamma_lower", "sensitivity_squared", "method", "steps")
 
 
@@ -57,6 +57,9 @@ def write(noise: "OptimalNoise", path: str | os.PathLike[str]) -> None:
         arrays["coordinate_weights"] = noise.certificate.coordinate_weights
         if noise.certificate.rows is not None:
             arrays["certificate_rows"] = noise.certificate.rows
+    elif isinstance(noise.certificate, MarginalCertificate):
+        arrays["table_shares"], arrays["patterns"] = noise.certificate.shares, noise.certificate.patterns
+        arrays["pattern_weights"] = noise.certificate.pattern_weights
     elif isinstance(noise.certificate, TensorCertificate):
         arrays["tensor_atoms"], arrays["tensor_weights"] = noise.certificate.atoms, noise.certificate.weights
         header["tensor_scale"] = noise.certificate.scale
@@ -135,8 +138,9 @@ def _parts(header: dict, arrays: dict) -> tuple[AbstractDomain, Covariance, Cert
     domain = rebuild(header["domain"], parts)
     if isinstance(domain, Marginals) and "variances" in header:
         variances = {tuple(T): variance for T, variance in header["variances"]}
-        certificate = UniformCertificate(domain, signed=not header["shifted"])
-        return domain, MarginalCovariance(domain, variances), certificate
+        kind = "gamma" if header["shifted"] else header["neighbors"]
+        witness = arrays["table_shares"], arrays["patterns"], arrays["pattern_weights"]
+        return domain, MarginalCovariance(domain, variances), MarginalCertificate(domain, header["p"], kind, *witness)
     covariance = FactorCovariance(arrays["factor"], header["scale"])
     if "tensor_atoms" in arrays:
         power = stripped(domain)[0]

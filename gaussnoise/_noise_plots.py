@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from domains import AbstractDomain, AbstractFiniteDomain, DomainError, Marginals
 
-from ._certificate import Certificate, PointCertificate, UniformCertificate
+from ._certificate import Certificate, MarginalCertificate, PointCertificate
 from ._covariance import MarginalCovariance
 from ._pairs import far_pairs
 from ._policy import PolicyGraph
@@ -526,7 +526,7 @@ def _certificate_name(certificate: Certificate) -> str:
         count = 1 + int(np.count_nonzero(shares < _MOST_WEIGHT))
         sign, plural = "" if certificate.centered else "±", "" if count == 1 else "s"
         return f"certificate: area ∝ weight, {100 * _MOST_WEIGHT:g} % of it on {sign}{count} point{plural}"
-    if isinstance(certificate, UniformCertificate):
+    if isinstance(certificate, MarginalCertificate):
         return "certificate: uniform on all records, not drawn"
     return f"certificate: {type(certificate).__name__}, which lists no points"
 

@@ -18,13 +18,18 @@ _MOST_SUBSETS = 2**22
 def residual_subsets(subsets: Collection[Subset], sizes: Sequence[int]) -> list[Subset]:
     """Every T inside some subset whose residual is not identically zero, small ones first."""
     count = sum(2 ** sum(sizes[i] > 1 for i in S) for S in subsets)
+    check_count(count)
+    inside = {T for S in subsets for T in subsets_of(S)}
+    return sorted((T for T in inside if all(sizes[i] > 1 for i in T)), key=lambda T: (len(T), T))
+
+
+def check_count(count: int) -> None:
+    """Raise DomainTooLargeError if so many subsets cannot be listed."""
     if count > _MOST_SUBSETS:
         raise DomainTooLargeError(
             f"marginals: {count:.3g} attribute subsets inside the workload's, more than {_MOST_SUBSETS}; "
             "hint: ask for marginals of fewer attributes"
         )
-    inside = {T for S in subsets for T in subsets_of(S)}
-    return sorted((T for T in inside if all(sizes[i] > 1 for i in T)), key=lambda T: (len(T), T))
 
 
 def subsets_of(S: Subset) -> Iterator[Subset]:

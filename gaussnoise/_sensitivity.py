@@ -13,7 +13,9 @@ from domains import AbstractDomain, AbstractFiniteDomain, DomainTooLargeError, F
 
 from ._certificate import ROUNDING_MARGIN
 from ._feasibility import Strategy
+from ._orbits import Orbits, alike
 from ._pairs import far_pairs
+from ._patterns import is_enumerable, pattern_sums
 from ._policy import PolicyGraph
 from ._residuals import Subset, rank
 from .errors import ParameterError
@@ -25,7 +27,6 @@ Relation = Literal["replace", "add-remove"] | PolicyGraph
 # Beyond this many numbers in all differences together, they are generated as they are needed.
 _LISTED_ENTRIES = 2**14
 _LARGEST_LIST = 2**25  # numbers in a list of differences: 256 MB
-_PATTERN_ATTRIBUTES = 20
 
 
 def check_relation(function: str, neighbors: Any, domain: AbstractDomain) -> Relation:
@@ -145,21 +146,18 @@ def marginal_sensitivity(domain: Marginals, variances: Mapping[Subset, float], n
     """Upper bound on s' M⁺ s over neighbours' differences, M made of zero-sum noises of the given ``variances``.
 
     Add/remove: ``Σ_T r_T/(N_T σ_T²)``. Replace: the largest over patterns D of differing attributes of
-    ``Σ_T 2 r_T/(N_T σ_T²) (1 − Π_{i ∈ T∩D} −1/(n_i−1))``, by one transform over all patterns.
+    ``Σ_T 2 r_T/(N_T σ_T²) (1 − Π_{i ∈ T∩D} −1/(n_i−1))``; every T at its own worst pattern where they are too many.
     """
     shares = {T: rank(T, domain.sizes) / (domain.cells(T) * variance) for T, variance in variances.items()}
     if neighbors == "add-remove":
         return math.fsum(shares.values()) * (1 + ROUNDING_MARGIN / 4)
-    moving = [i for i, n in enumerate(domain.sizes) if n > 1]
-    total = math.fsum(share for T, share in shares.items() if T)
-    if len(moving) > _PATTERN_ATTRIBUTES:
-        return 4 * total * (1 + ROUNDING_MARGIN)
-    table = np.zeros((2,) * len(moving))
-    for T, share in shares.items():
-        if T:
-            table[tuple(int(i in T) for i in moving)] += share
-    for axis, i in enumerate(moving):
-        absent, present = np.take(table, 0, axis), np.take(table, 1, axis)
-        # the same attribute of both records agrees (factor 1) or differs (factor −1/(n−1))
-        table = np.stack([absent + present, absent - present / (domain.sizes[i] - 1)], axis)
-    return 2 * (total - float(table.min())) * (1 + ROUNDING_MARGIN) if moving else 0.0
+    shares = {T: share for T, share in shares.items() if T}
+    total = math.fsum(shares.values())
+    orbits = Orbits(tuple(c for c in alike(shares, domain.sizes) if any(c[0] in T for T in shares)))
+    if not is_enumerable(orbits):
+        worst = (2 * share * (1 + 1 / (min(domain.sizes[i] for i in T) - 1)) for T, share in shares.items())
+        return math.fsum(worst) * (1 + ROUNDING_MARGIN)
+    # the same attribute of both records agrees (factor 1) or differs (factor −1/(n−1))
+    unequal = [-1 / (domain.sizes[members[0]] - 1) for members in orbits.classes]
+    sums = pattern_sums(orbits, {orbits.type_of(T): s for T, s in shares.items()}, [1.0] * len(unequal), unequal)
+    return 2 * (total - float(sums.min())) * (1 + ROUNDING_MARGIN)

@@ -1,5 +1,6 @@
 """The doors to an optimal covariance: calibrated to privacy (``optimal_noise``), or the paper's (``gamma``)."""
 
+import warnings
 from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from domains import (
 
 from ._answer import MAX_STEPS, answer
 from ._bodies import body_noise
-from ._certificate import ROUNDING_MARGIN, PointCertificate, UniformCertificate
+from ._certificate import ROUNDING_MARGIN, MarginalCertificate, PointCertificate, Protected
 from ._covariance import FactorCovariance, MarginalCovariance, norm
 from ._enclosure import enclosing, pair_sensitivity
 from ._noise import OptimalNoise, Status
@@ -29,9 +30,10 @@ from ._solvers.columns import Report, pairwise_design
 from ._solvers.design import Design
 from ._solvers.fidelity import Fidelity
 from ._solvers.interior import optimal_design
-from ._solvers.marginals import residual_variances
+from ._solvers.marginals import table_noise
 from ._span import span, spread
-from .errors import CovarianceError, ParameterError
+from ._workload import ByType, Workload
+from .errors import ConvergenceWarning, CovarianceError, ParameterError
 
 if TYPE_CHECKING:
     import networkx
@@ -102,10 +104,10 @@ def optimal_noise(
     relation = check_relation("optimal_noise", neighbors, domain)
     if isinstance(relation, PolicyGraph):
         relation.warn("optimal_noise", stacklevel=2)
-    if isinstance(domain, Marginals) and relation == "add-remove" and p == 2 and method == "auto":
-        return _marginals(domain, p, relation, shifted=False)
-    listed = _listed("optimal_noise", domain, method)
     with watching(progress, tol) as watch:
+        if isinstance(domain, Marginals) and not isinstance(relation, PolicyGraph) and method == "auto":
+            return _marginals(domain, float(p), relation, float(tol), watch, shifted=False)
+        listed = _listed("optimal_noise", domain, method)
         if listed is None:
             return body_noise("optimal_noise", domain, float(p), relation, float(tol), method, watch, shifted=False)
         return _points(domain, listed, float(p), relation, float(tol), method, watch, shifted=False)
@@ -148,10 +150,10 @@ def gamma(
     6.518575679
     """
     _check("gamma", domain, p, tol, method)
-    if isinstance(domain, Marginals) and p == 2 and method == "auto":
-        return _marginals(domain, p, "replace", shifted=True)
-    listed = _listed("gamma", domain, method)
     with watching(progress, tol) as watch:
+        if isinstance(domain, Marginals) and method == "auto":
+            return _marginals(domain, float(p), "replace", float(tol), watch, shifted=True)
+        listed = _listed("gamma", domain, method)
         if listed is None:
             return body_noise("gamma", domain, float(p), "replace", float(tol), method, watch, shifted=True)
         return _points(domain, listed, float(p), "replace", float(tol), method, watch, shifted=True)
@@ -187,32 +189,54 @@ def _listed(function: str, domain: AbstractDomain, method: str) -> FiniteSet | N
     return None
 
 
-def _marginals(domain: Marginals, p: float, relation: Relation, *, shifted: bool) -> OptimalNoise:
-    if domain.dim > _MOST_CELLS:
+def _marginals(
+    domain: Marginals, p: float, relation: Relation, tol: float, watch: Watch, *, shifted: bool
+) -> OptimalNoise:
+    if shifted and domain.dim > _MOST_CELLS:
         raise DomainTooLargeError(
-            f"marginals: {domain.dim:.3g} cells in all, more than {_MOST_CELLS}; hint: ask for fewer marginals"
+            f"gamma: a center of {domain.dim:.3g} cells, more than {_MOST_CELLS}; hint: optimal_noise stores none"
         )
-    variances = residual_variances(domain, signed=not shifted)
-    covariance = MarginalCovariance(domain, variances)
-    certificate = UniformCertificate(domain, signed=not shifted)
-    center = np.zeros(domain.dim)
+    protected: Protected = "gamma" if shifted else "replace" if relation == "replace" else "add-remove"
+    workload = Workload.of(domain, total=protected == "add-remove")
+    found = table_noise(workload, p, replaced=protected == "replace", tol=_SHARE * tol, watch=watch)
+    enclosed = workload.residual_counts @ (1 / found.noise)
+    if protected == "replace" and len(found.noise):
+        per_type = workload.most_moved() if found.safe else None
+        moved = workload.patterns_moved(1 / found.noise) if per_type is None else workload.residual_counts * per_type
+        enclosed = float(moved.max() if per_type is None else moved @ (1 / found.noise))
+    noise = found.noise * float(enclosed) * (1 + 4 * ROUNDING_MARGIN)
+    variances = noise * workload.ranks / workload.residual_cells
+    by_type = ByType(workload.moving, dict(zip(workload.residuals, variances.tolist(), strict=True)))
+    certificate = MarginalCertificate(domain, p, protected, found.shares, found.patterns, found.pattern_weights)
+    center = np.broadcast_to(0.0, domain.dim)
     if shifted:
         cells = [domain.cells(S) for S in domain.subsets]
         center = np.repeat(np.asarray(domain.weights) / cells, cells)
+    upper = max(domain.weights) * workload.error(noise, p) * (1 + ROUNDING_MARGIN)
+    lower = certificate.lower_bound()
+    gap = upper / lower - 1 if lower > 0 else 0.0
+    status = Status.SOLVED if gap <= tol else Status.INTERRUPTED if found.interrupted else Status.ROUNDING
+    if found.safe and gap > tol:
+        status = Status.PATTERNS
+    if gap > tol:
+        warnings.warn(f"certified gap {gap:.2g}, wider than tol={tol:g}; {status.value}", ConvergenceWarning, 3)
+    kinds = f"{len(workload.tables)} types of table, {len(workload.residuals)} of residual"
     return OptimalNoise(
         domain=domain,
         p=p,
         neighbors=relation,
         shifted=shifted,
-        gamma=covariance.error(p) * (1 + ROUNDING_MARGIN),
-        gamma_lower=certificate.lower_bound(),
-        covariance=covariance,
+        gamma=upper,
+        gamma_lower=lower,
+        covariance=MarginalCovariance(domain, by_type),
         center=center,
         certificate=certificate,
-        sensitivity_squared=marginal_sensitivity(domain, variances, relation) if shifted else 1.0,
-        method="closed form: the symmetry of marginals diagonalises the problem over attribute subsets",
-        status=Status.SOLVED,
-        steps=0,
+        sensitivity_squared=marginal_sensitivity(domain, by_type, relation) if shifted else 1.0,
+        method=("safe bound: every residual at its own worst pattern of differing attributes; " if found.safe else "")
+        + (f"interior-point method over {kinds}" if found.steps > 1 else f"closed form over {kinds}"),
+        status=status,
+        steps=found.steps if found.steps > 1 else 0,
+        trace=tuple(watch.trace) if found.steps > 1 else (),
     )
 
 

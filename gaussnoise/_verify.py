@@ -12,10 +12,11 @@ from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, Fini
 from domains._distance import is_near
 
 from ._body import Body, blur
-from ._certificate import ROUNDING_MARGIN, PointCertificate, UniformCertificate
+from ._certificate import ROUNDING_MARGIN, MarginalCertificate, PointCertificate
 from ._covariance import Covariance, FactorCovariance, MarginalCovariance, norm
 from ._exact import is_small, longest_square
 from ._feasibility import RANGE_TOLERANCE, check_range, row_weights, strategy
+from ._marginal_check import explicit_fidelity, is_measure
 from ._policy import PolicyGraph
 from ._residuals import rank, residual_subsets, subsets_of
 from ._sensitivity import check_relation, covered, largest_pair, marginal_sensitivity, members
@@ -67,8 +68,6 @@ def verify(noise: "OptimalNoise") -> Verification:
     if not noise.shifted and noise.center.any():
         raise CertificateError("verify: expected a center of zeros without shift")
     if isinstance(noise.covariance, MarginalCovariance):
-        if noise.p != 2:
-            raise CertificateError(f"verify: the closed form of marginals is optimal at p = 2, got {noise.p!r}")
         found = [_by_subsets(noise, noise.covariance)]
         if noise.covariance.domain.cardinality <= _EXPLICIT_CELLS:
             found.append(_by_points(noise, noise.covariance.domain.to_finite_set()))
@@ -188,9 +187,8 @@ def _by_points(noise: "OptimalNoise", domain: FiniteSet) -> Verification:
         enclosure = float(exact / Fraction(scale) ** 2)
     deviations = rest * np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(np.float64)
     gamma = size * (norm(deviations, noise.p) + float(target.outside(found).sum()))
-    if isinstance(noise.covariance, MarginalCovariance):
-        moved = domain.points - domain.points.mean(axis=0) if noise.shifted else domain.points
-        lower, rounding = float(np.linalg.svd(moved, compute_uv=False).sum()) / math.sqrt(len(moved)), 0.0
+    if isinstance(noise.certificate, MarginalCertificate):
+        lower, rounding = explicit_fidelity(noise.certificate), 2.0**-30
     else:
         lower, rounding = _below(_checked_witness(noise, domain))
     sensitivity = largest_pair(found) / rest**2 if noise.shifted else enclosure
@@ -282,24 +280,34 @@ def _below(witness: PointCertificate) -> tuple[float, float]:
 
 
 def _by_subsets(noise: "OptimalNoise", covariance: MarginalCovariance) -> Verification:
-    """The bracket of a marginal covariance, in rational arithmetic over attribute subsets."""
-    domain = noise.domain
-    if not noise.shifted and noise.neighbors != "add-remove":
-        raise CertificateError("verify: residual noises of unit sensitivity protect sums: expected 'add-remove'")
+    """The bracket of a marginal covariance: variances in rational arithmetic over attribute subsets, one by one."""
+    domain, witness = noise.domain, noise.certificate
+    if noise.neighbors not in ("replace", "add-remove"):
+        raise CertificateError("verify: expected 'replace' or 'add-remove' for marginals")
     if domain is not covariance.domain or not isinstance(domain, Marginals):
         raise CertificateError("verify: the covariance belongs to another domain")
-    expected = {T for T in residual_subsets(domain.subsets, domain.sizes) if T or not noise.shifted}
-    if covariance.variances.keys() != expected or not all(0 < v < math.inf for v in covariance.variances.values()):
+    signed = noise.neighbors == "add-remove"
+    expected = {T for T in residual_subsets(domain.subsets, domain.sizes) if T or signed}
+    if set(covariance.variances) != expected or not all(0 < v < math.inf for v in covariance.variances.values()):
         raise CertificateError("verify: expected a positive variance for every residual of the marginals")
     variances = {T: Fraction(variance) for T, variance in covariance.variances.items()}
-    enclosure = sum((Fraction(rank(T, domain.sizes), domain.cells(T)) / v for T, v in variances.items()), Fraction(0))
-    total = Fraction(0)
+    enclosure = float(sum((Fraction(rank(T, domain.sizes), domain.cells(T)) / v for T, v in variances.items()), 0))
+    sensitivity = enclosure
+    if noise.neighbors == "replace":
+        sensitivity = marginal_sensitivity(domain, covariance.variances, "replace")
+        enclosure = enclosure if noise.shifted else sensitivity
+    deviations = []
     for S, weight in zip(domain.subsets, domain.weights, strict=True):
         inside = (T for T in subsets_of(S) if T in variances)
         summed = sum((variances[T] * rank(T, domain.sizes) * domain.cells(T) for T in inside), Fraction(0))
-        total += Fraction(weight) ** 2 * summed / domain.cells(S)
-    sensitivity = (
-        marginal_sensitivity(domain, covariance.variances, noise.neighbors) if noise.shifted else float(enclosure)
-    )
-    lower = UniformCertificate(domain, signed=not noise.shifted).lower_bound()
-    return Verification(math.sqrt(total), lower, float(enclosure), sensitivity)
+        deviations.append(weight * math.sqrt(summed) / domain.cells(S) * float(domain.cells(S)) ** (1 / noise.p))
+    protected = "gamma" if noise.shifted else noise.neighbors
+    if (
+        not isinstance(witness, MarginalCertificate)
+        or witness.domain is not domain
+        or witness.p != noise.p
+        or witness.protected != protected
+        or not is_measure(witness)
+    ):
+        raise CertificateError("verify: the certificate is not a measure on the records of these marginals")
+    return Verification(norm(np.array(deviations), noise.p), witness.lower_bound(), enclosure, sensitivity)

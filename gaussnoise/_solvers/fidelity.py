@@ -11,6 +11,7 @@ from scipy.linalg import qr, solve_triangular
 from .._covariance import norm
 
 Array = NDArray[np.float64]
+Single = NDArray[np.float32]
 
 # An eigendecomposition of the squared matrix loses everything below the root of machine precision. On heavy-tailed
 # points that noise stopped iterations at gaps of 1e-4: wider spectra are found without squaring.
@@ -63,6 +64,12 @@ class Fidelity:
     basis: Array | None
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """How many points, and coordinates."""
+        count, dim = self.points.shape
+        return count, dim
+
+    @property
     def power(self) -> float:
         """``1/s* = 1 − 2/p``."""
         return 1 - 2 / self.p
@@ -107,12 +114,70 @@ class Fidelity:
         gap = max(math.sqrt(float(lengths.max()) * norm(variances, self.p / 2)) / value - 1, 0.0)
         return Evaluation(value, gap, lengths, variances, roots, axes, coordinates, inner, triangle)
 
+    def curvature(self, now: Evaluation, x: Array) -> "Curvature":
+        """Second derivatives at x = (λ, ω), or λ alone at p = 2."""
+        return Curvature.at(self, now, x, len(self.points))
+
     def factor(self, at: Evaluation, shares: Array) -> Array:
         """L with ``L L' = N``, shape (d, r), its columns in the span to full precision."""
         if self.basis is None:
             return at.inner * np.sqrt(at.roots) / np.sqrt(self.coordinate_weights(shares))[:, None]
         inner = at.inner if at.triangle is None else solve_triangular(at.triangle, at.inner)
         return self.basis @ (inner * np.sqrt(at.roots))
+
+
+@dataclass(frozen=True, eq=False)
+class Curvature:
+    """Minus the Hessian of F in the relative changes of x, an (n, n) matrix known by its products.
+
+    Products are in single precision, at half the cost: Newton steps need three digits, and cost most of the time.
+
+    F is the least ``½ (tr WM + tr C M⁻¹)`` over M, whose Hessian is diagonal in the axes of N; eliminating M leaves a
+    Gram matrix of features c_i c_i' (points) and −U_j U_j' (coordinates), entry (a, b) weighing s_a s_b/(2(s_a + s_b)).
+
+    Attributes:
+        rows: shape (n, r), c_i and U_j: a relative change of λ_i moves C by λ_i x_i x_i', one of ω_j moves w_j by 1/s*.
+        signs: shape (n,), +1 for points, −1 for coordinates.
+        kernel: shape (r, r), the weights of the entries.
+        pulls: shape (n, r), how points move the mean; None unless centered.
+        bend: shape (n,), what the curvature of ``w = ω^{1/s*}`` adds to the diagonal.
+    """
+
+    rows: Single
+    signs: Array
+    kernel: Single
+    pulls: Array | None
+    bend: Array
+
+    @classmethod
+    def at(cls, fidelity: Fidelity, now: Evaluation, x: Array, count: int) -> "Curvature":
+        rows = np.empty((len(x), len(now.roots)), dtype=np.float32)
+        np.multiply(now.coordinates, np.sqrt(x[:count, None]), out=rows[:count], casting="same_kind")
+        rows[:count] /= np.sqrt(now.roots).astype(np.float32)
+        rows[count:] = math.sqrt(fidelity.power) * now.axes[: len(x) - count]
+        signs = np.where(np.arange(len(x)) < count, 1.0, -1.0)
+        kernel = now.roots[:, None] * now.roots / (2 * (now.roots[:, None] + now.roots))
+        pulls = None
+        if fidelity.centered:
+            pulls = np.zeros(rows.shape)
+            pulls[:count] = x[:count, None] * now.coordinates
+        bend = np.zeros(len(x))
+        if len(x) > count:
+            w = fidelity.coordinate_weights(x[count:])
+            bend[count:] = (1 - fidelity.power) * fidelity.power * now.variances * w / 2
+        return cls(rows, signs, kernel.astype(np.float32), pulls, bend)
+
+    def diagonal(self) -> Array:
+        squares = np.square(self.rows)
+        pulls = 0.0 if self.pulls is None else np.square(self.pulls).sum(axis=1)
+        return np.einsum("ij,ij->i", squares @ self.kernel, squares) + pulls + self.bend
+
+    def __matmul__(self, v: Array) -> Array:
+        scale = np.abs(v).max() or 1.0
+        inner = (self.rows.T * (self.signs * v / scale).astype(np.float32)) @ self.rows
+        inner *= self.kernel
+        result = scale * self.signs * np.einsum("ij,ij->i", self.rows @ inner, self.rows) + self.bend * v
+        return result if self.pulls is None else result + self.pulls @ (self.pulls.T @ v)
 
 
 def affine_basis(points: Array) -> NDArray[np.intp]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from domains import DomainTooLargeError, TensorPower
 from domains._tensor import symmetric_coordinates
 
-from .._certificate import ROUNDING_MARGIN, Certificate, _root_below
+from .._certificate import ROUNDING_MARGIN, Certificate
 
 Array = NDArray[np.float64]
 Kind = Literal["gamma", "add-remove", "replace"]
@@ -399,3 +399,10 @@ def _bernstein(d: int, k: int, shares: Mapping[int, Fraction]) -> list[float]:
 def _bernstein_coefficient(powers: Iterable[Fraction], i: int, degree: int) -> float:
     """Of the power-basis polynomial, ``Σ_{l<=i} C(i,l)/C(n,l) a_l``."""
     return float(sum(Fraction(math.comb(i, n), math.comb(degree, n)) * a for n, a in enumerate(powers) if n <= i))
+
+
+def _root_below(value: Fraction) -> Fraction:
+    """A rational just below √value, relative error under 2⁻¹⁰⁰."""
+    shift = max(0, 210 - value.numerator.bit_length() + value.denominator.bit_length())
+    shift += shift % 2
+    return Fraction(math.isqrt((value.numerator << shift) // value.denominator), 1 << (shift // 2))

@@ -1,17 +1,16 @@
 """The optimal covariance of finitely many points: a matrix-free interior-point method on the dual."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .design import Design
-from .fidelity import Evaluation, Fidelity
+from .fidelity import Fidelity
 
 Array = NDArray[np.float64]
-Single = NDArray[np.float32]
 
 # Multiplicative steps before the first Newton step: two bring most problems within its reach. With power 1 each
 # increases F, power 2 solves orthogonal points at once; between them lies what saved most Newton steps.
@@ -52,7 +51,64 @@ def optimal_design(
         start: weights and shares to begin from, instead of multiplicative steps from the uniform.
         report: called with (steps, lower, upper).
     """
-    search = _Search(fidelity, tol, max_steps, report)
+    found = maximum(fidelity, tol=tol, max_steps=max_steps, start=start, report=report)
+    return Design(
+        weights=found.weights,
+        coordinate_weights=fidelity.coordinate_weights(found.shares),
+        factor=fidelity.factor(found.at, found.shares),
+        center=found.weights @ fidelity.points if fidelity.centered else np.zeros(fidelity.points.shape[1]),
+        gap=found.at.gap,
+        steps=found.steps,
+        note="interior-point method on the dual",
+        interrupted=found.interrupted,
+    )
+
+
+class Objective(Protocol):
+    """F as a function of weights λ and shares ω, ``w = ω^power``: see :class:`Fidelity`.
+
+    ``at`` returns an object with ``value``, ``gap``, ``lengths`` and ``variances``, as :class:`Evaluation` has them.
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def p(self) -> float: ...
+    @property
+    def power(self) -> float: ...
+    def coordinate_weights(self, shares: Array) -> Array: ...
+    def at(self, weights: Array, shares: Array) -> Any: ...
+    def curvature(self, now: Any, x: Array) -> "Curvature": ...
+
+
+class Curvature(Protocol):
+    """Minus the Hessian of F in the relative changes of x = (λ, ω)."""
+
+    def diagonal(self) -> Array: ...
+    def __matmul__(self, v: Array) -> Array: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Maximum:
+    """Where the bracket was narrowest, and how the search ended."""
+
+    weights: Array
+    shares: Array
+    at: Any
+    steps: int
+    interrupted: bool
+
+
+def maximum(
+    objective: Objective,
+    *,
+    tol: float,
+    max_steps: int,
+    start: tuple[Array, Array] | None = None,
+    report: Callable[[int, float, float], None] | None = None,
+) -> Maximum:
+    """The search of :func:`optimal_design`, for any objective of that kind."""
+    search = _Search(objective, tol, max_steps, report)
     interrupted = False
     try:
         search.run(*(start or search.plain_steps()))
@@ -62,31 +118,22 @@ def optimal_design(
         interrupted = True
     if search.at is None:
         raise RuntimeError("no step was taken")
-    return Design(
-        weights=search.weights,
-        coordinate_weights=fidelity.coordinate_weights(search.shares),
-        factor=fidelity.factor(search.at, search.shares),
-        center=search.weights @ fidelity.points if fidelity.centered else np.zeros(fidelity.points.shape[1]),
-        gap=search.at.gap,
-        steps=search.steps,
-        note="interior-point method on the dual",
-        interrupted=interrupted,
-    )
+    return Maximum(search.weights, search.shares, search.at, search.steps, interrupted)
 
 
 class _Search:
     """The steps of one solve, and the best of them."""
 
     def __init__(
-        self, fidelity: Fidelity, tol: float, max_steps: int, report: Callable[[int, float, float], None] | None
+        self, fidelity: Objective, tol: float, max_steps: int, report: Callable[[int, float, float], None] | None
     ) -> None:
         self.fidelity, self.tol, self.max_steps, self.report = fidelity, tol, max_steps, report
-        count, dim = fidelity.points.shape
+        count, dim = fidelity.shape
         self.weights, self.shares = np.full(count, 1 / count), np.full(dim, 1 / dim)
-        self.at: Evaluation | None = None
+        self.at: Any = None
         self.steps, self.best_step, self.lower = 0, 0, 0.0
 
-    def evaluate(self, weights: Array, shares: Array) -> Evaluation:
+    def evaluate(self, weights: Array, shares: Array) -> Any:
         """F there, recorded."""
         now = self.fidelity.at(weights, shares)
         self.steps += 1
@@ -126,7 +173,7 @@ class _Search:
         groups[count:, -1] = 1
         fixed = shares
 
-        def at(x: Array) -> tuple[Evaluation, Array]:
+        def at(x: Array) -> tuple[Any, Array]:
             shares = x[count:] / x[count:].sum() if free else fixed
             now = self.evaluate(x[:count] / x[:count].sum(), shares)
             return now, _slope(self.fidelity, now, shares)
@@ -142,7 +189,7 @@ class _Search:
             ease = 1.0 if before > float(x @ slack) else _SHARP if length > _ALMOST_FULL else _GENTLE
             target = max(enough, ease * float(x @ slack) / len(x))
             relative, tilt = _conjugate_gradients(
-                _Curvature.at(self.fidelity, now, x, count),
+                self.fidelity.curvature(now, x),
                 x * slack,
                 x * (slope - groups @ multipliers) + target,
                 x[:, None] * groups,
@@ -171,7 +218,7 @@ def _mixed(values: Array) -> Array:
     return (1 - _PLAIN_FLOOR) * values / values.sum() + _PLAIN_FLOOR / len(values)
 
 
-def _slope(fidelity: Fidelity, now: Evaluation, shares: Array) -> Array:
+def _slope(fidelity: Objective, now: Any, shares: Array) -> Array:
     """Derivatives of F by the weights and, for p > 2, by the shares."""
     if fidelity.p == 2:
         return now.lengths / 2
@@ -183,62 +230,8 @@ def _residual(x: Array, slope: Array, slack: Array, groups: Array, multipliers: 
     return float(np.abs(x * (slope + slack - groups @ multipliers)).sum())
 
 
-@dataclass(frozen=True, eq=False)
-class _Curvature:
-    """Minus the Hessian of F in the relative changes of x, an (n, n) matrix known by its products.
-
-    Products are in single precision, at half the cost: Newton steps need three digits, and cost most of the time.
-
-    F is the least ``½ (tr WM + tr C M⁻¹)`` over M, whose Hessian is diagonal in the axes of N; eliminating M leaves a
-    Gram matrix of features c_i c_i' (points) and −U_j U_j' (coordinates), entry (a, b) weighing s_a s_b/(2(s_a + s_b)).
-
-    Attributes:
-        rows: shape (n, r), c_i and U_j: a relative change of λ_i moves C by λ_i x_i x_i', one of ω_j moves w_j by 1/s*.
-        signs: shape (n,), +1 for points, −1 for coordinates.
-        kernel: shape (r, r), the weights of the entries.
-        pulls: shape (n, r), how points move the mean; None unless centered.
-        bend: shape (n,), what the curvature of ``w = ω^{1/s*}`` adds to the diagonal.
-    """
-
-    rows: Single
-    signs: Array
-    kernel: Single
-    pulls: Array | None
-    bend: Array
-
-    @classmethod
-    def at(cls, fidelity: Fidelity, now: Evaluation, x: Array, count: int) -> "_Curvature":
-        rows = np.empty((len(x), len(now.roots)), dtype=np.float32)
-        np.multiply(now.coordinates, np.sqrt(x[:count, None]), out=rows[:count], casting="same_kind")
-        rows[:count] /= np.sqrt(now.roots).astype(np.float32)
-        rows[count:] = math.sqrt(fidelity.power) * now.axes[: len(x) - count]
-        signs = np.where(np.arange(len(x)) < count, 1.0, -1.0)
-        kernel = now.roots[:, None] * now.roots / (2 * (now.roots[:, None] + now.roots))
-        pulls = None
-        if fidelity.centered:
-            pulls = np.zeros(rows.shape)
-            pulls[:count] = x[:count, None] * now.coordinates
-        bend = np.zeros(len(x))
-        if len(x) > count:
-            w = fidelity.coordinate_weights(x[count:])
-            bend[count:] = (1 - fidelity.power) * fidelity.power * now.variances * w / 2
-        return cls(rows, signs, kernel.astype(np.float32), pulls, bend)
-
-    def diagonal(self) -> Array:
-        squares = np.square(self.rows)
-        pulls = 0.0 if self.pulls is None else np.square(self.pulls).sum(axis=1)
-        return np.einsum("ij,ij->i", squares @ self.kernel, squares) + pulls + self.bend
-
-    def __matmul__(self, v: Array) -> Array:
-        scale = np.abs(v).max() or 1.0
-        inner = (self.rows.T * (self.signs * v / scale).astype(np.float32)) @ self.rows
-        inner *= self.kernel
-        result = scale * self.signs * np.einsum("ij,ij->i", self.rows @ inner, self.rows) + self.bend * v
-        return result if self.pulls is None else result + self.pulls @ (self.pulls.T @ v)
-
-
 def _conjugate_gradients(
-    curvature: _Curvature,
+    curvature: Curvature,
     extra: Array,
     right: Array,
     constraints: Array,

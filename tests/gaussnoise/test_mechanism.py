@@ -137,7 +137,7 @@ NOISES = {
     "duplicates, replace": gn.optimal_noise(DUPLICATES),
     "duplicates, add-remove": gn.optimal_noise(DUPLICATES, neighbors="add-remove"),
     "wide, gamma": gn.gamma(WIDE),
-    "marginals, replace": gn.optimal_noise(Marginals.all_kway((2, 3), 1)),
+    "marginals, replace": gn.optimal_noise(Marginals.all_kway((2, 3), 1).to_finite_set()),
     "huge, replace": gn.optimal_noise(FiniteSet(1e120 * RANDOM.points)),
     "tiny, add-remove": gn.optimal_noise(FiniteSet(1e-120 * RANDOM.points), neighbors="add-remove"),
     "constant coordinate, replace": gn.optimal_noise(FiniteSet([[0.1, 0.0], [0.1, 1.0], [0.1, 5.0]])),

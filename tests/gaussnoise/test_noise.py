@@ -156,12 +156,12 @@ def fields(noise):
         value = getattr(noise, field.name)
         parts = vars(value) if dataclasses.is_dataclass(value) else {"": value}
         for name, part in parts.items():
-            if dataclasses.is_dataclass(part):
+            if hasattr(part, "items"):
+                part = dict(part.items())
+            elif dataclasses.is_dataclass(part):
                 part = {k: v for k, v in vars(part).items()}
             elif isinstance(part, np.ndarray):
                 part = (part.dtype, part.shape, part.tobytes())
-            elif hasattr(part, "items"):
-                part = dict(part)
             flat[field.name, name] = part
     return flat
 

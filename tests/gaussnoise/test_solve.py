@@ -7,6 +7,7 @@ import warnings
 from fractions import Fraction
 
 import cvxpy as cp
+import networkx
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -17,7 +18,7 @@ import gaussnoise as gn
 import gaussnoise._pairs as pairs_module
 import gaussnoise._solve as solve_module
 from gaussnoise import FiniteSet, Marginals
-from gaussnoise._certificate import PointCertificate, UniformCertificate
+from gaussnoise._certificate import PointCertificate
 from gaussnoise._covariance import FactorCovariance, MarginalCovariance
 from gaussnoise._sensitivity import covered
 
@@ -522,13 +523,13 @@ def test_a_witness_of_another_domain_is_caught(name):
     noise = SOLVED[name]
     other = Marginals(noise.domain.sizes, noise.domain.subsets, [2.0] * len(noise.domain.subsets))
     with pytest.raises(gn.CertificateError):
-        boast(noise, UniformCertificate(other, signed=False)).verify()
+        boast(noise, dataclasses.replace(noise.certificate, domain=other)).verify()
 
 
 @pytest.mark.parametrize("name", ["marginals, gamma", "many cells, gamma"])
 def test_a_witness_for_sums_proves_nothing_about_means(name):
     noise = SOLVED[name]
-    witness = UniformCertificate(noise.domain, signed=True)
+    witness = dataclasses.replace(noise.certificate, protected="add-remove")
     wide = dataclasses.replace(noise, covariance=thinner(noise.covariance, 4), gamma=2 * noise.gamma)
     with pytest.raises(gn.CertificateError):
         dataclasses.replace(wide, certificate=witness, gamma_lower=witness.lower_bound()).verify()
@@ -666,9 +667,9 @@ def test_differences_of_too_many_points_are_refused(monkeypatch):
         gn.optimal_noise(FiniteSet(np.zeros((20_000, 2))), method="sdp")
 
 
-def test_replacement_on_huge_marginals_is_refused():
+def test_policies_on_huge_marginals_are_refused():
     with pytest.raises(gn.DomainTooLargeError, match="hint"):
-        gn.optimal_noise(Marginals((10,) * 40, [(0, 1)]))
+        gn.optimal_noise(Marginals((10,) * 40, [(0, 1)]), neighbors=networkx.path_graph(3))
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
