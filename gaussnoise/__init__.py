@@ -60,7 +60,7 @@ from .errors import (
     SchemaError,
 )
 from .privacy import ApproxDP, zCDP
-from .tables import Attribute, MarginalTable, Plan, Schema, TableRelease, plan
+from .tables import Attribute, MarginalTable, Plan, Schema, TableRelease, Target, plan
 
 # planned names, and what serves meanwhile
 _NOT_YET = {
@@ -123,6 +123,7 @@ __all__ = [
     "SchemaError",
     "Status",
     "TableRelease",
+    "Target",
     "TensorPower",
     "TwoConvex",
     "Verification",

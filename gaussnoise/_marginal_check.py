@@ -21,6 +21,7 @@ def is_measure(witness: MarginalCertificate) -> bool:
     return bool(
         shares.shape == (len(workload.tables),)
         and weights.shape == (len(patterns),)
+        and patterns.dtype.kind in "iu"
         and patterns.shape[1:] == (len(most),)
         and all((a >= 0).all() and np.isfinite(a).all() and a.sum() > 0 for a in (shares, weights))
         and (patterns >= 0).all()
@@ -28,10 +29,11 @@ def is_measure(witness: MarginalCertificate) -> bool:
     )
 
 
-def explicit_fidelity(witness: MarginalCertificate) -> float:
+def explicit_fidelity(witness: MarginalCertificate) -> tuple[float, float]:
     """``tr((W^{1/2} C W^{1/2})^{1/2})`` of the measure on listed records, or pairs of them."""
     domain = witness.domain
-    points = domain.to_finite_set().points
+    largest = max(domain.weights)
+    points = domain.to_finite_set().points / largest
     count = len(points)
     if witness.protected == "replace":
         # E (x − y)(x − y)' = 2 X' (I/N − Q) X, Q the joint law of the pair
@@ -42,8 +44,15 @@ def explicit_fidelity(witness: MarginalCertificate) -> float:
         middle = np.eye(count) / count
     if witness.p > 2:
         points = points * np.sqrt(_coordinate_weights(witness))
+    workload = Workload.of(domain, total=witness.protected == "add-remove")
+    rank = int(workload.residual_counts @ workload.ranks)
     values = np.linalg.eigvalsh(points.T @ middle @ points)
-    return float(np.sqrt(np.maximum(values - 1e-15 * values[-1] * len(values), 0)).sum()) if len(values) else 0.0
+    kept = values[len(values) - rank :]
+    if not len(kept):
+        return 0.0, 0.0
+    blur = 1e-15 * values[-1] * len(values)
+    low, high = (float(np.sqrt(np.maximum(kept + s, 0)).sum()) for s in (-blur, blur))
+    return largest * low, (high - low) / high + 2.0**-40
 
 
 def _coordinate_weights(witness: MarginalCertificate) -> Array:

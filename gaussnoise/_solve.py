@@ -45,6 +45,7 @@ _METHODS = ("auto", "oracle", "sdp", "sdp-clarabel", "sdp-scs", "ellipsoid")
 _SHARE = 0.9  # of the tolerance is for the solver; the rest, for what checking adds
 _MOST_CUTS = 400_000  # of the ellipsoid method: about a minute at the largest size it accepts
 _MOST_CELLS = 2**27  # one number per cell: 1 GB
+_MOST_NAMED = 2**60  # numpy's indices have 63 bits
 # A point whose weight is below this fraction of the largest adds nothing to the certificate but size.
 _NEGLIGIBLE_WEIGHT = 1e-14
 _LARGEST, _SMALLEST = 5e300, 1e-300
@@ -196,15 +197,19 @@ def _marginals(
         raise DomainTooLargeError(
             f"gamma: a center of {domain.dim:.3g} cells, more than {_MOST_CELLS}; hint: optimal_noise stores none"
         )
+    if domain.dim > _MOST_NAMED:
+        raise DomainTooLargeError(f"marginals: {domain.dim:.3g} cells, more than can be numbered")
     protected: Protected = "gamma" if shifted else "replace" if relation == "replace" else "add-remove"
     workload = Workload.of(domain, total=protected == "add-remove")
     found = table_noise(workload, p, replaced=protected == "replace", tol=_SHARE * tol, watch=watch)
-    enclosed = workload.residual_counts @ (1 / found.noise)
-    if protected == "replace" and len(found.noise):
-        per_type = workload.most_moved() if found.safe else None
-        moved = workload.patterns_moved(1 / found.noise) if per_type is None else workload.residual_counts * per_type
-        enclosed = float(moved.max() if per_type is None else moved @ (1 / found.noise))
-    noise = found.noise * float(enclosed) * (1 + 4 * ROUNDING_MARGIN)
+    unit = 1 / found.noise
+    if protected != "replace" or not len(unit):
+        enclosed = workload.residual_counts @ unit
+    elif found.safe:
+        enclosed = (workload.residual_counts * workload.most_moved()) @ unit
+    else:
+        enclosed = workload.patterns_moved(unit).max()
+    noise = found.noise * float(enclosed) * (1 + 8 * ROUNDING_MARGIN)
     variances = noise * workload.ranks / workload.residual_cells
     by_type = ByType(workload.moving, dict(zip(workload.residuals, variances.tolist(), strict=True)))
     certificate = MarginalCertificate(domain, p, protected, found.shares, found.patterns, found.pattern_weights)
@@ -220,6 +225,7 @@ def _marginals(
         status = Status.PATTERNS
     if gap > tol:
         warnings.warn(f"certified gap {gap:.2g}, wider than tol={tol:g}; {status.value}", ConvergenceWarning, 3)
+    iterated = len(found.pattern_weights) > 1 or (p > 2 and len(found.shares) > 1)
     kinds = f"{len(workload.tables)} types of table, {len(workload.residuals)} of residual"
     return OptimalNoise(
         domain=domain,
@@ -233,10 +239,10 @@ def _marginals(
         certificate=certificate,
         sensitivity_squared=marginal_sensitivity(domain, by_type, relation) if shifted else 1.0,
         method=("safe bound: every residual at its own worst pattern of differing attributes; " if found.safe else "")
-        + (f"interior-point method over {kinds}" if found.steps > 1 else f"closed form over {kinds}"),
+        + (f"interior-point method over {kinds}" if iterated else f"closed form over {kinds}"),
         status=status,
-        steps=found.steps if found.steps > 1 else 0,
-        trace=tuple(watch.trace) if found.steps > 1 else (),
+        steps=found.steps if iterated else 0,
+        trace=tuple(watch.trace) if iterated else (),
     )
 
 

@@ -31,6 +31,7 @@ Array = NDArray[np.float64]
 
 # marginals are checked record by record as well when the full table is at most this large
 _EXPLICIT_CELLS = 512
+_EXPLICIT_RATIO = 1e9  # of their weights: beyond, columns look dependent to double precision
 _LONG_OPERATIONS = 2**26  # products in extended precision, which no BLAS helps: half a second
 # dual norms are normalised in double precision; ROUNDING_MARGIN covers what is beyond one
 _UNIT = 1 + 2.0**-48
@@ -65,11 +66,11 @@ def verify(noise: "OptimalNoise") -> Verification:
         raise CertificateError("verify: an ellipsoid around K says nothing about sums: expected neighbors='replace'")
     if isinstance(noise.neighbors, PolicyGraph):
         check_relation("verify", noise.neighbors, noise.domain)
-    if not noise.shifted and noise.center.any():
+    if not noise.shifted and _in_memory(noise.center).any():
         raise CertificateError("verify: expected a center of zeros without shift")
     if isinstance(noise.covariance, MarginalCovariance):
         found = [_by_subsets(noise, noise.covariance)]
-        if noise.covariance.domain.cardinality <= _EXPLICIT_CELLS:
+        if _is_explicit(noise.covariance.domain):
             found.append(_by_points(noise, noise.covariance.domain.to_finite_set()))
     elif isinstance(noise.certificate, PointCertificate) and noise.certificate.rows is not None:
         found = [_by_points(noise, _listed(noise.domain))]
@@ -100,14 +101,29 @@ def verify(noise: "OptimalNoise") -> Verification:
         raise CertificateError(f"verify: stored gamma {noise.gamma!r}, recomputed {worst.gamma!r}")
     if not noise.gamma_lower <= noise.gamma:
         raise CertificateError(f"verify: stored gamma_lower {noise.gamma_lower!r} > gamma {noise.gamma!r}")
-    if not worst.gamma_lower >= noise.gamma_lower * (1 - worst.rounding - 8 * ROUNDING_MARGIN):
-        raise CertificateError(f"verify: stored gamma_lower {noise.gamma_lower!r}, recomputed {worst.gamma_lower!r}")
+    for f in found:
+        if not f.gamma_lower >= noise.gamma_lower * (1 - f.rounding - 8 * ROUNDING_MARGIN):
+            raise CertificateError(f"verify: stored gamma_lower {noise.gamma_lower!r}, recomputed {f.gamma_lower!r}")
     return worst
+
+
+def _in_memory(array: Array) -> Array:
+    """The numbers that are really stored: one, where a single zero stands for all."""
+    return array if any(array.strides) else array[:1]
+
+
+def _is_explicit(domain: Marginals) -> bool:
+    """Whether listing the records checks anything: few enough for extended precision, and of like weights."""
+    return (
+        domain.cardinality <= _EXPLICIT_CELLS
+        and domain.cardinality**2 * domain.dim <= _LONG_OPERATIONS
+        and max(domain.weights) <= _EXPLICIT_RATIO * min(domain.weights)
+    )
 
 
 def _is_finite(noise: "OptimalNoise") -> bool:
     """Whether all that is stored is a number."""
-    arrays = [noise.center]
+    arrays = [_in_memory(noise.center)]
     if isinstance(noise.covariance, FactorCovariance):
         arrays.append(noise.covariance.unit_factor)
     witness = noise.certificate
@@ -188,7 +204,7 @@ def _by_points(noise: "OptimalNoise", domain: FiniteSet) -> Verification:
     deviations = rest * np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(np.float64)
     gamma = size * (norm(deviations, noise.p) + float(target.outside(found).sum()))
     if isinstance(noise.certificate, MarginalCertificate):
-        lower, rounding = explicit_fidelity(noise.certificate), 2.0**-30
+        lower, rounding = explicit_fidelity(noise.certificate)
     else:
         lower, rounding = _below(_checked_witness(noise, domain))
     sensitivity = largest_pair(found) / rest**2 if noise.shifted else enclosure

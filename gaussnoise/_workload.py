@@ -1,5 +1,6 @@
 """A workload of tables over attribute bases, one row per type of table and of residual measurement."""
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -160,7 +161,7 @@ class ByType(Mapping[Subset, float]):
     values_by_type: Mapping[Type, float]
 
     def __getitem__(self, T: Subset) -> float:
-        if any(i not in self.orbits for i in T):
+        if any(i not in self.orbits for i in T) or any(i >= j for i, j in itertools.pairwise(T)):
             raise KeyError(T)
         return self.values_by_type[self.orbits.type_of(T)]
 

@@ -92,7 +92,7 @@ def _draw_comparison(axes: "Axes", plan: "Plan") -> None:
     axes.set_xlabel("standard deviation of each cell")
     axes.legend(fontsize="small")
     part = "" if step == 1 else f" ({len(shown)} of {len(marginals)} marginals shown)"
-    axes.set_title(f"{plan.improvement:.2f} times less total variance{part}", fontsize="medium")
+    axes.set_title(f"{plan.improvement:.2f} times less variance{part}", fontsize="medium")
 
 
 def _text(label: object, length: int = 24) -> str:

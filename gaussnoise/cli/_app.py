@@ -36,6 +36,12 @@ Rho = Annotated[float | None, typer.Option("--rho", help="Budget of the whole re
 Epsilon = Annotated[float | None, typer.Option("--epsilon", help="Instead of --rho: epsilon, with --delta.")]
 Delta = Annotated[float | None, typer.Option("--delta", help="Instead of --rho: delta, with --epsilon.")]
 Neighbors = Annotated[str, typer.Option("--neighbors", help="Neighbouring relation.")]
+Norm = Annotated[float, typer.Option("--p", help="Error norm: 2 for total variance, inf for the largest error.")]
+Within = Annotated[
+    float | None,
+    typer.Option("--within", help="Instead of a budget: every cell within so many rows at 95 %, at the least rho."),
+]
+Rows = Annotated[int, typer.Option("--rows-per-person", help="The most rows of one person: persons are protected.")]
 
 # named by the documentation, not there yet: what to use meanwhile
 _NOT_YET = {
@@ -112,9 +118,12 @@ def show_plan(
     epsilon: Epsilon = None,
     delta: Delta = None,
     neighbors: Neighbors = "add-remove",
+    p: Norm = 2,
+    within: Within = None,
+    rows_per_person: Rows = 1,
 ) -> None:
     """Say what a release would look like. Needs no data."""
-    _say(str(_plan(schema, marginals, rho, epsilon, delta, neighbors)))
+    _say(str(_plan(schema, marginals, (rho, epsilon, delta), neighbors, p, within, rows_per_person)))
 
 
 @app.command("release")
@@ -127,10 +136,13 @@ def make_release(
     epsilon: Epsilon = None,
     delta: Delta = None,
     neighbors: Neighbors = "add-remove",
+    p: Norm = 2,
+    within: Within = None,
+    rows_per_person: Rows = 1,
     format: Annotated[str, typer.Option("--format", help="Table files: csv or parquet.")] = "csv",
 ) -> None:
     """Release marginals of a table, spending the budget once."""
-    planned = _plan(schema, marginals, rho, epsilon, delta, neighbors)
+    planned = _plan(schema, marginals, (rho, epsilon, delta), neighbors, p, within, rows_per_person)
     with _err.status("counting, drawing noise, writing…"):
         result = planned.release(str(table), out=out, format=format)  # pyright: ignore[reportArgumentType] (checked there)
     _say((out / "summary.txt").read_text(encoding="utf-8"))
@@ -188,11 +200,25 @@ for _name in _NOT_YET:
 
 
 def _plan(
-    schema: Path, marginals: list[str], rho: float | None, epsilon: float | None, delta: float | None, neighbors: str
+    schema: Path,
+    marginals: list[str],
+    budget: tuple[float | None, float | None, float | None],
+    neighbors: str,
+    p: float,
+    within: float | None,
+    rows_per_person: int,
 ) -> Plan:
-    privacy = _privacy(rho, epsilon, delta)
+    privacy = None if within is not None and budget == (None, None, None) else _privacy(*budget)
     relation: Any = neighbors
-    return plan(Schema.load(schema), _workload(marginals), privacy, neighbors=relation)
+    return plan(
+        Schema.load(schema),
+        _workload(marginals),
+        privacy,
+        neighbors=relation,
+        p=p,
+        targets=within,
+        rows_per_person=rows_per_person,
+    )
 
 
 def _workload(marginals: list[str]) -> int | list[str | tuple[str, ...]]:
@@ -206,7 +232,7 @@ def _privacy(rho: float | None, epsilon: float | None, delta: float | None) -> A
         return zCDP(rho)
     if rho is None and epsilon is not None and delta is not None:
         return ApproxDP(epsilon, delta)
-    raise ParameterError("budget: expected either --rho, or --epsilon with --delta")
+    raise ParameterError("budget: expected either --rho, or --epsilon with --delta, or --within")
 
 
 def _list_files(result: TableRelease, folder: Path, format: str) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from ..errors import OutputError, ParameterError
 from ..privacy import zCDP
-from ._text import RELATIONS, SHOWN_DELTA, disclaimers, release_text
+from ._text import SHOWN_DELTA, disclaimers, relation_text, release_text
 
 if TYPE_CHECKING:
     from ._release import TableRelease
@@ -100,8 +100,9 @@ def release_record(release: "TableRelease", names: list[str]) -> dict[str, objec
         "format": "gaussnoise.tables/1",
         "private": release.private,
         "neighbors": plan.neighbors,
-        "neighbors_meaning": RELATIONS[str(plan.neighbors)],
-        "privacy_unit": "one row",
+        "neighbors_meaning": relation_text(plan),
+        "privacy_unit": "one row" if plan.rows_per_person == 1 else "one person",
+        "rows_per_person": plan.rows_per_person,
         "privacy": plan.privacy.as_dict(),
         "rho": release.rho_charged if release.private else None,
         "epsilon_delta": implied if release.private else None,
@@ -119,7 +120,7 @@ def release_record(release: "TableRelease", names: list[str]) -> dict[str, objec
             for marginal, name, weight in zip(release, names, plan.domain.weights, strict=True)
         ],
         "optimality": {
-            "objective": f"root of the weighted total variance of all cells at unit sensitivity (p = {plan.noise.p:g})",
+            "objective": f"p-norm of all cells' weighted standard deviations at unit sensitivity, p = {plan.noise.p:g}",
             "gamma": plan.noise.gamma,
             "gamma_lower": plan.noise.gamma_lower,
             "certified_gap": plan.noise.gap,

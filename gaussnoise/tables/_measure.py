@@ -78,22 +78,14 @@ def residual_queries(domain: Marginals, variances: Mapping[Subset, float], rho: 
     return queries
 
 
-def marginals_of(
-    codes: NDArray[np.int64], counts: NDArray[np.int64], sizes: tuple[int, ...], wanted: Iterable[Subset]
-) -> dict[Subset, Integers]:
-    """Exact marginal counts of coded rows; small marginals are summed from larger ones already counted."""
-    found: dict[Subset, Integers] = {}
+def parts_of(marginals: Mapping[Subset, NDArray[np.int64]], wanted: Iterable[Subset]) -> dict[Subset, Integers]:
+    """Exact counts of every wanted subset of the counted ones, small ones summed from larger ones."""
+    found: dict[Subset, Integers] = dict(marginals)
     for T in sorted(wanted, key=len, reverse=True):
-        above = next((S for S in found if set(T) <= set(S)), None)
-        if above is not None:
+        if T not in found:
+            above = next(S for S in found if set(T) <= set(S))
             found[T] = found[above].sum(axis=tuple(axis for axis, i in enumerate(above) if i not in T))
-            continue
-        shape = tuple(sizes[i] for i in T)
-        cell = np.ravel_multi_index(tuple(codes[:, i] for i in T), shape) if T else np.zeros(len(codes), dtype=np.int64)
-        table = np.zeros(math.prod(shape), dtype=np.int64)
-        np.add.at(table, cell, counts)
-        found[T] = table.reshape(shape)
-    return {T: np.asarray(table) for T, table in found.items()}
+    return {T: np.asarray(found[T]) for T in wanted}
 
 
 def reconstruct(

@@ -12,35 +12,38 @@ import numpy as np
 
 from domains import DomainTooLargeError, Marginals
 
-from .._covariance import MarginalCovariance
+from .._covariance import MarginalCovariance, norm
 from .._intervals import quantile
 from .._noise import OptimalNoise
 from .._residuals import Subset
 from .._sensitivity import Relation
 from .._solve import optimal_noise
 from ..errors import GaussNoiseError, NotAvailableError, ParameterError
-from ..privacy import AbstractPrivacy
+from ..privacy import AbstractPrivacy, zCDP
+from ._count import count_marginals
 from ._files import FileFormat, check_target, staged, write_release
-from ._measure import Integers, ResidualQuery, marginals_of, residual_queries
-from ._read import count_rows, frame_backend
+from ._measure import Integers, ResidualQuery, parts_of, residual_queries
+from ._read import frame_backend
 from ._release import TableRelease
 from ._schema import Schema
+from ._targets import Target, as_targets
 
 # 11 µs for OpenDP's draw, and exact integer arithmetic around it
 _SECONDS_PER_INTEGER = 15e-6
 _BYTES_PER_INTEGER = 200
 _MOST_INTEGERS = 10**7
+_ROUNDING = 1e-9  # budgets for targets are this much larger, so that rounding cannot miss them
 
 
 def plan(
     schema: Schema,
     workload: int | Sequence[str | tuple[str, ...]],
-    privacy: AbstractPrivacy,
+    privacy: AbstractPrivacy | None = None,
     *,
     neighbors: Relation = "add-remove",
     p: float = 2,
     weights: Sequence[float] | None = None,
-    targets: object = None,
+    targets: "Target | float | Mapping[str | tuple[str, ...], Target | float] | None" = None,
     rows_per_person: int = 1,
 ) -> "Plan":
     """The least noise for a set of marginal tables, before any data are seen.
@@ -48,13 +51,17 @@ def plan(
     Args:
         schema: the public attributes.
         workload: k for all k-way marginals, or the attribute names of each marginal; ``()`` is the total.
-        privacy: :class:`zCDP` or :class:`ApproxDP`, for the whole release.
+        privacy: :class:`zCDP` or :class:`ApproxDP`, for the whole release; with ``targets`` it may be left out, for the
+            least ρ that meets them.
         neighbors: "add-remove", one row more or less; the number of rows is private.
-        p: error norm; 2 minimises total variance over all cells.
+        p: error norm in [2, ∞]: 2 minimises total variance over all cells, ``math.inf`` the largest.
         weights: one positive number per marginal: its cells' standard deviations count that much. Error priority only;
             released tables are plain counts.
-        targets: not available yet.
-        rows_per_person: 1.
+        targets: for every marginal of the workload, within how many rows its cells are to lie at 95 %: a number, or a
+            :class:`Target` for another level. They replace ``p`` and ``weights``: the largest ratio of standard
+            deviation to target is made least, see :attr:`Plan.target_ratio`.
+        rows_per_person: the most rows that one person can have, when persons are to be protected instead of rows.
+            Standard deviations grow by this factor. It is a promise of yours: nothing in the table is checked.
 
     Returns:
         A :class:`Plan`.
@@ -62,16 +69,19 @@ def plan(
     Raises:
         ParameterError: unknown attributes, bad weights, wrong types.
         DomainTooLargeError: more noisy cells than can be drawn in minutes; says how many.
-        NotAvailableError: replace-one, p > 2, targets or several rows per person (yet).
+        NotAvailableError: replace-one (yet).
 
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
     >>> survey = gn.plan(schema, 2, gn.zCDP(0.1))
     >>> print(f"{survey.standard_deviation('sex', 'age'):.4f}")
     2.2361
+    >>> cheapest = gn.plan(schema, [("sex", "age"), "age"], targets={("sex", "age"): 50, "age": gn.Target(80, 0.99)})
+    >>> print(f"{cheapest.rho:.6f} {cheapest.half_width('sex', 'age'):.3f}")
+    0.000823 50.000
     """
     if not isinstance(schema, Schema):
         raise ParameterError(f"plan: expected a Schema, got {type(schema).__name__}; hint: Schema.load(path)")
-    if not isinstance(privacy, AbstractPrivacy):
+    if not isinstance(privacy, AbstractPrivacy) and (privacy is not None or targets is None):
         raise ParameterError(f"plan: expected zCDP(rho) or ApproxDP(epsilon, delta), got {type(privacy).__name__}")
     if neighbors not in ("add-remove", "replace"):
         raise ParameterError(f'plan: expected neighbors="add-remove" or "replace", got {neighbors!r}')
@@ -80,20 +90,25 @@ def plan(
             'plan: neighbors="replace" is not available for tables yet; use "add-remove" at rho / 4, which is '
             "at least as private, or optimal_noise(domain.to_finite_set()) and GaussianMechanism for a small table"
         )
-    if isinstance(p, int | float) and p > 2:
-        raise NotAvailableError(f"plan: p = {p:g} is not available for tables yet; use p = 2")
-    if targets is not None:
-        raise NotAvailableError("plan: targets are not available yet; try budgets and read plan.standard_deviation()")
-    if rows_per_person != 1:
-        raise NotAvailableError(
-            "plan: rows_per_person is not available yet; with at most k rows a person, plan with rho / k²"
-        )
+    if type(rows_per_person) is not int or not rows_per_person >= 1:
+        raise ParameterError(f"plan: expected an integer rows_per_person >= 1, got {rows_per_person!r}")
     subsets = _subsets(schema, workload)
     if weights is not None and np.shape(weights) != (len(subsets),):
         raise ParameterError(f"plan: expected {len(subsets)} weights, one per marginal, got {weights!r}")
+    goals = None
+    if targets is not None:
+        if weights is not None or p != 2:
+            raise ParameterError("plan: targets replace p and weights; hint: leave those out")
+        goals = tuple(as_targets(targets, [tuple(schema.names[i] for i in S) for S in subsets]))
+        cells = [math.prod(schema.sizes[i] for i in S) for S in subsets]
+        weights = [1 / goal.standard_deviation(n) for goal, n in zip(goals, cells, strict=True)]
+        p = math.inf
     domain = Marginals(schema.sizes, subsets, weights)
     noise = optimal_noise(domain, p, neighbors)
-    result = Plan(schema, domain, noise, privacy)
+    if privacy is None:
+        # weighted variances at unit sensitivity are squares of ratios to the targets
+        privacy = zCDP(rows_per_person**2 * noise.gamma**2 / 2 * (1 + _ROUNDING))
+    result = Plan(schema, domain, noise, privacy, rows_per_person, goals)
     if result.integers > _MOST_INTEGERS:
         raise DomainTooLargeError(
             f"plan: {result.integers:.3g} noisy cells would take "
@@ -141,13 +156,17 @@ class Plan:
         schema: the public attributes.
         domain: the :class:`Marginals` of the workload.
         noise: the certified optimal covariance at unit sensitivity.
-        privacy: the budget of the whole release.
+        privacy: the budget of the whole release, for one person.
+        rows_per_person: the most rows that one person is taken to have.
+        targets: what was asked of every marginal, or None.
     """
 
     schema: Schema
     domain: Marginals
     noise: OptimalNoise
     privacy: AbstractPrivacy
+    rows_per_person: int = 1
+    targets: tuple[Target, ...] | None = None
 
     def __post_init__(self) -> None:
         covariance = self.noise.covariance
@@ -176,6 +195,28 @@ class Plan:
         return self.privacy.to_zcdp().rho
 
     @cached_property
+    def row_rho(self) -> float:
+        """ρ spent on one row: k rows of one person cost k² times as much."""
+        share = self.rho / self.rows_per_person**2
+        return share if share * self.rows_per_person**2 <= self.rho else math.nextafter(share, 0.0)
+
+    @property
+    def target_ratio(self) -> float:
+        """Largest ratio of a half-width to its target: at most 1 where all targets are met.
+
+        Raises:
+            ParameterError: planned without targets.
+        """
+        if self.targets is None:
+            raise ParameterError("target_ratio: this plan has no targets; hint: plan(..., targets=...)")
+        pairs = zip(self.domain.subsets, self.targets, strict=True)
+        return max(self._deviation(S) / goal.standard_deviation(self.domain.cells(S)) for S, goal in pairs)
+
+    def _deviation(self, S: Subset) -> float:
+        """Standard deviation of every cell of the table of S."""
+        return math.sqrt(self._covariance.table_variance(S) / (2 * self.row_rho))
+
+    @cached_property
     def _covariance(self) -> MarginalCovariance:
         return cast("MarginalCovariance", self.noise.covariance)
 
@@ -186,26 +227,39 @@ class Plan:
 
     @property
     def error(self) -> float:
-        """Root of the (weighted) total variance over all cells."""
-        return self._covariance.error(self.noise.p) / math.sqrt(2 * self.rho)
+        """``‖sd‖_p`` over all (weighted) cells: at p = 2 the root of their total variance."""
+        return self._covariance.error(self.noise.p) / math.sqrt(2 * self.row_rho)
 
     @property
     def improvement(self) -> float:
-        """How many times less (weighted) total variance than independent noise on each marginal, best budget split."""
-        return math.fsum(self._independent.values()) ** 2 / (2 * self.rho) / self.error**2
+        """How many times less variance than independent noise on each marginal, both at their best for ``p``."""
+        domain = self.domain
+        deviations = [
+            weight * self._independent_deviation(S) * domain.cells(S) ** (1 / self.noise.p)
+            for S, weight in zip(domain.subsets, domain.weights, strict=True)
+        ]
+        return (norm(np.array(deviations), self.noise.p) / self.error) ** 2
 
     @cached_property
     def _independent(self) -> dict[Subset, float]:
-        """``ω_S √N_S``: independent noise at the best split of the budget has variance ∝ 1 / this."""
-        domain = self.domain
-        return {S: w * math.sqrt(domain.cells(S)) for S, w in zip(domain.subsets, domain.weights, strict=True)}
+        """Shares of the budget, not normalised, at which independent noise on each marginal has the least error."""
+        domain, p = self.domain, self.noise.p
+        outer, inner = (2.0, 0.0) if math.isinf(p) else (2 * p / (p + 2), 2 / (p + 2))
+        largest = max(domain.weights)
+        return {
+            S: (weight / largest) ** outer * float(domain.cells(S)) ** inner
+            for S, weight in zip(domain.subsets, domain.weights, strict=True)
+        }
+
+    def _independent_deviation(self, S: Subset) -> float:
+        return math.sqrt(math.fsum(self._independent.values()) / self._independent[S] / (2 * self.row_rho))
 
     def independent_standard_deviation(self, *names: str) -> float:
         """Of every cell of a planned marginal, had each marginal independent noise and the best split of the budget."""
         S = tuple(sorted(self.subset(names)))
         if S not in self._independent:
             raise ParameterError(f"independent_standard_deviation: expected a planned marginal, got {names!r}")
-        return math.sqrt(math.fsum(self._independent.values()) / self._independent[S] / (2 * self.rho))
+        return self._independent_deviation(S)
 
     def standard_deviation(self, *names: str) -> float:
         """Of every cell of the table of these attributes: a planned marginal, or a part of one.
@@ -215,7 +269,7 @@ class Plan:
         """
         S = tuple(sorted(self.subset(names)))
         self.check_released(S)
-        return math.sqrt(self._covariance.table_variance(S) / (2 * self.rho))
+        return self._deviation(S)
 
     def half_width(self, *names: str, level: float = 0.95) -> float:
         """Half the length of a cell's confidence interval."""
@@ -250,7 +304,8 @@ class Plan:
 
         Formal guarantees:
             * ρ-zCDP for rows added or removed, ρ at most :attr:`rho`, as charged by OpenDP's map for integer queries of
-              exactly known sensitivity. Refusals depend on the data and are not covered; neither is timing.
+              exactly known sensitivity; for a person's rows together, as long as nobody has more than
+              ``rows_per_person``. Refusals depend on the data and are not covered; neither is timing.
             * Every table is unbiased with the stated standard deviation, and tables agree on shared margins.
 
         Args:
@@ -293,15 +348,14 @@ class Plan:
 
     @cached_property
     def _queries(self) -> dict[Subset, ResidualQuery]:
-        return residual_queries(self.domain, self._covariance.variances, self.rho)
+        return residual_queries(self.domain, self._covariance.variances, self.row_rho)
 
     def _count(self, table: object) -> dict[Subset, Integers]:
         """Exact marginals of every measured subset."""
         used = sorted({i for S in self.domain.subsets for i in S})
-        sizes = tuple(self.schema.sizes[i] for i in used)
-        codes, counts = count_rows(table, [self.schema.attributes[i] for i in used])
-        wanted = {tuple(used.index(i) for i in T): T for T in self._queries}
-        return {wanted[T]: marginal for T, marginal in marginals_of(codes, counts, sizes, wanted).items()}
+        planned = {tuple(used.index(i) for i in S): S for S in self.domain.subsets}
+        counted = count_marginals(table, [self.schema.attributes[i] for i in used], list(planned))
+        return parts_of({planned[S]: marginal for S, marginal in counted}, self._queries)
 
     def _noisy(
         self,
@@ -316,8 +370,8 @@ class Plan:
         return TableRelease(self, private, charged, self._queries, residuals, frame_backend(table))
 
     def _charge(self) -> float:
-        """What OpenDP's map charges for all noise of a release."""
-        charged = math.fsum(query.query.rho for query in self._queries.values())
+        """What OpenDP's map charges for all noise of a release, for all rows of one person."""
+        charged = math.fsum(query.query.rho for query in self._queries.values()) * self.rows_per_person**2
         if charged > self.rho:
             raise GaussNoiseError(f"release: noise would cost rho = {charged!r}, more than the planned {self.rho!r}")
         return charged

@@ -1,4 +1,4 @@
-"""Records in, distinct coded rows out: read once, in whatever engine holds the table."""
+"""Records in, coded records out, in whatever engine holds the table."""
 
 import csv
 import glob
@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import narwhals as nw
-import numpy as np
-from numpy.typing import NDArray
 
 from ..errors import DataError
 from ._schema import Attribute
@@ -19,18 +17,11 @@ from ._schema import Attribute
 Result = TypeVar("Result")
 
 
-def count_rows(table: object, attributes: Sequence[Attribute]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Distinct coded rows of the table and how often each occurs.
-
-    Args:
-        table: a dataframe narwhals knows (eager or lazy), or the path of a CSV, TSV or Parquet file.
-        attributes: columns to read.
-
-    Returns:
-        codes (k, attributes), each in range of its attribute, and counts (k,).
+def code_table(table: object, attributes: Sequence[Attribute]) -> nw.LazyFrame[Any]:
+    """Columns c0, c1, … of small integers: 1 + the cell, 0 where there is none. Without attributes, the whole table.
 
     Raises:
-        DataError: a missing column, wrong type, null, NaN or value outside the schema; names the column, no value.
+        DataError: a missing column or wrong type.
     """
     frame = open_table(table, [a.name for a in attributes if a.edges is not None or _by_value(a)])
     text = isinstance(table, str | os.PathLike) and is_csv(table)
@@ -39,30 +30,22 @@ def count_rows(table: object, attributes: Sequence[Attribute]) -> tuple[NDArray[
     if missing:
         hint = "; hint: CSV needs commas, and column names in its first line" if text else ""
         raise DataError(f"table: expected columns {', '.join(map(repr, missing))}, which are missing{hint}")
-    expressions = [_code(a, types[a.name], text).alias(f"c{k}") for k, a in enumerate(attributes)]
-    keys = [f"c{k}" for k in range(len(attributes))]
+    codes = [
+        _code(a, types[a.name], text).cast(nw.Int8 if a.size < 2**7 else nw.Int16 if a.size < 2**15 else nw.Int32)
+        for a in attributes
+    ]
+    # eager engines compute here already, so this is guarded too
+    named = [code.alias(f"c{k}") for k, code in enumerate(codes)]
+    return guarded("read the table's columns", lambda: frame.select(*named)) if named else frame
 
-    def count() -> Any:
-        number = nw.len().alias("n")
-        grouped = frame.select(*expressions).group_by(*keys).agg(number) if keys else frame.select(number)
-        return grouped.collect("pyarrow").to_native()
 
-    # eager engines compute in select and group_by already, so all of it is guarded
-    found = guarded("count the table's rows", count)
-    codes = np.empty((len(found), len(keys)), dtype=np.int64)
-    for k, key in enumerate(keys):
-        codes[:, k] = found[key].to_numpy() - 1  # 0 marked what matched no cell: nulls, NaN, unknown, outside the edges
-    for k, attribute in enumerate(attributes):
-        outside = codes[:, k] < 0
-        if attribute.other is not None:
-            codes[outside, k] = attribute.size - 1
-        elif outside.any():
-            rule = "its declared categories" if attribute.edges is None else "finite numbers inside its declared edges"
-            raise DataError(
-                f"column {attribute.name!r}: expected only {rule}, got a null or another value; "
-                'hint: correct the schema, or give the attribute a catch-all: other = "…"'
-            )
-    return codes, found["n"].to_numpy().astype(np.int64)
+def outside_error(attribute: Attribute) -> DataError:
+    """Some record has no cell: a null, NaN, unknown, or outside the edges."""
+    rule = "its declared categories" if attribute.edges is None else "finite numbers inside its declared edges"
+    return DataError(
+        f"column {attribute.name!r}: expected only {rule}, got a null or another value; "
+        'hint: correct the schema, or give the attribute a catch-all: other = "…"'
+    )
 
 
 def open_table(table: object, numeric: Sequence[str] = ()) -> nw.LazyFrame[Any]:
@@ -107,15 +90,13 @@ def is_csv(path: str | os.PathLike[str]) -> bool:
 
 def open_csv(path: str) -> Any:
     """A duckdb relation of text columns. Nothing about the file is guessed: the dialect is RFC 4180's."""
-    import duckdb
-
     opener = gzip.open if path.lower().endswith(".gz") else open
     delimiter = "\t" if ".tsv" in path.lower()[-7:] else ","
     with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
         names = next(csv.reader(file, delimiter=delimiter, strict=True), [])
     if not names or len(set(names)) < len(names):
         raise DataError("table: expected a first line of distinct column names")
-    return duckdb.connect().read_csv(
+    return _connect().read_csv(
         glob.escape(path),
         columns=dict.fromkeys(names, "VARCHAR"),
         auto_detect=False,
@@ -133,18 +114,23 @@ def open_csv(path: str) -> Any:
 
 
 def _open_file(path: str, numeric: Sequence[str]) -> Any:
-    import duckdb
-
     if not os.path.isfile(path):
         raise DataError(f"table: no such file: {path}")
     if path.lower().endswith((".parquet", ".pq")):
-        return duckdb.connect().read_parquet(glob.escape(path), hive_partitioning=False)
+        return _connect().read_parquet(glob.escape(path), hive_partitioning=False)
     if not is_csv(path):
         raise DataError(f"table: expected a .csv, .tsv or .parquet file, got {path}")
     relation = open_csv(path)
     # trim also keeps duckdb from moving the cast into its CSV reader, where it fails instead of giving NULL
     columns = [f"TRY_CAST(trim({sql(c)}) AS DOUBLE) AS {sql(c)}" if c in numeric else sql(c) for c in relation.columns]
     return relation.project(", ".join(columns))
+
+
+def _connect() -> Any:
+    """An engine in memory that never writes: by default duckdb spills into ``.tmp`` of the current directory."""
+    import duckdb
+
+    return duckdb.connect(config={"temp_directory": ""})
 
 
 def sql(name: str) -> str:

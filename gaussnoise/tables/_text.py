@@ -1,5 +1,6 @@
 """Plans and releases, said in words."""
 
+import math
 from typing import TYPE_CHECKING
 
 from ..privacy import ApproxDP
@@ -11,7 +12,11 @@ if TYPE_CHECKING:
 _MOST_LINES = 1000
 SHOWN_DELTA = 1e-6  # at which a budget in ρ is also said in ε
 
-RELATIONS = {"add-remove": "add-remove (one row more or less; the number of rows is private)"}
+
+def relation_text(plan: "Plan") -> str:
+    """Who is protected."""
+    one = "row" if plan.rows_per_person == 1 else f"person with at most {plan.rows_per_person} rows"
+    return f"add-remove (one {one} more or less; the number of rows is private)"
 
 
 def plan_text(plan: "Plan") -> str:
@@ -20,7 +25,7 @@ def plan_text(plan: "Plan") -> str:
     width = max(len("marginal"), *map(len, names[:_MOST_LINES]))
     lines = [
         f"Plan: {len(names)} marginals, {plan.domain.dim} cells",
-        f"neighbours   {RELATIONS[str(plan.neighbors)]}",
+        f"neighbours   {relation_text(plan)}",
         f"budget       {budget_text(plan)}",
         "",
         f"{'marginal':<{width}}  {'cells':>7}  {'sd':>9}  {'95 % ±':>9}  {'independent sd':>14}",
@@ -37,8 +42,13 @@ def plan_text(plan: "Plan") -> str:
 
 def verdict(plan: "Plan") -> list[str]:
     """How good the plan is, and how that is known."""
+    kind = {2: "total variance", math.inf: "largest (weighted) variance"}.get(
+        plan.noise.p, f"variance at p = {plan.noise.p:g}"
+    )
+    met = [] if plan.targets is None else [f"half-widths are at most {plan.target_ratio:.4g} times their targets"]
     return [
-        f"{plan.improvement:.2f} times less total variance than independent noise on each marginal, best budget split",
+        *met,
+        f"{plan.improvement:.2f} times less {kind} than independent noise on each marginal, best budget split",
         f"optimal among all Gaussian noises that protect these tables: certified gap {plan.noise.gap:.1e}",
     ]
 
@@ -70,11 +80,19 @@ def release_text(release: "TableRelease") -> str:
 
 def disclaimers(release: "TableRelease") -> list[str]:
     """What is promised, and what is not."""
-    return list(_DISCLAIMERS) if release.private else ["A simulation with a seeded generator: it protects nobody."]
+    rows = release.plan.rows_per_person
+    whom = (
+        "each row" if rows == 1 else f"each person of at most {rows} rows (a promise of the publisher's, not checked)"
+    )
+    return (
+        [line.format(whom=whom) for line in _DISCLAIMERS]
+        if release.private
+        else ["A simulation with a seeded generator: it protects nobody."]
+    )
 
 
 _DISCLAIMERS = (
-    "Protected: each row, against anyone who sees only this release. Categories and bins are assumed public.",
+    "Protected: {whom}, against anyone who sees only this release. Categories and bins are assumed public.",
     "Not covered: running time; the fact of a refusal, which depends on the data; other releases of the same data.",
     "Noise is drawn by OpenDP's discrete Gaussian, which OpenDP marks as contributed, not yet fully vetted.",
 )

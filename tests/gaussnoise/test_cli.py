@@ -253,7 +253,7 @@ def test_bad_requests_are_one_line_and_write_nothing(folder, call, changes, part
 
 def test_an_existing_directory_is_refused_unread(folder, call, monkeypatch):
     (folder / "out").mkdir()
-    monkeypatch.setattr("gaussnoise.tables._plan.count_rows", None)
+    monkeypatch.setattr("gaussnoise.tables._plan.count_marginals", None)
     status, _, err = call(*release_arguments())
     assert status == 1
     assert "out exists already" in err
@@ -283,7 +283,7 @@ def test_unexpected_errors_show_no_data(call, monkeypatch):
     def fail(*_):
         raise RuntimeError(CANARY)
 
-    monkeypatch.setattr("gaussnoise.tables._plan.count_rows", fail)
+    monkeypatch.setattr("gaussnoise.tables._plan.count_marginals", fail)
     status, out, err = call(*release_arguments())
     assert (status, out) == (70, "")
     assert err.startswith("internal error: RuntimeError")
@@ -299,7 +299,7 @@ def test_debug_raises(monkeypatch):
 
     with pytest.raises(gn.DataError, match="no such file"):
         run(["--debug", *release_arguments(table="missing.csv")])
-    monkeypatch.setattr("gaussnoise.tables._plan.count_rows", fail)
+    monkeypatch.setattr("gaussnoise.tables._plan.count_marginals", fail)
     with pytest.raises(RuntimeError, match=CANARY):
         run([*release_arguments(), "--debug"])
 

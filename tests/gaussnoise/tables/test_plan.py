@@ -246,10 +246,6 @@ def test_refusals(workload, options, part):
     ("options", "part"),
     [
         ({"neighbors": "replace"}, "add-remove"),
-        ({"targets": {}}, "targets"),
-        ({"rows_per_person": 2}, "rows_per_person"),
-        ({"p": 3}, "p = 2"),
-        ({"p": math.inf}, "p = 2"),
     ],
 )
 def test_what_is_not_available_says_what_to_use(options, part):
@@ -298,3 +294,102 @@ def test_independent_noise_is_known_for_planned_marginals_only():
 def test_levels_are_between_zero_and_one(level):
     with pytest.raises(gn.ParameterError, match="0 < level < 1"):
         gn.plan(TWO, 1, gn.zCDP(1)).half_width("a0", level=level)
+
+
+def largest(plan):
+    pairs = zip(plan.marginals, plan.domain.weights, strict=True)
+    return max(weight * plan.standard_deviation(*marginal) for marginal, weight in pairs)
+
+
+def test_the_largest_error_is_least_at_p_infinity(workload):
+    sizes, subsets, weights = workload
+    asked = schema(*sizes), [names(*S) for S in subsets], gn.zCDP(0.3)
+    best, other = (gn.plan(*asked, weights=weights, p=p) for p in (math.inf, 2))
+    assert best.error == pytest.approx(largest(best), rel=1e-9)
+    assert best.error == pytest.approx(best.noise.gamma / math.sqrt(0.6), rel=1e-9)
+    assert largest(best) <= largest(other) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("p", [2, 3, math.inf])
+def test_independent_noise_is_at_its_best_for_p(p):
+    plan = gn.plan(schema(3, 4), [("a0",), ("a1",), ()], gn.zCDP(0.5), p=p, weights=[1.0, 2.0, 0.5])
+    sd = [plan.independent_standard_deviation(*m) for m in plan.marginals]
+    assert sum(1 / s**2 for s in sd) == pytest.approx(1, rel=1e-9)
+
+    def error(logits):
+        shares = np.exp(logits) / np.exp(logits).sum()
+        cells = np.repeat(np.array(plan.domain.weights) / np.sqrt(shares), [3, 4, 1])
+        return np.linalg.norm(cells, p)
+
+    best = minimize(error, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-12, "maxiter": 4000})
+    assert plan.improvement == pytest.approx((best.fun / plan.error) ** 2, rel=1e-4)
+
+
+def test_people_of_k_rows_cost_k_times_the_noise():
+    one, five = (gn.plan(schema(2, 3), 2, gn.zCDP(0.3), rows_per_person=k) for k in (1, 5))
+    assert five.standard_deviation("a0") == pytest.approx(5 * one.standard_deviation("a0"), rel=1e-12)
+    assert five.row_rho * 25 <= five.rho == 0.3
+    assert "person with at most 5 rows" in str(five)
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.0, True, "2", None])
+def test_rows_per_person_are_counted(k):
+    with pytest.raises(gn.ParameterError, match="rows_per_person >= 1"):
+        gn.plan(TWO, 1, gn.zCDP(1), rows_per_person=k)
+
+
+TARGETS = {("a0", "a1"): gn.Target(20), "a1": gn.Target(30, 0.99, simultaneous=True), (): 40}
+
+
+def test_the_least_budget_meets_every_target_and_no_smaller_one_does():
+    asked = schema(3, 4), [("a1", "a0"), "a1", ()]
+    plan = gn.plan(*asked, targets=TARGETS)
+    assert 1 - 1e-5 <= plan.target_ratio <= 1
+    assert plan.half_width("a0", "a1") <= 20
+    assert plan.half_width() <= 40
+    cheaper = gn.plan(*asked, gn.zCDP(plan.rho * 0.98), targets=TARGETS)
+    assert cheaper.target_ratio == pytest.approx(plan.target_ratio / math.sqrt(0.98), rel=1e-5)
+    assert "times their targets" in str(cheaper)
+    people = gn.plan(*asked, targets=TARGETS, rows_per_person=3)
+    assert people.rho == pytest.approx(9 * plan.rho, rel=1e-9)
+    assert people.target_ratio <= 1
+
+
+def test_no_weights_do_better_on_the_targets():
+    asked = schema(3, 4), [("a1", "a0"), "a1", ()]
+    plan = gn.plan(*asked, targets=TARGETS)
+    rng = np.random.default_rng(3)
+    goals = [t.standard_deviation(n) for t, n in zip(plan.targets, (12, 4, 1), strict=True)]
+    for _ in range(20):
+        other = gn.plan(*asked, gn.zCDP(plan.rho), weights=np.exp(rng.normal(size=3)).tolist())
+        ratios = [other.standard_deviation(*m) / goal for m, goal in zip(other.marginals, goals, strict=True)]
+        assert max(ratios) >= plan.target_ratio * (1 - 1e-5)
+
+
+def test_simultaneous_targets_are_harder():
+    assert gn.Target(30, 0.9, simultaneous=True).standard_deviation(10) < gn.Target(30, 0.9).standard_deviation(10)
+
+
+@pytest.mark.parametrize(
+    ("targets", "options", "part"),
+    [
+        ({}, {}, "one target for every marginal"),
+        ({"a0": 5}, {}, "one target for every marginal"),
+        ({"a0": 5, "a1": 5, "a2": 5}, {}, "one target for every marginal"),
+        ({"a0": 5, "a1": -5}, {}, "positive, finite"),
+        ({"a0": 5, "a1": math.nan}, {}, "positive, finite"),
+        ({"a0": 5, "a1": True}, {}, "positive, finite"),
+        ("a0", {}, "targets like"),
+        (5, {"p": 4}, "replace p and weights"),
+        (5, {"weights": [1.0, 1.0]}, "replace p and weights"),
+    ],
+)
+def test_targets_are_checked(targets, options, part):
+    with pytest.raises(gn.ParameterError, match=part):
+        gn.plan(TWO, ["a0", "a1"], targets=targets, **options)
+
+
+@pytest.mark.parametrize("level", [0, 1, math.nan])
+def test_levels_of_targets_are_between_zero_and_one(level):
+    with pytest.raises(gn.ParameterError, match="0 < level < 1"):
+        gn.Target(5, level)

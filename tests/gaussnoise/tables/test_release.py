@@ -128,9 +128,9 @@ def test_without_noise_random_workloads_are_exact(problem):
 @pytest.mark.parametrize("rho", [1e-6, 0.5, 1e6, 1e20])
 @pytest.mark.parametrize("count", [2**30, 10**12 + 7, 2**53 + 1])
 def test_large_counts_are_exact(monkeypatch, rho, count):
-    codes = np.array([[0, 0], [1, 2], [1, 1]])
-    counts = np.array([count, 1, count + 3])
-    monkeypatch.setattr("gaussnoise.tables._plan.count_rows", lambda table, attributes: (codes, counts))
+    full = np.array([[count, 0, 0], [0, count + 3, 1]])
+    counted = [((1,), full.sum(axis=0)), ((0, 1), full)]
+    monkeypatch.setattr("gaussnoise.tables._plan.count_marginals", lambda *_: iter(counted))
     release = planned((2, 3), [(0, 1), (1,)], rho).release(table_of([], 2))
     assert exact(release["a0", "a1"]).tolist() == [[count, 0, 0], [0, count + 3, 1]]
     assert exact(release["a1"]).tolist() == [count, count + 3, 1]
@@ -547,7 +547,7 @@ def test_the_directory_is_not_there_before_it_is_complete(monkeypatch, tmp_path)
 @pytest.mark.parametrize("kind", ["directory", "file"])
 def test_what_exists_is_refused_before_reading_data(monkeypatch, tmp_path, kind):
     (tmp_path / "out").mkdir() if kind == "directory" else (tmp_path / "out").write_text("mine", encoding="utf-8")
-    monkeypatch.setattr("gaussnoise.tables._plan.count_rows", fail)
+    monkeypatch.setattr("gaussnoise.tables._plan.count_marginals", fail)
     with pytest.raises(gn.OutputError, match="exists"):
         planned((2, 3), [(0, 1)]).release(table_of([], 2), out=tmp_path / "out")
     assert os.listdir(tmp_path) == ["out"]
@@ -555,14 +555,14 @@ def test_what_exists_is_refused_before_reading_data(monkeypatch, tmp_path, kind)
 
 @pytest.mark.parametrize(("out", "format"), [("missing/out", "csv"), ("out", "xlsx")])
 def test_other_bad_targets_are_refused_before_reading_data(monkeypatch, tmp_path, out, format):
-    monkeypatch.setattr("gaussnoise.tables._plan.count_rows", fail)
+    monkeypatch.setattr("gaussnoise.tables._plan.count_marginals", fail)
     with pytest.raises((gn.OutputError, gn.ParameterError)):
         planned((2, 3), [(0, 1)]).release(table_of([], 2), out=tmp_path / out, format=format)
     assert os.listdir(tmp_path) == []
 
 
 def test_a_budget_too_small_to_draw_is_refused_before_reading_data(monkeypatch):
-    monkeypatch.setattr("gaussnoise.tables._plan.count_rows", fail)
+    monkeypatch.setattr("gaussnoise.tables._plan.count_marginals", fail)
     with pytest.raises(gn.ParameterError, match="rho"):
         planned((2, 3), [(0, 1)], rho=1e-30).release(table_of([], 2))
 
