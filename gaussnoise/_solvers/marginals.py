@@ -93,7 +93,9 @@ def _first_patterns(workload: Workload) -> Patterns:
 
 
 def _solution(objective: "ResidualFidelity", patterns: Patterns, tol: float, watch: Watch) -> TableNoise:
-    found = maximum(objective, tol=tol / 2, max_steps=_MAX_STEPS, report=watch.scaled(1.0))
+    closed = len(objective.K) == 1 and (objective.p == 2 or objective.shape[1] == 1)
+    report = None if closed else watch.scaled(1.0)
+    found = maximum(objective, tol=tol / 2, max_steps=_MAX_STEPS, report=report)
     return _gathered(objective, patterns, found.weights, found.shares, found.steps, found.interrupted)
 
 
