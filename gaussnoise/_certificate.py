@@ -95,7 +95,14 @@ class MarginalCertificate(Certificate):
     pattern_weights: Array
 
     def lower_bound(self) -> float:
-        workload = Workload.of(self.domain, total=self.protected == "add-remove")
+        return self.bound_over(self.workload())
+
+    def workload(self) -> Workload:
+        """The domain's tables and residuals by type."""
+        return Workload.of(self.domain, total=self.protected == "add-remove")
+
+    def bound_over(self, workload: Workload) -> float:
+        """:meth:`lower_bound`, given what :meth:`workload` returns, which takes as long to find as to solve."""
         if not workload.residuals:
             return 0.0
         shares = self.shares / (math.fsum(self.shares) * (1 + _CANCELLATION))

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from domains import DomainTooLargeError, Marginals
 
+from ._orbits import ByType
 from ._residuals import Subset, project_zero_sum, rank, spread, subsets_of, zero_sum_basis
-from ._workload import ByType
 from .errors import ParameterError
 
 Array = NDArray[np.float64]

@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 def is_measure(witness: MarginalCertificate) -> bool:
     """Whether shares and pattern weights are distributions, and the patterns possible."""
-    workload = Workload.of(witness.domain, total=witness.protected == "add-remove")
+    workload = witness.workload()
     if not workload.residuals:
         return True
     patterns, weights, shares = witness.patterns, witness.pattern_weights, witness.shares
@@ -31,20 +31,19 @@ def is_measure(witness: MarginalCertificate) -> bool:
 
 def explicit_fidelity(witness: MarginalCertificate) -> tuple[float, float]:
     """``tr((W^{1/2} C W^{1/2})^{1/2})`` of the measure on listed records, or pairs of them."""
-    domain = witness.domain
+    domain, workload = witness.domain, witness.workload()
     largest = max(domain.weights)
     points = domain.to_finite_set().points / largest
     count = len(points)
     if witness.protected == "replace":
         # E (x − y)(x − y)' = 2 X' (I/N − Q) X, Q the joint law of the pair
-        middle = 2 * (np.eye(count) - count * _pair_law(witness)) / count
+        middle = 2 * (np.eye(count) - count * _pair_law(witness, workload)) / count
     elif witness.protected == "gamma":
         middle = (np.eye(count) - 1 / count) / count
     else:
         middle = np.eye(count) / count
     if witness.p > 2:
-        points = points * np.sqrt(_coordinate_weights(witness))
-    workload = Workload.of(domain, total=witness.protected == "add-remove")
+        points = points * np.sqrt(_coordinate_weights(witness, workload))
     rank = int(workload.residual_counts @ workload.ranks)
     values = np.linalg.eigvalsh(points.T @ middle @ points)
     kept = values[len(values) - rank :]
@@ -55,9 +54,8 @@ def explicit_fidelity(witness: MarginalCertificate) -> tuple[float, float]:
     return largest * low, (high - low) / high + 2.0**-40
 
 
-def _coordinate_weights(witness: MarginalCertificate) -> Array:
+def _coordinate_weights(witness: MarginalCertificate, workload: Workload) -> Array:
     """W of every cell: its share, to the power 1 − 2/p."""
-    workload = Workload.of(witness.domain, total=witness.protected == "add-remove")
     place = {S: k for k, S in enumerate(workload.tables)}
     parts = []
     for S in witness.domain.subsets:
@@ -68,10 +66,10 @@ def _coordinate_weights(witness: MarginalCertificate) -> Array:
     return np.concatenate(parts)
 
 
-def _pair_law(witness: MarginalCertificate) -> Array:
+def _pair_law(witness: MarginalCertificate, workload: Workload) -> Array:
     """Probability of every ordered pair of records, shape (N, N)."""
     domain = witness.domain
-    classes = Workload.of(domain, total=False).moving.classes
+    classes = workload.moving.classes
     count = domain.cardinality
     law = np.zeros((count, count))
     for pattern, weight in zip(witness.patterns.tolist(), witness.pattern_weights, strict=True):

@@ -527,7 +527,8 @@ def _certificate_name(certificate: Certificate) -> str:
         sign, plural = "" if certificate.centered else "±", "" if count == 1 else "s"
         return f"certificate: area ∝ weight, {100 * _MOST_WEIGHT:g} % of it on {sign}{count} point{plural}"
     if isinstance(certificate, MarginalCertificate):
-        return "certificate: uniform on all records, not drawn"
+        whose = "pairs of records, by pattern" if certificate.protected == "replace" else "all records"
+        return f"certificate: uniform on {whose}, not drawn"
     return f"certificate: {type(certificate).__name__}, which lists no points"
 
 

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import final
 
 from ._residuals import Subset, check_count
 
@@ -85,3 +86,24 @@ class Orbits:
         counts = Counter(kind)
         for parts in itertools.product(*(itertools.combinations(self.classes[k], m) for k, m in counts.items())):
             yield tuple(sorted(itertools.chain.from_iterable(parts)))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ByType(Mapping[Subset, float]):
+    """One number for every subset, the same for all of a type."""
+
+    orbits: Orbits
+    values_by_type: Mapping[Type, float]
+
+    def __getitem__(self, T: Subset) -> float:
+        if any(i not in self.orbits for i in T) or any(i >= j for i, j in itertools.pairwise(T)):
+            raise KeyError(T)
+        return self.values_by_type[self.orbits.type_of(T)]
+
+    def __iter__(self) -> Iterator[Subset]:
+        for kind in self.values_by_type:
+            yield from self.orbits.members(kind)
+
+    def __len__(self) -> int:
+        return sum(self.orbits.size(kind) for kind in self.values_by_type)

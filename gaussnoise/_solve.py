@@ -23,6 +23,7 @@ from ._certificate import ROUNDING_MARGIN, MarginalCertificate, PointCertificate
 from ._covariance import FactorCovariance, MarginalCovariance, norm
 from ._enclosure import enclosing, pair_sensitivity
 from ._noise import OptimalNoise, Status
+from ._orbits import ByType
 from ._policy import PolicyGraph
 from ._progress import Watch, Watcher, watching
 from ._sensitivity import Covered, Relation, check_relation, covered, marginal_sensitivity, members
@@ -32,7 +33,7 @@ from ._solvers.fidelity import Fidelity
 from ._solvers.interior import optimal_design
 from ._solvers.marginals import table_noise
 from ._span import span, spread
-from ._workload import ByType, Workload
+from ._workload import Workload
 from .errors import ConvergenceWarning, CovarianceError, ParameterError
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ def _marginals(
         cells = [domain.cells(S) for S in domain.subsets]
         center = np.repeat(np.asarray(domain.weights) / cells, cells)
     upper = max(domain.weights) * workload.error(noise, p) * (1 + ROUNDING_MARGIN)
-    lower = certificate.lower_bound()
+    lower = certificate.bound_over(workload)
     gap = upper / lower - 1 if lower > 0 else 0.0
     status = Status.SOLVED if gap <= tol else Status.INTERRUPTED if found.interrupted else Status.ROUNDING
     if found.safe and gap > tol:

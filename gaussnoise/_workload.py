@@ -1,11 +1,9 @@
 """A workload of tables over attribute bases, one row per type of table and of residual measurement."""
 
-import itertools
 import math
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self, final
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +12,10 @@ from scipy.sparse import csr_array
 from domains import Marginals
 
 from ._bases import Identity
+from ._covariance import norm
 from ._orbits import Orbits, Type, alike
 from ._patterns import pattern_sums, products
-from ._residuals import Subset, check_count
+from ._residuals import check_count
 
 Array = NDArray[np.float64]
 
@@ -117,13 +116,7 @@ class Workload:
     def error(self, noise: Array, p: float) -> float:
         """``‖sd‖_p`` over all weighted cells, from the noise variance of every T's measurement."""
         variances = (self.loss.T @ noise) / self.cells  # of a cell of each type
-        largest = float(variances.max(initial=0.0))
-        if largest == 0:
-            return 0.0
-        if math.isinf(p):
-            return math.sqrt(largest)
-        total = (self.table_counts * self.cells) @ (variances / largest) ** (p / 2)
-        return math.sqrt(largest) * float(total) ** (1 / p)
+        return norm(np.sqrt(variances) * (self.table_counts * self.cells) ** (1 / p), p)
 
     def patterns_moved(self, shares: Array) -> Array:
         """``Σ_T share_T 2 (1 − Π_{i∈T∩D} ρ_i)`` for every pattern D, ``shares`` of one T by type."""
@@ -150,24 +143,3 @@ class Workload:
         """Largest ``κ_T(D)`` of each T alone: its attribute of fewest categories differs."""
         least = [min((self.bases[k].correlation for k in T), default=1.0) for T in self.residuals]
         return 2 * (1 - np.array(least))
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class ByType(Mapping[Subset, float]):
-    """One number for every subset, the same for all of a type."""
-
-    orbits: Orbits
-    values_by_type: Mapping[Type, float]
-
-    def __getitem__(self, T: Subset) -> float:
-        if any(i not in self.orbits for i in T) or any(i >= j for i, j in itertools.pairwise(T)):
-            raise KeyError(T)
-        return self.values_by_type[self.orbits.type_of(T)]
-
-    def __iter__(self) -> Iterator[Subset]:
-        for kind in self.values_by_type:
-            yield from self.orbits.members(kind)
-
-    def __len__(self) -> int:
-        return sum(self.orbits.size(kind) for kind in self.values_by_type)

@@ -1,11 +1,13 @@
 """Optimal noise for tables: symmetry diagonalises the problem over types of attribute subsets; no matrix is left."""
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from .._covariance import norm
 from .._patterns import is_enumerable, pattern_shape
 from .._progress import Watch
 from .._workload import Workload
@@ -157,9 +159,7 @@ class ResidualFidelity:
         value = float(terms.sum())
         lengths = self.K @ (terms / moved)
         variances = self.A.T @ (terms / losses)
-        largest = float(variances.max())
-        size = largest * float(np.linalg.norm(variances / largest, self.p / 2))
-        gap = max(float(lengths.max() * size) ** 0.5 / value - 1, 0.0)
+        gap = max(math.sqrt(float(lengths.max()) * norm(variances, self.p / 2)) / value - 1, 0.0)
         return ResidualEvaluation(value, gap, lengths, variances, terms, losses, moved)
 
     def curvature(self, now: ResidualEvaluation, x: Array) -> "ResidualCurvature":

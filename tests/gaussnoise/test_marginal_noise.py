@@ -14,10 +14,10 @@ import gaussnoise as gn
 import gaussnoise._patterns as patterns_module
 from gaussnoise import DomainTooLargeError, Marginals
 from gaussnoise._covariance import MarginalCovariance
-from gaussnoise._orbits import Orbits, alike
+from gaussnoise._orbits import ByType, Orbits, alike
 from gaussnoise._patterns import pattern_shape, pattern_sums
 from gaussnoise._solvers.marginals import ResidualFidelity
-from gaussnoise._workload import ByType, Workload
+from gaussnoise._workload import Workload
 
 PROBLEMS = ["gamma", "add-remove", "replace"]
 ROUNDING = 1e-11
