@@ -40,7 +40,7 @@ from ._certificate import Certificate
 from ._covariance import Covariance
 from ._dual_norms import DualNorm, dual_norm
 from ._factorize import Factorization, Witness, factorize
-from ._intervals import ConfidenceInterval, Contrast
+from ._intervals import ConfidenceInterval, Contrast, Contrasts
 from ._mechanism import GaussianMechanism
 from ._noise import OptimalNoise, Status, Verification
 from ._policy import PolicyGraph
@@ -60,7 +60,18 @@ from .errors import (
     SchemaError,
 )
 from .privacy import ApproxDP, zCDP
-from .tables import Attribute, MarginalTable, Plan, Schema, TableRelease, Target, plan
+from .tables import (
+    Attribute,
+    BiasedTable,
+    MarginalTable,
+    Measurement,
+    Plan,
+    ProportionTable,
+    Schema,
+    TableRelease,
+    Target,
+    plan,
+)
 
 # planned names, and what serves meanwhile
 _NOT_YET = {
@@ -86,10 +97,12 @@ __all__ = [
     "AbstractPolytope",
     "ApproxDP",
     "Attribute",
+    "BiasedTable",
     "Certificate",
     "CertificateError",
     "ConfidenceInterval",
     "Contrast",
+    "Contrasts",
     "ConvergenceWarning",
     "Covariance",
     "CovarianceError",
@@ -107,6 +120,7 @@ __all__ = [
     "LpBall",
     "MarginalTable",
     "Marginals",
+    "Measurement",
     "NotAvailableError",
     "OptimalNoise",
     "OutputError",
@@ -116,6 +130,7 @@ __all__ = [
     "PolicyWarning",
     "Polytope",
     "Progress",
+    "ProportionTable",
     "QuadraticMax",
     "Release",
     "SchattenBall",

@@ -1,9 +1,11 @@
 """Covariance matrices, stored as what they are made of, so that feasibility can be checked on stored numbers."""
 
 import abc
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import final
 
@@ -12,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from domains import DomainTooLargeError, Marginals
 
-from ._orbits import ByType
+from ._orbits import ByType, Orbits, Type
 from ._residuals import Subset, project_zero_sum, rank, spread, subsets_of, zero_sum_basis
 from .errors import ParameterError
 
@@ -148,28 +150,59 @@ class MarginalCovariance(Covariance):
 
     def table_variance(self, subset: Subset) -> float:
         """Variance of every cell of the (unweighted) table of ``subset``."""
-        sizes = self.domain.sizes
-        total = 0.0
-        cells = self.domain.cells(subset)
-        for T in self._inside(subset):
-            total += self.variances[T] * (rank(T, sizes) * self.domain.cells(T) / cells**2)
-        return total
+        orbits = self.by_type.orbits
+        kind = orbits.type_of(tuple(i for i in subset if i in orbits))
+        return math.fsum(self._sums.get(T, 0.0) for T in subsets_of(kind)) / float(self.domain.cells(subset)) ** 2
+
+    @cached_property
+    def table_variances(self) -> Array:
+        """:meth:`table_variance` of every table of the domain, in its order."""
+        alike, which = self._kinds
+        return np.array([self.table_variance(S) for S in alike])[which]
+
+    @cached_property
+    def table_cells(self) -> Array:
+        """Number of cells of every table of the domain."""
+        alike, which = self._kinds
+        return np.array([float(self.domain.cells(S)) for S in alike])[which]
+
+    @cached_property
+    def by_type(self) -> ByType:
+        """The variances up to exchange of alike attributes; no two are alike where none were said to be."""
+        if isinstance(self.variances, ByType):
+            return self.variances
+        return ByType(Orbits(tuple((i,) for i in range(len(self.domain.sizes)))), self.variances)
+
+    @cached_property
+    def _sums(self) -> dict[Type, float]:
+        """By type of T: what its noise adds to the variance of a table over S, times N_S²."""
+        sizes = [self.domain.sizes[members[0]] for members in self.by_type.orbits.classes]
+        return {
+            kind: variance * float(math.prod((sizes[k] - 1) * sizes[k] for k in kind))
+            for kind, variance in self.by_type.values_by_type.items()
+        }
+
+    @cached_property
+    def _kinds(self) -> tuple[list[Subset], NDArray[np.intp]]:
+        """One table of every kind, and which of them each table is like: one of the same variance and size."""
+        subsets = self.domain.subsets
+        classes = -2 - np.arange(len(self.domain.sizes))  # outside the classes, no two are alike
+        for k, members in enumerate(self.by_type.orbits.classes):
+            classes[list(members)] = k
+        flat = np.fromiter(itertools.chain.from_iterable(subsets), dtype=np.intp)
+        lengths = np.array([len(S) for S in subsets])
+        kinds = np.full((len(subsets), max(1, lengths.max())), -1)
+        kinds[np.arange(kinds.shape[1]) < lengths[:, None]] = classes[flat]
+        kinds.sort(axis=1)
+        _, first, which = np.unique(kinds, axis=0, return_index=True, return_inverse=True)
+        return [subsets[k] for k in first], which.reshape(-1)
 
     def error(self, p: float) -> float:
         """``‖sd(M)‖_p``, table by table."""
-        deviations = [
-            weight * math.sqrt(self.table_variance(S))
-            for S, weight in zip(self.domain.subsets, self.domain.weights, strict=True)
-        ]
-        copies = [float(self.domain.cells(S)) ** (1 / p) for S in self.domain.subsets]
-        return norm(np.array(deviations) * copies, p)
+        return norm(np.array(self.domain.weights) * np.sqrt(self.table_variances) * self.table_cells ** (1 / p), p)
 
     def standard_deviation(self) -> Array:
-        blocks = [
-            np.full(self.domain.cells(S), weight * np.sqrt(self.table_variance(S)))
-            for S, weight in zip(self.domain.subsets, self.domain.weights, strict=True)
-        ]
-        return np.concatenate(blocks)
+        return np.repeat(np.array(self.domain.weights) * np.sqrt(self.table_variances), self.table_cells.astype(int))
 
     def factor(self) -> Array:
         self._check_dense(self.dim * sum(rank(T, self.domain.sizes) for T in self.variances))

@@ -43,3 +43,36 @@ class Contrast(NamedTuple):
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
         """Interval that holds the true value with probability ``level``."""
         return confidence_interval(np.asarray(self.estimate), np.asarray(self.standard_deviation), level, False)
+
+
+class Contrasts(NamedTuple):
+    """Released linear combinations with the exact covariance of their noise, shapes (k,) and (k, k).
+
+    >>> pair = Contrasts(np.array([10.0, 40.0]), np.array([[4.0, 1.0], [1.0, 9.0]]))
+    >>> pair.standard_deviation.tolist()
+    [2.0, 3.0]
+    >>> low, high = pair.confidence_interval(0.95, simultaneous=True)
+    >>> high.round(2).tolist()
+    [14.47, 46.71]
+    """
+
+    estimate: Array
+    covariance: Array
+
+    @property
+    def standard_deviation(self) -> Array:
+        """Of every combination, shape (k,)."""
+        return np.sqrt(np.diagonal(self.covariance))
+
+    def confidence_interval(self, level: float = 0.95, simultaneous: bool = False) -> ConfidenceInterval:
+        """Intervals that hold the true values with probability ``level``, each alone or all together (Šidák 1967).
+
+        Whatever the correlations, simultaneous intervals hold together at least that often.
+
+        Returns:
+            ``(low, high)``, arrays of shape (k,).
+
+        Raises:
+            ParameterError: level outside (0, 1).
+        """
+        return confidence_interval(self.estimate, self.standard_deviation, level, simultaneous)

@@ -26,15 +26,16 @@ def alike(values: Mapping[Subset, Hashable], kinds: Sequence[Hashable]) -> tuple
         for i in S:
             having[i].append(mask)
 
-    def around(i: int, j: int) -> dict[int, Hashable]:
-        """What follows i where j is absent."""
-        return {mask ^ 1 << i: masks[mask] for mask in having[i] if not mask >> j & 1}
+    def exchangeable(i: int, j: int) -> bool:
+        """Enough in one direction: as many subsets have i as have j."""
+        flip = 1 << i | 1 << j
+        return all(masks.get(mask ^ flip, masks) == masks[mask] for mask in having[i] if not mask >> j & 1)
 
     classes: dict[Hashable, list[list[int]]] = defaultdict(list)
     for i, kind in enumerate(kinds):
         similar = classes[kind, len(having[i])]
         for group in similar:
-            if around(i, group[0]) == around(group[0], i):
+            if exchangeable(i, group[0]):
                 group.append(i)
                 break
         else:

@@ -76,3 +76,26 @@ def watching(progress: bool | Watcher | None, tol: float) -> Iterator[Watch]:
                 bar.update(task, completed=done, steps=now.steps, gap=now.gap)
 
             yield Watch(show)
+
+
+Counted = Callable[[int, int], object]  # called with how much is done, and how much there is
+
+
+@contextmanager
+def counting(progress: bool | Counted | None, total: int, unit: str) -> Iterator[Counted]:
+    """Where to say how far a task is: the caller's own callback, a progress bar for True, or nobody."""
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
+        raise ParameterError(f"progress: expected True, False or a callable, got {progress!r}")
+    if progress is None or progress is False:
+        yield lambda done, total: None
+    elif progress is not True:
+        yield progress
+    else:
+        from rich.console import Console
+        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        columns = (BarColumn(), TextColumn("{task.completed:,.0f} of {task.total:,.0f} " + unit), TimeRemainingColumn())
+        with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("", total=total)
+            yield lambda done, total: bar.update(task, completed=done)

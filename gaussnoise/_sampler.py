@@ -1,10 +1,18 @@
 """The only source of released noise: OpenDP's discrete Gaussian on exact integers, from system randomness."""
 
 import math
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from .errors import ParameterError
 
@@ -12,6 +20,8 @@ from .errors import ParameterError
 MAX_SCALE = 2.0**50
 # integers of a finer lattice than 2⁻⁴⁰⁰ would no longer convert to floats
 MAX_BITS = 400
+_CHUNK = 2**14  # integers drawn at once
+_MOST_THREADS = 8
 
 
 @dataclass(frozen=True)
@@ -58,6 +68,46 @@ class IntegerQuery:
     def draw(self, count: int) -> list[int]:
         """``count`` independent noises. No seed: randomness comes from the operating system through OpenDP."""
         return discrete_gaussian(self.scale)([0] * count)
+
+
+class NoiseStream:
+    """A known number of independent noises, drawn ahead in threads (OpenDP lets go of Python's lock)."""
+
+    def __init__(self, draw: Callable[[int], ArrayLike], count: int, pool: ThreadPoolExecutor, ahead: int) -> None:
+        self._draw, self._unasked, self._pool, self._ahead = draw, count, pool, ahead
+        self._coming: deque[Future[ArrayLike]] = deque()
+        self._here = np.zeros(0, dtype=np.int64)
+
+    def take(self, count: int) -> NDArray[np.int64]:
+        """The next ``count`` noises."""
+        parts = [self._here[:count]]
+        self._here = self._here[count:]
+        missing = count - len(parts[0])
+        while missing:
+            while self._unasked and len(self._coming) < self._ahead:
+                size = min(_CHUNK, self._unasked)
+                self._coming.append(self._pool.submit(self._draw, size))
+                self._unasked -= size
+            drawn = np.array(self._coming.popleft().result(), dtype=np.int64)
+            parts.append(drawn[:missing])
+            self._here = drawn[missing:]
+            missing -= len(parts[-1])
+        return np.concatenate(parts)
+
+
+@contextmanager
+def noise_stream(draw: Callable[[int], ArrayLike], count: int, threads: int) -> Iterator[NoiseStream]:
+    """A stream of ``count`` noises; what has not been taken at the end is thrown away."""
+    pool = ThreadPoolExecutor(threads)
+    try:
+        yield NoiseStream(draw, count, pool, threads + 1)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def sampling_threads() -> int:
+    """How many draw noise at once."""
+    return min(os.cpu_count() or 1, _MOST_THREADS)
 
 
 def discrete_gaussian(scale: float) -> Any:

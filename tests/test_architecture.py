@@ -105,7 +105,7 @@ def python(code, *, before=None, cwd):
     return subprocess.run([sys.executable, "-c", code], cwd=cwd, env=environment, capture_output=True, text=True)
 
 
-HEAVY = "cvxpy opendp dp_accounting duckdb matplotlib pandas polars pyarrow typer pydantic".split()
+HEAVY = "cvxpy opendp dp_accounting duckdb jax matplotlib mbi pandas polars pyarrow typer pydantic".split()
 
 
 def test_importing_is_light(tmp_path):

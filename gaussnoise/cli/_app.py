@@ -16,7 +16,7 @@ from ..errors import DataError, GaussNoiseError, NotAvailableError, OutputError,
 from ..privacy import AbstractPrivacy, ApproxDP, zCDP
 from ..tables import Plan, Schema, TableRelease, plan
 from ..tables._draft import draft
-from ..tables._files import file_names
+from ..tables._text import work_text
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -42,6 +42,8 @@ Within = Annotated[
     typer.Option("--within", help="Instead of a budget: every cell within so many rows at 95 %, at the least rho."),
 ]
 Rows = Annotated[int, typer.Option("--rows-per-person", help="The most rows of one person: persons are protected.")]
+
+_PATIENCE = 10.0  # seconds; a longer release says so first, also where nobody watches
 
 # named by the documentation, not there yet: what to use meanwhile
 _NOT_YET = {
@@ -143,10 +145,7 @@ def make_release(
 ) -> None:
     """Release marginals of a table, spending the budget once."""
     planned = _plan(schema, marginals, (rho, epsilon, delta), neighbors, p, within, rows_per_person)
-    with _err.status("counting, drawing noise, writing…"):
-        result = planned.release(str(table), out=out, format=format)  # pyright: ignore[reportArgumentType] (checked there)
-    _say((out / "summary.txt").read_text(encoding="utf-8"))
-    _list_files(result, out, format)
+    _release(planned, table, out, format)
 
 
 @app.command("demo")
@@ -167,9 +166,7 @@ def demo() -> None:
     pyarrow.csv.write_csv(table, folder / "survey.csv")
     (folder / "schema.toml").write_text(schema.to_toml(), encoding="utf-8")
     planned = plan(schema, 2, zCDP(0.1))
-    with _err.status("counting, drawing noise, writing…"):
-        result = planned.release(str(folder / "survey.csv"), out=folder / "release")
-    _say((folder / "release" / "summary.txt").read_text(encoding="utf-8"))
+    result = _release(planned, folder / "survey.csv", folder / "release")
     affair = result["marriage", "affair"]
     low, high = affair.confidence_interval()
     _say("For example, people with an affair, by how they rate their marriage (private estimate, 95 % interval):")
@@ -177,7 +174,6 @@ def demo() -> None:
         _say(f"  {label!s:<10} {affair.estimate[k, 1]:8.0f}   {low[k, 1]:8.0f} … {high[k, 1]:.0f}")
     _say(f"\nwrote {folder}/survey.csv          the sensitive table (6366 answers to a magazine survey of 1974)")
     _say(f"wrote {folder}/schema.toml         its public schema")
-    _list_files(result, folder / "release", "csv")
     # a virtual environment that is not activated has the command, but not on the path
     command = "gaussnoise" if shutil.which("gaussnoise") else os.path.relpath(sys.argv[0])
     _say(
@@ -235,11 +231,19 @@ def _privacy(rho: float | None, epsilon: float | None, delta: float | None) -> A
     raise ParameterError("budget: expected either --rho, or --epsilon with --delta, or --within")
 
 
-def _list_files(result: TableRelease, folder: Path, format: str) -> None:
-    names = file_names(result, format)  # pyright: ignore[reportArgumentType] (checked when it was written)
-    _say(f"wrote {folder}/{names[0]}" + (f" … {len(names)} tables" if len(names) > 1 else ""))
-    _say(f"wrote {folder}/release.json        everything an auditor needs")
-    _say(f"wrote {folder}/summary.txt" + (f", {folder}/release.png" if (folder / "release.png").exists() else ""))
+def _release(planned: Plan, table: Path, out: Path, format: str = "csv") -> TableRelease:
+    """Say what it takes, do it, show the summary and what was written."""
+    if _err.is_terminal or planned.seconds > _PATIENCE:
+        _err.print(work_text(planned), markup=False)
+    wanted: Any = format  # checked there
+    result = planned.release(str(table), out=out, format=wanted, progress=_err.is_terminal)
+    _say((out / "summary.txt").read_text(encoding="utf-8"))
+    tables: Any = result.tables
+    files = list(dict.fromkeys(place.file for place in tables.places.values()))
+    _say(f"wrote {out}/{files[0]}" + (f" … {len(files)} files" if len(files) > 1 else ""))
+    _say(f"wrote {out}/release.json        everything an auditor needs")
+    _say(f"wrote {out}/summary.txt" + (f", {out}/release.png" if (out / "release.png").exists() else ""))
+    return result
 
 
 def _say(text: str) -> None:

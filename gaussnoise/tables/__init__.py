@@ -1,8 +1,21 @@
 """Tables: schemas, plans without data, private releases of consistent marginals."""
 
+from ._biased import BiasedTable
 from ._plan import Plan, plan
-from ._release import MarginalTable, TableRelease
+from ._release import Measurement, TableRelease
 from ._schema import Attribute, Schema
+from ._table import MarginalTable, ProportionTable
 from ._targets import Target
 
-__all__ = ["Attribute", "MarginalTable", "Plan", "Schema", "TableRelease", "Target", "plan"]
+__all__ = [
+    "Attribute",
+    "BiasedTable",
+    "MarginalTable",
+    "Measurement",
+    "Plan",
+    "ProportionTable",
+    "Schema",
+    "TableRelease",
+    "Target",
+    "plan",
+]

@@ -4,30 +4,35 @@ import contextlib
 import importlib.metadata
 import json
 import os
-import re
 import shutil
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, get_args
 
 from ..errors import OutputError, ParameterError
 from ..privacy import zCDP
+from ._store import MOST_FILES, FileFormat, StoredTables, table_writer
 from ._text import SHOWN_DELTA, disclaimers, relation_text, release_text
 
 if TYPE_CHECKING:
     from ._release import TableRelease
 
-FileFormat = Literal["csv", "parquet"]
 _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
 
-def check_target(directory: str | os.PathLike[str] | None, format: str) -> None:
-    """Refuse a directory that exists, a parent that cannot be written, or an unknown format."""
+def check_target(directory: str | os.PathLike[str] | None, format: str, marginals: int) -> None:
+    """Refuse a directory that exists, a parent that cannot be written, or a format that is unknown or unfit."""
     if format not in get_args(FileFormat):
         raise ParameterError(f'save: expected format "csv" or "parquet", got {format!r}')
     if directory is None:
         return
+    if format == "csv" and marginals > MOST_FILES:
+        raise ParameterError(
+            f"save: expected at most {MOST_FILES} marginals in CSV files, got {marginals}; "
+            'hint: format="parquet" writes one dataset'
+        )
     target = Path(directory)
     if os.path.lexists(target):
         raise OutputError(f"save: {target} exists already; hint: name a new directory")
@@ -57,22 +62,22 @@ def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def write_release(release: "TableRelease", folder: Path, format: FileFormat) -> None:
-    """All files of a release."""
-    import pyarrow as pa
-    from pyarrow import csv, parquet
+def save_release(release: "TableRelease", directory: str | os.PathLike[str], format: FileFormat) -> None:
+    """All files of a release, in a new directory."""
+    check_target(directory, format, len(release))
+    with staged(directory) as folder:
+        plan = release.plan
+        with table_writer(folder, plan.schema, plan.domain.subsets, release.deviation, format) as writer:
+            for S in plan.domain.subsets:
+                writer.write(S, release.tables[S])
+        write_record(replace(release, tables=writer.tables), folder)
 
+
+def write_record(release: "TableRelease", folder: Path) -> None:
+    """What goes with the tables: ``release.json``, ``summary.txt``, ``release.png``."""
     from ..plots import plot_release
 
-    (folder / "tables").mkdir()
-    names = file_names(release, format)
-    for marginal, name in zip(release, names, strict=True):
-        table = pa.table(release[marginal].columns())
-        if format == "csv":
-            csv.write_csv(table, folder / name)
-        else:
-            parquet.write_table(table, folder / name)
-    record = json.dumps(release_record(release, names), indent=2, ensure_ascii=False)
+    record = json.dumps(release_record(release, folder), indent=2, ensure_ascii=False)
     (folder / "release.json").write_text(record + "\n", encoding="utf-8")
     (folder / "summary.txt").write_text(release_text(release) + "\n", encoding="utf-8")
     with contextlib.suppress(Exception), warnings.catch_warnings():  # a label it cannot draw must not undo a release
@@ -80,24 +85,16 @@ def write_release(release: "TableRelease", folder: Path, format: FileFormat) -> 
         plot_release(release).savefig(folder / "release.png", dpi=150)
 
 
-def file_names(release: "TableRelease", format: FileFormat) -> list[str]:
-    """One path per marginal, numbered so that no two can collide whatever characters are dropped."""
-    width = len(str(len(release)))
-    slugs = ["-by-".join(re.sub(r"[^\w.-]+", "_", name) for name in marginal) or "total" for marginal in release]
-    short = [slug.encode()[:100].decode(errors="ignore") for slug in slugs]  # file systems count bytes
-    return [f"tables/{k:0{width}}-{slug}.{format}" for k, slug in enumerate(short, 1)]
-
-
-def release_record(release: "TableRelease", names: list[str]) -> dict[str, object]:
+def release_record(release: "TableRelease", folder: Path) -> dict[str, object]:
     """What a machine, or an auditor, needs to know; nothing in it depends on the data but the estimates' files."""
-    plan = release.plan
+    plan, query = release.plan, release.query
     implied = {
-        "epsilon": zCDP(release.rho_charged).epsilon(SHOWN_DELTA),
+        "epsilon": zCDP(release.rho_charged).epsilon(SHOWN_DELTA) if release.rho_charged else 0.0,
         "delta": SHOWN_DELTA,
         "method": "OpenDP's conversion from zCDP",
     }
     return {
-        "format": "gaussnoise.tables/1",
+        "format": "gaussnoise.tables/2",
         "private": release.private,
         "neighbors": plan.neighbors,
         "neighbors_meaning": relation_text(plan),
@@ -110,15 +107,6 @@ def release_record(release: "TableRelease", names: list[str]) -> dict[str, objec
             {"name": a.name, "labels": list(a.labels)} | ({"edges": [str(e) for e in a.edges]} if a.edges else {})
             for a in plan.schema.attributes
         ],
-        "marginals": [
-            {
-                "attributes": list(marginal),
-                "file": name,
-                "weight": weight,
-                "standard_deviation": float(release[marginal].standard_deviation.flat[0]),
-            }
-            for marginal, name, weight in zip(release, names, plan.domain.weights, strict=True)
-        ],
         "optimality": {
             "objective": f"p-norm of all cells' weighted standard deviations at unit sensitivity, p = {plan.noise.p:g}",
             "gamma": plan.noise.gamma,
@@ -126,17 +114,53 @@ def release_record(release: "TableRelease", names: list[str]) -> dict[str, objec
             "certified_gap": plan.noise.gap,
             "method": plan.noise.method,
         },
-        "measurements": [
-            {
-                "attributes": [plan.schema.names[i] for i in T],
-                "query": "2^lattice_bits * kron(n_i I - 1 1^T) on the marginal counts",
-                "integer_sensitivity_squared": query.query.sensitivity_squared,
-                "lattice_bits": query.bits,
-                "sigma": query.query.scale,
-                "rho": query.query.rho,
-            }
-            for T, query in release.queries.items()
-        ],
+        "noise": {
+            "query": (
+                "for every measured set T of attributes, multiplier_T * kron(C_i, i in T) on its marginal counts; "
+                "C_i = (1, -1) for two categories, n I - 1 1^T for n > 2; discrete Gaussian noise on every integer"
+            ),
+            "integer_sensitivity_squared": query.query.sensitivity_squared if query.query else 0,
+            "sigma": query.query.scale if query.query else 0.0,
+            "rho_of_one_row": query.query.rho if query.query else 0.0,
+        },
+        "marginals": _listed(folder, "marginals", _marginals(release)),
+        "measurements": _listed(folder, "measurements", _measurements(release)),
         "libraries": {name: importlib.metadata.version(name) for name in _LIBRARIES},
         "disclaimers": disclaimers(release),
     }
+
+
+def _listed(folder: Path, name: str, entries: list[dict[str, object]]) -> object:
+    """The entries themselves, or the file they are in when they are many."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    if len(entries) <= MOST_FILES:
+        return entries
+    parquet.write_table(pa.Table.from_pylist(entries), folder / f"{name}.parquet")
+    return {"file": f"{name}.parquet", "count": len(entries)}
+
+
+def _marginals(release: "TableRelease") -> list[dict[str, object]]:
+    plan = release.plan
+    places = release.tables.places if isinstance(release.tables, StoredTables) else {}
+    return [
+        {
+            "attributes": list(marginal),
+            "file": places[S].file,
+            "first_row": places[S].first_row,
+            "cells": plan.domain.cells(S),
+            "weight": weight,
+            "standard_deviation": release.deviation(S),
+        }
+        for marginal, S, weight in zip(release, plan.domain.subsets, plan.domain.weights, strict=True)
+    ]
+
+
+def _measurements(release: "TableRelease") -> list[dict[str, object]]:
+    names = release.plan.schema.names
+    return [
+        # as text: beyond 64 bits where budgets are extreme
+        {"attributes": [names[i] for i in T], "multiplier": str(multiplier)}
+        for T, multiplier in release.query.multipliers.items()
+    ]

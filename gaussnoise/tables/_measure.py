@@ -1,105 +1,165 @@
-"""Exact integers from counts to noisy residuals, and from noisy residuals to consistent tables."""
+"""Exact integers from counts to noisy answers; from then on floats, since nothing private is left."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import Marginals
-
-from .._residuals import Subset, rank, spread, subsets_of
+from .._bases import Identity
+from .._orbits import ByType, Orbits, Type, alike
+from .._patterns import MOST_PATTERNS, pattern_shape, pattern_sums
+from .._residuals import Subset
 from .._sampler import MAX_BITS, IntegerQuery
-from ..errors import ParameterError
+from .._sensitivity import Relation
+from ..errors import CovarianceError, ParameterError
 
+Counts = NDArray[np.int64]
 Integers = NDArray[Any]  # int64 where every intermediate provably fits, Python integers otherwise
+Array = NDArray[np.float64]
 
-# Lattice steps per standard deviation: the discrete Gaussian is then a continuous one to far below any float.
-_SCALE_BITS = 32
+# Multipliers of at least 2²⁰ follow the wanted standard deviations to one in a million, and at a scale of 2³² lattice
+# steps the discrete Gaussian is a continuous one to far below any float. OpenDP's integers end at 2⁶³.
+_LEAST_MULTIPLIER = 2.0**20
+_LEAST_SCALE = 2.0**32
+_MOST_SCALE = 2.0**49
+_COARSEST_MULTIPLIER = 2**6
+
+_EXACT_PATTERNS = 2**14  # of differing attributes, summed in Python integers
+_ROUNDING = 1e-9  # what sums of floats over more patterns may lack, relative to all they add up
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ResidualQuery:
-    """The integer query ``2^bits ⊗_{i∈T}(n_i I − 11ᵀ)`` on marginal T: what one marginal adds to its own margins.
+    """The integer query ``s_T ⊗_{i∈T} C_i`` on every marginal T, stacked: what each T adds to its own margins.
 
-    One record more or less changes it by squared length ``4^bits Π n_i (n_i − 1)`` exactly.
+    Attributes:
+        bases: of all attributes.
+        multipliers: s_T, positive integers.
+        query: what one row can change in all answers together; None when there is nothing to measure.
     """
 
-    attributes: Subset
-    shape: tuple[int, ...]
-    bits: int
-    query: IntegerQuery
+    bases: tuple[Identity, ...]
+    multipliers: ByType
+    query: IntegerQuery | None
 
-    @property
-    def cells(self) -> int:
-        """Number of noisy integers."""
-        return math.prod(self.shape)
-
-    @property
-    def variance(self) -> float:
-        """σ_T², as really drawn: the decoded zero-sum noise has covariance σ_T² Π_T."""
-        return (math.ldexp(self.query.scale, -self.bits) / self.cells) ** 2
-
-    def noisy(self, marginal: Integers, noise: list[int]) -> Integers:
-        """Noisy answers on exact counts, projected onto zero-sum tensors: the residual times ``cells² 2^bits``."""
-        answers = self.exact(marginal).astype(object) + np.array(noise, dtype=object).reshape(self.shape)
-        return np.asarray(_contrast_all(np.asarray(answers, dtype=object)), dtype=object)
-
-    def exact(self, marginal: Integers) -> Integers:
-        """The query's answer on counts of shape ``self.shape``."""
-        bound = 2 * math.prod(2 * n for n in self.shape) * max(int(marginal.sum()), 1) << self.bits
-        exact = _contrast_all(marginal.astype(np.int64 if bound < 2**62 else object)) * (1 << self.bits)
-        return np.asarray(exact)  # numpy turns sums of 0-d object arrays into bare integers
-
-
-def _contrast_all(tensor: Integers) -> Integers:
-    """``⊗(n_i I − 11ᵀ)``, along every axis."""
-    for axis, n in enumerate(tensor.shape):
-        tensor = n * tensor - tensor.sum(axis=axis, keepdims=True)
-    return tensor
-
-
-def residual_queries(domain: Marginals, variances: Mapping[Subset, float], rho: float) -> dict[Subset, ResidualQuery]:
-    """Calibrated queries for zero-sum noises of ``variances`` at unit sensitivity, scaled to spend ``rho`` together."""
-    queries = {}
-    for T, unit_variance in variances.items():
-        shape = tuple(domain.sizes[i] for i in T)
-        cells, dimension = domain.cells(T), rank(T, domain.sizes)
-        target = cells * math.sqrt(unit_variance / (2 * rho))
-        bits = max(0, _SCALE_BITS - math.frexp(target)[1])
-        if bits > MAX_BITS:
+    @classmethod
+    def calibrated(
+        cls, sizes: tuple[int, ...], variances: Mapping[Subset, float], neighbors: Relation, rho: float
+    ) -> "ResidualQuery":
+        """For zero-sum noises of ``variances`` at unit sensitivity, scaled to spend ``rho``."""
+        if neighbors == "add-remove" and () not in variances:
+            raise CovarianceError("release: expected noise on the total, which one row more or less changes")
+        bases, by_type = tuple(map(Identity, sizes)), _by_type(sizes, variances)
+        orbits, of_class = by_type.orbits, [bases[members[0]] for members in by_type.orbits.classes]
+        wanted = {
+            kind: math.sqrt(variance / (2 * rho)) * math.sqrt(math.prod(of_class[k].stretch for k in kind))
+            for kind, variance in by_type.values_by_type.items()
+            if kind or neighbors == "add-remove"  # replacing rows leaves the total alone
+        }
+        if not wanted:
+            return cls(bases, ByType(orbits, {}), None)
+        scale = min(max(_LEAST_MULTIPLIER * max(wanted.values()), _LEAST_SCALE), _MOST_SCALE)
+        multipliers = {kind: round(scale / deviation) for kind, deviation in wanted.items()}
+        if max(multipliers.values()) >> MAX_BITS or min(multipliers.values()) < _COARSEST_MULTIPLIER:
+            size = "large" if max(multipliers.values()) >> MAX_BITS else "small"
             raise ParameterError(
-                f"rho = {rho:.3g} is too large: noise of {target:.3g} is no noise; hint: at most 1e100"
+                f"rho = {rho:.3g} is too {size}: noise from {min(wanted.values()):.3g} to {max(wanted.values()):.3g} "
+                "lattice steps cannot be drawn; hint: rho between 1e-12 and 1e100"
             )
-        change = math.prod(n * (n - 1) for n in shape) << 2 * bits
-        queries[T] = ResidualQuery(T, shape, bits, IntegerQuery(change, rho * dimension / (cells * unit_variance)))
-    return queries
+        squares = {kind: s**2 for kind, s in multipliers.items()}
+        moved = squared_sensitivity(orbits, of_class, squares, neighbors)
+        return cls(bases, ByType(orbits, multipliers), IntegerQuery(moved, rho))
+
+    @property
+    def count(self) -> int:
+        """How many integers are measured."""
+        return measured_integers(tuple(base.size for base in self.bases), self.multipliers)
+
+    def rows(self, T: Subset) -> int:
+        """How many integers are measured on marginal T."""
+        return math.prod(self.bases[i].rows for i in T)
+
+    @cached_property
+    def variances(self) -> ByType:
+        """σ_T², as really drawn: the decoded noise has covariance σ_T² Π_T."""
+        orbits = self.multipliers.orbits
+        scale = self.query.scale if self.query is not None else 0.0
+        stretch = [self.bases[members[0]].stretch for members in orbits.classes]
+        return ByType(
+            orbits,
+            {
+                kind: (scale / s) ** 2 / math.prod(stretch[k] for k in kind)
+                for kind, s in self.multipliers.values_by_type.items()
+            },
+        )
+
+    def answer(self, T: Subset, marginal: Counts) -> Integers:
+        """The exact answer on the counts of marginal T, flat."""
+        s = int(self.multipliers[T])
+        bound = s * math.prod(2 * self.bases[i].size for i in T) * max(int(marginal.sum()), 1)
+        answer: Integers = marginal.astype(np.int64 if bound < 2**62 else object)
+        for axis, i in enumerate(T):
+            answer = self.bases[i].contrast(answer, axis)
+        return np.asarray(answer * s).reshape(-1)  # numpy turns sums of 0-d object arrays into bare integers
+
+    def noisy(self, T: Subset, marginal: Counts, noise: Counts) -> Integers:
+        """The answer plus noise, exactly."""
+        answer = self.answer(T, marginal)
+        if answer.dtype != object and np.abs(noise).max() < 2**62:
+            return answer + noise
+        return np.asarray(answer.astype(object) + noise.astype(object))
+
+    def decode(self, T: Subset, noisy: Integers) -> Array:
+        """The zero-sum part of marginal T, from its noisy answer: shape (sizes of T...)."""
+        s = int(self.multipliers[T])
+        values = (noisy // s).astype(np.float64) + (noisy % s / s).astype(np.float64)
+        values = values.reshape([self.bases[i].rows for i in T])
+        for axis, i in enumerate(T):
+            values = self.bases[i].decode(values, axis)
+        return values
 
 
-def parts_of(marginals: Mapping[Subset, NDArray[np.int64]], wanted: Iterable[Subset]) -> dict[Subset, Integers]:
-    """Exact counts of every wanted subset of the counted ones, small ones summed from larger ones."""
-    found: dict[Subset, Integers] = dict(marginals)
-    for T in sorted(wanted, key=len, reverse=True):
-        if T not in found:
-            above = next(S for S in found if set(T) <= set(S))
-            found[T] = found[above].sum(axis=tuple(axis for axis, i in enumerate(above) if i not in T))
-    return {T: np.asarray(found[T]) for T in wanted}
+def measured_integers(sizes: tuple[int, ...], values: Mapping[Subset, float]) -> int:
+    """How many integers are measured on the subsets that have a value, together."""
+    by_type = _by_type(sizes, values)
+    rows = [Identity(sizes[members[0]]).rows for members in by_type.orbits.classes]
+    return sum(by_type.orbits.size(kind) * math.prod(rows[k] for k in kind) for kind in by_type.values_by_type)
 
 
-def reconstruct(
-    S: Subset, sizes: tuple[int, ...], queries: Mapping[Subset, ResidualQuery], residuals: Mapping[Subset, Integers]
-) -> tuple[Integers, int]:
-    """The table of S as integer numerators over one denominator: ``Σ_{T ⊆ S} residual_T ⊗ 1/N_{S∖T}``, exactly.
+def _by_type(sizes: tuple[int, ...], values: Mapping[Subset, float]) -> ByType:
+    if isinstance(values, ByType):
+        return values
+    orbits = Orbits(alike(values, sizes))
+    return ByType(orbits, {orbits.type_of(T): value for T, value in values.items()})
 
-    Any two tables therefore agree on every margin they share, as rational numbers.
+
+def squared_sensitivity(orbits: Orbits, bases: list[Identity], squares: Mapping[Type, int], neighbors: Relation) -> int:
+    """Largest squared change of all answers: one row more or less, or one exchanged for another.
+
+    A row adds ``s_T² Π c_i`` to the squared length of answer T; the answers on two rows that differ in D have inner
+    product ``s_T² Π_{T∖D} c_i Π_{T∩D} ℓ_i``, with c and ℓ the least inner product of each base.
     """
-    inside = [T for T in subsets_of(S) if T in residuals]
-    bits = max(queries[T].bits for T in inside)
-    cells = math.prod(sizes[i] for i in S)
-    total: Integers = np.zeros(tuple(sizes[i] for i in S), dtype=object)
-    for T in inside:
-        lifted = spread(residuals[T].reshape(-1), T, S, sizes)
-        total = total + lifted * (1 << bits - queries[T].bits) * (cells // queries[T].cells)
-    return np.asarray(total, dtype=object), cells**2 << bits
+    used = sorted({k for kind in squares for k in kind})
+    orbits, bases = Orbits(tuple(orbits.classes[k] for k in used)), [bases[k] for k in used]
+    squares = {tuple(used.index(k) for k in kind): s for kind, s in squares.items()}
+    lengths = {kind: s * math.prod(bases[k].square for k in kind) for kind, s in squares.items()}
+    total = sum(length * orbits.size(kind) for kind, length in lengths.items())
+    if neighbors == "add-remove":
+        return total
+    patterns = math.prod(pattern_shape(orbits))
+    if patterns <= _EXACT_PATTERNS:
+        products = pattern_sums(orbits, squares, [b.square for b in bases], [b.least for b in bases], dtype=object)
+        return 2 * (total - min(products.reshape(-1)))
+    if patterns <= MOST_PATTERNS:
+        shares = {kind: length / total for kind, length in lengths.items()}
+        least = float(pattern_sums(orbits, shares, [1.0] * len(bases), [b.correlation for b in bases]).min())
+        return math.ceil(2 * total * (1 - least + _ROUNDING))
+    # every answer at its own worst pair of rows: they differ in the one attribute of strongest correlation
+    return sum(
+        2 * orbits.size(kind) * max(length + length // bases[k].square * -bases[k].least for k in kind)
+        for kind, length in lengths.items()
+    )

@@ -1,37 +1,46 @@
 """Plan first, without data; then release."""
 
-import contextlib
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
 from typing import cast, final
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from domains import DomainTooLargeError, Marginals
 
+from .._certificate import MarginalCertificate, Protected
 from .._covariance import MarginalCovariance, norm
 from .._intervals import quantile
 from .._noise import OptimalNoise
+from .._progress import Counted, counting, watching
 from .._residuals import Subset
+from .._sampler import noise_stream, sampling_threads
 from .._sensitivity import Relation
 from .._solve import optimal_noise
+from .._solvers.marginals import table_noise
+from .._workload import Workload
 from ..errors import GaussNoiseError, NotAvailableError, ParameterError
 from ..privacy import AbstractPrivacy, zCDP
 from ._count import count_marginals
-from ._files import FileFormat, check_target, staged, write_release
-from ._measure import Integers, ResidualQuery, parts_of, residual_queries
+from ._files import check_target, staged, write_record
+from ._measure import Array, ResidualQuery, measured_integers
 from ._read import frame_backend
 from ._release import TableRelease
 from ._schema import Schema
+from ._store import FileFormat, table_writer
+from ._stream import noisy_tables
 from ._targets import Target, as_targets
 
-# 11 µs for OpenDP's draw, and exact integer arithmetic around it
-_SECONDS_PER_INTEGER = 15e-6
-_BYTES_PER_INTEGER = 200
-_MOST_INTEGERS = 10**7
+_SECONDS_PER_INTEGER = 12e-6  # of one thread: OpenDP's draw and its conversion
+_SECONDS_PER_CELL = 2e-6  # exact integers, reconstruction, writing
+_PASS_CELLS = 2**22  # counted at once
+_MOST_CELLS = 2 * 10**8
+_SAVING_TOLERANCE = 1e-4  # of a comparison that is printed to three digits
 _ROUNDING = 1e-9  # budgets for targets are this much larger, so that rounding cannot miss them
 
 
@@ -53,7 +62,8 @@ def plan(
         workload: k for all k-way marginals, or the attribute names of each marginal; ``()`` is the total.
         privacy: :class:`zCDP` or :class:`ApproxDP`, for the whole release; with ``targets`` it may be left out, for the
             least ρ that meets them.
-        neighbors: "add-remove", one row more or less; the number of rows is private.
+        neighbors: "add-remove", one row more or less; the number of rows is private. "replace", one row exchanged for
+            another; the number of rows is public.
         p: error norm in [2, ∞]: 2 minimises total variance over all cells, ``math.inf`` the largest.
         weights: one positive number per marginal: its cells' standard deviations count that much. Error priority only;
             released tables are plain counts.
@@ -69,7 +79,6 @@ def plan(
     Raises:
         ParameterError: unknown attributes, bad weights, wrong types.
         DomainTooLargeError: more noisy cells than can be drawn in minutes; says how many.
-        NotAvailableError: replace-one (yet).
 
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
     >>> survey = gn.plan(schema, 2, gn.zCDP(0.1))
@@ -85,11 +94,6 @@ def plan(
         raise ParameterError(f"plan: expected zCDP(rho) or ApproxDP(epsilon, delta), got {type(privacy).__name__}")
     if neighbors not in ("add-remove", "replace"):
         raise ParameterError(f'plan: expected neighbors="add-remove" or "replace", got {neighbors!r}')
-    if neighbors == "replace":
-        raise NotAvailableError(
-            'plan: neighbors="replace" is not available for tables yet; use "add-remove" at rho / 4, which is '
-            "at least as private, or optimal_noise(domain.to_finite_set()) and GaussianMechanism for a small table"
-        )
     if type(rows_per_person) is not int or not rows_per_person >= 1:
         raise ParameterError(f"plan: expected an integer rows_per_person >= 1, got {rows_per_person!r}")
     subsets = _subsets(schema, workload)
@@ -99,9 +103,10 @@ def plan(
     if targets is not None:
         if weights is not None or p != 2:
             raise ParameterError("plan: targets replace p and weights; hint: leave those out")
-        goals = tuple(as_targets(targets, [tuple(schema.names[i] for i in S) for S in subsets]))
-        cells = [math.prod(schema.sizes[i] for i in S) for S in subsets]
-        weights = [1 / goal.standard_deviation(n) for goal, n in zip(goals, cells, strict=True)]
+        names, sizes, deviation = schema.names, schema.sizes, cache(Target.standard_deviation)
+        goals = tuple(as_targets(targets, [tuple([names[i] for i in S]) for S in subsets]))
+        cells = [math.prod([sizes[i] for i in S]) for S in subsets]
+        weights = [1 / deviation(goal, n) for goal, n in zip(goals, cells, strict=True)]
         p = math.inf
     domain = Marginals(schema.sizes, subsets, weights)
     noise = optimal_noise(domain, p, neighbors)
@@ -109,11 +114,10 @@ def plan(
         # weighted variances at unit sensitivity are squares of ratios to the targets
         privacy = zCDP(rows_per_person**2 * noise.gamma**2 / 2 * (1 + _ROUNDING))
     result = Plan(schema, domain, noise, privacy, rows_per_person, goals)
-    if result.integers > _MOST_INTEGERS:
+    if max(result.integers, domain.dim) > _MOST_CELLS:
         raise DomainTooLargeError(
-            f"plan: {result.integers:.3g} noisy cells would take "
-            f"{result.integers * _SECONDS_PER_INTEGER / 60:.3g} minutes and "
-            f"{result.integers * _BYTES_PER_INTEGER / 1e9:.3g} GB, more than {_MOST_INTEGERS:.0e} cells; "
+            f"plan: {result.integers:.3g} noisy integers for {domain.dim:.3g} cells would take "
+            f"{result.seconds / 60:.3g} minutes and {result.peak_bytes / 1e9:.3g} GB, more than {_MOST_CELLS:.0e}; "
             "hint: ask for fewer or smaller marginals"
         )
     return result
@@ -130,21 +134,23 @@ def _subsets(schema: Schema, workload: int | Sequence[str | tuple[str, ...]]) ->
         raise ParameterError(f'plan: expected k or a list of marginals like [("age", "sex")], got {workload!r}')
     if not workload:
         raise ParameterError("plan: expected at least one marginal; hint: [()] asks for the total alone")
-    named = [(names,) if isinstance(names, str) else tuple(names) for names in workload]
-    subsets = [attribute_positions(schema, names) for names in named]
-    if len({frozenset(S) for S in subsets}) < len(subsets):
+    positions = {name: i for i, name in enumerate(schema.names)}
+    subsets = [attribute_positions(positions, (m,) if isinstance(m, str) else m) for m in workload]
+    if len(set(map(frozenset, subsets))) < len(subsets):
         raise ParameterError("plan: expected distinct marginals, got one twice")
     return tuple(subsets)
 
 
-def attribute_positions(schema: Schema, names: tuple[str, ...]) -> Subset:
+def attribute_positions(positions: Mapping[str, int], names: Sequence[str]) -> Subset:
     """Positions of distinct attributes, in the order given, or a ParameterError."""
-    for name in names:
-        if name not in schema.names:
-            raise ParameterError(f"no attribute {name!r}: expected one of {', '.join(map(repr, schema.names))}")
-    if len(set(names)) < len(names):
-        raise ParameterError(f"expected distinct attributes, got {names!r}")
-    return tuple(schema.names.index(name) for name in names)
+    try:
+        S = tuple(map(positions.__getitem__, names))
+    except (KeyError, TypeError):
+        unknown = next(name for name in names if name not in list(positions))
+        raise ParameterError(f"no attribute {unknown!r}: expected one of {', '.join(map(repr, positions))}") from None
+    if len(set(S)) < len(S):
+        raise ParameterError(f"expected distinct attributes, got {tuple(names)!r}")
+    return S
 
 
 @final
@@ -173,16 +179,17 @@ class Plan:
         if (
             not isinstance(covariance, MarginalCovariance)
             or self.noise.shifted
-            or self.noise.neighbors != "add-remove"
+            or self.noise.neighbors not in ("add-remove", "replace")
             or covariance.domain is not self.domain
             or self.domain.sizes != self.schema.sizes
         ):
-            raise ParameterError("Plan: expected add-remove noise for the marginals of this schema; hint: call plan()")
+            raise ParameterError("Plan: expected optimal noise for the marginals of this schema; hint: call plan()")
 
     @property
     def marginals(self) -> tuple[tuple[str, ...], ...]:
         """Attribute names of every marginal."""
-        return tuple(tuple(self.schema.names[i] for i in S) for S in self.domain.subsets)
+        names = self.schema.names
+        return tuple([tuple([names[i] for i in S]) for S in self.domain.subsets])
 
     @property
     def neighbors(self) -> Relation:
@@ -209,8 +216,10 @@ class Plan:
         """
         if self.targets is None:
             raise ParameterError("target_ratio: this plan has no targets; hint: plan(..., targets=...)")
-        pairs = zip(self.domain.subsets, self.targets, strict=True)
-        return max(self._deviation(S) / goal.standard_deviation(self.domain.cells(S)) for S, goal in pairs)
+        found = self._covariance
+        kinds = set(zip(found.table_variances.tolist(), found.table_cells.tolist(), self.targets, strict=True))
+        worst = max(math.sqrt(variance) / goal.standard_deviation(int(cells)) for variance, cells, goal in kinds)
+        return worst / math.sqrt(2 * self.row_rho)
 
     def _deviation(self, S: Subset) -> float:
         """Standard deviation of every cell of the table of S."""
@@ -223,7 +232,21 @@ class Plan:
     @property
     def integers(self) -> int:
         """Noisy integers a release draws."""
-        return sum(self.domain.cells(T) for T in self._covariance.variances)
+        return measured_integers(self.schema.sizes, self._covariance.variances)
+
+    @property
+    def seconds(self) -> float:
+        """Roughly what a release takes, besides counting."""
+        return (
+            self.integers * _SECONDS_PER_INTEGER / sampling_threads()
+            + float(self._covariance.table_cells.sum()) * _SECONDS_PER_CELL
+        )
+
+    @property
+    def peak_bytes(self) -> float:
+        """Roughly the memory of a release that is not written to files, besides the records'."""
+        cells = self._covariance.table_cells
+        return float(8 * cells.sum() + 64 * cells.max() + 32 * min(cells.sum(), _PASS_CELLS))
 
     @property
     def error(self) -> float:
@@ -233,33 +256,88 @@ class Plan:
     @property
     def improvement(self) -> float:
         """How many times less variance than independent noise on each marginal, both at their best for ``p``."""
-        domain = self.domain
-        deviations = [
-            weight * self._independent_deviation(S) * domain.cells(S) ** (1 / self.noise.p)
-            for S, weight in zip(domain.subsets, domain.weights, strict=True)
-        ]
-        return (norm(np.array(deviations), self.noise.p) / self.error) ** 2
+        weights, cells = np.array(self.domain.weights), self._covariance.table_cells
+        independent = norm(weights * self._independent * cells ** (1 / self.noise.p), self.noise.p)
+        return (independent / self.error) ** 2 if independent > 0 else 1.0
 
     @cached_property
-    def _independent(self) -> dict[Subset, float]:
-        """Shares of the budget, not normalised, at which independent noise on each marginal has the least error."""
-        domain, p = self.domain, self.noise.p
-        outer, inner = (2.0, 0.0) if math.isinf(p) else (2 * p / (p + 2), 2 / (p + 2))
-        largest = max(domain.weights)
-        return {
-            S: (weight / largest) ** outer * float(domain.cells(S)) ** inner
-            for S, weight in zip(domain.subsets, domain.weights, strict=True)
-        }
+    def _independent(self) -> Array:
+        """Standard deviation of a cell of each marginal, under independent noise and the best split of the budget."""
+        cells, weights, p = self._covariance.table_cells, np.array(self.domain.weights), self.noise.p
+        # the best noise for one marginal alone at unit sensitivity: replacing a row keeps the sum of its cells
+        alone = np.ones_like(cells) if self.neighbors == "add-remove" else 2 * (1 - 1 / cells)
+        outer, inner = (1.0, 0.0) if math.isinf(p) else (p / (p + 2), 2 / (p + 2))
+        shares = ((weights / weights.max()) ** 2 * alone) ** outer * cells**inner
+        variances = np.divide(alone, shares, out=np.zeros_like(cells), where=alone > 0)
+        return np.sqrt(variances * (shares.sum() / (2 * self.row_rho)))
 
-    def _independent_deviation(self, S: Subset) -> float:
-        return math.sqrt(math.fsum(self._independent.values()) / self._independent[S] / (2 * self.row_rho))
+    @cached_property
+    def replace_saving(self) -> float:
+        """How many times less variance than the paper's noise, which protects replaced rows by doubling γ_p(K)'s.
+
+        ``(2 γ_p(K) / γ°_p(K − K))²``, with the proven lower end of γ_p(K); 1 where nothing needs noise.
+
+        Raises:
+            ParameterError: planned for rows added or removed.
+        """
+        return self._saving("replace_saving", "gamma")
+
+    @cached_property
+    def add_remove_saving(self) -> float:
+        """How many times less variance than the best add-remove noise at ``rho / 4``, which protects replaced rows too.
+
+        Infinite where nothing needs noise.
+
+        Raises:
+            ParameterError: planned for rows added or removed.
+        """
+        return self._saving("add_remove_saving", "add-remove")
+
+    @cached_property
+    def _workload(self) -> Workload:
+        return Workload.of(self.domain, total=True)
+
+    def _saving(self, name: str, protected: Protected) -> float:
+        """``(2 γ / γ°_p(K − K))²``, with the proven lower end of another optimum γ, found without its covariance."""
+        if self.neighbors != "replace":
+            raise ParameterError(f'{name}: expected a plan with neighbors="replace", got {self.neighbors!r}')
+        workload = self._workload
+        if protected == "gamma":
+            workload = replace(workload, residuals=tuple(T for T in workload.residuals if T))
+        with watching(None, _SAVING_TOLERANCE) as watch:
+            found = table_noise(workload, self.noise.p, replaced=False, tol=_SAVING_TOLERANCE, watch=watch)
+        proof = MarginalCertificate(
+            self.domain, self.noise.p, protected, found.shares, found.patterns, found.pattern_weights
+        )
+        lower = proof.bound_over(workload)
+        if self.noise.gamma == 0:
+            return math.inf if lower > 0 else 1.0
+        return (2 * lower / self.noise.gamma) ** 2
 
     def independent_standard_deviation(self, *names: str) -> float:
         """Of every cell of a planned marginal, had each marginal independent noise and the best split of the budget."""
         S = tuple(sorted(self.subset(names)))
-        if S not in self._independent:
+        if S not in self._places:
             raise ParameterError(f"independent_standard_deviation: expected a planned marginal, got {names!r}")
-        return self._independent_deviation(S)
+        return float(self._independent[self._places[S]])
+
+    @cached_property
+    def _places(self) -> dict[Subset, int]:
+        """Where each planned marginal stands in the list of all."""
+        return {S: place for place, S in enumerate(self.domain.subsets)}
+
+    @cached_property
+    def _having(self) -> list[set[int]]:
+        """Which planned marginals have each attribute."""
+        having: list[set[int]] = [set() for _ in self.schema.names]
+        for S, place in self._places.items():
+            for i in S:
+                having[i].add(place)
+        return having
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.schema.names)}
 
     def standard_deviation(self, *names: str) -> float:
         """Of every cell of the table of these attributes: a planned marginal, or a part of one.
@@ -283,11 +361,11 @@ class Plan:
         """
         if not isinstance(names, list | tuple):
             raise ParameterError(f"expected attribute names, got {names!r}")
-        return attribute_positions(self.schema, tuple(names))
+        return attribute_positions(self._positions, names)
 
     def check_released(self, S: Subset) -> None:
         """Raise ParameterError unless some planned marginal contains S."""
-        if not any(set(S) <= set(planned) for planned in self.domain.subsets):
+        if S and S not in self._places and not set.intersection(*(self._having[i] for i in S)):
             names = " × ".join(self.schema.names[i] for i in S) or "the total"
             raise ParameterError(f"no planned marginal contains {names}; hint: plan it, a release cannot be extended")
 
@@ -297,21 +375,25 @@ class Plan:
         *,
         out: str | os.PathLike[str] | None = None,
         format: FileFormat = "csv",
+        progress: bool | Counted | None = None,
         ledger: object = None,
         id: object = None,
     ) -> TableRelease:
         """Count, add noise, reconstruct: spends the whole budget once.
 
         Formal guarantees:
-            * ρ-zCDP for rows added or removed, ρ at most :attr:`rho`, as charged by OpenDP's map for integer queries of
-              exactly known sensitivity; for a person's rows together, as long as nobody has more than
-              ``rows_per_person``. Refusals depend on the data and are not covered; neither is timing.
+            * ρ-zCDP for rows added, removed or replaced (see ``neighbors``), ρ at most :attr:`rho`, as charged by
+              OpenDP's map for one integer query of exactly known sensitivity; for a person's rows together, as long as
+              nobody has more than ``rows_per_person``. Refusals depend on the data and are not covered; neither is
+              timing. Under replacement the number of rows is public and comes out exactly.
             * Every table is unbiased with the stated standard deviation, and tables agree on shared margins.
 
         Args:
-            table: a dataframe (anything narwhals reads) or the path of a CSV or Parquet file, read once.
-            out: a new directory for the files of :meth:`TableRelease.save`; checked before noise is drawn.
+            table: a dataframe (anything narwhals reads) or the path of a CSV or Parquet file.
+            out: a new directory for the files of :meth:`TableRelease.save`; checked before noise is drawn. Tables are
+                written one at a time and read back when asked for, so memory follows the largest of them.
             format: of those files, "csv" or "parquet".
+            progress: True for a bar of released cells, or a callable that is given their number and the total.
             ledger: not available yet.
             id: not available yet.
 
@@ -321,57 +403,82 @@ class Plan:
         Raises:
             DataError: the table breaks the schema; names column and rule, never a value.
             OutputError: ``out`` exists or cannot be written.
+            ParameterError: more than 1000 marginals as CSV; a budget that cannot be drawn.
         """
         if ledger is not None or id is not None:
             raise NotAvailableError("release: ledgers are not available yet; add up the rho_charged of your releases")
-        check_target(out, format)
+        check_target(out, format, len(self.domain.subsets))
         self._charge()  # a budget that cannot be drawn is refused before data are read
-        marginals = self._count(table)
-        with contextlib.nullcontext() if out is None else staged(out) as folder:
-            result = self._noisy(marginals, table, _draw, private=True)
-            if folder is not None:
-                write_release(result, folder, format)
-        return result
+        query = self._query.query
+        noisy = self._noisy(table, query.draw if query is not None else _nothing, sampling_threads(), progress)
+        if out is None:
+            return self._result(dict(noisy), table, private=True)
+        with staged(out) as folder:
+            with table_writer(folder, self.schema, self.domain.subsets, self._deviation_drawn, format) as writer:
+                for S, estimate in noisy:
+                    writer.write(S, estimate)
+            result = self._result(writer.tables, table, private=True)
+            write_record(result, folder)
+        return replace(result, tables=replace(writer.tables, folder=Path(out)))
 
-    def simulate(self, table: object, rng: np.random.Generator) -> TableRelease:
+    def simulate(
+        self, table: object, rng: np.random.Generator, *, progress: bool | Counted | None = None
+    ) -> TableRelease:
         """The same tables with floating-point noise from ``rng``: for studies, NOT private.
 
         Args:
             table: as in :meth:`release`.
             rng: a numpy Generator.
+            progress: as in :meth:`release`.
         """
+        scale = 0.0 if self._query.query is None else self._query.query.scale
 
-        def draw(query: ResidualQuery) -> list[int]:
-            return [int(x) for x in np.rint(rng.normal(scale=query.query.scale, size=query.cells))]
+        def draw(count: int) -> NDArray[np.int64]:
+            return np.rint(rng.normal(scale=scale, size=count)).astype(np.int64)
 
-        return self._noisy(self._count(table), table, draw, private=False)
+        return self._result(dict(self._noisy(table, draw, 1, progress)), table, private=False)
 
     @cached_property
-    def _queries(self) -> dict[Subset, ResidualQuery]:
-        return residual_queries(self.domain, self._covariance.variances, self.row_rho)
+    def _query(self) -> ResidualQuery:
+        return ResidualQuery.calibrated(self.schema.sizes, self._covariance.variances, self.neighbors, self.row_rho)
 
-    def _count(self, table: object) -> dict[Subset, Integers]:
-        """Exact marginals of every measured subset."""
+    @cached_property
+    def _drawn(self) -> MarginalCovariance:
+        """Covariance of the noise of a release, over the (unweighted) cells of all planned tables."""
+        return MarginalCovariance(Marginals(self.domain.sizes, self.domain.subsets), self._query.variances)
+
+    def _deviation_drawn(self, S: Subset) -> float:
+        return math.sqrt(self._drawn.table_variance(S))
+
+    def _count(self, table: object) -> Iterator[tuple[Subset, NDArray[np.int64]]]:
+        """Exact counts of every planned marginal."""
         used = sorted({i for S in self.domain.subsets for i in S})
         planned = {tuple(used.index(i) for i in S): S for S in self.domain.subsets}
         counted = count_marginals(table, [self.schema.attributes[i] for i in used], list(planned))
-        return parts_of({planned[S]: marginal for S, marginal in counted}, self._queries)
+        return ((planned[S], counts) for S, counts in counted)
 
     def _noisy(
         self,
-        marginals: Mapping[Subset, Integers],
         table: object,
-        draw: Callable[[ResidualQuery], list[int]],
-        *,
-        private: bool,
-    ) -> TableRelease:
-        charged = self._charge()
-        residuals = {T: query.noisy(marginals[T], draw(query)) for T, query in self._queries.items()}
-        return TableRelease(self, private, charged, self._queries, residuals, frame_backend(table))
+        draw: Callable[[int], ArrayLike],
+        threads: int,
+        progress: bool | Counted | None,
+    ) -> Iterator[tuple[Subset, Array]]:
+        """Every planned table, in the order they are counted."""
+        done, cells = 0, self.domain.dim
+        with noise_stream(draw, self._query.count, threads) as noise, counting(progress, cells, "cells") as say:
+            for S, estimate in noisy_tables(self._count(table), self.domain.subsets, self._query, noise):
+                yield S, estimate
+                done += estimate.size
+                say(done, cells)
+
+    def _result(self, tables: Mapping[Subset, Array], table: object, *, private: bool) -> TableRelease:
+        return TableRelease(self, private, self._charge(), self._drawn, self._query, tables, frame_backend(table))
 
     def _charge(self) -> float:
         """What OpenDP's map charges for all noise of a release, for all rows of one person."""
-        charged = math.fsum(query.query.rho for query in self._queries.values()) * self.rows_per_person**2
+        query = self._query.query
+        charged = query.rho * self.rows_per_person**2 if query is not None else 0.0
         if charged > self.rho:
             raise GaussNoiseError(f"release: noise would cost rho = {charged!r}, more than the planned {self.rho!r}")
         return charged
@@ -382,5 +489,6 @@ class Plan:
         return plan_text(self)
 
 
-def _draw(query: ResidualQuery) -> list[int]:
-    return query.query.draw(query.cells)
+def _nothing(count: int) -> list[int]:
+    """No noise, where one row cannot change anything."""
+    return [0] * count

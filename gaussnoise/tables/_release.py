@@ -1,74 +1,46 @@
-"""Released tables: unbiased, consistent with each other, with exact standard deviations."""
+"""Released tables: unbiased, consistent with each other, with exact covariances."""
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._intervals import ConfidenceInterval, Contrast, confidence_interval
+from .._covariance import MarginalCovariance
+from .._intervals import Contrast, Contrasts
 from .._residuals import Subset, project_zero_sum, subsets_of
 from ..errors import ParameterError
-from ._files import FileFormat, check_target, staged, write_release
-from ._measure import Integers, ResidualQuery, reconstruct
+from ._files import save_release
+from ._measure import ResidualQuery
 from ._schema import Category
+from ._store import FileFormat
+from ._stream import part_of
+from ._table import MarginalTable, ProportionTable
 
 if TYPE_CHECKING:
     from ._plan import Plan
+    from ._synthetic import MbiProblem
 
 Array = NDArray[np.float64]
+Names = str | tuple[str, ...]
+Weights = Mapping[Names, ArrayLike]
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class MarginalTable:
-    """One released table of counts.
+class Measurement(NamedTuple):
+    """What a release knows of one set of attributes beyond its subsets; measurements are independent of each other.
 
     Attributes:
-        attributes: names, one per axis.
-        labels: cell names along every axis.
-        estimate: unbiased counts, shape (sizes…); may be negative or fractional.
-        standard_deviation: of every cell, same shape, known exactly.
-        numerators: the same estimates as exact integers over ``denominator``; sums of these agree between tables.
-        denominator: a positive integer.
+        attributes: names.
+        estimate: shape (sizes…), sums to zero along every axis: the truth's zero-sum part plus noise.
+        standard_deviation: σ of the noise ``N(0, σ² Π)``, Π the projection onto such arrays; 0 for an exact total.
     """
 
     attributes: tuple[str, ...]
-    labels: tuple[tuple[Category, ...], ...]
     estimate: Array
-    standard_deviation: Array
-    numerators: Integers
-    denominator: int
-    backend: Any = field(repr=False)
-
-    def confidence_interval(self, level: float = 0.95, simultaneous: bool = False) -> ConfidenceInterval:
-        """Intervals for every cell, each alone or all cells of this table together (Šidák 1967).
-
-        Returns:
-            ``(low, high)``, arrays shaped like ``estimate``.
-        """
-        return confidence_interval(self.estimate, self.standard_deviation, level, simultaneous)
-
-    def columns(self, level: float = 0.95) -> dict[str, list]:
-        """Tidy columns, one row per cell in C order: the attributes, estimate, standard_deviation, low, high."""
-        cells = np.indices(self.estimate.shape).reshape(len(self.attributes), self.estimate.size)
-        tidy: dict[str, list] = {
-            name: [labels[k] for k in axis]
-            for name, labels, axis in zip(self.attributes, self.labels, cells, strict=True)
-        }
-        low, high = self.confidence_interval(level)
-        tidy["estimate"] = self.estimate.ravel().tolist()
-        tidy["standard_deviation"] = self.standard_deviation.ravel().tolist()
-        return tidy | {"low": low.ravel().tolist(), "high": high.ravel().tolist()}
-
-    def to_frame(self, level: float = 0.95) -> Any:
-        """:meth:`columns` as a dataframe of the library the records came in (pyarrow for files and remote engines)."""
-        import narwhals as nw
-
-        return nw.from_dict(self.columns(level), backend=self.backend).to_native()
+    standard_deviation: float
 
 
 @final
@@ -77,19 +49,24 @@ class TableRelease:
     """All marginals of one release. Everything in it is safe to publish when ``private`` is true.
 
     ``release["age", "income"]`` is a table with axes in that order; any part of a released marginal can be asked for,
-    ``release["age"]`` or the total ``release[()]``. Iteration yields the planned marginals.
+    ``release["age"]`` or the total ``release[()]``. Iteration yields the planned marginals. A release with files reads
+    its tables from there when they are asked for.
 
     Attributes:
         plan: what was planned.
         private: False for simulations, whose numbers must not be published.
         rho_charged: what OpenDP's map charges for all noise drawn; at most the planned ρ.
+        covariance: of the noise really drawn, over all cells of the planned marginals: plan order, cells in C order.
+        query: the integer query that was answered with noise.
+        tables: estimates of the planned marginals, by sorted positions of their attributes.
     """
 
     plan: "Plan"
     private: bool
     rho_charged: float
-    queries: Mapping[Subset, ResidualQuery] = field(repr=False)
-    residuals: Mapping[Subset, Integers] = field(repr=False)
+    covariance: MarginalCovariance = field(repr=False)
+    query: ResidualQuery = field(repr=False)
+    tables: Mapping[Subset, Array] = field(repr=False)
     backend: Any = field(repr=False)
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
@@ -98,29 +75,81 @@ class TableRelease:
     def __len__(self) -> int:
         return len(self.plan.marginals)
 
-    def __getitem__(self, names: str | tuple[str, ...]) -> MarginalTable:
-        asked = self.plan.subset((names,) if isinstance(names, str) else names)
-        S = tuple(sorted(asked))
-        self.plan.check_released(S)
+    def __getitem__(self, names: Names) -> MarginalTable:
+        asked, S, estimate = self._estimate(names)
         schema = self.plan.schema
-        numerators, denominator = reconstruct(S, schema.sizes, self.queries, self.residuals)
-        numerators = numerators.transpose([S.index(i) for i in asked])
-        # Python's integer division is correctly rounded
-        estimate = np.array(numerators / denominator, dtype=np.float64)
-        estimate.flags.writeable = False
+        estimate = estimate.transpose([S.index(i) for i in asked])
         return MarginalTable(
             attributes=tuple(schema.names[i] for i in asked),
             labels=tuple(schema.attributes[i].labels for i in asked),
-            estimate=estimate,
-            standard_deviation=np.broadcast_to(
-                math.sqrt(self._variance({S: np.eye(1, math.prod(estimate.shape))})), estimate.shape
-            ),
-            numerators=numerators,
-            denominator=denominator,
+            estimate=_read_only(estimate),
+            standard_deviation=np.broadcast_to(self.deviation(S), estimate.shape),
+            private=self.private,
             backend=self.backend,
         )
 
-    def contrast(self, weights: Mapping[str | tuple[str, ...], ArrayLike]) -> Contrast:
+    def deviation(self, S: Subset) -> float:
+        """Standard deviation of every cell of the table of S."""
+        return math.sqrt(self.covariance.table_variance(S))
+
+    def proportions(self, names: Names, given: Names = ()) -> ProportionTable:
+        """Counts over the counts of their groups.
+
+        Args:
+            names: attributes of the table.
+            given: those of them that define the groups; none for shares of the total.
+
+        Returns:
+            A :class:`ProportionTable`, axes in the order of ``names``.
+
+        Raises:
+            ParameterError: unknown attributes, a table that was not released, or groups by other attributes.
+        """
+        asked, S, counts = self._estimate(names)
+        group, G, _ = self._estimate(given)
+        if not set(G) <= set(S):
+            raise ParameterError(f"proportions: expected groups by some of {names!r}, got given={given!r}")
+        axes = tuple(axis for axis, i in enumerate(S) if i not in G)
+        order = [S.index(i) for i in asked]
+        groups = np.broadcast_to(counts.sum(axis=axes, keepdims=True), counts.shape).transpose(order)
+        counts = counts.transpose(order)
+        variance, group_variance = self.covariance.table_variance(S), self.covariance.table_variance(G)
+        share = math.prod(self.plan.schema.sizes[i] for i in G) / counts.size
+        with np.errstate(divide="ignore", invalid="ignore"):
+            estimate = np.where(groups > 0, counts / groups, np.nan)
+            spread = variance - 2 * estimate * share * group_variance + estimate**2 * group_variance
+            deviation = np.sqrt(np.maximum(spread, 0)) / groups
+        schema = self.plan.schema
+        return ProportionTable(
+            attributes=tuple(schema.names[i] for i in asked),
+            labels=tuple(schema.attributes[i].labels for i in asked),
+            estimate=_read_only(estimate),
+            standard_deviation=_read_only(deviation),
+            private=self.private,
+            backend=self.backend,
+            given=tuple(schema.names[i] for i in group),
+            counts=counts,
+            groups=groups,
+            variance=variance,
+            group_variance=group_variance,
+            share=share,
+        )
+
+    def cell(self, **labels: Category) -> Weights:
+        """Weights of one cell, for :meth:`contrast`: ``release.cell(sex="F", age="18-64")``.
+
+        Raises:
+            ParameterError: an unknown attribute or label.
+        """
+        attributes = [self.plan.schema.attributes[i] for i in self.plan.subset(tuple(labels))]
+        weights = np.zeros([attribute.size for attribute in attributes])
+        for attribute, label in zip(attributes, labels.values(), strict=True):
+            if label not in attribute.labels:
+                raise ParameterError(f"cell: expected a label of {attribute.name!r}, one of {list(attribute.labels)}")
+        weights[tuple(a.labels.index(label) for a, label in zip(attributes, labels.values(), strict=True))] = 1
+        return {tuple(labels): weights}
+
+    def contrast(self, weights: Weights) -> Contrast:
         """A linear combination of cells of one or several tables, with its exact standard deviation.
 
         Args:
@@ -132,39 +161,85 @@ class TableRelease:
         Raises:
             ParameterError: an unknown marginal or a wrong shape.
         """
-        parts: dict[Subset, Array] = {}
-        estimate = 0.0
-        for names, given in weights.items():
-            table = self[names]
-            w = np.asarray(given, dtype=np.float64)
-            if w.shape != table.estimate.shape or not np.isfinite(w).all():
-                raise ParameterError(
-                    f"contrast: expected finite weights of shape {table.estimate.shape} for {names}, got {w.shape}"
-                )
-            estimate += float((w * table.estimate).sum())
-            asked = self.plan.subset((names,) if isinstance(names, str) else names)
-            S = tuple(sorted(asked))
-            parts[S] = parts.get(S, 0.0) + w.transpose([asked.index(i) for i in S])
-        return Contrast(estimate, math.sqrt(self._variance(parts)))
+        both = self.contrasts([weights])
+        return Contrast(float(both.estimate[0]), float(both.standard_deviation[0]))
 
-    def _variance(self, parts: Mapping[Subset, Array]) -> float:
-        """Variance of ``Σ_S ⟨weights_S, table_S⟩``: every residual T sees the weights summed over S∖T, over N_{S∖T}."""
-        sizes = self.plan.schema.sizes
-        pulled: dict[Subset, Array] = {}
-        for S, w in parts.items():
-            table = w.reshape([sizes[i] for i in S])
-            for T in subsets_of(S):
-                if T in self.queries:
-                    margin = table.sum(axis=tuple(axis for axis, i in enumerate(S) if i not in T))
-                    outside = math.prod(sizes[i] for i in S if i not in T)
-                    pulled[T] = pulled.get(T, np.zeros(margin.shape)) + margin / outside
-        return math.fsum(
-            self.queries[T].variance * float(np.square(project_zero_sum(w, range(w.ndim))).sum())
-            for T, w in pulled.items()
-        )
+    def contrasts(self, combinations: Sequence[Weights]) -> Contrasts:
+        """Several linear combinations of cells, with their exact covariance matrix.
+
+        Args:
+            combinations: k of what :meth:`contrast` takes.
+
+        Returns:
+            estimates, shape (k,), and their covariance, shape (k, k).
+
+        Raises:
+            ParameterError: an unknown marginal or a wrong shape.
+        """
+        estimates = np.zeros(len(combinations))
+        pulled: dict[Subset, Array] = {}  # every T sees the weights summed over S∖T, over N_{S∖T}; one row each
+        for row, weights in enumerate(combinations):
+            for names, given in weights.items():
+                asked, S, estimate = self._estimate(names)
+                order = [S.index(i) for i in asked]
+                w = np.asarray(given, dtype=np.float64)
+                if w.shape != estimate.transpose(order).shape or not np.isfinite(w).all():
+                    raise ParameterError(
+                        f"contrast: expected finite weights of shape {estimate.transpose(order).shape} for {names}, "
+                        f"got {w.shape}"
+                    )
+                w = w.transpose(np.argsort(order))
+                estimates[row] += float((w * estimate).sum())
+                for T in subsets_of(S):
+                    if T in self.query.multipliers:
+                        seen = part_of(w, S, T)
+                        share = seen.size / w.size
+                        pulled.setdefault(T, np.zeros((len(combinations), *seen.shape)))[row] += seen * share
+        covariance = np.zeros((len(combinations),) * 2)
+        for T, rows in pulled.items():
+            moved = project_zero_sum(rows, range(1, rows.ndim)).reshape(len(rows), -1)
+            covariance += self.query.variances[T] * (moved @ moved.T)
+        return Contrasts(estimates, covariance)
+
+    def measurements(self) -> Iterator[Measurement]:
+        """The independent noisy measurements that all tables are made of: what other inference engines start from."""
+        names, seen = self.plan.schema.names, set[Subset]()
+        for S in self.plan.domain.subsets:
+            missing = [T for T in subsets_of(S) if T not in seen and (not T or T in self.query.multipliers)]
+            table = self.tables[S] if missing else None
+            for T in missing:
+                residual = project_zero_sum(part_of(np.asarray(table), S, T), range(len(T)))
+                deviation = math.sqrt(self.query.variances[T]) if T in self.query.multipliers else 0.0
+                yield Measurement(tuple(names[i] for i in T), residual, deviation)
+            seen.update(missing)
+
+    def to_mbi(self) -> "MbiProblem":
+        """The measurements as input of ``mbi``, for synthetic records: biased, but free of further privacy cost.
+
+        ``mbi.estimation.MirrorDescent().estimate(*release.to_mbi())`` is a model to draw records from.
+
+        Raises:
+            NotAvailableError: ``mbi`` is not installed; says how to.
+        """
+        from ._synthetic import mbi_measurements
+
+        return mbi_measurements(self.measurements(), self.plan.schema)
+
+    def _estimate(self, names: Names) -> tuple[Subset, Subset, Array]:
+        """Positions as asked for, sorted, and the estimates of the latter."""
+        asked = self.plan.subset((names,) if isinstance(names, str) else names)
+        S = tuple(sorted(asked))
+        if S in self.tables:
+            return asked, S, self.tables[S]
+        self.plan.check_released(S)
+        domain, wanted = self.plan.domain, set(S)
+        above = min((A for A in domain.subsets if wanted <= set(A)), key=domain.cells)
+        return asked, S, part_of(self.tables[above], above, S)
 
     def save(self, directory: str | os.PathLike[str], format: FileFormat = "csv") -> None:
-        """Write one tidy file per marginal, ``release.json``, ``summary.txt`` and ``release.png`` to a new directory.
+        """Write the tables, ``release.json``, ``summary.txt`` and ``release.png`` to a new directory.
+
+        One tidy file per marginal; above 1000 marginals, one Parquet dataset.
 
         Args:
             directory: must not exist; appears only when complete.
@@ -172,11 +247,16 @@ class TableRelease:
 
         Raises:
             OutputError: the directory exists, or its parent cannot be written.
+            ParameterError: more than 1000 marginals as CSV.
         """
-        check_target(directory, format)
-        with staged(directory) as folder:
-            write_release(self, folder, format)
+        save_release(self, directory, format)
 
     def __repr__(self) -> str:
         warning = "" if self.private else "NOT PRIVATE, a simulation: "
         return f"TableRelease({warning}{len(self)} marginals, rho charged {self.rho_charged:.6g})"
+
+
+def _read_only(values: Array) -> Array:
+    values = values.view()
+    values.flags.writeable = False
+    return values

@@ -15,7 +15,7 @@ from ..errors import DataError, SchemaError
 Category = str | int | bool
 
 # columns that released tables add to the attributes
-RESERVED_NAMES = ("estimate", "standard_deviation", "low", "high")
+RESERVED_NAMES = ("estimate", "biased_estimate", "standard_deviation", "low", "high")
 
 
 @final

@@ -43,7 +43,7 @@ class Target:
 def as_targets(targets: object, marginals: list[tuple[str, ...]]) -> list[Target]:
     """One target per marginal, from a mapping by names or one number for all."""
     if isinstance(targets, Target | int | float):
-        targets = dict.fromkeys(marginals, targets)
+        return [targets if isinstance(targets, Target) else Target(targets)] * len(marginals)
     if not isinstance(targets, Mapping):
         raise ParameterError(
             f'plan: expected targets like {{("age", "sex"): 50}}, or one number for all, got {targets!r}'

@@ -15,29 +15,46 @@ SHOWN_DELTA = 1e-6  # at which a budget in ρ is also said in ε
 
 def relation_text(plan: "Plan") -> str:
     """Who is protected."""
-    one = "row" if plan.rows_per_person == 1 else f"person with at most {plan.rows_per_person} rows"
+    k = plan.rows_per_person
+    if plan.neighbors == "replace":
+        exchanged = "one row exchanged for another"
+        if k > 1:
+            exchanged = f"one person's at most {k} rows exchanged for as many others"
+        return f"replace ({exchanged}; the number of rows is public and exact)"
+    one = "row" if k == 1 else f"person with at most {k} rows"
     return f"add-remove (one {one} more or less; the number of rows is private)"
 
 
 def plan_text(plan: "Plan") -> str:
     """What ``print(plan)`` shows."""
-    names = [marginal_name(m) for m in plan.marginals]
-    width = max(len("marginal"), *map(len, names[:_MOST_LINES]))
+    marginals = plan.marginals
+    names = [marginal_name(m) for m in marginals[:_MOST_LINES]]
+    width = max(len("marginal"), *map(len, names))
     lines = [
-        f"Plan: {len(names)} marginals, {plan.domain.dim} cells",
+        f"Plan: {len(marginals)} marginals, {plan.domain.dim} cells",
         f"neighbours   {relation_text(plan)}",
         f"budget       {budget_text(plan)}",
+        work_text(plan),
         "",
         f"{'marginal':<{width}}  {'cells':>7}  {'sd':>9}  {'95 % ±':>9}  {'independent sd':>14}",
     ]
-    for name, marginal, S in list(zip(names, plan.marginals, plan.domain.subsets, strict=True))[:_MOST_LINES]:
+    for name, marginal, S in zip(names, marginals, plan.domain.subsets, strict=False):
         lines.append(
             f"{name:<{width}}  {plan.domain.cells(S):>7}  {plan.standard_deviation(*marginal):>9.4g}  "
             f"{plan.half_width(*marginal):>9.4g}  {plan.independent_standard_deviation(*marginal):>14.4g}"
         )
-    if len(names) > _MOST_LINES:
-        lines.append(f"… and {len(names) - _MOST_LINES} more")
+    if len(marginals) > _MOST_LINES:
+        lines.append(f"… and {len(marginals) - _MOST_LINES} more")
     return "\n".join([*lines, "", *verdict(plan)])
+
+
+def work_text(plan: "Plan") -> str:
+    """What a release draws, and what that takes on one machine."""
+    seconds, size = plan.seconds, plan.peak_bytes / 1e6
+    time = "under a second" if seconds < 1 else f"about {seconds:.0f} s" if seconds < 120 else ""
+    time = time or (f"about {seconds / 60:.0f} minutes" if seconds < 7200 else f"about {seconds / 3600:.1f} hours")
+    memory = "1 MB" if size < 1 else f"{size:.0f} MB" if size < 1000 else f"{size / 1000:.1f} GB"
+    return f"release      {plan.integers} noisy integers: {time} and {memory}"
 
 
 def verdict(plan: "Plan") -> list[str]:
@@ -45,12 +62,16 @@ def verdict(plan: "Plan") -> list[str]:
     kind = {2: "total variance", math.inf: "largest (weighted) variance"}.get(
         plan.noise.p, f"variance at p = {plan.noise.p:g}"
     )
-    met = [] if plan.targets is None else [f"half-widths are at most {plan.target_ratio:.4g} times their targets"]
-    return [
-        *met,
-        f"{plan.improvement:.2f} times less {kind} than independent noise on each marginal, best budget split",
-        f"optimal among all Gaussian noises that protect these tables: certified gap {plan.noise.gap:.1e}",
-    ]
+    lines = [] if plan.targets is None else [f"half-widths are at most {plan.target_ratio:.4g} times their targets"]
+    lines.append(f"{plan.improvement:.2f} times less {kind} than independent noise on each marginal, best budget split")
+    if plan.neighbors == "replace" and plan.noise.gamma > 0:
+        lines += [
+            f"{plan.replace_saving:.2f} times less variance than the paper's calibration for replaced rows "
+            "(twice the noise of γ_p)",
+            f"{plan.add_remove_saving:.2f} times less variance than add-remove noise at a quarter of the budget",
+        ]
+    lines.append(f"optimal among all Gaussian noises that protect these tables: certified gap {plan.noise.gap:.1e}")
+    return lines
 
 
 def budget_text(plan: "Plan") -> str:

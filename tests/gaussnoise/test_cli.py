@@ -235,7 +235,7 @@ def test_bad_tables_are_one_line_without_data(folder, call, name):
         ({"m": "sex,zz"}, "zz"),
         ({"m": "4"}, "0 <= k <= 3"),
         ({"m": "sex,sex"}, "distinct"),
-        ({"neighbors": "replace"}, "add-remove"),
+        ({"neighbors": "swap"}, "add-remove"),
         ({"neighbors": "x"}, "neighbors"),
         ({"format": "xlsx"}, "parquet"),
     ],

@@ -154,7 +154,8 @@ def fields(noise):
     flat = {}
     for field in dataclasses.fields(noise):
         value = getattr(noise, field.name)
-        parts = vars(value) if dataclasses.is_dataclass(value) else {"": value}
+        own = dataclasses.fields(value) if dataclasses.is_dataclass(value) else ()
+        parts = {part.name: getattr(value, part.name) for part in own} or {"": value}
         for name, part in parts.items():
             if hasattr(part, "items"):
                 part = dict(part.items())

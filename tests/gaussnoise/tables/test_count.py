@@ -30,6 +30,7 @@ pytestmark = [
     for module in (r"pyspark(\..*)?", r"dask(\..*)?", r"ibis(\..*)?", r"py4j(\..*)?")
 ]
 pytestmark.append(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+pytestmark.append(pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning"))  # Spark's start, once jax has run
 pytestmark.append(pytest.mark.filterwarnings("ignore:Dask support is moving out of Narwhals:FutureWarning"))
 
 CANARY = "CANARY-7391"

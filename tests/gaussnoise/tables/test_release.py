@@ -34,8 +34,8 @@ def names(positions):
     return tuple(f"a{i}" for i in positions)
 
 
-def planned(sizes, subsets, rho=0.5, weights=None):
-    return gn.plan(schema(*sizes), [names(S) for S in subsets], gn.zCDP(rho), weights=weights)
+def planned(sizes, subsets, rho=0.5, weights=None, neighbors="add-remove"):
+    return gn.plan(schema(*sizes), [names(S) for S in subsets], gn.zCDP(rho), weights=weights, neighbors=neighbors)
 
 
 def table_of(records, width):
@@ -51,9 +51,10 @@ def true_counts(records, S, sizes):
     return counts
 
 
-def exact(table):
-    """A released table as Fractions."""
-    return np.vectorize(lambda n: Fraction(int(n), table.denominator), otypes=[object])(table.numerators)
+def is_exact(table, counts):
+    """Whether a table without noise is the truth, up to the rounding of floats."""
+    total = max(float(np.sum(counts)), 1.0)
+    return np.abs(table.estimate - np.asarray(counts, dtype=float)).max() <= 1e-13 * total * table.estimate.size
 
 
 def parts(S):
@@ -84,6 +85,11 @@ def workload(request):
     return request.param
 
 
+@pytest.fixture(params=["add-remove", "replace"])
+def neighbors(request):
+    return request.param
+
+
 @pytest.fixture
 def records(workload):
     sizes, _ = workload
@@ -95,11 +101,11 @@ def records(workload):
 
 @pytest.mark.usefixtures("noiseless")
 @pytest.mark.parametrize("rho", [1e-6, 0.5, 1e6])
-def test_without_noise_every_table_and_part_is_exact(workload, records, rho):
+def test_without_noise_every_table_and_part_is_exact(workload, records, rho, neighbors):
     sizes, subsets = workload
-    release = planned(sizes, subsets, rho).release(table_of(records, len(sizes)))
+    release = planned(sizes, subsets, rho, neighbors=neighbors).release(table_of(records, len(sizes)))
     for S in {S for planned_S in subsets for S in parts(sorted(planned_S))}:
-        assert (exact(release[names(S)]) == true_counts(records, S, sizes)).all()
+        assert is_exact(release[names(S)], true_counts(records, S, sizes))
 
 
 @st.composite
@@ -121,7 +127,7 @@ def test_without_noise_random_workloads_are_exact(problem):
         patch.setattr("gaussnoise._sampler.IntegerQuery.draw", lambda query, count: [0] * count)
         release = plan.release(table_of(records, len(sizes)))
     for S in subsets:
-        assert (exact(release[names(S)]) == true_counts(records, S, sizes)).all()
+        assert is_exact(release[names(S)], true_counts(records, S, sizes))
 
 
 @pytest.mark.usefixtures("noiseless")
@@ -132,42 +138,62 @@ def test_large_counts_are_exact(monkeypatch, rho, count):
     counted = [((1,), full.sum(axis=0)), ((0, 1), full)]
     monkeypatch.setattr("gaussnoise.tables._plan.count_marginals", lambda *_: iter(counted))
     release = planned((2, 3), [(0, 1), (1,)], rho).release(table_of([], 2))
-    assert exact(release["a0", "a1"]).tolist() == [[count, 0, 0], [0, count + 3, 1]]
-    assert exact(release["a1"]).tolist() == [count, count + 3, 1]
-    assert exact(release[()]) == 2 * count + 4
+    assert is_exact(release["a0", "a1"], full)
+    assert is_exact(release["a1"], full.sum(axis=0))
+    assert is_exact(release[()], full.sum())
 
 
 # What one record can change, and what that costs.
 
 
-def queries_and_changes(plan):
-    """Every query with its integer changes, one for each record of the domain."""
+def stacked(query, counts):
+    """All integer answers, one after the other, in Python integers; ``counts(T)`` are those of marginal T."""
+    answers = [query.answer(T, np.asarray(counts(T)).astype(np.int64)) for T in query.multipliers]
+    return np.concatenate([np.zeros(0, dtype=object), *(a.astype(object) for a in answers)])
+
+
+def largest_change(plan):
+    """Largest squared change of the stacked answers, over all neighbours of a dataset."""
     sizes = plan.schema.sizes
-    for T, query in plan.release(table_of([], len(sizes))).queries.items():
-        changes = []
-        for record in itertools.product(*map(range, sizes)):
-            one_hot = np.zeros([sizes[i] for i in T], dtype=np.int64)
-            one_hot[tuple(record[i] for i in T)] = 1
-            changes.append(np.asarray(query.exact(one_hot), dtype=object))
-        yield query, changes
+    records = list(itertools.product(*map(range, sizes)))
+    added = np.array([stacked(plan._query, lambda T, r=r: true_counts([r], T, sizes)) for r in records], dtype=object)
+    if plan.neighbors == "replace":
+        added = added[0] - added  # by symmetry one of the two rows may be any
+    return max(int((change**2).sum()) for change in added)
 
 
-def test_integer_sensitivity_is_exact(workload):
-    for query, changes in queries_and_changes(planned(*workload)):
-        for change in changes:
-            assert sum(int(x) ** 2 for x in change.ravel()) == query.query.sensitivity_squared
+def test_integer_sensitivity_is_exact(workload, neighbors):
+    plan = planned(*workload, neighbors=neighbors)
+    claimed = plan._query.query.sensitivity_squared if plan._query.query else 0
+    assert claimed == largest_change(plan)
+
+
+@pytest.mark.parametrize("limit", ["_measure._EXACT_PATTERNS", "_measure.MOST_PATTERNS"])
+def test_integer_sensitivity_is_bounded_where_patterns_are_many(monkeypatch, workload, limit):
+    monkeypatch.setattr("gaussnoise.tables._measure._EXACT_PATTERNS", 0)
+    monkeypatch.setattr(f"gaussnoise.tables.{limit}", 0)
+    plan = planned(*workload, neighbors="replace")
+    found = largest_change(plan)
+    claimed = plan._query.query.sensitivity_squared if plan._query.query else 0
+    assert found <= claimed <= found * (1.00000001 if limit == "_measure._EXACT_PATTERNS" else 2)
+
+
+@settings(derandomize=True, deadline=None, database=None, max_examples=150)
+@given(problems(), st.sampled_from(["add-remove", "replace"]))
+def test_integer_sensitivity_is_exact_on_random_workloads(problem, neighbors):
+    sizes, subsets, weights, _, rho = problem
+    plan = planned(sizes, subsets, rho, weights, neighbors)
+    claimed = plan._query.query.sensitivity_squared if plan._query.query else 0
+    assert claimed == largest_change(plan)
 
 
 def test_queries_are_linear_so_neighbours_differ_by_one_records_answer(workload, records):
     sizes, subsets = workload
-    plan = planned(sizes, subsets)
-    for T, query in plan.release(table_of([], len(sizes))).queries.items():
-        before, after = (
-            np.asarray(query.exact(np.asarray(true_counts(some, T, sizes)).astype(np.int64)), dtype=object)
-            for some in (records[:-1], records)
-        )
-        moved = sum(int(x) ** 2 for x in np.asarray(after - before, dtype=object).ravel())
-        assert moved == query.query.sensitivity_squared
+    query = planned(sizes, subsets)._query
+    before, after = (
+        stacked(query, lambda T, some=some: true_counts(some, T, sizes)) for some in (records[:-1], records)
+    )
+    assert ((after - before) == stacked(query, lambda T: true_counts(records[-1:], T, sizes))).all()
 
 
 def charge(sigma, sensitivity_squared):
@@ -180,29 +206,22 @@ def charge(sigma, sensitivity_squared):
 
 
 @pytest.mark.parametrize("rho", [1e-6, 0.5, 1e6])
-def test_the_charge_is_what_opendp_says_and_within_the_budget(workload, rho):
+def test_the_charge_is_what_opendp_says_and_within_the_budget(workload, rho, neighbors):
     sizes, subsets = workload
-    release = planned(sizes, subsets, rho).release(table_of([], len(sizes)))
-    charged = sum(charge(q.query.scale, q.query.sensitivity_squared) for q in release.queries.values())
-    assert release.rho_charged == pytest.approx(charged, rel=1e-12)
+    release = planned(sizes, subsets, rho, neighbors=neighbors).release(table_of([], len(sizes)))
+    query = release.query.query
+    if query is None:
+        assert release.rho_charged == 0
+        return
+    assert release.rho_charged == pytest.approx(charge(query.scale, query.sensitivity_squared), rel=1e-12)
     assert release.rho_charged <= rho
     assert release.rho_charged == pytest.approx(rho, rel=1e-9)
-
-
-@pytest.mark.parametrize("rho", [1e-6, 0.5, 1e6])
-def test_no_record_costs_more_than_the_budget_in_exact_arithmetic(workload, rho):
-    cost = {}
-    for query, changes in queries_and_changes(planned(*workload, rho)):
-        for k, change in enumerate(changes):
-            length = sum(int(x) ** 2 for x in change.ravel())
-            cost[k] = cost.get(k, 0) + Fraction(length) / (2 * Fraction(query.query.scale) ** 2)
-    assert max(cost.values()) <= Fraction(rho)
-    assert min(cost.values()) >= Fraction(rho) * Fraction(999_999_999, 10**9)
+    assert Fraction(largest_change(release.plan)) / (2 * Fraction(query.scale) ** 2) <= Fraction(rho)
 
 
 def test_a_charge_beyond_the_budget_is_refused(monkeypatch):
     plan = planned((2, 3), [(0, 1)])
-    monkeypatch.setattr("gaussnoise._sampler.IntegerQuery.rho", 0.2)
+    monkeypatch.setattr("gaussnoise._sampler.IntegerQuery.rho", 0.6)
     with pytest.raises(gn.GaussNoiseError, match="more than the planned"):
         plan.release(table_of([], 2))
 
@@ -217,7 +236,7 @@ def whitened():
     plan, table = planned(sizes, [(0, 1), (1,)], weights=[1.0, 2.0]), table_of(records, 2)
     truth = true_counts(records, (0, 1), sizes).astype(float)
     errors = np.array([(plan.release(table)["a0", "a1"].estimate - truth).ravel() for _ in range(600)])
-    variances = {T: query.variance for T, query in plan.release(table).queries.items()}
+    variances = plan.release(table).query.variances
     covariance = MarginalCovariance(gn.Marginals(sizes, [(0, 1)]), variances).toarray()
     return np.linalg.solve(np.linalg.cholesky(covariance), errors.T).T
 
@@ -259,9 +278,9 @@ def test_contrasts_have_the_variance_of_the_dense_covariance(workload):
     rng = np.random.default_rng(5)
     for _ in range(5):
         weights = {names(sorted(S)): rng.normal(size=[sizes[i] for i in sorted(S)]) for S in subsets}
-        stacked = np.concatenate([w.ravel() for w in weights.values()])
+        flat = np.concatenate([w.ravel() for w in weights.values()])
         variance = release.contrast(weights).standard_deviation ** 2
-        assert variance == pytest.approx(stacked @ covariance @ stacked, rel=1e-8)
+        assert variance == pytest.approx(flat @ covariance @ flat, rel=1e-5)
 
 
 def test_covariances_between_cells_of_different_tables():
@@ -272,7 +291,7 @@ def test_covariances_between_cells_of_different_tables():
         u, v = np.eye(2)[i], np.eye(3)[j]
         plus = release.contrast({"a0": u, "a1": v}).standard_deviation ** 2
         minus = release.contrast({"a0": u, "a1": -v}).standard_deviation ** 2
-        assert (plus - minus) / 4 == pytest.approx(dense[i, 2 + j], rel=1e-8)
+        assert (plus - minus) / 4 == pytest.approx(dense[i, 2 + j], rel=1e-5)
         assert dense[i, 2 + j] > 0
 
 
@@ -283,7 +302,7 @@ def test_stated_standard_deviations_are_those_planned(workload):
     for S in {S for planned_S in subsets for S in parts(sorted(planned_S))}:
         sd = release[names(S)].standard_deviation
         assert sd.shape == tuple(sizes[i] for i in S)
-        assert sd == pytest.approx(plan.standard_deviation(*names(S)), rel=1e-9)
+        assert sd == pytest.approx(plan.standard_deviation(*names(S)), rel=1e-6)
 
 
 @pytest.fixture
@@ -319,21 +338,14 @@ def test_contrasts_check_their_weights(survey, weights):
 # Tables agree.
 
 
-def test_tables_agree_exactly_on_every_shared_margin(workload, records):
+def test_tables_agree_on_every_shared_margin(workload, records, neighbors):
     sizes, subsets = workload
-    release = planned(sizes, subsets, rho=0.01).release(table_of(records, len(sizes)))
+    release = planned(sizes, subsets, rho=0.01, neighbors=neighbors).release(table_of(records, len(sizes)))
     for S in map(sorted, subsets):
         table = release[names(S)]
         for T in parts(S):
             away = tuple(axis for axis, i in enumerate(S) if i not in T)
-            part = release[names(T)]
-            assert np.array_equal(np.asarray(exact(table).sum(axis=away)), exact(part))
-            assert table.estimate.sum(axis=away) == pytest.approx(part.estimate, rel=1e-9, abs=1e-9)
-
-
-def test_floats_are_the_nearest_to_the_exact_fractions(survey):
-    table = survey["a0", "a1"]
-    assert table.estimate.tolist() == [[float(x) for x in row] for row in exact(table)]
+            assert table.estimate.sum(axis=away) == pytest.approx(release[names(T)].estimate, rel=1e-9, abs=1e-9)
 
 
 def test_axes_follow_the_names_asked_for(survey):
@@ -507,7 +519,7 @@ def fail_late(path, **kwargs):
     "stage",
     [
         "gaussnoise._sampler.IntegerQuery.draw",
-        "pyarrow.csv.write_csv",
+        "pyarrow.csv.CSVWriter",
         "gaussnoise.tables._files.release_record",
         "gaussnoise.tables._files.release_text",
         "os.fsync",
@@ -611,7 +623,7 @@ def test_the_record_holds_what_an_auditor_needs(tmp_path):
     )
     release = plan.release(pa.table({"a": [True], "b": [0.5]}), out=tmp_path / "out")
     record = strict_json(tmp_path / "out" / "release.json")
-    recomputed = sum(charge(m["sigma"], m["integer_sensitivity_squared"]) for m in record["measurements"])
+    recomputed = charge(record["noise"]["sigma"], record["noise"]["integer_sensitivity_squared"])
     assert record["rho"] == pytest.approx(recomputed, rel=1e-12)
     assert record["rho"] == release.rho_charged <= plan.rho
     assert len(record["measurements"]) == 4

@@ -1,0 +1,154 @@
+"""One released table: counts, or proportions."""
+
+import abc
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._intervals import ConfidenceInterval, confidence_interval, quantile
+from ._biased import AbstractTable
+from ._schema import Category
+
+Array = NDArray[np.float64]
+NUMBERS = ("estimate", "standard_deviation", "low", "high")
+
+
+@dataclass(frozen=True, eq=False)
+class AbstractEstimates(abc.ABC):
+    """Estimates of all cells of a table over some attributes.
+
+    Attributes:
+        attributes: names, one per axis.
+        labels: cell names along every axis.
+        estimate: shape (sizes…).
+        standard_deviation: of every cell, same shape.
+        private: False for simulations, whose numbers must not be published.
+    """
+
+    attributes: tuple[str, ...]
+    labels: tuple[tuple[Category, ...], ...]
+    estimate: Array
+    standard_deviation: Array
+    private: bool
+    backend: Any = field(repr=False)
+
+    @abc.abstractmethod
+    def confidence_interval(self, level: float = 0.95, simultaneous: bool = False) -> ConfidenceInterval:
+        """Intervals for every cell, each alone or all cells of this table together (Šidák 1967).
+
+        Returns:
+            ``(low, high)``, arrays shaped like ``estimate``.
+        """
+
+    def columns(self, level: float = 0.95) -> dict[str, list]:
+        """Tidy columns, one row per cell in C order: the attributes, estimate, standard_deviation, low, high."""
+        return self._arrow(level).to_pydict()
+
+    def to_frame(self, level: float = 0.95) -> Any:
+        """:meth:`columns` as a dataframe of the library the records came in (pyarrow for files and remote engines)."""
+        import narwhals as nw
+
+        return nw.from_arrow(self._arrow(level), backend=self.backend).to_native()
+
+    def _arrow(self, level: float) -> Any:
+        numbers = (self.estimate, self.standard_deviation, *self.confidence_interval(level))
+        return arrow_columns(self.attributes, self.labels, slice(0, self.estimate.size), numbers)
+
+
+def arrow_columns(
+    attributes: Sequence[str],
+    labels: Sequence[Sequence[Category]],
+    cells: slice,
+    numbers: Sequence[Array],
+) -> Any:
+    """Some cells of a table, in C order, as an arrow table; ``numbers`` are theirs alone."""
+    import pyarrow as pa
+
+    shape = tuple(map(len, labels))
+    where = np.unravel_index(np.arange(cells.start, cells.stop), shape) if shape else ()
+    own = [pa.array(names).take(pa.array(axis)) for names, axis in zip(labels, where, strict=True)]
+    return pa.table(
+        [*own, *(column.reshape(-1) for column in numbers)],
+        [*attributes, *NUMBERS],
+    )
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class MarginalTable(AbstractEstimates, AbstractTable):
+    """One released table of counts: unbiased, so they may be negative or fractional.
+
+    Attributes:
+        attributes: names, one per axis.
+        labels: cell names along every axis.
+        estimate: unbiased counts, shape (sizes…).
+        standard_deviation: of every cell, same shape, known exactly.
+        private: False for simulations, whose numbers must not be published.
+    """
+
+    def confidence_interval(self, level: float = 0.95, simultaneous: bool = False) -> ConfidenceInterval:
+        """Intervals for every cell, each alone or all cells of this table together (Šidák 1967).
+
+        Returns:
+            ``(low, high)``, arrays shaped like ``estimate``.
+        """
+        return confidence_interval(self.estimate, self.standard_deviation, level, simultaneous)
+
+    def __repr__(self) -> str:
+        return f"MarginalTable({' × '.join(self.attributes) or 'total'}, {self.estimate.size} cells)"
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class ProportionTable(AbstractEstimates):
+    """Shares of groups: every count over the count of its group, both of them released.
+
+    A ratio of unbiased counts is *not* unbiased, unless the denominator is exact; its intervals are exact all the same
+    (Fieller 1954), since the noise of counts is Gaussian with known covariance.
+
+    Attributes:
+        attributes: names, one per axis.
+        labels: cell names along every axis.
+        estimate: shape (sizes…); NaN where a group's count is not positive.
+        standard_deviation: of every cell, to first order; NaN likewise.
+        private: False for simulations, whose numbers must not be published.
+        given: names of the attributes that define the groups.
+        counts: of every cell.
+        groups: count of every cell's group.
+        variance: of a cell's count.
+        group_variance: of a group's count.
+        share: covariance of a cell's count with its group's, over ``group_variance``: one over the cells of a group.
+    """
+
+    given: tuple[str, ...]
+    counts: Array
+    groups: Array
+    variance: float
+    group_variance: float
+    share: float
+
+    def confidence_interval(self, level: float = 0.95, simultaneous: bool = False) -> ConfidenceInterval:
+        """Intervals for every cell, each alone or all cells of this table together (Šidák 1967), within [0, 1].
+
+        They hold every p at which ``count − p·group`` lies within its own Gaussian interval about zero, hence cover
+        exactly as often as they say; [0, 1] where the group is too small to say anything.
+
+        Returns:
+            ``(low, high)``, arrays shaped like ``estimate``.
+        """
+        x, g = self.counts, self.groups
+        z = quantile(level, x.size if simultaneous else 1) ** 2
+        # a p² − 2 b p + c <= 0
+        a, b, c = g**2 - z * self.group_variance, x * g - z * self.group_variance * self.share, x**2 - z * self.variance
+        with np.errstate(divide="ignore", invalid="ignore"):
+            half = np.sqrt(np.maximum(b**2 - a * c, 0)) / a
+            low, high = b / a - half, b / a + half
+        known = (a > 0) & (g > 0)
+        return ConfidenceInterval(np.where(known, np.clip(low, 0, 1), 0.0), np.where(known, np.clip(high, 0, 1), 1.0))
+
+    def __repr__(self) -> str:
+        given = f" given {' × '.join(self.given)}" if self.given else ""
+        return f"ProportionTable({' × '.join(self.attributes) or 'total'}{given}, {self.estimate.size} cells)"
