@@ -88,7 +88,7 @@ class NoiseStream:
                 size = min(_CHUNK, self._unasked)
                 self._coming.append(self._pool.submit(self._draw, size))
                 self._unasked -= size
-            drawn = np.array(self._coming.popleft().result(), dtype=np.int64)
+            drawn = np.asarray(self._coming.popleft().result()).astype(np.int64, casting="safe")
             parts.append(drawn[:missing])
             self._here = drawn[missing:]
             missing -= len(parts[-1])

@@ -56,7 +56,7 @@ class ResidualQuery:
         bases, by_type = tuple(map(Identity, sizes)), _by_type(sizes, variances)
         orbits, of_class = by_type.orbits, [bases[members[0]] for members in by_type.orbits.classes]
         wanted = {
-            kind: math.sqrt(variance / (2 * rho)) * math.sqrt(math.prod(of_class[k].stretch for k in kind))
+            kind: math.sqrt(variance / 2) / math.sqrt(rho) * math.sqrt(math.prod(of_class[k].stretch for k in kind))
             for kind, variance in by_type.values_by_type.items()
             if kind or neighbors == "add-remove"  # replacing rows leaves the total alone
         }
@@ -116,6 +116,8 @@ class ResidualQuery:
     def decode(self, T: Subset, noisy: Integers) -> Array:
         """The zero-sum part of marginal T, from its noisy answer: shape (sizes of T...)."""
         s = int(self.multipliers[T])
+        if s >= 2**53:  # the same rounding whatever the type, which depends on the exact answer
+            noisy = noisy.astype(object)
         values = (noisy // s).astype(np.float64) + (noisy % s / s).astype(np.float64)
         values = values.reshape([self.bases[i].rows for i in T])
         for axis, i in enumerate(T):

@@ -176,6 +176,11 @@ class TableRelease:
         Raises:
             ParameterError: an unknown marginal or a wrong shape.
         """
+        if not isinstance(combinations, list | tuple) or not all(isinstance(w, Mapping) for w in combinations):
+            raise ParameterError(
+                'contrasts: expected a list of weights like [{("age", "sex"): array}], got '
+                f"{type(combinations).__name__}; hint: release.cell(sex=...) makes the weights of one cell"
+            )
         estimates = np.zeros(len(combinations))
         pulled: dict[Subset, Array] = {}  # every T sees the weights summed over S∖T, over N_{S∖T}; one row each
         for row, weights in enumerate(combinations):
@@ -183,11 +188,10 @@ class TableRelease:
                 asked, S, estimate = self._estimate(names)
                 order = [S.index(i) for i in asked]
                 w = np.asarray(given, dtype=np.float64)
-                if w.shape != estimate.transpose(order).shape or not np.isfinite(w).all():
-                    raise ParameterError(
-                        f"contrast: expected finite weights of shape {estimate.transpose(order).shape} for {names}, "
-                        f"got {w.shape}"
-                    )
+                shape = tuple(estimate.shape[axis] for axis in order)
+                if w.shape != shape or not np.isfinite(w).all():
+                    got = "infinite ones or NaN" if w.shape == shape else w.shape
+                    raise ParameterError(f"contrast: expected finite weights of shape {shape} for {names}, got {got}")
                 w = w.transpose(np.argsort(order))
                 estimates[row] += float((w * estimate).sum())
                 for T in subsets_of(S):

@@ -1,6 +1,7 @@
 """Released tables on disk: written one at a time, read back when asked for."""
 
 import abc
+import contextlib
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,7 +50,8 @@ class StoredTables(Mapping[Subset, Array]):
         path = self.folder / place.file
         cells = int(np.prod(place.shape))
         if path.suffix == ".csv":
-            columns = csv.read_csv(path, convert_options=csv.ConvertOptions(include_columns=["estimate"]))
+            options = csv.ConvertOptions(include_columns=["estimate"], column_types={"estimate": "float64"})
+            columns = csv.read_csv(path, convert_options=options)
             return columns["estimate"].to_numpy().reshape(place.shape)
         with parquet.ParquetFile(path) as file:
             ends = np.cumsum([file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)])
@@ -115,17 +117,17 @@ class FilesWriter(AbstractTableWriter):
         from pyarrow import csv, parquet
 
         self._places[S] = Place(self._files[S], 0, estimate.shape)
-        path, writer = self._folder / self._files[S], None
+        path = self._folder / self._files[S]
         attributes = [self._schema.attributes[i] for i in S]
-        for cells in _slices(estimate.size):
-            numbers = self._numbers(S, estimate.reshape(-1)[cells])
-            rows = arrow_columns([a.name for a in attributes], [a.labels for a in attributes], cells, numbers)
-            if writer is None:
-                kind = csv.CSVWriter if path.suffix == ".csv" else parquet.ParquetWriter
-                writer = kind(path, rows.schema)
-            writer.write_table(rows)
-        if writer is not None:
-            writer.close()
+        with contextlib.ExitStack() as stack:
+            writer = None
+            for cells in _slices(estimate.size):
+                numbers = self._numbers(S, estimate.reshape(-1)[cells])
+                rows = arrow_columns([a.name for a in attributes], [a.labels for a in attributes], cells, numbers)
+                if writer is None:
+                    kind = csv.CSVWriter if path.suffix == ".csv" else parquet.ParquetWriter
+                    writer = stack.enter_context(kind(path, rows.schema))
+                writer.write_table(rows)
 
 
 @final
@@ -148,10 +150,12 @@ class DatasetWriter(AbstractTableWriter):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for order in self._waiting if kind is None else ():
-            self._flush(order)
-        for writer in self._writers.values():
-            writer.close()
+        try:
+            for order in self._waiting if kind is None else ():
+                self._flush(order)
+        finally:
+            for writer in self._writers.values():
+                writer.close()
 
     def write(self, S: Subset, estimate: Array) -> None:
         order = len(S)

@@ -134,7 +134,8 @@ class ProportionTable(AbstractEstimates):
         """Intervals for every cell, each alone or all cells of this table together (Šidák 1967), within [0, 1].
 
         They hold every p at which ``count − p·group`` lies within its own Gaussian interval about zero, hence cover
-        exactly as often as they say; [0, 1] where the group is too small to say anything.
+        as often as they say: exactly for a clear group, more often where the ends of [0, 1] cut them or the group is
+        too small to say anything, where they are [0, 1].
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.

@@ -1,5 +1,6 @@
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -323,7 +324,7 @@ def test_people_of_k_rows_cost_k_times_the_noise():
 
 @pytest.mark.parametrize("k", [0, -1, 2.0, True, "2", None])
 def test_rows_per_person_are_counted(k):
-    with pytest.raises(gn.ParameterError, match="rows_per_person >= 1"):
+    with pytest.raises(gn.ParameterError, match="1 <= rows_per_person"):
         gn.plan(TWO, 1, gn.zCDP(1), rows_per_person=k)
 
 
@@ -382,3 +383,18 @@ def test_targets_are_checked(targets, options, part):
 def test_levels_of_targets_are_between_zero_and_one(level):
     with pytest.raises(gn.ParameterError, match="0 < level < 1"):
         gn.Target(5, level)
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize(("rho", "k"), [(12370.409295567082, 49), (0.1, 3), (1 / 3, 7), (2.0**-40, 10**6), (5.0, 10**9)])
+def test_rows_per_person_never_exceed_the_budget_by_a_single_bit(neighbors, rho, k):
+    plan = gn.plan(schema(2, 3), 2, gn.zCDP(rho), neighbors=neighbors, rows_per_person=k)
+    query = plan._query.query
+    exact = Fraction(query.sensitivity_squared) * k**2 / (2 * Fraction(query.scale) ** 2)
+    assert exact <= plan._charge() <= plan.rho
+    assert exact >= Fraction(rho) * (1 - Fraction(1, 10**9))
+
+
+def test_absurd_numbers_of_rows_are_refused():
+    with pytest.raises(gn.ParameterError, match="rows_per_person"):
+        gn.plan(schema(2), 1, gn.zCDP(1), rows_per_person=10**160)

@@ -207,3 +207,15 @@ def test_measurements_are_independent_and_make_every_table(release):
     for m in measured:
         for axis in range(m.estimate.ndim):
             assert m.estimate.sum(axis=axis) == pytest.approx(0, abs=1e-9)
+
+
+@pytest.mark.parametrize("combinations", [{"a0": [1, 0]}, [[1, 0]], "a0", [3]])
+def test_contrasts_are_lists_of_weights(release, combinations):
+    with pytest.raises(gn.ParameterError, match="contrasts: expected a list of weights"):
+        release.contrasts(combinations)
+
+
+@pytest.mark.parametrize("weight", [math.nan, math.inf])
+def test_weights_are_finite(release, weight):
+    with pytest.raises(gn.ParameterError, match="got infinite ones or NaN"):
+        release.contrast({"a0": [1, weight]})

@@ -1,0 +1,48 @@
+"""A release of a million noisy integers, beside the sampler alone: ``pytest -m benchmark -s``."""
+
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import gaussnoise as gn
+from gaussnoise._sampler import noise_stream, sampling_threads
+
+pytestmark = pytest.mark.benchmark
+
+SIZES = (10,) * 20
+ROWS = 50_000
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return gn.plan(gn.Schema([gn.Attribute(f"a{i}", range(n)) for i, n in enumerate(SIZES)]), 3, gn.zCDP(0.5))
+
+
+@pytest.fixture(scope="module")
+def table():
+    codes = np.random.default_rng(0).integers(SIZES, size=(ROWS, len(SIZES)))
+    return pa.table({f"a{i}": codes[:, i] for i in range(len(SIZES))})
+
+
+def sampling(plan):
+    """Seconds to draw a release's noise and nothing else."""
+    plan._query.query.draw(1)
+    start = time.perf_counter()
+    with noise_stream(plan._query.query.draw, plan.integers, sampling_threads()) as noise:
+        noise.take(plan.integers)
+    return time.perf_counter() - start
+
+
+@pytest.mark.parametrize("format", [None, "parquet"])
+def test_nearly_all_time_of_a_large_release_is_spent_drawing_noise(plan, table, tmp_path, format):
+    before = sampling(plan)
+    start = time.perf_counter()
+    plan.release(table, out=None if format is None else tmp_path / "out", format=format or "csv")
+    whole = time.perf_counter() - start
+    alone = min(before, sampling(plan))
+    print(f"\n{plan.integers} integers to {format or 'memory'}: {whole:.1f} s, {alone:.1f} s of them the sampler's")
+    assert plan.integers > 10**6
+    assert whole < 1.35 * alone  # 1.1 on a quiet machine
+    assert whole < 3 * plan.seconds
