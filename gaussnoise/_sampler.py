@@ -16,11 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from .errors import ParameterError
 
+Integers = NDArray[np.int64]
+
 # OpenDP saturates silently at 64 bits; at this scale an overflow is 8192 standard deviations away
 MAX_SCALE = 2.0**50
 # integers of a finer lattice than 2⁻⁴⁰⁰ would no longer convert to floats
 MAX_BITS = 400
-_CHUNK = 2**14  # integers drawn at once
+_CHUNK = 2**13  # integers drawn at once
+_CHUNKS_AHEAD = 128  # 8 MB
 _MOST_THREADS = 8
 
 
@@ -73,34 +76,41 @@ class IntegerQuery:
 class NoiseStream:
     """A known number of independent noises, drawn ahead in threads (OpenDP lets go of Python's lock)."""
 
-    def __init__(self, draw: Callable[[int], ArrayLike], count: int, pool: ThreadPoolExecutor, ahead: int) -> None:
-        self._draw, self._unasked, self._pool, self._ahead = draw, count, pool, ahead
-        self._coming: deque[Future[ArrayLike]] = deque()
+    def __init__(self, draw: Callable[[int], ArrayLike], count: int, pool: ThreadPoolExecutor) -> None:
+        self._draw, self._unasked, self._pool = draw, count, pool
+        self._coming: deque[Future[Integers]] = deque()
         self._here = np.zeros(0, dtype=np.int64)
+        self._ask()
 
-    def take(self, count: int) -> NDArray[np.int64]:
+    def take(self, count: int) -> Integers:
         """The next ``count`` noises."""
         parts = [self._here[:count]]
         self._here = self._here[count:]
         missing = count - len(parts[0])
         while missing:
-            while self._unasked and len(self._coming) < self._ahead:
-                size = min(_CHUNK, self._unasked)
-                self._coming.append(self._pool.submit(self._draw, size))
-                self._unasked -= size
-            drawn = np.asarray(self._coming.popleft().result()).astype(np.int64, casting="safe")
+            drawn = self._coming.popleft().result()
+            self._ask()
             parts.append(drawn[:missing])
             self._here = drawn[missing:]
             missing -= len(parts[-1])
         return np.concatenate(parts)
 
+    def _ask(self) -> None:
+        while self._unasked and len(self._coming) < _CHUNKS_AHEAD:
+            size = min(_CHUNK, self._unasked)
+            self._coming.append(self._pool.submit(self._chunk, size))
+            self._unasked -= size
+
+    def _chunk(self, size: int) -> Integers:
+        return np.asarray(self._draw(size)).astype(np.int64, casting="safe")
+
 
 @contextmanager
 def noise_stream(draw: Callable[[int], ArrayLike], count: int, threads: int) -> Iterator[NoiseStream]:
-    """A stream of ``count`` noises; what has not been taken at the end is thrown away."""
+    """A stream of ``count`` noises, drawn from now on; what has not been taken at the end is thrown away."""
     pool = ThreadPoolExecutor(threads)
     try:
-        yield NoiseStream(draw, count, pool, threads + 1)
+        yield NoiseStream(draw, count, pool)
     finally:
         pool.shutdown(cancel_futures=True)
 

@@ -119,6 +119,8 @@ def plan(
     domain = Marginals(schema.sizes, subsets, weights)
     noise = optimal_noise(domain, p, neighbors)
     if privacy is None:
+        if noise.gamma == 0:
+            raise ParameterError("plan: these tables need no noise, hence no budget; hint: give any, it is not spent")
         # weighted variances at unit sensitivity are squares of ratios to the targets
         privacy = zCDP(rows_per_person**2 * noise.gamma**2 / 2 * (1 + _ROUNDING))
     result = Plan(schema, domain, noise, privacy, rows_per_person, goals)

@@ -238,7 +238,12 @@ class TableRelease:
         self.plan.check_released(S)
         domain, wanted = self.plan.domain, set(S)
         above = min((A for A in domain.subsets if wanted <= set(A)), key=domain.cells)
-        return asked, S, part_of(self.tables[above], above, S)
+        part = part_of(self.tables[above], above, S)
+        return (
+            asked,
+            S,
+            part if S or () in self.query.multipliers else np.asarray(np.rint(part)),
+        )  # a public number of rows
 
     def save(self, directory: str | os.PathLike[str], format: FileFormat = "csv") -> None:
         """Write the tables, ``release.json``, ``summary.txt`` and ``release.png`` to a new directory.

@@ -386,7 +386,9 @@ def test_levels_of_targets_are_between_zero_and_one(level):
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
-@pytest.mark.parametrize(("rho", "k"), [(12370.409295567082, 49), (0.1, 3), (1 / 3, 7), (2.0**-40, 10**6), (5.0, 10**9)])
+@pytest.mark.parametrize(
+    ("rho", "k"), [(12370.409295567082, 49), (0.1, 3), (1 / 3, 7), (2.0**-40, 10**6), (5.0, 10**9)]
+)
 def test_rows_per_person_never_exceed_the_budget_by_a_single_bit(neighbors, rho, k):
     plan = gn.plan(schema(2, 3), 2, gn.zCDP(rho), neighbors=neighbors, rows_per_person=k)
     query = plan._query.query
@@ -398,3 +400,9 @@ def test_rows_per_person_never_exceed_the_budget_by_a_single_bit(neighbors, rho,
 def test_absurd_numbers_of_rows_are_refused():
     with pytest.raises(gn.ParameterError, match="rows_per_person"):
         gn.plan(schema(2), 1, gn.zCDP(1), rows_per_person=10**160)
+
+
+def test_what_needs_no_noise_has_no_least_budget():
+    with pytest.raises(gn.ParameterError, match="need no noise"):
+        gn.plan(schema(2), [()], targets=5, neighbors="replace")
+    assert gn.plan(schema(2), [()], gn.zCDP(1), targets=5, neighbors="replace").target_ratio == 0
