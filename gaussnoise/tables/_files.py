@@ -1,6 +1,7 @@
 """A release on disk: all of it, or nothing."""
 
 import contextlib
+import hashlib
 import importlib.metadata
 import json
 import os
@@ -9,16 +10,18 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from ..errors import OutputError, ParameterError
 from ..privacy import zCDP
-from ._store import MOST_FILES, FileFormat, StoredTables, table_writer
+from ._store import MOST_FILES, FileFormat, Place, StoredTables, table_writer
 from ._text import SHOWN_DELTA, disclaimers, relation_text, release_text
 
 if TYPE_CHECKING:
+    from ._plan import Plan
     from ._release import TableRelease
 
+_FORMAT = "gaussnoise.tables/2"
 _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
 
@@ -94,7 +97,7 @@ def release_record(release: "TableRelease", folder: Path) -> dict[str, object]:
         "method": "OpenDP's conversion from zCDP",
     }
     return {
-        "format": "gaussnoise.tables/2",
+        "format": _FORMAT,
         "private": release.private,
         "neighbors": plan.neighbors,
         "neighbors_meaning": relation_text(plan),
@@ -123,11 +126,53 @@ def release_record(release: "TableRelease", folder: Path) -> dict[str, object]:
             "sigma": query.query.scale if query.query else 0.0,
             "rho_of_one_row": query.query.rho if query.query else 0.0,
         },
+        "request_sha256": plan.request_sha256,
         "marginals": _listed(folder, "marginals", _marginals(release)),
         "measurements": _listed(folder, "measurements", _measurements(release)),
+        "files_sha256": {file.relative_to(folder).as_posix(): _sha256(file) for file in _data_files(folder)},
         "libraries": {name: importlib.metadata.version(name) for name in _LIBRARIES},
         "disclaimers": disclaimers(release),
     }
+
+
+def read_release(plan: "Plan", directory: str | os.PathLike[str]) -> tuple[dict[str, Any], StoredTables]:
+    """The record of a release of ``plan``, and its tables; every file is checked against the record."""
+    from pyarrow import parquet
+
+    folder = Path(directory)
+    try:
+        record = json.loads((folder / "release.json").read_text(encoding="utf-8"))
+        if record["format"] != _FORMAT:
+            raise OutputError(
+                f"load: expected format {_FORMAT!r} in {folder}, got another; hint: the version that wrote it"
+            )
+        if record["request_sha256"] != plan.request_sha256:
+            raise OutputError(f"load: {folder} holds the release of another plan; hint: the same arguments of plan()")
+        damaged = [name for name, sha256 in record["files_sha256"].items() if _sha256(folder / name) != sha256]
+        entries = record["marginals"]
+        if isinstance(entries, dict):
+            entries = parquet.read_table(folder / entries["file"]).to_pylist()
+        sizes, places = dict(zip(plan.schema.names, plan.schema.sizes, strict=True)), {}
+        for entry in entries:
+            S = tuple(sorted(plan.subset(tuple(entry["attributes"]))))
+            shape = tuple(sizes[plan.schema.names[i]] for i in S)
+            places[S] = Place(entry["file"], entry["first_row"], shape)
+    except OutputError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise OutputError(f"load: {folder} is not a complete release ({type(error).__name__})") from None
+    if damaged:
+        raise OutputError(f"load: {folder / damaged[0]} is not the file that was released; hint: its sha256 differs")
+    return record, StoredTables(folder, places)
+
+
+def _data_files(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.rglob("*") if file.suffix in (".csv", ".parquet"))
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _listed(folder: Path, name: str, entries: list[dict[str, object]]) -> object:

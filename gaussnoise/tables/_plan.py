@@ -1,5 +1,7 @@
 """Plan first, without data; then release."""
 
+import hashlib
+import json
 import math
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -218,6 +220,20 @@ class Plan:
         while Fraction(share) * self.rows_per_person**2 > self.rho:
             share = math.nextafter(share, 0.0)
         return share
+
+    @cached_property
+    def request_sha256(self) -> str:
+        """What was asked for, in one number: the same for plans made from the same arguments, on any machine."""
+        request = {
+            "schema": self.schema.to_toml(),
+            "marginals": self.domain.subsets,
+            "weights": [f"{weight:.9g}" for weight in self.domain.weights],
+            "p": str(self.noise.p),
+            "neighbors": self.neighbors,
+            "rho": f"{self.rho:.9g}",
+            "rows_per_person": self.rows_per_person,
+        }
+        return hashlib.sha256(json.dumps(request).encode()).hexdigest()
 
     @property
     def target_ratio(self) -> float:
@@ -456,6 +472,7 @@ class Plan:
 
     @cached_property
     def _query(self) -> ResidualQuery:
+        """The integer query that a release answers with noise."""
         return ResidualQuery.calibrated(self.schema.sizes, self._covariance.variances, self.neighbors, self.row_rho)
 
     @cached_property

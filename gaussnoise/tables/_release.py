@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from .._covariance import MarginalCovariance
 from .._intervals import Contrast, Contrasts
 from .._residuals import Subset, project_zero_sum, subsets_of
-from ..errors import ParameterError
-from ._files import save_release
+from ..errors import OutputError, ParameterError
+from ._files import read_release, save_release
 from ._measure import ResidualQuery
 from ._schema import Category
 from ._store import FileFormat
@@ -259,6 +259,26 @@ class TableRelease:
             ParameterError: more than 1000 marginals as CSV.
         """
         save_release(self, directory, format)
+
+    @classmethod
+    def load(cls, directory: str | os.PathLike[str], plan: "Plan") -> "TableRelease":
+        """A release that :meth:`save` or ``plan.release(out=...)`` wrote, read back for further questions.
+
+        Args:
+            directory: where it is; its files are checked against the sha256 that ``release.json`` gives them.
+            plan: what it was made from, planned again with the same arguments.
+
+        Raises:
+            OutputError: incomplete or altered files, another plan's release, or noise calibrated by another version.
+        """
+        record, tables = read_release(plan, directory)
+        query = plan._query.query
+        if record["noise"]["sigma"] != (query.scale if query is not None else 0.0):
+            raise OutputError(
+                f"load: {os.fspath(directory)} was calibrated by another version or machine; hint: its files are "
+                "intact, read them as they are"
+            )
+        return cls(plan, record["private"], record["rho"] or 0.0, plan._drawn, plan._query, tables, "pyarrow")
 
     def __repr__(self) -> str:
         warning = "" if self.private else "NOT PRIVATE, a simulation: "

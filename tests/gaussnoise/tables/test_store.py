@@ -1,5 +1,6 @@
 import itertools
 import json
+import math
 import os
 
 import numpy as np
@@ -165,3 +166,93 @@ def test_releases_in_files_keep_working_where_they_are_needed(tmp_path):
     assert release["b"].estimate == pytest.approx(release["a", "b"].estimate.sum(axis=0))
     assert len(list(release.measurements())) == 5
     assert release.contrast({"c": [1, 1, 1, 1], (): -1}).estimate == pytest.approx(0, abs=1e-9)
+
+
+# Reading back.
+
+
+@pytest.fixture
+def small(tmp_path):
+    plan = gn.plan(SCHEMA, [("a", "b"), ("c",)], gn.zCDP(0.5))
+    table = pa.table({"a": [True, False], "b": [1, 3], "c": ["", "x,y"]})
+    return plan, plan.release(table, out=tmp_path / "out"), tmp_path / "out"
+
+
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+def test_a_release_is_loaded_with_all_it_can_answer(tmp_path, format, neighbors):
+    def planned():
+        return gn.plan(SCHEMA, [("b", "a"), ("c",)], gn.zCDP(0.5), neighbors=neighbors)
+
+    table = pa.table({"a": [True, False], "b": [1, 3], "c": ["", "x,y"]})
+    release = planned().release(table, out=tmp_path / "out", format=format)
+    loaded = gn.TableRelease.load(tmp_path / "out", planned())
+    assert loaded.private
+    assert loaded.rho_charged == release.rho_charged
+    for names in [("b", "a"), ("a", "b"), "c", "a", ()]:
+        assert (loaded[names].estimate == release[names].estimate).all()
+        assert (loaded[names].standard_deviation == release[names].standard_deviation).all()
+    weights = {("a", "b"): np.arange(6.0).reshape(2, 3), "c": [1, 0, 0, -1]}
+    assert loaded.contrast(weights) == release.contrast(weights)
+    assert type(loaded["c"].to_frame()) is pa.Table
+
+
+def test_a_loaded_dataset(tmp_path):
+    release, _ = wide_release(tmp_path, format="parquet")
+    loaded = gn.TableRelease.load(tmp_path / "out", release.plan)
+    assert (loaded["v7", "v31"].estimate == release["v7", "v31"].estimate).all()
+
+
+def test_a_loaded_simulation_is_not_private(tmp_path):
+    plan = gn.plan(SCHEMA, 1, gn.zCDP(0.5))
+    table = pa.table({"a": [True], "b": [1], "c": [""], "d": [0]})
+    plan.simulate(table, np.random.default_rng(0)).save(tmp_path / "out")
+    assert not gn.TableRelease.load(tmp_path / "out", plan).private
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"privacy": gn.zCDP(0.4)},
+        {"neighbors": "replace"},
+        {"p": math.inf},
+        {"weights": [1, 2]},
+        {"rows_per_person": 2},
+        {"workload": [("c",), ("a", "b")]},
+        {"schema": gn.Schema([*SCHEMA.attributes[:3], gn.Attribute("d", range(299))])},
+    ],
+    ids=lambda options: next(iter(options)),
+)
+def test_another_plans_release_is_not_loaded(small, options):
+    _, _, folder = small
+    asked = {"schema": SCHEMA, "workload": [("a", "b"), ("c",)], "privacy": gn.zCDP(0.5)} | options
+    with pytest.raises(gn.OutputError, match="another plan"):
+        gn.TableRelease.load(folder, gn.plan(**asked))
+
+
+def test_altered_files_are_noticed(small):
+    plan, _, folder = small
+    file = next((folder / "tables").iterdir())
+    file.write_text(file.read_text(encoding="utf-8").replace("0", "1", 1), encoding="utf-8")
+    with pytest.raises(gn.OutputError, match="sha256 differs"):
+        gn.TableRelease.load(folder, plan)
+
+
+@pytest.mark.parametrize("content", [None, "", "{}", "[]", '{"format": 3}', "null"])
+def test_incomplete_releases_are_refused(small, content):
+    plan, _, folder = small
+    (folder / "release.json").unlink()
+    if content is not None:
+        (folder / "release.json").write_text(content, encoding="utf-8")
+    with pytest.raises(gn.OutputError, match=r"not a complete release|expected format"):
+        gn.TableRelease.load(folder, plan)
+
+
+def test_other_calibrations_are_not_mixed(small):
+    plan, _, folder = small
+    text = (folder / "release.json").read_text(encoding="utf-8")
+    record = json.loads(text)
+    record["noise"]["sigma"] *= 1.01
+    (folder / "release.json").write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(gn.OutputError, match="another version or machine"):
+        gn.TableRelease.load(folder, plan)
