@@ -41,6 +41,7 @@ from ._covariance import Covariance
 from ._dual_norms import DualNorm, dual_norm
 from ._factorize import Factorization, Witness, factorize
 from ._intervals import ConfidenceInterval, Contrast, Contrasts
+from ._ledger import Ledger, LedgerEntry
 from ._mechanism import GaussianMechanism
 from ._noise import OptimalNoise, Status, Verification
 from ._policy import PolicyGraph
@@ -48,18 +49,20 @@ from ._progress import Progress
 from ._release import Release
 from ._solve import gamma, optimal_noise
 from .errors import (
+    BudgetError,
     CertificateError,
     ConvergenceWarning,
     CovarianceError,
     DataError,
     GaussNoiseError,
+    LedgerError,
     NotAvailableError,
     OutputError,
     ParameterError,
     PolicyWarning,
     SchemaError,
 )
-from .privacy import ApproxDP, zCDP
+from .privacy import GDP, KL, TV, ApproxDP, zCDP
 from .tables import (
     Attribute,
     BiasedTable,
@@ -76,9 +79,6 @@ from .tables import (
 # planned names, and what serves meanwhile
 _NOT_YET = {
     "Products": "Marginals for identity workloads, FiniteSet.from_workload(W) for small others",
-    "GDP": "zCDP(mu**2 / 2), the same Gaussian",
-    "KL": "zCDP(alpha), which implies it",
-    "TV": "zCDP(2 * alpha**2), which implies it by Pinsker's inequality",
     "PureDP": "zCDP or ApproxDP: no Gaussian is purely epsilon-DP",
     "LocalDP": "zCDP, in the central model",
     "LocalMechanism": "GaussianMechanism, in the central model",
@@ -91,13 +91,14 @@ def __getattr__(name: str) -> NoReturn:
     raise AttributeError(f"gaussnoise.{name}{hint}")
 
 
-__all__ = [
+__all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "AbstractDomain",
     "AbstractFiniteDomain",
     "AbstractPolytope",
     "ApproxDP",
     "Attribute",
     "BiasedTable",
+    "BudgetError",
     "Certificate",
     "CertificateError",
     "ConfidenceInterval",
@@ -114,9 +115,14 @@ __all__ = [
     "Ellipsoid",
     "Factorization",
     "FiniteSet",
+    "GDP",
     "GaussNoiseError",
     "GaussianMechanism",
     "InvalidDomainError",
+    "KL",
+    "Ledger",
+    "LedgerEntry",
+    "LedgerError",
     "LpBall",
     "MarginalTable",
     "Marginals",
@@ -137,6 +143,7 @@ __all__ = [
     "Schema",
     "SchemaError",
     "Status",
+    "TV",
     "TableRelease",
     "Target",
     "TensorPower",

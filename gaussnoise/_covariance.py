@@ -16,7 +16,7 @@ from domains import DomainTooLargeError, Marginals
 
 from ._orbits import ByType, Orbits, Type
 from ._residuals import Subset, project_zero_sum, rank, spread, subsets_of, zero_sum_basis
-from .errors import ParameterError
+from .errors import CovarianceError, ParameterError
 
 Array = NDArray[np.float64]
 
@@ -109,6 +109,8 @@ class FactorCovariance(Covariance):
         if not 0 < self.scale < np.inf:
             raise ParameterError(f"FactorCovariance: expected a positive, finite scale, got {self.scale!r}")
         copied = np.array(self.unit_factor, dtype=np.float64)
+        if not np.isfinite(copied).all():
+            raise CovarianceError("FactorCovariance: expected a finite factor, got NaN or infinite entries")
         copied.flags.writeable = False
         object.__setattr__(self, "unit_factor", copied)
 

@@ -1,31 +1,40 @@
-"""The unbiased correlated Gaussian mechanism for finite domains, on an integer lattice."""
+"""The unbiased correlated Gaussian mechanism on an integer lattice: for listed points, and for convex bodies."""
 
+import hashlib
 import math
+import os
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import NoReturn, final
+from typing import TYPE_CHECKING, Literal, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from domains import AbstractFiniteDomain, FiniteSet
+from domains._description import describe
 
+from ._body_lattice import BodyLattice
 from ._covariance import FactorCovariance
 from ._feasibility import Strategy, check_range, strategy
+from ._ledger import Ledger
 from ._noise import OptimalNoise
 from ._policy import PolicyGraph
 from ._release import Release
 from ._sampler import MAX_BITS, IntegerQuery
 from ._sensitivity import Relation, largest_pair
-from .errors import DataError, NotAvailableError, ParameterError
-from .privacy import AbstractPrivacy
+from .errors import DataError, GaussNoiseError, NotAvailableError, ParameterError
+from .privacy import AbstractPrivacy, dp_event
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
 
 Array = NDArray[np.float64]
 
 # Lattice steps per standard deviation, a power of two below the sampler's limit with room to calibrate: rounding the
 # strategy to the lattice biases a sum of n records by at most n √r 2⁻⁴⁹ standard deviations.
 _SCALE_BITS = 48
+_LEAST_STEPS = 2.0**40  # what is left of them once the sensitivity is known, with room to spare
 # Coarser lattices would round the strategy visibly: a budget that small releases nothing but noise.
 _MIN_BITS = 20
 _EXACT_PAIR_ENTRIES = 2**21
@@ -36,22 +45,25 @@ _EXACT_PAIR_ENTRIES = 2**21
 class GaussianMechanism:
     r"""Unbiased answers with covariance ``Σ = M · sensitivity_squared / (2ρ n²)`` (no n² for sums).
 
-    The strategy ``b_i`` (point_i = origin + L b_i, M = L L') is rounded to integers before any data are seen. A release
-    sums those integers exactly, adds OpenDP's discrete Gaussian, and only then decodes to real numbers.
+    Listed points: the strategy ``b_i`` (point_i = origin + L b_i, M = L L') is rounded to integers before any data are
+    seen. Bodies: every record is rounded to a public grid by itself. A release sums integers exactly, adds OpenDP's
+    discrete Gaussian, and only then decodes to real numbers.
 
     Formal guarantees:
-        * ρ-zCDP for the stated relation, with the sensitivity of the *rounded* strategy in integer arithmetic.
-        * ``standard_deviation`` and ``covariance`` are those of the noise really drawn.
-        * The estimate is unbiased up to ``rounding_bias``, a public bound.
+        * ρ-zCDP for the stated relation, with a proven integer sensitivity of the *rounded* records. For bodies it
+          includes the rounding that membership forgives, 1e-9 of their size and 2⁻²⁶ of the noise's ellipsoid; records
+          beyond either are refused. Whether a release is refused depends on the data.
+        * ``standard_deviation`` and ``covariance`` are those of the noise really drawn: for bodies they exceed the
+          formula by a share of about 3e-8, for very thin ones by more.
+        * The estimate is unbiased up to ``rounding_bias``, a public bound, unless records are projected.
 
     Args:
         noise: from :func:`optimal_noise` or :func:`gamma`; carries the domain and the neighbouring relation.
-        privacy: :class:`zCDP` or :class:`ApproxDP`.
+        privacy: :class:`zCDP`, :class:`ApproxDP`, :class:`GDP`, :class:`KL` or :class:`TV`.
         n: number of records, public: required under replacement (means), forbidden under add/remove (sums).
 
     Raises:
         ParameterError: n missing or forbidden, not a Gaussian's privacy definition, or marginals noise.
-        NotAvailableError: a domain that is not finite (yet).
         CovarianceError: the noise leaves some direction of the sensitivity set bare.
 
     >>> noise = gn.optimal_noise(gn.FiniteSet(np.eye(3)))
@@ -60,6 +72,9 @@ class GaussianMechanism:
     0.002000
     >>> mechanism.release(counts=[500, 300, 200]).estimate.shape
     (3,)
+    >>> disc = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(0.5))
+    >>> disc.release([[0.6, 0.8], [0.1, -0.2]]).estimate.shape
+    (2,)
     """
 
     noise: OptimalNoise
@@ -71,14 +86,11 @@ class GaussianMechanism:
             raise ParameterError(
                 f"GaussianMechanism: expected noise from optimal_noise() or gamma(), got {type(self.noise).__name__}"
             )
-        if not isinstance(self.noise.domain, AbstractFiniteDomain):
-            raise NotAvailableError(
-                "GaussianMechanism: expected a finite domain, whose records are its points, got "
-                f"{type(self.noise.domain).__name__}; releases of real-valued records are not available yet"
-            )
+        if not self._listed and self.noise.neighbors not in ("replace", "add-remove"):
+            raise ParameterError("GaussianMechanism: policy graphs join the listed points of a finite domain")
         if not isinstance(self.privacy, AbstractPrivacy):
             raise ParameterError(
-                "GaussianMechanism: expected privacy zCDP(rho) or ApproxDP(epsilon, delta), "
+                "GaussianMechanism: expected a privacy definition like zCDP(rho) or ApproxDP(epsilon, delta), "
                 f"got {type(self.privacy).__name__}; no Gaussian is purely ε-DP"
             )
         if self._sums and self.n is not None:
@@ -97,6 +109,10 @@ class GaussianMechanism:
     def _sums(self) -> bool:
         return self.noise.neighbors == "add-remove"
 
+    @property
+    def _listed(self) -> bool:
+        return isinstance(self.noise.domain, AbstractFiniteDomain)
+
     @cached_property
     def _points(self) -> FiniteSet:
         domain = self.noise.domain
@@ -105,13 +121,22 @@ class GaussianMechanism:
         return domain.to_finite_set()
 
     @cached_property
-    def _lattice(self) -> "_Lattice":
+    def _lattice(self) -> "_Lattice | BodyLattice":
         if not isinstance(self.noise.covariance, FactorCovariance):
             raise ParameterError(
                 "GaussianMechanism: marginals are released from tables; hint: gaussnoise.plan(schema, workload, "
                 "privacy), or optimal_noise(domain.to_finite_set(), ...) for a small domain"
             )
-        return _Lattice.build(self._points.points, self.noise, self.noise.covariance, self.privacy.to_zcdp().rho)
+        rho = self.privacy.to_zcdp(max(self.noise.covariance.unit_factor.shape[1], 1), _LEAST_STEPS).rho
+        if self._listed:
+            lattice = _Lattice.build(self._points.points, self.noise, self.noise.covariance, rho)
+        else:
+            lattice = BodyLattice.build(
+                self.noise, self.noise.covariance, rho, lambda length: _lattice_bits(length, rho)
+            )
+        if lattice.rank and lattice.scale < _LEAST_STEPS:
+            raise GaussNoiseError(f"GaussianMechanism: a scale of {lattice.scale:.3g} is too coarse; hint: another rho")
+        return lattice
 
     @cached_property
     def covariance(self) -> FactorCovariance:
@@ -133,7 +158,8 @@ class GaussianMechanism:
     @property
     def rounding_bias(self) -> Array:
         """Bound on how far rounding moves the mean, or each record's term of the sum, shape (d,)."""
-        return self._lattice.bias(self._points.points)
+        lattice = self._lattice
+        return lattice.bias(self._points.points) if isinstance(lattice, _Lattice) else lattice.bias
 
     @property
     def _divisor(self) -> int:
@@ -144,75 +170,159 @@ class GaussianMechanism:
         data: ArrayLike | None = None,
         *,
         counts: ArrayLike | None = None,
-        ledger: object = None,
-        id: object = None,
+        on_outside: Literal["refuse", "project"] = "refuse",
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        id: str | None = None,
     ) -> Release:
         """Draw once, privately.
 
         Args:
-            data: row indices into the listed points, shape (n,), or exact rows of them, shape (n, d).
+            data: records as rows, shape (n, d). For listed points exact rows of them, or row indices, shape (n,).
             counts: instead of data, how many records sit at each listed point, shape (N,).
-            ledger: not available yet.
-            id: not available yet.
+            on_outside: what becomes of a record outside a body: "refuse" the whole release, or "project" every such
+                record, by itself, to a point of the body: the nearest for boxes and Euclidean balls, else (ℓ_q balls,
+                ellipsoids) the one on the ray to the center. Projected records bias the answer, by how much is private.
+            ledger: a :class:`Ledger` or its path: the release is charged to its budget first, drawn once, and kept
+                beside it; run again with the same arguments, it is read from there, whatever interrupted the first.
+            id: what the ledger is to call this release.
 
         Returns:
             A :class:`Release`: the mean under replacement, the sum under add/remove.
 
         Raises:
-            DataError: records outside the domain, wrong shape or number; shows no value.
+            DataError: records outside the domain, not finite, wrong shape or number; shows no value.
+            NotAvailableError: "project" without a known map into the domain.
+            InvalidDomainError: a ledger for a domain of your own class, which has no description to compare.
+            ParameterError: ledger without id.
+            BudgetError: the ledger's budget does not allow it; nothing was drawn.
+            LedgerError: another release under this id, or an unusable ledger.
         """
-        if ledger is not None or id is not None:
-            raise NotAvailableError(
-                "release: ledgers are not available yet; add up `privacy['rho_charged']` of your releases"
-            )
-        lattice = self._lattice
-        found = self._counts(data, counts)
-        exact = lattice.sums(found)
-        noisy = [value + noise for value, noise in zip(exact, lattice.draw(), strict=True)]
-        return self._decode(noisy, self._offset(found), private=True)
+        if ledger is None and id is None:
+            return self._released(data, counts, on_outside)
+        if ledger is None or id is None:
+            raise ParameterError("release: expected ledger= and id= together: a ledger knows releases by their id")
+        return Ledger.of(ledger).once(
+            id,
+            cost=self.rho_charged,
+            request=self._request | {"on_outside": on_outside},
+            protects=f"one row under {self._relation}",
+            target=None,
+            write=lambda path: self._released(data, counts, on_outside).save(path),
+            read=lambda path: Release.load(path, self.covariance),
+        )
 
-    def simulate(self, data: ArrayLike | None, rng: np.random.Generator, *, counts: ArrayLike | None = None) -> Release:
+    def _released(self, data: ArrayLike | None, counts: ArrayLike | None, on_outside: str) -> Release:
+        exact, offset = self._exact(data, counts, on_outside)
+        noisy = [value + noise for value, noise in zip(exact, self._lattice.draw(), strict=True)]
+        return self._decode(noisy, offset, private=True, on_outside=on_outside)
+
+    def simulate(
+        self,
+        data: ArrayLike | None,
+        rng: np.random.Generator,
+        *,
+        counts: ArrayLike | None = None,
+        on_outside: Literal["refuse", "project"] = "refuse",
+    ) -> Release:
         """The same estimate with floating-point noise from ``rng``: for studies, NOT private.
 
         Args:
             data: as in :meth:`release`.
             rng: a numpy Generator.
             counts: as in :meth:`release`.
+            on_outside: as in :meth:`release`.
         """
         lattice = self._lattice
         noise = np.rint(rng.normal(scale=lattice.scale, size=lattice.rank)) if lattice.rank else []
-        found = self._counts(data, counts)
-        drawn = [value + int(extra) for value, extra in zip(lattice.sums(found), noise, strict=True)]
-        return self._decode(drawn, self._offset(found), private=False)
+        exact, offset = self._exact(data, counts, on_outside)
+        drawn = [value + int(extra) for value, extra in zip(exact, noise, strict=True)]
+        return self._decode(drawn, offset, private=False, on_outside=on_outside)
 
-    def dp_event(self) -> NoReturn:
-        """Not available yet."""
-        raise NotAvailableError(
-            "dp_event is not available yet; describe a release as ZCDpEvent(rho=mechanism.rho_charged)"
-        )
+    def dp_event(self) -> "DpEvent":
+        """What a release costs, for ``dp-accounting`` to compose: :func:`gaussnoise.privacy.dp_event`."""
+        return dp_event(self.rho_charged)
+
+    @property
+    def _relation(self) -> str:
+        """The neighbours, told apart from all others."""
+        if not isinstance(self.noise.neighbors, PolicyGraph):
+            return str(self.noise.neighbors)
+        return f"policy graph {hashlib.sha256(self.noise.neighbors.edges.tobytes()).hexdigest()}"
+
+    @property
+    def _request(self) -> dict[str, object]:
+        """All public parameters of a release."""
+        header, arrays = describe(self.noise.domain)
+        digests = {name: [a.shape, hashlib.sha256(a.tobytes()).hexdigest()] for name, a in arrays.items()}
+        return {
+            "domain": [header, digests],
+            "neighbors": self._relation,
+            "p": self.noise.p,
+            "n": None if self.n is None else int(self.n),
+            "rho": f"{self.rho_charged:.9g}",
+            "standard deviations": [f"{x:.6g}" for x in self.standard_deviation],
+        }
 
     @property
     def rho_charged(self) -> float:
         """What OpenDP's map charges for one release; zero when there is nothing to protect."""
         return self._lattice.query.rho if self._lattice.rank else 0.0
 
+    def _exact(self, data: ArrayLike | None, counts: ArrayLike | None, on_outside: str) -> tuple[list[int], Array]:
+        """The answer before noise, in integers, and what is public about it."""
+        if on_outside not in ("refuse", "project"):
+            raise ParameterError(f'release: expected on_outside="refuse" or "project", got {on_outside!r}')
+        lattice = self._lattice
+        if isinstance(lattice, BodyLattice):
+            return lattice.sums(self._records(data, counts), on_outside), lattice.origin
+        if on_outside == "project":
+            raise NotAvailableError(
+                'release: on_outside="project" maps into convex bodies; listed points are matched exactly'
+            )
+        found = self._counts(data, counts)
+        return lattice.sums(found), self._offset(found)
+
+    def _records(self, data: ArrayLike | None, counts: ArrayLike | None) -> NDArray:
+        """Real-valued records as rows, not looked at yet."""
+        if data is None or counts is not None:
+            raise ParameterError("release: expected data, records as rows; counts= belongs to listed points")
+        records, dim = _array(data), self.noise.domain.dim
+        if records.shape == (0,):
+            records = np.zeros((0, dim))
+        if records.ndim != 2 or records.shape[1] != dim or records.dtype.kind not in "iuf":
+            raise DataError(
+                f"release: expected an array of real numbers of shape (n, {dim}), records as rows, "
+                f"got {_kind(records)} with {records.ndim} dimensions"
+            )
+        self._check_number(len(records))
+        return records
+
+    def _check_number(self, records: int) -> None:
+        if self.n is not None and records != self.n:
+            raise DataError(
+                f"release: expected exactly n = {self.n} records, as stated to the mechanism; got another number"
+            )
+
     def _offset(self, counts: list[int]) -> Array:
         """Mean of the records' origins: one point for all, or one for each component of a policy graph.
 
         How many records are in a component is public, by the policy's own declaration.
         """
-        rows = _origin_rows(self._points.points, self.noise.neighbors)
-        if rows is None or not rows.any():
-            return self._lattice.origins[0]
+        points = self._points.points
+        rows = _origin_rows(points, self.noise.neighbors)
+        if rows is None:
+            return np.zeros(points.shape[1])
+        if not rows.any():
+            return points[0]
         inside = np.bincount(rows, weights=counts, minlength=len(counts))
-        return inside @ self._points.points / self._divisor
+        return inside @ points / self._divisor
 
-    def _decode(self, lattice_sums: list[int], offset: Array, *, private: bool) -> Release:
+    def _decode(self, lattice_sums: list[int], offset: Array, *, private: bool, on_outside: str = "refuse") -> Release:
         lattice = self._lattice
         step = Fraction(2) ** -lattice.bits / self._divisor
         coordinates = np.array([float(value * step) for value in lattice_sums])
         estimate = lattice.size * (lattice.unit_factor @ coordinates) + offset
-        record = self.privacy.as_dict() | {
+        record = self.privacy.as_dict(max(lattice.rank, 1), _LEAST_STEPS) | {
             "neighbors": str(self.noise.neighbors),
             "published_exactly": _published(self.noise.neighbors),
             "unit": "one record",
@@ -221,6 +331,7 @@ class GaussianMechanism:
             "lattice_bits": lattice.bits,
             "scale": lattice.scale,
             "certified_gap": self.noise.gap,
+            "records_outside": "projected, each by itself" if on_outside == "project" else "refused",
         }
         return Release(estimate, self.covariance, record, private)
 
@@ -230,10 +341,7 @@ class GaussianMechanism:
             raise ParameterError("release: expected either data or counts=")
         given = _array(data if counts is None else counts)
         found = self._count_rows(given) if counts is None else self._check_counts(given)
-        if self.n is not None and sum(found) != self.n:
-            raise DataError(
-                f"release: expected exactly n = {self.n} records, as stated to the mechanism; got another number"
-            )
+        self._check_number(sum(found))
         return found
 
     def _check_counts(self, counts: NDArray) -> list[int]:
@@ -303,12 +411,7 @@ class _Lattice:
         if covariance.unit_factor.shape[1] == 0:
             return cls([[] for _ in points], 0, IntegerQuery(1, 1.0), covariance.unit_factor, size, origins)
         length = math.sqrt(noise.sensitivity_squared / (2 * rho))
-        bits = _SCALE_BITS - math.frexp(length)[1]
-        if not (length > 0 and _MIN_BITS <= bits <= MAX_BITS):
-            raise ParameterError(
-                f"GaussianMechanism: rho = {rho:.3g} needs a lattice of 2^{-bits} per unit of noise, expected between "
-                f"2^-{MAX_BITS} and 2^-{_MIN_BITS}; hint: rho between 1e-12 and 1e100"
-            )
+        bits = _lattice_bits(length, rho)
         integers = [[int(x) for x in row] for row in np.rint(np.ldexp(found.coordinates, bits))]
         query = IntegerQuery(_largest_change(integers, bits, noise.neighbors), rho)
         return cls(integers, bits, query, covariance.unit_factor, size, origins)
@@ -347,6 +450,17 @@ class _Lattice:
 
     def draw(self) -> list[int]:
         return self.query.draw(self.rank) if self.rank else []
+
+
+def _lattice_bits(length: float, rho: float) -> int:
+    """For noise of standard deviation ``length``, a lattice of 2^-bits."""
+    bits = _SCALE_BITS - math.frexp(length)[1]
+    if not (length > 0 and _MIN_BITS <= bits <= MAX_BITS):
+        raise ParameterError(
+            f"GaussianMechanism: rho = {rho:.3g} needs a lattice of 2^{-bits} per unit of noise, expected between "
+            f"2^-{MAX_BITS} and 2^-{_MIN_BITS}; hint: rho between 1e-12 and 1e100"
+        )
+    return bits
 
 
 def _origin_rows(points: Array, neighbors: Relation) -> NDArray[np.intp] | None:

@@ -9,9 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._covariance import Covariance
 from ._intervals import ConfidenceInterval, Contrast, confidence_interval
-from .errors import OutputError, ParameterError
+from .errors import CertificateError, OutputError, ParameterError
 
 Array = NDArray[np.float64]
+
+_FORMAT = "gaussnoise.release/1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +66,7 @@ class Release:
             OutputError: the file exists.
         """
         record = {
-            "format": "gaussnoise.release/1",
+            "format": _FORMAT,
             "private": self.private,
             "estimate": self.estimate.tolist(),
             "standard_deviation": self.standard_deviation.tolist(),
@@ -78,6 +80,36 @@ class Release:
             raise OutputError(f"save: {os.fspath(path)} exists already; hint: choose a new name") from None
         except OSError as error:
             raise OutputError(f"save: cannot write {os.fspath(path)} ({type(error).__name__})") from None
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], covariance: Covariance) -> "Release":
+        """Read what :meth:`save` wrote.
+
+        Args:
+            path: the file.
+            covariance: of the mechanism that made it: the file has standard deviations only.
+
+        Raises:
+            OutputError: the file cannot be read.
+            CertificateError: not a release, or of other noise than this covariance.
+        """
+        try:
+            with open(path, encoding="utf-8") as file:
+                record = json.load(file)
+            if record["format"] != _FORMAT:
+                raise ValueError
+            estimate, deviation = (
+                np.array(record[name], dtype=np.float64) for name in ("estimate", "standard_deviation")
+            )
+            release = cls(estimate, covariance, dict(record["privacy"]), bool(record["private"]))
+        except OSError as error:
+            raise OutputError(f"load: cannot read {os.fspath(path)} ({type(error).__name__})") from None
+        except (ValueError, LookupError, TypeError):
+            raise CertificateError(f"load: expected a file written by Release.save, got {os.fspath(path)}") from None
+        expected = covariance.standard_deviation()
+        if estimate.shape != expected.shape or not np.allclose(deviation, expected, rtol=1e-9, atol=0):
+            raise CertificateError(f"load: expected a release of the noise given, got another in {os.fspath(path)}")
+        return release
 
     def __repr__(self) -> str:
         warning = "" if self.private else "NOT PRIVATE, a simulation: "

@@ -50,6 +50,8 @@ class IntegerQuery:
     @cached_property
     def scale(self) -> float:
         """Standard deviation of the discrete Gaussian: the least, up to rounding, that OpenDP charges within budget."""
+        if not self.budget > 0:
+            raise ParameterError(f"noise: expected a budget rho > 0, got {self.budget!r}")
         scale = self.distance / math.sqrt(2 * self.budget)
         while 0 < scale <= MAX_SCALE and discrete_gaussian(scale).map(self.distance) > self.budget:
             scale *= 1 + 2.0**-50

@@ -33,6 +33,14 @@ class OutputError(GaussNoiseError, OSError):
     """The place to write to is taken or cannot be written."""
 
 
+class LedgerError(GaussNoiseError, RuntimeError):
+    """A ledger, or a result under it, that is missing, damaged, busy, or was made for something else."""
+
+
+class BudgetError(GaussNoiseError, ValueError):
+    """A release that would cost more than what is left of a ledger's budget; nothing was drawn."""
+
+
 class ConvergenceWarning(UserWarning):
     """The certified gap is wider than asked for; the answer is still feasible, hence private."""
 

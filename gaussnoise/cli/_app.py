@@ -1,4 +1,4 @@
-"""Commands: schema, plan, release, demo."""
+"""Commands: schema, plan, release, ledger, demo."""
 
 import importlib.metadata
 import os
@@ -12,6 +12,7 @@ from rich.console import Console
 
 from domains import DomainError
 
+from .._ledger import Ledger
 from ..errors import DataError, GaussNoiseError, NotAvailableError, OutputError, ParameterError
 from ..privacy import AbstractPrivacy, ApproxDP, zCDP
 from ..tables import Plan, Schema, TableRelease, plan
@@ -24,6 +25,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # its tracebacks show local variables, which hold data
     help="Unbiased private marginals with the least Gaussian noise, certified.",
 )
+ledger_app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="A budget on disk that all releases from one data set share. Keep one for each.",
+)
+app.add_typer(ledger_app, name="ledger")
 _out = Console(highlight=False, soft_wrap=True, emoji=False)
 _err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
@@ -43,13 +50,14 @@ Within = Annotated[
 ]
 Rows = Annotated[int, typer.Option("--rows-per-person", help="The most rows of one person: persons are protected.")]
 
+LedgerFile = Annotated[Path, typer.Argument(help="Ledger of one data set.")]
+
 _PATIENCE = 10.0  # seconds; a longer release says so first, also where nobody watches
 
 # named by the documentation, not there yet: what to use meanwhile
 _NOT_YET = {
     "optimize": "gaussnoise.optimal_noise(domain) in Python",
     "bound": "the certified gap that `gaussnoise plan` prints",
-    "ledger": "a note of the rho in every release.json: budgets of one table add up",
 }
 
 
@@ -142,10 +150,37 @@ def make_release(
     within: Within = None,
     rows_per_person: Rows = 1,
     format: Annotated[str, typer.Option("--format", help="Table files: csv or parquet.")] = "csv",
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="Charge this budget first; `gaussnoise ledger create` starts one.")
+    ] = None,
+    id: Annotated[
+        str | None, typer.Option("--id", help="Name in the ledger: run again with it, the same result is read again.")
+    ] = None,
 ) -> None:
     """Release marginals of a table, spending the budget once."""
     planned = _plan(schema, marginals, (rho, epsilon, delta), neighbors, p, within, rows_per_person)
-    _release(planned, table, out, format)
+    _release(planned, table, out, format, ledger, id)
+
+
+@ledger_app.command("create")
+def create_ledger(
+    path: LedgerFile,
+    rho: Annotated[float, typer.Option("--rho", help="Budget of all releases together: rho of zCDP.")],
+) -> None:
+    """Start a ledger with a fixed budget."""
+    _say(f"wrote {Ledger.create(path, zCDP(rho)).path}: rho {rho:g} for all releases together")
+
+
+@ledger_app.command("show")
+def show_ledger(path: LedgerFile) -> None:
+    """List all releases charged to a ledger. Everything shown is public."""
+    ledger = Ledger.open(path)
+    entries = ledger.entries()
+    _say(f"budget rho {ledger.rho:g}, spent {ledger.spent:g}, left {ledger.remaining:g}; charges: {len(entries)}")
+    for entry in entries:
+        digest = "" if entry.sha256 is None else f"  sha256 {entry.sha256[:12]}"
+        _say(f"  {entry.begun}  {entry.state:<8}  rho {entry.rho:<10.6g}  {entry.id}  ({entry.protects}){digest}")
+        _say(f"    {entry.target}")
 
 
 @app.command("demo")
@@ -231,12 +266,19 @@ def _privacy(rho: float | None, epsilon: float | None, delta: float | None) -> A
     raise ParameterError("budget: expected either --rho, or --epsilon with --delta, or --within")
 
 
-def _release(planned: Plan, table: Path, out: Path, format: str = "csv") -> TableRelease:
+def _release(
+    planned: Plan,
+    table: Path,
+    out: Path,
+    format: str = "csv",
+    ledger: Path | None = None,
+    id: str | None = None,
+) -> TableRelease:
     """Say what it takes, do it, show the summary and what was written."""
     if _err.is_terminal or planned.seconds > _PATIENCE:
         _err.print(work_text(planned), markup=False)
     wanted: Any = format  # checked there
-    result = planned.release(str(table), out=out, format=wanted, progress=_err.is_terminal)
+    result = planned.release(str(table), out=out, format=wanted, progress=_err.is_terminal, ledger=ledger, id=id)
     _say((out / "summary.txt").read_text(encoding="utf-8"))
     tables: Any = result.tables
     files = list(dict.fromkeys(place.file for place in tables.places.values()))

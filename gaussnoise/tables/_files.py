@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from ..errors import OutputError, ParameterError
-from ..privacy import zCDP
+from ..privacy import gaussian_epsilon, zCDP
+from ._measure import LEAST_STEPS
 from ._store import MOST_FILES, FileFormat, Place, StoredTables, table_writer
 from ._text import SHOWN_DELTA, disclaimers, relation_text, release_text
 
@@ -25,17 +26,19 @@ _FORMAT = "gaussnoise.tables/2"
 _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
 
-def check_target(directory: str | os.PathLike[str] | None, format: str, marginals: int) -> None:
-    """Refuse a directory that exists, a parent that cannot be written, or a format that is unknown or unfit."""
+def check_format(format: str, marginals: int) -> None:
+    """Refuse a format that is unknown, or unfit for so many tables."""
     if format not in get_args(FileFormat):
         raise ParameterError(f'save: expected format "csv" or "parquet", got {format!r}')
-    if directory is None:
-        return
     if format == "csv" and marginals > MOST_FILES:
         raise ParameterError(
             f"save: expected at most {MOST_FILES} marginals in CSV files, got {marginals}; "
             'hint: format="parquet" writes one dataset'
         )
+
+
+def check_target(directory: str | os.PathLike[str]) -> None:
+    """Refuse a directory that exists, or a parent that cannot be written."""
     target = Path(directory)
     if os.path.lexists(target):
         raise OutputError(f"save: {target} exists already; hint: name a new directory")
@@ -67,7 +70,8 @@ def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
 
 def save_release(release: "TableRelease", directory: str | os.PathLike[str], format: FileFormat) -> None:
     """All files of a release, in a new directory."""
-    check_target(directory, format, len(release))
+    check_format(format, len(release))
+    check_target(directory)
     with staged(directory) as folder:
         plan = release.plan
         with table_writer(folder, plan.schema, plan.domain.subsets, release.deviation, format) as writer:
@@ -92,18 +96,19 @@ def release_record(release: "TableRelease", folder: Path) -> dict[str, object]:
     """What a machine, or an auditor, needs to know; nothing in it depends on the data but the estimates' files."""
     plan, query = release.plan, release.query
     implied = {
-        "epsilon": zCDP(release.rho_charged).epsilon(SHOWN_DELTA) if release.rho_charged else 0.0,
+        "epsilon": gaussian_epsilon(release.rho_charged, SHOWN_DELTA, query.count, LEAST_STEPS),
         "delta": SHOWN_DELTA,
-        "method": "OpenDP's conversion from zCDP",
+        "method": "analytic Gaussian (Balle & Wang 2018, Theorem 8), corrected for the lattice",
+        "epsilon_through_zcdp": zCDP(release.rho_charged).epsilon(SHOWN_DELTA) if release.rho_charged else 0.0,
     }
     return {
         "format": _FORMAT,
         "private": release.private,
         "neighbors": plan.neighbors,
         "neighbors_meaning": relation_text(plan),
-        "privacy_unit": "one row" if plan.rows_per_person == 1 else "one person",
+        "privacy_unit": plan.privacy_unit,
         "rows_per_person": plan.rows_per_person,
-        "privacy": plan.privacy.as_dict(),
+        "privacy": plan.privacy.as_dict(query.count, LEAST_STEPS),
         "rho": release.rho_charged if release.private else None,
         "epsilon_delta": implied if release.private else None,
         "domain": [
@@ -129,7 +134,7 @@ def release_record(release: "TableRelease", folder: Path) -> dict[str, object]:
         "request_sha256": plan.request_sha256,
         "marginals": _listed(folder, "marginals", _marginals(release)),
         "measurements": _listed(folder, "measurements", _measurements(release)),
-        "files_sha256": {file.relative_to(folder).as_posix(): _sha256(file) for file in _data_files(folder)},
+        "files": {file.relative_to(folder).as_posix(): _sha256(file) for file in _data_files(folder)},
         "libraries": {name: importlib.metadata.version(name) for name in _LIBRARIES},
         "disclaimers": disclaimers(release),
     }
@@ -148,7 +153,7 @@ def read_release(plan: "Plan", directory: str | os.PathLike[str]) -> tuple[dict[
             )
         if record["request_sha256"] != plan.request_sha256:
             raise OutputError(f"load: {folder} holds the release of another plan; hint: the same arguments of plan()")
-        damaged = [name for name, sha256 in record["files_sha256"].items() if _sha256(folder / name) != sha256]
+        damaged = [name for name, sha256 in record["files"].items() if _sha256(folder / name) != sha256]
         entries = record["marginals"]
         if isinstance(entries, dict):
             entries = parquet.read_table(folder / entries["file"]).to_pylist()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
 from pathlib import Path
-from typing import cast, final
+from typing import TYPE_CHECKING, cast, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from domains import DomainTooLargeError, Marginals
 from .._certificate import MarginalCertificate, Protected
 from .._covariance import MarginalCovariance, norm
 from .._intervals import quantile
+from .._ledger import Ledger
 from .._noise import OptimalNoise
 from .._progress import Counted, counting, watching
 from .._residuals import Subset
@@ -28,17 +29,20 @@ from .._sensitivity import Relation
 from .._solve import optimal_noise
 from .._solvers.marginals import table_noise
 from .._workload import Workload
-from ..errors import GaussNoiseError, NotAvailableError, ParameterError
-from ..privacy import AbstractPrivacy, zCDP
+from ..errors import GaussNoiseError, ParameterError
+from ..privacy import AbstractPrivacy, dp_event, zCDP
 from ._count import count_marginals
-from ._files import check_target, staged, write_record
-from ._measure import Array, ResidualQuery, measured_integers
+from ._files import check_format, check_target, staged, write_record
+from ._measure import LEAST_STEPS, Array, ResidualQuery, measured_integers
 from ._read import frame_backend
 from ._release import TableRelease
 from ._schema import Schema
 from ._store import FileFormat, table_writer
 from ._stream import noisy_tables
 from ._targets import Target, as_targets
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
 
 _SECONDS_PER_INTEGER = 12e-6  # of one thread: OpenDP's draw and its conversion
 _SECONDS_PER_CELL = 2e-6  # exact integers, reconstruction, writing
@@ -65,8 +69,8 @@ def plan(
     Args:
         schema: the public attributes.
         workload: k for all k-way marginals, or the attribute names of each marginal; ``()`` is the total.
-        privacy: :class:`zCDP` or :class:`ApproxDP`, for the whole release; with ``targets`` it may be left out, for the
-            least ρ that meets them.
+        privacy: :class:`zCDP`, :class:`ApproxDP` or another definition, for the whole release; with ``targets`` it may
+            be left out, for the least ρ that meets them.
         neighbors: "add-remove", one row more or less; the number of rows is private. "replace", one row exchanged for
             another; the number of rows is public.
         p: error norm in [2, ∞]: 2 minimises total variance over all cells, ``math.inf`` the largest.
@@ -97,8 +101,8 @@ def plan(
         raise ParameterError(f"plan: expected a Schema, got {type(schema).__name__}; hint: Schema.load(path)")
     if not isinstance(privacy, AbstractPrivacy) and (privacy is not None or targets is None):
         raise ParameterError(
-            f"plan: expected zCDP(rho) or ApproxDP(epsilon, delta), got {type(privacy).__name__}; hint: "
-            "targets={...} finds the least budget"
+            "plan: expected a privacy definition like zCDP(rho) or ApproxDP(epsilon, delta), got "
+            f"{type(privacy).__name__}; hint: targets={{...}} finds the least budget"
         )
     if neighbors not in ("add-remove", "replace"):
         raise ParameterError(f'plan: expected neighbors="add-remove" or "replace", got {neighbors!r}')
@@ -119,6 +123,12 @@ def plan(
         weights = [1 / deviation(goal, n) for goal, n in zip(goals, cells, strict=True)]
         p = math.inf
     domain = Marginals(schema.sizes, subsets, weights)
+    if domain.dim > _MOST_CELLS:  # before anything is solved for
+        raise DomainTooLargeError(
+            f"plan: {domain.dim:.3g} cells would take {domain.dim * _SECONDS_PER_INTEGER / 3600:.3g} hours and "
+            f"{domain.dim * 8 / 1e9:.3g} GB, more than {_MOST_CELLS:.0e} cells; "
+            "hint: ask for fewer or smaller marginals"
+        )
     noise = optimal_noise(domain, p, neighbors)
     if privacy is None:
         if noise.gamma == 0:
@@ -126,11 +136,10 @@ def plan(
         # weighted variances at unit sensitivity are squares of ratios to the targets
         privacy = zCDP(rows_per_person**2 * noise.gamma**2 / 2 * (1 + _ROUNDING))
     result = Plan(schema, domain, noise, privacy, rows_per_person, goals)
-    if max(result.integers, domain.dim) > _MOST_CELLS:
+    if result.integers > _MOST_CELLS:
         raise DomainTooLargeError(
-            f"plan: {result.integers:.3g} noisy integers for {domain.dim:.3g} cells would take "
-            f"{result.seconds / 60:.3g} minutes and {result.peak_bytes / 1e9:.3g} GB, more than {_MOST_CELLS:.0e}; "
-            "hint: ask for fewer or smaller marginals"
+            f"plan: {result.integers:.3g} noisy integers would take {result.seconds / 3600:.3g} hours, more than "
+            f"{_MOST_CELLS:.0e} of them; hint: ask for fewer or smaller marginals"
         )
     return result
 
@@ -211,7 +220,7 @@ class Plan:
     @cached_property
     def rho(self) -> float:
         """ρ of zero-concentrated differential privacy, for the whole release."""
-        return self.privacy.to_zcdp().rho
+        return self.privacy.to_zcdp(self.integers, LEAST_STEPS).rho
 
     @cached_property
     def row_rho(self) -> float:
@@ -221,10 +230,20 @@ class Plan:
             share = math.nextafter(share, 0.0)
         return share
 
+    @property
+    def privacy_unit(self) -> str:
+        """Whom the budget protects."""
+        k = self.rows_per_person
+        return "one row" if k == 1 else f"one person of at most {k} rows"
+
     @cached_property
     def request_sha256(self) -> str:
         """What was asked for, in one number: the same for plans made from the same arguments, on any machine."""
-        request = {
+        return hashlib.sha256(json.dumps(self._request).encode()).hexdigest()
+
+    @cached_property
+    def _request(self) -> dict[str, object]:
+        return {
             "schema": self.schema.to_toml(),
             "marginals": self.domain.subsets,
             "weights": [f"{weight:.9g}" for weight in self.domain.weights],
@@ -233,7 +252,6 @@ class Plan:
             "rho": f"{self.rho:.9g}",
             "rows_per_person": self.rows_per_person,
         }
-        return hashlib.sha256(json.dumps(request).encode()).hexdigest()
 
     @property
     def target_ratio(self) -> float:
@@ -408,8 +426,8 @@ class Plan:
         out: str | os.PathLike[str] | None = None,
         format: FileFormat = "csv",
         progress: bool | Counted | None = None,
-        ledger: object = None,
-        id: object = None,
+        ledger: Ledger | str | os.PathLike[str] | None = None,
+        id: str | None = None,
     ) -> TableRelease:
         """Count, add noise, reconstruct: spends the whole budget once.
 
@@ -426,8 +444,9 @@ class Plan:
                 written one at a time and read back when asked for, so memory follows the largest of them.
             format: of those files, "csv" or "parquet".
             progress: True for a bar of released cells, or a callable that is given their number and the total.
-            ledger: not available yet.
-            id: not available yet.
+            ledger: a :class:`Ledger` or its path: the release is charged to its budget first, drawn once, and written
+                to ``out``; run again with the same arguments, it is read from there, whatever interrupted the first.
+            id: what the ledger is to call this release.
 
         Returns:
             A :class:`TableRelease`.
@@ -435,23 +454,39 @@ class Plan:
         Raises:
             DataError: the table breaks the schema; names column and rule, never a value.
             OutputError: ``out`` exists or cannot be written.
-            ParameterError: more than 1000 marginals as CSV; a budget that cannot be drawn.
+            ParameterError: more than 1000 marginals as CSV; a budget that cannot be drawn; ledger, id and out not
+                together.
+            BudgetError: the ledger's budget does not allow it; nothing was drawn.
+            LedgerError: another release under this id, or an unusable ledger.
         """
-        if ledger is not None or id is not None:
-            raise NotAvailableError("release: ledgers are not available yet; add up the rho_charged of your releases")
-        check_target(out, format, len(self.domain.subsets))
-        self._charge()  # a budget that cannot be drawn is refused before data are read
-        query = self._query.query
-        noisy = self._noisy(table, query.draw if query is not None else _nothing, sampling_threads(), progress)
-        if out is None:
-            return self._result(dict(noisy), table, private=True)
-        with closing(noisy), staged(out) as folder:
-            with table_writer(folder, self.schema, self.domain.subsets, self._deviation_drawn, format) as writer:
-                for S, estimate in noisy:
-                    writer.write(S, estimate)
-            result = self._result(writer.tables, table, private=True)
-            write_record(result, folder)
-        return replace(result, tables=replace(writer.tables, folder=Path(out)))
+        check_format(format, 0 if out is None else len(self.domain.subsets))
+        cost = self._charge()  # a budget that cannot be drawn is refused before data are read
+        if ledger is None and id is None:
+            if out is None:
+                return self._result(dict(self._private(table, progress)), table, private=True)
+            check_target(out)
+            with staged(out) as folder:
+                self._write(folder, table, format, progress)
+            return replace(TableRelease.load(out, self), backend=frame_backend(table))
+        if ledger is None or id is None or out is None:
+            raise ParameterError(
+                "release: expected ledger=, id= and out= together: a ledger knows releases by their id and finds them "
+                "where they were written"
+            )
+        loaded = Ledger.of(ledger).once(
+            id,
+            cost=cost,
+            request=self._request,
+            protects=f"{self.privacy_unit} under {self.neighbors}",
+            target=out,
+            write=lambda folder: self._write(folder, table, format, progress),
+            read=lambda folder: TableRelease.load(folder, self),
+        )
+        return replace(loaded, backend=frame_backend(table))
+
+    def dp_event(self) -> "DpEvent":
+        """What a release costs, for ``dp-accounting`` to compose: :func:`gaussnoise.privacy.dp_event`."""
+        return dp_event(self._charge())
 
     def simulate(
         self, table: object, rng: np.random.Generator, *, progress: bool | Counted | None = None
@@ -505,12 +540,31 @@ class Plan:
                 done += estimate.size
                 say(done, cells)
 
+    def _private(self, table: object, progress: bool | Counted | None) -> Generator[tuple[Subset, Array]]:
+        """Every planned table with noise that protects it."""
+        query = self._query.query
+        return self._noisy(table, query.draw if query is not None else _nothing, sampling_threads(), progress)
+
+    def _write(self, folder: Path, table: object, format: FileFormat, progress: bool | Counted | None) -> None:
+        """A private release, in a folder that is empty or not there yet."""
+        folder.mkdir(exist_ok=True)
+        deviation = self._deviation_drawn
+        with (
+            closing(self._private(table, progress)) as noisy,
+            table_writer(folder, self.schema, self.domain.subsets, deviation, format) as writer,
+        ):
+            for S, estimate in noisy:
+                writer.write(S, estimate)
+        write_record(self._result(writer.tables, table, private=True), folder)
+
     def _result(self, tables: Mapping[Subset, Array], table: object, *, private: bool) -> TableRelease:
         return TableRelease(self, private, self._charge(), self._drawn, self._query, tables, frame_backend(table))
 
     def _charge(self) -> float:
         """What OpenDP's map charges for all noise of a release, for all rows of one person."""
         query, copies = self._query.query, self.rows_per_person**2
+        if query is not None and query.scale < LEAST_STEPS:
+            raise GaussNoiseError(f"release: a scale of {query.scale:.3g} is too coarse; hint: another rho")
         charged = query.rho * copies if query is not None else 0.0
         while query is not None and charged < Fraction(query.rho) * copies:
             charged = math.nextafter(charged, math.inf)

@@ -77,7 +77,9 @@ def guarded(task: str, action: Callable[[], Result]) -> Result:
         return action()
     except DataError:
         raise
-    except Exception as error:  # noqa: BLE001 (every engine has its own errors)
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 (every engine has its own errors; polars panics with no Exception)
         kind = type(error).__name__
     # raised outside the handler, so that not even __context__ leads to the original
     raise DataError(f"table: could not {task} ({kind}); the engine's message is withheld because it may quote records")

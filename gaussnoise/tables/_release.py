@@ -13,6 +13,7 @@ from .._covariance import MarginalCovariance
 from .._intervals import Contrast, Contrasts
 from .._residuals import Subset, project_zero_sum, subsets_of
 from ..errors import OutputError, ParameterError
+from ..privacy import dp_event
 from ._files import read_release, save_release
 from ._measure import ResidualQuery
 from ._schema import Category
@@ -21,6 +22,8 @@ from ._stream import part_of
 from ._table import MarginalTable, ProportionTable
 
 if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
+
     from ._plan import Plan
     from ._synthetic import MbiProblem
 
@@ -216,6 +219,10 @@ class TableRelease:
                 deviation = math.sqrt(self.query.variances[T]) if T in self.query.multipliers else 0.0
                 yield Measurement(tuple(names[i] for i in T), residual, deviation)
             seen.update(missing)
+
+    def dp_event(self) -> "DpEvent":
+        """What was charged, for ``dp-accounting`` to compose: :func:`gaussnoise.privacy.dp_event`."""
+        return dp_event(self.rho_charged)
 
     def to_mbi(self) -> "MbiProblem":
         """The measurements as input of ``mbi``, for synthetic records: biased, but free of further privacy cost.

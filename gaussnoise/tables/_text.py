@@ -3,7 +3,8 @@
 import math
 from typing import TYPE_CHECKING
 
-from ..privacy import ApproxDP
+from ..privacy import ApproxDP, gaussian_epsilon, zCDP
+from ._measure import LEAST_STEPS
 
 if TYPE_CHECKING:
     from ._plan import Plan
@@ -78,10 +79,14 @@ def verdict(plan: "Plan") -> list[str]:
 
 def budget_text(plan: "Plan") -> str:
     """The whole release's budget, in both currencies."""
+    if isinstance(plan.privacy, zCDP):
+        epsilon = gaussian_epsilon(plan.rho, SHOWN_DELTA, plan.integers, LEAST_STEPS)
+        return f"{plan.rho:g}-zCDP; for this noise, ({epsilon:.4g}, {SHOWN_DELTA:g})-differential privacy"
     if isinstance(plan.privacy, ApproxDP):
-        return f"({plan.privacy.epsilon:g}, {plan.privacy.delta:g})-differential privacy, through {plan.rho:.6g}-zCDP"
-    zcdp = plan.privacy.to_zcdp()
-    return f"{zcdp.rho:g}-zCDP, hence ({zcdp.epsilon(SHOWN_DELTA):.4g}, {SHOWN_DELTA:g})-differential privacy"
+        promise = f"({plan.privacy.epsilon:g}, {plan.privacy.delta:g})-differential privacy"
+    else:
+        promise = repr(plan.privacy)
+    return f"{promise}, by Gaussian noise of rho = {plan.rho:.6g}"
 
 
 def release_text(release: "TableRelease") -> str:

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 
 import gaussnoise as gn
 from gaussnoise.tables._count import count_marginals
+from gaussnoise.tables._read import guarded
 
 CANARY = "CANARY-7391"
 
@@ -402,3 +403,25 @@ def test_csv_integers_count_by_value(tmp_path):
     assert counted(tmp_path / "t.csv", codes) == {(0,): 1, (1,): 2, (2,): 1, (3,): 1}
     (tmp_path / "u.csv").write_text("a,b\n01,x\n 2,x\n1.5,x\nnan,x\n", encoding="utf-8")
     assert counted(tmp_path / "u.csv", codes) == {(1,): 1, (2,): 1, (3,): 2}
+
+
+def test_a_panic_is_withheld_like_an_error():
+    class Panic(BaseException):
+        pass
+
+    def action():
+        raise Panic("CANARY-7391")
+
+    with pytest.raises(gn.DataError, match="Panic") as caught:
+        guarded("count", action)
+    assert "CANARY" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_interruptions_pass(kind):
+    def action():
+        raise kind
+
+    with pytest.raises(kind):
+        guarded("count", action)

@@ -492,10 +492,59 @@ def test_releases_take_no_seed():
         planned((2,), [(0,)]).release(table_of([], 1), rng=np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("option", [{"ledger": "l.db"}, {"id": "x"}])
-def test_ledgers_are_not_available(option):
-    with pytest.raises(gn.NotAvailableError, match="rho_charged"):
+@pytest.mark.parametrize(
+    "option", [{"ledger": "l.db"}, {"id": "x"}, {"ledger": "l.db", "id": "x"}, {"id": "x", "out": "o"}]
+)
+def test_ledgers_need_an_id_and_a_place(option):
+    with pytest.raises(gn.ParameterError, match="ledger=, id= and out= together"):
         planned((2,), [(0,)]).release(table_of([], 1), **option)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return gn.Ledger.create(tmp_path / "ledger", gn.zCDP(1.0))
+
+
+def test_a_ledger_draws_once(tmp_path, ledger):
+    plan, table = planned((2, 3), [(0, 1)]), pd.DataFrame({"a0": [0, 1], "a1": [2, 2]})
+    first = plan.release(table, out=tmp_path / "out", ledger=ledger, id="first")
+    again = planned((2, 3), [(0, 1)]).release(table, out=tmp_path / "out", ledger=str(ledger.path), id="first")
+    assert (first["a0", "a1"].estimate == again["a0", "a1"].estimate).all()
+    assert isinstance(again["a0"].to_frame(), pd.DataFrame)
+    assert [(entry.id, entry.state) for entry in ledger.entries()] == [("first", "sealed")]
+    assert ledger.spent == pytest.approx(first.rho_charged, rel=1e-12)
+    second = plan.release(table, out=tmp_path / "other", ledger=ledger, id="second")
+    assert (first["a0", "a1"].estimate != second["a0", "a1"].estimate).any()
+    with pytest.raises(gn.BudgetError):
+        plan.release(table, out=tmp_path / "third", ledger=ledger, id="third")
+    assert sorted(path.name for path in tmp_path.iterdir() if path.name in ("out", "other", "third")) == [
+        "other",
+        "out",
+    ]
+
+
+def test_a_ledger_refuses_another_request_under_the_same_id(tmp_path, ledger):
+    table = table_of([[0, 1]], 2)
+    planned((2, 3), [(0, 1)], rho=0.1).release(table, out=tmp_path / "out", ledger=ledger, id="x")
+    with pytest.raises(gn.LedgerError, match="another marginals"):
+        planned((2, 3), [(0,)], rho=0.1).release(table, out=tmp_path / "out", ledger=ledger, id="x")
+    with pytest.raises(gn.LedgerError, match="protects"):
+        planned((2, 3), [(0, 1)], 0.1, neighbors="replace").release(table, out=tmp_path / "b", ledger=ledger, id="y")
+
+
+def test_refused_data_and_failures_under_a_ledger(monkeypatch, tmp_path, ledger):
+    plan = planned((2, 3), [(0, 1)], rho=0.1)
+    with pytest.raises(gn.DataError):
+        plan.release(table_of([[0, 7]], 2), out=tmp_path / "out", ledger=ledger, id="x")
+    assert ledger.entries() == ()
+    monkeypatch.setattr("gaussnoise.tables._files.release_text", fail)
+    with pytest.raises(RuntimeError):
+        plan.release(table_of([[0, 1]], 2), out=tmp_path / "out", ledger=ledger, id="x")
+    monkeypatch.undo()
+    assert not (tmp_path / "out").exists()
+    release = plan.release(table_of([[0, 1]], 2), out=tmp_path / "out", ledger=ledger, id="x")
+    assert ledger.spent == pytest.approx(2 * release.rho_charged, rel=1e-12)  # what was drawn may have been seen
+    assert [entry.state for entry in ledger.entries()] == ["lost", "sealed"]
 
 
 # Files: all of them, or nothing.

@@ -1,0 +1,246 @@
+"""Records and the body they belong to: many at once where that is quick, and maps of every record into the body."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import (
+    AbstractDomain,
+    Ellipsoid,
+    LpBall,
+    Polytope,
+    SchattenBall,
+    TensorPower,
+    TwoConvex,
+    Zonotope,
+)
+from domains._combinators import LinearImage, MinkowskiSum, Product, Scaled, Translate
+from domains._distance import bounding_box
+
+from .errors import NotAvailableError
+
+Array = NDArray[np.float64]
+Map = Callable[[Array], Array]
+
+_HUGE = 2.0**100  # half widths: clipped there first, lest squares overflow
+_ALTERNATIONS, _BEYOND, _CLOSE = 60, 1.5, 1e-11
+_INSIDE = 1 - 2.0**-40  # what is mapped to the boundary, so that rounding leaves it inside
+
+
+def near_members(domain: AbstractDomain, X: Array) -> Array | None:
+    """Members near the rows of X, up to rounding; None where no quick way is known. Not always the nearest."""
+    if isinstance(domain, Product):
+        parts = [near_members(K, X[:, s]) for K, s in zip(domain.parts, domain.slices(), strict=True)]
+        known = [part for part in parts if part is not None]
+        return np.hstack(known) if len(known) == len(parts) else None
+    if isinstance(domain, Translate):
+        found = near_members(domain.body, X - domain.shift)
+        return None if found is None else found + domain.shift
+    if isinstance(domain, Scaled):
+        found = near_members(domain.body, X / domain.factor)
+        return None if found is None else found * domain.factor
+    if isinstance(domain, LinearImage):
+        found = near_members(domain.body, X @ np.linalg.pinv(domain.matrix).T)
+        return None if found is None else found @ domain.matrix.T
+    if isinstance(domain, LpBall):
+        return _shrunk(X, np.linalg.norm(X / domain.radius, domain.q, axis=1))
+    if isinstance(domain, SchattenBall):
+        singular = np.linalg.svd((X / domain.radius).reshape(-1, *domain.shape), compute_uv=False)
+        return _shrunk(X, np.linalg.norm(singular, domain.q, axis=1))
+    if isinstance(domain, Ellipsoid):
+        inner = (X - domain.center) @ np.linalg.pinv(domain.factor).T
+        return domain.center + _shrunk(inner, np.linalg.norm(inner, axis=1)) @ domain.factor.T
+    if isinstance(domain, Zonotope):
+        inner = _coefficients(X - domain.center, domain.generators, lambda c: np.clip(c, -1.0, 1.0))
+        return domain.center + inner @ domain.generators
+    if isinstance(domain, Polytope):
+        return _barycentric(domain.vertices, X)
+    if isinstance(domain, TensorPower):
+        return _near_powers(domain, X)
+    return None
+
+
+def _shrunk(X: Array, norms: Array) -> Array:
+    return X / np.maximum(norms, 1.0)[:, None]
+
+
+def _barycentric(vertices: Array, X: Array) -> Array:
+    """By weights of the vertices."""
+    middle = vertices.mean(axis=0)
+    moved = vertices - middle
+    size = float(np.abs(moved).max()) or 1.0
+    rows, targets = (np.column_stack([Y, np.full(len(Y), size)]) for Y in (moved, X - middle))
+    weights = _coefficients(targets, rows, lambda c: np.maximum(c, 0.0))
+    return (weights / weights.sum(axis=1, keepdims=True)) @ vertices
+
+
+def _coefficients(X: Array, rows: Array, onto: Map) -> Array:
+    """Coefficients allowed by ``onto`` that make X of ``rows``, by alternating projections; not there yet at corners.
+
+    Von Neumann (1950), "Functional Operators II"; Bregman (1965) for convex sets.
+    """
+    inverse = np.linalg.pinv(rows)
+    found = onto(X @ inverse)
+    far = np.arange(len(X))
+    tolerance = _CLOSE * float(np.abs(rows).sum(axis=0).max(initial=0.0))
+    for _ in range(_ALTERNATIONS):
+        left = X[far] - found[far] @ rows
+        apart = np.abs(left).max(axis=1, initial=0.0) > tolerance
+        far, left = far[apart], left[apart]
+        if not len(far):
+            break
+        # a little further than the nearest: inner points are then reached in finitely many steps
+        found[far] = onto(found[far] + _BEYOND * (left @ inverse))
+    return found
+
+
+def _near_powers(domain: TensorPower, X: Array) -> Array:
+    """As ``contains`` does: along the leading direction of the first unfolding."""
+    unfolded = X.reshape(len(X), domain.base, -1)
+    u = np.linalg.eigh(unfolded @ unfolded.transpose(0, 2, 1))[1][:, :, -1]
+    powers = u
+    for _ in range(domain.order - 1):
+        powers = (powers[:, :, None] * u[:, None, :]).reshape(len(X), -1)
+    amounts = np.clip((powers * X).sum(axis=1), -1.0 if domain.is_symmetric else 0.0, 1.0)
+    return amounts[:, None] * powers
+
+
+def contains(domain: AbstractDomain, x: Array) -> bool:
+    """Whether the domain says so; what it cannot tell is refused as well, and its own complaint is kept back."""
+    try:
+        return bool(domain.contains(x))
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError):
+        return False
+
+
+def magnitudes(domain: AbstractDomain) -> Array:
+    """Bounds on the numbers that members' coordinates are computed from, shape (d,): rounding is relative to them."""
+    if isinstance(domain, Product):
+        return np.concatenate([magnitudes(part) for part in domain.parts])
+    if isinstance(domain, Translate):
+        return magnitudes(domain.body) + np.abs(domain.shift)
+    if isinstance(domain, Scaled):
+        return abs(domain.factor) * magnitudes(domain.body)
+    if isinstance(domain, LinearImage):
+        return np.abs(domain.matrix) @ magnitudes(domain.body)
+    if isinstance(domain, MinkowskiSum):
+        return sum((magnitudes(part) for part in domain.parts), np.zeros(domain.dim))
+    if isinstance(domain, Zonotope):
+        return np.abs(domain.center) + np.abs(domain.generators).sum(axis=0)
+    lower, upper = bounding_box(domain)
+    return np.maximum(np.abs(lower), np.abs(upper))
+
+
+def widest(domain: AbstractDomain) -> int:
+    """Most numbers that one record is written with on the way: coordinates, generators or vertices."""
+    inner = [part for part in (getattr(domain, "body", None), *getattr(domain, "parts", ())) if part is not None]
+    own = len(domain.vertices) if isinstance(domain, Polytope) else 0
+    own = max(own, len(domain.generators)) if isinstance(domain, Zonotope) else own
+    return max(domain.dim, own, *(widest(part) for part in inner)) if inner else max(domain.dim, own)
+
+
+def projection(domain: AbstractDomain) -> Map:
+    """A map of all rows into the domain that leaves members alone.
+
+    Every row goes its own way, whatever the others are: elementwise arithmetic in a fixed order, where each operation
+    is correctly rounded (or the C library's ``pow``, number by number), and no matrix products.
+
+    Raises:
+        NotAvailableError: no such map is known.
+    """
+    if isinstance(domain, Product):
+        maps = [(projection(K), s) for K, s in zip(domain.parts, domain.slices(), strict=True)]
+        return lambda X: np.hstack([move(X[:, s]) for move, s in maps])
+    if isinstance(domain, Translate):
+        inner, shift = projection(domain.body), domain.shift
+        return lambda X: inner(X - shift) + shift
+    if isinstance(domain, Scaled):
+        inner, factor = projection(domain.body), domain.factor
+        return lambda X: inner(X / factor) * factor
+    if isinstance(domain, LpBall):
+        return _into_ball(domain.radius, domain.q)
+    if isinstance(domain, SchattenBall) and (domain.q == 2 or min(domain.shape) == 1):
+        return _into_ball(domain.radius, 2.0)
+    if isinstance(domain, TwoConvex) and len(domain.squares) == 1:
+        return _into_box(np.zeros(domain.dim), np.sqrt(domain.squares[0]))
+    if isinstance(domain, Zonotope) and (np.count_nonzero(domain.generators, axis=1) <= 1).all():
+        return _into_box(domain.center, np.abs(domain.generators).sum(axis=0))
+    if isinstance(domain, Ellipsoid):
+        return _into_ellipsoid(domain)
+    raise NotAvailableError(
+        f'release: on_outside="project" knows no map into {type(domain).__name__}; hint: LpBall, Ellipsoid, boxes '
+        "(Zonotope, TwoConvex), Frobenius balls, their translates, multiples and products, or project the records "
+        "yourself, each by itself, before the release"
+    )
+
+
+def _into_box(center: Array, widths: Array) -> Map:
+    low, high = center - widths, center + widths
+    return lambda X: np.clip(X, low, high)
+
+
+def _into_ball(radius: float, q: float) -> Map:
+    """Along the ray to the center; coordinate by coordinate into a cube."""
+    if q == math.inf:
+        return lambda X: np.clip(X, -radius, radius)
+
+    def move(X: Array) -> Array:
+        X = np.clip(X, -_HUGE * radius, _HUGE * radius)
+        return X * _shrinking(_norms(X / radius, q))[:, None]
+
+    return move
+
+
+def _into_ellipsoid(domain: Ellipsoid) -> Map:
+    """Onto its affine hull, then along the ray to the center; members stay."""
+    widths = np.sqrt(np.diag(domain.M))
+    factor, inverse = domain.factor, np.asarray(np.linalg.pinv(domain.factor), dtype=np.float64)
+
+    def move(X: Array) -> Array:
+        moved = np.clip(X - domain.center, -_HUGE * widths, _HUGE * widths)
+        inner = _times(moved, inverse)
+        shrinking = _shrinking(_norms(inner, 2.0))
+        mapped = domain.center + _times(inner * shrinking[:, None], factor)
+        apart = np.abs(mapped - X).max(axis=1) <= 2.0**-30 * widths.max()
+        return np.where((apart & (shrinking == 1.0))[:, None], X, mapped)
+
+    return move
+
+
+def _shrinking(norms: Array) -> Array:
+    return np.where(norms > 1.0, _INSIDE / np.maximum(norms, 1.0), 1.0)
+
+
+def _times(X: Array, matrix: Array) -> Array:
+    """``X @ matrix.T``, each entry summed in the same order whatever the number of rows."""
+    columns = np.ascontiguousarray(X.T)
+    products = np.zeros((len(matrix), len(X)))
+    for total, row in zip(products, matrix, strict=True):
+        for column, entry in zip(columns, row.tolist(), strict=True):
+            total += column * entry
+    return products.T
+
+
+def _norms(X: Array, q: float) -> Array:
+    sizes = np.abs(X)
+    if q == 1:
+        return _row_sums(sizes)
+    if q == 2:
+        return np.sqrt(_row_sums(sizes * sizes))
+    top = sizes.max(axis=1)
+    ratios = sizes / np.where(top > 0, top, 1.0)[:, None]
+    return top * _power(_row_sums(_power(ratios, q)), 1 / q)
+
+
+def _power(values: Array, exponent: float) -> Array:
+    """Number by number: vectorised powers may round differently at the ends of an array."""
+    return np.array([math.pow(value, exponent) for value in values.ravel().tolist()]).reshape(values.shape)
+
+
+def _row_sums(X: Array) -> Array:
+    total = np.zeros(len(X))
+    for column in X.T:
+        total = total + column
+    return total

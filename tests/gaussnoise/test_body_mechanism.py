@@ -1,0 +1,655 @@
+"""Releases of real-valued records: sensitivities checked pair by pair in exact rationals, noise with power."""
+
+import dataclasses
+import functools
+import itertools
+import math
+import traceback
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import gaussnoise as gn
+from domains import (
+    AbstractDomain,
+    Ellipsoid,
+    FiniteSet,
+    LpBall,
+    Polytope,
+    QuadraticMax,
+    SchattenBall,
+    TensorPower,
+    TwoConvex,
+    Zonotope,
+    hull,
+    kron,
+    product,
+)
+from gaussnoise import _body_lattice
+from gaussnoise._covariance import FactorCovariance
+from gaussnoise._members import near_members, projection
+from gaussnoise._sampler import IntegerQuery
+
+RNG = np.random.default_rng(0)
+G, A, V = RNG.normal(size=(5, 3)), RNG.normal(size=(3, 2)), np.array([1.0, -2.0, 0.5])
+TRIANGLE = Polytope([[0.0, 0.0], [3.0, 0.1], [0.2, 2.0]])
+SQUARE = Polytope([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+
+
+class Drop(AbstractDomain):
+    """A user's own set without a center: the hull of a disc and a point."""
+
+    dim = 2
+
+    def _support_point(self, theta):
+        x = theta / (np.linalg.norm(theta) or 1.0)
+        return np.array([3.0, 0.0]) if 3 * theta[0] > theta @ x else x
+
+    def _max_quadratic(self, form, center):
+        values, axes = np.linalg.eigh(form)
+        reach = math.sqrt(max(values[-1], 0.0)) * (3 + np.linalg.norm(center))
+        x = self._support_point(axes[:, -1])
+        return QuadraticMax(x, (x - center) @ form @ (x - center), reach**2)
+
+
+BODIES = {
+    **{f"l{q:g}": LpBall(3, q, 2.0) for q in (1, 1.5, 2, 3, math.inf)},
+    "ellipsoid": Ellipsoid(G.T @ G),
+    "flat ellipsoid, moved": Ellipsoid(np.outer([1.0, 2.0, -1.0], [1.0, 2.0, -1.0]), V),
+    "thin ellipsoid": Ellipsoid([[1.0, 1.0], [1.0, 1.0 + 1e-9]]),
+    "zonotope": Zonotope(G),
+    "flat zonotope, moved": Zonotope(G[:2], V),
+    "box of squares": TwoConvex([[1.0, 4.0, 9.0]]),
+    "triangle": TRIANGLE,
+    "triangle far away": TRIANGLE + np.array([1e6, -3e5]),
+    "triangle in space": Polytope(TRIANGLE.vertices @ A.T + V),
+    "thin triangle": Polytope([[0.0, 0.0], [1.0, 1.0], [0.5, 0.5 + 1e-4]]),
+    "polytope": Polytope(RNG.normal(size=(7, 3))),
+    "polytope with a constant": Polytope([[0.1, 0.0], [0.1, 1.0], [0.1, 5.0]]),
+    "square": SQUARE,
+    **{f"Schatten {q:g}": SchattenBall((2, 3), q) for q in (1, 2, math.inf)},
+    "squares of vectors": TensorPower(2, 2),
+    "cubes of vectors": TensorPower(2, 3),
+    "squares of vectors in space": TensorPower(3, 2),
+    "moved squares of vectors": -2.5 * TensorPower(2, 2) + np.array([1.0, 0.0, 0.0, 7.0]),
+    "image of a ball": A @ LpBall(2, 3),
+    "image of a moved ball": A @ (LpBall(2, 3) + np.ones(2)),
+    "image of squares": RNG.normal(size=(3, 4)) @ TensorPower(2, 2),
+    "moved ball": LpBall(3, 3) + V,
+    "product": product(Ellipsoid(G.T @ G), SQUARE),
+    "product without a center": product(LpBall(2, 3), TRIANGLE, TensorPower(2, 2)),
+    "product of sizes": product(LpBall(2, 2), 1e-9 * LpBall(2, 2)),
+    "sum": LpBall(2, 1.5) + SQUARE,
+    "Kronecker product": kron(LpBall(2, 2), SQUARE),
+    "hull": hull(LpBall(2, 2), SQUARE + np.array([1.0, 0.0])),
+    "huge": 1e120 * LpBall(2, 3),
+    "tiny": 1e-120 * TRIANGLE,
+    "user's own": Drop(),
+}
+KINDS = ("replace", "add-remove", "gamma")
+
+
+class Noises:
+    """Solved when first asked for."""
+
+    @functools.cache  # noqa: B019 (one object, for the whole module)
+    def __getitem__(self, key):
+        name, kind = key
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", gn.ConvergenceWarning)
+            if kind == "gamma":
+                return gn.gamma(BODIES[name], tol=0.02)
+            return gn.optimal_noise(BODIES[name], tol=0.02, neighbors=kind)
+
+
+NOISES = Noises()
+KEYS = [(name, kind) for name in BODIES for kind in KINDS]
+
+
+@pytest.fixture
+def noise(request):
+    return NOISES[request.param]
+
+
+every = pytest.mark.parametrize("noise", KEYS, ids=map(": ".join, KEYS), indirect=True)
+chosen = pytest.mark.parametrize(
+    "noise", [("triangle", "replace"), ("flat ellipsoid, moved", "add-remove"), ("l3", "gamma")], indirect=True
+)
+
+
+def mechanism_for(noise, privacy=None, n=8):
+    return gn.GaussianMechanism(noise, privacy or gn.zCDP(0.5), n=n if noise.neighbors == "replace" else None)
+
+
+def members(domain, count=8, key=1):
+    """Extreme points and averages of them; tensor powers are not convex."""
+    rng = np.random.default_rng(key)
+    corners = np.array([domain.support_point(theta) for theta in rng.normal(size=(count, domain.dim))])
+    if "TensorPower" in repr(domain):
+        return corners
+    return np.vstack([corners[: count // 2], rng.dirichlet(np.ones(count), size=count - count // 2) @ corners])
+
+
+# Sensitivity: pairs of records, in exact rationals
+
+
+def accepted(lattice, x):
+    X = np.array(x, dtype=float)[None]
+    with np.errstate(all="ignore"):
+        return lattice._accepts(X, lattice.grid(X))
+
+
+PUSHES = (1e-5, 1e-7, 4e-8, 1.4e-8, 7e-9, 2e-9, 9e-10, 4e-10, 1e-11)
+
+
+def adversarial(lattice):
+    """Records that the lattice accepts: extreme, inside, pushed into the slack, and badly rounded."""
+    domain, rng = lattice.domain, np.random.default_rng(2)
+    W = lattice.whitening
+    # at random, and along the noise's own axes
+    thetas = np.vstack([rng.normal(size=(1, len(W))) @ W, W[:2]])
+    ends = [domain.support_point(sign * theta / np.abs(theta).max()) for theta in thetas for sign in (1, -1)]
+    middle = np.mean(ends, axis=0)
+    size = np.abs(np.array(ends) - middle).max()
+    steps = np.ldexp(1.0, lattice.exponents) * lattice.live
+    records = list(ends)
+    for i, x in enumerate(ends):
+        for outward in (x - middle, size * rng.normal(size=domain.dim))[: 1 + (i < 2)]:
+            records += [x + push * outward for push in PUSHES if accepted(lattice, x + push * outward)][:1]
+        records += [x + 0.49 * steps * rng.choice([-1, 1], size=domain.dim)]
+        records += [np.nextafter(x, np.copysign(np.inf, x - middle))]
+    return [x for x in records if accepted(lattice, x)]
+
+
+def exact_integers(lattice, total):
+    """``rint(2^bits W (steps ∘ total)/size)`` as a definition in rationals."""
+    answers = []
+    for row in lattice.whitening:
+        value = sum(
+            Fraction(float(w)) * int(t) * Fraction(2) ** int(e)
+            for w, t, e in zip(row, total, lattice.exponents, strict=True)
+        )
+        answers.append(math.floor(value * 2**lattice.bits / Fraction(lattice.size) + Fraction(1, 2)))
+    return answers
+
+
+def changes(lattice, records, relation):
+    """Squared changes of the integer answer, over neighbours among ``records`` beside other records."""
+    rng = np.random.default_rng(3)
+    grids = [[int(z) for z in lattice.grid(np.array([x]))[0]] for x in records]
+    bases = [[0] * len(grids[0]), [int(b) for b in rng.integers(-(2**58), 2**58, size=len(grids[0]))]]
+    for base in bases:
+        base = [b * bool(live) for b, live in zip(base, lattice.live, strict=True)]
+        plus = [exact_integers(lattice, [b + z for b, z in zip(base, grid, strict=True)]) for grid in grids]
+        if relation == "add-remove":
+            bare = exact_integers(lattice, base)
+            yield from (sum((a - b) ** 2 for a, b in zip(row, bare, strict=True)) for row in plus)
+        else:
+            for row, other in itertools.combinations(plus, 2):
+                yield sum((a - b) ** 2 for a, b in zip(row, other, strict=True))
+
+
+@every
+def test_no_pair_of_accepted_records_exceeds_the_claim(noise):
+    lattice = mechanism_for(noise)._lattice
+    records = adversarial(lattice)
+    assert len(records) >= 8
+    largest = max(changes(lattice, records, noise.neighbors))
+    claim = lattice.query.sensitivity_squared
+    assert largest <= claim
+    # the records do come close where the bracket is narrow, so that a smaller claim would be noticed
+    if noise.gap < 2e-3 and not noise.shifted:
+        assert largest >= 0.5 * claim
+
+
+@pytest.mark.parametrize("name", ["l2", "triangle", "linf", "Schatten 2", "squares of vectors", "ellipsoid"])
+@pytest.mark.parametrize("kind", ["replace", "add-remove"])
+def test_a_claim_without_slack_would_be_caught(name, kind):
+    noise = NOISES[name, kind]
+    lattice = mechanism_for(noise)._lattice
+    naive = Fraction(noise.covariance.scale / lattice.size) ** 2 * Fraction(noise.sensitivity_squared) * 4**lattice.bits
+    largest = max(changes(lattice, adversarial(lattice), kind))
+    assert naive < largest <= lattice.query.sensitivity_squared
+
+
+def test_a_claim_without_rounding_would_be_caught():
+    # two records half a lattice step apart may be a whole one apart once rounded
+    lattice = mechanism_for(NOISES["l2", "add-remove"])._lattice
+    coarse = dataclasses.replace(lattice, bits=3)
+    records = members(lattice.domain, 40)
+    jumps = []
+    for x, y in itertools.combinations(records, 2):
+        before, after = (lattice.grid(z[None])[0].tolist() for z in (x, y))
+        moved = (np.array(after) - np.array(before)) * np.ldexp(1.0, lattice.exponents) / lattice.size
+        real = np.linalg.norm(lattice.whitening @ moved) * 2**coarse.bits
+        jump = math.dist(exact_integers(coarse, before), exact_integers(coarse, after))
+        assert jump <= real + math.sqrt(lattice.rank) * (1 + 1e-12)
+        jumps.append(jump - real)
+    assert max(jumps) > 0.2
+
+
+@every
+def test_integers_are_those_of_the_definition(noise):
+    lattice = mechanism_for(noise)._lattice
+    rng = np.random.default_rng(4)
+    for largest in (2, 2**20, 2**62):
+        total = [
+            int(t) * bool(live)
+            for t, live in zip(rng.integers(-largest, largest, size=len(lattice.live)), lattice.live, strict=True)
+        ]
+        assert lattice.rounded(total) == exact_integers(lattice, total)
+
+
+def test_the_largest_of_all_pairs_is_found_for_a_triangle():
+    lattice = mechanism_for(NOISES["triangle", "replace"])._lattice
+    largest = max(changes(lattice, list(TRIANGLE.vertices), "replace"))
+    claim = lattice.query.sensitivity_squared
+    assert claim * (1 - 1e-6) <= largest <= claim
+
+
+# A record's integers are its own
+
+
+@every
+def test_integers_of_a_record_do_not_depend_on_the_others(noise):
+    lattice = mechanism_for(noise)._lattice
+    X = members(noise.domain, 9)
+    whole = lattice.grid(X)
+    for form in (X, np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2]):
+        np.testing.assert_array_equal(lattice.grid(form), whole)
+    for i, x in enumerate(X):
+        np.testing.assert_array_equal(lattice.grid(x[None])[0], whole[i])
+
+
+@pytest.mark.parametrize("rows", [1, 7, 2048, 5000])
+def test_sums_are_exact_in_whatever_chunks(rows, monkeypatch):
+    noise = NOISES["moved ball", "add-remove"]
+    lattice = mechanism_for(noise)._lattice
+    X = np.tile(members(noise.domain, 40), (130 if rows > 7 else 5, 1))
+    monkeypatch.setattr(_body_lattice, "_CHUNK_ENTRIES", rows * 3)
+    by_hand = [sum(column) for column in zip(*lattice.grid(X).tolist(), strict=True)]
+    assert lattice.sums(X, "refuse") == exact_integers(lattice, by_hand)
+    assert lattice.sums(X[::-1], "refuse") == exact_integers(lattice, by_hand)
+
+
+def test_sums_do_not_overflow():
+    # every record at the far end of its grid
+    noise = NOISES["linf", "add-remove"]
+    lattice = mechanism_for(noise)._lattice
+    X = np.full((100_000, 3), 2.0)
+    total = 100_000 * int(lattice.grid(X[:1])[0, 0])
+    assert total > 2**63
+    assert lattice.sums(X, "refuse") == exact_integers(lattice, [total] * 3)
+
+
+# What is promised
+
+
+@every
+def test_decoding_without_noise_is_the_truth(noise):
+    mechanism = mechanism_for(noise)
+    X = members(noise.domain)
+    exact, offset = mechanism._exact(X, None, "refuse")
+    decoded = mechanism._decode(exact, offset, private=False).estimate
+    truth = np.array([float(sum(map(Fraction, column)) / (mechanism.n or 1)) for column in X.T.tolist()])
+    records = 1 if mechanism.n else len(X)
+    assert (np.abs(decoded - truth) <= records * mechanism.rounding_bias).all()
+    assert (mechanism.rounding_bias <= 1e-7 * np.abs(X).max()).all()
+
+
+THIN = ("thin triangle", "thin ellipsoid", "triangle far away")
+
+
+@every
+def test_stated_covariance(noise, request):
+    privacy = gn.zCDP(0.5)
+    mechanism = mechanism_for(noise, privacy)
+    rho = privacy.to_zcdp().rho
+    expected = noise.covariance.standard_deviation() * math.sqrt(noise.sensitivity_squared / (2 * rho))
+    expected /= mechanism.n or 1
+    slack = 1e-4 if any(name in request.node.callspec.id for name in THIN) else 1e-7
+    assert (mechanism.standard_deviation <= expected * (1 + slack)).all()
+    assert (mechanism.standard_deviation >= expected * (1 - 1e-12)).all()
+    lattice = mechanism._lattice
+    assert 2**46 <= lattice.scale <= 2**50
+    record = mechanism.simulate(members(noise.domain), np.random.default_rng(0)).privacy
+    distance = IntegerQuery(record["integer_sensitivity_squared"], 1.0).distance
+    assert mechanism.rho_charged == record["rho_charged"] <= rho
+    assert distance**2 / (2 * lattice.scale**2) <= rho * (1 + 1e-9)
+    assert record["records_outside"] == "refused"
+
+
+ALARM, DRAWS = 1e-9, 700
+
+
+def whitened(mechanism, errors):
+    """Independent standard normals if the errors have the stated covariance, shape (draws, rank)."""
+    return errors @ np.linalg.pinv(mechanism.covariance.factor(), rcond=1e-9).T
+
+
+def scale_is_right(z):
+    low, high = stats.chi2.ppf([ALARM / 2, 1 - ALARM / 2], z.size)
+    return bool(low <= np.square(z).sum() <= high)
+
+
+def mean_is_right(z):
+    return bool(len(z) * np.square(z.mean(axis=0)).sum() <= stats.chi2.isf(ALARM, z.shape[1]))
+
+
+def draws_are_uncorrelated(z):
+    pairs = list(itertools.combinations(range(z.shape[1]), 2))
+    limit = 1.1 * stats.norm.isf(ALARM / (1 + len(pairs)))
+    return all(abs(np.mean(z[:, i] * z[:, j])) * math.sqrt(len(z)) < limit for i, j in pairs)
+
+
+@chosen
+def test_releases_are_unbiased_with_the_stated_covariance(noise):
+    mechanism = mechanism_for(noise)
+    X = members(noise.domain)
+    truth = X.sum(axis=0) / (mechanism.n or 1)
+    errors = np.array([mechanism.release(X).estimate for _ in range(DRAWS)]) - truth
+    z = whitened(mechanism, errors)
+    assert z.shape == (DRAWS, mechanism._lattice.rank)
+    assert scale_is_right(z)
+    assert mean_is_right(z)
+    assert draws_are_uncorrelated(z)
+    np.testing.assert_allclose(errors, z @ mechanism.covariance.factor().T, atol=1e-9 * np.abs(errors).max())
+    assert stats.kstest(z.ravel(), "norm").pvalue > ALARM
+
+
+@chosen
+@pytest.mark.parametrize("factor", [0.7, 1.3])
+def test_wrong_noise_is_noticed(noise, factor):
+    mechanism = mechanism_for(noise)
+    X, rng = members(noise.domain), np.random.default_rng(3)
+    truth = X.sum(axis=0) / (mechanism.n or 1)
+    z = whitened(mechanism, np.array([mechanism.simulate(X, rng).estimate for _ in range(DRAWS)]) - truth)
+    assert scale_is_right(z)
+    assert mean_is_right(z)
+    assert draws_are_uncorrelated(z)
+    assert not scale_is_right(factor * z)
+    assert not mean_is_right(z + 0.3)
+    assert not draws_are_uncorrelated(z @ np.array([[1, 0.5, 0], [0, 1, 0], [0, 0, 1]])[: z.shape[1], : z.shape[1]])
+
+
+def test_simulations_repeat_and_say_what_they_are():
+    mechanism = mechanism_for(NOISES["triangle", "replace"])
+    X = members(TRIANGLE)
+    first, second = (mechanism.simulate(X, np.random.default_rng(5)) for _ in range(2))
+    np.testing.assert_array_equal(first.estimate, second.estimate)
+    assert first.private is False
+    assert mechanism.release(X).private is True
+    assert (mechanism.release(X).estimate != mechanism.release(X).estimate).all()
+
+
+def test_what_no_record_can_change_is_published_exactly():
+    noise = NOISES["polytope with a constant", "replace"]
+    release = mechanism_for(noise).release(members(noise.domain))
+    assert release.estimate[0] == 0.1
+    assert release.standard_deviation[0] == 0
+    flat = NOISES["flat zonotope, moved", "replace"]
+    normal = np.cross(G[0], G[1])
+    found = mechanism_for(flat).release(members(flat.domain)).contrast(normal)
+    assert found.estimate == pytest.approx(normal @ V, abs=1e-12)
+    assert found.standard_deviation <= 1e-12
+
+
+def test_slack_outside_the_range_is_not_released():
+    noise = NOISES["flat zonotope, moved", "replace"]
+    mechanism = mechanism_for(noise)
+    normal = np.cross(G[0], G[1]) / np.linalg.norm(np.cross(G[0], G[1]))
+    X = np.tile(V, (8, 1))
+    moved = X + 3e-10 * normal
+    assert noise.domain.contains(moved[0])
+    estimates = [
+        mechanism._decode(*mechanism._exact(data, None, "refuse"), private=False).estimate for data in (X, moved)
+    ]
+    assert np.abs(estimates[0] - estimates[1]).max() <= 1e-8
+    assert np.abs((np.array(estimates) - V) @ normal).max() <= 1e-15
+
+
+def test_one_point_costs_nothing_under_replacement_and_is_noised_under_add_remove():
+    point = Polytope([[3.0, 4.0]])
+    mechanism = mechanism_for(gn.optimal_noise(point), n=2)
+    release = mechanism.release([[3.0, 4.0]] * 2)
+    np.testing.assert_array_equal(release.estimate, [3, 4])
+    assert mechanism.rho_charged == 0
+    with pytest.raises(gn.DataError):
+        mechanism.release([[3.0, 4.1]] * 2)
+    sums = mechanism_for(gn.optimal_noise(point, neighbors="add-remove"))
+    np.testing.assert_allclose(sums.standard_deviation, [3, 4], rtol=1e-7)
+    assert sums.rho_charged == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("name", ["l2", "flat zonotope, moved", "triangle", "squares of vectors", "user's own"])
+def test_a_covariance_with_a_bare_direction_is_refused(name):
+    noise = NOISES[name, "replace"]
+    factor = noise.covariance.unit_factor
+    for kept in (0, factor.shape[1] - 1):
+        flat = dataclasses.replace(noise, covariance=FactorCovariance(10 * factor[:, :kept], noise.covariance.scale))
+        with pytest.raises(gn.CovarianceError, match="without noise"):
+            mechanism_for(flat)
+
+
+def test_gamma_noise_of_means_is_not_noise_for_sums():
+    with pytest.raises(gn.CovarianceError):
+        mechanism_for(dataclasses.replace(NOISES["flat zonotope, moved", "gamma"], neighbors="add-remove"))
+
+
+def test_too_little_noise_for_a_body_with_a_center_refuses_records_instead():
+    noise = NOISES["l2", "replace"]
+    small = FactorCovariance(noise.covariance.unit_factor, noise.covariance.scale / 2)
+    mechanism = mechanism_for(dataclasses.replace(noise, covariance=small), n=1)
+    with pytest.raises(gn.DataError, match="outside"):
+        mechanism.release([[1.9, 0.0, 0.0]])
+    largest = max(changes(mechanism._lattice, [np.array([s, 0.0, 0.0]) for s in (0.99, -0.99)], "replace"))
+    assert largest <= mechanism._lattice.query.sensitivity_squared
+    mechanism.release([[0.99, 0.0, 0.0]])
+
+
+def test_extreme_budgets_are_refused():
+    for rho in (1e-40, 1e300):
+        with pytest.raises(gn.ParameterError, match="rho"):
+            mechanism_for(NOISES["l2", "replace"], gn.zCDP(rho))
+
+
+# Membership
+
+
+@pytest.mark.parametrize("name", [name for name in BODIES if name != "image of squares"])  # whose hull cannot tell
+def test_quick_members_are_members(name):
+    domain, rng = BODIES[name], np.random.default_rng(6)
+    X = members(domain)
+    size = np.abs(X - X.mean(axis=0)).max()
+    found = near_members(domain, np.vstack([X, X + 0.3 * size * rng.normal(size=X.shape)]))
+    if found is None:
+        assert name in ("sum", "Kronecker product", "hull", "user's own", "box of squares")
+        return
+    assert all(domain.contains(x) for x in found[np.isfinite(found).all(axis=1)])
+    close = np.linalg.norm(found[: len(X)] - X, axis=1) <= 1e-9 * size
+    assert close[len(X) // 2 :].mean() >= 0.5
+
+
+def test_weights_that_do_not_sum_to_one_make_no_member():
+    far = near_members(TRIANGLE, np.array([[-50.0, -50.0], [50.0, -50.0], [-1e9, 3.0]]))
+    assert all(TRIANGLE.contains(x) for x in far[np.isfinite(far).all(axis=1)])
+
+
+@every
+def test_members_are_accepted_and_others_refused(noise):
+    mechanism = mechanism_for(noise, n=1)
+    X = members(noise.domain)
+    middle, size = X.mean(axis=0), np.abs(X - X.mean(axis=0)).max()
+    for x in X:
+        assert accepted(mechanism._lattice, x)
+    rng = np.random.default_rng(7)
+    for x in X[3:6]:
+        for away in (0.01 * (x - middle), size * rng.normal(size=len(x)), 1e-6 * size * rng.normal(size=len(x))):
+            assert accepted(mechanism._lattice, x + away) <= noise.domain.contains(x + away)
+    with pytest.raises(gn.DataError, match="outside"):
+        mechanism.release([middle + 5 * size * np.ones(len(middle))])
+
+
+def test_what_the_domain_cannot_tell_is_refused():
+    class Vague(Drop):
+        def _contains(self, x):
+            raise gn.DomainTooLargeError(f"cannot tell {x}")
+
+    noise = NOISES["user's own", "add-remove"]
+    vague = gn.GaussianMechanism(dataclasses.replace(noise, domain=Vague()), gn.zCDP(0.5))
+    with pytest.raises(gn.DataError) as caught:
+        vague.release([[CANARY / 1e4, 0.0]])
+    assert "987" not in "".join(traceback.format_exception(caught.value))
+
+
+# Data
+
+CANARY = 987.654321
+BAD_DATA = {
+    "outside": [[CANARY, 0.0, 0.0]] * 8,
+    "a little outside": [[2.0 + CANARY * 1e-9, 0.0, 0.0]] * 8,
+    "not a number": [[math.nan, CANARY, 0.0]] * 8,
+    "infinite": [[math.inf, CANARY, 0.0]] * 8,
+    "huge": [[1.7e308, CANARY, -1.7e308]] * 8,
+    "text": [[str(CANARY)] * 3] * 8,
+    "objects": np.array([[{CANARY}] * 3] * 8),
+    "fractions": np.array([[Fraction(CANARY)] * 3] * 8),
+    "truth values": [[True, False, True]] * 8,
+    "complex": np.array([[CANARY * 1j] * 3] * 8),
+    "ragged": [[CANARY], [CANARY] * 3],
+    "too wide": [[CANARY] * 4] * 8,
+    "one dimension": [CANARY] * 8,
+    "three dimensions": [[[CANARY] * 3]] * 8,
+    "scalar": CANARY,
+}
+
+
+@pytest.mark.parametrize("data", BAD_DATA.values(), ids=BAD_DATA)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["l2", "polytope", "moved ball"])
+def test_bad_data_are_refused_without_being_shown(name, kind, data):
+    with pytest.raises(gn.DataError) as caught:
+        mechanism_for(NOISES[name, kind]).release(data)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    assert "987" not in "".join(traceback.format_exception(caught.value)).replace("CANARY", "")
+
+
+def test_refusals_do_not_tell_how_many_or_where():
+    X = members(BODIES["l2"])
+    messages = set()
+    for rows in ([0], [7], [0, 5, 7], range(8)):
+        bad = X.copy()
+        bad[list(rows)] += CANARY
+        with pytest.raises(gn.DataError) as caught:
+            mechanism_for(NOISES["l2", "replace"]).release(bad)
+        messages.add(str(caught.value))
+    assert len(messages) == 1
+
+
+@pytest.mark.parametrize("records", [0, 7, 9])
+def test_another_number_of_records_is_refused(records):
+    with pytest.raises(gn.DataError, match="exactly n = 8"):
+        mechanism_for(NOISES["l2", "replace"]).release(np.zeros((records, 3)))
+
+
+@pytest.mark.parametrize("data", [[], np.zeros((0, 3))])
+def test_empty_data_have_noisy_zero_sums(data):
+    mechanism = mechanism_for(NOISES["l2", "add-remove"])
+    estimate = mechanism.release(data).estimate
+    assert (estimate != 0).all()
+    assert (np.abs(estimate) < 8 * mechanism.standard_deviation).all()
+
+
+def test_all_forms_of_data_give_the_same_integers():
+    mechanism = mechanism_for(NOISES["linf", "add-remove"])
+    X = np.random.default_rng(8).integers(-2, 3, size=(30, 3))
+    expected = mechanism._exact(X.astype(float), None, "refuse")[0]
+    for form in (X, X.tolist(), X.astype(np.float32), X.astype(np.int8), np.asfortranarray(X), X.astype(np.longdouble)):
+        assert mechanism._exact(form, None, "refuse")[0] == expected
+
+
+def test_arguments_are_validated():
+    mechanism = mechanism_for(NOISES["l2", "add-remove"])
+    for data, counts in ((None, None), (None, [1]), ([[0.0] * 3], [1])):
+        with pytest.raises(gn.ParameterError, match="counts= belongs to listed points"):
+            mechanism.release(data, counts=counts)
+    with pytest.raises(gn.ParameterError, match="on_outside"):
+        mechanism.release([[0.0] * 3], on_outside="clip")
+    listed = gn.GaussianMechanism(gn.optimal_noise(FiniteSet(np.eye(2)), neighbors="add-remove"), gn.zCDP(1))
+    with pytest.raises(gn.NotAvailableError, match="convex bodies"):
+        listed.release([0], on_outside="project")
+    with pytest.raises(gn.ParameterError, match="n is private"):
+        gn.GaussianMechanism(NOISES["l2", "add-remove"], gn.zCDP(1), 10)
+    with pytest.raises(gn.ParameterError, match="policy graphs"):
+        gn.GaussianMechanism(dataclasses.replace(NOISES["l2", "replace"], neighbors="else"), gn.zCDP(1), 10)
+
+
+# Projection
+
+PROJECTED = {
+    **{f"l{q:g}": LpBall(3, q, 2.0) for q in (1, 1.5, 2, 3, math.inf)},
+    "ellipsoid": BODIES["ellipsoid"],
+    "flat ellipsoid, moved": BODIES["flat ellipsoid, moved"],
+    "box": Zonotope(np.diag([1.0, 2.0, 0.0]), V),
+    "box of squares": BODIES["box of squares"],
+    "Frobenius ball": SchattenBall((2, 3), 2),
+    "moved ball": BODIES["moved ball"],
+    "product": product(-3 * Ellipsoid(G.T @ G, V), LpBall(2, 2) + np.ones(2)),
+}
+projectable = pytest.mark.parametrize("domain", PROJECTED.values(), ids=PROJECTED)
+
+
+@projectable
+def test_projections_are_members_and_leave_members_alone(domain):
+    rng = np.random.default_rng(9)
+    move = projection(domain)
+    X = np.vstack([members(domain), 3 * rng.normal(size=(40, domain.dim)), 1e300 * rng.normal(size=(5, domain.dim))])
+    moved = move(X)
+    assert all(domain.contains(x) for x in moved)
+    np.testing.assert_allclose(moved[:8], X[:8], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(move(moved), moved, rtol=1e-11, atol=1e-11)
+
+
+@projectable
+def test_projections_go_row_by_row(domain):
+    X = 3 * np.random.default_rng(10).normal(size=(67, domain.dim))
+    move = projection(domain)
+    whole = move(X)
+    for i in range(len(X)):
+        assert move(X[i : i + 1].copy()).tobytes() == np.ascontiguousarray(whole[i : i + 1]).tobytes()
+    assert move(np.asfortranarray(X)[13:50]).tobytes("C") == whole[13:50].tobytes("C")
+
+
+def test_projections_onto_balls_and_boxes_are_nearest():
+    X = 3 * np.random.default_rng(11).normal(size=(50, 3))
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    np.testing.assert_allclose(projection(LpBall(3, 2))(X), X / np.maximum(norms, 1), rtol=1e-9)
+    np.testing.assert_array_equal(projection(LpBall(3, math.inf))(X), np.clip(X, -1, 1))
+
+
+@projectable
+@pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
+def test_projected_releases(domain, neighbors):
+    mechanism = mechanism_for(gn.optimal_noise(domain, neighbors=neighbors, tol=5e-2))
+    X = 3 * np.random.default_rng(12).normal(size=(8, domain.dim))
+    with pytest.raises(gn.DataError, match="outside"):
+        mechanism.release(X)
+    exact, offset = mechanism._exact(X, None, "project")
+    truth = projection(domain)(X).sum(axis=0) / (mechanism.n or 1)
+    np.testing.assert_allclose(mechanism._decode(exact, offset, private=False).estimate, truth, rtol=1e-9, atol=1e-9)
+    release = mechanism.release(X, on_outside="project")
+    assert release.privacy["records_outside"] == "projected, each by itself"
+    for bad in (math.nan, math.inf):
+        with pytest.raises(gn.DataError, match="finite"):
+            mechanism.release(np.full((8, domain.dim), bad), on_outside="project")
+
+
+@pytest.mark.parametrize("name", ["triangle", "zonotope", "Schatten inf", "squares of vectors", "hull", "user's own"])
+def test_projections_that_are_not_known_are_refused_before_data_are_read(name):
+    mechanism = mechanism_for(NOISES[name, "add-remove"])
+    with pytest.raises(gn.NotAvailableError, match="knows no map"):
+        mechanism.release(np.full((3, BODIES[name].dim), math.nan), on_outside="project")
