@@ -1,0 +1,343 @@
+"""Fuzzing: schemas, tables, files and command lines that nobody would write, with a value planted in them."""
+
+import csv
+import datetime
+import decimal
+import io
+import itertools
+import math
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import audit_kit as kit
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from hypothesis import strategies as st
+
+import gaussnoise as gn
+from gaussnoise.cli._app import run
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one input."""
+
+    answer: str  # "released", "unbuildable", or the name of the exception
+    typed: bool
+    valid: bool
+    leaks: tuple[str, ...]
+
+
+def check(outcome):
+    assert outcome.typed, outcome
+    assert outcome.valid, outcome
+    assert not outcome.leaks, outcome
+
+
+# Inputs.
+
+NAMES = ["a", "b", "größe", "a b", "x.y", "[red]", 'sel"ect', "'", "c0", "n", "😀"]
+WORDS = ["x", "y", "X", " x", "", "NA", "null", "nan", "1", "1.0", "true", "ü", "a,b", 'say "hi"', "l\n", "\t", "'"]
+ODD_WORDS = ["\x00", "\x1b[31m", "\ud800", "\u202e", "\ufeff", "x" * 3000, "\r", "=1+1", "\\N"]
+INTEGERS = [0, 1, -1, 2, 7, 2**31, 2**53 + 1, 2**63 - 1, -(2**63), 2**64, 10**30]
+NUMBERS = [0.0, -0.0, 0.5, 1.0, 2.0, 1e12, -1e12, 1e308, 5e-324, 1e12 + 0.5]
+STRANGE = [math.nan, math.inf, -math.inf, None]
+PLANTED = [kit.CANARY, kit.NUMBER, float(kit.NUMBER), f"{kit.CANARY}\n{kit.CANARY}", -kit.NUMBER]
+OBJECTS = [
+    decimal.Decimal(kit.NUMBER),
+    decimal.Decimal("NaN"),
+    datetime.date(2020, 1, 2),
+    datetime.datetime(2020, 1, 2, 3),
+    datetime.timedelta(days=kit.NUMBER // 10**6),
+    kit.CANARY.encode(),
+    [1, [kit.CANARY]],
+    [kit.CANARY],
+    {kit.CANARY: kit.NUMBER},
+    (1, kit.CANARY),
+    complex(1, kit.NUMBER),
+]
+
+
+@st.composite
+def attributes(draw, name):
+    kind = draw(st.sampled_from(["text", "int", "bool", "edges"]))
+    other = draw(st.sampled_from([None, "rest"]))
+    if kind == "edges":
+        edges = draw(
+            st.lists(st.sampled_from([-math.inf, -1e12, -1, 0, 0.5, 1, 2, 1e12, math.inf]), min_size=2, unique=True)
+        )
+        return gn.Attribute(name, edges=sorted(edges), other=other)
+    pool = {"text": WORDS, "int": INTEGERS, "bool": [True, False]}[kind]
+    return gn.Attribute(name, draw(st.lists(st.sampled_from(pool), min_size=1, max_size=4, unique=True)), other=other)
+
+
+@st.composite
+def columns(draw, attribute, rows):
+    """Mostly good values, or a column of another kind, or anything at all."""
+    if attribute.categories is not None:
+        good = list(attribute.categories)
+    else:
+        ends = [e for e in attribute.edges if math.isfinite(e)] or [0.0]
+        good = [float(e) for e in ends] + [(a + b) / 2 for a, b in itertools.pairwise(ends)]
+    pools = {
+        "good": good,
+        "good and strange": [*good, *STRANGE],
+        "good and planted": [*good, *PLANTED],
+        "text": [*WORDS, *ODD_WORDS, kit.CANARY, None],
+        "integers": [*INTEGERS, kit.NUMBER, None],
+        "numbers": [*NUMBERS, *STRANGE, float(kit.NUMBER)],
+        "booleans": [True, False, None],
+        "objects": OBJECTS,
+        "mixed": [*good, *WORDS, *INTEGERS, *NUMBERS, *STRANGE, *PLANTED, *OBJECTS],
+    }
+    pool = pools[draw(st.sampled_from(["good"] * 6 + list(pools)))]
+    if draw(st.integers(0, 3)) == 0:
+        pool = [draw(st.sampled_from(pool))]
+    return draw(st.lists(st.sampled_from(pool), min_size=rows, max_size=rows))
+
+
+@dataclass(frozen=True)
+class Problem:
+    schema: gn.Schema
+    columns: list[tuple[str, list]]
+    neighbors: str
+    rows_per_person: int
+    way: int
+
+
+@st.composite
+def problems(draw):
+    names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True))
+    schema = gn.Schema([draw(attributes(name)) for name in names])
+    rows = draw(st.sampled_from([0, 1, 2, 5, 30]))
+    found = [(a.name, draw(columns(a, rows))) for a in schema.attributes]
+    # a column that nobody asked for, twice the same, or one too few
+    change = draw(st.sampled_from(["none"] * 6 + ["extra", "twice", "missing", "ragged"]))
+    if change == "extra":
+        found.append((kit.CANARY, [kit.CANARY] * rows))
+    elif change == "twice":
+        found.append((found[0][0], [kit.CANARY] * rows))
+    elif change == "missing":
+        found[0] = ("other", found[0][1])
+    elif change == "ragged":
+        found[0] = (found[0][0], [*found[0][1], kit.CANARY])
+    return Problem(
+        schema,
+        found,
+        draw(st.sampled_from(["add-remove", "replace"])),
+        draw(st.sampled_from([1, 1, 3])),
+        draw(st.integers(0, len(names))),
+    )
+
+
+def _objects(values):
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
+def as_pandas(problem, _):
+    frame = pd.concat([pd.Series(values, dtype=object) for _, values in problem.columns], axis=1)
+    frame.columns = [name for name, _ in problem.columns]
+    return frame
+
+
+def as_inferred_pandas(problem, _):
+    return as_pandas(problem, _).infer_objects()
+
+
+def as_polars(problem, _):
+    return pl.DataFrame([pl.Series(name, values, strict=False) for name, values in problem.columns])
+
+
+def as_lazy_polars(problem, _):
+    return as_polars(problem, _).lazy()
+
+
+def as_pyarrow(problem, _):
+    return pa.table([pa.array(values) for _, values in problem.columns], names=[name for name, _ in problem.columns])
+
+
+def as_parquet(problem, folder):
+    pyarrow.parquet.write_table(as_pyarrow(problem, folder), folder / "t.parquet")
+    return folder / "t.parquet"
+
+
+def as_csv(problem, folder):
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow([name for name, _ in problem.columns])
+    longest = max(len(values) for _, values in problem.columns)
+    for k in range(longest):
+        writer.writerow([values[k] for _, values in problem.columns if k < len(values)])
+    (folder / "t.csv").write_bytes(text.getvalue().encode(errors="surrogatepass"))
+    return folder / "t.csv"
+
+
+BUILDERS = {
+    "pandas objects": as_pandas,
+    "pandas": as_inferred_pandas,
+    "polars": as_polars,
+    "lazy polars": as_lazy_polars,
+    "pyarrow": as_pyarrow,
+    "csv": as_csv,
+    "parquet": as_parquet,
+}
+
+
+@st.composite
+def raw_files(draw):
+    """Bytes that look like CSV now and then."""
+    schema = gn.Schema(
+        [gn.Attribute("a", ["x", "y"], other=draw(st.sampled_from([None, "o"]))), gn.Attribute("b", [1, 2])]
+    )
+    pieces = [
+        "a,b\n",
+        "x,1\n",
+        "y,2\n",
+        "x",
+        ",",
+        "\n",
+        "\r\n",
+        '"',
+        kit.CANARY,
+        "\ufeff",
+        "#",
+        "a\tb\n",
+        "\0",
+        ";",
+        " ",
+    ]
+    middle = draw(st.lists(st.sampled_from(pieces), max_size=12))
+    start = draw(st.sampled_from(["a,b\n", "a,b\r\n", '"a","b"\n', ""]))
+    content = (start + "".join(middle)).encode()
+    return schema, content + draw(st.sampled_from([b"", b"", b"\xff", b"\xed\xa0\x80", b"x,1"]))
+
+
+# Asking.
+
+
+def _valid(release, folder):
+    """Finite estimates with their standard deviations, within the budget; complete on disk."""
+    for marginal in release:
+        table = release[marginal]
+        if not (np.isfinite(table.estimate).all() and (table.standard_deviation >= 0).all()):
+            return False
+    complete = folder is None or (folder / "release.json").exists()
+    return complete and release.private and release.rho_charged <= release.plan.rho
+
+
+def _ask(call, secret_free, folder=None):
+    """The outcome of a call: its result or error, what was said, and what lies in ``folder``."""
+    answer, typed, valid, texts = "released", True, True, []
+    with kit.listening() as heard:
+        try:
+            valid = call()
+        except (gn.GaussNoiseError, gn.DomainError) as error:
+            answer = type(error).__name__
+            texts.append(kit.said(error))
+        except BaseException as error:  # panics of Rust libraries are no Exception
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            answer, typed = type(error).__name__, False
+            texts.append(kit.said(error))
+    texts.append(heard.text)
+    if folder is not None and folder.exists():
+        texts.append(kit.written(folder))
+    return Outcome(answer, typed, valid, tuple(kit.leaks(*texts)) if secret_free else ())
+
+
+UNBUILDABLE = Outcome("unbuildable", True, True, ())
+
+
+def _build(build, problem, folder):
+    """The table, or None where the library that is to hold it does not take such values."""
+    try:
+        with kit.listening():
+            return build(problem, folder)
+    except BaseException as error:  # panics of Rust libraries are no Exception
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        return None
+
+
+def ask_python(problem, kind):
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        table = _build(BUILDERS[kind], problem, folder)
+        if table is None:
+            return UNBUILDABLE
+        plan = gn.plan(
+            problem.schema,
+            problem.way,
+            gn.zCDP(0.5),
+            neighbors=problem.neighbors,
+            rows_per_person=problem.rows_per_person,
+        )
+        return _ask(lambda: _valid(plan.release(table), None), True)
+
+
+def ask_shell(problem, kind):
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        table = _build(BUILDERS[kind], problem, folder)
+        if table is None:
+            return UNBUILDABLE
+        (folder / "schema.toml").write_text(problem.schema.to_toml(), encoding="utf-8", newline="")
+        words = ["release", str(table), "-s", str(folder / "schema.toml"), "-m", str(problem.way), "--rho", "0.5"]
+        words += ["--neighbors", problem.neighbors, "--rows-per-person", str(problem.rows_per_person)]
+        status = []
+        with kit.listening() as heard, pytest.MonkeyPatch.context() as patch:
+            patch.setattr("gaussnoise.plots.plot_release", None)  # half a second each, and it sees no records
+            status.append(run([*words, "--out", str(folder / "out")]))
+        complete = (folder / "out" / "release.json").exists()
+        left = [p.name for p in folder.iterdir()]
+        valid = (status == [0] and complete) or (status == [1] and sorted(left) == sorted(["schema.toml", table.name]))
+        leaks = kit.leaks(heard.text, kit.written(folder / "out"))
+        told = "wrote " in heard.text if status == [0] else heard.text.strip().startswith("error: ")
+        typed = status[0] in (0, 1) and told and "Traceback" not in heard.text and "internal error" not in heard.text
+        return Outcome("released" if status == [0] else "refused", typed, valid, tuple(leaks))
+
+
+def ask_bytes(schema, content):
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "t.csv"
+        path.write_bytes(content)
+        plan = gn.plan(schema, 1, gn.zCDP(0.5))
+        outcome = _ask(lambda: _valid(plan.release(str(path)), None), True)
+        if os.listdir(name) != ["t.csv"]:
+            return Outcome(outcome.answer, outcome.typed, False, outcome.leaks)
+        return outcome
+
+
+MECHANISMS = {
+    neighbors: gn.GaussianMechanism(
+        gn.optimal_noise(gn.FiniteSet([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), neighbors=neighbors),
+        gn.zCDP(0.5),
+        n=None if neighbors == "add-remove" else 3,
+    )
+    for neighbors in ("add-remove", "replace")
+}
+
+
+@st.composite
+def point_data(draw):
+    values = st.sampled_from([0, 1, 2, -1, 0.0, 1.0, 0.5, *STRANGE, *PLANTED, *OBJECTS, *INTEGERS, True, "0"])
+    good = draw(st.sampled_from([[0, 1, 2], [[0.0, 1.0]] * 3, np.array([0, 0, 1], dtype=np.uint8)]))
+    bad = draw(st.one_of(st.lists(values, max_size=4), st.lists(st.lists(values, max_size=3), max_size=4), values))
+    data = draw(st.sampled_from([good, bad, bad, bad]))
+    return draw(st.sampled_from(sorted(MECHANISMS))), draw(st.sampled_from(["data", "counts"])), data
+
+
+def ask_points(neighbors, keyword, data):
+    def call():
+        release = MECHANISMS[neighbors].release(**{keyword: data})
+        return bool(np.isfinite(release.estimate).all() and release.private)
+
+    return _ask(call, True)

@@ -1,0 +1,86 @@
+"""The audit as one Markdown table: ``python tests/audit/report.py`` in a checkout, some minutes."""
+
+import collections
+import sys
+
+import audit_fuzz as fuzz
+import audit_kit as kit
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+_EXAMPLES = 400
+
+
+def faults():
+    """Every mutant: the ε proven of it, and the ε it claims."""
+    claim = kit.gaussian_epsilon(kit.RHO, kit.DELTA)
+    for mutant in kit.MUTANTS:
+        with pytest.MonkeyPatch.context() as patch:
+            mutant.inject(patch)
+            yield mutant.name, mutant.audit(), claim
+
+
+def sound():
+    """Mechanisms as they are."""
+    claim = kit.gaussian_epsilon(kit.RHO, kit.DELTA)
+    for neighbors in ("add-remove", "replace"):
+        yield f"sums or means, {neighbors}", kit.audit_line(kit.line_mechanism(neighbors), 100_000), claim
+        yield f"tables, {neighbors}", kit.audit_tables(kit.two_tables(neighbors), 20_000), claim
+
+
+def fuzzed(examples):
+    """Kinds of input, and how many ended how; random ones, other than the tests'."""
+    asked = {
+        **{f"tables in {kind}": (fuzz.problems(), lambda p, k=kind: fuzz.ask_python(p, k)) for kind in fuzz.BUILDERS},
+        "files at the command line": (
+            st.tuples(fuzz.problems(), st.sampled_from(["csv", "parquet"])),
+            lambda p: fuzz.ask_shell(*p),
+        ),
+        "bytes for CSV": (fuzz.raw_files(), lambda p: fuzz.ask_bytes(*p)),
+        "records of finite sets": (fuzz.point_data(), lambda p: fuzz.ask_points(*p)),
+    }
+    for name, (strategy, ask) in asked.items():
+        yield name, _tally(strategy, ask, examples)
+
+
+def _tally(strategy, ask, examples):
+    seen = collections.Counter()
+
+    @hypothesis.settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(hypothesis.HealthCheck),
+        phases=[hypothesis.Phase.generate],
+    )
+    @hypothesis.given(strategy)
+    def run(problem):
+        outcome = ask(problem)
+        if outcome.answer == "unbuildable":
+            return
+        seen["inputs"] += 1
+        seen["released"] += outcome.answer == "released"
+        seen["refused"] += outcome.answer != "released" and outcome.typed
+        seen["untyped"] += not outcome.typed
+        seen["invalid"] += not outcome.valid
+        seen["leaks"] += bool(outcome.leaks)
+
+    run()
+    return seen
+
+
+def main(examples=_EXAMPLES):
+    """Print what was tried and what happened."""
+    print(f"| mechanism | ε claimed at δ = {kit.DELTA:g} | ε proven | verdict |\n|---|---|---|---|")
+    for name, found, claim in [*sound(), *faults()]:
+        print(f"| {name} | {claim:.2f} | ≥ {max(found, 0):.2f} | {'caught' if found > claim else 'within'} |")
+    print("\n| fuzzed | inputs | released | refused by type | other errors | invalid | values leaked |")
+    print("|---|---|---|---|---|---|---|")
+    for name, seen in fuzzed(examples):
+        columns = ("inputs", "released", "refused", "untyped", "invalid", "leaks")
+        print(f"| {name} | {' | '.join(str(seen[c]) for c in columns)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

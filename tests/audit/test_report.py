@@ -1,0 +1,19 @@
+import importlib.util
+from pathlib import Path
+
+
+def test_the_report_counts_what_it_says(capsys, monkeypatch):
+    spec = importlib.util.spec_from_file_location("audit_report", Path(__file__).with_name("report.py"))
+    report = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(report)
+    monkeypatch.setattr(report, "sound", lambda: [("as it is", 2.0, 2.9)])
+    monkeypatch.setattr(report, "faults", lambda: [("a mutant", 4.0, 2.9)])
+    monkeypatch.setattr(report.fuzz, "BUILDERS", {"csv": report.fuzz.as_csv, "parquet": report.fuzz.as_parquet})
+    report.main(3)
+    out = capsys.readouterr().out
+    assert "| as it is | 2.90 | ≥ 2.00 | within |" in out
+    assert "| a mutant | 2.90 | ≥ 4.00 | caught |" in out
+    rows = [[int(x) for x in line.split("|")[2:-1]] for line in out.split("leaked |\n")[1].splitlines()[1:]]
+    assert len(rows) == 5
+    assert all(inputs == released + refused + untyped for inputs, released, refused, untyped, _, _ in rows)
+    assert all(row[3:] == [0, 0, 0] for row in rows)
