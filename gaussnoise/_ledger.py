@@ -17,6 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, final
 
+from ._rounding import rounded_down, rounded_up
 from .errors import BudgetError, GaussNoiseError, LedgerError, OutputError, ParameterError
 
 if TYPE_CHECKING:
@@ -189,14 +190,14 @@ class Ledger:
     def spent(self) -> float:
         """ρ charged so far, rounded up."""
         with _transaction(self.path) as database:
-            return _rounded_up(Fraction(_spent(database), _BUDGET_UNITS) * Fraction(_budget(database)))
+            return rounded_up(Fraction(_spent(database), _BUDGET_UNITS) * Fraction(_budget(database)))
 
     @property
     def remaining(self) -> float:
         """ρ that can still be charged, rounded down."""
         with _transaction(self.path) as database:
             left = Fraction(max(_BUDGET_UNITS - _spent(database), 0), _BUDGET_UNITS) * Fraction(_budget(database))
-        return 0.0 - _rounded_up(-left)
+        return 0.0 + rounded_down(left)
 
     def once(
         self,
@@ -532,7 +533,7 @@ def _entries(database: sqlite3.Connection, id: str | None = None) -> Iterator[Le
     where = "" if id is None else " WHERE id = :id"
     rows = database.execute(f"SELECT {columns} FROM entries{where} ORDER BY attempt", {"id": id})
     for attempt, name, units, state, sha256, protects, request, target, begun in rows:
-        charged = _rounded_up(Fraction(units, _BUDGET_UNITS) * rho)
+        charged = rounded_up(Fraction(units, _BUDGET_UNITS) * rho)
         yield LedgerEntry(attempt, name, charged, state, sha256, protects, _parsed(request), target, begun)
 
 
@@ -562,9 +563,3 @@ def _budget(database: sqlite3.Connection) -> float:
 def _units(cost: float, budget: float) -> int:
     """What a cost takes from the budget, rounded up."""
     return math.ceil(Fraction(cost) / Fraction(budget) * _BUDGET_UNITS)
-
-
-def _rounded_up(value: Fraction) -> float:
-    """The least float that is not below."""
-    near = float(value)
-    return near if Fraction(near) >= value else math.nextafter(near, math.inf)

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,7 @@ from ._ledger import Ledger
 from ._noise import OptimalNoise
 from ._policy import PolicyGraph
 from ._release import Release
+from ._rounding import rounded_up
 from ._sampler import MAX_BITS, IntegerQuery
 from ._sensitivity import Relation, largest_pair
 from .errors import DataError, GaussNoiseError, NotAvailableError, ParameterError
@@ -241,6 +242,43 @@ class GaussianMechanism:
     def dp_event(self) -> "DpEvent":
         """What a release costs, for ``dp-accounting`` to compose: :func:`gaussnoise.privacy.dp_event`."""
         return dp_event(self.rho_charged)
+
+    def to_opendp(self) -> Any:
+        """The mechanism as a measurement of OpenDP, to chain and compose there.
+
+        Input: row indices of the listed points, or records as rows; symmetric distance for sums, change-one distance
+        for means. Output: the estimate, as a list, under zero-concentrated divergence; d records more or less (or
+        changed) cost d² times :attr:`rho_charged`. OpenDP cannot look into measurements made by others: this enables
+        its features "contrib" and "honest-but-curious", and its own vetting says nothing about them.
+
+        Raises:
+            NotAvailableError: a policy graph, which is no distance OpenDP knows.
+
+        >>> sums = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(2)), neighbors="add-remove"), gn.zCDP(0.1))
+        >>> measurement = sums.to_opendp()
+        >>> print(f"{measurement.map(1):.3f} {measurement.map(2):.3f}", len(measurement([0, 1, 1])))
+        0.100 0.400 2
+        """
+        from opendp.domains import atom_domain, user_domain, vector_domain
+        from opendp.measurements import make_user_measurement
+        from opendp.measures import zero_concentrated_divergence
+        from opendp.metrics import change_one_distance, symmetric_distance
+        from opendp.mod import enable_features
+
+        if isinstance(self.noise.neighbors, PolicyGraph):
+            raise NotAvailableError(
+                "to_opendp: OpenDP has no distance for policy graphs; hint: release() here, and dp_event()"
+            )
+        enable_features("contrib", "honest-but-curious")
+        name = f"records in R^{self.noise.domain.dim}, as rows"
+        return make_user_measurement(
+            vector_domain(atom_domain(T="i64")) if self._listed else user_domain(name, lambda records: True),
+            symmetric_distance() if self._sums else change_one_distance(),
+            zero_concentrated_divergence(),
+            function=lambda records: self.release(records).estimate.tolist(),
+            privacy_map=lambda distance: rounded_up(Fraction(self.rho_charged) * int(distance) ** 2),
+            TO="Vec<f64>",
+        )
 
     @property
     def _relation(self) -> str:

@@ -16,6 +16,7 @@ from scipy.special import erfinv
 
 from ._analytic_gaussian import MARGIN, largest_rho, least_epsilon
 from ._lattice_bound import MIN_STEPS, lattice_distance
+from ._rounding import rounded_down
 from ._sampler import discrete_gaussian
 from .errors import NotAvailableError, ParameterError
 
@@ -180,7 +181,7 @@ class GDP(AbstractPrivacy):
             raise ParameterError(f"GDP: expected 1e-150 <= mu <= 1e150, got {self.mu!r}; hint: 1 is a common choice")
 
     def to_zcdp(self, draws: int = 1, steps: float = MIN_STEPS) -> zCDP:
-        return zCDP(_rounded_down(Fraction(self.mu) ** 2 / 2))
+        return zCDP(rounded_down(Fraction(self.mu) ** 2 / 2))
 
     def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
         method = _lattice_method(
@@ -267,7 +268,7 @@ class TV(AbstractPrivacy):
         """The zCDP to spend, and whether it is from the Gaussian's own total variation."""
         left = math.nextafter(self.alpha - 2 * lattice_distance(draws, steps), 0.0)
         analytic = 4 * float(erfinv(left)) ** 2 * (1 - MARGIN) if left > 0 else 0.0
-        pinsker = _rounded_down(2 * Fraction(self.alpha) ** 2)
+        pinsker = rounded_down(2 * Fraction(self.alpha) ** 2)
         return zCDP(max(analytic, pinsker)), analytic >= pinsker
 
 
@@ -351,11 +352,6 @@ def _positive(function: str, name: str, value: float, hint: str = "") -> float:
 def _check_delta(function: str, delta: float) -> None:
     if not 0 < delta < 1:
         raise ParameterError(f"{function}: expected 0 < delta < 1, got {delta!r}; hint: well below 1 / records")
-
-
-def _rounded_down(value: Fraction) -> float:
-    number = float(value)
-    return number if number <= value else math.nextafter(number, 0.0)
 
 
 def _drawn_delta(delta: float, epsilon: float, draws: int, steps: float) -> float:

@@ -24,6 +24,7 @@ from .._ledger import Ledger
 from .._noise import OptimalNoise
 from .._progress import Counted, counting, watching
 from .._residuals import Subset
+from .._rounding import rounded_down, rounded_up
 from .._sampler import noise_stream, sampling_threads
 from .._sensitivity import Relation
 from .._solve import optimal_noise
@@ -225,10 +226,7 @@ class Plan:
     @cached_property
     def row_rho(self) -> float:
         """ρ spent on one row: k rows of one person cost k² times as much."""
-        share = self.rho / self.rows_per_person**2
-        while Fraction(share) * self.rows_per_person**2 > self.rho:
-            share = math.nextafter(share, 0.0)
-        return share
+        return rounded_down(Fraction(self.rho) / self.rows_per_person**2)
 
     @property
     def privacy_unit(self) -> str:
@@ -565,9 +563,7 @@ class Plan:
         query, copies = self._query.query, self.rows_per_person**2
         if query is not None and query.scale < LEAST_STEPS:
             raise GaussNoiseError(f"release: a scale of {query.scale:.3g} is too coarse; hint: another rho")
-        charged = query.rho * copies if query is not None else 0.0
-        while query is not None and charged < Fraction(query.rho) * copies:
-            charged = math.nextafter(charged, math.inf)
+        charged = rounded_up(Fraction(query.rho) * copies) if query is not None else 0.0
         if charged > self.rho:
             raise GaussNoiseError(f"release: noise would cost rho = {charged!r}, more than the planned {self.rho!r}")
         return charged

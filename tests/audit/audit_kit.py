@@ -236,6 +236,18 @@ def audit_line(mechanism, draws):
     return epsilon_bound(left, right, likelihood_ratio(line_difference(mechanism)))
 
 
+def audit_records(mechanism, high, low, draws, on_outside="refuse"):
+    """The same for records of a convex body, given as two neighbouring data sets."""
+    lattice = mechanism._lattice
+    exact = [np.array(lattice.sums(np.array(X, dtype=float), on_outside), dtype=object) for X in (high, low)]
+    samples = []
+    for answer in exact:
+        noise = np.array(lattice.query.draw(draws * lattice.rank), dtype=object).reshape(draws, lattice.rank)
+        samples.append(((answer + noise) / lattice.scale).astype(np.float64))
+    difference = ((exact[0] - exact[1]) / lattice.scale).astype(np.float64)
+    return epsilon_bound(*samples, likelihood_ratio(difference))
+
+
 # Mutants: mechanisms with one thing wrong.
 
 

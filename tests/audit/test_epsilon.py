@@ -109,3 +109,43 @@ def test_large_counts_spend_no_more():
 def test_every_mutant_is_caught(monkeypatch, mutant):
     mutant.inject(monkeypatch)
     assert mutant.audit() > CLAIM
+
+
+BODIES = {
+    "disc": (gn.LpBall(2, 2), [0.6, 0.8], [-0.6, -0.8]),
+    "box far from the origin": (gn.LpBall(2, np.inf) + np.array([3.0, 7.0]), [4.0, 8.0], [2.0, 6.0]),
+    "triangle": (gn.Polytope([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), [1.0, 0.0], [0.0, 1.0]),
+}
+
+
+def body_mechanism(domain, neighbors):
+    noise = gn.optimal_noise(domain, neighbors=neighbors)
+    return gn.GaussianMechanism(noise, gn.zCDP(kit.RHO), n=None if neighbors == "add-remove" else 2)
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize("name", BODIES)
+def test_records_of_bodies_spend_what_they_claim(name, neighbors):
+    domain, far, opposite = BODIES[name]
+    others = [far] if neighbors == "replace" else []
+    low = [[*others, opposite], [far]][neighbors == "add-remove"]
+    high = [*low[:-1], far] if neighbors == "replace" else [far, far]
+    found = kit.audit_records(body_mechanism(domain, neighbors), high, low, 40_000)
+    assert 0.7 * CLAIM < found < CLAIM
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+def test_projected_records_spend_no_more(neighbors):
+    mechanism = body_mechanism(gn.LpBall(2, 2), neighbors)
+    low = [[0.0, 0.0], [-30.0, 1.0]] if neighbors == "replace" else [[0.0, 0.0]]
+    high = [[0.0, 0.0], [1e30, 1.0]]
+    found = kit.audit_records(mechanism, high, low, 40_000, "project")
+    assert 0.7 * CLAIM < found < CLAIM
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+def test_too_little_noise_on_records_is_caught(monkeypatch, neighbors):
+    mechanism = body_mechanism(gn.LpBall(2, 2), neighbors)
+    kit.scaled_noise(0.7)(monkeypatch)
+    low = [[0.6, 0.8], [-0.6, -0.8]] if neighbors == "replace" else [[0.6, 0.8]]
+    assert kit.audit_records(mechanism, [[0.6, 0.8], [0.6, 0.8]], low, 100_000) > CLAIM

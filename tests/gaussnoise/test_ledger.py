@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 import gaussnoise as gn
 from gaussnoise import _ledger
 from gaussnoise._ledger import Ledger
+from gaussnoise._rounding import rounded_up
 from gaussnoise.cli._app import run
 from gaussnoise.errors import BudgetError, LedgerError
 
@@ -165,7 +166,7 @@ def test_charges_are_rounded_up_and_shown_rounded_up(rho, share):
     cost = share * rho
     charged = Fraction(_ledger._units(cost, rho), 2**62) * Fraction(rho)
     assert cost <= charged < Fraction(cost) + Fraction(rho) / 2**62
-    assert charged <= Fraction(_ledger._rounded_up(charged)) <= charged * (1 + Fraction(1, 2**52))
+    assert charged <= Fraction(rounded_up(charged)) <= charged * (1 + Fraction(1, 2**52))
 
 
 def test_charges_under_another_promise_do_not_add_up(ledger):

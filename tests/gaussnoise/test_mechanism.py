@@ -6,6 +6,7 @@ import json
 import math
 from fractions import Fraction
 
+import networkx
 import numpy as np
 import pytest
 from opendp.domains import atom_domain, vector_domain
@@ -505,6 +506,35 @@ def test_the_cost_composes_in_dp_accounting():
         accountant.compose(gn.GaussianMechanism(BODY, gn.zCDP(rho)).dp_event())
     # zCDP of order α costs ρ α
     assert accountant.get_epsilon(1e-6) == pytest.approx(gn.zCDP(0.4).epsilon(1e-6), rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["random, add-remove", "random, replace"])
+def test_opendp_charges_for_groups_what_the_square_of_their_size_costs(name):
+    mechanism = mechanism_for(NOISES[name])
+    measurement = mechanism.to_opendp()
+    data = np.zeros(mechanism.n or 3, dtype=int).tolist()
+    assert np.shape(measurement(data)) == (mechanism.noise.domain.dim,)
+    assert measurement(data) != measurement(data)
+    for distance in (1, 2, 7):
+        cost = measurement.map(distance)
+        assert Fraction(cost) >= Fraction(mechanism.rho_charged) * distance**2
+        assert cost == pytest.approx(mechanism.rho_charged * distance**2, rel=1e-15)
+        # as OpenDP's own map of the integer query says
+        query = mechanism._lattice.query
+        assert cost == pytest.approx(opendp_map(query.scale, query.distance * distance), rel=1e-12)
+
+
+def test_opendp_takes_records_of_bodies():
+    measurement = gn.GaussianMechanism(BODY, gn.zCDP(0.1)).to_opendp()
+    estimates = np.array([measurement(np.full((50, 2), 0.5)) for _ in range(300)])
+    deviation = gn.GaussianMechanism(BODY, gn.zCDP(0.1)).standard_deviation / math.sqrt(300)
+    assert (np.abs(estimates.mean(axis=0) - 25) < 6 * deviation).all()
+
+
+def test_opendp_knows_no_policy_graphs():
+    noise = gn.optimal_noise(gn.FiniteSet(np.eye(3)), neighbors=networkx.path_graph(3))
+    with pytest.raises(gn.NotAvailableError, match="policy graphs"):
+        gn.GaussianMechanism(noise, gn.zCDP(0.1), n=1).to_opendp()
 
 
 @pytest.mark.parametrize("privacy", [gn.ApproxDP(1, 1e-6), gn.GDP(0.5), gn.TV(0.1), gn.KL(0.1)], ids=repr)
