@@ -548,10 +548,11 @@ def test_reference_methods_need_listed_points(problem, method):
 
 
 @pytest.mark.parametrize("K", [LpBall(2, 3), Cap(2), Polytope(np.eye(3))])
-def test_mechanisms_release_listed_points_only(K):
-    noise = solve("replace", K, tol=1e-2)
-    with pytest.raises(gn.NotAvailableError, match="finite domain"):
-        gn.GaussianMechanism(noise, gn.zCDP(0.5), n=10)
+def test_mechanisms_release_records_of_any_domain(K):
+    mechanism = gn.GaussianMechanism(solve("replace", K, tol=1e-2), gn.zCDP(1e6), n=10)
+    inside = K.support_point(np.ones(K.dim)) / 2 + K.support_point(-np.ones(K.dim)) / 2
+    released = mechanism.release(np.tile(inside, (10, 1)))
+    assert (np.abs(released.estimate - inside) < 8 * released.standard_deviation + 1e-6).all()
 
 
 # Rank, size and shape
