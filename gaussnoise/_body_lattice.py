@@ -50,8 +50,9 @@ class BodyLattice:
 
     * in the ball of ``radius``, where the body has a center (or sums are released): 2·radius (radius) bounds the
       difference, whatever the domain's own oracles say; or else
-    * within ``radius`` of W (K − o)/size: the noise's ``sensitivity_squared`` bounds differences of members, and
-      2·radius is added.
+    * within ``radius`` of W (K − o)/size, or the slack of its membership: the noise's ``sensitivity_squared``, as
+      stored, bounds differences of members, and twice the larger is added. This rests on the domain's oracles being
+      right up to the rounding of numbers of the size that :func:`magnitudes` finds.
 
     Attributes:
         domain: K.
@@ -127,7 +128,7 @@ class BodyLattice:
             low, high = bounding_box(body)
             beyond = 2 * SLACK * float((high - low).max()) + 128 * _EPS * float(np.abs([low, high]).max())
             outer = (max(radius, beyond) + whitened(blur)) * (1 + 4 * (r + 8) * _EPS) + rounding
-            length = longest * (1 + error) + 2 * outer + whitened(2 * RANGE_TOLERANCE * np.maximum(reach, blur))
+            length = longest * (1 + error) + 2 * outer + whitened(4 * RANGE_TOLERANCE * np.maximum(reach, blur))
         length *= 1 + 32 * _EPS
         bits = choose_bits(length / math.sqrt(2 * rho))
         squared = math.floor((Fraction(length) * 2**bits + Fraction(math.sqrt(r)) * (1 + Fraction(_EPS))) ** 2)

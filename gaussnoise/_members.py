@@ -16,7 +16,16 @@ from domains import (
     TwoConvex,
     Zonotope,
 )
-from domains._combinators import LinearImage, MinkowskiSum, Product, Scaled, Translate
+from domains._combinators import (
+    DifferenceBody,
+    Hull,
+    Kronecker,
+    LinearImage,
+    MinkowskiSum,
+    Product,
+    Scaled,
+    Translate,
+)
 from domains._distance import bounding_box
 
 from .errors import NotAvailableError
@@ -116,7 +125,10 @@ def contains(domain: AbstractDomain, x: Array) -> bool:
 
 
 def magnitudes(domain: AbstractDomain) -> Array:
-    """Bounds on the numbers that members' coordinates are computed from, shape (d,): rounding is relative to them."""
+    """Bounds on the numbers that members' coordinates are computed from, shape (d,): rounding is relative to them.
+
+    A class of the user's own is taken to compute its members to a few units in the last place of its bounding box.
+    """
     if isinstance(domain, Product):
         return np.concatenate([magnitudes(part) for part in domain.parts])
     if isinstance(domain, Translate):
@@ -127,6 +139,12 @@ def magnitudes(domain: AbstractDomain) -> Array:
         return np.abs(domain.matrix) @ magnitudes(domain.body)
     if isinstance(domain, MinkowskiSum):
         return sum((magnitudes(part) for part in domain.parts), np.zeros(domain.dim))
+    if isinstance(domain, Hull):
+        return np.max([magnitudes(part) for part in domain.parts], axis=0)
+    if isinstance(domain, DifferenceBody):
+        return 2 * magnitudes(domain.body)
+    if isinstance(domain, Kronecker):
+        return np.kron(magnitudes(domain.left), magnitudes(domain.right)).astype(np.float64)
     if isinstance(domain, Zonotope):
         return np.abs(domain.center) + np.abs(domain.generators).sum(axis=0)
     lower, upper = bounding_box(domain)

@@ -28,9 +28,11 @@ from domains import (
     kron,
     product,
 )
+from domains._combinators import DifferenceBody, Kronecker
+from domains._distance import bounding_box
 from gaussnoise import _body_lattice
 from gaussnoise._covariance import FactorCovariance
-from gaussnoise._members import near_members, projection
+from gaussnoise._members import magnitudes, near_members, projection
 from gaussnoise._sampler import IntegerQuery
 
 RNG = np.random.default_rng(0)
@@ -653,3 +655,33 @@ def test_projections_that_are_not_known_are_refused_before_data_are_read(name):
     mechanism = mechanism_for(NOISES[name, "add-remove"])
     with pytest.raises(gn.NotAvailableError, match="knows no map"):
         mechanism.release(np.full((3, BODIES[name].dim), math.nan), on_outside="project")
+
+
+def far_hulls():
+    """Hulls of parts whose computed members carry the rounding of numbers that cancel."""
+    far = LpBall(2, 2) + np.full(2, 1e10)
+    difference = np.hstack([np.eye(2), -np.eye(2)]) @ product(far, far)
+    x = [0.9696197509765625, -1.7492408752441406]
+    return [(hull(difference, LpBall(2, 2, 0.1) + np.array([0.3, 0.2])), x)]
+
+
+@pytest.mark.parametrize(("K", "x"), far_hulls())
+def test_rounding_inside_a_hull_is_charged(K, x):
+    lattice = gn.GaussianMechanism(gn.optimal_noise(K, tol=1e-2), gn.zCDP(0.5), n=1)._lattice
+    first, second = (lattice.sums(sign * np.array([x]), "refuse") for sign in (1, -1))
+    moved = sum((a - b) ** 2 for a, b in zip(first, second, strict=True))
+    assert moved <= lattice.query.sensitivity_squared
+    with pytest.MonkeyPatch.context() as patch:  # less than what its parts are computed from is too little
+        patch.setattr("gaussnoise._body_lattice.magnitudes", lambda domain: np.abs(bounding_box(domain)).max(axis=0))
+        blind = gn.GaussianMechanism(gn.optimal_noise(K, tol=1e-2), gn.zCDP(0.5), n=1)._lattice
+        first, second = (blind.sums(sign * np.array([x]), "refuse") for sign in (1, -1))
+        moved = sum((a - b) ** 2 for a, b in zip(first, second, strict=True))
+        assert moved > blind.query.sensitivity_squared
+
+
+def test_magnitudes_of_composites_are_those_of_their_parts():
+    ball = LpBall(2, 2) + np.array([5.0, 7.0])
+    single = magnitudes(ball)
+    assert (magnitudes(hull(ball, LpBall(2, 2))) >= single).all()
+    assert (magnitudes(Kronecker(ball, ball)) >= np.kron(single, single)).all()
+    assert (magnitudes(DifferenceBody(ball)) >= 2 * single).all()
