@@ -17,6 +17,7 @@ from domains._domain import SLACK
 from ._body import Body, left_inverse
 from ._covariance import FactorCovariance
 from ._feasibility import RANGE_TOLERANCE
+from ._lattice import AbstractLattice
 from ._members import contains, magnitudes, near_members, projection, widest
 from ._noise import OptimalNoise
 from ._sampler import IntegerQuery
@@ -35,7 +36,7 @@ _BARE = 1e-9  # of a coordinate's size: what may stick out of the noise's range,
 
 
 @dataclass(frozen=True, eq=False)
-class BodyLattice:
+class BodyLattice(AbstractLattice):
     r"""Integers that a sum of records is released through.
 
     With M = scale² L Lᵀ, W a left inverse of L, o the origin, and powers of two ``steps`` and ``size`` (near scale):
@@ -138,22 +139,6 @@ class BodyLattice:
         bias = outside + projected + decoding + spread * (error * longest + math.sqrt(r) * math.ldexp(1.0, -bits))
         query = IntegerQuery(squared, rho)
         return cls(domain, body, W, origin, exponents, live, box, radius, bits, query, factor, size, bias)
-
-    @property
-    def rank(self) -> int:
-        return self.unit_factor.shape[1]
-
-    @property
-    def scale(self) -> float:
-        return self.query.scale if self.rank else 0.0
-
-    @property
-    def noise_scale(self) -> float:
-        """Standard deviation of the drawn noise in units of w."""
-        return math.ldexp(self.scale, -self.bits)
-
-    def draw(self) -> list[int]:
-        return self.query.draw(self.rank) if self.rank else []
 
     def sums(self, records: NDArray, on_outside: str) -> list[int]:
         """The exact integer answer for records, shape (n, d), all in the body, or projected into it.

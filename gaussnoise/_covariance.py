@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from domains import DomainTooLargeError, Marginals
 
 from ._orbits import ByType, Orbits, Type
-from ._residuals import Subset, project_zero_sum, rank, spread, subsets_of, zero_sum_basis
+from ._residuals import Subset, part_of, project_zero_sum, rank, spread, subsets_of, zero_sum_basis
 from .errors import CovarianceError, ParameterError
 
 Array = NDArray[np.float64]
@@ -220,8 +220,7 @@ class MarginalCovariance(Covariance):
         for S, weight, block in self._blocks():
             table = weight * x[block].reshape(*[sizes[i] for i in S], -1)
             for T in self._inside(S):
-                axes = tuple(axis for axis, i in enumerate(S) if i not in T)
-                pulled[T] += table.sum(axis=axes) * (self.domain.cells(T) / self.domain.cells(S))
+                pulled[T] += part_of(table, S, T) * (self.domain.cells(T) / self.domain.cells(S))
         pieces = {
             T: self.variances[T] * project_zero_sum(tensor, range(len(T))).reshape(-1, x.shape[1])
             for T, tensor in pulled.items()

@@ -207,7 +207,7 @@ class Ledger:
         request: Mapping[str, object],
         protects: str,
         target: str | os.PathLike[str] | None,
-        write: Callable[[Path], None],
+        write: Callable[[Path], object],
         read: Callable[[Path], T],
     ) -> T:
         """The one result of ``id``: drawn under a charge of its own, or read again. Waits for others drawing it.
@@ -307,7 +307,7 @@ class Ledger:
             _remove(_scratch(place, id, entry.attempt))
         return reserved
 
-    def _draw(self, entry: LedgerEntry, scratch: Path, write: Callable[[Path], None]) -> LedgerEntry:
+    def _draw(self, entry: LedgerEntry, scratch: Path, write: Callable[[Path], object]) -> LedgerEntry:
         """Write the result aside, on disk and with its digest in the ledger when this returns."""
         try:
             digest = self._written(scratch, write)
@@ -332,7 +332,7 @@ class Ledger:
         return replace(entry, state="written", sha256=digest)
 
     @staticmethod
-    def _written(scratch: Path, write: Callable[[Path], None]) -> str:
+    def _written(scratch: Path, write: Callable[[Path], object]) -> str:
         """Digest of a new result, once it is on disk."""
         try:
             write(scratch)

@@ -17,6 +17,7 @@ from domains._description import describe
 from ._body_lattice import BodyLattice
 from ._covariance import FactorCovariance
 from ._feasibility import Strategy, check_range, strategy
+from ._lattice import AbstractLattice
 from ._ledger import Ledger
 from ._noise import OptimalNoise
 from ._policy import PolicyGraph
@@ -429,7 +430,7 @@ def _kind(array: NDArray) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class _Lattice:
+class _Lattice(AbstractLattice):
     """The integer strategy: record i contributes ``strategy[i] ≈ 2^bits · b_i``, where point_i = origins[i] + L b_i."""
 
     strategy: list[list[int]]
@@ -454,19 +455,6 @@ class _Lattice:
         query = IntegerQuery(_largest_change(integers, bits, noise.neighbors), rho)
         return cls(integers, bits, query, covariance.unit_factor, size, origins)
 
-    @property
-    def rank(self) -> int:
-        return self.unit_factor.shape[1]
-
-    @property
-    def scale(self) -> float:
-        return self.query.scale if self.rank else 0.0
-
-    @property
-    def noise_scale(self) -> float:
-        """Standard deviation of the drawn noise in units of the strategy."""
-        return math.ldexp(self.scale, -self.bits)
-
     def bias(self, points: Array) -> Array:
         """Largest difference between a point and what its integers decode to, in extended precision."""
         wide = np.longdouble
@@ -485,9 +473,6 @@ class _Lattice:
         """Exact integer totals of the strategy over all records, one for each of its coordinates."""
         present = [(count, row) for count, row in zip(counts, self.strategy, strict=True) if count]
         return [sum(count * row[k] for count, row in present) for k in range(self.rank)]
-
-    def draw(self) -> list[int]:
-        return self.query.draw(self.rank) if self.rank else []
 
 
 def _lattice_bits(length: float, rho: float) -> int:

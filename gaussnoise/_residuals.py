@@ -57,6 +57,11 @@ def zero_sum_basis(shape: Sequence[int]) -> NDArray[np.float64]:
     return basis
 
 
+def part_of(table: NDArray, S: Subset, T: Subset) -> NDArray:
+    """The marginal of T, from that of S ⊇ T; ``table`` has shape (sizes of S..., k...)."""
+    return np.asarray(table.sum(axis=tuple(axis for axis, i in enumerate(S) if i not in T)))
+
+
 def spread(values: NDArray, T: Subset, S: Subset, sizes: Sequence[int]) -> NDArray:
     """A tensor over T, constant along S∖T; ``values`` has shape (cells of T,) or (cells of T, k)."""
     tail = values.shape[1:]

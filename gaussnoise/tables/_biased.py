@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..errors import ParameterError
 from ._schema import Category
+from ._tidy import arrow_columns
 
 Numbers = NDArray[Any]  # float64, or int64 once rounded
 
@@ -44,14 +45,6 @@ class AbstractTable:
         """
         return _processed(self, integer, "nearest integers with the rounded total")
 
-    def _cell_columns(self) -> dict[str, list]:
-        """The attributes of every cell, in C order."""
-        cells = np.indices(self.estimate.shape).reshape(self.estimate.ndim, self.estimate.size)
-        return {
-            name: [labels[k] for k in axis]
-            for name, labels, axis in zip(self.attributes, self.labels, cells, strict=True)
-        }
-
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -85,13 +78,17 @@ class BiasedTable(AbstractTable):
 
     def columns(self) -> dict[str, list]:
         """Tidy columns, one row per cell in C order: the attributes and ``biased_estimate``."""
-        return self._cell_columns() | {"biased_estimate": self.estimate.ravel().tolist()}
+        return self._arrow().to_pydict()
 
     def to_frame(self) -> Any:
         """:meth:`columns` as a dataframe of the library the records came in (pyarrow for files and remote engines)."""
         import narwhals as nw
 
-        return nw.from_dict(self.columns(), backend=self.backend).to_native()
+        return nw.from_arrow(self._arrow(), backend=self.backend).to_native()
+
+    def _arrow(self) -> Any:
+        cells = slice(0, self.estimate.size)
+        return arrow_columns(self.attributes, self.labels, cells, {"biased_estimate": self.estimate})
 
     def __repr__(self) -> str:
         name = " × ".join(self.attributes) or "total"

@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from .._residuals import Subset
+from .._residuals import Subset, part_of
 from ..errors import DataError
 from ._read import code_table, guarded, outside_error
 from ._schema import Attribute
@@ -21,7 +21,7 @@ Counts = NDArray[np.int64]
 
 # Larger groups save passes over the records and cost memory; from 2^10 to 2^20 the passes took the same time.
 _GROUP_CELLS = 2**16
-_PASS_CELLS = 2**22
+PASS_CELLS = 2**22
 _PASS_GROUPS = 64
 _ROWS_AT_ONCE = 2**18
 _GROUPING_BITS = 60  # duckdb's GROUPING takes 63 columns
@@ -71,8 +71,7 @@ def count_marginals(
             for group, inside in groups.items():
                 counts = tables.counts.pop(group)
                 for S in inside:
-                    axes = tuple(axis for axis, i in enumerate(group) if i not in S)
-                    yield S, np.asarray(counts.sum(axis=axes))
+                    yield S, part_of(counts, group, S)
 
 
 _TASK = "count the table's rows"
@@ -115,7 +114,7 @@ def passes(groups: dict[Subset, list[Subset]], sizes: Sequence[int]) -> Iterator
     lacking = set(range(len(sizes)))
     while left:
         cells = itertools.accumulate(math.prod(sizes[i] for i in group) for group in left[:_PASS_GROUPS])
-        number = max(1, sum(total <= _PASS_CELLS for total in cells))
+        number = max(1, sum(total <= PASS_CELLS for total in cells))
         batch = {group: groups[group] for group in left[:number]}
         left = left[number:]
         lacking -= {i for group in batch for i in group}

@@ -1,7 +1,6 @@
 """A release on disk: all of it, or nothing."""
 
 import contextlib
-import hashlib
 import importlib.metadata
 import json
 import os
@@ -12,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+from .._ledger import file_digest
 from ..errors import OutputError, ParameterError
 from ..privacy import gaussian_epsilon, zCDP
 from ._measure import LEAST_STEPS
@@ -134,7 +134,7 @@ def release_record(release: "TableRelease", folder: Path) -> dict[str, object]:
         "request_sha256": plan.request_sha256,
         "marginals": _listed(folder, "marginals", _marginals(release)),
         "measurements": _listed(folder, "measurements", _measurements(release)),
-        "files": {file.relative_to(folder).as_posix(): _sha256(file) for file in _data_files(folder)},
+        "files": {file.relative_to(folder).as_posix(): file_digest(file) for file in _data_files(folder)},
         "libraries": {name: importlib.metadata.version(name) for name in _LIBRARIES},
         "disclaimers": disclaimers(release),
     }
@@ -153,7 +153,7 @@ def read_release(plan: "Plan", directory: str | os.PathLike[str]) -> tuple[dict[
             )
         if record["request_sha256"] != plan.request_sha256:
             raise OutputError(f"load: {folder} holds the release of another plan; hint: the same arguments of plan()")
-        damaged = [name for name, sha256 in record["files"].items() if _sha256(folder / name) != sha256]
+        damaged = [name for name, sha256 in record["files"].items() if file_digest(folder / name) != sha256]
         entries = record["marginals"]
         if isinstance(entries, dict):
             entries = parquet.read_table(folder / entries["file"]).to_pylist()
@@ -173,11 +173,6 @@ def read_release(plan: "Plan", directory: str | os.PathLike[str]) -> tuple[dict[
 
 def _data_files(folder: Path) -> list[Path]:
     return sorted(file for file in folder.rglob("*") if file.suffix in (".csv", ".parquet"))
-
-
-def _sha256(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _listed(folder: Path, name: str, entries: list[dict[str, object]]) -> object:

@@ -32,13 +32,13 @@ from .._solvers.marginals import table_noise
 from .._workload import Workload
 from ..errors import GaussNoiseError, ParameterError
 from ..privacy import AbstractPrivacy, dp_event, zCDP
-from ._count import count_marginals
+from ._count import PASS_CELLS, count_marginals
 from ._files import check_format, check_target, staged, write_record
 from ._measure import LEAST_STEPS, Array, ResidualQuery, measured_integers
 from ._read import frame_backend
 from ._release import TableRelease
 from ._schema import Schema
-from ._store import FileFormat, table_writer
+from ._store import FileFormat, StoredTables, table_writer
 from ._stream import noisy_tables
 from ._targets import Target, as_targets
 
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 _SECONDS_PER_INTEGER = 12e-6  # of one thread: OpenDP's draw and its conversion
 _SECONDS_PER_CELL = 2e-6  # exact integers, reconstruction, writing
-_PASS_CELLS = 2**22  # counted at once
 _MOST_CELLS = 2 * 10**8
 _MOST_ROWS_PER_PERSON = 10**9
 _SAVING_TOLERANCE = 1e-4  # of a comparison that is printed to three digits
@@ -290,7 +289,7 @@ class Plan:
     def peak_bytes(self) -> float:
         """Roughly the memory of a release that is not written to files, besides the records'."""
         cells = self._covariance.table_cells
-        return float(8 * cells.sum() + 64 * cells.max() + 32 * min(cells.sum(), _PASS_CELLS))
+        return float(8 * cells.sum() + 64 * cells.max() + 32 * min(cells.sum(), PASS_CELLS))
 
     @property
     def error(self) -> float:
@@ -464,8 +463,8 @@ class Plan:
                 return self._result(dict(self._private(table, progress)), table, private=True)
             check_target(out)
             with staged(out) as folder:
-                self._write(folder, table, format, progress)
-            return replace(TableRelease.load(out, self), backend=frame_backend(table))
+                written = self._write(folder, table, format, progress)
+            return self._result(StoredTables(Path(out), written.places), table, private=True)
         if ledger is None or id is None or out is None:
             raise ParameterError(
                 "release: expected ledger=, id= and out= together: a ledger knows releases by their id and finds them "
@@ -543,8 +542,8 @@ class Plan:
         query = self._query.query
         return self._noisy(table, query.draw if query is not None else _nothing, sampling_threads(), progress)
 
-    def _write(self, folder: Path, table: object, format: FileFormat, progress: bool | Counted | None) -> None:
-        """A private release, in a folder that is empty or not there yet."""
+    def _write(self, folder: Path, table: object, format: FileFormat, progress: bool | Counted | None) -> StoredTables:
+        """The tables of a private release, in a folder that is empty or not there yet, with what goes with them."""
         folder.mkdir(exist_ok=True)
         deviation = self._deviation_drawn
         with (
@@ -554,6 +553,7 @@ class Plan:
             for S, estimate in noisy:
                 writer.write(S, estimate)
         write_record(self._result(writer.tables, table, private=True), folder)
+        return writer.tables
 
     def _result(self, tables: Mapping[Subset, Array], table: object, *, private: bool) -> TableRelease:
         return TableRelease(self, private, self._charge(), self._drawn, self._query, tables, frame_backend(table))

@@ -11,14 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._covariance import MarginalCovariance
 from .._intervals import Contrast, Contrasts
-from .._residuals import Subset, project_zero_sum, subsets_of
+from .._residuals import Subset, part_of, project_zero_sum, subsets_of
 from ..errors import OutputError, ParameterError
 from ..privacy import dp_event
 from ._files import read_release, save_release
 from ._measure import ResidualQuery
 from ._schema import Category
 from ._store import FileFormat
-from ._stream import part_of
 from ._table import MarginalTable, ProportionTable
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .._intervals import confidence_interval
 from .._residuals import Subset
 from ._schema import Schema
-from ._table import NUMBERS, arrow_columns
+from ._tidy import NUMBERS, arrow_columns
 
 Array = NDArray[np.float64]
 Deviation = Callable[[Subset], float]
@@ -92,9 +92,10 @@ class AbstractTableWriter(abc.ABC):
         """What has been written, in the order of the plan."""
         return StoredTables(self._folder, {S: self._places[S] for S in self._subsets})
 
-    def _numbers(self, S: Subset, estimate: Array) -> tuple[Array, ...]:
+    def _numbers(self, S: Subset, estimate: Array) -> dict[str, Array]:
         deviation = np.full(estimate.shape, self._deviation(S))
-        return estimate, deviation, *confidence_interval(estimate, deviation, 0.95, False)
+        ends = confidence_interval(estimate, deviation, 0.95, False)
+        return dict(zip(NUMBERS, (estimate, deviation, *ends), strict=True))
 
 
 @final
@@ -188,8 +189,8 @@ class DatasetWriter(AbstractTableWriter):
             columns[f"attribute_{k + 1}"] = pa.DictionaryArray.from_arrays(names, self._names)
             columns[f"label_{k + 1}"] = pa.DictionaryArray.from_arrays(labels.astype(np.int32), self._labels)
         numbers = [self._numbers(S, values) for S, _, values in waiting]
-        for name, parts in zip(NUMBERS, zip(*numbers, strict=True), strict=True):
-            columns[name] = np.concatenate(parts)
+        for name in NUMBERS:
+            columns[name] = np.concatenate([part[name] for part in numbers])
         rows = pa.table(columns)
         if order not in self._writers:
             texts = [name for name in columns if name not in NUMBERS]

@@ -2,12 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._residuals import Subset, spread, subsets_of
+from .._residuals import Subset, part_of, spread, subsets_of
 from .._sampler import NoiseStream
 from ._measure import Array, ResidualQuery
 
@@ -47,8 +46,3 @@ def noisy_tables(
 def measured_parts(S: Subset, query: ResidualQuery) -> Iterator[Subset]:
     """The T ⊆ S that are measured."""
     return (T for T in subsets_of(S) if T in query.multipliers)
-
-
-def part_of(table: NDArray[Any], S: Subset, T: Subset) -> NDArray[Any]:
-    """The marginal of T, from that of S ⊇ T."""
-    return np.asarray(table.sum(axis=tuple(axis for axis, i in enumerate(S) if i not in T)))

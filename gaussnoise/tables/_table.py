@@ -1,7 +1,6 @@
 """One released table: counts, or proportions."""
 
 import abc
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -11,9 +10,9 @@ from numpy.typing import NDArray
 from .._intervals import ConfidenceInterval, confidence_interval, quantile
 from ._biased import AbstractTable
 from ._schema import Category
+from ._tidy import NUMBERS, arrow_columns
 
 Array = NDArray[np.float64]
-NUMBERS = ("estimate", "standard_deviation", "low", "high")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,25 +54,9 @@ class AbstractEstimates(abc.ABC):
 
     def _arrow(self, level: float) -> Any:
         numbers = (self.estimate, self.standard_deviation, *self.confidence_interval(level))
-        return arrow_columns(self.attributes, self.labels, slice(0, self.estimate.size), numbers)
-
-
-def arrow_columns(
-    attributes: Sequence[str],
-    labels: Sequence[Sequence[Category]],
-    cells: slice,
-    numbers: Sequence[Array],
-) -> Any:
-    """Some cells of a table, in C order, as an arrow table; ``numbers`` are theirs alone."""
-    import pyarrow as pa
-
-    shape = tuple(map(len, labels))
-    where = np.unravel_index(np.arange(cells.start, cells.stop), shape) if shape else ()
-    own = [pa.array(names).take(pa.array(axis)) for names, axis in zip(labels, where, strict=True)]
-    return pa.table(
-        [*own, *(column.reshape(-1) for column in numbers)],
-        [*attributes, *NUMBERS],
-    )
+        return arrow_columns(
+            self.attributes, self.labels, slice(0, self.estimate.size), dict(zip(NUMBERS, numbers, strict=True))
+        )
 
 
 @final

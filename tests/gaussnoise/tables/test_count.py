@@ -189,7 +189,7 @@ def test_several_passes_agree_with_a_counter(build, engine, cells, monkeypatch):
     if engine == "spark":
         pytest.skip("a minute of Spark jobs; the same code counts ibis and dask")
     monkeypatch.setattr(_count, "_GROUP_CELLS", cells)
-    monkeypatch.setattr(_count, "_PASS_CELLS", cells)
+    monkeypatch.setattr(_count, "PASS_CELLS", cells)
     rows = records(60)
     codes = [[v[x] for v, x in zip(VALUES.values(), row, strict=True)] for row in rows]
     check(build(columns(rows)), ATTRIBUTES, SUBSETS, codes)
@@ -276,7 +276,7 @@ def test_refusals_come_first_and_name_the_column_only(build, values, attribute):
 
 def test_every_column_is_checked_before_anything_is_yielded(tmp_path, monkeypatch):
     monkeypatch.setattr(_count, "_GROUP_CELLS", 1)
-    monkeypatch.setattr(_count, "_PASS_CELLS", 1)
+    monkeypatch.setattr(_count, "PASS_CELLS", 1)
     table = as_parquet(pa.table({"a": [1, 1], "b": [1, 7391]}), tmp_path, None)
     assert "column 'b'" in refusal(table, [gn.Attribute("a", [1, 2]), gn.Attribute("b", [1])], [(0,), (1,)])
 
@@ -288,7 +288,7 @@ def test_missing_columns_are_named(build):
 @pytest.mark.parametrize("write", [as_csv, as_gzip, as_parquet])
 def test_a_file_must_not_change_between_passes(tmp_path, write, monkeypatch):
     monkeypatch.setattr(_count, "_GROUP_CELLS", 1)
-    monkeypatch.setattr(_count, "_PASS_CELLS", 1)
+    monkeypatch.setattr(_count, "PASS_CELLS", 1)
     path = write(pa.table({"a": [1, 2], "b": [1, 2]}), tmp_path, None)
     attributes = [gn.Attribute("a", [1, 2]), gn.Attribute("b", [1, 2])]
     marginals = count_marginals(path, attributes, [(0,), (1,)])

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 import gaussnoise as gn
+from gaussnoise._residuals import part_of
 from gaussnoise.tables import _measure
 from gaussnoise.tables._measure import ResidualQuery
-from gaussnoise.tables._stream import noisy_tables, part_of
+from gaussnoise.tables._stream import noisy_tables
 
 SIZES = (2, 3, 4)
 NAMES = ("a0", "a1", "a2")
