@@ -94,6 +94,15 @@ def linear_image(matrix: ArrayLike, K: AbstractDomain) -> AbstractDomain:
         return reduce(minkowski_sum, (linear_image(A, part) for part in K.parts))
     if isinstance(K, Scaled):
         return LinearImage(K.factor * A, K.body)
+    if isinstance(K, Hull):  # each part by its own oracle
+        return Hull(tuple(linear_image(A, part) for part in K.parts))
+    if isinstance(K, DifferenceBody) and isinstance(K.body, Hull):
+        return DifferenceBody(linear_image(A, K.body))
+    if isinstance(K, Product) and any(isinstance(part, Translate) for part in K.parts):
+        # shifts that A takes back are then no part of any square
+        shift = np.concatenate([L.shift if isinstance(L, Translate) else np.zeros(L.dim) for L in K.parts])
+        still = Product(tuple(L.body if isinstance(L, Translate) else L for L in K.parts))
+        return translate(LinearImage(A, still), A @ shift)
     return LinearImage(A, K)
 
 

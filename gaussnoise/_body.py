@@ -13,6 +13,7 @@ from domains import AbstractDomain, DomainTooLargeError, InvalidDomainError
 from domains._image import ConvexImage
 
 from ._feasibility import RANGE_TOLERANCE, row_weights
+from ._members import magnitudes, pulls_back, widest
 from .errors import CovarianceError
 
 Array = NDArray[np.float64]
@@ -22,7 +23,9 @@ _MOST_ENTRIES = 2**24  # of a covariance factor; as many again in support points
 # to 1e-6 where the bracket is wide.
 _EXACT_MARGIN, _ITERATIVE_MARGIN = 2.0**-32, 2.0**-22
 _REPEATABLE = 1e-4  # of the bracket
+_CLOSED = 1e-9  # brackets up to this wide are taken to be this wide
 _MOST_ROUNDING = 1e-3  # of the length of what is covered: beyond, the factor is too nearly singular
+_MOST_CANCELLED = 0.1  # of that length, where numbers cancel in the body itself: it is covered with more noise
 _LONG_OPERATIONS = 2**26  # products in extended precision, which no BLAS helps: half a second
 _ASCENTS = 50
 _SPREAD = 4  # directions tried per dimension, besides the axes
@@ -74,6 +77,11 @@ class Body:
     def sizes(self) -> Array:
         """Largest magnitude of every coordinate, shape (d,)."""
         return np.abs(self._along_axes).max(axis=0)
+
+    @cached_property
+    def _numbers(self) -> Array:
+        """Bounds on the numbers that coordinates are computed from, shape (d,): they may cancel."""
+        return np.maximum(self.sizes, magnitudes(self.domain))
 
     @cached_property
     def _along_axes(self) -> Array:
@@ -147,21 +155,28 @@ class Body:
         error += rounded * float(np.linalg.norm(np.abs(whitening) @ np.abs(factor)))
         found = self.farthest(whitening, np.zeros(self.dim))
         apart = found.upper / found.value - 1 if found.value > 0 else 0.0
-        margin = _EXACT_MARGIN if apart < 1e-9 else _ITERATIVE_MARGIN + _REPEATABLE * apart
-        upper = found.upper * (1 + slack * margin)
+        exact = apart < _CLOSED
+        margin = _EXACT_MARGIN if exact else _ITERATIVE_MARGIN + _REPEATABLE * apart
+        # a closed bracket may close further, or less far, another time
+        proven = (found.value * (1 + _CLOSED) if exact else found.upper) * (1 + slack * margin)
         # images are measured after W has been applied; other bodies pull W'W back, at the square of the rounding
-        terms = float(np.linalg.norm(np.abs(whitening) @ self.sizes))
+        share = 8 * slack * (max(self.dim, widest(self.domain)) + 16) * eps
+        plain, cancelled = (share * float(np.linalg.norm(np.abs(whitening) @ s)) for s in (self.sizes, self._numbers))
         moved = slack * self.blur * float(np.linalg.norm(np.abs(whitening).sum(axis=1)))
-        rounding = 8 * slack * (self.dim + 16) * eps * terms
-        direct = self._image is not None
-        longest = moved + (math.sqrt(upper) + rounding if direct else math.sqrt(upper + rounding * terms))
+        squared = 0.0
+        if self._image is None:
+            squared = (cancelled if pulls_back(self.domain) else plain) ** 2 / share
+        longest = math.sqrt(proven + squared)
         error *= slack
-        if not (error < _MOST_ROUNDING and longest**2 <= upper * (1 + _MOST_ROUNDING)):
+        # written so that NaN fails
+        clear = error < _MOST_ROUNDING and (longest + plain + moved) ** 2 <= proven * (1 + _MOST_ROUNDING)
+        if not (clear and cancelled <= _MOST_CANCELLED * longest):
             raise CovarianceError(
                 "the covariance is too nearly singular for its set to be checked in double precision; hint: rescale "
-                "coordinates, or directions, whose sizes differ by more than 1e5"
+                "coordinates, or directions, whose sizes differ by more than 1e5, and "
+                "move parts that lie far away nearer"
             )
-        return Enclosure(longest / (1 - error), self._outside(factor))
+        return Enclosure((longest + cancelled + moved) / (1 - error), self._outside(factor))
 
     def _outside(self, factor: Array) -> Array:
         directions = _complement(factor.T)

@@ -203,14 +203,15 @@ class BodyLattice(AbstractLattice):
         slack = SLACK / 4 * float((self.box[1] - self.box[0]).max()) + 8 * _EPS * np.abs(X).max(axis=1, initial=0.0)
         known = np.zeros(len(X), dtype=bool) if close is None else np.linalg.norm(X - close, axis=1) <= slack
         if self.body is None:
-            short = np.linalg.norm(w, axis=1) <= self.radius
-            return bool(short.all()) and all(contains(self.domain, x) for x in X[~known])
-        if close is not None:
+            if not (np.linalg.norm(w, axis=1) <= self.radius).all():
+                return False
+        elif close is not None:
             apart = w - ((close - self.origin) / self.size) @ self.whitening.T
             known &= np.linalg.norm(apart, axis=1) <= self.radius
+        _, others = np.unique(X[~known], axis=0, return_index=True)
         return all(
-            contains(self.domain, x) and _is_near(self.body, image)
-            for x, image in zip(X[~known], w[~known], strict=True)
+            contains(self.domain, x) and (self.body is None or _is_near(self.body, image))
+            for x, image in zip(X[~known][others], w[~known][others], strict=True)
         )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 from domains import (
     AbstractDomain,
@@ -27,6 +28,7 @@ from domains._combinators import (
     Translate,
 )
 from domains._distance import bounding_box
+from domains._tensor import symmetric_coordinates
 
 from .errors import NotAvailableError
 
@@ -34,7 +36,7 @@ Array = NDArray[np.float64]
 Map = Callable[[Array], Array]
 
 _HUGE = 2.0**100  # half widths: clipped there first, lest squares overflow
-_ALTERNATIONS, _BEYOND, _CLOSE = 60, 1.5, 1e-11
+_ALTERNATIONS, _BEYOND, _CLOSE = 20, 1.5, 1e-11
 _INSIDE = 1 - 2.0**-40  # what is mapped to the boundary, so that rounding leaves it inside
 
 
@@ -51,8 +53,17 @@ def near_members(domain: AbstractDomain, X: Array) -> Array | None:
         found = near_members(domain.body, X / domain.factor)
         return None if found is None else found * domain.factor
     if isinstance(domain, LinearImage):
-        found = near_members(domain.body, X @ np.linalg.pinv(domain.matrix).T)
+        if isinstance(domain.body, TensorPower):  # the symmetric tensor, where A tells them apart
+            basis = symmetric_coordinates(domain.body.base, domain.body.order).basis()
+            inner = (basis @ np.linalg.pinv(domain.matrix @ basis) @ X.T).T
+        else:
+            inner = X @ np.linalg.pinv(domain.matrix).T
+        found = near_members(domain.body, inner)
         return None if found is None else found @ domain.matrix.T
+    if isinstance(domain, Hull):  # of one part; the boundary between parts is left out
+        found = [near for near in (near_members(part, X) for part in domain.parts) if near is not None]
+        apart = [np.linalg.norm(X - near, axis=1) for near in found]
+        return np.array(found)[np.argmin(apart, axis=0), np.arange(len(X))] if found else None
     if isinstance(domain, LpBall):
         return _shrunk(X, np.linalg.norm(X / domain.radius, domain.q, axis=1))
     if isinstance(domain, SchattenBall):
@@ -62,10 +73,11 @@ def near_members(domain: AbstractDomain, X: Array) -> Array | None:
         inner = (X - domain.center) @ np.linalg.pinv(domain.factor).T
         return domain.center + _shrunk(inner, np.linalg.norm(inner, axis=1)) @ domain.factor.T
     if isinstance(domain, Zonotope):
-        inner = _coefficients(X - domain.center, domain.generators, lambda c: np.clip(c, -1.0, 1.0))
-        return domain.center + inner @ domain.generators
+        return domain.center + _box_coordinates(domain.generators, X - domain.center) @ domain.generators
     if isinstance(domain, Polytope):
         return _barycentric(domain.vertices, X)
+    if isinstance(domain, TwoConvex):
+        return _below_squares(domain.squares, X)
     if isinstance(domain, TensorPower):
         return _near_powers(domain, X)
     return None
@@ -81,14 +93,30 @@ def _barycentric(vertices: Array, X: Array) -> Array:
     moved = vertices - middle
     size = float(np.abs(moved).max()) or 1.0
     rows, targets = (np.column_stack([Y, np.full(len(Y), size)]) for Y in (moved, X - middle))
-    weights = _coefficients(targets, rows, lambda c: np.maximum(c, 0.0))
+    weights = _coefficients(targets, rows, lambda c: np.maximum(c, 0.0), lambda y: nnls(rows.T, y)[0])
     return (weights / weights.sum(axis=1, keepdims=True)) @ vertices
 
 
-def _coefficients(X: Array, rows: Array, onto: Map) -> Array:
-    """Coefficients allowed by ``onto`` that make X of ``rows``, by alternating projections; not there yet at corners.
+def _box_coordinates(generators: Array, X: Array) -> Array:
+    """Coefficients in [−1, 1] of the generators."""
+    m, size = len(generators), float(np.abs(generators).max(initial=0.0))
+    # c = t − u with t + u = 1 and t, u >= 0, each half a unit
+    system = np.block([[generators.T, -generators.T], [size * np.eye(m), size * np.eye(m)]])
 
-    Von Neumann (1950), "Functional Operators II"; Bregman (1965) for convex sets.
+    def into(c: Array) -> Array:
+        return np.clip(c, -1.0, 1.0)
+
+    def solve(x: Array) -> Array:
+        found = nnls(system, np.append(x, np.full(m, size)))[0]
+        return into(found[:m] - found[m:])
+
+    return _coefficients(X, generators, into, solve)
+
+
+def _coefficients(X: Array, rows: Array, onto: Map, solve: Map) -> Array:
+    """Coefficients allowed by ``onto`` that make X of ``rows``, by alternating projections; at corners, by ``solve``.
+
+    Von Neumann (1950), "Functional Operators II"; Bregman (1965) for convex sets. ``solve`` takes one row at a time.
     """
     inverse = np.linalg.pinv(rows)
     found = onto(X @ inverse)
@@ -99,10 +127,44 @@ def _coefficients(X: Array, rows: Array, onto: Map) -> Array:
         apart = np.abs(left).max(axis=1, initial=0.0) > tolerance
         far, left = far[apart], left[apart]
         if not len(far):
-            break
+            return found
         # a little further than the nearest: inner points are then reached in finitely many steps
         found[far] = onto(found[far] + _BEYOND * (left @ inverse))
+    solved = _one_by_one(solve, X[far], len(rows))
+    found[far] = np.where(np.isnan(solved), found[far], solved)
     return found
+
+
+def _one_by_one(solve: Map, X: Array, size: int) -> Array:
+    """``solve`` of every row, equal ones once; NaN where it finds nothing."""
+
+    def attempt(x: Array) -> Array:
+        try:
+            return solve(x)
+        except (RuntimeError, ValueError):  # out of steps, or not finite
+            return np.full(size, np.nan)
+
+    distinct, places = np.unique(X, axis=0, return_inverse=True)
+    return np.array([attempt(x) for x in distinct]).reshape(-1, size)[places.reshape(-1)]
+
+
+def _below_squares(squares: Array, X: Array) -> Array:
+    """Each row as far out as a mixture of the squares allows."""
+    k, d = squares.shape
+    widths = np.sqrt(squares.max(axis=0))
+    used = widths > 0
+    rows = squares[:, used] / widths[used] ** 2
+    # mixtures no less than the squares wanted; the weights sum to one
+    system = np.block([[rows.T, -np.eye(used.sum())], [np.ones((1, k)), np.zeros((1, used.sum()))]])
+
+    def reach(x: Array) -> Array:
+        weights = nnls(system, np.append((x[used] / widths[used]) ** 2, 1.0))[0][:k]
+        return np.sqrt(weights / weights.sum() @ squares)
+
+    if k == 1:
+        return np.clip(X, -widths, widths)
+    found = _one_by_one(reach, np.clip(X, -widths, widths), d)
+    return np.clip(X, -found, found)
 
 
 def _near_powers(domain: TensorPower, X: Array) -> Array:
@@ -147,15 +209,30 @@ def magnitudes(domain: AbstractDomain) -> Array:
         return np.kron(magnitudes(domain.left), magnitudes(domain.right)).astype(np.float64)
     if isinstance(domain, Zonotope):
         return np.abs(domain.center) + np.abs(domain.generators).sum(axis=0)
+    if isinstance(domain, TwoConvex):
+        return np.sqrt(domain.squares.max(axis=0))
     lower, upper = bounding_box(domain)
     return np.maximum(np.abs(lower), np.abs(upper))
 
 
+def pulls_back(domain: AbstractDomain) -> bool:
+    """Whether a quadratic form is evaluated before A in ``A @ K``, where numbers may be larger than in the image."""
+    own = isinstance(domain, LinearImage) and domain._image() is None
+    return own or any(pulls_back(part) for part in _inner(domain))
+
+
+def _inner(domain: AbstractDomain) -> list[AbstractDomain]:
+    """What it is made of."""
+    names = ("body", "left", "right")
+    return [getattr(domain, name) for name in names if hasattr(domain, name)] + list(getattr(domain, "parts", ()))
+
+
 def widest(domain: AbstractDomain) -> int:
-    """Most numbers that one record is written with on the way: coordinates, generators or vertices."""
-    inner = [part for part in (getattr(domain, "body", None), *getattr(domain, "parts", ())) if part is not None]
+    """Most numbers that one record is written with on the way: coordinates, generators, vertices or squares."""
+    inner = _inner(domain)
     own = len(domain.vertices) if isinstance(domain, Polytope) else 0
     own = max(own, len(domain.generators)) if isinstance(domain, Zonotope) else own
+    own = max(own, len(domain.squares)) if isinstance(domain, TwoConvex) else own
     return max(domain.dim, own, *(widest(part) for part in inner)) if inner else max(domain.dim, own)
 
 
