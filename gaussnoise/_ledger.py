@@ -43,7 +43,8 @@ CREATE TABLE entries (
     protects TEXT NOT NULL,
     request TEXT NOT NULL,
     target TEXT NOT NULL,
-    begun TEXT NOT NULL
+    begun TEXT NOT NULL,
+    draws INTEGER
 );
 CREATE UNIQUE INDEX one_result ON entries (id) WHERE state <> 'lost';
 """
@@ -67,6 +68,7 @@ class LedgerEntry:
         request: a digest of every part of what was asked for.
         target: where the result belongs.
         begun: time of the charge, UTC.
+        draws: how many discrete Gaussians it adds, at most; None where no more than rho is known of the noise.
     """
 
     attempt: int
@@ -78,6 +80,7 @@ class LedgerEntry:
     request: Mapping[str, str]
     target: str
     begun: str
+    draws: int | None
 
 
 @final
@@ -94,8 +97,8 @@ class Ledger:
           release of one table.
         * A program that dies between charge and result loses the charge, never privacy: what it drew may have been
           seen, so it stays charged, and the next run under that id is charged again, if the budget allows. So does one
-          that is interrupted, or cannot write. Only a refusal of the data leaves no charge; refusals depend on the
-          data anyway.
+          that is interrupted, or cannot write. Only a refusal of the data before anything is written leaves no
+          charge; refusals depend on the data anyway.
 
     All releases must protect the same: charges under different relations or privacy units do not add up.
 
@@ -124,7 +127,8 @@ class Ledger:
         Args:
             path: a new file.
             budget: of everything that will ever be released under it. Other promises, such as (ε, δ), do not add up;
-                they cost the ρ of their noise here, and ``budget.epsilon(delta)`` is what all releases together imply.
+                they cost the ρ of their noise here, and ``budget.epsilon(delta)`` is what all releases together imply;
+                :meth:`epsilon`, what those so far do.
 
         Raises:
             ParameterError: not zCDP.
@@ -151,10 +155,10 @@ class Ledger:
                 database.execute("INSERT INTO budget VALUES (?)", [rho.hex()])
                 database.execute(f"PRAGMA application_id = {_APPLICATION}")
                 database.execute(f"PRAGMA user_version = {_FORMAT}")
-            _sync(scratch)
-            _publish(scratch, target)
+            sync(scratch)
+            publish(scratch, target)
         finally:
-            _remove(scratch)
+            remove(scratch)
         return cls(target, rho)
 
     @classmethod
@@ -199,6 +203,45 @@ class Ledger:
             left = Fraction(max(_BUDGET_UNITS - _spent(database), 0), _BUDGET_UNITS) * Fraction(_budget(database))
         return 0.0 + rounded_down(left)
 
+    def epsilon(self, delta: float) -> float:
+        """The ε for which everything charged so far, lost charges too, is jointly (ε, δ)-differentially private.
+
+        Formal guarantees:
+            * What was asked, and in how many releases, may depend on earlier results, as long as what was charged and
+              drawn in all is no more than was settled beforehand. Where results decided whether to spend more, only the
+              budget was settled: then ``gn.zCDP(ledger.rho).epsilon(delta)`` holds (Whitehouse et al. 2023).
+            * Where all noise is Gaussian and the ledger knows how much was drawn, ρ is that of one Gaussian. Proof: say
+              that release i shifts continuous, rounded noise by a whitened length μ_i <= √(2ρ_i) which the past
+              determines. It can be made from an increment over a time μ_i² of a Brownian motion, with drift 0 or 1, and
+              independent noise. So all are post-processing of a path over ``[0, 2ρ]``, whose likelihood ratio is that
+              of its end (Smith & Thakurta 2022; Koskela, Tobaben & Honkela 2023). The divergences of the discrete
+              noise, which :func:`~gaussnoise._lattice_bound.lattice_distance` bounds, add up by the chain rule.
+            * Otherwise through zCDP, which adds up for any noise.
+
+        Args:
+            delta: in (0, 1).
+
+        Returns:
+            ε >= 0.
+
+        Raises:
+            ParameterError: delta out of range.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     gn.Ledger.create(f"{folder}/survey.ledger", gn.zCDP(1.0)).epsilon(1e-6)
+        0.0
+        """
+        from .privacy import gaussian_epsilon, zCDP
+
+        with _transaction(self.path) as database:
+            spent = rounded_up(Fraction(_spent(database), _BUDGET_UNITS) * Fraction(_budget(database)))
+            draws = [entry.draws for entry in _entries(database)]
+        known = [count for count in draws if count is not None]
+        if spent > 0 and len(known) < len(draws):
+            return zCDP(spent).epsilon(delta)
+        return gaussian_epsilon(spent, delta, sum(known))
+
     def once(
         self,
         id: str,
@@ -209,6 +252,7 @@ class Ledger:
         target: str | os.PathLike[str] | None,
         write: Callable[[Path], object],
         read: Callable[[Path], T],
+        draws: int | None = None,
     ) -> T:
         """The one result of ``id``: drawn under a charge of its own, or read again. Waits for others drawing it.
 
@@ -221,9 +265,11 @@ class Ledger:
             write: draws noise and writes the result to a path where nothing is yet: a file, or a directory whose
                 ``release.json`` lists the sha256 of all others under "files".
             read: the result from its file or directory.
+            draws: if all noise is discrete Gaussian, of at least ``MIN_STEPS`` lattice steps: of how many integers, at
+                most. None for any other noise that keeps ``cost``-zCDP.
 
         Raises:
-            ParameterError: a bad id or cost.
+            ParameterError: a bad id, cost or number of draws.
             BudgetError: the budget does not allow the cost; nothing was drawn.
             LedgerError: another request under this id; a result that is missing or was changed; an unusable ledger.
             OutputError: the target exists already, or cannot be written.
@@ -231,13 +277,15 @@ class Ledger:
         _check_id(id)
         if not (math.isfinite(cost) and cost >= 0):
             raise ParameterError(f"ledger: expected a finite cost >= 0, got {cost!r}")
+        if not (draws is None or (isinstance(draws, int) and 0 <= draws < 2**63)):
+            raise ParameterError(f"ledger: expected a 64-bit number of draws >= 0, or None, got {draws!r}")
         parts = {name: _text_digest(json.dumps(value, sort_keys=True)) for name, value in request.items()}
         place = self._folder / f"{_file_name(id)}.json" if target is None else Path(os.path.abspath(target))
         with _transaction(self.path) as database:
             entry = _result(database, id, parts)
         if entry is None or entry.state != "sealed":
             with self._alone(id):
-                entry = self._charge(id, cost, parts, protects, place)
+                entry = self._charge(id, cost, parts, protects, place, draws)
                 scratch = _scratch(place, id, entry.attempt)
                 if entry.state == "reserved":
                     entry = self._draw(entry, scratch, write)
@@ -273,7 +321,9 @@ class Ledger:
                     pass
             yield
 
-    def _charge(self, id: str, cost: float, request: dict[str, str], protects: str, place: Path) -> LedgerEntry:
+    def _charge(
+        self, id: str, cost: float, request: dict[str, str], protects: str, place: Path, draws: int | None
+    ) -> LedgerEntry:
         """The entry that has the result of this id, or a new charge, on disk when this returns."""
         with _transaction(self.path, "IMMEDIATE") as database:
             current = _result(database, id, request)
@@ -296,15 +346,17 @@ class Ledger:
             if current is not None:  # we hold its lock: whoever reserved it is dead, and may have drawn
                 database.execute("UPDATE entries SET state = 'lost' WHERE attempt = ?", [current.attempt])
             begun = datetime.now(UTC).isoformat(timespec="seconds")
-            row = [id, units, "reserved", protects, json.dumps(request), str(place), begun]
+            if not _knows_draws(database):
+                database.execute("ALTER TABLE entries ADD COLUMN draws INTEGER")
             database.execute(
-                "INSERT INTO entries (id, units, state, protects, request, target, begun) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                row,
+                "INSERT INTO entries (id, units, state, protects, request, target, begun, draws) "
+                "VALUES (?, ?, 'reserved', ?, ?, ?, ?, ?)",
+                [id, units, protects, json.dumps(request), str(place), begun, draws],
             )
             *lost, reserved = _entries(database, id)
             _check_free(_scratch(place, id, reserved.attempt))
         for entry in lost:
-            _remove(_scratch(place, id, entry.attempt))
+            remove(_scratch(place, id, entry.attempt))
         return reserved
 
     def _draw(self, entry: LedgerEntry, scratch: Path, write: Callable[[Path], object]) -> LedgerEntry:
@@ -312,14 +364,15 @@ class Ledger:
         try:
             digest = self._written(scratch, write)
         except GaussNoiseError as error:
-            _remove(scratch)
             # refusals know the data only; a failure to write may depend on what was drawn, and stays charged
-            if not isinstance(error, OutputError) and not os.path.lexists(scratch):
+            written = any(path.is_file() for path in (scratch, *scratch.rglob("*")))
+            remove(scratch)
+            if not (written or isinstance(error, OutputError)):
                 with contextlib.suppress(LedgerError), _transaction(self.path, "IMMEDIATE") as database:
                     database.execute("DELETE FROM entries WHERE attempt = ? AND state = 'reserved'", [entry.attempt])
             raise
         except BaseException:  # may have been seen, and stays charged
-            _remove(scratch)
+            remove(scratch)
             raise
         with _transaction(self.path, "IMMEDIATE") as database:
             mine = database.execute(
@@ -327,7 +380,7 @@ class Ledger:
                 [digest, entry.attempt],
             ).rowcount
         if not mine:
-            _remove(scratch)
+            remove(scratch)
             raise LedgerError(f"ledger: another program took {entry.id!r} over; hint: leave lock files alone")
         return replace(entry, state="written", sha256=digest)
 
@@ -336,7 +389,7 @@ class Ledger:
         """Digest of a new result, once it is on disk."""
         try:
             write(scratch)
-            _sync(scratch)
+            sync(scratch)
             if (digest := _digest(scratch)) is not None:
                 return digest
             reason = "incomplete"
@@ -353,8 +406,8 @@ class Ledger:
         there = _digest(place) == entry.sha256
         if not there and _digest(scratch) != entry.sha256:
             raise LedgerError(f"ledger: the result of {entry.id!r} was drawn, but is missing; hint: another id")
-        _publish(None if there else scratch, place)
-        _remove(scratch)
+        publish(None if there else scratch, place)
+        remove(scratch)
         with _transaction(self.path, "IMMEDIATE") as database:
             database.execute("UPDATE entries SET state = 'sealed' WHERE attempt = ?", [entry.attempt])
         return replace(entry, state="sealed")
@@ -435,7 +488,7 @@ def _check_free(place: Path) -> None:
         raise OutputError(f"ledger: cannot write to {place.parent}; hint: name a place inside an existing directory")
 
 
-def _publish(scratch: Path | None, place: Path) -> None:
+def publish(scratch: Path | None, place: Path, who: str = "ledger") -> None:
     """Give a complete file or directory its name, unless that is taken; or make a name it has already last."""
     try:
         if scratch is None:
@@ -446,18 +499,18 @@ def _publish(scratch: Path | None, place: Path) -> None:
             scratch.rename(place)
         else:
             os.link(scratch, place)
-        _sync(place.parent, deep=False)
+        sync(place.parent, deep=False)
     except FileExistsError:
-        raise OutputError(f"ledger: {place} exists already; hint: move it away and run again") from None
+        raise OutputError(f"{who}: {place} exists already; hint: move it away and run again") from None
     except OSError as error:
-        raise OutputError(f"ledger: cannot create {place} ({type(error).__name__}); hint: run again") from None
+        raise OutputError(f"{who}: cannot create {place} ({type(error).__name__}); hint: run again") from None
 
 
-def _sync(path: Path, deep: bool = True) -> None:
+def sync(path: Path, deep: bool = True) -> None:
     """Have the disk keep a file, or a directory with all in it."""
     if path.is_dir():
         for inner in path.iterdir() if deep else ():
-            _sync(inner)
+            sync(inner)
         if os.name == "nt":  # has no such call for directories
             return
     handle = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
@@ -467,7 +520,8 @@ def _sync(path: Path, deep: bool = True) -> None:
         os.close(handle)
 
 
-def _remove(scratch: Path) -> None:
+def remove(scratch: Path) -> None:
+    """Take a file or directory away, if it can be."""
     if scratch.is_dir():
         shutil.rmtree(scratch, ignore_errors=True)
     else:
@@ -530,11 +584,17 @@ def _code(error: sqlite3.Error) -> int:
 def _entries(database: sqlite3.Connection, id: str | None = None) -> Iterator[LedgerEntry]:
     rho = Fraction(_budget(database))
     columns = "attempt, id, units, state, sha256, protects, request, target, begun"
+    columns += ", draws" if _knows_draws(database) else ", NULL"
     where = "" if id is None else " WHERE id = :id"
     rows = database.execute(f"SELECT {columns} FROM entries{where} ORDER BY attempt", {"id": id})
-    for attempt, name, units, state, sha256, protects, request, target, begun in rows:
+    for attempt, name, units, state, sha256, protects, request, target, begun, draws in rows:
         charged = rounded_up(Fraction(units, _BUDGET_UNITS) * rho)
-        yield LedgerEntry(attempt, name, charged, state, sha256, protects, _parsed(request), target, begun)
+        yield LedgerEntry(attempt, name, charged, state, sha256, protects, _parsed(request), target, begun, draws)
+
+
+def _knows_draws(database: sqlite3.Connection) -> bool:
+    """Whether charges say how much they draw: the first ledgers had no such column."""
+    return any(column[1] == "draws" for column in database.execute("PRAGMA table_info(entries)"))
 
 
 def _parsed(request: str) -> dict[str, str]:

@@ -4,14 +4,14 @@ import contextlib
 import importlib.metadata
 import json
 import os
-import shutil
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from .._ledger import file_digest
+from .._ledger import file_digest, publish, remove, sync
+from .._progress import Counted
 from ..errors import OutputError, ParameterError
 from ..privacy import gaussian_epsilon, zCDP
 from ._measure import LEAST_STEPS
@@ -57,15 +57,35 @@ def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
         raise OutputError(f"save: cannot write to {target.parent} ({type(error).__name__})") from None
     try:
         yield scratch
-        for path in scratch.rglob("*"):
-            if path.is_file():
-                with open(path, "rb") as file:
-                    os.fsync(file.fileno())
-        scratch.rename(target)
+        sync(scratch)
+        publish(scratch, target, "save")
     except OSError as error:
         raise OutputError(f"save: could not complete {target} ({type(error).__name__}); nothing was kept") from None
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        remove(scratch)
+
+
+class _CallbackError(BaseException):
+    """Carries an error past whoever would take it for one of writing, or for a refusal."""
+
+
+@contextlib.contextmanager
+def as_itself(progress: bool | Counted | None) -> Iterator[bool | Counted | None]:
+    """``progress``; what the caller's own callback raises leaves the block as it is."""
+
+    def call(done: int, total: int) -> None:
+        try:
+            progress(done, total)  # pyright: ignore[reportCallIssue, reportOptionalCall] (only if callable)
+        except Exception as error:  # noqa: BLE001 (whatever it is, it goes back where it came from)
+            raise _CallbackError(error) from None
+
+    try:
+        yield call if callable(progress) else progress
+    except _CallbackError as carrier:
+        (error,) = carrier.args
+    else:
+        return
+    raise error from error.__cause__  # and nothing of its carrier
 
 
 def save_release(release: "TableRelease", directory: str | os.PathLike[str], format: FileFormat) -> None:
@@ -120,6 +140,7 @@ def release_record(release: "TableRelease", folder: Path) -> dict[str, object]:
             "gamma": plan.noise.gamma,
             "gamma_lower": plan.noise.gamma_lower,
             "certified_gap": plan.noise.gap,
+            "lower_bound": plan.bound.as_dict(plan.error),
             "method": plan.noise.method,
         },
         "noise": {

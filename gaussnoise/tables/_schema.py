@@ -13,6 +13,7 @@ from typing import Any, Self, final
 from ..errors import DataError, SchemaError
 
 Category = str | int | bool
+_MOST_BITS = 8192  # of an integer: Python refuses to write very long ones
 
 # columns that released tables add to the attributes
 RESERVED_NAMES = ("estimate", "biased_estimate", "standard_deviation", "low", "high")
@@ -56,6 +57,8 @@ class Attribute:
             raise SchemaError(f"attribute {name!r}: {problem}")
 
     def _problems(self) -> Iterable[str]:
+        if any(isinstance(c, int) and c.bit_length() > _MOST_BITS for c in self.categories or ()):
+            yield f"expected integers of at most {_MOST_BITS} bits"
         if not all(_is_text(t) for t in (self.name, self.other or "", *map(str, self.categories or ()))):
             yield "expected names and labels that are valid text"
         if not self.name or self.name in RESERVED_NAMES:
@@ -165,6 +168,8 @@ class Schema:
             line = re.search(r"at line (\d+)", str(error))  # absent at the end of the file
             where = line[1] if line else len(text.splitlines()) or 1
             raise SchemaError(f"{name}:{where}: not valid TOML: {error}") from None
+        except (RecursionError, ValueError):  # Python's limits on nesting and on digits
+            raise SchemaError(f"{name}:1: expected TOML of few levels, and no number of thousands of digits") from None
         _check_structure(content, text, name)
         attributes = []
         for key, entry in content["attributes"].items():
@@ -273,13 +278,19 @@ _EXPECTED = {
 }
 
 
+# what a line looks like at which something new begins
+_STATEMENT = re.compile(r"""\s*(\[|([\w-]+|"([^"\\]|\\.)*"|'[^']*')\s*[.=])""")
+
+
 def _line(text: str, path: tuple[str, ...]) -> int:
     """Line at which the TOML entry ``path`` begins, 1 if it is not there."""
     lines = text.replace("\r\n", "\n").split("\n")  # TOML knows no other line ends
+    ends = [k for k in range(1, len(lines)) if _STATEMENT.match(lines[k])]
 
     def begun(count: int) -> bool:
         """Whether the entry begins within the first ``count`` lines, read on to where they make sense."""
-        for end in range(count, len(lines) + 1):
+        next_end = bisect.bisect_left(ends, count)
+        for end in (count, *ends[next_end : next_end + 8], len(lines)):
             try:
                 node: Any = tomllib.loads("\n".join(lines[:end]))
             except tomllib.TOMLDecodeError:

@@ -8,7 +8,8 @@ import itertools
 import math
 import os
 import tempfile
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import audit_kit as kit
@@ -164,6 +165,24 @@ def as_pyarrow(problem, _):
     return pa.table([pa.array(values) for _, values in problem.columns], names=[name for name, _ in problem.columns])
 
 
+def as_duckdb(problem, folder):
+    import duckdb
+
+    return duckdb.from_arrow(as_pyarrow(problem, folder))
+
+
+def as_ibis(problem, folder):
+    import ibis
+
+    return ibis.memtable(as_pyarrow(problem, folder))
+
+
+def as_dask(problem, folder):
+    import dask.dataframe
+
+    return dask.dataframe.from_pandas(as_inferred_pandas(problem, folder), npartitions=2)
+
+
 def as_parquet(problem, folder):
     pyarrow.parquet.write_table(as_pyarrow(problem, folder), folder / "t.parquet")
     return folder / "t.parquet"
@@ -186,6 +205,9 @@ BUILDERS = {
     "polars": as_polars,
     "lazy polars": as_lazy_polars,
     "pyarrow": as_pyarrow,
+    "duckdb": as_duckdb,
+    "ibis": as_ibis,
+    "dask": as_dask,
     "csv": as_csv,
     "parquet": as_parquet,
 }
@@ -218,6 +240,62 @@ def raw_files(draw):
     start = draw(st.sampled_from(["a,b\n", "a,b\r\n", '"a","b"\n', ""]))
     content = (start + "".join(middle)).encode()
     return schema, content + draw(st.sampled_from([b"", b"", b"\xff", b"\xed\xa0\x80", b"x,1"]))
+
+
+def toml(value):
+    """A TOML value, numbers that are not finite and dates included."""
+    if isinstance(value, bool | float):
+        return str(value).lower()
+    if isinstance(value, int | datetime.date):
+        return str(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(toml, value))}]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{toml(key)} = {toml(item)}" for key, item in value.items()) + "}"
+    escaped = "".join(c if c not in '"\\' and c.isprintable() and c.isascii() else f"\\U{ord(c):08x}" for c in value)
+    return f'"{escaped}"'
+
+
+TEXTS = st.sampled_from([*NAMES, *WORDS, "\x00", "\u202e", "\ufeff", "estimate", "low", "x" * 3000, "[0, 1)"])
+ENDS = [-math.inf, -1e308, -0.0, 0, 0.0, 5e-324, 0.1, 1, 2, 2**53 + 1, 2**63, 10**400, 1e308, math.inf, math.nan]
+DAY = datetime.date(2020, 1, 2)
+SCALARS = st.one_of(TEXTS, st.sampled_from([*INTEGERS, *ENDS, True, False, DAY]), st.integers(), st.floats())
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner), max_leaves=6)
+POOLS = (TEXTS, st.sampled_from(INTEGERS), st.booleans())
+LISTS = {
+    "categories": st.one_of(*(st.lists(pool, max_size=5) for pool in POOLS)),
+    "edges": st.lists(st.sampled_from(ENDS), max_size=5) | st.just([-math.inf, 0, 1.5, 10**18]),
+    "other": TEXTS,
+}
+ENTRIES = st.one_of(
+    st.sampled_from(["categories", "edges"]).flatmap(lambda key: st.fixed_dictionaries({key: LISTS[key]})),
+    st.fixed_dictionaries({}, optional=LISTS),
+    st.dictionaries(st.sampled_from([*LISTS, "label"]), VALUES, max_size=3),
+)
+
+
+@st.composite
+def schema_texts(draw):
+    """TOML of a schema, of anything else, torn, or no TOML at all."""
+    kind = draw(st.sampled_from(["valid", "entries", "entries", "torn", "anything", "text"]))
+    if kind == "text":
+        return draw(st.text(max_size=80)) + draw(st.text("[]{}.=,#\"'\\\n\r\t 019aexn-+_:TZ", max_size=40))
+    if kind == "anything":
+        return "\n".join(f"{toml(key)} = {toml(value)}" for key, value in draw(st.dictionaries(TEXTS, VALUES)).items())
+    if kind == "entries":
+        entries = draw(st.lists(st.tuples(TEXTS, ENTRIES), max_size=3))
+        root = draw(st.sampled_from(["attributes"] * 6 + ["attribute", "attributes.a"]))
+        return "\n".join(
+            f"[{root}.{toml(name)}]\n" + "".join(f"{key} = {toml(value)}\n" for key, value in entry.items())
+            for name, entry in entries
+        )
+    names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True))
+    text = gn.Schema([draw(attributes(name)) for name in names]).to_toml()
+    for _ in range(draw(st.integers(1, 3)) if kind == "torn" else 0):
+        start, end = sorted(draw(st.tuples(*[st.integers(0, len(text))] * 2)))
+        piece = draw(st.sampled_from(["", text[start:end], *'[]"=\n#.', "nan", "1e999", "\ufeff", "\0"]))
+        text = text[:start] + piece + text[draw(st.sampled_from([start, end])) :]
+    return text
 
 
 # Asking.
@@ -303,6 +381,49 @@ def ask_shell(problem, kind):
         told = "wrote " in heard.text if status == [0] else heard.text.strip().startswith("error: ")
         typed = status[0] in (0, 1) and told and "Traceback" not in heard.text and "internal error" not in heard.text
         return Outcome("released" if status == [0] else "refused", typed, valid, tuple(leaks))
+
+
+def ask_schema(text):
+    """Whether a schema text loads or is refused by type, at once; what loads is written and read the same."""
+
+    def call():
+        schema = gn.Schema.loads(text)
+        again = gn.Schema.loads(schema.to_toml())
+        return again == schema and again.sizes == schema.sizes and again.to_toml() == schema.to_toml()
+
+    begun = time.process_time()
+    outcome = _ask(call, False)
+    at_once = time.process_time() - begun < 1.0
+    return replace(outcome, typed=outcome.answer in ("released", "SchemaError"), valid=outcome.valid and at_once)
+
+
+def ask_schema_file(content):
+    """The same of a file of any bytes, in Python and from the shell, which answer alike."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "schema.toml"
+        path.write_bytes(content)
+        outcome = _ask(lambda: bool(gn.Schema.load(path)), False)
+        with kit.listening() as heard:
+            status = run(["plan", "-s", str(path), "-m", "1", "--rho", "0.5"])
+        said = heard.text.strip()
+        told = said.startswith("Plan: " if status == 0 else "error: ") and "Traceback" not in said
+        typed = outcome.answer in ("released", "SchemaError") and status in (0, 1) and told
+        # one that loads can still be too large to plan
+        alike = (outcome.answer == "released") == (status == 0 or said.startswith("error: ParameterError"))
+        return replace(outcome, typed=typed, valid=alike and os.listdir(name) == ["schema.toml"])
+
+
+def schema_files():
+    """Bytes of schema texts, whole, encoded otherwise, or with bytes of any kind among them."""
+
+    def encoded(drawn):
+        text, encoding, extra = drawn
+        content = text.encode(encoding, errors="replace")
+        return content[: len(content) // 2] + extra + content[len(content) // 2 :]
+
+    extra = st.sampled_from([b""] * 6 + [b"\xff", b"\xed\xa0\x80", b"\0", b"\r"]) | st.binary(max_size=20)
+    encoding = st.sampled_from(["utf-8"] * 5 + ["utf-16", "latin-1", "utf-8-sig"])
+    return st.tuples(schema_texts(), encoding, extra).map(encoded) | st.binary(max_size=60)
 
 
 def ask_bytes(schema, content):

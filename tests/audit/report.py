@@ -1,15 +1,19 @@
-"""The audit as one Markdown table: ``python tests/audit/report.py`` in a checkout, some minutes."""
+"""The audit as Markdown tables: ``python tests/audit/report.py [EXAMPLES]`` in a checkout, some minutes."""
 
 import collections
+import dataclasses
 import sys
+import tempfile
+from pathlib import Path
 
 import audit_fuzz as fuzz
 import audit_kit as kit
+import audit_ledger as ledger
 import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-_EXAMPLES = 400
+_EXAMPLES, _KILLS, _POINTS = 400, 60, 60
 
 
 def faults():
@@ -38,6 +42,8 @@ def fuzzed(examples):
             lambda p: fuzz.ask_shell(*p),
         ),
         "bytes for CSV": (fuzz.raw_files(), lambda p: fuzz.ask_bytes(*p)),
+        "schema texts": (fuzz.schema_texts(), fuzz.ask_schema),
+        "schema files": (fuzz.schema_files(), fuzz.ask_schema_file),
         "records of finite sets": (fuzz.point_data(), lambda p: fuzz.ask_points(*p)),
     }
     for name, (strategy, ask) in asked.items():
@@ -70,6 +76,27 @@ def _tally(strategy, ask, examples):
     return seen
 
 
+def ledgers(folder):
+    """Faults, and the damage: on the ledger in every way, then on naive ones, where it must show."""
+    deducting, counting = ledger.NAIVE
+
+    def lines(kind):
+        return sum((p.damage() for p, _ in ledger.killed_at_lines(kind, folder / f"lines {kind}")), ledger.Damage())
+
+    yield "kill -9 at every line that charges, draws and publishes", lines(ledger.SOUND)
+    yield "a storm of kills", ledger.storm(ledger.SOUND, folder / "storm", _KILLS)[0].damage()
+    yield "four programs racing to the cap", ledger.racing(ledger.SOUND, folder / "race").damage()
+    for what, name in (("tables", "Plan.release"), ("records", "GaussianMechanism.release")):
+        yield f"kill -9 throughout {name}", ledger.killed_releases(what, folder / what, [_POINTS])[1]
+    yield "deducting after the draw, kill -9 at every line", lines(deducting)
+    yield "deducting after the draw, a storm", ledger.storm(deducting, folder / "storm 2", _KILLS)[0].damage()
+    yield "deducting after the draw, a race", ledger.racing(deducting, folder / "race 2").damage()
+    yield "counting in memory, a storm", ledger.storm(counting, folder / "storm 3", _KILLS)[0].damage()
+    yield "counting in memory, a race", ledger.racing(counting, folder / "race 3").damage()
+    naive = ledger.killed_releases("tables", folder / "tables 2", [_POINTS], deducting)
+    yield "deducting after the draw, kill -9 throughout Plan.release", naive[1]
+
+
 def main(examples=_EXAMPLES):
     """Print what was tried and what happened."""
     print(f"| mechanism | ε claimed at δ = {kit.DELTA:g} | ε proven | verdict |\n|---|---|---|---|")
@@ -80,6 +107,11 @@ def main(examples=_EXAMPLES):
     for name, seen in fuzzed(examples):
         columns = ("inputs", "released", "refused", "untyped", "invalid", "leaks")
         print(f"| {name} | {' | '.join(str(seen[c]) for c in columns)} |", flush=True)
+    columns = ("runs", "results published", "drawn twice", "lost or corrupted", "charged beyond the budget")
+    print(f"\n| fault injected | {' | '.join(columns)} |\n|{'---|' * 6}")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, damage in ledgers(Path(folder)):
+            print(f"| {name} | {' | '.join(map(str, dataclasses.astuple(damage)))} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,81 +1,98 @@
-"""kill -9 in the middle of releases that are charged to a ledger: what is lost is budget, never privacy or a result."""
+"""kill -9 and races on the ledger: what is lost is budget, never privacy or a result; naive ledgers do the damage."""
 
+import os
 import signal
-import subprocess
-import sys
-import textwrap
+import time
+from collections import Counter
 
-import numpy as np
+import audit_ledger as audit
 import pytest
 
-import gaussnoise as gn
 
-CHILD = """
-import os, signal, sys
-import numpy as np
-import gaussnoise as gn
-from gaussnoise import _ledger, _release
-from gaussnoise.tables import _plan, _store
-
-folder, what, stage = sys.argv[1:]
-
-def die(*args, **kwargs):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-def after(original, calls):
-    left = [calls]
-    def wrapped(*args, **kwargs):
-        result = original(*args, **kwargs)
-        left[0] -= 1
-        if not left[0]:
-            die()
-        return result
-    return wrapped
-
-if stage == "before noise":
-    _plan.noise_stream = _release.Release.save = die
-if stage == "while writing":
-    _store.FilesWriter.write = after(_store.FilesWriter.write, 2)
-    _release.Release.save = after(_release.Release.save, 1)
-if stage == "before publishing":
-    _ledger._publish = die
-if stage == "before sealing":
-    _ledger._publish = after(_ledger._publish, 1)
-
-if what == "tables":
-    schema = gn.Schema([gn.Attribute(f"a{i}", range(3)) for i in range(3)])
-    plan = gn.plan(schema, 2, gn.zCDP(0.1))
-    import pyarrow as pa
-    table = pa.table({f"a{i}": [0, 1, 2] for i in range(3)})
-    release = plan.release(table, out=f"{folder}/out", ledger=f"{folder}/ledger", id="x")
-    print(float(release["a0", "a1"].estimate[0, 0]))
-else:
-    mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(0.1))
-    print(float(mechanism.release(np.zeros((3, 2)), ledger=f"{folder}/ledger", id="x").estimate[0]))
-"""
+def test_racing_processes(tmp_path):
+    """Each id drawn once, whoever came first."""
+    programs = audit.racing(audit.SOUND, tmp_path)
+    assert programs.damage() == audit.Damage(runs=4, published=audit.CAP)
+    assert len(programs.lines("draws")) == audit.CAP
+    assert {entry.state for entry in programs.ledger.entries()} == {"sealed"}
+    answers = Counter(answer == "BudgetError" for _, answer in programs.lines("answers"))
+    assert answers == {False: 4 * audit.CAP, True: 4 * 10}
 
 
-def run(folder, what, stage):
-    command = [sys.executable, "-c", textwrap.dedent(CHILD), str(folder), what, stage]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+def test_kills_at_every_stage(tmp_path):
+    """Wherever it is killed, the next run gives a result, and every draw has its own charge."""
+    left = Counter()
+    for programs, states in audit.killed_at_lines(audit.SOUND, tmp_path, 36):
+        left.update(states)
+        assert programs.damage() == audit.Damage(runs=len(states) + 1, published=len(states))
+        assert {entry.state for entry in programs.ledger.entries()} <= {"lost", "sealed"}
+        assert {id for id, answer in programs.lines("answers") if answer != "BudgetError"} == {
+            f"r{k:03d}" for k in range(len(states))
+        }
+        assert not list(programs.folder.rglob("*.partial*"))
+    assert set(left) == {"nothing", "reserved", "written", "sealed"}
 
 
-@pytest.mark.parametrize("what", ["tables", "records"])
-@pytest.mark.parametrize(
-    ("stage", "charges"),
-    # what may have been drawn stays charged; what was written whole is published by the next run, not drawn again
-    [("before noise", 2), ("while writing", 2), ("before publishing", 1), ("before sealing", 1)],
-)
-def test_a_killed_release_is_resumed(tmp_path, what, stage, charges):
-    ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(1.0))
-    killed = run(tmp_path, what, stage)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert killed.stdout == ""
-    assert ledger.spent == pytest.approx(0.1, rel=1e-9)  # on disk before any noise
-    first, second = run(tmp_path, what, "no stage"), run(tmp_path, what, "no stage")
-    assert (first.returncode, first.stderr) == (0, "")
-    assert first.stdout == second.stdout
-    assert np.isfinite(float(first.stdout))
-    assert ledger.spent == pytest.approx(0.1 * charges, rel=1e-9)
-    assert [entry.state for entry in ledger.entries()] == ["lost", "sealed"][2 - charges :]
-    assert not list(tmp_path.rglob("*.partial"))
+def test_a_storm_of_kills(tmp_path):
+    programs, killed = audit.storm(audit.SOUND, tmp_path, 24)
+    assert killed >= 16
+    damage = programs.damage()
+    assert damage.none
+    assert damage.published >= 20
+    assert len(programs.ledger.entries()) == audit.CAP  # the rest was refused
+    assert programs.ledger.remaining == 0
+
+
+def test_naive_ledgers_are_caught(tmp_path):
+    deducting, counting = audit.NAIVE
+    kills = [programs.damage() for programs, _ in audit.killed_at_lines(deducting, tmp_path / "lines", 12)]
+    assert sum(kills, audit.Damage()).twice
+    assert not audit.storm(deducting, tmp_path / "storm", 9)[0].damage().none
+    assert audit.racing(counting, tmp_path / "race").damage().beyond
+
+
+def test_a_result_that_was_changed_is_counted(tmp_path):
+    programs = audit.Programs(audit.SOUND, tmp_path)
+    audit.finished([programs.start(0, 3)])
+    assert programs.damage() == audit.Damage(runs=1, published=3)
+    entry = programs.ledger.entries()[1]
+    with open(entry.target, "a") as file:
+        file.write(" ")
+    assert programs.damage() == audit.Damage(runs=1, published=3, lost=1)
+
+
+def test_waiting_for_a_living_writer(tmp_path):
+    """A second process gets the first one's result, and a killed writer's lock is gone with it."""
+    programs = audit.Programs(audit.SOUND, tmp_path)
+    stopped = programs.start(0, 1, kill_at=10**6)
+    stopped.stdout.readline()
+    while not programs.lines("draws") and stopped.poll() is None:
+        time.sleep(0.001)
+    os.kill(stopped.pid, signal.SIGSTOP)
+    drawn_early = {entry.state for entry in programs.ledger.entries()} == {"reserved"}
+    other = programs.start(0, 1)
+    time.sleep(0.5)
+    if drawn_early:
+        assert other.poll() is None
+    os.kill(stopped.pid, signal.SIGKILL)
+    stopped.communicate(timeout=60)
+    audit.finished([other])
+    assert programs.damage() == audit.Damage(runs=2, published=1)
+
+
+@pytest.mark.parametrize("what", audit.STAGES)
+def test_a_killed_release_is_resumed(tmp_path, what):
+    stages = audit.STAGES[what]
+    found, damage = audit.killed_releases(what, tmp_path, stages)
+    assert damage == audit.Damage(runs=3 * len(stages), published=len(stages))
+    for one, left in zip(found, stages.values(), strict=True):
+        assert one["killed"]
+        assert one["left"] == left
+        assert one["states"] == (["lost", "sealed"] if left == ["reserved"] else ["sealed"])
+        assert one["spent"] == pytest.approx(0.1 * len(one["states"]), rel=1e-9)
+        assert len(one["answers"]) == 2
+
+
+def test_a_release_that_is_deducted_afterwards_is_caught(tmp_path):
+    _, damage = audit.killed_releases("records", tmp_path, ["save", "_charge"], audit.NAIVE[0])
+    assert damage.twice

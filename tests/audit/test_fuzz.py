@@ -44,6 +44,54 @@ def test_any_data_for_a_finite_mechanism(problem):
     fuzz.check(fuzz.ask_points(*problem))
 
 
+@settings(SETTINGS, max_examples=250)
+@given(fuzz.schema_texts())
+def test_any_text_for_a_schema(text):
+    fuzz.check(fuzz.ask_schema(text))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "[" * 5000 + "]" * 5000,
+        "{a=" * 5000 + "1" + "}" * 5000,
+        f"[{'9' * 5000}]",
+        f"[0x{'f' * 5000}]",
+        "[1]\na = " * 99,
+    ],
+    ids=["deep lists", "deep tables", "many digits", "many hexadecimal digits", "a key again"],
+)
+def test_schemas_at_the_limits_of_python(value):
+    for key in ("categories", "edges", "other"):
+        outcome = fuzz.ask_schema(f"[attributes.a]\n{key} = {value}")
+        fuzz.check(outcome)
+        assert outcome.answer == "SchemaError"
+
+
+@pytest.mark.parametrize("end", ["foo = 1", "other = 2", "[attributes.b]"])
+def test_a_mistake_after_thousands_of_lines_is_found_at_once(end):
+    rows = ",\n".join(map(str, range(1500)))
+    text = f"[attributes.a]\ncategories = [\n{rows}\n]\n{end}"
+    outcome = fuzz.ask_schema(text)
+    fuzz.check(outcome)
+    with pytest.raises(gn.SchemaError, match=r"^schema:1504: "):
+        gn.Schema.loads(text)
+
+
+@settings(SETTINGS, max_examples=60)
+@given(fuzz.schema_files())
+def test_any_bytes_in_a_schema_file(content):
+    fuzz.check(fuzz.ask_schema_file(content))
+
+
+def test_a_schema_that_changes_on_the_way_is_caught(monkeypatch):
+    monkeypatch.setattr("gaussnoise.tables._schema._quoted", lambda text: '"' + text.strip() + '"')
+    text = '[attributes.a]\ncategories = ["x", " y"]'
+    assert not fuzz.ask_schema(text).valid
+    monkeypatch.undo()
+    fuzz.check(fuzz.ask_schema(text))
+
+
 def test_fuzzing_reaches_releases_and_refusals():
     """Otherwise the tests above say little."""
     seen = collections.Counter()
@@ -56,6 +104,16 @@ def test_fuzzing_reaches_releases_and_refusals():
     run()
     assert seen["released"] >= 5
     assert seen["DataError"] >= 15
+    seen.clear()
+
+    @settings(SETTINGS, max_examples=100)
+    @given(fuzz.schema_texts())
+    def load(text):
+        seen[fuzz.ask_schema(text).answer] += 1
+
+    load()
+    assert seen["released"] >= 15
+    assert seen["SchemaError"] >= 30
 
 
 # The nets hold water.

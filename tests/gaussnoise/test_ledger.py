@@ -1,24 +1,26 @@
-"""The ledger under races, kills, damage and misuse."""
+"""The ledger under damage and misuse; ``tests/audit/test_crash.py`` has the races and kills.
+
+Reference for what it implies: closed forms of one Gaussian, and a composition that is simulated.
+"""
 
 import contextlib
 import hashlib
 import json
-import os
+import math
 import shlex
-import signal
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
-from collections import Counter
+import traceback
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import optimize, stats
 
 import gaussnoise as gn
 from gaussnoise import _ledger
@@ -26,6 +28,7 @@ from gaussnoise._ledger import Ledger
 from gaussnoise._rounding import rounded_up
 from gaussnoise.cli._app import run
 from gaussnoise.errors import BudgetError, LedgerError
+from gaussnoise.privacy import gaussian_epsilon
 
 ROW = "add-remove, one row"
 
@@ -45,10 +48,11 @@ def read(path):
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def once(ledger, id="a", *, cost=0.1, request=None, protects=ROW, target=None, write=None, read=read):
+def once(ledger, id="a", *, cost=0.1, request=None, protects=ROW, target=None, write=None, read=read, draws=None):
     request = {"what": 1} if request is None else request
     write = drawing(0)[0] if write is None else write
-    return ledger.once(id, cost=cost, request=request, protects=protects, target=target, write=write, read=read)
+    options = {"protects": protects, "target": target, "write": write, "read": read, "draws": draws}
+    return ledger.once(id, cost=cost, request=request, **options)
 
 
 @pytest.fixture
@@ -176,6 +180,121 @@ def test_charges_under_another_promise_do_not_add_up(ledger):
     assert len(ledger.entries()) == 1
 
 
+# what everything charged so far implies
+
+
+def test_epsilon_of_gaussians_is_that_of_one(ledger):
+    """Against Balle & Wang (2018), Theorem 8, solved here."""
+    assert ledger.epsilon(1e-6) == 0.0
+    with pytest.raises(KeyboardInterrupt):
+        once(ledger, "lost", cost=0.125, write=failing(KeyboardInterrupt()), draws=10)
+    once(ledger, "a", cost=0.25, draws=1000)
+    mu = math.sqrt(2 * 0.375)
+    for delta in (1e-9, 1e-3, 0.2):
+
+        def excess(epsilon, delta=delta):
+            left, right = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
+            return stats.norm.cdf(left) - math.exp(epsilon + stats.norm.logcdf(right)) - delta
+
+        expected = optimize.brentq(excess, 0, 50, xtol=1e-14)
+        assert expected <= ledger.epsilon(delta) <= expected * (1 + 1e-6)
+        assert ledger.epsilon(delta) < gn.zCDP(0.375).epsilon(delta)
+    assert [entry.draws for entry in ledger.entries()] == [10, 1000]
+
+
+def test_epsilon_pays_for_every_draw(ledger):
+    once(ledger, cost=0.25, draws=2**62)
+    assert gaussian_epsilon(0.25, 1e-6, 2**62) > gaussian_epsilon(0.25, 1e-6) * (1 + 1e-6)
+    assert ledger.epsilon(1e-6) == pytest.approx(gaussian_epsilon(0.25, 1e-6, 2**62), rel=1e-12)
+
+
+def test_epsilon_of_other_noise_is_through_zcdp(ledger):
+    once(ledger, "free", cost=0.0)
+    assert ledger.epsilon(1e-6) == 0.0
+    once(ledger, "a", cost=0.25, draws=1)
+    once(ledger, "b", cost=0.25)
+    assert ledger.epsilon(1e-6) == pytest.approx(gn.zCDP(0.5).epsilon(1e-6), rel=1e-12)
+
+
+def losses(rng, steps, spends):
+    """Privacy losses of 200 000 adaptive compositions of Gaussians, and the ρ spent; ``spends`` sees the losses."""
+    loss, rho = np.zeros(200_000), np.zeros(200_000)
+    for k in range(steps):
+        cost = spends(k, loss, rho)
+        loss += cost + np.sqrt(2 * cost) * rng.normal(size=len(loss))  # log N(√(2ρ), 1)/N(0, 1), under the first
+        rho += cost
+    return loss, rho
+
+
+def test_epsilon_holds_however_a_fixed_sum_is_split_by_results(ledger):
+    """The δ of ε, estimated from adaptive compositions; and why the sum must not depend on results."""
+    delta, rng = 0.05, np.random.default_rng(0)
+    for k in range(5):
+        once(ledger, str(k), cost=0.1, draws=1)
+    epsilon = ledger.epsilon(delta)
+
+    def split(k, loss, rho):
+        return np.where(loss > 0, 0.1, 0.7) * (0.5 - rho) if k < 9 else 0.5 - rho
+
+    loss, rho = losses(rng, 10, split)
+    seen = np.maximum(-np.expm1(epsilon - loss), 0)
+    assert np.allclose(rho, 0.5)
+    assert abs(seen.mean() - delta) < 5 * seen.std() / math.sqrt(len(seen))
+
+    claims = [gaussian_epsilon(0.05 * k, delta) for k in range(11)]
+
+    def stop(k, loss, rho):
+        done = (loss > claims[k]) & (rho > 0) | (rho < 0.05 * k - 1e-9)
+        return np.where(done, 0.0, 0.05)
+
+    loss, rho = losses(rng, 10, stop)
+    seen = np.maximum(-np.expm1(np.array(claims)[np.rint(rho / 0.05).astype(int)] - loss), 0)
+    assert seen.mean() > 1.5 * delta
+
+
+@pytest.mark.parametrize("draws", [-1, 1.0, "1", 2**63])
+def test_bad_draws(ledger, draws):
+    with pytest.raises(gn.ParameterError, match="number of draws"):
+        once(ledger, draws=draws)
+    assert ledger.entries() == ()
+
+
+@pytest.mark.parametrize("delta", [0, 1, -1.0, float("nan")])
+@pytest.mark.parametrize("draws", [None, 1])
+def test_bad_deltas(ledger, delta, draws):
+    once(ledger, draws=draws)
+    with pytest.raises(gn.ParameterError, match="delta"):
+        ledger.epsilon(delta)
+
+
+def test_ledgers_of_before_draws_were_kept(ledger):
+    once(ledger, "old", cost=0.25)
+    edit(ledger.path, "ALTER TABLE entries DROP COLUMN draws")
+    assert [entry.draws for entry in ledger.entries()] == [None]
+    assert ledger.epsilon(1e-6) == pytest.approx(gn.zCDP(0.25).epsilon(1e-6), rel=1e-12)
+    assert once(ledger, "old") == 1
+    once(ledger, "new", draws=7)
+    assert [entry.draws for entry in ledger.entries()] == [None, 7]
+
+
+@pytest.fixture
+def small():
+    """A plan, and a table of its own."""
+    schema = gn.Schema([gn.Attribute("a", [1, 2]), gn.Attribute("b", [1, 2, 3])])
+    return gn.plan(schema, 2, gn.zCDP(0.1)), pa.table({"a": [1, 2], "b": [1, 3]})
+
+
+def test_releases_say_what_they_draw(ledger, small, tmp_path):
+    plan, table = small
+    plan.release(table, out=tmp_path / "out", ledger=ledger, id="tables")
+    noise = gn.optimal_noise(gn.FiniteSet([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), neighbors="add-remove")
+    assert [entry.draws for entry in ledger.entries()] == [plan.integers]
+    assert ledger.epsilon(1e-6) == pytest.approx(gaussian_epsilon(0.1, 1e-6), rel=1e-6)
+    gn.GaussianMechanism(noise, gn.zCDP(0.2)).release(counts=[1, 2, 3], ledger=ledger, id="sums")
+    bounds = gaussian_epsilon(0.3, 1e-6), gn.zCDP(0.3).epsilon(1e-6)
+    assert any(ledger.epsilon(1e-6) == pytest.approx(bound, rel=1e-6) for bound in bounds)
+
+
 # directories
 
 
@@ -253,16 +372,22 @@ def failing(error):
     return write
 
 
-def test_a_refusal_of_the_data_leaves_no_charge(ledger):
+@pytest.mark.parametrize("prepare", [lambda path: None, lambda path: (path / "tables").mkdir(parents=True)])
+def test_a_refusal_of_the_data_leaves_no_charge(ledger, prepare):
+    def write(path):
+        prepare(path)
+        raise gn.DataError("bad")
+
     with pytest.raises(gn.DataError, match="bad"):
-        once(ledger, write=failing(gn.DataError("bad")))
+        once(ledger, write=write)
     assert ledger.entries() == ()
     assert not partials(ledger.path.parent)
     assert once(ledger) == 1
 
 
 @pytest.mark.parametrize(
-    "error", [OSError(28, "full"), gn.OutputError("full"), KeyboardInterrupt(), ZeroDivisionError()]
+    "error",
+    [OSError(28, "full"), gn.OutputError("full"), KeyboardInterrupt(), ZeroDivisionError(), gn.DataError("too late")],
 )
 def test_all_other_failures_stay_charged(ledger, error):
     expected = gn.OutputError if isinstance(error, OSError) else type(error)
@@ -274,6 +399,25 @@ def test_all_other_failures_stay_charged(ledger, error):
     assert once(ledger, write=drawing(5)[0]) == 6
     assert [entry.state for entry in ledger.entries()] == ["lost", "sealed"]
     assert ledger.spent == pytest.approx(0.2, rel=1e-12)
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "mine"), gn.DataError("mine"), KeyError("mine")])
+@pytest.mark.parametrize("under", ["no ledger", "a ledger"])
+def test_what_a_progress_callback_raises_passes_as_it_is(ledger, small, tmp_path, error, under):
+    plan, table = small
+    options = {"ledger": ledger, "id": "x"} if under == "a ledger" else {}
+
+    def fail(done, total):
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        plan.release(table, out=tmp_path / "out", progress=fail, **options)
+    assert caught.value is error
+    assert "_CallbackError" not in "".join(traceback.format_exception(error))
+    assert not (tmp_path / "out").exists()
+    assert not partials(tmp_path)
+    assert [entry.state for entry in ledger.entries()] == ["reserved"] * ("id" in options)  # noise was there
+    plan.release(table, out=tmp_path / "out", progress=lambda done, total: None, **options)
 
 
 def test_a_second_attempt_needs_budget(ledger):
@@ -457,262 +601,6 @@ def test_threads(ledger):
     assert len(ledger.entries()) == 1
 
 
-# processes: children load the ledger alone, through a bare package, to start in a moment
-
-CHILD = """
-import json, os, signal, sqlite3, sys, time, types
-
-kind, package, folder, first, last, stride, kill_at = sys.argv[1:]
-bare = sys.modules["gaussnoise"] = types.ModuleType("gaussnoise")
-bare.__path__ = [package]
-from gaussnoise import _ledger
-from gaussnoise.errors import GaussNoiseError
-
-path = folder + "/l"
-COST = 1 / 40
-
-
-def log(name, *words):
-    handle = os.open(folder + "/" + name, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(handle, (" ".join(words) + "\\n").encode())
-    os.close(handle)
-
-
-def writer(id):
-    def write(scratch):
-        token = os.urandom(8).hex()
-        log("draws", id, token)
-        with open(scratch, "w") as file:
-            file.write('{"draw": ')
-            file.flush()
-            file.write('"' + token + '"}')
-    return write
-
-
-def read(place):
-    return json.loads(place.read_text())["draw"]
-
-
-def charged_first(id):
-    return _ledger.Ledger.open(path).once(
-        id, cost=COST, request={"id": id}, protects="rows", target=None, write=writer(id), read=read
-    )
-
-
-def deducted_afterwards(id):
-    place = _ledger.Path(folder) / (id + ".json")
-    database = sqlite3.connect(path + ".naive", timeout=30, isolation_level=None)
-    if not place.exists():
-        ((spent,),) = database.execute("SELECT count(*) FROM entries")
-        if (spent + 1) * COST > 1:
-            raise GaussNoiseError("budget")
-        writer(id)(place.with_suffix(".partial"))
-        place.with_suffix(".partial").rename(place)
-        time.sleep(0.005)
-        database.execute("INSERT INTO entries VALUES (?)", [id])
-    return read(place)
-
-
-def trace(frame, event, argument):
-    global kill_at
-    if frame.f_code.co_filename not in (_ledger.__file__, "<string>"):
-        return None
-    if event == "line":
-        kill_at -= 1
-        if kill_at == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-    return trace
-
-
-run = {"real": charged_first, "naive": deducted_afterwards}[kind]
-first, last, stride, kill_at = int(first), int(last), int(stride), int(kill_at)
-print("ready", flush=True)
-count = last - first
-for k in range(count):
-    id = "r%03d" % (first + k * stride % count)
-    if kill_at:
-        before = kill_at
-        sys.settrace(trace)
-    try:
-        answer = run(id)
-    except GaussNoiseError as error:
-        answer = type(error).__name__
-    sys.settrace(None)
-    log("answers", id, answer)
-if kill_at:
-    print(before - kill_at)
-"""
-PACKAGE = str(Path(_ledger.__file__).parent)
-CAP = 40
-
-
-class Children:
-    """Processes over one ledger in one folder, and what can be said afterwards."""
-
-    def __init__(self, kind, folder):
-        self.kind, self.folder = kind, folder
-        self.ledger = Ledger.create(folder / "l", gn.zCDP(1.0))
-        edit(folder / "l.naive", "CREATE TABLE entries (id TEXT)")
-
-    def start(self, first, last, stride=1, kill_at=0):
-        arguments = map(str, [self.kind, PACKAGE, self.folder, first, last, stride, kill_at])
-        return subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", CHILD, *arguments],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def lines(self, name):
-        path = self.folder / name
-        return [tuple(line.split()) for line in path.read_text().splitlines()] if path.exists() else []
-
-    def complaints(self):
-        """Everything that must never happen and did."""
-        draws, answers = self.lines("draws"), self.lines("answers")
-        if self.kind == "real":
-            entries = self.ledger.entries()
-            charges = Counter(entry.id for entry in entries)
-            results = {entry.id: read(Path(entry.target))["draw"] for entry in entries if entry.state == "sealed"}
-            intact = {
-                entry.id
-                for entry in entries
-                if entry.state == "sealed"
-                and hashlib.sha256(Path(entry.target).read_bytes()).hexdigest() == entry.sha256
-            }
-        else:
-            with contextlib.closing(sqlite3.connect(self.folder / "l.naive")) as database:
-                charges = Counter(id for (id,) in database.execute("SELECT id FROM entries"))
-            results = {path.stem: read(path)["draw"] for path in self.folder.glob("*.json")}
-            intact = set(results)
-        drawn = Counter(id for id, _ in draws)
-        given = {id: {answer for name, answer in answers if name == id} - {"BudgetError"} for id, _ in answers}
-        found = {
-            "more draws than the cap allows": len(draws) > CAP,
-            "more charges than the cap": charges.total() > CAP,
-            "a draw that was not charged": any(drawn[id] > charges[id] for id in drawn),
-            "an answer that is not the published one": any(a - {results.get(id)} for id, a in given.items()),
-            "a result that was never drawn": not set(results.items()) <= set(draws),
-            "a result that was changed": intact != set(results),
-        }
-        return {complaint for complaint, true in found.items() if true}
-
-
-def finished(children):
-    """Wait for children that must end well."""
-    for child in children:
-        out, err = child.communicate(timeout=60)
-        assert child.returncode == 0, err
-        assert out.startswith("ready")
-
-
-def test_racing_processes(tmp_path):
-    """Four processes, 50 ids, budget for 40: each drawn once, whoever came first."""
-    children = Children("real", tmp_path)
-    finished([children.start(0, 50, stride) for stride in (1, 1, 3, 7)])
-    assert not children.complaints()
-    assert len(children.lines("draws")) == CAP
-    assert {entry.state for entry in children.ledger.entries()} == {"sealed"}
-    answers = Counter(answer == "BudgetError" for _, answer in children.lines("answers"))
-    assert answers == {False: 4 * CAP, True: 4 * 10}
-
-
-def kill_points(kind, folder, count):
-    """Children killed at lines spread over a whole run of ``once``, each then run again to the end."""
-    children = Children(kind, folder)
-    whole = children.start(0, 1, kill_at=10**6)
-    finished_lines, _ = whole.communicate(timeout=60)
-    lines = int(finished_lines.split()[-1])
-    left = Counter()
-    points = sorted({1 + k * (lines - 1) // (count - 1) for k in range(count)})
-    for begin in range(0, len(points), 12):  # one ledger for every twelve, or the cap interferes
-        children = Children(kind, folder / str(begin)) if (folder / str(begin)).mkdir() is None else None
-        batch = points[begin : begin + 12]
-        running = [children.start(k, k + 1, kill_at=point) for k, point in enumerate(batch)][::-1]
-        for child in running:
-            child.communicate(timeout=60)
-            assert child.returncode == -signal.SIGKILL
-        if kind == "real":
-            states = {entry.id: entry.state for entry in children.ledger.entries()}
-            left.update(states.get(f"r{k:03d}", "nothing") for k in range(len(batch)))
-        finished([children.start(0, len(batch))])
-        yield children, left, lines
-
-
-def test_kills_at_every_stage(tmp_path):
-    """Wherever it is killed, the next run gives a result, and every draw has its own charge."""
-    for children, left, lines in kill_points("real", tmp_path, 36):  # noqa: B007
-        assert not children.complaints()
-        entries = children.ledger.entries()
-        assert {entry.state for entry in entries} <= {"lost", "sealed"}
-        answers = dict(children.lines("answers"))
-        assert "BudgetError" not in answers.values()
-        assert len(answers) == sum(entry.state == "sealed" for entry in entries)
-        assert not partials(children.folder)
-    assert lines > 100
-    assert set(left) == {"nothing", "reserved", "written", "sealed"}
-
-
-def test_kills_at_every_stage_catch_a_ledger_that_deducts_afterwards(tmp_path):
-    complaints = set()
-    for children, *_ in kill_points("naive", tmp_path, 12):
-        complaints |= children.complaints()
-    assert "a draw that was not charged" in complaints
-
-
-def storm(children, kills):
-    """Three processes over 60 ids; one after the other is killed, and started again, ``kills`` times."""
-    strides = (1, 7, 11)
-    running = [children.start(0, 60, stride) for stride in strides]
-    killed = 0
-    for k in range(kills):
-        victim = k % 3
-        child = running[victim]
-        child.stdout.readline()  # ready
-        time.sleep((37 * k % 41) / 1000)
-        child.kill()
-        child.communicate(timeout=60)
-        killed += child.returncode == -signal.SIGKILL
-        running[victim] = children.start(0, 60, strides[victim])
-    finished(running)
-    return killed
-
-
-def test_a_storm_of_kills(tmp_path):
-    children = Children("real", tmp_path)
-    assert storm(children, 24) >= 16
-    assert not children.complaints()
-    entries = children.ledger.entries()
-    assert len(entries) == CAP  # the rest was refused
-    assert Counter(entry.state for entry in entries)["sealed"] >= 20
-    assert children.ledger.remaining == 0
-
-
-def test_the_storm_catches_a_ledger_that_deducts_afterwards(tmp_path):
-    children = Children("naive", tmp_path)
-    storm(children, 9)
-    assert children.complaints()
-
-
-def test_waiting_for_a_living_writer(tmp_path):
-    """A second process gets the first one's result, and a killed writer's lock is gone with it."""
-    children = Children("real", tmp_path)
-    stopped = children.start(0, 1, kill_at=10**6)
-    stopped.stdout.readline()
-    while not children.lines("draws") and stopped.poll() is None:
-        time.sleep(0.001)
-    os.kill(stopped.pid, signal.SIGSTOP)
-    drawn_early = {entry.state for entry in children.ledger.entries()} == {"reserved"}
-    other = children.start(0, 1)
-    time.sleep(0.5)
-    if drawn_early:
-        assert other.poll() is None
-    os.kill(stopped.pid, signal.SIGKILL)
-    stopped.communicate(timeout=60)
-    finished([other])
-    assert not children.complaints()
-
-
 # the command line
 
 SCHEMA = """
@@ -748,8 +636,11 @@ def test_commands(call, tmp_path):
     status, _, error = call(release.format("other", "June"))
     assert (status, error.split(":")[1].strip()) == (1, "BudgetError")
     assert not (tmp_path / "other").exists()
-    status, shown, _ = call("ledger show l")
+    status, shown, _ = call("ledger show l --delta 1e-3")
     assert status == 0
+    spent, budget = gaussian_epsilon(0.7, 1e-3), gn.zCDP(1.0).epsilon(1e-3)
+    assert f"epsilon at delta 0.001: {spent:.4g} for what is spent, {budget:.4g} for the budget" in shown
+    assert "epsilon at delta 1e-06: " in call("ledger show l")[1]
     assert "budget rho 1, spent 0.7, left 0.3; charges: 1" in shown
     assert "of [red]May" in shown
     assert hashlib.sha256((tmp_path / "out" / "release.json").read_bytes()).hexdigest()[:12] in shown
@@ -761,6 +652,7 @@ def test_commands(call, tmp_path):
     [
         ("ledger show nothing", "LedgerError"),
         ("ledger show t.csv", "LedgerError"),
+        ("ledger show m --delta 1", "ParameterError"),
         ("ledger create t.csv --rho 1", "OutputError"),
         ("ledger create l --rho 0", "ParameterError"),
         ("release t.csv -s schema.toml -m 2 --rho 1 --out o --ledger l", "ParameterError"),
@@ -769,6 +661,7 @@ def test_commands(call, tmp_path):
     ],
 )
 def test_commands_that_fail(call, line, kind):
+    Ledger.create("m", gn.zCDP(1.0))
     status, _, error = call(line)
     assert (status, error.split(":")[1].strip()) == (1, kind)
     assert len(error.splitlines()) == 1
