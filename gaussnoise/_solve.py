@@ -27,6 +27,7 @@ from ._orbits import ByType
 from ._policy import PolicyGraph
 from ._progress import Watch, Watcher, watching
 from ._sensitivity import Covered, Relation, check_relation, covered, marginal_sensitivity, members
+from ._solvers.closed_forms import uniform_measure
 from ._solvers.columns import Report, pairwise_design
 from ._solvers.design import Design
 from ._solvers.fidelity import Fidelity
@@ -50,6 +51,7 @@ _MOST_NAMED = 2**60  # numpy's indices have 63 bits
 # A point whose weight is below this fraction of the largest adds nothing to the certificate but size.
 _NEGLIGIBLE_WEIGHT = 1e-14
 _LARGEST, _SMALLEST = 5e300, 1e-300
+_LARGEST_SIMPLEX = 2**26  # numbers in twice its differences
 
 
 def optimal_noise(
@@ -340,7 +342,10 @@ def _design(
         weights = np.full(len(rows), 1 / len(rows))
         nothing = Design(weights, np.zeros(dim), np.zeros((dim, 0)), np.zeros(dim), 0.0, 0, "nothing to protect")
         return nothing, rows, 0
-    if rows is None:
+    symmetric = _symmetric(points, rows, p, rank, shifted=shifted) if method == "auto" else None
+    if symmetric is not None:
+        design, rows = symmetric
+    elif rows is None:
         design, rows = pairwise_design(points, p, basis, tol=_SHARE * tol, max_steps=MAX_STEPS, report=report)
     elif method == "auto":
         fidelity = Fidelity(points, p, shifted, basis)
@@ -352,6 +357,17 @@ def _design(
         w = spread(design.coordinate_weights / norm(design.coordinate_weights, 1 / (1 - 2 / p)), live)
     center, factor = spread(design.center, live), spread(design.factor, live)
     return replace(design, coordinate_weights=w, center=center, factor=factor), rows, rank
+
+
+def _symmetric(points: Array, rows: Rows | None, p: float, rank: int, *, shifted: bool) -> tuple[Design, Rows] | None:
+    """The uniform measure on what is covered, where it is optimal, and the rows; on all pairs, of a regular simplex."""
+    if rows is None:
+        if len(points) != rank + 1 or len(points) ** 2 * points.shape[1] > _LARGEST_SIMPLEX:
+            return None
+        rows = np.column_stack(np.triu_indices(len(points), 1))
+        points = members(points, rows)
+    design = uniform_measure(points, p, shifted=shifted)
+    return None if design is None or design.factor.shape[1] < rank else (design, rows)
 
 
 def _reference(

@@ -7,11 +7,14 @@ from scipy.linalg import hadamard
 from domains import LpBall, SchattenBall
 
 from .._body import Body
+from .._covariance import norm
 from .design import Design
 
 Array = NDArray[np.float64]
 
 _MOST_NUMBERS = 2**25  # in the points of a certificate: 256 MB
+_EXACT = 1e-10  # relative: rounding, and far below any tolerance
+_THIN = 1e-9  # of the largest eigenvalue: what may be rounding is left to the solver's own care
 
 
 def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
@@ -28,6 +31,30 @@ def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
         if block.is_ball and image.matrix.any():
             return _ellipsoid(image.matrix * block.widths[0], p)
     return None
+
+
+def uniform_measure(points: Array, p: float, *, shifted: bool) -> Design | None:
+    """The uniform measure on listed points, shape (N, d), where it is optimal, as symmetry makes it; None elsewhere.
+
+    With C its second moment (covariance when shifted), ``M = W^{-1/2} (W^{1/2} C W^{1/2})^{1/2} W^{-1/2}`` for equal
+    coordinate weights w; optimal iff no point is longer than the mean in ``x' M⁺ x``, and ``‖sd(M)‖_p`` is the trace.
+    """
+    count, dim = points.shape
+    center = points.mean(axis=0) if shifted else np.zeros(dim)
+    moved = points - center
+    values, axes = np.linalg.eigh(moved.T @ moved / count)
+    kept = values > _THIN * values[-1]
+    sigma, axes = np.sqrt(values[kept]), axes[:, kept]
+    lengths = np.square(moved @ axes) @ (1 / sigma)
+    trace = sigma.sum()
+    # w is the same number in all coordinates: it scales everything, and M is C^{1/2}
+    factor = axes * np.sqrt(sigma)
+    error = norm(np.square(factor).sum(axis=1), p / 2) * dim ** (1 - 2 / p)
+    if lengths.max() > trace * (1 + _EXACT) or error > trace * (1 + _EXACT):
+        return None
+    w = np.ones(dim) if p == 2 else np.full(dim, dim ** (2 / p - 1))
+    note = "closed form: the uniform measure is optimal, as symmetry makes it"
+    return Design(np.full(count, 1 / count), w, factor, center, 0.0, 0, note)
 
 
 def _uniform(points: Array, p: float, note: str) -> Design:

@@ -305,6 +305,7 @@ def rotation(dim, seed=0):
     return np.linalg.qr(np.random.default_rng(seed).normal(size=(dim, dim)))[0]
 
 
+@pytest.mark.paper("Lemma 60", by="certified brackets of random sets and their projections")
 @few
 @given(small_sets(dim=3), problems)
 def test_orthogonal_projections_shrink(points, problem):
@@ -697,3 +698,53 @@ def test_a_loose_tolerance_saves_steps():
     assert loose.gap <= 1e-2
     assert tight.gap <= 1e-9
     assert loose.steps < tight.steps
+
+
+# Sets whose symmetry makes the uniform measure optimal: no iterations, whatever the size.
+
+ROTATED = np.linalg.qr(np.random.default_rng(4).normal(size=(6, 6)))[0]
+SYMMETRIC = {
+    "one-hot": (np.eye(6), True),
+    "turned simplex": (np.eye(6) @ ROTATED, True),
+    "far simplex": (np.eye(6) + 1000.0, True),
+    "scaled simplex": (1e-9 * np.eye(6), True),
+    "circulant": (np.array([np.roll([5.0, 1, 2, 0, 7, 1], k) for k in range(6)]), False),
+    "cross": (np.vstack([np.eye(3), -np.eye(3)]), False),
+}
+
+
+@pytest.mark.parametrize("name", SYMMETRIC)
+@pytest.mark.parametrize("neighbors", ["gamma", "add-remove", "replace"])
+def test_symmetric_sets_need_no_iterations(name, neighbors):
+    """The semidefinite programme, which knows of no symmetry, agrees."""
+    points, simplex = SYMMETRIC[name]
+    domain = gn.FiniteSet(points)
+    for p in (2, 4, math.inf):
+        if neighbors == "gamma":
+            ours, other = gn.gamma(domain, p), gn.gamma(domain, p, 1e-5, "sdp")
+        else:
+            ours = gn.optimal_noise(domain, p, neighbors)
+            other = gn.optimal_noise(domain, p, neighbors, 1e-5, "sdp")
+        assert ours.gamma == pytest.approx(other.gamma, rel=2e-5)
+        assert ours.gap < 1e-6
+        ours.verify()
+        transitive = p == 2 or name != "turned simplex"
+        if transitive and (simplex and name != "far simplex" if neighbors != "gamma" else True):
+            assert ours.steps == 0
+            assert ours.method.startswith("closed form: the uniform measure")
+
+
+def test_a_histogram_under_replacement_is_known_at_once():
+    noise = gn.optimal_noise(gn.FiniteSet(np.eye(120)))
+    assert noise.steps == 0
+    assert noise.gamma == pytest.approx(math.sqrt(2 * 119), rel=1e-9)
+
+
+def test_nearly_symmetric_sets_are_solved():
+    """One longer point: the uniform measure would claim too high a lower end, or leave that point uncovered."""
+    points = np.eye(5)
+    points[0] *= 1 + 1e-6
+    for neighbors in ("add-remove", "replace"):
+        noise = gn.optimal_noise(gn.FiniteSet(points), neighbors=neighbors)
+        assert not noise.method.startswith("closed form")
+        noise.verify()
