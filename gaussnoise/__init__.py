@@ -37,17 +37,21 @@ from domains import (
 )
 
 from ._certificate import Certificate
+from ._compare import Comparison, compare
 from ._covariance import Covariance
 from ._dual_norms import DualNorm, dual_norm
 from ._factorize import Factorization, Witness, factorize
 from ._intervals import ConfidenceInterval, Contrast, Contrasts
 from ._ledger import Ledger, LedgerEntry
+from ._local import LocalEstimate, LocalMechanism
 from ._mechanism import GaussianMechanism
 from ._noise import OptimalNoise, Status, Verification
 from ._policy import PolicyGraph
 from ._progress import Progress
+from ._projection import BiasedRelease
 from ._release import Release
 from ._solve import gamma, optimal_noise
+from .bounds import Bound, lower_bound
 from .errors import (
     BudgetError,
     CertificateError,
@@ -62,7 +66,7 @@ from .errors import (
     PolicyWarning,
     SchemaError,
 )
-from .privacy import GDP, KL, TV, ApproxDP, zCDP
+from .privacy import GDP, KL, TV, ApproxDP, LocalDP, PureDP, zCDP
 from .tables import (
     Attribute,
     BiasedTable,
@@ -79,10 +83,6 @@ from .tables import (
 # planned names, and what serves meanwhile
 _NOT_YET = {
     "Products": "Marginals for identity workloads, FiniteSet.from_workload(W) for small others",
-    "PureDP": "zCDP or ApproxDP: no Gaussian is purely epsilon-DP",
-    "LocalDP": "zCDP, in the central model",
-    "LocalMechanism": "GaussianMechanism, in the central model",
-    "lower_bound": "noise.gamma_lower, the least error of any Gaussian",
 }
 
 
@@ -97,10 +97,13 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "AbstractPolytope",
     "ApproxDP",
     "Attribute",
+    "BiasedRelease",
     "BiasedTable",
+    "Bound",
     "BudgetError",
     "Certificate",
     "CertificateError",
+    "Comparison",
     "ConfidenceInterval",
     "Contrast",
     "Contrasts",
@@ -123,6 +126,9 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Ledger",
     "LedgerEntry",
     "LedgerError",
+    "LocalDP",
+    "LocalEstimate",
+    "LocalMechanism",
     "LpBall",
     "MarginalTable",
     "Marginals",
@@ -137,6 +143,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Polytope",
     "Progress",
     "ProportionTable",
+    "PureDP",
     "QuadraticMax",
     "Release",
     "SchattenBall",
@@ -151,11 +158,13 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Verification",
     "Witness",
     "Zonotope",
+    "compare",
     "dual_norm",
     "factorize",
     "gamma",
     "hull",
     "kron",
+    "lower_bound",
     "optimal_noise",
     "plan",
     "product",

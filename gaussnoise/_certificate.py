@@ -31,6 +31,10 @@ class Certificate(abc.ABC):
     def lower_bound(self) -> float:
         """``tr((W^{1/2} C W^{1/2})^{1/2})``, C the covariance (or second moment) of the measure; a lower bound on γ."""
 
+    @abc.abstractmethod
+    def spectrum(self) -> tuple[Array, Array]:
+        """Eigenvalues of ``(W^{1/2} C W^{1/2})^{1/2}``, bounded from below, and their multiplicities."""
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -53,11 +57,15 @@ class PointCertificate(Certificate):
     centered: bool
 
     def lower_bound(self) -> float:
+        values, _ = self.spectrum()
+        return float(values.sum() * (1 - ROUNDING_MARGIN))
+
+    def spectrum(self) -> tuple[Array, Array]:
         # a member as the origin: what the points have in common cancels before anything is rounded
         points = self.points - self.points[0] if self.centered else self.points
         size = np.abs(points).max(initial=0.0)
         if size == 0:
-            return 0.0
+            return np.zeros(1), np.ones(1)
         mass = self.weights / math.fsum(self.weights)
         unit = points / size
         moved = unit - mass @ unit if self.centered else unit
@@ -65,8 +73,8 @@ class PointCertificate(Certificate):
         # a triangular factor has the same nuclear norm and, usually, a tenth of the entries
         triangle = np.linalg.qr(scaled, mode="r") if len(scaled) > 1.5 * scaled.shape[1] else scaled
         singular = np.linalg.svd(triangle, compute_uv=False)
-        rounding = 8 * len(singular) * np.finfo(np.float64).eps * singular[0]
-        return float(size * max(singular.sum() - rounding, 0.0) * (1 - ROUNDING_MARGIN))
+        rounding = 8 * np.finfo(np.float64).eps * singular[0]
+        return size * np.maximum(singular - rounding, 0.0), np.ones(len(singular))
 
 
 @final
@@ -103,8 +111,18 @@ class MarginalCertificate(Certificate):
 
     def bound_over(self, workload: Workload) -> float:
         """:meth:`lower_bound`, given what :meth:`workload` returns, which takes as long to find as to solve."""
+        traces = self._traces(workload)
+        return max(self.domain.weights) * math.fsum(workload.residual_counts * traces) * (1 - ROUNDING_MARGIN)
+
+    def spectrum(self) -> tuple[Array, Array]:
+        workload = self.workload()
+        values = max(self.domain.weights) * self._traces(workload) / workload.ranks
+        return values * (1 - ROUNDING_MARGIN), workload.residual_counts * workload.ranks
+
+    def _traces(self, workload: Workload) -> Array:
+        """What every T of each type adds to the trace."""
         if not workload.residuals:
-            return 0.0
+            return np.zeros(0)
         shares = self.shares / (math.fsum(self.shares) * (1 + _CANCELLATION))
         weights = self.pattern_weights / (math.fsum(self.pattern_weights) * (1 + _CANCELLATION))
         losses = workload.dual_loss(self.p) @ shares ** (1 - 2 / self.p)
@@ -112,5 +130,4 @@ class MarginalCertificate(Certificate):
         if self.protected == "replace":
             # 1 − Π rounds where it cancels
             moved = weights @ np.maximum(workload.moved(self.patterns) - _CANCELLATION, 0.0)
-        value = math.fsum(workload.residual_counts * np.sqrt(losses * moved))
-        return max(self.domain.weights) * value * (1 - ROUNDING_MARGIN)
+        return np.sqrt(losses * moved)

@@ -1,11 +1,12 @@
 """The unbiased correlated Gaussian mechanism on an integer lattice: for listed points, and for convex bodies."""
 
 import hashlib
+import importlib.metadata
 import math
 import os
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
@@ -21,12 +22,14 @@ from ._lattice import AbstractLattice
 from ._ledger import Ledger
 from ._noise import OptimalNoise
 from ._policy import PolicyGraph
+from ._records import counts_of, real_rows
 from ._release import Release
 from ._rounding import rounded_up
 from ._sampler import MAX_BITS, IntegerQuery
 from ._sensitivity import Relation, largest_pair
+from .bounds import Bound, bound_of
 from .errors import DataError, GaussNoiseError, NotAvailableError, ParameterError
-from .privacy import AbstractPrivacy, dp_event
+from .privacy import AbstractPrivacy, dp_event, gaussian_epsilon
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -40,6 +43,14 @@ _LEAST_STEPS = 2.0**40  # what is left of them once the sensitivity is known, wi
 # Coarser lattices would round the strategy visibly: a budget that small releases nothing but noise.
 _MIN_BITS = 20
 _EXACT_PAIR_ENTRIES = 2**21
+
+_SHOWN_DELTA = 1e-6  # at which every budget is also said in ε
+_LIBRARIES = ("gaussnoise", "opendp", "numpy", "scipy")
+_DISCLAIMERS = [
+    "Protected: one record, against anyone who sees only this release. The domain and its noise are assumed public.",
+    "Not covered: running time; the fact of a refusal, which depends on the data; other releases of the same data.",
+    "Noise is drawn by OpenDP's discrete Gaussian, which OpenDP marks as contributed, not yet fully vetted.",
+]
 
 
 @final
@@ -157,6 +168,19 @@ class GaussianMechanism:
         """``‖sd‖_p`` of the released estimate."""
         return self.covariance.error(self.noise.p)
 
+    @cached_property
+    def bound(self) -> Bound | None:
+        """What no unbiased mechanism with this budget can beat, whatever the data; None under policy graphs.
+
+        >>> noise = gn.optimal_noise(gn.LpBall(3, 2), neighbors="add-remove")
+        >>> mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.1))
+        >>> print(f"{mechanism.bound.factor(mechanism.error):.4f}")  # √((e^2ρ − 1) / 2ρ)
+        1.0522
+        """
+        if isinstance(self.noise.neighbors, PolicyGraph):
+            return None
+        return bound_of(self.noise, self.privacy, self.n)
+
     @property
     def rounding_bias(self) -> Array:
         """Bound on how far rounding moves the mean, or each record's term of the sum, shape (d,)."""
@@ -209,7 +233,8 @@ class GaussianMechanism:
             request=self._request | {"on_outside": on_outside},
             protects=f"one row under {self._relation}",
             target=None,
-            write=lambda path: self._released(data, counts, on_outside).save(path),
+            draws=self._lattice.rank,
+            write=lambda path: path.write_text(self._released(data, counts, on_outside).to_json(), encoding="utf-8"),
             read=lambda path: Release.load(path, self.covariance),
         )
 
@@ -325,14 +350,7 @@ class GaussianMechanism:
         """Real-valued records as rows, not looked at yet."""
         if data is None or counts is not None:
             raise ParameterError("release: expected data, records as rows; counts= belongs to listed points")
-        records, dim = _array(data), self.noise.domain.dim
-        if records.shape == (0,):
-            records = np.zeros((0, dim))
-        if records.ndim != 2 or records.shape[1] != dim or records.dtype.kind not in "iuf":
-            raise DataError(
-                f"release: expected an array of real numbers of shape (n, {dim}), records as rows, "
-                f"got {_kind(records)} with {records.ndim} dimensions"
-            )
+        records = real_rows("release", self.noise.domain.dim, data)
         self._check_number(len(records))
         return records
 
@@ -370,63 +388,26 @@ class GaussianMechanism:
             "lattice_bits": lattice.bits,
             "scale": lattice.scale,
             "certified_gap": self.noise.gap,
+            "lower_bound": None if self.bound is None else self.bound.as_dict(self.error),
             "records_outside": "projected, each by itself" if on_outside == "project" else "refused",
+            "domain": repr(self.noise.domain),
+            "libraries": _libraries(),
+            "disclaimers": _DISCLAIMERS if private else ["A simulation with a seeded generator: it protects nobody."],
         }
+        if private and self.rho_charged:
+            epsilon = gaussian_epsilon(self.rho_charged, _SHOWN_DELTA, lattice.rank, _LEAST_STEPS)
+            record["epsilon_delta"] = {"epsilon": epsilon, "delta": _SHOWN_DELTA}
         return Release(estimate, self.covariance, record, private)
 
     def _counts(self, data: ArrayLike | None, counts: ArrayLike | None) -> list[int]:
-        """How many records sit at each listed point, as Python integers."""
-        if (data is None) == (counts is None):
-            raise ParameterError("release: expected either data or counts=")
-        given = _array(data if counts is None else counts)
-        found = self._count_rows(given) if counts is None else self._check_counts(given)
+        found = counts_of("release", self._points.points, data, counts)
         self._check_number(sum(found))
         return found
 
-    def _check_counts(self, counts: NDArray) -> list[int]:
-        size = self._points.cardinality
-        if counts.shape != (size,) or not np.issubdtype(counts.dtype, np.integer):
-            raise DataError(
-                f"release: expected integer counts of shape ({size},), got {_kind(counts)} of shape {counts.shape}"
-            )
-        if (counts < 0).any():
-            raise DataError("release: expected counts >= 0")
-        return [int(c) for c in counts]
 
-    def _count_rows(self, data: NDArray) -> list[int]:
-        size, dim = self._points.points.shape
-        if data.ndim == 1 and (data.size == 0 or np.issubdtype(data.dtype, np.integer)):
-            indices = data.astype(np.int64)
-            if ((indices < 0) | (indices >= size)).any():
-                raise DataError(f"release: expected row indices in 0..{size - 1}, got one outside")
-        elif data.ndim == 2 and data.shape[1] == dim and data.dtype.kind in "biuf":
-            rows = {point.tobytes(): i for i, point in reversed(list(enumerate(self._points.points + 0.0)))}
-            found = [rows.get(row.tobytes(), -1) for row in np.ascontiguousarray(data, dtype=np.float64) + 0.0]
-            if -1 in found:
-                raise DataError("release: expected every row to be one of the domain's points exactly, got another")
-            indices = np.array(found, dtype=np.int64)
-        else:
-            raise DataError(
-                f"release: expected integer row indices of shape (n,) or rows of shape (n, {dim}), "
-                f"got {_kind(data)} with {data.ndim} dimensions"
-            )
-        return [int(c) for c in np.bincount(indices, minlength=size)]
-
-
-def _array(values: ArrayLike | None) -> NDArray:
-    """``values`` as an array; numpy's own complaints may quote them."""
-    try:
-        return np.asarray(values)
-    except (ValueError, TypeError, OverflowError):
-        pass
-    raise DataError("release: expected a regular array of numbers, got ragged or mixed values")
-
-
-def _kind(array: NDArray) -> str:
-    """The kind of numbers in an array; a text type's own name would tell the length of the longest."""
-    return {"b": "booleans", "i": "integers", "u": "integers", "f": "floats", "c": "complex numbers"}.get(
-        array.dtype.kind, "something else"
-    )
+@cache
+def _libraries() -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in _LIBRARIES}
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Privacy definitions, each reduced to the one number a Gaussian needs: ρ, half its squared whitened sensitivity.
+"""Privacy definitions; those that Gaussians keep, reduced to the one number they need: ρ, half the squared sensitivity.
 
 What is drawn is a discrete Gaussian on a fine integer lattice. zCDP and KL hold for it exactly. The other definitions
 are those of a continuous Gaussian, carried over by :func:`~gaussnoise._lattice_bound.lattice_distance`: rounded to
@@ -23,6 +23,7 @@ from .errors import NotAvailableError, ParameterError
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
 
+_MOST_PURE = 700.0  # e^ε must be a number
 _MOST_OF_DELTA = 0.99  # with less left by the lattice, the conversion from zCDP is tried as well
 
 
@@ -272,6 +273,51 @@ class TV(AbstractPrivacy):
         return zCDP(max(analytic, pinsker)), analytic >= pinsker
 
 
+@final
+@dataclass(frozen=True)
+class PureDP:
+    """ε-differential privacy (Dwork et al. 2006): no Gaussian keeps it; for :func:`~gaussnoise.lower_bound`.
+
+    Args:
+        epsilon: no event's probability changes by more than a factor e^ε between neighbours; in (0, 700].
+
+    Raises:
+        ParameterError: out of range.
+
+    >>> gn.PureDP(1)
+    PureDP(epsilon=1.0)
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _pure("PureDP", self.epsilon))
+
+
+@final
+@dataclass(frozen=True)
+class LocalDP:
+    """ε-local differential privacy: every person's own message is ε-private, whoever reads it.
+
+    For :class:`~gaussnoise.LocalMechanism` and :func:`~gaussnoise.lower_bound`, without interaction: no message depends
+    on another person's.
+
+    Args:
+        epsilon: no message's probability changes by more than a factor e^ε between any two records; in (0, 700].
+
+    Raises:
+        ParameterError: out of range.
+
+    >>> gn.LocalDP(1)
+    LocalDP(epsilon=1.0)
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", _pure("LocalDP", self.epsilon))
+
+
 def gaussian_epsilon(rho: float, delta: float, draws: int = 1, steps: float = MIN_STEPS) -> float:
     """The ε for which *Gaussian noise* that spends ρ is (ε, δ)-differentially private, as drawn on the lattice.
 
@@ -347,6 +393,13 @@ def _positive(function: str, name: str, value: float, hint: str = "") -> float:
             f"{function}: expected finite {name} > 0, got {number!r}" + (f"; hint: {hint}" if hint else "")
         )
     return number
+
+
+def _pure(name: str, epsilon: float) -> float:
+    epsilon = _positive(name, "epsilon", epsilon)
+    if epsilon > _MOST_PURE:
+        raise ParameterError(f"{name}: expected epsilon <= {_MOST_PURE:g}, got {epsilon!r}; hint: 1 is a common choice")
+    return epsilon
 
 
 def _check_delta(function: str, delta: float) -> None:

@@ -57,11 +57,22 @@ class TensorCertificate(Certificate):
 
     def lower_bound(self) -> float:
         """``scale · Σ_j √(D_j π_j κ_j)``, in rational arithmetic, rounded down."""
+        total = sum(self._traces().values())
+        return math.nextafter(float(total * Fraction(self.scale)), 0.0)
+
+    def spectrum(self) -> tuple[Array, Array]:
+        traces = self._traces()
+        counts = np.array([float(multiplicity(self.domain.base, j)) for j in traces])
+        values = np.array([float(trace) * self.scale for trace in traces.values()]) / counts
+        return values * (1 - ROUNDING_MARGIN), counts
+
+    def _traces(self) -> dict[int, Fraction]:
+        """What every degree adds to the trace, up to the scale."""
         d, k = self.domain.base, self.domain.order
         mass = [Fraction(w) for w in self.weights.tolist()]
         triples = [tuple(map(Fraction, row)) for row in self.atoms.tolist()]
         if any(w < 0 for w in mass) or not sum(mass) or not all(_is_difference(self.kind, d, *row) for row in triples):
-            return 0.0
+            return {}
         mass = [w / sum(mass) for w in mass]
         kappa = dict.fromkeys(zonal_weights(d, k), Fraction(0))
         for w, (a, b, t) in zip(mass, triples, strict=True):
@@ -70,8 +81,7 @@ class TensorCertificate(Certificate):
                 kappa[j] += w * (a * a + b * b - 2 * a * b * heights[j])
         if self.kind == "gamma" and 0 in kappa:
             kappa[0] -= sum(w * a for w, (a, _, _) in zip(mass, triples, strict=True)) ** 2
-        total = sum(_root_below(multiplicity(d, j) * pi * kappa[j]) for j, pi in zonal_weights(d, k).items())
-        return math.nextafter(float(total * Fraction(self.scale)), 0.0)
+        return {j: _root_below(multiplicity(d, j) * pi * kappa[j]) for j, pi in zonal_weights(d, k).items()}
 
 
 @final

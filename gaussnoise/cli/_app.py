@@ -1,19 +1,22 @@
-"""Commands: schema, plan, release, ledger, demo."""
+"""Commands: schema, plan, bound, release, ledger, optimize, demo."""
 
 import importlib.metadata
 import os
 import shutil
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
 
-from domains import DomainError
+from domains import DomainError, FiniteSet
 
 from .._ledger import Ledger
-from ..errors import DataError, GaussNoiseError, NotAvailableError, OutputError, ParameterError
+from .._solve import optimal_noise
+from ..errors import DataError, GaussNoiseError, OutputError, ParameterError
 from ..privacy import AbstractPrivacy, ApproxDP, zCDP
 from ..tables import Plan, Schema, TableRelease, plan
 from ..tables._draft import draft
@@ -53,12 +56,6 @@ Rows = Annotated[int, typer.Option("--rows-per-person", help="The most rows of o
 LedgerFile = Annotated[Path, typer.Argument(help="Ledger of one data set.")]
 
 _PATIENCE = 10.0  # seconds; a longer release says so first, also where nobody watches
-
-# named by the documentation, not there yet: what to use meanwhile
-_NOT_YET = {
-    "optimize": "gaussnoise.optimal_noise(domain) in Python",
-    "bound": "the certified gap that `gaussnoise plan` prints",
-}
 
 
 def run(arguments: list[str]) -> int:
@@ -136,6 +133,50 @@ def show_plan(
     _say(str(_plan(schema, marginals, (rho, epsilon, delta), neighbors, p, within, rows_per_person)))
 
 
+@app.command("bound")
+def show_bound(
+    schema: SchemaFile,
+    marginals: Workload,
+    rho: Rho = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    neighbors: Neighbors = "add-remove",
+    p: Norm = 2,
+    rows_per_person: Rows = 1,
+) -> None:
+    """Say what no unbiased mechanism can beat on these tables, and why. Needs no data."""
+    planned = _plan(schema, marginals, (rho, epsilon, delta), neighbors, p, None, rows_per_person)
+    _say(planned.bound.explain())
+    _say(f"this plan    {planned.error:.6g}: {planned.bound.sentence(planned.error)}")
+
+
+@app.command("optimize")
+def show_noise(
+    workload: Annotated[Path, typer.Argument(help="Matrix of queries by cells: .npy, or CSV of numbers alone.")],
+    neighbors: Neighbors = "add-remove",
+    p: Norm = 2,
+    tol: Annotated[float, typer.Option("--tol", help="Relative gap to certify.")] = 1e-6,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write the noise to, .npz.")] = None,
+) -> None:
+    """Say what noise is best for a workload of counting queries. Needs no data."""
+    if out is not None and os.path.lexists(out):
+        raise OutputError(f"optimize: {out} exists already; hint: choose a new name")
+    relation: Any = neighbors
+    noise = optimal_noise(FiniteSet.from_workload(_matrix(workload)), p, relation, tol)
+    deviations = noise.covariance.standard_deviation()
+    _say(f"{len(deviations)} queries, {neighbors} neighbours, p = {p:g}: {noise.method}")
+    _say(f"least error at unit sensitivity: {noise.gamma_lower:.8g} <= gamma <= {noise.gamma:.8g}, gap {noise.gap:.1e}")
+    _say(f"standard deviations of the answers from {deviations.min():.6g} to {deviations.max():.6g}, over sqrt(2 rho)")
+    if neighbors == "replace":
+        _say("of sums; divide by the public number of records for means")
+    if out is not None:
+        try:
+            noise.save(out)
+        except OSError as error:
+            raise OutputError(f"optimize: cannot create {out} ({type(error).__name__})") from None
+        _say(f"wrote {out}: gaussnoise.OptimalNoise.load reads and verifies it")
+
+
 @app.command("release")
 def make_release(
     table: Annotated[Path, typer.Argument(help="CSV or Parquet file.")],
@@ -172,11 +213,16 @@ def create_ledger(
 
 
 @ledger_app.command("show")
-def show_ledger(path: LedgerFile) -> None:
+def show_ledger(
+    path: LedgerFile,
+    delta: Annotated[float, typer.Option("--delta", help="Say also what (epsilon, delta) has been spent.")] = 1e-6,
+) -> None:
     """List all releases charged to a ledger. Everything shown is public."""
     ledger = Ledger.open(path)
     entries = ledger.entries()
+    spent, budget = ledger.epsilon(delta), zCDP(ledger.rho).epsilon(delta)
     _say(f"budget rho {ledger.rho:g}, spent {ledger.spent:g}, left {ledger.remaining:g}; charges: {len(entries)}")
+    _say(f"epsilon at delta {delta:g}: {spent:.4g} for what is spent, {budget:.4g} for the budget")
     for entry in entries:
         digest = "" if entry.sha256 is None else f"  sha256 {entry.sha256[:12]}"
         _say(f"  {entry.begun}  {entry.state:<8}  rho {entry.rho:<10.6g}  {entry.id}  ({entry.protects}){digest}")
@@ -220,16 +266,6 @@ def demo() -> None:
     )
 
 
-def _not_yet(name: str) -> None:
-    @app.command(name, hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-    def command() -> None:
-        raise NotAvailableError(f"gaussnoise {name} is not available yet; use {_NOT_YET[name]}")
-
-
-for _name in _NOT_YET:
-    _not_yet(_name)
-
-
 def _plan(
     schema: Path,
     marginals: list[str],
@@ -250,6 +286,20 @@ def _plan(
         targets=within,
         rows_per_person=rows_per_person,
     )
+
+
+def _matrix(path: Path) -> Any:
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, allow_pickle=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # what it says of an empty file
+            return np.loadtxt(path, delimiter=",", ndmin=2)
+    except (OSError, ValueError, UserWarning) as error:
+        raise ParameterError(
+            f"optimize: expected a matrix of numbers in {path}, got a {type(error).__name__}; "
+            "hint: one query a line, a number for every cell, commas between, no header"
+        ) from None
 
 
 def _workload(marginals: list[str]) -> int | list[str | tuple[str, ...]]:

@@ -30,10 +30,11 @@ from .._sensitivity import Relation
 from .._solve import optimal_noise
 from .._solvers.marginals import table_noise
 from .._workload import Workload
+from ..bounds import Bound, bound_of
 from ..errors import GaussNoiseError, ParameterError
 from ..privacy import AbstractPrivacy, dp_event, zCDP
 from ._count import PASS_CELLS, count_marginals
-from ._files import check_format, check_target, staged, write_record
+from ._files import as_itself, check_format, check_target, staged, write_record
 from ._measure import LEAST_STEPS, Array, ResidualQuery, measured_integers
 from ._read import frame_backend
 from ._release import TableRelease
@@ -319,6 +320,17 @@ class Plan:
         return np.sqrt(variances * (shares.sum() / (2 * self.row_rho)))
 
     @cached_property
+    def bound(self) -> Bound:
+        """What no unbiased mechanism with this budget can beat, whatever the data: on ``error``, in rows.
+
+        >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
+        >>> survey = gn.plan(schema, 2, gn.zCDP(0.1))
+        >>> print(f"{survey.bound.error:.4f} {survey.bound.factor(survey.error):.4f}")  # √((e^2ρ − 1) / 2ρ)
+        5.2058 1.0522
+        """
+        return bound_of(self.noise, self.privacy, None, rows=self.rows_per_person)
+
+    @cached_property
     def replace_saving(self) -> float:
         """How many times less variance than the paper's noise, which protects replaced rows by doubling γ_p(K)'s.
 
@@ -462,23 +474,25 @@ class Plan:
             if out is None:
                 return self._result(dict(self._private(table, progress)), table, private=True)
             check_target(out)
-            with staged(out) as folder:
-                written = self._write(folder, table, format, progress)
+            with as_itself(progress) as say, staged(out) as folder:
+                written = self._write(folder, table, format, say)
             return self._result(StoredTables(Path(out), written.places), table, private=True)
         if ledger is None or id is None or out is None:
             raise ParameterError(
                 "release: expected ledger=, id= and out= together: a ledger knows releases by their id and finds them "
                 "where they were written"
             )
-        loaded = Ledger.of(ledger).once(
-            id,
-            cost=cost,
-            request=self._request,
-            protects=f"{self.privacy_unit} under {self.neighbors}",
-            target=out,
-            write=lambda folder: self._write(folder, table, format, progress),
-            read=lambda folder: TableRelease.load(folder, self),
-        )
+        with as_itself(progress) as say:
+            loaded = Ledger.of(ledger).once(
+                id,
+                cost=cost,
+                request=self._request,
+                protects=f"{self.privacy_unit} under {self.neighbors}",
+                target=out,
+                write=lambda folder: self._write(folder, table, format, say),
+                read=lambda folder: TableRelease.load(folder, self),
+                draws=self._query.count,
+            )
         return replace(loaded, backend=frame_backend(table))
 
     def dp_event(self) -> "DpEvent":

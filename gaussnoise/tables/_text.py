@@ -74,6 +74,8 @@ def verdict(plan: "Plan") -> list[str]:
             "(twice the noise of γ_p)"
         )
     lines.append(f"optimal among all Gaussian noises that protect these tables: certified gap {plan.noise.gap:.1e}")
+    if plan.error > 0:
+        lines.append(plan.bound.sentence(plan.error))
     return lines
 
 

@@ -1,5 +1,6 @@
 """Fuzzing: schemas, tables, files and command lines that nobody would write, with a value planted in them."""
 
+import contextlib
 import csv
 import datetime
 import decimal
@@ -462,3 +463,34 @@ def ask_points(neighbors, keyword, data):
         return bool(np.isfinite(release.estimate).all() and release.private)
 
     return _ask(call, True)
+
+
+# Whatever reads real-valued records.
+_DISC = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(0.5))
+_SQUARE = gn.GaussianMechanism(gn.optimal_noise(gn.Zonotope([[1.0, 0.0], [0.3, 0.8]])), gn.ApproxDP(1.0, 1e-6), n=3)
+_LOCAL = gn.LocalMechanism(gn.LpBall(2, 2), gn.LocalDP(1.0))
+READERS = {
+    "sums": lambda data: _DISC.release(data).estimate,
+    "projected sums": lambda data: _DISC.release(data, on_outside="project").estimate,
+    "means": lambda data: _SQUARE.release(data).projected(gn.LpBall(2, 2)).estimate,
+    "messages": lambda data: _LOCAL.aggregate(_LOCAL.reports(data)).estimate,
+    "bounds": lambda data: gn.lower_bound(gn.LpBall(2, 2), gn.zCDP(0.1), data=data).error,
+    "local bounds": lambda data: gn.lower_bound(gn.LpBall(2, 2), gn.LocalDP(1.0), data=data).error,
+}
+
+
+@st.composite
+def body_data(draw):
+    numbers = [0, 1, 0.5, -0.25, 5e-324, 1e308, 2.0, True, "0.5", *STRANGE, *PLANTED, *OBJECTS, 10**30]
+    rows = st.lists(st.lists(st.sampled_from(numbers), min_size=1, max_size=3), max_size=4)
+    members = st.lists(st.sampled_from([[0.1, 0.2], [0, 1], [-0.25, 0.5], [1.0, 0.0]]), min_size=3, max_size=3)
+    data = draw(st.one_of(members, rows, rows, st.sampled_from(numbers), st.lists(st.sampled_from(numbers))))
+    if draw(st.booleans()):
+        kinds = [np.float32, np.int64, np.float16, complex, str, object]
+        with contextlib.suppress(Exception), np.errstate(all="ignore"):
+            data = np.array(data, dtype=draw(st.sampled_from(kinds)))
+    return draw(st.sampled_from(sorted(READERS))), data
+
+
+def ask_bodies(reader, data):
+    return _ask(lambda: bool(np.isfinite(READERS[reader](data)).all()), True)

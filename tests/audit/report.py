@@ -45,6 +45,7 @@ def fuzzed(examples):
         "schema texts": (fuzz.schema_texts(), fuzz.ask_schema),
         "schema files": (fuzz.schema_files(), fuzz.ask_schema_file),
         "records of finite sets": (fuzz.point_data(), lambda p: fuzz.ask_points(*p)),
+        "records of convex bodies": (fuzz.body_data(), lambda p: fuzz.ask_bodies(*p)),
     }
     for name, (strategy, ask) in asked.items():
         yield name, _tally(strategy, ask, examples)

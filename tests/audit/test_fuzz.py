@@ -44,6 +44,12 @@ def test_any_data_for_a_finite_mechanism(problem):
     fuzz.check(fuzz.ask_points(*problem))
 
 
+@settings(SETTINGS, max_examples=150)
+@given(fuzz.body_data())
+def test_any_data_for_whatever_reads_records(problem):
+    fuzz.check(fuzz.ask_bodies(*problem))
+
+
 @settings(SETTINGS, max_examples=250)
 @given(fuzz.schema_texts())
 def test_any_text_for_a_schema(text):

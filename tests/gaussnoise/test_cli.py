@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
@@ -304,19 +305,48 @@ def test_debug_raises(monkeypatch):
         run([*release_arguments(), "--debug"])
 
 
-@pytest.mark.parametrize("name", ["optimize", "bound"])
-def test_commands_not_there_yet_say_what_to_use(call, name):
-    status, out, err = call(name, "x.csv", "--rho", "1")
-    assert (status, out) == (1, "")
-    assert f"gaussnoise {name} is not available yet; use " in err
-    assert err.count("\n") == 1
-
-
-def test_help_lists_the_commands_that_work(call):
+def test_help_lists_the_commands(call):
     status, out, _ = call("--help")
     assert status == 0
-    assert all(name in out for name in ("schema", "plan", "release", "ledger", "demo"))
-    assert "optimize" not in out
+    assert all(name in out for name in ("schema", "plan", "bound", "release", "optimize", "ledger", "demo"))
+
+
+@pytest.mark.usefixtures("folder")
+def test_bound_explains_what_plan_prints(call):
+    budget = ("--schema", "schema.toml", "-m", "1", "--rho", "0.1")
+    status, out, _ = call("bound", *budget)
+    planned = gn.plan(gn.Schema.load("schema.toml"), 1, gn.zCDP(0.1))
+    assert status == 0
+    assert planned.bound.explain() in out
+    sentence = planned.bound.sentence(planned.error)
+    assert sentence in out
+    assert sentence in call("plan", *budget)[1]
+
+
+def test_optimize_reads_matrices_and_writes_noise(folder, call):
+    W = np.tril(np.ones((6, 6)))
+    np.savetxt(folder / "w.csv", W, delimiter=",")
+    np.save(folder / "w.npy", W)
+    expected = gn.optimal_noise(gn.FiniteSet.from_workload(W), neighbors="add-remove")
+    for name in ("w.csv", "w.npy"):
+        status, out, _ = call("optimize", name, "--out", f"{name}.npz")
+        assert status == 0
+        assert f"{expected.gamma:.6g}" in out
+        assert gn.OptimalNoise.load(folder / f"{name}.npz").gamma == pytest.approx(expected.gamma)
+    status, _, err = call("optimize", "w.csv", "--out", "w.csv.npz")
+    assert status == 1
+    assert "exists already" in err
+    assert "divide by the public number" in call("optimize", "w.csv", "--neighbors", "replace")[1]
+
+
+@pytest.mark.parametrize("text", ["a,b\n1,2\n", "1,2\n3\n", "", None])
+def test_optimize_refuses_what_is_not_a_matrix(folder, call, text):
+    if text is not None:
+        (folder / "w.csv").write_text(text, encoding="utf-8")
+    status, out, err = call("optimize", "w.csv")
+    assert (status, out) == (1, "")
+    assert err.count("\n") == 1
+    assert "error:" in err
 
 
 def test_a_draft_leaves_out_what_cannot_be_an_attribute(folder, call):

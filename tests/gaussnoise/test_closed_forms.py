@@ -194,6 +194,7 @@ def test_the_difference_body_of_a_simplex_is_at_jungs_bound():
 # Ellipsoids
 
 
+@pytest.mark.paper("Theorem 20", by="‖sd(AA')‖_p of random A")
 @pytest.mark.parametrize("p", [2, 2.1, 3, 10, math.inf])
 @pytest.mark.parametrize("shape", [(3, 3), (2, 5), (4, 2), (1, 3)])
 def test_ellipsoids_are_their_own_enclosures(shape, p):
@@ -263,6 +264,7 @@ def test_published_values_of_tensor_powers(d, k):
     assert noise.gap <= 1e-9
 
 
+@pytest.mark.paper("Theorem 64", by="harmonics from values of Gegenbauer polynomials")
 @pytest.mark.parametrize("problem", ["gamma", "add-remove"])
 @pytest.mark.parametrize(("d", "k"), [(2, 1), (2, 2), (2, 3), (2, 4), (2, 5), (3, 1), (3, 4), (4, 4)])
 def test_tensor_powers(d, k, problem):

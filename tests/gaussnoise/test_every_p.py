@@ -193,6 +193,7 @@ def sdp(points, p, shifted):
     return math.sqrt(problem.value)
 
 
+@pytest.mark.paper("Lemma 28", by="semidefinite program, by cvxpy")
 @pytest.mark.filterwarnings("ignore:pnorm with p=50.0 is being approximated \\(error. 0.00e.00\\)")
 @norms
 @problems
@@ -327,6 +328,7 @@ def test_every_small_set_is_solved(points, problem, p):
     check(solve(points, problem, p))
 
 
+@pytest.mark.paper("Lemma 19", by="certified brackets with and without points of the hull, random sets")
 @few
 @given(small_sets(), random_problems, random_norms, st.data())
 def test_points_of_the_hull_change_nothing(points, problem, p, data):
@@ -335,18 +337,21 @@ def test_points_of_the_hull_change_nothing(points, problem, p, data):
     agree(solve(points, problem, p), solve(np.vstack([points, mix @ points / mix.sum()]), problem, p))
 
 
+@pytest.mark.paper("Theorem 20", by="certified brackets of random sets and supersets")
 @few
 @given(small_sets(dim=2), small_sets(dim=2), random_problems, random_norms)
 def test_monotone_under_inclusion(points, more, problem, p):
     at_most(solve(points, problem, p), solve(np.vstack([points, more]), problem, p))
 
 
+@pytest.mark.paper("Theorem 20", by="certified brackets of random sets and multiples")
 @few
 @given(small_sets(), random_problems, random_norms, st.sampled_from([-2.0, 0.3, 1e-150, 1e150, -7.7]))
 def test_scales_with_the_set(points, problem, p, c):
     agree(solve(c * points, problem, p), solve(points, problem, p), abs(c))
 
 
+@pytest.mark.paper("Theorem 20", by="certified brackets of random sets and translates")
 @few
 @given(
     small_sets(dim=2),
@@ -358,6 +363,7 @@ def test_translation_changes_nothing(points, problem, p, shift):
     agree(solve(points, problem, p), solve(points + shift, problem, p))
 
 
+@pytest.mark.paper("Theorem 20", by="certified brackets of random sets and their sums")
 @few
 @given(small_sets(dim=2, most=4), small_sets(dim=2, most=4), random_norms)
 def test_subadditive_under_minkowski_sums(K, L, p):
@@ -365,6 +371,7 @@ def test_subadditive_under_minkowski_sums(K, L, p):
     assert sums.gamma_lower <= (gn.gamma(FiniteSet(K), p).gamma + gn.gamma(FiniteSet(L), p).gamma) * (1 + ROUNDING)
 
 
+@pytest.mark.paper("Lemma 62", by="certified brackets of random sets and their listed products")
 @few
 @given(small_sets(most=4), small_sets(most=4), random_norms)
 def test_product_adds_powers(K, L, p):
@@ -375,6 +382,7 @@ def test_product_adds_powers(K, L, p):
     assert product.gamma >= np.linalg.norm([a.gamma_lower, b.gamma_lower], alpha) * (1 - ROUNDING)
 
 
+@pytest.mark.paper("Lemma 63", by="certified brackets of random sets and their listed products")
 @few
 @given(small_sets(dim=2, most=4), small_sets(dim=2, most=4), random_norms)
 def test_kronecker_products_of_symmetric_sets_multiply(K, L, p):
@@ -384,6 +392,7 @@ def test_kronecker_products_of_symmetric_sets_multiply(K, L, p):
     assert product.gamma >= a.gamma_lower * b.gamma_lower * (1 - ROUNDING)
 
 
+@pytest.mark.paper("Lemma 60", by="certified brackets of random sets and their projections")
 @few
 @given(small_sets(dim=3), random_problems, random_norms, st.sampled_from([[0], [2], [0, 1], [1, 2]]))
 def test_dropping_coordinates_shrinks(points, problem, p, kept):

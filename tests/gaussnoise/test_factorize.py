@@ -180,6 +180,7 @@ MATRICES = {
 }
 
 
+@pytest.mark.paper("Theorem 23", by="semidefinite program, by cvxpy")
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("A", MATRICES.values(), ids=MATRICES.keys())
 def test_agrees_with_the_semidefinite_programme(A, error):

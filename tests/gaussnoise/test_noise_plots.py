@@ -217,6 +217,9 @@ def test_unknown_certificates_are_named(plain):
         def lower_bound(self):
             return 0.0
 
+        def spectrum(self):
+            return np.zeros(1), np.ones(1)
+
     figure = drawn(plot_noise(dataclasses.replace(plain, certificate=Tensor())))
     assert "certificate: Tensor, which lists no points" in texts(figure)
 

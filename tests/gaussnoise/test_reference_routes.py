@@ -104,6 +104,7 @@ def _instances():
 INSTANCES = dict(_instances())
 
 
+@pytest.mark.paper("Appendix B", by="semidefinite programs by Clarabel and SCS")
 @pytest.mark.parametrize(
     ("name", "centered"), [pair for pair in itertools.product(INSTANCES, [False, True]) if pair != ("one point", True)]
 )
@@ -183,6 +184,7 @@ def _feasible(Q, v, Y):
     return Q * reach
 
 
+@pytest.mark.paper("Appendix B", by="random feasible candidates, better ones among them")
 @every_shift
 @every_p
 def test_cuts_keep_everything_feasible_and_better(p, centered):

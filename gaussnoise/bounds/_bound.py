@@ -1,0 +1,272 @@
+"""Lower bounds on the error of every unbiased private mechanism, and where they come from."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._noise import OptimalNoise
+from .._policy import PolicyGraph
+from ..errors import ParameterError
+from ..privacy import GDP, KL, TV, AbstractPrivacy, ApproxDP, LocalDP, PureDP, zCDP
+from ._neighbors import TradeOff, chi_squared
+
+Array = NDArray[np.float64]
+Privacy = AbstractPrivacy | PureDP | LocalDP
+Unbiased = Literal["empirical", "distributional"]
+
+_MARGIN = 1e-12
+_MOST_PURE = 700.0  # e^ε must be a number
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """A proof that no unbiased private mechanism has less error.
+
+    From :func:`lower_bound`. Mechanisms need not add noise at all; only their mean must be right on every data set.
+
+    Attributes:
+        error: no unbiased mechanism has ``‖sd‖_p`` below this, at the data sets that ``explain()`` names; in units of
+            the mean (sums under add-remove).
+        gamma_lower: certified lower end of γ° of ``reachable``, the set of moves to neighbours that the proof uses.
+        reachable: how that set is written.
+        spectrum: eigenvalues behind ``gamma_lower``, and how often each counts.
+        privacy: what the mechanisms promise.
+        promise: what the proof uses of it: another budget where it resamples data for "distributional".
+        n: number of records; None for sums.
+        p: error norm.
+        gap: by how much ``gamma_lower`` may be short of γ°, relative; NaN where no upper end was looked for.
+        unbiased: "empirical", for the mean of the data; "distributional", for the mean of what they were drawn from.
+        private: whether it was computed from data: then it must not be published.
+        least: fewest records that it is proven for: as many as one person exchanges.
+    """
+
+    gamma_lower: float
+    reachable: str
+    spectrum: tuple[Array, Array]
+    privacy: Privacy
+    promise: Privacy
+    n: int | None
+    p: float
+    gap: float
+    unbiased: Unbiased
+    private: bool
+    least: int = 1
+
+    @property
+    def at_neighbor(self) -> bool:
+        """Whether ``error`` is of the data set or one of its neighbours, not of every data set itself."""
+        return isinstance(self.privacy, ApproxDP | TV | KL)
+
+    @cached_property
+    def error(self) -> float:
+        divisor = float(self.n or 1)
+        if self.at_neighbor:
+            return TradeOff.of(self.promise).worst(*self.spectrum) / divisor * (1 - _MARGIN)
+        if isinstance(self.privacy, LocalDP):
+            divisor = math.sqrt(divisor)
+        return self.gamma_lower / (math.sqrt(chi_squared(self.promise)) * divisor) * (1 - _MARGIN)
+
+    def neighbor_error(self, error: float) -> float:
+        """Where ``error`` cannot be said of a data set alone: least error at its worst neighbour, given its own.
+
+        A mechanism may answer one data set without noise; then it must fail next to it (Nikolov & Tang 2023, Theorem
+        53).
+
+        Args:
+            error: ``‖sd‖_p`` at a data set, at least 0.
+
+        Returns:
+            A lower bound on the largest ``‖sd‖_p`` at its neighbours.
+
+        Raises:
+            ParameterError: a definition under which every data set has its own bound; or a negative error.
+
+        >>> bound = gn.lower_bound(gn.FiniteSet(np.eye(2)), gn.ApproxDP(1.0, 1e-6), n=100)
+        >>> print(f"{bound.error:.6f} {bound.neighbor_error(0):.3f}")
+        0.006785 7.071
+        """
+        if not self.at_neighbor:
+            raise ParameterError(f"neighbor_error: under {self.privacy} every data set has its own bound: .error")
+        if not 0 <= error < math.inf:
+            raise ParameterError(f"neighbor_error: expected a finite error >= 0, got {error!r}")
+        n = float(self.n or 1)
+        return TradeOff.of(self.promise).neighbor(error * n, *self.spectrum) / n * (1 - _MARGIN)
+
+    def factor(self, error: float) -> float:
+        """How many times a mechanism's ``‖sd‖_p`` is what is proven of all; one for a mechanism without error."""
+        if error == 0:
+            return 1.0
+        return error / self.error if self.error > 0 else math.inf
+
+    def sentence(self, error: float) -> str:
+        """``error`` beside it, in words."""
+        return (
+            f"certified within a factor {self.factor(error):.4g} of the best any unbiased mechanism can do under "
+            f"{self.privacy}, {self.where}{', NOT PRIVATE' if self.private else ''}"
+        )
+
+    def as_dict(self, error: float) -> dict[str, object]:
+        """It and ``error`` beside it, for a release's record.
+
+        Raises:
+            ParameterError: it was computed from data.
+        """
+        if self.private:
+            raise ParameterError("as_dict: this bound was computed from data, which no release may tell")
+        factor = self.factor(error)
+        return {"error": self.error, "factor": factor if math.isfinite(factor) else None, "holds": self.where}
+
+    @property
+    def where(self) -> str:
+        """The data sets it holds for."""
+        data = "the distribution" if self.unbiased == "distributional" else "the data"
+        whose = f"at {data} given" if self.private else f"whatever {data}"
+        whose += f", of at least {self.least} records" if self.least > 1 else ""
+        return f"{whose}, there or at a neighbour" if self.at_neighbor else whose
+
+    def __float__(self) -> float:
+        return self.error
+
+    def __repr__(self) -> str:
+        label = ", NOT PRIVATE: computed from data" if self.private else ""
+        return f"Bound(‖sd‖_{self.p:g} >= {self.error:.6g} for unbiased mechanisms under {self.privacy}{label})"
+
+    def explain(self) -> str:
+        """The bound, the data sets it holds for, and the theorems behind it, in words."""
+        lines = [f"‖sd‖_{self.p:g} >= {self.error:.6g} for every mechanism that is unbiased and keeps {self.privacy}"]
+        if self.unbiased == "distributional":
+            lines[0] += ", for the mean of the distribution"
+        lines.append(f"where        {self.where}")
+        gap = "" if math.isnan(self.gap) else f" (and at most {self.gap:.1e} more)"
+        lines.append(f"moves        {self.reachable}: γ° >= {self.gamma_lower:.6g}{gap}")
+        lines += [f"because      {line}" for line in self._because()]
+        if self.private:
+            lines.append("NOT PRIVATE  computed from the data: do not publish it")
+        return "\n".join(lines)
+
+    def _because(self) -> list[str]:
+        found = []
+        promise = self.promise
+        if self.unbiased == "distributional":
+            rule = "the same promise"
+            if isinstance(promise, PureDP | ApproxDP):
+                rule = f"ε' = n ln(1 + (e^ε − 1)/n) = {promise.epsilon:.6g}"
+            if isinstance(promise, ApproxDP):
+                rule += f", δ' = δ (e^ε' − 1)/(e^ε − 1) = {promise.delta:.3g}"
+            found.append(
+                f"on resampled data it is unbiased for the data, with {rule} (Nikolov & Tang 2023, Theorems 58, 59)"
+            )
+        match promise:
+            case LocalDP():
+                found.append(
+                    "messages vary independently, each by Hammersley–Chapman–Robins (Nikolov & Tang 2023, Lemma 54, "
+                    "Theorem 55)"
+                )
+            case PureDP():
+                found.append(
+                    "Hammersley–Chapman–Robins with χ² <= 4 sinh²(ε/2) (Nikolov & Tang 2023, Lemma 39, Theorem 42)"
+                )
+            case zCDP():
+                found.append("Hammersley–Chapman–Robins with χ² <= e^{2ρ} − 1 (Nikolov & Tang 2023, Theorem 43)")
+            case GDP():
+                found.append("Hammersley–Chapman–Robins with χ² <= e^{μ²} − 1")
+            case _:
+                weak = TradeOff.of(promise)
+                if not isinstance(promise, ApproxDP):
+                    found.append(f"it implies ({weak.epsilon:g}, {weak.delta:.6g})-differential privacy")
+                found.append(
+                    "α Var + (1 − α) Var' >= (1 − δ) β / (δ + 4 β sinh²(ε/2)) Δ², β = α(1 − α), where means of "
+                    "neighbours are Δ apart, for every direction of the certificate (in place of Nikolov & Tang 2023, "
+                    "Theorems 4, 51, 52)"
+                )
+                found.append(f"without any noise at the data, a neighbour has {self.neighbor_error(0):.6g} at least")
+        return found
+
+
+def resampled(privacy: Privacy, n: int) -> Privacy:
+    r"""What a mechanism on n draws from n records promises.
+
+    Exchange one draw after the other. It is of the changed record with probability 1/n, so by subsampling each step is
+    ``(ln(1 + (e^ε − 1)/n), δ/n)``-private (advanced joint convexity: Balle, Barthe & Gaboardi 2018), and n of them add
+    up to ``ε' = n ln(1 + (e^ε − 1)/n)``, ``δ' = δ (e^ε' − 1)/(e^ε − 1)``. Total variation stays as it is.
+
+    Raises:
+        ParameterError: nothing is known, or nothing is left of it.
+    """
+    match privacy:
+        case PureDP(epsilon):
+            delta = 0.0
+        case ApproxDP(epsilon, delta):
+            pass
+        case TV():
+            return privacy
+        case _:
+            raise ParameterError(
+                "lower_bound: distributionally unbiased mechanisms have a bound under PureDP, ApproxDP and TV; "
+                f"got {privacy}"
+            )
+    epsilon = min(max(epsilon, 1e-200), _MOST_PURE)  # with more, nothing is left
+    amplified = n * math.log1p(math.expm1(epsilon) / n) * (1 + _MARGIN)
+    if amplified <= _MOST_PURE:
+        if delta == 0:
+            return PureDP(amplified)
+        lost = delta * (math.expm1(amplified) / math.expm1(epsilon)) * (1 + _MARGIN)
+        if lost < 1:
+            return ApproxDP(amplified, lost)
+    raise ParameterError(f"lower_bound: resampling {n} records leaves nothing of {privacy}; hint: a smaller epsilon")
+
+
+def bound_of(
+    noise: OptimalNoise, privacy: Privacy, n: int | None, *, unbiased: Unbiased = "empirical", rows: int = 1
+) -> Bound:
+    """The bound that holds whatever the data, from noise that is already known; persons have ``rows`` rows.
+
+    Raises:
+        ParameterError: a policy graph, under which none is known.
+    """
+    if isinstance(noise.neighbors, PolicyGraph):
+        raise ParameterError(
+            "lower_bound: under a policy graph no bound holds whatever the data; hint: data=, for theirs"
+        )
+    if noise.neighbors == "add-remove":
+        return bound_from(noise, privacy, n, rows, "K ∪ −K: any record may be added", unbiased)
+    half = "(K − K)/2: wherever the data are, half the sum of two moves by one record"
+    # two independent draws from the certificate of γ_p(K) differ by twice its covariance: γ°(K − K) >= √2 γ_p(K)
+    share = math.sqrt(0.5) * (1 - _MARGIN) if noise.shifted else 0.5
+    return bound_from(noise, privacy, n, rows * share, half, unbiased, least=rows)
+
+
+def bound_from(
+    noise: OptimalNoise,
+    privacy: Privacy,
+    n: int | None,
+    share: float,
+    reachable: str,
+    unbiased: Unbiased,
+    *,
+    private: bool = False,
+    least: int = 1,
+) -> Bound:
+    """A bound from the certificate of a set's noise, a ``share`` of which neighbours reach."""
+    values, counts = noise.certificate.spectrum()
+    promise = privacy if unbiased == "empirical" or n is None else resampled(privacy, n)
+    # around a center: γ°((K − K)/2) <= γ_p(K), which is √2 times what is claimed of it
+    gap = math.sqrt(2) * (1 + noise.gap) - 1 if noise.shifted and noise.gamma > 0 else noise.gap
+    return Bound(
+        share * noise.gamma_lower,
+        reachable,
+        (share * values, counts),
+        privacy,
+        promise,
+        n,
+        noise.p,
+        gap,
+        unbiased,
+        private,
+        least,
+    )

@@ -1,0 +1,159 @@
+"""The door to lower bounds."""
+
+import math
+import warnings
+from typing import get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from domains import AbstractDomain
+
+from .._noise import OptimalNoise
+from .._policy import PolicyGraph
+from .._sensitivity import Relation, check_relation
+from .._solve import optimal_noise
+from ..errors import ConvergenceWarning, DataError, ParameterError
+from ..privacy import AbstractPrivacy, LocalDP, PureDP
+from ._bound import Bound, Privacy, Unbiased, bound_from, bound_of
+from ._local_design import local_gamma
+from ._moves import moves, records_of
+
+Array = NDArray[np.float64]
+
+_MOST_LOCAL_RECORDS = 500  # of their own directions each, a minute of work
+_MOST_LOCAL_ENTRIES = 2**19  # of one matrix per record
+_MOST_RECORDS = 2**63  # n must be a number
+
+
+def lower_bound(
+    domain: AbstractDomain,
+    privacy: Privacy,
+    n: int | None = None,
+    p: float = 2,
+    *,
+    neighbors: Relation = "replace",
+    data: ArrayLike | None = None,
+    unbiased: Unbiased = "empirical",
+    tol: float = 1e-6,
+) -> Bound:
+    r"""The error that no unbiased private mechanism can beat, with a proof.
+
+    Under replacement, ``‖sd‖_p >= γ°_p(K − K) / (2nχ)`` whatever the data, and ``γ°_p(S_X) / (nχ)`` at the data set X,
+    where ``S_X = {±(x − y)}`` over its records x and all y in K; under add-remove ``γ°_p(K ∪ −K) / χ`` for sums,
+    whatever the data. χ² is the largest between neighbours: ``4 sinh²(ε/2)``, ``e^{2ρ} − 1`` or ``e^{μ²} − 1``.
+
+    Under local privacy it is √n in place of n, and at X the root mean square over records of ``γ°_p({±(x_i − y)})``, or
+    rather that with the same coordinate weights for all.
+
+    Under (ε, δ), total variation and KL privacy some data sets can be answered without error; the bound is on the worse
+    of the data set and its neighbours, see :meth:`Bound.neighbor_error`.
+
+    Args:
+        domain: K.
+        privacy: :class:`PureDP`, :class:`zCDP`, :class:`GDP`, :class:`ApproxDP`, :class:`TV`, :class:`KL`, or
+            :class:`LocalDP` (without interaction, means).
+        n: number of records; required for means unless data tell it, forbidden for sums.
+        p: error norm in [2, ∞].
+        neighbors: "replace", "add-remove" or a policy graph, as in :func:`optimal_noise`.
+        data: a data set, for its own bound: records as rows, or row indices of listed points. The result depends on
+            it without noise: NOT PRIVATE. Under add-remove all data sets have the same bound, and none is taken.
+        unbiased: "empirical", for the mean of the records; "distributional", for the mean of any distribution on K
+            that they are independent draws from (:class:`PureDP`, :class:`ApproxDP`, :class:`TV`).
+        tol: relative gap of the certificate behind it.
+
+    Returns:
+        A :class:`Bound`; its ``error`` is a lower end.
+
+    Raises:
+        ParameterError: no bound is known for the combination; says why.
+        DataError: data that are not in the domain; shows no value.
+        DomainTooLargeError: more points than can be listed, for data.
+
+    Source: Nikolov & Tang (2023), Theorems 42, 43, 51, 52, 55, 58 and 59; constants, add-remove, the trade-off
+    and local privacy at X are ours.
+
+    >>> bound = gn.lower_bound(gn.FiniteSet(np.eye(4)), gn.zCDP(0.1), n=100)
+    >>> print(f"{bound.error:.6f}")  # √6 / (200 √(e^0.2 − 1))
+    0.026029
+    >>> at = gn.lower_bound(gn.FiniteSet(np.eye(4)), gn.zCDP(0.1), data=[0, 1, 2, 3] * 25)
+    >>> print(f"{at.error:.6f}", at.private)
+    0.052058 True
+    """
+    _check(domain, privacy, p, neighbors, unbiased)
+    relation = check_relation("lower_bound", neighbors, domain)
+    if relation == "add-remove":
+        if n is not None or data is not None:
+            raise ParameterError(
+                "lower_bound: add-remove protects how many records there are; its bound is on sums, and the same at "
+                "every data set; hint: leave n and data out"
+            )
+        return bound_of(_solved(domain, p, relation, tol), privacy, None)
+    if data is not None:
+        return _at(domain, privacy, n, p, relation, data, unbiased, tol)
+    if isinstance(relation, PolicyGraph):
+        raise ParameterError("lower_bound: expected data= under a policy graph: no bound holds whatever they are")
+    n = _check_n(n)
+    return bound_of(_solved(domain, p, relation, tol), privacy, n, unbiased=unbiased)
+
+
+def _at(
+    domain: AbstractDomain,
+    privacy: Privacy,
+    n: int | None,
+    p: float,
+    relation: Relation,
+    data: ArrayLike,
+    unbiased: Unbiased,
+    tol: float,
+) -> Bound:
+    rows, counts = records_of(domain, data)
+    records = int(counts.sum())
+    if n is not None and _check_n(n) != records:
+        raise DataError(f"lower_bound: expected exactly n = {n} records, got another number")
+    if not isinstance(privacy, LocalDP):
+        noise = _solved(moves(domain, rows, relation), p, "add-remove", tol)
+        at = "{±(x − y)}: x in the data, y in K" + (" joined to x" if isinstance(relation, PolicyGraph) else "")
+        return bound_from(noise, privacy, records, 1.0, at, unbiased, private=True)
+    most = min(_MOST_LOCAL_RECORDS, max(1, _MOST_LOCAL_ENTRIES // domain.dim**2))
+    if len(rows) > most:
+        raise ParameterError(
+            "lower_bound: under local privacy every record has moves of its own: expected at most "
+            f"{most} distinct ones in R^{domain.dim}, got more; hint: leave data out"
+        )
+    gamma = local_gamma(domain, rows, counts, p)
+    reachable = "x − y for every record x of the data by itself, y in K; root mean square over records"
+    spectrum = np.array([gamma]), np.ones(1)
+    return Bound(gamma, reachable, spectrum, privacy, privacy, records, p, math.nan, "empirical", private=True)
+
+
+def _solved(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
+    """Its certificate is what counts: a gap left open is told by the bound."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return optimal_noise(domain, p, neighbors, tol)
+
+
+def _check(domain: object, privacy: object, p: object, neighbors: object, unbiased: object) -> None:
+    if not isinstance(domain, AbstractDomain):
+        raise ParameterError(f"lower_bound: expected a domain, got {type(domain).__name__}; hint: FiniteSet(points)")
+    if not isinstance(privacy, AbstractPrivacy | PureDP | LocalDP):
+        raise ParameterError(
+            f"lower_bound: expected a privacy definition like zCDP(rho) or PureDP(epsilon), got {privacy!r:.100}"
+        )
+    if not isinstance(p, int | float | np.floating | np.integer) or not p >= 2:
+        raise ParameterError(f"lower_bound: expected p >= 2, got {p!r}; hint: math.inf for the largest error")
+    if unbiased not in get_args(Unbiased):
+        raise ParameterError(f"lower_bound: expected unbiased in {get_args(Unbiased)}, got {unbiased!r}")
+    if isinstance(privacy, LocalDP) and (neighbors != "replace" or unbiased != "empirical"):
+        raise ParameterError(
+            'lower_bound: local privacy is for means of the data: neighbors="replace", unbiased="empirical"'
+        )
+    if unbiased == "distributional" and neighbors != "replace":
+        raise ParameterError('lower_bound: the mean of a distribution has neighbors="replace" only')
+
+
+def _check_n(n: int | None) -> int:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 1 <= n <= _MOST_RECORDS:
+        raise ParameterError(f"lower_bound: expected an integer n in [1, 2^63], or data, got {n!r:.100}")
+    return int(n)
