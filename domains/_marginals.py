@@ -53,7 +53,13 @@ class Marginals(AbstractFiniteDomain):
         counts = tuple(int(n) for n in sizes)
         if not counts or any(n < 1 or n != given for n, given in zip(counts, sizes, strict=True)):
             raise InvalidDomainError(f"Marginals: expected sizes that are integers >= 1, got {tuple(sizes)}")
-        listed = [tuple(sorted(set(subset))) for subset in subsets]
+        try:
+            listed = [tuple(sorted(set(subset))) for subset in subsets]
+        except TypeError:
+            raise InvalidDomainError(
+                f"Marginals: expected subsets like [(0, 1), (2,)], got {type(subsets).__name__}; "
+                "hint: Marginals.all_kway(sizes, k) for all k-way marginals"
+            ) from None
         known = range(len(counts))
         for subset in listed:
             if any(i not in known for i in subset):

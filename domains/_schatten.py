@@ -55,7 +55,7 @@ class SchattenBall(AbstractDomain):
     radius: float
 
     def __init__(self, shape: Sequence[int], q: float, radius: float = 1.0) -> None:
-        if len(shape) != 2:
+        if not isinstance(shape, Sequence | np.ndarray) or len(shape) != 2:
             raise InvalidDomainError(f"SchattenBall: expected shape (m, n), got {shape!r}")
         m, n = (whole("SchattenBall", "shape", size) for size in shape)
         object.__setattr__(self, "shape", (m, n))

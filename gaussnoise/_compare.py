@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, final
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
+from scipy.special import log_ndtr
 
 from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, Marginals, hull
 
@@ -16,7 +17,7 @@ from ._sensitivity import Relation
 from ._solve import gamma, optimal_noise
 from .bounds import Bound, bound_of
 from .errors import ParameterError
-from .privacy import AbstractPrivacy, ApproxDP, PureDP
+from .privacy import GDP, TV, AbstractPrivacy, ApproxDP, PureDP
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -74,8 +75,11 @@ class Comparison:
         width = max(map(len, columns["way"]))
         lines = [f"{'':<{width}}  {f'‖sd‖_{self.p:g}':>10}  {'× least':>8}  {'× bound':>8}  under {self.privacy!r}"]
         for name, error, least, bound, note in zip(*columns.values(), strict=True):
-            lines.append(f"{name:<{width}}  {error:>10.4g}  {least:>8.3f}  {bound:>8.3f}  {note}")
-        if self.bound is not None:
+            times = f"{bound:>8.3f}" if self.bound is not None else f"{'–':>8}"
+            lines.append(f"{name:<{width}}  {error:>10.4g}  {least:>8.3f}  {times}  {note}")
+        if self.bound is None:
+            lines.append("under a policy graph no bound is known that holds whatever the data")
+        else:
             lines.append(f"{'no unbiased mechanism':<{width}}  {self.bound.error:>10.4g}  {self.bound.where}")
         return "\n".join(lines)
 
@@ -95,7 +99,8 @@ class Comparison:
         axes.bar_label(bars, [f"{error:.4g}" for error in errors], padding=4)
         axes.invert_yaxis()
         axes.margins(x=0.15)
-        axes.set_xlabel(f"‖sd‖, p = {self.p:g}, under {self.privacy!r}")
+        kind = {2: "root total variance", math.inf: "largest standard deviation"}.get(self.p, f"‖sd‖, p = {self.p:g}")
+        axes.set_xlabel(f"{kind} under {self.privacy!r}")
         if self.bound is not None:
             label = f"no unbiased mechanism is left of this, {self.bound.where}"
             axes.axvline(self.bound.error, color="0.35", linestyle="--", label=label)
@@ -118,9 +123,10 @@ def compare(
     Laplace noise is on the answers or, where that is less error, on the counts of records at each listed point; under
     (ε, δ) with a small δ it can be the least of all on workloads of few cells.
 
-    All protect the same neighbours. The Gaussians spend the same ρ; Laplace noise is ε-private with the largest ε that
-    implies the budget: ε itself of :class:`PureDP` and :class:`ApproxDP`, √(2ρ) of others (Bun & Steinke 2016,
-    Proposition 3.3). Errors are those of continuous noise.
+    All protect the same neighbours. The Gaussians spend the same ρ; Laplace noise is ε-private with an ε that implies
+    the budget: ε itself of :class:`PureDP` and :class:`ApproxDP`, √(2ρ) of zCDP (Bun & Steinke 2016, Proposition 3.3)
+    and √(2α) of KL, and the largest for which randomised response is private under GDP and TV: nothing that is
+    ε-private is easier to tell apart. Errors are those of continuous noise.
 
     Args:
         domain: K.
@@ -140,12 +146,12 @@ def compare(
     >>> ways = gn.compare(prefix, gn.zCDP(0.1), n=100)
     >>> for name, error, least, bound, _ in zip(*ways.columns().values()):
     ...     print(f"{name:22} {error:.3f} {least:.2f} {bound:.2f}")
-    optimal Gaussian       0.162 1.00 2.10
-    the paper's Gaussian   0.205 1.26 2.66
-    Gaussian on counts     0.206 1.27 2.67
-    independent Gaussians  0.335 2.06 4.34
-    spherical Gaussian     0.346 2.13 4.49
-    Laplace                0.412 2.54 5.34
+    optimal Gaussian       0.162 1.00 1.34
+    Nikolov–Tang Gaussian  0.205 1.26 1.69
+    Gaussian on counts     0.206 1.27 1.70
+    independent Gaussians  0.335 2.06 2.76
+    spherical Gaussian     0.346 2.13 2.85
+    Laplace                0.412 2.54 3.39
     """
     sums = neighbors == "add-remove"
     if sums != (n is None):
@@ -158,6 +164,7 @@ def compare(
     divisor = float(n or 1)
     widths, euclidean, manhattan = _sensitivities(domain, noise.neighbors)
     ways = []
+    per = math.nan
     if isinstance(privacy, AbstractPrivacy):
         per = 1 / (math.sqrt(2 * privacy.to_zcdp().rho) * divisor)
         ways.append(Way(_OPTIMAL, noise.gamma * per, f"certified gap {noise.gap:.1e}"))
@@ -167,8 +174,8 @@ def compare(
         ways.append(Way("independent Gaussians", split * per, "budget split over coordinates at its best"))
         if noise.neighbors == "replace":
             paper = gamma(domain, p, tol)
-            ways.append(Way("the paper's Gaussian", 2 * paper.gamma * per, "twice the noise of γ_p(K)"))
-    epsilon = privacy.epsilon if isinstance(privacy, PureDP | ApproxDP) else math.sqrt(2 * privacy.to_zcdp().rho)
+            ways.append(Way("Nikolov–Tang Gaussian", 2 * paper.gamma * per, "twice the noise of γ_p(K)"))
+    epsilon = _pure(privacy)
     # alike in all coordinates, or the least ‖σ‖_p with Σ width/σ <= ε, or of how many records sit at each point
     laplace = {
         "ℓ₁ sensitivity": manhattan * domain.dim ** (1 / p),
@@ -184,6 +191,19 @@ def compare(
     ways.append(Way("Laplace", math.sqrt(2) * laplace[how] / (epsilon * divisor), f"{how}, ε = {epsilon:.4g}"))
     bound = None if isinstance(noise.neighbors, PolicyGraph) else bound_of(noise, privacy, n)
     return Comparison(tuple(sorted(ways, key=lambda way: way.error)), bound, privacy, p)
+
+
+def _pure(privacy: AbstractPrivacy | PureDP) -> float:
+    """An ε for which ε-differential privacy implies the budget."""
+    match privacy:
+        case PureDP(epsilon) | ApproxDP(epsilon, _):
+            return epsilon
+        case GDP(mu):  # errors of both kinds 1/(1 + e^ε), and Φ(−μ/2)
+            return float(log_ndtr(mu / 2) - log_ndtr(-mu / 2))
+        case TV(alpha):  # tanh(ε/2)
+            return 2 * math.atanh(alpha)
+        case _:
+            return math.sqrt(2 * privacy.to_zcdp().rho)
 
 
 def _from_counts(domain: AbstractDomain, neighbors: Relation, p: float) -> float | None:

@@ -1,5 +1,6 @@
 """Unbiased means under local differential privacy: every user sends one message, and nobody else is trusted."""
 
+import hashlib
 import math
 import secrets
 from collections.abc import Iterable
@@ -19,6 +20,7 @@ from ._noise import OptimalNoise
 from ._randomizers import Bytes, Codebook, point_release, privunit, privunitg
 from ._records import as_array, real_rows
 from ._solve import gamma
+from ._text import estimate_text
 from .bounds import Bound, lower_bound
 from .errors import DataError, ParameterError
 from .privacy import LocalDP
@@ -30,6 +32,7 @@ _RANDOMIZERS |= {"randomized-response": point_release}  # on the line
 _MOST_DIMENSIONS = 4096
 _LEAST_EPSILON = 1e-9
 _DECODED = 2**21  # numbers at once: 16 MB
+_LABEL = 4  # bytes
 _SLACK = 2.0**-32  # of the body's size: how far from a member a record may be, by rounding
 _BEYOND = 1 + 1e-6  # whitened length of a member, at most: what is longer was never covered
 
@@ -55,7 +58,12 @@ class LocalEstimate:
 
     def __repr__(self) -> str:
         warning = "" if self.private else "NOT PRIVATE, a simulation: "
-        return f"LocalEstimate({warning}{self.estimate.size} coordinates from {self.n} messages, {self.privacy})"
+        promise = f"{self.privacy['epsilon']:g}-local DP, {self.privacy['randomizer']}"
+        return f"LocalEstimate({warning}{self.estimate.size} coordinates from {self.n} messages, {promise})"
+
+    def __str__(self) -> str:
+        title = f"LocalEstimate of {self.n} messages by {self.privacy['randomizer']}"
+        return estimate_text(title, self.estimate, self.privacy, self.private, self.standard_deviation)
 
 
 @final
@@ -79,10 +87,10 @@ class LocalMechanism:
     ``randomizer``: choose "privunit" for vectors and "randomized-response" for segments, r = 1. The total variance of a
     unit vector's message, :attr:`squared_norm` − 1, at (r, ε) = (2, 8), (3, 2), (10, 4), (100, 1):
 
-        * "privunit": 0.022, 3.71, 3.70, 633. A cap of k of N candidates on the sphere, which is PrivUnit (Bhowmick,
+        * "privunit", the default: 0.022, 3.71, 3.70, 633. A cap of k of N candidates on the sphere: PrivUnit (Bhowmick,
           Duchi, Freudiger, Kapoor & Rogers 2018) for N → ∞. The least of these three at every r >= 2 and ε we computed;
           for r = 1 randomised response.
-        * "privunitg", the default: 0.205, 4.82, 4.36, 637. The same with normal candidates, PrivUnitG (Asi, Feldman &
+        * "privunitg": 0.205, 4.82, 4.36, 637. The same with normal candidates, PrivUnitG (Asi, Feldman &
           Talwar 2022) for N → ∞. Both are within 1 % of their limits up to ε about 8 in hundreds of dimensions, 4 in
           thousands; the covariance stated is that of the finite N.
         * "point-release": 1.47, 5.90, 15.1, 731. One bit about a random direction (Duchi, Jordan & Wainwright 2018;
@@ -110,12 +118,12 @@ class LocalMechanism:
     >>> mechanism = gn.LocalMechanism(gn.LpBall(3, 2), gn.LocalDP(2.0))
     >>> messages = [mechanism.report([0.6, 0.0, 0.8]) for user in range(100)]
     >>> len(messages[0])  # bytes
-    17
+    21
     >>> answer = mechanism.aggregate(messages)
     >>> answer.estimate.shape, answer.n
     ((3,), 100)
     >>> print(f"{mechanism.error(100):.3f} {mechanism.bound(100).error:.3f}")  # root total variance; least of any
-    0.241 0.074
+    0.217 0.074
     >>> coin = gn.LocalMechanism(gn.LpBall(1, 2), gn.LocalDP(1.0), randomizer="randomized-response")
     >>> print(f"{coin.error(1):.6f}")  # coth(1/2)
     2.163953
@@ -124,13 +132,13 @@ class LocalMechanism:
     domain: AbstractDomain
     privacy: LocalDP
     p: float = 2
-    randomizer: Literal["privunitg", "privunit", "point-release", "randomized-response"] = "privunitg"
+    randomizer: Literal["privunit", "privunitg", "point-release", "randomized-response"] = "privunit"
 
     def __post_init__(self) -> None:
         if not isinstance(self.privacy, LocalDP):
             raise ParameterError(
-                f"LocalMechanism: expected LocalDP(epsilon), got {type(self.privacy).__name__}; hint: zCDP and the "
-                "others are promises of a trusted server, for GaussianMechanism"
+                f"LocalMechanism: expected LocalDP(epsilon), got {self.privacy!r:.50}; hint: LocalDP(1.0); the other "
+                "definitions are promises of a trusted server, for GaussianMechanism"
             )
         if not self.privacy.epsilon >= _LEAST_EPSILON:
             raise ParameterError(
@@ -180,7 +188,24 @@ class LocalMechanism:
     @property
     def message_bytes(self) -> int:
         """Length of a message."""
-        return self._codebook.message_bytes
+        return len(self._label) + self._codebook.message_bytes
+
+    @cached_property
+    def _label(self) -> bytes:
+        """What messages of equal mechanisms begin with: a digest of the codebook and of the map that decodes them.
+
+        To six digits, so that rounding does not matter; a factor that another machine's linear algebra has turned does.
+        """
+        code, M = self._codebook, self._factor
+        exact = repr((code.dim, code.pairs, code.closest, code.spherical, code.hits, code.bits))
+        size = float(np.abs(M.unit_factor).max())
+        reach = M.scale * size
+        rounded = [
+            np.rint(values * 2.0**20) + 0.0
+            for values in (M.unit_factor / size, self.noise.center / max(reach, float(np.abs(self.noise.center).max())))
+        ]
+        content = exact.encode() + b"".join(values.tobytes() for values in rounded) + f"{reach:.5e}".encode()
+        return hashlib.sha256(content).digest()[:_LABEL]
 
     @property
     def squared_norm(self) -> float:
@@ -259,7 +284,10 @@ class LocalMechanism:
             DataError: not a record, not finite, or outside K; shows no value. That a user reports nothing is seen.
             NotAvailableError: "project" without a known map into the domain.
         """
-        return self.reports(as_array("report", record)[None], on_outside=on_outside)[0]
+        given = as_array("report", record)
+        if given.ndim > 1:
+            raise DataError(f"report: expected one record, got an array of {given.ndim} dimensions; hint: reports()")
+        return self.reports(given[None], on_outside=on_outside)[0]
 
     def reports(self, records: ArrayLike, *, on_outside: Literal["refuse", "project"] = "refuse") -> list[bytes]:
         """The messages of many users, as :meth:`report` makes them: one for each row of ``records``, shape (n, d).
@@ -285,11 +313,15 @@ class LocalMechanism:
         self, data: ArrayLike, rng: np.random.Generator, *, on_outside: Literal["refuse", "project"] = "refuse"
     ) -> LocalEstimate:
         """Reports of ``data``'s rows and their aggregate, with random bytes from ``rng``: for studies, NOT private."""
+        if not isinstance(rng, np.random.Generator):
+            raise ParameterError(
+                f"simulate: expected a numpy Generator, like np.random.default_rng(0), got {type(rng).__name__}"
+            )
         return self._estimate(self._messages(data, on_outside, rng.bytes), private=False)
 
     def _messages(self, records: ArrayLike, on_outside: str, draw: Bytes) -> list[bytes]:
         code = self._codebook
-        return [code.message(code.unit(y, draw), draw) for y in self._coordinates(records, on_outside)]
+        return [self._label + code.message(code.unit(y, draw), draw) for y in self._coordinates(records, on_outside)]
 
     def _coordinates(self, records: ArrayLike, on_outside: str) -> Array:
         """Every record's y, shape (n, r), in the unit ball."""
@@ -326,14 +358,20 @@ class LocalMechanism:
             )
         return X
 
+    def _unlabelled(self, message: bytes) -> bytes:
+        if not isinstance(message, bytes) or message[:_LABEL] != self._label:
+            raise ValueError
+        return message[_LABEL:]
+
     def _estimate(self, messages: Iterable[bytes], *, private: bool) -> LocalEstimate:
         code = self._codebook
         try:
-            read = [code.read(message) for message in messages]
+            read = [code.read(self._unlabelled(message)) for message in messages]
         except (ValueError, TypeError):
             raise DataError(
-                f"aggregate: expected messages of {code.message_bytes} bytes from report(), got something else; "
-                "hint: users and server need equal mechanisms"
+                f"aggregate: expected messages of {self.message_bytes} bytes from report() of an equal mechanism, got "
+                "something else; hint: pickle one mechanism for users and server: other machines may solve for another "
+                "with the same arguments"
             ) from None
         if not read:
             raise DataError("aggregate: expected at least one message")

@@ -29,7 +29,7 @@ from ._sampler import MAX_BITS, IntegerQuery
 from ._sensitivity import Relation, largest_pair
 from .bounds import Bound, bound_of
 from .errors import DataError, GaussNoiseError, NotAvailableError, ParameterError
-from .privacy import AbstractPrivacy, dp_event, gaussian_epsilon
+from .privacy import AbstractPrivacy, check_gaussian, dp_event, gaussian_epsilon
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -51,6 +51,7 @@ _DISCLAIMERS = [
     "Not covered: running time; the fact of a refusal, which depends on the data; other releases of the same data.",
     "Noise is drawn by OpenDP's discrete Gaussian, which OpenDP marks as contributed, not yet fully vetted.",
 ]
+_SIMULATED = ["A simulation with a seeded generator: it protects nobody."]
 
 
 @final
@@ -101,11 +102,7 @@ class GaussianMechanism:
             )
         if not self._listed and self.noise.neighbors not in ("replace", "add-remove"):
             raise ParameterError("GaussianMechanism: policy graphs join the listed points of a finite domain")
-        if not isinstance(self.privacy, AbstractPrivacy):
-            raise ParameterError(
-                "GaussianMechanism: expected a privacy definition like zCDP(rho) or ApproxDP(epsilon, delta), "
-                f"got {type(self.privacy).__name__}; no Gaussian is purely ε-DP"
-            )
+        check_gaussian("GaussianMechanism", self.privacy)
         if self._sums and self.n is not None:
             raise ParameterError(
                 "GaussianMechanism: add-remove neighbours have different numbers of records, so n is private and a "
@@ -240,8 +237,9 @@ class GaussianMechanism:
 
     def _released(self, data: ArrayLike | None, counts: ArrayLike | None, on_outside: str) -> Release:
         exact, offset = self._exact(data, counts, on_outside)
+        record = self._record(private=True, on_outside=on_outside)  # whatever can fail does so before the draw
         noisy = [value + noise for value, noise in zip(exact, self._lattice.draw(), strict=True)]
-        return self._decode(noisy, offset, private=True, on_outside=on_outside)
+        return Release(self._decoded(noisy, offset), self.covariance, record, private=True)
 
     def simulate(
         self,
@@ -258,12 +256,21 @@ class GaussianMechanism:
             rng: a numpy Generator.
             counts: as in :meth:`release`.
             on_outside: as in :meth:`release`.
+
+        Raises:
+            ParameterError: not a Generator.
+            DataError: as :meth:`release`.
         """
+        if not isinstance(rng, np.random.Generator):
+            raise ParameterError(
+                f"simulate: expected a numpy Generator, like np.random.default_rng(0), got {type(rng).__name__}"
+            )
         lattice = self._lattice
         noise = np.rint(rng.normal(scale=lattice.scale, size=lattice.rank)) if lattice.rank else []
         exact, offset = self._exact(data, counts, on_outside)
         drawn = [value + int(extra) for value, extra in zip(exact, noise, strict=True)]
-        return self._decode(drawn, offset, private=False, on_outside=on_outside)
+        record = self._record(private=False, on_outside=on_outside)
+        return Release(self._decoded(drawn, offset), self.covariance, record, private=False)
 
     def dp_event(self) -> "DpEvent":
         """What a release costs, for ``dp-accounting`` to compose: :func:`gaussnoise.privacy.dp_event`."""
@@ -371,14 +378,21 @@ class GaussianMechanism:
             return np.zeros(points.shape[1])
         if not rows.any():
             return points[0]
-        inside = np.bincount(rows, weights=counts, minlength=len(counts))
-        return inside @ points / self._divisor
+        inside = [0] * len(points)
+        for row, count in zip(rows.tolist(), counts, strict=True):
+            inside[row] += count
+        # nothing but the components' totals may tell in what is rounded
+        return np.array([total / self._divisor for total in inside]) @ points
 
-    def _decode(self, lattice_sums: list[int], offset: Array, *, private: bool, on_outside: str = "refuse") -> Release:
+    def _decoded(self, lattice_sums: list[int], offset: Array) -> Array:
         lattice = self._lattice
         step = Fraction(2) ** -lattice.bits / self._divisor
         coordinates = np.array([float(value * step) for value in lattice_sums])
-        estimate = lattice.size * (lattice.unit_factor @ coordinates) + offset
+        return lattice.size * (lattice.unit_factor @ coordinates) + offset
+
+    def _record(self, *, private: bool, on_outside: str) -> dict[str, object]:
+        """What is public about a release, whatever the data."""
+        lattice = self._lattice
         record = self.privacy.as_dict(max(lattice.rank, 1), _LEAST_STEPS) | {
             "neighbors": str(self.noise.neighbors),
             "published_exactly": _published(self.noise.neighbors),
@@ -391,13 +405,13 @@ class GaussianMechanism:
             "lower_bound": None if self.bound is None else self.bound.as_dict(self.error),
             "records_outside": "projected, each by itself" if on_outside == "project" else "refused",
             "domain": repr(self.noise.domain),
-            "libraries": _libraries(),
-            "disclaimers": _DISCLAIMERS if private else ["A simulation with a seeded generator: it protects nobody."],
+            "libraries": dict(_libraries()),
+            "disclaimers": list(_DISCLAIMERS if private else _SIMULATED),
         }
         if private and self.rho_charged:
             epsilon = gaussian_epsilon(self.rho_charged, _SHOWN_DELTA, lattice.rank, _LEAST_STEPS)
             record["epsilon_delta"] = {"epsilon": epsilon, "delta": _SHOWN_DELTA}
-        return Release(estimate, self.covariance, record, private)
+        return record
 
     def _counts(self, data: ArrayLike | None, counts: ArrayLike | None) -> list[int]:
         found = counts_of("release", self._points.points, data, counts)

@@ -134,6 +134,7 @@ class OptimalNoise:
         Verification shows that the file is consistent, not who wrote it: read ``neighbors`` and ``domain`` before use.
 
         Raises:
+            OutputError: the file cannot be read.
             CertificateError: not such a file, or its claims do not survive :meth:`verify`.
         """
         from ._noise_file import read

@@ -19,7 +19,7 @@ from ._policy import PolicyGraph
 from ._progress import Progress
 from ._solvers.harmonics import TensorCertificate
 from ._tensor_check import stripped
-from .errors import CertificateError, GaussNoiseError
+from .errors import CertificateError, GaussNoiseError, OutputError
 
 if TYPE_CHECKING:
     from ._noise import OptimalNoise
@@ -72,7 +72,11 @@ def write(noise: "OptimalNoise", path: str | os.PathLike[str]) -> None:
 def read(path: str | os.PathLike[str]) -> "OptimalNoise":
     """What :func:`write` stored, verified."""
     name = os.fspath(path)
-    with open(path, "rb") as file:
+    try:
+        opened = open(path, "rb")
+    except OSError as error:
+        raise OutputError(f"load: cannot read {name} ({type(error).__name__})") from None
+    with opened as file:
         try:
             noise = _parse(np.load(file, allow_pickle=False))
             noise.verify()

@@ -11,6 +11,7 @@ from scipy.optimize import nnls
 from domains import AbstractDomain
 from domains._distance import _nearest
 
+from ._text import estimate_text
 from .errors import NotAvailableError
 
 Array = NDArray[np.float64]
@@ -32,6 +33,7 @@ class BiasedRelease:
         gap: how far the estimate is from the nearest point at most, in ``‖·‖₂``.
         method: what was done.
         private: False for simulations, whose numbers must not be published.
+        privacy: the record of the release it was made from.
     """
 
     estimate: Array
@@ -39,10 +41,14 @@ class BiasedRelease:
     gap: float
     method: str
     private: bool
+    privacy: dict[str, object]
 
     def __repr__(self) -> str:
         warning = "" if self.private else "NOT PRIVATE, a simulation: "
         return f"BiasedRelease({warning}{self.estimate.size} coordinates, biased: {self.method})"
+
+    def __str__(self) -> str:
+        return estimate_text(f"BiasedRelease, biased: {self.method}", self.estimate, self.privacy, self.private)
 
 
 def nearest(domain: AbstractDomain, y: Array) -> tuple[Array, float]:

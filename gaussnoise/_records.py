@@ -17,7 +17,8 @@ def counts_of(function: str, points: Array, data: ArrayLike | None, counts: Arra
     given = as_array(function, counts)
     if given.shape != (len(points),) or not np.issubdtype(given.dtype, np.integer):
         raise DataError(
-            f"{function}: expected integer counts of shape ({len(points)},), got {kind(given)} of shape {given.shape}"
+            f"{function}: expected integer counts of shape ({len(points)},), "
+            f"got {kind(given)} with {given.ndim} dimensions" + (" and another length" if given.ndim == 1 else "")
         )
     if (given < 0).any():
         raise DataError(f"{function}: expected counts >= 0")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from ._covariance import Covariance
 from ._intervals import ConfidenceInterval, Contrast, confidence_interval
 from ._ledger import publish, remove, sync
 from ._projection import BiasedRelease, nearest, nearest_sum
+from ._text import estimate_text, promise
 from .errors import CertificateError, OutputError, ParameterError
 
 Array = NDArray[np.float64]
@@ -90,15 +92,16 @@ class Release:
         True
         """
         if not isinstance(domain, AbstractDomain) or domain.dim != self.estimate.size:
+            got = f"one in R^{domain.dim}" if isinstance(domain, AbstractDomain) else type(domain).__name__
             raise ParameterError(
-                f"projected: expected a domain in R^{self.estimate.size}, got {domain!r:.100}; "
+                f"projected: expected a domain in R^{self.estimate.size}, got {got}; "
                 "hint: the one that the mechanism's noise is for"
             )
         sums = self.privacy["neighbors"] == "add-remove"
         found, gap = (nearest_sum if sums else nearest)(domain, self.estimate)
         method = "nearest sum of records" if sums else "nearest point of the records' convex hull"
         distance = float(np.linalg.norm(found - self.estimate))
-        return BiasedRelease(found, distance, gap, method, self.private)
+        return BiasedRelease(found, distance, gap, method, self.private, self.privacy)
 
     def to_json(self) -> str:
         """Estimate, standard deviations and the privacy record."""
@@ -118,9 +121,11 @@ class Release:
             OutputError: the file exists, or cannot be written.
         """
         target = Path(os.path.abspath(path))
-        scratch = target.with_name(f".{target.name}.{os.getpid()}.partial")
+        # a name of its own: one that a killed program left may be a link to what it had published
+        scratch = target.with_name(f".{target.name}.{secrets.token_hex(8)}.partial")
         try:
-            scratch.write_text(self.to_json(), encoding="utf-8")
+            with open(scratch, "x", encoding="utf-8") as file:
+                file.write(self.to_json())
             sync(scratch)
         except OSError as error:
             raise OutputError(f"save: cannot write {os.fspath(path)} ({type(error).__name__})") from None
@@ -160,5 +165,7 @@ class Release:
         return release
 
     def __repr__(self) -> str:
-        warning = "" if self.private else "NOT PRIVATE, a simulation: "
-        return f"Release({warning}{self.estimate.size} coordinates, {self.privacy})"
+        return f"Release({self.estimate.size} coordinates, {promise(self.privacy, self.private)})"
+
+    def __str__(self) -> str:
+        return estimate_text("Release", self.estimate, self.privacy, self.private, self.standard_deviation)

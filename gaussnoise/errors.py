@@ -30,7 +30,7 @@ class DataError(GaussNoiseError, ValueError):
 
 
 class OutputError(GaussNoiseError, OSError):
-    """The place to write to is taken or cannot be written."""
+    """The place to write to is taken or cannot be written, or a file cannot be read."""
 
 
 class LedgerError(GaussNoiseError, RuntimeError):

@@ -378,12 +378,28 @@ def dp_event(rho: float) -> "DpEvent":
     return ZCDpEvent(rho)
 
 
+def check_gaussian(function: str, privacy: object) -> None:
+    """Refuse what is not a promise that Gaussian noise keeps."""
+    if isinstance(privacy, AbstractPrivacy):
+        return
+    hints = {
+        PureDP: "; no Gaussian is purely ε-DP, hint: zCDP(rho) or ApproxDP(epsilon, delta)",
+        LocalDP: "; noise on an answer is not local, hint: LocalMechanism(domain, privacy)",
+    }
+    raise ParameterError(
+        f"{function}: expected a privacy definition like zCDP(rho) or ApproxDP(epsilon, delta), "
+        f"got {type(privacy).__name__}{hints.get(type(privacy), '')}"
+    )
+
+
 def _number(function: str, name: str, value: float) -> float:
     """A plain float, whatever kind of number was given."""
     try:
-        return float(value)
+        if not isinstance(value, str | bytes):  # which float() reads
+            return float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ParameterError(f"{function}: expected a number {name}, got {value!r}") from None
+        pass
+    raise ParameterError(f"{function}: expected a number {name}, got {value!r}")
 
 
 def _positive(function: str, name: str, value: float, hint: str = "") -> float:

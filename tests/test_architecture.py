@@ -20,6 +20,9 @@ SOURCES = {
 every_source = pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES.keys())
 
 
+GENERATOR_CHECK = "isinstance(rng, np.random.Generator)"
+
+
 def imported(tree):
     """Dotted names of everything a module imports, inside functions as well."""
     for node in ast.walk(tree):
@@ -43,6 +46,8 @@ def randomness(source):
             annotations = [a.annotation for a in node.args.args + node.args.kwonlyargs if a.annotation]
             allowed |= {id(inner) for annotation in annotations for inner in ast.walk(annotation)}
             allowed |= {id(inner) for inner in ast.walk(node) if isinstance(inner, ast.Name) and inner.id == "rng"}
+            checks = [c for c in ast.walk(node) if isinstance(c, ast.Call) and ast.unparse(c) == GENERATOR_CHECK]
+            allowed |= {id(inner) for check in checks for inner in ast.walk(check)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in ("random", "default_rng", "RandomState"):
             found += [] if id(node) in allowed else [ast.unparse(node)]
@@ -76,6 +81,8 @@ def test_no_randomness_outside_simulations(source):
         "def simulate(rng=np.random.default_rng()): ...",
         "def release(rng): return rng.normal()",
         "def release(data, seed=None): ...",
+        "def release(source):\n    return isinstance(source, np.random.Generator)",
+        "def simulate(rng: np.random.Generator):\n    return np.random.Generator(rng)",
         "make(seed=1)",
     ],
 )
@@ -85,6 +92,7 @@ def test_the_randomness_check_has_power(source):
 
 def test_the_randomness_check_lets_simulations_through():
     assert not randomness("def simulate(self, rng: np.random.Generator):\n    return rng.normal()")
+    assert not randomness(f"def simulate(self, rng):\n    if not {GENERATOR_CHECK}: raise TypeError")
 
 
 @pytest.mark.parametrize("name", [name for name in SOURCES if name.startswith("domains/")])

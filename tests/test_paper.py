@@ -260,9 +260,11 @@ def test_private_pairs_have_no_greater_chi_squared():
     response = [Fraction(1, 3), Fraction(2, 3)]
     attained = sum((a - b) ** 2 / a for a, b in zip(response, response[::-1], strict=True))
     assert Fraction(1, 5) < largest <= attained == Fraction(1, 2)
-    # on one record of [−1, 1] the bound is 1/χ
-    bound = gn.lower_bound(FiniteSet([[-1.0], [1.0]]), gn.PureDP(math.log(2)), n=1)
+    # on one record of [−1, 1] the bound is 1/χ, on one of the ends twice that
+    bound = gn.lower_bound(gn.LpBall(1, 2), gn.PureDP(math.log(2)), n=1)
     assert bound.error == pytest.approx(1 / math.sqrt(attained), rel=1e-6)
+    ends = gn.lower_bound(FiniteSet([[-1.0], [1.0]]), gn.PureDP(math.log(2)), n=1)
+    assert ends.error == pytest.approx(2 / math.sqrt(attained), rel=1e-6)
 
 
 def best_local(points, record, epsilon, p):

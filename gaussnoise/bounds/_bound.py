@@ -1,16 +1,20 @@
 """Lower bounds on the error of every unbiased private mechanism, and where they come from."""
 
 import math
+import warnings
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from domains import AbstractFiniteDomain, FiniteSet, Marginals
+
 from .._noise import OptimalNoise
 from .._policy import PolicyGraph
-from ..errors import ParameterError
+from .._solve import optimal_noise
+from ..errors import ConvergenceWarning, ParameterError
 from ..privacy import GDP, KL, TV, AbstractPrivacy, ApproxDP, LocalDP, PureDP, zCDP
 from ._neighbors import TradeOff, chi_squared
 
@@ -20,6 +24,9 @@ Unbiased = Literal["empirical", "distributional"]
 
 _MARGIN = 1e-12
 _MOST_PURE = 700.0  # e^ε must be a number
+_MOST_CENTERS, _MOST_ENTRIES = 48, 2**14  # of sets whose every point is tried as the only record: under a second
+_TOLERANCE = 1e-5
+_BELOW = 1 - 1e-9
 
 
 @final
@@ -105,19 +112,21 @@ class Bound:
 
     def sentence(self, error: float) -> str:
         """``error`` beside it, in words."""
-        return (
-            f"certified within a factor {self.factor(error):.4g} of the best any unbiased mechanism can do under "
-            f"{self.privacy}, {self.where}{', NOT PRIVATE' if self.private else ''}"
-        )
+        known = f"certified within a factor {self.factor(error):.4g} of the best any unbiased mechanism can do"
+        if self.factor(error) < _BELOW:
+            known = f"{error:.4g} is biased or not as private: less than any unbiased mechanism can do"
+        return f"{known} under {self.privacy}, {self.where}{', NOT PRIVATE' if self.private else ''}"
 
     def as_dict(self, error: float) -> dict[str, object]:
         """It and ``error`` beside it, for a release's record.
 
         Raises:
-            ParameterError: it was computed from data.
+            ParameterError: it was computed from data, or the error is less than the bound.
         """
         if self.private:
             raise ParameterError("as_dict: this bound was computed from data, which no release may tell")
+        if self.factor(error) < _BELOW:
+            raise ParameterError(f"as_dict: expected an error of {self.error:.6g} or more, got {error:.6g}")
         factor = self.factor(error)
         return {"error": self.error, "factor": factor if math.isfinite(factor) else None, "holds": self.where}
 
@@ -235,10 +244,44 @@ def bound_of(
         )
     if noise.neighbors == "add-remove":
         return bound_from(noise, privacy, n, rows, "K ∪ −K: any record may be added", unbiased)
+    if rows == 1 and (one := _one_record(noise, privacy)) is not None:
+        return bound_from(one, privacy, n, 1.0, "{±(x − y)} of any one record x, where that is least", unbiased)
     half = "(K − K)/2: wherever the data are, half the sum of two moves by one record"
     # two independent draws from the certificate of γ_p(K) differ by twice its covariance: γ°(K − K) >= √2 γ_p(K)
     share = math.sqrt(0.5) * (1 - _MARGIN) if noise.shifted else 0.5
     return bound_from(noise, privacy, n, rows * share, half, unbiased, least=rows)
+
+
+def _one_record(noise: OptimalNoise, privacy: Privacy) -> OptimalNoise | None:
+    """The least ``γ°_p({±(x − y)})`` over listed points x, if it is more than half of K − K; None where not looked at.
+
+    Every data set has some record. The weaker definitions ask for one measure for all data sets, and local privacy at
+    p > 2 for the same coordinate weights.
+    """
+    if isinstance(privacy, ApproxDP | TV | KL) or (isinstance(privacy, LocalDP) and noise.p > 2):
+        return None
+    found = _least_moves(noise)
+    half = math.sqrt(0.5) if noise.shifted else 0.5
+    return None if found is None or found.gamma_lower <= half * noise.gamma_lower else found
+
+
+@lru_cache(maxsize=8)
+def _least_moves(noise: OptimalNoise) -> OptimalNoise | None:
+    domain = noise.domain
+    if not isinstance(domain, AbstractFiniteDomain) or domain.cardinality * domain.dim > _MOST_ENTRIES:
+        return None
+    points = domain.to_finite_set().points
+    centers = points[:1] if isinstance(domain, Marginals) else np.unique(points, axis=0)  # records look all alike
+    if len(centers) > _MOST_CENTERS or not np.ptp(points, axis=0).any():
+        return None
+    least: OptimalNoise | None = None
+    for x in centers:
+        differences = np.unique(x - points, axis=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # its certificate is what counts
+            found = optimal_noise(FiniteSet(differences[differences.any(axis=1)]), noise.p, "add-remove", _TOLERANCE)
+        least = found if least is None or found.gamma_lower < least.gamma_lower else least
+    return least
 
 
 def bound_from(

@@ -63,6 +63,10 @@ class HardCodedMechanism:
 
     def simulate(self, data: ArrayLike, rng: np.random.Generator, size: int) -> Array:
         """Independent answers, shape (size, d), with a seeded coin: NOT PRIVATE."""
+        if not isinstance(rng, np.random.Generator):
+            raise ParameterError(
+                f"simulate: expected a numpy Generator, like np.random.default_rng(0), got {type(rng).__name__}"
+            )
         told = rng.binomial(1, self.delta, size)
         return _rows(self.favourite).mean(axis=0) + np.outer(told / self.delta, self._move(data))
 

@@ -26,7 +26,8 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,  # its tracebacks show local variables, which hold data
-    help="Unbiased private marginals with the least Gaussian noise, certified.",
+    help="Unbiased private marginals with the least Gaussian noise, certified. "
+    "--version says which; --debug, with any command, shows where an error came from, and may show data.",
 )
 ledger_app = typer.Typer(
     no_args_is_help=True,
@@ -45,8 +46,11 @@ Workload = Annotated[
 Rho = Annotated[float | None, typer.Option("--rho", help="Budget of the whole release: rho of zCDP.")]
 Epsilon = Annotated[float | None, typer.Option("--epsilon", help="Instead of --rho: epsilon, with --delta.")]
 Delta = Annotated[float | None, typer.Option("--delta", help="Instead of --rho: delta, with --epsilon.")]
-Neighbors = Annotated[str, typer.Option("--neighbors", help="Neighbouring relation.")]
-Norm = Annotated[float, typer.Option("--p", help="Error norm: 2 for total variance, inf for the largest error.")]
+Neighbors = Annotated[
+    str,
+    typer.Option("--neighbors", help="Neighbours: add-remove (one row more or less) or replace (one row exchanged)."),
+]
+Norm = Annotated[float, typer.Option("--p", min=2, help="Error norm: 2 for total variance, inf for the largest error.")]
 Within = Annotated[
     float | None,
     typer.Option("--within", help="Instead of a budget: every cell within so many rows at 95 %, at the least rho."),
@@ -159,6 +163,8 @@ def show_noise(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write the noise to, .npz.")] = None,
 ) -> None:
     """Say what noise is best for a workload of counting queries. Needs no data."""
+    if out is not None and out.suffix != ".npz":
+        raise ParameterError(f"optimize: expected --out FILE.npz, got {out}")
     if out is not None and os.path.lexists(out):
         raise OutputError(f"optimize: {out} exists already; hint: choose a new name")
     relation: Any = neighbors
@@ -199,6 +205,8 @@ def make_release(
     ] = None,
 ) -> None:
     """Release marginals of a table, spending the budget once."""
+    if (ledger is None) != (id is None):
+        raise ParameterError("release: expected --ledger and --id together: a ledger knows releases by their id")
     planned = _plan(schema, marginals, (rho, epsilon, delta), neighbors, p, within, rows_per_person)
     _release(planned, table, out, format, ledger, id)
 

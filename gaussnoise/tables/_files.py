@@ -4,6 +4,7 @@ import contextlib
 import importlib.metadata
 import json
 import os
+import secrets
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
@@ -50,7 +51,7 @@ def check_target(directory: str | os.PathLike[str]) -> None:
 def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
     """A scratch directory that becomes ``directory`` at the end, and vanishes on failure."""
     target = Path(directory)
-    scratch = target.parent / f".{target.name}.{os.getpid()}.partial"
+    scratch = target.parent / f".{target.name}.{secrets.token_hex(8)}.partial"
     try:
         scratch.mkdir()
     except OSError as error:
@@ -59,6 +60,8 @@ def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
         yield scratch
         sync(scratch)
         publish(scratch, target, "save")
+    except OutputError:
+        raise
     except OSError as error:
         raise OutputError(f"save: could not complete {target} ({type(error).__name__}); nothing was kept") from None
     finally:

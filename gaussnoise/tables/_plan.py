@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, final
 
@@ -32,7 +33,7 @@ from .._solvers.marginals import table_noise
 from .._workload import Workload
 from ..bounds import Bound, bound_of
 from ..errors import GaussNoiseError, ParameterError
-from ..privacy import AbstractPrivacy, dp_event, zCDP
+from ..privacy import AbstractPrivacy, check_gaussian, dp_event, zCDP
 from ._count import PASS_CELLS, count_marginals
 from ._files import as_itself, check_format, check_target, staged, write_record
 from ._measure import LEAST_STEPS, Array, ResidualQuery, measured_integers
@@ -100,11 +101,15 @@ def plan(
     """
     if not isinstance(schema, Schema):
         raise ParameterError(f"plan: expected a Schema, got {type(schema).__name__}; hint: Schema.load(path)")
-    if not isinstance(privacy, AbstractPrivacy) and (privacy is not None or targets is None):
+    if privacy is None and targets is None:
         raise ParameterError(
-            "plan: expected a privacy definition like zCDP(rho) or ApproxDP(epsilon, delta), got "
-            f"{type(privacy).__name__}; hint: targets={{...}} finds the least budget"
+            "plan: expected a privacy definition like zCDP(rho) or ApproxDP(epsilon, delta), got NoneType; "
+            "hint: targets={...} finds the least budget"
         )
+    if privacy is not None:
+        check_gaussian("plan", privacy)
+    if not isinstance(p, Real) or not p >= 2:
+        raise ParameterError(f"plan: expected p >= 2, got {p!r}; hint: math.inf for the largest error")
     if neighbors not in ("add-remove", "replace"):
         raise ParameterError(f'plan: expected neighbors="add-remove" or "replace", got {neighbors!r}')
     if type(rows_per_person) is not int or not 1 <= rows_per_person <= _MOST_ROWS_PER_PERSON:
@@ -508,7 +513,15 @@ class Plan:
             table: as in :meth:`release`.
             rng: a numpy Generator.
             progress: as in :meth:`release`.
+
+        Raises:
+            ParameterError: not a Generator.
+            DataError: as :meth:`release`.
         """
+        if not isinstance(rng, np.random.Generator):
+            raise ParameterError(
+                f"simulate: expected a numpy Generator, like np.random.default_rng(0), got {type(rng).__name__}"
+            )
         scale = 0.0 if self._query.query is None else self._query.query.scale
 
         def draw(count: int) -> NDArray[np.int64]:

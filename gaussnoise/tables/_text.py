@@ -61,11 +61,11 @@ def work_text(plan: "Plan") -> str:
 def verdict(plan: "Plan") -> list[str]:
     """How good the plan is, and how that is known."""
     kind = {2: "total variance", math.inf: "largest (weighted) variance"}.get(
-        plan.noise.p, f"variance at p = {plan.noise.p:g}"
+        plan.noise.p, f"variance (at p = {plan.noise.p:g})"
     )
-    lines = [] if plan.targets is None else [f"half-widths are at most {plan.target_ratio:.4g} times their targets"]
+    lines = [] if plan.targets is None else [_targets_text(plan.target_ratio)]
     lines.append(
-        f"{plan.improvement:.2f} times less {kind} than independent noise on each marginal "
+        f"{kind} {plan.improvement:.2f} times less than with independent noise on each marginal "
         "(best budget split, no least squares afterwards)"
     )
     if plan.neighbors == "replace" and plan.noise.gamma > 0:
@@ -77,6 +77,15 @@ def verdict(plan: "Plan") -> list[str]:
     if plan.error > 0:
         lines.append(plan.bound.sentence(plan.error))
     return lines
+
+
+def _targets_text(ratio: float) -> str:
+    """Whether targets are met, from the largest ratio of a half-width to its target."""
+    if abs(ratio - 1) < 1e-6:
+        return "half-widths meet their targets, the closest exactly"
+    if ratio < 1:
+        return f"half-widths meet their targets: the largest is {ratio:.6g} of its target"
+    return f"half-widths MISS their targets: the largest is {ratio:.6g} times its target"
 
 
 def budget_text(plan: "Plan") -> str:

@@ -19,6 +19,6 @@ def test_the_report_counts_what_it_says(capsys, monkeypatch):
     assert "| a fault | 9 | 8 | 3 | 0 | 1 |" in out
     fuzzed = out.split("leaked |\n")[1].split("\n\n")[0]
     rows = [[int(x) for x in line.split("|")[2:-1]] for line in fuzzed.splitlines()[1:]]
-    assert len(rows) == 7
+    assert len(rows) == 8
     assert all(inputs == released + refused + untyped for inputs, released, refused, untyped, _, _ in rows)
     assert all(row[3:] == [0, 0, 0] for row in rows)

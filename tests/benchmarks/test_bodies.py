@@ -1,6 +1,6 @@
 """Speed of oracles and of column generation, as ratios against one eigendecomposition in the same run.
 
-Run with ``pytest tests/benchmarks -m benchmark -s``; every test prints what it measured.
+Run with ``pytest tests/benchmarks -m benchmark -s -n 0``; every test prints what it measured.
 """
 
 import math

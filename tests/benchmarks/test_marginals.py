@@ -1,7 +1,7 @@
 """Planning time for many marginals as ratios within one run: against one eigendecomposition, and against a peer.
 
-Run with ``pytest tests/benchmarks -m benchmark -s``; every test prints what it measured. ResidualPlanner (Xiao et al.
-2023) is not on PyPI: the peer is its convex programme, one variable for every residual, written in cvxpy with one
+Run with ``pytest tests/benchmarks -m benchmark -s -n 0``; every test prints what it measured. ResidualPlanner (Xiao et
+al. 2023) is not on PyPI: the peer is its convex programme, one variable for every residual, written in cvxpy with one
 sparse matrix and scaled for the solver.
 """
 

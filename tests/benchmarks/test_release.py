@@ -1,4 +1,4 @@
-"""A release of a million noisy integers, beside the sampler alone: ``pytest -m benchmark -s``."""
+"""A release of a million noisy integers, beside the sampler alone: ``pytest -m benchmark -s -n 0``."""
 
 import time
 

@@ -1,7 +1,7 @@
 """Speed as ratios within one run: against one eigendecomposition of the same size, and against peers.
 
-Run with ``pytest tests/benchmarks -m benchmark -s``; every test prints what it measured. Peers that are not installed
-are skipped aloud.
+Run with ``pytest tests/benchmarks -m benchmark -s -n 0``; every test prints what it measured. Peers that are not
+installed are skipped aloud.
 """
 
 import math

@@ -69,6 +69,7 @@ def test_support_is_subadditive(case):
         assert h(a + b) <= h(a) + h(b) + 1e-12
 
 
+@pytest.mark.paper("Definition 29", by="brute force over members of every domain")
 def test_quadratic_maximum_brackets_brute_force(case):
     dim = case.domain.dim
     for H in forms(dim):

@@ -16,6 +16,8 @@ from domains import DimensionError, DomainTooLargeError, InvalidDomainError, Mar
         ((2, -1), [(0,)], None, "sizes"),
         ((2.5,), [(0,)], None, "sizes"),
         ((2,), [], None, "at least one subset"),
+        ((2, 3, 4), 2, None, "expected subsets like .* got int; hint: Marginals.all_kway"),
+        ((2, 3), [0, 1], None, "expected subsets like"),
         ((2,), [(1,)], None, "attribute indices"),
         ((2,), [(-1,)], None, "attribute indices"),
         ((2,), [(0.5,)], None, "attribute indices"),

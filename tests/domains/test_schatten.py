@@ -53,6 +53,7 @@ def orthogonal_group(count=40001):
     [
         ((2,), 2, 1, r"shape \(m, n\)"),
         ((2, 2, 2), 2, 1, r"shape \(m, n\)"),
+        (5, 5, 1, r"shape \(m, n\), got 5"),
         ((0, 2), 2, 1, "shape an integer >= 1"),
         ((2, 1.5), 2, 1, "shape an integer >= 1"),
         ((2, 2), 0.5, 1, "1 <= q <= inf"),

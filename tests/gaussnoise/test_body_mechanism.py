@@ -306,7 +306,7 @@ def test_decoding_without_noise_is_the_truth(noise):
     mechanism = mechanism_for(noise)
     X = members(noise.domain)
     exact, offset = mechanism._exact(X, None, "refuse")
-    decoded = mechanism._decode(exact, offset, private=False).estimate
+    decoded = mechanism._decoded(exact, offset)
     truth = np.array([float(sum(map(Fraction, column)) / (mechanism.n or 1)) for column in X.T.tolist()])
     records = 1 if mechanism.n else len(X)
     assert (np.abs(decoded - truth) <= records * mechanism.rounding_bias).all()
@@ -417,9 +417,7 @@ def test_slack_outside_the_range_is_not_released():
     X = np.tile(V, (8, 1))
     moved = X + 3e-10 * normal
     assert noise.domain.contains(moved[0])
-    estimates = [
-        mechanism._decode(*mechanism._exact(data, None, "refuse"), private=False).estimate for data in (X, moved)
-    ]
+    estimates = [mechanism._decoded(*mechanism._exact(data, None, "refuse")) for data in (X, moved)]
     assert np.abs(estimates[0] - estimates[1]).max() <= 1e-8
     assert np.abs((np.array(estimates) - V) @ normal).max() <= 1e-15
 
@@ -702,7 +700,7 @@ def test_projected_releases(domain, neighbors):
         mechanism.release(X)
     exact, offset = mechanism._exact(X, None, "project")
     truth = projection(domain)(X).sum(axis=0) / (mechanism.n or 1)
-    np.testing.assert_allclose(mechanism._decode(exact, offset, private=False).estimate, truth, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(mechanism._decoded(exact, offset), truth, rtol=1e-9, atol=1e-9)
     release = mechanism.release(X, on_outside="project")
     assert release.privacy["records_outside"] == "projected, each by itself"
     for bad in (math.nan, math.inf):

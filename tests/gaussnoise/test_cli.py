@@ -50,7 +50,7 @@ def call(capsys):
 def release_arguments(**changes):
     options = {"table": "t.csv", "schema": "schema.toml", "m": "2", "rho": "0.5", "out": "out"} | changes
     return ["release", options["table"], "-s", options["schema"], "-m", options["m"]] + [
-        word for name in ("rho", "epsilon", "delta", "out", "neighbors", "format") if options.get(name) is not None
+        word for name in ("rho", "epsilon", "delta", "out", "neighbors", "format", "ledger", "id") if options.get(name)
         for word in (f"--{name}", options[name])
     ]  # fmt: skip
 
@@ -239,6 +239,8 @@ def test_bad_tables_are_one_line_without_data(folder, call, name):
         ({"neighbors": "swap"}, "add-remove"),
         ({"neighbors": "x"}, "neighbors"),
         ({"format": "xlsx"}, "parquet"),
+        ({"ledger": "budget"}, "--ledger and --id"),
+        ({"id": "first"}, "--ledger and --id"),
     ],
 )
 def test_bad_requests_are_one_line_and_write_nothing(folder, call, changes, part):
@@ -280,6 +282,16 @@ def test_usage_errors_exit_with_two(call, arguments):
 
 
 @pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("command", [["plan", "-s", "schema.toml", "-m", "1", "--rho", "1"], ["optimize", "w.csv"]])
+@pytest.mark.parametrize("p", ["1", "nan"])
+def test_norms_below_two_are_refused_by_their_option(call, command, p):
+    status, out, err = call(*command, "--p", p)
+    assert (status, out) == (2, "")
+    assert "--p" in err
+    assert "optimal_noise" not in err
+
+
+@pytest.mark.usefixtures("folder")
 def test_unexpected_errors_show_no_data(call, monkeypatch):
     def fail(*_):
         raise RuntimeError(CANARY)
@@ -309,6 +321,9 @@ def test_help_lists_the_commands(call):
     status, out, _ = call("--help")
     assert status == 0
     assert all(name in out for name in ("schema", "plan", "bound", "release", "optimize", "ledger", "demo"))
+    assert "--debug" in out
+    assert "add-remove" in (choices := call("plan", "--help")[1])
+    assert "replace (one row" in " ".join(choices.replace("│", " ").split())
 
 
 @pytest.mark.usefixtures("folder")
@@ -336,6 +351,10 @@ def test_optimize_reads_matrices_and_writes_noise(folder, call):
     status, _, err = call("optimize", "w.csv", "--out", "w.csv.npz")
     assert status == 1
     assert "exists already" in err
+    status, _, err = call("optimize", "w.csv", "--out", "w.txt")
+    assert status == 1
+    assert "expected --out FILE.npz, got w.txt" in err
+    assert not (folder / "w.txt").exists()
     assert "divide by the public number" in call("optimize", "w.csv", "--neighbors", "replace")[1]
 
 

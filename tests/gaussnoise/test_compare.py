@@ -5,6 +5,7 @@ import math
 import networkx as nx
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.optimize import minimize
 
 import gaussnoise as gn
@@ -55,13 +56,28 @@ def test_budgets_are_split_at_their_best(p):
     assert found["spherical Gaussian"] == pytest.approx(np.linalg.norm(widths) * 3 ** (1 / p))
 
 
+@pytest.mark.parametrize("privacy", [gn.GDP(0.5), gn.GDP(2.0), gn.TV(0.1), gn.TV(0.6)])
+def test_laplace_noise_keeps_the_budget(privacy):
+    """Its own errors of both kinds, against those that the definition allows."""
+    (way,) = [w for w in gn.compare(gn.FiniteSet([[0.0], [1.0]]), privacy, n=1).ways if w.name == "Laplace"]
+    scale = way.error / math.sqrt(2)
+    cuts = np.linspace(-5 * scale, 1 + 5 * scale, 400)
+    false_alarm = stats.laplace.sf(cuts, scale=scale)
+    miss = stats.laplace.cdf(cuts, loc=1, scale=scale)
+    if isinstance(privacy, gn.GDP):
+        allowed = stats.norm.cdf(stats.norm.isf(false_alarm) - privacy.mu)
+    else:
+        allowed = 1 - privacy.alpha - false_alarm
+    assert (miss >= allowed - 1e-12).all()
+
+
 def test_one_table_by_hand():
     """One-hot cells, m = 8, n = 100; counts about their mean have row norms √(1 − 1/m)."""
     comparison = gn.compare(gn.FiniteSet(np.eye(8)), gn.zCDP(0.1), n=100)
     per = 1 / (math.sqrt(0.2) * 100)
     expected = {
         "optimal Gaussian": math.sqrt(14) * per,
-        "the paper's Gaussian": 14 / math.sqrt(8) * per,
+        "Nikolov–Tang Gaussian": 14 / math.sqrt(8) * per,
         "Gaussian on counts": math.sqrt(2) * math.sqrt(7) * per,
         "spherical Gaussian": 4 * per,
         "independent Gaussians": 8 * per,
@@ -71,14 +87,24 @@ def test_one_table_by_hand():
     assert [way.error for way in comparison.ways] == sorted(way.error for way in comparison.ways)
     columns = comparison.columns()
     assert columns["times_least"][0] == 1
-    assert columns["times_bound"][0] == pytest.approx(2 * math.sqrt(math.expm1(0.2) / 0.2), rel=1e-3)
+    moves = gn.FiniteSet(np.eye(8)[0] - np.eye(8)[1:])  # of data that are all one cell
+    reach = gn.optimal_noise(moves, neighbors="add-remove").gamma / math.sqrt(14)
+    assert columns["times_bound"][0] == pytest.approx(math.sqrt(math.expm1(0.2) / 0.2) / reach, rel=1e-3)
     assert "no unbiased mechanism" in str(comparison)
 
 
 @pytest.mark.parametrize(
-    ("privacy", "epsilon"), [(gn.PureDP(1.5), 1.5), (gn.ApproxDP(0.7, 1e-6), 0.7), (gn.zCDP(0.5), 1.0)]
+    ("privacy", "epsilon"),
+    [
+        (gn.PureDP(1.5), 1.5),
+        (gn.ApproxDP(0.7, 1e-6), 0.7),
+        (gn.zCDP(0.5), 1.0),
+        (gn.KL(0.5), 1.0),
+        (gn.GDP(0.5), math.log(0.5987063256829237 / 0.4012936743170763)),  # Φ(±1/4)
+        (gn.TV(0.1), math.log(1.1 / 0.9)),
+    ],
 )
-def test_laplace_spends_the_largest_epsilon_that_implies_the_budget(privacy, epsilon):
+def test_laplace_spends_an_epsilon_that_implies_the_budget(privacy, epsilon):
     found = gn.compare(gn.FiniteSet([[0.0], [1.0]]), privacy, n=1)
     assert ways(found)["Laplace"] == pytest.approx(math.sqrt(2) / epsilon)
     assert ("optimal Gaussian" in ways(found)) != isinstance(privacy, gn.PureDP)
@@ -103,7 +129,7 @@ def test_policies_protect_their_edges_only():
     found = gn.compare(prefix, gn.zCDP(0.5), n=1, neighbors=nx.path_graph(5))
     assert found.bound is None
     assert ways(found)["spherical Gaussian"] == pytest.approx(math.sqrt(5))  # an edge moves one coordinate by one
-    assert "the paper's Gaussian" not in ways(found)
+    assert "Nikolov–Tang Gaussian" not in ways(found)
     assert np.isnan(found.columns()["times_bound"]).all()
 
 

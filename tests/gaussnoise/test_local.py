@@ -6,6 +6,7 @@ simulation, closed forms, and the bound that no unbiased mechanism beats.
 
 import dataclasses
 import math
+import pickle
 import secrets
 
 import numpy as np
@@ -28,7 +29,7 @@ def mechanism(domain=BALL, epsilon=2.0, p=2, randomizer="privunitg"):
 def decoded(local, records, rng):
     """Every message of the simulated users, decoded by itself, shape (n, d)."""
     code = local._codebook
-    read = [code.read(message) for message in local._messages(records, "refuse", rng.bytes)]
+    read = [code.read(local._unlabelled(message)) for message in local._messages(records, "refuse", rng.bytes)]
     M = local.noise.covariance
     return local.noise.center + code.decoded(read) @ M.factor().T
 
@@ -40,7 +41,7 @@ def test_reports_use_the_system_randomness_only(monkeypatch):
     first, second = local.reports([[0.0, 0.6, 0.8]] * 2)
     assert sum(asked) >= 2 * (16 + 8 + local._codebook.bits // 8)
     assert first[:16] != second[:16]
-    assert len(first) == local.message_bytes == 17
+    assert len(first) == local.message_bytes == 4 + 17
 
 
 # Auditing real messages.
@@ -53,7 +54,7 @@ def epsilon_proven(local, left, right, draws):
     def hits(record):
         count = 0
         for message in local.reports([record] * draws):
-            token, index = code.read(message)
+            token, index = code.read(local._unlabelled(message))
             sizes = code.candidates(token) @ y
             cap = np.argsort(-np.abs(sizes))[: code.closest]
             count += index in set(2 * cap + (sizes[cap] < 0))
@@ -177,7 +178,7 @@ def test_no_record_has_more_error_than_the_bound_or_less_than_any_mechanism(doma
 @pytest.mark.parametrize("epsilon", [1e-6, 0.3, 1.0, 6.0])
 def test_randomized_response_is_optimal_at_the_ends(epsilon):
     local = mechanism(SEGMENT, epsilon, randomizer="randomized-response")
-    assert local.message_bytes == 1
+    assert local.message_bytes == 4 + 1
     M = local.noise.covariance.diagonal()[0]  # of a segment longer by its margin, whose ends no record reaches
     assert 1 <= M <= 1 + 1e-8
     for x in (-1.0, 1.0):
@@ -196,7 +197,7 @@ def test_segments_in_space_take_randomized_response(randomizer):
     segment = gn.FiniteSet([[0.0, 2.0, 1.0], [4.0, 0.0, 1.0]])
     local = mechanism(segment, 3.0, randomizer=randomizer)
     messages = set(local.reports([0, 1] * 50))
-    assert messages == {b"\0", b"\1"}
+    assert messages == {local._label + b"\0", local._label + b"\1"}
     points = np.array([local.aggregate([message]).estimate for message in sorted(messages)])
     assert sorted(points[:, 2]) == pytest.approx([1, 1])
     reach = 2 / math.tanh(1.5)
@@ -279,8 +280,8 @@ def test_what_is_no_message_is_refused():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ((BALL, gn.zCDP(1.0)), gn.ParameterError, r"expected LocalDP\(epsilon\), got zCDP; hint"),
-        ((BALL, 1.0), gn.ParameterError, "got float"),
+        ((BALL, gn.zCDP(1.0)), gn.ParameterError, r"expected LocalDP\(epsilon\), got zCDP"),
+        ((BALL, 1.0), gn.ParameterError, r"got 1\.0; hint"),
         ((BALL, gn.LocalDP(1e-10)), gn.ParameterError, "nothing but noise"),
         ((BALL, gn.LocalDP(1.0), 2, "laplace"), gn.ParameterError, "got 'laplace'"),
         ((BALL, gn.LocalDP(1.0), 2, ["privunit"]), gn.ParameterError, r"got \['privunit'\]"),
@@ -313,4 +314,41 @@ def test_huge_budgets_neither_overflow_nor_end_noise(randomizer):
     local = mechanism(BALL, 700.0, randomizer=randomizer)
     assert local._codebook.chance < 1
     assert 0 < local.error(1) < 1.1
-    assert len(local.report([0.0, 0.0, 1.0])) == local.message_bytes == 18
+    assert len(local.report([0.0, 0.0, 1.0])) == local.message_bytes == 4 + 18
+
+
+def test_messages_of_another_mechanism_are_refused():
+    """Of the same length: they would be averaged to something else."""
+    local = mechanism(gn.LpBall(3, 2), 1.0)
+    others = [
+        mechanism(gn.LpBall(3, 2), 1.3),
+        mechanism(gn.LpBall(3, 2, 2.0), 1.0),
+        mechanism(gn.LpBall(3, 2) + np.eye(3)[0], 1.0),
+        mechanism(gn.LpBall(3, 2), 1.0, randomizer="privunit"),
+    ]
+    for other in others:
+        messages = other.reports([other.noise.center] * 3)
+        with pytest.raises(gn.DataError, match="equal mechanism"):
+            local.aggregate(messages)
+    copies = [pickle.loads(pickle.dumps(local)), mechanism(gn.LpBall(3, 2), 1.0)]
+    for copy in copies:
+        assert local.aggregate(copy.reports(np.zeros((3, 3)))).n == 3
+
+
+def test_a_turned_factor_is_another_mechanism():
+    """The same covariance, solved for elsewhere: its coordinates are not ours."""
+    local, other = mechanism(gn.LpBall(3, 2), 1.0), mechanism(gn.LpBall(3, 2), 1.0)
+    M = other._factor
+    other.__dict__["_factor"] = dataclasses.replace(M, unit_factor=M.unit_factor[:, ::-1])
+    assert other._label != local._label
+
+
+def test_estimates_can_be_read():
+    text = str(mechanism(gn.LpBall(9, 2), 1.0).simulate(np.zeros((5, 9)), np.random.default_rng(0)))
+    assert "NOT PRIVATE" in text
+    assert text.count("±") == 8 + 1
+    assert "and 1 more" in text
+    with pytest.raises(gn.ParameterError, match="numpy Generator"):
+        mechanism(gn.LpBall(9, 2), 1.0).simulate(np.zeros((5, 9)), 0)
+    with pytest.raises(gn.DataError, match="one record"):
+        mechanism(gn.LpBall(9, 2), 1.0).report(np.zeros((1, 9)))

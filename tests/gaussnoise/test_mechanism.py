@@ -246,7 +246,7 @@ def test_decoding_without_noise_is_the_truth(noise):
     counts = some_counts(noise)
     listed = [int(c) for c in counts]
     sums = mechanism._lattice.sums(listed)
-    decoded = mechanism._decode(sums, mechanism._offset(listed), private=False).estimate
+    decoded = mechanism._decoded(sums, mechanism._offset(listed))
     exact = truth(mechanism, counts)
     records = 1 if mechanism.n else counts.sum()
     slack = records * mechanism.rounding_bias + 1e-11 * np.abs(noise.domain.to_finite_set().points).max() * records
@@ -355,10 +355,52 @@ def test_simulations_repeat_and_say_what_they_are():
     first, second = (mechanism.simulate(None, np.random.default_rng(5), counts=counts) for _ in range(2))
     np.testing.assert_array_equal(first.estimate, second.estimate)
     assert first.private is False
-    assert "NOT PRIVATE" in repr(first)
     released = mechanism.release(counts=counts)
     assert released.private is True
-    assert "NOT PRIVATE" not in repr(released)
+    for say in (repr, str):
+        assert "NOT PRIVATE, a simulation" in say(first)
+        assert "NOT PRIVATE" not in say(released)
+
+
+@pytest.mark.parametrize("rng", [0, None, np.random.RandomState(0), np.random])
+def test_simulations_take_a_generator(rng):
+    with pytest.raises(gn.ParameterError, match=r"expected a numpy Generator, like np\.random\.default_rng\(0\), got"):
+        mechanism_for(NOISES["random, replace"]).simulate([0] * 10, rng)
+
+
+@pytest.mark.parametrize(
+    ("privacy", "promised"),
+    [
+        (gn.zCDP(0.1), "zCDP, rho = 0.1"),
+        (gn.ApproxDP(1, 1e-6), "approximate DP, epsilon = 1.0, delta = 1e-06"),
+        (gn.GDP(0.5), "Gaussian DP, mu = 0.5"),
+        (gn.TV(0.1), "total variation privacy, alpha = 0.1"),
+    ],
+)
+def test_a_printed_release_shows_estimate_and_promise(privacy, promised):
+    release = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(10))), privacy, n=4).release([0, 1, 2, 3])
+    assert repr(release) == f"Release(10 coordinates, {promised})"
+    title, promise, *coordinates, more, total = str(release).splitlines()
+    assert title == "Release: 10 coordinates"
+    assert promise == f"privacy  {promised}, under replace"
+    shown = np.array([[float(number) for number in line.split(" ± ")] for line in coordinates])
+    np.testing.assert_allclose(shown[:, 0], release.estimate[:8], rtol=1e-7)
+    np.testing.assert_allclose(shown[:, 1], release.standard_deviation[:8], rtol=1e-3)
+    assert more == "… and 2 more"
+    assert float(total.split()[-1]) == pytest.approx(math.sqrt(release.covariance.diagonal().sum()), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("privacy", "hint"),
+    [(gn.LocalDP(1), "LocalMechanism"), (gn.PureDP(1), r"no Gaussian is purely ε-DP, hint: zCDP\(rho\) or ApproxDP")],
+)
+def test_other_definitions_are_told_where_to_go(privacy, hint):
+    with pytest.raises(gn.ParameterError, match=hint):
+        gn.GaussianMechanism(NOISES["random, replace"], privacy, 10)
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+    with pytest.raises(gn.ParameterError, match=hint) as caught:
+        gn.plan(schema, 1, privacy)
+    assert "targets" not in str(caught.value)
 
 
 # Data
@@ -631,6 +673,37 @@ def test_a_saved_release_says_everything_once(tmp_path):
     with pytest.raises(gn.OutputError, match="exists already"):
         release.save(tmp_path / "release.json")
     assert (tmp_path / "release.json").read_bytes() == before
+
+
+def test_what_a_killed_save_left_behind_never_changes_what_it_published(tmp_path, monkeypatch):
+    mechanism = mechanism_for(NOISES["simplex, replace"])
+    first, second = (mechanism.release(counts=[5, 4, 3]) for _ in range(2))
+    monkeypatch.setattr("gaussnoise._release.remove", lambda scratch: None)  # killed after the link
+    first.save(tmp_path / "release.json")
+    assert len(list(tmp_path.iterdir())) == 2
+    monkeypatch.undo()
+    with pytest.raises(gn.OutputError, match="exists already"):
+        second.save(tmp_path / "release.json")
+    assert json.loads((tmp_path / "release.json").read_text())["estimate"] == first.estimate.tolist()
+
+
+def test_a_changed_record_is_no_other_releases_record():
+    mechanism = mechanism_for(NOISES["simplex, replace"])
+    first = mechanism.release(counts=[5, 4, 3])
+    first.privacy["disclaimers"].clear()
+    first.privacy["libraries"].clear()
+    again = mechanism.release(counts=[5, 4, 3])
+    assert again.privacy["disclaimers"]
+    assert again.privacy["libraries"]
+
+
+@pytest.mark.parametrize("counts", [np.arange(77777), np.arange(77777)[:, None]])
+def test_refused_counts_do_not_tell_how_many_records_there_are(counts):
+    """Records given as counts by mistake: under add-remove their number is private."""
+    noise = gn.optimal_noise(gn.FiniteSet(np.eye(3)), neighbors="add-remove")
+    with pytest.raises(gn.DataError, match=r"shape \(3,\), got integers with . dim") as caught:
+        gn.GaussianMechanism(noise, gn.zCDP(1)).release(counts=counts)
+    assert "77777" not in str(caught.value)
 
 
 def test_releases_and_mechanisms_are_frozen():

@@ -185,9 +185,11 @@ def test_loaded_arrays_are_read_only(tmp_path):
     assert not loaded.certificate.points.flags.writeable
 
 
-def test_a_missing_file_is_a_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        gn.OptimalNoise.load(tmp_path / "nowhere.npz")
+@pytest.mark.parametrize("name", ["nowhere.npz", "."])
+def test_a_file_that_cannot_be_read_is_named(tmp_path, name):
+    with pytest.raises(gn.OutputError, match="load: cannot read") as caught:
+        gn.OptimalNoise.load(tmp_path / name)
+    assert str(tmp_path / name) in str(caught.value)
 
 
 @pytest.fixture

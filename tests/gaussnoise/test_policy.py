@@ -462,7 +462,7 @@ def test_decoding_without_noise_is_the_truth(name):
         n = sum(counts)
         mechanism = mechanism_for(noise, n)
         sums, offset = mechanism._lattice.sums(counts), mechanism._offset(counts)
-        decoded = mechanism._decode(sums, offset, private=False).estimate
+        decoded = mechanism._decoded(sums, offset)
         exact = [sum(c * Fraction(x) for c, x in zip(counts, column, strict=True)) / n for column in points.T.tolist()]
         slack = mechanism.rounding_bias + 4 * np.finfo(float).eps * np.abs(points).max(axis=0)
         assert (np.abs(decoded - np.array(exact, dtype=float)) <= slack).all()
@@ -475,7 +475,7 @@ def test_decoding_many_components_is_the_truth():
     graph = public(nx.empty_graph(3000))
     graph.add_edges_from([(0, 1), (7, 9)])
     mechanism = mechanism_for(solve(FiniteSet(points), graph), sum(counts))
-    decoded = mechanism._decode(mechanism._lattice.sums(counts), mechanism._offset(counts), private=False).estimate
+    decoded = mechanism._decoded(mechanism._lattice.sums(counts), mechanism._offset(counts))
     exact = [sum(c * Fraction(x) for c, x in zip(counts, column, strict=True)) for column in points.T.tolist()]
     assert (np.abs(decoded - np.array([x / sum(counts) for x in exact], dtype=float)) <= mechanism.rounding_bias).all()
 
@@ -539,6 +539,20 @@ def test_a_release_names_its_policy():
     assert release.privacy["published_exactly"] == "number of records"
     parts = mechanism_for(NOISES["disconnected"]).release(counts=counts_for(NOISES["disconnected"]))
     assert parts.privacy["published_exactly"] == "number of records in each component of the policy graph"
+
+
+@pytest.mark.parametrize("moved", [1, 3, 2**52])
+def test_beyond_53_bits_no_more_than_the_components_sizes_come_out_exactly(moved):
+    """The second coordinate is the same in a whole component, so no noise is drawn for it."""
+    graph = nx.Graph([(0, 1), (2, 3)])
+    graph.graph["components"] = "public"
+    with pytest.warns(gn.PolicyWarning):
+        noise = gn.optimal_noise(FiniteSet([[0.0, 1.0], [1.0, 1.0], [0.0, 2.0], [1.0, 2.0]]), neighbors=graph)
+    large = 2**53 + 2
+    mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.5), n=large + 10)
+    exact = [mechanism.release(counts=[large - k, k, 10, 0]).estimate[1] for k in (0, moved)]
+    assert exact[0] == exact[1]
+    assert exact[0] == pytest.approx((large + 20) / (large + 10), rel=1e-15)
 
 
 def test_a_policy_protects_means_of_a_public_number_of_records():

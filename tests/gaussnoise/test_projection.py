@@ -119,6 +119,30 @@ def test_tables_become_those_of_some_records(neighbors):
     assert tables["a", "b"].estimate.sum() == pytest.approx(tables["a", "c"].estimate.sum(), abs=1e-6)
 
 
+@pytest.mark.parametrize("wrong", [np.full((2, 3), 7777.5), gn.FiniteSet(np.full((2, 2), 7777.5))])
+def test_data_taken_for_a_domain_are_not_shown(wrong):
+    release = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(3, 2)), gn.zCDP(1), n=1).release(np.zeros((1, 3)))
+    with pytest.raises(gn.ParameterError, match=r"in R\^3, got (ndarray|one in R\^2)") as caught:
+        release.projected(wrong)
+    assert "7777" not in str(caught.value)
+
+
+def test_a_printed_answer_is_called_biased_and_keeps_the_promise():
+    K = gn.LpBall(9, 1)
+    mechanism = gn.GaussianMechanism(gn.optimal_noise(K), gn.ApproxDP(1, 1e-6), n=5)
+    data, rng = np.zeros((5, 9)), np.random.default_rng(1)
+    for release in (mechanism.release(data), mechanism.simulate(data, rng)):
+        answer = release.projected(K)
+        title, promise, *coordinates, more = str(answer).splitlines()
+        assert title == "BiasedRelease, biased: nearest point of the records' convex hull: 9 coordinates"
+        assert promise == str(release).splitlines()[1]
+        assert "approximate DP, epsilon = 1.0, delta = 1e-06, under replace" in promise
+        assert ("NOT PRIVATE, a simulation" in promise) is not release.private
+        assert [float(x) for x in coordinates] == pytest.approx(answer.estimate[:8], rel=1e-7)
+        assert more == "… and 1 more"
+        assert "±" not in str(answer)
+
+
 def test_no_rows_project_to_zeros():
     schema = gn.Schema([gn.Attribute("a", list("xy")), gn.Attribute("b", list("uv"))])
     release = gn.plan(schema, 1, gn.zCDP(1), neighbors="replace").release(_empty())

@@ -291,10 +291,46 @@ def test_a_thousand_marginals_are_shown():
     assert text.startswith("Plan: 1035 marginals, 4140 cells\n")
 
 
+@pytest.mark.parametrize(
+    ("p", "kind"),
+    [(2, "total variance"), (math.inf, "largest (weighted) variance"), (3, "variance (at p = 3)")],
+)
+def test_the_verdict_compares_with_independent_noise(p, kind):
+    plan = planned((2, 2, 2, 2), pairs(4), p=p)
+    assert verdict(plan)[0].startswith(f"{kind} {plan.improvement:.2f} times less than with independent noise on each")
+
+
+@pytest.mark.parametrize(
+    ("times", "said"),
+    [
+        (None, "half-widths meet their targets, the closest exactly"),
+        (1, "half-widths meet their targets, the closest exactly"),
+        (4, "half-widths meet their targets: the largest is 0.5 of its target"),
+        (1 / 4, "half-widths MISS their targets: the largest is 2 times its target"),
+    ],
+)
+def test_the_verdict_says_whether_targets_are_met(times, said):
+    """Half-widths go with one over the root of the budget."""
+    least = gn.plan(schema(2, 3), 1, targets=20)
+    plan = least if times is None else gn.plan(schema(2, 3), 1, gn.zCDP(times * least.rho / (1 + 1e-9)), targets=20)
+    assert verdict(plan)[0] == said
+
+
+def test_norms_below_two_are_refused_by_the_plan():
+    with pytest.raises(gn.ParameterError, match=r"plan: expected p >= 2, got 1\.5"):
+        planned((2, 3), [(0, 1)], p=1.5)
+
+
+def test_simulations_take_a_generator():
+    with pytest.raises(gn.ParameterError, match="expected a numpy Generator, like"):
+        planned((2, 3), [(0, 1)]).simulate({"a0": [0], "a1": [1]}, 0)
+
+
 def test_the_verdict_names_what_replacement_saves():
     lines = verdict(planned((2, 2, 2, 2), pairs(4), neighbors="replace"))
     assert "1.59 times less variance than the paper's calibration for replaced rows (twice the noise of γ_p)" in lines
-    assert lines[-1].startswith("optimal among all Gaussian noises")
+    assert lines[-2].startswith("optimal among all Gaussian noises")
+    assert lines[-1].startswith("certified within a factor 1.608 of the best any unbiased mechanism")
     assert not any("replaced" in line for line in verdict(planned((2, 2, 2, 2), pairs(4))))
 
 
