@@ -119,13 +119,17 @@ class MarginalCertificate(Certificate):
         values = max(self.domain.weights) * self._traces(workload) / workload.ranks
         return values * (1 - ROUNDING_MARGIN), workload.residual_counts * workload.ranks
 
+    def losses(self, workload: Workload) -> Array:
+        """Of unit noise on one T of each type, coordinates weighted, when the largest table weight is one."""
+        shares = self.shares / (math.fsum(self.shares) * (1 + _CANCELLATION))
+        return workload.dual_loss(self.p) @ shares ** (1 - 2 / self.p)
+
     def _traces(self, workload: Workload) -> Array:
         """What every T of each type adds to the trace."""
         if not workload.residuals:
             return np.zeros(0)
-        shares = self.shares / (math.fsum(self.shares) * (1 + _CANCELLATION))
         weights = self.pattern_weights / (math.fsum(self.pattern_weights) * (1 + _CANCELLATION))
-        losses = workload.dual_loss(self.p) @ shares ** (1 - 2 / self.p)
+        losses = self.losses(workload)
         moved = np.ones(len(losses))
         if self.protected == "replace":
             # 1 − Π rounds where it cancels

@@ -1,22 +1,20 @@
 """Lower bounds on the error of every unbiased private mechanism, and where they come from."""
 
 import math
-import warnings
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractFiniteDomain, FiniteSet, Marginals
-
 from .._noise import OptimalNoise
 from .._policy import PolicyGraph
-from .._solve import optimal_noise
-from ..errors import ConvergenceWarning, ParameterError
+from ..errors import ParameterError
 from ..privacy import GDP, KL, TV, AbstractPrivacy, ApproxDP, LocalDP, PureDP, zCDP
 from ._neighbors import TradeOff, chi_squared
+from ._one_record import one_record
+from ._proof import Proof
 
 Array = NDArray[np.float64]
 Privacy = AbstractPrivacy | PureDP | LocalDP
@@ -24,8 +22,6 @@ Unbiased = Literal["empirical", "distributional"]
 
 _MARGIN = 1e-12
 _MOST_PURE = 700.0  # e^ε must be a number
-_MOST_CENTERS, _MOST_ENTRIES = 48, 2**14  # of sets whose every point is tried as the only record: under a second
-_TOLERANCE = 1e-5
 _BELOW = 1 - 1e-9
 
 
@@ -243,49 +239,25 @@ def bound_of(
             "lower_bound: under a policy graph no bound holds whatever the data; hint: data=, for theirs"
         )
     if noise.neighbors == "add-remove":
-        return bound_from(noise, privacy, n, rows, "K ∪ −K: any record may be added", unbiased)
-    if rows == 1 and (one := _one_record(noise, privacy)) is not None:
-        return bound_from(one, privacy, n, 1.0, "{±(x − y)} of any one record x, where that is least", unbiased)
-    half = "(K − K)/2: wherever the data are, half the sum of two moves by one record"
+        return bound_from(Proof.of(noise), noise.p, privacy, n, rows, "K ∪ −K: any record may be added", unbiased)
+    proof = Proof.of(noise)
     # two independent draws from the certificate of γ_p(K) differ by twice its covariance: γ°(K − K) >= √2 γ_p(K)
     share = math.sqrt(0.5) * (1 - _MARGIN) if noise.shifted else 0.5
-    return bound_from(noise, privacy, n, rows * share, half, unbiased, least=rows)
-
-
-def _one_record(noise: OptimalNoise, privacy: Privacy) -> OptimalNoise | None:
-    """The least ``γ°_p({±(x − y)})`` over listed points x, if it is more than half of K − K; None where not looked at.
-
-    Every data set has some record. The weaker definitions ask for one measure for all data sets, and local privacy at
-    p > 2 for the same coordinate weights.
-    """
-    if isinstance(privacy, ApproxDP | TV | KL) or (isinstance(privacy, LocalDP) and noise.p > 2):
-        return None
-    found = _least_moves(noise)
-    half = math.sqrt(0.5) if noise.shifted else 0.5
-    return None if found is None or found.gamma_lower <= half * noise.gamma_lower else found
-
-
-@lru_cache(maxsize=8)
-def _least_moves(noise: OptimalNoise) -> OptimalNoise | None:
-    domain = noise.domain
-    if not isinstance(domain, AbstractFiniteDomain) or domain.cardinality * domain.dim > _MOST_ENTRIES:
-        return None
-    points = domain.to_finite_set().points
-    centers = points[:1] if isinstance(domain, Marginals) else np.unique(points, axis=0)  # records look all alike
-    if len(centers) > _MOST_CENTERS or not np.ptp(points, axis=0).any():
-        return None
-    least: OptimalNoise | None = None
-    for x in centers:
-        differences = np.unique(x - points, axis=0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # its certificate is what counts
-            found = optimal_noise(FiniteSet(differences[differences.any(axis=1)]), noise.p, "add-remove", _TOLERANCE)
-        least = found if least is None or found.gamma_lower < least.gamma_lower else least
-    return least
+    # the weaker definitions ask for one measure for all data, and local privacy at p > 2 for the same weights
+    weaker = isinstance(privacy, ApproxDP | TV | KL) or (isinstance(privacy, LocalDP) and noise.p > 2)
+    one = None if rows > 1 or weaker else one_record(noise)
+    if one is not None and one.gamma_lower > share * noise.gamma_lower:
+        least = "{±(x − y)} of any one record x, where that is least"
+        return bound_from(one, noise.p, privacy, n, 1.0, least, unbiased)
+    if noise.shifted and noise.gamma > 0:  # γ°((K − K)/2) <= γ_p(K), which is √2 times what is claimed of it
+        proof = proof._replace(gap=math.sqrt(2) * (1 + noise.gap) - 1)
+    half = "(K − K)/2: wherever the data are, half the sum of two moves by one record"
+    return bound_from(proof, noise.p, privacy, n, rows * share, half, unbiased, least=rows)
 
 
 def bound_from(
-    noise: OptimalNoise,
+    proof: Proof,
+    p: float,
     privacy: Privacy,
     n: int | None,
     share: float,
@@ -295,20 +267,18 @@ def bound_from(
     private: bool = False,
     least: int = 1,
 ) -> Bound:
-    """A bound from the certificate of a set's noise, a ``share`` of which neighbours reach."""
-    values, counts = noise.certificate.spectrum()
+    """A bound from the certificate of a set, a ``share`` of which neighbours reach."""
+    values, counts = proof.spectrum
     promise = privacy if unbiased == "empirical" or n is None else resampled(privacy, n)
-    # around a center: γ°((K − K)/2) <= γ_p(K), which is √2 times what is claimed of it
-    gap = math.sqrt(2) * (1 + noise.gap) - 1 if noise.shifted and noise.gamma > 0 else noise.gap
     return Bound(
-        share * noise.gamma_lower,
+        share * proof.gamma_lower,
         reachable,
         (share * values, counts),
         privacy,
         promise,
         n,
-        noise.p,
-        gap,
+        p,
+        proof.gap,
         unbiased,
         private,
         least,

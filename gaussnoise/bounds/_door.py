@@ -1,6 +1,5 @@
 """The door to lower bounds."""
 
-import math
 import warnings
 from typing import get_args
 
@@ -18,6 +17,7 @@ from ..privacy import AbstractPrivacy, LocalDP, PureDP
 from ._bound import Bound, Privacy, Unbiased, bound_from, bound_of
 from ._local_design import local_gamma
 from ._moves import moves, records_of
+from ._proof import Proof
 
 Array = NDArray[np.float64]
 
@@ -39,10 +39,11 @@ def lower_bound(
 ) -> Bound:
     r"""The error that no unbiased private mechanism can beat, with a proof.
 
-    Under replacement, ``‖sd‖_p >= γ°_p(K − K) / (2nχ)`` whatever the data (for small listed sets, the least of the
-    next over data that are all one point, where that is more), and ``γ°_p(S_X) / (nχ)`` at the data set X,
-    where ``S_X = {±(x − y)}`` over its records x and all y in K; under add-remove ``γ°_p(K ∪ −K) / χ`` for sums,
-    whatever the data. χ² is the largest between neighbours: ``4 sinh²(ε/2)``, ``e^{2ρ} − 1`` or ``e^{μ²} − 1``.
+    Under replacement, ``‖sd‖_p >= γ°_p(K − K) / (2nχ)`` whatever the data, and ``γ°_p(S_X) / (nχ)`` at the data set X,
+    where ``S_X = {±(x − y)}`` over its records x and all y in K. For few listed points, and for tables of up to about
+    eleven attributes, the first is improved to the least of the second over data that are all one point. Under
+    add-remove ``γ°_p(K ∪ −K) / χ`` for sums, whatever the data. χ² is the largest between neighbours: ``4 sinh²(ε/2)``,
+    ``e^{2ρ} − 1`` or ``e^{μ²} − 1``.
 
     Under local privacy it is √n in place of n, and at X the root mean square over records of ``γ°_p({±(x_i − y)})``, or
     rather that with the same coordinate weights for all.
@@ -115,7 +116,7 @@ def _at(
     if not isinstance(privacy, LocalDP):
         noise = _solved_at(moves(domain, rows, relation), p, tol)
         at = "{±(x − y)}: x in the data, y in K" + (" joined to x" if isinstance(relation, PolicyGraph) else "")
-        return bound_from(noise, privacy, records, 1.0, at, unbiased, private=True)
+        return bound_from(Proof.of(noise), p, privacy, records, 1.0, at, unbiased, private=True)
     most = min(_MOST_LOCAL_RECORDS, max(1, _MOST_LOCAL_ENTRIES // domain.dim**2))
     if len(rows) > most:
         raise ParameterError(
@@ -124,8 +125,8 @@ def _at(
         )
     gamma = local_gamma(domain, rows, counts, p)
     reachable = "x − y for every record x of the data by itself, y in K; root mean square over records"
-    spectrum = np.array([gamma]), np.ones(1)
-    return Bound(gamma, reachable, spectrum, privacy, privacy, records, p, math.nan, "empirical", private=True)
+    proof = Proof(gamma, (np.array([gamma]), np.ones(1)))
+    return bound_from(proof, p, privacy, records, 1.0, reachable, "empirical", private=True)
 
 
 def _solved_at(reach: AbstractDomain, p: float, tol: float) -> OptimalNoise:

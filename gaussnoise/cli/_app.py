@@ -50,7 +50,7 @@ Neighbors = Annotated[
     str,
     typer.Option("--neighbors", help="Neighbours: add-remove (one row more or less) or replace (one row exchanged)."),
 ]
-Norm = Annotated[float, typer.Option("--p", min=2, help="Error norm: 2 for total variance, inf for the largest error.")]
+Norm = Annotated[float, typer.Option("--p", help="Error norm: 2 for total variance, inf for the largest error.")]
 Within = Annotated[
     float | None,
     typer.Option("--within", help="Instead of a budget: every cell within so many rows at 95 %, at the least rho."),
@@ -163,6 +163,8 @@ def show_noise(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write the noise to, .npz.")] = None,
 ) -> None:
     """Say what noise is best for a workload of counting queries. Needs no data."""
+    if not p >= 2:
+        raise ParameterError(f"optimize: expected --p 2 or more, got {p:g}; hint: --p inf for the largest error")
     if out is not None and out.suffix != ".npz":
         raise ParameterError(f"optimize: expected --out FILE.npz, got {out}")
     if out is not None and os.path.lexists(out):
