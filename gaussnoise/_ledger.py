@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import secrets
 import shutil
 import sqlite3
 import tempfile
@@ -518,6 +519,21 @@ def sync(path: Path, deep: bool = True) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+@contextmanager
+def aside(target: Path) -> Iterator[Path]:
+    """Where to write what becomes ``target`` once it is complete, and vanishes if it never is.
+
+    The name is its own: one that a killed program left may be a link to what it had published.
+    """
+    scratch = target.with_name(f".{target.name}.{secrets.token_hex(8)}.partial")
+    try:
+        yield scratch
+        sync(scratch)
+        publish(scratch, target, "save")
+    finally:
+        remove(scratch)
 
 
 def remove(scratch: Path) -> None:

@@ -20,9 +20,9 @@ from ._noise import OptimalNoise
 from ._randomizers import Bytes, Codebook, point_release, privunit, privunitg
 from ._records import as_array, real_rows
 from ._solve import gamma
-from ._text import estimate_text
+from ._text import estimate_text, promise
 from .bounds import Bound, lower_bound
-from .errors import DataError, ParameterError
+from .errors import DataError, ParameterError, not_a_generator
 from .privacy import LocalDP
 
 Array = NDArray[np.float64]
@@ -48,6 +48,11 @@ class LocalEstimate:
         n: number of messages.
         privacy: a record of the promise and of how the messages were made.
         private: False for simulations, whose numbers must not be published.
+
+    >>> flip = gn.LocalMechanism(gn.LpBall(1, 2), gn.LocalDP(1.0))
+    >>> answer = flip.aggregate(flip.reports(np.zeros((100, 1))))
+    >>> answer.n, f"{answer.standard_deviation[0]:.4f}"  # coth(1/2) / 10
+    (100, '0.2164')
     """
 
     estimate: Array
@@ -57,9 +62,8 @@ class LocalEstimate:
     private: bool
 
     def __repr__(self) -> str:
-        warning = "" if self.private else "NOT PRIVATE, a simulation: "
-        promise = f"{self.privacy['epsilon']:g}-local DP, {self.privacy['randomizer']}"
-        return f"LocalEstimate({warning}{self.estimate.size} coordinates from {self.n} messages, {promise})"
+        said = promise(self.privacy, self.private)
+        return f"LocalEstimate({self.estimate.size} coordinates from {self.n} messages, {said})"
 
     def __str__(self) -> str:
         title = f"LocalEstimate of {self.n} messages by {self.privacy['randomizer']}"
@@ -314,9 +318,7 @@ class LocalMechanism:
     ) -> LocalEstimate:
         """Reports of ``data``'s rows and their aggregate, with random bytes from ``rng``: for studies, NOT private."""
         if not isinstance(rng, np.random.Generator):
-            raise ParameterError(
-                f"simulate: expected a numpy Generator, like np.random.default_rng(0), got {type(rng).__name__}"
-            )
+            raise not_a_generator(rng)
         return self._estimate(self._messages(data, on_outside, rng.bytes), private=False)
 
     def _messages(self, records: ArrayLike, on_outside: str, draw: Bytes) -> list[bytes]:

@@ -1,12 +1,11 @@
 """The unbiased correlated Gaussian mechanism on an integer lattice: for listed points, and for convex bodies."""
 
 import hashlib
-import importlib.metadata
 import math
 import os
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
@@ -27,8 +26,9 @@ from ._release import Release
 from ._rounding import rounded_up
 from ._sampler import MAX_BITS, IntegerQuery
 from ._sensitivity import Relation, largest_pair
+from ._text import SHOWN_DELTA, disclaimers, versions
 from .bounds import Bound, bound_of
-from .errors import DataError, GaussNoiseError, NotAvailableError, ParameterError
+from .errors import DataError, GaussNoiseError, NotAvailableError, ParameterError, not_a_generator
 from .privacy import AbstractPrivacy, check_gaussian, dp_event, gaussian_epsilon
 
 if TYPE_CHECKING:
@@ -44,14 +44,7 @@ _LEAST_STEPS = 2.0**40  # what is left of them once the sensitivity is known, wi
 _MIN_BITS = 20
 _EXACT_PAIR_ENTRIES = 2**21
 
-_SHOWN_DELTA = 1e-6  # at which every budget is also said in ε
-_LIBRARIES = ("gaussnoise", "opendp", "numpy", "scipy")
-_DISCLAIMERS = [
-    "Protected: one record, against anyone who sees only this release. The domain and its noise are assumed public.",
-    "Not covered: running time; the fact of a refusal, which depends on the data; other releases of the same data.",
-    "Noise is drawn by OpenDP's discrete Gaussian, which OpenDP marks as contributed, not yet fully vetted.",
-]
-_SIMULATED = ["A simulation with a seeded generator: it protects nobody."]
+_PROTECTED = "one record, against anyone who sees only this release. The domain and its noise are assumed public."
 
 
 @final
@@ -262,9 +255,7 @@ class GaussianMechanism:
             DataError: as :meth:`release`.
         """
         if not isinstance(rng, np.random.Generator):
-            raise ParameterError(
-                f"simulate: expected a numpy Generator, like np.random.default_rng(0), got {type(rng).__name__}"
-            )
+            raise not_a_generator(rng)
         lattice = self._lattice
         noise = np.rint(rng.normal(scale=lattice.scale, size=lattice.rank)) if lattice.rank else []
         exact, offset = self._exact(data, counts, on_outside)
@@ -405,23 +396,18 @@ class GaussianMechanism:
             "lower_bound": None if self.bound is None else self.bound.as_dict(self.error),
             "records_outside": "projected, each by itself" if on_outside == "project" else "refused",
             "domain": repr(self.noise.domain),
-            "libraries": dict(_libraries()),
-            "disclaimers": list(_DISCLAIMERS if private else _SIMULATED),
+            "libraries": dict(versions("gaussnoise", "opendp", "numpy", "scipy")),
+            "disclaimers": disclaimers(_PROTECTED, private),
         }
         if private and self.rho_charged:
-            epsilon = gaussian_epsilon(self.rho_charged, _SHOWN_DELTA, lattice.rank, _LEAST_STEPS)
-            record["epsilon_delta"] = {"epsilon": epsilon, "delta": _SHOWN_DELTA}
+            epsilon = gaussian_epsilon(self.rho_charged, SHOWN_DELTA, lattice.rank, _LEAST_STEPS)
+            record["epsilon_delta"] = {"epsilon": epsilon, "delta": SHOWN_DELTA}
         return record
 
     def _counts(self, data: ArrayLike | None, counts: ArrayLike | None) -> list[int]:
         found = counts_of("release", self._points.points, data, counts)
         self._check_number(sum(found))
         return found
-
-
-@cache
-def _libraries() -> dict[str, str]:
-    return {name: importlib.metadata.version(name) for name in _LIBRARIES}
 
 
 @dataclass(frozen=True, eq=False)

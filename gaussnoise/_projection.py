@@ -34,6 +34,12 @@ class BiasedRelease:
         method: what was done.
         private: False for simulations, whose numbers must not be published.
         privacy: the record of the release it was made from.
+
+    >>> votes = gn.FiniteSet(np.eye(3))
+    >>> release = gn.GaussianMechanism(gn.optimal_noise(votes), gn.zCDP(0.1), n=5).release(counts=[5, 0, 0])
+    >>> biased = release.projected(votes)
+    >>> print(f"{biased.estimate.sum():.6f}", bool(biased.estimate.min() > -1e-9), biased.distance >= 0)
+    1.000000 True True
     """
 
     estimate: Array

@@ -2,7 +2,6 @@
 
 import json
 import os
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from domains import AbstractDomain
 
 from ._covariance import Covariance
 from ._intervals import ConfidenceInterval, Contrast, confidence_interval
-from ._ledger import publish, remove, sync
+from ._ledger import aside
 from ._projection import BiasedRelease, nearest, nearest_sum
 from ._text import estimate_text, promise
 from .errors import CertificateError, OutputError, ParameterError
@@ -120,19 +119,13 @@ class Release:
         Raises:
             OutputError: the file exists, or cannot be written.
         """
-        target = Path(os.path.abspath(path))
-        # a name of its own: one that a killed program left may be a link to what it had published
-        scratch = target.with_name(f".{target.name}.{secrets.token_hex(8)}.partial")
         try:
-            with open(scratch, "x", encoding="utf-8") as file:
+            with aside(Path(os.path.abspath(path))) as scratch, open(scratch, "x", encoding="utf-8") as file:
                 file.write(self.to_json())
-            sync(scratch)
+        except OutputError:
+            raise
         except OSError as error:
             raise OutputError(f"save: cannot write {os.fspath(path)} ({type(error).__name__})") from None
-        else:
-            publish(scratch, target, "save")
-        finally:
-            remove(scratch)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], covariance: Covariance) -> "Release":

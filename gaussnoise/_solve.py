@@ -104,7 +104,7 @@ def optimal_noise(
     >>> print(f"{noise.gamma:.6f}", noise.gap < 1e-6)  # sqrt(2 (4 - 1))
     2.449490 True
     """
-    _check("optimal_noise", domain, p, tol, method)
+    check_problem("optimal_noise", domain, p, tol, method)
     relation = check_relation("optimal_noise", neighbors, domain)
     if isinstance(relation, PolicyGraph):
         relation.warn("optimal_noise", stacklevel=2)
@@ -153,7 +153,7 @@ def gamma(
     >>> print(f"{float(gn.gamma(gn.Marginals.all_kway((3, 2, 4), 2))):.9f}")
     6.518575679
     """
-    _check("gamma", domain, p, tol, method)
+    check_problem("gamma", domain, p, tol, method)
     with watching(progress, tol) as watch:
         if isinstance(domain, Marginals) and method == "auto":
             return _marginals(domain, float(p), "replace", float(tol), watch, shifted=True)
@@ -163,7 +163,8 @@ def gamma(
         return _points(domain, listed, float(p), "replace", float(tol), method, watch, shifted=True)
 
 
-def _check(function: str, domain: AbstractDomain, p: float, tol: float, method: str) -> None:
+def check_problem(function: str, domain: AbstractDomain, p: float, tol: float, method: str) -> None:
+    """What every door asks of its arguments."""
     if not isinstance(domain, AbstractDomain):
         raise ParameterError(
             f"{function}: expected a domain, got {type(domain).__name__}; hint: FiniteSet(points), or "

@@ -1,6 +1,8 @@
-"""Released estimates, said in words."""
+"""Released estimates, and what is said of every release."""
 
+import importlib.metadata
 from collections.abc import Mapping
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +10,24 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 _SHOWN = 8  # coordinates
+SHOWN_DELTA = 1e-6  # at which every budget is also said in ε
+_CAVEATS = (
+    "Not covered: running time; the fact of a refusal, which depends on the data; other releases of the same data.",
+    "Noise is drawn by OpenDP's discrete Gaussian, which OpenDP marks as contributed, not yet fully vetted.",
+)
+
+
+def disclaimers(protected: str, private: bool) -> list[str]:
+    """What is promised, and what is not; a sentence says who is protected and what is taken to be public."""
+    if not private:
+        return ["A simulation with a seeded generator: it protects nobody."]
+    return [f"Protected: {protected}", *_CAVEATS]
+
+
+@cache
+def versions(*libraries: str) -> Mapping[str, str]:
+    """Of installed libraries; not cheap to find."""
+    return {name: importlib.metadata.version(name) for name in libraries}
 
 
 def promise(privacy: Mapping[str, object], private: bool) -> str:

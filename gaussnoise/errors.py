@@ -47,3 +47,10 @@ class ConvergenceWarning(UserWarning):
 
 class PolicyWarning(UserWarning):
     """A policy graph that leaves some differences between records without any protection."""
+
+
+def not_a_generator(got: object) -> ParameterError:
+    """What ``simulate`` says of anything but a numpy Generator."""
+    return ParameterError(
+        f"simulate: expected a numpy Generator, like np.random.default_rng(0), got {type(got).__name__}"
+    )

@@ -46,6 +46,10 @@ class Bound:
         unbiased: "empirical", for the mean of the data; "distributional", for the mean of what they were drawn from.
         private: whether it was computed from data: then it must not be published.
         least: fewest records that it is proven for: as many as one person exchanges.
+
+    >>> bound = gn.lower_bound(gn.FiniteSet(np.eye(2)), gn.zCDP(0.1), n=100)
+    >>> print(bound)
+    Bound(‖sd‖_2 >= 0.0300555 for unbiased mechanisms under zCDP(rho=0.1))
     """
 
     gamma_lower: float
@@ -229,10 +233,25 @@ def resampled(privacy: Privacy, n: int) -> Privacy:
 def bound_of(
     noise: OptimalNoise, privacy: Privacy, n: int | None, *, unbiased: Unbiased = "empirical", rows: int = 1
 ) -> Bound:
-    """The bound that holds whatever the data, from noise that is already known; persons have ``rows`` rows.
+    """The bound that holds whatever the data, from noise that is already known.
+
+    Args:
+        noise: of the domain, under the relation.
+        privacy: what the mechanisms promise.
+        n: number of records, for means; None for sums.
+        unbiased: as in :func:`lower_bound`.
+        rows: the most that one person has, when persons are protected.
+
+    Returns:
+        A :class:`Bound`.
 
     Raises:
         ParameterError: a policy graph, under which none is known.
+
+    >>> from gaussnoise.bounds import bound_of
+    >>> noise = gn.optimal_noise(gn.LpBall(3, 2), neighbors="add-remove")
+    >>> print(f"{bound_of(noise, gn.GDP(1.0), None).error:.6f}")  # √3 / √(e − 1)
+    1.321336
     """
     if isinstance(noise.neighbors, PolicyGraph):
         raise ParameterError(

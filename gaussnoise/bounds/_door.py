@@ -1,6 +1,5 @@
 """The door to lower bounds."""
 
-import warnings
 from typing import get_args
 
 import numpy as np
@@ -11,13 +10,13 @@ from domains import AbstractDomain, DomainError
 from .._noise import OptimalNoise
 from .._policy import PolicyGraph
 from .._sensitivity import Relation, check_relation
-from .._solve import optimal_noise
-from ..errors import ConvergenceWarning, DataError, GaussNoiseError, ParameterError
+from .._solve import check_problem
+from ..errors import DataError, GaussNoiseError, ParameterError
 from ..privacy import AbstractPrivacy, LocalDP, PureDP
 from ._bound import Bound, Privacy, Unbiased, bound_from, bound_of
 from ._local_design import local_gamma
 from ._moves import moves, records_of
-from ._proof import Proof
+from ._proof import Proof, solved
 
 Array = NDArray[np.float64]
 
@@ -82,7 +81,8 @@ def lower_bound(
     >>> print(f"{at.error:.6f}", at.private)
     0.052058 True
     """
-    _check(domain, privacy, p, neighbors, unbiased)
+    check_problem("lower_bound", domain, p, tol, "auto")
+    _check(privacy, neighbors, unbiased)
     relation = check_relation("lower_bound", neighbors, domain)
     if relation == "add-remove":
         if n is not None or data is not None:
@@ -90,13 +90,13 @@ def lower_bound(
                 "lower_bound: add-remove protects how many records there are; its bound is on sums, and the same at "
                 "every data set; hint: leave n and data out"
             )
-        return bound_of(_solved(domain, p, relation, tol), privacy, None)
+        return bound_of(solved(domain, p, relation, tol), privacy, None)
     if data is not None:
         return _at(domain, privacy, n, p, relation, data, unbiased, tol)
     if isinstance(relation, PolicyGraph):
         raise ParameterError("lower_bound: expected data= under a policy graph: no bound holds whatever they are")
     n = _check_n(n)
-    return bound_of(_solved(domain, p, relation, tol), privacy, n, unbiased=unbiased)
+    return bound_of(solved(domain, p, relation, tol), privacy, n, unbiased=unbiased)
 
 
 def _at(
@@ -132,28 +132,17 @@ def _at(
 def _solved_at(reach: AbstractDomain, p: float, tol: float) -> OptimalNoise:
     """Noise for moves from private records: no complaint tells their sizes."""
     try:
-        return _solved(reach, p, "add-remove", tol)
+        return solved(reach, p, "add-remove", tol)
     except (DomainError, GaussNoiseError, ArithmeticError) as error:
         kind = type(error).__name__
     raise DataError(f"lower_bound: these records are too far from ordinary sizes to be compared ({kind})")
 
 
-def _solved(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
-    """Its certificate is what counts: a gap left open is told by the bound."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return optimal_noise(domain, p, neighbors, tol)
-
-
-def _check(domain: object, privacy: object, p: object, neighbors: object, unbiased: object) -> None:
-    if not isinstance(domain, AbstractDomain):
-        raise ParameterError(f"lower_bound: expected a domain, got {type(domain).__name__}; hint: FiniteSet(points)")
+def _check(privacy: object, neighbors: object, unbiased: object) -> None:
     if not isinstance(privacy, AbstractPrivacy | PureDP | LocalDP):
         raise ParameterError(
             f"lower_bound: expected a privacy definition like zCDP(rho) or PureDP(epsilon), got {privacy!r:.100}"
         )
-    if not isinstance(p, int | float | np.floating | np.integer) or not p >= 2:
-        raise ParameterError(f"lower_bound: expected p >= 2, got {p!r}; hint: math.inf for the largest error")
     if unbiased not in get_args(Unbiased):
         raise ParameterError(f"lower_bound: expected unbiased in {get_args(Unbiased)}, got {unbiased!r}")
     if isinstance(privacy, LocalDP) and (neighbors != "replace" or unbiased != "empirical"):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._records import as_array
-from ..errors import DataError, ParameterError
+from ..errors import DataError, ParameterError, not_a_generator
 
 Array = NDArray[np.float64]
 
@@ -64,9 +64,7 @@ class HardCodedMechanism:
     def simulate(self, data: ArrayLike, rng: np.random.Generator, size: int) -> Array:
         """Independent answers, shape (size, d), with a seeded coin: NOT PRIVATE."""
         if not isinstance(rng, np.random.Generator):
-            raise ParameterError(
-                f"simulate: expected a numpy Generator, like np.random.default_rng(0), got {type(rng).__name__}"
-            )
+            raise not_a_generator(rng)
         told = rng.binomial(1, self.delta, size)
         return _rows(self.favourite).mean(axis=0) + np.outer(told / self.delta, self._move(data))
 

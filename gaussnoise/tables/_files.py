@@ -1,23 +1,22 @@
 """A release on disk: all of it, or nothing."""
 
 import contextlib
-import importlib.metadata
 import json
 import os
-import secrets
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from .._ledger import file_digest, publish, remove, sync
+from .._ledger import aside, file_digest
 from .._progress import Counted
+from .._text import SHOWN_DELTA, versions
 from ..errors import OutputError, ParameterError
 from ..privacy import gaussian_epsilon, zCDP
 from ._measure import LEAST_STEPS
 from ._store import MOST_FILES, FileFormat, Place, StoredTables, table_writer
-from ._text import SHOWN_DELTA, disclaimers, relation_text, release_text
+from ._text import disclaimers, relation_text, release_text
 
 if TYPE_CHECKING:
     from ._plan import Plan
@@ -51,21 +50,14 @@ def check_target(directory: str | os.PathLike[str]) -> None:
 def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
     """A scratch directory that becomes ``directory`` at the end, and vanishes on failure."""
     target = Path(directory)
-    scratch = target.parent / f".{target.name}.{secrets.token_hex(8)}.partial"
     try:
-        scratch.mkdir()
-    except OSError as error:
-        raise OutputError(f"save: cannot write to {target.parent} ({type(error).__name__})") from None
-    try:
-        yield scratch
-        sync(scratch)
-        publish(scratch, target, "save")
+        with aside(target) as scratch:
+            scratch.mkdir()
+            yield scratch
     except OutputError:
         raise
     except OSError as error:
         raise OutputError(f"save: could not complete {target} ({type(error).__name__}); nothing was kept") from None
-    finally:
-        remove(scratch)
 
 
 class _CallbackError(BaseException):
@@ -159,7 +151,7 @@ def release_record(release: "TableRelease", folder: Path) -> dict[str, object]:
         "marginals": _listed(folder, "marginals", _marginals(release)),
         "measurements": _listed(folder, "measurements", _measurements(release)),
         "files": {file.relative_to(folder).as_posix(): file_digest(file) for file in _data_files(folder)},
-        "libraries": {name: importlib.metadata.version(name) for name in _LIBRARIES},
+        "libraries": dict(versions(*_LIBRARIES)),
         "disclaimers": disclaimers(release),
     }
 

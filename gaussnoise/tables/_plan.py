@@ -32,7 +32,7 @@ from .._solve import optimal_noise
 from .._solvers.marginals import table_noise
 from .._workload import Workload
 from ..bounds import Bound, bound_of
-from ..errors import GaussNoiseError, ParameterError
+from ..errors import GaussNoiseError, ParameterError, not_a_generator
 from ..privacy import AbstractPrivacy, check_gaussian, dp_event, zCDP
 from ._count import PASS_CELLS, count_marginals
 from ._files import as_itself, check_format, check_target, staged, write_record
@@ -519,9 +519,7 @@ class Plan:
             DataError: as :meth:`release`.
         """
         if not isinstance(rng, np.random.Generator):
-            raise ParameterError(
-                f"simulate: expected a numpy Generator, like np.random.default_rng(0), got {type(rng).__name__}"
-            )
+            raise not_a_generator(rng)
         scale = 0.0 if self._query.query is None else self._query.query.scale
 
         def draw(count: int) -> NDArray[np.int64]:

@@ -3,6 +3,8 @@
 import math
 from typing import TYPE_CHECKING
 
+from .. import _text
+from .._text import SHOWN_DELTA
 from ..privacy import ApproxDP, gaussian_epsilon, zCDP
 from ._measure import LEAST_STEPS
 
@@ -11,7 +13,6 @@ if TYPE_CHECKING:
     from ._release import TableRelease
 
 _MOST_LINES = 1000
-SHOWN_DELTA = 1e-6  # at which a budget in ρ is also said in ε
 
 
 def relation_text(plan: "Plan") -> str:
@@ -123,18 +124,9 @@ def disclaimers(release: "TableRelease") -> list[str]:
     whom = (
         "each row" if rows == 1 else f"each person of at most {rows} rows (a promise of the publisher's, not checked)"
     )
-    return (
-        [line.format(whom=whom) for line in _DISCLAIMERS]
-        if release.private
-        else ["A simulation with a seeded generator: it protects nobody."]
+    return _text.disclaimers(
+        f"{whom}, against anyone who sees only this release. Categories and bins are assumed public.", release.private
     )
-
-
-_DISCLAIMERS = (
-    "Protected: {whom}, against anyone who sees only this release. Categories and bins are assumed public.",
-    "Not covered: running time; the fact of a refusal, which depends on the data; other releases of the same data.",
-    "Noise is drawn by OpenDP's discrete Gaussian, which OpenDP marks as contributed, not yet fully vetted.",
-)
 
 
 def marginal_name(marginal: tuple[str, ...]) -> str:

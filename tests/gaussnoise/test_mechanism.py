@@ -678,7 +678,7 @@ def test_a_saved_release_says_everything_once(tmp_path):
 def test_what_a_killed_save_left_behind_never_changes_what_it_published(tmp_path, monkeypatch):
     mechanism = mechanism_for(NOISES["simplex, replace"])
     first, second = (mechanism.release(counts=[5, 4, 3]) for _ in range(2))
-    monkeypatch.setattr("gaussnoise._release.remove", lambda scratch: None)  # killed after the link
+    monkeypatch.setattr("gaussnoise._ledger.remove", lambda scratch: None)  # killed after the link
     first.save(tmp_path / "release.json")
     assert len(list(tmp_path.iterdir())) == 2
     monkeypatch.undo()
