@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -161,4 +162,8 @@ class Release:
         return f"Release({self.estimate.size} coordinates, {promise(self.privacy, self.private)})"
 
     def __str__(self) -> str:
-        return estimate_text("Release", self.estimate, self.privacy, self.private, self.standard_deviation)
+        lines = [estimate_text("Release", self.estimate, self.privacy, self.private, self.standard_deviation)]
+        bound = self.privacy.get("lower_bound")  # none under policy graphs
+        if isinstance(bound, Mapping):
+            lines.append(bound["sentence"])
+        return "\n".join(lines)

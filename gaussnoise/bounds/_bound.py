@@ -128,7 +128,12 @@ class Bound:
         if self.factor(error) < _BELOW:
             raise ParameterError(f"as_dict: expected an error of {self.error:.6g} or more, got {error:.6g}")
         factor = self.factor(error)
-        return {"error": self.error, "factor": factor if math.isfinite(factor) else None, "holds": self.where}
+        return {
+            "error": self.error,
+            "factor": factor if math.isfinite(factor) else None,
+            "holds": self.where,
+            "sentence": self.sentence(error),
+        }
 
     @property
     def where(self) -> str:

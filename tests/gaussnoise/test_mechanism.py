@@ -378,9 +378,12 @@ def test_simulations_take_a_generator(rng):
     ],
 )
 def test_a_printed_release_shows_estimate_and_promise(privacy, promised):
-    release = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(10))), privacy, n=4).release([0, 1, 2, 3])
+    mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(10))), privacy, n=4)
+    release = mechanism.release([0, 1, 2, 3])
     assert repr(release) == f"Release(10 coordinates, {promised})"
-    title, promise, *coordinates, more, total = str(release).splitlines()
+    title, promise, *coordinates, more, total, certified = str(release).splitlines()
+    assert certified == mechanism.bound.sentence(mechanism.error)
+    assert certified.startswith("certified within a factor")
     assert title == "Release: 10 coordinates"
     assert promise == f"privacy  {promised}, under replace"
     shown = np.array([[float(number) for number in line.split(" ± ")] for line in coordinates])
