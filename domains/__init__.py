@@ -1,5 +1,6 @@
 """Bounded sets K in R^d, known through their oracles. Knows nothing of privacy."""
 
+from ._bases import AbstractBase, Base, Bins, Identity, Moments, Prefix, Ranges, Total, Windows
 from ._combinators import hull, kron, product
 from ._domain import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, QuadraticMax
 from ._ellipsoid import Ellipsoid
@@ -7,6 +8,7 @@ from ._finite import FiniteSet
 from ._lp_ball import LpBall
 from ._marginals import Marginals
 from ._polytope import Polytope
+from ._products import Products
 from ._schatten import SchattenBall
 from ._tensor import TensorPower
 from ._two_convex import TwoConvex
@@ -17,22 +19,32 @@ from .errors import DimensionError, DomainError, DomainTooLargeError, InvalidDom
 __gaussnoise_version__ = "0.1.0"
 
 __all__ = [
+    "AbstractBase",
     "AbstractDomain",
     "AbstractFiniteDomain",
     "AbstractPolytope",
+    "Base",
+    "Bins",
     "DimensionError",
     "DomainError",
     "DomainTooLargeError",
     "Ellipsoid",
     "FiniteSet",
+    "Identity",
     "InvalidDomainError",
     "LpBall",
     "Marginals",
+    "Moments",
     "Polytope",
+    "Prefix",
+    "Products",
     "QuadraticMax",
+    "Ranges",
     "SchattenBall",
     "TensorPower",
+    "Total",
     "TwoConvex",
+    "Windows",
     "Zonotope",
     "hull",
     "kron",

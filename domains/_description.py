@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._bases import AbstractBase, Base, Bins, Identity, Moments, Prefix, Ranges, Total, Windows
 from ._domain import AbstractDomain
+from ._products import Products
 from .errors import InvalidDomainError
 
 _DEPTH = 50  # of domains and tuples within each other
@@ -16,19 +18,23 @@ _DEPTH = 50  # of domains and tuples within each other
 # arguments of constructors that are stored under another name
 _STORED_AS = {("TensorPower", "dim"): "base"}
 
+_BASES: dict[str, type[AbstractBase]] = {
+    cls.__name__: cls for cls in (Base, Bins, Identity, Moments, Prefix, Ranges, Total, Windows)
+}
+
 # what the small classes of the algebra take on trust
 _BODIES = ("body", "left", "right")
 _NUMBERS = ("factor",)
 
 
 def describe(domain: AbstractDomain) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Everything it takes to build ``domain`` again, bit for bit.
+    """Everything it takes to build ``domain`` again, bases included, bit for bit.
 
     Returns:
         A tree of dicts, lists, strings and numbers, and the arrays that it names.
 
     Raises:
-        InvalidDomainError: a class that is not of this package, or more than 50 levels.
+        InvalidDomainError: a class, of domains or bases, that is not of this package, or more than 50 levels.
     """
     arrays: dict[str, NDArray[Any]] = {}
     return _describe(domain, arrays, 0), arrays
@@ -40,7 +46,10 @@ def rebuild(tree: object, arrays: Mapping[str, NDArray[Any]]) -> AbstractDomain:
     Raises:
         InvalidDomainError: not a description of one of our domains.
     """
-    return _rebuild(tree, arrays, 0)
+    domain = _rebuild(tree, arrays, 0)
+    if isinstance(domain, AbstractDomain):
+        return domain
+    raise InvalidDomainError(f"load: expected the description of a domain, got that of a base, {type(domain).__name__}")
 
 
 def _classes() -> dict[str, type[AbstractDomain]]:
@@ -56,14 +65,14 @@ def _classes() -> dict[str, type[AbstractDomain]]:
     from ._zonotope import Zonotope
 
     known: list[type[AbstractDomain]] = [
-        Ellipsoid, FiniteSet, LpBall, Marginals, Polytope, SchattenBall, TensorPower, TwoConvex, Zonotope,
+        Ellipsoid, FiniteSet, LpBall, Marginals, Polytope, Products, SchattenBall, TensorPower, TwoConvex, Zonotope,
         nodes.DifferenceBody, nodes.Hull, nodes.Kronecker, nodes.LinearImage, nodes.MinkowskiSum, nodes.Product,
         nodes.Scaled, nodes.Translate,
     ]  # fmt: skip
     return {cls.__name__: cls for cls in known}
 
 
-def _arguments(cls: type[AbstractDomain]) -> list[str]:
+def _arguments(cls: type[AbstractDomain | AbstractBase]) -> list[str]:
     """Names of a constructor's arguments, all of which the class stores."""
     return list(inspect.signature(cls).parameters)
 
@@ -77,14 +86,20 @@ def _check_depth(depth: int) -> None:
 
 def _describe(value: Any, arrays: dict[str, NDArray[Any]], depth: int) -> Any:
     _check_depth(depth)
-    if isinstance(value, AbstractDomain):
+    if isinstance(value, AbstractDomain | AbstractBase):
         name = type(value).__name__
-        if _classes().get(name) is not type(value):
+        if (_classes() | _BASES).get(name) is not type(value):
             raise InvalidDomainError(
-                f"save: expected domains of this package, got {name}; "
+                f"save: expected {'domains' if isinstance(value, AbstractDomain) else 'bases'} of this package, "
+                f"got {name}; "
                 "hint: store the arguments of your own class, and build it again"
             )
         fields = {field: getattr(value, _STORED_AS.get((name, field), field)) for field in _arguments(type(value))}
+        if isinstance(value, Moments):
+            fields["values"] = np.array(value.values)
+        if isinstance(value, Products):  # bases other than the attributes' own are spelled out
+            own = value.bases
+            fields["subsets"] = tuple(tuple(i if W == own[i] else (i, W) for i, W in term) for term in value.terms)
         return {"type": name, "fields": {field: _describe(x, arrays, depth + 1) for field, x in fields.items()}}
     if isinstance(value, tuple):
         return [_describe(x, arrays, depth + 1) for x in value]
@@ -99,10 +114,10 @@ def _describe(value: Any, arrays: dict[str, NDArray[Any]], depth: int) -> Any:
     raise InvalidDomainError(f"save: expected arrays, numbers, tuples and domains, got {type(value).__name__}")
 
 
-def _rebuild(tree: object, arrays: Mapping[str, NDArray[Any]], depth: int) -> AbstractDomain:
+def _rebuild(tree: object, arrays: Mapping[str, NDArray[Any]], depth: int) -> AbstractDomain | AbstractBase:
     if not isinstance(tree, dict) or set(tree) != {"type", "fields"} or not isinstance(tree["fields"], dict):
         raise InvalidDomainError("load: expected the description of a domain: a type and its fields")
-    cls = _classes().get(tree["type"]) if isinstance(tree["type"], str) else None
+    cls = (_classes() | _BASES).get(tree["type"]) if isinstance(tree["type"], str) else None
     if cls is None:
         raise InvalidDomainError("load: expected the description of a domain of this package, got an unknown type")
     expected = _arguments(cls)
@@ -112,6 +127,9 @@ def _rebuild(tree: object, arrays: Mapping[str, NDArray[Any]], depth: int) -> Ab
     if not all(_is_of_its_kind(name, value) for name, value in fields.items()):
         raise InvalidDomainError(f"load: expected domains and numbers where {cls.__name__} has them, got others")
     try:
+        if cls is Products:
+            own, terms = fields["bases"], fields["subsets"]
+            fields["subsets"] = [dict((i, own[i]) if isinstance(i, int) else i for i in term) for term in terms]
         return cls(**fields)
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # errors of our own are sentences, which never show data; others may quote what the file holds

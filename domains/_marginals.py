@@ -9,6 +9,7 @@ from typing import Self, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._bases import Identity
 from ._domain import AbstractFiniteDomain, Array, QuadraticMax
 from ._finite import FiniteSet
 from .errors import DimensionError, DomainTooLargeError, InvalidDomainError
@@ -103,6 +104,11 @@ class Marginals(AbstractFiniteDomain):
                 f"all_kway: {count:.3g} marginals, more than {_SUBSETS}; hint: list the ones you need"
             )
         return cls(sizes, [s for order in orders for s in itertools.combinations(range(len(sizes)), order)])
+
+    @property
+    def terms(self) -> tuple[tuple[tuple[int, Identity], ...], ...]:
+        """The subsets with their attributes' bases, as of :class:`Products`: all identities."""
+        return tuple(tuple((i, Identity(self.sizes[i])) for i in subset) for subset in self.subsets)
 
     @property
     def dim(self) -> int:

@@ -12,15 +12,24 @@ from scipy.optimize import minimize_scalar
 
 from domains import (
     AbstractDomain,
+    Base,
+    Bins,
     Ellipsoid,
     FiniteSet,
+    Identity,
     LpBall,
     Marginals,
+    Moments,
     Polytope,
+    Prefix,
+    Products,
     QuadraticMax,
+    Ranges,
     SchattenBall,
     TensorPower,
+    Total,
     TwoConvex,
+    Windows,
     Zonotope,
     hull,
     kron,
@@ -52,6 +61,49 @@ def one_hot_tables(sizes, subsets, weights=None):
             row += [weight * (cell == tuple(record[i] for i in subset)) for cell in cells]
         rows.append(row)
     return np.array(rows, dtype=float)
+
+
+# what the queries of a base say of one category, in order
+QUERIES = {
+    Identity: lambda base: [lambda x, k=k: x == k for k in range(base.size)],
+    Total: lambda base: [lambda x: 1],
+    Prefix: lambda base: [lambda x, k=k: x <= k for k in range(base.size)],
+    Ranges: lambda base: [
+        lambda x, i=i, j=j: i <= x <= j for i in range(base.size) for j in range(base.size) if i <= j
+    ],
+    Bins: lambda base: [
+        lambda x, i=i, j=j: i <= x < j
+        for level in base.widths
+        for i, j in itertools.pairwise(
+            [*range(0, base.size, level), base.size] if isinstance(level, int) else [0, *level, base.size]
+        )
+    ],
+    Windows: lambda base: [
+        lambda x, k=k: x in [(k + step) % base.size for step in range(base.width)] for k in range(base.size)
+    ],
+    Moments: lambda base: [lambda x, k=k: math.prod([base.values[x]] * k) for k in base.degrees],
+    Base: lambda base: [lambda x, row=row: row[x] for row in base.matrix.tolist()],
+}
+
+
+def query_answers(bases, subsets, weights=None):
+    """Every record's answers, query by query, in plain loops; subsets map attributes to bases."""
+    rows = []
+    for record in itertools.product(*(range(base.size) for base in bases)):
+        row = []
+        for subset, weight in zip(subsets, weights or [1.0] * len(subsets), strict=True):
+            for queries in itertools.product(*(QUERIES[type(subset[i])](subset[i]) for i in sorted(subset))):
+                answer = weight
+                for i, query in zip(sorted(subset), queries, strict=True):
+                    answer *= query(record[i])
+                row.append(answer)
+        rows.append(row)
+    return np.array(rows, dtype=float)
+
+
+def _products(name, bases, subsets, weights=None):
+    chosen = [subset if isinstance(subset, dict) else {i: bases[i] for i in subset} for subset in subsets]
+    return Case(name, Products(bases, subsets, weights), query_answers(bases, chosen, weights))
 
 
 def _finite(name, points, closed_form=None):
@@ -222,5 +274,19 @@ CASES = [
     _marginals("two-way", (3, 2, 4), [(0, 1), (0, 2), (1, 2)]),
     _marginals("weighted, of mixed orders", (2, 3, 2), [(0, 1), (1, 2), (0,), ()], [1.0, 0.7, 2.0, 0.3]),
     _marginals("one-category attributes", (1, 3, 1, 2), [(0, 1), (2,), (1, 3)]),
+    _products("prefix sums", [Prefix(5)], [(0,)]),
+    _products("total of a product", [Prefix(2), Total(3)], [(1,)]),
+    _products("ranges by identity, and the total", [Ranges(3), Identity(2)], [(0, 1), (), (1,)], [1.0, 0.3, 2.0]),
+    _products(
+        "several bases of one attribute",
+        [Prefix(4), Windows(3, 2)],
+        [(0, 1), {0: Ranges(4)}, {1: Identity(3), 0: Bins(4, [2])}, {0: Total(4), 1: Base([[1, -1, 0.5]])}],
+        [1.0, 0.7, 2.0, 0.3],
+    ),
+    _products(
+        "moments, bins and one category",
+        [Moments([-1.5, 0.0, 4.0], [0, 1, 2]), Identity(1), Bins(3, [1, (2,)])],
+        [(0,), (0, 2), (1,)],
+    ),
     *_bodies(),
 ]

@@ -133,13 +133,6 @@ def test_another_package_of_the_name_domains_is_named(tmp_path, file, content):
     assert "rename" in answer.stderr
 
 
-def test_planned_names_say_what_serves_meanwhile():
-    with pytest.raises(AttributeError, match=r"Products is not available yet; use Marginals"):
-        gaussnoise.Products  # noqa: B018
-    with pytest.raises(AttributeError, match="does not exist"):
-        gaussnoise.Zonotrope  # noqa: B018
-
-
 @pytest.mark.parametrize("package", [domains, gaussnoise], ids=lambda package: package.__name__)
 def test_public_names_exist_and_are_sorted(package):
     assert all(hasattr(package, name) for name in package.__all__)
