@@ -1,7 +1,5 @@
 """Unbiased private averages with the least Gaussian noise, and a proof of both claims."""
 
-from typing import NoReturn
-
 import domains as _domains
 
 __version__ = "0.1.0"
@@ -14,22 +12,32 @@ if getattr(_domains, "__gaussnoise_version__", None) != __version__:
     )
 
 from domains import (
+    AbstractBase,
     AbstractDomain,
     AbstractFiniteDomain,
     AbstractPolytope,
+    Base,
+    Bins,
     DimensionError,
     DomainError,
     DomainTooLargeError,
     Ellipsoid,
     FiniteSet,
+    Identity,
     InvalidDomainError,
     LpBall,
     Marginals,
+    Moments,
     Polytope,
+    Prefix,
+    Products,
     QuadraticMax,
+    Ranges,
     SchattenBall,
     TensorPower,
+    Total,
     TwoConvex,
+    Windows,
     Zonotope,
     hull,
     kron,
@@ -74,31 +82,24 @@ from .tables import (
     Measurement,
     Plan,
     ProportionTable,
+    QueryTable,
     Schema,
     TableRelease,
     Target,
     plan,
 )
 
-# planned names, and what serves meanwhile
-_NOT_YET = {
-    "Products": "Marginals for identity workloads, FiniteSet.from_workload(W) for small others",
-}
-
-
-def __getattr__(name: str) -> NoReturn:
-    hint = f" is not available yet; use {_NOT_YET[name]}" if name in _NOT_YET else " does not exist"
-    raise AttributeError(f"gaussnoise.{name}{hint}")
-
-
 __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
+    "AbstractBase",
     "AbstractDomain",
     "AbstractFiniteDomain",
     "AbstractPolytope",
     "ApproxDP",
     "Attribute",
+    "Base",
     "BiasedRelease",
     "BiasedTable",
+    "Bins",
     "Bound",
     "BudgetError",
     "Certificate",
@@ -121,6 +122,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "GDP",
     "GaussNoiseError",
     "GaussianMechanism",
+    "Identity",
     "InvalidDomainError",
     "KL",
     "Ledger",
@@ -133,6 +135,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "MarginalTable",
     "Marginals",
     "Measurement",
+    "Moments",
     "NotAvailableError",
     "OptimalNoise",
     "OutputError",
@@ -141,10 +144,14 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "PolicyGraph",
     "PolicyWarning",
     "Polytope",
+    "Prefix",
+    "Products",
     "Progress",
     "ProportionTable",
     "PureDP",
     "QuadraticMax",
+    "QueryTable",
+    "Ranges",
     "Release",
     "SchattenBall",
     "Schema",
@@ -154,8 +161,10 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "TableRelease",
     "Target",
     "TensorPower",
+    "Total",
     "TwoConvex",
     "Verification",
+    "Windows",
     "Witness",
     "Zonotope",
     "compare",

@@ -18,7 +18,7 @@ Protected = Literal["gamma", "add-remove", "replace"]
 # Relative margin put on both ends of a bracket computed in double precision: thousands of times the rounding error
 # of the sums behind it, a millionth of the usual tolerance.
 ROUNDING_MARGIN = 2.0**-40
-_CANCELLATION = 2.0**-45  # absolute error of 1 − Π, and relative of sums to one, many times over
+CANCELLATION = 2.0**-45  # absolute error of 1 − Π, and relative of sums to one, many times over
 
 
 class Certificate(abc.ABC):
@@ -121,17 +121,17 @@ class MarginalCertificate(Certificate):
 
     def losses(self, workload: Workload) -> Array:
         """Of unit noise on one T of each type, coordinates weighted, when the largest table weight is one."""
-        shares = self.shares / (math.fsum(self.shares) * (1 + _CANCELLATION))
+        shares = self.shares / (math.fsum(self.shares) * (1 + CANCELLATION))
         return workload.dual_loss(self.p) @ shares ** (1 - 2 / self.p)
 
     def _traces(self, workload: Workload) -> Array:
         """What every T of each type adds to the trace."""
         if not workload.residuals:
             return np.zeros(0)
-        weights = self.pattern_weights / (math.fsum(self.pattern_weights) * (1 + _CANCELLATION))
+        weights = self.pattern_weights / (math.fsum(self.pattern_weights) * (1 + CANCELLATION))
         losses = self.losses(workload)
         moved = np.ones(len(losses))
         if self.protected == "replace":
             # 1 − Π rounds where it cancels
-            moved = weights @ np.maximum(workload.moved(self.patterns) - _CANCELLATION, 0.0)
+            moved = weights @ np.maximum(workload.moved(self.patterns) - CANCELLATION, 0.0)
         return np.sqrt(losses * moved)

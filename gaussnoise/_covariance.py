@@ -90,7 +90,7 @@ class Covariance(abc.ABC):
 def norm(values: Array, order: float) -> float:
     """``‖values‖_order`` of nonnegative numbers of any size."""
     largest = float(values.max(initial=0.0))
-    return largest * float(np.linalg.norm(values / largest, order)) if largest > 0 else 0.0
+    return largest * float(np.linalg.norm(values / largest, order)) if largest != 0 else 0.0
 
 
 @final

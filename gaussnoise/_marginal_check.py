@@ -56,7 +56,7 @@ def explicit_fidelity(witness: MarginalCertificate) -> tuple[float, float]:
 
 def _coordinate_weights(witness: MarginalCertificate, workload: Workload) -> Array:
     """W of every cell: its share, to the power 1 − 2/p."""
-    place = {S: k for k, S in enumerate(workload.tables)}
+    place = {S: k for k, S in enumerate(workload.types)}
     parts = []
     for S in witness.domain.subsets:
         k = place[workload.orbits.type_of(S)]

@@ -40,6 +40,14 @@ class Status(enum.Enum):
         "More patterns of differing attributes than can be looked at: the noise covers a safe bound, hence is private; "
         "accept the gap, or ask for fewer or more alike attributes."
     )
+    PRODUCTS = (
+        "The best noise that measures each attribute in one way: feasible, hence private; the gap is what other noises "
+        "could win at most. For small tables, optimal_noise(domain.to_finite_set()) looks at all noises."
+    )
+    COUPLINGS = (
+        "The best noise that measures each attribute in one way: feasible, hence private; at this size, no certificate "
+        "but a coarse one that leaves couplings between tables out, so that most of the gap may be its own."
+    )
     INTERRUPTED = "Interrupted: the noise is feasible, hence private; run again for a narrower gap."
 
 

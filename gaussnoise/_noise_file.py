@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, AbstractFiniteDomain, DomainError, Marginals
+from domains import AbstractDomain, AbstractFiniteDomain, DomainError, Marginals, Products
 from domains._description import describe, rebuild
 
 from ._certificate import Certificate, MarginalCertificate, PointCertificate
 from ._covariance import Covariance, FactorCovariance, MarginalCovariance
 from ._policy import PolicyGraph
+from ._product_certificate import ProductCertificate
+from ._product_covariance import ProductCovariance
 from ._progress import Progress
 from ._solvers.harmonics import TensorCertificate
+from ._strategies import IdentityStrategy, SolvedStrategy
 from ._tensor_check import stripped
 from .errors import CertificateError, GaussNoiseError, OutputError
 
@@ -32,7 +35,7 @@ _DAMAGE = (
 
 _FORMAT = "gaussnoise.noise/4"
 _DOMAIN = "domain."  # before the names of the arrays that a domain is made of
-_INTEGERS = ("policy_edges", "certificate_rows", "patterns")
+_INTEGERS = ("policy_edges", "certificate_rows", "patterns", "contrasts")
 _SCALARS = ("p", "neighbors", "shifted", "gamma", "gamma_lower", "sensitivity_squared", "method", "steps")
 
 
@@ -48,6 +51,12 @@ def write(noise: "OptimalNoise", path: str | os.PathLike[str]) -> None:
     arrays |= {_DOMAIN + name: array for name, array in parts.items()}
     if isinstance(noise.covariance, MarginalCovariance):
         header["variances"] = [[T, variance] for T, variance in noise.covariance.variances.items()]
+    elif isinstance(noise.covariance, ProductCovariance):
+        header["variances"] = [[T, variance] for T, variance in noise.covariance.variances.items()]
+        strategies = list(dict.fromkeys(noise.covariance.strategies))
+        header["strategies"] = [strategies.index(strategy) for strategy in noise.covariance.strategies]
+        header["identities"] = [s.size if isinstance(s, IdentityStrategy) else 0 for s in strategies]
+        arrays |= {f"contrasts{k}": s.contrasts for k, s in enumerate(strategies) if isinstance(s, SolvedStrategy)}
     elif isinstance(noise.covariance, FactorCovariance):
         arrays["factor"] = noise.covariance.unit_factor
         header["scale"] = noise.covariance.scale
@@ -60,6 +69,10 @@ def write(noise: "OptimalNoise", path: str | os.PathLike[str]) -> None:
     elif isinstance(noise.certificate, MarginalCertificate):
         arrays["table_shares"], arrays["patterns"] = noise.certificate.shares, noise.certificate.patterns
         arrays["pattern_weights"] = noise.certificate.pattern_weights
+    elif isinstance(noise.certificate, ProductCertificate):
+        arrays["table_shares"], arrays["patterns"] = noise.certificate.shares, noise.certificate.patterns
+        arrays["pattern_weights"] = noise.certificate.pattern_weights
+        arrays |= {f"cell_weights{k}": weights for k, weights in enumerate(noise.certificate.cell_weights)}
     elif isinstance(noise.certificate, TensorCertificate):
         arrays["tensor_atoms"], arrays["tensor_weights"] = noise.certificate.atoms, noise.certificate.weights
         header["tensor_scale"] = noise.certificate.scale
@@ -99,7 +112,7 @@ def _parse(stored: Any) -> "OptimalNoise":
     if header.get("format") != _FORMAT:
         raise CertificateError(f"load: expected format {_FORMAT!r}, got {header.get('format')!r}")
     for name, array in arrays.items():
-        if array.dtype.kind not in ("iu" if name in _INTEGERS else "f"):
+        if array.dtype.kind not in ("iu" if name.startswith(_INTEGERS) else "f"):
             raise CertificateError(f"load: expected {name} of another type than {array.dtype}")
         array.flags.writeable = False
     _check_types(header)
@@ -145,6 +158,8 @@ def _parts(header: dict, arrays: dict) -> tuple[AbstractDomain, Covariance, Cert
         kind = "gamma" if header["shifted"] else header["neighbors"]
         witness = arrays["table_shares"], arrays["patterns"], arrays["pattern_weights"]
         return domain, MarginalCovariance(domain, variances), MarginalCertificate(domain, header["p"], kind, *witness)
+    if isinstance(domain, Products) and "strategies" in header:
+        return domain, *_products(domain, header, arrays)
     covariance = FactorCovariance(arrays["factor"], header["scale"])
     if "tensor_atoms" in arrays:
         power = stripped(domain)[0]
@@ -161,3 +176,15 @@ def _parts(header: dict, arrays: dict) -> tuple[AbstractDomain, Covariance, Cert
         centered=header["shifted"],
     )
     return domain, covariance, witness
+
+
+def _products(domain: Products, header: dict, arrays: dict) -> tuple[ProductCovariance, ProductCertificate]:
+    found = [
+        IdentityStrategy(size) if size else SolvedStrategy(arrays[f"contrasts{k}"])
+        for k, size in enumerate(header["identities"])
+    ]
+    variances = {tuple(T): variance for T, variance in header["variances"]}
+    covariance = ProductCovariance(domain, tuple(found[k] for k in header["strategies"]), variances)
+    cells = tuple(arrays[f"cell_weights{k}"] for k in range(sum(name.startswith("cell_weights") for name in arrays)))
+    witness = arrays["table_shares"], arrays["patterns"], arrays["pattern_weights"], cells
+    return covariance, ProductCertificate(domain, header["p"], header["neighbors"], *witness)

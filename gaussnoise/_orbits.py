@@ -57,6 +57,10 @@ class Orbits:
     def _class_of(self) -> dict[int, int]:
         return {i: k for k, members in enumerate(self.classes) for i in members}
 
+    def class_of(self, i: int) -> int:
+        """Position of an attribute's class."""
+        return self._class_of[i]
+
     def __contains__(self, i: int) -> bool:
         return i in self._class_of
 

@@ -18,8 +18,8 @@ from .errors import ParameterError
 
 Integers = NDArray[np.int64]
 
-# OpenDP saturates silently at 64 bits; at this scale an overflow is 8192 standard deviations away
-MAX_SCALE = 2.0**50
+# OpenDP saturates silently at 64 bits; at this scale an overflow is 512 standard deviations away
+MAX_SCALE = 2.0**54
 # integers of a finer lattice than 2⁻⁴⁰⁰ would no longer convert to floats
 MAX_BITS = 400
 _CHUNK = 2**13  # integers drawn at once

@@ -15,6 +15,7 @@ from domains import (
     DomainTooLargeError,
     FiniteSet,
     Marginals,
+    Products,
 )
 
 from ._answer import MAX_STEPS, answer
@@ -25,6 +26,7 @@ from ._enclosure import enclosing, pair_sensitivity
 from ._noise import OptimalNoise, Status
 from ._orbits import ByType
 from ._policy import PolicyGraph
+from ._product_noise import product_optimum
 from ._progress import Watch, Watcher, watching
 from ._sensitivity import Covered, Relation, check_relation, covered, marginal_sensitivity, members
 from ._solvers.closed_forms import uniform_measure
@@ -72,7 +74,8 @@ def optimal_noise(
 
     Args:
         domain: any domain, or one of your own (see :class:`AbstractDomain`).
-        p: error norm in [2, ∞]: 2 is root total variance, ``math.inf`` the largest standard deviation.
+        p: error norm in [2, ∞]: 2 is root total variance, ``math.inf`` the largest standard deviation. For
+            :class:`Products`, every query counts with the root mean square of its table.
         neighbors: "replace" (n is public, means), "add-remove" (n is private, sums), or an undirected networkx graph on
             the row indices of the points (n is public, means): values it joins are to be indistinguishable, values at
             distance k are protected at k²ρ. A disconnected graph is refused unless ``graph.graph["components"]`` is
@@ -111,6 +114,8 @@ def optimal_noise(
     with watching(progress, tol) as watch:
         if isinstance(domain, Marginals) and not isinstance(relation, PolicyGraph) and method == "auto":
             return _marginals(domain, float(p), relation, float(tol), watch, shifted=False)
+        if isinstance(domain, Products) and not isinstance(relation, PolicyGraph) and method == "auto":
+            return product_optimum(domain, float(p), relation, float(tol), watch)
         listed = _listed("optimal_noise", domain, method)
         if listed is None:
             return body_noise("optimal_noise", domain, float(p), relation, float(tol), method, watch, shifted=False)
@@ -214,7 +219,7 @@ def _marginals(
     else:
         enclosed = workload.patterns_moved(unit).max()
     noise = found.noise * float(enclosed) * (1 + 8 * ROUNDING_MARGIN)
-    variances = noise * workload.ranks / workload.residual_cells
+    variances = noise * workload.units
     by_type = ByType(workload.moving, dict(zip(workload.residuals, variances.tolist(), strict=True)))
     certificate = MarginalCertificate(domain, p, protected, found.shares, found.patterns, found.pattern_weights)
     center = np.broadcast_to(0.0, domain.dim)

@@ -18,6 +18,7 @@ from ._exact import is_small, longest_square
 from ._feasibility import RANGE_TOLERANCE, check_range, row_weights, strategy
 from ._marginal_check import explicit_fidelity, is_measure
 from ._policy import PolicyGraph
+from ._product_covariance import ProductCovariance
 from ._residuals import rank, residual_subsets, subsets_of
 from ._sensitivity import check_relation, covered, largest_pair, marginal_sensitivity, members
 from ._solvers.harmonics import TensorCertificate
@@ -68,7 +69,11 @@ def verify(noise: "OptimalNoise") -> Verification:
         check_relation("verify", noise.neighbors, noise.domain)
     if not noise.shifted and _in_memory(noise.center).any():
         raise CertificateError("verify: expected a center of zeros without shift")
-    if isinstance(noise.covariance, MarginalCovariance):
+    if isinstance(noise.covariance, ProductCovariance):
+        from ._product_noise import check_products
+
+        found = [check_products(noise)]
+    elif isinstance(noise.covariance, MarginalCovariance):
         found = [_by_subsets(noise, noise.covariance)]
         if _is_explicit(noise.covariance.domain):
             found.append(_by_points(noise, noise.covariance.domain.to_finite_set()))

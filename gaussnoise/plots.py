@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from .errors import ParameterError
 from .tables import MarginalTable
 from .tables._biased import BiasedTable
-from .tables._text import marginal_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -196,7 +195,7 @@ def _numbers(table: MarginalTable | BiasedTable, cells: Array, abreast: int, sta
     if isinstance(table, BiasedTable):
         digits = int(table.estimate.dtype.kind == "f")
     else:
-        sd = float(table.standard_deviation.flat[0])
+        sd = float(table.standard_deviation.min())
         digits = max(0, -math.floor(math.log10(2 * sd))) if sd > 0 else 0
     plain = [f"{cell:z.{digits}f}" for cell in cells.flat]
     texts = [text if len(text) <= 9 else f"{cell:.4g}" for text, cell in zip(plain, cells.flat, strict=True)]
@@ -258,7 +257,8 @@ def _title(table: MarginalTable | BiasedTable) -> str:
     names = " × ".join(map(_text, table.attributes)) or "total"
     if isinstance(table, BiasedTable):
         return f"{names}, biased: {table.method}"
-    return f"{names}: sd {table.standard_deviation.flat[0]:.3g} in every cell"
+    low, high = table.standard_deviation.min(), table.standard_deviation.max()
+    return f"{names}: sd {high:.3g} in every cell" if low == high else f"{names}: sd {low:.3g} to {high:.3g}"
 
 
 def _figure(width: float, height: float) -> "Figure":
@@ -323,20 +323,21 @@ def _labels_at(table: MarginalTable, row: int) -> list:
 
 def _draw_comparison(axes: "Axes", plan: "Plan") -> None:
     """Standard deviation of every marginal, beside independent noise at the same budget."""
-    marginals = sorted(plan.marginals, key=lambda m: plan.standard_deviation(*m))
-    step = max(1, -(-len(marginals) // _MOST_ROWS))
-    shown = marginals[::step]
-    ours = [plan.standard_deviation(*m) for m in shown]
-    theirs = [plan.independent_standard_deviation(*m) for m in shown]
+    order = np.argsort(plan.deviations, kind="stable")
+    shown = order[:: max(1, -(-len(order) // _MOST_ROWS))]
+    ours, theirs = plan.deviations[shown], plan.independent_deviations[shown]
     rows = np.arange(len(shown))
     axes.hlines(rows, ours, theirs, color="0.8", zorder=1)
     axes.plot(ours, rows, "o", color=_OURS, ms=5, label="this release (optimal)")
     axes.plot(theirs, rows, "s", color=_THEIRS, ms=5, label="independent noise, best split")
-    axes.set_yticks(rows, [_text(marginal_name(m), 34) for m in shown], fontsize="x-small")
+    axes.set_yticks(rows, [_text(plan.entries[k], 34) for k in shown], fontsize="x-small")
     axes.set_xlim(left=0)
-    axes.set_xlabel("standard deviation of each cell")
+    cells = all(base.is_identity for term in plan.domain.terms for _, base in term)
+    axes.set_xlabel(
+        "standard deviation of each cell" if cells else "standard deviation, root mean square of the answers"
+    )
     axes.legend(fontsize="small")
-    part = "" if step == 1 else f" ({len(shown)} of {len(marginals)} marginals shown)"
+    part = "" if len(shown) == len(order) else f" ({len(shown)} of {len(order)} marginals shown)"
     axes.set_title(f"{plan.improvement:.2f} times less variance{part}", fontsize="medium")
 
 

@@ -20,6 +20,7 @@ from ..errors import DataError, GaussNoiseError, OutputError, ParameterError
 from ..privacy import AbstractPrivacy, ApproxDP, zCDP
 from ..tables import Plan, Schema, TableRelease, plan
 from ..tables._draft import draft
+from ..tables._entries import Entry
 from ..tables._text import work_text
 
 app = typer.Typer(
@@ -41,7 +42,12 @@ _err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 SchemaFile = Annotated[Path, typer.Option("--schema", "-s", help="TOML schema; `gaussnoise schema TABLE` drafts one.")]
 Workload = Annotated[
     list[str],
-    typer.Option("--marginals", "-m", help="k for all k-way marginals, or names: -m age,income -m sex (repeatable)."),
+    typer.Option(
+        "--marginals",
+        "-m",
+        help="k for all k-way marginals, or names: -m age,income -m sex (repeatable), with -m age:prefix,sex for "
+        "cumulative counts; age:ranges for all runs.",
+    ),
 ]
 Rho = Annotated[float | None, typer.Option("--rho", help="Budget of the whole release: rho of zCDP.")]
 Epsilon = Annotated[float | None, typer.Option("--epsilon", help="Instead of --rho: epsilon, with --delta.")]
@@ -287,9 +293,10 @@ def _plan(
 ) -> Plan:
     privacy = None if within is not None and budget == (None, None, None) else _privacy(*budget)
     relation: Any = neighbors
+    loaded = Schema.load(schema)
     return plan(
-        Schema.load(schema),
-        _workload(marginals),
+        loaded,
+        _workload(marginals, loaded.names),
         privacy,
         neighbors=relation,
         p=p,
@@ -312,10 +319,24 @@ def _matrix(path: Path) -> Any:
         ) from None
 
 
-def _workload(marginals: list[str]) -> int | list[str | tuple[str, ...]]:
+def _workload(marginals: list[str], known: tuple[str, ...]) -> int | list[Entry]:
     if len(marginals) == 1 and marginals[0].isdigit():
         return int(marginals[0])
-    return [tuple(name.strip() for name in listed.split(",") if name.strip()) for listed in marginals]
+    return [_entry([name.strip() for name in listed.split(",") if name.strip()], known) for listed in marginals]
+
+
+def _entry(names: list[str], known: tuple[str, ...]) -> Entry:
+    """Names, with bases after a colon if any has one; a colon may also be part of a name."""
+    if all(name in known or ":" not in name for name in names):
+        return tuple(names)
+    entry: dict[str, str | None] = {}
+    for name in names:
+        plain = name in known or ":" not in name
+        own, base = (name, None) if plain else (part.strip() for part in name.rsplit(":", 1))
+        entry[own or name] = base
+    if len(entry) < len(names):
+        raise ParameterError(f"expected distinct attributes, got {','.join(names)!r}")
+    return entry
 
 
 def _privacy(rho: float | None, epsilon: float | None, delta: float | None) -> AbstractPrivacy:

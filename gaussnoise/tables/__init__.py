@@ -4,7 +4,7 @@ from ._biased import BiasedTable
 from ._plan import Plan, plan
 from ._release import Measurement, TableRelease
 from ._schema import Attribute, Schema
-from ._table import MarginalTable, ProportionTable
+from ._table import MarginalTable, ProportionTable, QueryTable
 from ._targets import Target
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "Measurement",
     "Plan",
     "ProportionTable",
+    "QueryTable",
     "Schema",
     "TableRelease",
     "Target",

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import warnings
 from collections.abc import Iterator
@@ -9,11 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import Marginals
+
 from .._ledger import aside, file_digest
 from .._progress import Counted
+from .._strategies import SolvedStrategy
 from .._text import SHOWN_DELTA, versions
 from ..errors import OutputError, ParameterError
 from ..privacy import gaussian_epsilon, zCDP
+from ._bases import base_value
 from ._measure import LEAST_STEPS
 from ._store import MOST_FILES, FileFormat, Place, StoredTables, table_writer
 from ._text import disclaimers, relation_text, release_text
@@ -21,6 +29,8 @@ from ._text import disclaimers, relation_text, release_text
 if TYPE_CHECKING:
     from ._plan import Plan
     from ._release import TableRelease
+
+Array = NDArray[np.float64]
 
 _FORMAT = "gaussnoise.tables/2"
 _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
@@ -89,8 +99,8 @@ def save_release(release: "TableRelease", directory: str | os.PathLike[str], for
     check_target(directory)
     with staged(directory) as folder:
         plan = release.plan
-        with table_writer(folder, plan.schema, plan.domain.subsets, release.deviation, format) as writer:
-            for S in plan.domain.subsets:
+        with table_writer(folder, plan.schema, plan.tables.subsets, release.deviation, format) as writer:
+            for S in plan.tables.subsets:
                 writer.write(S, release.tables[S])
         write_record(replace(release, tables=writer.tables), folder)
 
@@ -110,6 +120,9 @@ def write_record(release: "TableRelease", folder: Path) -> None:
 def release_record(release: "TableRelease", folder: Path) -> dict[str, object]:
     """What a machine, or an auditor, needs to know; nothing in it depends on the data but the estimates' files."""
     plan, query = release.plan, release.query
+    contrasts = contrasts_of(plan)
+    whose = "cells'" if isinstance(plan.domain, Marginals) else "answers' (with their entry's root mean square)"
+    objective = f"p-norm of all {whose} weighted standard deviations at unit sensitivity, p = {plan.noise.p:g}"
     implied = {
         "epsilon": gaussian_epsilon(release.rho_charged, SHOWN_DELTA, query.count, LEAST_STEPS),
         "delta": SHOWN_DELTA,
@@ -127,11 +140,13 @@ def release_record(release: "TableRelease", folder: Path) -> dict[str, object]:
         "rho": release.rho_charged if release.private else None,
         "epsilon_delta": implied if release.private else None,
         "domain": [
-            {"name": a.name, "labels": list(a.labels)} | ({"edges": [str(e) for e in a.edges]} if a.edges else {})
+            {"name": a.name, "labels": list(a.labels)}
+            | ({"edges": [str(e) for e in a.edges]} if a.edges else {})
+            | ({"base": base_value(a.base)} if a.base else {})
             for a in plan.schema.attributes
         ],
         "optimality": {
-            "objective": f"p-norm of all cells' weighted standard deviations at unit sensitivity, p = {plan.noise.p:g}",
+            "objective": objective,
             "gamma": plan.noise.gamma,
             "gamma_lower": plan.noise.gamma_lower,
             "certified_gap": plan.noise.gap,
@@ -141,13 +156,17 @@ def release_record(release: "TableRelease", folder: Path) -> dict[str, object]:
         "noise": {
             "query": (
                 "for every measured set T of attributes, multiplier_T * kron(C_i, i in T) on its marginal counts; "
-                "C_i = (1, -1) for two categories, n I - 1 1^T for n > 2; discrete Gaussian noise on every integer"
+                "C_i = (1, -1) for two categories, n I - 1 1^T for n > 2"
+                + (", unless contrasts_i are listed" if contrasts else "")
+                + "; discrete Gaussian noise on every integer"
             ),
+            **({"contrasts": contrasts} if contrasts else {}),
             "integer_sensitivity_squared": query.query.sensitivity_squared if query.query else 0,
             "sigma": query.query.scale if query.query else 0.0,
             "rho_of_one_row": query.query.rho if query.query else 0.0,
         },
         "request_sha256": plan.request_sha256,
+        **({} if isinstance(plan.domain, Marginals) else {"workload": _workload(release)}),
         "marginals": _listed(folder, "marginals", _marginals(release)),
         "measurements": _listed(folder, "measurements", _measurements(release)),
         "files": {file.relative_to(folder).as_posix(): file_digest(file) for file in _data_files(folder)},
@@ -210,12 +229,44 @@ def _marginals(release: "TableRelease") -> list[dict[str, object]]:
             "attributes": list(marginal),
             "file": places[S].file,
             "first_row": places[S].first_row,
-            "cells": plan.domain.cells(S),
-            "weight": weight,
-            "standard_deviation": release.deviation(S),
+            "cells": plan.tables.cells(S),
+            **({"weight": plan.domain.weights[k]} if isinstance(plan.domain, Marginals) else {}),
+            **_deviation(release.deviation(S)),
         }
-        for marginal, S, weight in zip(release, plan.domain.subsets, plan.domain.weights, strict=True)
+        for k, (marginal, S) in enumerate(zip(release, plan.tables.subsets, strict=True))
     ]
+
+
+def _deviation(deviations: Array) -> dict[str, object]:
+    """One for all cells, or between which two they lie: the tables hold them all."""
+    if not deviations.ndim:
+        return {"standard_deviation": float(deviations)}
+    return {"standard_deviation": [float(deviations.min()), float(deviations.max())]}
+
+
+def _workload(release: "TableRelease") -> list[dict[str, object]]:
+    """What was asked for, where that is more than cells."""
+    plan = release.plan
+    entries = zip(plan.domain.terms, plan.domain.weights, plan.deviations, strict=True)
+    return [
+        {
+            "bases": {plan.schema.names[i]: base_value(base) for i, base in term},
+            "answers": math.prod(base.queries for _, base in term),
+            "weight": weight,
+            "root_mean_square_deviation": float(deviation),
+        }
+        for term, weight, deviation in entries
+    ]
+
+
+def contrasts_of(plan: "Plan") -> dict[str, list[str]]:
+    """The integer matrices that are measured instead of the usual ones, a string for each row."""
+    strategies = zip(plan.schema.names, plan.strategies, strict=True)
+    return {
+        name: [" ".join(map(str, row)) for row in strategy.contrasts.tolist()]
+        for name, strategy in strategies
+        if isinstance(strategy, SolvedStrategy)
+    }
 
 
 def _measurements(release: "TableRelease") -> list[dict[str, object]]:

@@ -11,18 +11,19 @@ from fractions import Fraction
 from functools import cache, cached_property
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import DomainTooLargeError, Marginals
+from domains import AbstractBase, DomainTooLargeError, Identity, Marginals, Products
 
 from .._certificate import MarginalCertificate, Protected
-from .._covariance import MarginalCovariance, norm
+from .._covariance import Covariance, MarginalCovariance, norm
 from .._intervals import quantile
 from .._ledger import Ledger
 from .._noise import OptimalNoise
+from .._product_covariance import ProductCovariance
 from .._progress import Counted, counting, watching
 from .._residuals import Subset
 from .._rounding import rounded_down, rounded_up
@@ -30,11 +31,14 @@ from .._sampler import noise_stream, sampling_threads
 from .._sensitivity import Relation
 from .._solve import optimal_noise
 from .._solvers.marginals import table_noise
+from .._strategies import AbstractStrategy, IdentityStrategy
 from .._workload import Workload
 from ..bounds import Bound, bound_of
 from ..errors import GaussNoiseError, ParameterError, not_a_generator
 from ..privacy import AbstractPrivacy, check_gaussian, dp_event, zCDP
+from ._bases import base_value
 from ._count import PASS_CELLS, count_marginals
+from ._entries import Entry, attribute_positions, entry_term, term_name, workload_domain
 from ._files import as_itself, check_format, check_target, staged, write_record
 from ._measure import LEAST_STEPS, Array, ResidualQuery, measured_integers
 from ._read import frame_backend
@@ -57,30 +61,35 @@ _ROUNDING = 1e-9  # budgets for targets are this much larger, so that rounding c
 
 def plan(
     schema: Schema,
-    workload: int | Sequence[str | tuple[str, ...]],
+    workload: int | Sequence[Entry],
     privacy: AbstractPrivacy | None = None,
     *,
     neighbors: Relation = "add-remove",
     p: float = 2,
     weights: Sequence[float] | None = None,
-    targets: "Target | float | Mapping[str | tuple[str, ...], Target | float] | None" = None,
+    targets: "Target | float | Mapping[str | tuple[str, ...], Target | float] | Sequence[Target | float] | None" = None,
     rows_per_person: int = 1,
 ) -> "Plan":
-    """The least noise for a set of marginal tables, before any data are seen.
+    """The least noise for a set of marginal tables, or of queries about them, before any data are seen.
 
     Args:
         schema: the public attributes.
-        workload: k for all k-way marginals, or the attribute names of each marginal; ``()`` is the total.
+        workload: k for all k-way marginals, or the attribute names of each marginal; ``()`` is the total. A mapping
+            like ``{"age": "prefix", "sex": "identity"}`` says what is asked about the cells, as ``base`` does in an
+            :class:`Attribute`, whose own it overrides. Tables of cells are released all the same, with the least noise
+            in the answers.
         privacy: :class:`zCDP`, :class:`ApproxDP` or another definition, for the whole release; with ``targets`` it may
             be left out, for the least ρ that meets them.
         neighbors: "add-remove", one row more or less; the number of rows is private. "replace", one row exchanged for
             another; the number of rows is public.
-        p: error norm in [2, ∞]: 2 minimises total variance over all cells, ``math.inf`` the largest.
+        p: error norm in [2, ∞]: 2 minimises total variance over all cells, ``math.inf`` the largest. Queries other than
+            counts enter with the root mean square of their entry.
         weights: one positive number per marginal: its cells' standard deviations count that much. Error priority only;
             released tables are plain counts.
-        targets: for every marginal of the workload, within how many rows its cells are to lie at 95 %: a number, or a
-            :class:`Target` for another level. They replace ``p`` and ``weights``: the largest ratio of standard
-            deviation to target is made least, see :attr:`Plan.target_ratio`.
+        targets: for every marginal of the workload, within how many rows its cells (or all answers about them) are to
+            lie at 95 %: a number, or a :class:`Target` for another level; by names, or a list in the workload's order.
+            They replace ``p`` and ``weights``: the largest ratio of standard deviation to target is made least, see
+            :attr:`Plan.target_ratio`.
         rows_per_person: the most rows that one person can have, when persons are to be protected instead of rows.
             Standard deviations grow by this factor. It is a promise of yours: nothing in the table is checked.
 
@@ -98,6 +107,9 @@ def plan(
     >>> cheapest = gn.plan(schema, [("sex", "age"), "age"], targets={("sex", "age"): 50, "age": gn.Target(80, 0.99)})
     >>> print(f"{cheapest.rho:.6f} {cheapest.half_width('sex', 'age'):.3f}")
     0.000823 50.000
+    >>> ages = gn.plan(schema, [{"age": "prefix"}], gn.zCDP(0.1))  # the cumulative distribution
+    >>> print(ages.answer_deviations({"age": "prefix"}).shape)
+    (3,)
     """
     if not isinstance(schema, Schema):
         raise ParameterError(f"plan: expected a Schema, got {type(schema).__name__}; hint: Schema.load(path)")
@@ -116,31 +128,34 @@ def plan(
         raise ParameterError(
             f"plan: expected an integer 1 <= rows_per_person <= {_MOST_ROWS_PER_PERSON}, got {rows_per_person!r:.50}"
         )
-    subsets = _subsets(schema, workload)
-    if weights is not None and np.shape(weights) != (len(subsets),):
-        raise ParameterError(f"plan: expected {len(subsets)} weights, one per marginal, got {weights!r}")
+    domain = workload_domain(schema, workload)
+    if weights is not None and np.shape(weights) != (len(domain.subsets),):
+        raise ParameterError(f"plan: expected {len(domain.subsets)} weights, one per marginal, got {weights!r}")
     goals = None
     if targets is not None:
         if weights is not None or p != 2:
             raise ParameterError("plan: targets replace p and weights; hint: leave those out")
-        names, sizes, deviation = schema.names, schema.sizes, cache(Target.standard_deviation)
-        goals = tuple(as_targets(targets, [tuple([names[i] for i in S]) for S in subsets]))
-        cells = [math.prod([sizes[i] for i in S]) for S in subsets]
-        weights = [1 / deviation(goal, n) for goal, n in zip(goals, cells, strict=True)]
+        names, deviation = schema.names, cache(Target.standard_deviation)
+        goals = tuple(as_targets(targets, [tuple([names[i] for i in S]) for S in domain.subsets]))
+        answers = [math.prod([base.queries for _, base in term]) for term in domain.terms]
+        weights = [1 / deviation(goal, n) for goal, n in zip(goals, answers, strict=True)]
         p = math.inf
-    domain = Marginals(schema.sizes, subsets, weights)
-    if domain.dim > _MOST_CELLS:  # before anything is solved for
+    if weights is not None:
+        domain = workload_domain(schema, workload, weights)
+    cells = _tables(domain).dim
+    if cells > _MOST_CELLS:  # before anything is solved for
         raise DomainTooLargeError(
-            f"plan: {domain.dim:.3g} cells would take {domain.dim * _SECONDS_PER_INTEGER / 3600:.3g} hours and "
-            f"{domain.dim * 8 / 1e9:.3g} GB, more than {_MOST_CELLS:.0e} cells; "
+            f"plan: {cells:.3g} cells would take {cells * _SECONDS_PER_INTEGER / 3600:.3g} hours and "
+            f"{cells * 8 / 1e9:.3g} GB, more than {_MOST_CELLS:.0e} cells; "
             "hint: ask for fewer or smaller marginals"
         )
     noise = optimal_noise(domain, p, neighbors)
     if privacy is None:
         if noise.gamma == 0:
             raise ParameterError("plan: these tables need no noise, hence no budget; hint: give any, it is not spent")
-        # weighted variances at unit sensitivity are squares of ratios to the targets
-        privacy = zCDP(rows_per_person**2 * noise.gamma**2 / 2 * (1 + _ROUNDING))
+        # weighted deviations at unit sensitivity are ratios to the targets; of an entry's queries, the worst counts
+        ratio = noise.gamma if isinstance(domain, Marginals) else _worst(noise.covariance, goals or ())
+        privacy = zCDP(rows_per_person**2 * ratio**2 / 2 * (1 + _ROUNDING))
     result = Plan(schema, domain, noise, privacy, rows_per_person, goals)
     if result.integers > _MOST_CELLS:
         raise DomainTooLargeError(
@@ -150,34 +165,21 @@ def plan(
     return result
 
 
-def _subsets(schema: Schema, workload: int | Sequence[str | tuple[str, ...]]) -> tuple[Subset, ...]:
-    if isinstance(workload, int):
-        if not 0 <= workload <= len(schema.names):
-            raise ParameterError(
-                f"plan: expected 0 <= k <= {len(schema.names)} attributes, got {workload}-way marginals"
-            )
-        return Marginals.all_kway(schema.sizes, workload).subsets
-    if not isinstance(workload, list | tuple) or not all(isinstance(m, str | tuple | list) for m in workload):
-        raise ParameterError(f'plan: expected k or a list of marginals like [("age", "sex")], got {workload!r}')
-    if not workload:
-        raise ParameterError("plan: expected at least one marginal; hint: [()] asks for the total alone")
-    positions = {name: i for i, name in enumerate(schema.names)}
-    subsets = [attribute_positions(positions, (m,) if isinstance(m, str) else m) for m in workload]
-    if len(set(map(frozenset, subsets))) < len(subsets):
-        raise ParameterError("plan: expected distinct marginals, got one twice")
-    return tuple(subsets)
+def _tables(domain: Marginals | Products) -> Marginals:
+    """The tables that answer a workload, each once."""
+    return domain if isinstance(domain, Marginals) else Marginals(domain.sizes, domain.subsets)
 
 
-def attribute_positions(positions: Mapping[str, int], names: Sequence[str]) -> Subset:
-    """Positions of distinct attributes, in the order given, or a ParameterError."""
-    try:
-        S = tuple(map(positions.__getitem__, names))
-    except (KeyError, TypeError):
-        unknown = next(name for name in names if name not in list(positions))
-        raise ParameterError(f"no attribute {unknown!r}: expected one of {', '.join(map(repr, positions))}") from None
-    if len(set(S)) < len(S):
-        raise ParameterError(f"expected distinct attributes, got {tuple(names)!r}")
-    return S
+def _worst(covariance: Covariance, goals: Sequence[Target]) -> float:
+    """Largest ratio of an answer's standard deviation, at unit sensitivity, to what its target allows."""
+    if isinstance(covariance, ProductCovariance):
+        terms = zip(covariance.domain.terms, goals, strict=True)
+        worst = ((covariance.term_variance(term), goal) for term, goal in terms)
+        return max(math.sqrt(float(v.max())) / goal.standard_deviation(v.size) for v, goal in worst)
+    if not isinstance(covariance, MarginalCovariance):
+        raise ParameterError("expected noise of tables")
+    kinds = set(zip(covariance.table_variances.tolist(), covariance.table_cells.tolist(), goals, strict=True))
+    return max(math.sqrt(variance) / goal.standard_deviation(int(cells)) for variance, cells, goal in kinds)
 
 
 @final
@@ -187,15 +189,15 @@ class Plan:
 
     Attributes:
         schema: the public attributes.
-        domain: the :class:`Marginals` of the workload.
+        domain: the :class:`Marginals` of the workload, or the :class:`Products` where more than cells is asked for.
         noise: the certified optimal covariance at unit sensitivity.
         privacy: the budget of the whole release, for one person.
         rows_per_person: the most rows that one person is taken to have.
-        targets: what was asked of every marginal, or None.
+        targets: what was asked of every entry of the workload, or None.
     """
 
     schema: Schema
-    domain: Marginals
+    domain: Marginals | Products
     noise: OptimalNoise
     privacy: AbstractPrivacy
     rows_per_person: int = 1
@@ -204,7 +206,7 @@ class Plan:
     def __post_init__(self) -> None:
         covariance = self.noise.covariance
         if (
-            not isinstance(covariance, MarginalCovariance)
+            not isinstance(covariance, MarginalCovariance if isinstance(self.domain, Marginals) else ProductCovariance)
             or self.noise.shifted
             or self.noise.neighbors not in ("add-remove", "replace")
             or covariance.domain is not self.domain
@@ -214,9 +216,27 @@ class Plan:
 
     @property
     def marginals(self) -> tuple[tuple[str, ...], ...]:
-        """Attribute names of every marginal."""
+        """Attribute names of every marginal that is released."""
         names = self.schema.names
-        return tuple([tuple([names[i] for i in S]) for S in self.domain.subsets])
+        return tuple([tuple([names[i] for i in S]) for S in self.tables.subsets])
+
+    @cached_property
+    def tables(self) -> Marginals:
+        """The tables of cells that are released: each attribute set of the workload once."""
+        return _tables(self.domain)
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """What the workload asked for, in words: like ``age (prefix) × sex``."""
+        return tuple([term_name(self.schema, term) for term in self.domain.terms])
+
+    @cached_property
+    def strategies(self) -> tuple[AbstractStrategy, ...]:
+        """How each attribute is measured."""
+        covariance = self.noise.covariance
+        if isinstance(covariance, ProductCovariance):
+            return covariance.strategies
+        return tuple(map(IdentityStrategy, self.schema.sizes))
 
     @property
     def neighbors(self) -> Relation:
@@ -246,7 +266,10 @@ class Plan:
 
     @cached_property
     def _request(self) -> dict[str, object]:
-        return {
+        asked: dict[str, object] = {}
+        if isinstance(self.domain, Products):
+            asked["bases"] = [[base_value(base) for _, base in term] for term in self.domain.terms]
+        return asked | {
             "schema": self.schema.to_toml(),
             "marginals": self.domain.subsets,
             "weights": [f"{weight:.9g}" for weight in self.domain.weights],
@@ -265,36 +288,82 @@ class Plan:
         """
         if self.targets is None:
             raise ParameterError("target_ratio: this plan has no targets; hint: plan(..., targets=...)")
-        found = self._covariance
-        kinds = set(zip(found.table_variances.tolist(), found.table_cells.tolist(), self.targets, strict=True))
-        worst = max(math.sqrt(variance) / goal.standard_deviation(int(cells)) for variance, cells, goal in kinds)
-        return worst / math.sqrt(2 * self.row_rho)
+        return _worst(self.noise.covariance, self.targets) / math.sqrt(2 * self.row_rho)
 
     def _deviation(self, S: Subset) -> float:
-        """Standard deviation of every cell of the table of S."""
-        return math.sqrt(self._covariance.table_variance(S) / (2 * self.row_rho))
+        """Root mean square of the standard deviations of the cells of the table of S: equal ones, if all are counts."""
+        if isinstance(self._covariance, MarginalCovariance):
+            return math.sqrt(self._covariance.table_variance(S) / (2 * self.row_rho))
+        term = tuple((i, Identity(self.schema.sizes[i])) for i in S)
+        return math.sqrt(self._covariance.term_total(term) / self.tables.cells(S) / (2 * self.row_rho))
 
     @cached_property
-    def _covariance(self) -> MarginalCovariance:
-        return cast("MarginalCovariance", self.noise.covariance)
+    def deviations(self) -> Array:
+        """Of every entry of the workload, the root mean square of its answers' standard deviations."""
+        found = self._covariance
+        unit = np.sqrt(found.table_variances) if isinstance(found, MarginalCovariance) else found.deviations
+        return unit / math.sqrt(2 * self.row_rho)
+
+    @cached_property
+    def queries(self) -> Array:
+        """How many answers each entry of the workload has."""
+        if isinstance(self._covariance, MarginalCovariance):
+            return self._covariance.table_cells
+        return np.array([float(math.prod(base.queries for _, base in term)) for term in self.domain.terms])
+
+    def answer_deviations(self, entry: Entry) -> Array:
+        """Standard deviations of the answers about one table, whether planned for or not.
+
+        Args:
+            entry: names, or a mapping from names to bases, as in :func:`plan`.
+
+        Returns:
+            An array, one axis for each name.
+
+        Raises:
+            ParameterError: unknown attributes or bases, or no planned marginal contains them.
+        """
+        term = entry_term(self.schema, entry)
+        S = tuple(sorted(term))
+        self.check_released(S)
+        variance = self._products.term_variance(tuple((i, term[i]) for i in S))
+        return np.sqrt(variance / (2 * self.row_rho)).transpose([S.index(i) for i in term])
+
+    @cached_property
+    def _covariance(self) -> MarginalCovariance | ProductCovariance:
+        covariance = self.noise.covariance
+        if not isinstance(covariance, MarginalCovariance | ProductCovariance):
+            raise ParameterError("Plan: expected noise of tables")
+        return covariance
+
+    @cached_property
+    def _products(self) -> ProductCovariance:
+        """The covariance at unit sensitivity, as it reaches any queries."""
+        if isinstance(self._covariance, ProductCovariance):
+            return self._covariance
+        return ProductCovariance(self.tables, self.strategies, self._covariance.variances)
+
+    @cached_property
+    def _cells(self) -> Array:
+        """Cells of every released table."""
+        if isinstance(self._covariance, MarginalCovariance):
+            return self._covariance.table_cells
+        return np.array([float(self.tables.cells(S)) for S in self.tables.subsets])
 
     @property
     def integers(self) -> int:
         """Noisy integers a release draws."""
-        return measured_integers(self.schema.sizes, self._covariance.variances)
+        return measured_integers(self.strategies, self._covariance.variances)
 
     @property
     def seconds(self) -> float:
         """Roughly what a release takes, besides counting."""
-        return (
-            self.integers * _SECONDS_PER_INTEGER / sampling_threads()
-            + float(self._covariance.table_cells.sum()) * _SECONDS_PER_CELL
-        )
+        return self.integers * _SECONDS_PER_INTEGER / sampling_threads() + float(self._cells.sum()) * _SECONDS_PER_CELL
 
     @property
     def peak_bytes(self) -> float:
         """Roughly the memory of a release that is not written to files, besides the records'."""
-        cells = self._covariance.table_cells
+        cells = self._cells
         return float(8 * cells.sum() + 64 * cells.max() + 32 * min(cells.sum(), PASS_CELLS))
 
     @property
@@ -309,16 +378,19 @@ class Plan:
         As drawn: least squares over all the independent tables would win back most of the difference on workloads that
         overlap much, at the cost of exact simple standard deviations; it never gets below the optimum.
         """
-        weights, cells = np.array(self.domain.weights), self._covariance.table_cells
-        independent = norm(weights * self._independent * cells ** (1 / self.noise.p), self.noise.p)
+        weights, p = np.array(self.domain.weights), self.noise.p
+        independent = norm(weights * self.independent_deviations * self.queries ** (1 / p), p)
         return (independent / self.error) ** 2 if independent > 0 else 1.0
 
     @cached_property
-    def _independent(self) -> Array:
-        """Standard deviation of a cell of each marginal, under independent noise and the best split of the budget."""
-        cells, weights, p = self._covariance.table_cells, np.array(self.domain.weights), self.noise.p
-        # the best noise for one marginal alone at unit sensitivity: replacing a row keeps the sum of its cells
-        alone = np.ones_like(cells) if self.neighbors == "add-remove" else 2 * (1 - 1 / cells)
+    def independent_deviations(self) -> Array:
+        """What :attr:`deviations` would be, had each entry independent noise and the best split of the budget."""
+        cells, weights, p = self.queries, np.array(self.domain.weights), self.noise.p
+        if isinstance(self.domain, Products):
+            alone = np.array([_alone(term, self.neighbors) for term in self.domain.terms]) / cells
+        else:
+            # the best noise for one marginal alone at unit sensitivity: replacing a row keeps the sum of its cells
+            alone = np.ones_like(cells) if self.neighbors == "add-remove" else 2 * (1 - 1 / cells)
         outer, inner = (1.0, 0.0) if math.isinf(p) else (p / (p + 2), 2 / (p + 2))
         shares = ((weights / weights.max()) ** 2 * alone) ** outer * cells**inner
         variances = np.divide(alone, shares, out=np.zeros_like(cells), where=alone > 0)
@@ -342,7 +414,7 @@ class Plan:
         ``(2 γ_p(K) / γ°_p(K − K))²``, with the proven lower end of γ_p(K); 1 where nothing needs noise.
 
         Raises:
-            ParameterError: planned for rows added or removed.
+            ParameterError: planned for rows added or removed, or for more than cells.
         """
         return self._saving("replace_saving", "gamma")
 
@@ -353,7 +425,7 @@ class Plan:
         Infinite where nothing needs noise.
 
         Raises:
-            ParameterError: planned for rows added or removed.
+            ParameterError: planned for rows added or removed, or for more than cells.
         """
         return self._saving("add_remove_saving", "add-remove")
 
@@ -365,6 +437,8 @@ class Plan:
         """``(2 γ / γ°_p(K − K))²``, with the proven lower end of another optimum γ, found without its covariance."""
         if self.neighbors != "replace":
             raise ParameterError(f'{name}: expected a plan with neighbors="replace", got {self.neighbors!r}')
+        if not isinstance(self.domain, Marginals):
+            raise ParameterError(f"{name}: expected a plan for cells alone, got other bases; hint: improvement")
         workload = self._workload
         if protected == "gamma":
             workload = replace(workload, residuals=tuple(T for T in workload.residuals if T))
@@ -381,14 +455,18 @@ class Plan:
     def independent_standard_deviation(self, *names: str) -> float:
         """Of every cell of a planned marginal, had each marginal independent noise and the best split of the budget."""
         S = tuple(sorted(self.subset(names)))
+        if isinstance(self.domain, Products):
+            raise ParameterError(
+                "independent_standard_deviation: expected a plan for cells alone, got other bases; hint: improvement"
+            )
         if S not in self._places:
             raise ParameterError(f"independent_standard_deviation: expected a planned marginal, got {names!r}")
-        return float(self._independent[self._places[S]])
+        return float(self.independent_deviations[self._places[S]])
 
     @cached_property
     def _places(self) -> dict[Subset, int]:
         """Where each planned marginal stands in the list of all."""
-        return {S: place for place, S in enumerate(self.domain.subsets)}
+        return {S: place for place, S in enumerate(self.tables.subsets)}
 
     @cached_property
     def _having(self) -> list[set[int]]:
@@ -405,6 +483,8 @@ class Plan:
 
     def standard_deviation(self, *names: str) -> float:
         """Of every cell of the table of these attributes: a planned marginal, or a part of one.
+
+        Where more than cells is planned for, cells differ, and this is their root mean square.
 
         Raises:
             ParameterError: no planned marginal contains them.
@@ -473,7 +553,7 @@ class Plan:
             BudgetError: the ledger's budget does not allow it; nothing was drawn.
             LedgerError: another release under this id, or an unusable ledger.
         """
-        check_format(format, 0 if out is None else len(self.domain.subsets))
+        check_format(format, 0 if out is None else len(self.tables.subsets))
         cost = self._charge()  # a budget that cannot be drawn is refused before data are read
         if ledger is None and id is None:
             if out is None:
@@ -530,20 +610,23 @@ class Plan:
     @cached_property
     def _query(self) -> ResidualQuery:
         """The integer query that a release answers with noise."""
-        return ResidualQuery.calibrated(self.schema.sizes, self._covariance.variances, self.neighbors, self.row_rho)
+        return ResidualQuery.calibrated(self.strategies, self._covariance.variances, self.neighbors, self.row_rho)
 
     @cached_property
-    def _drawn(self) -> MarginalCovariance:
+    def _drawn(self) -> MarginalCovariance | ProductCovariance:
         """Covariance of the noise of a release, over the (unweighted) cells of all planned tables."""
-        return MarginalCovariance(Marginals(self.domain.sizes, self.domain.subsets), self._query.variances)
+        tables = Marginals(self.domain.sizes, self.tables.subsets)
+        if all(isinstance(own, IdentityStrategy) for own in self.strategies):
+            return MarginalCovariance(tables, self._query.variances)
+        return ProductCovariance(tables, self.strategies, self._query.variances)
 
-    def _deviation_drawn(self, S: Subset) -> float:
-        return math.sqrt(self._drawn.table_variance(S))
+    def _deviation_drawn(self, S: Subset) -> Array:
+        return np.sqrt(np.asarray(self._drawn.table_variance(S)))
 
     def _count(self, table: object) -> Iterator[tuple[Subset, NDArray[np.int64]]]:
         """Exact counts of every planned marginal."""
-        used = sorted({i for S in self.domain.subsets for i in S})
-        planned = {tuple(used.index(i) for i in S): S for S in self.domain.subsets}
+        used = sorted({i for S in self.tables.subsets for i in S})
+        planned = {tuple(used.index(i) for i in S): S for S in self.tables.subsets}
         counted = count_marginals(table, [self.schema.attributes[i] for i in used], list(planned))
         return ((planned[S], counts) for S, counts in counted)
 
@@ -555,9 +638,9 @@ class Plan:
         progress: bool | Counted | None,
     ) -> Generator[tuple[Subset, Array]]:
         """Every planned table, in the order they are counted."""
-        done, cells = 0, self.domain.dim
+        done, cells = 0, self.tables.dim
         with noise_stream(draw, self._query.count, threads) as noise, counting(progress, cells, "cells") as say:
-            for S, estimate in noisy_tables(self._count(table), self.domain.subsets, self._query, noise):
+            for S, estimate in noisy_tables(self._count(table), self.tables.subsets, self._query, noise):
                 yield S, estimate
                 done += estimate.size
                 say(done, cells)
@@ -573,7 +656,7 @@ class Plan:
         deviation = self._deviation_drawn
         with (
             closing(self._private(table, progress)) as noisy,
-            table_writer(folder, self.schema, self.domain.subsets, deviation, format) as writer,
+            table_writer(folder, self.schema, self.tables.subsets, deviation, format) as writer,
         ):
             for S, estimate in noisy:
                 writer.write(S, estimate)
@@ -602,3 +685,19 @@ class Plan:
 def _nothing(count: int) -> list[int]:
     """No noise, where one row cannot change anything."""
     return [0] * count
+
+
+def _alone(term: Sequence[tuple[int, AbstractBase]], neighbors: Relation) -> float:
+    """Least total variance of one entry's answers at unit sensitivity, by noise of its own."""
+    single = math.prod(float(base.gram()[0, 0]) for _, base in term if base.size == 1)
+    bases = [base for _, base in term if base.size > 1]
+    if neighbors == "add-remove":  # of a product, the product
+        return single * math.prod(_least_variance((base,), neighbors) for base in bases)
+    return single * _least_variance(tuple(bases), neighbors)
+
+
+@cache
+def _least_variance(bases: tuple[AbstractBase, ...], neighbors: Relation) -> float:
+    if not bases:
+        return 1.0 if neighbors == "add-remove" else 0.0
+    return optimal_noise(Products(bases, [range(len(bases))]), 2, neighbors, _SAVING_TOLERANCE).gamma ** 2

@@ -4,25 +4,30 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import Marginals
+from domains import Identity, Marginals, Prefix
 
 from .._covariance import MarginalCovariance
 from .._intervals import Contrast, Contrasts
+from .._product_covariance import ProductCovariance
 from .._projection import nearest
-from .._residuals import Subset, part_of, project_zero_sum, subsets_of
+from .._residuals import Subset, part_of, subsets_of
 from ..errors import OutputError, ParameterError
 from ..privacy import dp_event
+from ._bases import query_labels
 from ._biased import BiasedTable
-from ._files import read_release, save_release
+from ._entries import Entry, entry_term
+from ._files import contrasts_of, read_release, save_release
 from ._measure import ResidualQuery
+from ._quantiles import interpolated, probabilities_of, support
 from ._schema import Category
 from ._store import FileFormat
-from ._table import MarginalTable, ProportionTable
+from ._table import MarginalTable, ProportionTable, QueryTable
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
     from ._plan import Plan
     from ._synthetic import MbiProblem
 
+_CANCELLED = 1e-12  # of a variance: rounding
 _PROJECTED = "nearest marginals of a table of records, all tables together"
 Array = NDArray[np.float64]
 Names = str | tuple[str, ...]
@@ -41,8 +47,9 @@ class Measurement(NamedTuple):
 
     Attributes:
         attributes: names.
-        estimate: shape (sizes…), sums to zero along every axis: the truth's zero-sum part plus noise.
-        standard_deviation: σ of the noise ``N(0, σ² Π)``, Π the projection onto such arrays; 0 for an exact total.
+        estimate: shape (sizes…), sums to zero along every axis: what the truth adds to its own margins, plus noise.
+        standard_deviation: σ of the noise ``N(0, σ² ⊗_i E_i)``; 0 for an exact total. Where attributes are planned for
+            counts, ``E_i = I − 11'/n_i``: the noise is σ² times the projection onto such arrays.
     """
 
     attributes: tuple[str, ...]
@@ -82,7 +89,7 @@ class TableRelease:
     plan: "Plan"
     private: bool
     rho_charged: float
-    covariance: MarginalCovariance = field(repr=False)
+    covariance: MarginalCovariance | ProductCovariance = field(repr=False)
     query: ResidualQuery = field(repr=False)
     tables: Mapping[Subset, Array] = field(repr=False)
     backend: Any = field(repr=False)
@@ -101,14 +108,57 @@ class TableRelease:
             attributes=tuple(schema.names[i] for i in asked),
             labels=tuple(schema.attributes[i].labels for i in asked),
             estimate=_read_only(estimate),
-            standard_deviation=np.broadcast_to(self.deviation(S), estimate.shape),
+            standard_deviation=np.broadcast_to(_ordered(self.deviation(S), S, asked), estimate.shape),
             private=self.private,
             backend=self.backend,
         )
 
-    def deviation(self, S: Subset) -> float:
-        """Standard deviation of every cell of the table of S."""
-        return math.sqrt(self.covariance.table_variance(S))
+    def deviation(self, S: Subset) -> Array:
+        """Standard deviation of every cell of the table of S, or one for all."""
+        return np.sqrt(np.asarray(self.covariance.table_variance(S)))
+
+    @cached_property
+    def _products(self) -> ProductCovariance:
+        """The covariance, as it reaches any queries."""
+        if isinstance(self.covariance, ProductCovariance):
+            return self.covariance
+        return ProductCovariance(self.covariance.domain, self.query.strategies, self.query.variances)
+
+    def answers(self, entry: Entry) -> QueryTable:
+        """Queries about one table, whether planned for or not: cumulative counts, ranges, bins, moments, any matrix.
+
+        Args:
+            entry: attribute names, asked about through their own bases, or a mapping from names to bases, as in
+                :func:`plan`.
+
+        Returns:
+            A :class:`QueryTable`, axes in the order of ``entry``.
+
+        Raises:
+            ParameterError: unknown attributes or bases, or a table that was not released.
+
+        >>> import pyarrow as pa
+        >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
+        >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
+        >>> release = gn.plan(schema, [{"sex": "identity", "age": "prefix"}], gn.zCDP(0.1)).release(people)
+        >>> cumulative = release.answers({"age": "prefix"})
+        >>> print(cumulative.labels, cumulative.estimate.shape)
+        (('below 18', 'below 65', 'up to 120'),) (3,)
+        """
+        term = entry_term(self.plan.schema, entry)
+        asked, S, answers = self._estimate(tuple(self.plan.schema.names[i] for i in term))
+        for axis, i in enumerate(S):
+            answers = term[i].answer(answers, axis)
+        variance = self._products.term_variance(tuple((i, term[i]) for i in S))
+        attributes = [self.plan.schema.attributes[i] for i in asked]
+        return QueryTable(
+            attributes=tuple(attribute.name for attribute in attributes),
+            labels=tuple(query_labels(term[i], a) for i, a in zip(asked, attributes, strict=True)),
+            estimate=_read_only(_ordered(np.asarray(answers, dtype=np.float64), S, asked)),
+            standard_deviation=_read_only(_ordered(np.sqrt(variance), S, asked)),
+            private=self.private,
+            backend=self.backend,
+        )
 
     def proportions(self, names: Names, given: Names = ()) -> ProportionTable:
         """Counts over the counts of their groups.
@@ -127,30 +177,125 @@ class TableRelease:
         group, G, _ = self._estimate(given)
         if not set(G) <= set(S):
             raise ParameterError(f"proportions: expected groups by some of {names!r}, got given={given!r}")
-        axes = tuple(axis for axis, i in enumerate(S) if i not in G)
-        order = [S.index(i) for i in asked]
-        groups = np.broadcast_to(counts.sum(axis=axes, keepdims=True), counts.shape).transpose(order)
-        counts = counts.transpose(order)
-        variance, group_variance = self.covariance.table_variance(S), self.covariance.table_variance(G)
-        share = math.prod(self.plan.schema.sizes[i] for i in G) / counts.size
+        labels = tuple(self.plan.schema.attributes[i].labels for i in asked)
+        groups = counts.sum(axis=tuple(axis for axis, i in enumerate(S) if i not in G), keepdims=True)
+        share = self.query.spread(np.ones([self.query.strategies[i].size for i in G]), G, S)
+        variance = np.asarray(self.covariance.table_variance(S))
+        return self._shares(asked, S, group, labels, (counts, groups, variance, share))
+
+    def cdf(self, name: str, given: Names = ()) -> ProportionTable:
+        """Cumulative shares of an attribute, in the order of the schema, within groups.
+
+        Shares are of all records of a group; those in the attribute's catch-all lie nowhere in its order.
+
+        Args:
+            name: the attribute.
+            given: attributes that define the groups; none for all records.
+
+        Returns:
+            A :class:`ProportionTable`, axes of ``given`` first. Its simultaneous intervals are bands around the CDFs.
+
+        Raises:
+            ParameterError: unknown attributes, or a table that was not released.
+
+        >>> import pyarrow as pa
+        >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
+        >>> people = pa.table({"sex": ["F", "M", "F"] * 4000, "age": [7, 33, 61] * 4000})
+        >>> release = gn.plan(schema, [{"sex": "identity", "age": "prefix"}], gn.zCDP(0.1)).release(people)
+        >>> bool(abs(release.cdf("age", given="sex").estimate - [[0.5, 1, 1], [0, 1, 1]]).max() < 0.02)
+        True
+        """
+        group = self.plan.subset((given,) if isinstance(given, str) else given)
+        names = self.plan.schema.names
+        asked, S, counts = self._estimate((*(names[i] for i in group), name))
+        i = asked[-1]
+        axis, attribute = S.index(i), self.plan.schema.attributes[i]
+        own = [slice(None)] * len(S)
+        own[axis] = slice(attribute.size - (attribute.other is not None))
+        term = tuple((k, (Prefix if k == i else Identity)(self.plan.schema.sizes[k])) for k in S)
+        G = tuple(sorted(group))
+        share = self.query.spread(np.ones([self.query.strategies[k].size for k in G]), G, S)
+        cumulative = (np.cumsum(counts, axis), self._products.term_variance(term), np.cumsum(share, axis))
+        sums, variance, share = (values[tuple(own)] for values in cumulative)
+        labels = [self.plan.schema.attributes[k].labels for k in group]
+        labels.append(query_labels(term[axis][1], attribute)[own[axis]])
+        groups = counts.sum(axis=axis, keepdims=True)
+        return self._shares(asked, S, group, tuple(labels), (sums, groups, variance, share))
+
+    def _shares(
+        self,
+        asked: Subset,
+        S: Subset,
+        group: Subset,
+        labels: tuple[tuple[Category, ...], ...],
+        parts: tuple[Array, Array, Array, Array],
+    ) -> ProportionTable:
+        """Sums over the counts of their groups: parts are sums, groups, variances and shares, axes in S's order."""
+        names, G = self.plan.schema.names, tuple(sorted(group))
+        group_variance = np.asarray(self.covariance.table_variance(G))
+        if group_variance.ndim:
+            group_variance = group_variance.reshape([self.plan.schema.sizes[i] if i in G else 1 for i in S])
+        shape = parts[0].shape
+        counts, groups, variance, share, group_variance = (
+            _ordered(np.broadcast_to(part, shape), S, asked) for part in (*parts, group_variance)
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
             estimate = np.where(groups > 0, counts / groups, np.nan)
             spread = variance - 2 * estimate * share * group_variance + estimate**2 * group_variance
-            deviation = np.sqrt(np.maximum(spread, 0)) / groups
-        schema = self.plan.schema
+            # a group over itself has none: what cancels leaves rounding
+            deviation = np.sqrt(np.where(spread > _CANCELLED * variance, spread, 0)) / groups
         return ProportionTable(
-            attributes=tuple(schema.names[i] for i in asked),
-            labels=tuple(schema.attributes[i].labels for i in asked),
+            attributes=tuple(names[i] for i in asked),
+            labels=labels,
             estimate=_read_only(estimate),
             standard_deviation=_read_only(deviation),
             private=self.private,
             backend=self.backend,
-            given=tuple(schema.names[i] for i in group),
+            given=tuple(names[i] for i in group),
             counts=counts,
             groups=groups,
             variance=variance,
             group_variance=group_variance,
             share=share,
+        )
+
+    def quantiles(self, name: str, probabilities: Sequence[float], given: Names = ()) -> BiasedTable:
+        """Quantiles of a numeric attribute within groups, read off its cumulative counts. BIASED.
+
+        Cumulative counts are made to increase (isotonic regression), and interpolated linearly inside bins; of integer
+        categories the first that reaches the probability is taken. The catch-all is left out.
+
+        Args:
+            name: an attribute with edges, or with increasing integer categories.
+            probabilities: each in [0, 1].
+            given: attributes that define the groups; none for all records.
+
+        Returns:
+            A :class:`BiasedTable`, axes of ``given`` first: numbers in the attribute's unit, infinite in a bin without
+            end, NaN in a group whose count is not positive.
+
+        Raises:
+            ParameterError: unknown or unordered attributes, a table that was not released, bad probabilities.
+
+        >>> import pyarrow as pa
+        >>> schema = gn.Schema([gn.Attribute("age", edges=[0, 20, 40, 60, 80])])
+        >>> people = pa.table({"age": list(range(80)) * 1000})
+        >>> release = gn.plan(schema, [{"age": "prefix"}], gn.zCDP(0.1)).release(people)
+        >>> release.quantiles("age", [0.5, 0.9]).estimate.round(0).tolist()
+        [40.0, 72.0]
+        """
+        ends = support(self.plan.schema.attributes[self.plan.subset((name,))[0]])
+        wanted = probabilities_of(probabilities)
+        shares = self.cdf(name, given)
+        estimate = interpolated(shares.counts, ends, wanted)
+        return BiasedTable(
+            (*shares.given, f"{name} quantile"),
+            (*shares.labels[:-1], tuple(map(str, wanted))),
+            _read_only(estimate),
+            "isotonic regression of the cumulative counts, then "
+            + ("linear interpolation inside bins" if ends.interpolate else "the first category that reaches"),
+            self.private,
+            self.backend,
         )
 
     def cell(self, **labels: Category) -> Weights:
@@ -200,7 +345,7 @@ class TableRelease:
                 f"{type(combinations).__name__}; hint: release.cell(sex=...) makes the weights of one cell"
             )
         estimates = np.zeros(len(combinations))
-        pulled: dict[Subset, Array] = {}  # every T sees the weights summed over S∖T, over N_{S∖T}; one row each
+        pulled: dict[Subset, Array] = {}  # what every T sees of the weights; one row each
         for row, weights in enumerate(combinations):
             for names, given in weights.items():
                 asked, S, estimate = self._estimate(names)
@@ -214,23 +359,26 @@ class TableRelease:
                 estimates[row] += float((w * estimate).sum())
                 for T in subsets_of(S):
                     if T in self.query.multipliers:
-                        seen = part_of(w, S, T)
-                        share = seen.size / w.size
-                        pulled.setdefault(T, np.zeros((len(combinations), *seen.shape)))[row] += seen * share
+                        seen = self.query.gather(w, S, T)
+                        pulled.setdefault(T, np.zeros((len(combinations), *seen.shape)))[row] += seen
         covariance = np.zeros((len(combinations),) * 2)
         for T, rows in pulled.items():
-            moved = project_zero_sum(rows, range(1, rows.ndim)).reshape(len(rows), -1)
+            for axis, i in enumerate(T, 1):
+                rows = self.query.strategies[i].pull(rows, axis)
+            moved = rows.reshape(len(rows), -1)
             covariance += self.query.variances[T] * (moved @ moved.T)
         return Contrasts(estimates, covariance)
 
     def measurements(self) -> Iterator[Measurement]:
         """The independent noisy measurements that all tables are made of: what other inference engines start from."""
         names, seen = self.plan.schema.names, set[Subset]()
-        for S in self.plan.domain.subsets:
+        for S in self.plan.tables.subsets:
             missing = [T for T in subsets_of(S) if T not in seen and (not T or T in self.query.multipliers)]
             table = self.tables[S] if missing else None
             for T in missing:
-                residual = project_zero_sum(part_of(np.asarray(table), S, T), range(len(T)))
+                residual = part_of(np.asarray(table), S, T)
+                for axis, i in enumerate(T):
+                    residual = self.query.strategies[i].residual(residual, axis)
                 deviation = math.sqrt(self.query.variances[T]) if T in self.query.multipliers else 0.0
                 yield Measurement(tuple(names[i] for i in T), residual, deviation)
             seen.update(missing)
@@ -249,7 +397,8 @@ class TableRelease:
         """
         from ._synthetic import mbi_measurements
 
-        return mbi_measurements(self.measurements(), self.plan.schema)
+        strategies = dict(zip(self.plan.schema.names, self.query.strategies, strict=True))
+        return mbi_measurements(self.measurements(), self.plan.schema, strategies)
 
     def _estimate(self, names: Names) -> tuple[Subset, Subset, Array]:
         """Positions as asked for, sorted, and the estimates of the latter."""
@@ -258,7 +407,7 @@ class TableRelease:
         if S in self.tables:
             return asked, S, self.tables[S]
         self.plan.check_released(S)
-        domain, wanted = self.plan.domain, set(S)
+        domain, wanted = self.plan.tables, set(S)
         above = min((A for A in domain.subsets if wanted <= set(A)), key=domain.cells)
         part = part_of(self.tables[above], above, S)
         return (
@@ -291,7 +440,7 @@ class TableRelease:
         >>> print(len(tables), min(table.estimate.min() for table in tables.values()) >= 0)
         3 True
         """
-        domain = Marginals(self.plan.schema.sizes, self.plan.domain.subsets)
+        domain = Marginals(self.plan.schema.sizes, self.plan.tables.subsets)  # of one weight
         stacked = np.concatenate([np.ravel(self.tables[S]) for S in domain.subsets])
         rows = max(float(np.sum(self.tables[domain.subsets[0]])), 0.0)
         found = rows * nearest(domain, stacked / rows)[0] if rows else np.zeros_like(stacked)
@@ -335,7 +484,8 @@ class TableRelease:
         """
         record, tables = read_release(plan, directory)
         query = plan._query.query
-        if record["noise"]["sigma"] != (query.scale if query is not None else 0.0):
+        measured = record["noise"].get("contrasts", {})
+        if record["noise"]["sigma"] != (query.scale if query is not None else 0.0) or measured != contrasts_of(plan):
             raise OutputError(
                 f"load: {os.fspath(directory)} was calibrated by another version or machine; hint: its files are "
                 "intact, read them as they are"
@@ -347,7 +497,12 @@ class TableRelease:
         return f"TableRelease({warning}{len(self)} marginals, rho charged {self.rho_charged:.6g})"
 
 
+def _ordered(values: Array, S: Subset, asked: Subset) -> Array:
+    """Axes from the order of S to the one asked for; one number for all stays one."""
+    return values.transpose([S.index(i) for i in asked]) if values.ndim else values
+
+
 def _read_only(values: Array) -> Array:
-    values = values.view()
+    values = np.asarray(values).view()
     values.flags.writeable = False
     return values

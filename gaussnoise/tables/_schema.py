@@ -10,7 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, final
 
+from numpy.typing import ArrayLike
+
+from domains import AbstractBase
+
 from ..errors import DataError, SchemaError
+from ._bases import EXPECTED_BASE, as_base, base_value
 
 Category = str | int | bool
 _MOST_BITS = 8192  # of an integer: Python refuses to write very long ones
@@ -29,6 +34,11 @@ class Attribute:
         categories: distinct values, all strings, all integers or all booleans.
         edges: increasing numbers; bins are ``[e0, e1), [e1, e2), …, [e_last-1, e_last]``. ``-inf`` and ``inf`` allowed.
         other: label of a catch-all for nulls and values outside; without it such values refuse the release.
+        base: what is asked about this attribute where a workload does not say: "identity" (counts, the default),
+            "prefix" (the cumulative counts of its cells in order), "ranges" (all runs of cells), ``{"kind": "bins",
+            "widths": [2, 4]}``, ``{"kind": "windows", "width": 3}``, ``{"kind": "moments", "degrees": [0, 1]}`` (of
+            the middles of bins, or of integer categories, unless ``"values"`` are given), a matrix with a row per
+            query and a column per cell, or an :class:`AbstractBase`. Kept as the latter; None for counts.
 
     Raises:
         SchemaError: both or neither of categories and edges, or a rule above broken.
@@ -41,6 +51,7 @@ class Attribute:
     categories: tuple[Category, ...] | None = None
     edges: tuple[float, ...] | None = None
     other: str | None = None
+    base: AbstractBase | None = None
 
     def __init__(
         self,
@@ -48,13 +59,17 @@ class Attribute:
         categories: Iterable[Category] | None = None,
         edges: Iterable[float] | None = None,
         other: str | None = None,
+        base: "AbstractBase | str | Mapping[str, Any] | ArrayLike | None" = None,
     ) -> None:
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "categories", None if categories is None else _listed(name, "categories", categories))
         object.__setattr__(self, "edges", None if edges is None else _floats(name, edges))
         object.__setattr__(self, "other", other)
+        object.__setattr__(self, "base", None)
         for problem in self._problems():
             raise SchemaError(f"attribute {name!r}: {problem}")
+        resolved = as_base(base, self)
+        object.__setattr__(self, "base", None if resolved.is_identity else resolved)
 
     def _problems(self) -> Iterable[str]:
         if any(isinstance(c, int) and c.bit_length() > _MOST_BITS for c in self.categories or ()):
@@ -146,7 +161,7 @@ class Schema:
 
         Args:
             path: a file with one ``[attributes.NAME]`` table per column, holding ``categories`` or ``edges``, and
-                optionally ``other``.
+                optionally ``other`` and ``base``, like ``base = "prefix"`` or ``base = {kind = "bins", widths = [5]}``.
 
         Raises:
             SchemaError: the message starts with ``path:line:``.
@@ -173,10 +188,15 @@ class Schema:
         _check_structure(content, text, name)
         attributes = []
         for key, entry in content["attributes"].items():
+            base, where = entry.pop("base", None), ("attributes", key)
             try:
-                attributes.append(Attribute(key, **entry))
+                attribute = Attribute(key, **entry)
+                if base is not None:
+                    where = (*where, "base")
+                    attribute = Attribute(key, **entry, base=base)
             except SchemaError as error:
-                raise SchemaError(f"{name}:{_line(text, ('attributes', key))}: {error}") from None
+                raise SchemaError(f"{name}:{_line(text, where)}: {error}") from None
+            attributes.append(attribute)
         if not attributes:
             raise SchemaError(f"{name}:{_line(text, ('attributes',))}: expected at least one attribute")
         return cls(attributes)
@@ -212,6 +232,8 @@ class Schema:
                 lines.append(f"edges = [{', '.join(map(_number, attribute.edges))}]")
             if attribute.other is not None:
                 lines.append(f"other = {_quoted(attribute.other)}")
+            if attribute.base is not None:
+                lines.append(f"base = {_toml(base_value(attribute.base))}")
             blocks.append("\n".join(lines) + "\n")
         return "\n".join(blocks)
 
@@ -251,6 +273,7 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         categories: list[bool | int | str] | None = None
         edges: list[float] | None = None
         other: str | None = None
+        base: str | dict[str, str | int | list[int] | list[float]] | list[list[float]] | None = None
 
     class File(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
         attributes: dict[str, Entry]
@@ -263,9 +286,8 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         return
     where = tuple(map(str, first["loc"][:3]))  # attributes, NAME, field; deeper parts are positions in a list
     if first["type"] == "extra_forbidden":
-        message = (
-            f"unknown key; expected {'categories, edges or other' if len(where) > 1 else '[attributes.NAME] tables'}"
-        )
+        keys = "categories, edges, other or base" if len(where) > 1 else "[attributes.NAME] tables"
+        message = f"unknown key; expected {keys}"
     else:
         message = _EXPECTED.get(where[-1], "expected [attributes.NAME] tables")
     raise SchemaError(f"{name}:{_line(text, where)}: {'.'.join(where)}: {message}")
@@ -275,6 +297,7 @@ _EXPECTED = {
     "categories": "expected a list of strings, integers or booleans",
     "edges": "expected a list of numbers",
     "other": "expected a string",
+    "base": EXPECTED_BASE,
 }
 
 
@@ -319,7 +342,14 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _toml(value: Category) -> str:
+def _toml(value: Any) -> str:
+    """A category, or a base, as TOML writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, float):
+        return _number(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key} = {_toml(entry)}' for key, entry in value.items())}}}"
     return _quoted(value) if isinstance(value, str) else str(value)

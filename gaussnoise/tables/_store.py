@@ -19,7 +19,7 @@ from ._schema import Schema
 from ._tidy import NUMBERS, arrow_columns
 
 Array = NDArray[np.float64]
-Deviation = Callable[[Subset], float]
+Deviation = Callable[[Subset], Array]  # of every cell, or one for all
 FileFormat = Literal["csv", "parquet"]
 
 MOST_FILES = 1000  # beyond so many marginals, one Parquet file for each number of attributes
@@ -73,6 +73,7 @@ class AbstractTableWriter(abc.ABC):
     def __init__(self, folder: Path, schema: Schema, subsets: Sequence[Subset], deviation: Deviation) -> None:
         self._folder, self._schema, self._subsets, self._deviation = folder, schema, subsets, deviation
         self._places: dict[Subset, Place] = {}
+        self._last: tuple[Subset | None, Array] = None, np.zeros(0)
         (folder / "tables").mkdir()
 
     def __enter__(self) -> "AbstractTableWriter":
@@ -92,8 +93,12 @@ class AbstractTableWriter(abc.ABC):
         """What has been written, in the order of the plan."""
         return StoredTables(self._folder, {S: self._places[S] for S in self._subsets})
 
-    def _numbers(self, S: Subset, estimate: Array) -> dict[str, Array]:
-        deviation = np.full(estimate.shape, self._deviation(S))
+    def _numbers(self, S: Subset, cells: slice, estimate: Array) -> dict[str, Array]:
+        """Some cells of the table of S."""
+        if self._last[0] != S:
+            self._last = S, np.asarray(self._deviation(S))
+        every = self._last[1]
+        deviation = every.reshape(-1)[cells] if every.ndim else np.full(estimate.shape, every)
         ends = confidence_interval(estimate, deviation, 0.95, False)
         return dict(zip(NUMBERS, (estimate, deviation, *ends), strict=True))
 
@@ -123,7 +128,7 @@ class FilesWriter(AbstractTableWriter):
         with contextlib.ExitStack() as stack:
             writer = None
             for cells in _slices(estimate.size):
-                numbers = self._numbers(S, estimate.reshape(-1)[cells])
+                numbers = self._numbers(S, cells, estimate.reshape(-1)[cells])
                 rows = arrow_columns([a.name for a in attributes], [a.labels for a in attributes], cells, numbers)
                 if writer is None:
                     kind = csv.CSVWriter if path.suffix == ".csv" else parquet.ParquetWriter
@@ -188,7 +193,7 @@ class DatasetWriter(AbstractTableWriter):
             labels = np.concatenate([axes[k] for axes in where]) + self._first_label[names]
             columns[f"attribute_{k + 1}"] = pa.DictionaryArray.from_arrays(names, self._names)
             columns[f"label_{k + 1}"] = pa.DictionaryArray.from_arrays(labels.astype(np.int32), self._labels)
-        numbers = [self._numbers(S, values) for S, _, values in waiting]
+        numbers = [self._numbers(*part) for part in waiting]
         for name in NUMBERS:
             columns[name] = np.concatenate([part[name] for part in numbers])
         rows = pa.table(columns)

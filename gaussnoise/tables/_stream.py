@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from .._residuals import Subset, part_of, spread, subsets_of
+from .._residuals import Subset, part_of, subsets_of
 from .._sampler import NoiseStream
 from ._measure import Array, ResidualQuery
 
@@ -17,25 +17,22 @@ def noisy_tables(
     query: ResidualQuery,
     noise: NoiseStream,
 ) -> Iterator[tuple[Subset, Array]]:
-    """Every planned marginal, as soon as it is counted: ``Σ_{T ⊆ S} residual_T ⊗ 1/N_{S∖T}``.
+    """Every planned marginal, as soon as it is counted: ``Σ_{T ⊆ S} residual_T ⊗_{i∈S∖T} v_i``.
 
     Each residual is measured once, from the first marginal that has it, and kept until the last: memory follows the
     largest table and what tables share.
     """
-    sizes = tuple(base.size for base in query.bases)
     uses = Counter(T for S in planned for T in measured_parts(S, query))
     residuals: dict[Subset, Array] = {}
     for S, counts in counted:
         # nothing moves the number of rows where it is not measured: it is public
         rows = 0.0 if () in query.multipliers else float(counts.sum())
-        cells = float(counts.size)
-        table = np.full(counts.shape, rows / cells)
+        table = query.spread(np.array(rows), (), S).copy()
         for T in measured_parts(S, query):
             if T not in residuals:
                 noisy = query.noisy(T, part_of(counts, S, T), noise.take(query.rows(T)))
                 residuals[T] = query.decode(T, noisy)
-            residual = residuals[T]
-            table += spread(residual.reshape(-1), T, S, sizes) * (residual.size / cells)
+            table += query.spread(residuals[T], T, S)
             uses[T] -= 1
             if not uses[T]:
                 del residuals[T], uses[T]

@@ -1,4 +1,4 @@
-"""One released table: counts, or proportions."""
+"""One released table: counts, answers to queries about them, or proportions."""
 
 import abc
 from dataclasses import dataclass, field
@@ -86,6 +86,31 @@ class MarginalTable(AbstractEstimates, AbstractTable):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
+class QueryTable(AbstractEstimates):
+    """Answers to queries about one released table, such as cumulative counts or all ranges: unbiased.
+
+    Attributes:
+        attributes: names, one per axis.
+        labels: query names along every axis.
+        estimate: unbiased answers, shape (queries…).
+        standard_deviation: of every answer, same shape, known exactly.
+        private: False for simulations, whose numbers must not be published.
+    """
+
+    def confidence_interval(self, level: float = 0.95, simultaneous: bool = False) -> ConfidenceInterval:
+        """Intervals for every answer, each alone or all together: a band, whatever the correlations (Šidák 1967).
+
+        Returns:
+            ``(low, high)``, arrays shaped like ``estimate``.
+        """
+        return confidence_interval(self.estimate, self.standard_deviation, level, simultaneous)
+
+    def __repr__(self) -> str:
+        return f"QueryTable({' × '.join(self.attributes) or 'total'}, {self.estimate.size} answers)"
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
 class ProportionTable(AbstractEstimates):
     """Shares of groups: every count over the count of its group, both of them released.
 
@@ -101,17 +126,17 @@ class ProportionTable(AbstractEstimates):
         given: names of the attributes that define the groups.
         counts: of every cell.
         groups: count of every cell's group.
-        variance: of a cell's count.
-        group_variance: of a group's count.
-        share: covariance of a cell's count with its group's, over ``group_variance``: one over the cells of a group.
+        variance: of every cell's count; this and what follows broadcast to the table.
+        group_variance: of its group's count.
+        share: covariance of both, over ``group_variance``: what a cell gets of its group's noise.
     """
 
     given: tuple[str, ...]
     counts: Array
     groups: Array
-    variance: float
-    group_variance: float
-    share: float
+    variance: Array
+    group_variance: Array
+    share: Array
 
     def confidence_interval(self, level: float = 0.95, simultaneous: bool = False) -> ConfidenceInterval:
         """Intervals for every cell, each alone or all cells of this table together (Šidák 1967), within [0, 1].

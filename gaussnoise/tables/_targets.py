@@ -41,9 +41,17 @@ class Target:
 
 
 def as_targets(targets: object, marginals: list[tuple[str, ...]]) -> list[Target]:
-    """One target per marginal, from a mapping by names or one number for all."""
+    """One target per marginal, from a mapping by names, a list in their order, or one number for all."""
     if isinstance(targets, Target | int | float):
         return [targets if isinstance(targets, Target) else Target(targets)] * len(marginals)
+    if isinstance(targets, list | tuple):
+        if len(targets) != len(marginals):
+            raise ParameterError(f"plan: expected {len(marginals)} targets, one per marginal, got {len(targets)}")
+        return [target if isinstance(target, Target) else Target(target) for target in targets]
+    if len(set(map(frozenset, marginals))) < len(marginals):
+        raise ParameterError(
+            "plan: expected targets as a list in the order of the workload, which has one table under several bases"
+        )
     if not isinstance(targets, Mapping):
         raise ParameterError(
             f'plan: expected targets like {{("age", "sex"): 50}}, or one number for all, got {targets!r}'

@@ -3,6 +3,8 @@
 import math
 from typing import TYPE_CHECKING
 
+from domains import Marginals, Products
+
 from .. import _text
 from .._text import SHOWN_DELTA
 from ..privacy import ApproxDP, gaussian_epsilon, zCDP
@@ -29,6 +31,8 @@ def relation_text(plan: "Plan") -> str:
 
 def plan_text(plan: "Plan") -> str:
     """What ``print(plan)`` shows."""
+    if isinstance(plan.domain, Products):
+        return _products_text(plan)
     marginals = plan.marginals
     names = [marginal_name(m) for m in marginals[:_MOST_LINES]]
     width = max(len("marginal"), *map(len, names))
@@ -50,6 +54,29 @@ def plan_text(plan: "Plan") -> str:
     return "\n".join([*lines, "", *verdict(plan)])
 
 
+def _products_text(plan: "Plan") -> str:
+    """The same, where more than cells is asked for."""
+    domain = plan.domain
+    names = plan.entries[:_MOST_LINES]
+    width = max(len("entry"), *map(len, names))
+    lines = [
+        f"Plan: {len(domain.terms)} entries, {domain.dim} answers, from {len(plan.marginals)} marginals of "
+        f"{plan.tables.dim} cells",
+        f"neighbours   {relation_text(plan)}",
+        f"budget       {budget_text(plan)}",
+        work_text(plan),
+        "",
+        f"{'entry':<{width}}  {'answers':>7}  {'rms sd':>9}  {'independent rms sd':>18}",
+    ]
+    for name, answers, deviation, independent in zip(
+        names, plan.queries, plan.deviations, plan.independent_deviations, strict=False
+    ):
+        lines.append(f"{name:<{width}}  {answers:>7.0f}  {deviation:>9.4g}  {independent:>18.4g}")
+    if len(domain.terms) > _MOST_LINES:
+        lines.append(f"… and {len(domain.terms) - _MOST_LINES} more")
+    return "\n".join([*lines, "", *verdict(plan)])
+
+
 def work_text(plan: "Plan") -> str:
     """What a release draws, and what that takes on one machine."""
     seconds, size = plan.seconds, plan.peak_bytes / 1e6
@@ -65,16 +92,22 @@ def verdict(plan: "Plan") -> list[str]:
         plan.noise.p, f"variance (at p = {plan.noise.p:g})"
     )
     lines = [] if plan.targets is None else [_targets_text(plan.target_ratio)]
+    each = "marginal" if isinstance(plan.domain, Marginals) else "entry"
     lines.append(
-        f"{kind} {plan.improvement:.2f} times less than with independent noise on each marginal "
+        f"{kind} {plan.improvement:.2f} times less than with independent noise on each {each} "
         "(best budget split, no least squares afterwards)"
     )
-    if plan.neighbors == "replace" and plan.noise.gamma > 0:
+    if plan.neighbors == "replace" and plan.noise.gamma > 0 and isinstance(plan.domain, Marginals):
         lines.append(
             f"{plan.replace_saving:.2f} times less variance than the paper's calibration for replaced rows "
             "(twice the noise of γ_p)"
         )
-    lines.append(f"optimal among all Gaussian noises that protect these tables: certified gap {plan.noise.gap:.1e}")
+    if isinstance(plan.domain, Marginals):
+        proven = f"optimal among all Gaussian noises that protect these tables: certified gap {plan.noise.gap:.1e}"
+    else:
+        least = 1 / (1 + plan.noise.gap)
+        proven = f"no Gaussian noise that protects these answers has less than {100 * least:.4g} % of this error"
+    lines.append(proven)
     if plan.error > 0:
         lines.append(plan.bound.sentence(plan.error))
     return lines
@@ -108,7 +141,7 @@ def release_text(release: "TableRelease") -> str:
     status = "safe to publish" if release.private else "NOT PRIVATE: a simulation, do not publish"
     return "\n".join(
         [
-            f"Release of {len(release)} marginals, {plan.domain.dim} cells: {status}",
+            f"Release of {len(release)} marginals, {plan.tables.dim} cells: {status}",
             f"charged      {charged}",
             *plan_text(plan).splitlines()[1:],
             "",

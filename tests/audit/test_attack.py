@@ -214,9 +214,9 @@ def test_rounding_that_depends_on_the_type_is_caught(monkeypatch):
 
     def decode(query, T, noisy):
         values = np.array(noisy / int(query.multipliers[T]), dtype=np.float64)
-        values = values.reshape([query.bases[i].rows for i in T])
+        values = values.reshape([query.strategies[i].rows for i in T])
         for axis, i in enumerate(T):
-            values = query.bases[i].decode(values, axis)
+            values = query.strategies[i].decode(values, axis)
         return values
 
     monkeypatch.setattr("gaussnoise.tables._measure.ResidualQuery.decode", decode)

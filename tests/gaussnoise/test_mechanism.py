@@ -81,8 +81,8 @@ def test_an_integer_query_spends_its_budget_and_no_more(squared, budget):
 
 def test_scales_the_sampler_cannot_draw_are_refused():
     with pytest.raises(gn.ParameterError, match="lattice steps"):
-        IntegerQuery(2**102, 0.5).scale  # noqa: B018
-    assert IntegerQuery(2**99, 0.5).scale <= MAX_SCALE
+        IntegerQuery(2**110, 0.5).scale  # noqa: B018
+    assert IntegerQuery(2**107, 0.5).scale <= MAX_SCALE
 
 
 # Building a mechanism

@@ -12,6 +12,7 @@ from scipy.stats import norm
 
 import gaussnoise as gn
 from gaussnoise._residuals import part_of
+from gaussnoise._strategies import IdentityStrategy
 from gaussnoise.tables import _measure
 from gaussnoise.tables._measure import ResidualQuery
 from gaussnoise.tables._stream import noisy_tables
@@ -101,7 +102,7 @@ def test_bounds_for_many_patterns_never_fall_below_the_largest_change(problem):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(_measure, "_EXACT_PATTERNS", 0)
             patch.setattr(_measure, "MOST_PATTERNS", most)
-            query = ResidualQuery.calibrated(plan.schema.sizes, plan._covariance.variances, "replace", plan.row_rho)
+            query = ResidualQuery.calibrated(plan.strategies, plan._covariance.variances, "replace", plan.row_rho)
         assert largest <= query.query.sensitivity_squared <= largest * slack
         assert Fraction(largest) / (2 * Fraction(query.query.scale) ** 2) <= Fraction(plan.rho)
 
@@ -273,11 +274,12 @@ def test_intervals_of_proportions_are_what_the_noise_allows(neighbors, given_, s
         covariance = found.share * found.group_variance
         for cell in np.ndindex(3, 3):
             x, g = found.counts[cell], found.groups[cell]
-            variance = found.variance - 2 * share * covariance + share**2 * found.group_variance
+            group_variance = found.group_variance[cell]
+            variance = found.variance[cell] - 2 * share * covariance[cell] + share**2 * group_variance
             allowed = (x - share * g) ** 2 <= z * variance + 1e-9
             inside = (low[cell] - 1e-9 <= share) & (share <= high[cell] + 1e-9)
             assert inside[allowed].all()
-            if g > 0 and g**2 > z * found.group_variance and low[cell] < high[cell]:
+            if g > 0 and g**2 > z * group_variance and low[cell] < high[cell]:
                 assert (allowed | ~((low[cell] + 1e-9 < share) & (share < high[cell] - 1e-9))).all()
             else:
                 empty += g <= 0
@@ -300,13 +302,13 @@ def test_noise_spans_so_many_lattice_steps_that_it_is_as_good_as_continuous(rho,
 
 def test_multipliers_too_coarse_for_the_wanted_variances_are_refused():
     with pytest.raises(gn.ParameterError, match="too small"):
-        planned((2, 3), [(0, 1)], 1e-26).release(pa.table({"a0": [0], "a1": [0]}))
+        planned((2, 3), [(0, 1)], 1e-29).release(pa.table({"a0": [0], "a1": [0]}))
 
 
 def test_a_total_without_noise_is_refused_where_rows_come_and_go():
     with pytest.raises(gn.CovarianceError, match="total"):
-        ResidualQuery.calibrated((2,), {(0,): 1.0}, "add-remove", 0.5)
-    assert ResidualQuery.calibrated((2,), {(0,): 1.0}, "replace", 0.5).count == 1
+        ResidualQuery.calibrated((IdentityStrategy(2),), {(0,): 1.0}, "add-remove", 0.5)
+    assert ResidualQuery.calibrated((IdentityStrategy(2),), {(0,): 1.0}, "replace", 0.5).count == 1
 
 
 def test_the_covariance_is_of_counts_whatever_the_weights():

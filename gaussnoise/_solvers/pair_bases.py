@@ -1,0 +1,44 @@
+"""Strategies of one attribute whose differences are short, for records that are replaced."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+_OVERLAP = 0.999  # κ below; at one, what pairs have in common would be free, and X singular
+_STEPS = 300
+_THIN = 1e-12
+
+
+def pair_gram(gram: Array, single: float, tol: float, start: Array | None = None) -> tuple[Array, Array]:
+    """X that minimises ``tr(G X⁻¹) + w max_x X_xx + max_{x≠y} (X_xx + X_yy − 2κ X_xy)``, and where to begin next time.
+
+    Convex; the dual weighs cells by λ and pairs by η, ``Λ = diag(wλ + 2η1) − 2κη``, ``tr(G^{1/2} Λ G^{1/2})^{1/2}`` is
+    its value, and weights grow with the square of how much their cells and pairs exceed the mean.
+
+    Args:
+        gram: G of the queries and the total, shape (n, n).
+        single: w, how much the length of a column matters beside that of differences.
+        tol: relative gap to stop at.
+        start: dual weights of an earlier call, shape (n, n): of pairs off the diagonal, of cells on it.
+    """
+    n = len(gram)
+    values, axes = np.linalg.eigh(gram)
+    root = (axes * np.sqrt(np.maximum(values, _THIN * values[-1]))) @ axes.T
+    weights = np.where(np.eye(n, dtype=bool), 1 / n, 1 / (n * (n - 1))) if start is None else start
+    X = np.eye(n)
+    for _ in range(_STEPS):
+        cells, pairs = np.diag(weights), weights - np.diag(np.diag(weights))
+        penalty = np.diag(single * cells + 2 * pairs.sum(axis=1)) - 2 * _OVERLAP * pairs
+        squares, turned = np.linalg.eigh(root @ penalty @ root)
+        lengths = np.sqrt(np.maximum(squares, _THIN * squares[-1]))
+        X = (root @ turned / lengths) @ (root @ turned).T
+        longest = np.diag(X)
+        apart = longest[:, None] + longest - 2 * _OVERLAP * X
+        np.fill_diagonal(apart, 0.0)
+        if single * longest.max() + apart.max() <= lengths.sum() * (1 + tol):
+            break
+        pairs = pairs * (apart / (pairs * apart).sum()) ** 2
+        cells = cells * (longest / (cells @ longest)) ** 2
+        weights = (pairs + pairs.T) / (2 * pairs.sum()) + np.diag(cells / cells.sum())
+    return X, weights
