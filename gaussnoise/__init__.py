@@ -44,6 +44,7 @@ from domains import (
     product,
 )
 
+from . import plots
 from ._certificate import Certificate
 from ._compare import Comparison, compare
 from ._covariance import Covariance
@@ -176,6 +177,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "lower_bound",
     "optimal_noise",
     "plan",
+    "plots",
     "product",
     "zCDP",
 ]

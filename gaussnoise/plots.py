@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import ParameterError
-from .tables import MarginalTable
+from .tables import MarginalTable, QueryTable
 from .tables._biased import BiasedTable
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def plot_release(release: "TableRelease", marginal: tuple[str, ...] | None = Non
     return figure
 
 
-def plot_intervals(table: MarginalTable, level: float = 0.95) -> "Figure":
+def plot_intervals(table: MarginalTable | QueryTable, level: float = 0.95) -> "Figure":
     """The cells of one table with their intervals, each holding its true count with probability ``level``.
 
     Positions go along the first attributes, one colour for each value of the last: ``release["sex", "age"]`` and
@@ -78,9 +78,10 @@ def plot_intervals(table: MarginalTable, level: float = 0.95) -> "Figure":
     >>> print(plot_intervals(simulation["sex"], 0.9).axes[0].get_ylabel())
     rows (unbiased estimate and 90 % interval)
     """
-    if not isinstance(table, MarginalTable):
+    if not isinstance(table, MarginalTable | QueryTable):
         raise ParameterError(
-            f"plot_intervals: expected a MarginalTable, got {type(table).__name__}; hint: one table of a release"
+            f"plot_intervals: expected a MarginalTable or a QueryTable, got {type(table).__name__}; "
+            "hint: one table of a release, or its answers"
         )
     shape = table.estimate.shape
     if len(shape) > 1 and shape[-1] > _MOST_SERIES:
@@ -98,7 +99,7 @@ def plot_intervals(table: MarginalTable, level: float = 0.95) -> "Figure":
     return figure
 
 
-def plot_heatmap(table: MarginalTable | BiasedTable) -> "Figure":
+def plot_heatmap(table: MarginalTable | QueryTable | BiasedTable) -> "Figure":
     """The cells of one table as colours, and as numbers where there is room.
 
     Cells that are not significantly different from 0 at 95 %, each tested alone, are grey. Zero has the palest colour
@@ -122,9 +123,9 @@ def plot_heatmap(table: MarginalTable | BiasedTable) -> "Figure":
     """
     from matplotlib.cm import ScalarMappable
 
-    if not isinstance(table, MarginalTable | BiasedTable):
+    if not isinstance(table, MarginalTable | QueryTable | BiasedTable):
         raise ParameterError(
-            f"plot_heatmap: expected a MarginalTable or a BiasedTable, got {type(table).__name__}; "
+            f"plot_heatmap: expected a MarginalTable, a QueryTable or a BiasedTable, got {type(table).__name__}; "
             "hint: one table of a release"
         )
     ways, shape = table.estimate.ndim, table.estimate.shape
@@ -174,7 +175,7 @@ def plot_heatmap(table: MarginalTable | BiasedTable) -> "Figure":
     return figure
 
 
-def _insignificant(table: MarginalTable | BiasedTable) -> NDArray[np.bool_]:
+def _insignificant(table: MarginalTable | QueryTable | BiasedTable) -> NDArray[np.bool_]:
     """Cells whose 95 % interval, each alone, holds 0."""
     if isinstance(table, BiasedTable):
         return np.zeros(table.estimate.shape, dtype=bool)
@@ -187,7 +188,9 @@ def _grey_text(shown: np.ma.MaskedArray) -> str:
     return "\ngrey: not significantly different from 0 at 95 %, each cell alone" if np.any(shown.mask) else ""
 
 
-def _numbers(table: MarginalTable | BiasedTable, cells: Array, abreast: int, stacked: int) -> NDArray[np.str_]:
+def _numbers(
+    table: MarginalTable | QueryTable | BiasedTable, cells: Array, abreast: int, stacked: int
+) -> NDArray[np.str_]:
     """Cells as text with the digits that the noise leaves; no text where it would not fit."""
     _, rows, columns = cells.shape
     if cells.size > _MOST_NUMBERS:
@@ -226,7 +229,7 @@ def _colours(cells: Array) -> "tuple[Colormap, Normalize]":
 
 
 def _name_cells(
-    axis: "Axis", table: MarginalTable | BiasedTable, position: int | None, inches: float, named: bool
+    axis: "Axis", table: MarginalTable | QueryTable | BiasedTable, position: int | None, inches: float, named: bool
 ) -> None:
     """Labels of an attribute along one side of a heat map, as many as there is room for."""
     if position is None or not named:
@@ -242,7 +245,7 @@ def _name_cells(
     axis.set_label_text(_text(table.attributes[position]) + part)
 
 
-def _margin(table: MarginalTable | BiasedTable, position: int | None) -> float:
+def _margin(table: MarginalTable | QueryTable | BiasedTable, position: int | None) -> float:
     """Inches that the labels of an attribute need beside the cells."""
     return 0.3 if position is None else 0.6 + 0.07 * max(len(_text(label)) for label in table.labels[position])
 
@@ -252,7 +255,7 @@ def _warning(private: bool) -> str:
     return "" if private else "SIMULATION, NOT PRIVATE — "
 
 
-def _title(table: MarginalTable | BiasedTable) -> str:
+def _title(table: MarginalTable | QueryTable | BiasedTable) -> str:
     """The attributes, and how far to trust the cells."""
     names = " × ".join(map(_text, table.attributes)) or "total"
     if isinstance(table, BiasedTable):
@@ -271,7 +274,7 @@ def _figure(width: float, height: float) -> "Figure":
     return figure
 
 
-def _draw_table(axes: "Axes", table: MarginalTable, level: float = 0.95) -> None:
+def _draw_table(axes: "Axes", table: MarginalTable | QueryTable, level: float = 0.95) -> None:
     """Counts with intervals: one line per value of the last attribute, positions along the first."""
     from matplotlib import colormaps
 
@@ -315,7 +318,7 @@ def _draw_table(axes: "Axes", table: MarginalTable, level: float = 0.95) -> None
     axes.set_title(_title(table), fontsize="medium")
 
 
-def _labels_at(table: MarginalTable, row: int) -> list:
+def _labels_at(table: MarginalTable | QueryTable, row: int) -> list:
     """Names of all but the last attribute's cell, for a row of the flattened table."""
     cell = np.unravel_index(row, table.estimate.shape[:-1])
     return [labels[k] for labels, k in zip(table.labels, cell, strict=False)]
@@ -326,13 +329,13 @@ def _draw_comparison(axes: "Axes", plan: "Plan") -> None:
     order = np.argsort(plan.deviations, kind="stable")
     shown = order[:: max(1, -(-len(order) // _MOST_ROWS))]
     ours, theirs = plan.deviations[shown], plan.independent_deviations[shown]
+    cells = all(base.is_identity for term in plan.domain.terms for _, base in term)
     rows = np.arange(len(shown))
     axes.hlines(rows, ours, theirs, color="0.8", zorder=1)
-    axes.plot(ours, rows, "o", color=_OURS, ms=5, label="this release (optimal)")
+    axes.plot(ours, rows, "o", color=_OURS, ms=5, label="this release (optimal)" if cells else "this release")
     axes.plot(theirs, rows, "s", color=_THEIRS, ms=5, label="independent noise, best split")
     axes.set_yticks(rows, [_text(plan.entries[k], 34) for k in shown], fontsize="x-small")
     axes.set_xlim(left=0)
-    cells = all(base.is_identity for term in plan.domain.terms for _, base in term)
     axes.set_xlabel(
         "standard deviation of each cell" if cells else "standard deviation, root mean square of the answers"
     )

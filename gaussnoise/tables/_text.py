@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _MOST_LINES = 1000
 
+_CLOSED = 1e-3  # of a certified gap: not worth saying as a share
+
 
 def relation_text(plan: "Plan") -> str:
     """Who is protected."""
@@ -102,12 +104,12 @@ def verdict(plan: "Plan") -> list[str]:
             f"{plan.replace_saving:.2f} times less variance than the paper's calibration for replaced rows "
             "(twice the noise of γ_p)"
         )
-    if isinstance(plan.domain, Marginals):
-        proven = f"optimal among all Gaussian noises that protect these tables: certified gap {plan.noise.gap:.1e}"
+    if isinstance(plan.domain, Marginals) or plan.noise.gap < _CLOSED:
+        what = "tables" if isinstance(plan.domain, Marginals) else "answers"
+        lines.append(f"optimal among all Gaussian noises that protect these {what}: certified gap {plan.noise.gap:.1e}")
     else:
-        least = 1 / (1 + plan.noise.gap)
-        proven = f"no Gaussian noise that protects these answers has less than {100 * least:.4g} % of this error"
-    lines.append(proven)
+        least = 100 / (1 + plan.noise.gap)
+        lines.append(f"no Gaussian noise that protects these answers has less than {least:.4g} % of this error")
     if plan.error > 0:
         lines.append(plan.bound.sentence(plan.error))
     return lines

@@ -171,7 +171,7 @@ def test_too_many_series_are_refused_with_a_way_out():
 
 
 def test_only_unbiased_tables_have_intervals():
-    with pytest.raises(gn.ParameterError, match="expected a MarginalTable, got BiasedTable; hint"):
+    with pytest.raises(gn.ParameterError, match="expected a MarginalTable or a QueryTable, got BiasedTable; hint"):
         plot_intervals(biased(table_of(3), [1, 0, 2]))
 
 
@@ -368,3 +368,26 @@ def test_odd_labels_and_names_of_one_table_are_drawn(draw, label):
     shown = "".join(texts(figure)).replace("\\$", "$").replace(" ", "")
     # once at least for every attribute's name and one of its labels
     assert shown.count("".join(label.split())[:20]) >= 6
+
+
+def answers(*entries):
+    schema = gn.Schema([gn.Attribute("age", edges=[0, 20, 40, 60, 80], base="prefix"), gn.Attribute("sex", ["F", "M"])])
+    data = pa.table({"age": [10, 30, 30, 70] * 50, "sex": ["F", "M"] * 100})
+    return gn.plan(schema, list(entries), gn.zCDP(0.5)).simulate(data, np.random.default_rng(0))
+
+
+def test_answers_are_drawn_like_tables():
+    release = answers(("age", "sex"))
+    found = release.answers(("age", "sex"))
+    ticks = plot_intervals(found).axes[0].get_xticklabels()
+    assert [tick.get_text() for tick in ticks] == ["below 20", "below 40", "below 60", "up to 80"]
+    title = plot_heatmap(found).get_suptitle()
+    sd = found.standard_deviation
+    assert f"sd {sd.min():.3g} to {sd.max():.3g}" in title
+
+
+def test_releases_of_several_entries_compare_their_answers():
+    release = answers(("age", "sex"), {"age": "ranges"})
+    axes = plot_release(release).axes[1]
+    assert sorted(tick.get_text() for tick in axes.get_yticklabels()) == ["age (prefix) × sex", "age (ranges)"]
+    assert axes.get_xlabel() == "standard deviation, root mean square of the answers"

@@ -675,3 +675,13 @@ def test_mbi_gets_noise_of_one_size():
     projection = np.kron([[0.5, -0.5], [-0.5, 0.5]], np.eye(5))  # sex by counts, age by five contrasts
     np.testing.assert_allclose(covariance, found.stddev**2 * projection, atol=1e-3 * found.stddev**2)
     assert found.query.op_norm_sq() >= np.linalg.norm(matrix, 2) ** 2 * (1 - 1e-5)
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+def test_bounds_hold_for_answers_too(neighbors):
+    plan = gn.plan(SCHEMA, [{"age": "prefix", "sex": None}], gn.zCDP(0.1), neighbors=neighbors)
+    factor = plan.bound.factor(plan.error)
+    # γ°(K ∪ −K) for every data set; where records are replaced, at least half of γ°(K − K)
+    least = math.sqrt(math.expm1(0.2) / 0.2)
+    most = least * (1 + plan.noise.gap) * (1 if neighbors == "add-remove" else 2)
+    assert least * (1 - 1e-9) <= factor <= most * (1 + 1e-9)
