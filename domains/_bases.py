@@ -459,7 +459,7 @@ def _integers(expected: str, values: Iterable[Any]) -> tuple[int, ...]:
 def _numbers(expected: str, values: ArrayLike, ndim: int) -> Array:
     try:
         array = np.array(values, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InvalidDomainError(f"{expected}, all real") from None
     if array.ndim != ndim or 0 in array.shape:
         raise DimensionError(f"{expected}, got shape {array.shape}")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from domains import AbstractBase, InvalidDomainError
+from domains import AbstractBase, DomainTooLargeError, InvalidDomainError
 
 from .._answer import MAX_STEPS
 from .._feasibility import strategy as coordinates
@@ -35,6 +35,7 @@ _TOLERANCE = 1e-7  # of a one-attribute problem: far below what the product form
 _LOOSE = 1e-3  # of the tables' weights while the attributes move
 _STILL = 1e-4  # relative change of every μ
 _MOST_ROUNDS = 25
+_MOST_SOLVED = 1200  # categories: half a minute
 _APART, _SMALLEST, _LARGEST = 1e-8, 1e-90, 1e90  # of Gram matrices, so that products and differences keep digits
 _MOST_PENALTY = 1e4  # of the Gram matrix's mean: where totals are free
 # What a workload cannot see is measured all the same, so that every cell can be released: this share of the budget,
@@ -75,6 +76,11 @@ class ProductNoise:
 def product_noise(workload: Workload, p: float, *, replaced: bool, tol: float, watch: Watch) -> ProductNoise:
     """Strategies and dual weights of every class of attributes by a fixed point, then the noise of all tables."""
     asked = {k: bases for k, bases in enumerate(workload.bases) if not all(base.is_identity for base in bases)}
+    for base in (base for bases in asked.values() for base in bases if base.size > _MOST_SOLVED):
+        raise DomainTooLargeError(
+            f"{type(base).__name__}: {base.size} categories, more than {_MOST_SOLVED}, would take minutes; "
+            "hint: coarser bins, or counts (Identity) alone"
+        )
     grams = {k: tuple(base.gram() for base in bases) for k, bases in asked.items()}
     _check_seen(asked, grams)
     solved = [k for k, matrices in grams.items() if not all(map(is_exchangeable, matrices))]

@@ -1,6 +1,6 @@
 """Bases of attributes as schemas and workloads write them: names, mappings, matrices."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +25,7 @@ def as_base(value: Any, attribute: "Attribute") -> AbstractBase:
     try:
         base = _resolved(value, attribute)
     except (DomainError, TypeError) as error:
-        why = str(error) if isinstance(error, DomainError) else EXPECTED_BASE
+        why = str(error) if isinstance(error, DomainError) else f"{EXPECTED_BASE}; got {value!r:.80}"
         raise SchemaError(f"attribute {attribute.name!r}: base: {why}") from None
     if base.size != attribute.size:
         raise SchemaError(
@@ -48,6 +48,16 @@ def _resolved(value: Any, attribute: "Attribute") -> AbstractBase:
             raise TypeError
         if kind == "bins":
             return Bins(attribute.size, **options)
+        if attribute.other is not None and (kind == "windows" or (kind == "moments" and "values" not in options)):
+            raise SchemaError(
+                f"attribute {attribute.name!r}: base: expected "
+                + (
+                    "no catch-all, which has no place on a circle"
+                    if kind == "windows"
+                    else f"values = [...], {attribute.size} of them, since the catch-all stands for no number"
+                )
+                + f"; hint: leave out other={attribute.other!r}, or write the matrix"
+            )
         if kind == "windows":
             return Windows(attribute.size, **options)
         return Moments(**{"values": _midpoints(attribute) if "values" not in options else (), **options})
@@ -58,18 +68,18 @@ def _resolved(value: Any, attribute: "Attribute") -> AbstractBase:
     return Base(value)
 
 
-def _midpoints(attribute: "Attribute") -> list[float]:
-    """The number each cell stands for; 0, hence nothing, for the catch-all."""
+def _midpoints(attribute: "Attribute") -> Sequence[float]:
+    """The number each cell stands for."""
     if attribute.edges is not None and np.isfinite(attribute.edges).all():
         values = [(low + high) / 2 for low, high in zip(attribute.edges, attribute.edges[1:], strict=False)]
     elif attribute.categories is not None and all(isinstance(c, int) for c in attribute.categories):
-        values = [float(c) for c in attribute.categories]
+        values = [c for c in attribute.categories if isinstance(c, int)]  # of any size: checked where they are used
     else:
         raise SchemaError(
             f"attribute {attribute.name!r}: base: expected values, one number per cell, where edges are infinite or "
             "categories are not integers"
         )
-    return values + [0.0] * (attribute.size - len(values))
+    return values
 
 
 def base_value(base: AbstractBase) -> Any:
@@ -92,6 +102,12 @@ def query_labels(base: AbstractBase, attribute: "Attribute") -> tuple[str, ...]:
         ends = [f"{e:.15g}" for e in attribute.edges[1:]]
         last = "all" if ends[-1] == "inf" else f"up to {ends[-1]}"
         return (*(f"below {e}" for e in ends[:-1]), last, *("all" for _ in range(attribute.size - len(ends))))
+    if isinstance(base, Ranges | Bins) and attribute.edges is not None and attribute.other is None:
+        opening, closing = (str(label) for label in (attribute.labels[0], attribute.labels[-1]))
+        e = [f"{edge:.15g}" for edge in attribute.edges]
+        first = [opening[0], *("[" for _ in e[2:])]
+        last = [*(")" for _ in e[2:]), closing[-1]]
+        return tuple(f"{first[i]}{e[i]}, {e[j + 1]}{last[j]}" for i, j in zip(*base.ends(), strict=True))
     return base.labels(attribute.labels)
 
 

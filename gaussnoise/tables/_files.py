@@ -23,7 +23,7 @@ from ..errors import OutputError, ParameterError
 from ..privacy import gaussian_epsilon, zCDP
 from ._bases import base_value
 from ._measure import LEAST_STEPS
-from ._store import MOST_FILES, FileFormat, Place, StoredTables, table_writer
+from ._store import MOST_FILES, FileFormat, Place, StoredTables, file_names, table_writer
 from ._text import disclaimers, relation_text, release_text
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _FORMAT = "gaussnoise.tables/2"
+_MOST_ANSWERS = 10**7  # of one entry that are written: more are read off the tables
 _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
 
@@ -106,15 +107,41 @@ def save_release(release: "TableRelease", directory: str | os.PathLike[str], for
 
 
 def write_record(release: "TableRelease", folder: Path) -> None:
-    """What goes with the tables: ``release.json``, ``summary.txt``, ``release.png``."""
+    """What goes with the tables: ``answers/``, ``release.json``, ``summary.txt``, ``release.png``."""
     from ..plots import plot_release
 
+    _write_answers(release, folder)
     record = json.dumps(release_record(release, folder), indent=2, ensure_ascii=False)
     (folder / "release.json").write_text(record + "\n", encoding="utf-8")
     (folder / "summary.txt").write_text(release_text(release) + "\n", encoding="utf-8")
     with contextlib.suppress(Exception), warnings.catch_warnings():  # a label it cannot draw must not undo a release
         warnings.simplefilter("ignore", UserWarning)
         plot_release(release).savefig(folder / "release.png", dpi=150)
+
+
+def _answer_files(release: "TableRelease") -> dict[int, str]:
+    """Where the answers to each entry of the workload go, where it asks for more than cells."""
+    plan = release.plan
+    if isinstance(plan.domain, Marginals) or len(plan.domain.terms) > MOST_FILES:
+        return {}
+    places = release.tables.places.values() if isinstance(release.tables, StoredTables) else ()
+    suffix: FileFormat = "parquet" if any(place.file.endswith(".parquet") for place in places) else "csv"
+    names = file_names([tuple(plan.schema.names[i] for i, _ in term) for term in plan.domain.terms], suffix, "answers")
+    asked = (all(base.is_identity for _, base in term) for term in plan.domain.terms)
+    most = (plan.domain.queries(term) <= _MOST_ANSWERS for term in plan.domain.terms)
+    return {k: name for k, (name, cells, few) in enumerate(zip(names, asked, most, strict=True)) if few and not cells}
+
+
+def _write_answers(release: "TableRelease", folder: Path) -> None:
+    """One tidy file for every entry that asks for more than cells: read off the tables, hence at no further cost."""
+    from pyarrow import csv, parquet
+
+    plan = release.plan
+    for k, name in _answer_files(release).items():
+        rows = release.answers({plan.schema.names[i]: base for i, base in plan.domain.terms[k]}).to_arrow()
+        (folder / name).parent.mkdir(exist_ok=True)
+        write = csv.write_csv if name.endswith(".csv") else parquet.write_table
+        write(rows, folder / name)
 
 
 def release_record(release: "TableRelease", folder: Path) -> dict[str, object]:
@@ -248,14 +275,16 @@ def _workload(release: "TableRelease") -> list[dict[str, object]]:
     """What was asked for, where that is more than cells."""
     plan = release.plan
     entries = zip(plan.domain.terms, plan.domain.weights, plan.deviations, strict=True)
+    files = _answer_files(release)
     return [
         {
             "bases": {plan.schema.names[i]: base_value(base) for i, base in term},
             "answers": math.prod(base.queries for _, base in term),
             "weight": weight,
             "root_mean_square_deviation": float(deviation),
+            "file": files.get(k),
         }
-        for term, weight, deviation in entries
+        for k, (term, weight, deviation) in enumerate(entries)
     ]
 
 

@@ -15,7 +15,7 @@ from .._residuals import Subset, part_of
 from .._sampler import MAX_BITS, IntegerQuery
 from .._sensitivity import Relation
 from .._strategies import AbstractStrategy, IdentityStrategy
-from ..errors import CovarianceError, ParameterError
+from ..errors import CovarianceError, GaussNoiseError, ParameterError
 
 Counts = NDArray[np.int64]
 Integers = NDArray[Any]  # int64 where every intermediate provably fits, Python integers otherwise
@@ -76,7 +76,8 @@ class ResidualQuery:
             size = "large" if max(multipliers.values()) >> MAX_BITS else "small"
             raise ParameterError(
                 f"rho = {rho:.3g} is too {size}: noise from {min(wanted.values()):.3g} to {max(wanted.values()):.3g} "
-                "lattice steps cannot be drawn; hint: rho between 1e-12 and 1e100"
+                "lattice steps cannot be drawn; hint: rho between 1e-12 and 1e100, queries of like size, and few "
+                "attributes with bases of their own in one table"
             )
         squares = {kind: s**2 for kind, s in multipliers.items()}
         moved = squared_sensitivity(orbits, of_class, squares, neighbors)
@@ -113,15 +114,17 @@ class ResidualQuery:
             bound *= self.strategies[i].growth
             answer = self.strategies[i].contrast(answer.astype(np.int64 if bound < 2**62 else object), axis)
         s = int(self.multipliers[T])
-        answer = answer.astype(np.int64 if bound * s < 2**62 else object)
-        return np.asarray(answer * s).reshape(-1)  # numpy turns sums of 0-d object arrays into bare integers
+        # flat before it is multiplied: numpy turns 0-d arrays of Python integers into bare ones, and those into 64 bits
+        return answer.astype(np.int64 if bound * s < 2**62 else object).reshape(-1) * s
 
     def noisy(self, T: Subset, marginal: Counts, noise: Counts) -> Integers:
         """The answer plus noise, exactly."""
         answer = self.answer(T, marginal)
-        if answer.dtype != object and np.abs(noise).max() < 2**62:
+        if answer.dtype not in (np.int64, object) or noise.dtype != np.int64:
+            raise GaussNoiseError(f"release: expected exact integers, got {answer.dtype} and {noise.dtype}")
+        if answer.dtype == np.int64 and max(int(noise.max()), -int(noise.min())) < 2**62:
             return answer + noise
-        return np.asarray(answer.astype(object) + noise.astype(object))
+        return answer.astype(object) + noise.astype(object)
 
     def decode(self, T: Subset, noisy: Integers) -> Array:
         """What T alone adds to marginal T, from its noisy answer: shape (sizes of T...), sums zero along every axis."""

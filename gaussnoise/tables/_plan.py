@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import AbstractBase, DomainTooLargeError, Identity, Marginals, Products
+from domains import AbstractBase, DomainTooLargeError, Identity, InvalidDomainError, Marginals, Products
 
 from .._certificate import MarginalCertificate, Protected
 from .._covariance import Covariance, MarginalCovariance, norm
@@ -149,7 +149,10 @@ def plan(
             f"{cells * 8 / 1e9:.3g} GB, more than {_MOST_CELLS:.0e} cells; "
             "hint: ask for fewer or smaller marginals"
         )
-    noise = optimal_noise(domain, p, neighbors)
+    try:
+        noise = optimal_noise(domain, p, neighbors)
+    except InvalidDomainError as error:
+        raise ParameterError(f"plan: {error}") from None
     if privacy is None:
         if noise.gamma == 0:
             raise ParameterError("plan: these tables need no noise, hence no budget; hint: give any, it is not spent")

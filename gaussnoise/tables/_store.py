@@ -218,9 +218,9 @@ def _slices(size: int) -> Iterator[slice]:
     return (slice(start, min(start + _ROWS_AT_ONCE, size)) for start in range(0, size, _ROWS_AT_ONCE))
 
 
-def file_names(marginals: Sequence[tuple[str, ...]], format: FileFormat) -> list[str]:
+def file_names(marginals: Sequence[tuple[str, ...]], format: FileFormat, folder: str = "tables") -> list[str]:
     """One path per marginal, numbered so that no two can collide whatever characters are dropped."""
     width = len(str(len(marginals)))
     slugs = ["-by-".join(re.sub(r"[^\w.-]+", "_", name) for name in marginal) or "total" for marginal in marginals]
     short = [slug.encode()[:100].decode(errors="ignore") for slug in slugs]  # file systems count bytes
-    return [f"tables/{k:0{width}}-{slug}.{format}" for k, slug in enumerate(short, 1)]
+    return [f"{folder}/{k:0{width}}-{slug}.{format}" for k, slug in enumerate(short, 1)]

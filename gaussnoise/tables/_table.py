@@ -44,15 +44,16 @@ class AbstractEstimates(abc.ABC):
 
     def columns(self, level: float = 0.95) -> dict[str, list]:
         """Tidy columns, one row per cell in C order: the attributes, estimate, standard_deviation, low, high."""
-        return self._arrow(level).to_pydict()
+        return self.to_arrow(level).to_pydict()
 
     def to_frame(self, level: float = 0.95) -> Any:
         """:meth:`columns` as a dataframe of the library the records came in (pyarrow for files and remote engines)."""
         import narwhals as nw
 
-        return nw.from_arrow(self._arrow(level), backend=self.backend).to_native()
+        return nw.from_arrow(self.to_arrow(level), backend=self.backend).to_native()
 
-    def _arrow(self, level: float) -> Any:
+    def to_arrow(self, level: float = 0.95) -> Any:
+        """:meth:`columns` as a pyarrow table."""
         numbers = (self.estimate, self.standard_deviation, *self.confidence_interval(level))
         return arrow_columns(
             self.attributes, self.labels, slice(0, self.estimate.size), dict(zip(NUMBERS, numbers, strict=True))

@@ -379,6 +379,11 @@ def test_wrong_requests_are_refused():
         gn.optimal_noise(gn.Products([gn.Windows(4, 4)], [(0,)]))
 
 
+def test_attributes_that_would_take_minutes_are_refused():
+    with pytest.raises(gn.DomainTooLargeError, match=r"Prefix: 5000 categories, .* hint: coarser bins"):
+        gn.optimal_noise(gn.Products([P(5000)], [(0,)]))
+
+
 @pytest.mark.parametrize("base", [
     gn.Base([[1e8, 1e8 + 1, 1e8 + 3]]), gn.Moments([1e9, 1e9 + 1, 1e9 + 3]), gn.Base([[1e60, 0, 1]]),
 ])  # fmt: skip

@@ -544,7 +544,6 @@ def test_what_has_no_closed_form_says_so():
 TOML = """\
 [attributes.age]
 edges = [0, 18, 65, 120]
-other = "?"
 base = {kind = "moments", degrees = [0, 1]}
 
 [attributes.hour]
@@ -568,7 +567,7 @@ base = "identity"
 def test_bases_in_schemas():
     schema = gn.Schema.loads(TOML)
     expected = [
-        gn.Moments([9, 41.5, 92.5, 0], [0, 1]),
+        gn.Moments([9, 41.5, 92.5], [0, 1]),
         gn.Windows(4, 2),
         gn.Base([[1, 1, 0], [0, 0.5, 1]]),
         gn.Bins(3, [1, 2]),
@@ -685,3 +684,54 @@ def test_bounds_hold_for_answers_too(neighbors):
     least = math.sqrt(math.expm1(0.2) / 0.2)
     most = least * (1 + plan.noise.gap) * (1 if neighbors == "add-remove" else 2)
     assert least * (1 - 1e-9) <= factor <= most * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_files_hold_the_answers_that_were_asked_for(tmp_path, form):
+    import pandas as pd
+
+    plan = gn.plan(SCHEMA, [{"age": "prefix", "sex": None}, "hour", {"age": "identity"}], gn.zCDP(0.5))
+    plan.release(people(500, 2), out=tmp_path / "out", format=form)
+    record = json.loads((tmp_path / "out" / "release.json").read_text(encoding="utf-8"))
+    files = [entry["file"] for entry in record["workload"]]
+    assert files == [f"answers/1-sex-by-age.{form}", f"answers/2-hour.{form}", None]
+    assert set(files[:2]) <= set(record["files"])
+    read = pd.read_csv if form == "csv" else pd.read_parquet
+    loaded = gn.TableRelease.load(tmp_path / "out", plan)
+    for name, entry in zip(files[:2], ({"age": "prefix", "sex": None}, "hour"), strict=True):
+        wanted = loaded.answers(entry)
+        frame = read(tmp_path / "out" / name)
+        np.testing.assert_allclose(np.sort(frame["estimate"]), np.sort(wanted.estimate.ravel()), rtol=1e-12)
+        np.testing.assert_allclose(
+            np.sort(frame["standard_deviation"]), np.sort(wanted.standard_deviation.ravel()), rtol=1e-12
+        )
+
+
+@pytest.mark.parametrize(
+    ("base", "why"),
+    [
+        ({"kind": "windows", "width": 2}, "no catch-all, which has no place on a circle; hint: leave out other='rest'"),
+        ({"kind": "moments"}, r"values = \[\.\.\.\], 5 of them, since the catch-all stands for no number"),
+    ],
+)
+def test_catch_alls_are_neither_hours_nor_numbers(base, why):
+    with pytest.raises(gn.SchemaError, match=why):
+        gn.Attribute("hour", range(4), other="rest", base=base)
+
+
+def test_runs_of_bins_are_named_by_their_ends():
+    schema = gn.Schema([gn.Attribute("age", edges=[0, 5, 10, math.inf])])
+    release = gn.plan(schema, [{"age": "ranges"}], gn.zCDP(1)).simulate(
+        pa.table({"age": [1, 7]}), np.random.default_rng(0)
+    )
+    names = ("[0, 5)", "[0, 10)", "[0, inf)", "[5, 10)", "[5, inf)", "[10, inf)")
+    assert release.answers({"age": "ranges"}).labels == (names,)
+
+
+def test_errors_about_bases_show_what_was_given():
+    with pytest.raises(gn.SchemaError, match="got 'prefxi'"):
+        gn.Attribute("age", range(4), base="prefxi")
+    with pytest.raises(gn.ParameterError, match=r"plan: Base: expected queries that tell categories apart"):
+        gn.plan(gn.Schema([gn.Attribute("a", range(3))]), [{"a": [[1, 1, 1]]}], gn.zCDP(1))
+    with pytest.raises(gn.SchemaError, match="all real"):
+        gn.Attribute("a", range(3), base=[[10**400, 1, 2]])

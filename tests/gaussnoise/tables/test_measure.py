@@ -290,8 +290,35 @@ def test_intervals_of_proportions_are_what_the_noise_allows(neighbors, given_, s
 @pytest.mark.parametrize("bits", [61, 62, 63, 64, 65])
 def test_answers_on_the_total_are_exact_around_64_bits(bits):
     query = planned((2, 3), [(0, 1)])._query
-    rows = 2**bits // int(query.multipliers[()]) + 1
-    assert int(query.answer((), np.array(rows))[0]) == rows * int(query.multipliers[()])
+    s = int(query.multipliers[()])
+    rows = 2**bits // s + 1
+    answer = query.answer((), np.array(rows))
+    assert int(answer[0]) == rows * s
+    # 64 bits would wrap, and unsigned ones beside signed ones are doubles: both would show how many rows there are
+    assert answer.dtype == (np.int64 if bits == 61 else object)
+    for noise in (0, 12345, -12345, 2**62 - 1, -(2**62)):
+        noisy = query.noisy((), np.array(rows), np.array([noise]))
+        assert int(noisy[0]) == rows * s + noise
+
+
+def test_noise_is_never_added_to_other_numbers_than_exact_integers(monkeypatch):
+    query = planned((2, 3), [(0, 1)])._query
+    with pytest.raises(gn.GaussNoiseError, match="expected exact integers, got int64 and float64"):
+        query.noisy((), np.array(7), np.array([1.0]))
+    monkeypatch.setattr(ResidualQuery, "answer", lambda *_: np.array([2**63 + 1], dtype=np.uint64))
+    with pytest.raises(gn.GaussNoiseError, match="expected exact integers, got uint64"):
+        query.noisy((), np.array(7), np.array([1]))
+
+
+def test_totals_of_thousands_of_rows_survive_many_lattice_steps():
+    ages, incomes = ({"edges": range(n + 1), "base": "prefix"} for n in (64, 24))
+    schema = gn.Schema([gn.Attribute("age", **ages), gn.Attribute("income", **incomes)])
+    plan = gn.plan(schema, 2, gn.zCDP(0.1))
+    s = int(plan._query.multipliers[()])
+    for rows in {2**bits // s + off for bits in (62, 63, 64) for off in (-1, 0, 1)}:
+        table = pa.table({"age": np.zeros(rows), "income": np.zeros(rows)})
+        total = plan.release(table)[()]
+        assert abs(float(total.estimate) - rows) < 10 * float(total.standard_deviation)
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
