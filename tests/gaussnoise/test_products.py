@@ -11,7 +11,7 @@ from functools import reduce
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import gaussnoise as gn
@@ -266,6 +266,23 @@ def test_certificates_of_every_size_agree(monkeypatch, domain, neighbors):
     assert 0.6 * exact < bounds[-1] <= bounds[0] <= by_determinants * (1 + 1e-9)
     values, counts = witness.spectrum()
     assert values @ counts <= bounds[-1] * (1 + 1e-6)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(products(), st.sampled_from(["add-remove", "replace"]), st.sampled_from([2, 4]), st.integers(0, 10**6))
+def test_any_measure_bounds_from_below(monkeypatch, domain, neighbors, p, seed):
+    noise = gn.optimal_noise(domain, p, neighbors)
+    rng = np.random.default_rng(seed)
+    found = noise.certificate
+    cells = tuple(w * rng.choice([0, 1e-9, 1, 1], len(w)) * rng.exponential(size=len(w)) for w in found.cell_weights)
+    cells = tuple(w if w.sum() > 0 else np.ones(len(w)) for w in cells)
+    shares = rng.exponential(size=len(found.shares))
+    witness = replace(found, cell_weights=cells, shares=shares / shares.sum())
+    exact = fidelity(replace(noise, certificate=witness))
+    for dense, kept in ((700, 10**9), (0, 10**9), (0, 1), (0, 0)):
+        monkeypatch.setattr(_product_certificate, "_DENSE", dense)
+        monkeypatch.setattr(_product_certificate, "_KEPT", (kept,))
+        assert 0 <= replace(witness).lower_bound() <= exact * (1 + 1e-8) + 1e-9
 
 
 def test_uncoupling_several_bases_stays_below():
