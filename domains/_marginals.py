@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from ._bases import Identity
 from ._domain import AbstractFiniteDomain, Array, QuadraticMax
 from ._finite import FiniteSet
-from .errors import DimensionError, DomainTooLargeError, InvalidDomainError
+from ._records import checked_codes, codes_between
+from .errors import DomainTooLargeError, InvalidDomainError
 
 _ORACLE_CELLS = 2**24  # records an oracle call enumerates at most: 128 MB of scores
 _MATERIAL_ENTRIES = 2**27  # numbers an explicit embedding holds at most: 1 GB
@@ -144,7 +145,7 @@ class Marginals(AbstractFiniteDomain):
             InvalidDomainError: a code that is not an integer in range (its value is not shown).
             DomainTooLargeError: more than a gigabyte of numbers.
         """
-        records = self._codes(codes)
+        records = checked_codes(codes, self.sizes)
         if len(records) * self.dim > _MATERIAL_ENTRIES:
             raise DomainTooLargeError(
                 f"embed: {len(records)} records × {self.dim} coordinates need "
@@ -167,11 +168,7 @@ class Marginals(AbstractFiniteDomain):
                 f"to_finite_set: {self.cardinality:.3g} records × {self.dim} coordinates need "
                 f"{self.cardinality * self.dim * 8 / 1e9:.3g} GB; hint: use the closed forms of gamma or add-remove"
             )
-        return FiniteSet(self._embed(self._records(0, self.cardinality)))
-
-    def _records(self, start: int, stop: int) -> NDArray[np.int64]:
-        """Codes of records start..stop in C order, shape (stop - start, attributes)."""
-        return np.stack(np.unravel_index(np.arange(start, stop), self.sizes), axis=1)
+        return FiniteSet(self._embed(codes_between(0, self.cardinality, self.sizes)))
 
     def _columns(self, records: NDArray[np.int64]) -> NDArray[np.int64]:
         """For every record and subset, the coordinate that is nonzero, shape (n, subsets)."""
@@ -189,16 +186,6 @@ class Marginals(AbstractFiniteDomain):
         points = np.zeros((len(records), self.dim))
         np.put_along_axis(points, self._columns(records), np.asarray(self.weights)[None, :], axis=1)
         return points
-
-    def _codes(self, codes: ArrayLike) -> NDArray[np.int64]:
-        raw = np.asarray(codes)
-        if raw.ndim != 2 or raw.shape[1] != len(self.sizes):
-            raise DimensionError(f"embed: expected codes of shape (n, {len(self.sizes)}), got {raw.shape}")
-        if raw.size and not np.issubdtype(raw.dtype, np.integer):
-            raise InvalidDomainError(f"embed: expected integer codes, got {raw.dtype}")
-        if (raw < 0).any() or (raw >= np.asarray(self.sizes)).any():
-            raise InvalidDomainError("embed: expected 0 <= codes[:, i] < sizes[i], got a code out of range")
-        return raw.astype(np.int64)
 
     def _check_enumerable(self, oracle: str) -> None:
         if self.cardinality > _ORACLE_CELLS:
@@ -226,14 +213,16 @@ class Marginals(AbstractFiniteDomain):
         best_value, best_record = -math.inf, 0
         step = max(1, _CHUNK_ENTRIES // len(self.subsets) ** 2)
         for start in range(0, self.cardinality, step):
-            columns = self._columns(self._records(start, min(start + step, self.cardinality)))
+            columns = self._columns(codes_between(start, min(start + step, self.cardinality), self.sizes))
             # a point has one nonzero coordinate per subset: gather those instead of multiplying by zeros
             blocks = form[columns[:, :, None], columns[:, None, :]]
             values = constant + np.einsum("nij,i,j->n", blocks, weights, weights) - 2 * linear[columns] @ weights
             top = int(np.argmax(values))
             if values[top] > best_value:
                 best_value, best_record = float(values[top]), start + top
-        return QuadraticMax(self._embed(self._records(best_record, best_record + 1))[0], best_value, best_value)
+        return QuadraticMax(
+            self._embed(codes_between(best_record, best_record + 1, self.sizes))[0], best_value, best_value
+        )
 
     def _contains(self, x: Array) -> bool:
         record = [0] * len(self.sizes)

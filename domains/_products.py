@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from ._bases import AbstractBase, Total
 from ._domain import AbstractFiniteDomain, Array, QuadraticMax
 from ._finite import FiniteSet
-from .errors import DimensionError, DomainTooLargeError, InvalidDomainError
+from ._records import checked_codes, codes_between
+from .errors import DomainTooLargeError, InvalidDomainError
 
 _ORACLE_ENTRIES = 2**30  # numbers an oracle call goes through at most: seconds, in chunks
 _MATERIAL_ENTRIES = 2**27  # numbers an explicit embedding holds at most: 1 GB
@@ -145,15 +146,9 @@ class Products(AbstractFiniteDomain):
             InvalidDomainError: a code that is not an integer in range (its value is not shown).
             DomainTooLargeError: more than a gigabyte of numbers.
         """
-        records = np.asarray(codes)
-        if records.ndim != 2 or records.shape[1] != len(self.bases):
-            raise DimensionError(f"embed: expected codes of shape (n, {len(self.bases)}), got {records.shape}")
-        if records.size and not np.issubdtype(records.dtype, np.integer):
-            raise InvalidDomainError(f"embed: expected integer codes, got {records.dtype}")
-        if (records < 0).any() or (records >= np.array(self.sizes)).any():
-            raise InvalidDomainError("embed: expected 0 <= codes[:, i] < sizes[i], got a code out of range")
+        records = checked_codes(codes, self.sizes)
         self._check("embed", len(records), _MATERIAL_ENTRIES, "embed in chunks, or count cells instead of records")
-        return self._embed(records.astype(np.int64))
+        return self._embed(records)
 
     def to_finite_set(self) -> FiniteSet:
         """Every record's point, in C order of the full table.
@@ -165,7 +160,7 @@ class Products(AbstractFiniteDomain):
         FiniteSet(6 points in R^6)
         """
         self._check("to_finite_set", self.cardinality, _MATERIAL_ENTRIES, "embed the records you need")
-        return FiniteSet(self._embed(self._records(0, self.cardinality)))
+        return FiniteSet(self._embed(codes_between(0, self.cardinality, self.sizes)))
 
     def _check(self, name: str, count: int, most: int, hint: str) -> None:
         if count * self.dim > most:
@@ -173,14 +168,6 @@ class Products(AbstractFiniteDomain):
             raise DomainTooLargeError(
                 f"{name}: {records} records × {dim} coordinates are more than {most} numbers; hint: {hint}"
             )
-
-    def _records(self, start: int, stop: int) -> NDArray[np.int64]:
-        """Codes of records start..stop in C order, shape (stop - start, attributes)."""
-        codes = np.empty((stop - start, len(self.bases)), dtype=np.int64)
-        rest = np.arange(start, stop)
-        for i, size in reversed(list(enumerate(self.sizes))):
-            rest, codes[:, i] = np.divmod(rest, size)
-        return codes
 
     def _embed(self, records: NDArray[np.int64]) -> Array:
         points = np.empty((len(records), self.dim))
@@ -198,7 +185,7 @@ class Products(AbstractFiniteDomain):
         self._check(name, self.cardinality, _ORACLE_ENTRIES, "drop attributes that are not asked about")
         step = max(1, _CHUNK_ENTRIES // self.dim)
         for start in range(0, self.cardinality, step):
-            yield self._embed(self._records(start, min(start + step, self.cardinality)))
+            yield self._embed(codes_between(start, min(start + step, self.cardinality), self.sizes))
 
     def _support_point(self, theta: Array) -> Array:
         best = (points[np.argmax(points @ theta)].copy() for points in self._chunks("support_point"))

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._certificate import MarginalCertificate
+from ._product_certificate import ProductCertificate
 from ._workload import Workload
 
 Array = NDArray[np.float64]
@@ -14,8 +15,11 @@ Array = NDArray[np.float64]
 def is_measure(witness: MarginalCertificate) -> bool:
     """Whether shares and pattern weights are distributions, and the patterns possible."""
     workload = witness.workload()
-    if not workload.residuals:
-        return True
+    return not workload.residuals or are_weights(witness, workload)
+
+
+def are_weights(witness: MarginalCertificate | ProductCertificate, workload: Workload) -> bool:
+    """Whether shares and pattern weights are distributions over the workload's tables and possible patterns."""
     patterns, weights, shares = witness.patterns, witness.pattern_weights, witness.shares
     most = [len(members) for members in workload.moving.classes]
     return bool(

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import AbstractBase, Identity, Marginals, Products
+from domains._products import Term
 
 from ._covariance import Covariance, norm
 from ._residuals import Subset, rank, subsets_of
 from ._strategies import AbstractStrategy, IdentityStrategy
 
 Array = NDArray[np.float64]
-Term = tuple[tuple[int, AbstractBase], ...]
 
 
 @final

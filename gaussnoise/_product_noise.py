@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from domains import Products
 
 from ._certificate import ROUNDING_MARGIN
+from ._marginal_check import are_weights
 from ._noise import OptimalNoise, Status, Verification
 from ._orbits import ByType
-from ._patterns import is_enumerable
 from ._product_certificate import ProductCertificate
 from ._product_covariance import ProductCovariance
 from ._progress import Watch
@@ -92,14 +92,10 @@ def _answer(
 
 def _moved(workload: Workload, shares: Array, *, replaced: bool) -> float:
     """Largest squared change of all measurements, ``shares`` being one over their noise."""
-    if not replaced or not len(shares):
-        return float(workload.residual_counts @ shares)
-    total = float(workload.residual_counts @ shares)
-    if is_enumerable(workload.moving):
-        found = float(workload.patterns_moved(shares).max())
-    else:
-        found = float((workload.residual_counts * workload.most_moved()) @ shares)
-    return found + 2 * ROUNDING_MARGIN * total  # differences of the total and sums like it
+    found = workload.largest_move(shares, replaced=replaced)
+    if replaced:  # differences of a total and sums like it
+        found += 2 * ROUNDING_MARGIN * float(workload.residual_counts @ shares)
+    return found
 
 
 def check_products(noise: OptimalNoise) -> Verification:
@@ -123,9 +119,9 @@ def _checked(noise: OptimalNoise) -> Verification:
         or noise.neighbors not in ("replace", "add-remove")
     ):
         raise CertificateError("verify: the covariance belongs to another domain or relation")
-    if not isinstance(witness, ProductCertificate) or not _is_measure(noise, witness):
-        raise CertificateError("verify: the certificate is not a measure on the records of these products")
     workload = Workload.of(domain, total=not replaced)
+    if not isinstance(witness, ProductCertificate) or not _is_measure(noise, witness, workload):
+        raise CertificateError("verify: the certificate is not a measure on the records of these products")
     strategies = tuple(covariance.strategies[members[0]] for members in workload.orbits.classes)
     alike = zip(workload.orbits.classes, strategies, strict=True)
     variances = covariance.variances
@@ -151,23 +147,14 @@ def _checked(noise: OptimalNoise) -> Verification:
     return Verification(covariance.error(noise.p), witness.lower_bound(), enclosure, enclosure)
 
 
-def _is_measure(noise: OptimalNoise, witness: ProductCertificate) -> bool:
-    """Whether shares and weights are distributions, and the patterns possible."""
-    if (
-        witness.domain is not noise.domain
-        or witness.p != noise.p
-        or witness.protected != noise.neighbors
-        or len(witness.cell_weights) != len(witness.workload().orbits.classes)
-    ):
-        return False
-    workload = witness.workload()
-    most = [len(members) for members in workload.moving.classes]
-    distributions = [(witness.shares, len(workload.tables)), (witness.pattern_weights, len(witness.patterns))]
-    distributions += zip(witness.cell_weights, (strategy.size for strategy in workload.strategies), strict=True)
+def _is_measure(noise: OptimalNoise, witness: ProductCertificate, workload: Workload) -> bool:
+    """Whether the certificate is about this noise, and all its weights are distributions."""
+    sizes = [strategy.size for strategy in workload.strategies]
     return bool(
-        all(w.shape == (n,) and np.isfinite(w).all() and (w >= 0).all() and w.sum() > 0 for w, n in distributions)
-        and witness.patterns.dtype.kind in "iu"
-        and witness.patterns.shape[1:] == (len(most),)
-        and (witness.patterns >= 0).all()
-        and (witness.patterns <= most).all()
+        witness.domain is noise.domain
+        and witness.p == noise.p
+        and witness.protected == noise.neighbors
+        and are_weights(witness, workload)
+        and [cells.shape for cells in witness.cell_weights] == [(n,) for n in sizes]
+        and all((w >= 0).all() and np.isfinite(w).all() and w.sum() > 0 for w in witness.cell_weights)
     )

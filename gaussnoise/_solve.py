@@ -211,14 +211,8 @@ def _marginals(
     protected: Protected = "gamma" if shifted else "replace" if relation == "replace" else "add-remove"
     workload = Workload.of(domain, total=protected == "add-remove")
     found = table_noise(workload, p, replaced=protected == "replace", tol=_SHARE * tol, watch=watch)
-    unit = 1 / found.noise
-    if protected != "replace" or not len(unit):
-        enclosed = workload.residual_counts @ unit
-    elif found.safe:
-        enclosed = (workload.residual_counts * workload.most_moved()) @ unit
-    else:
-        enclosed = workload.patterns_moved(unit).max()
-    noise = found.noise * float(enclosed) * (1 + 8 * ROUNDING_MARGIN)
+    enclosed = workload.largest_move(1 / found.noise, replaced=protected == "replace")
+    noise = found.noise * enclosed * (1 + 8 * ROUNDING_MARGIN)
     variances = noise * workload.units
     by_type = ByType(workload.moving, dict(zip(workload.residuals, variances.tolist(), strict=True)))
     certificate = MarginalCertificate(domain, p, protected, found.shares, found.patterns, found.pattern_weights)

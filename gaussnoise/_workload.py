@@ -15,7 +15,7 @@ from domains import AbstractBase, Marginals, Products
 
 from ._covariance import norm
 from ._orbits import Orbits, Type, alike
-from ._patterns import pattern_sums, products
+from ._patterns import is_enumerable, pattern_sums, products
 from ._residuals import Subset, check_count
 from ._strategies import AbstractStrategy, IdentityStrategy
 
@@ -180,6 +180,17 @@ class Workload:
         rho = [strategy.correlation for strategy in self.strategies if strategy.size > 1]
         sums = pattern_sums(self.moving, dict(zip(self.residuals, shares, strict=True)), [1.0] * len(rho), rho)
         return 2 * (float(shares @ self.residual_counts) - sums)
+
+    def largest_move(self, shares: Array, *, replaced: bool) -> float:
+        """Largest squared change of all measurements, ``shares`` of one T by type being one over its noise.
+
+        Of more patterns than can be looked at, every T's own worst one.
+        """
+        if not replaced or not len(shares):
+            return float(self.residual_counts @ shares)
+        if not is_enumerable(self.moving):
+            return float((self.residual_counts * self.most_moved()) @ shares)
+        return float(self.patterns_moved(shares).max())
 
     def moved(self, patterns: NDArray[np.intp]) -> Array:
         """``κ_T(D) = 2 (1 − Π_{i∈T∩D} ρ_i)``, averaged over the T of a type, shape (patterns, residuals).

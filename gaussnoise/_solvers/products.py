@@ -149,11 +149,7 @@ def _searched(workload: Workload, p: float, k: int, gram: Array, bits: int) -> t
 def _replaced_error(workload: Workload, p: float) -> float:
     """The error at unit sensitivity; of too many patterns, by each measurement's own worst."""
     found = table_noise(workload, p, replaced=True, tol=_LOOSE, watch=Watch(None))
-    unit = 1 / found.noise
-    moved = (
-        (workload.residual_counts * workload.most_moved()) @ unit if found.safe else workload.patterns_moved(unit).max()
-    )
-    return workload.error(found.noise * moved, p)
+    return workload.error(found.noise * workload.largest_move(1 / found.noise, replaced=True), p)
 
 
 def _slopes(workload: Workload, p: float, found: TableNoise, *, replaced: bool) -> dict[int, tuple[Array, float]]:
