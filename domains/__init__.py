@@ -1,6 +1,6 @@
 """Bounded sets K in R^d, known through their oracles. Knows nothing of privacy."""
 
-from ._bases import AbstractBase, Base, Bins, Identity, Moments, Prefix, Ranges, Total, Windows
+from ._bases import AbstractBase, Base, Bins, Identity, Leading, Moments, Prefix, Ranges, Total, Windows
 from ._combinators import hull, kron, product
 from ._domain import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, QuadraticMax
 from ._ellipsoid import Ellipsoid
@@ -32,6 +32,7 @@ __all__ = [
     "FiniteSet",
     "Identity",
     "InvalidDomainError",
+    "Leading",
     "LpBall",
     "Marginals",
     "Moments",

@@ -299,7 +299,7 @@ class Bins(_AbstractRuns):
     def __init__(self, size: int, widths: Iterable[int | Iterable[int]]) -> None:
         object.__setattr__(self, "size", size)
         _settle_size(self)
-        levels = list(widths) if isinstance(widths, Iterable) else []
+        levels = list(_in_order("Bins", widths)) if isinstance(widths, Iterable) else []
         settled = [
             _integers("Bins: expected cuts", level) if isinstance(level, Iterable) else
             _integers("Bins: expected widths", [level])[0]
@@ -388,7 +388,7 @@ class Moments(AbstractBase):
     size: int = field(init=False, repr=False)
 
     def __init__(self, values: Iterable[float], degrees: Iterable[int] = (1,)) -> None:
-        listed = list(values) if isinstance(values, Iterable) else values
+        listed = list(_in_order("Moments", values)) if isinstance(values, Iterable) else values
         numbers = _numbers("Moments: expected one number per category", listed, ndim=1)
         object.__setattr__(self, "values", tuple(numbers.tolist()))
         object.__setattr__(self, "size", len(numbers))
@@ -410,6 +410,60 @@ class Moments(AbstractBase):
 
     def _labels(self, cells: Sequence[object]) -> tuple[str, ...]:
         return tuple(f"sum of power {degree}" if degree else "count" for degree in self.degrees)
+
+
+@final
+@dataclass(frozen=True)
+class Leading(AbstractBase):
+    """What a base asks about the first categories; those behind them are in no query.
+
+    For a catch-all behind numbers: it has no place in their order.
+
+    Args:
+        base: the queries about the first categories.
+        size: number of all categories, more than ``base`` has.
+
+    >>> Leading(Prefix(2), 3).toarray()
+    array([[1., 0., 0.],
+           [1., 1., 0.]])
+    """
+
+    base: AbstractBase
+    size: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.base, AbstractBase):
+            raise InvalidDomainError(f"Leading: expected a base, like Prefix(5), got {type(self.base).__name__}")
+        _settle_size(self)
+        if self.size <= self.base.size:
+            raise InvalidDomainError(
+                f"Leading: expected more categories than the {self.base.size} of its base, got {self.size}; "
+                "hint: the base itself"
+            )
+
+    @property
+    def queries(self) -> int:
+        return self.base.queries
+
+    def toarray(self) -> Array:
+        _check_entries(self, self.queries)
+        return np.pad(self.base.toarray(), ((0, 0), (0, self.size - self.base.size)))
+
+    def gram(self) -> Array:
+        _check_entries(self, self.size)
+        return np.pad(self.base.gram(), (0, self.size - self.base.size))
+
+    def _answer(self, table: NDArray[Any], axis: int) -> NDArray[Any]:
+        return self.base.answer(np.moveaxis(np.moveaxis(table, axis, 0)[: self.base.size], 0, axis), axis)
+
+    def _labels(self, cells: Sequence[object]) -> tuple[str, ...]:
+        return self.base.labels(cells[: self.base.size])
+
+    def _columns(self, codes: NDArray[np.int64]) -> Array:
+        points = np.zeros((len(codes), self.queries))
+        inside = codes < self.base.size
+        points[inside] = self.base._columns(codes[inside])
+        return points
 
 
 @final
@@ -449,8 +503,15 @@ class Base(AbstractBase):
         return f"Base({self.queries} queries of {self.size} categories)"
 
 
+def _in_order(name: str, values: Iterable[Any]) -> Iterable[Any]:
+    if isinstance(values, set | frozenset):
+        raise InvalidDomainError(f"{name.partition(':')[0]}: expected a list, which has an order, got a set")
+    return values
+
+
 def _integers(expected: str, values: Iterable[Any]) -> tuple[int, ...]:
-    listed = tuple(values) if isinstance(values, Iterable) and not isinstance(values, str) else (values,)
+    several = isinstance(values, Iterable) and not isinstance(values, str)
+    listed: tuple[Any, ...] = tuple(_in_order(expected, values)) if several else (values,)
     if not all(isinstance(value, int | np.integer) and not isinstance(value, bool) for value in listed):
         raise InvalidDomainError(f"{expected}, all integers, got {listed!r:.60}")
     return tuple(map(int, listed))
@@ -460,7 +521,7 @@ def _numbers(expected: str, values: ArrayLike, ndim: int) -> Array:
     try:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError):
-        raise InvalidDomainError(f"{expected}, all real") from None
+        raise InvalidDomainError(f"{expected}, all real; hint: .toarray() for sparse matrices") from None
     if array.ndim != ndim or 0 in array.shape:
         raise DimensionError(f"{expected}, got shape {array.shape}")
     if not np.isfinite(array).all():

@@ -1,7 +1,7 @@
 """The algebra of domains: images, translates, sums, products and hulls, each a small class composing oracles.
 
 The functions simplify where the result is again a plain domain; the classes are what is left. Non-convex parts stand
-for their convex hulls: no noise can tell the difference (Nikolov & Tang 2023, Lemma 19).
+for their convex hulls: no noise can tell the difference (Nikolov & Tang 2023, Theorem 20).
 """
 
 import itertools
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 
 from ._domain import AbstractDomain, AbstractFiniteDomain, Array, QuadraticMax, read_only
+from ._ellipsoid import Ellipsoid
 from ._finite import FiniteSet
 from ._image import ConvexImage
 from ._lp_ball import LpBall
@@ -49,7 +50,7 @@ def product(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
 def kron(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
     """The Kronecker product {x ⊗ y : x in K, y in L}, in R^(dim K · dim L), C order.
 
-    For symmetric K and L, ``γ_p(K ⊗ L) = γ_p(K) γ_p(L)`` (Nikolov & Tang 2023, Lemma 63).
+    For symmetric K and L, ``γ_p(K ⊗ L) = γ_p(K) γ_p(L)`` (Nikolov & Tang 2023, Lemma 62).
 
     >>> kron(FiniteSet([[1.0, 2.0]]), FiniteSet([[1.0, 10.0]])).points
     array([[ 1., 10.,  2., 20.]])
@@ -150,6 +151,8 @@ def translate(K: AbstractDomain, shift: ArrayLike) -> AbstractDomain:
         return _same_kind((K,), points + v)
     if isinstance(K, Zonotope):
         return Zonotope(K.generators, K.center + v)
+    if isinstance(K, Ellipsoid):
+        return Ellipsoid(K.M, K.center + v)
     if isinstance(K, Translate):
         return translate(K.body, K.shift + v)
     if isinstance(K, Product):
@@ -177,6 +180,42 @@ def minkowski_sum(first: AbstractDomain, second: AbstractDomain) -> AbstractDoma
         return _same_kind(rest, np.array([sum(xs) for xs in itertools.product(*listed)]) + shift)
     summed = rest[0] if len(rest) == 1 else MinkowskiSum(tuple(_convex(K) for K in rest))
     return translate(summed, shift) if shift.any() else summed
+
+
+def apart(K: AbstractDomain) -> tuple[AbstractDomain, Array]:
+    """A domain near the origin, and the v by which K is moved from there: sizes far below v keep all their digits.
+
+    The domain has the shape of K exactly. Where K was moved in several steps, their sum v is rounded.
+    """
+    nothing = np.zeros(K.dim)
+    if isinstance(K, Translate):
+        still, shift = apart(K.body)
+        return still, shift + K.shift
+    if isinstance(K, FiniteSet | Polytope):
+        points = K.points if isinstance(K, FiniteSet) else K.vertices
+        return _same_kind((K,), points - points[0]), points[0].copy()
+    if isinstance(K, Zonotope):
+        return Zonotope(K.generators), K.center.copy()
+    if isinstance(K, Ellipsoid):
+        return Ellipsoid(K.M), K.center.copy()
+    if isinstance(K, LinearImage | Scaled):
+        still, shift = apart(K.body)
+        if not shift.any():
+            return K, nothing
+        if isinstance(K, LinearImage):
+            return linear_image(K.matrix, still), K.matrix @ shift
+        return scale(still, K.factor), K.factor * shift
+    if isinstance(K, Product | MinkowskiSum):
+        parts = [apart(part) for part in K.parts]
+        if not any(shift.any() for _, shift in parts):
+            return K, nothing
+        if isinstance(K, Product):
+            return Product(tuple(still for still, _ in parts)), np.concatenate([shift for _, shift in parts])
+        return reduce(minkowski_sum, (still for still, _ in parts)), sum((shift for _, shift in parts), nothing)
+    if isinstance(K, Hull):
+        shift = apart(K.parts[0])[1]
+        return (Hull(tuple(translate(part, -shift) for part in K.parts)), shift) if shift.any() else (K, nothing)
+    return K, nothing
 
 
 def _domains(operation: str, *parts: AbstractDomain) -> tuple[AbstractDomain, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._bases import AbstractBase, Base, Bins, Identity, Moments, Prefix, Ranges, Total, Windows
+from ._bases import AbstractBase, Base, Bins, Identity, Leading, Moments, Prefix, Ranges, Total, Windows
 from ._domain import AbstractDomain
 from ._products import Products
 from .errors import InvalidDomainError
@@ -19,7 +19,7 @@ _DEPTH = 50  # of domains and tuples within each other
 _STORED_AS = {("TensorPower", "dim"): "base"}
 
 _BASES: dict[str, type[AbstractBase]] = {
-    cls.__name__: cls for cls in (Base, Bins, Identity, Moments, Prefix, Ranges, Total, Windows)
+    cls.__name__: cls for cls in (Base, Bins, Identity, Leading, Moments, Prefix, Ranges, Total, Windows)
 }
 
 # what the small classes of the algebra take on trust

@@ -9,7 +9,7 @@ from scipy.optimize import nnls
 from ._domain import SLACK, AbstractDomain, Array
 from .errors import DomainTooLargeError
 
-_ROUNDING = 64 * np.finfo(np.float64).eps  # of coordinates far from the origin, relative to their size
+ROUNDING = 64 * np.finfo(np.float64).eps  # of coordinates far from the origin, relative to their size
 _ROUNDS = 12
 
 
@@ -37,7 +37,7 @@ def is_near(domain: AbstractDomain, x: Array) -> bool:
     points = _axis_points(domain)
     lower, upper = points[0].diagonal(), points[1].diagonal()
     size = float((upper - lower).max())
-    rounding = _ROUNDING * float(max(np.abs(lower).max(), np.abs(upper).max()))
+    rounding = ROUNDING * float(max(np.abs(lower).max(), np.abs(upper).max()))
     slack = SLACK * size + rounding
     if (np.maximum(lower - x, x - upper) > slack).any():
         return False

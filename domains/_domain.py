@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._records import array_of, real_array
 from .errors import DimensionError, InvalidDomainError
 
 if TYPE_CHECKING:
@@ -192,10 +193,17 @@ class AbstractDomain(abc.ABC):
 
         Finite sets are compared exactly as stored, bodies up to ``SLACK`` = 1e-9 of their size, for rounding.
 
+        Raises:
+            DimensionError: wrong shape.
+            InvalidDomainError: no real numbers, NaN or infinity; shows no value.
+
         >>> FiniteSet([[0.0, 1.0], [2.0, 0.0]]).contains([2.0, 0.0])
         True
         """
-        return self._contains(self._vector("contains", "x", x))
+        vector = real_array("contains", f"x of shape ({self.dim},)", (self.dim,), x).astype(np.float64)
+        if not np.isfinite(vector).all():
+            raise InvalidDomainError("contains: expected finite x, got NaN or infinity")
+        return self._contains(vector)
 
     def __rmatmul__(self, matrix: ArrayLike) -> "AbstractDomain":
         """``A @ K``, the linear image {A x : x in K}; A of shape (k, dim)."""
@@ -319,6 +327,9 @@ class AbstractFiniteDomain(AbstractDomain):
 
 def read_only(values: ArrayLike) -> Array:
     """A private float64 copy that nobody can write to."""
-    array = np.array(values, dtype=np.float64)
+    given = array_of(values)
+    if isinstance(given, str):
+        raise TypeError(f"expected a regular array of numbers, got {given}")
+    array = np.array(given, dtype=np.float64)
     array.flags.writeable = False
     return array

@@ -26,7 +26,7 @@ def _numbers(values: ArrayLike) -> Array:
 class FiniteSet(AbstractFiniteDomain):
     """N points of R^d: the columns of a workload matrix, or any list of possible records.
 
-    Optimisation sees their convex hull (Nikolov & Tang 2023, Lemma 19); membership is of the points themselves.
+    Optimisation sees their convex hull (Nikolov & Tang 2023, Theorem 20); membership is of the points themselves.
 
     Args:
         points: shape (N, d), N >= 1, d >= 1, finite; copied to read-only float64. Duplicates are kept, so that

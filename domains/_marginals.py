@@ -148,9 +148,8 @@ class Marginals(AbstractFiniteDomain):
         records = checked_codes(codes, self.sizes)
         if len(records) * self.dim > _MATERIAL_ENTRIES:
             raise DomainTooLargeError(
-                f"embed: {len(records)} records × {self.dim} coordinates need "
-                f"{len(records) * self.dim * 8 / 1e9:.3g} GB; "
-                "hint: embed in chunks, or count cells instead of records"
+                f"embed: expected at most {_MATERIAL_ENTRIES // self.dim} records of {self.dim} coordinates at once, "
+                "which need 1 GB, got more; hint: embed in chunks, or count cells instead of records"
             )
         return self._embed(records)
 

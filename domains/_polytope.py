@@ -25,7 +25,7 @@ class Polytope(AbstractPolytope):
     """The convex hull of N points of R^d.
 
     Unlike a :class:`FiniteSet`, it contains everything between the points, up to rounding. Optimisation treats both
-    alike (Nikolov & Tang 2023, Lemma 19). Points inside the hull of the others are kept as given.
+    alike (Nikolov & Tang 2023, Theorem 20). Points inside the hull of the others are kept as given.
 
     Args:
         vertices: shape (N, d), N >= 1, d >= 1, finite; copied to read-only float64.

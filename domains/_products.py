@@ -147,7 +147,11 @@ class Products(AbstractFiniteDomain):
             DomainTooLargeError: more than a gigabyte of numbers.
         """
         records = checked_codes(codes, self.sizes)
-        self._check("embed", len(records), _MATERIAL_ENTRIES, "embed in chunks, or count cells instead of records")
+        if len(records) * self.dim > _MATERIAL_ENTRIES:
+            raise DomainTooLargeError(
+                f"embed: expected at most {_MATERIAL_ENTRIES // self.dim} records of {self.dim} coordinates at once, "
+                "which need 1 GB, got more; hint: embed in chunks, or count cells instead of records"
+            )
         return self._embed(records)
 
     def to_finite_set(self) -> FiniteSet:

@@ -1,20 +1,81 @@
-"""Records of several attributes as rows of integer codes."""
+"""Records as arrays. No message shows a value, how many records there are, or how long a text is."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import DimensionError, InvalidDomainError
 
+_DEEPEST = 64  # numpy's own limit of dimensions
+_FLAT = (bytes, range, str)  # sequences that hold no arrays
+_KINDS = {"b": "booleans", "i": "integers", "u": "integers", "f": "floats", "c": "complex numbers"}
+
+
+def is_masked(values: object) -> bool:
+    """Whether a numpy mask is somewhere in nested sequences: numpy would read the numbers that it hides."""
+    level, seen = [values], dict[int, object]()
+    for _ in range(_DEEPEST):
+        kinds = set(map(type, level))  # types first: there may be millions of plain numbers
+        if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
+            return True
+        nested = tuple(kind for kind in kinds if issubclass(kind, Sequence | np.ndarray) and kind not in _FLAT)
+        new = {id(x): x for x in level if isinstance(x, nested) and id(x) not in seen}
+        seen |= new
+        level = list(itertools.chain.from_iterable(map(_entries, new.values())))
+    return False
+
+
+def _entries(values: Any) -> Iterable[object]:
+    if isinstance(values, np.ndarray):
+        return values.flat if values.dtype == object else ()
+    return values
+
+
+def array_of(values: object) -> NDArray | str:
+    """``values`` as an array, or why they are none: numpy's own complaints may quote them."""
+    if is_masked(values):
+        return "a masked array, whose mask would be ignored; hint: .compressed(), or .filled(value)"
+    try:
+        array = np.asanyarray(values)  # a mask may come to light only now
+    except (ValueError, TypeError, OverflowError):
+        return "ragged or mixed values"
+    return array_of(array) if isinstance(array, np.ma.MaskedArray) else np.asarray(array)
+
+
+def regular_array(function: str, values: object) -> NDArray:
+    """``values`` as an array, or an InvalidDomainError."""
+    array = array_of(values)
+    if isinstance(array, str):
+        raise InvalidDomainError(f"{function}: expected a regular array of numbers, got {array}")
+    return array
+
+
+def kind(array: NDArray) -> str:
+    """The kind of numbers in an array; a text type's own name would tell the length of the longest."""
+    return _KINDS.get(array.dtype.kind, "something else")
+
+
+def real_array(function: str, expected: str, shape: Sequence[int | None], values: object) -> NDArray:
+    """Real numbers of a shape, whose entries are None where any length will do."""
+    array = regular_array(function, values)
+    if array.ndim != len(shape) or any(n not in (None, size) for n, size in zip(shape, array.shape, strict=True)):
+        another = " and another length" if array.ndim == len(shape) else ""
+        raise DimensionError(
+            f"{function}: expected {expected}, got {kind(array)} with {array.ndim} dimensions{another}"
+        )
+    if array.size and array.dtype.kind not in "biuf":
+        raise InvalidDomainError(f"{function}: expected {expected}, of real numbers, got {kind(array)}")
+    return array
+
 
 def checked_codes(codes: ArrayLike, sizes: Sequence[int]) -> NDArray[np.int64]:
     """Codes of shape (n, attributes), each in range, or an error that shows no value."""
-    raw = np.asarray(codes)
-    if raw.ndim != 2 or raw.shape[1] != len(sizes):
-        raise DimensionError(f"embed: expected codes of shape (n, {len(sizes)}), got {raw.shape}")
+    raw = real_array("embed", f"codes of shape (n, {len(sizes)})", (None, len(sizes)), codes)
     if raw.size and not np.issubdtype(raw.dtype, np.integer):
-        raise InvalidDomainError(f"embed: expected integer codes, got {raw.dtype}")
+        raise InvalidDomainError(f"embed: expected integer codes, got {kind(raw)}")
     if (raw < 0).any() or (raw >= np.asarray(sizes)).any():
         raise InvalidDomainError("embed: expected 0 <= codes[:, i] < sizes[i], got a code out of range")
     return raw.astype(np.int64)

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._checks import whole
 from ._domain import SLACK, AbstractDomain, Array, QuadraticMax, read_only
+from ._records import real_array
 from ._schatten import sphere_maximum
-from .errors import DimensionError, DomainTooLargeError, InvalidDomainError
+from .errors import DomainTooLargeError, InvalidDomainError
 
 _MOST_ENTRIES = 2**20  # coordinates of a tensor: 8 MB
 _MOST_SYMMETRIZED = 1500  # dimensions of symmetric tensors up to which quadratic bounds are symmetrised, …
@@ -32,9 +33,10 @@ Polynomial = Callable[[Array], tuple[float, Array]]
 class TensorPower(AbstractDomain):
     """Symmetric rank-one tensors ``{x ⊗ … ⊗ x : ‖x‖₂ <= 1}`` in R^(dim**order), flattened in C order.
 
-    Their mean is the moment tensor of the x, of order ``order`` (Nikolov & Tang 2023, Theorem 64). For orders above
-    two their oracles are NP-hard (Hillar & Lim 2013), except for ``dim`` <= 2: ``support_point`` climbs from many
-    fixed starting points and may stop at a local maximum, so ``support`` is then a lower end.
+    Their mean is the moment tensor of the x, of order ``order``; Nikolov & Tang (2023), Theorem 64, take x from the
+    cube [−1, 1]^dim instead. For orders above two their oracles are NP-hard (Hillar & Lim 2013), except for
+    ``dim`` <= 2: ``support_point`` climbs from many fixed starting points and may stop at a local maximum, so
+    ``support`` is then a lower end.
 
     Args:
         dim: dimension of x, >= 1; stored as ``base``. The property ``dim`` is that of the space of tensors.
@@ -83,14 +85,12 @@ class TensorPower(AbstractDomain):
 
         Raises:
             DimensionError: wrong shape.
-            InvalidDomainError: a vector outside the unit ball, NaN or infinity.
+            InvalidDomainError: no real numbers, a vector outside the unit ball, NaN or infinity; shows no value.
 
         >>> TensorPower(2, 2).embed([[0.6, 0.8]]).round(2)
         array([[0.36, 0.48, 0.48, 0.64]])
         """
-        x = np.array(vectors, dtype=np.float64)
-        if x.ndim != 2 or x.shape[1] != self.base:
-            raise DimensionError(f"embed: expected vectors of shape (n, {self.base}), got {x.shape}")
+        x = real_array("embed", f"vectors of shape (n, {self.base})", (None, self.base), vectors).astype(np.float64)
         if not (np.abs(x) <= 2).all() or not (np.linalg.norm(x, axis=1) <= 1 + SLACK / self.order).all():
             raise InvalidDomainError("embed: expected finite vectors of norm <= 1; hint: divide by their largest norm")
         return _powers(x, self.order)

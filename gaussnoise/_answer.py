@@ -38,11 +38,15 @@ def answer(
     trace: tuple[Progress, ...],
     tol: float,
     most: int = MAX_STEPS,
+    slack: float = 0.0,
 ) -> OptimalNoise:
-    """The answer; what sticks out of the covariance's range lies in a box, whose sides sum to ``outside``."""
+    """The answer; what sticks out of the covariance's range lies in a box, whose sides sum to ``outside``.
+
+    ``slack`` is what the certificate may owe to the rounding of its points.
+    """
     # a box costs at most the sum of its sides (Minkowski sum)
     upper = float((covariance.error(p) + outside) * (1 + ROUNDING_MARGIN))
-    lower = certificate.lower_bound()
+    lower = max(certificate.lower_bound() - slack, 0.0)
     if not lower <= upper:
         raise CertificateError(f"the points are too close together for double precision: {lower!r} > {upper!r}")
     gap = upper / lower - 1 if lower > 0 else (0.0 if upper == 0 else math.inf)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from domains import AbstractDomain
 
 from ._answer import MAX_STEPS, answer
-from ._body import Body, blur, check_dim, left_inverse, unit_body
+from ._body import Body, about, check_dim, drift, left_inverse, moved_back, unit_body
 from ._certificate import ROUNDING_MARGIN, PointCertificate
 from ._covariance import FactorCovariance, norm
 from ._enclosure import widened
@@ -54,34 +54,36 @@ def body_noise(
     if relation not in ("replace", "add-remove"):
         raise ParameterError(f'{function}: method="oracle" knows no policy graphs; hint: method="auto"')
     check_dim(function, domain.dim)
-    covered = domain - domain if relation == "replace" and not shifted else domain
-    center = domain._center() if shifted else np.zeros(domain.dim)
+    still, shift = moved_back(domain, shifted=shifted) if relation == "replace" else (domain, np.zeros(domain.dim))
+    covered = still - still if relation == "replace" and not shifted else still
+    center = still._center() if shifted else np.zeros(domain.dim)
     symmetric = center is not None
     # a set with no known center is solved about a member of it, where coordinates round least
-    origin = domain.support_point(np.zeros(domain.dim)) if center is None else center
+    origin = covered.support_point(np.zeros(domain.dim)) if center is None else center
     body, size = unit_body(covered, origin)
     design, points, rank = _design(body, p, tol, method, watch.scaled(size), centered=not symmetric)
-    if not symmetric:
-        center = origin + size * design.center
+    members = origin + size * points
+    center = np.zeros(domain.dim)
+    if shifted:
         # about the center that will be stored, rounding and all
-        body = Body((covered - center) * (1 / size), blur(center, size))
-        points = points - (center - origin) / size
-    else:
-        center = origin
+        center = shift + (origin if symmetric else origin + size * design.center)
+        body = about(covered, center - shift, size, drift(domain, shift))
     factor, longest, outside = _enclosing(design.factor, body)
     covariance = FactorCovariance(factor, size * longest * (1 + ROUNDING_MARGIN) if longest > 0 else size)
     kept = _heaviest(design.weights, _SPARED * tol)
-    points, weights = points[kept], design.weights[kept]
+    points, members, weights = points[kept], members[kept], design.weights[kept]
     rows, weights = thinned(points, weights, centered=not symmetric)
-    members = center + size * points[rows]
+    members = members[rows]
     if shifted and symmetric:  # the measure, and its mirror image about the center
-        members, weights = np.vstack([members, center - size * points[rows]]), np.tile(weights, 2) / 2
-    certificate = PointCertificate(members, weights, design.coordinate_weights, None, centered=shifted)
+        members, weights = np.vstack([members, origin - size * points[rows]]), np.tile(weights, 2) / 2
+    certificate = PointCertificate(
+        members, weights, design.coordinate_weights, None, shifted, shift if shifted and shift.any() else None
+    )
     sensitivity = 1.0
     if shifted:
         sensitivity = 4.0
         if not symmetric and longest > 0:
-            both = Body((domain - domain) * (1 / size))
+            both = Body((still - still) * (1 / size))
             sensitivity = min(4.0, (both.enclosure(factor, left_inverse(factor), slack=2).longest / longest) ** 2)
     return answer(
         domain,
@@ -92,6 +94,7 @@ def body_noise(
         outside=size * float(outside.sum()),
         center=center,
         certificate=certificate,
+        slack=Body(covered).rounded(p),
         sensitivity_squared=sensitivity,
         design=design,
         method=f"{design.note}; of rank {rank} in R^{domain.dim}",

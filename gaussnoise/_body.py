@@ -9,9 +9,21 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import ndtri
 
-from domains import AbstractDomain, DomainTooLargeError, InvalidDomainError
+from domains import (
+    AbstractDomain,
+    DomainTooLargeError,
+    Ellipsoid,
+    FiniteSet,
+    InvalidDomainError,
+    Polytope,
+    Zonotope,
+)
+from domains._combinators import Product, Translate, apart
+from domains._distance import ROUNDING
+from domains._domain import SLACK
 from domains._image import ConvexImage
 
+from ._covariance import norm
 from ._feasibility import RANGE_TOLERANCE, row_weights
 from ._members import magnitudes, pulls_back, widest
 from .errors import CovarianceError
@@ -27,6 +39,7 @@ _CLOSED = 1e-9  # brackets up to this wide are taken to be this wide
 _MOST_ROUNDING = 1e-3  # of the length of what is covered: beyond, the factor is too nearly singular
 _MOST_CANCELLED = 0.1  # of that length, where numbers cancel in the body itself: it is covered with more noise
 _LONG_OPERATIONS = 2**26  # products in extended precision, which no BLAS helps: half a second
+_FAR = 2.0**10  # times its size: what rounding does to nearer points is less than what all margins leave
 _ASCENTS = 50
 _SPREAD = 4  # directions tried per dimension, besides the axes
 
@@ -77,6 +90,27 @@ class Body:
     def sizes(self) -> Array:
         """Largest magnitude of every coordinate, shape (d,)."""
         return np.abs(self._along_axes).max(axis=0)
+
+    def rounded(self, p: float) -> float:
+        """By how much γ_p of support points may exceed that of the body: they are rounded where it is.
+
+        What lies in K + E has at most γ_p(K) + γ_p(E), and a ball of radius r has ``d^{1/p} r`` (Nikolov & Tang 2023,
+        Lemma 60).
+        """
+        return self.dim ** (1 / p) * ROUNDING * float(np.abs(self._ends).max())
+
+    def forgiven(self, p: float) -> float:
+        """The same of points that pass for members, of which ``SLACK`` of every width, or of the largest, is forgiven.
+
+        A box of half widths e has γ_p = ‖e‖_{2p/(p + 2)} (Nikolov & Tang 2023, Lemma 62).
+        """
+        widths = SLACK * (self._ends[0] - self._ends[1])
+        return norm(widths, 2 / (1 + 2 / p)) + self.dim ** (1 / p) * float(widths.max())
+
+    @cached_property
+    def _ends(self) -> Array:
+        """Largest and least coordinates, shape (2, d)."""
+        return np.array([self._along_axes[: self.dim].diagonal(), self._along_axes[self.dim :].diagonal()])
 
     @cached_property
     def _numbers(self) -> Array:
@@ -189,6 +223,30 @@ class Body:
 def blur(center: Array, size: float) -> float:
     """What rounding did to the coordinates, in units of ``size``, of a set moved to ``center`` from the origin."""
     return 4 * float(np.finfo(np.float64).eps) * float(np.abs(center).max(initial=0.0)) / size
+
+
+def moved_back(domain: AbstractDomain, *, shifted: bool) -> tuple[AbstractDomain, Array]:
+    """A domain whose points are not rounded by how far away K is, and the shift from there to K.
+
+    Differences do not depend on a shift; points that do (``shifted``) stay where they are unless they are far away.
+    """
+    still, shift = apart(domain)
+    far = shift.any() and np.abs(shift).max() > _FAR * Body(still).sizes.max()
+    return (still, shift) if far or not shifted else (domain, np.zeros(domain.dim))
+
+
+def drift(domain: AbstractDomain, shift: Array) -> float:
+    """What rounding may have done to ``shift``, the sum of several moves; nothing where it is one."""
+    if isinstance(domain, Product):
+        return max(drift(part, shift[s]) for part, s in zip(domain.parts, domain.slices(), strict=True))
+    inner = apart(domain.body)[1] if isinstance(domain, Translate) else shift
+    once = not inner.any() or isinstance(domain, Zonotope | Ellipsoid | Polytope | FiniteSet)
+    return 0.0 if once else 4 * float(np.finfo(np.float64).eps * magnitudes(domain).max())
+
+
+def about(domain: AbstractDomain, center: Array, size: float, drift: float) -> Body:
+    """The domain about ``center``, known up to ``drift``, in units of ``size``."""
+    return Body((domain - center if center.any() else domain) * (1 / size), blur(center, size) + drift / size)
 
 
 def check_dim(function: str, dim: int) -> None:

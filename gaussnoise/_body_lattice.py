@@ -18,8 +18,9 @@ from ._body import Body, left_inverse
 from ._covariance import FactorCovariance
 from ._feasibility import RANGE_TOLERANCE
 from ._lattice import AbstractLattice
-from ._members import contains, magnitudes, near_members, projection, widest
+from ._members import contains, magnitudes, near_members, projection, row_norms, row_products, widest
 from ._noise import OptimalNoise
+from ._pickling import PickledByArguments
 from ._sampler import IntegerQuery
 from .errors import CovarianceError, DataError
 
@@ -36,7 +37,7 @@ _BARE = 1e-9  # of a coordinate's size: what may stick out of the noise's range,
 
 
 @dataclass(frozen=True, eq=False)
-class BodyLattice(AbstractLattice):
+class BodyLattice(AbstractLattice, PickledByArguments):
     r"""Integers that a sum of records is released through.
 
     With M = scale² L Lᵀ, W a left inverse of L, o the origin, and powers of two ``steps`` and ``size`` (near scale):
@@ -54,6 +55,10 @@ class BodyLattice(AbstractLattice):
     * within ``radius`` of W (K − o)/size, or the slack of its membership: the noise's ``sensitivity_squared``, as
       stored, bounds differences of members, and twice the larger is added. This rests on the domain's oracles being
       right up to the rounding of numbers of the size that :func:`magnitudes` finds.
+
+    Where records are dropped (sums only) one that is not a member, or whose w is longer than ``radius``, has z = 0, so
+    that w is in the same ball. Both are decided record by record, by elementwise arithmetic alone: whether one counts
+    depends on nothing but itself, and neighbours differ by what one record can add.
 
     Attributes:
         domain: K.
@@ -141,26 +146,29 @@ class BodyLattice(AbstractLattice):
         return cls(domain, body, W, origin, exponents, live, box, radius, bits, query, factor, size, bias)
 
     def sums(self, records: NDArray, on_outside: str) -> list[int]:
-        """The exact integer answer for records, shape (n, d), all in the body, or projected into it.
+        """The exact integer answer for records, shape (n, d): all in the body, projected into it, or those that are.
 
         Raises:
-            DataError: a record that is not finite, or outside.
+            DataError: a record that is not finite, or outside, where they are refused.
             NotAvailableError: no projection is known.
         """
-        move = projection(self.domain) if on_outside == "project" else None
+        move = None if on_outside == "refuse" else projection(self.domain)
         totals = [0] * self.domain.dim
         rows = max(1, _CHUNK_ENTRIES // widest(self.domain))
         with np.errstate(all="ignore"):
             for start in range(0, len(records), rows):
                 X = np.array(records[start : start + rows], dtype=np.float64)
-                if not np.isfinite(X).all():
+                if move is not None:
+                    X = self._inside(X, move(X)) if on_outside == "drop" else move(X)
+                elif not np.isfinite(X).all():
                     raise DataError("release: expected finite records, got NaN or infinity")
-                X = X if move is None else move(X)
                 grid = self.grid(X)
-                if not self._accepts(X, grid):
+                if on_outside == "drop":
+                    grid *= self._short(grid)[:, None]
+                elif not self._accepts(X, grid):
                     raise DataError(
                         "release: expected every record in the declared domain, got one outside; hint: widen the "
-                        'domain, or on_outside="project" (which is biased) where a map into it is known'
+                        'domain, or on_outside="drop" or "project" (which are biased) where a map into it is known'
                     )
                 for first in range(0, len(grid), _SUMMED):
                     added = grid[first : first + _SUMMED].sum(axis=0).tolist()
@@ -192,7 +200,23 @@ class BodyLattice(AbstractLattice):
 
     def whitened(self, grid: NDArray[np.int64]) -> Array:
         """The vectors w of every row, up to rounding."""
-        return np.ldexp(grid * 1.0, self.exponents - (math.frexp(self.size)[1] - 1)) @ self.whitening.T
+        return np.ldexp(grid * 1.0, self._powers) @ self.whitening.T
+
+    @property
+    def _powers(self) -> NDArray[np.int64]:
+        """Of two, by which integers are multiplied before W."""
+        return self.exponents - (math.frexp(self.size)[1] - 1)
+
+    def _inside(self, X: Array, moved: Array) -> Array:
+        """Members as they are, and zero for every other record: each by itself, whatever the others are."""
+        slack = SLACK / 4 * float((self.box[1] - self.box[0]).max())
+        inside = (np.abs(X - moved) <= slack).all(axis=1, keepdims=True)  # written so that NaN fails
+        return np.where(inside, X, 0.0)
+
+    def _short(self, grid: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which records the sensitivity counts on, each by itself, whatever the others are."""
+        lengths = row_norms(row_products(np.ldexp(grid * 1.0, self._powers), self.whitening), 2.0)
+        return lengths <= self.radius
 
     def _accepts(self, X: Array, grid: NDArray[np.int64]) -> bool:
         """Whether all records are members, as far as the domain forgives rounding, and short enough for the noise."""

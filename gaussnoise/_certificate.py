@@ -24,7 +24,7 @@ CANCELLATION = 2.0**-45  # absolute error of 1 − Π, and relative of sums to o
 class Certificate(abc.ABC):
     """A probability measure on the set, and coordinate weights, whose fidelity bounds γ from below.
 
-    Source: Nikolov & Tang (2023), Theorem 26 and Lemma 27.
+    Source: Nikolov & Tang (2023), Theorem 26.
     """
 
     @abc.abstractmethod
@@ -48,6 +48,8 @@ class PointCertificate(Certificate):
         rows: shape (k, 1) or (k, 2), which of the domain's listed points each one is, or is the difference of; None
             where the domain is known through oracles.
         centered: whether C is the covariance (γ_p(K)) rather than the second moment (γ°_p).
+        origin: shape (d,), where points are members of K − origin, so that none is rounded by how far away K is; None
+            where they are members of K.
     """
 
     points: Array
@@ -55,6 +57,7 @@ class PointCertificate(Certificate):
     coordinate_weights: Array
     rows: NDArray[np.intp] | None
     centered: bool
+    origin: Array | None = None
 
     def lower_bound(self) -> float:
         values, _ = self.spectrum()

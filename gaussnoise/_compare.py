@@ -9,13 +9,15 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from scipy.special import log_ndtr
 
-from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, Marginals, hull
+from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, Marginals, Products, hull
 
 from ._covariance import norm
 from ._policy import PolicyGraph
+from ._progress import interrupts_pass
 from ._sensitivity import Relation
 from ._solve import gamma, optimal_noise
 from .bounds import Bound, bound_of
+from .bounds._proof import solved
 from .errors import ParameterError
 from .privacy import GDP, TV, AbstractPrivacy, ApproxDP, PureDP
 
@@ -165,7 +167,9 @@ def compare(
         )
     if not isinstance(privacy, AbstractPrivacy | PureDP):
         raise ParameterError(f"compare: expected a budget like zCDP(rho), got {privacy!r:.50}")
-    noise = optimal_noise(domain, p, neighbors, tol)
+    with interrupts_pass():
+        # what it returns says how large the gap of products is
+        noise = (solved if isinstance(domain, Products) else optimal_noise)(domain, p, neighbors, tol)
     divisor = float(n or 1)
     widths, euclidean, manhattan = _sensitivities(domain, noise.neighbors)
     ways = []
@@ -178,7 +182,8 @@ def compare(
         split = float((widths ** (2 / (1 + 2 / p))).sum() ** (0.5 + 1 / p))
         ways.append(Way("independent Gaussians", split * per, "budget split over coordinates at its best"))
         if noise.neighbors == "replace":
-            paper = gamma(domain, p, tol)
+            with interrupts_pass():
+                paper = gamma(domain, p, tol)
             ways.append(Way("Nikolov–Tang Gaussian", 2 * paper.gamma * per, "twice the noise of γ_p(K)"))
     epsilon = _pure(privacy)
     # alike in all coordinates, or the least ‖σ‖_p with Σ width/σ <= ε, or of how many records sit at each point

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from domains import DomainTooLargeError, Marginals
 
 from ._orbits import ByType, Orbits, Type
+from ._pickling import PickledByArguments
 from ._residuals import Subset, part_of, project_zero_sum, rank, spread, subsets_of, zero_sum_basis
 from .errors import CovarianceError, ParameterError
 
@@ -95,7 +96,7 @@ def norm(values: Array, order: float) -> float:
 
 @final
 @dataclass(frozen=True, eq=False)
-class FactorCovariance(Covariance):
+class FactorCovariance(Covariance, PickledByArguments):
     """``M = scale² · L @ L.T`` with the entries of L near one, so that scales of 1e±150 neither under- nor overflow.
 
     >>> FactorCovariance(np.array([[3.0], [4.0]]), 2.0).standard_deviation()
@@ -132,7 +133,7 @@ class FactorCovariance(Covariance):
 
 @final
 @dataclass(frozen=True, eq=False)
-class MarginalCovariance(Covariance):
+class MarginalCovariance(Covariance, PickledByArguments):
     """Noise of marginal tables that agree with each other, never built as one matrix.
 
     Independent zero-sum tensors ``η_T ~ N(0, variances[T] · Π_T)`` reach table S as ``Σ_{T ⊆ S} η_T ⊗ 1/N_{S∖T}``,

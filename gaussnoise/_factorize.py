@@ -17,6 +17,7 @@ from ._certificate import ROUNDING_MARGIN, PointCertificate
 from ._covariance import norm
 from ._feasibility import strategy
 from ._noise import OptimalNoise
+from ._pickling import PickledByArguments
 from ._solve import optimal_noise
 from ._structure import Piece, pieces, runs, table
 from .errors import CertificateError, ConvergenceWarning, ParameterError
@@ -144,7 +145,7 @@ class _Part:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Factorization:
+class Factorization(PickledByArguments):
     """``A ≈ left @ right`` with both ends of the bracket on γ_(p)(A); made by :func:`gaussnoise.factorize`.
 
     Guarantees, on the stored numbers: the columns of ``right`` have length at most one, ``lower <= γ_(p)(A) <= value``,
@@ -267,6 +268,8 @@ def check_matrix(function: str, A: object) -> Array:
             f"{function}: expected a matrix, got rows of different lengths; "
             "hint: every Kronecker factor must be a matrix"
         ) from None
+    if hasattr(A, "toarray") and not array.ndim:  # scipy's sparse matrices are objects to numpy
+        raise ParameterError(f"{function}: expected a dense matrix, got {type(A).__name__}; hint: A.toarray()")
     if array.dtype.kind not in "biufO":
         raise ParameterError(f"{function}: expected real numbers, got dtype {array.dtype}")
     if array.ndim != 2 or 0 in array.shape:

@@ -1,15 +1,17 @@
-"""A budget on disk that several programs share: charge first, draw once, never again under the same id."""
+"""A budget on disk that several programs share: charge first, then draw; one id has one result."""
 
 import contextlib
+import glob
 import hashlib
 import json
 import math
 import os
 import re
 import secrets
-import shutil
 import sqlite3
-import tempfile
+import stat
+import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -18,8 +20,30 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, final
 
+from ._disk import (
+    RESULT,
+    aside,
+    check_parent,
+    file_digest,
+    folder_fault,
+    held,
+    new_folder,
+    publish,
+    remove,
+    result_in,
+    sync,
+)
+from ._mounts import mount_of
 from ._rounding import rounded_down, rounded_up
-from .errors import BudgetError, GaussNoiseError, LedgerError, OutputError, ParameterError
+from .errors import (
+    BudgetError,
+    DataError,
+    GaussNoiseError,
+    LedgerError,
+    LedgerWarning,
+    OutputError,
+    ParameterError,
+)
 
 if TYPE_CHECKING:
     from .privacy import zCDP
@@ -49,6 +73,25 @@ CREATE TABLE entries (
 );
 CREATE UNIQUE INDEX one_result ON entries (id) WHERE state <> 'lost';
 """
+# Added to the first ledgers when they are written to; programs of that time pass over them.
+_LATER_TABLES = """
+CREATE TABLE IF NOT EXISTS refusals (
+    attempt INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    protects TEXT NOT NULL,
+    request TEXT NOT NULL,
+    target TEXT NOT NULL,
+    begun TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS home (identity TEXT NOT NULL, path BLOB NOT NULL);
+"""
+_HISTORY = ("entries", "refusals")
+OLD_TABLES = "gaussnoise.tables/2"  # of folders whose record listed tables only
+_REFUSED = (
+    "release: the data break the declared schema or domain; under a ledger it is not said where, and the refusal is "
+    'recorded; hint: with on_outside="drop" (tables, sums) or "project" (bodies) no value decides; or look for the '
+    "mistake on made-up data"
+)
 _BUSY_SECONDS = 30.0  # of a transaction, which takes milliseconds
 _LONGEST_ID = 200
 
@@ -56,19 +99,20 @@ _LONGEST_ID = 200
 @final
 @dataclass(frozen=True, eq=False)
 class LedgerEntry:
-    """One charge. Public: nothing in it depends on data.
+    """One charge, or one refusal of the data. Public; whether data were refused is all that it says of them.
 
     Attributes:
-        attempt: number of the charge in the ledger.
+        attempt: its number in the ledger: entries are in this order, whatever clocks say.
         id: what the release is called.
-        rho: charged, rounded up.
+        rho: charged, rounded up; 0 for a refusal.
         state: "reserved": being drawn, or its program died meanwhile; "written": drawn, to be put into place by the
-            next run; "sealed": published; "lost": its program died before the result was written. All are charged.
+            next run; "sealed": published; "lost": its program died before the result was written. All these are
+            charged. "refused": the data broke the declared schema or domain, nothing was drawn.
         sha256: of the result: the file, or the ``release.json`` of a directory.
         protects: neighbouring relation and privacy unit.
         request: a digest of every part of what was asked for.
         target: where the result belongs.
-        begun: time of the charge, UTC.
+        begun: time of the charge or refusal by this machine's clock, UTC.
         draws: how many discrete Gaussians it adds, at most; None where no more than rho is known of the noise.
     """
 
@@ -96,16 +140,25 @@ class Ledger:
         * One id has one result. Once it is written, the same request under the same id reads it again; nothing is
           drawn, nothing charged. Another request under that id is refused. The data are not compared: an id names one
           release of one table.
-        * A program that dies between charge and result loses the charge, never privacy: what it drew may have been
-          seen, so it stays charged, and the next run under that id is charged again, if the budget allows. So does one
-          that is interrupted, or cannot write. Only a refusal of the data before anything is written leaves no
-          charge; refusals depend on the data anyway.
+        * A program that dies between charge and result (kill -9, SIGTERM, a power cut) loses the charge, never
+          privacy. What it drew was never published, but may have been seen: it stays charged, and the next run under
+          that id draws again and is charged again, if the budget allows. So does one after an interrupted one, or one
+          that cannot write.
+        * What a dead program left unpublished beside its target is taken away by the next program that opens this
+          ledger, or releases under it. A result that was complete stays, and the next run under its id publishes it.
+        * A refusal of the data (:class:`DataError`) is recorded: the error and the entry say that the data were
+          refused, and nothing else about them. If nothing was written by then, it costs nothing; else it stays charged.
+          Whether data are refused depends on them, and no budget bounds what refusals tell: count them.
+        * A ledger has one name. Hard links, files that are mounted, and copies of a ledger that is still there are
+          refused: their charges would not be seen, or be lost in a crash. Moving it is fine, with its journal if a
+          crash left one; a move that left it behind is refused.
 
     All releases must protect the same: charges under different relations or privacy units do not add up.
 
-    The file is an SQLite database. Locks are the operating system's and end with the program that holds them, so none
-    can be stale; they need a local file system. While programs run, or after they were killed, part of the ledger is in
-    ``<path>-wal``: keep the two together. An older copy put back forgets charges.
+    The file is an SQLite database with a rollback journal, ``<path>-journal``, which is there during a charge, or after
+    a crash in one. Locks are the operating system's and end with the program that holds them, so none can be stale.
+    They need a local disk: none is created on one that Linux says is shared by machines, and opening one there warns.
+    An older copy put back in the same place forgets charges, and nothing here can notice.
 
     Attributes:
         path: of the ledger; ``<path>.releases`` is the folder for results that have no place of their own.
@@ -132,34 +185,36 @@ class Ledger:
                 :meth:`epsilon`, what those so far do.
 
         Raises:
-            ParameterError: not zCDP.
+            ParameterError: not zCDP, or not a path.
             OutputError: the file exists, or cannot be written.
+            LedgerError: not on a local disk.
         """
         from .privacy import zCDP
 
         if not isinstance(budget, zCDP):
             raise ParameterError(f"Ledger.create: expected a budget like zCDP(1.0), got {type(budget).__name__}")
-        target, rho = Path(os.path.abspath(path)), budget.rho
+        target, rho = _absolute("Ledger.create", path), budget.rho
         if os.path.lexists(target):
             raise OutputError(f"Ledger.create: {target} exists already; hint: Ledger.open(path), its budget is fixed")
+        if (mount := mount_of(target.parent)) and mount.shared:
+            raise LedgerError(
+                f"Ledger.create: expected a local disk, got {mount.kind} at {mount.point}, where locks may not reach "
+                "other machines; hint: keep the ledger on one machine's own disk and release there"
+            )
         try:
-            handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent)
-            os.close(handle)
+            with aside(target, "Ledger.create") as scratch:
+                os.close(os.open(scratch, os.O_CREAT | os.O_EXCL, 0o600))
+                with _sqlite_errors(target), closing(sqlite3.connect(scratch, isolation_level=None)) as database:
+                    database.execute("PRAGMA synchronous = EXTRA")
+                    database.executescript(_TABLES + _LATER_TABLES)
+                    database.execute("INSERT INTO budget VALUES (?)", [rho.hex()])
+                    _settle_home(database, Path(os.path.realpath(target)))  # so that no copy passes for the first
+                    database.execute(f"PRAGMA application_id = {_APPLICATION}")
+                    database.execute(f"PRAGMA user_version = {_FORMAT}")
+        except OutputError:
+            raise
         except OSError as error:
             raise OutputError(f"Ledger.create: cannot write to {target.parent} ({type(error).__name__})") from None
-        scratch = Path(name)
-        try:
-            with _sqlite_errors(target), closing(sqlite3.connect(scratch, isolation_level=None)) as database:
-                database.execute("PRAGMA journal_mode = WAL")
-                database.execute("PRAGMA synchronous = FULL")
-                database.executescript(_TABLES)
-                database.execute("INSERT INTO budget VALUES (?)", [rho.hex()])
-                database.execute(f"PRAGMA application_id = {_APPLICATION}")
-                database.execute(f"PRAGMA user_version = {_FORMAT}")
-            sync(scratch)
-            publish(scratch, target)
-        finally:
-            remove(scratch)
         return cls(target, rho)
 
     @classmethod
@@ -167,11 +222,24 @@ class Ledger:
         """An existing ledger.
 
         Raises:
-            LedgerError: missing, unreadable, damaged, or of another format.
+            LedgerError: missing, unreadable, damaged, of another format, or with a second name.
+            ParameterError: not a path.
+
+        Warns:
+            LedgerWarning: it is on a disk that machines share.
         """
-        target = Path(os.path.abspath(path))
+        target = _absolute("Ledger.open", path)
         with _transaction(target) as database:
-            return cls(target, _budget(database))
+            ledger, unfinished = cls(target, _budget(database)), _unfinished(database)
+        if (mount := mount_of(target)) and mount.shared:
+            warnings.warn(
+                f"ledger: {target} is on {mount.kind}, where locks may not reach other machines: charges could be "
+                "lost; hint: move it to a local disk, or let one machine alone release under it",
+                LedgerWarning,
+                stacklevel=2,
+            )
+        ledger._tidy(unfinished)
+        return ledger
 
     @classmethod
     def of(cls, ledger: object) -> "Ledger":
@@ -187,9 +255,9 @@ class Ledger:
         return cls.open(ledger)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
-        """All charges, oldest first."""
+        """All charges and refusals, oldest first."""
         with _transaction(self.path) as database:
-            return tuple(_entries(database))
+            return tuple(sorted([*_entries(database), *_refusals(database)], key=lambda entry: entry.attempt))
 
     @property
     def spent(self) -> float:
@@ -264,14 +332,15 @@ class Ledger:
             protects: neighbouring relation and privacy unit.
             target: where the result belongs; None for a file in the ledger's own folder.
             write: draws noise and writes the result to a path where nothing is yet: a file, or a directory whose
-                ``release.json`` lists the sha256 of all others under "files".
+                ``release.json`` lists the sha256 of all other files under "files".
             read: the result from its file or directory.
             draws: if all noise is discrete Gaussian, of at least ``MIN_STEPS`` lattice steps: of how many integers, at
                 most. None for any other noise that keeps ``cost``-zCDP.
 
         Raises:
-            ParameterError: a bad id, cost or number of draws.
+            ParameterError: a bad id, cost, number of draws or target.
             BudgetError: the budget does not allow the cost; nothing was drawn.
+            DataError: ``write`` refused the data; it is not said why.
             LedgerError: another request under this id; a result that is missing or was changed; an unusable ledger.
             OutputError: the target exists already, or cannot be written.
         """
@@ -281,21 +350,22 @@ class Ledger:
         if not (draws is None or (isinstance(draws, int) and 0 <= draws < 2**63)):
             raise ParameterError(f"ledger: expected a 64-bit number of draws >= 0, or None, got {draws!r}")
         parts = {name: _text_digest(json.dumps(value, sort_keys=True)) for name, value in request.items()}
-        place = self._folder / f"{_file_name(id)}.json" if target is None else Path(os.path.abspath(target))
+        place = self._folder / f"{_file_name(id)}.json" if target is None else _absolute("ledger", target)
         with _transaction(self.path) as database:
-            entry = _result(database, id, parts)
+            entry, unfinished = _result(database, id, parts), _unfinished(database)
+        self._tidy(unfinished)
         if entry is None or entry.state != "sealed":
-            with self._alone(id):
+            with self._alone(id), _held(place.parent) as parent:
                 entry = self._charge(id, cost, parts, protects, place, draws)
-                scratch = _scratch(place, id, entry.attempt)
+                scratch = parent / _scratch_name(entry)
                 if entry.state == "reserved":
                     entry = self._draw(entry, scratch, write)
                 if entry.state == "written":
-                    entry = self._settle(entry, scratch, place)
+                    entry = self._settle(entry, scratch, parent, place)
         if _digest(place) != entry.sha256:
             raise LedgerError(
-                f"ledger: the result of {id!r} was published at {entry.target}, but {place} is missing or was "
-                "changed; hint: put it back, or take another id for a new release"
+                f"ledger: the result of {id!r} was published at {entry.target}, but {place} is missing, unreadable or "
+                "was changed; hint: put it back, or take another id for a new release"
             )
         return read(place)
 
@@ -303,17 +373,23 @@ class Ledger:
     def _folder(self) -> Path:
         return self.path.with_name(self.path.name + ".releases")
 
+    def _lock_file(self, id: str) -> Path:
+        """One for each id, whatever links lead to the ledger."""
+        path = Path(os.path.realpath(self.path))
+        return path.with_name(path.name + ".releases") / f"{_file_name(id)}.lock"
+
     @contextmanager
     def _alone(self, id: str) -> Iterator[None]:
         """Waits until nobody else works on this id. The lock is a transaction on an empty file: it dies with us.
 
         It saves others from drawing in vain; privacy does not rest on it, every draw has its own charge.
         """
-        try:
-            self._folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise LedgerError(f"ledger: cannot create {self._folder} ({type(error).__name__})") from None
-        path = self._folder / f"{_file_name(id)}.lock"
+        path = self._lock_file(id)
+        for folder in (self._folder, path.parent):
+            try:
+                folder.mkdir(exist_ok=True)
+            except OSError as error:
+                raise LedgerError(f"ledger: cannot create {folder} ({type(error).__name__})") from None
         with _sqlite_errors(path):
             lock = sqlite3.connect(path, timeout=1.0, isolation_level=None)  # Ctrl-C is heard once a second
         with closing(lock):
@@ -321,6 +397,21 @@ class Ledger:
                 while not _locked(lock):
                     pass
             yield
+
+    def _tidy(self, unfinished: list[LedgerEntry]) -> None:
+        """Take away what dead programs had not finished to write: those whose lock can be had, at once."""
+        for entry in unfinished:
+            scratch, path = Path(entry.target).with_name(_scratch_name(entry)), self._lock_file(entry.id)
+            if not os.path.lexists(scratch):
+                continue
+            with contextlib.suppress(sqlite3.Error, LedgerError):  # it is tried again
+                uri = f"{path.as_uri()}?mode=rw"  # without its lock file, nobody can tell
+                with closing(sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)) as lock:
+                    if _locked(lock):
+                        with _transaction(self.path) as database:
+                            still = [other.attempt for other in _unfinished(database)]
+                        if entry.attempt in still:
+                            remove(scratch)
 
     def _charge(
         self, id: str, cost: float, request: dict[str, str], protects: str, place: Path, draws: int | None
@@ -330,7 +421,7 @@ class Ledger:
             current = _result(database, id, request)
             if current is not None and current.state != "reserved":
                 return current
-            _check_free(place)
+            check_parent(place, "ledger")
             others = {row[0] for row in database.execute("SELECT DISTINCT protects FROM entries")} - {protects}
             if others:
                 raise LedgerError(
@@ -347,34 +438,55 @@ class Ledger:
             if current is not None:  # we hold its lock: whoever reserved it is dead, and may have drawn
                 database.execute("UPDATE entries SET state = 'lost' WHERE attempt = ?", [current.attempt])
             begun = datetime.now(UTC).isoformat(timespec="seconds")
-            if not _knows_draws(database):
-                database.execute("ALTER TABLE entries ADD COLUMN draws INTEGER")
+            # a number of its own for every attempt: those of refusals are no longer among the charges
+            attempt = f"1 + max({', '.join(f'(SELECT coalesce(max(attempt), 0) FROM {t})' for t in _HISTORY)})"
             database.execute(
-                "INSERT INTO entries (id, units, state, protects, request, target, begun, draws) "
-                "VALUES (?, ?, 'reserved', ?, ?, ?, ?, ?)",
+                "INSERT INTO entries (attempt, id, units, state, protects, request, target, begun, draws) "
+                f"VALUES ({attempt}, ?, ?, 'reserved', ?, ?, ?, ?, ?)",
                 [id, units, protects, json.dumps(request), str(place), begun, draws],
             )
-            *lost, reserved = _entries(database, id)
-            _check_free(_scratch(place, id, reserved.attempt))
+            *lost, reserved = _entries(database, "id = ?", id)
+            check_parent(place.with_name(_scratch_name(reserved)), "ledger")
         for entry in lost:
-            remove(_scratch(place, id, entry.attempt))
+            remove(Path(entry.target).with_name(_scratch_name(entry)))
         return reserved
 
     def _draw(self, entry: LedgerEntry, scratch: Path, write: Callable[[Path], object]) -> LedgerEntry:
         """Write the result aside, on disk and with its digest in the ledger when this returns."""
+        written = True
         try:
-            digest = self._written(scratch, write)
-        except GaussNoiseError as error:
-            # refusals know the data only; a failure to write may depend on what was drawn, and stays charged
-            written = any(path.is_file() for path in (scratch, *scratch.rglob("*")))
+            with new_folder(scratch) as folder:
+                try:
+                    digest = self._written(folder / RESULT, write)
+                finally:  # seen from inside: the folder's name may have been given to another
+                    written = any(not path.is_dir() for path in folder.rglob("*"))
+        except BaseException as error:
             remove(scratch)
-            if not (written or isinstance(error, OutputError)):
-                with contextlib.suppress(LedgerError), _transaction(self.path, "IMMEDIATE") as database:
-                    database.execute("DELETE FROM entries WHERE attempt = ? AND state = 'reserved'", [entry.attempt])
-            raise
-        except BaseException:  # may have been seen, and stays charged
-            remove(scratch)
-            raise
+            # refusals know the data only; a failure to write may depend on what was drawn, and stays charged, as does
+            # all that is written: it may have been seen
+            if isinstance(error, GaussNoiseError) and not (written or isinstance(error, OutputError)):
+                self._take_back(entry, refused=isinstance(error, DataError))
+            if isinstance(error, OSError) and not isinstance(error, GaussNoiseError):
+                raise OutputError(f"ledger: cannot write beside {entry.target} ({type(error).__name__})") from None
+            if not isinstance(error, DataError):
+                raise
+        else:
+            return self._on_disk(entry, scratch, digest)
+        raise DataError(_REFUSED)  # here, where nothing of the refusal's own words hangs on it
+
+    def _take_back(self, entry: LedgerEntry, *, refused: bool) -> None:
+        """Undo a charge for which nothing was drawn; a refusal of the data is kept instead."""
+        columns = "attempt, id, protects, request, target, begun"
+        mine = "WHERE attempt = ? AND state = 'reserved'"
+        with contextlib.suppress(LedgerError), _transaction(self.path, "IMMEDIATE") as database:  # or it stays charged
+            if refused:
+                database.execute(
+                    f"INSERT INTO refusals ({columns}) SELECT {columns} FROM entries {mine}", [entry.attempt]
+                )
+            database.execute(f"DELETE FROM entries {mine}", [entry.attempt])
+
+    def _on_disk(self, entry: LedgerEntry, scratch: Path, digest: str) -> LedgerEntry:
+        """Say that a result is complete: from now on it is published, not drawn again."""
         with _transaction(self.path, "IMMEDIATE") as database:
             mine = database.execute(
                 "UPDATE entries SET state = 'written', sha256 = ? WHERE attempt = ? AND state = 'reserved'",
@@ -400,18 +512,44 @@ class Ledger:
             reason = type(error).__name__
         raise OutputError(f"ledger: could not write the result ({reason}); nothing was kept")
 
-    def _settle(self, entry: LedgerEntry, scratch: Path, place: Path) -> LedgerEntry:
+    def _settle(self, entry: LedgerEntry, scratch: Path, parent: Path, place: Path) -> LedgerEntry:
         """Put a written result into place, whoever drew it, and seal its entry."""
         if os.path.realpath(entry.target) != os.path.realpath(place):
             raise LedgerError(f"ledger: {entry.id!r} was begun at {entry.target}; hint: run it again there")
-        there = _digest(place) == entry.sha256
-        if not there and _digest(scratch) != entry.sha256:
+        there, result = _digest(place) == entry.sha256, result_in(scratch)
+        if not there and _digest(result) != entry.sha256:
             raise LedgerError(f"ledger: the result of {entry.id!r} was drawn, but is missing; hint: another id")
-        publish(None if there else scratch, place)
+        publish(None if there else result, parent, place)
         remove(scratch)
         with _transaction(self.path, "IMMEDIATE") as database:
             database.execute("UPDATE entries SET state = 'sealed' WHERE attempt = ?", [entry.attempt])
         return replace(entry, state="sealed")
+
+
+@contextmanager
+def _held(parent: Path) -> Iterator[Path]:
+    """The folder of a result, held; refused if it cannot be."""
+    with contextlib.ExitStack() as stack:
+        try:
+            inside = stack.enter_context(held(parent))
+        except OSError as error:
+            raise OutputError(
+                f"ledger: cannot write to {parent} ({type(error).__name__}); "
+                "hint: name a place inside an existing directory"
+            ) from None
+        yield inside
+
+
+def _absolute(who: str, path: object) -> Path:
+    """A path that the ledger can keep as text."""
+    try:
+        absolute = os.path.abspath(os.fsdecode(path))  # pyright: ignore[reportArgumentType] (or TypeError)
+        absolute.encode()
+        if "\0" in absolute:
+            raise ValueError
+    except (TypeError, ValueError):
+        raise ParameterError(f"{who}: expected a path in UTF-8, got {path!r:.250}") from None
+    return Path(absolute)
 
 
 def _locked(lock: sqlite3.Connection) -> bool:
@@ -437,15 +575,15 @@ def _file_name(id: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", id.lower())[:60] + "-" + _text_digest(id)[:20]
 
 
-def _scratch(place: Path, id: str, attempt: int) -> Path:
-    """Where an attempt writes: beside its place, so that it can be moved there in one step."""
-    return place.with_name(f".{_file_name(id)}.{attempt}.partial")
+def _scratch_name(entry: LedgerEntry) -> str:
+    """Of the folder where an attempt writes: beside its place, so that the result can be moved there in one step."""
+    return f".{_file_name(entry.id)}.{entry.attempt}.partial"
 
 
 def _result(database: sqlite3.Connection, id: str, request: Mapping[str, str]) -> LedgerEntry | None:
     """The entry that has the result of this id, or will; refuses requests other than its own."""
     entry = None
-    for entry in _entries(database, id):
+    for entry in _entries(database, "id = ?", id):
         if changed := _differences(entry.request, request):
             raise LedgerError(
                 f"ledger: {id!r} was used for a release with another {', '.join(changed)}; hint: an id names one "
@@ -463,97 +601,29 @@ def _text_digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def file_digest(path: Path) -> str:
-    """sha256 of a file, read in pieces."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _digest(result: Path) -> str | None:
     """sha256 of a file, or of the ``release.json`` of a directory; None unless all is there as that says."""
     try:
         if not result.is_dir():
-            return file_digest(result) if os.path.lexists(result) else None
-        record = result / "release.json"
-        digest = file_digest(record)
-        files = json.loads(record.read_bytes())["files"]
-        return digest if all(file_digest(result / name) == expected for name, expected in files.items()) else None
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return file_digest(result)
+        content = (result / "release.json").read_bytes()
+        record = json.loads(content)
+        if folder_fault(result, record["files"], every=record.get("format") != OLD_TABLES) is not None:
+            return None
+        return hashlib.sha256(content).hexdigest()
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
-
-
-def _check_free(place: Path) -> None:
-    if os.path.lexists(place):
-        raise OutputError(f"ledger: {place} exists already; hint: name a new one")
-    if not place.parent.is_dir() or not os.access(place.parent, os.W_OK):
-        raise OutputError(f"ledger: cannot write to {place.parent}; hint: name a place inside an existing directory")
-
-
-def publish(scratch: Path | None, place: Path, who: str = "ledger") -> None:
-    """Give a complete file or directory its name, unless that is taken; or make a name it has already last."""
-    try:
-        if scratch is None:
-            pass
-        elif scratch.is_dir():
-            if os.path.lexists(place):  # renaming would replace an empty directory
-                raise FileExistsError
-            scratch.rename(place)
-        else:
-            os.link(scratch, place)
-        sync(place.parent, deep=False)
-    except FileExistsError:
-        raise OutputError(f"{who}: {place} exists already; hint: move it away and run again") from None
-    except OSError as error:
-        raise OutputError(f"{who}: cannot create {place} ({type(error).__name__}); hint: run again") from None
-
-
-def sync(path: Path, deep: bool = True) -> None:
-    """Have the disk keep a file, or a directory with all in it."""
-    if path.is_dir():
-        for inner in path.iterdir() if deep else ():
-            sync(inner)
-        if os.name == "nt":  # has no such call for directories
-            return
-    handle = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-@contextmanager
-def aside(target: Path) -> Iterator[Path]:
-    """Where to write what becomes ``target`` once it is complete, and vanishes if it never is.
-
-    The name is its own: one that a killed program left may be a link to what it had published.
-    """
-    scratch = target.with_name(f".{target.name}.{secrets.token_hex(8)}.partial")
-    try:
-        yield scratch
-        sync(scratch)
-        publish(scratch, target, "save")
-    finally:
-        remove(scratch)
-
-
-def remove(scratch: Path) -> None:
-    """Take a file or directory away, if it can be."""
-    if scratch.is_dir():
-        shutil.rmtree(scratch, ignore_errors=True)
-    else:
-        with contextlib.suppress(OSError):
-            scratch.unlink()
 
 
 @contextmanager
 def _transaction(path: Path, kind: str = "DEFERRED") -> Iterator[sqlite3.Connection]:
     """A checked ledger, in a transaction that is undone on errors and on disk once it ends without."""
-    if not path.is_file():
-        raise LedgerError(f"ledger: no ledger at {path}; hint: Ledger.create(path, budget)")
+    _check_one_name(path)
     with _sqlite_errors(path):
         uri = f"{path.as_uri()}?mode=rw"  # never create one
         with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as database:
-            database.execute("PRAGMA synchronous = FULL")
+            # EXTRA: a journal that came back after a power cut would undo a charge
+            database.execute("PRAGMA synchronous = EXTRA")
             if database.execute("PRAGMA application_id").fetchone() != (_APPLICATION,):
                 raise LedgerError(f"ledger: {path} is a database of something else")
             (version,) = database.execute("PRAGMA user_version").fetchone()
@@ -561,11 +631,121 @@ def _transaction(path: Path, kind: str = "DEFERRED") -> Iterator[sqlite3.Connect
                 raise LedgerError(
                     f"ledger: expected format {_FORMAT} at {path}, got {version}; hint: upgrade gaussnoise"
                 )
+            _leave_write_ahead_log(database, patient=kind != "DEFERRED")
             database.execute(f"BEGIN {kind}")
-            if database.execute("PRAGMA quick_check").fetchone() != ("ok",):
+            if database.execute("PRAGMA integrity_check").fetchone() != ("ok",):
                 raise LedgerError(f"ledger: {path} is damaged; {_DAMAGED}")
+            if kind != "DEFERRED":
+                _upgrade(database)
+                _check_home(database, path)
             yield database
             database.execute("COMMIT")
+
+
+def _check_one_name(path: Path) -> None:
+    """Refuse what is no file, or has another name as well: each name would have a journal of its own."""
+    try:
+        status = os.stat(path)
+        if status.st_nlink > 1:  # perhaps the name under which it was created, by a program that died then
+            for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+                for file in (left, left / RESULT):
+                    if os.path.lexists(file) and os.path.samestat(os.lstat(file), status):
+                        remove(file)
+            status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        status = None
+    except (OSError, ValueError) as error:
+        raise LedgerError(
+            f"ledger: {path} cannot be opened ({type(error).__name__}); hint: see its permissions and those of its "
+            "folder"
+        ) from None
+    if status is None or not stat.S_ISREG(status.st_mode):
+        raise LedgerError(f"ledger: no ledger at {path}; hint: Ledger.create(path, budget)")
+    if status.st_nlink > 1:
+        raise LedgerError(
+            f"ledger: expected one name for {path}, got a hard link: after a crash, charges under one name are unknown "
+            "under the other; hint: find its names with `find / -samefile`, and keep one"
+        )
+    if (mount := mount_of(path)) and mount.point == os.path.realpath(path):
+        raise LedgerError(
+            f"ledger: expected one name for {path}, got a file that is mounted there: after a crash, charges under one "
+            "name are unknown under the other; hint: mount its folder"
+        )
+
+
+def _leave_write_ahead_log(database: sqlite3.Connection, *, patient: bool) -> None:
+    """The first ledgers had one, and it belongs to a name, not to the file: two names had two of them.
+
+    This needs a moment without others. A transaction that only reads goes on without it.
+    """
+    end = time.monotonic() + _BUSY_SECONDS
+    while database.execute("PRAGMA journal_mode").fetchone() != ("delete",):
+        try:
+            database.execute("PRAGMA journal_mode = DELETE")
+        except sqlite3.OperationalError as error:
+            if not patient:
+                return
+            if _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+
+
+def _upgrade(database: sqlite3.Connection) -> None:
+    """What the first ledgers did not have."""
+    for statement in _LATER_TABLES.split(";"):
+        database.execute(statement)
+    if not _knows_draws(database):
+        database.execute("ALTER TABLE entries ADD COLUMN draws INTEGER")
+
+
+def _settle_home(database: sqlite3.Connection, here: Path) -> None:
+    """Give a ledger its identity, and say where it is."""
+    database.execute("INSERT INTO home VALUES (?, ?)", [secrets.token_hex(16), os.fsencode(here)])
+
+
+def _check_home(database: sqlite3.Connection, path: Path) -> None:
+    """Refuse a copy of a ledger that is still there, and one whose journal was left where it came from.
+
+    A ledger knows where it was charged last; a journal that is still there would undo what follows, or is missing here.
+    """
+    here = Path(os.path.realpath(path))
+    row = database.execute("SELECT identity, path FROM home").fetchone()
+    if row is None:
+        _settle_home(database, here)
+        return
+    identity, home = row[0], Path(os.fsdecode(row[1]))
+    if home == here:
+        return
+    try:
+        there = os.stat(home) if os.path.lexists(home) else None
+        same = there is not None and os.path.samestat(there, os.stat(here))
+        # by two names of one folder, as where containers mount it, the journal is the same
+        if same and not os.path.samestat(os.stat(home.parent), os.stat(here.parent)):
+            raise LedgerError(f"ledger: {path} is {home} as well; hint: use that name")
+        if there is not None and not same and _identity(home) == identity:
+            raise LedgerError(
+                f"ledger: {path} is a copy of {home}, which is still there: charges to one are unknown to the other; "
+                "hint: release under that one; a copy can be read"
+            )
+        journal = home.with_name(home.name + "-journal")
+        if there is None and os.path.lexists(journal):
+            raise LedgerError(
+                f"ledger: {path} was moved from {home} without its journal; "
+                f"hint: move {journal} to {here}-journal, or a crash cannot be undone"
+            )
+    except OSError:  # where it was cannot be seen from here
+        pass
+    database.execute("UPDATE home SET path = ?", [os.fsencode(here)])
+
+
+def _identity(path: Path) -> str | None:
+    """Of the ledger at a path, if one is there."""
+    try:
+        uri = f"{path.as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as database:
+            return database.execute("SELECT identity FROM home").fetchone()[0]
+    except (sqlite3.Error, TypeError):
+        return None
 
 
 _DAMAGED = "hint: charges may be missing, so count its budget as spent"
@@ -590,6 +770,10 @@ def _sqlite_errors(path: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         meaning = _MEANINGS.get(_code(error), "is not a ledger, or is damaged; " + _DAMAGED)
         raise LedgerError(f"ledger: {path} {meaning}") from None
+    except GaussNoiseError:
+        raise
+    except (TypeError, ValueError, RecursionError):  # its tables hold something else, also what SQLite says of them
+        raise LedgerError(f"ledger: {path} is damaged; {_DAMAGED}") from None
 
 
 def _code(error: sqlite3.Error) -> int:
@@ -597,14 +781,16 @@ def _code(error: sqlite3.Error) -> int:
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
-def _entries(database: sqlite3.Connection, id: str | None = None) -> Iterator[LedgerEntry]:
+def _entries(database: sqlite3.Connection, where: str = "true", *values: object) -> Iterator[LedgerEntry]:
+    """Charges, oldest first: all of them, or those that SQL picks."""
     rho = Fraction(_budget(database))
     columns = "attempt, id, units, state, sha256, protects, request, target, begun"
     columns += ", draws" if _knows_draws(database) else ", NULL"
-    where = "" if id is None else " WHERE id = :id"
-    rows = database.execute(f"SELECT {columns} FROM entries{where} ORDER BY attempt", {"id": id})
+    rows = database.execute(f"SELECT {columns} FROM entries WHERE {where} ORDER BY attempt", values)
     for attempt, name, units, state, sha256, protects, request, target, begun, draws in rows:
         charged = rounded_up(Fraction(units, _BUDGET_UNITS) * rho)
+        if not (draws is None or (type(draws) is int and draws >= 0)):
+            raise LedgerError(f"ledger: an entry is damaged; {_DAMAGED}")
         yield LedgerEntry(attempt, name, charged, state, sha256, protects, _parsed(request), target, begun, draws)
 
 
@@ -613,10 +799,23 @@ def _knows_draws(database: sqlite3.Connection) -> bool:
     return any(column[1] == "draws" for column in database.execute("PRAGMA table_info(entries)"))
 
 
+def _refusals(database: sqlite3.Connection) -> Iterator[LedgerEntry]:
+    if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'refusals'").fetchone():
+        return  # one of the first ledgers
+    rows = database.execute("SELECT attempt, id, protects, request, target, begun FROM refusals")
+    for attempt, name, protects, request, target, begun in rows:
+        yield LedgerEntry(attempt, name, 0.0, "refused", None, protects, _parsed(request), target, begun, 0)
+
+
+def _unfinished(database: sqlite3.Connection) -> list[LedgerEntry]:
+    """Charges without a complete result: being drawn, or their program died."""
+    return list(_entries(database, "state IN ('reserved', 'lost')"))
+
+
 def _parsed(request: str) -> dict[str, str]:
     try:
         return dict(json.loads(request))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise LedgerError(f"ledger: an entry is damaged; {_DAMAGED}") from None
 
 

@@ -2,27 +2,31 @@
 
 import hashlib
 import math
+import os
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from domains import AbstractDomain, DomainTooLargeError, FiniteSet
 
+from ._archive import DAMAGE, damaged, read_arrays, write_arrays
 from ._body import left_inverse
 from ._covariance import FactorCovariance, norm
 from ._members import contains, magnitudes, near_members, projection
 from ._noise import OptimalNoise
+from ._noise_file import INTEGERS, described, rebuilt, verified
+from ._progress import interrupts_pass
 from ._randomizers import Bytes, Codebook, point_release, privunit, privunitg
 from ._records import as_array, real_rows
 from ._solve import gamma
 from ._text import estimate_text, promise
 from .bounds import Bound, lower_bound
-from .errors import DataError, ParameterError, not_a_generator
+from .errors import CertificateError, DataError, OutputError, ParameterError, not_a_generator
 from .privacy import LocalDP
 
 Array = NDArray[np.float64]
@@ -34,7 +38,9 @@ _LEAST_EPSILON = 1e-9
 _DECODED = 2**21  # numbers at once: 16 MB
 _LABEL = 4  # bytes
 _SLACK = 2.0**-32  # of the body's size: how far from a member a record may be, by rounding
-_BEYOND = 1 + 1e-6  # whitened length of a member, at most: what is longer was never covered
+_FORMAT = "gaussnoise.local/1"
+
+Outside = Literal["refuse", "project", "drop"]
 
 
 @final
@@ -84,7 +90,10 @@ class LocalMechanism:
           and no two records' probabilities of one differ by more than a rational factor, which is at most e^ε. All
           randomness is the operating system's. Nothing else about the code is assumed; see
           ``gaussnoise._randomizers`` for the argument. A user who reports k times is protected at kε.
-        * Not covered: how long a report took, and that a record outside K is refused instead of reported.
+        * All of this whatever K, M and v are, and whoever chose them: y is moved into the unit ball, and every y is
+          equally private. So it holds for a mechanism that :meth:`load` read from an untrusted server's file, too.
+        * Not covered: how long a report took, and that a record outside K is refused instead of reported. With
+          ``on_outside="drop"`` none is refused.
         * The estimate is unbiased, up to rounding and 1e-12 of quadrature, over records in K. Users who lie can move it
           by any message's size: local privacy has no remedy for that.
 
@@ -159,10 +168,71 @@ class LocalMechanism:
             )
         self._codebook  # noqa: B018 (solved now, so that bad arguments are refused before data are near)
 
+    @classmethod
+    def _of(cls, noise: OptimalNoise, privacy: LocalDP, randomizer: Any) -> "LocalMechanism":
+        """With an optimum that is known; all else is derived and checked as ever."""
+        self = object.__new__(cls)
+        vars(self)["noise"] = noise
+        self.__init__(noise.domain, privacy, noise.p, randomizer)
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LocalMechanism._of, (self.noise, self.privacy, self.randomizer)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the parameters to one ``.npz`` file for users and server: plain numbers and text, no code, no codebook.
+
+        Other machines may solve for another M with the same arguments, whose messages do not add up with these.
+
+        Raises:
+            InvalidDomainError: a domain of your own class.
+        """
+        header, arrays = described(self.noise)
+        header |= {"format": _FORMAT, "epsilon": self.privacy.epsilon, "randomizer": self.randomizer}
+        write_arrays(path, header, arrays)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> "LocalMechanism":
+        """Read a mechanism that :meth:`save` wrote, from anyone.
+
+        Reading runs no code from the file. The codebook is built here, from the ε that is then shown, so every message
+        is ε-private whatever the file says. ε and K are the maker's choice: read ``privacy`` and ``domain`` before use,
+        and report with ``on_outside="drop"``, or whoever chose K sees which records lie outside.
+
+        Raises:
+            OutputError: the file cannot be read.
+            CertificateError: not such a file, or its claims do not survive :meth:`OptimalNoise.verify`.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     gn.LocalMechanism(gn.LpBall(3, 2), gn.LocalDP(2.0)).save(f"{folder}/survey.npz")
+        ...     survey = gn.LocalMechanism.load(f"{folder}/survey.npz")
+        >>> survey.privacy, survey.domain
+        (LocalDP(epsilon=2.0), LpBall(3, q=2))
+        >>> len(survey.report([0.6, 0.0, 0.8], on_outside="drop"))
+        21
+        """
+        try:
+            header, arrays = read_arrays(path, _FORMAT, INTEGERS)
+            if type(header["epsilon"]) is not float or type(header["randomizer"]) is not str:
+                raise CertificateError("load: expected a number epsilon and the name of a randomizer")
+            noise = rebuilt(header, arrays)
+            if not noise.shifted or noise.domain.dim > _MOST_DIMENSIONS:
+                raise CertificateError(
+                    f"load: expected the optimum of gamma(), of at most {_MOST_DIMENSIONS} coordinates"
+                )
+            return LocalMechanism._of(verified(noise), LocalDP(header["epsilon"]), header["randomizer"])
+        except (CertificateError, OutputError):
+            raise
+        except DAMAGE as error:
+            reason = type(error).__name__
+        raise damaged(path, "LocalMechanism.save", reason)
+
     @cached_property
     def noise(self) -> OptimalNoise:
         """The optimum of ``γ_p(K)``: M and v."""
-        return gamma(self.domain, self.p)
+        with interrupts_pass():  # a mechanism that the user has stopped must not go on with worse noise
+            return gamma(self.domain, self.p)
 
     @cached_property
     def _factor(self) -> FactorCovariance:
@@ -273,13 +343,14 @@ class LocalMechanism:
         """
         return lower_bound(self.domain, self.privacy, n, self.p)
 
-    def report(self, record: ArrayLike, *, on_outside: Literal["refuse", "project"] = "refuse") -> bytes:
+    def report(self, record: ArrayLike, *, on_outside: Outside = "refuse") -> bytes:
         """What one user sends: ε-locally private, drawn anew at every call, from the system's randomness.
 
         Args:
             record: a member of K, shape (d,); or a row index of a :class:`FiniteSet`.
-            on_outside: what becomes of a record outside a body: refused, or moved to a point of the body as
-                :meth:`GaussianMechanism.release` does, which biases the mean.
+            on_outside: what becomes of a record outside K: "refuse"; "project", into a body, as
+                :meth:`GaussianMechanism.release` does; or "drop", a message that tells nothing, as of v. The last two
+                bias the mean, and with them no record is refused for its values.
 
         Returns:
             A message of :attr:`message_bytes` bytes.
@@ -293,7 +364,7 @@ class LocalMechanism:
             raise DataError(f"report: expected one record, got an array of {given.ndim} dimensions; hint: reports()")
         return self.reports(given[None], on_outside=on_outside)[0]
 
-    def reports(self, records: ArrayLike, *, on_outside: Literal["refuse", "project"] = "refuse") -> list[bytes]:
+    def reports(self, records: ArrayLike, *, on_outside: Outside = "refuse") -> list[bytes]:
         """The messages of many users, as :meth:`report` makes them: one for each row of ``records``, shape (n, d).
 
         Raises:
@@ -313,9 +384,7 @@ class LocalMechanism:
         """
         return self._estimate(messages, private=True)
 
-    def simulate(
-        self, data: ArrayLike, rng: np.random.Generator, *, on_outside: Literal["refuse", "project"] = "refuse"
-    ) -> LocalEstimate:
+    def simulate(self, data: ArrayLike, rng: np.random.Generator, *, on_outside: Outside = "refuse") -> LocalEstimate:
         """Reports of ``data``'s rows and their aggregate, with random bytes from ``rng``: for studies, NOT private."""
         if not isinstance(rng, np.random.Generator):
             raise not_a_generator(rng)
@@ -323,42 +392,57 @@ class LocalMechanism:
 
     def _messages(self, records: ArrayLike, on_outside: str, draw: Bytes) -> list[bytes]:
         code = self._codebook
-        return [self._label + code.message(code.unit(y, draw), draw) for y in self._coordinates(records, on_outside)]
+        with np.errstate(all="ignore"):  # no warning or error of the caller's choice may tell a record's numbers
+            Y = self._coordinates(records, on_outside)
+            return [self._label + code.message(code.unit(y, draw), draw) for y in Y]
 
     def _coordinates(self, records: ArrayLike, on_outside: str) -> Array:
-        """Every record's y, shape (n, r), in the unit ball."""
-        X = self._members(records, on_outside)
+        """Every record's y, shape (n, r), in the unit ball whatever the numbers: of one that is none, zero."""
+        X, counted = self._members(records, on_outside)
         with np.errstate(all="ignore"):
             Y = ((X - self.noise.center) / self._factor.scale) @ self._whitening.T
-            lengths = np.linalg.norm(Y, axis=1)
-        if not (lengths <= _BEYOND).all():
-            raise DataError("report: expected a record that the noise covers, got one outside")
-        return Y / np.maximum(lengths, 1.0)[:, None]
+            Y = np.where(counted[:, None] & np.isfinite(Y).all(axis=1, keepdims=True), Y, 0.0)
+            size = np.maximum(np.abs(Y).max(axis=1, initial=0.0, keepdims=True), 1.0)  # lest squares overflow
+            lengths = size * np.linalg.norm(Y / size, axis=1, keepdims=True)
+            return Y / np.maximum(lengths, 1.0)
 
-    def _members(self, records: ArrayLike, on_outside: str) -> Array:
-        if on_outside not in ("refuse", "project"):
-            raise ParameterError(f'report: expected on_outside="refuse" or "project", got {on_outside!r}')
+    def _members(self, records: ArrayLike, on_outside: str) -> tuple[Array, NDArray[np.bool_]]:
+        """Points of K, one for every record, and which of them are to count."""
+        if on_outside not in ("refuse", "project", "drop"):
+            raise ParameterError(f'report: expected on_outside="refuse", "project" or "drop", got {on_outside!r}')
         domain, given = self.domain, as_array("report", records)
         if isinstance(domain, FiniteSet) and given.ndim == 1 and given.dtype.kind in "iu":
-            if ((given < 0) | (given >= len(domain.points))).any():
+            known = (given >= 0) & (given < len(domain.points))
+            if not (known.all() or on_outside == "drop"):
                 raise DataError(f"report: expected row indices in 0..{len(domain.points) - 1}, got one outside")
-            return domain.points[given]
-        X = real_rows("report", domain.dim, given).astype(np.float64)
-        if not np.isfinite(X).all():
-            raise DataError("report: expected finite records, got NaN or infinity")
+            return domain.points[np.where(known, given, 0).astype(np.intp)], known
+        given = real_rows("report", domain.dim, given)
+        move = projection(domain) if on_outside == "project" else None
         with np.errstate(all="ignore"):
-            if on_outside == "project":
-                X = projection(domain)(X)
-            close = near_members(domain, X)
+            X = given.astype(np.float64)
+            finite = np.isfinite(X).all(axis=1)
+            if on_outside == "refuse" and not finite.all():
+                raise DataError("report: expected finite records, got NaN or infinity")
+            if move is not None:
+                return move(X), np.ones(len(X), dtype=bool)
+            size = float(magnitudes(domain).max())
+            near = np.asarray((np.abs(X) <= 2 * size).all(axis=1))  # squares of other records may overflow
+            X = np.where(near[:, None], X, self.noise.center)
+            try:
+                close = near_members(domain, X)
+            except np.linalg.LinAlgError:
+                close = None
             known = np.zeros(len(X), dtype=bool)
             if close is not None:
-                known = np.linalg.norm(X - close, axis=1) <= _SLACK * float(magnitudes(domain).max())
-        if not all(contains(domain, x) for x in X[~known]):
+                known = np.linalg.norm(X - close, axis=1) <= _SLACK * size
+            known[~known] = [contains(domain, x) for x in X[~known]]
+            known &= near
+        if on_outside == "refuse" and not known.all():
             raise DataError(
-                "report: expected a record in the declared domain, got one outside; hint: widen the domain, or "
-                'on_outside="project" (which is biased) where a map into it is known'
+                "report: expected a record in the declared domain, got one outside; hint: widen the domain, "
+                'on_outside="drop", or on_outside="project" where a map into it is known (both are biased)'
             )
-        return X
+        return X, known
 
     def _unlabelled(self, message: bytes) -> bytes:
         if not isinstance(message, bytes) or message[:_LABEL] != self._label:
@@ -372,8 +456,8 @@ class LocalMechanism:
         except (ValueError, TypeError):
             raise DataError(
                 f"aggregate: expected messages of {self.message_bytes} bytes from report() of an equal mechanism, got "
-                "something else; hint: pickle one mechanism for users and server: other machines may solve for another "
-                "with the same arguments"
+                "something else; hint: save() one mechanism and load() it for users and server: other machines may "
+                "solve for another with the same arguments"
             ) from None
         if not read:
             raise DataError("aggregate: expected at least one message")

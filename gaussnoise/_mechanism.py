@@ -20,8 +20,9 @@ from ._feasibility import Strategy, check_range, strategy
 from ._lattice import AbstractLattice
 from ._ledger import Ledger
 from ._noise import OptimalNoise
+from ._pickling import PickledByArguments
 from ._policy import PolicyGraph
-from ._records import counts_of, real_rows
+from ._records import counts_of, one_kind, real_rows
 from ._release import Release
 from ._rounding import rounded_up
 from ._sampler import MAX_BITS, IntegerQuery
@@ -44,12 +45,13 @@ _LEAST_STEPS = 2.0**40  # what is left of them once the sensitivity is known, wi
 _MIN_BITS = 20
 _EXACT_PAIR_ENTRIES = 2**21
 
+_OUTSIDE = {"refuse": "refused", "project": "projected, each by itself", "drop": "dropped, each by itself"}
 _PROTECTED = "one record, against anyone who sees only this release. The domain and its noise are assumed public."
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class GaussianMechanism:
+class GaussianMechanism(PickledByArguments):
     r"""Unbiased answers with covariance ``Σ = M · sensitivity_squared / (2ρ n²)`` (no n² for sums).
 
     Listed points: the strategy ``b_i`` (point_i = origin + L b_i, M = L L') is rounded to integers before any data are
@@ -95,7 +97,7 @@ class GaussianMechanism:
             )
         if not self._listed and self.noise.neighbors not in ("replace", "add-remove"):
             raise ParameterError("GaussianMechanism: policy graphs join the listed points of a finite domain")
-        check_gaussian("GaussianMechanism", self.privacy)
+        check_gaussian("GaussianMechanism", self.privacy, stacklevel=3)
         if self._sums and self.n is not None:
             raise ParameterError(
                 "GaussianMechanism: add-remove neighbours have different numbers of records, so n is private and a "
@@ -186,18 +188,29 @@ class GaussianMechanism:
         data: ArrayLike | None = None,
         *,
         counts: ArrayLike | None = None,
-        on_outside: Literal["refuse", "project"] = "refuse",
+        rows: ArrayLike | None = None,
+        indices: ArrayLike | None = None,
+        on_outside: Literal["refuse", "project", "drop"] = "refuse",
         ledger: Ledger | str | os.PathLike[str] | None = None,
         id: str | None = None,
     ) -> Release:
         """Draw once, privately.
 
         Args:
-            data: records as rows, shape (n, d). For listed points exact rows of them, or row indices, shape (n,).
+            data: records as rows, shape (n, d); of listed points, exact rows of them.
             counts: instead of data, how many records sit at each listed point, shape (N,).
-            on_outside: what becomes of a record outside a body: "refuse" the whole release, or "project" every such
-                record, by itself, to a point of the body: the nearest for boxes and Euclidean balls, else (ℓ_q balls,
-                ellipsoids) the one on the ray to the center. Projected records bias the answer, by how much is private.
+            rows: another name for data.
+            indices: instead of data, at which listed point every record sits, shape (n,).
+            on_outside: what becomes of a record that is none of the listed points, or outside the body, NaN and
+                infinity included. With the last two no release is refused for what the rows hold, but the answer is
+                biased, by how much is private:
+
+                * "refuse" the whole release: then *that* it was refused depends on the data;
+                * "project" every such record, by itself, to a point of the body: the nearest for boxes and Euclidean
+                  balls, else (ℓ_q balls, ellipsoids) the one on the ray to the center; without a number, the center;
+                * "drop" it from a sum, under add/remove. Private as before: it adds zero, so the terms are from
+                  K ∪ {0}, and the sensitivity of sums, ``sup ‖x‖`` in the noise's norm, is the same over both. For
+                  listed points, and bodies where a map into them is known; a mean of n public records counts all.
             ledger: a :class:`Ledger` or its path: the release is charged to its budget first, drawn once, and kept
                 beside it; run again with the same arguments, it is read from there, whatever interrupted the first.
             id: what the ledger is to call this release.
@@ -207,14 +220,17 @@ class GaussianMechanism:
 
         Raises:
             DataError: records outside the domain, not finite, wrong shape or number; shows no value.
-            NotAvailableError: "project" without a known map into the domain.
+            NotAvailableError: "project" or "drop" without a known map into the domain.
             InvalidDomainError: a ledger for a domain of your own class, which has no description to compare.
-            ParameterError: ledger without id.
+            ParameterError: ledger without id; "drop" for means.
             BudgetError: the ledger's budget does not allow it; nothing was drawn.
             LedgerError: another release under this id, or an unusable ledger.
         """
+        self._check_outside(on_outside)
+        data = one_kind("release", data, counts, rows, indices, listed=self._listed)
+        record = self._record(private=True, on_outside=on_outside)  # whatever can fail without data does so here
         if ledger is None and id is None:
-            return self._released(data, counts, on_outside)
+            return self._released(data, counts, on_outside, record)
         if ledger is None or id is None:
             raise ParameterError("release: expected ledger= and id= together: a ledger knows releases by their id")
         return Ledger.of(ledger).once(
@@ -224,13 +240,16 @@ class GaussianMechanism:
             protects=f"one row under {self._relation}",
             target=None,
             draws=self._lattice.rank,
-            write=lambda path: path.write_text(self._released(data, counts, on_outside).to_json(), encoding="utf-8"),
+            write=lambda path: path.write_text(
+                self._released(data, counts, on_outside, record).to_json(), encoding="utf-8"
+            ),
             read=lambda path: Release.load(path, self.covariance),
         )
 
-    def _released(self, data: ArrayLike | None, counts: ArrayLike | None, on_outside: str) -> Release:
+    def _released(
+        self, data: ArrayLike | None, counts: ArrayLike | None, on_outside: str, record: dict[str, object]
+    ) -> Release:
         exact, offset = self._exact(data, counts, on_outside)
-        record = self._record(private=True, on_outside=on_outside)  # whatever can fail does so before the draw
         noisy = [value + noise for value, noise in zip(exact, self._lattice.draw(), strict=True)]
         return Release(self._decoded(noisy, offset), self.covariance, record, private=True)
 
@@ -240,7 +259,9 @@ class GaussianMechanism:
         rng: np.random.Generator,
         *,
         counts: ArrayLike | None = None,
-        on_outside: Literal["refuse", "project"] = "refuse",
+        rows: ArrayLike | None = None,
+        indices: ArrayLike | None = None,
+        on_outside: Literal["refuse", "project", "drop"] = "refuse",
     ) -> Release:
         """The same estimate with floating-point noise from ``rng``: for studies, NOT private.
 
@@ -248,6 +269,8 @@ class GaussianMechanism:
             data: as in :meth:`release`.
             rng: a numpy Generator.
             counts: as in :meth:`release`.
+            rows: as in :meth:`release`.
+            indices: as in :meth:`release`.
             on_outside: as in :meth:`release`.
 
         Raises:
@@ -256,6 +279,8 @@ class GaussianMechanism:
         """
         if not isinstance(rng, np.random.Generator):
             raise not_a_generator(rng)
+        self._check_outside(on_outside)
+        data = one_kind("simulate", data, counts, rows, indices, listed=self._listed)
         lattice = self._lattice
         noise = np.rint(rng.normal(scale=lattice.scale, size=lattice.rank)) if lattice.rank else []
         exact, offset = self._exact(data, counts, on_outside)
@@ -273,7 +298,8 @@ class GaussianMechanism:
         Input: row indices of the listed points, or records as rows; symmetric distance for sums, change-one distance
         for means. Output: the estimate, as a list, under zero-concentrated divergence; d records more or less (or
         changed) cost d² times :attr:`rho_charged`. OpenDP cannot look into measurements made by others: this enables
-        its features "contrib" and "honest-but-curious", and its own vetting says nothing about them.
+        its features "contrib" and "honest-but-curious", and its own vetting says nothing about them. OpenDP converts
+        row indices before they get here: what it says of some that do not fit may show them, and it knows no masks.
 
         Raises:
             NotAvailableError: a policy graph, which is no distance OpenDP knows.
@@ -294,12 +320,13 @@ class GaussianMechanism:
                 "to_opendp: OpenDP has no distance for policy graphs; hint: release() here, and dp_event()"
             )
         enable_features("contrib", "honest-but-curious")
-        name = f"records in R^{self.noise.domain.dim}, as rows"
+        rows = f"records in R^{self.noise.domain.dim}, as rows"
+        name = "indices" if self._listed else "rows"
         return make_user_measurement(
-            vector_domain(atom_domain(T="i64")) if self._listed else user_domain(name, lambda records: True),
+            vector_domain(atom_domain(T="i64")) if self._listed else user_domain(rows, lambda records: True),
             symmetric_distance() if self._sums else change_one_distance(),
             zero_concentrated_divergence(),
-            function=lambda records: self.release(records).estimate.tolist(),
+            function=lambda records: self.release(**{name: records}).estimate.tolist(),
             privacy_map=lambda distance: rounded_up(Fraction(self.rho_charged) * int(distance) ** 2),
             TO="Vec<f64>",
         )
@@ -330,18 +357,27 @@ class GaussianMechanism:
         """What OpenDP's map charges for one release; zero when there is nothing to protect."""
         return self._lattice.query.rho if self._lattice.rank else 0.0
 
+    def _check_outside(self, on_outside: str) -> None:
+        """Refuse what is no rule for records outside, or none for this mechanism."""
+        if on_outside not in tuple(_OUTSIDE):
+            raise ParameterError(f'release: expected on_outside="refuse", "project" or "drop", got {on_outside!r}')
+        if on_outside == "drop" and not self._sums:
+            raise ParameterError(
+                'release: on_outside="drop" is for sums: a mean of n public records counts every one; '
+                'hint: on_outside="project" for bodies, or neighbors="add-remove"'
+            )
+        if on_outside == "project" and self._listed:
+            raise NotAvailableError(
+                'release: on_outside="project" maps into convex bodies; listed points are matched exactly; '
+                'hint: on_outside="drop" leaves other rows out of a sum'
+            )
+
     def _exact(self, data: ArrayLike | None, counts: ArrayLike | None, on_outside: str) -> tuple[list[int], Array]:
         """The answer before noise, in integers, and what is public about it."""
-        if on_outside not in ("refuse", "project"):
-            raise ParameterError(f'release: expected on_outside="refuse" or "project", got {on_outside!r}')
         lattice = self._lattice
         if isinstance(lattice, BodyLattice):
             return lattice.sums(self._records(data, counts), on_outside), lattice.origin
-        if on_outside == "project":
-            raise NotAvailableError(
-                'release: on_outside="project" maps into convex bodies; listed points are matched exactly'
-            )
-        found = self._counts(data, counts)
+        found = self._counts(data, counts, on_outside)
         return lattice.sums(found), self._offset(found)
 
     def _records(self, data: ArrayLike | None, counts: ArrayLike | None) -> NDArray:
@@ -394,7 +430,7 @@ class GaussianMechanism:
             "scale": lattice.scale,
             "certified_gap": self.noise.gap,
             "lower_bound": None if self.bound is None else self.bound.as_dict(self.error),
-            "records_outside": "projected, each by itself" if on_outside == "project" else "refused",
+            "records_outside": _OUTSIDE[on_outside],
             "domain": repr(self.noise.domain),
             "libraries": dict(versions("gaussnoise", "opendp", "numpy", "scipy")),
             "disclaimers": disclaimers(_PROTECTED, private),
@@ -404,14 +440,14 @@ class GaussianMechanism:
             record["epsilon_delta"] = {"epsilon": epsilon, "delta": SHOWN_DELTA}
         return record
 
-    def _counts(self, data: ArrayLike | None, counts: ArrayLike | None) -> list[int]:
-        found = counts_of("release", self._points.points, data, counts)
+    def _counts(self, data: ArrayLike | None, counts: ArrayLike | None, on_outside: str = "refuse") -> list[int]:
+        found = counts_of("release", self._points.points, data, counts, others=on_outside == "drop")
         self._check_number(sum(found))
         return found
 
 
 @dataclass(frozen=True, eq=False)
-class _Lattice(AbstractLattice):
+class _Lattice(AbstractLattice, PickledByArguments):
     """The integer strategy: record i contributes ``strategy[i] ≈ 2^bits · b_i``, where point_i = origins[i] + L b_i."""
 
     strategy: list[list[int]]

@@ -237,7 +237,7 @@ def widest(domain: AbstractDomain) -> int:
 
 
 def projection(domain: AbstractDomain) -> Map:
-    """A map of all rows into the domain that leaves members alone.
+    """A map of all rows into the domain that leaves members alone; rows with NaN or infinity go to its center.
 
     Every row goes its own way, whatever the others are: elementwise arithmetic in a fixed order, where each operation
     is correctly rounded (or the C library's ``pow``, number by number), and no matrix products.
@@ -245,14 +245,24 @@ def projection(domain: AbstractDomain) -> Map:
     Raises:
         NotAvailableError: no such map is known.
     """
+    move, center = _map_into(domain), np.asarray(domain._center())  # all that have such a map have one
+
+    def into(X: Array) -> Array:
+        finite = np.isfinite(X).all(axis=1, keepdims=True)
+        return np.where(finite, move(np.where(finite, X, center)), center)
+
+    return into
+
+
+def _map_into(domain: AbstractDomain) -> Map:
     if isinstance(domain, Product):
-        maps = [(projection(K), s) for K, s in zip(domain.parts, domain.slices(), strict=True)]
+        maps = [(_map_into(K), s) for K, s in zip(domain.parts, domain.slices(), strict=True)]
         return lambda X: np.hstack([move(X[:, s]) for move, s in maps])
     if isinstance(domain, Translate):
-        inner, shift = projection(domain.body), domain.shift
+        inner, shift = _map_into(domain.body), domain.shift
         return lambda X: inner(X - shift) + shift
     if isinstance(domain, Scaled):
-        inner, factor = projection(domain.body), domain.factor
+        inner, factor = _map_into(domain.body), domain.factor
         return lambda X: inner(X / factor) * factor
     if isinstance(domain, LpBall):
         return _into_ball(domain.radius, domain.q)
@@ -265,9 +275,9 @@ def projection(domain: AbstractDomain) -> Map:
     if isinstance(domain, Ellipsoid):
         return _into_ellipsoid(domain)
     raise NotAvailableError(
-        f'release: on_outside="project" knows no map into {type(domain).__name__}; hint: LpBall, Ellipsoid, boxes '
-        "(Zonotope, TwoConvex), Frobenius balls, their translates, multiples and products, or project the records "
-        "yourself, each by itself, before the release"
+        f'release: on_outside="project" and "drop" know no map into {type(domain).__name__}; hint: LpBall, Ellipsoid, '
+        "boxes (Zonotope, TwoConvex), Frobenius balls, their translates, multiples and products, or project the "
+        "records yourself, each by itself, before the release"
     )
 
 
@@ -283,7 +293,7 @@ def _into_ball(radius: float, q: float) -> Map:
 
     def move(X: Array) -> Array:
         X = np.clip(X, -_HUGE * radius, _HUGE * radius)
-        return X * _shrinking(_norms(X / radius, q))[:, None]
+        return X * _shrinking(row_norms(X / radius, q))[:, None]
 
     return move
 
@@ -295,9 +305,9 @@ def _into_ellipsoid(domain: Ellipsoid) -> Map:
 
     def move(X: Array) -> Array:
         moved = np.clip(X - domain.center, -_HUGE * widths, _HUGE * widths)
-        inner = _times(moved, inverse)
-        shrinking = _shrinking(_norms(inner, 2.0))
-        mapped = domain.center + _times(inner * shrinking[:, None], factor)
+        inner = row_products(moved, inverse)
+        shrinking = _shrinking(row_norms(inner, 2.0))
+        mapped = domain.center + row_products(inner * shrinking[:, None], factor)
         apart = np.abs(mapped - X).max(axis=1) <= 2.0**-30 * widths.max()
         return np.where((apart & (shrinking == 1.0))[:, None], X, mapped)
 
@@ -308,7 +318,7 @@ def _shrinking(norms: Array) -> Array:
     return np.where(norms > 1.0, _INSIDE / np.maximum(norms, 1.0), 1.0)
 
 
-def _times(X: Array, matrix: Array) -> Array:
+def row_products(X: Array, matrix: Array) -> Array:
     """``X @ matrix.T``, each entry summed in the same order whatever the number of rows."""
     columns = np.ascontiguousarray(X.T)
     products = np.zeros((len(matrix), len(X)))
@@ -318,7 +328,7 @@ def _times(X: Array, matrix: Array) -> Array:
     return products.T
 
 
-def _norms(X: Array, q: float) -> Array:
+def row_norms(X: Array, q: float) -> Array:
     sizes = np.abs(X)
     if q == 1:
         return _row_sums(sizes)

@@ -1,18 +1,15 @@
 """One ``.npz`` file for one answer: plain arrays and a JSON header, no pickles."""
 
-import json
 import math
 import os
-import zipfile
-import zlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from domains import AbstractDomain, AbstractFiniteDomain, DomainError, Marginals, Products
+from domains import AbstractDomain, AbstractFiniteDomain, Marginals, Products
 from domains._description import describe, rebuild
 
+from ._archive import DAMAGE, Arrays, damaged, read_arrays, write_arrays
 from ._certificate import Certificate, MarginalCertificate, PointCertificate
 from ._covariance import Covariance, FactorCovariance, MarginalCovariance
 from ._policy import PolicyGraph
@@ -22,28 +19,30 @@ from ._progress import Progress
 from ._solvers.harmonics import TensorCertificate
 from ._strategies import IdentityStrategy, SolvedStrategy
 from ._tensor_check import stripped
-from .errors import CertificateError, GaussNoiseError, OutputError
+from .errors import CertificateError, OutputError
 
 if TYPE_CHECKING:
     from ._noise import OptimalNoise
 
-# whatever a damaged file can make zipfile, numpy, json or the constructors say
-_DAMAGE = (
-    ArithmeticError, AttributeError, DomainError, EOFError, GaussNoiseError, LookupError, MemoryError, OSError,
-    RuntimeError, TypeError, ValueError, zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
-
 _FORMAT = "gaussnoise.noise/4"
 _DOMAIN = "domain."  # before the names of the arrays that a domain is made of
-_INTEGERS = ("policy_edges", "certificate_rows", "patterns", "contrasts")
+INTEGERS = ("policy_edges", "certificate_rows", "patterns", "contrasts")
 _SCALARS = ("p", "neighbors", "shifted", "gamma", "gamma_lower", "sensitivity_squared", "method", "steps")
 
 
 def write(noise: "OptimalNoise", path: str | os.PathLike[str]) -> None:
     """Store ``noise`` so that :func:`read` returns the same numbers, bit for bit."""
-    header: dict[str, object] = {name: getattr(noise, name) for name in _SCALARS}
-    header |= {"format": _FORMAT, "status": noise.status.name}
-    arrays: dict[str, NDArray[Any]] = {"center": noise.center}
+    header, arrays = described(noise)
+    write_arrays(path, header | {"format": _FORMAT}, arrays)
+
+
+def described(noise: "OptimalNoise") -> tuple[dict[str, Any], Arrays]:
+    """Everything in an answer: a header for JSON, and arrays."""
+    header: dict[str, Any] = {name: getattr(noise, name) for name in _SCALARS}
+    header["status"] = noise.status.name
+    arrays: Arrays = {"center": noise.center}
+    if not (any(noise.center.strides) or noise.center[:1].any()):  # one zero stands for all, in memory as well
+        header["center"], arrays = "zeros", {}
     if isinstance(noise.neighbors, PolicyGraph):
         header["neighbors"] = "policy graph"
         arrays["policy_edges"] = noise.neighbors.edges
@@ -66,6 +65,8 @@ def write(noise: "OptimalNoise", path: str | os.PathLike[str]) -> None:
         arrays["coordinate_weights"] = noise.certificate.coordinate_weights
         if noise.certificate.rows is not None:
             arrays["certificate_rows"] = noise.certificate.rows
+        if noise.certificate.origin is not None:
+            arrays["certificate_origin"] = noise.certificate.origin
     elif isinstance(noise.certificate, MarginalCertificate):
         arrays["table_shares"], arrays["patterns"] = noise.certificate.shares, noise.certificate.patterns
         arrays["pattern_weights"] = noise.certificate.pattern_weights
@@ -77,47 +78,39 @@ def write(noise: "OptimalNoise", path: str | os.PathLike[str]) -> None:
         arrays["tensor_atoms"], arrays["tensor_weights"] = noise.certificate.atoms, noise.certificate.weights
         header["tensor_scale"] = noise.certificate.scale
     arrays["trace"] = np.array([[now.steps, now.lower, now.upper] for now in noise.trace]).reshape(-1, 3)
-    contents: dict[str, Any] = {"header": np.array(json.dumps(header)), **arrays}
-    with open(path, "wb") as file:  # an open file, or numpy would append .npz to the name
-        np.savez_compressed(file, **contents)
+    return header, arrays
 
 
 def read(path: str | os.PathLike[str]) -> "OptimalNoise":
     """What :func:`write` stored, verified."""
-    name = os.fspath(path)
     try:
-        opened = open(path, "rb")
-    except OSError as error:
-        raise OutputError(f"load: cannot read {name} ({type(error).__name__})") from None
-    with opened as file:
-        try:
-            noise = _parse(np.load(file, allow_pickle=False))
-            noise.verify()
-        except CertificateError:
-            raise
-        except _DAMAGE as error:
-            reason = type(error).__name__
-        else:
-            if isinstance(noise.neighbors, PolicyGraph):
-                noise.neighbors.warn("load", stacklevel=3)
-            return noise
-    raise CertificateError(f"load: {name} is not an intact file of OptimalNoise.save ({reason})")
+        noise = verified(rebuilt(*read_arrays(path, _FORMAT, INTEGERS)))
+    except (CertificateError, OutputError):
+        raise
+    except DAMAGE as error:
+        reason = type(error).__name__
+    else:
+        if isinstance(noise.neighbors, PolicyGraph):
+            noise.neighbors.warn("load", stacklevel=3)
+        return noise
+    raise damaged(path, "OptimalNoise.save", reason)
 
 
-def _parse(stored: Any) -> "OptimalNoise":
+def verified(noise: "OptimalNoise") -> "OptimalNoise":
+    """The answer, once it is recomputed; numbers that overflow on the way fail there."""
+    with np.errstate(all="ignore"):
+        noise.verify()
+    return noise
+
+
+def rebuilt(header: dict[str, Any], arrays: Arrays) -> "OptimalNoise":
+    """What :func:`described` describes, not verified yet; the data may come from anyone."""
     from ._noise import OptimalNoise, Status
 
-    arrays = dict(stored)
-    header = json.loads(str(arrays.pop("header")))
-    if header.get("format") != _FORMAT:
-        raise CertificateError(f"load: expected format {_FORMAT!r}, got {header.get('format')!r}")
-    for name, array in arrays.items():
-        if array.dtype.kind not in ("iu" if name.startswith(_INTEGERS) else "f"):
-            raise CertificateError(f"load: expected {name} of another type than {array.dtype}")
-        array.flags.writeable = False
     _check_types(header)
     domain, covariance, certificate = _parts(header, arrays)
-    if arrays["center"].shape != (domain.dim,) or covariance.dim != domain.dim:
+    center = np.broadcast_to(0.0, domain.dim) if header.get("center") == "zeros" else arrays["center"]
+    if center.shape != (domain.dim,) or covariance.dim != domain.dim:
         raise CertificateError("load: the covariance belongs to another domain")
     if header["neighbors"] == "policy graph":
         if not isinstance(domain, AbstractFiniteDomain):
@@ -126,7 +119,7 @@ def _parse(stored: Any) -> "OptimalNoise":
     return OptimalNoise(
         domain=domain,
         covariance=covariance,
-        center=arrays["center"],
+        center=center,
         certificate=certificate,
         status=Status[header["status"]],
         trace=tuple(Progress(int(steps), lower, upper) for steps, lower, upper in arrays["trace"].tolist()),
@@ -173,7 +166,8 @@ def _parts(header: dict, arrays: dict) -> tuple[AbstractDomain, Covariance, Cert
         arrays["certificate_weights"],
         arrays["coordinate_weights"],
         arrays.get("certificate_rows"),
-        centered=header["shifted"],
+        header["shifted"],
+        arrays.get("certificate_origin"),
     )
     return domain, covariance, witness
 

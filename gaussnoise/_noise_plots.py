@@ -401,6 +401,8 @@ def _measure(certificate: Certificate, shown: list[int]) -> tuple[Array, Array]:
     if not isinstance(certificate, PointCertificate):
         return np.empty((0, len(shown))), np.empty(0)
     points, weights = certificate.points[:, shown], certificate.weights / certificate.weights.sum()
+    if certificate.origin is not None:
+        points = points + certificate.origin[shown]
     if not certificate.centered:
         points, weights = np.concatenate([points, -points]), np.concatenate([weights, weights]) / 2
     size = float(np.abs(points).max()) or 1.0

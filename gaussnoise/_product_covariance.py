@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import AbstractBase, Identity, Marginals, Products
+from domains._bases import _AbstractRuns
 from domains._products import Term
 
 from ._covariance import Covariance, norm
+from ._pickling import PickledByArguments
 from ._residuals import Subset, rank, subsets_of
 from ._strategies import AbstractStrategy, IdentityStrategy
 
@@ -21,7 +23,7 @@ Array = NDArray[np.float64]
 
 @final
 @dataclass(frozen=True, eq=False)
-class ProductCovariance(Covariance):
+class ProductCovariance(Covariance, PickledByArguments):
     """Noise of tables that agree with each other, as it reaches the queries of a domain; never built as one matrix.
 
     Independent ``η_T ~ N(0, variances[T] · ⊗_{i∈T} E_i)`` on the cells over T reach the cells over S as
@@ -122,7 +124,9 @@ class ProductCovariance(Covariance):
     def _lift(self, i: int, base: AbstractBase, measured: bool) -> Array:
         """What a coordinate of η along attribute i, or the total of what is beside it, adds to each query."""
         strategy = self.strategies[i]
-        return base.answer(strategy.root if measured else strategy.profile[:, None])
+        lifted = base.answer(strategy.root if measured else strategy.profile[:, None])
+        # what all categories have in common is no contrast: exactly nothing, where rounding leaves something
+        return np.where(np.isnan(constants(base))[:, None], lifted, 0.0) if measured else lifted
 
     @cached_property
     def _memory(self) -> dict[tuple[int, AbstractBase, bool], tuple]:
@@ -146,6 +150,17 @@ class ProductCovariance(Covariance):
             strategy = self.strategies[i]
             self._memory[key] = strategy.gain(base) / (strategy.unit or 1.0), strategy.spread(base)
         return self._memory[key]
+
+
+def constants(base: AbstractBase) -> Array:
+    """The one number that a query multiplies all categories by, shape (queries,); NaN where there are several."""
+    if base.is_identity:  # without a matrix: there may be many categories
+        return np.full(base.size, 1.0 if base.size == 1 else np.nan)
+    if isinstance(base, _AbstractRuns):
+        first, last = base.ends()
+        return np.where(last - first + 1 >= base.size, 1.0, np.nan)
+    W = base.toarray()
+    return np.where((W == W[:, :1]).all(axis=1), W[:, 0], np.nan)
 
 
 def _along(matrix: Array, tensor: Array, axis: int) -> Array:

@@ -1,6 +1,7 @@
 """From strategies for attributes to an answer for products of their queries, and its check by other means."""
 
 import math
+import warnings
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from ._sensitivity import Relation
 from ._solvers.products import ProductNoise, paired, product_noise
 from ._strategies import AbstractStrategy, IdentityStrategy
 from ._workload import Workload
-from .errors import CertificateError
+from .errors import CertificateError, ConvergenceWarning
 
 if TYPE_CHECKING:
     from ._certificate import Protected
@@ -39,6 +40,12 @@ def product_optimum(domain: Products, p: float, relation: Relation, tol: float, 
     answer = _answer(domain, p, relation, tol, found, watch)
     if replaced and answer.gap > _WORTH:
         answer = _answer(domain, p, relation, tol, paired(found, p, tol=tol, watch=watch), watch)
+    if answer.gap > tol:
+        warnings.warn(
+            f"certified gap {answer.gap:.2g}, wider than tol={tol:g}; {answer.status.value}",
+            ConvergenceWarning,
+            stacklevel=3,  # the caller of optimal_noise
+        )
     return answer
 
 
@@ -102,6 +109,8 @@ def check_products(noise: OptimalNoise) -> Verification:
     """The bracket of a product covariance, attribute by attribute, from the stored integers and weights."""
     try:
         return _checked(noise)
+    except CertificateError:
+        raise
     except _DAMAGE as error:
         raise CertificateError(
             f"verify: the stored numbers are not what they should be ({type(error).__name__})"

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from .errors import ParameterError
@@ -49,11 +50,16 @@ class Watch:
         return report
 
 
+def check_progress(progress: object) -> None:
+    """Refuse what nobody can report to."""
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
+        raise ParameterError(f"progress: expected True, False or a callable, got {progress!r}")
+
+
 @contextmanager
 def watching(progress: bool | Watcher | None, tol: float) -> Iterator[Watch]:
     """Where to report to, for the caller's own callback, a progress bar for True, or nobody."""
-    if progress is not None and not isinstance(progress, bool) and not callable(progress):
-        raise ParameterError(f"progress: expected True, False or a callable, got {progress!r}")
+    check_progress(progress)
     if progress is None or progress is False:
         yield Watch(None)
     elif progress is not True:
@@ -78,14 +84,34 @@ def watching(progress: bool | Watcher | None, tol: float) -> Iterator[Watch]:
             yield Watch(show)
 
 
+_interrupts_pass = ContextVar("interrupts_pass", default=False)
+
+
+@contextmanager
+def interrupts_pass() -> Iterator[None]:
+    """Within this block Ctrl-C stops the program, also where a solver could return the best answer so far.
+
+    For solves that are only a step of a larger task: what the user has stopped must not go on with a worse answer.
+    """
+    before = _interrupts_pass.set(True)
+    try:
+        yield
+    finally:
+        _interrupts_pass.reset(before)
+
+
+def keeps_answer() -> bool:
+    """Whether a solver that is interrupted may return its best answer so far."""
+    return not _interrupts_pass.get()
+
+
 Counted = Callable[[int, int], object]  # called with how much is done, and how much there is
 
 
 @contextmanager
 def counting(progress: bool | Counted | None, total: int, unit: str) -> Iterator[Counted]:
     """Where to say how far a task is: the caller's own callback, a progress bar for True, or nobody."""
-    if progress is not None and not isinstance(progress, bool) and not callable(progress):
-        raise ParameterError(f"progress: expected True, False or a callable, got {progress!r}")
+    check_progress(progress)
     if progress is None or progress is False:
         yield lambda done, total: None
     elif progress is not True:

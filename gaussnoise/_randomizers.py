@@ -36,6 +36,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr, betainc, betaincinv, gammaln, ndtr, ndtri
 
+from ._pickling import PickledByArguments
+
 Array = NDArray[np.float64]
 Bytes = Callable[[int], bytes]  # that many random ones
 
@@ -50,7 +52,7 @@ _LEAST_CAP = 1e-9  # of all mass: the largest codebook's is 1e-4
 
 @final
 @dataclass(frozen=True, eq=False)
-class Codebook:
+class Codebook(PickledByArguments):
     """The randomiser: see the module.
 
     Attributes:

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from domains import AbstractDomain
 
 from ._covariance import Covariance
+from ._disk import MOST_RECORD, aside, read_json
 from ._intervals import ConfidenceInterval, Contrast, confidence_interval
-from ._ledger import aside
 from ._projection import BiasedRelease, nearest, nearest_sum
 from ._text import estimate_text, promise
 from .errors import CertificateError, OutputError, ParameterError
@@ -84,7 +84,7 @@ class Release:
             NotAvailableError: sums of records that may cancel.
 
         Source: Nikolov, Talwar & Zhang (2016), "The geometry of differential privacy: the small database and
-        approximate cases"; Nikolov & Tang (2023), Theorems 6 and 7, compare the two.
+        approximate cases"; Nikolov & Tang (2023), Theorems 6 and 7, for what unbiased answers cannot do.
 
         >>> noise = gn.optimal_noise(gn.LpBall(50, 1))
         >>> release = gn.GaussianMechanism(noise, gn.zCDP(0.1), n=10).release(np.zeros((10, 50)))
@@ -140,20 +140,19 @@ class Release:
             OutputError: the file cannot be read.
             CertificateError: not a release, or of other noise than this covariance.
         """
+        expected = covariance.standard_deviation()
         try:
-            with open(path, encoding="utf-8") as file:
-                record = json.load(file)
-            if record["format"] != _FORMAT:
+            record = read_json(Path(path), MOST_RECORD + 128 * len(expected))
+            if record["format"] != _FORMAT or type(record["private"]) is not bool:
                 raise ValueError
             estimate, deviation = (
                 np.array(record[name], dtype=np.float64) for name in ("estimate", "standard_deviation")
             )
-            release = cls(estimate, covariance, dict(record["privacy"]), bool(record["private"]))
+            release = cls(estimate, covariance, dict(record["privacy"]), record["private"])
         except OSError as error:
             raise OutputError(f"load: cannot read {os.fspath(path)} ({type(error).__name__})") from None
-        except (ValueError, LookupError, TypeError):
+        except (ValueError, LookupError, TypeError, OverflowError):
             raise CertificateError(f"load: expected a file written by Release.save, got {os.fspath(path)}") from None
-        expected = covariance.standard_deviation()
         if estimate.shape != expected.shape or not np.allclose(deviation, expected, rtol=1e-9, atol=0):
             raise CertificateError(f"load: expected a release of the noise given, got another in {os.fspath(path)}")
         return release

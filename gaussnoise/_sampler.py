@@ -1,20 +1,23 @@
 """The only source of released noise: OpenDP's discrete Gaussian on exact integers, from system randomness."""
 
+import importlib.metadata
 import math
 import os
+import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .errors import ParameterError
+from ._pickling import PickledByArguments
+from .errors import NotAvailableError, ParameterError
 
 Integers = NDArray[np.int64]
 
@@ -22,13 +25,17 @@ Integers = NDArray[np.int64]
 MAX_SCALE = 2.0**54
 # integers of a finer lattice than 2⁻⁴⁰⁰ would no longer convert to floats
 MAX_BITS = 400
+OLDEST_OPENDP = (0, 15)  # earlier discrete Gaussians were biased (opendp#2638)
+_CHARGES = ((1.0, 3.0), (math.sqrt(2.0), 2.0**40), (2.0**20 + 1, MAX_SCALE))  # distances and scales
+_CLOSE = Fraction(1, 2**50)  # of a charge: its last digits
+_DRAWS = 16
 _CHUNK = 2**13  # integers drawn at once
 _CHUNKS_AHEAD = 128  # 8 MB
 _MOST_THREADS = 8
 
 
 @dataclass(frozen=True)
-class IntegerQuery:
+class IntegerQuery(PickledByArguments):
     """An integer-valued query of known squared sensitivity, and the share of the budget it may spend.
 
     Attributes:
@@ -124,10 +131,52 @@ def sampling_threads() -> int:
 
 def discrete_gaussian(scale: float) -> Any:
     """OpenDP's zCDP measurement that adds a discrete Gaussian of standard deviation ``scale`` to 64-bit integers."""
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_gaussian
-    from opendp.metrics import l2_distance
-    from opendp.mod import enable_features
+    return _opendp()(scale)
 
-    enable_features("contrib")
-    return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)
+
+@cache
+def _opendp() -> Callable[[float], Any]:
+    """What makes the measurements: looked for, and looked at, once in every process.
+
+    Raises:
+        NotAvailableError: no OpenDP, one that is too old, or one that does not do what noise rests on.
+    """
+    wanted = ".".join(map(str, OLDEST_OPENDP))
+    try:
+        from opendp.domains import atom_domain, vector_domain
+        from opendp.measurements import make_gaussian
+        from opendp.metrics import l2_distance
+        from opendp.mod import enable_features
+
+        version = importlib.metadata.version("opendp")
+    except (ImportError, OSError) as error:
+        raise NotAvailableError(
+            f'noise: expected OpenDP, which draws it, got {type(error).__name__}; hint: pip install "opendp>={wanted}"'
+        ) from None
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST_OPENDP:
+        raise NotAvailableError(
+            f"noise: expected OpenDP {wanted} or later, got {version}, whose discrete Gaussian is biased; "
+            f'hint: pip install "opendp>={wanted}"'
+        )
+
+    def make(scale: float) -> Any:
+        enable_features("contrib")
+        return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)
+
+    _check(make, version)
+    return make
+
+
+def _check(make: Callable[[float], Any], version: str) -> None:
+    """A few numbers that can only come out otherwise if privacy is lost: the odds are below 1e-13."""
+    charged = all(
+        abs(Fraction(make(scale).map(distance)) * 2 * Fraction(scale) ** 2 / Fraction(distance) ** 2 - 1) <= _CLOSE
+        for distance, scale in _CHARGES
+    )
+    drawn = make(MAX_SCALE)([0] * _DRAWS)
+    # distinct, not zero, and within 256 standard deviations
+    if not charged or len({0, *drawn}) != _DRAWS + 1 or not all(type(x) is int and abs(x) < 2**62 for x in drawn):
+        raise NotAvailableError(
+            f"noise: OpenDP {version} does not charge or draw what it should on this machine; "
+            "hint: install it again, or another version"
+        )

@@ -65,7 +65,10 @@ def optimal_noise(
     *,
     progress: bool | Watcher | None = None,
 ) -> OptimalNoise:
-    """The covariance of least error that covers everything one record can change.
+    """The covariance of least error that covers everything one record can change; by default, one record *replaced*.
+
+    :func:`plan` and the command line protect a record that is added or removed unless told otherwise: pass
+    ``neighbors="add-remove"`` for the same here.
 
     Minimises ``‖sd(M)‖_p`` subject to ``s' M⁺ s <= 1`` on the sensitivity set: K − K when a record is replaced,
     K ∪ −K when one is added or removed, the differences along the edges of a policy graph. With noise ``M/(2ρ)`` on
@@ -75,7 +78,8 @@ def optimal_noise(
     Args:
         domain: any domain, or one of your own (see :class:`AbstractDomain`).
         p: error norm in [2, ∞]: 2 is root total variance, ``math.inf`` the largest standard deviation. For
-            :class:`Products`, every query counts with the root mean square of its table.
+            :class:`Products`, every query counts with the root mean square of its table (with its own under a policy
+            graph, by another method, and in :func:`gamma`).
         neighbors: "replace" (n is public, means), "add-remove" (n is private, sums), or an undirected networkx graph on
             the row indices of the points (n is public, means): values it joins are to be indistinguishable, values at
             distance k are protected at k²ρ. A disconnected graph is refused unless ``graph.graph["components"]`` is
@@ -98,7 +102,8 @@ def optimal_noise(
         NotAvailableError: a reference solver that failed.
 
     Warns:
-        ConvergenceWarning: the gap is wider than ``tol``; the noise is feasible all the same.
+        ConvergenceWarning: the gap is wider than ``tol``; the noise is feasible all the same. Of :class:`Products` of
+            several attributes it often is; then ``.status`` says what to try.
         PolicyWarning: the policy graph has several components.
 
     Source: Nikolov & Tang (2023), Definition 2 without shift; Theorem 26 for the dual.

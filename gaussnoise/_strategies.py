@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from domains import AbstractBase
 
+from ._pickling import PickledByArguments
 from .errors import CovarianceError
 
 Array = NDArray[np.float64]
@@ -67,6 +68,11 @@ class AbstractStrategy(abc.ABC):
     @abc.abstractmethod
     def root(self) -> Array:
         """A matrix R with ``E = R R'``, shape (n, k)."""
+
+    @property
+    def length(self) -> float:
+        """‖R‖: what :meth:`pull` multiplies the length of weights by, at most."""
+        return float(np.linalg.norm(self.root, 2))
 
     @property
     def correlation(self) -> float:
@@ -144,6 +150,10 @@ class IdentityStrategy(AbstractStrategy):
     def root(self) -> Array:
         return np.eye(self.size) - 1 / self.size
 
+    @property
+    def length(self) -> float:
+        return 1.0
+
     def contrast(self, counts: NDArray[Any], axis: int) -> NDArray[Any]:
         if self.size == 2:
             first, second = np.split(counts, 2, axis)
@@ -174,7 +184,7 @@ class IdentityStrategy(AbstractStrategy):
 
 @final
 @dataclass(frozen=True, eq=False)
-class SolvedStrategy(AbstractStrategy):
+class SolvedStrategy(AbstractStrategy, PickledByArguments):
     """The integer contrasts that a one-dimensional problem asks for; everything else follows from them.
 
     Rounding to integers comes first: what is measured is decoded by the inverse of what is measured.

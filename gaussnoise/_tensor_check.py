@@ -55,15 +55,16 @@ def check_tensor(noise: "OptimalNoise") -> tuple[float, float]:
             raise CertificateError("verify: the factor's columns are not harmonic tensors of one length a degree")
     if start != factor.shape[1]:
         raise CertificateError("verify: the factor has more columns than there are harmonic tensors")
-    share = 0.0
+    share, lost = 0.0, 0.0
     if noise.shifted:
         mean = bases[0][:, 0] * bases[0][0, 0] if power.order % 2 == 0 else np.zeros(power.dim)
         share = float((noise.center - shift) @ mean) / scale / float(mean @ mean or 1.0)
         beside = noise.center - shift - scale * share * mean
         if not np.linalg.norm(beside) <= 1e-14 * (np.abs(shift).max() + abs(scale)) * math.sqrt(power.dim):
             raise CertificateError("verify: the center is not a multiple of the mean over the sphere")
-    longest = enclosure(power, degrees, kind, share) * (scale / noise.covariance.scale) ** 2
-    return longest, noise.covariance.error(2)
+        lost = float(np.linalg.norm(beside)) / math.sqrt(min(degrees.values()))
+    longest = math.sqrt(enclosure(power, degrees, kind, share)) * abs(scale) + lost
+    return (longest / noise.covariance.scale) ** 2, noise.covariance.error(2)
 
 
 def stripped(domain: AbstractDomain) -> tuple[TensorPower | None, float, Array]:

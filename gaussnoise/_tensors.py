@@ -15,6 +15,8 @@ from ._solvers.design import Design
 from ._solvers.harmonics import TensorCertificate, tensor_design
 from ._tensor_check import ASTRAY, kind_of, stripped
 
+_LOST = 1e-13  # of the size, of a center that is stored rounded
+
 
 def tensor_noise(domain: AbstractDomain, relation: Relation, tol: float, *, shifted: bool) -> OptimalNoise | None:
     """The optimal noise at p = 2 for c · T + v, T a tensor power; None for other domains."""
@@ -23,6 +25,9 @@ def tensor_noise(domain: AbstractDomain, relation: Relation, tol: float, *, shif
     if power is None or kind is None or (kind == "add-remove" and shift.any()):
         return None
     found = tensor_design(power, kind)
+    center = scale * found.center + shift if shifted else np.zeros(domain.dim)
+    if shifted and np.abs(center - shift - scale * found.center).max() > _LOST * abs(scale):
+        return None  # so far away that its center is rounded: the general route covers what that moves
     size = abs(scale) * math.sqrt(1 + ROUNDING_MARGIN) * (1 + 8 * ASTRAY)
     certificate = TensorCertificate(power, found.certificate.atoms, found.certificate.weights, kind, abs(scale))
     nothing = np.zeros(domain.dim)
@@ -34,7 +39,7 @@ def tensor_noise(domain: AbstractDomain, relation: Relation, tol: float, *, shif
         shifted=shifted,
         covariance=FactorCovariance(found.factor, size),
         outside=0.0,
-        center=scale * found.center + shift if shifted else nothing,
+        center=center,
         certificate=certificate,
         sensitivity_squared=4.0 if shifted else 1.0,
         design=Design(np.ones(1), np.ones(domain.dim), found.factor, nothing, 0.0, 0, found.note),

@@ -1,7 +1,8 @@
 """Released estimates, and what is said of every release."""
 
+import difflib
 import importlib.metadata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 
 import numpy as np
@@ -22,6 +23,13 @@ def disclaimers(protected: str, private: bool) -> list[str]:
     if not private:
         return ["A simulation with a seeded generator: it protects nobody."]
     return [f"Protected: {protected}", *_CAVEATS]
+
+
+def near(name: object, known: Iterable[object]) -> str:
+    """A hint at the known name that is most like another one, if one is: written in another case, or nearly so."""
+    names = {str(other).casefold(): other for other in known}
+    found = difflib.get_close_matches(str(name).strip().casefold(), names, n=1)
+    return f"; hint: did you mean {names[found[0]]!r}?" if found else ""
 
 
 @cache

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, FiniteSet, Marginals
+from domains._combinators import apart
 from domains._distance import is_near
 
-from ._body import Body, blur
+from ._body import Body, about, drift
 from ._certificate import ROUNDING_MARGIN, MarginalCertificate, PointCertificate
 from ._covariance import Covariance, FactorCovariance, MarginalCovariance, norm
 from ._exact import is_small, longest_square
@@ -47,7 +48,8 @@ class Verification:
         gamma_lower: lower end, from the dual witness.
         enclosure: largest z' M⁺ z over the set M encloses (the sensitivity set, or K − center).
         sensitivity_squared: upper bound on s' M⁺ s over the sensitivity set.
-        rounding: the share of ``gamma_lower`` that was given up to the worst case of rounding.
+        rounding: the share of ``gamma_lower`` that was given up to the worst case of rounding, and to what membership
+            in a body forgives: 1e-9 of its size.
     """
 
     gamma: float
@@ -67,6 +69,10 @@ def verify(noise: "OptimalNoise") -> Verification:
         raise CertificateError("verify: an ellipsoid around K says nothing about sums: expected neighbors='replace'")
     if isinstance(noise.neighbors, PolicyGraph):
         check_relation("verify", noise.neighbors, noise.domain)
+    elif noise.neighbors not in ("replace", "add-remove"):
+        raise CertificateError("verify: expected neighbors='replace', 'add-remove' or a policy graph, got another")
+    if noise.center.shape != (noise.domain.dim,):
+        raise CertificateError(f"verify: expected a center of shape ({noise.domain.dim},), got {noise.center.shape}")
     if not noise.shifted and _in_memory(noise.center).any():
         raise CertificateError("verify: expected a center of zeros without shift")
     if isinstance(noise.covariance, ProductCovariance):
@@ -134,6 +140,7 @@ def _is_finite(noise: "OptimalNoise") -> bool:
     witness = noise.certificate
     if isinstance(witness, PointCertificate):
         arrays += [witness.points, witness.weights, witness.coordinate_weights]
+        arrays += [] if witness.origin is None else [witness.origin]
     elif isinstance(witness, TensorCertificate):
         arrays += [witness.atoms, witness.weights]
     return all(np.isfinite(array).all() for array in arrays)
@@ -156,9 +163,17 @@ def _by_oracle(noise: "OptimalNoise") -> Verification:
     factor, scale = _stored(noise.covariance)
     size = float(np.ldexp(0.5, np.frexp(scale)[1]))
     rest = scale / size
-    covered = domain - domain if noise.neighbors == "replace" and not noise.shifted else domain
-    moved = covered - noise.center if noise.shifted else covered
-    body = Body(moved * (1 / size), blur(noise.center, size))
+    witness = noise.certificate
+    origin = witness.origin if isinstance(witness, PointCertificate) else None
+    still, shift = domain, np.zeros(domain.dim)
+    if noise.neighbors == "replace" and not (noise.shifted and origin is None):
+        still, shift = apart(domain)
+    if origin is not None and not np.array_equal(origin, shift):
+        raise CertificateError("verify: the certificate was moved to the origin from elsewhere than its domain")
+    covered = still - still if noise.neighbors == "replace" and not noise.shifted else still
+    body = Body(covered * (1 / size))
+    if noise.shifted:
+        body = about(covered, noise.center - shift, size, drift(domain, shift))
     rows = row_weights(factor)
     inverse = np.linalg.pinv(factor * rows[:, None], rcond=0.0) * rows
     found = body.enclosure(factor, inverse)
@@ -171,9 +186,8 @@ def _by_oracle(noise: "OptimalNoise") -> Verification:
     if noise.shifted:
         sensitivity = 4 * enclosure
         if noise.sensitivity_squared < 4:
-            both = Body((domain - domain) * (1 / size)).enclosure(factor, inverse)
+            both = Body((still - still) * (1 / size)).enclosure(factor, inverse)
             sensitivity = min(sensitivity, (both.longest / rest) ** 2)
-    witness = noise.certificate
     if (
         not isinstance(witness, PointCertificate)
         or not _is_measure(witness, noise)
@@ -182,7 +196,9 @@ def _by_oracle(noise: "OptimalNoise") -> Verification:
     ):
         raise CertificateError("verify: the certificate is not a measure on the sensitivity set")
     lower, rounding = _below(witness)
-    return Verification(gamma, lower, enclosure, sensitivity, rounding)
+    lower -= Body(covered).rounded(noise.p)
+    forgiven = min(Body(covered).forgiven(noise.p) / lower, 1.0) if lower > 0 else 1.0
+    return Verification(gamma, max(lower * (1 - forgiven), 0.0), enclosure, sensitivity, rounding + forgiven)
 
 
 def _belongs(x: Array, domain: AbstractDomain) -> bool:
@@ -300,6 +316,17 @@ def _below(witness: PointCertificate) -> tuple[float, float]:
     return size * inner / (1 + excess / 2) * (1 - blurred), blurred
 
 
+def _is_mean(center: Array, domain: Marginals) -> bool:
+    """Whether every table's cells share its weight equally, to the last bit: a division gives it anywhere."""
+    start = 0
+    for S, weight in zip(domain.subsets, domain.weights, strict=True):
+        cells = domain.cells(S)
+        if not (center[start : start + cells] == weight / cells).all():
+            return False
+        start += cells
+    return True
+
+
 def _by_subsets(noise: "OptimalNoise", covariance: MarginalCovariance) -> Verification:
     """The bracket of a marginal covariance: variances in rational arithmetic over attribute subsets, one by one."""
     domain, witness = noise.domain, noise.certificate
@@ -311,6 +338,8 @@ def _by_subsets(noise: "OptimalNoise", covariance: MarginalCovariance) -> Verifi
     expected = {T for T in residual_subsets(domain.subsets, domain.sizes) if T or signed}
     if set(covariance.variances) != expected or not all(0 < v < math.inf for v in covariance.variances.values()):
         raise CertificateError("verify: expected a positive variance for every residual of the marginals")
+    if noise.shifted and not _is_mean(noise.center, domain):
+        raise CertificateError("verify: expected the mean of all records as the center of marginals")
     variances = {T: Fraction(variance) for T, variance in covariance.variances.items()}
     enclosure = float(sum((Fraction(rank(T, domain.sizes), domain.cells(T)) / v for T, v in variances.items()), 0))
     sensitivity = enclosure

@@ -45,8 +45,16 @@ class ConvergenceWarning(UserWarning):
     """The certified gap is wider than asked for; the answer is still feasible, hence private."""
 
 
+class LedgerWarning(UserWarning):
+    """A ledger on a disk that machines share: their locks may not see each other."""
+
+
 class PolicyWarning(UserWarning):
     """A policy graph that leaves some differences between records without any protection."""
+
+
+class PrivacyWarning(UserWarning):
+    """A privacy definition whose numbers protect hardly anybody."""
 
 
 def not_a_generator(got: object) -> ParameterError:

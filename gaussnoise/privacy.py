@@ -8,6 +8,7 @@ post-processing; and what is drawn lies within a total variation η of that.
 
 import abc
 import math
+import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, final
@@ -18,12 +19,13 @@ from ._analytic_gaussian import MARGIN, largest_rho, least_epsilon
 from ._lattice_bound import MIN_STEPS, lattice_distance
 from ._rounding import rounded_down
 from ._sampler import discrete_gaussian
-from .errors import NotAvailableError, ParameterError
+from .errors import NotAvailableError, ParameterError, PrivacyWarning
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
 
 _MOST_PURE = 700.0  # e^ε must be a number
+_LARGE_DELTA = 1e-2  # publishing one record in a hundred would keep it
 _MOST_OF_DELTA = 0.99  # with less left by the lattice, the conversion from zCDP is tried as well
 
 
@@ -101,7 +103,8 @@ class ApproxDP(AbstractPrivacy):
 
     Args:
         epsilon: finite, positive.
-        delta: in (0, 1).
+        delta: in (0, 1); well below 1 / records, or few are protected: :func:`plan` and :class:`GaussianMechanism` warn
+            from 0.01 on (:class:`PrivacyWarning`).
 
     Raises:
         ParameterError: out of range.
@@ -378,9 +381,18 @@ def dp_event(rho: float) -> "DpEvent":
     return ZCDpEvent(rho)
 
 
-def check_gaussian(function: str, privacy: object) -> None:
-    """Refuse what is not a promise that Gaussian noise keeps."""
+def check_gaussian(function: str, privacy: object, stacklevel: int = 2) -> None:
+    """Refuse what is not a promise that Gaussian noise keeps; warn where a promise means little."""
     if isinstance(privacy, AbstractPrivacy):
+        if isinstance(privacy, ApproxDP) and privacy.delta >= _LARGE_DELTA:
+            swapped = f"ApproxDP(epsilon={privacy.delta!r}, delta={privacy.epsilon!r})"
+            warnings.warn(
+                f"{function}: delta = {privacy.delta!r} allows each record to be published with that probability; "
+                "expected delta well below 1 / records, like 1e-6"
+                + (f"; hint: did you mean {swapped}?" if privacy.epsilon < privacy.delta else ""),
+                PrivacyWarning,
+                stacklevel=stacklevel + 1,
+            )
         return
     hints = {
         PureDP: "; no Gaussian is purely ε-DP, hint: zCDP(rho) or ApproxDP(epsilon, delta)",

@@ -17,6 +17,7 @@ from domains import (
     Ellipsoid,
     FiniteSet,
     Identity,
+    Leading,
     LpBall,
     Marginals,
     Moments,
@@ -82,6 +83,9 @@ QUERIES = {
         lambda x, k=k: x in [(k + step) % base.size for step in range(base.width)] for k in range(base.size)
     ],
     Moments: lambda base: [lambda x, k=k: math.prod([base.values[x]] * k) for k in base.degrees],
+    Leading: lambda base: [
+        lambda x, query=query: query(x) if x < base.base.size else 0 for query in QUERIES[type(base.base)](base.base)
+    ],
     Base: lambda base: [lambda x, row=row: row[x] for row in base.matrix.tolist()],
 }
 
@@ -275,6 +279,7 @@ CASES = [
     _marginals("weighted, of mixed orders", (2, 3, 2), [(0, 1), (1, 2), (0,), ()], [1.0, 0.7, 2.0, 0.3]),
     _marginals("one-category attributes", (1, 3, 1, 2), [(0, 1), (2,), (1, 3)]),
     _products("prefix sums", [Prefix(5)], [(0,)]),
+    _products("a catch-all behind ranges", [Leading(Ranges(3), 4), Identity(2)], [(0, 1), {0: Leading(Prefix(2), 4)}]),
     _products("total of a product", [Prefix(2), Total(3)], [(1,)]),
     _products("ranges by identity, and the total", [Ranges(3), Identity(2)], [(0, 1), (), (1,)], [1.0, 0.3, 2.0]),
     _products(

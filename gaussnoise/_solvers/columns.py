@@ -9,6 +9,7 @@ from scipy.linalg import solve_triangular
 
 from .._covariance import norm
 from .._pairs import far_pairs
+from .._progress import keeps_answer
 from .design import Design
 from .fidelity import Fidelity, affine_basis
 from .interior import optimal_design
@@ -68,7 +69,7 @@ def pairwise_design(
             rows, weights = _merged(rows[kept], design.weights[kept], found.rows, found.squares, spanning)
             start = weights, shares
     except KeyboardInterrupt:
-        if best is None:
+        if best is None or not keeps_answer():
             raise
         interrupted = True
     if best is None:

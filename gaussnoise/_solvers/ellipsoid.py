@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from domains import DomainTooLargeError
 
+from .._progress import keeps_answer
 from .design import Design
 from .duals import best_design, coordinates, dual_weights, norm, norm_gradient
 
@@ -86,6 +87,8 @@ def ellipsoid(
                     break
             middle, shape = _shrunk(middle, shape, ray / length, tau)
     except KeyboardInterrupt:
+        if not keeps_answer():
+            raise
         found = dataclasses.replace(design(step), interrupted=True)
     return found
 

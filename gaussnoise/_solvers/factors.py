@@ -1,4 +1,4 @@
-"""Products of symmetric bodies: every factor is solved on its own (Nikolov & Tang 2023, Lemmas 62 and 63)."""
+"""Products of symmetric bodies: every factor is solved on its own (Nikolov & Tang 2023, Lemmas 60 and 62)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

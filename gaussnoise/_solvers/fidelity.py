@@ -111,8 +111,12 @@ class Fidelity:
         lengths = np.einsum("ij,ij->i", coordinates, coordinates)
         axes = inner if frame is None else frame @ inner
         variances = np.square(axes) @ roots / w
-        gap = max(math.sqrt(float(lengths.max()) * norm(variances, self.p / 2)) / value - 1, 0.0)
+        gap = self.gap(lengths, variances, value)
         return Evaluation(value, gap, lengths, variances, roots, axes, coordinates, inner, triangle)
+
+    def gap(self, lengths: Array, variances: Array, value: float) -> float:
+        """From scaling N until it covers every point."""
+        return max(math.sqrt(float(lengths.max()) * norm(variances, self.p / 2)) / value - 1, 0.0)
 
     def curvature(self, now: Evaluation, x: Array) -> "Curvature":
         """Second derivatives at x = (λ, ω), or λ alone at p = 2."""

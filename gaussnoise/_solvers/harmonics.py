@@ -1,10 +1,11 @@
 """Closed form for tensor powers at p = 2: rotations diagonalise the problem over harmonic degrees.
 
-Beyond Nikolov & Tang (2023), who bracket it (Theorem 64). With ``t^k = Σ_j π_j P_j(t)`` in Gegenbauer polynomials,
-P_j(1) = 1, the optimal covariance is ``M = Σ_j m_j Π_j``, Π_j the projection onto the harmonic tensors of degree
-j ≡ k mod 2, a space of dimension D_j; and ``<Π_j x^⊗k, Π_j y^⊗k> = π_j P_j(<x, y>)`` for unit x, y. Measures on the
-triples (a, b, t), which stand for differences ``a x^⊗k − b y^⊗k`` of unit vectors with <x, y> = t turned uniformly,
-are the whole dual problem: ``γ = max Σ_j √(D_j π_j κ_j)``, ``κ_j = E[a² + b² − 2ab P_j(t)]``.
+Beyond Nikolov & Tang (2023), Theorem 64, which brackets powers of vectors of a cube in place of a ball. With
+``t^k = Σ_j π_j P_j(t)`` in Gegenbauer polynomials, P_j(1) = 1, the optimal covariance is ``M = Σ_j m_j Π_j``, Π_j the
+projection onto the harmonic tensors of degree j ≡ k mod 2, a space of dimension D_j; and
+``<Π_j x^⊗k, Π_j y^⊗k> = π_j P_j(<x, y>)`` for unit x, y. Measures on the triples (a, b, t), which stand for differences
+``a x^⊗k − b y^⊗k`` of unit vectors with <x, y> = t turned uniformly, are the whole dual problem:
+``γ = max Σ_j √(D_j π_j κ_j)``, ``κ_j = E[a² + b² − 2ab P_j(t)]``.
 """
 
 import math

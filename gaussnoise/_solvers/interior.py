@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .._progress import keeps_answer
 from .design import Design
 from .fidelity import Fidelity
 
@@ -113,7 +114,7 @@ def maximum(
     try:
         search.run(*(start or search.plain_steps()))
     except KeyboardInterrupt:
-        if search.at is None:
+        if search.at is None or not keeps_answer():
             raise
         interrupted = True
     if search.at is None:

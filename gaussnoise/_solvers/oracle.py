@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from .._body import Body, left_inverse, spread_directions
 from .._covariance import norm
+from .._progress import keeps_answer
 from .columns import Ends, Report
 from .design import Design
 from .fidelity import Fidelity, affine_basis
@@ -93,7 +94,7 @@ def oracle_design(
             kept = (design.weights > _NEGLIGIBLE_WEIGHT * design.weights.max()) | (not halved)
             points, start = _merged(points[kept], design.weights[kept], np.vstack([new, spanning]), shares)
     except KeyboardInterrupt:
-        if best is None or proof is None:
+        if best is None or proof is None or not keeps_answer():
             raise
         interrupted = True
     if best is None or proof is None:

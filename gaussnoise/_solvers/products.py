@@ -19,7 +19,7 @@ from domains import AbstractBase, DomainTooLargeError, InvalidDomainError
 
 from .._answer import MAX_STEPS
 from .._feasibility import strategy as coordinates
-from .._progress import Watch
+from .._progress import Watch, interrupts_pass
 from .._span import span
 from .._strategies import SolvedStrategy, is_exchangeable
 from .._workload import Workload
@@ -89,23 +89,24 @@ def product_noise(workload: Workload, p: float, *, replaced: bool, tol: float, w
     penalties: dict[int, float] = {}
     slopes: dict[int, tuple[Array, float]] = {}
     rounds, moved = 0, math.inf if solved else 0.0
-    while moved > _STILL and rounds < _MOST_ROUNDS:
-        found = table_noise(workload, p, replaced=replaced, tol=_LOOSE, watch=Watch(None))
-        slopes = _slopes(workload, p, found, replaced=replaced)
-        strategies, rounds, moved = list(workload.strategies), rounds + 1, 0.0
-        for k in solved:
-            weights, ratio = slopes[k]
-            weights = weights / max(weights)
-            traces = np.array([workload.traces[k, b] for b in range(len(weights))])
-            gain, spread = weights @ traces
-            gram = np.tensordot(weights, np.stack(grams[k]), axes=1)
-            most = _MOST_PENALTY * float(gram.mean())
-            penalty = most if gain > (most + spread) * ratio**2 else max(gain / ratio**2 - spread, 0.0)
-            size = spread + penalty
-            moved = max(moved, abs(penalty - penalties.get(k, math.inf)) / size)
-            penalties[k] = penalty
-            strategies[k], cells[k] = one_attribute(gram + penalty, bits)
-        workload = workload.measured_by(tuple(strategies))
+    with interrupts_pass():  # an attribute that is not solved to the end would mislead all others
+        while moved > _STILL and rounds < _MOST_ROUNDS:
+            found = table_noise(workload, p, replaced=replaced, tol=_LOOSE, watch=Watch(None))
+            slopes = _slopes(workload, p, found, replaced=replaced)
+            strategies, rounds, moved = list(workload.strategies), rounds + 1, 0.0
+            for k in solved:
+                weights, ratio = slopes[k]
+                weights = weights / max(weights)
+                traces = np.array([workload.traces[k, b] for b in range(len(weights))])
+                gain, spread = weights @ traces
+                gram = np.tensordot(weights, np.stack(grams[k]), axes=1)
+                most = _MOST_PENALTY * float(gram.mean())
+                penalty = most if gain > (most + spread) * ratio**2 else max(gain / ratio**2 - spread, 0.0)
+                size = spread + penalty
+                moved = max(moved, abs(penalty - penalties.get(k, math.inf)) / size)
+                penalties[k] = penalty
+                strategies[k], cells[k] = one_attribute(gram + penalty, bits)
+            workload = workload.measured_by(tuple(strategies))
     summed = {k: np.tensordot(slopes[k][0] / max(slopes[k][0]), np.stack(grams[k]), axes=1) for k in solved}
     found = table_noise(workload, p, replaced=replaced, tol=tol, watch=watch)
     return ProductNoise(workload, tuple(cells), found, rounds, summed, bits)
@@ -116,13 +117,14 @@ def paired(found: ProductNoise, p: float, *, tol: float, watch: Watch) -> Produc
 
     Long columns cost nothing by themselves then; how far that carries depends on the tables an attribute is in.
     """
-    workload, best = found.workload, _replaced_error(found.workload, p)
-    for k, gram in sorted(found.grams.items(), key=lambda pair: -len(pair[1])):
-        if len(gram) <= _MOST_PAIRED:
-            error, other = _searched(workload, p, k, gram, found.bits)
-            if error >= best * (1 - _EARNED):
-                break  # classes with less to say earn less
-            best, workload = error, other
+    with interrupts_pass():
+        workload, best = found.workload, _replaced_error(found.workload, p)
+        for k, gram in sorted(found.grams.items(), key=lambda pair: -len(pair[1])):
+            if len(gram) <= _MOST_PAIRED:
+                error, other = _searched(workload, p, k, gram, found.bits)
+                if error >= best * (1 - _EARNED):
+                    break  # classes with less to say earn less
+                best, workload = error, other
     noise = table_noise(workload, p, replaced=True, tol=tol, watch=watch)
     return replace(found, workload=workload, noise=noise)
 

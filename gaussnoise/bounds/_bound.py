@@ -8,6 +8,7 @@ from typing import Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
+from .._certificate import MarginalCertificate
 from .._noise import OptimalNoise
 from .._policy import PolicyGraph
 from ..errors import ParameterError
@@ -34,7 +35,8 @@ class Bound:
 
     Attributes:
         error: no unbiased mechanism has ``‖sd‖_p`` below this, at the data sets that ``explain()`` names; in units of
-            the mean (sums under add-remove).
+            the mean (sums under add-remove). Every query of :class:`Products` counts with the root mean square of its
+            table, as in :func:`optimal_noise`.
         gamma_lower: certified lower end of γ° of ``reachable``, the set of moves to neighbours that the proof uses.
         reachable: how that set is written.
         spectrum: eigenvalues behind ``gamma_lower``, and how often each counts.
@@ -46,6 +48,8 @@ class Bound:
         unbiased: "empirical", for the mean of the data; "distributional", for the mean of what they were drawn from.
         private: whether it was computed from data: then it must not be published.
         least: fewest records that it is proven for: as many as one person exchanges.
+        deviation: that of the draws' own mean, ``√(tr(W cov P)/n)``, where a distribution P was given; its square is
+            part of that of ``error``.
 
     >>> bound = gn.lower_bound(gn.FiniteSet(np.eye(2)), gn.zCDP(0.1), n=100)
     >>> print(bound)
@@ -63,6 +67,7 @@ class Bound:
     unbiased: Unbiased
     private: bool
     least: int = 1
+    deviation: float = 0.0
 
     @property
     def at_neighbor(self) -> bool:
@@ -76,7 +81,8 @@ class Bound:
             return TradeOff.of(self.promise).worst(*self.spectrum) / divisor * (1 - _MARGIN)
         if isinstance(self.privacy, LocalDP):
             divisor = math.sqrt(divisor)
-        return self.gamma_lower / (math.sqrt(chi_squared(self.promise)) * divisor) * (1 - _MARGIN)
+        moves = self.gamma_lower / (math.sqrt(chi_squared(self.promise)) * divisor)
+        return math.hypot(moves, self.deviation) * (1 - _MARGIN)
 
     def neighbor_error(self, error: float) -> float:
         """Where ``error`` cannot be said of a data set alone: least error at its worst neighbour, given its own.
@@ -166,14 +172,20 @@ class Bound:
     def _because(self) -> list[str]:
         found = []
         promise = self.promise
-        if self.unbiased == "distributional":
+        if self.unbiased == "distributional" and self._shuffled:
+            found.append(
+                "on shuffled data it is unbiased for the data, with the same promise: its mean over n draws is that of "
+                "P for every P, and both are polynomials of degree n in the masses of P"
+            )
+        elif self.unbiased == "distributional":
             rule = "the same promise"
             if isinstance(promise, PureDP | ApproxDP):
                 rule = f"ε' = n ln(1 + (e^ε − 1)/n) = {promise.epsilon:.6g}"
             if isinstance(promise, ApproxDP):
                 rule += f", δ' = δ (e^ε' − 1)/(e^ε − 1) = {promise.delta:.3g}"
             found.append(
-                f"on resampled data it is unbiased for the data, with {rule} (Nikolov & Tang 2023, Theorems 58, 59)"
+                f"on resampled data it is unbiased for the data, with {rule} (Nikolov & Tang 2023, Lemma 57, "
+                "Theorem 58)"
             )
         match promise:
             case LocalDP():
@@ -199,7 +211,44 @@ class Bound:
                     "Theorems 4, 51, 52)"
                 )
                 found.append(f"without any noise at the data, a neighbour has {self.neighbor_error(0):.6g} at least")
+        if self.deviation > 0:
+            found.append(f"the mean of the draws varies by itself: (tr(W cov P)/n)^(1/2) = {self.deviation:.6g}")
         return found
+
+    @property
+    def _shuffled(self) -> bool:
+        """Whether the proof for the mean of a distribution shuffles the data, rather than resample them."""
+        return isinstance(self.promise, PureDP | zCDP | GDP) and self.promise == self.privacy
+
+
+def proven(privacy: Privacy, n: int | None, unbiased: Unbiased) -> Privacy:
+    r"""What the promise is of the mechanism that is unbiased for the mean of the data.
+
+    For "distributional" that is another mechanism. Let M take n records and be unbiased for the mean μ(P) of every
+    distribution P on K from n independent draws, and let M̃ shuffle the records first, evenly over the n! orders.
+
+    M̃ is as private as M: in each order, neighbours stay neighbours, and answers to them are mixtures over the same
+    orders. χ², being jointly convex, is then at most the largest over the orders.
+
+    M̃ is unbiased for the mean of the data. Fix records a_1, …, a_k of K, k <= n, and let m be what the mean of M̃ is
+    away from that of the data: of data made of these records it depends only on how often each occurs, c. For
+    P = Σ p_j δ_{a_j} the mean of M̃ over n draws is that of M, since the draws are exchangeable, hence μ(P), and so is
+    the mean of the data's mean. So ``Σ_c n!/(c_1! … c_k!) p^c m(c) = 0`` for every p of sum one and, the left side
+    being homogeneous of degree n, for every p >= 0: a polynomial that vanishes there has no coefficients, and all m(c)
+    are zero. Every data set of n records of K is made of at most n of them, whatever K is.
+
+    So M̃ has covariances Σ_X at data X for which all that is known of empirically unbiased mechanisms holds, with the
+    same constants. M has that of M̃ at every P, and by the law of total variance ``Σ_P = E Σ_X + cov(P)/n``: for every
+    W, ``tr(W Σ_P) >= min_X tr(W Σ_X) + tr(W cov P)/n``. The weights W must be the same for all X.
+
+    That bounds the error over P by the error at data sets, so it serves definitions under which every data set has a
+    bound. Under the others data are resampled: see :func:`resampled`.
+
+    Source: ours; it replaces Nikolov & Tang (2023), Theorems 58 and 59 with their larger ε.
+    """
+    if unbiased == "empirical" or n is None or isinstance(privacy, PureDP | zCDP | GDP):
+        return privacy
+    return resampled(privacy, n)
 
 
 def resampled(privacy: Privacy, n: int) -> Privacy:
@@ -221,8 +270,8 @@ def resampled(privacy: Privacy, n: int) -> Privacy:
             return privacy
         case _:
             raise ParameterError(
-                "lower_bound: distributionally unbiased mechanisms have a bound under PureDP, ApproxDP and TV; "
-                f"got {privacy}"
+                "lower_bound: distributionally unbiased mechanisms have a bound under PureDP, zCDP, GDP, ApproxDP and "
+                f"TV; got {privacy}"
             )
     epsilon = min(max(epsilon, 1e-200), _MOST_PURE)  # with more, nothing is left
     amplified = n * math.log1p(math.expm1(epsilon) / n) * (1 + _MARGIN)
@@ -267,8 +316,11 @@ def bound_of(
     proof = Proof.of(noise)
     # two independent draws from the certificate of γ_p(K) differ by twice its covariance: γ°(K − K) >= √2 γ_p(K)
     share = math.sqrt(0.5) * (1 - _MARGIN) if noise.shifted else 0.5
-    # the weaker definitions ask for one measure for all data, and local privacy at p > 2 for the same weights
-    weaker = isinstance(privacy, ApproxDP | TV | KL) or (isinstance(privacy, LocalDP) and noise.p > 2)
+    # the weaker definitions ask for one measure for all data; local privacy, and a mixture of data, at p > 2 for the
+    # same weights, which in tables all records have
+    common = isinstance(noise.certificate, MarginalCertificate)
+    mixed = isinstance(privacy, LocalDP) or (unbiased == "distributional" and not common)
+    weaker = isinstance(privacy, ApproxDP | TV | KL) or (mixed and noise.p > 2)
     one = None if rows > 1 or weaker else one_record(noise)
     if one is not None and one.gamma_lower > share * noise.gamma_lower:
         least = "{±(x − y)} of any one record x, where that is least"
@@ -290,10 +342,12 @@ def bound_from(
     *,
     private: bool = False,
     least: int = 1,
+    deviation: float = 0.0,
+    promise: Privacy | None = None,
 ) -> Bound:
     """A bound from the certificate of a set, a ``share`` of which neighbours reach."""
     values, counts = proof.spectrum
-    promise = privacy if unbiased == "empirical" or n is None else resampled(privacy, n)
+    promise = promise or proven(privacy, n, unbiased)
     return Bound(
         share * proof.gamma_lower,
         reachable,
@@ -306,4 +360,5 @@ def bound_from(
         unbiased,
         private,
         least,
+        deviation,
     )

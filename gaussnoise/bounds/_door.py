@@ -5,18 +5,20 @@ from typing import get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import AbstractDomain, DomainError
+from domains import AbstractDomain, AbstractFiniteDomain, DomainError
+from domains._combinators import apart
 
-from .._noise import OptimalNoise
 from .._policy import PolicyGraph
 from .._sensitivity import Relation, check_relation
 from .._solve import check_problem
 from ..errors import DataError, GaussNoiseError, ParameterError
-from ..privacy import AbstractPrivacy, LocalDP, PureDP
+from ..privacy import GDP, AbstractPrivacy, LocalDP, PureDP, zCDP
 from ._bound import Bound, Privacy, Unbiased, bound_from, bound_of
-from ._local_design import local_gamma
+from ._distribution import at_distribution
+from ._local_design import local_proof
 from ._moves import moves, records_of
 from ._proof import Proof, solved
+from ._tables import proof_of
 
 Array = NDArray[np.float64]
 
@@ -44,6 +46,9 @@ def lower_bound(
     add-remove ``γ°_p(K ∪ −K) / χ`` for sums, whatever the data. χ² is the largest between neighbours: ``4 sinh²(ε/2)``,
     ``e^{2ρ} − 1`` or ``e^{μ²} − 1``.
 
+    Mechanisms that are unbiased for the mean of a distribution P have the same bounds, and more if P is given:
+    ``‖sd‖² >= γ²/(nχ)² + tr(W cov P)/n``, W the weights behind γ.
+
     Under local privacy it is √n in place of n, and at X the root mean square over records of ``γ°_p({±(x_i − y)})``, or
     rather that with the same coordinate weights for all.
 
@@ -54,13 +59,14 @@ def lower_bound(
         domain: K.
         privacy: :class:`PureDP`, :class:`zCDP`, :class:`GDP`, :class:`ApproxDP`, :class:`TV`, :class:`KL`, or
             :class:`LocalDP` (without interaction, means).
-        n: number of records; required for means unless data tell it, forbidden for sums.
+        n: number of records, or of draws; required for means unless data tell it, forbidden for sums.
         p: error norm in [2, ∞].
         neighbors: "replace", "add-remove" or a policy graph, as in :func:`optimal_noise`.
         data: a data set, for its own bound: records as rows, or row indices of listed points. The result depends on
             it without noise: NOT PRIVATE. Under add-remove all data sets have the same bound, and none is taken.
         unbiased: "empirical", for the mean of the records; "distributional", for the mean of any distribution on K
-            that they are independent draws from (:class:`PureDP`, :class:`ApproxDP`, :class:`TV`).
+            that they are n independent draws from (not under :class:`KL`). ``data`` are then that distribution, equally
+            likely records, and what its draws vary by themselves counts as well.
         tol: relative gap of the certificate behind it.
 
     Returns:
@@ -71,8 +77,8 @@ def lower_bound(
         DataError: data that are not in the domain; shows no value.
         DomainTooLargeError: more points than can be listed, for data.
 
-    Source: Nikolov & Tang (2023), Theorems 42, 43, 51, 52, 55, 58 and 59; constants, add-remove, the trade-off
-    and local privacy at X are ours.
+    Source: Nikolov & Tang (2023), Theorems 42, 43, 51, 52, 55, 58 and 59; constants, add-remove, the trade-off,
+    distributions without a larger ε, and local privacy at X are ours.
 
     >>> bound = gn.lower_bound(gn.FiniteSet(np.eye(4)), gn.zCDP(0.1), n=100)
     >>> print(f"{bound.error:.6f}")  # of data that are all one cell
@@ -110,29 +116,36 @@ def _at(
     tol: float,
 ) -> Bound:
     rows, counts = records_of(domain, data)
+    if not isinstance(domain, AbstractFiniteDomain):  # moves, and variances, do not depend on where K is
+        domain, shift = apart(domain)
+        rows = rows - shift
     records = int(counts.sum())
+    if unbiased == "distributional" and isinstance(privacy, PureDP | zCDP | GDP):
+        proof = _solved_at(domain, moves(domain, rows, relation), p, tol)
+        draws = records if n is None else _check_n(n)
+        free = bound_of(solved(domain, p, relation, tol), privacy, draws, unbiased=unbiased)
+        return at_distribution(domain, rows, counts, proof, p, free)
     if n is not None and _check_n(n) != records:
         raise DataError(f"lower_bound: expected exactly n = {n} records, got another number")
     if not isinstance(privacy, LocalDP):
-        noise = _solved_at(moves(domain, rows, relation), p, tol)
+        proof = _solved_at(domain, moves(domain, rows, relation), p, tol)
         at = "{±(x − y)}: x in the data, y in K" + (" joined to x" if isinstance(relation, PolicyGraph) else "")
-        return bound_from(Proof.of(noise), p, privacy, records, 1.0, at, unbiased, private=True)
+        return bound_from(proof, p, privacy, records, 1.0, at, unbiased, private=True)
     most = min(_MOST_LOCAL_RECORDS, max(1, _MOST_LOCAL_ENTRIES // domain.dim**2))
     if len(rows) > most:
         raise ParameterError(
             "lower_bound: under local privacy every record has moves of its own: expected at most "
             f"{most} distinct ones in R^{domain.dim}, got more; hint: leave data out"
         )
-    gamma = local_gamma(domain, rows, counts, p)
+    proof = local_proof(domain, rows, counts, p)
     reachable = "x − y for every record x of the data by itself, y in K; root mean square over records"
-    proof = Proof(gamma, (np.array([gamma]), np.ones(1)))
     return bound_from(proof, p, privacy, records, 1.0, reachable, "empirical", private=True)
 
 
-def _solved_at(reach: AbstractDomain, p: float, tol: float) -> OptimalNoise:
-    """Noise for moves from private records: no complaint tells their sizes."""
+def _solved_at(domain: AbstractDomain, reach: AbstractDomain, p: float, tol: float) -> Proof:
+    """γ° of moves from private records: no complaint tells their sizes."""
     try:
-        return solved(reach, p, "add-remove", tol)
+        return proof_of(domain, reach, p, tol)
     except (DomainError, GaussNoiseError, ArithmeticError) as error:
         kind = type(error).__name__
     raise DataError(f"lower_bound: these records are too far from ordinary sizes to be compared ({kind})")

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope
 
 from .._certificate import ROUNDING_MARGIN, PointCertificate
+from ._proof import Proof
+from ._tables import evened, tables_of
 
 Array = NDArray[np.float64]
 
@@ -19,7 +21,7 @@ _FLOOR = 1e-12  # relative, of eigenvalues: directions the points do not reach
 _TRIED = 0.1  # of a record's weight, for its newest point
 
 
-def local_gamma(domain: AbstractDomain, rows: Array, counts: Array, p: float) -> float:
+def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) -> Proof:
     r"""Lower bound on ``√max_w Σ_i f_i γ_w(x_i − K)²``, f_i the share of record i and ``‖w‖_{s*} <= 1``.
 
     ``γ_w(S)`` is the largest ``tr((W^{1/2} C W^{1/2})^{1/2})``, C the second moment of a measure on S. An estimate f of
@@ -31,7 +33,8 @@ def local_gamma(domain: AbstractDomain, rows: Array, counts: Array, p: float) ->
     Found by multiplicative steps on the measures and w, and points of K far from every record. Any outcome is a proof;
     the best is kept.
 
-    Source: Nikolov & Tang (2023), Lemma 54, by Hájek's projection instead of the largest of all moves.
+    Source: Nikolov & Tang (2023), Lemma 54, whose averaged messages are Hájek's projection; their Theorem 55 goes on
+    with half of the width of K, instead of the moves of each record.
     """
     shares = counts / counts.sum()
     axes = np.vstack([np.eye(domain.dim), -np.eye(domain.dim)])
@@ -39,27 +42,29 @@ def local_gamma(domain: AbstractDomain, rows: Array, counts: Array, p: float) ->
     points = rows[:, None, :] - ends  # (records, moves, d)
     size = float(np.abs(points).max())
     if size == 0:
-        return 0.0
+        return Proof(0.0, (np.zeros(1), np.ones(1)), weights=np.zeros(domain.dim))
     weights = np.full(points.shape[:2], 1 / len(ends))
     w = np.full(domain.dim, domain.dim ** -(1 - 2 / p))  # ‖w‖_{s*} = 1, s* = p/(p − 2)
-    best, before, idle = 0.0, 0.0, 0
+    tables = tables_of(domain)
+    best, before, idle = Proof(0.0, (np.zeros(1), np.ones(1)), weights=w), 0.0, 0
     for _ in range(_ROUNDS):
         for _ in range(_STEPS):
             forms, ratios = _gradients(points / size, weights, w)
             weights = weights * np.einsum("rij,rij->ri", points / size @ forms, points / size)
             weights /= weights.sum(axis=1, keepdims=True)
             if p > 2:
-                gains = (shares * ratios.sum(axis=1)) @ ratios
+                gains = evened((shares * ratios.sum(axis=1)) @ ratios, tables)
                 w = (gains / gains.sum()) ** (1 - 2 / p)
         proven = [
             PointCertificate(*of, w, None, centered=False).lower_bound() for of in zip(points, weights, strict=True)
         ]
         found = size * math.sqrt(shares @ (np.array(proven) / size) ** 2) * (1 - ROUNDING_MARGIN)
-        best = max(best, found)
-        idle = 0 if best > before * (1 + _CLOSE) else idle + 1
+        if found > best.gamma_lower:
+            best = Proof(found, (np.array([found]), np.ones(1)), weights=w)
+        idle = 0 if best.gamma_lower > before * (1 + _CLOSE) else idle + 1
         if idle == _IDLE:
             break
-        before = best
+        before = best.gamma_lower
         forms, _ = _gradients(points / size, weights, w)
         new = [_far(domain, *of) for of in zip(forms, rows, rows - points[:, -1], strict=True)]
         points = np.concatenate([points, (rows - np.array(new))[:, None, :]], axis=1)

@@ -17,7 +17,8 @@ from domains import AbstractFiniteDomain, FiniteSet
 from .._certificate import ROUNDING_MARGIN, MarginalCertificate
 from .._noise import OptimalNoise
 from .._residuals import Subset
-from ._proof import Proof, solved
+from ._proof import Proof
+from ._tables import proof_of
 
 Array = NDArray[np.float64]
 
@@ -42,7 +43,7 @@ def one_record(noise: OptimalNoise) -> Proof | None:
     for x in points:
         differences = x - points
         moves = FiniteSet(differences[differences.any(axis=1)])
-        proofs.append(Proof.of(solved(moves, noise.p, "add-remove", _TOLERANCE)))
+        proofs.append(proof_of(domain, moves, noise.p, _TOLERANCE))
     return min(proofs, key=lambda proof: proof.gamma_lower)
 
 

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from domains import AbstractDomain
 
+from .._certificate import PointCertificate
 from .._noise import OptimalNoise
+from .._progress import interrupts_pass
 from .._sensitivity import Relation
 from .._solve import optimal_noise
 from ..errors import ConvergenceWarning
@@ -24,20 +26,28 @@ class Proof(NamedTuple):
         gamma_lower: lower end of γ°.
         spectrum: the eigenvalues that add up to it, and their multiplicities.
         gap: by how much it may be short of γ°, relative; NaN where that is not known.
+        weights: of the coordinates, shape (d,); None where they are not listed.
     """
 
     gamma_lower: float
     spectrum: tuple[Array, Array]
     gap: float = math.nan
+    weights: Array | None = None
 
     @staticmethod
     def of(noise: OptimalNoise) -> "Proof":
         """That of solved noise."""
-        return Proof(noise.gamma_lower, noise.certificate.spectrum(), noise.gap)
+        certificate = noise.certificate
+        weights = certificate.coordinate_weights if isinstance(certificate, PointCertificate) else None
+        values, counts = certificate.spectrum()
+        if isinstance(certificate, PointCertificate) and certificate.rows is None:
+            # what the rounding of the points may add to any of them (Weyl)
+            values = np.maximum(values - max(float(values @ counts) - noise.gamma_lower, 0.0), 0.0)
+        return Proof(noise.gamma_lower, (values, counts), noise.gap, weights)
 
 
 def solved(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
     """Noise whose certificate is what counts: a gap left open is told by the bound, not by a warning."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), interrupts_pass():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return optimal_noise(domain, p, neighbors, tol)

@@ -3,6 +3,7 @@
 import importlib.metadata
 import os
 import shutil
+import signal
 import sys
 import warnings
 from pathlib import Path
@@ -65,6 +66,7 @@ Rows = Annotated[int, typer.Option("--rows-per-person", help="The most rows of o
 
 LedgerFile = Annotated[Path, typer.Argument(help="Ledger of one data set.")]
 
+_INTERRUPTED = 128 + signal.SIGINT
 _PATIENCE = 10.0  # seconds; a longer release says so first, also where nobody watches
 
 
@@ -77,6 +79,8 @@ def run(arguments: list[str]) -> int:
     try:
         app([a for a in arguments if a != "--debug"], prog_name="gaussnoise")
     except SystemExit as finished:
+        if finished.code == _INTERRUPTED:
+            _err.print("interrupted")
         return finished.code if isinstance(finished.code, int) else int(finished.code is not None)
     except (GaussNoiseError, DomainError) as error:
         if debug:
@@ -181,6 +185,7 @@ def show_noise(
     _say(f"{len(deviations)} queries, {neighbors} neighbours, p = {p:g}: {noise.method}")
     _say(f"least error at unit sensitivity: {noise.gamma_lower:.8g} <= gamma <= {noise.gamma:.8g}, gap {noise.gap:.1e}")
     _say(f"standard deviations of the answers from {deviations.min():.6g} to {deviations.max():.6g}, over sqrt(2 rho)")
+    _say(f'in Python: optimal_noise(..., neighbors="{neighbors}"), whose own default is "replace"')
     if neighbors == "replace":
         _say("of sums; divide by the public number of records for means")
     if out is not None:
@@ -205,6 +210,14 @@ def make_release(
     within: Within = None,
     rows_per_person: Rows = 1,
     format: Annotated[str, typer.Option("--format", help="Table files: csv or parquet.")] = "csv",
+    on_outside: Annotated[
+        str,
+        typer.Option(
+            "--on-outside",
+            help="A row with a null, or a value outside the schema, where no catch-all takes it: drop (it counts in no "
+            "table), or refuse (the whole release; tells something about the rows: for development).",
+        ),
+    ] = "drop",
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="Charge this budget first; `gaussnoise ledger create` starts one.")
     ] = None,
@@ -216,7 +229,7 @@ def make_release(
     if (ledger is None) != (id is None):
         raise ParameterError("release: expected --ledger and --id together: a ledger knows releases by their id")
     planned = _plan(schema, marginals, (rho, epsilon, delta), neighbors, p, within, rows_per_person)
-    _release(planned, table, out, format, ledger, id)
+    _release(planned, table, out, format, on_outside, ledger, id)
 
 
 @ledger_app.command("create")
@@ -233,11 +246,15 @@ def show_ledger(
     path: LedgerFile,
     delta: Annotated[float, typer.Option("--delta", help="Say also what (epsilon, delta) has been spent.")] = 1e-6,
 ) -> None:
-    """List all releases charged to a ledger. Everything shown is public."""
+    """List all charges and refusals of a ledger. A refusal depends on the data; all else here is public."""
     ledger = Ledger.open(path)
     entries = ledger.entries()
     spent, budget = ledger.epsilon(delta), zCDP(ledger.rho).epsilon(delta)
-    _say(f"budget rho {ledger.rho:g}, spent {ledger.spent:g}, left {ledger.remaining:g}; charges: {len(entries)}")
+    refused = sum(entry.state == "refused" for entry in entries)
+    _say(
+        f"budget rho {ledger.rho:g}, spent {ledger.spent:g}, left {ledger.remaining:g}; "
+        f"charges: {len(entries) - refused}, refusals of the data: {refused}"
+    )
     _say(f"epsilon at delta {delta:g}: {spent:.4g} for what is spent, {budget:.4g} for the budget")
     for entry in entries:
         digest = "" if entry.sha256 is None else f"  sha256 {entry.sha256[:12]}"
@@ -309,14 +326,33 @@ def _matrix(path: Path) -> Any:
     try:
         if path.suffix == ".npy":
             return np.load(path, allow_pickle=False)
+        with open(path, encoding="utf-8") as file:
+            if file.readline().startswith(","):
+                raise ParameterError(f"optimize: expected numbers alone in {path}, got a header and an index; {_PLAIN}")
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # what it says of an empty file
-            return np.loadtxt(path, delimiter=",", ndmin=2)
-    except (OSError, ValueError, UserWarning) as error:
+            found = np.loadtxt(path, delimiter=",", ndmin=2)
+    except OSError as error:
+        reason = "there is no such file" if isinstance(error, FileNotFoundError) else type(error).__name__
+        raise ParameterError(f"optimize: cannot read {path}: {reason}") from None
+    except (ValueError, UserWarning) as error:
+        if isinstance(error, ParameterError):
+            raise
         raise ParameterError(
-            f"optimize: expected a matrix of numbers in {path}, got a {type(error).__name__}; "
-            "hint: one query a line, a number for every cell, commas between, no header"
+            f"optimize: expected a matrix of numbers in {path}; "
+            "hint: one query a line, a number for every cell, commas between, no header and no index"
         ) from None
+    for line, what in ((found[0], "header"), (found[:, 0], "index")):
+        if min(found.shape) > 1 and np.array_equal(line, np.arange(len(line))):
+            where = "row" if what == "header" else "column"
+            raise ParameterError(
+                f"optimize: the first {where} of {path} counts 0, 1, 2, …, as the {what} does that pandas writes; "
+                f"{_PLAIN}, and .npy for a matrix that begins so"
+            )
+    return found
+
+
+_PLAIN = "hint: frame.to_csv(path, header=False, index=False) writes numbers alone"
 
 
 def _workload(marginals: list[str], known: tuple[str, ...]) -> int | list[Entry]:
@@ -352,14 +388,15 @@ def _release(
     table: Path,
     out: Path,
     format: str = "csv",
+    on_outside: str = "drop",
     ledger: Path | None = None,
     id: str | None = None,
 ) -> TableRelease:
     """Say what it takes, do it, show the summary and what was written."""
     if _err.is_terminal or planned.seconds > _PATIENCE:
         _err.print(work_text(planned), markup=False)
-    wanted: Any = format  # checked there
-    result = planned.release(str(table), out=out, format=wanted, progress=_err.is_terminal, ledger=ledger, id=id)
+    wanted: dict[str, Any] = {"format": format, "on_outside": on_outside}  # checked there
+    result = planned.release(str(table), out=out, progress=_err.is_terminal, ledger=ledger, id=id, **wanted)
     _say((out / "summary.txt").read_text(encoding="utf-8"))
     tables: Any = result.tables
     files = list(dict.fromkeys(place.file for place in tables.places.values()))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..errors import ParameterError
 from ._schema import Category
+from ._show import first, table_text
 from ._tidy import arrow_columns
 
 Numbers = NDArray[Any]  # float64, or int64 once rounded
@@ -89,6 +90,13 @@ class BiasedTable(AbstractTable):
     def _arrow(self) -> Any:
         cells = slice(0, self.estimate.size)
         return arrow_columns(self.attributes, self.labels, cells, {"biased_estimate": self.estimate})
+
+    def __str__(self) -> str:
+        numbers = [first(self.estimate, 8)]
+        closing = "biased, so that no standard deviation can be stated"
+        return table_text(
+            repr(self), self.attributes, self.labels, ["biased estimate"], numbers, closing, private=self.private
+        )
 
     def __repr__(self) -> str:
         name = " × ".join(self.attributes) or "total"

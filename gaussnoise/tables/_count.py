@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from .._residuals import Subset, part_of
 from ..errors import DataError
-from ._read import code_table, guarded, outside_error
+from ._codes import Codes, OnOutside, code_table
+from ._csv import FORM, is_csv
+from ._read import guarded, open_table, outside_error
 from ._schema import Attribute
 
 Counts = NDArray[np.int64]
@@ -28,7 +30,7 @@ _GROUPING_BITS = 60  # duckdb's GROUPING takes 63 columns
 
 
 def count_marginals(
-    table: object, attributes: Sequence[Attribute], subsets: Sequence[Subset]
+    table: object, attributes: Sequence[Attribute], subsets: Sequence[Subset], on_outside: OnOutside = "refuse"
 ) -> Iterator[tuple[Subset, Counts]]:
     """Exact counts of every marginal, in an order of its own.
 
@@ -37,9 +39,15 @@ def count_marginals(
     records where they are. For files and lazy engines, memory is that of a pass's counts, whatever the number of rows.
 
     Args:
-        table: a dataframe narwhals knows (eager or lazy), or the path of a CSV, TSV or Parquet file.
+        table: a dataframe narwhals knows (eager or lazy), or the path of a CSV, TSV or Parquet file. A row of a CSV
+            file is a record as RFC 4180 parses it, so a quoted field may hold line ends; TSV knows no quotes.
         attributes: columns to read.
         subsets: distinct sorted positions in ``attributes``; every attribute lies in at least one.
+        on_outside: what becomes of a row with a null or another value that has no cell, where the attribute has no
+            catch-all: "refuse" the table, or "drop" the row from every marginal, also from the total. With "drop",
+            rows decide nothing but the counts: columns of pandas and dask may hold anything, and other engines are
+            refused for the types they declare only. What remains are bytes that are no CSV, and queries and functions
+            of the caller's own that fail on some row.
 
     Yields:
         Each subset with its counts, of shape (sizes of its attributes...).
@@ -50,18 +58,22 @@ def count_marginals(
     """
     sizes = [a.size for a in attributes]
     before = _state(table)
-    coded = code_table(table, attributes)
     if not attributes:
-        rows = guarded(_TASK, lambda: coded.select(nw.len().alias("n")).collect("pyarrow").to_native()["n"][0].as_py())
+        frame = open_table(table).lazy()
+        rows = guarded(_TASK, lambda: frame.select(nw.len().alias("n")).collect("pyarrow").to_native()["n"][0].as_py())
         if _state(table) != before:
             raise DataError(_CHANGED)
         yield from ((S, np.array(rows, dtype=np.int64)) for S in subsets)
         return
+    coded = code_table(table, attributes, on_outside)
+    if on_outside == "drop":
+        coded = guarded(_TASK, lambda: _inside(coded, attributes))
+    hint = FORM if isinstance(table, str | os.PathLike) and is_csv(table) else ""
     rows = None
     with contextlib.ExitStack() as stack:
-        tally = guarded(_TASK, partial(_tally, table, coded, attributes, stack))
+        tally = guarded(_TASK, partial(_tally, coded, attributes, stack))
         for groups in passes(group_subsets(subsets, sizes, _GROUP_CELLS), sizes):
-            tables = guarded(_TASK, partial(tally, list(groups)))
+            tables = guarded(_TASK, partial(tally, list(groups)), hint)
             if tables.outside:
                 raise outside_error(attributes[min(tables.outside)])
             totals = {int(counts.sum()) for counts in tables.counts.values()}
@@ -144,14 +156,24 @@ class _Tables:
         np.add.at(table.reshape(-1), cell, counts)
 
 
+def _inside(coded: list[Codes] | nw.LazyFrame[Any], attributes: Sequence[Attribute]) -> Any:
+    """The records with a cell in every attribute, a catch-all's included."""
+    strict = [k for k, a in enumerate(attributes) if a.other is None]
+    if not strict:
+        return coded
+    if isinstance(coded, list):
+        inside = np.all([coded[k] > 0 for k in strict], axis=0)
+        return [codes[inside] for codes in coded]
+    return coded.filter(*(nw.col(f"c{k}") > 0 for k in strict))
+
+
 def _tally(
-    table: object, coded: nw.LazyFrame[Any], attributes: Sequence[Attribute], stack: contextlib.ExitStack
+    coded: list[Codes] | nw.LazyFrame[Any], attributes: Sequence[Attribute], stack: contextlib.ExitStack
 ) -> Tally:
     """How this engine counts groups of attributes; ``stack`` gives back what it holds."""
+    if isinstance(coded, list):
+        return partial(_tally_arrays, coded, attributes)
     native = coded.to_native()
-    if isinstance(nw.from_native(table, pass_through=True), nw.DataFrame):  # pyright: ignore[reportArgumentType, reportCallIssue]
-        columns = [coded.select(f"c{k}").collect()[f"c{k}"].to_numpy() for k in range(len(attributes))]
-        return partial(_tally_arrays, columns, attributes)
     if coded.implementation == nw.Implementation.DUCKDB:
         return partial(_tally_duckdb, native, attributes)
     if coded.implementation == nw.Implementation.POLARS:

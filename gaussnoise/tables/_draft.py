@@ -8,7 +8,8 @@ from typing import Any
 import narwhals as nw
 
 from ..errors import DataError
-from ._read import guarded, is_csv, open_csv, open_table, sql
+from ._csv import is_csv
+from ._read import guarded, open_table, sql, type_name
 from ._schema import Attribute
 
 _MOST_CATEGORIES = 100
@@ -32,13 +33,12 @@ def draft(table: object) -> tuple[list[Attribute], dict[str, str]]:
 def _typed(table: object) -> nw.LazyFrame[Any]:
     """The table; text of a CSV column becomes numbers or booleans where every value says so unambiguously."""
     if isinstance(table, str | os.PathLike) and is_csv(table):
-        open_table(table)  # refuses what is not there
-        return nw.from_native(guarded("read the file", lambda: _typed_csv(os.fspath(table))))
-    return open_table(table)
+        text = open_table(table).to_native()
+        return nw.from_native(guarded("read the file", lambda: _typed_csv(text)))
+    return open_table(table).lazy()
 
 
-def _typed_csv(path: str) -> Any:
-    text = open_csv(path)
+def _typed_csv(text: Any) -> Any:
     # what other programs write for a missing value; a release sends them to the catch-all too
     text = text.project(", ".join(f"nullif(nullif({sql(c)}, ''), 'NA') AS {sql(c)}" for c in text.columns))
     tests = [
@@ -69,7 +69,8 @@ def _attribute(frame: nw.LazyFrame[Any], name: str, dtype: nw.dtypes.DType) -> A
     discrete = dtype.is_integer() or dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean)
     if not (discrete or dtype.is_numeric()):
         raise DataError(
-            f"column {name!r}: expected text, integers, booleans or numbers, got {dtype}; hint: drop or cast it"
+            f"column {name!r}: expected text, integers, booleans or numbers, got {type_name(dtype)}; "
+            "hint: drop or cast it"
         )
     if dtype in (nw.Categorical, nw.Enum):
         column = column.cast(nw.String)

@@ -6,6 +6,7 @@ from typing import Any
 from domains import AbstractBase, Identity, InvalidDomainError, Marginals, Products
 
 from .._residuals import Subset
+from .._text import near
 from ..errors import ParameterError, SchemaError
 from ._bases import as_base, base_name
 from ._schema import Schema
@@ -21,7 +22,10 @@ def attribute_positions(positions: Mapping[str, int], names: Sequence[str]) -> S
         S = tuple(map(positions.__getitem__, names))
     except (KeyError, TypeError):
         unknown = next(name for name in names if name not in list(positions))
-        raise ParameterError(f"no attribute {unknown!r}: expected one of {', '.join(map(repr, positions))}") from None
+        known = ", ".join(map(repr, positions))
+        raise ParameterError(
+            f"no attribute {unknown!r:.80}: expected one of {known}{near(unknown, positions)}"
+        ) from None
     if len(set(S)) < len(S):
         raise ParameterError(f"expected distinct attributes, got {tuple(names)!r}")
     return S
@@ -63,6 +67,11 @@ def workload_domain(
         return Products(own, subsets, weights)
     if not isinstance(workload, list | tuple) or not all(isinstance(m, str | tuple | list | Mapping) for m in workload):
         raise ParameterError(f'plan: expected k or a list of marginals like [("age", "sex")], got {workload!r}')
+    if isinstance(workload, tuple) and len(workload) > 1 and all(isinstance(name, str) for name in workload):
+        raise ParameterError(
+            f"plan: expected a list of marginals, got the names {workload!r}; hint: [{workload!r}] for their table "
+            f"together, {list(workload)!r} for one table of each"
+        )
     if not workload:
         raise ParameterError("plan: expected at least one marginal; hint: [()] asks for the total alone")
     positions = {name: i for i, name in enumerate(schema.names)}
@@ -80,6 +89,7 @@ def workload_domain(
 def term_name(schema: Schema, term: Sequence[tuple[int, AbstractBase]]) -> str:
     """A table with what is asked about it, like ``age (prefix) × sex``."""
     parts = [
-        schema.names[i] + ("" if base.is_identity or base.size == 1 else f" ({base_name(base)})") for i, base in term
+        schema.names[i] + ("" if base.is_identity or base.size == 1 else f" ({base_name(base, schema.attributes[i])})")
+        for i, base in term
     ]
     return " × ".join(parts) or "total"

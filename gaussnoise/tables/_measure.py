@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._orbits import ByType, Orbits, Type, alike
 from .._patterns import MOST_PATTERNS, pattern_shape, pattern_sums
+from .._pickling import PickledByArguments
 from .._residuals import Subset, part_of
 from .._sampler import MAX_BITS, IntegerQuery
 from .._sensitivity import Relation
@@ -34,7 +35,7 @@ _ROUNDING = 1e-9  # what sums of floats over more patterns may lack, relative to
 
 
 @dataclass(frozen=True, eq=False)
-class ResidualQuery:
+class ResidualQuery(PickledByArguments):
     """The integer query ``s_T ⊗_{i∈T} C_i`` on every marginal T, stacked: what each T adds to its own margins.
 
     Attributes:

@@ -11,20 +11,21 @@ from fractions import Fraction
 from functools import cache, cached_property
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, final, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import AbstractBase, DomainTooLargeError, Identity, InvalidDomainError, Marginals, Products
+from domains import AbstractBase, DomainTooLargeError, Identity, InvalidDomainError, Leading, Marginals, Products
 
 from .._certificate import MarginalCertificate, Protected
 from .._covariance import Covariance, MarginalCovariance, norm
 from .._intervals import quantile
 from .._ledger import Ledger
 from .._noise import OptimalNoise
+from .._pickling import PickledByArguments
 from .._product_covariance import ProductCovariance
-from .._progress import Counted, counting, watching
+from .._progress import Counted, check_progress, counting, interrupts_pass, watching
 from .._residuals import Subset
 from .._rounding import rounded_down, rounded_up
 from .._sampler import noise_stream, sampling_threads
@@ -34,17 +35,19 @@ from .._solvers.marginals import table_noise
 from .._strategies import AbstractStrategy, IdentityStrategy
 from .._workload import Workload
 from ..bounds import Bound, bound_of
+from ..bounds._proof import solved
 from ..errors import GaussNoiseError, ParameterError, not_a_generator
 from ..privacy import AbstractPrivacy, check_gaussian, dp_event, zCDP
 from ._bases import base_value
+from ._codes import OnOutside
 from ._count import PASS_CELLS, count_marginals
 from ._entries import Entry, attribute_positions, entry_term, term_name, workload_domain
-from ._files import as_itself, check_format, check_target, staged, write_record
+from ._files import Document, as_itself, check_format, check_target, rehearsed, staged, write_document
 from ._measure import LEAST_STEPS, Array, ResidualQuery, measured_integers
 from ._read import frame_backend
 from ._release import TableRelease
 from ._schema import Schema
-from ._store import FileFormat, StoredTables, table_writer
+from ._store import FileFormat, StoredTables, ZeroTables, table_writer
 from ._stream import noisy_tables
 from ._targets import Target, as_targets
 
@@ -55,6 +58,7 @@ _SECONDS_PER_INTEGER = 12e-6  # of one thread: OpenDP's draw and its conversion
 _SECONDS_PER_CELL = 2e-6  # exact integers, reconstruction, writing
 _MOST_CELLS = 2 * 10**8
 _MOST_ROWS_PER_PERSON = 10**9
+_TOLERANCE = 1e-6  # of the noise
 _SAVING_TOLERANCE = 1e-4  # of a comparison that is printed to three digits
 _ROUNDING = 1e-9  # budgets for targets are this much larger, so that rounding cannot miss them
 
@@ -100,6 +104,9 @@ def plan(
         ParameterError: unknown attributes, bad weights, wrong types.
         DomainTooLargeError: more noisy cells than can be drawn in minutes; says how many.
 
+    Warns:
+        PrivacyWarning: a δ of 0.01 or more.
+
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
     >>> survey = gn.plan(schema, 2, gn.zCDP(0.1))
     >>> print(f"{survey.standard_deviation('sex', 'age'):.4f}")
@@ -119,7 +126,7 @@ def plan(
             "hint: targets={...} finds the least budget"
         )
     if privacy is not None:
-        check_gaussian("plan", privacy)
+        check_gaussian("plan", privacy, stacklevel=2)
     if not isinstance(p, Real) or not p >= 2:
         raise ParameterError(f"plan: expected p >= 2, got {p!r}; hint: math.inf for the largest error")
     if neighbors not in ("add-remove", "replace"):
@@ -150,7 +157,9 @@ def plan(
             "hint: ask for fewer or smaller marginals"
         )
     try:
-        noise = optimal_noise(domain, p, neighbors)
+        with interrupts_pass():  # a plan that the user has stopped must not go on to a release
+            # the plan itself says how large the gap of products is
+            noise = (solved if isinstance(domain, Products) else optimal_noise)(domain, p, neighbors, _TOLERANCE)
     except InvalidDomainError as error:
         raise ParameterError(f"plan: {error}") from None
     if privacy is None:
@@ -187,7 +196,7 @@ def _worst(covariance: Covariance, goals: Sequence[Target]) -> float:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(PickledByArguments):
     """What a release will look like: a public document, computed without data.
 
     Attributes:
@@ -271,7 +280,11 @@ class Plan:
     def _request(self) -> dict[str, object]:
         asked: dict[str, object] = {}
         if isinstance(self.domain, Products):
-            asked["bases"] = [[base_value(base) for _, base in term] for term in self.domain.terms]
+            asked["bases"] = [
+                [base_value(base, self.schema.attributes[i]) for i, base in term] for term in self.domain.terms
+            ]
+        if any(isinstance(base, Leading) for term in self.domain.terms for _, base in term):
+            asked["catch-alls"] = "in no query that takes cells in order"
         return asked | {
             "schema": self.schema.to_toml(),
             "marginals": self.domain.subsets,
@@ -445,7 +458,7 @@ class Plan:
         workload = self._workload
         if protected == "gamma":
             workload = replace(workload, residuals=tuple(T for T in workload.residuals if T))
-        with watching(None, _SAVING_TOLERANCE) as watch:
+        with watching(None, _SAVING_TOLERANCE) as watch, interrupts_pass():
             found = table_noise(workload, self.noise.p, replaced=False, tol=_SAVING_TOLERANCE, watch=watch)
         proof = MarginalCertificate(
             self.domain, self.noise.p, protected, found.shares, found.patterns, found.pattern_weights
@@ -522,6 +535,7 @@ class Plan:
         *,
         out: str | os.PathLike[str] | None = None,
         format: FileFormat = "csv",
+        on_outside: OnOutside = "refuse",
         progress: bool | Counted | None = None,
         ledger: Ledger | str | os.PathLike[str] | None = None,
         id: str | None = None,
@@ -531,15 +545,25 @@ class Plan:
         Formal guarantees:
             * ρ-zCDP for rows added, removed or replaced (see ``neighbors``), ρ at most :attr:`rho`, as charged by
               OpenDP's map for one integer query of exactly known sensitivity; for a person's rows together, as long as
-              nobody has more than ``rows_per_person``. Refusals depend on the data and are not covered; neither is
-              timing. Under replacement the number of rows is public and comes out exactly.
+              nobody has more than ``rows_per_person``. Refusals depend on the data and are not covered, unless
+              ``on_outside`` is "drop": then a row that does not fit is as one that is not there. Timing is not covered.
+              Under replacement the number of rows is public and comes out exactly.
             * Every table is unbiased with the stated standard deviation, and tables agree on shared margins.
+            * All that a release says about itself is computed before its budget is charged: after that, it only
+              counts, draws, decodes and writes.
 
         Args:
             table: a dataframe (anything narwhals reads) or the path of a CSV or Parquet file.
             out: a new directory for the files of :meth:`TableRelease.save`; checked before noise is drawn. Tables are
                 written one at a time and read back when asked for, so memory follows the largest of them.
             format: of those files, "csv" or "parquet".
+            on_outside: what becomes of a row that has a null, or a value outside the schema, in an attribute without a
+                catch-all: "refuse" the whole release, or "drop" the row, so that it counts in no table. Whether a
+                release is refused tells something about its rows, and a schema can be made to ask for it; with "drop"
+                no value decides. A table that is malformed as a whole is refused all the same, whatever the schema
+                asks: CSV with fields missing, quotes out of place or bytes that are no text, and a column whose
+                declared type cannot hold the attribute. How many rows are dropped is private: give attributes a
+                catch-all to count them with noise. Under replacement every attribute needs one.
             progress: True for a bar of released cells, or a callable that is given their number and the total.
             ledger: a :class:`Ledger` or its path: the release is charged to its budget first, drawn once, and written
                 to ``out``; run again with the same arguments, it is read from there, whatever interrupted the first.
@@ -552,49 +576,61 @@ class Plan:
             DataError: the table breaks the schema; names column and rule, never a value.
             OutputError: ``out`` exists or cannot be written.
             ParameterError: more than 1000 marginals as CSV; a budget that cannot be drawn; ledger, id and out not
-                together.
+                together; "drop" under replacement without catch-alls.
             BudgetError: the ledger's budget does not allow it; nothing was drawn.
             LedgerError: another release under this id, or an unusable ledger.
         """
         check_format(format, 0 if out is None else len(self.tables.subsets))
-        cost = self._charge()  # a budget that cannot be drawn is refused before data are read
-        if ledger is None and id is None:
-            if out is None:
-                return self._result(dict(self._private(table, progress)), table, private=True)
+        self._check_outside("release", on_outside)
+        check_progress(progress)
+        if out is not None and not isinstance(out, str | os.PathLike):
+            raise ParameterError(f"release: expected out to be a path, got {type(out).__name__}")
+        blank = self._blank(table, on_outside, private=True)
+        if out is None and ledger is None and id is None:
+            return replace(blank, tables=dict(self._private(table, on_outside, progress)))
+        if ledger is None and id is None and out is not None:
             check_target(out)
+            document = rehearsed(blank, format)
             with as_itself(progress) as say, staged(out) as folder:
-                written = self._write(folder, table, format, say)
-            return self._result(StoredTables(Path(out), written.places), table, private=True)
+                written = self._write(folder, table, blank, document, format, say)
+            return replace(blank, tables=StoredTables(Path(out), written.places))
         if ledger is None or id is None or out is None:
             raise ParameterError(
                 "release: expected ledger=, id= and out= together: a ledger knows releases by their id and finds them "
                 "where they were written"
             )
+        document = rehearsed(blank, format)
         with as_itself(progress) as say:
             loaded = Ledger.of(ledger).once(
                 id,
-                cost=cost,
-                request=self._request,
+                cost=blank.rho_charged,
+                request=self._request | ({} if on_outside == "refuse" else {"on_outside": on_outside}),
                 protects=f"{self.privacy_unit} under {self.neighbors}",
                 target=out,
-                write=lambda folder: self._write(folder, table, format, say),
+                write=lambda folder: self._write(folder, table, blank, document, format, say),
                 read=lambda folder: TableRelease.load(folder, self),
                 draws=self._query.count,
             )
-        return replace(loaded, backend=frame_backend(table))
+        return replace(loaded, backend=blank.backend)
 
     def dp_event(self) -> "DpEvent":
         """What a release costs, for ``dp-accounting`` to compose: :func:`gaussnoise.privacy.dp_event`."""
         return dp_event(self._charge())
 
     def simulate(
-        self, table: object, rng: np.random.Generator, *, progress: bool | Counted | None = None
+        self,
+        table: object,
+        rng: np.random.Generator,
+        *,
+        on_outside: OnOutside = "refuse",
+        progress: bool | Counted | None = None,
     ) -> TableRelease:
         """The same tables with floating-point noise from ``rng``: for studies, NOT private.
 
         Args:
             table: as in :meth:`release`.
             rng: a numpy Generator.
+            on_outside: as in :meth:`release`.
             progress: as in :meth:`release`.
 
         Raises:
@@ -608,7 +644,9 @@ class Plan:
         def draw(count: int) -> NDArray[np.int64]:
             return np.rint(rng.normal(scale=scale, size=count)).astype(np.int64)
 
-        return self._result(dict(self._noisy(table, draw, 1, progress)), table, private=False)
+        self._check_outside("simulate", on_outside)
+        blank = self._blank(table, on_outside, private=False)
+        return replace(blank, tables=dict(self._noisy(table, on_outside, draw, 1, progress)))
 
     @cached_property
     def _query(self) -> ResidualQuery:
@@ -623,19 +661,34 @@ class Plan:
             return MarginalCovariance(tables, self._query.variances)
         return ProductCovariance(tables, self.strategies, self._query.variances)
 
-    def _deviation_drawn(self, S: Subset) -> Array:
-        return np.sqrt(np.asarray(self._drawn.table_variance(S)))
+    @cached_property
+    def _used(self) -> list[int]:
+        """Attributes that some planned marginal has."""
+        return sorted({i for S in self.tables.subsets for i in S})
 
-    def _count(self, table: object) -> Iterator[tuple[Subset, NDArray[np.int64]]]:
+    def _check_outside(self, function: str, on_outside: object) -> None:
+        """Refuse what is no rule for rows outside, or one that would tell the number of rows that fit."""
+        if on_outside not in get_args(OnOutside):
+            raise ParameterError(f'{function}: expected on_outside="refuse" or "drop", got {on_outside!r}')
+        without = [self.schema.names[i] for i in self._used if self.schema.attributes[i].other is None]
+        if on_outside == "drop" and self.neighbors == "replace" and without:
+            raise ParameterError(
+                f"{function}: under replacement the number of rows is public, so none can be dropped: expected a "
+                f"catch-all for every attribute, got none for {', '.join(map(repr, without))}; "
+                'hint: other = "other" in the schema, or on_outside="refuse"'
+            )
+
+    def _count(self, table: object, on_outside: OnOutside) -> Iterator[tuple[Subset, NDArray[np.int64]]]:
         """Exact counts of every planned marginal."""
-        used = sorted({i for S in self.tables.subsets for i in S})
-        planned = {tuple(used.index(i) for i in S): S for S in self.tables.subsets}
-        counted = count_marginals(table, [self.schema.attributes[i] for i in used], list(planned))
+        planned = {tuple(self._used.index(i) for i in S): S for S in self.tables.subsets}
+        attributes = [self.schema.attributes[i] for i in self._used]
+        counted = count_marginals(table, attributes, list(planned), on_outside)
         return ((planned[S], counts) for S, counts in counted)
 
     def _noisy(
         self,
         table: object,
+        on_outside: OnOutside,
         draw: Callable[[int], ArrayLike],
         threads: int,
         progress: bool | Counted | None,
@@ -643,31 +696,44 @@ class Plan:
         """Every planned table, in the order they are counted."""
         done, cells = 0, self.tables.dim
         with noise_stream(draw, self._query.count, threads) as noise, counting(progress, cells, "cells") as say:
-            for S, estimate in noisy_tables(self._count(table), self.tables.subsets, self._query, noise):
+            for S, estimate in noisy_tables(self._count(table, on_outside), self.tables.subsets, self._query, noise):
                 yield S, estimate
                 done += estimate.size
                 say(done, cells)
 
-    def _private(self, table: object, progress: bool | Counted | None) -> Generator[tuple[Subset, Array]]:
+    def _private(
+        self, table: object, on_outside: OnOutside, progress: bool | Counted | None
+    ) -> Generator[tuple[Subset, Array]]:
         """Every planned table with noise that protects it."""
         query = self._query.query
-        return self._noisy(table, query.draw if query is not None else _nothing, sampling_threads(), progress)
+        draw = query.draw if query is not None else _nothing
+        return self._noisy(table, on_outside, draw, sampling_threads(), progress)
 
-    def _write(self, folder: Path, table: object, format: FileFormat, progress: bool | Counted | None) -> StoredTables:
+    def _write(
+        self,
+        folder: Path,
+        table: object,
+        blank: TableRelease,
+        document: Document,
+        format: FileFormat,
+        progress: bool | Counted | None,
+    ) -> StoredTables:
         """The tables of a private release, in a folder that is empty or not there yet, with what goes with them."""
         folder.mkdir(exist_ok=True)
-        deviation = self._deviation_drawn
         with (
-            closing(self._private(table, progress)) as noisy,
-            table_writer(folder, self.schema, self.tables.subsets, deviation, format) as writer,
+            closing(self._private(table, blank.on_outside, progress)) as noisy,
+            table_writer(folder, self.schema, self.tables.subsets, blank.deviation, format) as writer,
         ):
             for S, estimate in noisy:
                 writer.write(S, estimate)
-        write_record(self._result(writer.tables, table, private=True), folder)
+        write_document(document, replace(blank, tables=writer.tables), folder)
         return writer.tables
 
-    def _result(self, tables: Mapping[Subset, Array], table: object, *, private: bool) -> TableRelease:
-        return TableRelease(self, private, self._charge(), self._drawn, self._query, tables, frame_backend(table))
+    def _blank(self, table: object, on_outside: OnOutside, *, private: bool) -> TableRelease:
+        """A release whose tables are still zero: everything about it that does not depend on the data."""
+        zeros = ZeroTables({S: tuple(self.schema.sizes[i] for i in S) for S in self.tables.subsets})
+        backend = frame_backend(table)
+        return TableRelease(self, private, self._charge(), self._drawn, self._query, zeros, backend, on_outside)
 
     def _charge(self) -> float:
         """What OpenDP's map charges for all noise of a release, for all rows of one person."""
@@ -703,4 +769,4 @@ def _alone(term: Sequence[tuple[int, AbstractBase]], neighbors: Relation) -> flo
 def _least_variance(bases: tuple[AbstractBase, ...], neighbors: Relation) -> float:
     if not bases:
         return 1.0 if neighbors == "add-remove" else 0.0
-    return optimal_noise(Products(bases, [range(len(bases))]), 2, neighbors, _SAVING_TOLERANCE).gamma ** 2
+    return solved(Products(bases, [range(len(bases))]), 2, neighbors, _SAVING_TOLERANCE).gamma ** 2

@@ -39,7 +39,7 @@ def support(attribute: Attribute) -> Support:
 def probabilities_of(values: Sequence[float]) -> list[float]:
     """The probabilities, as a list of floats in [0, 1]."""
     try:
-        listed = [float(p) for p in values]
+        listed = [math.nan] if isinstance(values, set | frozenset) else [float(p) for p in values]
     except (TypeError, ValueError):
         listed = [math.nan]
     if not listed or not all(0 <= p <= 1 for p in listed):

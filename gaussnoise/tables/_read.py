@@ -1,42 +1,19 @@
-"""Records in, coded records out, in whatever engine holds the table."""
+"""Opening a table in whatever engine holds it, and keeping what engines say about it."""
 
-import csv
+import contextlib
 import glob
-import gzip
-import itertools
-import math
 import os
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import narwhals as nw
 
 from ..errors import DataError
+from ._csv import is_csv, open_csv
 from ._schema import Attribute
 
 Result = TypeVar("Result")
-
-
-def code_table(table: object, attributes: Sequence[Attribute]) -> nw.LazyFrame[Any]:
-    """Columns c0, c1, … of small integers: 1 + the cell, 0 where there is none. Without attributes, the whole table.
-
-    Raises:
-        DataError: a missing column or wrong type.
-    """
-    frame = open_table(table, [a.name for a in attributes if a.edges is not None or _by_value(a)])
-    text = isinstance(table, str | os.PathLike) and is_csv(table)
-    types = guarded("read the table's columns", lambda: dict(frame.collect_schema()))
-    missing = [a.name for a in attributes if a.name not in types]
-    if missing:
-        hint = "; hint: CSV needs commas, and column names in its first line" if text else ""
-        raise DataError(f"table: expected columns {', '.join(map(repr, missing))}, which are missing{hint}")
-    codes = [
-        _code(a, types[a.name], text).cast(nw.Int8 if a.size < 2**7 else nw.Int16 if a.size < 2**15 else nw.Int32)
-        for a in attributes
-    ]
-    # eager engines compute here already, so this is guarded too
-    named = [code.alias(f"c{k}") for k, code in enumerate(codes)]
-    return guarded("read the table's columns", lambda: frame.select(*named)) if named else frame
 
 
 def outside_error(attribute: Attribute) -> DataError:
@@ -48,84 +25,101 @@ def outside_error(attribute: Attribute) -> DataError:
     )
 
 
-def open_table(table: object, numeric: Sequence[str] = ()) -> nw.LazyFrame[Any]:
-    """The table as a lazy frame. CSV comes as text, except the ``numeric`` columns: NULL where they do not parse."""
+def open_table(table: object) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
+    """The table as a frame; CSV comes as text."""
     if isinstance(table, str | os.PathLike):
         path = os.fspath(table)
-        return nw.from_native(guarded("open the file", lambda: _open_file(path, numeric)))
+        return nw.from_native(guarded("open the file", lambda: _open_file(path)))
     frame = guarded("open it", lambda: nw.from_native(table, pass_through=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
         raise DataError(
             f"table: expected a dataframe (polars, pandas, pyarrow, duckdb, …) or the path of a CSV or Parquet file, "
             f"got {type(table).__name__}"
         )
-    return guarded("open it", frame.lazy)
+    return frame
 
 
 def frame_backend(table: object) -> Any:
     """The dataframe library results come back in: the caller's own if it is eager, else pyarrow."""
     if isinstance(table, str | os.PathLike):
         return "pyarrow"
-    implementation = nw.from_native(table).implementation  # pyright: ignore[reportArgumentType, reportCallIssue]
+    frame = guarded("open it", lambda: nw.from_native(table, pass_through=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    implementation = frame.implementation if isinstance(frame, nw.DataFrame | nw.LazyFrame) else None  # refused later
     eager = implementation in (nw.Implementation.PANDAS, nw.Implementation.POLARS, nw.Implementation.MODIN)
     return implementation if eager else "pyarrow"
 
 
-def guarded(task: str, action: Callable[[], Result]) -> Result:
-    """``action()``; an engine's own error is replaced, since it may quote records."""
+def guarded(task: str, action: Callable[[], Result], hint: str = "") -> Result:
+    """``action()``; an engine's own error is replaced, since it may quote records.
+
+    Spark's logs quote them as well and are kept quiet meanwhile: those of its driver, not those of executors elsewhere.
+    """
     try:
-        return action()
+        with _quiet_spark():
+            return action()
     except DataError:
         raise
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001 (every engine has its own errors; polars panics with no Exception)
-        kind = type(error).__name__
+        kind, interrupted = type(error).__name__, _interrupted(error)
     # raised outside the handler, so that not even __context__ leads to the original
-    raise DataError(f"table: could not {task} ({kind}); the engine's message is withheld because it may quote records")
+    if interrupted:
+        raise KeyboardInterrupt
+    withheld = "the engine's message is withheld because it may quote records"
+    raise DataError(f"table: could not {task} ({kind}); {withheld}{hint and '; hint: '}{hint}")
 
 
-def is_csv(path: str | os.PathLike[str]) -> bool:
-    """Whether the name says CSV or TSV, perhaps compressed."""
-    return os.fspath(path).lower().removesuffix(".gz").endswith((".csv", ".tsv"))
+@contextlib.contextmanager
+def _quiet_spark() -> Iterator[None]:
+    """No logs of a Spark session in this process, where there is one."""
+    core = sys.modules.get("pyspark.core.context") or sys.modules.get("pyspark.context")
+    context = getattr(getattr(core, "SparkContext", None), "_active_spark_context", None)
+    quiet = []
+    if "pyspark" in sys.modules:
+        with contextlib.suppress(ImportError):  # before version 4 nothing is logged there
+            from pyspark.logger import PySparkLogger
+
+            quiet = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("SQL", "DataFrame")]
+    loud = [logger for logger in quiet if not logger.disabled]
+    level = None
+    if context is not None:
+        with contextlib.suppress(Exception):
+            level = context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString()
+            context.setLogLevel("OFF")
+    for logger in loud:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger in loud:
+            logger.disabled = False
+        if context is not None and level not in (None, "OFF"):  # another thread restores that
+            with contextlib.suppress(Exception):
+                context.setLogLevel(level)
 
 
-def open_csv(path: str) -> Any:
-    """A duckdb relation of text columns. Nothing about the file is guessed: the dialect is RFC 4180's."""
-    opener = gzip.open if path.lower().endswith(".gz") else open
-    delimiter = "\t" if ".tsv" in path.lower()[-7:] else ","
-    with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-        names = next(csv.reader(file, delimiter=delimiter, strict=True), [])
-    if not names or len(set(names)) < len(names):
-        raise DataError("table: expected a first line of distinct column names")
-    return _connect().read_csv(
-        glob.escape(path),
-        columns=dict.fromkeys(names, "VARCHAR"),
-        auto_detect=False,
-        header=True,
-        delimiter=delimiter,
-        quotechar='"',
-        escapechar='"',
-        comment="",
-        skiprows=0,
-        strict_mode=True,
-        null_padding=False,
-        allow_quoted_nulls=False,
-        hive_partitioning=False,
-    )
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether an engine's error stands for Ctrl-C: duckdb and arrow have their own, others wrap Python's."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, KeyboardInterrupt) or type(error).__name__ in ("InterruptException", "ArrowCancelled"):
+            return True
+        if isinstance(error, RuntimeError) and error.args == ("Query interrupted",):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
-def _open_file(path: str, numeric: Sequence[str]) -> Any:
+def _open_file(path: str) -> Any:
     if not os.path.isfile(path):
         raise DataError(f"table: no such file: {path}")
     if path.lower().endswith((".parquet", ".pq")):
         return _connect().read_parquet(glob.escape(path), hive_partitioning=False)
     if not is_csv(path):
         raise DataError(f"table: expected a .csv, .tsv or .parquet file, got {path}")
-    relation = open_csv(path)
-    # trim also keeps duckdb from moving the cast into its CSV reader, where it fails instead of giving NULL
-    columns = [f"TRY_CAST(trim({sql(c)}) AS DOUBLE) AS {sql(c)}" if c in numeric else sql(c) for c in relation.columns]
-    return relation.project(", ".join(columns))
+    return open_csv(path, _connect())
 
 
 def _connect() -> Any:
@@ -135,72 +129,11 @@ def _connect() -> Any:
     return duckdb.connect(config={"temp_directory": ""})
 
 
+def type_name(dtype: nw.dtypes.DType) -> str:
+    """A type without what it holds: those of enumerations and structures write out values."""
+    return dtype.base_type().__name__
+
+
 def sql(name: str) -> str:
     """A quoted identifier."""
     return '"' + name.replace('"', '""') + '"'
-
-
-def _code(attribute: Attribute, dtype: nw.dtypes.DType, text: bool) -> nw.Expr:
-    """1 + the cell of each record, 0 where there is none."""
-    column = nw.col(attribute.name)
-    if attribute.edges is not None:
-        if not dtype.is_numeric():
-            raise DataError(f"column {attribute.name!r}: expected numbers, as the schema gives edges; got {dtype}")
-        return _bin(column, attribute.edges, dtype)
-    categories: tuple[Any, ...] = attribute.categories or ()
-    kind = type(categories[0])
-    if text:
-        # CSV knows text only: integers are read by value (3, 03 and 3.0 are 3), true and false in any case
-        if not _by_value(attribute):
-            column = column.str.to_lowercase() if kind is bool else column
-            categories = tuple(str(c).lower() if kind is bool else str(c) for c in categories)
-    elif kind is str and dtype in (nw.Categorical, nw.Enum):
-        column = column.cast(nw.String)
-    elif not ({str: dtype == nw.String, bool: dtype == nw.Boolean, int: dtype.is_integer()}[kind]):
-        raise DataError(
-            f"column {attribute.name!r}: expected {kind.__name__} categories, as in the schema; got {dtype}; "
-            f"hint: cast the column to {_CAST[kind]}"
-        )
-    # engines compare in 64 bits: a category beyond them cannot occur
-    low, high = (0, 2**64) if dtype == nw.UInt64 else (-(2**63), 2**63)
-    possible = [(k, c) for k, c in enumerate(categories) if kind is not int or text or low <= c < high]
-    nothing = column.is_null().cast(nw.Int32) * 0  # one per row, even if no category is possible
-    return _sum([nothing, *((column == c).fill_null(False).cast(nw.Int32) * (k + 1) for k, c in possible)])
-
-
-_CAST = {
-    str: "strings",
-    int: 'integers (pandas: astype("Int64")), or declare edges',
-    bool: 'booleans (pandas: "boolean")',
-}
-
-
-def _by_value(attribute: Attribute) -> bool:
-    """Whether CSV text is compared as numbers: integer categories that a double holds exactly."""
-    return all(isinstance(c, int) and not isinstance(c, bool) and abs(c) < 2**53 for c in attribute.categories or ("",))
-
-
-def _bin(column: nw.Expr, edges: tuple[float, ...], dtype: nw.dtypes.DType) -> nw.Expr:
-    """1 + the bin of each number, 0 outside the edges; integers are compared as integers, since floats are fewer."""
-    if dtype.is_integer():
-        value, present = column, ~column.is_null()
-        least, most = (0, 2**64 - 1) if dtype == nw.UInt64 else (-(2**63), 2**63 - 1)
-    else:
-        value, least, most = column.cast(nw.Float64), -math.inf, math.inf
-        present = value.is_finite()
-
-    def reaches(edge: float) -> nw.Expr:
-        bound = math.ceil(edge) if dtype.is_integer() and math.isfinite(edge) else edge
-        return present if bound <= least else ~present & present if bound > most else value >= bound
-
-    last = math.floor(edges[-1]) if dtype.is_integer() and math.isfinite(edges[-1]) else edges[-1]
-    below = present if last >= most else ~present & present if last < least else value <= last
-    code = _sum([nw.lit(1), *(reaches(edge).cast(nw.Int32) for edge in edges[1:-1])])
-    return nw.when(present & reaches(edges[0]) & below).then(code).otherwise(nw.lit(0)).fill_null(0).cast(nw.Int32)
-
-
-def _sum(terms: list[nw.Expr]) -> nw.Expr:
-    """Sum of 32-bit terms as a balanced tree: hundreds in a row would exceed the engines' depth of nesting."""
-    while len(terms) > 1:
-        terms = [a + b for a, b in itertools.zip_longest(terms[::2], terms[1::2], fillvalue=nw.lit(0))]
-    return (terms[0] if terms else nw.lit(0)).cast(nw.Int32)

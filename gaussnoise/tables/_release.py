@@ -4,25 +4,29 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import Identity, Marginals, Prefix
+from domains import Identity, Marginals
 
 from .._covariance import MarginalCovariance
 from .._intervals import Contrast, Contrasts
-from .._product_covariance import ProductCovariance
+from .._pickling import PickledByArguments
+from .._product_covariance import ProductCovariance, constants
 from .._projection import nearest
 from .._residuals import Subset, part_of, subsets_of
-from ..errors import OutputError, ParameterError
+from .._text import near
+from ..errors import ParameterError
 from ..privacy import dp_event
-from ._bases import query_labels
+from ._again import planned_again
+from ._bases import as_base, query_labels
 from ._biased import BiasedTable
+from ._codes import OnOutside
 from ._entries import Entry, entry_term
-from ._files import contrasts_of, read_release, save_release
+from ._files import read_release, save_release
 from ._measure import ResidualQuery
 from ._quantiles import interpolated, probabilities_of, support
 from ._schema import Category
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
     from ._synthetic import MbiProblem
 
 _CANCELLED = 1e-12  # of a variance: rounding
+_ROUNDED = 2.0**-42  # of weights that cancel: rounding
 _PROJECTED = "nearest marginals of a table of records, all tables together"
 Array = NDArray[np.float64]
 Names = str | tuple[str, ...]
@@ -59,7 +64,7 @@ class Measurement(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class TableRelease:
+class TableRelease(PickledByArguments):
     """All marginals of one release. Everything in it is safe to publish when ``private`` is true.
 
     ``release["age", "income"]`` is a table with axes in that order; any part of a released marginal can be asked for,
@@ -73,6 +78,8 @@ class TableRelease:
         covariance: of the noise really drawn, over all cells of the planned marginals: plan order, cells in C order.
         query: the integer query that was answered with noise.
         tables: estimates of the planned marginals, by sorted positions of their attributes.
+        backend: the dataframe library of ``to_frame()``.
+        on_outside: what became of rows with values outside the schema, see :meth:`Plan.release`.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
@@ -93,6 +100,7 @@ class TableRelease:
     query: ResidualQuery = field(repr=False)
     tables: Mapping[Subset, Array] = field(repr=False)
     backend: Any = field(repr=False)
+    on_outside: OnOutside = "refuse"
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
         return iter(self.plan.marginals)
@@ -112,6 +120,11 @@ class TableRelease:
             private=self.private,
             backend=self.backend,
         )
+
+    @cached_property
+    def _rows(self) -> float | None:
+        """The number of rows, where it is public."""
+        return None if () in self.query.multipliers else float(self._estimate(())[2])
 
     def deviation(self, S: Subset) -> Array:
         """Standard deviation of every cell of the table of S, or one for all."""
@@ -150,6 +163,9 @@ class TableRelease:
         for axis, i in enumerate(S):
             answers = term[i].answer(answers, axis)
         variance = self._products.term_variance(tuple((i, term[i]) for i in S))
+        if self._rows is not None:  # what only counts all rows is known exactly
+            exact = reduce(np.multiply.outer, (constants(term[i]) for i in S), np.array(self._rows))
+            answers = np.where(np.isnan(exact), answers, exact)
         attributes = [self.plan.schema.attributes[i] for i in asked]
         return QueryTable(
             attributes=tuple(attribute.name for attribute in attributes),
@@ -176,9 +192,13 @@ class TableRelease:
         asked, S, counts = self._estimate(names)
         group, G, _ = self._estimate(given)
         if not set(G) <= set(S):
-            raise ParameterError(f"proportions: expected groups by some of {names!r}, got given={given!r}")
+            table = tuple(self.plan.schema.names[i] for i in (*(i for i in group if i not in asked), *asked))
+            raise ParameterError(
+                f"proportions: expected groups by some of {names!r}, got given={given!r}; "
+                f"hint: proportions({table!r}, given={given!r})"
+            )
         labels = tuple(self.plan.schema.attributes[i].labels for i in asked)
-        groups = counts.sum(axis=tuple(axis for axis, i in enumerate(S) if i not in G), keepdims=True)
+        groups = self._groups(counts, tuple(axis for axis, i in enumerate(S) if i not in G))
         share = self.query.spread(np.ones([self.query.strategies[i].size for i in G]), G, S)
         variance = np.asarray(self.covariance.table_variance(S))
         return self._shares(asked, S, group, labels, (counts, groups, variance, share))
@@ -206,21 +226,30 @@ class TableRelease:
         True
         """
         group = self.plan.subset((given,) if isinstance(given, str) else given)
+        if self.plan.subset((name,))[0] in group:
+            raise ParameterError(f"cdf: expected groups by other attributes than {name!r}, got given={given!r}")
         names = self.plan.schema.names
         asked, S, counts = self._estimate((*(names[i] for i in group), name))
         i = asked[-1]
         axis, attribute = S.index(i), self.plan.schema.attributes[i]
-        own = [slice(None)] * len(S)
-        own[axis] = slice(attribute.size - (attribute.other is not None))
-        term = tuple((k, (Prefix if k == i else Identity)(self.plan.schema.sizes[k])) for k in S)
+        prefix = as_base("prefix", attribute)
+        term = tuple((k, prefix if k == i else Identity(self.plan.schema.sizes[k])) for k in S)
         G = tuple(sorted(group))
         share = self.query.spread(np.ones([self.query.strategies[k].size for k in G]), G, S)
-        cumulative = (np.cumsum(counts, axis), self._products.term_variance(term), np.cumsum(share, axis))
-        sums, variance, share = (values[tuple(own)] for values in cumulative)
+        groups = self._groups(counts, (axis,))
+        sums, share = (np.array(prefix.answer(values, axis)) for values in (counts, share))
+        if attribute.other is None:
+            last = (*[slice(None)] * axis, slice(-1, None))
+            sums[last], share[last] = groups, 1.0  # the same, without rounding
+        variance = self._products.term_variance(term)
         labels = [self.plan.schema.attributes[k].labels for k in group]
-        labels.append(query_labels(term[axis][1], attribute)[own[axis]])
-        groups = counts.sum(axis=axis, keepdims=True)
+        labels.append(query_labels(prefix, attribute))
         return self._shares(asked, S, group, tuple(labels), (sums, groups, variance, share))
+
+    def _groups(self, counts: Array, axes: tuple[int, ...]) -> Array:
+        """Counts added up along axes; a public number of rows is an integer."""
+        groups = counts.sum(axis=axes, keepdims=True)
+        return np.rint(groups) if groups.size == 1 and self._rows is not None else groups
 
     def _shares(
         self,
@@ -244,6 +273,7 @@ class TableRelease:
             spread = variance - 2 * estimate * share * group_variance + estimate**2 * group_variance
             # a group over itself has none: what cancels leaves rounding
             deviation = np.sqrt(np.where(spread > _CANCELLED * variance, spread, 0)) / groups
+            estimate = np.where(deviation == 0, np.rint(estimate), estimate)  # all of the group, or nothing
         return ProportionTable(
             attributes=tuple(names[i] for i in asked),
             labels=labels,
@@ -308,7 +338,10 @@ class TableRelease:
         weights = np.zeros([attribute.size for attribute in attributes])
         for attribute, label in zip(attributes, labels.values(), strict=True):
             if label not in attribute.labels:
-                raise ParameterError(f"cell: expected a label of {attribute.name!r}, one of {list(attribute.labels)}")
+                raise ParameterError(
+                    f"cell: expected a label of {attribute.name!r}, one of {list(attribute.labels)}, got {label!r:.80}"
+                    + near(label, attribute.labels)
+                )
         weights[tuple(a.labels.index(label) for a, label in zip(attributes, labels.values(), strict=True))] = 1
         return {tuple(labels): weights}
 
@@ -324,6 +357,11 @@ class TableRelease:
         Raises:
             ParameterError: an unknown marginal or a wrong shape.
         """
+        if not isinstance(weights, Mapping):
+            raise ParameterError(
+                f'contrast: expected weights like {{("age", "sex"): array}}, got {type(weights).__name__}; '
+                "hint: contrasts() takes a list of them"
+            )
         both = self.contrasts([weights])
         return Contrast(float(both.estimate[0]), float(both.standard_deviation[0]))
 
@@ -344,30 +382,39 @@ class TableRelease:
                 'contrasts: expected a list of weights like [{("age", "sex"): array}], got '
                 f"{type(combinations).__name__}; hint: release.cell(sex=...) makes the weights of one cell"
             )
-        estimates = np.zeros(len(combinations))
+        estimates, shares = np.zeros((2, len(combinations)))  # shares: the estimate of one row spread evenly
         pulled: dict[Subset, Array] = {}  # what every T sees of the weights; one row each
+        sizes: dict[Subset, Array] = {}  # and of their magnitudes
         for row, weights in enumerate(combinations):
             for names, given in weights.items():
                 asked, S, estimate = self._estimate(names)
                 order = [S.index(i) for i in asked]
-                w = np.asarray(given, dtype=np.float64)
+                w = _weights(names, given)
                 shape = tuple(estimate.shape[axis] for axis in order)
                 if w.shape != shape or not np.isfinite(w).all():
                     got = "infinite ones or NaN" if w.shape == shape else w.shape
                     raise ParameterError(f"contrast: expected finite weights of shape {shape} for {names}, got {got}")
                 w = w.transpose(np.argsort(order))
                 estimates[row] += float((w * estimate).sum())
+                shares[row] += math.fsum(w.ravel().tolist()) / w.size
                 for T in subsets_of(S):
                     if T in self.query.multipliers:
                         seen = self.query.gather(w, S, T)
                         pulled.setdefault(T, np.zeros((len(combinations), *seen.shape)))[row] += seen
+                        size = float(np.linalg.norm(self.query.gather(np.abs(w), S, T)))
+                        sizes.setdefault(T, np.zeros(len(combinations)))[row] += size
         covariance = np.zeros((len(combinations),) * 2)
+        known = np.ones(len(combinations), dtype=bool)  # what only counts all rows, if that
         for T, rows in pulled.items():
             for axis, i in enumerate(T, 1):
                 rows = self.query.strategies[i].pull(rows, axis)
             moved = rows.reshape(len(rows), -1)
+            length = math.prod(self.query.strategies[i].length for i in T)
+            # nothing but rounding is left where weights cancel
+            moved[np.linalg.norm(moved, axis=1) <= _ROUNDED * length * sizes[T]] = 0.0
+            known &= ~moved.any(axis=1)
             covariance += self.query.variances[T] * (moved @ moved.T)
-        return Contrasts(estimates, covariance)
+        return Contrasts(np.where(known, shares * (self._rows or 0.0), estimates), covariance)
 
     def measurements(self) -> Iterator[Measurement]:
         """The independent noisy measurements that all tables are made of: what other inference engines start from."""
@@ -376,7 +423,7 @@ class TableRelease:
             missing = [T for T in subsets_of(S) if T not in seen and (not T or T in self.query.multipliers)]
             table = self.tables[S] if missing else None
             for T in missing:
-                residual = part_of(np.asarray(table), S, T)
+                residual = part_of(np.asarray(table), S, T) if T or self._rows is None else np.array(self._rows)
                 for axis, i in enumerate(T):
                     residual = self.query.strategies[i].residual(residual, axis)
                 deviation = math.sqrt(self.query.variances[T]) if T in self.query.multipliers else 0.0
@@ -413,8 +460,9 @@ class TableRelease:
         return (
             asked,
             S,
-            part if S or () in self.query.multipliers else np.asarray(np.rint(part)),
-        )  # a public number of rows
+            # a public number of rows
+            np.rint(part) if part.size == 1 and () not in self.query.multipliers else part,
+        )
 
     def projected(self) -> Mapping[tuple[str, ...], BiasedTable]:
         """All planned marginals at once, moved to the nearest that some table of records has. BIASED.
@@ -472,29 +520,43 @@ class TableRelease:
         save_release(self, directory, format)
 
     @classmethod
-    def load(cls, directory: str | os.PathLike[str], plan: "Plan") -> "TableRelease":
+    def load(cls, directory: str | os.PathLike[str], plan: "Plan | None" = None) -> "TableRelease":
         """A release that :meth:`save` or ``plan.release(out=...)`` wrote, read back for further questions.
 
         Args:
-            directory: where it is; its files are checked against the sha256 that ``release.json`` gives them.
-            plan: what it was made from, planned again with the same arguments.
+            directory: where it is; its files are checked against the sha256 that ``release.json`` gives them. There
+                may be no others, and no links.
+            plan: what it was made from, planned again with the same arguments; if left out, that is done here, from
+                what ``release.json`` says was asked for.
 
         Raises:
-            OutputError: incomplete or altered files, another plan's release, or noise calibrated by another version.
+            OutputError: incomplete, altered or added files, another plan's release, or noise calibrated by another
+                version.
         """
-        record, tables = read_release(plan, directory)
-        query = plan._query.query
-        measured = record["noise"].get("contrasts", {})
-        if record["noise"]["sigma"] != (query.scale if query is not None else 0.0) or measured != contrasts_of(plan):
-            raise OutputError(
-                f"load: {os.fspath(directory)} was calibrated by another version or machine; hint: its files are "
-                "intact, read them as they are"
-            )
-        return cls(plan, record["private"], record["rho"] or 0.0, plan._drawn, plan._query, tables, "pyarrow")
+        if plan is None:
+            plan = planned_again(directory)
+        private, rho, on_outside, tables = read_release(plan, directory)
+        return cls(plan, private, rho, plan._drawn, plan._query, tables, "pyarrow", on_outside)
 
     def __repr__(self) -> str:
         warning = "" if self.private else "NOT PRIVATE, a simulation: "
         return f"TableRelease({warning}{len(self)} marginals, rho charged {self.rho_charged:.6g})"
+
+
+def _weights(names: Names, given: object) -> Array:
+    """Weights of a contrast as an array."""
+    try:
+        if not isinstance(given, Mapping):
+            return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        pass
+    hint = (
+        'release.cell(sex="F") makes the weights of one cell' if isinstance(given, Mapping) else ".toarray() if sparse"
+    )
+    raise ParameterError(
+        f"contrast: expected an array of weights for {names}, one number per cell in the order of the labels, got "
+        f"{type(given).__name__}; hint: {hint}"
+    )
 
 
 def _ordered(values: Array, S: Subset, asked: Subset) -> Array:

@@ -38,7 +38,9 @@ class Attribute:
             "prefix" (the cumulative counts of its cells in order), "ranges" (all runs of cells), ``{"kind": "bins",
             "widths": [2, 4]}``, ``{"kind": "windows", "width": 3}``, ``{"kind": "moments", "degrees": [0, 1]}`` (of
             the middles of bins, or of integer categories, unless ``"values"`` are given), a matrix with a row per
-            query and a column per cell, or an :class:`AbstractBase`. Kept as the latter; None for counts.
+            query and a column per cell, or an :class:`AbstractBase`. Kept as the latter; None for counts. The catch-all
+            is in no query that takes cells in order ("prefix", "ranges", bins, windows, moments): it is the last cell
+            of a table of counts, and the last column of a matrix. Sums of middles of bins are not sums of the values.
 
     Raises:
         SchemaError: both or neither of categories and edges, or a rule above broken.
@@ -137,13 +139,23 @@ class Schema:
     attributes: tuple[Attribute, ...]
 
     def __init__(self, attributes: Iterable[Attribute]) -> None:
-        object.__setattr__(self, "attributes", tuple(attributes))
+        several = isinstance(attributes, Iterable) and not isinstance(attributes, str | Mapping)
+        listed = tuple(attributes) if several else ()
+        strange = [type(attribute).__name__ for attribute in listed if not isinstance(attribute, Attribute)]
+        if strange or not several:
+            got = strange[0] if strange else type(attributes).__name__
+            raise SchemaError(
+                f"schema: expected a list of Attribute objects, got {got}"
+                '; hint: Schema([Attribute("sex", ["F", "M"]), ...]), or Schema.load(path) of a TOML file'
+            )
+        object.__setattr__(self, "attributes", listed)
         if not self.attributes:
             raise SchemaError(
                 "schema: expected at least one attribute; hint: [attributes.NAME] with categories or edges"
             )
         if len(set(self.names)) < len(self.names):
-            raise SchemaError("schema: expected distinct attribute names, got one twice")
+            twice = next(name for name in self.names if self.names.count(name) > 1)
+            raise SchemaError(f"schema: expected distinct attribute names, got {twice!r} twice")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -233,7 +245,7 @@ class Schema:
             if attribute.other is not None:
                 lines.append(f"other = {_quoted(attribute.other)}")
             if attribute.base is not None:
-                lines.append(f"base = {_toml(base_value(attribute.base))}")
+                lines.append(f"base = {_toml(base_value(attribute.base, attribute))}")
             blocks.append("\n".join(lines) + "\n")
         return "\n".join(blocks)
 
@@ -255,6 +267,8 @@ def _listed(name: str, field: str, values: Iterable[Any]) -> tuple[Any, ...]:
     """The values as plain Python objects."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise SchemaError(f"attribute {name!r}: expected a list of {field}, got {values!r}")
+    if isinstance(values, set | frozenset):
+        raise SchemaError(f"attribute {name!r}: expected a list of {field}, which has an order, got a set")
     return tuple(value.item() if hasattr(value, "item") else value for value in values)
 
 
@@ -262,7 +276,10 @@ def _floats(name: str, edges: Iterable[Any]) -> tuple[float, ...]:
     listed = _listed(name, "edges", edges)
     if not all(isinstance(e, int | float) and not isinstance(e, bool) and abs(e) <= math.inf for e in listed):
         raise SchemaError(f"attribute {name!r}: expected edges of at least two increasing numbers")
-    return tuple(float(e) for e in listed)
+    try:
+        return tuple(float(e) for e in listed)
+    except OverflowError:
+        raise SchemaError(f"attribute {name!r}: expected edges within 1e308 of zero, or infinite ones") from None
 
 
 def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
@@ -273,7 +290,7 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         categories: list[bool | int | str] | None = None
         edges: list[float] | None = None
         other: str | None = None
-        base: str | dict[str, str | int | list[int] | list[float]] | list[list[float]] | None = None
+        base: str | dict[str, str | int | list[int | list[int]] | list[float]] | list[list[float]] | None = None
 
     class File(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
         attributes: dict[str, Entry]

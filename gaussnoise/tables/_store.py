@@ -2,6 +2,7 @@
 
 import abc
 import contextlib
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,8 +16,9 @@ from numpy.typing import NDArray
 
 from .._intervals import confidence_interval
 from .._residuals import Subset
+from ..errors import OutputError
 from ._schema import Schema
-from ._tidy import NUMBERS, arrow_columns
+from ._tidy import LEVEL, NUMBERS, arrow_columns
 
 Array = NDArray[np.float64]
 Deviation = Callable[[Subset], Array]  # of every cell, or one for all
@@ -24,6 +26,9 @@ FileFormat = Literal["csv", "parquet"]
 
 MOST_FILES = 1000  # beyond so many marginals, one Parquet file for each number of attributes
 _ROWS_AT_ONCE = 2**17
+_MOST_ROWS = 2**22  # of a row group that is read: pyarrow writes 2²⁰, this module 2¹⁸
+_MOST_BYTES = 2**28  # of one column of it
+_MOST_NAMES = 2**20  # bytes of all names in the file that lists tables
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,23 @@ class Place:
 
 
 @final
+@dataclass(frozen=True)
+class ZeroTables(Mapping[Subset, Array]):
+    """Tables of zeros, by sorted positions of attributes: of a release before its data are read."""
+
+    shapes: Mapping[Subset, tuple[int, ...]]
+
+    def __getitem__(self, S: Subset) -> Array:
+        return np.broadcast_to(0.0, self.shapes[S])
+
+    def __iter__(self) -> Iterator[Subset]:
+        return iter(self.shapes)
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+
+@final
 @dataclass(frozen=True, eq=False)
 class StoredTables(Mapping[Subset, Array]):
     """Estimates in files of :func:`table_writer`, by sorted positions of attributes."""
@@ -44,27 +66,96 @@ class StoredTables(Mapping[Subset, Array]):
     places: Mapping[Subset, Place]
 
     def __getitem__(self, S: Subset) -> Array:
-        from pyarrow import csv, parquet
-
         place = self.places[S]
         path = self.folder / place.file
-        cells = int(np.prod(place.shape))
-        if path.suffix == ".csv":
-            options = csv.ConvertOptions(include_columns=["estimate"], column_types={"estimate": "float64"})
-            columns = csv.read_csv(path, convert_options=options)
-            return columns["estimate"].to_numpy().reshape(place.shape)
-        with parquet.ParquetFile(path) as file:
-            ends = np.cumsum([file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)])
-            first, last = np.searchsorted(ends, [place.first_row, place.first_row + cells - 1], side="right")
-            rows = file.read_row_groups(range(first, last + 1), columns=["estimate"])["estimate"]
-            skipped = place.first_row - (int(ends[first - 1]) if first else 0)
-            return rows.slice(skipped, cells).to_numpy().reshape(place.shape)
+        read = _csv_estimates if path.suffix == ".csv" else _parquet_estimates
+        with _read_errors(path):
+            return read(path, place.first_row, math.prod(place.shape)).reshape(place.shape)
 
     def __iter__(self) -> Iterator[Subset]:
         return iter(self.places)
 
     def __len__(self) -> int:
         return len(self.places)
+
+
+@contextlib.contextmanager
+def _read_errors(path: Path) -> Iterator[None]:
+    """Ours instead of pyarrow's, whose messages show what is in files."""
+    try:
+        yield
+    except (OSError, ValueError, LookupError, TypeError, NotImplementedError, OverflowError, MemoryError) as error:
+        raise OutputError(
+            f"load: {path} is not the table that was released ({type(error).__name__}); hint: the folder as it was "
+            "written"
+        ) from None
+
+
+def _csv_estimates(path: Path, first_row: int, cells: int) -> Array:
+    """Read in blocks, so that a longer file than expected takes no more memory."""
+    from pyarrow import csv
+
+    convert = csv.ConvertOptions(include_columns=["estimate"], column_types={"estimate": "float64"})
+    parse = csv.ParseOptions(newlines_in_values=True)  # labels may have them
+    found, rows = [], 0
+    with csv.open_csv(path, parse_options=parse, convert_options=convert) as blocks:
+        for block in blocks:
+            found.append(block["estimate"].to_numpy(zero_copy_only=False))
+            rows += len(block)
+            if rows > cells:
+                break
+    if (first_row, rows) != (0, cells):
+        raise ValueError
+    return np.concatenate(found)
+
+
+def _parquet_estimates(path: Path, first_row: int, cells: int) -> Array:
+    """Only from row groups as small, and as little compressed, as they are written."""
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        groups = _row_groups(file, ["estimate"], first_row, cells)
+        skipped = first_row - sum(file.metadata.row_group(k).num_rows for k in range(groups.start))
+        rows = file.read_row_groups(groups, columns=["estimate"])["estimate"]
+        found = rows.slice(skipped, cells).to_numpy()
+    if found.dtype != np.float64 or len(found) != cells:
+        raise ValueError
+    return found
+
+
+def read_index(path: Path, count: int, attributes: int) -> list[dict[str, Any]]:
+    """Where each of so many tables is, from the file that lists them."""
+    from pyarrow import parquet
+
+    names, texts = ["attributes", "file", "first_row"], ["file", "attributes.list.element"]
+    # each text once: a long one in all rows takes no room in the file
+    with _read_errors(path), parquet.ParquetFile(path, read_dictionary=texts) as file:
+        groups = _row_groups(file, names, 0, count)
+        values = [file.metadata.row_group(k).column(j).num_values for k in groups for j in range(len(names))]
+        if file.metadata.num_rows != count or max(values) > count * max(attributes, 1):
+            raise ValueError
+        rows = file.read_row_groups(groups, columns=names)
+        parts = [*rows["file"].chunks, *(chunk.flatten() for chunk in rows["attributes"].chunks)]
+        if sum(part.dictionary.nbytes for part in parts) > _MOST_NAMES:
+            raise ValueError
+        return rows.to_pylist()
+
+
+def _row_groups(file: Any, names: Sequence[str], first_row: int, rows: int) -> range:
+    """Those with these rows; refused if they say that more is in them than in any that is written here."""
+    sizes = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
+    ends = np.cumsum(sizes)
+    first, last = np.searchsorted(ends, [first_row, first_row + rows - 1], side="right").tolist()
+    for k in range(first, last + 1):
+        group = file.metadata.row_group(k)
+        columns = [group.column(j) for j in range(group.num_columns)]
+        wanted = [column for column in columns if column.path_in_schema.split(".")[0] in names]
+        if sizes[k] > _MOST_ROWS or not all(
+            column.compression in ("SNAPPY", "UNCOMPRESSED") and column.total_uncompressed_size <= _MOST_BYTES
+            for column in wanted
+        ):
+            raise ValueError
+    return range(first, last + 1)
 
 
 class AbstractTableWriter(abc.ABC):
@@ -99,7 +190,7 @@ class AbstractTableWriter(abc.ABC):
             self._last = S, np.asarray(self._deviation(S))
         every = self._last[1]
         deviation = every.reshape(-1)[cells] if every.ndim else np.full(estimate.shape, every)
-        ends = confidence_interval(estimate, deviation, 0.95, False)
+        ends = confidence_interval(estimate, deviation, LEVEL, False)
         return dict(zip(NUMBERS, (estimate, deviation, *ends), strict=True))
 
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from .._intervals import ConfidenceInterval, confidence_interval, quantile
 from ._biased import AbstractTable
 from ._schema import Category
-from ._tidy import NUMBERS, arrow_columns
+from ._show import first, table_text
+from ._tidy import LEVEL, NUMBERS, arrow_columns, level_text
 
 Array = NDArray[np.float64]
 
@@ -35,29 +36,37 @@ class AbstractEstimates(abc.ABC):
     backend: Any = field(repr=False)
 
     @abc.abstractmethod
-    def confidence_interval(self, level: float = 0.95, simultaneous: bool = False) -> ConfidenceInterval:
+    def confidence_interval(self, level: float = LEVEL, simultaneous: bool = False) -> ConfidenceInterval:
         """Intervals for every cell, each alone or all cells of this table together (Šidák 1967).
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
         """
 
-    def columns(self, level: float = 0.95) -> dict[str, list]:
+    def columns(self, level: float = LEVEL) -> dict[str, list]:
         """Tidy columns, one row per cell in C order: the attributes, estimate, standard_deviation, low, high."""
         return self.to_arrow(level).to_pydict()
 
-    def to_frame(self, level: float = 0.95) -> Any:
+    def to_frame(self, level: float = LEVEL) -> Any:
         """:meth:`columns` as a dataframe of the library the records came in (pyarrow for files and remote engines)."""
         import narwhals as nw
 
         return nw.from_arrow(self.to_arrow(level), backend=self.backend).to_native()
 
-    def to_arrow(self, level: float = 0.95) -> Any:
+    def to_arrow(self, level: float = LEVEL) -> Any:
         """:meth:`columns` as a pyarrow table."""
         numbers = (self.estimate, self.standard_deviation, *self.confidence_interval(level))
         return arrow_columns(
             self.attributes, self.labels, slice(0, self.estimate.size), dict(zip(NUMBERS, numbers, strict=True))
         )
+
+    def __str__(self) -> str:
+        estimate, (low, high) = first(self.estimate, 8), self.confidence_interval()
+        sd = first(self.standard_deviation, 4)
+        numbers = [estimate, [f"± {x}" for x in sd], first(low, 8), first(high, 8)]
+        closing = f"± one standard deviation; low and high: {level_text(LEVEL)} intervals, for every number by itself"
+        names = ["estimate", "± sd", "low", "high"]
+        return table_text(repr(self), self.attributes, self.labels, names, numbers, closing, private=self.private)
 
 
 @final
@@ -73,7 +82,7 @@ class MarginalTable(AbstractEstimates, AbstractTable):
         private: False for simulations, whose numbers must not be published.
     """
 
-    def confidence_interval(self, level: float = 0.95, simultaneous: bool = False) -> ConfidenceInterval:
+    def confidence_interval(self, level: float = LEVEL, simultaneous: bool = False) -> ConfidenceInterval:
         """Intervals for every cell, each alone or all cells of this table together (Šidák 1967).
 
         Returns:
@@ -98,7 +107,7 @@ class QueryTable(AbstractEstimates):
         private: False for simulations, whose numbers must not be published.
     """
 
-    def confidence_interval(self, level: float = 0.95, simultaneous: bool = False) -> ConfidenceInterval:
+    def confidence_interval(self, level: float = LEVEL, simultaneous: bool = False) -> ConfidenceInterval:
         """Intervals for every answer, each alone or all together: a band, whatever the correlations (Šidák 1967).
 
         Returns:
@@ -139,12 +148,12 @@ class ProportionTable(AbstractEstimates):
     group_variance: Array
     share: Array
 
-    def confidence_interval(self, level: float = 0.95, simultaneous: bool = False) -> ConfidenceInterval:
-        """Intervals for every cell, each alone or all cells of this table together (Šidák 1967), within [0, 1].
+    def confidence_interval(self, level: float = LEVEL, simultaneous: bool = False) -> ConfidenceInterval:
+        """Intervals for every cell, each alone or all cells of this table together (Šidák 1967).
 
         They hold every p at which ``count − p·group`` lies within its own Gaussian interval about zero, hence cover
-        as often as they say: exactly for a clear group, more often where the ends of [0, 1] cut them or the group is
-        too small to say anything, where they are [0, 1].
+        as often as they say: exactly for a clear group, more often where the group is too small to say anything, where
+        they are [0, 1]. They are cut to [0, 1], but always hold the estimate, which noise may carry beyond.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
@@ -157,7 +166,8 @@ class ProportionTable(AbstractEstimates):
             half = np.sqrt(np.maximum(b**2 - a * c, 0)) / a
             low, high = b / a - half, b / a + half
         known = (a > 0) & (g > 0)
-        return ConfidenceInterval(np.where(known, np.clip(low, 0, 1), 0.0), np.where(known, np.clip(high, 0, 1), 1.0))
+        low, high = np.where(known, np.clip(low, 0, 1), 0.0), np.where(known, np.clip(high, 0, 1), 1.0)
+        return ConfidenceInterval(np.fmin(low, self.estimate), np.fmax(high, self.estimate))
 
     def __repr__(self) -> str:
         given = f" given {' × '.join(self.given)}" if self.given else ""

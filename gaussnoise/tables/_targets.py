@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 from .._intervals import quantile
+from .._text import near
 from ..errors import ParameterError
 
 
@@ -58,10 +59,18 @@ def as_targets(targets: object, marginals: list[tuple[str, ...]]) -> list[Target
         )
     by_names: dict[frozenset[str], Target] = {}
     for names, target in targets.items():
+        if not isinstance(names, str | tuple | frozenset) or not all(isinstance(name, str) for name in names):
+            raise ParameterError(
+                f"plan: expected targets by attribute names, like {{{marginals[0]!r}: 50}}, got {names!r:.80}; "
+                "hint: one number for all marginals, or a list in their order"
+            )
         key = frozenset((names,) if isinstance(names, str) else names)
         by_names[key] = target if isinstance(target, Target) else Target(target)
     missing = [m for m in marginals if frozenset(m) not in by_names]
     if missing or len(by_names) != len(marginals) or len(targets) != len(marginals):
         named = f"{missing[0]!r} has none" if missing else "got targets for others"
+        known = {name for marginal in marginals for name in marginal}
+        strange = [name for names in by_names for name in sorted(names) if name not in known]
+        named += f", and no attribute is called {strange[0]!r}{near(strange[0], known)}" if strange else ""
         raise ParameterError(f"plan: expected one target for every marginal of the workload; {named}")
     return [by_names[frozenset(m)] for m in marginals]

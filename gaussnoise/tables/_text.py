@@ -3,12 +3,14 @@
 import math
 from typing import TYPE_CHECKING
 
-from domains import Marginals, Products
+from domains import Marginals, Moments, Products
 
 from .. import _text
 from .._text import SHOWN_DELTA
 from ..privacy import ApproxDP, gaussian_epsilon, zCDP
+from ._bases import MIDDLES, moment_source
 from ._measure import LEAST_STEPS
+from ._tidy import LEVEL, level_text
 
 if TYPE_CHECKING:
     from ._plan import Plan
@@ -76,7 +78,16 @@ def _products_text(plan: "Plan") -> str:
         lines.append(f"{name:<{width}}  {answers:>7.0f}  {deviation:>9.4g}  {independent:>18.4g}")
     if len(domain.terms) > _MOST_LINES:
         lines.append(f"… and {len(domain.terms) - _MOST_LINES} more")
-    return "\n".join([*lines, "", *verdict(plan)])
+    return "\n".join([*lines, "", *_middles_text(plan), *verdict(plan)])
+
+
+def _middles_text(plan: "Plan") -> list[str]:
+    """What moments of bins are, where some are asked for."""
+    asked = {(i, getattr(base, "base", base)) for term in plan.domain.terms for i, base in term}
+    attributes = plan.schema.attributes
+    if not any(isinstance(base, Moments) and moment_source(base, attributes[i]) == MIDDLES for i, base in asked):
+        return []
+    return [f"Sums of {MIDDLES} are not sums of the values in the bins: their intervals are for the former alone."]
 
 
 def work_text(plan: "Plan") -> str:
@@ -148,9 +159,22 @@ def release_text(release: "TableRelease") -> str:
             *plan_text(plan).splitlines()[1:],
             "",
             "Estimates are unbiased counts: they may be negative or fractional, and tables agree on shared margins.",
+            f"In files, low and high are the ends of {level_text(LEVEL)} intervals, for every number by itself.",
+            *_dropped_text(release),
             *disclaimers(release),
         ]
     )
+
+
+def _dropped_text(release: "TableRelease") -> list[str]:
+    """What the tables leave out."""
+    used = {name for marginal in release for name in marginal}
+    strict = [a.name for a in release.plan.schema.attributes if a.name in used and a.other is None]
+    if release.on_outside == "refuse" or not strict:
+        return []
+    return [
+        f"Rows with a null, or a value outside the schema, in {', '.join(strict)} are in no table; how many is private."
+    ]
 
 
 def disclaimers(release: "TableRelease") -> list[str]:

@@ -9,6 +9,17 @@ from numpy.typing import NDArray
 from ._schema import Category
 
 NUMBERS = ("estimate", "standard_deviation", "low", "high")
+LEVEL = 0.95  # of the intervals from low to high, where nobody asks for another
+
+
+def interval_record() -> dict[str, object]:
+    """What the columns low and high of files are."""
+    return {"columns": ["low", "high"], "level": LEVEL, "simultaneous": False}
+
+
+def level_text(level: float) -> str:
+    """Like ``95 %``."""
+    return f"{100 * level:g} %"
 
 
 def arrow_columns(

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 import gaussnoise as gn
 from gaussnoise.cli._app import run
+from gaussnoise.tables._count import count_marginals
 
 
 @dataclass(frozen=True)
@@ -427,15 +428,194 @@ def schema_files():
     return st.tuples(schema_texts(), encoding, extra).map(encoded) | st.binary(max_size=60)
 
 
-def ask_bytes(schema, content):
+def ask_bytes(schema, content, file="t.csv"):
     with tempfile.TemporaryDirectory() as name:
-        path = Path(name) / "t.csv"
+        path = Path(name) / file
         path.write_bytes(content)
         plan = gn.plan(schema, 1, gn.zCDP(0.5))
         outcome = _ask(lambda: _valid(plan.release(str(path)), None), True)
-        if os.listdir(name) != ["t.csv"]:
+        if os.listdir(name) != [file]:
             return Outcome(outcome.answer, outcome.typed, False, outcome.leaks)
         return outcome
+
+
+# Files as other programs write them.
+
+
+def _quoted(text, escape='""'):
+    return '"' + text.replace('"', escape) + '"'
+
+
+def _excel(rows):
+    """Semicolons where the comma is for decimals, perhaps with a line that says so."""
+    lines = [";".join(_quoted(t) if set(t) & set(';"\n\r') else t for t in row) for row in rows]
+    return "\r\n".join([*lines, ""])
+
+
+def _mysql(rows):
+    """SELECT … INTO OUTFILE … ENCLOSED BY: backslashes before quotes, and a sign for NULL."""
+    return "".join(",".join("\\N" if t == "NA" else _quoted(t, '\\"') for t in row) + "\n" for row in rows)
+
+
+def _postgres(rows):
+    """COPY as text: escapes for tabs, line ends and backslashes, in a file of tabs."""
+    signs = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+    return "".join("\t".join("".join(signs.get(c, c) for c in t) for t in row) + "\n" for row in rows)
+
+
+def _r(rows):
+    """write.csv, with the names of the rows."""
+    names = ["", *map(str, range(1, len(rows)))]
+    return "".join(",".join(map(_quoted, (name, *row))) + "\n" for name, row in zip(names, rows, strict=True))
+
+
+def _sas(rows):
+    """Blanks beside fields, and quotes where a field has a comma."""
+    return "".join(", ".join(_quoted(t) if "," in t else t for t in row) + " \n" for row in rows)
+
+
+EXPORTERS = {"excel": _excel, "mysql": _mysql, "postgres": _postgres, "r": _r, "sas": _sas}
+
+
+@st.composite
+def exported_files(draw, exporter):
+    """A schema, bytes by that program's habits, now and then cut, encoded or begun otherwise, and a file name."""
+    schema = gn.Schema(
+        [gn.Attribute("a", ["x", "y"], other=draw(st.sampled_from([None, "o"]))), gn.Attribute("b", [1, 2], other="o")]
+    )
+    word = st.sampled_from([*WORDS, "x", "y", "5' 8\"", '"', kit.CANARY, f'{kit.CANARY} "', f'"{kit.CANARY}"', "a\\"])
+    rows = draw(st.lists(st.tuples(word, st.sampled_from(["1", "2", "1.0", "NA", "", str(kit.NUMBER)])), max_size=6))
+    text = EXPORTERS[exporter]([("a", "b"), *rows])
+    if draw(st.integers(0, 3)) == 0:
+        text = draw(st.sampled_from(["sep=;\r\n", "sep=,\n", "\ufeff", "\n", '"'])) + text
+    if draw(st.integers(0, 3)) == 0:
+        text = text[: draw(st.integers(0, len(text)))]
+    encoding = draw(st.sampled_from(["utf-8"] * 5 + ["utf-16", "latin-1"]))
+    return schema, text.encode(encoding, errors="replace"), "t.tsv" if exporter == "postgres" else "t.csv"
+
+
+# Counting with what does not fit left out.
+
+
+def cell(attribute, value):
+    """The cell of a value in Python's terms; None where it has none."""
+    found = None
+    real = isinstance(value, int | float | decimal.Decimal) and not isinstance(value, bool)
+    if real and isinstance(value, float | decimal.Decimal) and not math.isfinite(value):
+        real = False
+    if attribute.edges is not None:
+        if real and attribute.edges[0] <= value <= attribute.edges[-1]:
+            inner = [edge for edge in attribute.edges[1:-1] if edge <= value]
+            found = len(inner)
+    else:
+        kind = type(attribute.categories[0])
+        alike = real if kind is int else isinstance(value, kind)
+        found = next((k for k, c in enumerate(attribute.categories) if alike and c == value), None)
+    return len(attribute.labels) - 1 if found is None and attribute.other is not None else found
+
+
+def count(schema, table, on_outside="drop"):
+    """Counts of every cell, by what the counting layer says of the whole table."""
+    everything = tuple(range(len(schema.attributes)))
+    return dict(count_marginals(table, schema.attributes, [everything, ()], on_outside))
+
+
+def expect(schema, rows):
+    """The same by Python, row by row."""
+    counts = np.zeros(schema.sizes, dtype=np.int64)
+    for row in rows:
+        cells = tuple(cell(a, value) for a, value in zip(schema.attributes, row, strict=True))
+        if None not in cells:
+            counts[cells] += 1
+    return {tuple(range(len(schema.sizes))): counts, (): counts.sum()}
+
+
+HOLDERS = {
+    "pandas objects": lambda table, _: table.to_pandas(types_mapper=pd.ArrowDtype).astype(object),
+    "pandas": lambda table, _: table.to_pandas(types_mapper=pd.ArrowDtype),
+    "polars": lambda table, _: pl.DataFrame(table),
+    "lazy polars": lambda table, _: pl.DataFrame(table).lazy(),
+    "pyarrow": lambda table, _: table,
+    "duckdb": lambda table, _: _duckdb(table),
+    "ibis": lambda table, _: _ibis(table),
+    "dask": lambda table, _: _dask(table),
+    "parquet": lambda table, folder: _parquet(table, folder),
+}
+
+
+def _duckdb(table):
+    import duckdb
+
+    return duckdb.from_arrow(table)
+
+
+def _ibis(table):
+    import ibis
+
+    return ibis.memtable(table)
+
+
+def _dask(table):
+    import dask.dataframe
+
+    return dask.dataframe.from_pandas(table.to_pandas(types_mapper=pd.ArrowDtype), npartitions=2)
+
+
+def _parquet(table, folder):
+    pyarrow.parquet.write_table(table, folder / "t.parquet")
+    return folder / "t.parquet"
+
+
+@st.composite
+def typed_tables(draw):
+    """A schema and a table whose columns have a type that can hold its attributes, and anything of that type."""
+    schema = gn.Schema([draw(attributes(name)) for name in ("a", "größe")])
+    rows = draw(st.integers(0, 6))
+    columns = {}
+    for attribute in schema.attributes:
+        if attribute.edges is not None:
+            kind, pool = draw(st.sampled_from([(pa.float64(), [*NUMBERS, *STRANGE]), (pa.int64(), _whole(64))]))
+        elif isinstance(attribute.categories[0], bool):
+            kind, pool = pa.bool_(), [True, False, None]
+        elif isinstance(attribute.categories[0], int):
+            kind, pool = draw(
+                st.sampled_from(
+                    [(pa.int64(), _whole(64)), (pa.int32(), _whole(32)), (pa.float64(), [*NUMBERS, *STRANGE])]
+                )
+            )
+        else:
+            kind, pool = pa.string(), [*WORDS, "x" * 300, "\u202e", kit.CANARY, None]
+        ends = [e for e in attribute.edges or () if math.isfinite(e) and kind == pa.float64()]
+        pool = [*pool, *(c for c in attribute.categories or () if kind != pa.float64() and (c in pool)), *ends]
+        values = draw(st.lists(st.sampled_from(pool), min_size=rows, max_size=rows))
+        columns[attribute.name] = pa.array(values, type=kind)
+    return schema, pa.table(columns)
+
+
+def _whole(bits):
+    return [n for n in [*INTEGERS, kit.NUMBER, None] if n is None or -(2 ** (bits - 1)) <= n < 2 ** (bits - 1)]
+
+
+def count_by_row(schema, table, holder):
+    """Whether the table, and every row of it by itself, is counted as Python says."""
+    with tempfile.TemporaryDirectory() as name:
+        # taken, not sliced: dask takes slices of one arrow table for the same
+        for rows in [table, *(table.take([k]) for k in range(table.num_rows))]:
+            held = HOLDERS[holder](rows, Path(name))
+            expected = expect(schema, [tuple(row.values()) for row in rows.to_pylist()])
+            with kit.listening():
+                found = count(schema, held)
+            if any(not np.array_equal(found[S], counts) for S, counts in expected.items()):
+                return False
+        return True
+
+
+def ask_dropping(problem, kind):
+    """Whether a table is counted, or refused for what its rows do not decide."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        table = _build(BUILDERS[kind], problem, folder)
+        return UNBUILDABLE if table is None else _ask(lambda: bool(count(problem.schema, table)), True)
 
 
 MECHANISMS = {
@@ -454,7 +634,7 @@ def point_data(draw):
     good = draw(st.sampled_from([[0, 1, 2], [[0.0, 1.0]] * 3, np.array([0, 0, 1], dtype=np.uint8)]))
     bad = draw(st.one_of(st.lists(values, max_size=4), st.lists(st.lists(values, max_size=3), max_size=4), values))
     data = draw(st.sampled_from([good, bad, bad, bad]))
-    return draw(st.sampled_from(sorted(MECHANISMS))), draw(st.sampled_from(["data", "counts"])), data
+    return draw(st.sampled_from(sorted(MECHANISMS))), draw(st.sampled_from(["data", "counts", "rows", "indices"])), data
 
 
 def ask_points(neighbors, keyword, data):

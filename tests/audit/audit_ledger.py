@@ -121,23 +121,24 @@ def racing(kind, folder):
 def killed_at_lines(kind, folder, count=None):
     """Programs killed at every line of one request, or at ``count`` of them, each then run again to the end.
 
+    Each has a ledger of its own, so that all run the same lines.
+
     Yields:
-        The programs of twelve kills, or the cap would interfere; and the states in which these left their entries.
+        The programs of one kill, and the state in which it left its entry.
     """
     whole = Programs(kind, folder).start(0, 1, kill_at=10**6)
     lines = int(whole.communicate(timeout=60)[0].split()[-1])
     count = count or lines
     points = sorted({1 + k * (lines - 1) // (count - 1) for k in range(count)})
     for begin in range(0, len(points), 12):
-        programs = Programs(kind, folder / str(begin))
-        batch = points[begin : begin + 12]
-        for program in [programs.start(k, k + 1, kill_at=point) for k, point in enumerate(batch)]:
+        batch = [(Programs(kind, folder / str(point)), point) for point in points[begin : begin + 12]]
+        for program in [programs.start(0, 1, kill_at=point) for programs, point in batch]:
             program.communicate(timeout=60)
             if program.returncode != -signal.SIGKILL:
                 raise RuntimeError("a program was not killed")
-        states = {entry.id: entry.state for entry in programs.ledger.entries()}
-        finished([programs.start(0, len(batch))])
-        yield programs, [states.get(f"r{k:03d}", "nothing") for k in range(len(batch))]
+        left = [[entry.state for entry in programs.ledger.entries()] for programs, _ in batch]
+        finished([programs.start(0, 1) for programs, _ in batch])
+        yield from ((programs, *(states or ["nothing"])) for (programs, _), states in zip(batch, left, strict=True))
 
 
 def storm(kind, folder, kills):
@@ -167,7 +168,7 @@ STAGES = {
     "tables": {
         "_charge": [],  # the plan's own, before the ledger's
         "_draw": ["reserved"],
-        "write_record": ["reserved"],
+        "write_document": ["reserved"],
         "sync": ["reserved"],
         "_settle": ["written"],
         "publish": ["written"],

@@ -15,7 +15,7 @@ import types
 kind, package, folder, first, last, stride, kill_at = sys.argv[1:]
 bare = sys.modules["gaussnoise"] = types.ModuleType("gaussnoise")
 bare.__path__ = [package]
-from gaussnoise import _ledger  # noqa: E402
+from gaussnoise import _disk, _ledger  # noqa: E402
 from gaussnoise.errors import BudgetError, GaussNoiseError  # noqa: E402
 
 first, last, stride, kill_at = int(first), int(last), int(stride), int(kill_at)
@@ -82,7 +82,7 @@ def counted_in_memory(id):
 
 def trace(frame, event, argument):
     global kill_at
-    if frame.f_code.co_filename not in (_ledger.__file__, __file__):
+    if frame.f_code.co_filename not in (_ledger.__file__, _disk.__file__, __file__):
         return None
     if event == "line":
         kill_at -= 1

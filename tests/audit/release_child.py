@@ -15,7 +15,7 @@ import numpy as np
 
 import gaussnoise as gn
 import gaussnoise.plots
-from gaussnoise import _ledger, _sampler
+from gaussnoise import _disk, _sampler
 
 PACKAGE = str(Path(gn.__file__).parent)
 COST = 0.1
@@ -48,7 +48,7 @@ def deducted_afterwards(ledger, id, *, target, write, read, **options):
     """A naive ledger, to see that this harness catches it."""
     place = Path(target or ledger.path.with_name("result"))
     if not place.exists():
-        _ledger.remove(place.with_name("scratch"))
+        _disk.remove(place.with_name("scratch"))
         write(place.with_name("scratch"))
         place.with_name("scratch").rename(place)
         once(ledger, id, target=None, write=lambda path: path.write_text("paid"), read=str, **options)

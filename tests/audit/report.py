@@ -2,10 +2,12 @@
 
 import collections
 import dataclasses
+import os
 import sys
 import tempfile
 from pathlib import Path
 
+import audit_attacks as attacks
 import audit_fuzz as fuzz
 import audit_kit as kit
 import audit_ledger as ledger
@@ -42,6 +44,11 @@ def fuzzed(examples):
             lambda p: fuzz.ask_shell(*p),
         ),
         "bytes for CSV": (fuzz.raw_files(), lambda p: fuzz.ask_bytes(*p)),
+        **{
+            f"CSV as {exporter} writes it": (fuzz.exported_files(exporter), lambda p: fuzz.ask_bytes(*p))
+            for exporter in fuzz.EXPORTERS
+        },
+        "rows left out of pandas": (fuzz.problems(), lambda p: fuzz.ask_dropping(p, "pandas objects")),
         "schema texts": (fuzz.schema_texts(), fuzz.ask_schema),
         "schema files": (fuzz.schema_files(), fuzz.ask_schema_file),
         "records of finite sets": (fuzz.point_data(), lambda p: fuzz.ask_points(*p)),
@@ -108,6 +115,11 @@ def main(examples=_EXAMPLES):
     for name, seen in fuzzed(examples):
         columns = ("inputs", "released", "refused", "untyped", "invalid", "leaks")
         print(f"| {name} | {' | '.join(str(seen[c]) for c in columns)} |", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)  # an attack comes from another user
+        print("\n| attack | tries | succeeded |\n|---|---|---|")
+        for name, tried, succeeded in attacks.verdicts(Path(folder)):
+            print(f"| {name} | {tried} | {succeeded} |", flush=True)
     columns = ("runs", "results published", "drawn twice", "lost or corrupted", "charged beyond the budget")
     print(f"\n| fault injected | {' | '.join(columns)} |\n|{'---|' * 6}")
     with tempfile.TemporaryDirectory() as folder:

@@ -78,15 +78,15 @@ REFUSED = [
     ("a number for a table", lambda: survey().release(7), gn.DataError, "expected a dataframe"),
     ("NaN row of points", lambda: means([[math.nan, 0, 0], [1, 0, 0]]), gn.DataError, "points"),
     ("infinite row of points", lambda: sums([[math.inf, 0, 0]]), gn.DataError, "points"),
-    ("float indices", lambda: sums([0.0, 1.0]), gn.DataError, "integer row indices"),
-    ("booleans for indices", lambda: sums([True]), gn.DataError, "integer row indices"),
+    ("float indices", lambda: sums(indices=[0.0, 1.0]), gn.DataError, "integer row indices"),
+    ("booleans for indices", lambda: sums(indices=[True]), gn.DataError, "integer row indices"),
     ("rows too long", lambda: sums([[1, 0, 0, 0]]), gn.DataError, "shape"),
     ("counts of another length", lambda: sums(counts=[1, 2]), gn.DataError, "shape"),
     ("float counts", lambda: sums(counts=[1.0, 2.0, 3.0]), gn.DataError, "integer counts"),
     ("NaN counts", lambda: sums(counts=[math.nan] * 3), gn.DataError, "integer counts"),
     ("negative counts", lambda: sums(counts=[-1, 2, 3]), gn.DataError, "counts >= 0"),
     ("boolean counts", lambda: sums(counts=[True, False, True]), gn.DataError, "integer counts"),
-    ("data and counts", lambda: sums([0], counts=[1, 0, 0]), gn.ParameterError, "either"),
+    ("data and counts", lambda: sums(indices=[0], counts=[1, 0, 0]), gn.ParameterError, "either"),
     ("neither data nor counts", sums, gn.ParameterError, "either"),
     # category outside the schema, null
     ("unknown category", lambda: survey().release(row(word=["z"])), gn.DataError, "column 'word'"),
@@ -94,9 +94,10 @@ REFUSED = [
     ("null number", lambda: survey().release(row(size=pa.array([None], pa.float64()))), gn.DataError, "column 'size'"),
     ("null boolean", lambda: survey().release(row(flag=pa.array([None], pa.bool_()))), gn.DataError, "column 'flag'"),
     ("number outside the edges", lambda: survey().release(row(size=[2.5])), gn.DataError, "column 'size'"),
+    ("numbers that may be counts", lambda: sums([3, 0, 1]), gn.DataError, "counts= says how many"),
     # record outside the declared body
-    ("index outside", lambda: sums([3]), gn.DataError, "row indices in 0..2"),
-    ("negative index", lambda: sums([-1]), gn.DataError, "row indices in 0..2"),
+    ("index outside", lambda: sums(indices=[3]), gn.DataError, "row indices in 0..2"),
+    ("negative index", lambda: sums(indices=[-1]), gn.DataError, "row indices in 0..2"),
     ("row outside", lambda: sums([[0.5, 0.5, 0]]), gn.DataError, "one of the domain's points"),
     # empty data: means need their public n
     ("empty data for a mean", lambda: means([]), gn.DataError, "exactly n = 2"),
@@ -224,7 +225,7 @@ def test_an_attribute_of_one_category_is_its_number_of_rows(neighbors):
 def test_a_domain_of_one_point(points):
     constant = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(points)), gn.zCDP(0.5), n=4)
     assert constant.rho_charged == 0
-    assert constant.release([0] * 4).estimate.tolist() == [3, 4]
+    assert constant.release(indices=[0] * 4).estimate.tolist() == [3, 4]
     noisy = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(points), neighbors="add-remove"), gn.zCDP(0.5))
     assert noisy.rho_charged == pytest.approx(0.5)
     assert noisy.standard_deviation == pytest.approx([3, 4])
@@ -376,6 +377,7 @@ ASKED = [
 @pytest.mark.parametrize(("name", "format"), ASKED)
 def test_bad_input_at_the_command_line(tmp_path, capsys, name, format):
     changes, part = COMMAND_LINES[name]
+    changes = changes | {"more": [*changes.get("more", ()), "--on-outside", "refuse"]}
     assert command_line(tmp_path, **changes, format=format) == 1
     out, err = capsys.readouterr()
     assert out == ""
@@ -385,11 +387,19 @@ def test_bad_input_at_the_command_line(tmp_path, capsys, name, format):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["schema.toml", f"t.{format}"]
 
 
+@pytest.mark.parametrize("format", ["csv", "parquet"])
+@pytest.mark.parametrize("name", ["NaN", "infinite", "unknown category", "null", "float category", "outside the edges"])
+def test_no_value_decides_at_the_command_line(tmp_path, capsys, name, format):
+    changes, _ = COMMAND_LINES[name]
+    assert command_line(tmp_path, **changes, format=format) == 0
+    assert "are in no table; how many is private" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("name", "neighbors", "k"), [("good", "add-remove", "4"), ("empty", "add-remove", "1"), ("empty", "replace", "4")]
 )
 def test_good_and_empty_tables_at_the_command_line(tmp_path, capsys, name, neighbors, k):
-    more = ["--neighbors", neighbors, "--rows-per-person", k]
+    more = ["--neighbors", neighbors, "--rows-per-person", k, "--on-outside", "refuse"]
     assert command_line(tmp_path, FILES[name], more=more, format="parquet") == 0
     assert capsys.readouterr().err == ""
     assert (tmp_path / "out" / "release.json").exists()

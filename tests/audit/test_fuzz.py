@@ -38,6 +38,33 @@ def test_any_bytes_in_a_csv_file(problem):
     fuzz.check(fuzz.ask_bytes(*problem))
 
 
+@pytest.mark.parametrize("exporter", fuzz.EXPORTERS)
+@settings(SETTINGS, max_examples=40)
+@given(data=st.data())
+def test_any_file_by_the_habits_of_a_program(exporter, data):
+    fuzz.check(fuzz.ask_bytes(*data.draw(fuzz.exported_files(exporter))))
+
+
+@pytest.mark.parametrize("kind", ["pandas objects", "pandas", "dask"])
+@settings(SETTINGS, max_examples=40)
+@given(data=st.data())
+def test_no_row_is_refused_where_rows_may_be_left_out(kind, data):
+    problem = data.draw(fuzz.problems())
+    names = [name for name, _ in problem.columns]
+    outcome = fuzz.ask_dropping(problem, kind)
+    fuzz.check(outcome)
+    if set(problem.schema.names) <= set(names) and len(set(names)) == len(names):
+        assert outcome.answer in ("released", "unbuildable"), outcome
+
+
+@pytest.mark.parametrize("holder", fuzz.HOLDERS)
+@settings(SETTINGS, max_examples=15)
+@given(data=st.data())
+def test_every_row_counts_by_itself_as_python_says(holder, data):
+    schema, table = data.draw(fuzz.typed_tables())
+    assert fuzz.count_by_row(schema, table, holder)
+
+
 @settings(SETTINGS, max_examples=100)
 @given(fuzz.point_data())
 def test_any_data_for_a_finite_mechanism(problem):
@@ -171,13 +198,13 @@ def test_the_net_sees_what_is_printed_warned_and_written(tmp_path):
 def test_a_leaking_reader_is_caught(monkeypatch):
     """An engine's own message, handed on."""
 
-    def honest(task, action):
+    def honest(task, action, hint=""):
         try:
             return action()
         except Exception as error:
             raise gn.DataError(f"could not {task}: {error}") from error
 
-    for module in ("_read", "_count"):
+    for module in ("_read", "_codes", "_count"):
         monkeypatch.setattr(f"gaussnoise.tables.{module}.guarded", honest)
     schema = gn.Schema([gn.Attribute("a", [1, 2])])
     content = f"a\n1\n{kit.CANARY},2\n".encode()

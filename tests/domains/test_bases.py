@@ -17,6 +17,7 @@ from domains import (
     DomainTooLargeError,
     Identity,
     InvalidDomainError,
+    Leading,
     Moments,
     Prefix,
     Products,
@@ -47,6 +48,7 @@ BASES = [
     Bins(1, [1]), Bins(7, [3]), Bins(7, [7, 1, 2]), Bins(7, [(3,), 4, (1, 2, 6)]),
     Windows(1, 1), Windows(7, 1), Windows(7, 3), Windows(7, 5), Windows(7, 7),
     Moments([2.5]), Moments([-1.0, 0.0, 0.5, 3.0], [0, 3, 1]),
+    Leading(Prefix(1), 2), Leading(Ranges(3), 5), Leading(Moments([1.5, 2.0], [0, 2]), 3),
     Base([[2.0]]), Base([[1, -1, 0], [0, 1, -1]]), Base(np.random.default_rng(0).normal(size=(5, 3))),
 ]  # fmt: skip
 every_base = pytest.mark.parametrize("base", BASES, ids=repr)
@@ -99,7 +101,7 @@ def test_answers_are_products_along_an_axis(data):
 @given(st.data())
 @settings(derandomize=True, max_examples=150, deadline=None)
 def test_counts_are_exact_integers(data):
-    base = data.draw(st.sampled_from([base for base in BASES if type(base) in COUNTS]))
+    base = data.draw(st.sampled_from([base for base in BASES if type(getattr(base, "base", base)) in COUNTS]))
     dtype = data.draw(st.sampled_from([np.int64, np.int32, np.uint8, np.uint64, bool, object]))
     shape, axis = shaped(data, base.size)
     most = {np.int64: 2**59, np.int32: 2**31 - 1, np.uint8: 255, np.uint64: 2**60, bool: 1, object: 2**90}[dtype]
@@ -147,6 +149,7 @@ def test_every_query_has_a_label(base):
         (Windows(3, 2), ("3 to 4", "4 to 5", "5 to 3")),
         (Windows(3, 1), ("3", "4", "5")),
         (Moments([1.0, 2.0], [2, 0]), ("sum of power 2", "count")),
+        (Leading(Ranges(2), 3), ("3", "3 to 4", "4")),
         (Base([[1, 2], [3, 4]]), ("query 1", "query 2")),
         (Users(3), ("query 1", "query 2")),
     ],
@@ -278,6 +281,13 @@ def test_sizes_are_validated(cls, size):
         (lambda: Moments([0.0, 0.0]), "1e-100 and 1e100"),
         (lambda: Moments([1e60], [2]), "1e-100 and 1e100"),
         (lambda: Moments([1e60], [20]), "at most 1e100"),
+        (lambda: Bins(9, {5, 2}), "Bins: expected a list, which has an order, got a set"),
+        (lambda: Bins(9, [{5, 2}]), "Bins: expected a list"),
+        (lambda: Moments({1.0, 2.0}), "Moments: expected a list"),
+        (lambda: Moments([1.0, 2.0], {1, 2}), "Moments: expected a list"),
+        (lambda: Leading(Prefix(3), 3), "more categories than the 3 of its base, got 3; hint: the base itself"),
+        (lambda: Leading(Prefix(3), 2.5), "integers"),
+        (lambda: Leading([[1.0]], 2), "Leading: expected a base, like Prefix.5., got list"),
         (lambda: Base([[1.0, np.inf]]), "finite"),
         (lambda: Base([["x"]]), "real"),
         (lambda: Base([[1.0], [1.0, 2.0]]), "real"),

@@ -31,7 +31,7 @@ from domains._description import describe, rebuild
 
 def bases_of(n):
     return [
-        Identity(n), Total(n), Prefix(n), Ranges(n), Bins(n, {1, n}), Windows(n, (n + 1) // 2),
+        Identity(n), Total(n), Prefix(n), Ranges(n), Bins(n, sorted({1, n})), Windows(n, (n + 1) // 2),
         Moments(np.arange(n) + 1.0, [0, 2]), Base(np.arange(2.0 * n).reshape(2, n) - n + 0.5),
     ]  # fmt: skip
 

@@ -377,7 +377,7 @@ def careless_half_disc():
     return Known(Cap(2, 1.5), cap_support)
 
 
-@pytest.mark.paper("Theorem 32", by="thousands of listed members")
+@pytest.mark.paper("Theorem 30", by="thousands of listed members")
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize(
     ("make", "count", "slack"),
@@ -405,7 +405,7 @@ def test_a_dense_discretisation_falls_into_the_bracket(make, count, slack, probl
     noise.verify()
 
 
-@pytest.mark.paper("Theorem 32", by="a half ball, with an oracle 1.5 times too large")
+@pytest.mark.paper("Theorem 30", by="a half ball, with an oracle 1.5 times too large")
 def test_a_loose_bound_costs_accuracy_only():
     exact, loose = solve("add-remove", Cap(3)), solve("add-remove", Cap(3, 1.5))
     assert loose.gamma == pytest.approx(math.sqrt(1.5) * exact.gamma, rel=1e-2)

@@ -358,6 +358,7 @@ def draws_are_uncorrelated(z):
     return all(abs(np.mean(z[:, i] * z[:, j])) * math.sqrt(len(z)) < limit for i, j in pairs)
 
 
+@pytest.mark.paper("Definition 1", by="simulated releases")
 @chosen
 def test_releases_are_unbiased_with_the_stated_covariance(noise):
     mechanism = mechanism_for(noise)
@@ -641,7 +642,7 @@ def test_arguments_are_validated():
         mechanism.release([[0.0] * 3], on_outside="clip")
     listed = gn.GaussianMechanism(gn.optimal_noise(FiniteSet(np.eye(2)), neighbors="add-remove"), gn.zCDP(1))
     with pytest.raises(gn.NotAvailableError, match="convex bodies"):
-        listed.release([0], on_outside="project")
+        listed.release(indices=[0], on_outside="project")
     with pytest.raises(gn.ParameterError, match="n is private"):
         gn.GaussianMechanism(NOISES["l2", "add-remove"], gn.zCDP(1), 10)
     with pytest.raises(gn.ParameterError, match="policy graphs"):
@@ -703,16 +704,88 @@ def test_projected_releases(domain, neighbors):
     np.testing.assert_allclose(mechanism._decoded(exact, offset), truth, rtol=1e-9, atol=1e-9)
     release = mechanism.release(X, on_outside="project")
     assert release.privacy["records_outside"] == "projected, each by itself"
-    for bad in (math.nan, math.inf):
-        with pytest.raises(gn.DataError, match="finite"):
-            mechanism.release(np.full((8, domain.dim), bad), on_outside="project")
+    for bad in (math.nan, math.inf, -math.inf):  # without a number, a record is at the center
+        lost = X.copy()
+        lost[3, -1] = bad
+        found = X.copy()
+        found[3] = domain._center()
+        assert mechanism._exact(lost, None, "project")[0] == mechanism._exact(found, None, "project")[0]
 
 
 @pytest.mark.parametrize("name", ["triangle", "zonotope", "Schatten inf", "squares of vectors", "hull", "user's own"])
 def test_projections_that_are_not_known_are_refused_before_data_are_read(name):
     mechanism = mechanism_for(NOISES[name, "add-remove"])
-    with pytest.raises(gn.NotAvailableError, match="knows no map"):
-        mechanism.release(np.full((3, BODIES[name].dim), math.nan), on_outside="project")
+    for on_outside in ("project", "drop"):
+        with pytest.raises(gn.NotAvailableError, match="know no map"):
+            mechanism.release(np.full((3, BODIES[name].dim), math.nan), on_outside=on_outside)
+
+
+# Records that do not fit are left out of sums
+
+
+def awkward(domain):
+    """Records of every kind: members, those at the very edge, outside, none at all."""
+    rng = np.random.default_rng(15)
+    inside = members(domain)
+    center = domain._center()
+    edges = [center + (x - center) * (1 + t) for x in inside for t in (1e-12, 2.4e-10, 2.5e-10, 1e-9, 1e-6)]
+    outside = [*(3 * rng.normal(size=(10, domain.dim))), np.full(domain.dim, 1e308), np.full(domain.dim, -1e-320)]
+    for bad in (math.nan, math.inf, -math.inf, 1e300):
+        for place in range(domain.dim):
+            x = np.array(inside[0])
+            x[place] = bad
+            outside.append(x)
+    return np.vstack([inside, *edges, *outside])
+
+
+@projectable
+def test_any_record_changes_a_sum_with_records_left_out_by_the_sensitivity_at_most(domain):
+    mechanism = mechanism_for(gn.optimal_noise(domain, neighbors="add-remove", tol=5e-2))
+    lattice, X = mechanism._lattice, awkward(domain)
+    order = np.random.default_rng(16).permutation(len(X))
+    for Y in (X[:0], X[order], X[order][::-1][:37]):
+        before = lattice.sums(Y, "drop")
+        for x in X:
+            for after in (np.vstack([Y, x]), np.vstack([x, Y])):
+                moved = [b - a for a, b in zip(before, lattice.sums(after, "drop"), strict=True)]
+                assert sum(change**2 for change in moved) <= lattice.query.sensitivity_squared
+
+
+@projectable
+def test_what_is_left_out_of_a_sum_is_what_would_be_refused(domain):
+    mechanism = mechanism_for(gn.optimal_noise(domain, neighbors="add-remove", tol=5e-2))
+    inside = members(domain)
+    outside = awkward(domain)[6 * len(inside) :]
+    with np.errstate(all="ignore"):
+        outside = [x for x in outside if not (np.isfinite(x).all() and domain.contains(x))]
+    assert len(outside) > 5
+    assert mechanism._exact(inside, None, "drop")[0] == mechanism._exact(inside, None, "refuse")[0]
+    for x in outside:
+        with pytest.raises(gn.DataError):
+            mechanism._exact([x], None, "refuse")
+        mixed = np.vstack([inside[:3], x, inside[3:]])
+        assert mechanism._exact(mixed, None, "drop")[0] == mechanism._exact(inside, None, "refuse")[0]
+    release = mechanism.release(np.vstack(outside), on_outside="drop")
+    assert release.privacy["records_outside"] == "dropped, each by itself"
+
+
+def test_means_of_a_public_number_leave_nothing_out():
+    mechanism = mechanism_for(NOISES["l2", "replace"])
+    for data in (np.zeros((8, 3)), np.full((8, 3), math.nan), None):
+        with pytest.raises(gn.ParameterError, match=r'hint: on_outside="project"'):
+            mechanism.release(data, on_outside="drop")
+
+
+@projectable
+@pytest.mark.parametrize("on_outside", ["project", "drop"])
+def test_no_values_refuse_a_release(domain, on_outside):
+    mechanism = mechanism_for(gn.optimal_noise(domain, neighbors="add-remove", tol=5e-2))
+    values = [0.0, 1e-320, 1.0, -1e160, 1e308, math.inf, -math.inf, math.nan]
+    X = np.random.default_rng(17).choice(values, size=(300, domain.dim))
+    for form in (X, X.astype(np.longdouble) * 2, np.full((2, domain.dim), 2**64 - 1, dtype=np.uint64)):
+        mechanism.release(form, on_outside=on_outside)
+    with pytest.raises(gn.DataError):
+        mechanism.release(X[:, :1].repeat(domain.dim + 1, axis=1), on_outside=on_outside)
 
 
 # Rounding inside the body itself, of numbers that cancel

@@ -1,9 +1,11 @@
 import json
 import os
+import signal
 import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
@@ -49,10 +51,8 @@ def call(capsys):
 
 def release_arguments(**changes):
     options = {"table": "t.csv", "schema": "schema.toml", "m": "2", "rho": "0.5", "out": "out"} | changes
-    return ["release", options["table"], "-s", options["schema"], "-m", options["m"]] + [
-        word for name in ("rho", "epsilon", "delta", "out", "neighbors", "format", "ledger", "id") if options.get(name)
-        for word in (f"--{name}", options[name])
-    ]  # fmt: skip
+    words = ["release", options.pop("table"), "-s", options.pop("schema"), "-m", options.pop("m")]
+    return words + [word for name, value in options.items() if value for word in (f"--{name}", value)]
 
 
 def everything(folder):
@@ -205,7 +205,7 @@ def test_bad_tables_are_one_line_without_data(folder, call, name):
     content, part = BAD_TABLES[name]
     (folder / "bad.csv").write_text(content, encoding="utf-8")
     before = everything(folder)
-    status, out, err = call(*release_arguments(table="bad.csv"))
+    status, out, err = call(*release_arguments(table="bad.csv", **{"on-outside": "refuse"}))
     assert (status, out) == (1, "")
     assert err.startswith("error: DataError: ")
     assert part in err
@@ -368,6 +368,49 @@ def test_optimize_refuses_what_is_not_a_matrix(folder, call, text):
     assert "error:" in err
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            {},
+            "expected numbers alone in w.csv, got a header and an index; hint: frame.to_csv(path, header=False",
+        ),
+        ({"index": False}, "the first row of w.csv counts 0, 1, 2, …, as the header does that pandas writes; hint"),
+        ({"header": False}, "the first column of w.csv counts 0, 1, 2, …, as the index does that pandas writes; hint"),
+    ],
+)
+def test_optimize_takes_no_header_for_a_query(folder, call, options, words):
+    W = pd.DataFrame(np.tril(np.ones((3, 3))))
+    W.to_csv(folder / "w.csv", **options)
+    status, out, err = call("optimize", "w.csv")
+    assert (status, out) == (1, "")
+    assert words in err
+    W.to_csv(folder / "w.csv", header=False, index=False)
+    assert "3 queries" in call("optimize", "w.csv")[1]
+
+
+def test_a_matrix_that_begins_like_a_header_comes_as_npy(folder, call):
+    W = np.array([[0, 1, 2], [1, 0, 0]])
+    np.savetxt(folder / "w.csv", W, delimiter=",")
+    assert ".npy for a matrix that begins so" in call("optimize", "w.csv")[2]
+    np.save(folder / "w.npy", W)
+    assert "2 queries" in call("optimize", "w.npy")[1]
+    (folder / "one.csv").write_text("0,1\n", encoding="utf-8")  # no header has nothing below it
+    assert "1 queries" in call("optimize", "one.csv")[1]
+
+
+@pytest.mark.parametrize(("name", "why"), [("none.csv", "there is no such file"), (".", "IsADirectoryError")])
+def test_optimize_says_which_file_it_cannot_read(folder, call, name, why):
+    status, out, err = call("optimize", name)
+    assert (status, out) == (1, "")
+    assert f"optimize: cannot read {name}: {why}" in err
+
+
+def test_optimize_says_which_relation_python_would_take(folder, call):
+    np.savetxt(folder / "w.csv", np.eye(2), delimiter=",")
+    assert 'neighbors="add-remove"), whose own default is "replace"' in call("optimize", "w.csv")[1]
+
+
 def test_a_draft_leaves_out_what_cannot_be_an_attribute(folder, call):
     rows = "\n".join(f"id-{k},{'xy'[k % 2]}" for k in range(200))
     (folder / "ids.csv").write_text(f"person,answer\n{rows}\n", encoding="utf-8")
@@ -381,3 +424,83 @@ def test_a_draft_leaves_out_what_cannot_be_an_attribute(folder, call):
 def test_version(call):
     status, out, _ = call("--version")
     assert (status, out.strip()) == (0, gn.__version__)
+
+
+# What rows hold decides nothing, unless asked for.
+
+
+def test_rows_outside_the_schema_are_dropped_unless_refusal_is_asked_for(folder, call):
+    (folder / "bad.csv").write_text("sex,age,smoker\nF,7.5,true\nX,7.5,true\nM,999,true\nF,,false\n", encoding="utf-8")
+    status, out, err = call(*release_arguments(table="bad.csv", m="sex", rho="1e4"))
+    assert (status, err) == (0, "")
+    assert "outside the schema, in sex are in no table; how many is private" in out
+    assert json.loads((folder / "out" / "release.json").read_text(encoding="utf-8"))["on_outside"] == "drop"
+    released = csv.read_csv("out/tables/1-sex.csv").to_pydict()
+    assert [round(x) for x in released["estimate"]] == [2, 1]
+    status, out, err = call(*release_arguments(table="bad.csv", out="strict", **{"on-outside": "refuse"}))
+    assert (status, out) == (1, "")
+    assert "DataError" in err
+    assert not (folder / "strict").exists()
+
+
+@pytest.mark.usefixtures("folder")
+def test_unknown_rules_for_rows_outside_are_refused(call):
+    status, _, err = call(*release_arguments(**{"on-outside": "ignore"}))
+    assert status == 1
+    assert 'expected on_outside="refuse" or "drop"' in err
+
+
+@pytest.mark.usefixtures("folder")
+def test_replaced_rows_need_a_catch_all_for_every_attribute(call):
+    status, _, err = call(*release_arguments(neighbors="replace"))
+    assert status == 1
+    assert "catch-all" in err
+    assert call(*release_arguments(neighbors="replace", **{"on-outside": "refuse"}))[0] == 0
+
+
+# Signals
+
+
+SLOW = """\
+import signal, sys, time
+from gaussnoise.cli import main
+from gaussnoise.{module} import {owner}
+
+whole = {owner}.{name}
+
+def slow(*arguments, **options):
+    print("here", flush=True)
+    time.sleep(10)  # a draw is waited for
+    return whole(*arguments, **options)
+
+{owner}.{name} = slow
+sys.argv[1:] = {arguments!r}
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "number", "status"),
+    [
+        (("_solvers.fidelity", "Fidelity", "at"), signal.SIGINT, 130),
+        (("_solvers.fidelity", "Fidelity", "at"), signal.SIGTERM, 143),
+        (("_sampler", "IntegerQuery", "draw"), signal.SIGTERM, 143),
+        (("tables._store", "FilesWriter", "write"), signal.SIGINT, 130),
+        (("tables._store", "FilesWriter", "write"), signal.SIGTERM, 143),
+    ],
+    ids=str,
+)
+def test_a_release_that_is_stopped_publishes_nothing_and_leaves_nothing(folder, place, number, status):
+    before = set(os.listdir(folder))
+    script = SLOW.format(
+        module=place[0], owner=place[1], name=place[2], arguments=release_arguments(m="age:prefix,sex")
+    )
+    program = subprocess.Popen(
+        [sys.executable, "-P", "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert program.stdout.readline() == "here\n"
+    program.send_signal(number)
+    _, err = program.communicate(timeout=120)
+    assert program.returncode == status
+    assert err == ("interrupted\n" if number == signal.SIGINT else "")
+    assert set(os.listdir(folder)) == before

@@ -125,6 +125,7 @@ def test_lq_balls_are_covered(q, problem):
     check_cover(solve(problem, LpBall(3, q)), members)
 
 
+@pytest.mark.paper("Theorem 32", by="closed forms of ℓ_q balls")
 @pytest.mark.parametrize("p", PS)
 @pytest.mark.parametrize("q", QS)
 def test_lq_balls_by_column_generation(q, p):
@@ -134,6 +135,7 @@ def test_lq_balls_by_column_generation(q, p):
     noise.verify()
 
 
+@pytest.mark.paper("Theorem 32", by="semidefinite programs on vertices")
 @pytest.mark.parametrize("p", PS)
 @pytest.mark.parametrize("problem", ["gamma", "replace", "add-remove"])
 @pytest.mark.parametrize("q", [1, math.inf])
@@ -164,6 +166,7 @@ def test_schatten_balls(shape, q, p):
     check_cover(noise, 5 * np.array([schatten_support(theta, shape, q) for theta in directions(20, ball.dim)]))
 
 
+@pytest.mark.paper("Theorem 32", by="closed forms of Schatten balls, the spectral norm among them")
 @pytest.mark.parametrize("q", [1, 3, math.inf])
 def test_schatten_balls_by_column_generation(q):
     noise = solve("gamma", SchattenBall((2, 2), q), method="oracle", tol=1e-2)
@@ -194,7 +197,7 @@ def test_the_difference_body_of_a_simplex_is_at_jungs_bound():
 # Ellipsoids
 
 
-@pytest.mark.paper("Theorem 20", by="‖sd(AA')‖_p of random A")
+@pytest.mark.paper("Lemma 19", by="‖sd(AA')‖_p of random A")
 @pytest.mark.parametrize("p", [2, 2.1, 3, 10, math.inf])
 @pytest.mark.parametrize("shape", [(3, 3), (2, 5), (4, 2), (1, 3)])
 def test_ellipsoids_are_their_own_enclosures(shape, p):
@@ -264,7 +267,6 @@ def test_published_values_of_tensor_powers(d, k):
     assert noise.gap <= 1e-9
 
 
-@pytest.mark.paper("Theorem 64", by="harmonics from values of Gegenbauer polynomials")
 @pytest.mark.parametrize("problem", ["gamma", "add-remove"])
 @pytest.mark.parametrize(("d", "k"), [(2, 1), (2, 2), (2, 3), (2, 4), (2, 5), (3, 1), (3, 4), (4, 4)])
 def test_tensor_powers(d, k, problem):

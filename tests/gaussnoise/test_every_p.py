@@ -308,7 +308,7 @@ def test_stationary(noise):
         assert np.abs(witness.weights @ moved).max() <= 1e-5 * np.abs(moved).max()
 
 
-# Laws (Nikolov & Tang 2023, Theorem 20, Lemmas 19, 60, 62, 63)
+# Laws (Nikolov & Tang 2023, Theorem 20, Lemmas 60, 62, 63)
 
 few = settings(max_examples=25, derandomize=True, deadline=None, database=None)
 random_norms = st.one_of(st.floats(2, 50), st.sampled_from(NORMS))
@@ -328,7 +328,7 @@ def test_every_small_set_is_solved(points, problem, p):
     check(solve(points, problem, p))
 
 
-@pytest.mark.paper("Lemma 19", by="certified brackets with and without points of the hull, random sets")
+@pytest.mark.paper("Theorem 20", by="certified brackets with and without points of the hull, random sets")
 @few
 @given(small_sets(), random_problems, random_norms, st.data())
 def test_points_of_the_hull_change_nothing(points, problem, p, data):
@@ -351,7 +351,7 @@ def test_scales_with_the_set(points, problem, p, c):
     agree(solve(c * points, problem, p), solve(points, problem, p), abs(c))
 
 
-@pytest.mark.paper("Theorem 20", by="certified brackets of random sets and translates")
+@pytest.mark.paper("Definition 2", by="certified brackets of random sets and translates")
 @few
 @given(
     small_sets(dim=2),
@@ -371,7 +371,7 @@ def test_subadditive_under_minkowski_sums(K, L, p):
     assert sums.gamma_lower <= (gn.gamma(FiniteSet(K), p).gamma + gn.gamma(FiniteSet(L), p).gamma) * (1 + ROUNDING)
 
 
-@pytest.mark.paper("Lemma 62", by="certified brackets of random sets and their listed products")
+@pytest.mark.paper("Lemma 60", by="certified brackets of random sets and their listed products")
 @few
 @given(small_sets(most=4), small_sets(most=4), random_norms)
 def test_product_adds_powers(K, L, p):
@@ -382,7 +382,7 @@ def test_product_adds_powers(K, L, p):
     assert product.gamma >= np.linalg.norm([a.gamma_lower, b.gamma_lower], alpha) * (1 - ROUNDING)
 
 
-@pytest.mark.paper("Lemma 63", by="certified brackets of random sets and their listed products")
+@pytest.mark.paper("Lemma 62", by="certified brackets of random sets and their listed products")
 @few
 @given(small_sets(dim=2, most=4), small_sets(dim=2, most=4), random_norms)
 def test_kronecker_products_of_symmetric_sets_multiply(K, L, p):
@@ -392,7 +392,7 @@ def test_kronecker_products_of_symmetric_sets_multiply(K, L, p):
     assert product.gamma >= a.gamma_lower * b.gamma_lower * (1 - ROUNDING)
 
 
-@pytest.mark.paper("Lemma 60", by="certified brackets of random sets and their projections")
+@pytest.mark.paper("Lemma 63", by="certified brackets of random sets and their projections")
 @few
 @given(small_sets(dim=3), random_problems, random_norms, st.sampled_from([[0], [2], [0, 1], [1, 2]]))
 def test_dropping_coordinates_shrinks(points, problem, p, kept):

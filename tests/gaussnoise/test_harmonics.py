@@ -172,7 +172,6 @@ def grid(d, count):
     return np.stack([flat * np.cos(turn), flat * np.sin(turn), height], axis=1)
 
 
-@pytest.mark.paper("Theorem 64", by="all but dense listed members")
 @pytest.mark.parametrize(
     ("d", "k", "count", "loss"),
     [(2, 2, 24, 1e-9), (2, 3, 24, 1e-9), (2, 4, 24, 1e-9), (3, 2, 60, 5e-3), (3, 3, 60, 2e-2)],

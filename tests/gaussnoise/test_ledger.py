@@ -7,11 +7,18 @@ import contextlib
 import hashlib
 import json
 import math
+import os
 import shlex
+import shutil
+import signal
 import sqlite3
+import subprocess
+import sys
+import tempfile
 import threading
 import time
 import traceback
+from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 
@@ -23,8 +30,9 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 import gaussnoise as gn
-from gaussnoise import _ledger
+from gaussnoise import _disk, _ledger, _mounts
 from gaussnoise._ledger import Ledger
+from gaussnoise._mounts import Mount, mount_of
 from gaussnoise._rounding import rounded_up
 from gaussnoise.cli._app import run
 from gaussnoise.errors import BudgetError, LedgerError
@@ -149,7 +157,7 @@ def test_what_no_longer_fits_is_refused_before_drawing(ledger):
 @pytest.mark.parametrize("pieces", [3, 7, 10, 49])
 @pytest.mark.parametrize("rho", [1e-12, 0.1, 0.3, 1.0, 7.7, 1e100])
 def test_equal_parts_add_up_whatever_binary_fractions_do(tmp_path, rho, pieces, monkeypatch):
-    monkeypatch.setattr(_ledger.os, "fsync", lambda handle: None)
+    monkeypatch.setattr(_disk.os, "fsync", lambda handle: None)
     ledger = Ledger.create(tmp_path / "l", gn.zCDP(rho))
     with _ledger._transaction(ledger.path, "IMMEDIATE") as database:  # all but one, at once
         units = -(-Fraction(rho / pieces) * 2**62 // Fraction(rho))
@@ -303,7 +311,7 @@ def directory(number):
         folder.mkdir()
         (folder / "tables").mkdir()
         (folder / "tables" / "t.csv").write_text(f"{number}\n", encoding="utf-8")
-        files = {"tables/t.csv": _ledger.file_digest(folder / "tables" / "t.csv")}
+        files = {"tables/t.csv": _disk.file_digest(folder / "tables" / "t.csv")}
         (folder / "release.json").write_text(json.dumps({"files": files}), encoding="utf-8")
 
     return write
@@ -322,10 +330,10 @@ def test_directories(ledger, tmp_path):
     assert entry.sha256 == hashlib.sha256((tmp_path / "out" / "release.json").read_bytes()).hexdigest()
     (tmp_path / "out").rename(tmp_path / "moved")
     assert release("moved", 2) == 1
-    with pytest.raises(LedgerError, match="missing or was changed"):
+    with pytest.raises(LedgerError, match="missing, unreadable or was changed"):
         release("out", 2)
     (tmp_path / "moved" / "tables" / "t.csv").write_text("3\n", encoding="utf-8")
-    with pytest.raises(LedgerError, match="missing or was changed"):
+    with pytest.raises(LedgerError, match="missing, unreadable or was changed"):
         release("moved", 2)
 
 
@@ -372,17 +380,68 @@ def failing(error):
     return write
 
 
+SECRET = "column 'income' holds 104729"
+
+
 @pytest.mark.parametrize("prepare", [lambda path: None, lambda path: (path / "tables").mkdir(parents=True)])
-def test_a_refusal_of_the_data_leaves_no_charge(ledger, prepare):
+def test_a_refusal_of_the_data_is_recorded_without_a_charge(ledger, prepare):
     def write(path):
         prepare(path)
-        raise gn.DataError("bad")
+        raise gn.DataError(SECRET) from ValueError(SECRET)
 
-    with pytest.raises(gn.DataError, match="bad"):
+    for _ in range(3):
+        with pytest.raises(gn.DataError, match="not said where") as caught:
+            once(ledger, write=write)
+        assert SECRET not in "".join(traceback.format_exception(caught.value))
+        assert caught.value.__cause__ is caught.value.__context__ is None
+    assert [(e.attempt, e.id, e.state, e.rho, e.draws) for e in ledger.entries()] == [
+        (k, "a", "refused", 0.0, 0) for k in (1, 2, 3)
+    ]
+    assert SECRET.encode() not in ledger.path.read_bytes()
+    assert (ledger.spent, ledger.epsilon(1e-6)) == (0.0, 0.0)
+    assert not partials(ledger.path.parent)
+    assert once(ledger, request={"another": 1}) == 1  # a refusal takes no id
+    assert [(e.attempt, e.state) for e in ledger.entries()][-1] == (4, "sealed")
+
+
+def test_a_refusal_after_something_was_written_says_no_more(ledger):
+    with pytest.raises(gn.DataError, match="not said where") as caught:
+        once(ledger, write=failing(gn.DataError(SECRET)))
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
+    assert [entry.state for entry in ledger.entries()] == ["reserved"]
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="folders are held on Linux only")
+def test_a_result_that_is_carried_off_stays_charged(ledger):
+    def write(path):
+        path.write_text("drawn", encoding="utf-8")
+        (scratch,) = ledger._folder.glob("*.partial")
+        scratch.rename(scratch.with_name("carried off"))
+        scratch.mkdir()
+        raise gn.DataError(SECRET)
+
+    with pytest.raises(gn.DataError, match="not said where"):
+        once(ledger, write=write)
+    assert [entry.state for entry in ledger.entries()] == ["reserved"]
+
+
+def test_other_errors_before_the_draw_stay_as_they_are(ledger):
+    def write(path):
+        raise gn.ParameterError("expected 3")
+
+    with pytest.raises(gn.ParameterError, match="expected 3"):
         once(ledger, write=write)
     assert ledger.entries() == ()
-    assert not partials(ledger.path.parent)
-    assert once(ledger) == 1
+
+
+def test_tables_are_refused_without_their_column(ledger, small, tmp_path):
+    plan, _ = small
+    with pytest.raises(gn.DataError) as caught:
+        plan.release(pa.table({"a": [1, 7], "b": [1, 3]}), out=tmp_path / "out", ledger=ledger, id="x")
+    said = "".join(traceback.format_exception(caught.value))
+    assert "'a'" not in said.split("DataError")[-1]
+    assert "During handling" not in said
+    assert [(entry.state, entry.rho) for entry in ledger.entries()] == [("refused", 0.0)]
 
 
 @pytest.mark.parametrize(
@@ -579,6 +638,357 @@ def test_a_ledger_that_somebody_keeps_busy(ledger, monkeypatch):
     assert once(ledger) == 1
 
 
+# one name
+
+
+def first_format(path):
+    """A ledger as the first ones were, with a write-ahead log."""
+    Ledger.create(path, gn.zCDP(1.0))
+    edit(path, "DROP TABLE refusals", "DROP TABLE home", "ALTER TABLE entries DROP COLUMN draws")
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
+    return path
+
+
+ATTACK = """
+import sys, sqlite3
+import gaussnoise as gn
+path, ids = sys.argv[1], sys.argv[2:]
+keep = sqlite3.connect(path)  # whoever has it open last would copy the log into the file
+keep.execute("SELECT * FROM entries").fetchall()
+drawn = 0
+for id in ids:
+    try:
+        gn.Ledger.open(path).once(
+            id, cost=0.1, request={}, protects="rows", target=None, write=lambda p: p.write_text("1"), read=str, draws=1
+        )
+        drawn += 1
+    except (gn.BudgetError, gn.LedgerError):
+        pass
+print(drawn, flush=True)
+sys.stdin.read()
+"""
+
+
+def attack(path, prefix):
+    """A program that releases 0.1 ten times over one name of a ledger, and how often it could; it stays open."""
+    command = [sys.executable, "-c", ATTACK, str(path), *(f"{prefix}{k}" for k in range(10))]
+    program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return program, int(program.stdout.readline())
+
+
+@pytest.mark.parametrize("format", ["first", "new"])
+def test_a_hard_link_does_not_double_the_budget(tmp_path, format):
+    path, other = tmp_path / "l", tmp_path / "other"
+    first_format(path) if format == "first" else Ledger.create(path, gn.zCDP(1.0))
+    os.link(path, other)
+    attacks = [attack(path, "a"), attack(other, "b")]
+    for program, _ in attacks:
+        program.communicate(timeout=60)
+    assert [drawn for _, drawn in attacks] == [0, 0]
+    for name in (path, other):
+        with pytest.raises(LedgerError, match=r"one name.*hard link"):
+            Ledger.open(name)
+    other.unlink()
+    assert [once(Ledger.open(path), str(k)) for k in range(10)] == [1] * 10
+    with pytest.raises(BudgetError):
+        once(Ledger.open(path), "more")
+
+
+MOUNT = """
+set -e
+mount --bind "$1" "$2"
+"$3" -c 'import gaussnoise as gn, sys
+try: gn.Ledger.open(sys.argv[1])
+except gn.LedgerError as error: print(error)' "$2"
+mount --bind "$4" "$5"
+"$3" -c 'import gaussnoise as gn, sys
+for k, folder in enumerate(sys.argv[1:]):
+    gn.Ledger.open(folder + "/l").once(str(k), cost=0.1, request={}, protects="rows", target=None, read=str,
+        write=lambda p: p.write_text("1"))
+print(len(gn.Ledger.open(folder + "/l").entries()))' "$4" "$5" "$4"
+"""
+
+
+def test_a_mounted_file_is_refused_and_a_mounted_folder_is_not(tmp_path):
+    for name in ("place", "mounted"):
+        (tmp_path / name).mkdir()
+    path, other = tmp_path / "place" / "l", tmp_path / "other"
+    Ledger.create(path, gn.zCDP(1.0))
+    other.touch()
+    if subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True).returncode:
+        pytest.skip("this test mounts, and may not here")
+    words = [path, other, sys.executable, tmp_path / "place", tmp_path / "mounted"]
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", MOUNT, "sh", *map(str, words)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    refused, count = done.stdout.splitlines()
+    assert "a file that is mounted there" in refused
+    assert count == "3"
+
+
+def test_mounts_are_read_as_linux_writes_them():
+    table = (
+        "22 1 254:0 / / rw - ext4 /dev/vda rw\n"
+        "23 22 0:40 / /mnt/a\\040b rw shared:3 - nfs4 server:/x rw\n"
+        "24 23 0:41 / /mnt/a\\040b/c rw - fuse.sshfs host: rw\nnonsense\n25 22 8:1 / /m rw - xfs /dev/sda rw\n"
+        "26 22 8:2 / /m rw - fuseblk /dev/sdb rw\n"
+    )
+    kinds = {"/x": "ext4", "/mnt/a b/l": "nfs4", "/mnt/a b/c/l": "fuse.sshfs", "/mnt/a": "ext4", "/m/l": "fuseblk"}
+    found = {path: mount_of(Path(path), table) for path in kinds}
+    assert {path: mount.kind for path, mount in found.items()} == kinds
+    assert [mount.shared for mount in found.values()] == [False, True, True, False, False]
+    assert mount_of(Path("/x"), "") is None
+    local = ("ext4", "xfs", "btrfs", "overlay", "tmpfs", "zfs", "ext3", "f2fs", "apfs", "vfat", "fuseblk")
+    assert not any(Mount("/", kind).shared for kind in local)
+    assert all(Mount("/", kind).shared for kind in ("nfs", "nfs4", "cifs", "smb3", "9p", "lustre", "fuse.glusterfs"))
+
+
+def test_ledgers_are_not_created_on_shared_disks_and_warn_there(ledger, tmp_path, monkeypatch):
+    (tmp_path / "table").write_text("22 1 0:50 / / rw - nfs4 server:/ rw\n")
+    monkeypatch.setattr(_mounts, "_TABLE", tmp_path / "table")
+    with pytest.raises(LedgerError, match="local disk, got nfs4 at /,"):
+        Ledger.create(tmp_path / "new", gn.zCDP(1.0))
+    assert not (tmp_path / "new").exists()
+    with pytest.warns(gn.LedgerWarning, match="is on nfs4"):
+        opened = Ledger.open(ledger.path)
+    assert once(opened) == 1
+
+
+def test_the_name_it_was_created_under_is_forgotten(ledger):
+    """As after a kill between the two names' last and next to last."""
+    left = ledger.path.with_name(f".{ledger.path.name}.0123456789abcdef.partial")
+    left.mkdir()
+    os.link(ledger.path, left / "result")
+    os.link(ledger.path, ledger.path.with_name(f".{ledger.path.name}.abcdefgh.partial"))  # of the first ledgers
+    assert once(ledger) == 1
+    assert os.stat(ledger.path).st_nlink == 1
+
+
+def test_the_first_ledgers_leave_their_write_ahead_log(tmp_path):
+    path = first_format(tmp_path / "l")
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("SELECT * FROM entries").fetchall()
+        reader.execute("INSERT INTO entries VALUES (7, 'old', 0, 'lost', NULL, 'rows', '{}', 'x', '')")
+        assert [entry.id for entry in Ledger.open(path).entries()] == ["old"]  # while another has it open
+    assert once(Ledger.open(path), protects="rows") == 1
+    assert [(entry.attempt, entry.id) for entry in Ledger.open(path).entries()] == [(7, "old"), (8, "a")]
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    assert not path.with_name("l-wal").exists()
+
+
+def test_a_write_ahead_log_that_somebody_keeps_is_not_charged_to(tmp_path, monkeypatch):
+    monkeypatch.setattr(_ledger, "_BUSY_SECONDS", 0.1)
+    path = first_format(tmp_path / "l")
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("SELECT * FROM entries").fetchall()
+        with pytest.raises(LedgerError, match="is busy"):
+            once(Ledger.open(path))
+    assert once(Ledger.open(path)) == 1
+
+
+def test_a_ledger_may_be_moved_and_put_back(ledger, tmp_path):
+    once(ledger, target=tmp_path / "r")
+    elsewhere = tmp_path / "folder"
+    elsewhere.mkdir()
+    ledger.path.rename(elsewhere / "moved")
+    moved = Ledger.open(elsewhere / "moved")
+    assert once(moved, "b") == 1
+    assert once(moved, target=tmp_path / "r") == 1
+    Ledger.create(ledger.path, gn.zCDP(1.0))  # another one, where it was
+    assert once(moved, "c") == 1
+    backup = (elsewhere / "moved").read_bytes()
+    once(moved, "d")
+    (elsewhere / "moved").write_bytes(backup)
+    assert [entry.id for entry in moved.entries()] == ["a", "b", "c"]
+    assert once(moved, "e") == 1
+
+
+def test_a_copy_can_be_read_but_not_charged(ledger):
+    once(ledger)
+    copy = ledger.path.with_name("copy")
+    copy.write_bytes(ledger.path.read_bytes())
+    assert [entry.id for entry in Ledger.open(copy).entries()] == ["a"]
+    with pytest.raises(LedgerError, match="is a copy of"):
+        once(Ledger.open(copy), "b")
+    ledger.path.unlink()
+    assert once(Ledger.open(copy), "b") == 1
+
+
+def test_a_crash_in_a_charge_is_undone_and_a_move_without_its_journal_is_refused(ledger):
+    once(ledger)
+    journal, moved = ledger.path.with_name(ledger.path.name + "-journal"), ledger.path.with_name("moved")
+    code = (
+        "import sqlite3, os, sys; d = sqlite3.connect(sys.argv[1], isolation_level=None);"
+        "d.execute('PRAGMA cache_size = 1'); d.execute('BEGIN IMMEDIATE'); d.execute('DELETE FROM entries');"
+        "d.executemany('INSERT INTO home VALUES (?, ?)', [('x' * 3000, b'')] * 200); os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(ledger.path)], check=False)
+    assert journal.exists()
+    crashed, left = ledger.path.read_bytes(), journal.read_bytes()
+    ledger.path.rename(moved)
+    with pytest.raises(LedgerError, match=r"without its journal|damaged"):
+        once(Ledger.open(moved), "b")
+    moved.write_bytes(crashed)
+    journal.rename(moved.with_name("moved-journal"))
+    assert left == moved.with_name("moved-journal").read_bytes()
+    assert [entry.id for entry in Ledger.open(moved).entries()] == ["a"]
+    assert once(Ledger.open(moved), "b") == 1
+
+
+def test_order_does_not_depend_on_the_clock(ledger, monkeypatch):
+    times = iter([datetime(2030, 1, 1), datetime(1970, 1, 1), datetime(2000, 1, 1)])
+
+    class Clock:
+        @staticmethod
+        def now(zone):
+            return next(times)
+
+    monkeypatch.setattr(_ledger, "datetime", Clock)
+    with pytest.raises(KeyboardInterrupt):
+        once(ledger, write=failing(KeyboardInterrupt()))
+    once(ledger)
+    once(ledger, "b")
+    found = [(entry.id, entry.state, entry.begun[:4]) for entry in ledger.entries()]
+    assert found == [("a", "lost", "2030"), ("a", "sealed", "1970"), ("b", "sealed", "2000")]
+
+
+# what the operating system refuses
+
+
+TRY_ALL = """
+import os, sys
+import numpy as np
+import gaussnoise as gn
+from gaussnoise.errors import GaussNoiseError
+mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(2))), gn.zCDP(0.1), n=2)
+schema = gn.Schema([gn.Attribute("a", [1, 2])])
+plan = gn.plan(schema, 1, gn.zCDP(0.1))
+import pyarrow as pa
+table = pa.table({"a": [1]})
+ledger, folder, mine, warm = sys.argv[1:]
+plan.release(table, out=warm + "/out")  # loads what is loaded late: others may not read this installation
+mechanism.release(counts=[1, 1], ledger=gn.Ledger.create(warm + "/l", gn.zCDP(1.0)), id="x")
+if os.getuid() == 0:
+    os.setuid(65534)
+own = gn.Ledger.create(mine + "/own", gn.zCDP(1.0))
+for call in [
+    lambda: gn.Ledger.open(ledger),
+    lambda: gn.Ledger.create(ledger + "2", gn.zCDP(1.0)),
+    lambda: mechanism.release(counts=[1, 1], ledger=ledger, id="x"),
+    lambda: plan.release(table, out=folder + "/out"),
+    lambda: plan.release(table, out=folder + "/out/deeper"),
+    lambda: plan.release(table, out=folder + "/out", ledger=own, id="x"),
+    lambda: plan.release(table, out=folder + "/out/deeper", ledger=own, id="y"),
+    lambda: mechanism.release(counts=[1, 1]).save(folder + "/x"),
+    lambda: gn.Release.load(folder + "/x", mechanism.covariance),
+    lambda: gn.TableRelease.load(folder + "/x", plan),
+]:
+    try:
+        call()
+    except GaussNoiseError as error:
+        print(type(error).__name__)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "setuid"), reason="POSIX permissions")
+def test_what_may_not_be_read_or_written_is_a_typed_error():
+    with tempfile.TemporaryDirectory() as place:  # pytest's own is closed to others
+        os.chmod(place, 0o755)
+        closed, mine, warm = (Path(place, name) for name in ("closed", "mine", "warm"))
+        for folder in (closed, mine, warm):
+            folder.mkdir()
+        mine.chmod(0o777)
+        Ledger.create(closed / "l", gn.zCDP(1.0))
+        closed.chmod(0o000)
+        words = [sys.executable, "-c", TRY_ALL, closed / "l", closed, mine, warm]
+        done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False)
+        closed.chmod(0o700)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["LedgerError", "OutputError", "LedgerError", *["OutputError"] * 7]
+
+
+@pytest.mark.parametrize("path", [3, None, "a\0b", "\udcff", b"\xff"])
+def test_what_is_no_path(ledger, path):
+    for call in (Ledger.open, lambda path: Ledger.create(path, gn.zCDP(1.0)), lambda path: once(ledger, target=path)):
+        if path is not None or call in (Ledger.open,):
+            with pytest.raises(gn.ParameterError, match="expected a path"):
+                call(path)
+    with pytest.raises(LedgerError, match="cannot be opened"):
+        Ledger.open("x" * 5000)
+    assert ledger.entries() == ()
+
+
+# leftovers
+
+
+def killed(ledger, id, signal_number):
+    """A program that dies in the middle of its result; what it left."""
+    code = (
+        "import gaussnoise as gn, os, sys\n"
+        "def write(path):\n    path.write_text('drawn')\n    os.kill(os.getpid(), int(sys.argv[3]))\n"
+        "gn.Ledger.open(sys.argv[1]).once(sys.argv[2], cost=0.1, request={'what': 1}, "
+        f"protects={ROW!r}, target=None, write=write, read=str)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(ledger.path), id, str(int(signal_number))], check=False)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("start", ["open", "release"])
+def test_what_dead_programs_left_goes_at_the_next_start(ledger, number, start):
+    killed(ledger, "dead", number)
+    (left,) = [path for path in partials(ledger._folder) if path.is_dir()]
+    assert (left / "result").read_text() == "drawn"
+    assert left.stat().st_mode & 0o077 == 0
+    Ledger.open(ledger.path) if start == "open" else once(ledger, "another")
+    assert not partials(ledger._folder)
+    states = [(entry.id, entry.state) for entry in ledger.entries()]
+    assert states[0] == ("dead", "reserved")
+    assert once(ledger, "dead") == 1  # drawn again, charged again
+    assert [entry.state for entry in ledger.entries() if entry.id == "dead"] == ["lost", "sealed"]
+
+
+def test_what_living_programs_write_stays(ledger):
+    def write(path):
+        path.write_text("1", encoding="utf-8")
+        Ledger.open(ledger.path)
+        assert once(ledger, "another") == 1
+        assert path.exists()
+
+    assert once(ledger, write=write) == 1
+
+
+def test_a_complete_result_waits_for_its_id(ledger, monkeypatch):
+    monkeypatch.setattr(_ledger, "publish", fail_to_publish)
+    with pytest.raises(KeyboardInterrupt):
+        once(ledger, write=drawing(4)[0])
+    monkeypatch.undo()
+    Ledger.open(ledger.path)
+    once(ledger, "another")
+    assert [entry.state for entry in ledger.entries()] == ["written", "sealed"]
+    assert once(ledger, write=drawing(7)[0]) == 5
+
+
+def fail_to_publish(*arguments):
+    raise KeyboardInterrupt
+
+
+def test_a_written_result_of_the_first_ledgers_is_published(ledger, monkeypatch):
+    """Their scratch was the result itself."""
+    monkeypatch.setattr(_ledger, "publish", fail_to_publish)
+    with pytest.raises(KeyboardInterrupt):
+        once(ledger, write=drawing(4)[0])
+    monkeypatch.undo()
+    (scratch,) = ledger._folder.glob("*.partial")
+    content = (scratch / "result").read_bytes()
+    _disk.remove(scratch)
+    scratch.write_bytes(content)
+    assert once(ledger, write=drawing(7)[0]) == 5
+    assert not partials(ledger._folder)
+
+
 def test_a_file_in_the_way_of_the_results(ledger):
     ledger._folder.write_text("")
     with pytest.raises(LedgerError, match="cannot create"):
@@ -690,3 +1100,47 @@ def test_releases_come_back_from_their_file(tmp_path):
         (tmp_path / "bad.json").write_text(text)
         with pytest.raises(gn.CertificateError, match=r"Release\.save"):
             gn.Release.load(tmp_path / "bad.json", mechanism.covariance)
+
+
+def test_a_copy_of_a_ledger_that_was_never_charged_is_refused(tmp_path):
+    """Whichever of the two is charged first."""
+    for first, second in (("a", "b"), ("b", "a")):
+        folder = tmp_path / first
+        folder.mkdir()
+        Ledger.create(folder / "a", gn.zCDP(1.0))
+        shutil.copy(folder / "a", folder / "b")
+        drawn = 0
+        for name in (first, second):
+            for k in range(10):
+                with contextlib.suppress(LedgerError, BudgetError):
+                    drawn += once(Ledger.open(folder / name), f"{name}{k}") == 1
+        assert drawn == 10
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE entries SET request = '" + "[" * 100_000 + "'",
+        "UPDATE entries SET draws = 'x'",
+        "UPDATE home SET path = 3.5",
+        "UPDATE budget SET rho = x'ff'",
+    ],
+    ids=["deep", "draws", "home", "budget"],
+)
+def test_tables_that_hold_something_else_end_in_a_typed_error(ledger, damage):
+    once(ledger, "a")
+    with contextlib.closing(sqlite3.connect(ledger.path)) as database:
+        database.execute(damage)
+        database.commit()
+    for ask in (ledger.entries, lambda: ledger.epsilon(1e-6), lambda: once(ledger, "a"), lambda: once(ledger, "b")):
+        with contextlib.suppress(gn.GaussNoiseError):
+            ask()
+
+
+def test_what_sqlite_cannot_say_in_words_is_damage(ledger):
+    once(ledger, "a")
+    content = ledger.path.read_bytes()
+    place = content.index(b"CREATE TABLE entries")
+    ledger.path.write_bytes(content[:place] + b"\xd3" + content[place + 1 :])
+    with pytest.raises(LedgerError, match="damaged"):
+        Ledger.open(ledger.path)

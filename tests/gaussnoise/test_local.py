@@ -14,6 +14,7 @@ import pytest
 from scipy import stats
 
 import gaussnoise as gn
+from gaussnoise._solvers.fidelity import Fidelity
 
 ALARM = 1e-6
 BALL = gn.LpBall(3, 2)
@@ -352,3 +353,25 @@ def test_estimates_can_be_read():
         mechanism(gn.LpBall(9, 2), 1.0).simulate(np.zeros((5, 9)), 0)
     with pytest.raises(gn.DataError, match="one record"):
         mechanism(gn.LpBall(9, 2), 1.0).report(np.zeros((1, 9)))
+
+
+@pytest.mark.parametrize("state", ["raise", "warn"])
+def test_the_callers_way_with_floating_point_errors_tells_nothing_of_a_record(state):
+    mechanism = gn.LocalMechanism(gn.LpBall(2, 2), gn.LocalDP(1.0))
+    with np.errstate(all=state):
+        for record in ([5e-324, 0.1], [1e308, 1e308], [np.nan, 0.0], [0.1, 0.1]):
+            assert len(mechanism.report(record, on_outside="drop")) == mechanism.message_bytes
+
+
+def test_a_mechanism_that_was_stopped_is_none(monkeypatch):
+    calls, at = [], Fidelity.at
+
+    def press(self, *arguments, **options):
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return at(self, *arguments, **options)
+
+    monkeypatch.setattr(Fidelity, "at", press)
+    with pytest.raises(KeyboardInterrupt):
+        gn.LocalMechanism(gn.FiniteSet(np.random.default_rng(0).normal(size=(30, 5))), gn.LocalDP(1.0))

@@ -478,6 +478,11 @@ def test_forgeries_are_refused(domain, problem, p):
         "pattern short": {"certificate": dataclasses.replace(witness, patterns=witness.patterns[:, 1:])},
         "pattern fractional": {"certificate": dataclasses.replace(witness, patterns=0.5 * witness.patterns + 0.25)},
     }
+    forgeries |= {f"neighbors {other}": {"neighbors": other} for other in ("none", None, 3)}
+    moved = {"lower": 0.5, "an ulp more": 1 + 2**-52, "far": 1e6} if problem == "gamma" else {}
+    forgeries |= {f"center {name}": {"center": factor * noise.center} for name, factor in moved.items()}
+    one = np.arange(domain.dim) == domain.dim - 1
+    forgeries |= {"one cell's center": {"center": noise.center + one}, "short center": {"center": noise.center[1:]}}
     for relation in set(PROBLEMS) - {problem}:
         forgeries[f"witness for {relation}"] = {"certificate": dataclasses.replace(witness, protected=relation)}
     accepted = []
@@ -485,6 +490,16 @@ def test_forgeries_are_refused(domain, problem, p):
         if outcome(dataclasses.replace(noise, **changes)) != "refused":
             accepted.append(name)
     assert accepted == []
+
+
+def test_a_center_that_was_moved_in_a_file_is_refused(tmp_path):
+    noise = gn.gamma(LARGE)
+    for name, center in (("moved", noise.center + 1.0), ("zeros", 0 * noise.center), ("kept", noise.center)):
+        dataclasses.replace(noise, center=center).save(tmp_path / f"{name}.npz")
+    assert gn.OptimalNoise.load(tmp_path / "kept.npz").gamma == noise.gamma
+    for name in ("moved", "zeros"):
+        with pytest.raises(gn.CertificateError, match="mean of all records"):
+            gn.OptimalNoise.load(tmp_path / f"{name}.npz")
 
 
 def test_the_other_relation_is_refused():

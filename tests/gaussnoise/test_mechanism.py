@@ -264,7 +264,7 @@ def test_large_counts_are_summed_exactly():
 
 def test_one_point_costs_nothing_under_replacement():
     mechanism = gn.GaussianMechanism(gn.optimal_noise(FiniteSet([[3.0, 4.0]] * 2)), gn.zCDP(0.5), n=3)
-    release = mechanism.release([0, 1, 1])
+    release = mechanism.release(indices=[0, 1, 1])
     np.testing.assert_array_equal(release.estimate, [3, 4])
     assert mechanism.rho_charged == release.privacy["rho_charged"] == 0
     assert not release.standard_deviation.any()
@@ -365,7 +365,7 @@ def test_simulations_repeat_and_say_what_they_are():
 @pytest.mark.parametrize("rng", [0, None, np.random.RandomState(0), np.random])
 def test_simulations_take_a_generator(rng):
     with pytest.raises(gn.ParameterError, match=r"expected a numpy Generator, like np\.random\.default_rng\(0\), got"):
-        mechanism_for(NOISES["random, replace"]).simulate([0] * 10, rng)
+        mechanism_for(NOISES["random, replace"]).simulate(None, rng, indices=[0] * 10)
 
 
 @pytest.mark.parametrize(
@@ -379,7 +379,7 @@ def test_simulations_take_a_generator(rng):
 )
 def test_a_printed_release_shows_estimate_and_promise(privacy, promised):
     mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(10))), privacy, n=4)
-    release = mechanism.release([0, 1, 2, 3])
+    release = mechanism.release(indices=[0, 1, 2, 3])
     assert repr(release) == f"Release(10 coordinates, {promised})"
     title, promise, *coordinates, more, total, certified = str(release).splitlines()
     assert certified == mechanism.bound.sentence(mechanism.error)
@@ -478,6 +478,56 @@ def test_bad_data_are_refused_without_being_shown(name, data, counts):
         assert str(CANARY) not in str(error)
 
 
+@pytest.mark.parametrize("data", [data for data, _ in BAD_DATA.values() if data is not None], ids=lambda _: "")
+def test_bad_indices_are_refused_without_being_shown(data):
+    with pytest.raises(gn.DataError) as caught:
+        mechanism_for(NOISES["random, add-remove"]).release(indices=data)
+    for error in (caught.value, caught.value.__cause__, caught.value.__context__):
+        assert str(CANARY) not in str(error)
+
+
+@pytest.mark.parametrize("given", [[3, 0, 5, 1, 2, 4], np.array([3, 0, 5, 1, 2, 4]), [0], [0.5] * 6], ids=repr)
+@pytest.mark.parametrize("door", ["release", "simulate"])
+def test_a_list_of_numbers_must_say_what_it_is(tmp_path, monkeypatch, given, door):
+    """Counts that were taken for row indices gave nonsense, and spent budget."""
+    mechanism = mechanism_for(NOISES["random, add-remove"])
+    monkeypatch.setattr("gaussnoise._sampler.IntegerQuery.draw", lambda *_: pytest.fail("nothing is to be drawn"))
+    ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(10))
+    options = {"ledger": ledger, "id": "a"} if door == "release" else {"rng": np.random.default_rng(0)}
+    with pytest.raises(gn.DataError, match=r"hint: counts= says .*, indices= which point each record is at"):
+        getattr(mechanism, door)(given, **options)
+    assert ledger.spent == 0
+
+
+def test_kinds_of_data_by_name_mean_the_same():
+    mechanism = mechanism_for(NOISES["random, add-remove"])
+    X = mechanism.noise.domain.points
+    forms = [{"counts": [1, 0, 2, 0, 0, 0]}, {"indices": [2, 0, 2]}, {"rows": X[[0, 2, 2]]}, {"data": X[[2, 2, 0]]}]
+    found = [mechanism.simulate(**{"data": None, "rng": np.random.default_rng(3)} | form).estimate for form in forms]
+    for estimate in found:
+        np.testing.assert_array_equal(estimate, found[0])
+    assert mechanism.release([]).estimate.shape == X.shape[1:]  # nobody is nobody by every name
+
+
+@pytest.mark.parametrize("kinds", [("rows", "indices"), ("counts", "indices"), ("data", "rows"), ("counts", "rows")])
+def test_only_one_kind_of_data_is_given(kinds):
+    forms = {"counts": [1, 0, 0, 0, 0, 0], "indices": [0], "rows": [ROW], "data": [ROW]}
+    with pytest.raises(gn.ParameterError, match="expected either data or counts=, rows=, indices=; got several"):
+        mechanism_for(NOISES["random, add-remove"]).release(**{kind: forms[kind] for kind in kinds})
+    disc = gn.GaussianMechanism(BODY, gn.zCDP(0.1))
+    with pytest.raises(gn.ParameterError, match="indices= belongs to listed points; hint: rows="):
+        disc.release(indices=[0])
+    assert disc.release(rows=[[0.5, 0.1]]).estimate.shape == (2,)
+
+
+def test_counts_that_are_floats_are_called_so():
+    mechanism = mechanism_for(NOISES["random, add-remove"])
+    with pytest.raises(gn.DataError, match=r"got floats with 1 dimensions; hint: counts.astype.int.$"):
+        mechanism.release(counts=np.ones(6))
+    with pytest.raises(gn.DataError, match=r"got integers with 1 dimensions and another length$"):
+        mechanism.release(counts=[1, 2])
+
+
 @pytest.mark.parametrize(("short", "long"), [(["a"], ["abcdefghijk"]), ([CANARY], [CANARY] * 3), ([0] * 5, [0] * 99)])
 def test_refusals_do_not_depend_on_the_values(short, long):
     messages = []
@@ -491,7 +541,7 @@ def test_refusals_do_not_depend_on_the_values(short, long):
 @pytest.mark.parametrize("records", [0, 11, 13])
 def test_another_number_of_records_is_refused(records):
     with pytest.raises(gn.DataError, match=r"exactly n = 12"):
-        mechanism_for(NOISES["random, replace"]).release([0] * records)
+        mechanism_for(NOISES["random, replace"]).release(indices=[0] * records)
 
 
 def test_data_and_counts_exclude_each_other():
@@ -504,7 +554,7 @@ def test_data_and_counts_exclude_each_other():
 @pytest.mark.parametrize("option", ["ledger", "id"])
 def test_ledgers_and_ids_go_together(option):
     with pytest.raises(gn.ParameterError, match="ledger= and id= together"):
-        mechanism_for(NOISES["random, add-remove"]).release([0], **{option: "x"})
+        mechanism_for(NOISES["random, add-remove"]).release(indices=[0], **{option: "x"})
 
 
 @pytest.fixture
@@ -515,7 +565,10 @@ def ledger(tmp_path):
 BODY = gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove")
 
 
-@pytest.mark.parametrize(("noise", "data"), [(NOISES["random, add-remove"], [0, 1]), (BODY, [[0.5, 0.1], [0.0, 1.0]])])
+@pytest.mark.parametrize(
+    ("noise", "data"),
+    [(NOISES["random, add-remove"], NOISES["random, add-remove"].domain.points[:2]), (BODY, [[0.5, 0.1], [0.0, 1.0]])],
+)
 def test_a_ledger_draws_once(ledger, noise, data):
     mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.4))
     first = mechanism.release(data, ledger=ledger, id="a")
@@ -542,7 +595,8 @@ def test_a_ledger_holds_one_relation(ledger):
 def test_refused_records_leave_no_charge(ledger):
     with pytest.raises(gn.DataError):
         gn.GaussianMechanism(BODY, gn.zCDP(0.1)).release([[3.0, 0.0]], ledger=ledger, id="a")
-    assert ledger.entries() == ()
+    assert [(entry.state, entry.rho) for entry in ledger.entries()] == [("refused", 0.0)]
+    assert ledger.spent == 0
 
 
 def test_the_cost_composes_in_dp_accounting():
@@ -615,7 +669,7 @@ def test_intervals_cover():
 
 
 def test_simultaneous_intervals_are_wider_by_sidaks_rule():
-    release = mechanism_for(NOISES["random, add-remove"]).release([0, 1])
+    release = mechanism_for(NOISES["random, add-remove"]).release(indices=[0, 1])
     alone, together = release.confidence_interval(0.95), release.confidence_interval(0.95, simultaneous=True)
     sidak = stats.norm.ppf((1 + 0.95 ** (1 / 2)) / 2)
     np.testing.assert_allclose((alone.high - alone.low) / 2, 1.959963984540054 * release.standard_deviation)
@@ -625,7 +679,7 @@ def test_simultaneous_intervals_are_wider_by_sidaks_rule():
 @pytest.mark.parametrize("level", [0, 1, -0.5, 95, math.nan])
 def test_levels_are_validated(level):
     with pytest.raises(gn.ParameterError, match="0 < level < 1"):
-        mechanism_for(NOISES["random, add-remove"]).release([0]).confidence_interval(level)
+        mechanism_for(NOISES["random, add-remove"]).release(indices=[0]).confidence_interval(level)
 
 
 @chosen
@@ -643,7 +697,7 @@ def test_contrasts_know_correlations(noise):
 
 def test_contrasts_check_the_shape():
     with pytest.raises(gn.ParameterError, match="weights of shape"):
-        mechanism_for(NOISES["random, add-remove"]).release([0]).contrast([1.0])
+        mechanism_for(NOISES["random, add-remove"]).release(indices=[0]).contrast([1.0])
 
 
 def test_a_fixed_total_is_known_without_error():
@@ -681,7 +735,7 @@ def test_a_saved_release_says_everything_once(tmp_path):
 def test_what_a_killed_save_left_behind_never_changes_what_it_published(tmp_path, monkeypatch):
     mechanism = mechanism_for(NOISES["simplex, replace"])
     first, second = (mechanism.release(counts=[5, 4, 3]) for _ in range(2))
-    monkeypatch.setattr("gaussnoise._ledger.remove", lambda scratch: None)  # killed after the link
+    monkeypatch.setattr("gaussnoise._disk.remove", lambda scratch: None)  # killed after the link
     first.save(tmp_path / "release.json")
     assert len(list(tmp_path.iterdir())) == 2
     monkeypatch.undo()
@@ -714,4 +768,46 @@ def test_releases_and_mechanisms_are_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         mechanism.n = 3
     with pytest.raises(dataclasses.FrozenInstanceError):
-        mechanism.release([0]).private = True
+        mechanism.release(indices=[0]).private = True
+
+
+# Rows that are none of the listed points
+
+
+def test_any_row_changes_a_sum_with_rows_left_out_by_the_sensitivity_at_most():
+    points = np.array([[1.0, 0.0], [0.0, 2.0], [-0.0, 3.0], [1.0, 1.0]])
+    noise = gn.optimal_noise(gn.FiniteSet(points), neighbors="add-remove")
+    mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.5))
+    values = [0.0, -0.0, 1.0, 2.0, 3.0, np.nextafter(1.0, 2.0), 5e-324, 1e308, math.inf, math.nan]
+    rows = np.array([[x, y] for x in values for y in values])
+    before = mechanism._exact(rows, None, "drop")[0]
+    for row in rows:
+        after = mechanism._exact(np.vstack([row, rows]), None, "drop")[0]
+        moved = sum((b - a) ** 2 for a, b in zip(before, after, strict=True))
+        assert moved <= mechanism._lattice.query.sensitivity_squared
+    counts = [sum(np.array_equal(row, point) for row in rows) for point in points]
+    assert sum(counts) < len(rows)
+    assert before == mechanism._exact(None, counts, "refuse")[0]
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int64, np.uint8, np.uint64])
+def test_row_indices_out_of_range_are_left_out(kind):
+    noise = gn.optimal_noise(gn.FiniteSet(np.eye(3)), neighbors="add-remove")
+    mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.5))
+    ends = np.iinfo(kind)
+    rows = np.array([0, 2, 3, 2, 100, ends.min, ends.max], dtype=kind)
+    expected = [2 if ends.min == 0 else 1, 0, 2]
+    assert mechanism._exact(rows, None, "drop")[0] == mechanism._exact(None, expected, "refuse")[0]
+    with pytest.raises(gn.DataError, match="got one outside"):
+        mechanism.release(indices=rows)
+    assert mechanism.release(indices=rows, on_outside="drop").privacy["records_outside"] == "dropped, each by itself"
+
+
+def test_rows_of_a_mean_are_not_left_out():
+    mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(3))), gn.zCDP(0.5), n=2)
+    for data in ([0, 1], [0, 7], None):
+        with pytest.raises(gn.ParameterError, match="is for sums: a mean of n public records counts every one; hint"):
+            mechanism.release(indices=data, on_outside="drop")
+    for wrong in ("clip", ["drop"], None):
+        with pytest.raises(gn.ParameterError, match="on_outside"):
+            mechanism.release(indices=[0, 1], on_outside=wrong)

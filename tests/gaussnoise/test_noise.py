@@ -288,6 +288,13 @@ def test_tampered_files_are_refused(stored, change):
         gn.OptimalNoise.load(stored)
 
 
+@pytest.mark.parametrize("neighbors", ["none", None, 3, ["replace"]])
+def test_a_relation_that_is_none_is_refused_in_memory(neighbors):
+    for noise in (*NOISES.values(), gn.optimal_noise(gn.LpBall(2, 2)), gn.gamma(gn.FiniteSet(np.eye(3)))):
+        with pytest.raises(gn.CertificateError, match="neighbors"):
+            dataclasses.replace(noise, neighbors=neighbors).verify()
+
+
 @pytest.mark.parametrize(
     "change",
     [

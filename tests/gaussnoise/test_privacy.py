@@ -403,6 +403,7 @@ def accounted(*rhos):
     return accountant
 
 
+@pytest.mark.paper("Lemma 11", by="an accountant of Rényi divergences")
 @pytest.mark.parametrize("rhos", [(0.1, 0.25), (0.01, 0.02, 0.07), (0, 0.3), (1e-4,) * 20])
 @pytest.mark.parametrize("delta", [1e-9, 1e-5])
 def test_releases_add_up(rhos, delta):

@@ -6,6 +6,7 @@ listed points; nuclear norms of explicit second moments; the closed form of iden
 
 import itertools
 import math
+import warnings
 from dataclasses import replace
 from functools import reduce
 
@@ -23,6 +24,9 @@ from gaussnoise._strategies import IdentityStrategy, SolvedStrategy
 from gaussnoise._workload import Workload
 
 P, Id, R = gn.Prefix, gn.Identity, gn.Ranges
+
+# the noise of products has a gap of its own, which the tests below bound
+pytestmark = pytest.mark.filterwarnings("ignore::gaussnoise.ConvergenceWarning")
 
 
 def base_of(n, kind, numbers):
@@ -374,6 +378,8 @@ def _tampered(noise):
     yield replace(noise, covariance=replace(covariance, strategies=strategies))
     yield replace(noise, covariance=replace(covariance, strategies=(IdentityStrategy(3), *covariance.strategies[1:])))
     yield replace(noise, gamma_lower=noise.gamma)
+    yield replace(noise, neighbors="none")
+    yield replace(noise, center=np.ones(noise.domain.dim))
     yield replace(noise, gamma=noise.gamma * 0.999)
     cells = witness.cell_weights
     yield replace(noise, certificate=replace(witness, cell_weights=(-cells[0], *cells[1:])))
@@ -417,6 +423,7 @@ def test_bases_that_double_precision_cannot_tell_from_totals_are_refused(base):
     gn.Products([gn.Base([[1, -1]])], [(0,)]),
     gn.Products([gn.Moments(range(60), [1, 2]), gn.Moments(range(50), [1])], [(0, 1)]),  # most directions are not seen
     gn.Products([gn.Base([[1, 1, 0, 0]]), R(5)], [(0, 1), (1,)]),
+    gn.Products([gn.Leading(R(4), 5), P(3)], [(0, 1), (0,)]),
 ])  # fmt: skip
 def test_bases_that_see_little_are_planned_too(domain, neighbors):
     noise = gn.optimal_noise(domain, neighbors=neighbors)
@@ -478,3 +485,23 @@ def test_products_are_released_as_tables():
         gn.GaussianMechanism(noise, gn.zCDP(0.1), n=100)
     bound = gn.lower_bound(noise.domain, gn.ApproxDP(1, 1e-6), 100)
     assert 0 < bound.error < noise.gamma
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize("p", [2, math.inf])
+def test_a_gap_wider_than_asked_for_is_warned_of_where_it_was_asked_for(neighbors, p):
+    domain = gn.Products([P(6), R(4)], [(0,), (0, 1)])
+    with pytest.warns(gn.ConvergenceWarning, match=r"certified gap \S+, wider than tol=1e-06; The best") as caught:
+        noise = gn.optimal_noise(domain, p, neighbors, tol=1e-6)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert noise.gap > 1e-6
+    assert noise.status in (gn.Status.PRODUCTS, gn.Status.COUPLINGS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert gn.optimal_noise(domain, p, neighbors, tol=0.5).status is gn.Status.SOLVED
+        schema = gn.Schema([gn.Attribute("a", list("uvwxyz")), gn.Attribute("b", list("wxyz"))])
+        survey = gn.plan(
+            schema, [{"a": "prefix"}, {"a": "prefix", "b": "ranges"}], gn.zCDP(0.1), neighbors=neighbors, p=p
+        )
+    assert survey.noise.gap == pytest.approx(noise.gap, rel=1e-6)  # plans say it themselves

@@ -44,9 +44,8 @@ def test_the_gap_is_true_of_convex_bodies(domain):
         assert gap < 1e-4
 
 
-@pytest.mark.paper("Theorem 6", by="simulation on a cross-polytope, with the bound for unbiased ones")
 def test_projecting_wins_where_records_are_few_and_loses_unbiasedness():
-    """NT Theorem 6: on the cross-polytope of 200 dimensions the noise is much longer than the set is wide."""
+    """On the cross-polytope of 200 dimensions the noise is much longer than the set is wide."""
     K, n = gn.LpBall(200, 1), 20
     mechanism = gn.GaussianMechanism(gn.optimal_noise(K), gn.zCDP(0.1), n=n)
     data = np.zeros((n, 200))

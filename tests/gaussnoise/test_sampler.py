@@ -1,11 +1,18 @@
+import importlib.metadata
 import itertools
+import sys
 import threading
 import time
+import tomllib
+from pathlib import Path
 
 import numpy as np
+import opendp.measurements
 import pytest
 
-from gaussnoise._sampler import _CHUNK, IntegerQuery, noise_stream
+import gaussnoise as gn
+from gaussnoise import _sampler
+from gaussnoise._sampler import _CHUNK, OLDEST_OPENDP, IntegerQuery, noise_stream
 
 
 def counter():
@@ -70,3 +77,98 @@ def test_threads_draw_different_noise():
         drawn = noise.take(4 * _CHUNK)
     assert len(np.unique(drawn)) == 4 * _CHUNK
     assert drawn.std() == pytest.approx(query.scale, rel=0.02)
+
+
+# OpenDP as it is installed
+
+
+@pytest.fixture
+def unseen():
+    """OpenDP is looked at again, now and after the test."""
+    _sampler._opendp.cache_clear()
+    yield
+    _sampler._opendp.cache_clear()
+
+
+def releases():
+    """Whatever draws, whatever knows a noise scale: all must refuse."""
+    return [
+        lambda: gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(2))), gn.zCDP(0.1), n=2),
+        lambda: gn.plan(gn.Schema([gn.Attribute("sex", ["F", "M"])]), 1, gn.zCDP(0.1))._query.query.scale,
+        lambda: IntegerQuery(1, 0.5).draw(3),
+    ]
+
+
+@pytest.mark.parametrize("version", ["0.14.1", "0.14.2a20251201001", "0.9.0", "0.0.0+development", "0", "", "unknown"])
+def test_an_old_opendp_draws_nothing(unseen, monkeypatch, version):
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: version)
+    for ask in releases():
+        with pytest.raises(
+            gn.NotAvailableError, match=r'noise: expected OpenDP 0\.15 or later.*hint: pip install "opendp'
+        ):
+            ask()
+
+
+@pytest.mark.parametrize("version", ["0.15.0", "0.15", "0.16.1", "1.0.0", "0.16.0a20260101001"])
+def test_a_newer_opendp_draws(unseen, monkeypatch, version):
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: version)
+    assert len(IntegerQuery(1, 0.5).draw(3)) == 3
+
+
+def test_no_opendp_is_said_so(unseen, monkeypatch):
+    monkeypatch.setitem(sys.modules, "opendp.measurements", None)
+    with pytest.raises(gn.NotAvailableError, match="expected OpenDP, which draws it, got ModuleNotFoundError; hint"):
+        IntegerQuery(1, 0.5).draw(3)
+
+
+class Measurement:
+    """OpenDP's discrete Gaussian, with a fault."""
+
+    def __init__(self, real, map=None, draw=None):
+        self.map = map or real.map
+        self._draw = draw or real
+
+    def __call__(self, zeros):
+        return self._draw(zeros)
+
+
+FAULTS = {
+    "charges half": lambda real: {"map": lambda distance: real.map(distance) / 2},
+    "charges twice": lambda real: {"map": lambda distance: 2 * real.map(distance)},
+    "charges a little less": lambda real: {"map": lambda distance: real.map(distance) * (1 - 1e-12)},
+    "no noise": lambda real: {"draw": list},
+    "saturates": lambda real: {"draw": lambda zeros: [2**63 - 1 if x > 0 else -(2**63) for x in real(zeros)]},
+    "one noise for all": lambda real: {"draw": lambda zeros: real(zeros[:1]) * len(zeros)},
+    "loses some": lambda real: {"draw": lambda zeros: real(zeros)[:-1]},
+    "in 32 bits": lambda real: {"draw": lambda zeros: [x & 0 for x in real(zeros)]},
+    "floats": lambda real: {"draw": lambda zeros: [float(x) for x in real(zeros)]},
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
+def test_an_opendp_that_fails_its_check_draws_nothing(unseen, monkeypatch, fault):
+    real = opendp.measurements.make_gaussian
+
+    def make_gaussian(*arguments, **named):
+        made = real(*arguments, **named)
+        return Measurement(made, **fault(made))
+
+    monkeypatch.setattr(opendp.measurements, "make_gaussian", make_gaussian)
+    with pytest.raises(gn.NotAvailableError, match="does not charge or draw what it should on this machine; hint"):
+        IntegerQuery(1, 0.5).draw(3)
+
+
+def test_the_check_runs_once(unseen, monkeypatch):
+    checks = []
+    real = _sampler._check
+    monkeypatch.setattr(_sampler, "_check", lambda *arguments: checks.append(real(*arguments)))
+    query = IntegerQuery(2, 0.5)
+    for _ in range(5):
+        query.draw(2)
+    assert checks == [None]
+
+
+def test_the_oldest_opendp_is_the_one_that_is_installed_with_the_package():
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    (asked,) = [x for x in tomllib.loads(text)["project"]["dependencies"] if x.startswith("opendp")]
+    assert asked.startswith(f"opendp>={'.'.join(map(str, OLDEST_OPENDP))},<")

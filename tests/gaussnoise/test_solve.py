@@ -217,7 +217,7 @@ def test_against_an_independent_sdp(problem, N, d):
     assert float(noise) == pytest.approx(sdp(enclosed, problem == "gamma"), rel=2e-6)
 
 
-# Laws (Nikolov & Tang 2023, Theorem 20, Lemmas 19, 60, 62, 63)
+# Laws (Nikolov & Tang 2023, Theorem 20, Lemmas 60, 62, 63)
 
 few = settings(max_examples=20, derandomize=True, deadline=None, database=None)
 
@@ -305,7 +305,7 @@ def rotation(dim, seed=0):
     return np.linalg.qr(np.random.default_rng(seed).normal(size=(dim, dim)))[0]
 
 
-@pytest.mark.paper("Lemma 60", by="certified brackets of random sets and their projections")
+@pytest.mark.paper("Lemma 63", by="certified brackets of random sets and their projections")
 @few
 @given(small_sets(dim=3), problems)
 def test_orthogonal_projections_shrink(points, problem):

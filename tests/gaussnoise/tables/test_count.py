@@ -1,5 +1,7 @@
 """Every engine counts every marginal like a Counter in Python."""
 
+import datetime
+import decimal
 import gzip
 import itertools
 import math
@@ -7,6 +9,7 @@ import os
 import shutil
 import traceback
 from collections import Counter
+from fractions import Fraction
 
 import duckdb
 import numpy as np
@@ -22,6 +25,7 @@ from hypothesis import strategies as st
 import gaussnoise as gn
 from gaussnoise.tables import _count
 from gaussnoise.tables._count import count_marginals, group_subsets, passes
+from gaussnoise.tables._read import open_table
 
 # what dask, ibis and pyspark say about their own dependencies and unclosed sockets
 pytestmark = [
@@ -160,8 +164,8 @@ def brute_force(codes, sizes, subsets):
     return tables
 
 
-def check(table, attributes, subsets, codes):
-    found = list(count_marginals(table, attributes, subsets))
+def check(table, attributes, subsets, codes, **options):
+    found = list(count_marginals(table, attributes, subsets, **options))
     expected = brute_force(codes, [a.size for a in attributes], subsets)
     assert sorted(S for S, _ in found) == sorted(subsets)
     for S, counts in found:
@@ -311,5 +315,227 @@ def test_nothing_is_written_beside_the_files(tmp_path, monkeypatch):
     path = as_parquet(pa.table({"a": [1, 2]}), tmp_path, None)
     list(count_marginals(path, [gn.Attribute("a", [1, 2])], [(0,)]))
     assert os.listdir() == ["t.parquet"]
-    relation = _count.code_table(path, []).to_native()
+    relation = open_table(path).to_native()
     assert relation.query("t", "SELECT current_setting('temp_directory')").fetchall() == [("",)]
+
+
+def test_rows_without_a_cell_can_be_left_out_of_every_table(build):
+    rows = records(200)
+    for k, value in [(2, 8), (3, None), (4, 7), (4, -1), (4, 7)]:
+        rows.append([*rows[k]])
+        rows[-1][k] = value
+    fitting = [row for row in rows if row[4] in VALUES["whole"]]
+    codes = [[v[x] for v, x in zip(VALUES.values(), row, strict=True)] for row in fitting]
+    check(build(columns(rows)), ATTRIBUTES, SUBSETS, codes, on_outside="drop")
+
+
+# Whatever pandas may hold, row by row.
+
+
+class Evil:
+    """An object whose comparison says something it should not."""
+
+    __hash__ = object.__hash__
+
+    def __eq__(self, other):
+        raise ValueError(CANARY)
+
+
+DROPPED = [
+    gn.Attribute("text", ["x", "", "3", "true"], other="rest"),
+    gn.Attribute("code", [3, -1, 2**53 + 1, 2**64, 0]),
+    gn.Attribute("flag", [True, False], other="rest"),
+    gn.Attribute("number", edges=[-1, 0, 2.5, 2**53 + 2, math.inf]),
+]
+THINGS = ["x", "", "3", "true", 3, -1, 2**53 + 1, 2**53, 2**64, 0, True, False, -0.0, 2.5, 3.0, 1e16, 1e300, math.inf]
+THINGS += [math.nan, None, pd.NA, pd.NaT, decimal.Decimal(3), decimal.Decimal("2.50"), decimal.Decimal("sNaN")]
+THINGS += [decimal.Decimal("1e5000"), np.float32(0.1), np.int8(-1), np.bool_(True), np.str_("x"), np.timedelta64(3)]
+THINGS += [np.datetime64(3, "s"), datetime.date(2020, 1, 2), datetime.timedelta(3), b"x", [3], {3: 3}, (3,), 3 + 0j]
+THINGS += ["\ud800", "x\0", Evil(), object, float, np.array([3]), np.float64("nan"), 10**400, -(10**400)]
+
+
+def number(value):
+    """The exact real number that a value is, if it is finite."""
+    if isinstance(value, complex) and value.imag == 0:
+        value = value.real
+    if isinstance(value, bool | np.bool_ | np.timedelta64):
+        return None
+    if isinstance(value, np.integer | np.floating):
+        value = value.item()
+    if not isinstance(value, int | float | decimal.Decimal):
+        return None
+    finite = value.is_finite() if isinstance(value, decimal.Decimal) else isinstance(value, int) or math.isfinite(value)
+    return Fraction(value) if finite else None
+
+
+def cell(attribute, value):
+    """By value, but True is no number and "3" no integer; None where there is no cell."""
+    found = None
+    real = number(value)
+    if attribute.edges is not None:
+        if real is not None and attribute.edges[0] <= real <= attribute.edges[-1]:
+            found = sum(real >= edge for edge in attribute.edges[1:-1])
+    else:
+        kind = {bool: bool | np.bool_, str: str}.get(type(attribute.categories[0]))
+        value = real if kind is None else value if isinstance(value, kind) else None
+        if value is not None and value in attribute.categories:
+            found = attribute.categories.index(value)
+    return attribute.size - 1 if found is None and attribute.other is not None else found
+
+
+def dropped(rows):
+    """The cells of the rows that have one everywhere."""
+    cells = [[cell(a, value) for a, value in zip(DROPPED, row, strict=True)] for row in rows]
+    return [row for row in cells if None not in row]
+
+
+def pandas_frame(rows, kind):
+    columns = []
+    for k in range(len(DROPPED)):
+        values = np.empty(len(rows), dtype=object)
+        values[:] = [row[k] for row in rows]
+        columns.append(pd.Series(values, dtype=object))
+    frame = pd.concat(columns, axis=1, keys=[a.name for a in DROPPED])
+    return frame.infer_objects() if kind == "inferred" else frame
+
+
+def things(attribute):
+    held = [*THINGS, *(attribute.categories or ()), *(attribute.categories or ())]
+    return st.integers(0, len(held) - 1).map(held.__getitem__)  # not sampled: some cannot be hashed
+
+
+ROW = st.tuples(*map(things, DROPPED))
+
+
+@settings(derandomize=True, deadline=None, database=None, max_examples=100)
+@given(rows=st.lists(ROW, max_size=6), one=ROW)
+def test_no_row_of_pandas_is_refused_and_one_more_changes_one_count(rows, one):
+    subsets = [(), (0,), (1, 3), (0, 1, 2, 3)]
+    for held in (rows, [*rows, one]):
+        check(pandas_frame(held, "objects"), DROPPED, subsets, dropped(held), on_outside="drop")
+
+
+@settings(derandomize=True, deadline=None, database=None, max_examples=60)
+@given(rows=st.lists(ROW, max_size=4))
+def test_no_row_of_pandas_is_refused_whatever_type_pandas_infers(rows):
+    try:
+        frame = pandas_frame(rows, "inferred")
+    except UnicodeEncodeError:
+        return  # pandas has no column for it
+    held = list(zip(*(frame[name].tolist() for name in frame), strict=True))
+    check(frame, DROPPED, [(), (0, 1, 2, 3)], dropped(held), on_outside="drop")
+
+
+@pytest.mark.parametrize("position", range(4))
+@pytest.mark.parametrize("value", THINGS, ids=lambda value: type(value).__name__)
+def test_one_thing_in_a_good_column(position, value):
+    good = ["x", 3, True, 0.5]
+    odd = [*good[:position], value, *good[position + 1 :]]
+    check(
+        pandas_frame([good] * 3 + [odd], "objects"),
+        DROPPED,
+        [(), (0, 1, 2, 3)],
+        dropped([good] * 3 + [odd]),
+        on_outside="drop",
+    )
+
+
+@pytest.mark.parametrize("number", [300, 2000])
+def test_many_cells_are_found_by_every_engine(build, engine, number):
+    codes = np.random.default_rng(3).integers(number, size=400).tolist()
+    attributes = [
+        gn.Attribute("text", [f"ü{k}" for k in range(number)]),
+        gn.Attribute("code", [3 * k - 600 for k in range(number)], other="rest"),
+        gn.Attribute("number", edges=[k**2 for k in range(number + 1)]),
+        gn.Attribute("whole", edges=[k**2 for k in range(number + 1)], other="rest"),
+    ]
+    table = build(
+        {
+            "text": [f"ü{k}" for k in codes],
+            "code": [3 * k - 600 for k in codes[:-2]] + [1, 2],
+            "number": [float(k**2) for k in codes],
+            "whole": [(k + 1) ** 2 - 1 for k in codes[:-2]] + [-1, number**2 + 1],
+        }
+    )
+    rows = [[k] * 4 for k in codes]
+    rows[-2], rows[-1] = [codes[-2], number, codes[-2], number], [codes[-1], number, codes[-1], number]
+    check(table, attributes, [(k,) for k in range(4)], rows)
+
+
+def test_types_are_named_without_what_they_hold(build):
+    """Those of enumerations and structures write out their values."""
+    enum = duckdb.sql(f"SELECT '{CANARY}'::ENUM('{CANARY}', 'y') AS a")
+    struct = pa.table({"a": [{CANARY: 1}]})
+    for table in (enum, struct, pl.DataFrame(struct), pl.DataFrame({"a": [CANARY]}, schema={"a": pl.Enum([CANARY])})):
+        for attribute in (gn.Attribute("a", [1]), gn.Attribute("a", edges=[0, 1])):
+            for on_outside in ("refuse", "drop"):
+                with pytest.raises(gn.DataError, match=r"got (Enum|Struct)\b") as caught:
+                    list(count_marginals(table, [attribute], [(0,)], on_outside))
+                assert CANARY not in said(caught.value)
+    ordered = pd.DataFrame({"a": pd.Categorical([CANARY], [CANARY, "y"], ordered=True)})
+    assert "got Enum" in refusal(ordered, [gn.Attribute("a", [1])], [(0,)])
+    with pytest.raises(gn.DataError, match="got Struct") as caught:
+        gn.Schema.draft(struct)
+    assert CANARY not in said(caught.value)
+
+
+def test_a_row_with_a_null_leaves_one_count_fewer(build, engine):
+    """Whatever the engine makes of a column of integers with a gap."""
+    attributes = [gn.Attribute("a", [1, 2]), gn.Attribute("b", ["x"])]
+    table = {"a": pa.array([1, 2, 2], type=pa.int64()), "b": ["x"] * 3}
+    gap = {"a": pa.array([1, 2, 2, None], type=pa.int64()), "b": ["x"] * 4}
+    for columns in (table, gap):
+        check(build(columns), attributes, [(), (0,), (0, 1)], [(0, 0), (1, 0), (1, 0)], on_outside="drop")
+
+
+def test_text_is_compared_by_its_bytes():
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (a VARCHAR COLLATE NOCASE)")
+    connection.execute("INSERT INTO t VALUES ('x'), ('X'), ('X')")
+    check(connection.table("t"), [gn.Attribute("a", ["x", "X"])], [(0,)], [(0,), (1,), (1,)])
+
+
+def test_spark_logs_no_values(spark, capfd):
+    from pyspark.sql import functions
+
+    spark.sparkContext.setLogLevel("INFO")
+    table = spark.createDataFrame([("1",), (CANARY,)], "a string").select(functions.col("a").cast("long"))
+    message = refusal(table, [gn.Attribute("a", [1])], [(0,)])
+    spark.sparkContext.setLogLevel("OFF")
+    captured = capfd.readouterr()
+    assert CANARY not in message + captured.out + captured.err
+
+
+NULLS = {
+    "polars": lambda: pl.DataFrame({"x": [None, None]}),
+    "lazy polars": lambda: pl.DataFrame({"x": [None, None]}).lazy(),
+    "pyarrow": lambda: pa.table({"x": pa.nulls(2)}),
+    "duckdb": lambda: duckdb.sql("SELECT NULL AS x FROM range(2)"),
+}
+
+
+@pytest.mark.parametrize("engine", NULLS)
+@pytest.mark.parametrize(
+    "attribute",
+    [
+        gn.Attribute("x", ["u"]),
+        gn.Attribute("x", range(300)),
+        gn.Attribute("x", edges=[0, 1]),
+        gn.Attribute("x", [True]),
+    ],
+)
+def test_a_column_of_nulls_alone_is_not_refused_where_rows_are_dropped(engine, attribute):
+    ((_, counts),) = count_marginals(NULLS[engine](), [attribute], [(0,)], "drop")
+    assert not counts.any()
+    other = gn.Attribute("x", attribute.categories, attribute.edges, other="rest")
+    ((_, counts),) = count_marginals(NULLS[engine](), [other], [(0,)], "drop")
+    assert counts.tolist() == [0] * attribute.size + [2]
+
+
+@pytest.mark.parametrize("index", [None, [7, 7, 7, 7], [3, 1, 2, 0], list("abba")])
+def test_rows_of_dask_are_left_out_partition_by_partition(index):
+    dask = pytest.importorskip("dask.dataframe", reason="dask is missing")
+    frame = pd.DataFrame({"a": ["x", "x", "z", "x"], "b": ["x", "y", "x", "x"]}, index=index)
+    table = dask.from_pandas(frame, npartitions=2, sort=False)
+    attributes = [gn.Attribute("a", ["x"]), gn.Attribute("b", ["x"])]
+    check(table, attributes, [(), (0,), (0, 1)], [(0, 0), (0, 0)], on_outside="drop")

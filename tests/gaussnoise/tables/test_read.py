@@ -425,3 +425,29 @@ def test_interruptions_pass(kind):
 
     with pytest.raises(kind):
         guarded("count", action)
+
+
+def wrapped(cause):
+    error = ValueError(CANARY)
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("Query interrupted"),
+        duckdb.InterruptException("INTERRUPT Error: Interrupted!"),
+        pa.ArrowCancelled("Operation cancelled"),
+        wrapped(KeyboardInterrupt()),
+    ],
+    ids=["duckdb's wait", "duckdb", "arrow", "whoever wraps it"],
+)
+def test_what_engines_raise_for_ctrl_c_is_an_interruption(error):
+    def action():
+        raise error
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        guarded("count", action)
+    assert caught.value.__context__ is None
+    assert CANARY not in said(caught.value)

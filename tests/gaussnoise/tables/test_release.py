@@ -536,15 +536,15 @@ def test_refused_data_and_failures_under_a_ledger(monkeypatch, tmp_path, ledger)
     plan = planned((2, 3), [(0, 1)], rho=0.1)
     with pytest.raises(gn.DataError):
         plan.release(table_of([[0, 7]], 2), out=tmp_path / "out", ledger=ledger, id="x")
-    assert ledger.entries() == ()
-    monkeypatch.setattr("gaussnoise.tables._files.release_text", fail)
+    assert [entry.state for entry in ledger.entries()] == ["refused"]
+    monkeypatch.setattr("gaussnoise.tables._plan.write_document", fail)
     with pytest.raises(RuntimeError):
         plan.release(table_of([[0, 1]], 2), out=tmp_path / "out", ledger=ledger, id="x")
     monkeypatch.undo()
     assert not (tmp_path / "out").exists()
     release = plan.release(table_of([[0, 1]], 2), out=tmp_path / "out", ledger=ledger, id="x")
     assert ledger.spent == pytest.approx(2 * release.rho_charged, rel=1e-12)  # what was drawn may have been seen
-    assert [entry.state for entry in ledger.entries()] == ["lost", "sealed"]
+    assert [entry.state for entry in ledger.entries()] == ["refused", "lost", "sealed"]
 
 
 # Files: all of them, or nothing.

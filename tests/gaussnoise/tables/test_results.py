@@ -134,8 +134,8 @@ def test_proportions_are_ratios_with_the_error_of_ratios(release, names, given):
         assert found.standard_deviation == pytest.approx(table.standard_deviation / 500)
         low, high = found.confidence_interval()
         inside = table.confidence_interval()
-        assert low == pytest.approx(np.clip(inside.low / 500, 0, 1))
-        assert high == pytest.approx(np.clip(inside.high / 500, 0, 1))
+        assert low == pytest.approx(np.minimum(np.clip(inside.low / 500, 0, 1), found.estimate))
+        assert high == pytest.approx(np.maximum(np.clip(inside.high / 500, 0, 1), found.estimate))
 
 
 def test_intervals_of_proportions_hold_the_truth_as_often_as_they_say(neighbors):
@@ -161,6 +161,52 @@ def test_empty_groups_have_no_proportion():
     assert np.isnan(found.estimate[1]).tolist() == empty.tolist()
     assert (low[1] <= 0.01).all()
     assert (high[1] >= 0.99).all()
+
+
+@pytest.mark.parametrize("simultaneous", [False, True])
+def test_intervals_of_shares_hold_their_estimates(neighbors, simultaneous):
+    """Also of cells that hold nobody, or the whole group, where noise carries estimates beyond 0 and 1."""
+    plan, rng = planned(rho=0.01, neighbors=neighbors, subsets=[(0, 1)], sizes=(2, 3)), np.random.default_rng(9)
+    table, beyond = pa.table({"a0": [0] * 60 + [1] * 40, "a1": [0] * 100}), 0
+    for _ in range(50):
+        found = plan.simulate(table, rng).proportions(("a0", "a1"), "a0")
+        low, high = found.confidence_interval(0.8, simultaneous)
+        known = ~np.isnan(found.estimate)
+        assert (low <= found.estimate)[known].all()
+        assert (found.estimate <= high)[known].all()
+        assert ((low == 0) & (high == 1))[~known].all()
+        beyond += int((found.estimate < 0).sum()) + int((found.estimate > 1).sum())
+    assert beyond > 50
+
+
+def test_tables_show_their_numbers(release):
+    table = release["a1", "a0"]
+    lines = str(table).splitlines()
+    assert lines[0] == ("" if table.private else "NOT PRIVATE, a simulation: ") + repr(table)
+    assert lines[1].split() == ["a1", "a0", "estimate", "±", "sd", "low", "high"]
+    low, high = table.confidence_interval(0.95)
+    for line, (k, j) in zip(lines[2:-1], np.ndindex(table.estimate.shape), strict=True):
+        own = (table.labels[0][k], table.labels[1][j])
+        numbers = [table.estimate[k, j], table.standard_deviation[k, j], low[k, j], high[k, j]]
+        words = line.replace("±", " ").split()
+        assert words[:2] == [str(label) for label in own]
+        assert [float(word) for word in words[2:]] == pytest.approx(numbers, rel=1e-3)
+    assert "95 % intervals" in lines[-1]
+    assert "95 %" in str(release.proportions(("a1", "a0"), "a1"))
+    assert f"{release['a0'].projected().estimate[0]:.8g}" in str(release["a0"].projected())
+    assert "biased" in str(release["a0"].projected())
+    assert len(str(release[()]).splitlines()) == 4
+    assert len(repr(table).splitlines()) == 1
+
+
+def test_long_tables_are_shown_in_part():
+    schema = gn.Schema([gn.Attribute("a", range(30), base="ranges")])
+    release = gn.plan(schema, 1, gn.zCDP(1)).simulate(pa.table({"a": [3]}), np.random.default_rng(0))
+    for table, rest in ((release["a"], 10), (release.answers("a"), 445), (release["a"].nonnegative(), 10)):
+        lines = str(table).splitlines()
+        assert len(lines) == 24
+        assert lines[-2] == f"… and {rest} more"
+        assert lines[0].startswith("NOT PRIVATE")
 
 
 def test_simultaneous_intervals_are_wider(release):

@@ -343,3 +343,8 @@ def test_draft_takes_missing_values_of_other_programs_for_nulls(tmp_path, missin
 def test_a_catch_all_cannot_share_the_label_of_a_boolean():
     with pytest.raises(gn.SchemaError, match="differ"):
         gn.Attribute("a", [True, False], other="true")
+
+
+def test_edges_beyond_every_float_are_refused():
+    with pytest.raises(gn.SchemaError, match="edges"):
+        gn.Attribute("x", edges=[0, 10**400])

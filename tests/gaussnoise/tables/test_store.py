@@ -1,16 +1,21 @@
+import hashlib
 import itertools
 import json
 import math
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import csv, parquet
 
 import gaussnoise as gn
-from gaussnoise.tables import _store
-from gaussnoise.tables._store import StoredTables, table_writer
+from gaussnoise import _ledger
+from gaussnoise._disk import aside, digests_in
+from gaussnoise.tables import _files, _store
+from gaussnoise.tables._store import Place, StoredTables, table_writer
 
 LABELS = [[True, False], [3, 1, 2], ["x,y", 'q"', "", "a\nb"], list(range(300))]
 SCHEMA = gn.Schema([gn.Attribute(name, labels) for name, labels in zip("abcd", LABELS, strict=True)])
@@ -255,4 +260,513 @@ def test_other_calibrations_are_not_mixed(small):
     record["noise"]["sigma"] *= 1.01
     (folder / "release.json").write_text(json.dumps(record), encoding="utf-8")
     with pytest.raises(gn.OutputError, match="another version or machine"):
+        gn.TableRelease.load(folder, plan)
+
+
+# The folder as a whole: every file is pinned, none is added, none is outside.
+
+
+def record_of(folder):
+    return json.loads((folder / "release.json").read_text(encoding="utf-8"))
+
+
+def rewritten(folder, **changes):
+    (folder / "release.json").write_text(json.dumps(record_of(folder) | changes), encoding="utf-8")
+
+
+def test_the_record_lists_every_file(small):
+    _, _, folder = small
+    files = record_of(folder)["files"]
+    assert {"summary.txt", "release.png"} < set(files)
+    assert {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} == {
+        *files,
+        "release.json",
+    }
+    for name, sha256 in files.items():
+        assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == sha256
+
+
+def link_to_a_twin(path):
+    path.rename(path.parent.parent / "twin")
+    path.symlink_to(path.parent.parent / "twin")
+
+
+def link_to_a_twin_folder(path):
+    (path / "tables").rename(path.parent / "twin")
+    (path / "tables").symlink_to(path.parent / "twin")
+
+
+TAMPERING = {
+    "a changed summary": lambda folder: (folder / "summary.txt").write_text("nothing"),
+    "a changed picture": lambda folder: (folder / "release.png").write_bytes(b""),
+    "a missing picture": lambda folder: (folder / "release.png").unlink(),
+    "an added file": lambda folder: (folder / "README").write_text("trust me"),
+    "an added table": lambda folder: (folder / "tables" / "9-a.csv").write_text("estimate\n1\n"),
+    "an added hidden file": lambda folder: (folder / "tables" / ".x").touch(),
+    "an added folder": lambda folder: ((folder / "more").mkdir(), (folder / "more" / "x").touch()),
+    "an added link": lambda folder: (folder / "x").symlink_to("/etc/passwd"),
+    "an added pipe": lambda folder: os.mkfifo(folder / "x"),
+    "a link to the same bytes": lambda folder: link_to_a_twin(folder / "summary.txt"),
+    "a link to the same record": lambda folder: link_to_a_twin(folder / "release.json"),
+    "a linked folder": link_to_a_twin_folder,
+}
+
+
+@pytest.mark.parametrize("kind", TAMPERING)
+def test_nothing_in_the_folder_can_be_changed_or_added(small, kind):
+    plan, _, folder = small
+    gn.TableRelease.load(folder, plan)
+    TAMPERING[kind](folder)
+    with pytest.raises(gn.OutputError, match="load: in"):
+        gn.TableRelease.load(folder, plan)
+
+
+@pytest.mark.parametrize("kind", TAMPERING)
+def test_nothing_under_a_ledger_can_be_changed_or_added(tmp_path, kind):
+    plan = gn.plan(SCHEMA, [("a", "b"), ("c",)], gn.zCDP(0.5))
+    table, ledger = pa.table({"a": [True], "b": [1], "c": [""]}), gn.Ledger.create(tmp_path / "l", gn.zCDP(1.0))
+
+    def ask():
+        return plan.release(table, out=tmp_path / "out", ledger=ledger, id="x")
+
+    assert (ask()["c"].estimate == ask()["c"].estimate).all()
+    TAMPERING[kind](tmp_path / "out")
+    with pytest.raises(gn.LedgerError, match="was changed"):
+        ask()
+
+
+def outside(folder, name):
+    """The record of another table under a name outside, with its true sha256."""
+    record = record_of(folder)
+    elsewhere = folder.parent / "elsewhere.csv"
+    old = record["marginals"][0]["file"]
+    elsewhere.write_bytes((folder / old).read_bytes())
+    record["marginals"][0]["file"] = name
+    record["files"][name] = record["files"][old]
+    return {"marginals": record["marginals"], "files": record["files"]}
+
+
+@pytest.mark.parametrize(
+    "name", ["../elsewhere.csv", "tables/../../elsewhere.csv", "{}/elsewhere.csv", "tables/link.csv"]
+)
+@pytest.mark.parametrize("format", ["gaussnoise.tables/3", "gaussnoise.tables/2"])
+def test_files_outside_the_folder_are_not_read(small, name, format):
+    plan, _, folder = small
+    changes = outside(folder, name.format(folder.parent))
+    if "link" in name:
+        (folder / name).symlink_to(folder.parent / "elsewhere.csv")
+    rewritten(folder, format=format, **changes)
+    with pytest.raises(gn.OutputError, match=r"load: in|not a complete release"):
+        gn.TableRelease.load(folder, plan)
+
+
+def test_a_listed_table_is_not_read_from_elsewhere(small):
+    plan, _, folder = small
+    changes = outside(folder, "../elsewhere.csv")
+    rewritten(folder, marginals=changes["marginals"])
+    with pytest.raises(gn.OutputError, match="not a complete release"):
+        gn.TableRelease.load(folder, plan)
+
+
+def test_an_index_outside_the_folder_is_not_read(tmp_path):
+    release, _ = wide_release(tmp_path, format="parquet")
+    folder = tmp_path / "out"
+    (tmp_path / "marginals.parquet").write_bytes((folder / "marginals.parquet").read_bytes())
+    rewritten(folder, marginals={"file": "../marginals.parquet", "count": 1035})
+    with pytest.raises(gn.OutputError, match="not a complete release"):
+        gn.TableRelease.load(folder, release.plan)
+
+
+@pytest.mark.parametrize("under", ["no ledger", "a ledger"])
+def test_releases_of_the_format_before_are_read(tmp_path, monkeypatch, under):
+    """They listed their tables only."""
+    plan = gn.plan(SCHEMA, [("a", "b"), ("c",)], gn.zCDP(0.5))
+    table, ledger = pa.table({"a": [True], "b": [1], "c": [""]}), gn.Ledger.create(tmp_path / "l", gn.zCDP(1.0))
+    monkeypatch.setattr(_files, "_FORMAT", "gaussnoise.tables/2")
+    tables_only = {".csv", ".parquet"}
+    monkeypatch.setattr(
+        _files,
+        "digests_in",
+        lambda folder: {name: d for name, d in digests_in(folder).items() if name[name.rfind(".") :] in tables_only},
+    )
+    options = {"ledger": ledger, "id": "x"} if under == "a ledger" else {}
+    release = plan.release(table, out=tmp_path / "out", **options)
+    assert set(record_of(tmp_path / "out")["files"]) < set(digests_in(tmp_path / "out"))
+    monkeypatch.undo()
+    (tmp_path / "out" / "notes").touch()
+    loaded = gn.TableRelease.load(tmp_path / "out", plan)
+    assert (loaded["c"].estimate == release["c"].estimate).all()
+    if options:
+        again = plan.release(table, out=tmp_path / "out", **options)
+        assert (again["c"].estimate == release["c"].estimate).all()
+    (tmp_path / "out" / "tables").rename(tmp_path / "tables")
+    (tmp_path / "out" / "tables").symlink_to(tmp_path / "tables")
+    with pytest.raises(gn.OutputError, match="no file inside"):
+        gn.TableRelease.load(tmp_path / "out", plan)
+
+
+# Files that somebody else wrote.
+
+
+def records_of_others(record):
+    """Values where the record has another kind of value, or none."""
+    names = [*record, ("noise", "sigma"), ("marginals", 0, "file"), ("marginals", 0, "first_row")]
+    for path in names:
+        for value in (None, 3, -1, "x", [], {}, [[]], {"file": 3}, 1e400, True):
+            changed = json.loads(json.dumps(record))
+            *outer, last = path if isinstance(path, tuple) else (path,)
+            place = changed
+            for step in outer:
+                place = place[step]
+            place[last] = value
+            yield changed
+    for name in record:
+        yield {other: value for other, value in record.items() if other != name}
+
+
+def test_records_of_others_end_in_a_typed_error(small):
+    plan, release, folder = small
+    loaded = 0
+    for record in records_of_others(record_of(folder)):
+        (folder / "release.json").write_text(json.dumps(record), encoding="utf-8")
+        try:
+            found = gn.TableRelease.load(folder, plan)
+        except gn.GaussNoiseError as error:
+            assert isinstance(error, gn.OutputError)  # noqa: PT017
+            continue
+        loaded += 1  # what was changed is only said, not used
+        assert (found["c"].estimate == release["c"].estimate).all()
+        assert isinstance(found.private, bool)
+    assert loaded
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+
+
+def test_deep_and_endless_records_are_refused(small, tmp_path):
+    plan, _, folder = small
+    (folder / "release.json").write_text(DEEP, encoding="utf-8")
+    with pytest.raises(gn.OutputError, match="not a complete release"):
+        gn.TableRelease.load(folder, plan)
+    os.truncate(folder / "release.json", 2**40)  # takes no room
+    with pytest.raises(gn.OutputError, match="not a complete release"):
+        gn.TableRelease.load(folder, plan)
+    noise = gn.optimal_noise(gn.FiniteSet(np.eye(2)))
+    mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.5), n=3)
+    saved = tmp_path / "saved.json"
+    mechanism.release(counts=[1, 2]).save(saved)
+    sound = json.loads(saved.read_text())
+    bad = [sound | {"estimate": value} for value in (10**400, [10**400, 1], [[1, 2], 3], {"a": 1}, "x", None)]
+    bad += [sound | {"private": value} for value in ("false", None, 1)] + [sound | {"privacy": 3}]
+    texts = [DEEP, '{"format": ' + DEEP + "}", *map(json.dumps, bad), "\udcff"]
+    for text in texts:
+        saved.write_bytes(text.encode(errors="surrogateescape"))
+        with pytest.raises(gn.CertificateError, match=r"Release\.save|noise given"):
+            gn.Release.load(saved, mechanism.covariance)
+    os.truncate(saved, 2**40)
+    with pytest.raises(gn.CertificateError, match=r"Release\.save"):
+        gn.Release.load(saved, mechanism.covariance)
+    with pytest.raises(gn.OutputError, match="cannot read"):
+        gn.Release.load(tmp_path, mechanism.covariance)
+
+
+def stored(path, shape=(3,), first_row=0):
+    return StoredTables(path.parent, {(0,): Place(path.name, first_row, shape)})[0,]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(b"", b"PAR1", b"PAR1" * 100, b"estimate\n1\n2\nSECRET\n", b"estimate\n1\n2\n", b"estimate\n1\n2\n3\n4\n"),
+        *(b"a\n1\n", b"\xff\xfe\x00", b'estimate\n1\n"2\n3\n', b"estimate\n1,2\n2\n3\n"),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_damaged_tables_are_refused(tmp_path, content, suffix):
+    path = tmp_path / f"t.{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(gn.OutputError, match="not the table that was released") as caught:
+        stored(path)
+    assert caught.value.__cause__ is None
+    assert "SECRET" not in str(caught.value)
+    path.unlink()
+    with pytest.raises(gn.OutputError, match="not the table that was released"):
+        stored(path)
+
+
+FOREIGN = {
+    "integers": {"estimate": pa.array([1, 2, 3])},
+    "texts": {"estimate": pa.array(["1", "2", "3"])},
+    "lists": {"estimate": pa.array([[1.0], [2.0], [3.0]])},
+    "nulls": {"estimate": pa.array([1.0, None, 3.0])},
+    "too few": {"estimate": pa.array([1.0, 2.0])},
+    "another column": {"other": pa.array([1.0, 2.0, 3.0])},
+    "nested": {"estimate": pa.array([{"estimate": 1.0}] * 3)},
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_foreign_tables_are_refused(tmp_path, kind):
+    parquet.write_table(pa.table(FOREIGN[kind]), tmp_path / "t.parquet")
+    try:
+        found = stored(tmp_path / "t.parquet")
+    except gn.OutputError:
+        return
+    assert kind == "nulls"  # read as not a number
+    assert np.isnan(found[1])
+
+
+def test_small_files_do_not_take_much_memory(tmp_path):
+    def bomb(name, rows, compression, values, count=1):
+        column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), pa.array(values)).dictionary_decode()
+        table = pa.table({name: column})
+        with parquet.ParquetWriter(tmp_path / "b.parquet", table.schema, compression=compression) as writer:
+            for _ in range(count):
+                writer.write_table(table, row_group_size=rows)
+        return tmp_path / "b.parquet"
+
+    def limited(path, call):
+        assert path.stat().st_size < 2**21
+        code = (
+            "import sys, pathlib; import pyarrow as pa, pyarrow.parquet\n"
+            "from gaussnoise.tables._store import *; from gaussnoise import OutputError\n"
+            "path = pathlib.Path(sys.argv[1])\n"
+            f"try: {call}\nexcept OutputError: print(pa.default_memory_pool().max_memory())"
+        )
+        done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert int(done.stdout) < 2**27, done.stdout
+
+    table = "StoredTables(path.parent, {(0,): Place(path.name, 0, (3,))})[0,]"
+    limited(bomb("estimate", 2**26, "snappy", [1.5]), table)
+    limited(bomb("estimate", 2**22, "zstd", [1.5]), table)
+    limited(bomb("file", 1, "zstd", ["x" * 2**28]), "read_index(path, 1, 2)")
+    limited(bomb("file", 2**22, "snappy", ["x" * 100]), "read_index(path, 3, 2)")
+    rows = 2**10
+    file = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), pa.array(["x" * 2**24]))
+    listed = pa.table({"attributes": [["a"]] * rows, "file": file, "first_row": [0] * rows})
+    parquet.write_table(listed, tmp_path / "b.parquet", store_schema=False)
+    limited(tmp_path / "b.parquet", f"read_index(path, {rows}, 2)")
+
+
+@pytest.mark.parametrize("rows", [2, 70_000])
+def test_labels_of_several_lines_are_read_from_files_of_any_length(tmp_path, rows):
+    schema = gn.Schema([gn.Attribute("a", [f'{k}\n\n{k},"' for k in range(rows)])])
+    estimate = np.arange(rows) + 0.25
+    with table_writer(tmp_path, schema, [(0,)], deviation, "csv") as writer:
+        writer.write((0,), estimate)
+    assert (writer.tables[0,] == estimate).all()
+
+
+# Somebody who may write beside the release.
+
+shared = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="folders are held on Linux only")
+
+
+@shared
+@pytest.mark.parametrize("under", ["no ledger", "a ledger"])
+@pytest.mark.parametrize("swapped", ["parent", "scratch", "target"])
+def test_links_put_in_while_writing_lead_nowhere(tmp_path, under, swapped):
+    plan = gn.plan(SCHEMA, [("a", "b"), ("c",)], gn.zCDP(0.5))
+    table = pa.table({"a": [True], "b": [1], "c": [""]})
+    ledger = gn.Ledger.create(tmp_path / "l", gn.zCDP(1.0))
+    place, victim = tmp_path / "place", tmp_path / "victim"
+    place.mkdir()
+    victim.mkdir()
+
+    def attack(done, total):
+        if (tmp_path / "done").exists():
+            return
+        (tmp_path / "done").touch()
+        if swapped == "parent":
+            place.rename(tmp_path / "was")
+            place.symlink_to(victim)
+        elif swapped == "scratch":
+            (scratch,) = place.glob(".*.partial")
+            scratch.rename(tmp_path / "was")
+            scratch.symlink_to(victim)
+        else:
+            (place / "out").symlink_to(victim)
+
+    options = {"ledger": ledger, "id": "x"} if under == "a ledger" else {}
+    try:
+        plan.release(table, out=place / "out", progress=attack, **options)
+        answered = True
+    except (gn.OutputError, gn.LedgerError):
+        answered = False
+    assert (tmp_path / "done").exists()
+    assert not list(victim.iterdir())
+    assert answered == (swapped == "scratch" and under == "no ledger")
+    if answered:
+        gn.TableRelease.load(place / "out", plan)
+
+
+@shared
+def test_a_link_at_the_name_of_a_scratch_folder_is_not_followed(tmp_path, monkeypatch):
+    """The names of a ledger's are known beforehand."""
+    ledger, victim = gn.Ledger.create(tmp_path / "l", gn.zCDP(1.0)), tmp_path / "victim"
+    victim.mkdir()
+
+    def late(place, who):
+        if place.name.endswith(".partial"):
+            place.symlink_to(victim)
+
+    monkeypatch.setattr(_ledger, "check_parent", late)
+    mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(2))), gn.zCDP(0.1), n=2)
+    with pytest.raises(gn.OutputError):
+        mechanism.release(counts=[1, 1], ledger=ledger, id="x")
+    assert not list(victim.iterdir())
+
+
+@shared
+def test_what_dead_programs_left_beside_a_target_goes_when_it_is_written_again(tmp_path):
+    code = (
+        "import sys, os; from pathlib import Path; from gaussnoise._disk import aside\n"
+        "with aside(Path(sys.argv[1])) as path:\n    path.write_text('drawn')\n"
+        "    if sys.argv[2] == 'wait': print('ready', flush=True); sys.stdin.read()\n    else: os.kill(os.getpid(), 15)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "out")]
+    assert subprocess.run([*command, "die"], check=False).returncode == -15
+    (left,) = tmp_path.iterdir()
+    (tmp_path / ".out.0123456789abcde.partial").touch()  # is not one of ours
+    with subprocess.Popen([*command, "wait"], stdin=-1, stdout=-1, text=True) as living:
+        assert living.stdout.readline() == "ready\n"
+        assert not left.exists()
+        with aside(tmp_path / "out") as path:
+            path.write_text("mine")
+        assert len(list(tmp_path.glob(".out.*.partial"))) == 2
+        living.communicate("", timeout=60)
+    assert living.returncode != 0  # taken
+    assert (tmp_path / "out").read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".out.0123456789abcde.partial", "out"]
+
+
+# A folder says by itself how it was planned.
+
+AGES = gn.Schema(
+    [
+        gn.Attribute("sex", ["F", "M"]),
+        gn.Attribute("age", edges=[0, 18, 65, 120], other="?", base="prefix"),
+        gn.Attribute("k", [1, 2, 5], other="rest"),
+    ]
+)
+PLAIN = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("k", [1, 2, 5])])
+REQUESTS = {
+    "all pairs": (PLAIN, 2, gn.zCDP(0.5), {}),
+    "names": (PLAIN, ["k", (), ("k", "sex")], gn.ApproxDP(1, 1e-6), {"weights": [1, 0.1 + 0.2, 3]}),
+    "the total": (PLAIN, 0, gn.KL(0.1), {}),
+    "replaced": (PLAIN, 1, gn.GDP(1), {"neighbors": "replace", "rows_per_person": 3}),
+    "largest": (PLAIN, 1, gn.TV(0.1), {"p": math.inf}),
+    "some norm": (PLAIN, 1, gn.zCDP(1 / 3), {"p": 2.5}),
+    "targets": (PLAIN, ["sex", "k"], None, {"targets": [50, gn.Target(20, 0.99, simultaneous=True)]}),
+    "targets and a budget": (PLAIN, ["sex", "k"], gn.zCDP(0.7), {"targets": {"sex": 50, "k": 20}}),
+    "bases": (
+        AGES,
+        [("sex", "age"), {"age": "identity"}, {"k": {"kind": "moments"}}, {"k": [[1, 0, -1, 0.1], [0, 1, 0, 0]]}],
+        gn.zCDP(0.5),
+        {"weights": [1, 1, 2, 3]},
+    ),
+    "cells of attributes with bases": (AGES, [{"age": "identity", "sex": None}], gn.zCDP(0.5), {}),
+    "bases of all": (AGES, 2, gn.zCDP(0.5), {"neighbors": "replace"}),
+}
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_folder_is_read_back_without_its_plan(tmp_path, name):
+    schema, workload, privacy, options = REQUESTS[name]
+    plan = gn.plan(schema, workload, privacy, **options)
+    table = pa.table({"sex": ["F", "M"], "age": [3.0, 70.0], "k": [1, 5]})
+    release = plan.release(table, out=tmp_path / "out")
+    loaded = gn.TableRelease.load(tmp_path / "out")
+    assert loaded.plan.schema == schema
+    assert loaded.plan.privacy == plan.privacy
+    assert loaded.plan.targets == plan.targets
+    assert loaded.plan.entries == plan.entries
+    assert loaded.plan.rows_per_person == plan.rows_per_person
+    assert loaded.plan.request_sha256 == plan.request_sha256
+    assert list(loaded) == list(release)
+    for marginal in release:
+        assert (loaded[marginal].estimate == release[marginal].estimate).all()
+        assert (loaded[marginal].standard_deviation == release[marginal].standard_deviation).all()
+    assert loaded.rho_charged == release.rho_charged
+
+
+def test_a_simulation_is_read_back_without_its_plan(tmp_path):
+    table = pa.table({"sex": ["F"], "k": [1]})
+    gn.plan(PLAIN, 1, gn.zCDP(0.5)).simulate(table, np.random.default_rng(0)).save(tmp_path / "out")
+    assert not gn.TableRelease.load(tmp_path / "out").private
+
+
+def edited(folder, change):
+    path = folder / "release.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    change(record)
+    path.write_text(json.dumps(record), encoding="utf-8")
+
+
+def test_folders_of_earlier_versions_need_the_plan(small):
+    plan, release, folder = small
+    edited(folder, lambda record: record.pop("plan"))
+    with pytest.raises(gn.OutputError, match=r"does not say how it was planned.*hint: load\(directory, plan\)"):
+        gn.TableRelease.load(folder)
+    assert (gn.TableRelease.load(folder, plan)["c"].estimate == release["c"].estimate).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"p": "1"}, "cannot be planned again by this version: .*; hint: gaussnoise 0.1.0 wrote it"),
+        ({"workload": [["zz"]]}, "cannot be planned again by this version: no attribute 'zz'"),
+        ({"workload": 7}, "cannot be planned again"),
+        ({"privacy": {"definition": "Mine"}}, "a privacy definition of its own; hint: load"),
+        ({"privacy": {"definition": "zCDP", "rho": 0.4}}, "another plan"),
+        ({"schema": "oops"}, "not a complete release .SchemaError"),
+        ({"schema": 3}, "not a complete release"),
+        ({"targets": 3}, "not a complete release"),
+    ],
+)
+def test_plans_that_cannot_be_made_again_say_so(small, change, message):
+    _, _, folder = small
+    edited(folder, lambda record: record["plan"].update(change))
+    with pytest.raises(gn.OutputError, match=message):
+        gn.TableRelease.load(folder)
+
+
+@pytest.mark.parametrize("content", [None, "", "{}", "[]", "null"])
+def test_incomplete_releases_are_refused_without_a_plan(small, content):
+    _, _, folder = small
+    (folder / "release.json").unlink()
+    if content is not None:
+        (folder / "release.json").write_text(content, encoding="utf-8")
+    with pytest.raises(gn.OutputError, match="not a complete release"):
+        gn.TableRelease.load(folder)
+
+
+def test_files_say_which_intervals_they_hold(small):
+    _, release, folder = small
+    record = json.loads((folder / "release.json").read_text(encoding="utf-8"))
+    assert record["intervals"] == {"columns": ["low", "high"], "level": 0.95, "simultaneous": False}
+    assert "low and high are the ends of 95 % intervals" in (folder / "summary.txt").read_text(encoding="utf-8")
+    place = next(entry for entry in record["marginals"] if entry["attributes"] == ["c"])
+    rows = csv.read_csv(folder / place["file"]).to_pydict()
+    high = release["c"].confidence_interval(record["intervals"]["level"]).high
+    assert rows["high"] == pytest.approx(high.tolist())
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("rho", -1.5),
+        ("rho", math.nan),
+        ("rho", math.inf),
+        ("rho", 0.25),
+        ("rho", None),
+        ("on_outside", "all"),
+        ("on_outside", 3),
+    ],
+)
+def test_a_record_that_says_something_else_of_the_release_is_refused(small, key, value):
+    plan, _, folder = small
+    rewritten(folder, **{key: value})
+    with pytest.raises(gn.OutputError):
         gn.TableRelease.load(folder, plan)

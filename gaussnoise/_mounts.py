@@ -1,0 +1,52 @@
+"""What kind of disk a file is on, as Linux tells."""
+
+import contextlib
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+_TABLE = Path("/proc/self/mountinfo")
+# Several machines write to these, or may; their locks are left to servers and options that nobody here can see.
+_SHARED = {
+    "9p", "acfs", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "gfs", "gfs2", "gpfs", "lustre", "ncpfs", "nfs",
+    "nfs4", "ocfs2", "orangefs", "panfs", "prl_fs", "pvfs2", "smb2", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs",
+}  # fmt: skip
+_LOCAL_FUSE = {"fuse.fuse-overlayfs"}  # containers without root; "fuseblk" is a local disk as well
+
+
+class Mount(NamedTuple):
+    """Attributes: point: where it is; kind: of file system."""
+
+    point: str
+    kind: str
+
+    @property
+    def shared(self) -> bool:
+        """Whether other machines may write to it."""
+        return self.kind in _SHARED or (self.kind.startswith("fuse.") and self.kind not in _LOCAL_FUSE)
+
+
+def mount_of(path: Path, table: str | None = None) -> Mount | None:
+    """What a file or folder is on; None where this cannot be known."""
+    if table is None:
+        with contextlib.suppress(OSError):
+            table = _TABLE.read_text(encoding="utf-8", errors="surrogateescape")
+    name, found = os.path.realpath(path), None
+    for line in (table or "").splitlines():
+        mount = _mount(line)
+        if mount is None or not (name + "/").startswith(mount.point.rstrip("/") + "/"):
+            continue
+        if found is None or len(mount.point) >= len(found.point):  # the last one hides those before
+            found = mount
+    return found
+
+
+def _mount(line: str) -> Mount | None:
+    """One line: numbers, root, point, options, "-", kind, and more; blanks in names are written in octal."""
+    fields, _, rest = line.partition(" - ")
+    try:
+        point, kind = fields.split(" ")[4], rest.split(" ")[0]
+    except IndexError:
+        return None
+    return Mount(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), point), kind)

@@ -1,0 +1,179 @@
+"""Nothing that can fail without data runs after a budget is charged; nothing goes on after Ctrl-C."""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import gaussnoise as gn
+from gaussnoise import _sampler
+from gaussnoise._noise import OptimalNoise
+from gaussnoise._solvers.fidelity import Fidelity
+from gaussnoise.tables import _plan
+
+SCHEMA = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120], base="prefix")])
+PEOPLE = pa.table({"sex": ["F", "M", "F"], "age": [7, 33, 61]})
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return gn.Ledger.create(tmp_path / "ledger", gn.zCDP(1.0))
+
+
+@pytest.fixture
+def draws(monkeypatch):
+    """How many integers of noise each draw had."""
+    drawn, draw = [], _sampler.IntegerQuery.draw
+    monkeypatch.setattr(_sampler.IntegerQuery, "draw", lambda query, n: drawn.append(n) or draw(query, n))
+    return drawn
+
+
+def injected(*arguments, **options):
+    raise RuntimeError("injected")
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "gaussnoise.tables._files.release_record",
+        "gaussnoise.tables._files.release_text",
+        "gaussnoise.tables._files.gaussian_epsilon",
+        "gaussnoise.tables._files.versions",
+        "gaussnoise.tables._files.disclaimers",
+        "gaussnoise.tables._files.file_names",
+        "gaussnoise.tables._files.base_value",
+        "gaussnoise.tables._plan.bound_of",
+        "gaussnoise.bounds.Bound.as_dict",
+        "gaussnoise.tables._release.query_labels",
+        "gaussnoise._product_covariance.ProductCovariance.term_variance",
+        "gaussnoise.tables._table.arrow_columns",
+        "gaussnoise.tables._plan.frame_backend",
+    ],
+)
+def test_what_a_release_says_about_itself_is_ready_before_anything_is_charged_or_drawn(
+    monkeypatch, tmp_path, ledger, draws, part
+):
+    plan = gn.plan(SCHEMA, [("sex", "age")], gn.zCDP(0.1))
+    monkeypatch.setattr(part, injected)
+    with pytest.raises(RuntimeError, match="injected"):
+        plan.release(PEOPLE, out=tmp_path / "out", ledger=ledger, id="x")
+    assert ledger.spent == 0
+    assert not draws
+    monkeypatch.undo()
+    plan.release(PEOPLE, out=tmp_path / "out", ledger=ledger, id="x")
+    assert ledger.spent == pytest.approx(0.1)
+
+
+def test_a_bound_that_contradicts_the_plan_costs_nothing(monkeypatch, tmp_path, ledger, draws):
+    """It once did, after the charge; and so did every new attempt under the same id, until nothing was left."""
+    plan = gn.plan(SCHEMA, [("sex", "age")], gn.zCDP(0.1))
+    monkeypatch.setattr(gn.Bound, "error", property(lambda bound: 2 * plan.error))
+    for _ in range(2):
+        with pytest.raises(gn.ParameterError, match="as_dict"):
+            plan.release(PEOPLE, out=tmp_path / "out", ledger=ledger, id="x")
+    assert ledger.spent == 0
+    assert not draws
+
+
+@pytest.mark.parametrize(
+    "option", [{"progress": 3}, {"on_outside": "x"}, {"format": "xlsx"}, {"out": 3}, {"out": b"out"}, {"out": math}]
+)
+def test_bad_arguments_cost_nothing(tmp_path, ledger, draws, option):
+    plan = gn.plan(SCHEMA, [("sex", "age")], gn.zCDP(0.1))
+    with pytest.raises(gn.ParameterError):
+        plan.release(PEOPLE, **({"out": tmp_path / "out", "ledger": ledger, "id": "x"} | option))
+    assert ledger.entries() == ()
+    assert not draws
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "gaussnoise._mechanism.gaussian_epsilon",
+        "gaussnoise._mechanism.versions",
+        "gaussnoise._mechanism.disclaimers",
+        "gaussnoise._mechanism.bound_of",
+        "gaussnoise.bounds.Bound.as_dict",
+    ],
+)
+def test_what_a_mechanism_says_about_itself_is_ready_before_anything_is_charged_or_drawn(
+    monkeypatch, ledger, draws, part
+):
+    mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(3)), neighbors="add-remove"), gn.zCDP(0.1))
+    mechanism.standard_deviation  # noqa: B018
+    monkeypatch.setattr(part, injected)
+    with pytest.raises(RuntimeError, match="injected"):
+        mechanism.release(counts=[1, 2, 3], ledger=ledger, id="x")
+    assert ledger.spent == 0
+    assert not draws
+
+
+def test_a_mechanism_refuses_an_unknown_rule_before_it_charges(ledger, draws):
+    mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(0.1))
+    with pytest.raises(gn.ParameterError, match="on_outside"):
+        mechanism.release(np.zeros((3, 2)), on_outside="ignore", ledger=ledger, id="x")
+    assert ledger.entries() == ()
+    assert not draws
+
+
+# Ctrl-C
+
+
+def interrupted(monkeypatch, call):
+    """Fidelity.at is what every solve evaluates; Ctrl-C arrives during one of its calls."""
+    calls, at = [], Fidelity.at
+
+    def press(self, *arguments, **options):
+        calls.append(1)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return at(self, *arguments, **options)
+
+    monkeypatch.setattr(Fidelity, "at", press)
+
+
+@pytest.mark.parametrize("call", [2, 5, 12])
+def test_an_interrupted_plan_is_no_plan(monkeypatch, call):
+    schema = gn.Schema([gn.Attribute("age", range(17), base="prefix"), gn.Attribute("hour", range(11), base="ranges")])
+    interrupted(monkeypatch, call)
+    with pytest.raises(KeyboardInterrupt):
+        gn.plan(schema, 2, gn.zCDP(0.1))
+
+
+def test_an_interrupted_plan_of_counts_is_no_plan(monkeypatch):
+    from gaussnoise._solvers.marginals import ResidualFidelity
+
+    calls, at = [], ResidualFidelity.at
+
+    def press(self, *arguments, **options):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return at(self, *arguments, **options)
+
+    monkeypatch.setattr(ResidualFidelity, "at", press)
+    schema = gn.Schema([gn.Attribute(name, range(n)) for name, n in (("a", 2), ("b", 3), ("c", 4))])
+    with pytest.raises(KeyboardInterrupt):
+        gn.plan(schema, 2, gn.zCDP(0.1), p=math.inf)
+
+
+def test_comparing_a_plan_with_others_can_be_stopped(monkeypatch):
+    plan = gn.plan(SCHEMA, [{"age": np.tri(3), "sex": "identity"}], gn.zCDP(0.1))
+    _plan._least_variance.cache_clear()
+    interrupted(monkeypatch, 2)
+    with pytest.raises(KeyboardInterrupt):
+        plan.independent_deviations  # noqa: B018
+    monkeypatch.undo()
+    before = plan.independent_deviations  # nothing was kept of the solve that was stopped
+    _plan._least_variance.cache_clear()
+    again = gn.plan(SCHEMA, [{"age": np.tri(3), "sex": "identity"}], gn.zCDP(0.1)).independent_deviations
+    assert np.array_equal(before, again)
+
+
+def test_a_solve_of_its_own_still_returns_its_best_answer(monkeypatch):
+    interrupted(monkeypatch, 4)
+    with pytest.warns(gn.ConvergenceWarning, match="Interrupted"):
+        noise = gn.optimal_noise(gn.FiniteSet(np.random.default_rng(0).normal(size=(30, 5))))
+    assert isinstance(noise, OptimalNoise)
+    assert noise.status is gn.Status.INTERRUPTED
