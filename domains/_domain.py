@@ -330,6 +330,8 @@ def read_only(values: ArrayLike) -> Array:
     given = array_of(values)
     if isinstance(given, str):
         raise TypeError(f"expected a regular array of numbers, got {given}")
+    if np.iscomplexobj(given):  # numpy would drop the imaginary parts
+        raise TypeError("expected real numbers, got complex ones")
     array = np.array(given, dtype=np.float64)
     array.flags.writeable = False
     return array
