@@ -1,19 +1,19 @@
 """Bounded sets K in R^d, known through their oracles. Knows nothing of privacy."""
 
-from ._bases import AbstractBase, Base, Bins, Identity, Leading, Moments, Prefix, Ranges, Total, Windows
-from ._combinators import hull, kron, product
-from ._domain import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, QuadraticMax
-from ._ellipsoid import Ellipsoid
-from ._finite import FiniteSet
-from ._lp_ball import LpBall
-from ._marginals import Marginals
-from ._polytope import Polytope
-from ._products import Products
-from ._schatten import SchattenBall
-from ._tensor import TensorPower
-from ._two_convex import TwoConvex
-from ._zonotope import Zonotope
+from .algebra.combinators import hull, kron, product
+from .domain import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, QuadraticMax
 from .errors import DimensionError, DomainError, DomainTooLargeError, InvalidDomainError
+from .sets.ellipsoid import Ellipsoid
+from .sets.finite import FiniteSet
+from .sets.lp_ball import LpBall
+from .sets.polytope import Polytope
+from .sets.schatten import SchattenBall
+from .sets.tensor import TensorPower
+from .sets.two_convex import TwoConvex
+from .sets.zonotope import Zonotope
+from .tables.bases import AbstractBase, Base, Bins, Identity, Leading, Moments, Prefix, Ranges, Total, Windows
+from .tables.marginals import Marginals
+from .tables.products import Products
 
 # gaussnoise checks this on import, to tell our package from a user's own ./domains folder
 __gaussnoise_version__ = "0.1.0"

@@ -46,22 +46,8 @@ from domains import (
 )
 
 from . import plots
-from ._certificate import Certificate
-from ._compare import Comparison, compare
-from ._covariance import Covariance
-from ._dual_norms import DualNorm, dual_norm
-from ._factorize import Factorization, Witness, factorize
-from ._intervals import ConfidenceInterval, Contrast, Contrasts
-from ._ledger import Ledger, LedgerEntry
-from ._local import LocalEstimate, LocalMechanism
-from ._mechanism import GaussianMechanism
-from ._noise import OptimalNoise, Status, Verification
-from ._policy import PolicyGraph
-from ._progress import Progress
-from ._projection import BiasedRelease
-from ._release import Release
-from ._solve import gamma, optimal_noise
 from .bounds import Bound, lower_bound
+from .bounds.comparison import Comparison, compare
 from .errors import (
     BudgetError,
     CertificateError,
@@ -78,7 +64,21 @@ from .errors import (
     PrivacyWarning,
     SchemaError,
 )
-from .privacy import GDP, KL, TV, ApproxDP, LocalDP, PureDP, zCDP
+from .mechanisms.gaussian import GaussianMechanism
+from .mechanisms.local import LocalEstimate, LocalMechanism
+from .mechanisms.projection import BiasedRelease
+from .mechanisms.release import Release
+from .noise.certificate import Certificate
+from .noise.covariance import Covariance
+from .noise.dual_norms import DualNorm, dual_norm
+from .noise.factorize import Factorization, Witness, factorize
+from .noise.optimal_noise import OptimalNoise, Status, Verification
+from .noise.policy import PolicyGraph
+from .noise.solve import gamma, optimal_noise
+from .numerics.intervals import ConfidenceInterval, Contrast, Contrasts
+from .privacy.definitions import GDP, KL, TV, ApproxDP, LocalDP, PureDP, zCDP
+from .privacy.ledger import Ledger, LedgerEntry
+from .solvers.progress import Progress
 from .tables import (
     Attribute,
     BiasedTable,

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import networkx
 import pytest
 
 import domains
@@ -61,7 +62,11 @@ def randomness(source):
 
 
 def test_the_sources_were_found():
-    assert {"domains/_finite.py", "gaussnoise/_mechanism.py", "gaussnoise/_solvers/marginals.py"} <= SOURCES.keys()
+    assert {
+        "domains/sets/finite.py",
+        "gaussnoise/mechanisms/gaussian.py",
+        "gaussnoise/solvers/tables/marginals.py",
+    } <= SOURCES.keys()
 
 
 @every_source
@@ -142,3 +147,131 @@ def test_public_names_exist_and_are_sorted(package):
 @pytest.mark.parametrize("name", [name for name in domains.__all__ if name != "__version__"])
 def test_gaussnoise_passes_every_domain_name_on(name):
     assert getattr(gaussnoise, name) is getattr(domains, name)
+
+
+# The tree: every module is in a room, and imports, inside functions as well, from its own room or from rooms above it
+# in this list. README.md of gaussnoise says what the rooms are for.
+
+ROOMS = """
+    domains.errors domains.records domains.domain domains.checks
+    domains.oracles
+    domains.sets
+    domains.algebra domains.tables
+    domains.description domains
+    gaussnoise.errors gaussnoise.text gaussnoise.drawing
+    gaussnoise.numerics gaussnoise.files gaussnoise.records
+    gaussnoise.privacy gaussnoise.solvers
+    gaussnoise.noise
+    gaussnoise.bounds
+    gaussnoise.mechanisms
+    gaussnoise.tables.reading
+    gaussnoise.tables.schema
+    gaussnoise.tables.counting
+    gaussnoise.tables.planning
+    gaussnoise.tables.release gaussnoise.tables gaussnoise.plots
+    gaussnoise gaussnoise.demo gaussnoise.cli
+"""
+LEVEL = {room: level for level, line in enumerate(ROOMS.strip().splitlines()) for room in line.split()}
+
+# Where a class and its operators meet: methods of the first that are written in the others.
+MEETINGS = {
+    "domains.domain": {
+        "domains.algebra.combinators",
+        "domains.oracles.distance",
+        "domains.oracles.image",
+        "domains.sets.finite",
+    },
+    "domains.sets.polytope": {"domains.algebra.combinators"},
+    "gaussnoise.tables.planning.plan": {
+        "gaussnoise.tables.release.publish",
+        "gaussnoise.tables.release.release",
+        "gaussnoise.tables.release.store",
+    },
+    "gaussnoise.tables.schema.schema": {"gaussnoise.tables.schema.draft"},
+    "gaussnoise.noise.optimal_noise": {
+        "gaussnoise.noise.file",
+        "gaussnoise.noise.plots",
+        "gaussnoise.noise.verify",
+    },
+}
+
+
+def module_name(source_name):
+    """``domains/sets/finite.py`` is ``domains.sets.finite``; a package is its ``__init__``."""
+    return source_name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+MODULES = {module_name(name): source for name, source in SOURCES.items()}
+FOLDERS = {module_name(name) for name in SOURCES if name.endswith("__init__.py")}
+
+
+def modules_imported(module, source):
+    """Our own modules that a module imports, and whether only for types."""
+    tree = ast.parse(source)
+    package = module if module in FOLDERS else module.rpartition(".")[0]
+    for_types = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) + 1 - node.level] if node.level else []
+            start = ".".join(above + ([node.module] if node.module else []))
+            names = [name if (name := f"{start}.{alias.name}") in MODULES else start for alias in node.names]
+        else:
+            continue
+        yield from ((name, id(node) in for_types) for name in names if name in MODULES and name != module)
+
+
+def room_of(module):
+    """The room with the longest name that a module is in."""
+    rooms = [room for room in LEVEL if within(module, room)]
+    return max(rooms, key=len)
+
+
+def climbs(module, source):
+    """Imports of a module from rooms below its own in the list, where it does not meet its operators."""
+    return [
+        name
+        for name, _ in modules_imported(module, source)
+        if LEVEL[room_of(name)] > LEVEL[room_of(module)] and name not in MEETINGS.get(module, ())
+    ]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_go_down_the_tree(module):
+    assert not climbs(module, MODULES[module])
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("gaussnoise.numerics.span", "from ..noise.covariance import Covariance"),
+        ("gaussnoise.solvers.points.interior", "def f():\n    from ...noise import solve"),
+        ("gaussnoise.bounds.door", "import gaussnoise.mechanisms.gaussian"),
+        ("domains.sets.finite", "from ..algebra import combinators"),
+        ("gaussnoise.noise.solve", "if TYPE_CHECKING:\n    from ..tables.planning.plan import Plan"),
+    ],
+)
+def test_imports_up_the_tree_are_found(module, source):
+    assert climbs(module, source)
+
+
+def test_no_files_import_each_other_in_a_circle():
+    graph = networkx.DiGraph(
+        (module, name)
+        for module, source in MODULES.items()
+        for name, for_types in modules_imported(module, source)
+        if not for_types and name not in MEETINGS.get(module, ())
+    )
+    # a package's own __init__ is run before its files, and lists what they hold
+    assert [sorted(circle) for circle in networkx.strongly_connected_components(graph) if len(circle) > 1] == []
+
+
+def test_meetings_of_a_class_and_its_operators_are_real():
+    for module, names in MEETINGS.items():
+        assert names <= {name for name, _ in modules_imported(module, MODULES[module])}

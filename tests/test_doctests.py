@@ -9,7 +9,7 @@ import pytest
 
 import domains
 import gaussnoise
-from gaussnoise._covariance import FactorCovariance
+from gaussnoise.noise.covariance import FactorCovariance
 
 NAMES = {name: getattr(gaussnoise, name) for name in gaussnoise.__all__}
 NAMES |= {"gn": gaussnoise, "np": np, "FactorCovariance": FactorCovariance}
@@ -26,4 +26,4 @@ def test_examples(name):
 
 
 def test_examples_are_found():
-    assert doctest.testmod(importlib.import_module("domains._finite"), extraglobs=NAMES).attempted >= 3
+    assert doctest.testmod(importlib.import_module("domains.sets.finite"), extraglobs=NAMES).attempted >= 3

@@ -19,8 +19,9 @@ from scipy.optimize import minimize
 import domains
 import gaussnoise as gn
 from gaussnoise import FiniteSet
-from gaussnoise._certificate import PointCertificate
-from gaussnoise.bounds import HardCodedMechanism, _bound
+from gaussnoise.bounds import HardCodedMechanism
+from gaussnoise.bounds import bound as _bound
+from gaussnoise.noise.certificate import PointCertificate
 
 _spec = importlib.util.spec_from_file_location("paper", Path(__file__).with_name("paper.py"))
 paper = importlib.util.module_from_spec(_spec)

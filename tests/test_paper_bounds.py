@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 
 import gaussnoise as gn
 from gaussnoise import FiniteSet
-from gaussnoise.bounds._bound import resampled
+from gaussnoise.bounds.bound import resampled
 
 TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.3, 0.8]])
 CLOUD = np.random.default_rng(7).normal(size=(6, 3))

@@ -13,7 +13,7 @@ from scipy.special import erf, gamma
 
 import gaussnoise as gn
 from gaussnoise import FiniteSet
-from gaussnoise._covariance import FactorCovariance
+from gaussnoise.noise.covariance import FactorCovariance
 
 norms = pytest.mark.parametrize("p", [2, 3, math.inf])
 CLOUD = np.random.default_rng(7).normal(size=(6, 3)) + 1.0

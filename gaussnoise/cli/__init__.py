@@ -8,7 +8,7 @@ from typing import NoReturn
 
 def main() -> None:
     """Entry point."""
-    from ._app import run
+    from .app import run
 
     signal.signal(signal.SIGTERM, _terminated)
     sys.exit(run(sys.argv[1:]))

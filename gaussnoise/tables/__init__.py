@@ -1,11 +1,11 @@
 """Tables: schemas, plans without data, private releases of consistent marginals."""
 
-from ._biased import BiasedTable
-from ._plan import Plan, plan
-from ._release import Measurement, TableRelease
-from ._schema import Attribute, Schema
-from ._table import MarginalTable, ProportionTable, QueryTable
-from ._targets import Target
+from .planning.plan import Plan, plan
+from .planning.targets import Target
+from .release.biased import BiasedTable
+from .release.release import Measurement, TableRelease
+from .release.table import MarginalTable, ProportionTable, QueryTable
+from .schema.schema import Attribute, Schema
 
 __all__ = [
     "Attribute",

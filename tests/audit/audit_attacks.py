@@ -145,7 +145,7 @@ def searched(path, schema_of, low, high, release):
 
 def refusal_oracle(folder):
     """The largest income, by asking which edges are refused, with the shell's way to release."""
-    from gaussnoise.cli._app import run
+    from gaussnoise.cli.app import run
 
     incomes = [17_000, 31_000, 86_123]
     path = folder / "t.csv"
@@ -156,7 +156,9 @@ def refusal_oracle(folder):
         text.write_text(schema.to_toml(), encoding="utf-8")
         out = folder / f"out-{len(list(folder.iterdir()))}"
         with kit.listening(), pytest.MonkeyPatch.context() as patch:
-            patch.delattr("gaussnoise.plots.plot_release")  # takes a second, and a release can do without
+            patch.delattr(
+                "gaussnoise.tables.release.plots.plot_release"
+            )  # takes a second, and a release can do without
             status = run(["release", str(path), "-s", str(text), "-m", "1", "--rho", "1", "--out", str(out)])
         if status:
             raise gn.DataError
@@ -314,7 +316,7 @@ def leftovers(folder):
     script = """\
         import os, signal, sys
         import gaussnoise as gn
-        from gaussnoise import _ledger
+        from gaussnoise.privacy import ledger as _ledger
         import numpy as np
         os.chdir(sys.argv[1])
         ledger = gn.Ledger.create("ledger", gn.zCDP(1.0))
@@ -347,7 +349,7 @@ def shared_disks(folder):
         with pytest.MonkeyPatch.context() as patch:
             pretended = folder / f"mounts{k}"
             pretended.write_text(f"{table}\n999 1 0:99 / {folder} rw - {kind} server rw\n", encoding="utf-8")
-            patch.setattr("gaussnoise._mounts._TABLE", pretended, raising=False)
+            patch.setattr("gaussnoise.files.mounts._TABLE", pretended, raising=False)
             yield not refused(lambda k=k: gn.Ledger.create(folder / f"ledger{k}", gn.zCDP(1.0)))
 
 
@@ -374,8 +376,8 @@ def swallowed_interrupts(folder):
         encoding="utf-8",
     )
     places = {
-        "planning": ("gaussnoise._solvers.fidelity", "Fidelity", "at"),
-        "counting": ("gaussnoise.tables._count", None, "_tally_duckdb"),
+        "planning": ("gaussnoise.solvers.points.fidelity", "Fidelity", "at"),
+        "counting": ("gaussnoise.tables.counting.count", None, "_tally_duckdb"),
     }
     for name, (module, owner, function) in places.items():
         script = f"""\

@@ -23,8 +23,8 @@ import pytest
 from hypothesis import strategies as st
 
 import gaussnoise as gn
-from gaussnoise.cli._app import run
-from gaussnoise.tables._count import count_marginals
+from gaussnoise.cli.app import run
+from gaussnoise.tables.counting.count import count_marginals
 
 
 @dataclass(frozen=True)
@@ -374,7 +374,9 @@ def ask_shell(problem, kind):
         words += ["--neighbors", problem.neighbors, "--rows-per-person", str(problem.rows_per_person)]
         status = []
         with kit.listening() as heard, pytest.MonkeyPatch.context() as patch:
-            patch.setattr("gaussnoise.plots.plot_release", None)  # half a second each, and it sees no records
+            patch.setattr(
+                "gaussnoise.tables.release.plots.plot_release", None
+            )  # half a second each, and it sees no records
             status.append(run([*words, "--out", str(folder / "out")]))
         complete = (folder / "out" / "release.json").exists()
         left = [p.name for p in folder.iterdir()]

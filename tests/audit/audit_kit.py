@@ -18,8 +18,9 @@ import pytest
 from scipy import optimize, stats
 
 import gaussnoise as gn
-from gaussnoise import _sampler
-from gaussnoise.tables import _measure, _stream
+from gaussnoise.privacy import sampler as _sampler
+from gaussnoise.tables.planning import measure as _measure
+from gaussnoise.tables.release import stream as _stream
 
 # Probability that one correct mechanism is accused, or a test of fit fails by chance.
 ALARM = 1e-6
@@ -279,7 +280,7 @@ def _wrong_relation(patch):
 
 
 def _wrong_relation_of_points(patch):
-    from gaussnoise import _mechanism
+    from gaussnoise.mechanisms import gaussian as _mechanism
 
     right = _mechanism._largest_change
     patch.setattr(_mechanism, "_largest_change", lambda integers, bits, _: right(integers, bits, "add-remove"))

@@ -15,9 +15,8 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import gaussnoise as gn
-from gaussnoise import _ledger
 
-HERE, PACKAGE = Path(__file__).parent, Path(_ledger.__file__).parent
+HERE, PACKAGE = Path(__file__).parent, Path(gn.__file__).parent
 SOUND, NAIVE = "charged first", ("deducted afterwards", "in memory")
 CAP = 40  # results that the budget of every ledger here allows
 

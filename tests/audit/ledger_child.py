@@ -1,6 +1,6 @@
 """One who asks a ledger for results: ``python -I -S ledger_child.py KIND PACKAGE FOLDER FIRST LAST STRIDE KILL``.
 
-It loads the ledger alone, through a bare package, to start in a moment. With KILL > 0 it kills itself at the KILL-th
+It loads the ledger alone, through bare packages, to start in a moment. With KILL > 0 it kills itself at the KILL-th
 line that it runs of the ledger, or of its own; what it draws and answers, it says in two files first.
 """
 
@@ -13,10 +13,12 @@ import time
 import types
 
 kind, package, folder, first, last, stride, kill_at = sys.argv[1:]
-bare = sys.modules["gaussnoise"] = types.ModuleType("gaussnoise")
-bare.__path__ = [package]
-from gaussnoise import _disk, _ledger  # noqa: E402
+for name in ("", ".privacy"):
+    bare = sys.modules["gaussnoise" + name] = types.ModuleType("gaussnoise" + name)
+    bare.__path__ = [package + name.replace(".", "/")]
 from gaussnoise.errors import BudgetError, GaussNoiseError  # noqa: E402
+from gaussnoise.files import disk as _disk  # noqa: E402
+from gaussnoise.privacy import ledger as _ledger  # noqa: E402
 
 first, last, stride, kill_at = int(first), int(last), int(stride), int(kill_at)
 COST = 1 / 40

@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 
 import gaussnoise as gn
-import gaussnoise.plots
-from gaussnoise import _disk, _sampler
+from gaussnoise.files import disk as _disk
+from gaussnoise.privacy import sampler as _sampler
+from gaussnoise.tables.release import plots as _plots
 
 PACKAGE = str(Path(gn.__file__).parent)
 COST = 0.1
@@ -29,7 +30,7 @@ if what == "tables":  # loaded now, not in every fork
     import pyarrow.parquet
 
     table = pa.table({f"a{i}": [0, 1, 2] for i in range(3)})
-gn.plots.plot_release = None  # half a second each, and not missed
+_plots.plot_release = None  # half a second each, and not missed
 
 plan = gn.plan(gn.Schema([gn.Attribute(f"a{i}", range(3)) for i in range(3)]), 2, gn.zCDP(COST))
 mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(COST))

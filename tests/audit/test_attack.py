@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 import gaussnoise as gn
-from gaussnoise import _sampler
-from gaussnoise.tables import _stream
+from gaussnoise.privacy import sampler as _sampler
+from gaussnoise.tables.release import stream as _stream
 
 RELATIONS = pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 RHO = 0.5  # a standard deviation of one, as in the first attacks
@@ -219,7 +219,7 @@ def test_rounding_that_depends_on_the_type_is_caught(monkeypatch):
             values = query.strategies[i].decode(values, axis)
         return values
 
-    monkeypatch.setattr("gaussnoise.tables._measure.ResidualQuery.decode", decode)
+    monkeypatch.setattr("gaussnoise.tables.planning.measure.ResidualQuery.decode", decode)
     caught = 0
     for rho, T in itertools.product([1e-6, 0.5, 1e9, 1e12, 1e13], [(0,), (1,), (0, 1)]):
         plan = kit.planned((2, 3), [(0, 1), (1,)], rho)

@@ -21,11 +21,17 @@ def test_the_attack_fails(open_folder, name):
 
 # What stops an attack, and what is put in its place.
 UNDONE = {
-    "one row of a file hides others": ("gaussnoise.tables._csv._check_bytes", lambda path, tabs: (False, 0)),
-    "valid fields of several lines refused": ("gaussnoise.tables._csv._check_bytes", lambda path, tabs: (False, 0)),
-    "values in the names of types": ("gaussnoise.tables._codes.type_name", str),
-    "altered folders read as released": ("gaussnoise.tables._files.folder_fault", lambda folder, files, every: None),
-    "ledgers on shared disks": ("gaussnoise._ledger.mount_of", lambda path: None),
+    "one row of a file hides others": ("gaussnoise.tables.reading.csv._check_bytes", lambda path, tabs: (False, 0)),
+    "valid fields of several lines refused": (
+        "gaussnoise.tables.reading.csv._check_bytes",
+        lambda path, tabs: (False, 0),
+    ),
+    "values in the names of types": ("gaussnoise.tables.counting.codes.type_name", str),
+    "altered folders read as released": (
+        "gaussnoise.tables.release.files.folder_fault",
+        lambda folder, files, every: None,
+    ),
+    "ledgers on shared disks": ("gaussnoise.privacy.ledger.mount_of", lambda path: None),
 }
 
 

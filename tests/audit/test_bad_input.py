@@ -13,9 +13,9 @@ import pyarrow.parquet
 import pytest
 
 import gaussnoise as gn
-from gaussnoise._covariance import FactorCovariance
-from gaussnoise._sampler import IntegerQuery
-from gaussnoise.cli._app import run
+from gaussnoise.cli.app import run
+from gaussnoise.noise.covariance import FactorCovariance
+from gaussnoise.privacy.sampler import IntegerQuery
 
 SIMPLEX = gn.FiniteSet(np.eye(3))
 NOISE = gn.optimal_noise(SIMPLEX)

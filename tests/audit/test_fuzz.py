@@ -118,7 +118,7 @@ def test_any_bytes_in_a_schema_file(content):
 
 
 def test_a_schema_that_changes_on_the_way_is_caught(monkeypatch):
-    monkeypatch.setattr("gaussnoise.tables._schema._quoted", lambda text: '"' + text.strip() + '"')
+    monkeypatch.setattr("gaussnoise.tables.schema.schema._quoted", lambda text: '"' + text.strip() + '"')
     text = '[attributes.a]\ncategories = ["x", " y"]'
     assert not fuzz.ask_schema(text).valid
     monkeypatch.undo()
@@ -204,8 +204,8 @@ def test_a_leaking_reader_is_caught(monkeypatch):
         except Exception as error:
             raise gn.DataError(f"could not {task}: {error}") from error
 
-    for module in ("_read", "_codes", "_count"):
-        monkeypatch.setattr(f"gaussnoise.tables.{module}.guarded", honest)
+    for module in ("read", "codes", "count"):
+        monkeypatch.setattr(f"gaussnoise.tables.counting.{module}.guarded", honest)
     schema = gn.Schema([gn.Attribute("a", [1, 2])])
     content = f"a\n1\n{kit.CANARY},2\n".encode()
     outcome = fuzz.ask_bytes(schema, content)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from scipy import stats
 
 import gaussnoise as gn
-from gaussnoise._sampler import discrete_gaussian
+from gaussnoise.privacy.sampler import discrete_gaussian
 
 _DRAWS, _RELEASES = 20_000, 2_000
 _SCALES = (3.0, 2.0**20, 2.0**40, 2.0**53)

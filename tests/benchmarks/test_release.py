@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import gaussnoise as gn
-from gaussnoise._sampler import noise_stream, sampling_threads
+from gaussnoise.privacy.sampler import noise_stream, sampling_threads
 
 pytestmark = pytest.mark.benchmark
 

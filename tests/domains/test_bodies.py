@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from domains._ellipsoid import Ellipsoid
-from domains._lp_ball import LpBall
-from domains._two_convex import TwoConvex
-from domains._zonotope import Zonotope
 from domains.errors import DomainTooLargeError, InvalidDomainError
+from domains.sets.ellipsoid import Ellipsoid
+from domains.sets.lp_ball import LpBall
+from domains.sets.two_convex import TwoConvex
+from domains.sets.zonotope import Zonotope
 
 RNG = np.random.default_rng(0)
 FLAT = RNG.normal(size=(4, 2))

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from domains import AbstractDomain, FiniteSet, InvalidDomainError, LpBall, Marginals, Polytope, TensorPower
-from domains._combinators import Hull, Product, Scaled, Translate
-from domains._description import _classes, describe, rebuild
+from domains.algebra.combinators import Hull, Product, Scaled, Translate
+from domains.description import _classes, describe, rebuild
 
 
 def assert_same(a, b):
@@ -108,7 +108,7 @@ def test_the_forgeries_below_start_from_something_valid():
         {"type": "LpBall", "fields": [2, 2.0, 1.0]},
         {"type": "AbstractDomain", "fields": {}},
         {"type": "int", "fields": {}},
-        {"type": "domains._finite.FiniteSet", "fields": {"points": {"array": "a"}}},
+        {"type": "domains.sets.finite.FiniteSet", "fields": {"points": {"array": "a"}}},
         {"type": "__class__", "fields": {}},
         {"type": ["LpBall"], "fields": {}},
         {"type": "LpBall", "fields": {"dim": 2, "q": 2.0}},

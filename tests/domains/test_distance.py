@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from domains import AbstractDomain, DomainTooLargeError, _distance
-from domains._distance import bounding_box, is_near
+from domains import AbstractDomain, DomainTooLargeError
+from domains.oracles import distance as _distance
+from domains.oracles.distance import bounding_box, is_near
 
 
 class Oracle(AbstractDomain):

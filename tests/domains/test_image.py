@@ -11,9 +11,9 @@ import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import domains._squared_norm as squared_norm
-from domains._image import ConvexImage, LpBlock, SquaresBlock
+import domains.oracles.squared_norm as squared_norm
 from domains.errors import InvalidDomainError
+from domains.oracles.image import ConvexImage, LpBlock, SquaresBlock
 
 ROUNDING = 1e-10
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from domains import DomainTooLargeError, InvalidDomainError, Polytope
-from domains import _vertices as enumeration
+from domains.oracles import vertices as enumeration
 
 
 def solve(rows, bounds):

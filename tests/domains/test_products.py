@@ -26,7 +26,7 @@ from domains import (
     Total,
     Windows,
 )
-from domains._description import describe, rebuild
+from domains.description import describe, rebuild
 
 
 def bases_of(n):
@@ -201,7 +201,7 @@ def test_a_point_with_inconsistent_answers_is_not_a_member():
 def test_oracles_go_through_all_chunks(monkeypatch):
     K = Products([Ranges(4), Prefix(5), Moments([1.0, -2.0, 0.5])], [(0, 1), (1, 2)])
     points = K.to_finite_set()
-    monkeypatch.setattr("domains._products._CHUNK_ENTRIES", 7 * K.dim)
+    monkeypatch.setattr("domains.tables.products._CHUNK_ENTRIES", 7 * K.dim)
     rng = np.random.default_rng(2)
     for theta in rng.normal(size=(20, K.dim)):
         assert K.support(theta) == pytest.approx(points.support(theta), rel=1e-14)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import domains
-from domains._records import is_masked
+from domains.records import is_masked
 
 CANARY = "739173917391"
 MASKED = np.ma.array([[0, 1], [1, 0]], mask=[[False, True], [False, False]])

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domains import InvalidDomainError, SchattenBall
-from domains._schatten import sphere_maximum
+from domains.sets.schatten import sphere_maximum
 
 EXPONENTS = [1, 1.2, 1.7, 2, 2.5, 4, 30, math.inf]
 

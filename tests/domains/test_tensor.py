@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from domains import DimensionError, DomainTooLargeError, InvalidDomainError, TensorPower
-from domains._tensor import symmetric_coordinates
+from domains.sets.tensor import symmetric_coordinates
 
 
 def power(x, k):

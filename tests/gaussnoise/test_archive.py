@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import gaussnoise as gn
-from gaussnoise import _archive
+from gaussnoise.files import archive as _archive
 
 MOST = 2**26  # bytes that refusing a file may take
 LOADS = {"noise": gn.OptimalNoise.load, "local": gn.LocalMechanism.load}

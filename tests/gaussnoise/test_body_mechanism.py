@@ -28,12 +28,13 @@ from domains import (
     kron,
     product,
 )
-from domains._combinators import DifferenceBody, Kronecker
-from domains._distance import bounding_box
-from gaussnoise import _body, _body_lattice
-from gaussnoise._covariance import FactorCovariance
-from gaussnoise._members import magnitudes, near_members, projection
-from gaussnoise._sampler import IntegerQuery
+from domains.algebra.combinators import DifferenceBody, Kronecker
+from domains.oracles.distance import bounding_box
+from gaussnoise.mechanisms import body_lattice as _body_lattice
+from gaussnoise.noise.covariance import FactorCovariance
+from gaussnoise.privacy.sampler import IntegerQuery
+from gaussnoise.solvers.bodies import body as _body
+from gaussnoise.solvers.bodies.members import magnitudes, near_members, projection
 
 RNG = np.random.default_rng(0)
 G, A, V = RNG.normal(size=(5, 3)), RNG.normal(size=(3, 2)), np.array([1.0, -2.0, 0.5])

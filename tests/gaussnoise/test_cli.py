@@ -11,7 +11,7 @@ import pytest
 from pyarrow import csv, parquet
 
 import gaussnoise as gn
-from gaussnoise.cli._app import run
+from gaussnoise.cli.app import run
 
 CANARY = "CANARY-7391"
 
@@ -256,7 +256,7 @@ def test_bad_requests_are_one_line_and_write_nothing(folder, call, changes, part
 
 def test_an_existing_directory_is_refused_unread(folder, call, monkeypatch):
     (folder / "out").mkdir()
-    monkeypatch.setattr("gaussnoise.tables._plan.count_marginals", None)
+    monkeypatch.setattr("gaussnoise.tables.release.publish.count_marginals", None)
     status, _, err = call(*release_arguments())
     assert status == 1
     assert "out exists already" in err
@@ -296,7 +296,7 @@ def test_unexpected_errors_show_no_data(call, monkeypatch):
     def fail(*_):
         raise RuntimeError(CANARY)
 
-    monkeypatch.setattr("gaussnoise.tables._plan.count_marginals", fail)
+    monkeypatch.setattr("gaussnoise.tables.release.publish.count_marginals", fail)
     status, out, err = call(*release_arguments())
     assert (status, out) == (70, "")
     assert err.startswith("internal error: RuntimeError")
@@ -312,7 +312,7 @@ def test_debug_raises(monkeypatch):
 
     with pytest.raises(gn.DataError, match="no such file"):
         run(["--debug", *release_arguments(table="missing.csv")])
-    monkeypatch.setattr("gaussnoise.tables._plan.count_marginals", fail)
+    monkeypatch.setattr("gaussnoise.tables.release.publish.count_marginals", fail)
     with pytest.raises(RuntimeError, match=CANARY):
         run([*release_arguments(), "--debug"])
 
@@ -482,11 +482,11 @@ main()
 @pytest.mark.parametrize(
     ("place", "number", "status"),
     [
-        (("_solvers.fidelity", "Fidelity", "at"), signal.SIGINT, 130),
-        (("_solvers.fidelity", "Fidelity", "at"), signal.SIGTERM, 143),
-        (("_sampler", "IntegerQuery", "draw"), signal.SIGTERM, 143),
-        (("tables._store", "FilesWriter", "write"), signal.SIGINT, 130),
-        (("tables._store", "FilesWriter", "write"), signal.SIGTERM, 143),
+        (("solvers.points.fidelity", "Fidelity", "at"), signal.SIGINT, 130),
+        (("solvers.points.fidelity", "Fidelity", "at"), signal.SIGTERM, 143),
+        (("privacy.sampler", "IntegerQuery", "draw"), signal.SIGTERM, 143),
+        (("tables.release.store", "FilesWriter", "write"), signal.SIGINT, 130),
+        (("tables.release.store", "FilesWriter", "write"), signal.SIGTERM, 143),
     ],
     ids=str,
 )

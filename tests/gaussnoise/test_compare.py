@@ -9,7 +9,7 @@ from scipy import stats
 from scipy.optimize import minimize
 
 import gaussnoise as gn
-from gaussnoise._compare import _sensitivities
+from gaussnoise.bounds.comparison import _sensitivities
 
 RNG = np.random.default_rng(11)
 

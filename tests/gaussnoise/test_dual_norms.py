@@ -11,7 +11,7 @@ import pytest
 from scipy.linalg import hadamard
 
 import gaussnoise as gn
-import gaussnoise._dual_norms as dual_module
+import gaussnoise.noise.dual_norms as dual_module
 from gaussnoise import dual_norm, factorize
 
 ROUNDING = 1e-11

@@ -14,8 +14,8 @@ from hypothesis.extra import numpy as hnp
 from scipy.linalg import circulant, hadamard
 
 import gaussnoise as gn
-import gaussnoise._factorize as factorize_module
-import gaussnoise._structure as structure
+import gaussnoise.noise.factorize as factorize_module
+import gaussnoise.noise.structure as structure
 from gaussnoise import Witness, factorize
 
 ROUNDING = 1e-11

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import gaussnoise as gn
-from domains._combinators import apart
-from gaussnoise._certificate import PointCertificate
+from domains.algebra.combinators import apart
+from gaussnoise.noise.certificate import PointCertificate
 
 DISC = gn.LpBall(2, 2)
 BODIES = {

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import gaussnoise as gn
-from gaussnoise._covariance import FactorCovariance
-from gaussnoise._feasibility import check_range, strategy
+from gaussnoise.noise.covariance import FactorCovariance
+from gaussnoise.numerics.feasibility import check_range, strategy
 
 
 def exact_length_squared(factor, point):

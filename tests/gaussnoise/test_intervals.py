@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
 import gaussnoise as gn
-from gaussnoise._intervals import Contrast, Contrasts, quantile
+from gaussnoise.numerics.intervals import Contrast, Contrasts, quantile
 
 LEVELS = st.floats(0.001, 0.9999)
 FALSE_ALARM = 1e-6

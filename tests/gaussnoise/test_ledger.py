@@ -30,13 +30,15 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 import gaussnoise as gn
-from gaussnoise import _disk, _ledger, _mounts
-from gaussnoise._ledger import Ledger
-from gaussnoise._mounts import Mount, mount_of
-from gaussnoise._rounding import rounded_up
-from gaussnoise.cli._app import run
+from gaussnoise.cli.app import run
 from gaussnoise.errors import BudgetError, LedgerError
+from gaussnoise.files import disk as _disk
+from gaussnoise.files import mounts as _mounts
+from gaussnoise.files.mounts import Mount, mount_of
+from gaussnoise.numerics.rounding import rounded_up
 from gaussnoise.privacy import gaussian_epsilon
+from gaussnoise.privacy import ledger as _ledger
+from gaussnoise.privacy.ledger import Ledger
 
 ROW = "add-remove, one row"
 

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import gaussnoise as gn
-from gaussnoise._solvers.fidelity import Fidelity
+from gaussnoise.solvers.points.fidelity import Fidelity
 
 ALARM = 1e-6
 BALL = gn.LpBall(3, 2)

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import gaussnoise as gn
-from gaussnoise._covariance import FactorCovariance
-from gaussnoise._local import _RANDOMIZERS
+from gaussnoise.mechanisms.local import _RANDOMIZERS
+from gaussnoise.noise.covariance import FactorCovariance
 
 DOMAINS = {
     "ball": gn.LpBall(3, 2),

@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gaussnoise as gn
-import gaussnoise._patterns as patterns_module
+import gaussnoise.solvers.tables.patterns as patterns_module
 from gaussnoise import DomainTooLargeError, Marginals
-from gaussnoise._covariance import MarginalCovariance
-from gaussnoise._orbits import ByType, Orbits, alike
-from gaussnoise._patterns import pattern_shape, pattern_sums
-from gaussnoise._solvers.marginals import ResidualFidelity
-from gaussnoise._workload import Workload
+from gaussnoise.noise.covariance import MarginalCovariance
+from gaussnoise.solvers.tables.marginals import ResidualFidelity
+from gaussnoise.solvers.tables.orbits import ByType, Orbits, alike
+from gaussnoise.solvers.tables.patterns import pattern_shape, pattern_sums
+from gaussnoise.solvers.tables.workload import Workload
 
 PROBLEMS = ["gamma", "add-remove", "replace"]
 ROUNDING = 1e-11

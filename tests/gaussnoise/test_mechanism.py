@@ -17,8 +17,8 @@ from scipy import stats
 
 import gaussnoise as gn
 from gaussnoise import FiniteSet, Marginals
-from gaussnoise._covariance import FactorCovariance
-from gaussnoise._sampler import MAX_SCALE, IntegerQuery
+from gaussnoise.noise.covariance import FactorCovariance
+from gaussnoise.privacy.sampler import MAX_SCALE, IntegerQuery
 
 # Privacy definitions
 
@@ -491,7 +491,9 @@ def test_bad_indices_are_refused_without_being_shown(data):
 def test_a_list_of_numbers_must_say_what_it_is(tmp_path, monkeypatch, given, door):
     """Counts that were taken for row indices gave nonsense, and spent budget."""
     mechanism = mechanism_for(NOISES["random, add-remove"])
-    monkeypatch.setattr("gaussnoise._sampler.IntegerQuery.draw", lambda *_: pytest.fail("nothing is to be drawn"))
+    monkeypatch.setattr(
+        "gaussnoise.privacy.sampler.IntegerQuery.draw", lambda *_: pytest.fail("nothing is to be drawn")
+    )
     ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(10))
     options = {"ledger": ledger, "id": "a"} if door == "release" else {"rng": np.random.default_rng(0)}
     with pytest.raises(gn.DataError, match=r"hint: counts= says .*, indices= which point each record is at"):
@@ -735,7 +737,7 @@ def test_a_saved_release_says_everything_once(tmp_path):
 def test_what_a_killed_save_left_behind_never_changes_what_it_published(tmp_path, monkeypatch):
     mechanism = mechanism_for(NOISES["simplex, replace"])
     first, second = (mechanism.release(counts=[5, 4, 3]) for _ in range(2))
-    monkeypatch.setattr("gaussnoise._disk.remove", lambda scratch: None)  # killed after the link
+    monkeypatch.setattr("gaussnoise.files.disk.remove", lambda scratch: None)  # killed after the link
     first.save(tmp_path / "release.json")
     assert len(list(tmp_path.iterdir())) == 2
     monkeypatch.undo()

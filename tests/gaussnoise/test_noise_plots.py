@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gaussnoise as gn
-from gaussnoise._covariance import FactorCovariance
-from gaussnoise._noise_plots import _marginal_points, plot_convergence, plot_noise
+from gaussnoise.noise.covariance import FactorCovariance
+from gaussnoise.noise.plots import _marginal_points, plot_convergence, plot_noise
 
 POINTS = np.array([[0.0, 0.0], [3.0, 1.0], [1.0, 2.0], [2.5, 2.5], [1.0, -0.5]])
 SPACE = np.random.default_rng(0).normal(size=(12, 4)) * [1.0, 2.0, 0.5, 3.0]

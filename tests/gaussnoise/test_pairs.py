@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import gaussnoise as gn
-import gaussnoise._pairs as pairs_module
-import gaussnoise._sensitivity as sensitivity_module
+import gaussnoise.noise.sensitivity as sensitivity_module
+import gaussnoise.numerics.pairs as pairs_module
 from gaussnoise import FiniteSet
-from gaussnoise._covariance import FactorCovariance
-from gaussnoise._feasibility import strategy
-from gaussnoise._pairs import far_pairs
-from gaussnoise._sensitivity import covered, largest_pair
+from gaussnoise.noise.covariance import FactorCovariance
+from gaussnoise.noise.sensitivity import covered, largest_pair
+from gaussnoise.numerics.feasibility import strategy
+from gaussnoise.numerics.pairs import far_pairs
 
 ROUNDING = 1e-11
 NORMS = [2, 2.5, 3, 8, 100, math.inf]

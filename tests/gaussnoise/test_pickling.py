@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gaussnoise as gn
-from gaussnoise._sampler import IntegerQuery
+from gaussnoise.privacy.sampler import IntegerQuery
 
 SCHEMA = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
 NO_NOISE = IntegerQuery(1, 1e30)

@@ -10,7 +10,7 @@ from matplotlib.colors import to_rgba
 
 import gaussnoise as gn
 from gaussnoise.plots import plot_heatmap, plot_intervals, plot_release
-from gaussnoise.tables._biased import BiasedTable
+from gaussnoise.tables.release.biased import BiasedTable
 
 
 def simulated(attributes, workload):

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import gaussnoise as gn
 from gaussnoise import FiniteSet
-from gaussnoise._covariance import FactorCovariance
-from gaussnoise._sensitivity import covered
+from gaussnoise.noise.covariance import FactorCovariance
+from gaussnoise.noise.sensitivity import covered
 
 ROUNDING = 1e-11
 NORMS = [2, 3, math.inf]

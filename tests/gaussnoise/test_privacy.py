@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gaussnoise as gn
-from gaussnoise._analytic_gaussian import largest_rho, log_delta
-from gaussnoise._lattice_bound import MIN_STEPS, lattice_distance
 from gaussnoise.privacy import dp_event, gaussian_epsilon
+from gaussnoise.privacy.analytic_gaussian import largest_rho, log_delta
+from gaussnoise.privacy.lattice_bound import MIN_STEPS, lattice_distance
 
 DEFINITIONS = [gn.zCDP(0.3), gn.ApproxDP(1, 1e-6), gn.GDP(0.7), gn.KL(0.2), gn.TV(0.1)]
 every = pytest.mark.parametrize("privacy", DEFINITIONS, ids=lambda privacy: type(privacy).__name__)

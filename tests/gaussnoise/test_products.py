@@ -16,12 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import gaussnoise as gn
-from gaussnoise import _product_certificate
-from gaussnoise._product_covariance import ProductCovariance
-from gaussnoise._solvers.pair_bases import pair_gram
-from gaussnoise._solvers.products import one_attribute
-from gaussnoise._strategies import IdentityStrategy, SolvedStrategy
-from gaussnoise._workload import Workload
+from gaussnoise.noise import product_certificate as _product_certificate
+from gaussnoise.noise.product_covariance import ProductCovariance
+from gaussnoise.solvers.tables.pair_bases import pair_gram
+from gaussnoise.solvers.tables.products import one_attribute
+from gaussnoise.solvers.tables.strategies import IdentityStrategy, SolvedStrategy
+from gaussnoise.solvers.tables.workload import Workload
 
 P, Id, R = gn.Prefix, gn.Identity, gn.Ranges
 

@@ -14,10 +14,10 @@ import rich.console
 import rich.progress
 
 import gaussnoise as gn
-import gaussnoise._pairs as pairs_module
-import gaussnoise._solvers.columns as columns_module
+import gaussnoise.numerics.pairs as pairs_module
+import gaussnoise.solvers.points.columns as columns_module
 from gaussnoise import FiniteSet
-from gaussnoise._solvers.fidelity import Fidelity
+from gaussnoise.solvers.points.fidelity import Fidelity
 
 RNG = np.random.default_rng(0)
 FEW = FiniteSet(RNG.normal(size=(30, 3)))

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import gaussnoise as gn
-from gaussnoise._projection import nearest, nearest_sum
+from gaussnoise.mechanisms.projection import nearest, nearest_sum
 
 RNG = np.random.default_rng(5)
 

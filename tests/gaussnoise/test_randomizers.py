@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, optimize, stats
 
-from gaussnoise import _randomizers
-from gaussnoise._randomizers import cap_moments, point_release, privunit, privunitg
+from gaussnoise.mechanisms import randomizers as _randomizers
+from gaussnoise.mechanisms.randomizers import cap_moments, point_release, privunit, privunitg
 
 ALARM = 1e-6
 

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-import gaussnoise._solvers.duals as duals_module
-import gaussnoise._solvers.ellipsoid as ellipsoid_module
-import gaussnoise._solvers.sdp as sdp_module
+import gaussnoise.solvers.reference.duals as duals_module
+import gaussnoise.solvers.reference.ellipsoid as ellipsoid_module
+import gaussnoise.solvers.reference.sdp as sdp_module
 from domains import DomainTooLargeError
-from gaussnoise._solvers.duals import best_design, coordinates, dual_weights
-from gaussnoise._solvers.ellipsoid import cut, ellipsoid, enclosing_ball, symmetric_basis
-from gaussnoise._solvers.sdp import sdp
 from gaussnoise.errors import NotAvailableError
+from gaussnoise.solvers.reference.duals import best_design, coordinates, dual_weights
+from gaussnoise.solvers.reference.ellipsoid import cut, ellipsoid, enclosing_ball, symmetric_basis
+from gaussnoise.solvers.reference.sdp import sdp
 
 ROUNDING = 1e-10
 

@@ -11,8 +11,8 @@ import opendp.measurements
 import pytest
 
 import gaussnoise as gn
-from gaussnoise import _sampler
-from gaussnoise._sampler import _CHUNK, OLDEST_OPENDP, IntegerQuery, noise_stream
+from gaussnoise.privacy import sampler as _sampler
+from gaussnoise.privacy.sampler import _CHUNK, OLDEST_OPENDP, IntegerQuery, noise_stream
 
 
 def counter():

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import gaussnoise as gn
-import gaussnoise._pairs as pairs_module
-import gaussnoise._solve as solve_module
+import gaussnoise.noise.solve as solve_module
+import gaussnoise.numerics.pairs as pairs_module
 from gaussnoise import FiniteSet, Marginals
-from gaussnoise._certificate import PointCertificate
-from gaussnoise._covariance import FactorCovariance, MarginalCovariance
-from gaussnoise._sensitivity import covered
+from gaussnoise.noise.certificate import PointCertificate
+from gaussnoise.noise.covariance import FactorCovariance, MarginalCovariance
+from gaussnoise.noise.sensitivity import covered
 
 ROUNDING = 1e-11
 

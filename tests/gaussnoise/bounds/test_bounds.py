@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 
 import gaussnoise as gn
-from gaussnoise._certificate import PointCertificate
 from gaussnoise.bounds import HardCodedMechanism, bound_of
-from gaussnoise.bounds._bound import resampled
-from gaussnoise.bounds._local_design import local_proof
-from gaussnoise.bounds._one_record import one_record
+from gaussnoise.bounds.bound import resampled
+from gaussnoise.bounds.local_design import local_proof
+from gaussnoise.bounds.one_record import one_record
 from gaussnoise.errors import DataError, ParameterError
+from gaussnoise.noise.certificate import PointCertificate
 
 SEGMENT, MIDDLE = [[-1.0], [1.0]], [[-1.0], [0.0], [1.0]]
 CROSS = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]
@@ -154,7 +154,7 @@ def test_moves_from_a_body_are_those_from_its_extreme_points():
 
 @pytest.mark.parametrize("points", [CROSS, np.eye(3), np.random.default_rng(1).normal(size=(7, 3))])
 def test_noise_around_a_center_brackets_the_moves_it_was_not_made_for(points, monkeypatch):
-    monkeypatch.setattr("gaussnoise.bounds._one_record._MOST_CENTERS", 0)
+    monkeypatch.setattr("gaussnoise.bounds.one_record._MOST_CENTERS", 0)
     shifted = bound_of(gn.gamma(gn.FiniteSet(points)), gn.zCDP(0.1), 10)
     reference = gn.optimal_noise(gn.FiniteSet(points)).gamma / 2
     assert shifted.gamma_lower <= reference <= shifted.gamma_lower * (1 + shifted.gap) * (1 + 1e-9)

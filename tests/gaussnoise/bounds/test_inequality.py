@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 
 import gaussnoise as gn
 from gaussnoise.bounds import HardCodedMechanism
-from gaussnoise.bounds._neighbors import TradeOff, chi_squared
+from gaussnoise.bounds.neighbors import TradeOff, chi_squared
 
 SEGMENT, MIDDLE = [[-1.0], [1.0]], [[-1.0], [0.0], [1.0]]
 CROSS, SKEW = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]], [[0.0, 0.0], [1.0, 0.0], [0.6, 1.4]]

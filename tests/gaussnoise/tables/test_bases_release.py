@@ -18,15 +18,16 @@ from scipy.stats import chi2, norm
 from typer.testing import CliRunner
 
 import gaussnoise as gn
-from gaussnoise._product_covariance import ProductCovariance
-from gaussnoise._residuals import part_of, subsets_of
-from gaussnoise._strategies import IdentityStrategy, SolvedStrategy
-from gaussnoise.cli._app import app
+from gaussnoise.cli.app import app
 from gaussnoise.errors import CovarianceError
-from gaussnoise.tables import _measure, _store
-from gaussnoise.tables._measure import ResidualQuery
-from gaussnoise.tables._quantiles import Support, interpolated
-from gaussnoise.tables._stream import noisy_tables
+from gaussnoise.noise.product_covariance import ProductCovariance
+from gaussnoise.solvers.tables.residuals import part_of, subsets_of
+from gaussnoise.solvers.tables.strategies import IdentityStrategy, SolvedStrategy
+from gaussnoise.tables.planning import measure as _measure
+from gaussnoise.tables.planning.measure import ResidualQuery
+from gaussnoise.tables.release import store as _store
+from gaussnoise.tables.release.quantiles import Support, interpolated
+from gaussnoise.tables.release.stream import noisy_tables
 
 PROPERTY = settings(derandomize=True, deadline=None, database=None, max_examples=50)
 SCHEMA = gn.Schema(
@@ -200,7 +201,7 @@ def test_worst_pairs_of_each_measurement_differ_everywhere_when_no_angle_is_obtu
 
 
 def test_attributes_said_to_be_alike_must_be_measured_alike():
-    from gaussnoise._orbits import ByType, Orbits
+    from gaussnoise.solvers.tables.orbits import ByType, Orbits
 
     values = ByType(Orbits(((0, 1),)), {(): 1.0, (0,): 1.0})
     other = SolvedStrategy(np.array([[1000, -1000]]))

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 import gaussnoise as gn
-from gaussnoise import _sampler
-from gaussnoise._noise import OptimalNoise
-from gaussnoise._solvers.fidelity import Fidelity
-from gaussnoise.tables import _plan
+from gaussnoise.noise.optimal_noise import OptimalNoise
+from gaussnoise.privacy import sampler as _sampler
+from gaussnoise.solvers.points.fidelity import Fidelity
+from gaussnoise.tables.planning import plan as _plan
 
 SCHEMA = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120], base="prefix")])
 PEOPLE = pa.table({"sex": ["F", "M", "F"], "age": [7, 33, 61]})
@@ -36,19 +36,19 @@ def injected(*arguments, **options):
 @pytest.mark.parametrize(
     "part",
     [
-        "gaussnoise.tables._files.release_record",
-        "gaussnoise.tables._files.release_text",
-        "gaussnoise.tables._files.gaussian_epsilon",
-        "gaussnoise.tables._files.versions",
-        "gaussnoise.tables._files.disclaimers",
-        "gaussnoise.tables._files.file_names",
-        "gaussnoise.tables._files.base_value",
-        "gaussnoise.tables._plan.bound_of",
+        "gaussnoise.tables.release.files.release_record",
+        "gaussnoise.tables.release.files.release_text",
+        "gaussnoise.tables.release.files.gaussian_epsilon",
+        "gaussnoise.tables.release.files.versions",
+        "gaussnoise.tables.release.files.disclaimers",
+        "gaussnoise.tables.release.files.file_names",
+        "gaussnoise.tables.release.files.base_value",
+        "gaussnoise.tables.planning.plan.bound_of",
         "gaussnoise.bounds.Bound.as_dict",
-        "gaussnoise.tables._release.query_labels",
-        "gaussnoise._product_covariance.ProductCovariance.term_variance",
-        "gaussnoise.tables._table.arrow_columns",
-        "gaussnoise.tables._plan.frame_backend",
+        "gaussnoise.tables.release.release.query_labels",
+        "gaussnoise.noise.product_covariance.ProductCovariance.term_variance",
+        "gaussnoise.tables.release.table.arrow_columns",
+        "gaussnoise.tables.release.publish.frame_backend",
     ],
 )
 def test_what_a_release_says_about_itself_is_ready_before_anything_is_charged_or_drawn(
@@ -90,10 +90,10 @@ def test_bad_arguments_cost_nothing(tmp_path, ledger, draws, option):
 @pytest.mark.parametrize(
     "part",
     [
-        "gaussnoise._mechanism.gaussian_epsilon",
-        "gaussnoise._mechanism.versions",
-        "gaussnoise._mechanism.disclaimers",
-        "gaussnoise._mechanism.bound_of",
+        "gaussnoise.mechanisms.gaussian.gaussian_epsilon",
+        "gaussnoise.mechanisms.gaussian.versions",
+        "gaussnoise.mechanisms.gaussian.disclaimers",
+        "gaussnoise.mechanisms.gaussian.bound_of",
         "gaussnoise.bounds.Bound.as_dict",
     ],
 )
@@ -142,7 +142,7 @@ def test_an_interrupted_plan_is_no_plan(monkeypatch, call):
 
 
 def test_an_interrupted_plan_of_counts_is_no_plan(monkeypatch):
-    from gaussnoise._solvers.marginals import ResidualFidelity
+    from gaussnoise.solvers.tables.marginals import ResidualFidelity
 
     calls, at = [], ResidualFidelity.at
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gaussnoise as gn
-from gaussnoise.tables._biased import BiasedTable, integer, nonnegative, projected
+from gaussnoise.tables.release.biased import BiasedTable, integer, nonnegative, projected
 
 STEPS = {"nonnegative": nonnegative, "projected": projected, "integer": integer}
 every_step = pytest.mark.parametrize("step", STEPS.values(), ids=STEPS.keys())

@@ -23,9 +23,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gaussnoise as gn
-from gaussnoise.tables import _count
-from gaussnoise.tables._count import count_marginals, group_subsets, passes
-from gaussnoise.tables._read import open_table
+from gaussnoise.tables.counting import count as _count
+from gaussnoise.tables.counting.count import count_marginals, group_subsets, passes
+from gaussnoise.tables.reading.frames import open_table
 
 # what dask, ibis and pyspark say about their own dependencies and unclosed sockets
 pytestmark = [

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import gaussnoise as gn
-from gaussnoise.tables import _csv
-from gaussnoise.tables._count import count_marginals
-from gaussnoise.tables._csv import open_csv, with_integers
+from gaussnoise.tables.counting.count import count_marginals
+from gaussnoise.tables.reading import csv as _csv
+from gaussnoise.tables.reading.csv import open_csv, with_integers
 
 CANARY = "CANARY-7391"
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 import gaussnoise as gn
-from gaussnoise._residuals import part_of
-from gaussnoise._strategies import IdentityStrategy
-from gaussnoise.tables import _measure
-from gaussnoise.tables._measure import ResidualQuery
-from gaussnoise.tables._stream import noisy_tables
+from gaussnoise.solvers.tables.residuals import part_of
+from gaussnoise.solvers.tables.strategies import IdentityStrategy
+from gaussnoise.tables.planning import measure as _measure
+from gaussnoise.tables.planning.measure import ResidualQuery
+from gaussnoise.tables.release.stream import noisy_tables
 
 SIZES = (2, 3, 4)
 NAMES = ("a0", "a1", "a2")

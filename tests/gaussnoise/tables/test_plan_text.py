@@ -12,10 +12,10 @@ from scipy.optimize import minimize
 from scipy.stats import norm as gaussian
 
 import gaussnoise as gn
-from gaussnoise._covariance import MarginalCovariance
-from gaussnoise._noise import OptimalNoise
-from gaussnoise._orbits import ByType, Orbits
-from gaussnoise.tables._text import plan_text, relation_text, verdict, work_text
+from gaussnoise.noise.covariance import MarginalCovariance
+from gaussnoise.noise.optimal_noise import OptimalNoise
+from gaussnoise.solvers.tables.orbits import ByType, Orbits
+from gaussnoise.tables.planning.text import plan_text, relation_text, verdict, work_text
 
 
 def schema(*sizes):

@@ -20,8 +20,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gaussnoise as gn
-from gaussnoise.tables._count import count_marginals
-from gaussnoise.tables._read import guarded
+from gaussnoise.tables.counting.count import count_marginals
+from gaussnoise.tables.reading.frames import guarded
 
 CANARY = "CANARY-7391"
 

@@ -21,7 +21,7 @@ from pyarrow import csv, parquet
 from scipy.stats import binom, chi2
 
 import gaussnoise as gn
-from gaussnoise._covariance import MarginalCovariance
+from gaussnoise.noise.covariance import MarginalCovariance
 
 FALSE_ALARM = 1e-9
 
@@ -63,7 +63,7 @@ def parts(S):
 
 @pytest.fixture
 def noiseless(monkeypatch):
-    monkeypatch.setattr("gaussnoise._sampler.IntegerQuery.draw", lambda query, count: [0] * count)
+    monkeypatch.setattr("gaussnoise.privacy.sampler.IntegerQuery.draw", lambda query, count: [0] * count)
 
 
 WORKLOADS = [
@@ -124,7 +124,7 @@ def test_without_noise_random_workloads_are_exact(problem):
     sizes, subsets, weights, records, rho = problem
     plan = planned(sizes, subsets, rho, weights)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gaussnoise._sampler.IntegerQuery.draw", lambda query, count: [0] * count)
+        patch.setattr("gaussnoise.privacy.sampler.IntegerQuery.draw", lambda query, count: [0] * count)
         release = plan.release(table_of(records, len(sizes)))
     for S in subsets:
         assert is_exact(release[names(S)], true_counts(records, S, sizes))
@@ -136,7 +136,7 @@ def test_without_noise_random_workloads_are_exact(problem):
 def test_large_counts_are_exact(monkeypatch, rho, count):
     full = np.array([[count, 0, 0], [0, count + 3, 1]])
     counted = [((1,), full.sum(axis=0)), ((0, 1), full)]
-    monkeypatch.setattr("gaussnoise.tables._plan.count_marginals", lambda *_: iter(counted))
+    monkeypatch.setattr("gaussnoise.tables.release.publish.count_marginals", lambda *_: iter(counted))
     release = planned((2, 3), [(0, 1), (1,)], rho).release(table_of([], 2))
     assert is_exact(release["a0", "a1"], full)
     assert is_exact(release["a1"], full.sum(axis=0))
@@ -168,14 +168,14 @@ def test_integer_sensitivity_is_exact(workload, neighbors):
     assert claimed == largest_change(plan)
 
 
-@pytest.mark.parametrize("limit", ["_measure._EXACT_PATTERNS", "_measure.MOST_PATTERNS"])
+@pytest.mark.parametrize("limit", ["_EXACT_PATTERNS", "MOST_PATTERNS"])
 def test_integer_sensitivity_is_bounded_where_patterns_are_many(monkeypatch, workload, limit):
-    monkeypatch.setattr("gaussnoise.tables._measure._EXACT_PATTERNS", 0)
-    monkeypatch.setattr(f"gaussnoise.tables.{limit}", 0)
+    monkeypatch.setattr("gaussnoise.tables.planning.measure._EXACT_PATTERNS", 0)
+    monkeypatch.setattr(f"gaussnoise.tables.planning.measure.{limit}", 0)
     plan = planned(*workload, neighbors="replace")
     found = largest_change(plan)
     claimed = plan._query.query.sensitivity_squared if plan._query.query else 0
-    assert found <= claimed <= found * (1.00000001 if limit == "_measure._EXACT_PATTERNS" else 2)
+    assert found <= claimed <= found * (1.00000001 if limit == "_EXACT_PATTERNS" else 2)
 
 
 @settings(derandomize=True, deadline=None, database=None, max_examples=150)
@@ -221,7 +221,7 @@ def test_the_charge_is_what_opendp_says_and_within_the_budget(workload, rho, nei
 
 def test_a_charge_beyond_the_budget_is_refused(monkeypatch):
     plan = planned((2, 3), [(0, 1)])
-    monkeypatch.setattr("gaussnoise._sampler.IntegerQuery.rho", 0.6)
+    monkeypatch.setattr("gaussnoise.privacy.sampler.IntegerQuery.rho", 0.6)
     with pytest.raises(gn.GaussNoiseError, match="more than the planned"):
         plan.release(table_of([], 2))
 
@@ -537,7 +537,7 @@ def test_refused_data_and_failures_under_a_ledger(monkeypatch, tmp_path, ledger)
     with pytest.raises(gn.DataError):
         plan.release(table_of([[0, 7]], 2), out=tmp_path / "out", ledger=ledger, id="x")
     assert [entry.state for entry in ledger.entries()] == ["refused"]
-    monkeypatch.setattr("gaussnoise.tables._plan.write_document", fail)
+    monkeypatch.setattr("gaussnoise.tables.release.publish.write_document", fail)
     with pytest.raises(RuntimeError):
         plan.release(table_of([[0, 1]], 2), out=tmp_path / "out", ledger=ledger, id="x")
     monkeypatch.undo()
@@ -567,10 +567,10 @@ def fail_late(path, **kwargs):
 @pytest.mark.parametrize(
     "stage",
     [
-        "gaussnoise._sampler.IntegerQuery.draw",
+        "gaussnoise.privacy.sampler.IntegerQuery.draw",
         "pyarrow.csv.CSVWriter",
-        "gaussnoise.tables._files.release_record",
-        "gaussnoise.tables._files.release_text",
+        "gaussnoise.tables.release.files.release_record",
+        "gaussnoise.tables.release.files.release_text",
         "os.fsync",
         "pathlib.Path.rename",
     ],
@@ -584,7 +584,7 @@ def test_a_failure_at_any_stage_leaves_nothing(monkeypatch, tmp_path, stage, bro
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("stage", ["gaussnoise.plots.plot_release", "matplotlib.figure.Figure.savefig"])
+@pytest.mark.parametrize("stage", ["gaussnoise.tables.release.plots.plot_release", "matplotlib.figure.Figure.savefig"])
 def test_a_picture_that_cannot_be_drawn_does_not_undo_a_release(monkeypatch, tmp_path, stage):
     monkeypatch.setattr(stage, fail)
     planned((2, 3), [(0, 1)]).release(table_of([[0, 1]], 2), out=tmp_path / "out")
@@ -608,7 +608,7 @@ def test_the_directory_is_not_there_before_it_is_complete(monkeypatch, tmp_path)
 @pytest.mark.parametrize("kind", ["directory", "file"])
 def test_what_exists_is_refused_before_reading_data(monkeypatch, tmp_path, kind):
     (tmp_path / "out").mkdir() if kind == "directory" else (tmp_path / "out").write_text("mine", encoding="utf-8")
-    monkeypatch.setattr("gaussnoise.tables._plan.count_marginals", fail)
+    monkeypatch.setattr("gaussnoise.tables.release.publish.count_marginals", fail)
     with pytest.raises(gn.OutputError, match="exists"):
         planned((2, 3), [(0, 1)]).release(table_of([], 2), out=tmp_path / "out")
     assert os.listdir(tmp_path) == ["out"]
@@ -616,14 +616,14 @@ def test_what_exists_is_refused_before_reading_data(monkeypatch, tmp_path, kind)
 
 @pytest.mark.parametrize(("out", "format"), [("missing/out", "csv"), ("out", "xlsx")])
 def test_other_bad_targets_are_refused_before_reading_data(monkeypatch, tmp_path, out, format):
-    monkeypatch.setattr("gaussnoise.tables._plan.count_marginals", fail)
+    monkeypatch.setattr("gaussnoise.tables.release.publish.count_marginals", fail)
     with pytest.raises((gn.OutputError, gn.ParameterError)):
         planned((2, 3), [(0, 1)]).release(table_of([], 2), out=tmp_path / out, format=format)
     assert os.listdir(tmp_path) == []
 
 
 def test_a_budget_too_small_to_draw_is_refused_before_reading_data(monkeypatch):
-    monkeypatch.setattr("gaussnoise.tables._plan.count_marginals", fail)
+    monkeypatch.setattr("gaussnoise.tables.release.publish.count_marginals", fail)
     with pytest.raises(gn.ParameterError, match="rho"):
         planned((2, 3), [(0, 1)], rho=1e-30).release(table_of([], 2))
 

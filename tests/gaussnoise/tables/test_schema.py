@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
 import gaussnoise as gn
-from gaussnoise.tables._schema import RESERVED_NAMES
+from gaussnoise.tables.schema.schema import RESERVED_NAMES
 
 CANARY = "CANARY-7391"
 

@@ -12,10 +12,11 @@ import pytest
 from pyarrow import csv, parquet
 
 import gaussnoise as gn
-from gaussnoise import _ledger
-from gaussnoise._disk import aside, digests_in
-from gaussnoise.tables import _files, _store
-from gaussnoise.tables._store import Place, StoredTables, table_writer
+from gaussnoise.files.disk import aside, digests_in
+from gaussnoise.privacy import ledger as _ledger
+from gaussnoise.tables.release import files as _files
+from gaussnoise.tables.release import store as _store
+from gaussnoise.tables.release.store import Place, StoredTables, table_writer
 
 LABELS = [[True, False], [3, 1, 2], ["x,y", 'q"', "", "a\nb"], list(range(300))]
 SCHEMA = gn.Schema([gn.Attribute(name, labels) for name, labels in zip("abcd", LABELS, strict=True)])
@@ -529,7 +530,7 @@ def test_small_files_do_not_take_much_memory(tmp_path):
         assert path.stat().st_size < 2**21
         code = (
             "import sys, pathlib; import pyarrow as pa, pyarrow.parquet\n"
-            "from gaussnoise.tables._store import *; from gaussnoise import OutputError\n"
+            "from gaussnoise.tables.release.store import *; from gaussnoise import OutputError\n"
             "path = pathlib.Path(sys.argv[1])\n"
             f"try: {call}\nexcept OutputError: print(pa.default_memory_pool().max_memory())"
         )
@@ -621,7 +622,7 @@ def test_a_link_at_the_name_of_a_scratch_folder_is_not_followed(tmp_path, monkey
 @shared
 def test_what_dead_programs_left_beside_a_target_goes_when_it_is_written_again(tmp_path):
     code = (
-        "import sys, os; from pathlib import Path; from gaussnoise._disk import aside\n"
+        "import sys, os; from pathlib import Path; from gaussnoise.files.disk import aside\n"
         "with aside(Path(sys.argv[1])) as path:\n    path.write_text('drawn')\n"
         "    if sys.argv[2] == 'wait': print('ready', flush=True); sys.stdin.read()\n    else: os.kill(os.getpid(), 15)"
     )

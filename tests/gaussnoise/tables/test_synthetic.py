@@ -13,8 +13,8 @@ from scipy import stats
 import gaussnoise as gn
 from gaussnoise import demo
 from gaussnoise.errors import NotAvailableError
-from gaussnoise.tables._release import Measurement
-from gaussnoise.tables._synthetic import ZeroSumQuery, mbi_measurements
+from gaussnoise.tables.release.release import Measurement
+from gaussnoise.tables.release.synthetic import ZeroSumQuery, mbi_measurements
 
 ITERATIONS = 2000
 

@@ -1,0 +1,1 @@
+"""Sets made of other sets: images, translates, sums, products, hulls."""

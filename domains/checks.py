@@ -1,0 +1,75 @@
+"""What the constructors of bodies ask of their arguments."""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .domain import Array, read_only
+from .errors import DomainTooLargeError, InvalidDomainError
+
+MOST_ENTRIES = 2**27  # of a dense matrix: 1 GB
+
+
+def numbers(name: str, what: str, values: ArrayLike) -> Array:
+    """A private float64 copy of finite numbers."""
+    try:
+        array = read_only(values)
+    except (TypeError, ValueError):
+        raise InvalidDomainError(
+            f"{name}: expected {what} a regular array of real numbers; hint: .toarray() for sparse matrices"
+        ) from None
+    if not np.isfinite(array).all():
+        raise InvalidDomainError(f"{name}: expected finite {what}, got NaN or infinity")
+    return array
+
+
+def center_of(name: str, center: ArrayLike, dim: int) -> Array:
+    """The center of symmetry, from a vector or from one number for all coordinates."""
+    array = numbers(name, "center", center)
+    if array.shape not in ((), (dim,)):
+        raise InvalidDomainError(f"{name}: expected center of shape ({dim},) or one number, got {array.shape}")
+    return read_only(np.broadcast_to(array, (dim,)) + 0.0)
+
+
+def whole(name: str, what: str, value: int) -> int:
+    """An integer >= 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise InvalidDomainError(f"{name}: expected {what} an integer >= 1, got {value!r}")
+    return int(value)
+
+
+def exponent(name: str, q: float) -> float:
+    """1 <= q <= ∞."""
+    try:
+        number = float(q)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not number >= 1:
+        raise InvalidDomainError(f"{name}: expected 1 <= q <= inf, got {q!r}")
+    return number
+
+
+def positive(name: str, what: str, value: float) -> float:
+    """A finite number above zero."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not 0 < number < math.inf:
+        raise InvalidDomainError(f"{name}: expected a finite {what} > 0, got {value!r}")
+    return number
+
+
+def check_dense(name: str, rows: int, columns: int, hint: str) -> None:
+    """Refuse matrices of more than a gigabyte."""
+    if rows * columns > MOST_ENTRIES:
+        raise DomainTooLargeError(
+            f"{name}: a dense {rows} × {columns} matrix needs {rows * columns / 2**27:.1f} GB, "
+            f"more than {MOST_ENTRIES // 2**27} GB; hint: {hint}"
+        )
+
+
+def rounding(*vectors: Array) -> Array:
+    """What rounding may do to each coordinate of a sum of vectors."""
+    return 8 * np.finfo(np.float64).eps * sum((np.abs(v) for v in vectors), np.zeros_like(vectors[0]))

@@ -1,0 +1,338 @@
+"""The interface every domain implements, and the validation every oracle call passes through."""
+
+import abc
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .errors import DimensionError, InvalidDomainError
+from .records import array_of, real_array
+
+if TYPE_CHECKING:
+    from .oracles.image import ConvexImage
+    from .sets.finite import FiniteSet
+
+Array = NDArray[np.float64]
+
+# Bodies accept points this far outside, relative to their size: members are computed, and rounded.
+SLACK = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticMax:
+    """A bracket on ``sup_{x in K} (x - c)' H (x - c)`` with its witness (Nikolov & Tang 2023, Definition 29).
+
+    Attributes:
+        maximizer: point of K, shape (dim,), at which ``value`` is attained.
+        value: lower end of the bracket.
+        upper_bound: proven upper end; equal to ``value`` when the oracle is exact (up to rounding).
+    """
+
+    maximizer: Array
+    value: float
+    upper_bound: float
+
+
+class AbstractDomain(abc.ABC):
+    """A nonempty bounded set K in R^dim, known through its oracles.
+
+    A domain of your own supplies ``dim`` and two methods, ``_support_point`` and ``_max_quadratic``, which receive
+    validated arguments; the public methods validate and delegate. Say ``is_symmetric`` where K = −K: answers are then
+    found faster and bracketed more tightly. For sets without a center, ``_difference`` may return K − K as a domain
+    with a better oracle than the general one, which is within a factor two of the truth (Jung 1901).
+
+    >>> class Disc(AbstractDomain):
+    ...     dim = 2
+    ...     is_symmetric = True
+    ...     def _support_point(self, theta):
+    ...         return theta / (np.linalg.norm(theta) or 1.0)
+    ...     def _max_quadratic(self, form, center):  # (|x − c|' H (x − c))^(1/2) <= (x' H x)^(1/2) + (c' H c)^(1/2)
+    ...         values, axes = np.linalg.eigh(form)
+    ...         x = axes[:, -1] * (1.0 if axes[:, -1] @ form @ center <= 0 else -1.0)
+    ...         upper = (values[-1] ** 0.5 + (center @ form @ center) ** 0.5) ** 2
+    ...         return QuadraticMax(x, (x - center) @ form @ (x - center), upper)
+    >>> ([[2.0, 0.0], [0.0, 1.0]] @ Disc() + [5.0, 5.0]).support([1.0, 0.0])
+    7.0
+    """
+
+    # numpy would otherwise take ``A @ K`` for itself and fail inside its own loops
+    __array_ufunc__ = None
+
+    def __init_subclass__(cls) -> None:
+        """Check what the oracles of other people's domains return, wherever they are called from."""
+        super().__init_subclass__()
+        if cls.__module__.partition(".")[0] != __name__.partition(".")[0]:
+            for name, checked in (("_support_point", _checked_point), ("_max_quadratic", _checked_bracket)):
+                if name in vars(cls):
+                    setattr(cls, name, checked(vars(cls)[name]))
+
+    @property
+    @abc.abstractmethod
+    def dim(self) -> int:
+        """Dimension d of the space the set lives in."""
+
+    @abc.abstractmethod
+    def _support_point(self, theta: Array) -> Array:
+        """A maximizer of <theta, x> over K."""
+
+    @abc.abstractmethod
+    def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
+        """A bracket on the largest (x - center)' form (x - center) over K."""
+
+    @property
+    def is_symmetric(self) -> bool:
+        """Whether K = -K is known."""
+        return False
+
+    def _contains(self, x: Array) -> bool:
+        """Whether x belongs to K, up to ``SLACK``; by default to its convex hull."""
+        # the operators of a set are written where the sets they make are: they meet the class here
+        from .oracles.distance import is_near
+
+        return is_near(self, x)
+
+    def _center(self) -> Array | None:
+        """The point that K is symmetric about, where one is known."""
+        return np.zeros(self.dim) if self.is_symmetric else None
+
+    def _image(self) -> "ConvexImage | None":
+        """K (or a set of the same convex hull) as translates of an image of a 2-convex body, where it is one."""
+        return None
+
+    def _difference(self) -> "AbstractDomain":
+        """K − K."""
+        from .algebra.combinators import DifferenceBody
+
+        return 2 * self if self.is_symmetric else DifferenceBody(self)
+
+    @final
+    def support_point(self, theta: ArrayLike) -> Array:
+        """A point of K at which ``<theta, x>`` is largest.
+
+        Args:
+            theta: direction, shape (dim,), finite.
+
+        Returns:
+            The maximizer, shape (dim,).
+
+        Raises:
+            DimensionError: wrong shape.
+            InvalidDomainError: NaN or infinity.
+
+        >>> FiniteSet([[0.0, 1.0], [2.0, 0.0]]).support_point([1.0, 1.0])
+        array([2., 0.])
+        """
+        return self._support_point(self._vector("support_point", "theta", theta))
+
+    @final
+    def support(self, theta: ArrayLike) -> float:
+        """The support function ``h_K(theta) = sup_{x in K} <theta, x>``, evaluated at ``support_point(theta)``.
+
+        >>> FiniteSet([[0.0, 1.0], [2.0, 0.0]]).support([1.0, 1.0])
+        2.0
+        """
+        direction = self._vector("support", "theta", theta)
+        return float(direction @ self._support_point(direction))
+
+    @final
+    def max_quadratic(self, H: ArrayLike, center: ArrayLike | None = None) -> QuadraticMax:
+        """Bracket ``sup_{x in K} (x - center)' H (x - center)`` (Nikolov & Tang 2023, Definition 29).
+
+        Args:
+            H: symmetric positive semidefinite matrix, shape (dim, dim).
+            center: shape (dim,); the origin if omitted.
+
+        Returns:
+            A :class:`QuadraticMax`; its ``value`` is a lower end, its ``upper_bound`` an upper one.
+
+        Raises:
+            DimensionError: wrong shape.
+            InvalidDomainError: NaN, infinity, or H not symmetric positive semidefinite.
+            DomainTooLargeError: no exact or bounded answer at this size.
+
+        >>> FiniteSet([[0.0, 1.0], [2.0, 0.0]]).max_quadratic([[1.0, 0.0], [0.0, 9.0]]).value
+        9.0
+        """
+        form = np.array(H, dtype=np.float64)
+        if form.shape != (self.dim, self.dim):
+            raise DimensionError(f"max_quadratic: expected H of shape {(self.dim, self.dim)}, got {form.shape}")
+        if not np.isfinite(form).all():
+            raise InvalidDomainError("max_quadratic: expected finite H, got NaN or infinity")
+        size = np.abs(form).max()
+        if np.abs(form - form.T).max() > 1e-10 * size:
+            raise InvalidDomainError("max_quadratic: expected symmetric H; hint: pass (H + H.T) / 2")
+        lowest = np.linalg.eigvalsh(form)[0]
+        if lowest < -1e-10 * size * self.dim:
+            raise InvalidDomainError(f"max_quadratic: expected positive semidefinite H, got eigenvalue {lowest:.3g}")
+        origin = np.zeros(self.dim) if center is None else self._vector("max_quadratic", "center", center)
+        # a power of two, so that dividing by it does not round
+        scale = float(np.ldexp(0.5, np.frexp(size)[1])) if size > 0 else 1.0
+        found = self._max_quadratic(form / scale, origin)
+        # written so that NaN fails; both ends are rounded on their own
+        if not found.value <= found.upper_bound * (1 + 1e-9):
+            raise InvalidDomainError(
+                f"max_quadratic: expected value <= upper_bound from {type(self).__name__}, "
+                f"got {found.value!r} and {found.upper_bound!r}"
+            )
+        if not found.upper_bound * scale < np.inf:
+            raise InvalidDomainError("max_quadratic: the maximum exceeds the largest double; hint: rescale H")
+        value = min(found.value, found.upper_bound)
+        # a center far away where H is small leaves less than all digits
+        terms = np.abs(found.maximizer) + np.abs(origin)
+        rounding = 4 * (self.dim + 16) * np.finfo(np.float64).eps * float(terms @ np.abs(form / scale) @ terms)
+        digits_left = not origin.any() or rounding <= 1e-11 * value
+        upper = found.upper_bound if digits_left else max(found.upper_bound, value + rounding)
+        return QuadraticMax(found.maximizer, value * scale, upper * scale)
+
+    @final
+    def contains(self, x: ArrayLike) -> bool:
+        """Whether ``x``, shape (dim,), is a member of the named set.
+
+        Finite sets are compared exactly as stored, bodies up to ``SLACK`` = 1e-9 of their size, for rounding.
+
+        Raises:
+            DimensionError: wrong shape.
+            InvalidDomainError: no real numbers, NaN or infinity; shows no value.
+
+        >>> FiniteSet([[0.0, 1.0], [2.0, 0.0]]).contains([2.0, 0.0])
+        True
+        """
+        vector = real_array("contains", f"x of shape ({self.dim},)", (self.dim,), x).astype(np.float64)
+        if not np.isfinite(vector).all():
+            raise InvalidDomainError("contains: expected finite x, got NaN or infinity")
+        return self._contains(vector)
+
+    def __rmatmul__(self, matrix: ArrayLike) -> "AbstractDomain":
+        """``A @ K``, the linear image {A x : x in K}; A of shape (k, dim)."""
+        from .algebra.combinators import linear_image
+
+        return linear_image(matrix, self)
+
+    def __add__(self, other: "AbstractDomain | ArrayLike") -> "AbstractDomain":
+        """``K + v``, the translate, and ``K + L``, the Minkowski sum {x + y : x in K, y in L}."""
+        from .algebra.combinators import minkowski_sum, translate
+
+        return minkowski_sum(self, other) if isinstance(other, AbstractDomain) else translate(self, other)
+
+    def __radd__(self, other: ArrayLike) -> "AbstractDomain":
+        return self + other
+
+    def __sub__(self, other: "AbstractDomain | ArrayLike") -> "AbstractDomain":
+        """``K − v`` and ``K − L`` = K + (−L); ``K − K`` is the difference body."""
+        if other is self:
+            return self._difference()
+        return self + -other if isinstance(other, AbstractDomain) else self + -np.asarray(other, dtype=np.float64)
+
+    def __rsub__(self, other: ArrayLike) -> "AbstractDomain":
+        return -self + other
+
+    def __mul__(self, factor: float) -> "AbstractDomain":
+        """``c * K`` = {c x : x in K}."""
+        from .algebra.combinators import scale
+
+        return scale(self, factor)
+
+    def __rmul__(self, factor: float) -> "AbstractDomain":
+        return self * factor
+
+    def __neg__(self) -> "AbstractDomain":
+        return self * -1.0
+
+    @final
+    def _vector(self, method: str, name: str, value: ArrayLike) -> Array:
+        """``value`` as a finite float64 vector of this space."""
+        vector = np.array(value, dtype=np.float64)
+        if vector.shape != (self.dim,):
+            raise DimensionError(f"{method}: expected {name} of shape {(self.dim,)}, got {vector.shape}")
+        if not np.isfinite(vector).all():
+            raise InvalidDomainError(f"{method}: expected finite {name}, got NaN or infinity")
+        return vector
+
+
+def _checked_point(method: Callable[..., Any]) -> Callable[..., Array]:
+    """The same oracle, refusing answers that are no points of the space."""
+
+    @functools.wraps(method)
+    def support_point(self: AbstractDomain, theta: Array) -> Array:
+        return _point_of(self, "_support_point", method(self, theta))
+
+    return support_point
+
+
+def _checked_bracket(method: Callable[..., Any]) -> Callable[..., QuadraticMax]:
+    """The same oracle, refusing answers that are no brackets, or that their own witness contradicts."""
+
+    @functools.wraps(method)
+    def max_quadratic(self: AbstractDomain, form: Array, center: Array) -> QuadraticMax:
+        found = method(self, form, center)
+        name = f"{type(self).__name__}._max_quadratic"
+        if not isinstance(found, QuadraticMax):
+            raise InvalidDomainError(f"{name}: expected a QuadraticMax, got {type(found).__name__}")
+        x = _point_of(self, "_max_quadratic", found.maximizer) - center
+        attained = float(x @ form @ x)
+        slack = 1e-9 * float(np.abs(x) @ np.abs(form) @ np.abs(x))
+        # written so that NaN fails
+        if not max(float(found.value), attained) <= float(found.upper_bound) * (1 + 1e-9) + slack < np.inf:
+            raise InvalidDomainError(
+                f"{name}: expected (x − c)' H (x − c) = value <= upper_bound < ∞ at the maximizer x, got {attained!r}, "
+                f"value {found.value!r} and upper_bound {found.upper_bound!r}"
+            )
+        return QuadraticMax(x + center, float(found.value), max(float(found.upper_bound), attained))
+
+    return max_quadratic
+
+
+def _point_of(domain: AbstractDomain, method: str, point: ArrayLike) -> Array:
+    """What an oracle returned, if it is a point of the space."""
+    name = f"{type(domain).__name__}.{method}"
+    try:
+        array = np.array(point, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidDomainError(f"{name}: expected a point, got {type(point).__name__}") from None
+    if array.shape != (domain.dim,):
+        raise InvalidDomainError(f"{name}: expected a point of shape {(domain.dim,)}, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise InvalidDomainError(f"{name}: expected a finite point, got NaN or infinity")
+    return array
+
+
+class AbstractPolytope(AbstractDomain):
+    """The convex hull of listed points."""
+
+    @property
+    @abc.abstractmethod
+    def vertices(self) -> Array:
+        """Points whose hull it is, shape (k, dim)."""
+
+
+class AbstractFiniteDomain(AbstractDomain):
+    """A domain with finitely many members, which can be listed when they are few."""
+
+    @property
+    @abc.abstractmethod
+    def cardinality(self) -> int:
+        """Number of listed members N (duplicates counted)."""
+
+    @abc.abstractmethod
+    def to_finite_set(self) -> "FiniteSet":
+        """The same set as an explicit :class:`FiniteSet`.
+
+        Raises:
+            DomainTooLargeError: the list would not fit in reasonable memory.
+        """
+
+
+def read_only(values: ArrayLike) -> Array:
+    """A private float64 copy that nobody can write to."""
+    given = array_of(values)
+    if isinstance(given, str):
+        raise TypeError(f"expected a regular array of numbers, got {given}")
+    if np.iscomplexobj(given):  # numpy would drop the imaginary parts
+        raise TypeError("expected real numbers, got complex ones")
+    array = np.array(given, dtype=np.float64)
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,1 @@
+"""How maxima of quadratic forms, vertices and distances are computed."""

@@ -1,0 +1,197 @@
+"""Is a point in the convex hull of a set that is known only through its support points? Wolfe's algorithm answers."""
+
+import collections
+
+import numpy as np
+from scipy.linalg import lstsq
+from scipy.optimize import nnls
+
+from ..domain import SLACK, AbstractDomain, Array
+from ..errors import DomainTooLargeError
+
+ROUNDING = 64 * np.finfo(np.float64).eps  # of coordinates far from the origin, relative to their size
+_ROUNDS = 12
+
+
+def bounding_box(domain: AbstractDomain) -> tuple[Array, Array]:
+    """Least and largest coordinates over the domain, each of shape (dim,)."""
+    points = _axis_points(domain)
+    return points[0].diagonal().copy(), points[1].diagonal().copy()
+
+
+def _axis_points(domain: AbstractDomain) -> Array:
+    """Support points along −e_i and +e_i, shape (2, dim, dim)."""
+    axes = np.eye(domain.dim)
+    return np.array([[domain._support_point(sign * axis) for axis in axes] for sign in (-1.0, 1.0)])
+
+
+def is_near(domain: AbstractDomain, x: Array) -> bool:
+    """Whether ``x`` lies in the closed convex hull of ``domain``, up to ``SLACK`` times its largest width.
+
+    Wolfe (1976), "Finding the nearest point in a polytope". True only with a convex combination of members within the
+    slack in hand; False only with a direction in hand along which x lies beyond every member.
+
+    Raises:
+        DomainTooLargeError: neither was found in very many steps.
+    """
+    points = _axis_points(domain)
+    lower, upper = points[0].diagonal(), points[1].diagonal()
+    size = float((upper - lower).max())
+    rounding = ROUNDING * float(max(np.abs(lower).max(), np.abs(upper).max()))
+    slack = SLACK * size + rounding
+    if (np.maximum(lower - x, x - upper) > slack).any():
+        return False
+    if size <= slack:  # one point, up to rounding
+        return True
+    search = _Search(domain, x, size, rounding / size)
+    answer = search.start(points.mean(axis=(0, 1)))
+    for turn in range(2 * _ROUNDS):
+        if answer is not None:
+            return answer
+        answer = search.quasi_newton(flat=turn % 4 == 3) if turn % 2 else search.wolfe()
+    raise DomainTooLargeError(
+        f"contains: cannot tell members of {type(domain).__name__} from others to {SLACK:g} in dimension {domain.dim}; "
+        "hint: its support_point may be inexact"
+    )
+
+
+class _Search:
+    """The nearest combination of members found so far; x is moved to the origin, and widths are at most one."""
+
+    def __init__(self, domain: AbstractDomain, x: Array, size: float, noise: float) -> None:
+        self.domain, self.x, self.size, self.noise, self.slack = domain, x, size, noise, SLACK + noise
+        self.atoms = np.zeros((0, len(x)))
+        self.weights = np.zeros(0)
+        self.normals: dict[bool, tuple[Array, Array]] = {}
+
+    def member(self, theta: Array) -> Array:
+        return (self.domain._support_point(theta / np.linalg.norm(theta)) - self.x) / self.size
+
+    def separates(self, theta: Array, farthest: Array) -> bool:
+        """Whether every member has <theta, member> < 0 clearly; ``farthest`` is the support point along theta."""
+        return bool(farthest @ theta < -self.slack / 2 * np.linalg.norm(theta))
+
+    def start(self, member: Array) -> bool | None:
+        self.origin = (member - self.x) / self.size
+        self.atoms, self.weights = self.origin[None, :], np.ones(1)
+        return self.is_inside()
+
+    def is_inside(self) -> bool | None:
+        return True if np.linalg.norm(self.weights @ self.atoms) <= self.slack else None
+
+    def wolfe(self) -> bool | None:
+        """Steps to the nearest point of the hull: finite for polytopes, slow where the boundary is round."""
+        for _ in range(50 + 5 * len(self.x)):
+            theta = -(self.weights @ self.atoms)
+            found = self.member(theta)
+            if self.separates(theta, found):
+                return False
+            before = np.linalg.norm(theta)
+            self.atoms, self.weights = _nearest(np.vstack([self.atoms, found]), np.append(self.weights, 0.0))
+            after = np.linalg.norm(self.weights @ self.atoms)
+            if after <= self.slack:
+                return True
+            if after > before * (1 - 1e-9):  # rounding
+                break
+        return None
+
+    def quasi_newton(self, flat: bool) -> bool | None:
+        """Look for the normal at x, minimising the support function over {theta : <theta, x − some member> = 1}.
+
+        BFGS with the weak Wolfe conditions, which serves kinks as well (Lewis & Overton 2013). Its last atoms surround
+        x, or the boundary point before it. Directions in which the body is thin are blown up, or left out as ``flat``.
+        """
+        if flat not in self.normals:
+            axes = self.whitened(self.whitened(np.eye(len(self.x)), flat), flat)
+            self.normals[flat] = axes, -self.origin @ axes
+        axes, z = self.normals[flat]
+        unit = -self.origin @ axes
+        if not unit.any():
+            return None
+        unit /= np.linalg.norm(unit)
+        recent = collections.deque[Array](maxlen=3 * len(unit) + 10)
+
+        def gauge(z: Array) -> tuple[float, Array, bool]:
+            theta = axes @ z
+            atom = self.member(theta)
+            recent.append(atom)
+            away = (atom - self.origin) @ axes
+            return float(away @ z), away - (away @ unit) * unit, self.separates(theta, atom)
+
+        z = z / (z @ unit)
+        value, slope, beyond = gauge(z)
+        inverse = np.eye(len(z))
+        for _ in range(200 + 20 * len(unit)):
+            if beyond or np.linalg.norm(slope) <= self.slack / 100:
+                break
+            step = -inverse @ slope
+            descent = float(step @ slope)
+            low, high, length = 0.0, np.inf, 1.0
+            for _ in range(60):
+                new_value, new_slope, beyond = gauge(z + length * step)
+                if beyond:
+                    break
+                if not new_value <= value + 1e-4 * length * descent:
+                    high = length
+                elif step @ new_slope < 0.9 * descent:
+                    low = length
+                else:
+                    break
+                length = (low + high) / 2 if high < np.inf else 2 * low
+            else:
+                break  # rounding
+            change, turn = length * step, new_slope - slope
+            z, value, slope = z + change, new_value, new_slope
+            curvature = float(change @ turn)
+            if curvature > 0:
+                bent = inverse @ turn
+                inverse -= (np.outer(change, bent) + np.outer(bent, change)) / curvature
+                inverse += (1 + turn @ bent / curvature) * np.outer(change, change) / curvature
+        self.normals[flat] = axes, z
+        return False if beyond else self.combine(list(recent))
+
+    def combine(self, found: list[Array]) -> bool | None:
+        """Add many atoms at once."""
+        atoms = np.vstack([self.atoms, *found])
+        try:
+            weights, _ = nnls(np.vstack([atoms.T, np.ones(len(atoms))]), np.append(np.zeros(len(self.x)), 1.0))
+        except RuntimeError:  # out of steps: go on without
+            return None
+        if weights.any():
+            weights /= weights.sum()
+            if np.linalg.norm(weights @ atoms) < np.linalg.norm(self.weights @ self.atoms):
+                self.atoms, self.weights = atoms[weights > 0], weights[weights > 0]
+        return self.is_inside()
+
+    def whitened(self, axes: Array, flat: bool) -> Array:
+        """New axes t_i, the columns, in which the body resembles a ball; those of an ellipsoid do exactly.
+
+        Of {x : x' M⁻¹ x <= 1} the half widths h_i and support points s_i along t_i have h_i s_i = M t_i. Widths that
+        may be rounding are not used: 1e-7 of the largest where ``flat`` directions go, else widths stay above 1e-5.
+        """
+        spread = np.array([self.member(axis) - self.member(-axis) for axis in axes.T]) / 2 @ axes
+        heights = np.maximum(spread.diagonal(), self.slack * spread.diagonal().max())
+        _, values, rows = np.linalg.svd(spread / heights)
+        lowest = max(1e-14 if flat else 1e-10, self.noise) * values[0]
+        kept = values > lowest * flat
+        return axes / heights @ (rows[kept].T / np.sqrt(np.maximum(values[kept], lowest)))
+
+
+def _nearest(atoms: Array, weights: Array) -> tuple[Array, Array]:
+    """Atoms that hold the point of their hull nearest to the origin, with its weights, all positive."""
+    while True:
+        # the least squares solution of [atoms' ; 1'] m = (0, 1), rescaled to sum 1, is nearest on the affine hull
+        system = np.vstack([atoms.T, np.ones(len(atoms))])
+        target = np.append(np.zeros(atoms.shape[1]), 1.0)
+        affine = lstsq(system, target, lapack_driver="gelsy", check_finite=False)[0]  # pyright: ignore[reportOptionalSubscript]
+        affine /= affine.sum()
+        if (affine > 0).all():
+            return atoms, affine
+        leaving = affine <= 0
+        steps = weights[leaving] / np.maximum(weights[leaving] - affine[leaving], np.finfo(float).tiny)
+        step = min(1.0, float(steps.min()))
+        weights = weights + step * (affine - weights)
+        kept = np.ones(len(weights), dtype=bool)
+        kept[np.flatnonzero(leaving)[steps <= step]] = False
+        kept &= weights > 0
+        atoms, weights = atoms[kept], weights[kept] / weights[kept].sum()

@@ -1,0 +1,294 @@
+"""Linear images of sign-invariant 2-convex bodies: the normal form most convex domains share, and its oracle."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, final
+
+import numpy as np
+
+from ..domain import Array, QuadraticMax
+from ..errors import InvalidDomainError
+from .squared_norm import local_maxima, maximize
+
+EXACT = 1e-10  # bounds closer to the value than this are exact up to rounding, which callers allow for
+
+
+class Block(Protocol):
+    """A sign-invariant 2-convex body L = {x : (x_1², …, x_n²) ∈ T}, T convex and down-closed.
+
+    Attributes:
+        size: n.
+        widths: largest |x_j| over L, shape (n,).
+        is_box: whether L is all of |x_j| <= widths_j.
+        is_ball: whether L is a Euclidean ball.
+    """
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def widths(self) -> Array: ...
+
+    @property
+    def is_box(self) -> bool: ...
+
+    @property
+    def is_ball(self) -> bool: ...
+
+    def unit(self) -> "Block":
+        """The same body in coordinates x_j / widths_j."""
+        ...
+
+    def support_point(self, theta: Array) -> Array:
+        """A maximizer of <theta, x> over L; theta of any signs, shape (n,) or (batch, n)."""
+        ...
+
+    def max_squares(self, y: Array) -> Array:
+        """A maximizer x >= 0 of ``Σ y_j x_j²`` over L, y >= 0: the support function h_T(y)."""
+        ...
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LpBlock:
+    """``{x : ‖x‖_q <= radius}``, 2 <= q <= ∞."""
+
+    size: int
+    q: float
+    radius: float = 1.0
+
+    @property
+    def widths(self) -> Array:
+        return np.full(self.size, self.radius)
+
+    @property
+    def is_box(self) -> bool:
+        return self.q == math.inf or self.size == 1
+
+    @property
+    def is_ball(self) -> bool:
+        return self.q == 2
+
+    def unit(self) -> "LpBlock":
+        return LpBlock(self.size, self.q)
+
+    def support_point(self, theta: Array) -> Array:
+        signs = np.where(theta < 0, -self.radius, self.radius)
+        if self.is_box:
+            return signs
+        sizes = np.abs(theta)
+        top = sizes.max(axis=-1, keepdims=True)
+        x = (sizes / np.where(top > 0, top, 1.0)) ** (1 / (self.q - 1))
+        length = (x**self.q).sum(axis=-1, keepdims=True) ** (1 / self.q)
+        return signs * x / np.where(length > 0, length, 1.0)
+
+    def max_squares(self, y: Array) -> Array:
+        if self.is_box:
+            return np.full(self.size, self.radius)
+        x = np.zeros(self.size)
+        top = y.max()
+        if self.q == 2:
+            x[np.argmax(y)] = self.radius
+        elif top > 0:
+            squares = (y / top) ** (2 / (self.q - 2))
+            x = self.radius * np.sqrt(squares / (squares ** (self.q / 2)).sum() ** (2 / self.q))
+        return x
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SquaresBlock:
+    """``{x : (x_j²) <= some point of the hull of the rows, coordinatewise}``.
+
+    Attributes:
+        squares: shape (k, n), nonnegative, k >= 1.
+    """
+
+    squares: Array
+
+    @property
+    def size(self) -> int:
+        return self.squares.shape[1]
+
+    @property
+    def widths(self) -> Array:
+        return np.sqrt(self.squares.max(axis=0))
+
+    @property
+    def is_box(self) -> bool:
+        return len(self.squares) == 1
+
+    @property
+    def is_ball(self) -> bool:
+        return False
+
+    def unit(self) -> "SquaresBlock":
+        top = self.squares.max(axis=0)
+        return SquaresBlock(self.squares / np.where(top > 0, top, 1.0))
+
+    def support_point(self, theta: Array) -> Array:
+        widths = self.widths
+        signs = np.where(theta < 0, -widths, widths)
+        if self.is_box:
+            return signs
+        batch = np.abs(np.atleast_2d(theta)) * widths
+        rows = self.unit().squares
+        at_once = max(1, 2**22 // rows.size // len(rows))
+        parts = [_mixture(rows, batch[i : i + at_once]) @ rows for i in range(0, len(batch), at_once)]
+        return signs * np.sqrt(np.concatenate(parts)).reshape(theta.shape)
+
+    def max_squares(self, y: Array) -> Array:
+        return np.sqrt(self.squares[np.argmax(self.squares @ y)])
+
+
+def _mixture(rows: Array, theta: Array) -> Array:
+    """Weights w of rows that maximise the concave ``Σ_i θ_i √(w·rows)_i``, by a primal-dual interior-point method."""
+    k = len(rows)
+    top = theta.max(axis=1, keepdims=True)
+    theta = theta / np.where(top > 0, top, 1.0)
+    w = np.full((len(theta), k), 1 / k)
+    empty = np.where(rows.max(axis=0) > 0, 0.0, 1.0)  # coordinates that are always zero; their θ is zero as well
+
+    def derivatives(w: Array) -> tuple[Array, Array]:
+        t = w @ rows + empty
+        slope = theta / np.sqrt(t)
+        curvature = (rows * (slope / t)[:, None, :]) @ rows.T
+        return slope @ rows.T / 2, curvature / 4
+
+    gradient, curvature = derivatives(w)
+    bound = gradient.max(axis=1) + gradient.mean(axis=1)
+    z = bound[:, None] - gradient + 1e-300
+    best, best_gap = w, np.full(len(w), np.inf)
+    for _ in range(80):
+        value = (theta * np.sqrt(w @ rows)).sum(axis=1)
+        gap = gradient.max(axis=1) - (w * gradient).sum(axis=1)  # by concavity no less than what is missing
+        better = gap < best_gap
+        best, best_gap = np.where(better[:, None], w, best), np.minimum(gap, best_gap)
+        if (best_gap <= 1e-14 * value).all():
+            break
+        target = 0.1 * (w * z).mean(axis=1, keepdims=True)
+        system = curvature + np.eye(k) * (z / w)[:, None, :]
+        right = np.stack([gradient - bound[:, None] + target / w, np.ones_like(w)], axis=2)
+        solved = np.linalg.solve(system, right)
+        shift = solved[:, :, 0].sum(axis=1) / solved[:, :, 1].sum(axis=1)
+        dw = solved[:, :, 0] - shift[:, None] * solved[:, :, 1]
+        dz = (target - z * dw) / w - z
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = np.minimum(
+                np.where(dw < 0, -w / dw, np.inf).min(axis=1), np.where(dz < 0, -z / dz, np.inf).min(axis=1)
+            )
+        step = np.minimum(1.0, 0.99 * step)[:, None]
+        w = np.maximum(w + step * dw, 1e-300)
+        w /= w.sum(axis=1, keepdims=True)
+        z = np.maximum(z + step * dz, 1e-300)
+        bound = bound + step[:, 0] * shift
+        gradient, curvature = derivatives(w)
+    return best
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ConvexImage:
+    """``{offset + A x : x in L_1 × … × L_m}``, for each of finitely many offsets.
+
+    Attributes:
+        matrix: A, shape (d, n); n = 0 leaves the offsets alone.
+        blocks: the L_k, on consecutive columns of A; their sizes sum to n.
+        offsets: shape (k, d), k >= 1.
+    """
+
+    matrix: Array
+    blocks: tuple[Block, ...]
+    offsets: Array
+
+    @cached_property
+    def _widths(self) -> Array:
+        return np.concatenate([np.zeros(0), *(block.widths for block in self.blocks)])
+
+    def support_point(self, theta: Array) -> Array:
+        """A maximizer of <theta, x>."""
+        return self.support_points(theta[None])[0]
+
+    def support_points(self, thetas: Array) -> Array:
+        """A maximizer of <theta, x> for every row theta, shape (k, d)."""
+        # so that products neither over- nor underflow
+        thetas = np.ldexp(thetas, -np.frexp(np.abs(thetas).max(axis=1))[1][:, None])
+        slopes, start, x = thetas @ self.matrix, 0, np.zeros((len(thetas), self.matrix.shape[1]))
+        for block in self.blocks:
+            own = slice(start, start + block.size)
+            x[:, own] = block.support_point(slopes[:, own])
+            start += block.size
+        return self.offsets[np.argmax(thetas @ self.offsets.T, axis=1)] + x @ self.matrix.T
+
+    def local_maxima(self, whitening: Array, center: Array, directions: Array) -> Array:
+        """Points at which ``‖W (x − center)‖`` is locally largest, of an image with one offset.
+
+        Args:
+            whitening: W, shape (r, d).
+            center: shape (d,).
+            directions: shape (k, r); one climb starts from the support point in each.
+
+        Returns:
+            Shape (k, d).
+        """
+        columns = self.matrix * self._widths
+        blocks = tuple(block.unit() for block in self.blocks)
+        x = local_maxima(whitening @ columns, whitening @ (self.offsets[0] - center), blocks, directions)
+        return self.offsets[0] + x @ columns.T
+
+    def max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
+        """A bracket on the largest (x − center)' form (x − center), form = W'W, as sup ‖W(Ax + offset − center)‖².
+
+        Exact for points, for one Euclidean ball, for boxes of up to 22 columns (21 off center) or in a plane, and
+        where A' form A is diagonal and the set symmetric about center. Otherwise ``upper_bound <= (π/2) · sup``, up to
+        convergence (Nesterov 1998; Grothendieck's inequality): see ``_squared_norm.py``.
+        """
+        columns = self.matrix * self._widths
+        moved = self.offsets - center
+        # coordinates in units 2^rows, form in units that make its diagonal one: no square over- or underflows
+        reach = np.abs(columns).sum(axis=1) + np.abs(moved).max(axis=0)
+        rows = np.frexp(reach)[1]
+        scale, correlation, residual = _unit_diagonal(form)
+        fraction, power = np.frexp(scale)
+        unit = int((power + rows)[(fraction > 0) & (reach > 0)].max(initial=-(2**20)))
+        if unit == -(2**20):  # form or set vanishes
+            return QuadraticMax(self.offsets[0] + 0.0, 0.0, 0.0)
+        scale = np.ldexp(fraction, np.maximum(power + rows - unit, -1100))
+        columns, moved = np.ldexp(columns, -rows[:, None]), np.ldexp(moved, -rows)
+        reach = scale * np.ldexp(reach, -rows)
+        W = correlation * scale
+        found = maximize(W @ columns, moved @ W.T, tuple(block.unit() for block in self.blocks))
+        # what rounding in W'W and in W A may hide
+        terms = 4 + _longest(self.matrix) + _longest(correlation)  # summed in one entry
+        rounding = 4 * terms * np.finfo(float).eps * np.linalg.norm(np.abs(correlation) @ reach)
+        upper = (math.sqrt(found.upper_bound) + rounding) ** 2 + float(reach @ residual @ reach)
+        value = found.value
+        upper = value if upper <= value * (1 + EXACT) else upper
+        point = self.offsets[found.offset] + self.matrix @ (self._widths * found.x)
+        if math.frexp(upper)[1] + 2 * unit > 1024:
+            raise InvalidDomainError("max_quadratic: the maximum exceeds the largest double; hint: rescale H")
+        return QuadraticMax(point, math.ldexp(value, 2 * unit), math.ldexp(upper, 2 * unit))
+
+
+def _longest(matrix: Array) -> int:
+    """Most entries other than zero in a row."""
+    return int(np.count_nonzero(matrix, axis=1).max(initial=0))
+
+
+def _unit_diagonal(form: Array) -> tuple[Array, Array, Array]:
+    """(scale, C, residual): form = D(C'C)D, D = diag(scale), up to D·residual·D and negative eigenvalues."""
+    form = form / 2 + form.T / 2
+    diagonal, sizes = np.maximum(np.diag(form), 0.0), np.abs(form)
+    # at most the diagonal if the form is semidefinite; where it is so only up to rounding, that dust counts
+    dust = sizes * np.divide(sizes, diagonal, out=np.ones_like(sizes), where=diagonal > 0)
+    scale = np.sqrt(np.maximum(diagonal, dust.max(axis=1)))
+    inverse = 1 / np.where(scale > 0, scale, 1.0)
+    unit = form * inverse * inverse[:, None]  # in this order: no product leaves the range of doubles
+    values, axes = np.linalg.eigh(unit)
+    # computed, a difference may vanish by luck: what rounding may do to it is added
+    sizes = (np.abs(axes) * np.abs(values)) @ np.abs(axes).T
+    rounding = (8 + _longest(axes)) * np.finfo(float).eps * (sizes + np.abs(unit))
+    residual = np.abs(unit - (axes * values) @ axes.T) + rounding
+    kept = values > 0
+    return scale, np.sqrt(values[kept])[:, None] * axes[:, kept].T, residual

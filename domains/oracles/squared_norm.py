@@ -1,0 +1,401 @@
+r"""Brackets on ``sup ‖G x + g‖²`` over a product of sign-invariant 2-convex bodies, all of widths one.
+
+The upper bound is dual: any y with diag(y) ⪰ Q = G'G gives ``sup_L x'Qx <= h_T(y)``, and the least such bound is
+
+    min {h_T(y) : diag(y) ⪰ Q} = max {tr(V'QV) : row norms of V in L} = max {h_L((‖U'g_j‖)_j)² : ‖U‖_F = 1},
+
+at most π/2 times the supremum (Nesterov 1998; Grothendieck's inequality for positive semidefinite
+matrices). The last form has r × k unknowns, r the rows of G. It is concave in UU', so that k = r leaves no spurious
+maxima; for boxes k(k+1)/2 > n does so for almost every Q (Boumal, Voroninski & Bandeira 2016), and none has been met
+for other bodies. Whatever U the search stops at, ``y_j ∝ ‖U'g_j‖/x_j``, x the support point there, scaled by the
+largest eigenvalue of ``Σ g_j g_j'/y_j``, is feasible: the bound is proven, converged or not.
+An affine term g is one more interval with column g: the body is symmetric, so its coordinate may be taken as 1.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.optimize
+import scipy.special
+from numpy.typing import NDArray
+
+from ..domain import Array
+
+Indices = NDArray[np.intp]
+
+if TYPE_CHECKING:
+    from .image import Block
+
+EXACT_COLUMNS = 22  # boxes of so many columns are enumerated: 2^21 sign patterns, up to the sign of all
+ROUNDING = 1e-13  # columns so much shorter than the longest are left to the bound's rounding
+_DIRECTIONS = 64  # roundings tried
+_PROMISING = 12  # of them improved, except for boxes: their steps are cheap, their local maxima many
+_ASCENTS = 100
+_ROUNDS = 20  # of ascents and sign flips in turn
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best point known, ``g_offset + G x``, its squared norm, and a proven upper bound."""
+
+    offset: int
+    x: Array
+    value: float
+    upper_bound: float
+
+
+class _Body:
+    """A product of unit blocks, boxes joined into one."""
+
+    def __init__(self, blocks: "tuple[Block, ...]", intervals: int = 0) -> None:
+        self.blocks = blocks
+        self.intervals = intervals  # that many more boxes of one column each
+        self.parts: list[tuple[slice, Block]] = []
+        start = 0
+        self.box = np.ones(sum(block.size for block in blocks) + intervals, dtype=bool)
+        for block in blocks:
+            own = slice(start, start + block.size)
+            start += block.size
+            if not block.is_box:
+                self.parts.append((own, block))
+                self.box[own] = False
+
+    @property
+    def is_ball(self) -> bool:
+        return len(self.parts) == 1 and self.parts[0][1].is_ball and not self.box.any()
+
+    def with_interval(self) -> "_Body":
+        return _Body(self.blocks, self.intervals + 1)
+
+    def support_point(self, theta: Array) -> Array:
+        x = np.where(theta < 0, -1.0, 1.0)
+        for own, block in self.parts:
+            x[..., own] = block.support_point(theta[..., own])
+        return x
+
+    def max_squares(self, y: Array) -> Array:
+        x = np.ones(len(y))
+        for own, block in self.parts:
+            x[own] = block.max_squares(y[own])
+        return x
+
+    def weight(self, y: Array) -> float:
+        """h_T(y), the largest Σ y_j x_j²."""
+        return float(y @ self.max_squares(y) ** 2)
+
+
+def maximize(G: Array, offsets: Array, blocks: "tuple[Block, ...]") -> Found:
+    """Bracket ``sup ‖G x + g‖²`` over x in the product of ``blocks`` and the rows g of ``offsets``.
+
+    Args:
+        G: shape (r, n), n the sizes of the blocks together.
+        offsets: shape (k, r).
+        blocks: of widths one (or zero).
+    """
+    body = _Body(blocks)
+    r, n = G.shape
+    if r > n + len(offsets):
+        triangle = np.asarray(np.linalg.qr(np.hstack([G, offsets.T]), mode="r"))
+        G, offsets = triangle[:, :n], triangle[:, n:].T
+    unit = max(np.abs(G).max(initial=0), np.abs(offsets).max(initial=0))
+    if unit == 0:
+        return Found(0, np.zeros(n), 0.0, 0.0)
+    shift = int(np.frexp(unit)[1])
+    G, offsets = np.ldexp(G, -shift), np.ldexp(offsets, -shift)
+    lengths = np.linalg.norm(G, axis=0)
+    dust = lengths <= 1e-30 * max(lengths.max(initial=0), np.abs(offsets).max())
+    lost = lengths[dust].sum()
+    found = _over_offsets(np.where(dust, 0.0, G), offsets, body)
+    upper = (math.sqrt(found.upper_bound) + lost) ** 2
+    return Found(found.offset, found.x, math.ldexp(found.value, 2 * shift), math.ldexp(upper, 2 * shift))
+
+
+def _over_offsets(G: Array, offsets: Array, body: _Body) -> Found:
+    """The largest over offsets, those first whose bounds are largest, until bounds say that no other matters."""
+    live = np.flatnonzero(G.any(axis=0))
+    lengths = np.einsum("ij,ij->i", offsets, offsets)
+    if len(live) == 0:
+        best = int(np.argmax(lengths))
+        return Found(best, body.max_squares(np.ones(G.shape[1])), float(lengths[best]), float(lengths[best]))
+    if len(offsets) > 1:  # the body is symmetric: g and −g have the same answer
+        leading = np.take_along_axis(offsets, (offsets != 0).argmax(axis=1)[:, None], axis=1)
+        _, kept = np.unique(np.where(leading < 0, -offsets, offsets), axis=0, return_index=True)
+        if len(kept) < len(offsets):
+            found = _over_offsets(G, offsets[kept], body)
+            return Found(int(kept[found.offset]), found.x, found.value, found.upper_bound)
+    shifted = offsets.any()
+    if body.box[live].all() and len(offsets) * 2 ** (min(len(live), 30) - (not shifted)) <= 2 ** (EXACT_COLUMNS - 1):
+        return _enumerate(G, offsets, live)
+    if len(offsets) == 1:
+        return _at_offset(G, offsets[0], body, 0)
+    y, _ = _dual(G, body)
+    bounds = _ellipsoid_bounds(G, offsets, body, y)
+    x = body.support_point(offsets @ G)
+    values = np.square(offsets + x @ G.T).sum(axis=1)
+    start = int(np.argmax(values))
+    best = Found(start, x[start], float(values[start]), float(values[start]))
+    for b in np.argsort(-bounds):
+        if bounds[b] <= best.upper_bound:
+            break
+        found = _at_offset(G, offsets[b], body, int(b))
+        upper = max(best.upper_bound, found.upper_bound)
+        best = found if found.value > best.value else best
+        best = Found(best.offset, best.x, best.value, upper)
+    return best
+
+
+def _at_offset(G: Array, g: Array, body: _Body, offset: int) -> Found:
+    """One offset, by the best method there is."""
+    n = G.shape[1]
+    if body.is_ball:
+        x, upper = _trust_region(G, g)
+        return _found(G, g, x, upper, offset)
+    live = np.flatnonzero(G.any(axis=0))
+    if body.box[live].all() and len(live) + g.any() <= EXACT_COLUMNS:
+        found = _enumerate(G, g[None], live)
+        return Found(offset, found.x, found.value, found.upper_bound)
+    if body.box[live].all() and len(G) <= 2:
+        x = _planar(np.column_stack([G, g]))
+        return _found(G, g, np.where(G.any(axis=0), x[:n] * x[n], 0.0), 0.0, offset)
+    if g.any():
+        x, upper = _bracket(np.column_stack([G, g]), body.with_interval())
+        x = x[:n] * x[n]
+    else:
+        x, upper = _diagonal(G, body) or _bracket(G, body)
+    return _found(G, g, x, upper, offset)
+
+
+def _found(G: Array, g: Array, x: Array, upper: float, offset: int) -> Found:
+    value = float(np.square(G @ x + g).sum())
+    return Found(offset, x, value, max(value, upper))
+
+
+def _enumerate(G: Array, offsets: Array, live: Indices) -> Found:
+    """Every sign pattern: two lists of partial sums, and their squared distances by matrix products."""
+    fixed = live[len(live) :] if offsets.any() else live[-1:]  # up to the sign of all
+    free = live[: len(live) - len(fixed)]
+    base = offsets + G[:, fixed].sum(axis=1)
+    split = max(0, (len(free) - (len(base) - 1).bit_length()) // 2)
+    first, second = _sign_sums(base, G[:, free[:split]]), _sign_sums(np.zeros((1, len(G))), G[:, free[split:]])
+    # ‖p + q‖² as one inner product
+    left = np.column_stack([2 * first, np.square(first).sum(axis=1), np.ones(len(first))])
+    right = np.column_stack([second, np.ones(len(second)), np.square(second).sum(axis=1)]).T.copy()
+    best, at = -1.0, (0, 0)
+    rows = max(1, 2**17 // len(second))
+    for start in range(0, len(left), rows):
+        values = left[start : start + rows] @ right
+        place = int(values.argmax())
+        if values.flat[place] > best:
+            best, at = values.flat[place], (start + place // len(second), place % len(second))
+    x = np.where(G.any(axis=0), 1.0, 0.0)  # columns that do not matter may belong to no box
+    x[free[:split]] = 1 - 2 * ((at[0] // len(base)) >> np.arange(split) & 1)
+    x[free[split:]] = 1 - 2 * (at[1] >> np.arange(len(free) - split) & 1)
+    offset = at[0] % len(base)
+    return _found(G, offsets[offset], x, 0.0, offset)
+
+
+def _sign_sums(base: Array, columns: Array) -> Array:
+    """Rows base ± g_1 ± g_2 …, shape (len(base)·2^n, r); bit t of row // len(base) says minus."""
+    for column in columns.T:
+        base = np.concatenate([base + column, base - column])
+    return base
+
+
+def _planar(G: Array) -> Array:
+    """The vertex of a zonogon farthest from its center: its edges are the generators, in order of angle."""
+    first, second = np.vstack([G, np.zeros((2 - len(G), G.shape[1]))])
+    signs = np.where((second < 0) | ((second == 0) & (first < 0)), -1.0, 1.0)
+    order = np.argsort(np.arctan2(signs * second, signs * first), kind="stable")
+    edges = (G * signs)[:, order]
+    vertices = 2 * np.cumsum(edges, axis=1) - edges.sum(axis=1, keepdims=True)
+    x = -signs
+    turned = order[: int(np.square(vertices).sum(axis=0).argmax()) + 1]
+    x[turned] *= -1
+    return x
+
+
+def _diagonal(G: Array, body: _Body) -> tuple[Array, float] | None:
+    """Orthogonal columns: h_T of their squared lengths, exactly."""
+    if np.count_nonzero(G.any(axis=0)) > len(G):
+        return None
+    Q = G.T @ G
+    y = np.diag(Q).copy()
+    x = body.max_squares(y)
+    upper = y @ x**2
+    off = np.abs(Q).sum() - y.sum()
+    return (x, float(upper + off)) if off <= 1e-12 * upper else None
+
+
+def _trust_region(G: Array, g: Array) -> tuple[Array, float]:
+    """Over the Euclidean unit ball: the secular equation ``Σ (σ_iβ_i/(τ+σ_1²−σ_i²))² = 1``, β = U'g.
+
+    Weak duality bounds the supremum by ``‖g‖² + μ + Σ σ_i²β_i²/(μ−σ_i²)`` for every μ = σ_1² + τ, τ > 0 (More &
+    Sorensen 1983). In the hard case τ = 0, the first singular vector fills the ball.
+    """
+    left, sigma, right = np.linalg.svd(G, full_matrices=False)
+    slope = sigma * (left.T @ g)
+    slope[np.abs(slope) <= 1e-300] = 0.0
+    gaps = (sigma[0] - sigma) * (sigma[0] + sigma)
+    used = slope != 0
+
+    def solution(tau: float) -> Array:
+        return np.divide(slope, gaps + tau, out=np.zeros_like(slope), where=used)
+
+    high = float(np.linalg.norm(slope))
+    low = float(np.max(np.abs(slope) - gaps, initial=0.0))  # no coordinate exceeds one
+    if low == 0.0 and (not used.any() or (gaps[used].min() > 0 and np.linalg.norm(solution(0.0)) <= 1)):
+        tau = 0.0
+    else:
+        tau = low or min(high, 1e-20 * sigma[0] ** 2)
+        for _ in range(200):  # Newton on 1/‖x‖, concave and increasing in τ, inside a bracket
+            x = solution(tau)
+            length = float(np.linalg.norm(x))
+            low, high = (tau, high) if length > 1 else (low, tau)
+            if abs(length - 1) <= 1e-15 or high - low <= 1e-16 * high:
+                break
+            step = (length - 1) * length**2 / float(np.sum(np.divide(x**2, gaps + tau, out=x * 0, where=used)))
+            tau = tau + step if low < tau + step < high else (low + high) / 2
+    x = solution(tau)
+    length = float(np.linalg.norm(x))
+    upper = float(g @ g + sigma[0] ** 2 + tau + slope @ x)
+    if length < 1 and tau <= 1e-9 * sigma[0] ** 2:
+        x[0] += math.copysign(math.sqrt(x[0] ** 2 + (1 - length) * (1 + length)), x[0]) - x[0]
+    elif length > 0:
+        x /= length
+    return x @ right, upper
+
+
+def _ellipsoid_bounds(G: Array, offsets: Array, body: _Body, y: Array) -> Array:
+    """For each offset a bound over the ellipsoid Σ y_j x_j² <= h_T(y), which encloses the body: shape (k,)."""
+    radius = math.sqrt(body.weight(y))
+    columns = np.divide(G, np.sqrt(y), out=np.zeros_like(G), where=y > 0) * radius
+    left, sigma, _ = np.linalg.svd(columns, full_matrices=False)
+    slopes = np.square((offsets @ left) * sigma)
+    lengths = np.einsum("ij,ij->i", offsets, offsets)
+    gaps = (sigma[0] - sigma) * (sigma[0] + sigma)
+    bounds = np.full(len(offsets), np.inf)
+    for j in range(60):
+        tau = np.maximum(np.sqrt(slopes.sum(axis=1)) * 2.0 ** (-j / 2), 1e-14 * sigma[0] ** 2)
+        bounds = np.minimum(bounds, sigma[0] ** 2 + tau + (slopes / (gaps + tau[:, None])).sum(axis=1))
+    return (lengths + bounds) * (1 + ROUNDING * len(G))
+
+
+def _bracket(G: Array, body: _Body) -> tuple[Array, float]:
+    """A point of the body and a proven bound on sup ‖Gx‖²."""
+    y, U = _dual(G, body)
+    lengths = np.linalg.norm(G, axis=0)
+    simple = [y, lengths, lengths**2 if not body.box.all() else lengths]
+    upper = min(_majorant(G, body, y) for y in simple)
+    return _witness(G, body, U), upper
+
+
+def _majorant(G: Array, body: _Body, y: Array) -> float:
+    """h_T of the least multiple of y >= 0 with diag(y) ⪰ G'G: ``λ_max(Σ g_j g_j'/y_j) · h_T(y)``."""
+    scaled = np.divide(G, np.sqrt(y), out=np.zeros_like(G), where=G.any(axis=0))
+    square = scaled @ scaled.T if len(G) <= G.shape[1] else scaled.T @ scaled
+    return float(np.linalg.eigvalsh(square)[-1]) * (1 + ROUNDING * len(square)) * body.weight(y)
+
+
+def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
+    """Weights y of a tight majorant, and U of the low-rank problem they come from."""
+    r, n = G.shape
+    k = min(r, math.isqrt(2 * n) + 1)
+    live = G.any(axis=0)
+
+    def parts(U: Array) -> tuple[Array, Array, Array]:
+        """V = G'U, its row norms, kept off zero, and the support point there."""
+        V = G.T @ U
+        theta = np.sqrt(np.einsum("ij,ij->i", V, V))
+        theta = np.where(live, np.maximum(theta, 1e-12 * theta.max()), 0.0)
+        return V, theta, body.support_point(theta)
+
+    def objective(flat: Array) -> tuple[float, Array]:
+        """‖U‖²/2 − h_L((‖U'g_j‖)_j), least at the maximum of h_L on the sphere, and its gradient."""
+        U = flat.reshape(r, k)
+        V, theta, x = parts(U)
+        ratio = np.divide(x, theta, out=np.zeros(n), where=live)
+        return float(flat @ flat / 2 - x @ theta), (U - G @ (ratio[:, None] * V)).ravel()
+
+    start = np.eye(r) if k == r else _spread(r, k)
+    start *= float(np.prod(parts(start)[1:], axis=0).sum()) / np.square(start).sum()
+    solved = scipy.optimize.minimize(
+        objective, start.ravel(), jac=True, method="L-BFGS-B",
+        options={"maxiter": 2000, "maxfun": 4000, "maxcor": 20, "ftol": 0.0, "gtol": 1e-10 * np.abs(start).max()},
+    )  # fmt: skip
+    U = solved.x.reshape(r, k)
+    _, theta, x = parts(U)
+    y = np.divide(theta, np.maximum(x, 1e-12), out=np.zeros(n), where=live)
+    return y, U
+
+
+def _spread(count: int, k: int) -> Array:
+    """That many well-spread directions of R^k, (count, k): a Kronecker sequence through the normal quantile."""
+    base = 2.0
+    for _ in range(50):  # the root of base^(k+1) = base + 1: Roberts' generalised golden ratio
+        base = (1 + base) ** (1 / (k + 1))
+    fractions = (0.5 + np.arange(1, count + 1)[:, None] * base ** -np.arange(1.0, k + 1)) % 1.0
+    points = scipy.special.ndtri(np.clip(fractions, 1e-9, 1 - 1e-9))
+    return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+def _witness(G: Array, body: _Body, U: Array) -> Array:
+    """The best of many roundings of U, each improved."""
+    axes, _, _ = np.linalg.svd(U, full_matrices=False)
+    starts = np.vstack([axes.T, _spread(_DIRECTIONS, U.shape[1]) @ U.T])
+    Z = body.support_point(starts @ G) @ G.T
+    if body.parts:
+        Z = Z[np.argsort(-np.square(Z).sum(axis=1), kind="stable")[:_PROMISING]]
+    X = _climb(G, body, body.support_point(Z @ G))
+    return X[np.argmax(np.square(X @ G.T).sum(axis=1))]
+
+
+def local_maxima(G: Array, g: Array, blocks: "tuple[Block, ...]", directions: Array) -> Array:
+    """Rows x of the product of ``blocks``, of widths one, where ``‖G x + g‖`` is locally largest.
+
+    Args:
+        G: shape (r, n).
+        g: shape (r,).
+        blocks: as for :func:`maximize`.
+        directions: shape (k, r); one climb starts from the support point in each.
+    """
+    body, n = _Body(blocks), G.shape[1]
+    if g.any():
+        body, G = body.with_interval(), np.column_stack([G, g])
+    X = _climb(G, body, body.support_point(directions @ G))
+    return X[:, :n] * X[:, n:] if g.any() else X
+
+
+def _climb(G: Array, body: _Body, X: Array) -> Array:
+    """Rows improved by ``x ← support point at Qx`` and by flips of single signs, until neither helps."""
+    squares = np.square(G).sum(axis=0)
+    for _ in range(_ROUNDS):
+        values = np.full(len(X), -1.0)
+        for _ in range(_ASCENTS):
+            Z = X @ G.T
+            fresh = np.square(Z).sum(axis=1)
+            if (fresh <= values * (1 + 1e-12)).all():
+                break
+            values = fresh
+            X = body.support_point(Z @ G)
+        X, flipped = _flip(G, squares, X)
+        if not flipped:
+            break
+    return X
+
+
+def _flip(G: Array, squares: Array, X: Array) -> tuple[Array, bool]:
+    """Rows of X after flips of single signs, the best one at a time, while they lengthen G x."""
+    X, Z, every = X.copy(), X @ G.T, np.arange(len(X))
+    flipped = False
+    for _ in range(2 * G.shape[1]):
+        gains = squares * X**2 - X * (Z @ G)
+        best = gains.argmax(axis=1)
+        rows = np.flatnonzero(gains[every, best] > 1e-12 * np.square(Z).sum(axis=1))
+        if len(rows) == 0:
+            break
+        flipped = True
+        X[rows, best[rows]] *= -1
+        Z[rows] += 2 * X[rows, best[rows]][:, None] * G[:, best[rows]].T
+    return X, flipped

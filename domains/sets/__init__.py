@@ -1,0 +1,1 @@
+"""The named sets: one class, one file."""

@@ -1,0 +1,189 @@
+"""Polytopes given by vertices, by halfspaces, or by the cuts of a graph: exact oracles by one matrix product."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..checks import numbers
+from ..domain import AbstractDomain, AbstractPolytope, Array, QuadraticMax
+from ..errors import DomainTooLargeError, InvalidDomainError
+from ..oracles.image import ConvexImage
+
+if TYPE_CHECKING:
+    import networkx
+
+_DIFFERENCES = 4000  # pairs of vertices that a difference body lists
+_OFFSETS = 2**12  # vertices that are passed on as translates
+_CUT_ENTRIES = 2**24  # numbers in the vertices of a cut polytope: 128 MB
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Polytope(AbstractPolytope):
+    """The convex hull of N points of R^d.
+
+    Unlike a :class:`FiniteSet`, it contains everything between the points, up to rounding. Optimisation treats both
+    alike (Nikolov & Tang 2023, Theorem 20). Points inside the hull of the others are kept as given.
+
+    Args:
+        vertices: shape (N, d), N >= 1, d >= 1, finite; copied to read-only float64.
+
+    Raises:
+        InvalidDomainError: not two-dimensional, empty, NaN or infinite.
+
+    >>> K = Polytope([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
+    >>> K.contains([0.5, 0.5]), K.contains([2.0, 2.0])
+    (True, False)
+    >>> K.max_quadratic(np.eye(2)).value
+    4.0
+    """
+
+    _vertices: Array
+
+    def __init__(self, vertices: ArrayLike) -> None:
+        array = numbers("Polytope", "vertices", vertices)
+        if array.ndim != 2 or 0 in array.shape:
+            raise InvalidDomainError(
+                f"Polytope: expected vertices of shape (N, d) with N, d >= 1, got {array.shape}; "
+                "hint: one vertex per row; Polytope.from_halfspaces(A, b) for inequalities"
+            )
+        object.__setattr__(self, "_vertices", array)
+
+    @classmethod
+    def from_halfspaces(cls, A: ArrayLike, b: ArrayLike) -> Self:
+        """``{x : A x <= b}``, by its vertices.
+
+        The vertices are found in exact arithmetic (double description: Motzkin et al. 1953; Fukuda & Prodon 1996), so
+        none is missed, and each coordinate is then rounded once. The numbers are taken exactly as stored: an equality
+        is two inequalities of exactly opposite numbers, and ``0.1 + 0.2 <= x <= 0.3`` is empty.
+
+        Args:
+            A: shape (m, d), finite.
+            b: shape (m,), finite.
+
+        Raises:
+            InvalidDomainError: wrong shape, NaN, infinity; no x satisfies the inequalities, or the set is unbounded.
+            DomainTooLargeError: more than several thousand vertices, at the end or on the way.
+
+        >>> Polytope.from_halfspaces([[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]], [0.0, 0.0, 1.0]).vertices
+        array([[0., 0.],
+               [0., 1.],
+               [1., 0.]])
+        """
+        from ..oracles.vertices import enumerate_vertices
+
+        normals, bounds = numbers("from_halfspaces", "A", A), numbers("from_halfspaces", "b", b)
+        if normals.ndim != 2 or normals.shape[1] == 0 or bounds.shape != normals.shape[:1]:
+            raise InvalidDomainError(
+                f"from_halfspaces: expected A of shape (m, d) with d >= 1 and b of shape (m,), "
+                f"got {normals.shape} and {bounds.shape}; hint: leave infinite bounds out"
+            )
+        return cls(enumerate_vertices(normals, bounds))
+
+    @classmethod
+    def cuts(cls, graph: "networkx.Graph") -> Self:
+        """The cut polytope of a graph (Deza & Laurent 1997, "Geometry of Cuts and Metrics").
+
+        Its vertices are the indicators over ``graph.edges``, in their order, of the edges between S and its
+        complement, for all sets S of nodes: 2^(nodes − components) of them.
+
+        Args:
+            graph: an undirected networkx graph with at least one edge, without self-loops or parallel edges.
+
+        Raises:
+            InvalidDomainError: another kind of graph.
+            DomainTooLargeError: more than 2^24 numbers.
+
+        >>> import networkx
+        >>> Polytope.cuts(networkx.complete_graph(3)).vertices
+        array([[0., 0., 0.],
+               [1., 0., 1.],
+               [0., 1., 1.],
+               [1., 1., 0.]])
+        """
+        import networkx
+
+        if not isinstance(graph, networkx.Graph) or graph.is_directed():
+            raise InvalidDomainError(
+                f"cuts: expected an undirected networkx graph, got {type(graph).__name__}; hint: graph.to_undirected()"
+            )
+        edges = [(u, v) for u, v in graph.edges()]
+        if not edges:
+            raise InvalidDomainError("cuts: expected at least one edge, got none")
+        if any(u == v for u, v in edges):
+            raise InvalidDomainError("cuts: expected no self-loops, which no cut contains; hint: remove them")
+        if len({frozenset(edge) for edge in edges}) < len(edges):
+            raise InvalidDomainError("cuts: expected no parallel edges; hint: networkx.Graph(graph) merges them")
+        # one node of every component stays put: its side is a matter of names
+        free = [node for part in networkx.connected_components(graph) for node in list(part)[1:]]
+        place = {node: j for j, node in enumerate(sorted(free, key=list(graph).index))}
+        entries = len(edges) << len(free)
+        if entries > _CUT_ENTRIES:
+            raise DomainTooLargeError(
+                f"cuts: 2^{len(free)} cuts × {len(edges)} edges need {entries * 8 / 1e9:.3g} GB, more than "
+                f"{_CUT_ENTRIES * 8 / 1e9:.2g}; hint: a smaller graph, or product(...) of its biconnected components"
+            )
+        codes = np.arange(2 ** len(free))
+
+        def side(node: object) -> np.ndarray:
+            return codes >> place[node] & 1 if node in place else np.zeros_like(codes)
+
+        return cls(np.column_stack([side(u) ^ side(v) for u, v in edges]))
+
+    @property
+    def vertices(self) -> Array:
+        return self._vertices
+
+    @property
+    def dim(self) -> int:
+        return self._vertices.shape[1]
+
+    @property
+    def is_symmetric(self) -> bool:
+        forward = np.unique(self._vertices + 0.0, axis=0)  # adding 0.0 turns -0.0 into 0.0
+        return bool(np.array_equal(forward, np.unique(-self._vertices + 0.0, axis=0)))
+
+    def _center(self) -> Array | None:
+        opposite = self._opposite()
+        return None if opposite is None else (opposite[0][0] / 2 + opposite[1][0] / 2)
+
+    def _opposite(self) -> tuple[Array, Array] | None:
+        """The vertices x and, in the same order, 2c − x, where this is exact for some c."""
+        points = np.unique(self._vertices + 0.0, axis=0)
+        mirrored = points[::-1]  # reflection reverses the lexicographic order
+        with np.errstate(over="ignore", invalid="ignore"):
+            sums = points + mirrored
+            parts = sums - points  # what rounding took from the sums (Knuth 1969, TwoSum)
+            lost = (points - (sums - parts)) + (mirrored - parts)
+        exact = np.isfinite(sums).all() and not lost.any() and (sums == sums[0]).all()
+        return (points, mirrored) if exact else None
+
+    def _difference(self) -> AbstractDomain:
+        opposite = self._opposite()
+        if opposite is not None:
+            return Polytope(opposite[0] - opposite[1])
+        points = np.unique(self._vertices + 0.0, axis=0)
+        if len(points) ** 2 <= _DIFFERENCES:
+            return Polytope(np.unique((points[:, None] - points).reshape(-1, self.dim) + 0.0, axis=0))
+        from ..algebra.combinators import DifferenceBody  # K − K meets its class here
+
+        return DifferenceBody(self)
+
+    def _image(self) -> ConvexImage | None:
+        if len(self._vertices) > _OFFSETS:
+            return None
+        return ConvexImage(np.zeros((self.dim, 0)), (), self._vertices)
+
+    def _support_point(self, theta: Array) -> Array:
+        return self._vertices[np.argmax(self._vertices @ theta)].copy()
+
+    def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
+        moved = self._vertices - center
+        values = np.einsum("ij,ij->i", moved @ form, moved)
+        best = int(np.argmax(values))
+        return QuadraticMax(self._vertices[best].copy(), float(values[best]), float(values[best]))
+
+    def __repr__(self) -> str:
+        return f"Polytope({len(self._vertices)} vertices in R^{self.dim})"

@@ -1,0 +1,1 @@
+"""Tables of counts as sets: attributes, queries about them, marginals and products."""

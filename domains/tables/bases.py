@@ -1,0 +1,551 @@
+"""What is asked of one attribute: a matrix of queries over its categories."""
+
+import abc
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..domain import Array, read_only
+from ..errors import DimensionError, DomainTooLargeError, InvalidDomainError
+
+_MOST_ENTRIES = 2**27  # numbers a matrix holds at most: 1 GB
+
+
+class AbstractBase(abc.ABC):
+    """A workload W over the categories of one attribute, a row per query and a column per category.
+
+    Bases of the same class and arguments are equal, and attributes with equal bases are solved once. A base of your
+    own, a frozen dataclass, supplies ``size``, ``queries`` and ``toarray``; most need no class: see :class:`Base`.
+
+    Attributes:
+        size: number of categories n.
+    """
+
+    size: int
+
+    @property
+    @abc.abstractmethod
+    def queries(self) -> int:
+        """Number of queries q."""
+
+    @abc.abstractmethod
+    def toarray(self) -> Array:
+        """W, shape (q, n).
+
+        Raises:
+            DomainTooLargeError: more than a gigabyte of numbers.
+        """
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether W is known to be the identity."""
+        return isinstance(self, Identity)
+
+    def gram(self) -> Array:
+        """``W' W``, shape (n, n).
+
+        Raises:
+            DomainTooLargeError: more than a gigabyte of numbers.
+
+        >>> Prefix(3).gram()
+        array([[3., 2., 1.],
+               [2., 2., 1.],
+               [1., 1., 1.]])
+        """
+        _check_entries(self, self.size)
+        W = self.toarray()
+        return W.T @ W
+
+    @final
+    def answer(self, values: ArrayLike, axis: int = 0) -> NDArray[Any]:
+        """W along one axis of an array: n entries become q.
+
+        Integers stay integers, and exact, where W holds zeros and ones. The identity answers with ``values`` itself.
+
+        Raises:
+            DimensionError: other than n entries along the axis.
+
+        >>> Ranges(3).answer([10, 20, 30])
+        array([10, 30, 60, 20, 50, 30])
+        """
+        table = np.asarray(values)
+        if not -table.ndim <= axis < table.ndim or table.shape[axis] != self.size:
+            raise DimensionError(f"answer: expected {self.size} entries along axis {axis}, got shape {table.shape}")
+        return self._answer(table, axis)
+
+    @final
+    def labels(self, cells: Sequence[object]) -> tuple[str, ...]:
+        """What each query is called, given what the categories are called.
+
+        >>> Ranges(2).labels(["young", "old"])
+        ('young', 'young to old', 'old')
+        """
+        if len(cells) != self.size:
+            raise DimensionError(f"labels: expected {self.size} names of categories, got {len(cells)}")
+        return self._labels(cells)
+
+    def _answer(self, table: NDArray[Any], axis: int) -> NDArray[Any]:
+        return np.moveaxis(np.tensordot(self.toarray(), table, axes=(1, axis)), 0, axis)
+
+    def _labels(self, cells: Sequence[object]) -> tuple[str, ...]:
+        return tuple(f"query {k}" for k in range(1, self.queries + 1))
+
+    def _columns(self, codes: NDArray[np.int64]) -> Array:
+        """Every record's column of W, as a row: shape (len(codes), q)."""
+        return self.toarray()[:, codes].T
+
+
+class _AbstractRuns(AbstractBase):
+    """Zeros and ones: every query counts a run of consecutive categories."""
+
+    @abc.abstractmethod
+    def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First and last category of every run; a last one of n or more is counted on from the first category."""
+
+    @final
+    def ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First and last category of every run."""
+        first, last = self._checked_runs()
+        return first, last % self.size
+
+    def toarray(self) -> Array:
+        _check_entries(self, self.queries)
+        return np.ascontiguousarray(self._columns(np.arange(self.size)).T)
+
+    def _checked_runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        if self.queries > _MOST_ENTRIES:
+            raise DomainTooLargeError(f"{type(self).__name__}: {self.queries} queries, more than {_MOST_ENTRIES}")
+        return self._runs()
+
+    def _columns(self, codes: NDArray[np.int64]) -> Array:
+        first, last = self._checked_runs()
+        return ((codes[:, None] - first) % self.size <= last - first).astype(np.float64)
+
+    def _answer(self, table: NDArray[Any], axis: int) -> NDArray[Any]:
+        first, last = self._checked_runs()
+        again = np.take(table, np.arange(max(0, int(last.max()) + 1 - self.size)), axis=axis)
+        sums = np.cumsum(np.concatenate([table, again], axis=axis) if again.shape[axis] else table, axis=axis)
+        sums = np.concatenate([np.zeros_like(np.take(sums, [0], axis=axis)), sums], axis=axis)
+        return np.take(sums, last + 1, axis=axis) - np.take(sums, first, axis=axis)
+
+    def _labels(self, cells: Sequence[object]) -> tuple[str, ...]:
+        ends = zip(*self.ends(), strict=True)
+        return tuple(f"{cells[i]}" if i == j else f"{cells[i]} to {cells[j]}" for i, j in ends)
+
+
+@final
+@dataclass(frozen=True)
+class Identity(AbstractBase):
+    """Every category by itself: counts.
+
+    >>> Identity(2).toarray()
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        _settle_size(self)
+
+    @property
+    def queries(self) -> int:
+        return self.size
+
+    def toarray(self) -> Array:
+        _check_entries(self, self.size)
+        return np.eye(self.size)
+
+    def gram(self) -> Array:
+        return self.toarray()
+
+    def _answer(self, table: NDArray[Any], axis: int) -> NDArray[Any]:
+        return table
+
+    def _labels(self, cells: Sequence[object]) -> tuple[str, ...]:
+        return tuple(map(str, cells))
+
+    def _columns(self, codes: NDArray[np.int64]) -> Array:
+        points = np.zeros((len(codes), self.size))
+        points[np.arange(len(codes)), codes] = 1.0
+        return points
+
+
+@final
+@dataclass(frozen=True)
+class Total(_AbstractRuns):
+    """All categories together.
+
+    >>> Total(3).toarray()
+    array([[1., 1., 1.]])
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        _settle_size(self)
+
+    @property
+    def queries(self) -> int:
+        return 1
+
+    def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return np.array([0]), np.array([self.size - 1])
+
+    def gram(self) -> Array:
+        _check_entries(self, self.size)
+        return np.ones((self.size, self.size))
+
+    def _answer(self, table: NDArray[Any], axis: int) -> NDArray[Any]:
+        return np.sum(table, axis=axis, keepdims=True)
+
+    def _labels(self, cells: Sequence[object]) -> tuple[str, ...]:
+        return ("all",)
+
+
+@final
+@dataclass(frozen=True)
+class Prefix(_AbstractRuns):
+    """How many lie at or before every category, in their order: an unnormalised CDF.
+
+    >>> Prefix(3).toarray()
+    array([[1., 0., 0.],
+           [1., 1., 0.],
+           [1., 1., 1.]])
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        _settle_size(self)
+
+    @property
+    def queries(self) -> int:
+        return self.size
+
+    def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        return np.zeros(self.size, dtype=np.int64), np.arange(self.size)
+
+    def gram(self) -> Array:
+        _check_entries(self, self.size)
+        places = np.arange(self.size)
+        return np.asarray(self.size - np.maximum.outer(places, places), dtype=np.float64)
+
+    def _answer(self, table: NDArray[Any], axis: int) -> NDArray[Any]:
+        return np.cumsum(table, axis=axis)
+
+    def _labels(self, cells: Sequence[object]) -> tuple[str, ...]:
+        return tuple(f"up to {cell}" for cell in cells)
+
+
+@final
+@dataclass(frozen=True)
+class Ranges(_AbstractRuns):
+    """Every run of consecutive categories; runs of the same beginning stand together.
+
+    >>> Ranges(2).toarray()
+    array([[1., 0.],
+           [1., 1.],
+           [0., 1.]])
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        _settle_size(self)
+
+    @property
+    def queries(self) -> int:
+        return self.size * (self.size + 1) // 2
+
+    def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        first, last = np.triu_indices(self.size)
+        return first, last
+
+    def gram(self) -> Array:
+        _check_entries(self, self.size)
+        places = np.arange(self.size)
+        before, after = np.minimum.outer(places, places) + 1, self.size - np.maximum.outer(places, places)
+        return np.asarray(before * after, dtype=np.float64)
+
+
+@final
+@dataclass(frozen=True)
+class Bins(_AbstractRuns):
+    """Consecutive bins, in one or several levels.
+
+    Args:
+        size: number of categories.
+        widths: of every level, the width of its bins (the last may be narrower), or where it is cut: the first
+            category of every bin but the first.
+
+    >>> Bins(3, [1, 2]).toarray()
+    array([[1., 0., 0.],
+           [0., 1., 0.],
+           [0., 0., 1.],
+           [1., 1., 0.],
+           [0., 0., 1.]])
+    >>> Bins(100, [(18, 65)]).labels(range(100))
+    ('0 to 17', '18 to 64', '65 to 99')
+    """
+
+    size: int
+    widths: tuple[int | tuple[int, ...], ...]
+
+    def __init__(self, size: int, widths: Iterable[int | Iterable[int]]) -> None:
+        object.__setattr__(self, "size", size)
+        _settle_size(self)
+        levels = list(_in_order("Bins", widths)) if isinstance(widths, Iterable) else []
+        settled = [
+            _integers("Bins: expected cuts", level) if isinstance(level, Iterable) else
+            _integers("Bins: expected widths", [level])[0]
+            for level in levels
+        ]  # fmt: skip
+        object.__setattr__(self, "widths", tuple(settled))
+        if not settled or len(set(settled)) < len(settled):
+            raise InvalidDomainError("Bins: expected distinct levels, like [5, 10] or [(18, 65)]")
+        for level in settled:
+            if isinstance(level, int) and not 1 <= level <= self.size:
+                raise InvalidDomainError(f"Bins: expected 1 <= width <= {self.size} categories, got {level}")
+            if isinstance(level, tuple) and (not level or any(a >= b for a, b in pairwise((0, *level, self.size)))):
+                raise InvalidDomainError(f"Bins: expected increasing cuts in 1..{self.size - 1}, got {level}")
+
+    @property
+    def queries(self) -> int:
+        return sum(-(-self.size // level) if isinstance(level, int) else len(level) + 1 for level in self.widths)
+
+    def _starts(self, level: int | tuple[int, ...]) -> NDArray[np.int64]:
+        return np.arange(0, self.size, level) if isinstance(level, int) else np.array((0, *level))
+
+    def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        starts = [self._starts(level) for level in self.widths]
+        return np.concatenate(starts), np.concatenate([np.append(first[1:], self.size) - 1 for first in starts])
+
+    def gram(self) -> Array:
+        _check_entries(self, self.size)
+        gram = np.zeros((self.size, self.size))
+        for level in self.widths:
+            bins = np.searchsorted(self._starts(level), np.arange(self.size), side="right")
+            gram += np.equal.outer(bins, bins)
+        return gram
+
+
+@final
+@dataclass(frozen=True)
+class Windows(_AbstractRuns):
+    """Every run of ``width`` consecutive categories around a circle: hours of a day, months of a year.
+
+    >>> Windows(3, 2).toarray()
+    array([[1., 1., 0.],
+           [0., 1., 1.],
+           [1., 0., 1.]])
+    """
+
+    size: int
+    width: int
+
+    def __post_init__(self) -> None:
+        _settle_size(self)
+        object.__setattr__(self, "width", _integers("Windows: expected a width", [self.width])[0])
+        if not 1 <= self.width <= self.size:
+            raise InvalidDomainError(f"Windows: expected 1 <= width <= {self.size} categories, got {self.width}")
+
+    @property
+    def queries(self) -> int:
+        return self.size
+
+    def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        first = np.arange(self.size)
+        return first, first + self.width - 1
+
+    def gram(self) -> Array:
+        _check_entries(self, self.size)
+        places = np.arange(self.size)
+        apart = np.abs(np.subtract.outer(places, places))
+        shared = np.maximum(self.width - apart, 0) + np.maximum(self.width - (self.size - apart), 0)
+        return shared.astype(np.float64)
+
+
+@final
+@dataclass(frozen=True)
+class Moments(AbstractBase):
+    """Sums of powers of a number that every category stands for, such as the middle of its bin.
+
+    The error of a sum is measured in its own unit, so a workload cares for the highest power most; tables of their own,
+    with weights, balance them.
+
+    >>> Moments([1, 2, 4], degrees=[0, 1]).toarray()
+    array([[1., 1., 1.],
+           [1., 2., 4.]])
+    """
+
+    values: tuple[float, ...]
+    degrees: tuple[int, ...]
+    size: int = field(init=False, repr=False)
+
+    def __init__(self, values: Iterable[float], degrees: Iterable[int] = (1,)) -> None:
+        listed = list(_in_order("Moments", values)) if isinstance(values, Iterable) else values
+        numbers = _numbers("Moments: expected one number per category", listed, ndim=1)
+        object.__setattr__(self, "values", tuple(numbers.tolist()))
+        object.__setattr__(self, "size", len(numbers))
+        object.__setattr__(self, "degrees", _integers("Moments: expected degrees", degrees))
+        if not self.degrees or len(set(self.degrees)) < len(self.degrees) or min(self.degrees) < 0:
+            raise InvalidDomainError(f"Moments: expected distinct degrees of at least 0, got {self.degrees}")
+        try:
+            _check_magnitude("Moments", self.toarray())
+        except OverflowError:
+            raise InvalidDomainError("Moments: expected powers of at most 1e100") from None
+
+    @property
+    def queries(self) -> int:
+        return len(self.degrees)
+
+    def toarray(self) -> Array:
+        # python's powers are exact where doubles can be; numpy's need not be
+        return np.array([[value**degree for value in self.values] for degree in self.degrees])
+
+    def _labels(self, cells: Sequence[object]) -> tuple[str, ...]:
+        return tuple(f"sum of power {degree}" if degree else "count" for degree in self.degrees)
+
+
+@final
+@dataclass(frozen=True)
+class Leading(AbstractBase):
+    """What a base asks about the first categories; those behind them are in no query.
+
+    For a catch-all behind numbers: it has no place in their order.
+
+    Args:
+        base: the queries about the first categories.
+        size: number of all categories, more than ``base`` has.
+
+    >>> Leading(Prefix(2), 3).toarray()
+    array([[1., 0., 0.],
+           [1., 1., 0.]])
+    """
+
+    base: AbstractBase
+    size: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.base, AbstractBase):
+            raise InvalidDomainError(f"Leading: expected a base, like Prefix(5), got {type(self.base).__name__}")
+        _settle_size(self)
+        if self.size <= self.base.size:
+            raise InvalidDomainError(
+                f"Leading: expected more categories than the {self.base.size} of its base, got {self.size}; "
+                "hint: the base itself"
+            )
+
+    @property
+    def queries(self) -> int:
+        return self.base.queries
+
+    def toarray(self) -> Array:
+        _check_entries(self, self.queries)
+        return np.pad(self.base.toarray(), ((0, 0), (0, self.size - self.base.size)))
+
+    def gram(self) -> Array:
+        _check_entries(self, self.size)
+        return np.pad(self.base.gram(), (0, self.size - self.base.size))
+
+    def _answer(self, table: NDArray[Any], axis: int) -> NDArray[Any]:
+        return self.base.answer(np.moveaxis(np.moveaxis(table, axis, 0)[: self.base.size], 0, axis), axis)
+
+    def _labels(self, cells: Sequence[object]) -> tuple[str, ...]:
+        return self.base.labels(cells[: self.base.size])
+
+    def _columns(self, codes: NDArray[np.int64]) -> Array:
+        points = np.zeros((len(codes), self.queries))
+        inside = codes < self.base.size
+        points[inside] = self.base._columns(codes[inside])
+        return points
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Base(AbstractBase):
+    """Any matrix of queries.
+
+    Args:
+        matrix: shape (queries, categories), finite; copied to read-only float64.
+
+    >>> Base([[1, -1, 0], [0, 1, -1]])
+    Base(2 queries of 3 categories)
+    """
+
+    matrix: Array
+
+    def __init__(self, matrix: ArrayLike) -> None:
+        W = _numbers("Base: expected a matrix of shape (queries, categories)", matrix, ndim=2)
+        _check_magnitude("Base", W)
+        object.__setattr__(self, "matrix", read_only(W + 0.0))  # adding 0.0 turns -0.0 into 0.0
+        object.__setattr__(self, "size", W.shape[1])
+
+    @property
+    def queries(self) -> int:
+        return self.matrix.shape[0]
+
+    def toarray(self) -> Array:
+        return self.matrix
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Base) and np.array_equal(self.matrix, other.matrix)
+
+    def __hash__(self) -> int:
+        return hash((self.matrix.shape, self.matrix.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"Base({self.queries} queries of {self.size} categories)"
+
+
+def _in_order(name: str, values: Iterable[Any]) -> Iterable[Any]:
+    if isinstance(values, set | frozenset):
+        raise InvalidDomainError(f"{name.partition(':')[0]}: expected a list, which has an order, got a set")
+    return values
+
+
+def _integers(expected: str, values: Iterable[Any]) -> tuple[int, ...]:
+    several = isinstance(values, Iterable) and not isinstance(values, str)
+    listed: tuple[Any, ...] = tuple(_in_order(expected, values)) if several else (values,)
+    if not all(isinstance(value, int | np.integer) and not isinstance(value, bool) for value in listed):
+        raise InvalidDomainError(f"{expected}, all integers, got {listed!r:.60}")
+    return tuple(map(int, listed))
+
+
+def _numbers(expected: str, values: ArrayLike, ndim: int) -> Array:
+    try:
+        array = np.array(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidDomainError(f"{expected}, all real; hint: .toarray() for sparse matrices") from None
+    if array.ndim != ndim or 0 in array.shape:
+        raise DimensionError(f"{expected}, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise InvalidDomainError(f"{expected}, all finite")
+    return array
+
+
+def _check_magnitude(name: str, W: Array) -> None:
+    """Refuse what squares to infinity or to nothing."""
+    if not 1e-100 <= np.abs(W).max() <= 1e100:
+        raise InvalidDomainError(f"{name}: expected a largest entry between 1e-100 and 1e100; hint: another unit")
+
+
+def _settle_size(base: AbstractBase) -> None:
+    name = type(base).__name__
+    (size,) = _integers(f"{name}: expected a number of categories", [base.size])
+    if size < 1:
+        raise InvalidDomainError(f"{name}: expected at least one category, got {size}")
+    object.__setattr__(base, "size", size)
+
+
+def _check_entries(base: AbstractBase, rows: int) -> None:
+    if rows * base.size > _MOST_ENTRIES:
+        raise DomainTooLargeError(
+            f"{type(base).__name__}: a matrix of {rows} × {base.size} numbers needs more than "
+            f"{_MOST_ENTRIES * 8 / 1e9:.2g} GB"
+        )

@@ -1,0 +1,239 @@
+"""Marginals of a contingency table: one record's contribution to a collection of marginal tables."""
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..domain import AbstractFiniteDomain, Array, QuadraticMax
+from ..errors import DomainTooLargeError, InvalidDomainError
+from ..records import checked_codes, codes_between
+from ..sets.finite import FiniteSet
+from .bases import Identity
+
+_ORACLE_CELLS = 2**24  # records an oracle call enumerates at most: 128 MB of scores
+_MATERIAL_ENTRIES = 2**27  # numbers an explicit embedding holds at most: 1 GB
+_CHUNK_ENTRIES = 2**22
+_SUBSETS = 2**22  # marginals listed at most
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Marginals(AbstractFiniteDomain):
+    """All points ``(w_S · onehot(x_S))_{S in subsets}`` over records x in [n_1] × … × [n_m].
+
+    Coordinates are the cells of the marginal tables: subsets in the order given, each in C order.
+
+    Args:
+        sizes: number of categories of every attribute, each >= 1.
+        subsets: attribute subsets, each an iterable of attribute indices; ``()`` is the total. Stored sorted,
+            repeats dropped, in the caller's order.
+        weights: error priority of every subset, positive and finite; ones if omitted. They scale the coordinates of
+            the set, never the tables that are released.
+
+    Raises:
+        InvalidDomainError: no attributes, no subsets, a size below one, an unknown attribute, bad weights.
+
+    >>> K = Marginals((3, 2, 4), [(0, 1), (2,)])
+    >>> K.dim, K.cardinality
+    (10, 24)
+    >>> K.embed([[2, 0, 3]]).nonzero()[1]
+    array([4, 9])
+    """
+
+    sizes: tuple[int, ...]
+    subsets: tuple[tuple[int, ...], ...]
+    weights: tuple[float, ...]
+
+    def __init__(
+        self, sizes: Sequence[int], subsets: Iterable[Iterable[int]], weights: Sequence[float] | None = None
+    ) -> None:
+        counts = tuple(int(n) for n in sizes)
+        if not counts or any(n < 1 or n != given for n, given in zip(counts, sizes, strict=True)):
+            raise InvalidDomainError(f"Marginals: expected sizes that are integers >= 1, got {tuple(sizes)}")
+        try:
+            listed = [tuple(sorted(set(subset))) for subset in subsets]
+        except TypeError:
+            raise InvalidDomainError(
+                f"Marginals: expected subsets like [(0, 1), (2,)], got {type(subsets).__name__}; "
+                "hint: Marginals.all_kway(sizes, k) for all k-way marginals"
+            ) from None
+        known = range(len(counts))
+        for subset in listed:
+            if any(i not in known for i in subset):
+                raise InvalidDomainError(
+                    f"Marginals: expected attribute indices in 0..{len(counts) - 1}, got subset {subset}"
+                )
+        listed = [tuple(map(int, subset)) for subset in listed]
+        unique = tuple(dict.fromkeys(listed))
+        if not unique:
+            raise InvalidDomainError("Marginals: expected at least one subset; hint: [()] asks for the total alone")
+        if weights is None:
+            scale = (1.0,) * len(unique)
+        else:
+            scale = tuple(float(w) for w in weights)
+            if len(scale) != len(listed) or len(unique) != len(listed):
+                raise InvalidDomainError(
+                    f"Marginals: expected one weight for each of {len(unique)} distinct subsets, "
+                    f"got {len(scale)} weights for {len(listed)} subsets"
+                )
+            if not all(math.isfinite(w) and w > 0 for w in scale):
+                raise InvalidDomainError("Marginals: expected positive finite weights")
+            if max(scale) / min(scale) > 1e100:
+                raise InvalidDomainError("Marginals: expected weights within a factor 1e100 of each other")
+        object.__setattr__(self, "sizes", counts)
+        object.__setattr__(self, "subsets", unique)
+        object.__setattr__(self, "weights", scale)
+
+    @classmethod
+    def all_kway(cls, sizes: Sequence[int], k: int, cumulative: bool = False) -> Self:
+        """All k-way marginals; with ``cumulative``, all marginals of at most k attributes, the total included.
+
+        >>> Marginals.all_kway((3, 2, 4), 2).subsets
+        ((0, 1), (0, 2), (1, 2))
+        """
+        if not 0 <= k <= len(sizes):
+            raise InvalidDomainError(f"all_kway: expected 0 <= k <= {len(sizes)} attributes, got k={k}")
+        orders = range(k + 1) if cumulative else [k]
+        count = sum(math.comb(len(sizes), order) for order in orders)
+        if count > _SUBSETS:
+            raise DomainTooLargeError(
+                f"all_kway: {count:.3g} marginals, more than {_SUBSETS}; hint: list the ones you need"
+            )
+        return cls(sizes, [s for order in orders for s in itertools.combinations(range(len(sizes)), order)])
+
+    @property
+    def terms(self) -> tuple[tuple[tuple[int, Identity], ...], ...]:
+        """The subsets with their attributes' bases, as of :class:`Products`: all identities."""
+        return tuple(tuple((i, Identity(self.sizes[i])) for i in subset) for subset in self.subsets)
+
+    @property
+    def dim(self) -> int:
+        return sum(self.cells(subset) for subset in self.subsets)
+
+    @property
+    def cardinality(self) -> int:
+        return math.prod(self.sizes)
+
+    @property
+    def is_symmetric(self) -> bool:
+        return False
+
+    def cells(self, subset: Iterable[int]) -> int:
+        """Number of cells of one marginal table.
+
+        >>> Marginals((3, 2, 4), [(0, 1)]).cells((0, 1))
+        6
+        """
+        return math.prod(self.sizes[i] for i in subset)
+
+    def embed(self, codes: ArrayLike) -> Array:
+        """Rows of K for integer records.
+
+        Args:
+            codes: shape (n, attributes), ``0 <= codes[:, i] < sizes[i]``.
+
+        Returns:
+            shape (n, dim).
+
+        Raises:
+            DimensionError: wrong shape.
+            InvalidDomainError: a code that is not an integer in range (its value is not shown).
+            DomainTooLargeError: more than a gigabyte of numbers.
+        """
+        records = checked_codes(codes, self.sizes)
+        if len(records) * self.dim > _MATERIAL_ENTRIES:
+            raise DomainTooLargeError(
+                f"embed: expected at most {_MATERIAL_ENTRIES // self.dim} records of {self.dim} coordinates at once, "
+                "which need 1 GB, got more; hint: embed in chunks, or count cells instead of records"
+            )
+        return self._embed(records)
+
+    def to_finite_set(self) -> FiniteSet:
+        """Every record's point, in C order of the full table.
+
+        Raises:
+            DomainTooLargeError: more than a gigabyte of numbers.
+
+        >>> Marginals((3, 2, 4), [(0, 1)]).to_finite_set()
+        FiniteSet(24 points in R^6)
+        """
+        if self.cardinality * self.dim > _MATERIAL_ENTRIES:
+            raise DomainTooLargeError(
+                f"to_finite_set: {self.cardinality:.3g} records × {self.dim} coordinates need "
+                f"{self.cardinality * self.dim * 8 / 1e9:.3g} GB; hint: use the closed forms of gamma or add-remove"
+            )
+        return FiniteSet(self._embed(codes_between(0, self.cardinality, self.sizes)))
+
+    def _columns(self, records: NDArray[np.int64]) -> NDArray[np.int64]:
+        """For every record and subset, the coordinate that is nonzero, shape (n, subsets)."""
+        columns = np.empty((len(records), len(self.subsets)), dtype=np.int64)
+        offset = 0
+        for j, subset in enumerate(self.subsets):
+            cell = np.zeros(len(records), dtype=np.int64)
+            for i in subset:
+                cell = cell * self.sizes[i] + records[:, i]
+            columns[:, j] = offset + cell
+            offset += self.cells(subset)
+        return columns
+
+    def _embed(self, records: NDArray[np.int64]) -> Array:
+        points = np.zeros((len(records), self.dim))
+        np.put_along_axis(points, self._columns(records), np.asarray(self.weights)[None, :], axis=1)
+        return points
+
+    def _check_enumerable(self, oracle: str) -> None:
+        if self.cardinality > _ORACLE_CELLS:
+            raise DomainTooLargeError(
+                f"{oracle}: exact answers enumerate {self.cardinality:.3g} records, more than {_ORACLE_CELLS}; "
+                "hint: drop unused attributes, or use the closed forms of gamma and add-remove, which need no oracle"
+            )
+
+    def _support_point(self, theta: Array) -> Array:
+        self._check_enumerable("support_point")
+        scores = np.zeros(self.sizes)
+        offset = 0
+        for subset, weight in zip(self.subsets, self.weights, strict=True):
+            shape = [n if i in subset else 1 for i, n in enumerate(self.sizes)]
+            scores += weight * theta[offset : offset + self.cells(subset)].reshape(shape)
+            offset += self.cells(subset)
+        best = np.unravel_index(np.argmax(scores), self.sizes)
+        return self._embed(np.array([best], dtype=np.int64))[0]
+
+    def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
+        self._check_enumerable("max_quadratic")
+        constant = float(center @ form @ center)
+        linear = form @ center
+        weights = np.asarray(self.weights)
+        best_value, best_record = -math.inf, 0
+        step = max(1, _CHUNK_ENTRIES // len(self.subsets) ** 2)
+        for start in range(0, self.cardinality, step):
+            columns = self._columns(codes_between(start, min(start + step, self.cardinality), self.sizes))
+            # a point has one nonzero coordinate per subset: gather those instead of multiplying by zeros
+            blocks = form[columns[:, :, None], columns[:, None, :]]
+            values = constant + np.einsum("nij,i,j->n", blocks, weights, weights) - 2 * linear[columns] @ weights
+            top = int(np.argmax(values))
+            if values[top] > best_value:
+                best_value, best_record = float(values[top]), start + top
+        return QuadraticMax(
+            self._embed(codes_between(best_record, best_record + 1, self.sizes))[0], best_value, best_value
+        )
+
+    def _contains(self, x: Array) -> bool:
+        record = [0] * len(self.sizes)
+        offset = 0
+        for subset in self.subsets:
+            block = x[offset : offset + self.cells(subset)]
+            cell = np.unravel_index(int(np.argmax(block)), [self.sizes[i] for i in subset]) if subset else ()
+            for i, code in zip(subset, cell, strict=True):
+                record[i] = int(code)
+            offset += self.cells(subset)
+        return bool(np.array_equal(self._embed(np.array([record], dtype=np.int64))[0], x))
+
+    def __repr__(self) -> str:
+        listed = ", ".join(map(str, self.subsets[:4])) + (", …" if len(self.subsets) > 4 else "")
+        return f"Marginals({len(self.subsets)} tables, {self.dim} cells, sizes={self.sizes}: {listed})"

@@ -1,1 +1,0 @@
-"""Routes to the optimal covariance; :func:`gaussnoise.optimal_noise` chooses among them."""

@@ -1,0 +1,73 @@
+"""The error at one distribution of mechanisms that are unbiased for the mean of every one, from n draws."""
+
+import math
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import AbstractDomain, DomainError
+
+from ..errors import ParameterError
+from ..privacy.definitions import PureDP
+from .bound import Bound, bound_from, resampled
+from .local_design import local_proof
+from .proof import Proof
+
+Array = NDArray[np.float64]
+
+_MARGIN = 1e-12
+_MOST_RECORDS, _MOST_ENTRIES = 48, 2**16  # whose own moves are looked at: seconds
+
+
+def at_distribution(domain: AbstractDomain, rows: Array, counts: Array, proof: Proof, p: float, free: Bound) -> Bound:
+    """The best of what is proven at P, the distribution of the records in ``rows``.
+
+    With the shuffled mechanism of :func:`proven`, ``‖sd(Σ_P)‖_p² >= E γ_W(S_X)² / (nχ)² + tr(W cov P)/n`` for every
+    ``‖w‖_{s*} <= 1``, X being n draws from P. Their moves S_X are S, those of all the records, where X has them all,
+    with a chance of ``q >= 1 − Σ (1 − f_i)^n``. In any case S ⊆ 2 hull S_X: a move x − y is the sum of x − x' and
+    x' − y, x' being in X. So ``E γ_W(S_X)² >= (q + (1 − q)/4) γ_W(S)²``. And it is at least ``Σ f_i γ_W(S_i)²``, of the
+    moves of the first draw alone. What holds whatever P is holds too. Under pure privacy the data may be resampled
+    instead, at a larger ε.
+
+    Args:
+        domain: K.
+        rows: shape (k, d), distinct.
+        counts: shape (k,), how many records are alike.
+        proof: of S, or of moves of some of the records.
+        p: error norm.
+        free: what holds whatever P is, at p = 2 with the same weights.
+    """
+    privacy, n = free.privacy, free.n or 1
+    shares = counts / counts.sum()
+    all_drawn = max(1 - float(np.exp(n * np.log1p(-np.minimum(shares, 1 - 1e-16))).sum()) - _MARGIN, 0.0)
+    reached = math.sqrt(all_drawn + (1 - all_drawn) / 4) * (1 - _MARGIN)
+    ways: list[tuple[Proof, float, str]] = [
+        (proof, reached, "{±(x − y)}: x in the data, y in K, as far as draws have x")
+    ]
+    if len(rows) <= min(_MOST_RECORDS, _MOST_ENTRIES // domain.dim**2):
+        alone = "x − y, x the first draw, y in K; root mean square over x"
+        with suppress(DomainError):  # of sizes whose squares are no numbers
+            ways.append((local_proof(domain, rows, counts, p), 1.0, alone))
+    even = np.ones(domain.dim) if p == 2 else None
+    bounds = [replace(free, private=True, deviation=_deviation(rows, shares, even) / math.sqrt(n))]
+    for of, share, moved in ways:
+        deviation = _deviation(rows, shares, of.weights if even is None else even) / math.sqrt(n)
+        found = bound_from(of, p, privacy, n, share, moved, "distributional", private=True, deviation=deviation)
+        bounds.append(found)
+    if isinstance(privacy, PureDP) and n == counts.sum():
+        with suppress(ParameterError):  # nothing is left of a large ε
+            promise, at = resampled(privacy, n), "{±(x − y)}: x in the data, y in K"
+            bounds.append(bound_from(proof, p, privacy, n, 1.0, at, "distributional", private=True, promise=promise))
+    return max(bounds, key=float)
+
+
+def _deviation(rows: Array, shares: Array, weights: Array | None) -> float:
+    """``√tr(W cov P)``, from below; zero where W is not known."""
+    moved = rows - rows[0]  # what the records have in common cancels before anything is rounded
+    size = float(np.abs(moved).max())
+    if size == 0 or weights is None:
+        return 0.0
+    moved = moved / size - shares @ moved / size
+    return size * math.sqrt(shares @ moved**2 @ weights) * (1 - _MARGIN)

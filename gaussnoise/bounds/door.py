@@ -1,0 +1,172 @@
+"""The door to lower bounds."""
+
+from typing import get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from domains import AbstractDomain, AbstractFiniteDomain, DomainError
+from domains.algebra.combinators import apart
+
+from ..errors import DataError, GaussNoiseError, ParameterError
+from ..noise.policy import PolicyGraph
+from ..noise.sensitivity import Relation, check_relation
+from ..noise.solve import check_problem
+from ..privacy.definitions import GDP, AbstractPrivacy, LocalDP, PureDP, zCDP
+from .bound import Bound, Privacy, Unbiased, bound_from, bound_of
+from .distribution import at_distribution
+from .local_design import local_proof
+from .moves import moves, records_of
+from .proof import Proof, solved
+from .tables import proof_of
+
+Array = NDArray[np.float64]
+
+_MOST_LOCAL_RECORDS = 500  # of their own directions each, a minute of work
+_MOST_LOCAL_ENTRIES = 2**19  # of one matrix per record
+_MOST_RECORDS = 2**63  # n must be a number
+
+
+def lower_bound(
+    domain: AbstractDomain,
+    privacy: Privacy,
+    n: int | None = None,
+    p: float = 2,
+    *,
+    neighbors: Relation = "replace",
+    data: ArrayLike | None = None,
+    unbiased: Unbiased = "empirical",
+    tol: float = 1e-6,
+) -> Bound:
+    r"""The error that no unbiased private mechanism can beat, with a proof.
+
+    Under replacement, ``‖sd‖_p >= γ°_p(K − K) / (2nχ)`` whatever the data, and ``γ°_p(S_X) / (nχ)`` at the data set X,
+    where ``S_X = {±(x − y)}`` over its records x and all y in K. For few listed points, and for tables of up to about
+    eleven attributes, the first is improved to the least of the second over data that are all one point. Under
+    add-remove ``γ°_p(K ∪ −K) / χ`` for sums, whatever the data. χ² is the largest between neighbours: ``4 sinh²(ε/2)``,
+    ``e^{2ρ} − 1`` or ``e^{μ²} − 1``.
+
+    Mechanisms that are unbiased for the mean of a distribution P have the same bounds, and more if P is given:
+    ``‖sd‖² >= γ²/(nχ)² + tr(W cov P)/n``, W the weights behind γ.
+
+    Under local privacy it is √n in place of n, and at X the root mean square over records of ``γ°_p({±(x_i − y)})``, or
+    rather that with the same coordinate weights for all.
+
+    Under (ε, δ), total variation and KL privacy some data sets can be answered without error; the bound is on the worse
+    of the data set and its neighbours, see :meth:`Bound.neighbor_error`.
+
+    Args:
+        domain: K.
+        privacy: :class:`PureDP`, :class:`zCDP`, :class:`GDP`, :class:`ApproxDP`, :class:`TV`, :class:`KL`, or
+            :class:`LocalDP` (without interaction, means).
+        n: number of records, or of draws; required for means unless data tell it, forbidden for sums.
+        p: error norm in [2, ∞].
+        neighbors: "replace", "add-remove" or a policy graph, as in :func:`optimal_noise`.
+        data: a data set, for its own bound: records as rows, or row indices of listed points. The result depends on
+            it without noise: NOT PRIVATE. Under add-remove all data sets have the same bound, and none is taken.
+        unbiased: "empirical", for the mean of the records; "distributional", for the mean of any distribution on K
+            that they are n independent draws from (not under :class:`KL`). ``data`` are then that distribution, equally
+            likely records, and what its draws vary by themselves counts as well.
+        tol: relative gap of the certificate behind it.
+
+    Returns:
+        A :class:`Bound`; its ``error`` is a lower end.
+
+    Raises:
+        ParameterError: no bound is known for the combination; says why.
+        DataError: data that are not in the domain; shows no value.
+        DomainTooLargeError: more points than can be listed, for data.
+
+    Source: Nikolov & Tang (2023), Theorems 42, 43, 51, 52, 55, 58 and 59; constants, add-remove, the trade-off,
+    distributions without a larger ε, and local privacy at X are ours.
+
+    >>> bound = gn.lower_bound(gn.FiniteSet(np.eye(4)), gn.zCDP(0.1), n=100)
+    >>> print(f"{bound.error:.6f}")  # of data that are all one cell
+    0.049080
+    >>> at = gn.lower_bound(gn.FiniteSet(np.eye(4)), gn.zCDP(0.1), data=[0, 1, 2, 3] * 25)
+    >>> print(f"{at.error:.6f}", at.private)
+    0.052058 True
+    """
+    check_problem("lower_bound", domain, p, tol, "auto")
+    _check(privacy, neighbors, unbiased)
+    relation = check_relation("lower_bound", neighbors, domain)
+    if relation == "add-remove":
+        if n is not None or data is not None:
+            raise ParameterError(
+                "lower_bound: add-remove protects how many records there are; its bound is on sums, and the same at "
+                "every data set; hint: leave n and data out"
+            )
+        return bound_of(solved(domain, p, relation, tol), privacy, None)
+    if data is not None:
+        return _at(domain, privacy, n, p, relation, data, unbiased, tol)
+    if isinstance(relation, PolicyGraph):
+        raise ParameterError("lower_bound: expected data= under a policy graph: no bound holds whatever they are")
+    n = _check_n(n)
+    return bound_of(solved(domain, p, relation, tol), privacy, n, unbiased=unbiased)
+
+
+def _at(
+    domain: AbstractDomain,
+    privacy: Privacy,
+    n: int | None,
+    p: float,
+    relation: Relation,
+    data: ArrayLike,
+    unbiased: Unbiased,
+    tol: float,
+) -> Bound:
+    rows, counts = records_of(domain, data)
+    if not isinstance(domain, AbstractFiniteDomain):  # moves, and variances, do not depend on where K is
+        domain, shift = apart(domain)
+        rows = rows - shift
+    records = int(counts.sum())
+    if unbiased == "distributional" and isinstance(privacy, PureDP | zCDP | GDP):
+        proof = _solved_at(domain, moves(domain, rows, relation), p, tol)
+        draws = records if n is None else _check_n(n)
+        free = bound_of(solved(domain, p, relation, tol), privacy, draws, unbiased=unbiased)
+        return at_distribution(domain, rows, counts, proof, p, free)
+    if n is not None and _check_n(n) != records:
+        raise DataError(f"lower_bound: expected exactly n = {n} records, got another number")
+    if not isinstance(privacy, LocalDP):
+        proof = _solved_at(domain, moves(domain, rows, relation), p, tol)
+        at = "{±(x − y)}: x in the data, y in K" + (" joined to x" if isinstance(relation, PolicyGraph) else "")
+        return bound_from(proof, p, privacy, records, 1.0, at, unbiased, private=True)
+    most = min(_MOST_LOCAL_RECORDS, max(1, _MOST_LOCAL_ENTRIES // domain.dim**2))
+    if len(rows) > most:
+        raise ParameterError(
+            "lower_bound: under local privacy every record has moves of its own: expected at most "
+            f"{most} distinct ones in R^{domain.dim}, got more; hint: leave data out"
+        )
+    proof = local_proof(domain, rows, counts, p)
+    reachable = "x − y for every record x of the data by itself, y in K; root mean square over records"
+    return bound_from(proof, p, privacy, records, 1.0, reachable, "empirical", private=True)
+
+
+def _solved_at(domain: AbstractDomain, reach: AbstractDomain, p: float, tol: float) -> Proof:
+    """γ° of moves from private records: no complaint tells their sizes."""
+    try:
+        return proof_of(domain, reach, p, tol)
+    except (DomainError, GaussNoiseError, ArithmeticError) as error:
+        kind = type(error).__name__
+    raise DataError(f"lower_bound: these records are too far from ordinary sizes to be compared ({kind})")
+
+
+def _check(privacy: object, neighbors: object, unbiased: object) -> None:
+    if not isinstance(privacy, AbstractPrivacy | PureDP | LocalDP):
+        raise ParameterError(
+            f"lower_bound: expected a privacy definition like zCDP(rho) or PureDP(epsilon), got {privacy!r:.100}"
+        )
+    if unbiased not in get_args(Unbiased):
+        raise ParameterError(f"lower_bound: expected unbiased in {get_args(Unbiased)}, got {unbiased!r}")
+    if isinstance(privacy, LocalDP) and (neighbors != "replace" or unbiased != "empirical"):
+        raise ParameterError(
+            'lower_bound: local privacy is for means of the data: neighbors="replace", unbiased="empirical"'
+        )
+    if unbiased == "distributional" and neighbors != "replace":
+        raise ParameterError('lower_bound: the mean of a distribution has neighbors="replace" only')
+
+
+def _check_n(n: int | None) -> int:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 1 <= n <= _MOST_RECORDS:
+        raise ParameterError(f"lower_bound: expected an integer n in [1, 2^63], or data, got {n!r:.100}")
+    return int(n)

@@ -1,0 +1,78 @@
+"""The mechanism that knows one data set by heart: why (ε, δ) allows no bound at every data set."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import DataError, ParameterError, not_a_generator
+from ..records import as_array
+
+Array = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class HardCodedMechanism:
+    r"""An unbiased (0, δ)-private mean without any error at its favourite data set. A counterexample, not a tool.
+
+    It answers μ(X₀), except with probability δ: then ``μ(X₀) + (μ(X) − μ(X₀))/δ``, which tells everything about the
+    data. At X the covariance is ``(1 − δ)/δ (μ(X) − μ(X₀))(μ(X) − μ(X₀))'``: zero at X₀, huge next door. Nothing is
+    released here; :meth:`simulate` shows what would be.
+
+    Args:
+        favourite: X₀, records as rows, shape (n, d).
+        delta: in (0, 1).
+
+    Raises:
+        ParameterError: delta out of range.
+        DataError: records that are not finite numbers.
+
+    Source: Nikolov & Tang (2023), Theorem 53.
+
+    >>> from gaussnoise.bounds import HardCodedMechanism
+    >>> mechanism = HardCodedMechanism([[0.0], [0.0]], delta=0.01)
+    >>> float(mechanism.error([[0.0], [0.0]])), round(float(mechanism.error([[0.0], [1.0]])), 4)  # √99 / 2
+    (0.0, 4.9749)
+    """
+
+    favourite: ArrayLike
+    delta: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.delta, float | np.floating) or not 0 < self.delta < 1:
+            raise ParameterError(f"HardCodedMechanism: expected 0 < delta < 1, got {self.delta!r}")
+        object.__setattr__(self, "favourite", _rows(self.favourite))
+
+    def _move(self, data: ArrayLike) -> Array:
+        """μ(X) − μ(X₀)."""
+        rows, known = _rows(data), _rows(self.favourite)
+        if rows.shape != known.shape:
+            raise DataError(f"HardCodedMechanism: expected records of shape {known.shape}, got {rows.shape}")
+        return rows.mean(axis=0) - known.mean(axis=0)
+
+    def covariance(self, data: ArrayLike) -> Array:
+        """Of its answer at a data set, shape (d, d). NOT PRIVATE: it depends on the data."""
+        move = self._move(data)
+        return (1 - self.delta) / self.delta * np.outer(move, move)
+
+    def error(self, data: ArrayLike, p: float = 2) -> float:
+        """``‖sd‖_p`` at a data set. NOT PRIVATE: it depends on the data."""
+        return float(np.linalg.norm(np.sqrt(np.diag(self.covariance(data))), p))
+
+    def simulate(self, data: ArrayLike, rng: np.random.Generator, size: int) -> Array:
+        """Independent answers, shape (size, d), with a seeded coin: NOT PRIVATE."""
+        if not isinstance(rng, np.random.Generator):
+            raise not_a_generator(rng)
+        told = rng.binomial(1, self.delta, size)
+        return _rows(self.favourite).mean(axis=0) + np.outer(told / self.delta, self._move(data))
+
+
+def _rows(records: ArrayLike) -> Array:
+    array = as_array("HardCodedMechanism", records)
+    if array.ndim != 2 or not len(array) or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
+        raise DataError("HardCodedMechanism: expected finite records as rows, shape (n, d)")
+    rows = array.astype(np.float64)
+    rows.flags.writeable = False
+    return rows

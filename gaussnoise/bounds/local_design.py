@@ -1,0 +1,98 @@
+"""The bound for local privacy at one data set: every record has neighbours of its own, and all vary at once."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope
+
+from ..noise.certificate import PointCertificate
+from ..numerics.rounding import ROUNDING_MARGIN
+from .proof import Proof
+from .tables import evened, tables_of
+
+Array = NDArray[np.float64]
+
+_ROUNDS = 40
+_STEPS = 20  # of the weights, between looks at the oracle
+_CLOSE, _IDLE = 1e-4, 3  # relative gain of a round below which it is idle, and how many such end the search
+_CLIMBS = 3  # from as many axes of the form, either way
+_FLOOR = 1e-12  # relative, of eigenvalues: directions the points do not reach
+_TRIED = 0.1  # of a record's weight, for its newest point
+
+
+def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) -> Proof:
+    r"""Lower bound on ``√max_w Σ_i f_i γ_w(x_i − K)²``, f_i the share of record i and ``‖w‖_{s*} <= 1``.
+
+    ``γ_w(S)`` is the largest ``tr((W^{1/2} C W^{1/2})^{1/2})``, C the second moment of a measure on S. An estimate f of
+    independent messages has ``Σ_X ⪰ Σ_i V_i``, V_i the covariance of E[f | message i], which up to a constant is an
+    unbiased estimate of x_i/n from one private message: hence ``tr(W V_i) >= γ_w(x_i − K)² / (nχ)²``, and the largest
+    ``Σ_j w_j Σ_jj`` is ``‖sd(Σ_X)‖_p²``. One measure for all records together would claim too much: they share the
+    weights w, but not the direction in which a message varies.
+
+    Found by multiplicative steps on the measures and w, and points of K far from every record. Any outcome is a proof;
+    the best is kept.
+
+    Source: Nikolov & Tang (2023), Lemma 54, whose averaged messages are Hájek's projection; their Theorem 55 goes on
+    with half of the width of K, instead of the moves of each record.
+    """
+    shares = counts / counts.sum()
+    axes = np.vstack([np.eye(domain.dim), -np.eye(domain.dim)])
+    ends = np.unique([domain.support_point(axis) for axis in axes], axis=0)
+    points = rows[:, None, :] - ends  # (records, moves, d)
+    size = float(np.abs(points).max())
+    if size == 0:
+        return Proof(0.0, (np.zeros(1), np.ones(1)), weights=np.zeros(domain.dim))
+    weights = np.full(points.shape[:2], 1 / len(ends))
+    w = np.full(domain.dim, domain.dim ** -(1 - 2 / p))  # ‖w‖_{s*} = 1, s* = p/(p − 2)
+    tables = tables_of(domain)
+    best, before, idle = Proof(0.0, (np.zeros(1), np.ones(1)), weights=w), 0.0, 0
+    for _ in range(_ROUNDS):
+        for _ in range(_STEPS):
+            forms, ratios = _gradients(points / size, weights, w)
+            weights = weights * np.einsum("rij,rij->ri", points / size @ forms, points / size)
+            weights /= weights.sum(axis=1, keepdims=True)
+            if p > 2:
+                gains = evened((shares * ratios.sum(axis=1)) @ ratios, tables)
+                w = (gains / gains.sum()) ** (1 - 2 / p)
+        proven = [
+            PointCertificate(*of, w, None, centered=False).lower_bound() for of in zip(points, weights, strict=True)
+        ]
+        found = size * math.sqrt(shares @ (np.array(proven) / size) ** 2) * (1 - ROUNDING_MARGIN)
+        if found > best.gamma_lower:
+            best = Proof(found, (np.array([found]), np.ones(1)), weights=w)
+        idle = 0 if best.gamma_lower > before * (1 + _CLOSE) else idle + 1
+        if idle == _IDLE:
+            break
+        before = best.gamma_lower
+        forms, _ = _gradients(points / size, weights, w)
+        new = [_far(domain, *of) for of in zip(forms, rows, rows - points[:, -1], strict=True)]
+        points = np.concatenate([points, (rows - np.array(new))[:, None, :]], axis=1)
+        weights = np.column_stack([(1 - _TRIED) * weights, np.full(len(rows), _TRIED)])
+    return best
+
+
+def _far(domain: AbstractDomain, form: Array, row: Array, start: Array) -> Array:
+    """A member of K where ``(y − x)' H (y − x)`` is large; of bodies by climbing: proving it the largest is slow."""
+    if isinstance(domain, AbstractFiniteDomain | AbstractPolytope):
+        return domain.max_quadratic(form, row).maximizer
+    best, value = start, float((start - row) @ form @ (start - row))
+    leading = np.linalg.eigh(form)[1][:, -_CLIMBS:].T
+    for direction in (form @ (start - row), *leading, *-leading):
+        y, before = domain.support_point(direction), -1.0
+        while (here := float((y - row) @ form @ (y - row))) > before * (1 + _CLOSE):
+            if here > value:
+                best, value = y, here
+            y, before = domain.support_point(form @ (y - row)), here
+    return best
+
+
+def _gradients(points: Array, weights: Array, w: Array) -> tuple[Array, Array]:
+    """Of every record: ``W^{1/2} (W^{1/2} C W^{1/2})^{-1/2} W^{1/2}``, and the diagonal of the root of the middle."""
+    root = np.sqrt(w)
+    scaled = np.sqrt(weights)[:, :, None] * points * root
+    values, axes = np.linalg.eigh(scaled.transpose(0, 2, 1) @ scaled)
+    sigma = np.sqrt(np.maximum(values, np.maximum(_FLOOR * values[:, -1:], 1e-300)))[:, None, :]
+    forms = (axes / sigma) @ axes.transpose(0, 2, 1) * np.outer(root, root)
+    return forms, (axes**2 * sigma).sum(axis=2)

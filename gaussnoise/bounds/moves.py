@@ -1,0 +1,80 @@
+"""The moves of the mean to neighbours of one data set, or members of them: any will do for a lower bound."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, DomainTooLargeError, FiniteSet
+
+from ..errors import DataError, ParameterError
+from ..noise.policy import PolicyGraph
+from ..noise.sensitivity import Relation
+from ..records import counts_of, real_rows
+from ..solvers.bodies.members import contains
+
+Array = NDArray[np.float64]
+
+_MOST_ENTRIES = 2**25
+_MOST_RECORDS = 64  # of a body's, at the far ends of the data
+
+
+def records_of(domain: AbstractDomain, data: ArrayLike) -> tuple[Array, Array]:
+    """Distinct records as rows, and how many of each.
+
+    Raises:
+        DataError: not members of the domain, not finite, wrong shape, none at all.
+    """
+    if isinstance(domain, AbstractFiniteDomain):
+        points = domain.to_finite_set().points
+        counts = np.array(counts_of("lower_bound", points, data, None), dtype=np.float64)
+        rows, counts = points[counts > 0], counts[counts > 0]
+    else:
+        records = real_rows("lower_bound", domain.dim, data).astype(np.float64)
+        if not np.isfinite(records).all():
+            raise DataError("lower_bound: expected finite records, got NaN or infinity")
+        rows, tally = np.unique(records, axis=0, return_counts=True)
+        counts = tally.astype(np.float64)
+        if not all(contains(domain, row) for row in rows):
+            raise DataError("lower_bound: expected records in the domain, got one outside")
+    if not len(rows):
+        raise DataError("lower_bound: expected at least one record")
+    return rows, counts
+
+
+def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractDomain:
+    """``{x − y}`` over records x of the data and what they can be replaced by, up to sign."""
+    listed = _listed(domain)
+    if listed is None:
+        return domain - FiniteSet(_far(rows, _MOST_RECORDS))
+    if isinstance(neighbors, PolicyGraph):
+        present = {row.tobytes() for row in rows + 0.0}
+        here = np.array([point.tobytes() in present for point in listed + 0.0])
+        edges = neighbors.edges[here[neighbors.edges].any(axis=1)]
+        if not len(edges):
+            raise ParameterError("lower_bound: no record of the data has a neighbour in the policy graph")
+        return FiniteSet(np.unique(listed[edges[:, 0]] - listed[edges[:, 1]], axis=0))
+    if len(listed) * domain.dim > _MOST_ENTRIES:
+        raise DomainTooLargeError(
+            f"lower_bound: {len(listed)} points in R^{domain.dim} are too many to list their differences; "
+            "hint: leave data out, for the bound that holds whatever they are"
+        )
+    chosen = _far(rows, max(1, _MOST_ENTRIES // listed.size))
+    differences = (chosen[:, None, :] - listed[None, :, :]).reshape(-1, domain.dim)
+    return FiniteSet(np.unique(differences[differences.any(axis=1)], axis=0) if differences.any() else differences[:1])
+
+
+def _listed(domain: AbstractDomain) -> Array | None:
+    if isinstance(domain, AbstractFiniteDomain):
+        return domain.to_finite_set().points
+    return domain.vertices if isinstance(domain, AbstractPolytope) else None
+
+
+def _far(rows: Array, most: int) -> Array:
+    """At most so many of the rows: farthest from those chosen before."""
+    if len(rows) <= most:
+        return rows
+    chosen = [int(np.argmax(((rows - rows.mean(axis=0)) ** 2).sum(axis=1)))]
+    distance = np.full(len(rows), np.inf)
+    while len(chosen) < most:
+        distance = np.minimum(distance, ((rows - rows[chosen[-1]]) ** 2).sum(axis=1))
+        chosen.append(int(distance.argmax()))
+    return rows[chosen]

@@ -1,0 +1,122 @@
+r"""How much two neighbours' outputs must vary in one direction, when their means are one apart.
+
+Let P and Q be what a mechanism shows on two data sets, f an unbiased estimate of one coordinate, E_P f − E_Q f = 1. For
+every 0 < α < 1, by Cauchy's inequality for p − q against αp + (1 − α)q,
+
+    α Var_P f + (1 − α) Var_Q f  >=  1/T_α − α(1 − α),      T_α = ∫ (p − q)² / (αp + (1 − α)q),
+
+with equality for some f of the outcome. T_α is a divergence, so it is largest for the pair that is least private. At
+α = 1 it is χ²(Q ‖ P), and Var_P f >= 1/χ² alone: the inequality of Hammersley, Chapman and Robins.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..privacy.definitions import GDP, KL, TV, AbstractPrivacy, ApproxDP, LocalDP, PureDP, zCDP
+
+Array = NDArray[np.float64]
+
+_LEAST = 1e-200  # χ² and δ are taken to be this much at least: no number behind them may underflow
+_MARGIN = 1e-12  # relative, of every constant: what evaluating it can lose
+_MOST_OWN = 1e100  # errors relative to the spectrum; beyond, nothing is claimed of neighbours
+_SHARES = np.geomspace(1e-30, 0.5, 600)  # of the neighbours' variances, 1 − α
+_CLIPS = np.geomspace(1.0, 1e9, 60)
+
+
+def chi_squared(privacy: AbstractPrivacy | PureDP | LocalDP) -> float:
+    """Largest χ² between neighbours' outputs; infinite where the definition allows what is impossible on one side.
+
+    Source: Nikolov & Tang (2023), Lemma 39 (pure) and Theorem 43 (ρ-zCDP, at order two); N(μ, 1) against N(0, 1) (GDP).
+
+    >>> print(f"{chi_squared(gn.PureDP(1.0)):.6f} {chi_squared(gn.zCDP(0.1)):.6f}")
+    1.086161 0.221403
+    """
+    match privacy:
+        case PureDP(epsilon) | LocalDP(epsilon):
+            value = _of_epsilon(epsilon)
+        case zCDP(rho):
+            value = math.expm1(min(2 * rho, 709.0)) if rho < 354 else math.inf
+        case GDP(mu):
+            value = math.expm1(mu**2) if mu < 26 else math.inf
+        case _:
+            return math.inf
+    return max(value, _LEAST) * (1 + _MARGIN)
+
+
+@dataclass(frozen=True)
+class TradeOff:
+    r"""Variances at two (ε, δ)-indistinguishable neighbours.
+
+    Their worst pair has four outcomes (Kairouz, Oh & Viswanath 2015), for which that reads, with χ² = 4 sinh²(ε/2),
+
+        α Var_P + (1 − α) Var_Q  >=  κ(α) = (1 − δ) α(1 − α) / (δ + α(1 − α) χ²).
+
+    Equality is possible. In several dimensions, with a measure λ on differences s_j of neighbours X, X_j, coordinate
+    weights W, and any 0 <= u <= 1 on the eigenvectors of ``(W^{1/2} C W^{1/2})^{1/2}``, C = Σ λ_j s_j s_j', of
+    eigenvalues σ: apply it to θ_j = T s_j with T of eigenvalues u/σ between the W^{1/2}, and add up.
+
+        α ‖sd(Σ_X)‖_p² + (1 − α) Σu² · max_j ‖sd(Σ_{X_j})‖_p²  >=  κ(α) (Σ u σ)²
+
+    since tr(Σ_X T C T) <= tr(Σ_X W) <= ‖sd(Σ_X)‖_p² and θ'Σ_jθ <= ‖W^{-1/2} θ‖² tr(Σ_j W). With u = 1 the right side
+    is κ(α) γ². It implies Nikolov & Tang (2023), Theorems 4, 51 and 52, where the least σ stands for γ/√rank.
+    """
+
+    epsilon: float
+    delta: float
+
+    @staticmethod
+    def of(privacy: AbstractPrivacy | PureDP | LocalDP) -> "TradeOff":
+        """The weakest (ε, δ) that a definition without χ² implies."""
+        match privacy:
+            case ApproxDP(epsilon, delta):
+                return TradeOff(epsilon, delta)
+            case TV(alpha):
+                return TradeOff(0.0, alpha)
+            case KL(alpha):  # Pinsker; Bretagnolle & Huber (1979)
+                distance = min(math.sqrt(alpha / 2), math.sqrt(-math.expm1(-alpha)))
+                return TradeOff(0.0, min(distance * (1 + _MARGIN), 1.0))
+            case _:
+                raise TypeError(f"no trade-off for {privacy!r}")
+
+    def kappa(self, other: Array | float) -> Array:
+        """κ at ``1 − α = other``.
+
+        >>> print(f"{TradeOff(1.0, 1e-6).kappa(0.5):.10f}")  # the larger variance is at least the average
+        0.9206692830
+        """
+        beta = np.asarray((1 - other) * other)
+        return (1 - self.delta) * beta / (max(self.delta, _LEAST) + beta * _of_epsilon(self.epsilon)) * (1 - _MARGIN)
+
+    def worst(self, spectrum: Array, counts: Array) -> float:
+        """Lower bound on the larger of ‖sd(Σ_X)‖_p and the neighbours' largest, from σ and their multiplicities."""
+        if not len(spectrum) or not spectrum.max() > 0:
+            return 0.0
+        sums, squares = _clipped(spectrum, counts)
+        values = self.kappa(_SHARES)[:, None] * sums**2 / ((1 - _SHARES)[:, None] + _SHARES[:, None] * squares)
+        return float(spectrum.max()) * math.sqrt(values.max())
+
+    def neighbor(self, error: float, spectrum: Array, counts: Array) -> float:
+        """Lower bound on the neighbours' largest ``‖sd‖_p``, given that of the data set itself."""
+        if not len(spectrum) or not spectrum.max() > 0:
+            return 0.0
+        size = float(spectrum.max())
+        own = error / size
+        if own > _MOST_OWN:
+            return 0.0
+        sums, squares = _clipped(spectrum, counts)
+        left = self.kappa(_SHARES)[:, None] * sums**2 - (1 - _SHARES)[:, None] * own**2 * (1 + _MARGIN)
+        return size * math.sqrt(max(float((left / (_SHARES[:, None] * squares)).max()), 0.0))
+
+
+def _of_epsilon(epsilon: float) -> float:
+    return 4 * math.sinh(epsilon / 2) ** 2 if epsilon < 700 else math.inf
+
+
+def _clipped(spectrum: Array, counts: Array) -> tuple[Array, Array]:
+    """``Σuσ/σ₁`` and ``Σu²`` for ``u = min(1, c σ/σ₁)`` at several c: small eigenvalues cost more than they bring."""
+    share = spectrum / spectrum.max()
+    u = np.minimum(1.0, _CLIPS[:, None] * share)
+    return u @ (counts * share), u**2 @ counts

@@ -1,0 +1,66 @@
+"""Products of queries have an error norm of their own: every query counts with the root mean square of its table."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import AbstractDomain, FiniteSet, Products
+
+from ..noise.certificate import PointCertificate
+from ..numerics.norms import norm
+from ..numerics.span import span
+from ..solvers.design import MAX_STEPS
+from ..solvers.points.fidelity import Fidelity
+from ..solvers.points.interior import maximum
+from ..solvers.tables.shared import SharedFidelity
+from .proof import Proof, solved
+
+Array = NDArray[np.float64]
+
+
+def tables_of(domain: AbstractDomain) -> NDArray[np.intp]:
+    """Of each coordinate, what it shares its dual weight with, shape (d,): a table's queries; else itself alone."""
+    if isinstance(domain, Products):
+        return np.repeat(np.arange(len(domain.terms)), [domain.queries(term) for term in domain.terms])
+    return np.arange(domain.dim)
+
+
+def evened(values: Array, tables: NDArray[np.intp]) -> Array:
+    """Each table's mean for every one of its coordinates, shape (d,)."""
+    return (np.bincount(tables, values) / np.bincount(tables))[tables]
+
+
+def proof_of(domain: AbstractDomain, moves: AbstractDomain, p: float, tol: float) -> Proof:
+    """γ° of moves of a domain's records, in the norm that errors on the domain are measured in."""
+    if isinstance(domain, Products) and p > 2 and isinstance(moves, FiniteSet):
+        return _table_proof(moves.points, tables_of(domain), p, tol)
+    return Proof.of(solved(moves, p, "add-remove", tol))
+
+
+def _table_proof(moves: Array, tables: NDArray[np.intp], p: float, tol: float) -> Proof:
+    """Lower bound on ``√max_w γ_w(±moves)²`` over ``‖w‖_{s*} <= 1`` with one weight for each table, p > 2.
+
+    ``γ_w(S)`` is the largest ``tr((W^{1/2} C W^{1/2})^{1/2})``, C the second moment of a measure on S: at most
+    ``√tr(WM)`` for every M that covers S, and the largest of those is M's error in the norm of the tables.
+
+    Args:
+        moves: shape (N, d).
+        tables: as from :func:`tables_of`.
+        p: error norm.
+        tol: relative gap to reach.
+    """
+    live = moves.any(axis=0)
+    if not live.any():
+        return Proof(0.0, (np.zeros(1), np.ones(1)), 0.0)
+    # a power of two, so that dividing by it does not round
+    points = moves[:, live] / float(np.ldexp(0.5, np.frexp(np.abs(moves).max())[1]))
+    named, places = np.unique(tables[live], return_inverse=True)
+    queries = np.bincount(tables).astype(np.float64)
+    objective = SharedFidelity(Fidelity(points, p, False, span(points)), places, queries[named])
+    found = maximum(objective, tol=tol, max_steps=MAX_STEPS)
+    shares = np.zeros(len(queries))
+    shares[named] = found.shares
+    # of queries that never move as well: they share their table's weight
+    w = (shares / queries)[tables] ** objective.power
+    w /= norm(w, 1 / objective.power)  # a certificate only inside the dual ball
+    certificate = PointCertificate(moves, found.weights, w, None, centered=False)
+    return Proof(certificate.lower_bound(), certificate.spectrum(), found.at.gap, w)

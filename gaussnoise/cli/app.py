@@ -1,0 +1,410 @@
+"""Commands: schema, plan, bound, release, ledger, optimize, demo."""
+
+import importlib.metadata
+import os
+import shutil
+import signal
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from domains import DomainError, FiniteSet
+
+from ..errors import DataError, GaussNoiseError, OutputError, ParameterError
+from ..noise.solve import optimal_noise
+from ..privacy.definitions import AbstractPrivacy, ApproxDP, zCDP
+from ..privacy.ledger import Ledger
+from ..tables import Plan, Schema, TableRelease, plan
+from ..tables.planning.text import work_text
+from ..tables.schema.draft import draft
+from ..tables.schema.entries import Entry
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,  # its tracebacks show local variables, which hold data
+    help="Unbiased private marginals with the least Gaussian noise, certified. "
+    "--version says which; --debug, with any command, shows where an error came from, and may show data.",
+)
+ledger_app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="A budget on disk that all releases from one data set share. Keep one for each.",
+)
+app.add_typer(ledger_app, name="ledger")
+_out = Console(highlight=False, soft_wrap=True, emoji=False)
+_err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+
+SchemaFile = Annotated[Path, typer.Option("--schema", "-s", help="TOML schema; `gaussnoise schema TABLE` drafts one.")]
+Workload = Annotated[
+    list[str],
+    typer.Option(
+        "--marginals",
+        "-m",
+        help="k for all k-way marginals, or names: -m age,income -m sex (repeatable), with -m age:prefix,sex for "
+        "cumulative counts; age:ranges for all runs.",
+    ),
+]
+Rho = Annotated[float | None, typer.Option("--rho", help="Budget of the whole release: rho of zCDP.")]
+Epsilon = Annotated[float | None, typer.Option("--epsilon", help="Instead of --rho: epsilon, with --delta.")]
+Delta = Annotated[float | None, typer.Option("--delta", help="Instead of --rho: delta, with --epsilon.")]
+Neighbors = Annotated[
+    str,
+    typer.Option("--neighbors", help="Neighbours: add-remove (one row more or less) or replace (one row exchanged)."),
+]
+Norm = Annotated[float, typer.Option("--p", help="Error norm: 2 for total variance, inf for the largest error.")]
+Within = Annotated[
+    float | None,
+    typer.Option("--within", help="Instead of a budget: every cell within so many rows at 95 %, at the least rho."),
+]
+Rows = Annotated[int, typer.Option("--rows-per-person", help="The most rows of one person: persons are protected.")]
+
+LedgerFile = Annotated[Path, typer.Argument(help="Ledger of one data set.")]
+
+_INTERRUPTED = 128 + signal.SIGINT
+_PATIENCE = 10.0  # seconds; a longer release says so first, also where nobody watches
+
+
+def run(arguments: list[str]) -> int:
+    """Exit status of one command line."""
+    if arguments == ["--version"]:
+        _say(importlib.metadata.version("gaussnoise"))
+        return 0
+    debug = "--debug" in arguments
+    try:
+        app([a for a in arguments if a != "--debug"], prog_name="gaussnoise")
+    except SystemExit as finished:
+        if finished.code == _INTERRUPTED:
+            _err.print("interrupted")
+        return finished.code if isinstance(finished.code, int) else int(finished.code is not None)
+    except (GaussNoiseError, DomainError) as error:
+        if debug:
+            raise
+        _err.print(f"[red]error:[/red] {type(error).__name__}: ", end="")
+        _err.print(str(error), markup=False)
+        return 1
+    except Exception as error:
+        if debug:
+            raise
+        _err.print(f"[red]internal error:[/red] {type(error).__name__}; --debug shows where, and may show data")
+        return 70
+    return 0
+
+
+@app.command("schema")
+def draft_schema(
+    table: Annotated[Path, typer.Argument(help="CSV or Parquet file.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write; printed if omitted.")] = None,
+) -> None:
+    """Draft a TOML schema from a table, to be checked by hand before any release."""
+    attributes, left_out = draft(str(table))
+    if not attributes:
+        raise DataError(f"schema: no column can be an attribute; {'; '.join(left_out.values())}")
+    schema = Schema(attributes)
+    text = _DRAFT_WARNING + schema.to_toml() + "".join(f"\n# left out: {reason}\n" for reason in left_out.values())
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        try:
+            with open(out, "x", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise ParameterError(f"schema: cannot create {out} ({type(error).__name__})") from None
+        _say(f"wrote {out}: {len(schema.names)} attributes")
+    _err.print(
+        "[yellow]warning:[/yellow] this draft was read off the data. Categories and edges must be public knowledge: "
+        "check every line, and keep the draft as confidential as the table until you have."
+    )
+
+
+_DRAFT_WARNING = """\
+# DRAFT, read off the data: as confidential as the table itself.
+# Categories and edges must be public knowledge (a questionnaire, a code book), never what happens to occur.
+# Add the ones that do not occur, remove the ones nobody could know, then delete this warning.
+# A catch-all for nulls and anything else:  other = "other"   (a draft treats empty fields and NA as null)
+
+"""
+
+
+@app.command("plan")
+def show_plan(
+    schema: SchemaFile,
+    marginals: Workload,
+    rho: Rho = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    neighbors: Neighbors = "add-remove",
+    p: Norm = 2,
+    within: Within = None,
+    rows_per_person: Rows = 1,
+) -> None:
+    """Say what a release would look like. Needs no data."""
+    _say(str(_plan(schema, marginals, (rho, epsilon, delta), neighbors, p, within, rows_per_person)))
+
+
+@app.command("bound")
+def show_bound(
+    schema: SchemaFile,
+    marginals: Workload,
+    rho: Rho = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    neighbors: Neighbors = "add-remove",
+    p: Norm = 2,
+    rows_per_person: Rows = 1,
+) -> None:
+    """Say what no unbiased mechanism can beat on these tables, and why. Needs no data."""
+    planned = _plan(schema, marginals, (rho, epsilon, delta), neighbors, p, None, rows_per_person)
+    _say(planned.bound.explain())
+    _say(f"this plan    {planned.error:.6g}: {planned.bound.sentence(planned.error)}")
+
+
+@app.command("optimize")
+def show_noise(
+    workload: Annotated[Path, typer.Argument(help="Matrix of queries by cells: .npy, or CSV of numbers alone.")],
+    neighbors: Neighbors = "add-remove",
+    p: Norm = 2,
+    tol: Annotated[float, typer.Option("--tol", help="Relative gap to certify.")] = 1e-6,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write the noise to, .npz.")] = None,
+) -> None:
+    """Say what noise is best for a workload of counting queries. Needs no data."""
+    if not p >= 2:
+        raise ParameterError(f"optimize: expected --p 2 or more, got {p:g}; hint: --p inf for the largest error")
+    if out is not None and out.suffix != ".npz":
+        raise ParameterError(f"optimize: expected --out FILE.npz, got {out}")
+    if out is not None and os.path.lexists(out):
+        raise OutputError(f"optimize: {out} exists already; hint: choose a new name")
+    relation: Any = neighbors
+    noise = optimal_noise(FiniteSet.from_workload(_matrix(workload)), p, relation, tol)
+    deviations = noise.covariance.standard_deviation()
+    _say(f"{len(deviations)} queries, {neighbors} neighbours, p = {p:g}: {noise.method}")
+    _say(f"least error at unit sensitivity: {noise.gamma_lower:.8g} <= gamma <= {noise.gamma:.8g}, gap {noise.gap:.1e}")
+    _say(f"standard deviations of the answers from {deviations.min():.6g} to {deviations.max():.6g}, over sqrt(2 rho)")
+    _say(f'in Python: optimal_noise(..., neighbors="{neighbors}"), whose own default is "replace"')
+    if neighbors == "replace":
+        _say("of sums; divide by the public number of records for means")
+    if out is not None:
+        try:
+            noise.save(out)
+        except OSError as error:
+            raise OutputError(f"optimize: cannot create {out} ({type(error).__name__})") from None
+        _say(f"wrote {out}: gaussnoise.OptimalNoise.load reads and verifies it")
+
+
+@app.command("release")
+def make_release(
+    table: Annotated[Path, typer.Argument(help="CSV or Parquet file.")],
+    schema: SchemaFile,
+    marginals: Workload,
+    out: Annotated[Path, typer.Option("--out", "-o", help="New directory for the results.")],
+    rho: Rho = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    neighbors: Neighbors = "add-remove",
+    p: Norm = 2,
+    within: Within = None,
+    rows_per_person: Rows = 1,
+    format: Annotated[str, typer.Option("--format", help="Table files: csv or parquet.")] = "csv",
+    on_outside: Annotated[
+        str,
+        typer.Option(
+            "--on-outside",
+            help="A row with a null, or a value outside the schema, where no catch-all takes it: drop (it counts in no "
+            "table), or refuse (the whole release; tells something about the rows: for development).",
+        ),
+    ] = "drop",
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="Charge this budget first; `gaussnoise ledger create` starts one.")
+    ] = None,
+    id: Annotated[
+        str | None, typer.Option("--id", help="Name in the ledger: run again with it, the same result is read again.")
+    ] = None,
+) -> None:
+    """Release marginals of a table, spending the budget once."""
+    if (ledger is None) != (id is None):
+        raise ParameterError("release: expected --ledger and --id together: a ledger knows releases by their id")
+    planned = _plan(schema, marginals, (rho, epsilon, delta), neighbors, p, within, rows_per_person)
+    _release(planned, table, out, format, on_outside, ledger, id)
+
+
+@ledger_app.command("create")
+def create_ledger(
+    path: LedgerFile,
+    rho: Annotated[float, typer.Option("--rho", help="Budget of all releases together: rho of zCDP.")],
+) -> None:
+    """Start a ledger with a fixed budget."""
+    _say(f"wrote {Ledger.create(path, zCDP(rho)).path}: rho {rho:g} for all releases together")
+
+
+@ledger_app.command("show")
+def show_ledger(
+    path: LedgerFile,
+    delta: Annotated[float, typer.Option("--delta", help="Say also what (epsilon, delta) has been spent.")] = 1e-6,
+) -> None:
+    """List all charges and refusals of a ledger. A refusal depends on the data; all else here is public."""
+    ledger = Ledger.open(path)
+    entries = ledger.entries()
+    spent, budget = ledger.epsilon(delta), zCDP(ledger.rho).epsilon(delta)
+    refused = sum(entry.state == "refused" for entry in entries)
+    _say(
+        f"budget rho {ledger.rho:g}, spent {ledger.spent:g}, left {ledger.remaining:g}; "
+        f"charges: {len(entries) - refused}, refusals of the data: {refused}"
+    )
+    _say(f"epsilon at delta {delta:g}: {spent:.4g} for what is spent, {budget:.4g} for the budget")
+    for entry in entries:
+        digest = "" if entry.sha256 is None else f"  sha256 {entry.sha256[:12]}"
+        _say(f"  {entry.begun}  {entry.state:<8}  rho {entry.rho:<10.6g}  {entry.id}  ({entry.protects}){digest}")
+        _say(f"    {entry.target}")
+
+
+@app.command("demo")
+def demo() -> None:
+    """Release all 2-way marginals of the embedded demo table into a new folder."""
+    import pyarrow.csv
+
+    from ..demo import load
+
+    table, schema = load()
+    folder = next(
+        f for k in range(1, 10_000) if not (f := Path("gaussnoise-demo" + (f"-{k}" if k > 1 else ""))).exists()
+    )
+    try:
+        folder.mkdir()
+    except OSError as error:
+        raise OutputError(f"demo: cannot create {folder} here ({type(error).__name__})") from None
+    pyarrow.csv.write_csv(table, folder / "survey.csv")
+    (folder / "schema.toml").write_text(schema.to_toml(), encoding="utf-8")
+    planned = plan(schema, 2, zCDP(0.1))
+    result = _release(planned, folder / "survey.csv", folder / "release")
+    affair = result["marriage", "affair"]
+    low, high = affair.confidence_interval()
+    _say("For example, people with an affair, by how they rate their marriage (private estimate, 95 % interval):")
+    for k, label in enumerate(affair.labels[0]):
+        _say(f"  {label!s:<10} {affair.estimate[k, 1]:8.0f}   {low[k, 1]:8.0f} … {high[k, 1]:.0f}")
+    _say(f"\nwrote {folder}/survey.csv          the sensitive table (6366 answers to a magazine survey of 1974)")
+    _say(f"wrote {folder}/schema.toml         its public schema")
+    # a virtual environment that is not activated has the command, but not on the path
+    command = "gaussnoise" if shutil.which("gaussnoise") else os.path.relpath(sys.argv[0])
+    _say(
+        "\nTry next:\n"
+        f"  {command} plan --schema {folder}/schema.toml --marginals 3 --rho 0.1\n"
+        f"  {command} release {folder}/survey.csv --schema {folder}/schema.toml -m age,affair -m religious,affair "
+        "--rho 0.05 --out mine\n"
+        f"  {command} schema YOUR_TABLE.csv --out schema.toml"
+    )
+
+
+def _plan(
+    schema: Path,
+    marginals: list[str],
+    budget: tuple[float | None, float | None, float | None],
+    neighbors: str,
+    p: float,
+    within: float | None,
+    rows_per_person: int,
+) -> Plan:
+    privacy = None if within is not None and budget == (None, None, None) else _privacy(*budget)
+    relation: Any = neighbors
+    loaded = Schema.load(schema)
+    return plan(
+        loaded,
+        _workload(marginals, loaded.names),
+        privacy,
+        neighbors=relation,
+        p=p,
+        targets=within,
+        rows_per_person=rows_per_person,
+    )
+
+
+def _matrix(path: Path) -> Any:
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, allow_pickle=False)
+        with open(path, encoding="utf-8") as file:
+            if file.readline().startswith(","):
+                raise ParameterError(f"optimize: expected numbers alone in {path}, got a header and an index; {_PLAIN}")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # what it says of an empty file
+            found = np.loadtxt(path, delimiter=",", ndmin=2)
+    except OSError as error:
+        reason = "there is no such file" if isinstance(error, FileNotFoundError) else type(error).__name__
+        raise ParameterError(f"optimize: cannot read {path}: {reason}") from None
+    except (ValueError, UserWarning) as error:
+        if isinstance(error, ParameterError):
+            raise
+        raise ParameterError(
+            f"optimize: expected a matrix of numbers in {path}; "
+            "hint: one query a line, a number for every cell, commas between, no header and no index"
+        ) from None
+    for line, what in ((found[0], "header"), (found[:, 0], "index")):
+        if min(found.shape) > 1 and np.array_equal(line, np.arange(len(line))):
+            where = "row" if what == "header" else "column"
+            raise ParameterError(
+                f"optimize: the first {where} of {path} counts 0, 1, 2, …, as the {what} does that pandas writes; "
+                f"{_PLAIN}, and .npy for a matrix that begins so"
+            )
+    return found
+
+
+_PLAIN = "hint: frame.to_csv(path, header=False, index=False) writes numbers alone"
+
+
+def _workload(marginals: list[str], known: tuple[str, ...]) -> int | list[Entry]:
+    if len(marginals) == 1 and marginals[0].isdigit():
+        return int(marginals[0])
+    return [_entry([name.strip() for name in listed.split(",") if name.strip()], known) for listed in marginals]
+
+
+def _entry(names: list[str], known: tuple[str, ...]) -> Entry:
+    """Names, with bases after a colon if any has one; a colon may also be part of a name."""
+    if all(name in known or ":" not in name for name in names):
+        return tuple(names)
+    entry: dict[str, str | None] = {}
+    for name in names:
+        plain = name in known or ":" not in name
+        own, base = (name, None) if plain else (part.strip() for part in name.rsplit(":", 1))
+        entry[own or name] = base
+    if len(entry) < len(names):
+        raise ParameterError(f"expected distinct attributes, got {','.join(names)!r}")
+    return entry
+
+
+def _privacy(rho: float | None, epsilon: float | None, delta: float | None) -> AbstractPrivacy:
+    if rho is not None and epsilon is None and delta is None:
+        return zCDP(rho)
+    if rho is None and epsilon is not None and delta is not None:
+        return ApproxDP(epsilon, delta)
+    raise ParameterError("budget: expected either --rho, or --epsilon with --delta, or --within")
+
+
+def _release(
+    planned: Plan,
+    table: Path,
+    out: Path,
+    format: str = "csv",
+    on_outside: str = "drop",
+    ledger: Path | None = None,
+    id: str | None = None,
+) -> TableRelease:
+    """Say what it takes, do it, show the summary and what was written."""
+    if _err.is_terminal or planned.seconds > _PATIENCE:
+        _err.print(work_text(planned), markup=False)
+    wanted: dict[str, Any] = {"format": format, "on_outside": on_outside}  # checked there
+    result = planned.release(str(table), out=out, progress=_err.is_terminal, ledger=ledger, id=id, **wanted)
+    _say((out / "summary.txt").read_text(encoding="utf-8"))
+    tables: Any = result.tables
+    files = list(dict.fromkeys(place.file for place in tables.places.values()))
+    _say(f"wrote {out}/{files[0]}" + (f" … {len(files)} files" if len(files) > 1 else ""))
+    _say(f"wrote {out}/release.json        everything an auditor needs")
+    _say(f"wrote {out}/summary.txt" + (f", {out}/release.png" if (out / "release.png").exists() else ""))
+    return result
+
+
+def _say(text: str) -> None:
+    _out.print(text, markup=False)

@@ -1,0 +1,1 @@
+"""Files: atomic writing, archives read with limits, pickles of arguments only."""

@@ -1,0 +1,256 @@
+"""Files and folders that are there as a whole or not at all, though names be moved meanwhile; readers with a limit."""
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..errors import OutputError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+MOST_RECORD = 2**24  # bytes of a record in JSON, which takes up to 25 times as much memory
+_OPEN_FOLDERS = Path("/proc/self/fd")  # Linux: a path through it stays in a folder, whatever becomes of its name
+RESULT = "result"  # in a scratch folder
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[Path]:
+    """A path to a folder that leads there even if its name is moved, or made a link: on Linux; else the path itself."""
+    if not _OPEN_FOLDERS.is_dir():
+        yield folder
+        return
+    handle = os.open(folder, os.O_PATH | os.O_DIRECTORY)
+    try:
+        yield _OPEN_FOLDERS / str(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A path into a new folder that only we may enter, locked until the end.
+
+    The lock is the operating system's: whoever can have it knows that we are dead. Nobody else can put links into it.
+    """
+    folder.mkdir(mode=0o700)
+    if not _OPEN_FOLDERS.is_dir():
+        yield folder
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if os.fstat(handle).st_uid not in (os.geteuid(), folder.parent.stat().st_uid):
+            raise PermissionError  # another one was put in its place; where all files are one user's, so is the parent
+        _lock(handle)
+        yield _OPEN_FOLDERS / str(handle)
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    """Whether a lock was free, and is ours now; False as well where there are no locks."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # pyright: ignore[reportOptionalMemberAccess] (Linux)
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def aside(target: Path, who: str = "save") -> Iterator[Path]:
+    """Where to write what becomes ``target`` once it is complete, and vanishes if it never is.
+
+    What programs left that were killed while they wrote the same target is taken away first.
+    """
+    with held(target.parent) as parent:
+        _clear(parent, target.name)
+        scratch = parent / f".{target.name}.{secrets.token_hex(8)}.partial"
+        try:
+            with new_folder(scratch) as folder:
+                yield folder / RESULT
+                sync(folder / RESULT)
+                publish(folder / RESULT, parent, target, who)
+        finally:
+            remove(scratch)
+
+
+def _clear(parent: Path, name: str) -> None:
+    """Take away what :func:`aside` of dead programs left for the same name."""
+    if not _OPEN_FOLDERS.is_dir():
+        return
+    left = re.compile(re.escape(f".{name}.") + r"[0-9a-f]{16}\.partial")
+    with contextlib.suppress(OSError):
+        for path in [path for path in parent.iterdir() if left.fullmatch(path.name)]:
+            with contextlib.suppress(OSError):
+                handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+                try:
+                    if _lock(handle):
+                        remove(path)
+                finally:
+                    os.close(handle)
+
+
+def result_in(scratch: Path) -> Path:
+    """Where the result is, of a scratch folder that may be the result itself: so the first ledgers kept it."""
+    inner = scratch / RESULT
+    return inner if os.path.lexists(inner) else scratch
+
+
+def publish(scratch: Path | None, parent: Path, place: Path, who: str = "ledger") -> None:
+    """Give a complete file or directory its name, unless that is taken; or make a name it has already last.
+
+    Args:
+        scratch: what is to be named, if it has no name yet.
+        parent: the folder to put it into, :func:`held` since it was chosen.
+        place: what the name is to whoever asked.
+        who: speaks in messages.
+    """
+    named = parent / place.name
+    try:
+        if scratch is None:
+            pass
+        elif scratch.is_dir():
+            if os.path.lexists(named):  # renaming would replace an empty directory
+                raise FileExistsError
+            scratch.rename(named)
+        else:
+            os.link(scratch, named, follow_symlinks=False)
+            scratch.unlink(missing_ok=True)
+        sync(parent, deep=False)
+        moved = not os.path.lexists(place) or not os.path.samestat(os.lstat(place), os.lstat(named))
+    except FileExistsError:
+        raise OutputError(f"{who}: {place} exists already; hint: move it away and run again") from None
+    except OSError as error:
+        raise OutputError(f"{who}: cannot create {place} ({type(error).__name__}); hint: run again") from None
+    if moved:
+        raise OutputError(
+            f"{who}: {place.parent} was moved or replaced meanwhile; the result is in the folder that had this name"
+        )
+
+
+def sync(path: Path, deep: bool = True) -> None:
+    """Have the disk keep a file, or a directory with all in it."""
+    if path.is_dir():
+        for inner in path.iterdir() if deep else ():
+            sync(inner)
+        if os.name == "nt":  # has no such call for directories
+            return
+    handle = os.open(path, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def remove(path: Path) -> None:
+    """Take a file, a link or a directory away, if it can be."""
+    with contextlib.suppress(OSError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink()
+
+
+def check_parent(place: Path, who: str) -> None:
+    """Refuse a place that is taken, or in a folder that cannot be written."""
+    try:
+        taken = _exists(place)
+        writable = place.parent.is_dir() and os.access(place.parent, os.W_OK | os.X_OK)
+    except (OSError, ValueError):
+        taken, writable = False, False
+    if taken:
+        raise OutputError(f"{who}: {place} exists already; hint: name a new one")
+    if not writable:
+        raise OutputError(f"{who}: cannot write to {place.parent}; hint: name a place inside an existing directory")
+
+
+def _exists(place: Path) -> bool:
+    """Whether anything has this name; other failures than that nothing has it are raised, as ``lexists`` does not."""
+    try:
+        place.lstat()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def file_digest(path: Path) -> str:
+    """sha256 of a regular file, read in pieces."""
+    with open(path, "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError("not a regular file")
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_json(path: Path, most: int = MOST_RECORD) -> Any:
+    """The value in a JSON file of at most so many bytes.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: anything else.
+    """
+    with open(path, "rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise ValueError("too long")
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise ValueError("too deep") from None
+
+
+def files_in(folder: Path) -> Iterator[str]:
+    """Paths inside a folder, of all that is there but folders; links are not followed.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    waiting = [""]
+    while waiting:
+        inside = waiting.pop()
+        with os.scandir(folder / inside) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(f"{inside}{entry.name}/")
+                else:
+                    yield inside + entry.name
+
+
+def digests_in(folder: Path) -> dict[str, str]:
+    """sha256 of every file of a release, but that of its ``release.json``."""
+    return {name: file_digest(folder / name) for name in sorted(files_in(folder)) if name != "release.json"}
+
+
+def folder_fault(folder: Path, files: Mapping[str, str], every: bool) -> str | None:
+    """What is wrong with the files of a release, in words; None if they are what was released.
+
+    Args:
+        folder: holds them.
+        files: sha256 of each, by its path inside.
+        every: whether there may be no others but ``release.json``.
+
+    Raises:
+        OSError: they cannot be read.
+    """
+    there = set()
+    for name in files_in(folder):
+        if every and name not in files and name != "release.json":
+            return f"{name!r} was not released"
+        if stat.S_ISREG(os.lstat(folder / name).st_mode):
+            there.add(name)
+    for name, sha256 in files.items():
+        if name not in there:  # nor what is behind a link, or outside
+            return f"{name!r} is missing, or no file inside the folder"
+        if file_digest(folder / name) != sha256:
+            return f"{name!r} is not what was released: its sha256 differs"
+    return None if "release.json" in there else "'release.json' is no file inside the folder"

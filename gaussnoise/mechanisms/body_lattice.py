@@ -1,0 +1,288 @@
+"""Records of a convex body on an integer lattice: each is rounded by itself, sums are exact, sensitivity is proved."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import AbstractDomain
+from domains.domain import SLACK
+from domains.oracles.distance import bounding_box, is_near
+
+from ..errors import CovarianceError, DataError
+from ..files.pickling import PickledByArguments
+from ..noise.covariance import FactorCovariance
+from ..noise.optimal_noise import OptimalNoise
+from ..numerics.feasibility import RANGE_TOLERANCE
+from ..privacy.lattice import AbstractLattice
+from ..privacy.sampler import IntegerQuery
+from ..solvers.bodies.body import Body, left_inverse
+from ..solvers.bodies.members import contains, magnitudes, near_members, projection, row_norms, row_products, widest
+
+Array = NDArray[np.float64]
+
+_EPS = float(np.finfo(np.float64).eps)
+_GRID_BITS = 50  # of a record's coordinate, relative to the body's reach along it
+_LARGEST = 2**51  # grid steps: what a coordinate may be
+_SUMMED = 2**11  # records added in 64-bit integers: 2⁵¹ · 2¹¹ = 2⁶²
+# Members are computed, and rounded: by how much more than the sensitivity's share a record's whitened length may be.
+_FORGIVEN = 2.0**-26
+_CHUNK_ENTRIES = 2**21  # numbers of one record's longest description × records at once: 16 MB
+_BARE = 1e-9  # of a coordinate's size: what may stick out of the noise's range, with rounding
+
+
+@dataclass(frozen=True, eq=False)
+class BodyLattice(AbstractLattice, PickledByArguments):
+    r"""Integers that a sum of records is released through.
+
+    With M = scale² L Lᵀ, W a left inverse of L, o the origin, and powers of two ``steps`` and ``size`` (near scale):
+
+    * A record x becomes ``z(x) = rint((x − o) / steps)``, clipped to ±2⁵¹: one subtraction, one scaling and one
+      rounding for each coordinate by itself. No matrix product, hence nothing that depends on other records.
+    * ``Z = Σ z(x)`` is exact, and so is ``Q = rint(2^bits · W (steps ∘ Z) / size)``: W as stored, in Python integers.
+
+    Sensitivity. Rounding Q moves each coordinate by at most 1/2, so neighbours differ by at most
+    ``2^bits · sup ‖w‖ + √r``, where w is ``W (steps ∘ z)/size`` of the record added or removed, or the difference of
+    the two exchanged. A release refuses every record whose w is not
+
+    * in the ball of ``radius``, where the body has a center (or sums are released): 2·radius (radius) bounds the
+      difference, whatever the domain's own oracles say; or else
+    * within ``radius`` of W (K − o)/size, or the slack of its membership: the noise's ``sensitivity_squared``, as
+      stored, bounds differences of members, and twice the larger is added. This rests on the domain's oracles being
+      right up to the rounding of numbers of the size that :func:`magnitudes` finds.
+
+    Where records are dropped (sums only) one that is not a member, or whose w is longer than ``radius``, has z = 0, so
+    that w is in the same ball. Both are decided record by record, by elementwise arithmetic alone: whether one counts
+    depends on nothing but itself, and neighbours differ by what one record can add.
+
+    Attributes:
+        domain: K.
+        body: W (K − o)/size where membership in it is asked for; None for the ball.
+        whitening: W, shape (r, d).
+        origin: o, shape (d,).
+        exponents: of the powers of two ``steps``, shape (d,).
+        live: coordinates along which the body extends at all, shape (d,).
+        box: least and largest coordinates of records worth a second look, shape (2, d).
+        radius: see above.
+        bits: lattice steps per unit of w, as a power of two.
+        query: the integer query.
+        unit_factor: L.
+        size: a power of two.
+        bias: bound on what rounding does to one record (or to the mean), shape (d,).
+    """
+
+    domain: AbstractDomain
+    body: AbstractDomain | None
+    whitening: Array
+    origin: Array
+    exponents: NDArray[np.int64]
+    live: NDArray[np.bool_]
+    box: Array
+    radius: float
+    bits: int
+    query: IntegerQuery
+    unit_factor: Array
+    size: float
+    bias: Array
+
+    @classmethod
+    def build(
+        cls, noise: OptimalNoise, covariance: FactorCovariance, rho: float, choose_bits: Callable[[float], int]
+    ) -> Self:
+        """For a budget ρ; ``choose_bits`` finds the lattice for a standard deviation in units of w."""
+        domain, factor = noise.domain, covariance.unit_factor
+        sums = noise.neighbors == "add-remove"
+        origin, centered = _origin(noise)
+        lower, upper = bounding_box(domain)
+        reach = np.maximum(np.maximum(upper - origin, origin - lower), 0.0)
+        live = reach > 0
+        exponents = np.frexp(np.where(live, reach, 1.0))[1].astype(np.int64) - _GRID_BITS
+        steps = np.where(live, np.ldexp(1.0, exponents), 0.0)
+        size = float(np.ldexp(0.5, np.frexp(covariance.scale)[1]))
+        W = left_inverse(factor) if factor.shape[1] else np.zeros((0, domain.dim))
+        r, d = W.shape
+        outside = _outside(domain, origin, reach, factor, W)
+        # a record is at most this far from what its integers say, coordinate by coordinate, and so are candidates
+        numbers = magnitudes(domain) + np.abs(origin)
+        blur = steps + 4 * (widest(domain) + 8) * _EPS * numbers
+        margin = 1e-6 * float(reach.max()) + blur
+        box = np.array([lower - margin, upper + margin])
+        if not r:
+            nothing = IntegerQuery(1, 1.0)
+            return cls(domain, None, W, origin, exponents, live, box, 0.0, 0, nothing, factor, size, blur)
+
+        def whitened(lengths: Array) -> float:
+            """Longest w of vectors in the box of these half widths."""
+            return float(np.linalg.norm(np.abs(W) @ (lengths / size))) * (1 + 8 * (d + r) * _EPS)
+
+        error = _left_error(W, factor)
+        # M = scale² L L', hence ‖w‖ <= (1 + error) · scale/size · √sensitivity over differences of members
+        longest = math.sqrt(noise.sensitivity_squared) * (covariance.scale / size) * (1 + 8 * _EPS)
+        share = longest if sums else longest / 2
+        rounding = 4 * (d + 8) * _EPS * whitened(steps * _LARGEST)
+        radius = _FORGIVEN * share + whitened(blur)
+        if centered:
+            body, radius = None, share + radius
+            length = (1 if sums else 2) * (radius * (1 + 4 * (r + 8) * _EPS) + rounding)
+        else:
+            body = W @ ((domain - origin) * (1 / size))
+            low, high = bounding_box(body)
+            beyond = 2 * SLACK * float((high - low).max()) + 128 * _EPS * float(np.abs([low, high]).max())
+            outer = (max(radius, beyond) + whitened(blur)) * (1 + 4 * (r + 8) * _EPS) + rounding
+            length = longest * (1 + error) + 2 * outer + whitened(4 * RANGE_TOLERANCE * np.maximum(reach, blur))
+        length *= 1 + 32 * _EPS
+        bits = choose_bits(length / math.sqrt(2 * rho))
+        squared = math.floor((Fraction(length) * 2**bits + Fraction(math.sqrt(r)) * (1 + Fraction(_EPS))) ** 2)
+        spread = np.linalg.norm(factor, axis=1) * size
+        projected = np.abs(factor) @ (np.abs(W) @ blur)
+        decoding = 8 * (r + 4) * _EPS * (np.abs(origin) + spread * longest)
+        bias = outside + projected + decoding + spread * (error * longest + math.sqrt(r) * math.ldexp(1.0, -bits))
+        query = IntegerQuery(squared, rho)
+        return cls(domain, body, W, origin, exponents, live, box, radius, bits, query, factor, size, bias)
+
+    def sums(self, records: NDArray, on_outside: str) -> list[int]:
+        """The exact integer answer for records, shape (n, d): all in the body, projected into it, or those that are.
+
+        Raises:
+            DataError: a record that is not finite, or outside, where they are refused.
+            NotAvailableError: no projection is known.
+        """
+        move = None if on_outside == "refuse" else projection(self.domain)
+        totals = [0] * self.domain.dim
+        rows = max(1, _CHUNK_ENTRIES // widest(self.domain))
+        with np.errstate(all="ignore"):
+            for start in range(0, len(records), rows):
+                X = np.array(records[start : start + rows], dtype=np.float64)
+                if move is not None:
+                    X = self._inside(X, move(X)) if on_outside == "drop" else move(X)
+                elif not np.isfinite(X).all():
+                    raise DataError("release: expected finite records, got NaN or infinity")
+                grid = self.grid(X)
+                if on_outside == "drop":
+                    grid *= self._short(grid)[:, None]
+                elif not self._accepts(X, grid):
+                    raise DataError(
+                        "release: expected every record in the declared domain, got one outside; hint: widen the "
+                        'domain, or on_outside="drop" or "project" (which are biased) where a map into it is known'
+                    )
+                for first in range(0, len(grid), _SUMMED):
+                    added = grid[first : first + _SUMMED].sum(axis=0).tolist()
+                    totals = [total + more for total, more in zip(totals, added, strict=True)]
+        return self.rounded(totals)
+
+    def grid(self, X: Array) -> NDArray[np.int64]:
+        """The integers z of every row: elementwise, each operation exact or correctly rounded."""
+        moved = np.ldexp(X - self.origin, -self.exponents)
+        return (np.clip(np.rint(moved), -_LARGEST, _LARGEST) * self.live).astype(np.int64)
+
+    def rounded(self, totals: list[int]) -> list[int]:
+        """``rint(2^bits · W (steps ∘ totals)/size)`` in exact arithmetic, halves upwards."""
+        answers = []
+        for mantissas, shifts, low in self._exact:
+            total = sum(m * t << s for m, t, s in zip(mantissas, totals, shifts, strict=True))
+            answers.append(total << low if low >= 0 else (total + (1 << (-low - 1))) >> -low)
+        return answers
+
+    @cached_property
+    def _exact(self) -> list[tuple[list[int], list[int], int]]:
+        """2^bits W diag(steps)/size, row by row: integers, left shifts, and one exponent for all."""
+        fractions, powers = np.frexp(self.whitening)
+        integers = np.ldexp(fractions, 53).astype(np.int64) * self.live
+        powers = powers + self.exponents - 53 + self.bits - (math.frexp(self.size)[1] - 1)
+        lows = np.where(integers != 0, powers, np.iinfo(np.int64).max).min(axis=1, initial=0)
+        shifts = np.where(integers != 0, powers - lows[:, None], 0)
+        return list(zip(integers.tolist(), shifts.tolist(), lows.tolist(), strict=True))
+
+    def whitened(self, grid: NDArray[np.int64]) -> Array:
+        """The vectors w of every row, up to rounding."""
+        return np.ldexp(grid * 1.0, self._powers) @ self.whitening.T
+
+    @property
+    def _powers(self) -> NDArray[np.int64]:
+        """Of two, by which integers are multiplied before W."""
+        return self.exponents - (math.frexp(self.size)[1] - 1)
+
+    def _inside(self, X: Array, moved: Array) -> Array:
+        """Members as they are, and zero for every other record: each by itself, whatever the others are."""
+        slack = SLACK / 4 * float((self.box[1] - self.box[0]).max())
+        inside = (np.abs(X - moved) <= slack).all(axis=1, keepdims=True)  # written so that NaN fails
+        return np.where(inside, X, 0.0)
+
+    def _short(self, grid: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which records the sensitivity counts on, each by itself, whatever the others are."""
+        lengths = row_norms(row_products(np.ldexp(grid * 1.0, self._powers), self.whitening), 2.0)
+        return lengths <= self.radius
+
+    def _accepts(self, X: Array, grid: NDArray[np.int64]) -> bool:
+        """Whether all records are members, as far as the domain forgives rounding, and short enough for the noise."""
+        if not ((X >= self.box[0]) & (X <= self.box[1])).all():
+            return False
+        w = self.whitened(grid)
+        close = near_members(self.domain, X)
+        slack = SLACK / 4 * float((self.box[1] - self.box[0]).max()) + 8 * _EPS * np.abs(X).max(axis=1, initial=0.0)
+        known = np.zeros(len(X), dtype=bool) if close is None else np.linalg.norm(X - close, axis=1) <= slack
+        if self.body is None:
+            if not (np.linalg.norm(w, axis=1) <= self.radius).all():
+                return False
+        elif close is not None:
+            apart = w - ((close - self.origin) / self.size) @ self.whitening.T
+            known &= np.linalg.norm(apart, axis=1) <= self.radius
+        _, others = np.unique(X[~known], axis=0, return_index=True)
+        return all(
+            contains(self.domain, x) and (self.body is None or _is_near(self.body, image))
+            for x, image in zip(X[~known][others], w[~known][others], strict=True)
+        )
+
+
+def _is_near(body: AbstractDomain, x: Array) -> bool:
+    """:func:`is_near`, with "cannot tell" as a no."""
+    try:
+        return is_near(body, x)
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError):
+        return False
+
+
+def _origin(noise: OptimalNoise) -> tuple[Array, bool]:
+    """What records are measured from, and whether a ball about it bounds neighbours' differences without loss."""
+    domain = noise.domain
+    if noise.neighbors == "add-remove":
+        return np.zeros(domain.dim), True
+    if noise.shifted and noise.sensitivity_squared >= 4:
+        return np.array(noise.center), True
+    center = domain._center()
+    return (domain.support_point(np.zeros(domain.dim)), False) if center is None else (center, True)
+
+
+def _left_error(W: Array, factor: Array) -> float:
+    """Bound on ‖W L − 1‖, its rounding included."""
+    wide = W.astype(np.longdouble) @ factor.astype(np.longdouble)
+    error = float(np.linalg.norm((wide - np.eye(len(W))).astype(np.float64)))
+    rounding = 8 * W.shape[1] * float(np.finfo(np.longdouble).eps)
+    return (error + rounding * float(np.linalg.norm(np.abs(W) @ np.abs(factor)))) * (1 + 1e-9)
+
+
+def _outside(domain: AbstractDomain, origin: Array, reach: Array, factor: Array, W: Array) -> Array:
+    """By how much support points stick out of o + range(L) along each axis; CovarianceError if by more than rounding.
+
+    What sticks out is never released: the check is for bias, not for privacy.
+    """
+    # what sticks out along an axis is linear in the record: support points tell its largest value
+    beyond = np.eye(domain.dim) - factor @ W
+    heights = np.abs(beyond).max(axis=1, keepdims=True)
+    directions = beyond / np.where(heights > 0, heights, 1.0)
+    points = Body(domain).support_points(np.vstack([directions, -directions])) - origin
+    left = np.abs(points - (points @ W.T) @ factor.T).max(axis=0)
+    size = float(reach.max(initial=0.0))
+    sizes = np.maximum(reach, _EPS * 64 * np.abs(origin).max()) + RANGE_TOLERANCE * size
+    if (left > _BARE * sizes).any():
+        worst = int(np.argmax(left / np.where(sizes > 0, sizes, 1.0)))
+        raise CovarianceError(
+            f"the covariance leaves some direction of the domain without noise: coordinate {worst} sticks out of its "
+            f"range by {left[worst]:.2g}, at a size of {reach[worst]:.2g}"
+        )
+    return left

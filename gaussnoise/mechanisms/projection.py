@@ -1,0 +1,115 @@
+"""The projection mechanism: the nearest possible answer. Less error where n is small, and biased."""
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from domains import AbstractDomain
+from domains.oracles.distance import _nearest
+
+from ..errors import NotAvailableError
+from ..text import estimate_text
+
+Array = NDArray[np.float64]
+
+_CLOSE = 1e-6  # of the set's width
+_MOST_STEPS = 2000
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class BiasedRelease:
+    """A released estimate after a step that makes it possible, and no longer unbiased.
+
+    No standard deviation or interval is known: the error has become partly bias, which depends on the true answer.
+
+    Attributes:
+        estimate: biased answer, shape (d,).
+        distance: ``‖estimate − released‖₂``.
+        gap: how far the estimate is from the nearest point at most, in ``‖·‖₂``.
+        method: what was done.
+        private: False for simulations, whose numbers must not be published.
+        privacy: the record of the release it was made from.
+
+    >>> votes = gn.FiniteSet(np.eye(3))
+    >>> release = gn.GaussianMechanism(gn.optimal_noise(votes), gn.zCDP(0.1), n=5).release(counts=[5, 0, 0])
+    >>> biased = release.projected(votes)
+    >>> print(f"{biased.estimate.sum():.6f}", bool(biased.estimate.min() > -1e-9), biased.distance >= 0)
+    1.000000 True True
+    """
+
+    estimate: Array
+    distance: float
+    gap: float
+    method: str
+    private: bool
+    privacy: dict[str, object]
+
+    def __repr__(self) -> str:
+        warning = "" if self.private else "NOT PRIVATE, a simulation: "
+        return f"BiasedRelease({warning}{self.estimate.size} coordinates, biased: {self.method})"
+
+    def __str__(self) -> str:
+        return estimate_text(f"BiasedRelease, biased: {self.method}", self.estimate, self.privacy, self.private)
+
+
+def nearest(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
+    """The point of hull K nearest to y, and how far from it the answer may be.
+
+    Frank and Wolfe's directions with the best combination of the points found so far (Wolfe 1976): with x the answer
+    and ``g = max_{z ∈ K} <y − x, z − x>``, the nearest point is within √g of x.
+    """
+    atoms, weights = np.array([domain.support_point(y)]), np.ones(1)
+    best, close = (atoms[0], np.inf), _CLOSE * _size(domain, y)
+    for _ in range(_MOST_STEPS):
+        x = weights @ atoms
+        found = domain.support_point(y - x)
+        within = math.sqrt(max(float((y - x) @ (found - x)), 0.0))
+        if within < best[1]:
+            best = x, within
+        if within <= close or (atoms == found).all(axis=1).any():
+            break
+        moved, weights = _nearest(np.vstack([atoms, found]) - y, np.append(weights, 0.0))
+        atoms = moved + y
+    return best
+
+
+def nearest_sum(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
+    """The point of the cone over K, the sums of any number of records, nearest to y; and how far it may be.
+
+    As :func:`nearest`: of x* = tz, z ∈ hull K, t is at most ``‖y‖ / ‖z₀‖``, z₀ the nearest point of hull K to zero, and
+    ``‖x − x*‖² <= t max_{z ∈ K} <y − x, z>``.
+
+    Raises:
+        NotAvailableError: zero is in hull K: any answer is nearly possible.
+    """
+    least, within = nearest(domain, np.zeros(domain.dim))
+    shortest = float(np.linalg.norm(least)) - within
+    if not shortest > _CLOSE * _size(domain, y):
+        raise NotAvailableError(
+            "projected: sums of unknown numbers of records that can cancel may be anything; hint: "
+            'neighbors="replace", where the number of records is public'
+        )
+    most = float(np.linalg.norm(y)) / shortest
+    atoms = least[None, :]
+    best, close = (np.zeros(domain.dim), np.inf), _CLOSE * _size(domain, y)
+    for _ in range(_MOST_STEPS):
+        weights, _ = nnls(atoms.T, y)
+        x = weights @ atoms
+        found = domain.support_point(y - x)
+        within = math.sqrt(max(most * float((y - x) @ found), 0.0))
+        if within < best[1]:
+            best = x, within
+        if within <= close or (atoms == found).all(axis=1).any():
+            break
+        atoms = np.vstack([atoms[weights > 0], found])
+    return best
+
+
+def _size(domain: AbstractDomain, y: Array) -> float:
+    ahead, behind = domain.support_point(y), domain.support_point(-y)
+    return float(np.linalg.norm(ahead - behind)) or float(np.linalg.norm(ahead)) or 1.0

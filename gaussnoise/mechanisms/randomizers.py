@@ -1,0 +1,325 @@
+r"""Randomisers of unit vectors under ε-local differential privacy, as choices from a public random codebook.
+
+A *token* is drawn without looking at the record. It names N = 2h *candidates* ±u_1 … ±u_h, by a hash function that
+anyone can compute. The k candidates closest to the unit vector y are the *cap*. With probability a the message is a
+uniform one of the cap, else a uniform one of the other N − k; what is sent is the token and the candidate's index.
+
+Why it is ε-private, as a floating-point program. Messages are from a finite set, and for every y
+
+    P(token, index) = P(token) · (a/k  if the index is in the cap of y, else (1 − a)/(N − k)),
+
+because *every* y has a cap of exactly k indices, however rounding ranks the candidates. So no two records'
+probabilities of a message differ by more than the factor a (N − k)/((1 − a) k), and a is a multiple of 2^−bits for
+which that rational number is at most e^ε, and at least one. Neither the candidates' distribution, nor the hash
+function, nor y enters: only that the operating system's random bytes are uniform. Running time is not part of the
+message; whoever can measure it on the user's device is not covered.
+
+Why it is unbiased. Candidates are spherically symmetric, so the mean of the one sent is ``scale · y``, with ``scale``
+from order statistics (up to 1e-12 of quadrature, and to the hash function's output being like random bytes).
+
+Sources: Ye & Barg (2018), choosing k of N; Shah, Chen, Ballé, Kairouz & Theis (2022), "Optimal Compression of Locally
+Differentially Private Mechanisms", and Isik, Chen, Ozgur, Weissman & No (2023), "Exact Optimality of
+Communication-Privacy-Utility Tradeoffs in Distributed Mean Estimation", the k closest of a random codebook. The
+functions below say what the codebooks are.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtr, betainc, betaincinv, gammaln, ndtr, ndtri
+
+from ..files.pickling import PickledByArguments
+
+Array = NDArray[np.float64]
+Bytes = Callable[[int], bytes]  # that many random ones
+
+_TOKEN = 16  # bytes: two users' tokens never meet
+_CLOSE = 1.01  # times the variance of infinitely many candidates is near enough
+_MOST_PAIRS, _MOST_NUMBERS = 2**12, 2**20  # of candidates, and of their coordinates: 30 milliseconds a message
+_WORDS = 64  # a hash call's worth: its own cost is that of some 50
+_FARTHEST = 13.0  # standard deviations: where quadrature ends
+_NODES = 1000
+_LEAST_CAP = 1e-9  # of all mass: the largest codebook's is 1e-4
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Codebook(PickledByArguments):
+    """The randomiser: see the module.
+
+    Attributes:
+        dim: r, of the unit vectors.
+        pairs: h.
+        closest: k, in 1..h.
+        spherical: candidates are uniform on the unit sphere, instead of standard normal.
+        hits: a · 2^bits, an integer.
+        bits: of the coin.
+        cap_mean: of ⟨u, y⟩ over the cap.
+        cap_square: mean of ⟨u, y⟩² over the cap.
+    """
+
+    dim: int
+    pairs: int
+    closest: int
+    spherical: bool
+    hits: int
+    bits: int
+    cap_mean: float
+    cap_square: float
+
+    @property
+    def size(self) -> int:
+        """N."""
+        return 2 * self.pairs
+
+    @property
+    def chance(self) -> Fraction:
+        """a, exactly."""
+        return Fraction(self.hits, 2**self.bits)
+
+    @cached_property
+    def scale(self) -> float:
+        """Mean of ⟨u, y⟩ of the candidate sent. All N add up to zero, which tells the mean outside the cap."""
+        return self.cap_mean * float((self.chance * self.size - self.closest) / (self.size - self.closest))
+
+    @cached_property
+    def across(self) -> float:
+        """E⟨u, z⟩²/scale² for unit vectors z orthogonal to y; on the line, where there are none, ``along``."""
+        square = self._square  # normal coordinates are independent; on the sphere their squares add up to one
+        if self.spherical and self.dim > 1:
+            square = min(square, max(1 - self._chosen_square, 0.0) / (self.dim - 1))
+        return square / self.scale**2
+
+    @cached_property
+    def along(self) -> float:
+        """E⟨u, y⟩²/scale²: at least ``across``, and equal to it on the sphere with one pair."""
+        return self._chosen_square / self.scale**2
+
+    @cached_property
+    def _chosen_square(self) -> float:
+        """E⟨u, y⟩² of the candidate sent: at least that of one nobody chose, as caps are likelier than their share."""
+        outside = (self.size * self._square - self.closest * self.cap_square) / (self.size - self.closest)
+        return max(float(self.chance) * self.cap_square + float(1 - self.chance) * outside, self._square)
+
+    @property
+    def _square(self) -> float:
+        """E⟨u, z⟩² of a candidate nobody chose."""
+        return 1 / self.dim if self.spherical else 1.0
+
+    @property
+    def _token(self) -> int:
+        """Bytes; on the line the sphere has two points and needs none."""
+        return 0 if self.spherical and self.dim == 1 else _TOKEN
+
+    @property
+    def _index(self) -> int:
+        return (self.size - 1).bit_length() + 7 >> 3
+
+    @property
+    def message_bytes(self) -> int:
+        """Length of a message."""
+        return self._token + self._index
+
+    def message(self, y: Array, draw: Bytes) -> bytes:
+        """One private message about the unit vector y, shape (r,)."""
+        token = draw(self._token)
+        index = self.choose(self.candidates(token) @ y, lambda n: _below(n, draw))
+        return token + index.to_bytes(self._index, "big")
+
+    def choose(self, products: Array, below: Callable[[int], int]) -> int:
+        """An index, given ⟨u_j, y⟩ for every pair j: ``2j`` is u_j, ``2j + 1`` is −u_j; ``below(n)`` is in 0..n−1."""
+        # the larger half of ±u_j is in the cap, for the k largest |⟨u_j, y⟩|
+        order, k = np.argsort(-np.abs(products), kind="stable"), self.closest
+        if below(2**self.bits) < self.hits:
+            pair, other = int(order[below(k)]), False
+        else:
+            j = below(self.size - k)
+            pair = int(order[j if j < k else k + (j - k) // 2])
+            other = j < k or bool((j - k) % 2)
+        return 2 * pair + (bool(products[pair] < 0) ^ other)
+
+    def candidates(self, token: bytes) -> Array:
+        """All u_j, shape (h, r)."""
+        if not self._token:
+            return np.ones((1, 1))
+        blocks = (_words(token, i, self._together * self.dim) for i in range(-(-self.pairs // self._together)))
+        return self._vectors(blocks)[: self.pairs]
+
+    def read(self, message: bytes) -> tuple[bytes, int]:
+        """Token and index; ValueError if it is no message."""
+        if not isinstance(message, bytes) or len(message) != self.message_bytes:
+            raise ValueError
+        index = int.from_bytes(message[self._token :], "big")
+        if index >= self.size:
+            raise ValueError
+        return message[: self._token], index
+
+    def decoded(self, messages: Iterable[tuple[bytes, int]]) -> Array:
+        """Unbiased estimates of the unit vectors, shape (messages, r)."""
+        read = list(messages)
+        signs = np.array([1.0 - 2.0 * (index % 2) for _, index in read]).reshape(-1, 1) / self.scale
+        if not self._token:
+            return signs
+        return signs * self._vectors(self._words_of(token, index // 2) for token, index in read)
+
+    def _words_of(self, token: bytes, pair: int) -> bytes:
+        """What one u_j is made of."""
+        block, place = divmod(pair, self._together)
+        size = 8 * self.dim
+        return _words(token, block, self._together * self.dim)[place * size : (place + 1) * size]
+
+    @property
+    def _together(self) -> int:
+        """Candidates made by one call of the hash function; the server makes as many to read one."""
+        return max(1, _WORDS // self.dim)
+
+    def unit(self, y: Array, draw: Bytes) -> Array:
+        """A unit vector of mean y, shape (r,), for y in the unit ball: ±y/‖y‖, or any direction if y is zero."""
+        length = float(np.linalg.norm(y))
+        if length == 0:
+            u = _normals([_words(draw(_TOKEN), 0, self.dim)], self.dim)[0]
+            return u / np.linalg.norm(u)
+        positive = (int.from_bytes(draw(8), "big") >> 11) < (1 + length) * 2.0**52
+        return y / (length if positive else -length)
+
+    def _vectors(self, words: Iterable[bytes]) -> Array:
+        normals = _normals(words, self.dim)
+        return normals / np.linalg.norm(normals, axis=1)[:, None] if self.spherical else normals
+
+
+def privunit(dim: int, epsilon: float) -> Codebook:
+    r"""PrivUnit (Bhowmick, Duchi, Freudiger, Kapoor & Rogers 2018) with a cap of k of N candidates.
+
+    As :func:`privunitg`, from candidates uniform on the sphere; on the line, whose sphere has two points, randomised
+    response. With the best cap the limit has the least variance of a large family of unbiased randomisers (Asi, Feldman
+    & Talwar 2022).
+    """
+    if dim == 1:
+        return point_release(dim, epsilon)
+    return _codebook(dim, epsilon, True, *_least_variance(dim, float(epsilon), True))
+
+
+def privunitg(dim: int, epsilon: float) -> Codebook:
+    r"""PrivUnitG (Asi, Feldman & Talwar 2022) with a cap of k of N candidates instead of a cap of known mass.
+
+    PrivUnitG sends a normal vector u conditioned on ⟨u, y⟩ >= t with probability a, and on ⟨u, y⟩ < t otherwise. Its
+    ε needs the cap's mass exactly, which no floating-point sampler has. Here normal candidates are drawn first and the
+    k closest are the cap: N → ∞ with k/N = Φ(−t) is PrivUnitG. Of the powers of two up to 4096, the number of pairs is
+    the least whose variance is within 1 % of that limit's; k minimises the variance. Beyond ε about 10 the largest
+    codebook is not enough to come that close.
+    """
+    return _codebook(dim, epsilon, False, *_least_variance(dim, float(epsilon), False))
+
+
+def point_release(dim: int, epsilon: float) -> Codebook:
+    """One of the two directions ±u, u uniform on the sphere: the one on y's side with probability e^ε/(1 + e^ε).
+
+    The ℓ₂ randomiser of Duchi, Jordan & Wainwright (2018), Section 4.2.3, as local point release for the unit ball:
+    Błasiok, Bun, Nikolov & Steinke (2019), "Towards Instance-Optimal Private Query Release", local model.
+    """
+    mean = math.exp(gammaln(dim / 2) - gammaln((dim + 1) / 2)) / math.sqrt(math.pi)
+    return _codebook(dim, epsilon, True, 1, 1, mean, 1 / dim)
+
+
+def _codebook(
+    dim: int, epsilon: float, spherical: bool, pairs: int, closest: int, mean: float, square: float
+) -> Codebook:
+    """With the largest a for ε, rounded down."""
+    precision = 60 + int(epsilon)
+    nearest = Decimal(epsilon).exp(Context(prec=precision))  # correctly rounded
+    odds = closest * Fraction(nearest) * (1 - Fraction(1, 10 ** (precision - 2)))
+    bits = 192 + 2 * int(epsilon)
+    hits = math.floor(2**bits * odds / (odds + 2 * pairs - closest))
+    return Codebook(dim, pairs, closest, spherical, hits, bits, mean, square)
+
+
+@lru_cache(maxsize=64)
+def _least_variance(dim: int, epsilon: float, spherical: bool) -> tuple[int, int, float, float]:
+    """h, k and the cap's moments."""
+    best, mass = _ideal(dim, epsilon, spherical)
+    pairs = 1
+    while True:
+        near = np.rint(2 * pairs * mass * np.geomspace(0.5, 2, 40))
+        closest = np.unique(np.append(np.clip(near, 1, pairs), pairs)).astype(int)
+        moments = np.array([cap_moments(pairs, k, dim if spherical else None) for k in closest.tolist()])
+        variances = _excess(dim, epsilon, spherical, closest / (2 * pairs), *moments.T)
+        j = int(np.argmin(variances))
+        more = 2 * pairs
+        if variances[j] <= _CLOSE * best or more > _MOST_PAIRS or more * dim > _MOST_NUMBERS:
+            return pairs, int(closest[j]), float(moments[j, 0]), float(moments[j, 1])
+        pairs = more
+
+
+def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
+    """Least variance of infinitely many candidates, and the mass of the cap: of those with ⟨u, y⟩ >= t."""
+    mass = np.geomspace(0.5, _LEAST_CAP, 3001)
+    if spherical:
+        rest = betaincinv((dim - 1) / 2, 0.5, 2 * mass)  # 1 − t²
+        density = np.exp(gammaln(dim / 2) - gammaln((dim - 1) / 2)) / math.sqrt(math.pi)
+        mean, square = density * rest ** ((dim - 1) / 2) / ((dim - 1) * mass), mass  # squares add up to one
+    else:
+        t = -ndtri(mass)
+        mean = np.exp(-(t**2) / 2) / math.sqrt(2 * math.pi) / mass
+        square = 1 + t * mean
+    variances = _excess(dim, epsilon, spherical, mass, mean, square)
+    j = int(np.argmin(variances))
+    return float(variances[j]), float(mass[j])
+
+
+def _excess(dim: int, epsilon: float, spherical: bool, share: Array, mean: Array, square: Array) -> Array:
+    """E‖u‖²/scale² − 1, the total variance of what is decoded from a unit vector, for caps of these shares."""
+    chance = share / (share + (1 - share) * math.exp(-epsilon))
+    scale = mean * (chance - share) / (1 - share)
+    along = chance * square + (1 - chance) * (1 - share * square) / (1 - share)
+    return (1.0 if spherical else dim - 1 + along) / scale**2 - 1
+
+
+def cap_moments(pairs: int, closest: int, dim: int | None = None) -> tuple[float, float]:
+    """First and second moment of the k largest of h absolute values, averaged over the k; see :func:`_quadrature`."""
+    values, tails, weights = _quadrature(dim)
+    among = bdtr(closest - 1, pairs - 1, tails) if pairs > 1 else np.ones_like(values)
+    weights = weights * among * (pairs / closest)
+    return float(weights @ values), float(weights @ values**2)
+
+
+@lru_cache(maxsize=8)
+def _quadrature(dim: int | None) -> tuple[Array, Array, Array]:
+    """Gauss–Legendre: absolute values of a standard normal, or of ⟨u, y⟩ on the sphere; chances of more; weights."""
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    if dim is None:
+        z = (nodes + 1) * (_FARTHEST / 2)
+        return z, 2 * ndtr(-z), weights * (_FARTHEST / 2) * np.exp(-(z**2) / 2) * math.sqrt(2 / math.pi)
+    # angles with y: less than a normal's chance of being so far from a right one
+    reach = min(math.pi / 2, _FARTHEST / math.sqrt(max(dim - 2, 1)))
+    angle = math.pi / 2 - reach + (nodes + 1) * (reach / 2)
+    weights = weights * np.sin(angle) ** (dim - 2)
+    return np.cos(angle), betainc((dim - 1) / 2, 0.5, np.sin(angle) ** 2), weights / weights.sum()
+
+
+def _below(n: int, draw: Bytes) -> int:
+    """Uniform in 0..n−1, exactly, by rejection."""
+    bits = (n - 1).bit_length()
+    count = bits + 7 >> 3
+    while True:
+        value = int.from_bytes(draw(count), "big") >> (8 * count - bits)
+        if value < n:
+            return value
+
+
+def _words(token: bytes, block: int, count: int) -> bytes:
+    """Uniform 64-bit words."""
+    return hashlib.shake_256(token + block.to_bytes(4, "big")).digest(8 * count)
+
+
+def _normals(words: Iterable[bytes], dim: int) -> Array:
+    """Standard normals from uniform 64-bit words, shape (rows, dim): never 0 and never infinite."""
+    uniform = np.frombuffer(b"".join(words), dtype="<u8").reshape(-1, dim) >> 12
+    return ndtri((uniform + 0.5) * 2.0**-52)

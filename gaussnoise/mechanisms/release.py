@@ -1,0 +1,168 @@
+"""What a mechanism returns: an unbiased estimate with the covariance of the noise that was really drawn."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from domains import AbstractDomain
+
+from ..errors import CertificateError, OutputError, ParameterError
+from ..files.disk import MOST_RECORD, aside, read_json
+from ..noise.covariance import Covariance
+from ..numerics.intervals import ConfidenceInterval, Contrast, confidence_interval
+from ..text import estimate_text, promise
+from .projection import BiasedRelease, nearest, nearest_sum
+
+Array = NDArray[np.float64]
+
+_FORMAT = "gaussnoise.release/1"
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """An unbiased estimate. Everything in it is safe to publish when ``private`` is true.
+
+    Attributes:
+        estimate: shape (d,): the mean under replacement, the sum under add/remove.
+        covariance: of the noise actually added; known exactly, it does not depend on the data.
+        privacy: a record of the promise and of what was charged.
+        private: False for simulations, whose numbers must not be published.
+    """
+
+    estimate: Array
+    covariance: Covariance
+    privacy: dict[str, object]
+    private: bool
+
+    @property
+    def standard_deviation(self) -> Array:
+        """Of every coordinate, shape (d,)."""
+        return self.covariance.standard_deviation()
+
+    def confidence_interval(self, level: float = 0.95, simultaneous: bool = False) -> ConfidenceInterval:
+        """Intervals that hold the true value with probability ``level``, each alone or all together (Šidák).
+
+        Returns:
+            ``(low, high)``, arrays of shape (d,).
+
+        Raises:
+            ParameterError: level outside (0, 1).
+        """
+        return confidence_interval(self.estimate, self.standard_deviation, level, simultaneous)
+
+    def contrast(self, weights: ArrayLike) -> Contrast:
+        """``weights @ estimate`` with its standard deviation, correlations included.
+
+        Args:
+            weights: shape (d,).
+        """
+        w = np.asarray(weights, dtype=np.float64)
+        if w.shape != self.estimate.shape:
+            raise ParameterError(f"contrast: expected weights of shape {self.estimate.shape}, got {w.shape}")
+        return Contrast(float(w @ self.estimate), float(np.linalg.norm(w @ self.covariance.factor())))
+
+    def projected(self, domain: AbstractDomain) -> BiasedRelease:
+        """The nearest possible answer: in hull K for means, in the cone over it for sums. BIASED.
+
+        The projection mechanism. It costs no privacy, and where n is small it takes much less error than any unbiased
+        answer must have, so that lower bounds on those do not hold for it. Keep the unbiased release for anything that
+        is added up or compared.
+
+        Args:
+            domain: K, that records come from.
+
+        Returns:
+            A :class:`BiasedRelease`; of a set whose oracle is slow, after at most 2000 steps.
+
+        Raises:
+            ParameterError: a domain of another dimension.
+            NotAvailableError: sums of records that may cancel.
+
+        Source: Nikolov, Talwar & Zhang (2016), "The geometry of differential privacy: the small database and
+        approximate cases"; Nikolov & Tang (2023), Theorems 6 and 7, for what unbiased answers cannot do.
+
+        >>> noise = gn.optimal_noise(gn.LpBall(50, 1))
+        >>> release = gn.GaussianMechanism(noise, gn.zCDP(0.1), n=10).release(np.zeros((10, 50)))
+        >>> print(bool(np.abs(release.projected(gn.LpBall(50, 1)).estimate).sum() <= 1 + 1e-9))
+        True
+        """
+        if not isinstance(domain, AbstractDomain) or domain.dim != self.estimate.size:
+            got = f"one in R^{domain.dim}" if isinstance(domain, AbstractDomain) else type(domain).__name__
+            raise ParameterError(
+                f"projected: expected a domain in R^{self.estimate.size}, got {got}; "
+                "hint: the one that the mechanism's noise is for"
+            )
+        sums = self.privacy["neighbors"] == "add-remove"
+        found, gap = (nearest_sum if sums else nearest)(domain, self.estimate)
+        method = "nearest sum of records" if sums else "nearest point of the records' convex hull"
+        distance = float(np.linalg.norm(found - self.estimate))
+        return BiasedRelease(found, distance, gap, method, self.private, self.privacy)
+
+    def to_json(self) -> str:
+        """Estimate, standard deviations and the privacy record."""
+        record = {
+            "format": _FORMAT,
+            "private": self.private,
+            "estimate": self.estimate.tolist(),
+            "standard_deviation": self.standard_deviation.tolist(),
+            "privacy": self.privacy,
+        }
+        return json.dumps(record, indent=2)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write :meth:`to_json` to a new file: all of it or, whatever happens, nothing.
+
+        Raises:
+            OutputError: the file exists, or cannot be written.
+        """
+        try:
+            with aside(Path(os.path.abspath(path))) as scratch, open(scratch, "x", encoding="utf-8") as file:
+                file.write(self.to_json())
+        except OutputError:
+            raise
+        except OSError as error:
+            raise OutputError(f"save: cannot write {os.fspath(path)} ({type(error).__name__})") from None
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], covariance: Covariance) -> "Release":
+        """Read what :meth:`save` wrote.
+
+        Args:
+            path: the file.
+            covariance: of the mechanism that made it: the file has standard deviations only.
+
+        Raises:
+            OutputError: the file cannot be read.
+            CertificateError: not a release, or of other noise than this covariance.
+        """
+        expected = covariance.standard_deviation()
+        try:
+            record = read_json(Path(path), MOST_RECORD + 128 * len(expected))
+            if record["format"] != _FORMAT or type(record["private"]) is not bool:
+                raise ValueError
+            estimate, deviation = (
+                np.array(record[name], dtype=np.float64) for name in ("estimate", "standard_deviation")
+            )
+            release = cls(estimate, covariance, dict(record["privacy"]), record["private"])
+        except OSError as error:
+            raise OutputError(f"load: cannot read {os.fspath(path)} ({type(error).__name__})") from None
+        except (ValueError, LookupError, TypeError, OverflowError):
+            raise CertificateError(f"load: expected a file written by Release.save, got {os.fspath(path)}") from None
+        if estimate.shape != expected.shape or not np.allclose(deviation, expected, rtol=1e-9, atol=0):
+            raise CertificateError(f"load: expected a release of the noise given, got another in {os.fspath(path)}")
+        return release
+
+    def __repr__(self) -> str:
+        return f"Release({self.estimate.size} coordinates, {promise(self.privacy, self.private)})"
+
+    def __str__(self) -> str:
+        lines = [estimate_text("Release", self.estimate, self.privacy, self.private, self.standard_deviation)]
+        bound = self.privacy.get("lower_bound")  # none under policy graphs
+        if isinstance(bound, Mapping):
+            lines.append(bound["sentence"])
+        return "\n".join(lines)

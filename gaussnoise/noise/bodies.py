@@ -1,0 +1,187 @@
+"""The optimal covariance of a domain that cannot be listed, through its oracles."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import AbstractDomain
+
+from ..errors import ParameterError
+from ..numerics.feasibility import RANGE_TOLERANCE
+from ..numerics.norms import norm
+from ..numerics.rounding import ROUNDING_MARGIN
+from ..numerics.span import span, spread
+from ..solvers.bodies.body import Body, about, check_dim, drift, left_inverse, moved_back, unit_body
+from ..solvers.bodies.closed_forms import closed_form
+from ..solvers.bodies.factors import Factor, factored
+from ..solvers.bodies.images import relaxation
+from ..solvers.bodies.oracle import oracle_design
+from ..solvers.design import MAX_STEPS, Design
+from ..solvers.points.columns import Report
+from ..solvers.points.thinning import thinned
+from ..solvers.progress import Watch
+from .answer import answer
+from .certificate import PointCertificate
+from .covariance import FactorCovariance
+from .enclosure import widened
+from .optimal_noise import OptimalNoise
+from .sensitivity import Relation
+from .tensors import tensor_noise
+
+Array = NDArray[np.float64]
+
+# Points that carry less than this share of the tolerance together are left out of the certificate.
+_SPARED = 1e-2
+_SHARE = 0.7  # of the tolerance is for the solver; the rest, for what checking adds
+
+
+def body_noise(
+    function: str,
+    domain: AbstractDomain,
+    p: float,
+    relation: Relation,
+    tol: float,
+    method: str,
+    watch: Watch,
+    *,
+    shifted: bool,
+) -> OptimalNoise:
+    """The answer for ``domain`` (``shifted``), or for the sensitivity set of ``relation``."""
+    if p == 2 and method == "auto":
+        known = tensor_noise(domain, relation, tol, shifted=shifted)
+        if known is not None:
+            return known
+    if relation not in ("replace", "add-remove"):
+        raise ParameterError(f'{function}: method="oracle" knows no policy graphs; hint: method="auto"')
+    check_dim(function, domain.dim)
+    still, shift = moved_back(domain, shifted=shifted) if relation == "replace" else (domain, np.zeros(domain.dim))
+    covered = still - still if relation == "replace" and not shifted else still
+    center = still._center() if shifted else np.zeros(domain.dim)
+    symmetric = center is not None
+    # a set with no known center is solved about a member of it, where coordinates round least
+    origin = covered.support_point(np.zeros(domain.dim)) if center is None else center
+    body, size = unit_body(covered, origin)
+    design, points, rank = _design(body, p, tol, method, watch.scaled(size), centered=not symmetric)
+    members = origin + size * points
+    center = np.zeros(domain.dim)
+    if shifted:
+        # about the center that will be stored, rounding and all
+        center = shift + (origin if symmetric else origin + size * design.center)
+        body = about(covered, center - shift, size, drift(domain, shift))
+    factor, longest, outside = _enclosing(design.factor, body)
+    covariance = FactorCovariance(factor, size * longest * (1 + ROUNDING_MARGIN) if longest > 0 else size)
+    kept = _heaviest(design.weights, _SPARED * tol)
+    points, members, weights = points[kept], members[kept], design.weights[kept]
+    rows, weights = thinned(points, weights, centered=not symmetric)
+    members = members[rows]
+    if shifted and symmetric:  # the measure, and its mirror image about the center
+        members, weights = np.vstack([members, origin - size * points[rows]]), np.tile(weights, 2) / 2
+    certificate = PointCertificate(
+        members, weights, design.coordinate_weights, None, shifted, shift if shifted and shift.any() else None
+    )
+    sensitivity = 1.0
+    if shifted:
+        sensitivity = 4.0
+        if not symmetric and longest > 0:
+            both = Body((still - still) * (1 / size))
+            sensitivity = min(4.0, (both.enclosure(factor, left_inverse(factor), slack=2).longest / longest) ** 2)
+    return answer(
+        domain,
+        p,
+        relation,
+        shifted=shifted,
+        covariance=covariance,
+        outside=size * float(outside.sum()),
+        center=center,
+        certificate=certificate,
+        slack=Body(covered).rounded(p),
+        sensitivity_squared=sensitivity,
+        design=design,
+        method=f"{design.note}; of rank {rank} in R^{domain.dim}",
+        trace=tuple(watch.trace),
+        tol=tol,
+    )
+
+
+def _heaviest(weights: Array, spared: float) -> NDArray[np.bool_]:
+    """All but the lightest, which weigh less than ``spared`` together."""
+    order = np.argsort(weights)
+    light = np.cumsum(weights[order]) < spared * weights.sum()
+    kept = np.ones(len(weights), dtype=bool)
+    kept[order[light]] = False
+    return kept
+
+
+def _enclosing(factor: Array, body: Body) -> tuple[Array, float, Array]:
+    """A factor whose ellipsoid, scaled by the length, covers the body but for ``outside``, which is rounding."""
+    inverse = left_inverse(factor)
+    found = body.enclosure(factor, inverse, slack=2)
+    stuck = found.outside > RANGE_TOLERANCE * body.sizes
+    if stuck.any():
+        factor = widened(factor, stuck, found.outside)
+        found = body.enclosure(factor, left_inverse(factor), slack=2)
+    return factor, found.longest, found.outside
+
+
+def _design(
+    body: Body, p: float, tol: float, method: str, report: Report | None, *, centered: bool
+) -> tuple[Design, Array, int]:
+    """The best design known, the points of the body its weights are on, and the rank."""
+    if method == "auto" and not centered:
+        known = closed_form(body, p)
+        if known is not None:
+            return *known, known[0].factor.shape[1]
+        spent = 0
+
+        def solve(part: AbstractDomain) -> Factor:
+            nonlocal spent
+            found = _factor(part, p, tol / 4, report, spent)
+            spent += found.design.steps
+            return found
+
+        joint = factored(body.domain, p, solve)
+        if joint is not None:
+            return *joint, joint[0].factor.shape[1]
+    points = body.start()
+    live = (points != 0).any(axis=0)
+    if not live.any():
+        nothing = Design(np.ones(1), np.zeros(body.dim), np.zeros((body.dim, 0)), points[0], 0.0, 0, "a single point")
+        return nothing, points[:1], 0
+    inner = body if live.all() else Body(np.eye(body.dim)[live] @ body.domain)
+    basis = span(points[:, live] - (points[0, live] if centered else 0.0))
+    rank = int(live.sum()) if basis is None else basis.shape[1]
+    design, points = oracle_design(
+        inner,
+        points[:, live],
+        p,
+        basis,
+        first=relaxation(inner, p, rank, tol / 4) if method == "auto" and not centered else None,
+        centered=centered,
+        tol=_SHARE * tol,
+        max_steps=MAX_STEPS,
+        report=report,
+    )
+    w = np.ones(body.dim)
+    if p > 2:  # a certificate only inside the dual ball
+        w = spread(design.coordinate_weights / norm(design.coordinate_weights, 1 / (1 - 2 / p)), live)
+    design = replace(
+        design, coordinate_weights=w, center=spread(design.center, live), factor=spread(design.factor, live)
+    )
+    return design, spread(points.T, live).T, rank
+
+
+def _factor(domain: AbstractDomain, p: float, tol: float, report: Report | None, spent: int) -> Factor:
+    """One factor of a product, solved after ``spent`` steps; its bracket says nothing yet about the product's."""
+
+    def alive(steps: int, *_: float) -> None:
+        if report is not None:
+            report(spent + steps, 0.0, math.inf)
+
+    body, size = unit_body(domain, np.zeros(domain.dim))
+    design, points, _ = _design(body, p, tol, "auto", alive, centered=False)
+    longest = 1.0
+    if design.factor.shape[1]:
+        longest = math.sqrt(body.farthest(left_inverse(design.factor), np.zeros(body.dim)).upper)
+    return Factor(replace(design, factor=size * longest * design.factor), size * points)

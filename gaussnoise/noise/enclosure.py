@@ -1,0 +1,52 @@
+"""From a solver's factor to an ellipsoid that covers its set, rounding included."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.feasibility import Strategy, check_range, sticks_out, strategy
+from .sensitivity import Covered, largest_pair
+
+Array = NDArray[np.float64]
+
+# Points farther than this outside the factor's range, relative to their sizes, betray rows short of digits.
+_ROUGH = 1e-13
+
+
+def enclosing(factor: Array, target: Covered) -> tuple[Array, Strategy]:
+    """A factor whose ellipsoid, scaled, covers the target, and proven lengths of the target in it."""
+    sizes = np.abs(target.points).max(axis=0)
+    found = strategy(factor, target.points)
+    if (found.outside > _ROUGH * sizes).any():
+        # small rows that depend on large ones lost digits to them: solve each anew from the points' coordinates
+        factor = np.asarray(np.linalg.lstsq(found.coordinates, target.points, rcond=None)[0].T, dtype=np.float64)
+        found = strategy(factor, target.points)
+    stuck = sticks_out(found, sizes)
+    if stuck.any():
+        factor = widened(factor, stuck, target.outside(found))
+        found = strategy(factor, target.points)
+    check_range(found, sizes)
+    return factor, found
+
+
+def pair_sensitivity(found: Strategy, longest: float) -> float:
+    """What replacing a record costs once the longest of the points it moves between has length one."""
+    return min(largest_pair(found) / longest**2, 4.0) if longest > 0 else 0.0
+
+
+def widened(factor: Array, stuck: NDArray[np.bool_], outside: Array) -> Array:
+    """A factor that also covers what sticks out along the coordinates ``stuck``, tiny beside the others.
+
+    E(M) + E(D) lies in E((1+t) M + (1+1/t) D); D is an ellipsoid around the box of what sticks out.
+    """
+    t = 1e-8
+    box = np.diag(np.where(stuck, outside, 0.0) * math.sqrt(stuck.sum() * (1 + 1 / t)))[:, stuck]
+    wide = np.hstack([factor * math.sqrt(1 + t), box])
+    if wide.shape[1] <= wide.shape[0]:
+        return wide
+    heights = np.abs(wide).max(axis=1)
+    heights[heights == 0] = 1
+    # M = wide wide' again, as a square factor, every row to its own precision
+    _, triangle = np.linalg.qr((wide / heights[:, None]).T)
+    return triangle.T * heights[:, None]

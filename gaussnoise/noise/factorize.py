@@ -1,0 +1,440 @@
+"""Factorization norms of a matrix, γ₂ (max error) and γ_F (mean error), with both factors and a dual witness."""
+
+import functools
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from domains import DomainTooLargeError, FiniteSet
+
+from ..errors import CertificateError, ConvergenceWarning, ParameterError
+from ..files.pickling import PickledByArguments
+from ..numerics.feasibility import strategy
+from ..numerics.norms import norm
+from ..numerics.rounding import ROUNDING_MARGIN
+from .certificate import PointCertificate
+from .optimal_noise import OptimalNoise
+from .solve import optimal_noise
+from .structure import Piece, pieces, runs, table
+
+Array = NDArray[np.float64]
+
+_MOST_ENTRIES = 2**27  # 1 GB
+# Uniform weights are called optimal when they close the certificate this far: what rounding margins leave over at order
+# 4096 (1e-11 at 1024). A Hadamard matrix of order 1024 with one sign changed ends at 2e-7.
+_CLOSED = 1e-10
+# Beyond these, factors and products of norms would over- or underflow.
+_LARGEST, _SMALLEST = 1e300, 1e-300
+_COLUMNS = 512  # of an extended-precision product, at a time
+
+
+def factorize(A: ArrayLike | Sequence[ArrayLike], error: str | float = "max", tol: float = 1e-6) -> "Factorization":
+    r"""The best factorization ``A = L R``, and a proof that no other is better.
+
+    ``γ_(p)(A) = min { ‖L‖_p · ‖R‖ : A = L R }``, with ``‖L‖_p`` the p-norm of the row norms of L and ``‖R‖`` the
+    largest column norm of R. Answering the queries A by measuring R with Gaussian noise and decoding with L has error
+    ``γ_(p)(A)/√(2ρ)`` under ρ-zCDP when one record is added or removed, and no Gaussian noise does better.
+
+    Args:
+        A: shape (queries, cells); or a list of matrices ``[A1, ..., Ak]`` that stands for ``A1 ⊗ ... ⊗ Ak``, which is
+            never formed: γ_(p)(K ⊗ L) = γ_(p)(K) γ_(p)(L), by products of the factors and of the witnesses.
+        error: "max" (p = ∞: the largest standard deviation, the γ₂ norm of functional analysis), "mean" (p = 2: root
+            total variance, γ_F, not divided by anything), or p itself in [2, ∞].
+        tol: certified relative gap to reach, in (0, 1).
+
+    Returns:
+        A :class:`Factorization`; ``float(...)`` is the upper end.
+
+    Structure is used when it holds exactly for the stored numbers, and is named in ``.method``: group-circulants
+    ``A[g, h] = f(g ∓ h)`` over Z_{n1} × ... × Z_{nk} in C order, by FFT; matrices of entries 0 and ±c that are
+    Kronecker products (others only as lists: rounded products need not equal their entries); and all matrices whose
+    uniform weights close the certificate, such as Hadamard matrices and orbits of a symmetry group.
+
+    Raises:
+        ParameterError: not a finite real matrix of one row and column at least, entries beyond 1e±300, unknown
+            error, tol outside (0, 1).
+        CovarianceError: dependent queries whose sizes differ so much (1e5 and more) that rounding of one hides another.
+
+    Warns:
+        ConvergenceWarning: the gap is wider than ``tol``.
+
+    Source: Nikolov & Tang (2023), Theorems 23 and 26; Haagerup's characterisation of γ₂ is the case p = ∞. Li, Miklau,
+    Hay, McGregor & Rastogi (2015) for p = 2 and Edmonds, Nikolov & Ullman (2020) for p = ∞ in private query answering.
+    Lee, Shraibman & Špalek (2008) for γ₂ of Kronecker products; their argument serves every p.
+
+    >>> f = gn.factorize([[1, 0], [1, 1]], error="mean")  # prefix sums of two cells: the golden ratio
+    >>> print(f"{f.value:.5f}", f.gap < 1e-6)
+    1.61803 True
+    >>> float(np.abs(f.left @ f.right - [[1, 0], [1, 1]]).max()) < 1e-12
+    True
+    """
+    p = error_norm("factorize", error)
+    if not isinstance(tol, float) or not 0 < tol < 1:
+        raise ParameterError(f"factorize: expected 0 < tol < 1, got {tol!r}")
+    given = tuple(check_matrix("factorize", M) for M in _listed(A))
+    simple = [piece for M in given for piece in pieces(M)]
+    share = math.expm1(math.log1p(tol) / len(simple))
+    found = Factorization(given, p, tol, tuple(_part(piece, p, share) for piece in simple))
+    if found.value > _LARGEST or (found.value < _SMALLEST and all(M.any() for M in given)):
+        raise ParameterError(f"factorize: the product's value {found.value:g} leaves 1e±300; hint: rescale the factors")
+    if found.gap > tol:
+        warnings.warn(
+            f"factorize: certified gap {found.gap:.2g}, wider than tol={tol:g}; the factors are valid all the same",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return found
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """Why no factorization is better: ``γ_(p)(A) >= ‖W^{1/2} A Λ^{1/2}‖_*`` (Nikolov & Tang 2023, Theorem 26).
+
+    Attributes:
+        query_weights: w, diagonal of W, shape (queries,), nonnegative; ones at p = 2, of sum one at p = ∞, otherwise
+            of unit norm ``‖w‖_{p/(p−2)}``. Queries of large weight are the ones that cost.
+        cell_weights: λ, diagonal of Λ, shape (cells,), a probability vector. Cells of large weight are hard to hide.
+    """
+
+    query_weights: Array
+    cell_weights: Array
+
+    def lower_bound(self, A: ArrayLike) -> float:
+        """The nuclear norm ``‖W^{1/2} A Λ^{1/2}‖_*``, recomputed by singular values, less a margin for rounding.
+
+        Args:
+            A: shape (queries, cells).
+
+        >>> f = gn.factorize([[1, 0], [1, 1]], error="mean")
+        >>> print(f"{f.witness.lower_bound([[1, 0], [1, 1]]):.5f}")
+        1.61803
+        """
+        matrix = check_matrix("lower_bound", A)
+        if matrix.shape != (len(self.query_weights), len(self.cell_weights)):
+            raise ParameterError(
+                f"lower_bound: expected A of shape {(len(self.query_weights), len(self.cell_weights))}, "
+                f"got {matrix.shape}"
+            )
+        columns = np.arange(matrix.shape[1])[:, None]
+        return PointCertificate(matrix.T, self.cell_weights, self.query_weights, columns, centered=False).lower_bound()
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The factorization of one Kronecker factor."""
+
+    left: Array
+    right: Array
+    witness: Witness
+    value: float
+    lower: float
+    residual: float
+    method: str
+    noise: OptimalNoise | None = None
+
+    def __post_init__(self) -> None:
+        for array in (self.left, self.right, self.witness.query_weights, self.witness.cell_weights):
+            array.flags.writeable = False
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Factorization(PickledByArguments):
+    """``A ≈ left @ right`` with both ends of the bracket on γ_(p)(A); made by :func:`gaussnoise.factorize`.
+
+    Guarantees, on the stored numbers: the columns of ``right`` have length at most one, ``lower <= γ_(p)(A) <= value``,
+    and ``value`` is the p-norm of the row lengths of ``left`` times the largest column length of ``right``, plus
+    what ``A − left @ right`` could add, plus a margin for rounding.
+
+    Attributes:
+        matrices: what was factorized, as given; one matrix, or the Kronecker factors.
+        p: the norm of the error.
+        tol: the gap that was asked for.
+        parts: one factorization for each Kronecker factor, given or found.
+    """
+
+    matrices: tuple[Array, ...]
+    p: float
+    tol: float
+    parts: tuple[_Part, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(queries, cells)``."""
+        return (math.prod(len(M) for M in self.matrices), math.prod(M.shape[1] for M in self.matrices))
+
+    @property
+    def value(self) -> float:
+        """Upper end of the bracket: what the stored factors attain."""
+        return _multiplied([part.value for part in self.parts], +1)
+
+    @property
+    def lower(self) -> float:
+        """Lower end of the bracket, proved by ``witness``."""
+        return _multiplied([part.lower for part in self.parts], -1)
+
+    @property
+    def gap(self) -> float:
+        """``value / lower − 1``: at most this much better could any factorization be. Zero when value is zero."""
+        if self.value == 0:
+            return 0.0
+        return self.value / self.lower - 1 if self.lower > 0 else math.inf
+
+    @property
+    def residual(self) -> float:
+        """Largest entry of ``A − left @ right``, relative to the largest of A; for products, a bound on it."""
+        if len(self.parts) == 1:
+            return self.parts[0].residual
+        return math.expm1(math.fsum(math.log1p(part.residual) for part in self.parts))
+
+    @property
+    def method(self) -> str:
+        """Which route was taken, and why."""
+        methods = [part.method for part in self.parts]
+        if len(methods) == 1:
+            return methods[0]
+        each = "; ".join(f"{methods.count(m)} by: {m}" for m in dict.fromkeys(methods))
+        return f"Kronecker product of {len(methods)} matrices, {each}"
+
+    @cached_property
+    def left(self) -> Array:
+        """L, shape (queries, k).
+
+        Raises:
+            DomainTooLargeError: a Kronecker product of more than 2^27 entries.
+        """
+        return _kronecker([part.left for part in self.parts])
+
+    @cached_property
+    def right(self) -> Array:
+        """R, shape (k, cells), columns of length at most one: a strategy of unit sensitivity.
+
+        Raises:
+            DomainTooLargeError: a Kronecker product of more than 2^27 entries.
+        """
+        return _kronecker([part.right for part in self.parts])
+
+    @cached_property
+    def witness(self) -> Witness:
+        """The dual weights behind ``lower``."""
+        queries = _kronecker([part.witness.query_weights for part in self.parts])
+        return Witness(queries, _kronecker([part.witness.cell_weights for part in self.parts]))
+
+    @cached_property
+    def noise(self) -> OptimalNoise:
+        """``optimal_noise`` of the columns of A under "add-remove"; structured matrices solve for it when first asked.
+
+        Raises:
+            DomainTooLargeError: a Kronecker product of more than 2^27 entries.
+        """
+        known = self.parts[0].noise
+        if len(self.parts) == 1 and known is not None:
+            return known
+        columns = FiniteSet.from_workload(_kronecker(self.matrices))
+        return optimal_noise(columns, self.p, neighbors="add-remove", tol=self.tol)
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __repr__(self) -> str:
+        return (
+            f"Factorization(gamma_({self.p:g}) of {self.shape[0]} x {self.shape[1]}: "
+            f"{self.lower:.10g} <= gamma <= {self.value:.10g}, gap {self.gap:.1e}, {self.method})"
+        )
+
+
+def error_norm(function: str, error: object) -> float:
+    """The exponent p that ``error`` names, or a ParameterError."""
+    if isinstance(error, str):
+        if error in ("max", "mean"):
+            return math.inf if error == "max" else 2.0
+    elif isinstance(error, int | float) and error >= 2:
+        return float(error)
+    raise ParameterError(f'{function}: expected error="max", "mean" or a number p >= 2, got {error!r}')
+
+
+def check_matrix(function: str, A: object) -> Array:
+    """``A`` as a read-only copy in float64, or a ParameterError."""
+    try:
+        array = np.asarray(A)
+    except ValueError:
+        raise ParameterError(
+            f"{function}: expected a matrix, got rows of different lengths; "
+            "hint: every Kronecker factor must be a matrix"
+        ) from None
+    if hasattr(A, "toarray") and not array.ndim:  # scipy's sparse matrices are objects to numpy
+        raise ParameterError(f"{function}: expected a dense matrix, got {type(A).__name__}; hint: A.toarray()")
+    if array.dtype.kind not in "biufO":
+        raise ParameterError(f"{function}: expected real numbers, got dtype {array.dtype}")
+    if array.ndim != 2 or 0 in array.shape:
+        raise ParameterError(
+            f"{function}: expected A of shape (queries, cells), at least (1, 1), got {array.shape}; "
+            "hint: [[...]] for one query; a list of matrices for a Kronecker product"
+        )
+    try:
+        matrix = np.array(array, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise ParameterError(f"{function}: expected real numbers, got {array.flat[0]!r} and the like") from None
+    if not np.isfinite(matrix).all():
+        raise ParameterError(f"{function}: expected finite entries, got NaN or infinity")
+    size = float(np.abs(matrix).max())
+    if size and not _SMALLEST <= size <= _LARGEST:
+        raise ParameterError(f"{function}: expected the largest entry within 1e±300, got {size:g}; hint: rescale A")
+    matrix.flags.writeable = False
+    return matrix
+
+
+def _listed(A: object) -> Sequence[object]:
+    """The matrices of a list of matrices; anything else, a matrix written as a list of rows included, by itself."""
+    try:
+        listed = isinstance(A, list | tuple) and len(A) > 0 and all(np.ndim(M) == 2 for M in A)
+    except ValueError:  # a ragged row: no matrix either way
+        listed = False
+    return A if listed and isinstance(A, list | tuple) else [A]
+
+
+def _multiplied(bounds: list[float], side: int) -> float:
+    """Product of bounds, each in turn, rounded towards the safe side."""
+    if len(bounds) == 1 or 0 in bounds:
+        return min(bounds)
+    exponent = sum(math.frexp(bound)[1] for bound in bounds)
+    product = math.prod(math.frexp(bound)[0] for bound in bounds) * (1 + side * len(bounds) * np.finfo(float).eps)
+    try:
+        return math.ldexp(product, exponent)
+    except OverflowError:
+        return math.inf
+
+
+def _kronecker(factors: Sequence[Array]) -> Array:
+    """The Kronecker product, scales kept apart so that 1e200 ⊗ 1e−200 survives; refused above a gigabyte."""
+    if len(factors) == 1:
+        return factors[0]
+    entries = math.prod(factor.size for factor in factors)
+    if entries > _MOST_ENTRIES:
+        raise DomainTooLargeError(
+            f"factorize: the dense Kronecker product needs {entries * 8 / 1e9:.3g} GB; "
+            "hint: value, lower and gap need no dense matrix, and parts[i].left, parts[i].right are its factors"
+        )
+    exponents = [_exponent(factor) for factor in factors]
+    product = functools.reduce(np.kron, (np.ldexp(f, -e) for f, e in zip(factors, exponents, strict=True)))
+    product = np.ldexp(product, sum(exponents))
+    product.flags.writeable = False
+    return product
+
+
+def _exponent(array: Array) -> int:
+    """Exponent e with ``2^(e−1) <= max |array| < 2^e``; scaling by powers of two rounds nothing."""
+    return math.frexp(float(np.abs(array).max(initial=0.0)))[1]
+
+
+def _part(piece: Piece, p: float, tol: float) -> _Part:
+    A = piece.matrix
+    if not A.any():
+        q, n = A.shape
+        weights = Witness(np.full(q, q ** (2 / p - 1)), np.full(n, 1 / n))
+        return _Part(np.zeros((q, 0)), np.zeros((0, n)), weights, 0.0, 0.0, 0.0, "a zero matrix needs no noise")
+    exponent = _exponent(A)
+    unit = np.ldexp(A, -exponent)
+    if piece.orders:
+        found = _by_symmetry(unit, piece.orders, piece.sign, p)
+    else:
+        found = _at_uniform_weights(unit, p)
+        if not found.value <= found.lower * (1 + _CLOSED):
+            found = _by_optimisation(A, unit, exponent, p, tol)
+    if not found.lower <= found.value:
+        raise CertificateError(f"factorize: rounding crossed the bounds: {found.lower!r} > {found.value!r}")
+    value, lower = (float(np.ldexp(bound, exponent)) for bound in (found.value, found.lower))
+    return replace(found, left=np.ldexp(found.left, exponent), value=value, lower=lower)
+
+
+def _by_optimisation(A: Array, unit: Array, exponent: int, p: float, tol: float) -> _Part:
+    """The general route: the optimal covariance ``M = L L'`` of the columns, and their coordinates in L."""
+    rows = A.any(axis=1)  # zero queries need no noise
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # factorize judges the final gap
+        # the tenth is for the residual and the margins
+        noise = optimal_noise(FiniteSet.from_workload(A[rows]), p, neighbors="add-remove", tol=0.9 * tol)
+    certificate = noise.certificate
+    if not isinstance(certificate, PointCertificate) or certificate.rows is None:
+        raise CertificateError(f"factorize: expected weights on columns, got {type(certificate).__name__}")
+    found = np.ldexp(noise.covariance.factor(), -exponent)
+    left = np.zeros((len(A), found.shape[1]))
+    left[rows], right = _bounded(found, strategy(found, unit[rows].T).coordinates.T)
+    value, residual = _attained(unit, left, right, p)
+    queries, cells = np.full(len(A), 1.0 if p == 2 else 0.0), np.zeros(A.shape[1])
+    queries[rows] = certificate.coordinate_weights
+    cells[certificate.rows[:, 0]] = certificate.weights / math.fsum(certificate.weights)
+    lower = float(np.ldexp(noise.gamma_lower, -exponent))
+    known = noise if rows.all() else None
+    return _Part(left, right, Witness(queries, cells), value, lower, residual, noise.method, known)
+
+
+def _at_uniform_weights(A: Array, p: float) -> _Part:
+    """The polar factors ``U S^{1/2}`` and ``S^{1/2} V'`` of A: optimal if their rows and columns are equally long."""
+    rows, columns = (A != 0).any(axis=1), (A != 0).any(axis=0)
+    w = np.where(rows, rows.sum() ** (2 / p - 1), 0.0 if p > 2 else 1.0)
+    cells = columns / columns.sum()
+    U, singular, Vt = np.linalg.svd(A, full_matrices=False)
+    scale = math.sqrt(rows.sum() ** (2 / p - 1) / columns.sum())
+    rounding = 8 * len(singular) * np.finfo(np.float64).eps * singular[0]
+    lower = float(scale * max(singular.sum() - rounding, 0.0) * (1 - ROUNDING_MARGIN))
+    # below this, a direction is the rounding of the others
+    kept = singular > 4 * np.finfo(np.float64).eps * singular[0] * math.sqrt(max(A.shape))
+    roots = np.sqrt(singular[kept])
+    left, right = _bounded(U[:, kept] * roots, roots[:, None] * Vt[kept])
+    value, residual = _attained(A, left, right, p)
+    method = "uniform weights are optimal: the certificate closes at the polar factors"
+    return _Part(left, right, Witness(w, cells), value, lower, residual, method)
+
+
+def _bounded(left: Array, right: Array) -> tuple[Array, Array]:
+    """The same product with the columns of the stored ``right`` no longer than one."""
+    longest = np.linalg.norm(right, axis=0).max() * (1 + ROUNDING_MARGIN / 2)
+    return left * longest, right / longest
+
+
+def _attained(A: Array, left: Array, right: Array, p: float, precision: type = np.float64) -> tuple[float, float]:
+    """Upper bound on γ_(p)(A) from stored factors, and the largest entry of the residual relative to that of A.
+
+    The residual E, and what rounding hides of it, is factorized as E·I: its row norms are added.
+    """
+    n = A.shape[1]
+    wide = left.astype(precision)
+    columns = (slice(start, start + _COLUMNS) for start in range(0, n, _COLUMNS))
+    residual = np.hstack([(A[:, c] - wide @ right[:, c].astype(precision)).astype(np.float64) for c in columns])
+    lengths = np.linalg.norm(left, axis=1)
+    rounding = (len(right) + 2) * float(np.finfo(precision).eps) * math.sqrt(n) * lengths
+    charge = norm(np.linalg.norm(residual, axis=1) + rounding, p)
+    value = norm(lengths, p) * float(np.linalg.norm(right, axis=0).max()) + charge
+    return value * (1 + ROUNDING_MARGIN), float(np.abs(residual).max() / np.abs(A).max())
+
+
+def _by_symmetry(A: Array, orders: tuple[int, ...], sign: int, p: float) -> _Part:
+    """A group-circulant, ``A[g, h] = f(g − sign·h)``: the polar factors are group-circulants too, found by FFT.
+
+    The group permutes rows and columns transitively, so uniform weights are optimal: γ_(p) = n^{1/p − 1} Σ|f̂|.
+    """
+    n = len(A)
+    spectrum = np.fft.fftn(A[:, 0].reshape(orders))
+    sizes = np.abs(spectrum)
+    roots = np.sqrt(sizes)
+    first_left = np.fft.ifftn(spectrum / np.where(roots > 0, roots, 1.0)).real.ravel()
+    first_right = np.fft.ifftn(roots).real.ravel()
+    longest = float(np.linalg.norm(first_right)) * (1 + ROUNDING_MARGIN / 2)
+    left, right = (first_left * longest)[table(orders, 1)], (first_right / longest)[table(orders, sign)]
+    # the stored product is exactly group-circulant: its first row tells all
+    row_value, residual = _attained(A[:1], left[:1], right, p, precision=np.longdouble)
+    # FFT errors are relative to the Euclidean norm (Higham 2002, Theorem 24.2); √n carries them to the sum
+    margin = ROUNDING_MARGIN + 32 * np.finfo(np.float64).eps * math.log2(2 * n) * math.sqrt(n)
+    lower = float(n ** (1 / p - 1) * sizes.sum() * (1 - margin))
+    group = " x ".join(f"Z_{m}" + (f"^{k}" if k > 1 else "") for m, k in runs(orders))
+    method = f"group-circulant over {group}: uniform weights are optimal by symmetry, factors by FFT"
+    weights = Witness(np.full(n, n ** (2 / p - 1)), np.full(n, 1 / n))
+    return _Part(left, right, weights, n ** (1 / p) * row_value, lower, residual, method)

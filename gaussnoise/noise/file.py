@@ -1,0 +1,184 @@
+"""One ``.npz`` file for one answer: plain arrays and a JSON header, no pickles."""
+
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from domains import AbstractDomain, AbstractFiniteDomain, Marginals, Products
+from domains.description import describe, rebuild
+
+from ..errors import CertificateError, OutputError
+from ..files.archive import DAMAGE, Arrays, damaged, read_arrays, write_arrays
+from ..solvers.progress import Progress
+from ..solvers.tables.strategies import IdentityStrategy, SolvedStrategy
+from .certificate import Certificate, MarginalCertificate, PointCertificate
+from .covariance import Covariance, FactorCovariance, MarginalCovariance
+from .policy import PolicyGraph
+from .product_certificate import ProductCertificate
+from .product_covariance import ProductCovariance
+from .tensor_certificate import TensorCertificate
+from .tensor_check import stripped
+
+if TYPE_CHECKING:
+    from .optimal_noise import OptimalNoise
+
+_FORMAT = "gaussnoise.noise/4"
+_DOMAIN = "domain."  # before the names of the arrays that a domain is made of
+INTEGERS = ("policy_edges", "certificate_rows", "patterns", "contrasts")
+_SCALARS = ("p", "neighbors", "shifted", "gamma", "gamma_lower", "sensitivity_squared", "method", "steps")
+
+
+def write(noise: "OptimalNoise", path: str | os.PathLike[str]) -> None:
+    """Store ``noise`` so that :func:`read` returns the same numbers, bit for bit."""
+    header, arrays = described(noise)
+    write_arrays(path, header | {"format": _FORMAT}, arrays)
+
+
+def described(noise: "OptimalNoise") -> tuple[dict[str, Any], Arrays]:
+    """Everything in an answer: a header for JSON, and arrays."""
+    header: dict[str, Any] = {name: getattr(noise, name) for name in _SCALARS}
+    header["status"] = noise.status.name
+    arrays: Arrays = {"center": noise.center}
+    if not (any(noise.center.strides) or noise.center[:1].any()):  # one zero stands for all, in memory as well
+        header["center"], arrays = "zeros", {}
+    if isinstance(noise.neighbors, PolicyGraph):
+        header["neighbors"] = "policy graph"
+        arrays["policy_edges"] = noise.neighbors.edges
+    header["domain"], parts = describe(noise.domain)
+    arrays |= {_DOMAIN + name: array for name, array in parts.items()}
+    if isinstance(noise.covariance, MarginalCovariance):
+        header["variances"] = [[T, variance] for T, variance in noise.covariance.variances.items()]
+    elif isinstance(noise.covariance, ProductCovariance):
+        header["variances"] = [[T, variance] for T, variance in noise.covariance.variances.items()]
+        strategies = list(dict.fromkeys(noise.covariance.strategies))
+        header["strategies"] = [strategies.index(strategy) for strategy in noise.covariance.strategies]
+        header["identities"] = [s.size if isinstance(s, IdentityStrategy) else 0 for s in strategies]
+        arrays |= {f"contrasts{k}": s.contrasts for k, s in enumerate(strategies) if isinstance(s, SolvedStrategy)}
+    elif isinstance(noise.covariance, FactorCovariance):
+        arrays["factor"] = noise.covariance.unit_factor
+        header["scale"] = noise.covariance.scale
+    if isinstance(noise.certificate, PointCertificate):
+        arrays["certificate_points"] = noise.certificate.points
+        arrays["certificate_weights"] = noise.certificate.weights
+        arrays["coordinate_weights"] = noise.certificate.coordinate_weights
+        if noise.certificate.rows is not None:
+            arrays["certificate_rows"] = noise.certificate.rows
+        if noise.certificate.origin is not None:
+            arrays["certificate_origin"] = noise.certificate.origin
+    elif isinstance(noise.certificate, MarginalCertificate):
+        arrays["table_shares"], arrays["patterns"] = noise.certificate.shares, noise.certificate.patterns
+        arrays["pattern_weights"] = noise.certificate.pattern_weights
+    elif isinstance(noise.certificate, ProductCertificate):
+        arrays["table_shares"], arrays["patterns"] = noise.certificate.shares, noise.certificate.patterns
+        arrays["pattern_weights"] = noise.certificate.pattern_weights
+        arrays |= {f"cell_weights{k}": weights for k, weights in enumerate(noise.certificate.cell_weights)}
+    elif isinstance(noise.certificate, TensorCertificate):
+        arrays["tensor_atoms"], arrays["tensor_weights"] = noise.certificate.atoms, noise.certificate.weights
+        header["tensor_scale"] = noise.certificate.scale
+    arrays["trace"] = np.array([[now.steps, now.lower, now.upper] for now in noise.trace]).reshape(-1, 3)
+    return header, arrays
+
+
+def read(path: str | os.PathLike[str]) -> "OptimalNoise":
+    """What :func:`write` stored, verified."""
+    try:
+        noise = verified(rebuilt(*read_arrays(path, _FORMAT, INTEGERS)))
+    except (CertificateError, OutputError):
+        raise
+    except DAMAGE as error:
+        reason = type(error).__name__
+    else:
+        if isinstance(noise.neighbors, PolicyGraph):
+            noise.neighbors.warn("load", stacklevel=3)
+        return noise
+    raise damaged(path, "OptimalNoise.save", reason)
+
+
+def verified(noise: "OptimalNoise") -> "OptimalNoise":
+    """The answer, once it is recomputed; numbers that overflow on the way fail there."""
+    with np.errstate(all="ignore"):
+        noise.verify()
+    return noise
+
+
+def rebuilt(header: dict[str, Any], arrays: Arrays) -> "OptimalNoise":
+    """What :func:`described` describes, not verified yet; the data may come from anyone."""
+    from .optimal_noise import OptimalNoise, Status
+
+    _check_types(header)
+    domain, covariance, certificate = _parts(header, arrays)
+    center = np.broadcast_to(0.0, domain.dim) if header.get("center") == "zeros" else arrays["center"]
+    if center.shape != (domain.dim,) or covariance.dim != domain.dim:
+        raise CertificateError("load: the covariance belongs to another domain")
+    if header["neighbors"] == "policy graph":
+        if not isinstance(domain, AbstractFiniteDomain):
+            raise CertificateError("load: expected a policy graph on listed points")
+        header["neighbors"] = PolicyGraph.from_edges(arrays["policy_edges"], domain.to_finite_set().points)
+    return OptimalNoise(
+        domain=domain,
+        covariance=covariance,
+        center=center,
+        certificate=certificate,
+        status=Status[header["status"]],
+        trace=tuple(Progress(int(steps), lower, upper) for steps, lower, upper in arrays["trace"].tolist()),
+        **{name: header[name] for name in _SCALARS},
+    )
+
+
+def _check_types(header: dict) -> None:
+    """Raise CertificateError unless every scalar is of its kind."""
+    numbers = [header[name] for name in ("p", "gamma", "gamma_lower", "sensitivity_squared")]
+    numbers += [header["scale"]] if "scale" in header else []
+    finite = numbers[1:]
+    if (
+        header["neighbors"] not in ("replace", "add-remove", "policy graph")
+        or not isinstance(header["shifted"], bool)
+        or not isinstance(header["method"], str)
+        or not (type(header["steps"]) is int and header["steps"] >= 0)
+        or not all(type(x) in (int, float) and x >= 0 for x in numbers)
+        or not all(math.isfinite(x) for x in finite)
+    ):
+        raise CertificateError("load: expected numbers, a relation and a method; the header holds something else")
+
+
+def _parts(header: dict, arrays: dict) -> tuple[AbstractDomain, Covariance, Certificate]:
+    parts = {name.removeprefix(_DOMAIN): array for name, array in arrays.items() if name.startswith(_DOMAIN)}
+    domain = rebuild(header["domain"], parts)
+    if isinstance(domain, Marginals) and "variances" in header:
+        variances = {tuple(T): variance for T, variance in header["variances"]}
+        kind = "gamma" if header["shifted"] else header["neighbors"]
+        witness = arrays["table_shares"], arrays["patterns"], arrays["pattern_weights"]
+        return domain, MarginalCovariance(domain, variances), MarginalCertificate(domain, header["p"], kind, *witness)
+    if isinstance(domain, Products) and "strategies" in header:
+        return domain, *_products(domain, header, arrays)
+    covariance = FactorCovariance(arrays["factor"], header["scale"])
+    if "tensor_atoms" in arrays:
+        power = stripped(domain)[0]
+        if power is None:
+            raise CertificateError("load: expected a tensor power with the certificate of one")
+        kind = "gamma" if header["shifted"] else header["neighbors"]
+        atoms, weights = arrays["tensor_atoms"], arrays["tensor_weights"]
+        return domain, covariance, TensorCertificate(power, atoms, weights, kind, header["tensor_scale"])
+    witness = PointCertificate(
+        arrays["certificate_points"],
+        arrays["certificate_weights"],
+        arrays["coordinate_weights"],
+        arrays.get("certificate_rows"),
+        header["shifted"],
+        arrays.get("certificate_origin"),
+    )
+    return domain, covariance, witness
+
+
+def _products(domain: Products, header: dict, arrays: dict) -> tuple[ProductCovariance, ProductCertificate]:
+    found = [
+        IdentityStrategy(size) if size else SolvedStrategy(arrays[f"contrasts{k}"])
+        for k, size in enumerate(header["identities"])
+    ]
+    variances = {tuple(T): variance for T, variance in header["variances"]}
+    covariance = ProductCovariance(domain, tuple(found[k] for k in header["strategies"]), variances)
+    cells = tuple(arrays[f"cell_weights{k}"] for k in range(sum(name.startswith("cell_weights") for name in arrays)))
+    witness = arrays["table_shares"], arrays["patterns"], arrays["pattern_weights"], cells
+    return covariance, ProductCertificate(domain, header["p"], header["neighbors"], *witness)

@@ -1,0 +1,182 @@
+"""What an answer is: the optimal covariance of a domain, with both ends of its bracket."""
+
+import enum
+import math
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import AbstractDomain
+
+from ..solvers.progress import Progress
+from .certificate import Certificate
+from .covariance import Covariance
+from .sensitivity import Relation
+from .verify import Verification, verify
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+
+class Status(enum.Enum):
+    """How a solve ended; the value says what to try next."""
+
+    SOLVED = "The certified gap is within the tolerance."
+    ROUNDING = (
+        "Rounding stopped progress: the noise is feasible, hence private; "
+        "loosen tol, center the points, or even out sizes that differ by more than 1e5."
+    )
+    MAX_STEPS = "The step limit came first: the noise is feasible, hence private; loosen tol to accept its gap."
+    ORACLE = (
+        "The bracket is as narrow as the domain's quadratic oracle proves: the noise is feasible, hence private; "
+        "accept the gap, or describe the set by fewer generators or by its vertices."
+    )
+    PATTERNS = (
+        "More patterns of differing attributes than can be looked at: the noise covers a safe bound, hence is private; "
+        "accept the gap, or ask for fewer or more alike attributes."
+    )
+    PRODUCTS = (
+        "The best noise that measures each attribute in one way: feasible, hence private; the gap is what other noises "
+        "could win at most. For small tables, optimal_noise(domain.to_finite_set()) looks at all noises."
+    )
+    COUPLINGS = (
+        "The best noise that measures each attribute in one way: feasible, hence private; at this size, no certificate "
+        "but a coarse one that leaves couplings between tables out, so that most of the gap may be its own."
+    )
+    INTERRUPTED = "Interrupted: the noise is feasible, hence private; run again for a narrower gap."
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class OptimalNoise:
+    """The best Gaussian covariance for a domain at unit sensitivity, with its proof.
+
+    Made by :func:`gaussnoise.optimal_noise` (calibrated to the neighbouring relation, no shift) and by
+    :func:`gaussnoise.gamma` (the paper's γ_p(K), with shift).
+
+    Attributes:
+        domain: the set K.
+        p: the norm of the error ``‖sd‖_p``.
+        neighbors: relation the mechanism will protect: "replace", "add-remove" or a policy graph.
+        shifted: whether M encloses K − center (``gamma``) instead of the sensitivity set (``optimal_noise``).
+        gamma: upper end of the bracket: ``‖sd(M)‖_p`` of the stored covariance.
+        gamma_lower: lower end, proved by ``certificate``.
+        covariance: M, a :class:`Covariance`.
+        center: v, shape (d,), zeros without shift.
+        certificate: the dual witness.
+        sensitivity_squared: proven upper bound on ``sup s' M⁺ s`` over differences s of neighbours: 1 from
+            ``optimal_noise``, up to 4 from ``gamma``.
+        method: which route was taken, and why.
+        status: how the solve ended.
+        steps: iterations spent, 0 for closed forms.
+        trace: the bracket after every step; empty for closed forms, and for answers read from a file.
+    """
+
+    domain: AbstractDomain
+    p: float
+    neighbors: Relation
+    shifted: bool
+    gamma: float
+    gamma_lower: float
+    covariance: Covariance
+    center: Array
+    certificate: Certificate
+    sensitivity_squared: float
+    method: str
+    status: Status
+    steps: int
+    trace: tuple[Progress, ...] = ()
+
+    @property
+    def gap(self) -> float:
+        """``gamma / gamma_lower − 1``: at most this much better could any covariance be. Zero when gamma is zero."""
+        if self.gamma == 0:
+            return 0.0
+        return self.gamma / self.gamma_lower - 1 if self.gamma_lower > 0 else math.inf
+
+    def __float__(self) -> float:
+        return self.gamma
+
+    def __repr__(self) -> str:
+        name = f"gamma_{self.p:g}(K)" if self.shifted else f"gamma_{self.p:g}, {self.neighbors}"
+        return (
+            f"OptimalNoise({name}: {self.gamma_lower:.10g} <= gamma <= {self.gamma:.10g}, gap {self.gap:.1e}, "
+            f"{self.domain!r})"
+        )
+
+    def verify(self) -> Verification:
+        """Recompute both bounds from the domain and the stored numbers, by another way than the solver's.
+
+        Finite sets: rational arithmetic for both ends at small sizes; else coordinates by QR with residuals in extended
+        precision, and the dual by an inner product with a matrix of proven norm. Marginals: rational arithmetic, and
+        the finite check as well when the full table has at most 512 cells. Other domains: their oracle's upper bound in
+        coordinates by a singular value decomposition, and membership of every point of the certificate.
+
+        Returns:
+            The recomputed bracket.
+
+        Raises:
+            CertificateError: a stored claim is stronger than what could be recomputed.
+            CovarianceError: some direction of the sensitivity set gets no noise.
+
+        >>> gn.optimal_noise(gn.FiniteSet(np.eye(3)), neighbors="add-remove").verify().sensitivity_squared <= 1
+        True
+        """
+        return verify(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the answer and its domain to one ``.npz`` file, without pickles."""
+        from .file import write  # files and pictures meet the class here: methods for what other files do
+
+        write(self, path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> "OptimalNoise":
+        """Read an answer written by :meth:`save`, and verify it.
+
+        Verification shows that the file is consistent, not who wrote it: read ``neighbors`` and ``domain`` before use.
+
+        Raises:
+            OutputError: the file cannot be read.
+            CertificateError: not such a file, or its claims do not survive :meth:`verify`.
+        """
+        from .file import read
+
+        return read(path)
+
+    def plot(self, axes: tuple[int, int] = (0, 1)) -> "Figure":
+        """Draw the set that the noise covers, its optimal ellipsoid, the certificate's points and the naive ball.
+
+        Args:
+            axes: the two coordinates to project to.
+
+        Returns:
+            A matplotlib Figure; save it with ``.savefig(path)``.
+
+        Raises:
+            ParameterError: axes that are not two of the coordinates.
+
+        >>> gn.optimal_noise(gn.FiniteSet(np.eye(3))).plot().axes[0].get_xlabel()
+        'coordinate 0'
+        """
+        from .plots import plot_noise
+
+        return plot_noise(self, axes)
+
+    def plot_convergence(self) -> "Figure":
+        """Draw both ends of the bracket against the solver's steps.
+
+        Returns:
+            A matplotlib Figure.
+
+        Raises:
+            ParameterError: a closed form, or an answer read from a file, which have no steps to show.
+        """
+        from .plots import plot_convergence
+
+        return plot_convergence(self)

@@ -1,0 +1,488 @@
+"""The dual witness of products of one-attribute queries: its fidelity, without a matrix over the records."""
+
+import copy
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky
+
+from domains import AbstractBase, Products
+
+from ..numerics.rounding import CANCELLATION
+from ..solvers.tables.orbits import Type
+from ..solvers.tables.strategies import is_exchangeable
+from ..solvers.tables.workload import Workload
+from .certificate import Certificate, Protected
+
+Array = NDArray[np.float64]
+Subset = tuple[int, ...]
+Places = NDArray[np.intp]
+Choice = tuple[tuple[int, int], ...]  # of each class, which base is asked for
+
+_KEPT = (10**9, 64, 48, 32, 24, 16, 8, 4, 2, 1, 0)  # directions of an attribute that stay coupled
+_DENSE = 700  # coordinates of a block whose eigenvalues are found at once
+_MOST_LEFT = 2500  # coordinates left to be solved for densely, once the largest tables are eliminated
+_MOST_CHOICES = 16  # of bases, where attributes with several are too large to keep together
+_MOST_CELLS = 2**24  # of a table that is eliminated
+_THIN = 1e-13  # of the largest eigenvalue
+_SLACK = 1e-9  # far more than rounding can add to the sums below
+
+# √k = (1/2π) ∫ e^{s/2} log(1 + k e^{−s}) ds. The trapezoidal rule with this step is off by a factor of at most
+# 1 ± 4/(e^a − 1), a = 2π²/step (Poisson summation: the integrand's transform is below π/cosh πω, which is 2π at 0 for
+# the integrand itself); what lies beyond the ends is positive and left out. So the rule over 1 + … is below √k.
+_STEP = 1.25
+_EXCESS = 4 / math.expm1(2 * math.pi**2 / _STEP)
+_ENDS = (-42.0, 22.0)  # in s, about the logarithm of the trace
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ProductCertificate(Certificate):
+    """A product measure on records, or on pairs that differ in a pattern of attributes, independently where they do.
+
+    The second moment of what it covers, over the records, is ``Λ^{1/2} G Λ^{1/2}`` up to factors κ_T, where G is the
+    sum over tables of ``⊗_{i∈S} G_i ⊗_{i∉S} 11'``. Split along every attribute into √λ and what is orthogonal to it,
+    that is a matrix of blocks over pairs T, T' of attribute sets, each a Kronecker product. Identities with uniform
+    weights do not couple blocks. Blocks over the largest tables are diagonal once every G_i is, so that a Schur
+    complement leaves a matrix over smaller tables; roots come from determinants, by a quadrature that errs downwards.
+    Where what is left is too large, the directions of every attribute that couple least are split off from the others
+    and from √λ, for records and for queries: a pinching of the nuclear norm, which lowers it.
+
+    Attributes:
+        domain: the products.
+        p: error norm.
+        protected: "add-remove", "replace" or "gamma".
+        shares: dual weights on all tables of a type together, in the order of :attr:`Workload.tables`.
+        patterns: shape (k, classes of more than one category), how many attributes of each class differ.
+        pattern_weights: shape (k,).
+        cell_weights: of each class's categories, shape (n,).
+    """
+
+    domain: Products
+    p: float
+    protected: Protected
+    shares: Array
+    patterns: NDArray[np.intp]
+    pattern_weights: Array
+    cell_weights: tuple[Array, ...]
+
+    def lower_bound(self) -> float:
+        return self._found[0]
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether all blocks were small enough to keep their couplings."""
+        return self._found[1]
+
+    @cached_property
+    def _found(self) -> tuple[float, bool]:
+        blocks = _Blocks(self, self.workload())
+        total, tight = blocks.fidelity()
+        return max(self.domain.weights) * total * (1 - _SLACK), tight
+
+    def spectrum(self) -> tuple[Array, Array]:
+        """Of the uncoupled blocks, each flattened: what any concave bound on the spectrum may use in its place."""
+        workload = self.workload()
+        traces = _Blocks(self, workload).uncoupled()
+        counts = workload.residual_counts * workload.ranks
+        return max(self.domain.weights) * traces / workload.ranks * (1 - _SLACK), counts
+
+    def workload(self) -> Workload:
+        """The domain's tables and residuals by type; how they are measured does not matter here."""
+        return Workload.of(self.domain, total=self.protected == "add-remove")
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """One base of one class under the dual weights: ``Λ^{1/2} G Λ^{1/2}`` in a basis that begins with √λ.
+
+    Attributes:
+        own: its (√λ, √λ) entry.
+        cross: the rest of its first column, shape (k,).
+        inner: the rest of it, shape (k, k).
+        apart: the trace of the root of what was split off.
+        is_scalar: whether the cross part is zero and the inner one a multiple of the identity, exactly; it is then
+            stored as a matrix of one entry.
+    """
+
+    own: float
+    cross: Array
+    inner: Array
+    apart: float = 0.0
+    is_scalar: bool = False
+
+    @cached_property
+    def whole_root(self) -> float:
+        """``tr (Λ^{1/2} G Λ^{1/2})^{1/2}``, from below."""
+        if self.is_scalar:
+            return math.sqrt(self.own) + len(self.cross) * math.sqrt(self.inner[0, 0])
+        return _root_trace(np.block([[np.array([[self.own]]), self.cross[None, :]], [self.cross[:, None], self.inner]]))
+
+    @cached_property
+    def rotated(self) -> "_Side":
+        """The same with a diagonal inner part, and first what couples most."""
+        values, axes = np.linalg.eigh(self.inner)
+        live = values > _THIN * values[-1]  # directions that may be rounding are left out of the records
+        values, cross = np.where(live, values, 0.0), np.where(live, axes.T @ self.cross, 0.0)
+        order = np.argsort(-np.divide(cross**2, values, out=np.zeros_like(cross), where=values > 0), kind="stable")
+        return _Side(self.own, cross[order], np.diag(values[order]))
+
+    @property
+    def uncoupled(self) -> "_Side":
+        """The inner part as it is, and what of √λ it cannot explain."""
+        return _Side(self.rotated.split(0).own, np.zeros_like(self.cross), self.rotated.inner)
+
+    def split(self, kept: int) -> "_Side":
+        """The first coordinates of a diagonal inner part, and what of √λ the others cannot explain."""
+        values = np.diag(self.inner)
+        rest, cross = values[kept:], self.cross[kept:]
+        explained = float((cross**2 / np.where(rest > 0, rest, 1.0))[rest > 0].sum())
+        own = max(self.own - explained * (1 + _SLACK) - _SLACK * self.own, 0.0) if len(rest) else self.own
+        return _Side(own, self.cross[:kept], self.inner[:kept, :kept], float(np.sqrt(rest).sum()))
+
+
+class _Blocks:
+    """The second moment by blocks, coordinates weighted, the largest table weight being one."""
+
+    def __init__(self, witness: ProductCertificate, workload: Workload) -> None:
+        self.workload = workload
+        shares = witness.shares / (math.fsum(witness.shares) * (1 + CANCELLATION))
+        power = 1 - 2 / witness.p
+        weights = workload.weights**2 * (shares / (workload.table_counts * workload.queries)) ** power
+        self.tables = list(zip(workload.tables, weights.tolist(), strict=True))
+        self.sides = [
+            _class_sides(bases, weights / math.fsum(weights))
+            for bases, weights in zip(workload.bases, witness.cell_weights, strict=True)
+        ]
+        self.coupled = [
+            k
+            for k, (sides, members) in enumerate(zip(self.sides, workload.orbits.classes, strict=True))
+            if members and not all(side.is_scalar for side in sides)
+        ]
+        self.kappa = dict.fromkeys(workload.residuals, 1.0)
+        if witness.protected == "replace":
+            self.kappa = self._moved(witness)
+
+    def _moved(self, witness: ProductCertificate) -> dict[Type, float]:
+        """κ_T = 2 Σ_D π_D (1 − Π_{i∈T∩D} r_i): values x, y of attribute i that differ have the law λλ' + r(Λ − λλ')."""
+        weights = witness.pattern_weights / (math.fsum(witness.pattern_weights) * (1 + CANCELLATION))
+        classes = self.workload.moving.classes
+        # as negative as probabilities of equal values allow: −1/(n−1) where all are alike, and then x ≠ y
+        least = [float(cells.min()) / math.fsum(cells) for cells in witness.cell_weights]
+        found = {}
+        for T in self.workload.residuals:
+            same = np.ones(len(witness.patterns))
+            for k, members in enumerate(classes):
+                t, m, r = T.count(k), len(members), -least[k] / (1 - least[k]) * (1 - CANCELLATION)
+                column = [
+                    sum(math.comb(d, j) * math.comb(m - d, t - j) * r**j for j in range(t + 1)) / math.comb(m, t)
+                    for d in range(m + 1)
+                ]
+                same = same * np.array(column)[witness.patterns[:, k]]
+            found[T] = float(weights @ np.maximum(2 * (1 - same) - CANCELLATION, 0.0))
+        return found
+
+    def split(self, kept: int) -> Self:
+        """With so many directions of every attribute still coupled; of those with several bases, all or none."""
+        other = copy.copy(self)
+        other.sides = []
+        for k, sides in enumerate(self.sides):
+            if k not in self.coupled or (kept and len(sides) > 1):
+                other.sides.append(sides)
+            elif len(sides) == 1:
+                other.sides.append([sides[0].rotated.split(kept)])
+            else:
+                other.sides.append([side.uncoupled for side in sides])
+        return other
+
+    def restricted(self, choice: Mapping[int, int]) -> Self:
+        """Only the tables that ask for one base of each class with several."""
+        other = copy.copy(self)
+        kept = [(table, w) for table, w in self.tables if all(choice.get(k, b) == b for k, b in table)]
+        other.tables = [(tuple((k, 0 if k in choice else b) for k, b in table), w) for table, w in kept]
+        other.sides = [[sides[choice[k]]] if k in choice else sides for k, sides in enumerate(self.sides)]
+        return other
+
+    def containing(self, R: Type) -> dict[Choice, float]:
+        """Weights of the tables around a set of type R, by the bases they ask for within R, spreads included."""
+        found: dict[Choice, float] = {}
+        for table, weight in self.tables:
+            S = tuple(k for k, _ in table)
+            if any(S.count(k) < R.count(k) for k in set(R)):
+                continue
+            bases, value = dict(table), weight
+            for k in set(S):
+                rest = S.count(k) - R.count(k)
+                value *= math.comb(len(self.workload.orbits.classes[k]) - R.count(k), rest)
+                value *= self.sides[k][bases[k]].own ** rest
+            choice = tuple(sorted((k, bases[k]) for k in set(R)))
+            found[choice] = found.get(choice, 0.0) + value
+        return found
+
+    def groups(self) -> "Iterator[tuple[float, _Group]]":
+        """Blocks that no longer couple, and how many copies there are of each."""
+        classes = self.workload.orbits.classes
+        alone = {part for T in self.workload.residuals for part in self._apart(T)}
+        for Q in sorted(alone):
+            copies = math.prod(math.comb(len(classes[k]), Q.count(k)) for k in set(Q))
+            sides = (self.sides[k][0] for k in Q)
+            copies *= math.prod(
+                side.apart if k in self.coupled else len(side.cross) for k, side in zip(Q, sides, strict=True)
+            )
+            if copies > 0:
+                yield copies, _Group(self, Q)
+
+    def _apart(self, T: Type) -> set[Type]:
+        """The parts of T that may be uncoupled: all that never couples, and any of the rest."""
+        never = [k for k in T if k not in self.coupled]
+        rest = [k for k in T if k in self.coupled]
+        chosen = itertools.chain.from_iterable(itertools.combinations(rest, j) for j in range(len(rest) + 1))
+        return {tuple(sorted((*never, *part))) for part in chosen}
+
+    def fidelity(self) -> tuple[float, bool]:
+        """The trace of the root, from below, and whether no coupling was given up."""
+        found, tight = self._split_trace()
+        if tight:
+            return found, True
+        bounds = [found]
+        several = [k for k in self.coupled if len(self.sides[k]) > 1]
+        choices = itertools.product(*(range(len(self.sides[k])) for k in several))
+        for chosen in itertools.islice(choices, _MOST_CHOICES if several else 0):  # some of the tables, in one way
+            bounds.append(self.restricted(dict(zip(several, chosen, strict=True)))._split_trace()[0])
+        if () in self.kappa:  # one table, whose second moment is a product
+            roots = {(k, b): side.whole_root for k, sides in enumerate(self.sides) for b, side in enumerate(sides)}
+            bounds += [math.sqrt(w) * math.prod(roots[pair] for pair in table) for table, w in self.tables]
+        return max(bounds), False
+
+    def _split_trace(self) -> tuple[float, bool]:
+        """With as few couplings given up as takes seconds."""
+        for kept in _KEPT:
+            groups = list(self.split(kept).groups())
+            if all(group.is_small for _, group in groups):
+                return math.fsum(copies * group.root_trace() for copies, group in groups), kept == _KEPT[0]
+        return 0.0, False
+
+    def uncoupled(self) -> Array:
+        """What one T of each type adds to the trace when all its directions are split off."""
+        blocks = self.split(0)
+        found = dict.fromkeys(self.workload.residuals, 0.0)
+        counts = self.workload.residual_counts
+        for copies, group in blocks.groups():
+            for T, trace in group.traces().items():
+                found[T] += copies * trace
+        return np.array(list(found.values())) / counts
+
+
+class _Group:
+    """Blocks that share the part Q of attributes that do not couple; over sets T of those that do."""
+
+    def __init__(self, blocks: _Blocks, Q: Type) -> None:
+        self.blocks, self.Q = blocks, Q
+        classes = blocks.workload.orbits.classes
+        self.kinds = {i: k for k in blocks.coupled for i in classes[k][Q.count(k) :] if len(blocks.sides[k][0].cross)}
+        residuals = set(blocks.workload.residuals)
+        most = max(map(len, residuals)) - len(Q)
+        free = itertools.chain.from_iterable(itertools.combinations(sorted(self.kinds), j) for j in range(most + 1))
+        self.sets = [T for T in free if self._type(T) in residuals]
+        self._coefficients: dict[Type, dict[Choice, float]] = {}
+
+    def _type(self, T: Subset) -> Type:
+        return tuple(sorted((*self.Q, *(self.kinds[i] for i in T))))
+
+    def _dim(self, T: Subset) -> int:
+        return math.prod(len(self.blocks.sides[self.kinds[i]][0].cross) for i in T)
+
+    def _coefficient(self, T: Subset, U: Subset) -> dict[Choice, float]:
+        """Weight of block (T, U) by choice of bases, all but its Kronecker factors."""
+        R = self._type(tuple({*T, *U}))
+        if R not in self._coefficients:
+            never = [k for k in self.Q if k not in self.blocks.coupled]
+            self._coefficients[R] = {
+                choice: value * math.prod(self.blocks.sides[k][dict(choice)[k]].inner[0, 0] for k in never)
+                for choice, value in self.blocks.containing(R).items()
+            }
+        scale = math.sqrt(self.blocks.kappa[self._type(T)] * self.blocks.kappa[self._type(U)])
+        return {choice: scale * value for choice, value in self._coefficients[R].items()}
+
+    @cached_property
+    def largest(self) -> list[Subset]:
+        """Sets inside no other."""
+        return [T for T in self.sets if not any(set(T) < set(U) for U in self.sets)]
+
+    @cached_property
+    def left(self) -> list[Subset]:
+        """All other sets."""
+        largest = set(self.largest)
+        return [T for T in self.sets if T not in largest]
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether all blocks together are small."""
+        return sum(map(self._dim, self.sets)) <= _DENSE
+
+    @property
+    def is_uncoupled(self) -> bool:
+        """Whether only blocks on the diagonal are left."""
+        return not any(side.cross.any() for k in self.kinds.values() for side in self.blocks.sides[k])
+
+    @property
+    def has_several(self) -> bool:
+        """Whether some attribute is asked about in several ways, so that no basis makes all blocks diagonal."""
+        return any(len(self.blocks.sides[k]) > 1 for k in self.kinds.values())
+
+    @property
+    def is_small(self) -> bool:
+        """Whether :meth:`root_trace` takes seconds at most."""
+        if self.is_uncoupled:
+            return True
+        if len(self.sets) > _MOST_LEFT:
+            return False
+        left = sum(map(self._dim, self.sets if self.has_several else self.left))
+        return self.is_dense or (left <= _MOST_LEFT and max(map(self._dim, self.sets)) <= _MOST_CELLS)
+
+    def root_trace(self) -> float:
+        """The trace of the group's root, from below."""
+        if self.is_uncoupled:
+            return math.fsum(self.traces().values())
+        if self.is_dense or self.has_several:
+            return _root_trace(self._dense(self.sets))
+        return self._by_determinants()
+
+    def traces(self) -> dict[Type, float]:
+        """By type of the whole T, when nothing couples: its block's root; of several bases, that of the largest."""
+        found: dict[Type, float] = {}
+        for T in self.sets:
+            parts = (
+                value * math.prod(_root_trace(self._side(i, dict(choice)).inner) for i in T) ** 2
+                for choice, value in self._coefficient(T, T).items()
+            )
+            found[self._type(T)] = found.get(self._type(T), 0.0) + math.sqrt(max(parts, default=0.0))
+        return found
+
+    def _side(self, i: int, bases: Mapping[int, int]) -> _Side:
+        return self.blocks.sides[self.kinds[i]][bases[self.kinds[i]]]
+
+    def _dense(self, sets: list[Subset]) -> Array:
+        rows = []
+        for T in sets:
+            row = []
+            for U in sets:
+                block = np.zeros((self._dim(T), self._dim(U)))
+                for choice, value in self._coefficient(T, U).items():
+                    block += value * self._block(T, U, dict(choice))
+                row.append(block)
+            rows.append(row)
+        return np.block(rows) if rows else np.zeros((0, 0))
+
+    def _block(self, T: Subset, U: Subset, bases: Mapping[int, int]) -> Array:
+        """``⊗ inner`` over T∩U, with ``cross`` along what only one of them has; axes of T first."""
+        tensor, axes = np.ones(()), []
+        for i in sorted({*T, *U}):
+            side = self._side(i, bases)
+            if i in T and i in U:
+                tensor = np.multiply.outer(tensor, side.inner)
+                axes += [(0, i), (1, i)]
+            else:
+                tensor = np.multiply.outer(tensor, side.cross)
+                axes += [(0, i)] if i in T else [(1, i)]
+        order = sorted(range(len(axes)), key=axes.__getitem__)
+        return tensor.transpose(order).reshape(self._dim(T), self._dim(U))
+
+    def _diagonal(self, i: int) -> tuple[Array, Array]:
+        """Of an attribute with one base: the eigenvalues of its inner part, and its cross part."""
+        side = self.blocks.sides[self.kinds[i]][0]
+        return np.diag(side.inner), side.cross
+
+    def _by_determinants(self) -> float:
+        """``Σ_j w_j log det(1 + K/t_j) <= tr K^{1/2}``."""
+        K, left = self._dense(self.left), self.left
+        values = {T: sum(self._coefficient(T, T).values()) * self._eigenvalues(T) for T in self.largest}
+        trace = float(np.trace(K)) + sum(float(v.sum()) for v in values.values())
+        starts = dict(zip(left, np.cumsum([0, *map(self._dim, left)]), strict=False))
+        if not trace > 0:
+            return 0.0
+        total = []
+        for s in np.arange(*_ENDS, _STEP):
+            t = trace * math.exp(s)
+            found = sum(float(np.log1p(v / t).sum()) for v in values.values())
+            if left:
+                rest = np.eye(len(K)) + K / t
+                for T, v in values.items():
+                    w = 1 / (v + t) / t
+                    inside = [U for U in left if set(U) < set(T)]
+                    for U, V in itertools.product(inside, inside):
+                        scale = sum(self._coefficient(T, U).values()) * sum(self._coefficient(T, V).values())
+                        rest[self._places(U, V, starts)] -= scale * self._summed(T, U, V, w)
+                found += _log_determinant(rest)
+            total.append(math.sqrt(t) * found)
+        return _STEP / (2 * math.pi) * math.fsum(total) / (1 + _EXCESS)
+
+    def _eigenvalues(self, T: Subset) -> Array:
+        return reduce(np.multiply.outer, (self._diagonal(i)[0] for i in T), np.ones(()))
+
+    def _summed(self, T: Subset, U: Subset, V: Subset, w: Array) -> Array:
+        """``Σ w Π f_i`` over the axes of T in neither U nor V; f is p² in both, pq in one, q² in none."""
+        operands: list = [w, list(range(len(T)))]
+        for axis, i in enumerate(T):
+            p, q = self._diagonal(i)
+            operands += [(p if i in U else q) * (p if i in V else q), [axis]]
+        return np.einsum(*operands, [axis for axis, i in enumerate(T) if i in U or i in V])
+
+    def _places(self, U: Subset, V: Subset, starts: dict[Subset, int]) -> tuple[Places, Places]:
+        """Rows and columns of the entries of block (U, V) that are not zero, over the axes of U ∪ V."""
+        both = sorted({*U, *V})
+        sizes = [self._dim((i,)) for i in both]
+        grid = np.indices(sizes, sparse=True) if both else ()
+
+        def flat(part: Subset) -> Places:
+            place = np.zeros((), dtype=np.intp)
+            for axis, i in enumerate(both):
+                if i in part:
+                    place = place * sizes[axis] + grid[axis]
+            return place
+
+        rows, columns = np.broadcast_arrays(starts[U] + flat(U), starts[V] + flat(V))
+        return rows, columns
+
+
+def _class_sides(bases: tuple[AbstractBase, ...], weights: Array) -> list[_Side]:
+    """Of a class's bases; of categories that are all alike without rounding, since there is nothing to couple."""
+    n = len(weights)
+    if n == 1 or np.ptp(weights) == 0:
+        grams = [None if base.is_identity else base.gram() for base in bases]
+        if all(gram is None or is_exchangeable(gram) for gram in grams):
+            own = [1 / n if gram is None else float(gram.sum()) / n**2 for gram in grams]
+            apart = [1 / n if gram is None else float(gram[0, 0] - gram[0, -1]) / n for gram in grams]
+            pairs = zip(own, apart, strict=True)
+            return [_Side(a, np.zeros(n - 1), np.full((1, 1), b), is_scalar=True) for a, b in pairs]
+    root = np.sqrt(weights)
+    mirror = root + np.eye(n)[0]  # turns the first axis to √λ
+    basis = np.outer(mirror, mirror) * (2 / float(mirror @ mirror)) - np.eye(n)
+    sides = []
+    for base in bases:
+        moved = basis.T @ (root[:, None] * base.gram() * root) @ basis
+        sides.append(_Side(float(moved[0, 0]), moved[1:, 0], (moved[1:, 1:] + moved[1:, 1:].T) / 2))
+    return sides
+
+
+def _log_determinant(matrix: Array) -> float:
+    """Of 1 and a positive semidefinite matrix; zero, which is below, where t is so small that only rounding is left."""
+    try:
+        return max(2 * float(np.log(np.diag(cholesky(matrix, check_finite=False))).sum()), 0.0)
+    except np.linalg.LinAlgError:
+        return 0.0
+
+
+def _root_trace(matrix: Array) -> float:
+    """``tr matrix^{1/2}`` of a positive semidefinite matrix, less what rounding may have added."""
+    if not len(matrix):
+        return 0.0
+    values = np.linalg.eigvalsh(matrix)
+    blur = 4 * len(values) * np.finfo(np.float64).eps * max(values[-1], 0.0)
+    return float(np.sqrt(np.maximum(values - blur, 0.0)).sum())

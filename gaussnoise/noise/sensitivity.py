@@ -1,0 +1,163 @@
+"""The set that noise must cover: by how much one record can move the answer, for each neighbouring relation."""
+
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import AbstractDomain, AbstractFiniteDomain, DomainTooLargeError, FiniteSet, Marginals
+
+from ..errors import ParameterError
+from ..numerics.feasibility import Strategy
+from ..numerics.pairs import far_pairs
+from ..numerics.rounding import ROUNDING_MARGIN
+from ..solvers.tables.orbits import Orbits, alike
+from ..solvers.tables.patterns import is_enumerable, pattern_sums
+from ..solvers.tables.residuals import Subset, rank
+from .policy import PolicyGraph
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+Relation = Literal["replace", "add-remove"] | PolicyGraph
+
+# Beyond this many numbers in all differences together, they are generated as they are needed.
+_LISTED_ENTRIES = 2**14
+_LARGEST_LIST = 2**25  # numbers in a list of differences: 256 MB
+
+
+def check_relation(function: str, neighbors: Any, domain: AbstractDomain) -> Relation:
+    """``neighbors`` as one of the relations on the domain's points, or a ParameterError."""
+    if isinstance(neighbors, str) and neighbors == "replace":
+        return "replace"
+    if isinstance(neighbors, str) and neighbors == "add-remove":
+        return "add-remove"
+    if not isinstance(domain, AbstractFiniteDomain):
+        got = repr(neighbors) if isinstance(neighbors, str) else type(neighbors).__name__
+        raise ParameterError(
+            f'{function}: expected neighbors="replace" or "add-remove", got {got}; hint: policy graphs join the listed '
+            f"points of a FiniteSet, which {type(domain).__name__} has not"
+        )
+    if isinstance(neighbors, PolicyGraph) and len(neighbors.components) == domain.cardinality:
+        rebuilt = PolicyGraph.from_edges(neighbors.edges, domain.to_finite_set().points)
+        if not np.array_equal(rebuilt.components, neighbors.components):
+            raise ParameterError(f"{function}: the policy graph belongs to another domain")
+        return rebuilt
+    networkx = sys.modules.get("networkx")  # whoever has a graph has loaded it
+    if networkx is not None and isinstance(neighbors, networkx.Graph):
+        return PolicyGraph.from_networkx(neighbors, domain.to_finite_set().points, function)
+    got = repr(neighbors) if isinstance(neighbors, str) else type(neighbors).__name__
+    raise ParameterError(
+        f'{function}: expected neighbors="replace", "add-remove" or a networkx graph on the row indices '
+        f"0..{domain.cardinality - 1} of the points, got {got}"
+    )
+
+
+def members(points: Array, rows: Rows) -> Array:
+    """Points of the set named by rows of one index (a point) or two (a difference), shape (k, d)."""
+    first = points[rows[:, 0]]
+    return first - points[rows[:, 1]] if rows.shape[1] == 2 else first
+
+
+@dataclass(frozen=True, eq=False)
+class Covered:
+    """What an ellipsoid is to cover, up to sign and translation: listed points, or all differences of listed points.
+
+    Attributes:
+        points: shape (k, d).
+        rows: shape (k, 1) or (k, 2), the domain's rows each listed point is made of; None when ``points`` are the
+            domain's own, less a common origin, and all their differences are meant.
+    """
+
+    points: Array
+    rows: Rows | None
+
+    def longest(self, found: Strategy) -> float:
+        """Proven upper bound on the length of what is covered, in the strategy's coordinates."""
+        if self.rows is not None:
+            return float(found.lengths.max())
+        return math.sqrt(largest_pair(found))
+
+    def outside(self, found: Strategy) -> Array:
+        """By how much it sticks out of the factor's range along each axis."""
+        return found.outside if self.rows is not None else 2 * found.outside
+
+
+def covered(domain: FiniteSet, neighbors: Relation, *, shifted: bool = False, listed: bool = False) -> Covered:
+    """K itself (about a point of it) when ``shifted``, else the sensitivity set of a relation.
+
+    Differences of many points are left implicit unless they must be ``listed``, where DomainTooLargeError is raised if
+    they do not fit.
+    """
+    points = domain.points
+    count = len(points)
+    if shifted:
+        # a member as the origin: coordinates on which all points agree become exact zeros
+        return Covered(points - points[0], np.arange(count)[:, None])
+    if neighbors == "add-remove":
+        return _distinct(points, np.arange(count)[:, None])
+    if isinstance(neighbors, PolicyGraph):
+        return _distinct(points, neighbors.edges)
+    pairs = count * (count - 1) // 2
+    if pairs * domain.dim > (_LARGEST_LIST if listed else _LISTED_ENTRIES):
+        if not listed:
+            return Covered(points - points[0], None)
+        raise DomainTooLargeError(
+            f'neighbors="replace": {count} points have {pairs} differences in R^{domain.dim}, '
+            f'{pairs * domain.dim * 8 / 1e9:.3g} GB; hint: method="auto" does not list them'
+        )
+    return _distinct(points, np.column_stack(np.triu_indices(count, 1)))
+
+
+def _distinct(points: Array, rows: Rows) -> Covered:
+    """One of each ± pair, zeros dropped; a single zero when nothing is left."""
+    values = members(points, rows) + 0.0
+    # the first nonzero coordinate positive
+    leading = np.take_along_axis(values, (values != 0).argmax(axis=1)[:, None], axis=1)
+    oriented = np.where(leading < 0, -values, values) + 0.0
+    seen = {row.tobytes(): i for i, row in enumerate(oriented)}  # hashing is much faster than sorting rows
+    first = np.fromiter(seen.values(), dtype=np.intp, count=len(seen))
+    first = first[(values[first] != 0).any(axis=1)]
+    if not len(first):
+        return Covered(np.zeros((1, points.shape[1])), rows[:1] if len(rows) else np.zeros((1, 2), dtype=np.intp))
+    return Covered(values[first], rows[first])
+
+
+def largest_pair(strategy: Strategy) -> float:
+    """Proven upper bound on ``max_{i,j} ‖b_i − b_j‖²``; four times the largest length² when pairs are too many."""
+    b, lengths = strategy.coordinates, strategy.lengths
+    cap = 4 * float(lengths.max()) ** 2
+    if b.shape[1] == 0:
+        return cap
+    try:
+        largest = far_pairs(b).largest
+    except DomainTooLargeError:
+        return cap
+    # lengths carry the rounding of the coordinates themselves; the margin, that of the distances
+    slack = float((lengths - np.linalg.norm(b, axis=1)).max())
+    rounding = 4 * (b.shape[1] + 8) * np.finfo(np.float64).eps * cap
+    return min(cap, (math.sqrt(largest + rounding) * (1 + ROUNDING_MARGIN) + 2 * slack) ** 2)
+
+
+def marginal_sensitivity(domain: Marginals, variances: Mapping[Subset, float], neighbors: Relation) -> float:
+    """Upper bound on s' M⁺ s over neighbours' differences, M made of zero-sum noises of the given ``variances``.
+
+    Add/remove: ``Σ_T r_T/(N_T σ_T²)``. Replace: the largest over patterns D of differing attributes of
+    ``Σ_T 2 r_T/(N_T σ_T²) (1 − Π_{i ∈ T∩D} −1/(n_i−1))``; every T at its own worst pattern where they are too many.
+    """
+    shares = {T: rank(T, domain.sizes) / (domain.cells(T) * variance) for T, variance in variances.items()}
+    if neighbors == "add-remove":
+        return math.fsum(shares.values()) * (1 + ROUNDING_MARGIN / 4)
+    shares = {T: share for T, share in shares.items() if T}
+    total = math.fsum(shares.values())
+    orbits = Orbits(tuple(c for c in alike(shares, domain.sizes) if any(c[0] in T for T in shares)))
+    if not is_enumerable(orbits):
+        worst = (2 * share * (1 + 1 / (min(domain.sizes[i] for i in T) - 1)) for T, share in shares.items())
+        return math.fsum(worst) * (1 + ROUNDING_MARGIN)
+    # the same attribute of both records agrees (factor 1) or differs (factor −1/(n−1))
+    unequal = [-1 / (domain.sizes[members[0]] - 1) for members in orbits.classes]
+    sums = pattern_sums(orbits, {orbits.type_of(T): s for T, s in shares.items()}, [1.0] * len(unequal), unequal)
+    return 2 * (total - float(sums.min())) * (1 + ROUNDING_MARGIN)

@@ -1,0 +1,1 @@
+"""Numbers: rounding, exact sums, spans, factorizations with proven errors."""

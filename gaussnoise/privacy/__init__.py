@@ -1,0 +1,16 @@
+"""Privacy definitions and conversions between them; the sampler and the ledger."""
+
+from .definitions import GDP, KL, TV, AbstractPrivacy, ApproxDP, LocalDP, PureDP, dp_event, gaussian_epsilon, zCDP
+
+__all__ = [
+    "GDP",
+    "KL",
+    "TV",
+    "AbstractPrivacy",
+    "ApproxDP",
+    "LocalDP",
+    "PureDP",
+    "dp_event",
+    "gaussian_epsilon",
+    "zCDP",
+]

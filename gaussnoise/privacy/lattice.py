@@ -1,0 +1,32 @@
+"""What lattices of listed points and of bodies share: one integer query, and the factor that decodes its answers."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .sampler import IntegerQuery
+
+
+class AbstractLattice:
+    """Integer answers of ``rank`` coordinates; 2^bits lattice steps are one unit of the strategy."""
+
+    bits: int
+    query: IntegerQuery
+    unit_factor: NDArray[np.float64]
+
+    @property
+    def rank(self) -> int:
+        return self.unit_factor.shape[1]
+
+    @property
+    def scale(self) -> float:
+        return self.query.scale if self.rank else 0.0
+
+    @property
+    def noise_scale(self) -> float:
+        """Standard deviation of the drawn noise in units of the strategy."""
+        return math.ldexp(self.scale, -self.bits)
+
+    def draw(self) -> list[int]:
+        return self.query.draw(self.rank) if self.rank else []

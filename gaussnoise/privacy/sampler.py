@@ -1,0 +1,182 @@
+"""The only source of released noise: OpenDP's discrete Gaussian on exact integers, from system randomness."""
+
+import importlib.metadata
+import math
+import os
+import re
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import NotAvailableError, ParameterError
+from ..files.pickling import PickledByArguments
+
+Integers = NDArray[np.int64]
+
+# OpenDP saturates silently at 64 bits; at this scale an overflow is 512 standard deviations away
+MAX_SCALE = 2.0**54
+# integers of a finer lattice than 2⁻⁴⁰⁰ would no longer convert to floats
+MAX_BITS = 400
+OLDEST_OPENDP = (0, 15)  # earlier discrete Gaussians were biased (opendp#2638)
+_CHARGES = ((1.0, 3.0), (math.sqrt(2.0), 2.0**40), (2.0**20 + 1, MAX_SCALE))  # distances and scales
+_CLOSE = Fraction(1, 2**50)  # of a charge: its last digits
+_DRAWS = 16
+_CHUNK = 2**13  # integers drawn at once
+_CHUNKS_AHEAD = 128  # 8 MB
+_MOST_THREADS = 8
+
+
+@dataclass(frozen=True)
+class IntegerQuery(PickledByArguments):
+    """An integer-valued query of known squared sensitivity, and the share of the budget it may spend.
+
+    Attributes:
+        sensitivity_squared: largest squared change of the integer answer between neighbours, an integer >= 1.
+        budget: ρ it may spend at most.
+    """
+
+    sensitivity_squared: int
+    budget: float
+
+    @cached_property
+    def distance(self) -> float:
+        """The sensitivity, rounded up to a float: OpenDP's d_in."""
+        distance = math.sqrt(self.sensitivity_squared)
+        while Fraction(distance) ** 2 < self.sensitivity_squared:
+            distance = math.nextafter(distance, math.inf)
+        return distance
+
+    @cached_property
+    def scale(self) -> float:
+        """Standard deviation of the discrete Gaussian: the least, up to rounding, that OpenDP charges within budget."""
+        if not self.budget > 0:
+            raise ParameterError(f"noise: expected a budget rho > 0, got {self.budget!r}")
+        scale = self.distance / math.sqrt(2 * self.budget)
+        while 0 < scale <= MAX_SCALE and discrete_gaussian(scale).map(self.distance) > self.budget:
+            scale *= 1 + 2.0**-50
+        if not scale > 0:
+            raise ParameterError(f"noise: rho = {self.budget:.3g} is too large; hint: at most 1e100")
+        if not scale <= MAX_SCALE:
+            raise ParameterError(
+                f"noise: rho = {self.budget:.3g} needs a scale of {scale:.3g} lattice steps, "
+                f"more than {MAX_SCALE:.3g}; "
+                "hint: a budget this small releases nothing but noise"
+            )
+        return scale
+
+    @cached_property
+    def rho(self) -> float:
+        """What OpenDP's privacy map charges for the scale that is really drawn."""
+        return discrete_gaussian(self.scale).map(self.distance)
+
+    def draw(self, count: int) -> list[int]:
+        """``count`` independent noises. No seed: randomness comes from the operating system through OpenDP."""
+        return discrete_gaussian(self.scale)([0] * count)
+
+
+class NoiseStream:
+    """A known number of independent noises, drawn ahead in threads (OpenDP lets go of Python's lock)."""
+
+    def __init__(self, draw: Callable[[int], ArrayLike], count: int, pool: ThreadPoolExecutor) -> None:
+        self._draw, self._unasked, self._pool = draw, count, pool
+        self._coming: deque[Future[Integers]] = deque()
+        self._here = np.zeros(0, dtype=np.int64)
+        self._ask()
+
+    def take(self, count: int) -> Integers:
+        """The next ``count`` noises."""
+        parts = [self._here[:count]]
+        self._here = self._here[count:]
+        missing = count - len(parts[0])
+        while missing:
+            drawn = self._coming.popleft().result()
+            self._ask()
+            parts.append(drawn[:missing])
+            self._here = drawn[missing:]
+            missing -= len(parts[-1])
+        return np.concatenate(parts)
+
+    def _ask(self) -> None:
+        while self._unasked and len(self._coming) < _CHUNKS_AHEAD:
+            size = min(_CHUNK, self._unasked)
+            self._coming.append(self._pool.submit(self._chunk, size))
+            self._unasked -= size
+
+    def _chunk(self, size: int) -> Integers:
+        return np.asarray(self._draw(size)).astype(np.int64, casting="safe")
+
+
+@contextmanager
+def noise_stream(draw: Callable[[int], ArrayLike], count: int, threads: int) -> Iterator[NoiseStream]:
+    """A stream of ``count`` noises, drawn from now on; what has not been taken at the end is thrown away."""
+    pool = ThreadPoolExecutor(threads)
+    try:
+        yield NoiseStream(draw, count, pool)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def sampling_threads() -> int:
+    """How many draw noise at once."""
+    return min(os.cpu_count() or 1, _MOST_THREADS)
+
+
+def discrete_gaussian(scale: float) -> Any:
+    """OpenDP's zCDP measurement that adds a discrete Gaussian of standard deviation ``scale`` to 64-bit integers."""
+    return _opendp()(scale)
+
+
+@cache
+def _opendp() -> Callable[[float], Any]:
+    """What makes the measurements: looked for, and looked at, once in every process.
+
+    Raises:
+        NotAvailableError: no OpenDP, one that is too old, or one that does not do what noise rests on.
+    """
+    wanted = ".".join(map(str, OLDEST_OPENDP))
+    try:
+        from opendp.domains import atom_domain, vector_domain
+        from opendp.measurements import make_gaussian
+        from opendp.metrics import l2_distance
+        from opendp.mod import enable_features
+
+        version = importlib.metadata.version("opendp")
+    except (ImportError, OSError) as error:
+        raise NotAvailableError(
+            f'noise: expected OpenDP, which draws it, got {type(error).__name__}; hint: pip install "opendp>={wanted}"'
+        ) from None
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST_OPENDP:
+        raise NotAvailableError(
+            f"noise: expected OpenDP {wanted} or later, got {version}, whose discrete Gaussian is biased; "
+            f'hint: pip install "opendp>={wanted}"'
+        )
+
+    def make(scale: float) -> Any:
+        enable_features("contrib")
+        return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale)
+
+    _check(make, version)
+    return make
+
+
+def _check(make: Callable[[float], Any], version: str) -> None:
+    """A few numbers that can only come out otherwise if privacy is lost: the odds are below 1e-13."""
+    charged = all(
+        abs(Fraction(make(scale).map(distance)) * 2 * Fraction(scale) ** 2 / Fraction(distance) ** 2 - 1) <= _CLOSE
+        for distance, scale in _CHARGES
+    )
+    drawn = make(MAX_SCALE)([0] * _DRAWS)
+    # distinct, not zero, and within 256 standard deviations
+    if not charged or len({0, *drawn}) != _DRAWS + 1 or not all(type(x) is int and abs(x) < 2**62 for x in drawn):
+        raise NotAvailableError(
+            f"noise: OpenDP {version} does not charge or draw what it should on this machine; "
+            "hint: install it again, or another version"
+        )

@@ -1,0 +1,112 @@
+"""Records of listed points, however they are given: row indices, exact rows, or counts. No message shows a value."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from domains.records import array_of, kind
+
+from .errors import DataError, ParameterError
+
+Array = NDArray[np.float64]
+
+
+def one_kind(
+    function: str,
+    data: ArrayLike | None,
+    counts: ArrayLike | None,
+    rows: ArrayLike | None,
+    indices: ArrayLike | None,
+    *,
+    listed: bool,
+) -> ArrayLike | None:
+    """Rows, or row indices, by whichever name they were given; a list of numbers must say which it is.
+
+    Args:
+        function: named in messages.
+        data: rows without a name.
+        counts: of listed points; no more than one of the four may be given.
+        rows: shape (n, d).
+        indices: shape (n,), of listed points.
+        listed: whether the domain is of listed points.
+    """
+    if sum(given is not None for given in (data, rows, indices, counts if listed else None)) > 1:
+        raise ParameterError(f"{function}: expected either data or counts=, rows=, indices=; got several of them")
+    if indices is not None:
+        if not listed:
+            raise ParameterError(f"{function}: indices= belongs to listed points; hint: rows=")
+        if as_array(function, indices).ndim != 1:
+            raise DataError(f"{function}: expected indices= of shape (n,), the row of each record; hint: rows=")
+        return indices
+    given = data if rows is None else rows
+    if listed and given is not None:
+        array = as_array(function, given)
+        if array.ndim == 1 and array.size:
+            raise DataError(
+                f"{function}: expected rows of shape (n, d), got one number for each record or point; "
+                "hint: counts= says how many records are at each listed point, indices= which point each record is at"
+            )
+    return given
+
+
+def counts_of(
+    function: str, points: Array, data: ArrayLike | None, counts: ArrayLike | None, *, others: bool = False
+) -> list[int]:
+    """How many records sit at each listed point, as Python integers; ``others``: rows elsewhere are left out."""
+    if (data is None) == (counts is None):
+        raise ParameterError(f"{function}: expected either data or counts=")
+    if counts is None:
+        return _counted(function, points, as_array(function, data), others)
+    given = as_array(function, counts)
+    if given.shape != (len(points),) or not np.issubdtype(given.dtype, np.integer):
+        raise DataError(
+            f"{function}: expected integer counts of shape ({len(points)},), "
+            f"got {kind(given)} with {given.ndim} dimensions"
+            + (" and another length" if given.ndim == 1 and len(given) != len(points) else "")
+            + ("; hint: counts.astype(int)" if given.dtype.kind == "f" else "")
+        )
+    if (given < 0).any():
+        raise DataError(f"{function}: expected counts >= 0")
+    return [int(c) for c in given]
+
+
+def _counted(function: str, points: Array, data: NDArray, others: bool) -> list[int]:
+    size, dim = points.shape
+    if data.ndim == 1 and (data.size == 0 or np.issubdtype(data.dtype, np.integer)):
+        listed = (data >= 0) & (data < size)
+        indices = np.where(listed, np.where(listed, data, 0).astype(np.int64), -1)
+        if -1 in indices and not others:
+            raise DataError(f"{function}: expected row indices in 0..{size - 1}, got one outside")
+    elif data.ndim == 2 and data.shape[1] == dim and data.dtype.kind in "biuf":
+        rows = {point.tobytes(): i for i, point in reversed(list(enumerate(points + 0.0)))}
+        with np.errstate(all="ignore"):  # of numbers too large for floats
+            given = np.ascontiguousarray(data, dtype=np.float64) + 0.0
+        indices = np.array([rows.get(row.tobytes(), -1) for row in given], dtype=np.int64)
+        if -1 in indices and not others:
+            raise DataError(f"{function}: expected every row to be one of the domain's points exactly, got another")
+    else:
+        raise DataError(
+            f"{function}: expected integer row indices of shape (n,) or rows of shape (n, {dim}), "
+            f"got {kind(data)} with {data.ndim} dimensions"
+        )
+    return [int(c) for c in np.bincount(indices[indices >= 0], minlength=size)]
+
+
+def real_rows(function: str, dim: int, data: ArrayLike | None) -> NDArray:
+    """Real-valued records as rows, shape (n, dim), not looked at yet."""
+    records = as_array(function, data)
+    if records.shape == (0,):
+        records = np.zeros((0, dim))
+    if records.ndim != 2 or records.shape[1] != dim or records.dtype.kind not in "iuf":
+        raise DataError(
+            f"{function}: expected an array of real numbers of shape (n, {dim}), records as rows, "
+            f"got {kind(records)} with {records.ndim} dimensions"
+        )
+    return records
+
+
+def as_array(function: str, values: ArrayLike | None) -> NDArray:
+    """``values`` as an array; numpy's own complaints may quote them."""
+    array = array_of(values)
+    if isinstance(array, str):
+        raise DataError(f"{function}: expected a regular array of numbers, got {array}")
+    return array

@@ -1,0 +1,1 @@
+"""Optimisation without privacy: from what must be covered to a design."""

@@ -1,0 +1,1 @@
+"""Designs on bodies that are known through oracles."""

@@ -1,0 +1,285 @@
+"""What an ellipsoid is to cover when it cannot be listed: a domain asked through its oracles, in unit coordinates."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.special import ndtri
+
+from domains import AbstractDomain, DomainTooLargeError, Ellipsoid, FiniteSet, InvalidDomainError, Polytope, Zonotope
+from domains.algebra.combinators import Product, Translate, apart
+from domains.domain import SLACK
+from domains.oracles.distance import ROUNDING
+from domains.oracles.image import ConvexImage
+
+from ...errors import CovarianceError
+from ...numerics.feasibility import RANGE_TOLERANCE, row_weights
+from ...numerics.norms import norm
+from .members import magnitudes, pulls_back, widest
+
+Array = NDArray[np.float64]
+
+_MOST_ENTRIES = 2**24  # of a covariance factor; as many again in support points along the axes
+# Oracles round their bounds to about 1e-10. Iterative ones stop at different steps on different machines, apart by up
+# to 1e-6 where the bracket is wide.
+_EXACT_MARGIN, _ITERATIVE_MARGIN = 2.0**-32, 2.0**-22
+_REPEATABLE = 1e-4  # of the bracket
+_CLOSED = 1e-9  # brackets up to this wide are taken to be this wide
+_MOST_ROUNDING = 1e-3  # of the length of what is covered: beyond, the factor is too nearly singular
+_MOST_CANCELLED = 0.1  # of that length, where numbers cancel in the body itself: it is covered with more noise
+_LONG_OPERATIONS = 2**26  # products in extended precision, which no BLAS helps: half a second
+_FAR = 2.0**10  # times its size: what rounding does to nearer points is less than what all margins leave
+_ASCENTS = 50
+_SPREAD = 4  # directions tried per dimension, besides the axes
+
+
+@dataclass(frozen=True, eq=False)
+class Farthest:
+    """The point of a body that is longest in given coordinates, as a bracket on the squared length."""
+
+    point: Array
+    value: float
+    upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class Enclosure:
+    """Proven lengths of a body in the coordinates of a factor L.
+
+    Attributes:
+        longest: upper bound on ``‖L⁺ z‖`` over the body, rounding included.
+        outside: shape (d,), by how much the body sticks out of range(L) along each axis.
+    """
+
+    longest: float
+    outside: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A domain S, known through its support points and its quadratic oracle.
+
+    Attributes:
+        domain: S.
+        blur: by how much every coordinate was rounded when S was moved to where it is.
+    """
+
+    domain: AbstractDomain
+    blur: float = 0.0
+
+    @property
+    def dim(self) -> int:
+        return self.domain.dim
+
+    @cached_property
+    def _image(self) -> ConvexImage | None:
+        return self.domain._image()
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Largest magnitude of every coordinate, shape (d,)."""
+        return np.abs(self._along_axes).max(axis=0)
+
+    def rounded(self, p: float) -> float:
+        """By how much γ_p of support points may exceed that of the body: they are rounded where it is.
+
+        What lies in K + E has at most γ_p(K) + γ_p(E), and a ball of radius r has ``d^{1/p} r`` (Nikolov & Tang 2023,
+        Lemma 60).
+        """
+        return self.dim ** (1 / p) * ROUNDING * float(np.abs(self._ends).max())
+
+    def forgiven(self, p: float) -> float:
+        """The same of points that pass for members, of which ``SLACK`` of every width, or of the largest, is forgiven.
+
+        A box of half widths e has γ_p = ‖e‖_{2p/(p + 2)} (Nikolov & Tang 2023, Lemma 62).
+        """
+        widths = SLACK * (self._ends[0] - self._ends[1])
+        return norm(widths, 2 / (1 + 2 / p)) + self.dim ** (1 / p) * float(widths.max())
+
+    @cached_property
+    def _ends(self) -> Array:
+        """Largest and least coordinates, shape (2, d)."""
+        return np.array([self._along_axes[: self.dim].diagonal(), self._along_axes[self.dim :].diagonal()])
+
+    @cached_property
+    def _numbers(self) -> Array:
+        """Bounds on the numbers that coordinates are computed from, shape (d,): they may cancel."""
+        return np.maximum(self.sizes, magnitudes(self.domain))
+
+    @cached_property
+    def _along_axes(self) -> Array:
+        return self.support_points(np.vstack([np.eye(self.dim), -np.eye(self.dim)]))
+
+    def support_points(self, directions: Array) -> Array:
+        """One for every row, shape (k, d)."""
+        if not len(directions):
+            return np.zeros((0, self.dim))
+        if self._image is not None:
+            return self._image.support_points(directions)
+        return np.array([self.domain.support_point(theta) for theta in directions]).reshape(-1, self.dim)
+
+    def start(self) -> Array:
+        """Support points along the axes and in spread directions, enough of them to span the body, shape (k, d)."""
+        points = np.vstack([self._along_axes, self.support_points(spread_directions(_SPREAD * self.dim, self.dim))])
+        while True:
+            missing = self._beyond(_complement(points))
+            if not len(missing):
+                return np.unique(points + 0.0, axis=0)
+            points = np.vstack([points, missing])
+
+    def _beyond(self, directions: Array) -> Array:
+        """Support points that leave the space orthogonal to the directions by more than rounding."""
+        tops = self.support_points(np.vstack([directions, -directions]))
+        reach = np.abs(tops @ directions.T).max(axis=1, initial=0.0)
+        return tops[reach > RANGE_TOLERANCE * self.sizes.max()]
+
+    def farthest(self, whitening: Array, center: Array) -> Farthest:
+        """The longest W (x − center), W of shape (r, d)."""
+        moved = self.domain if not center.any() else self.domain - center
+        found = (whitening @ moved).max_quadratic(np.eye(len(whitening)))
+        # the point itself: the one farthest in the direction of its image is at least as long
+        point = self.domain.support_point(found.maximizer @ whitening)
+        value = float(np.square(whitening @ (point - center)).sum())
+        return Farthest(point, value, max(found.upper_bound, value))
+
+    def climb(self, whitening: Array, center: Array, points: Array, directions: Array) -> Array:
+        """Local maximizers of ‖W (x − center)‖, reached from ``points`` and from ``directions`` (k, r) of W x."""
+        if self._image is not None and len(self._image.offsets) == 1:
+            return self._image.local_maxima(whitening, center, np.vstack([(points - center) @ whitening.T, directions]))
+        points = np.vstack([points, self.support_points(directions @ whitening)])
+        form = whitening.T @ whitening
+        tops = points.copy()
+        values = np.einsum("ij,ij->i", (tops - center) @ form, tops - center)
+        rising = np.arange(len(tops))
+        for _ in range(_ASCENTS):
+            nearby = self.support_points((tops[rising] - center) @ form)
+            now = np.einsum("ij,ij->i", (nearby - center) @ form, nearby - center)
+            better = now > values[rising] * (1 + 1e-10)
+            rising = rising[better]
+            if not len(rising):
+                break
+            tops[rising], values[rising] = nearby[better], now[better]
+        return tops
+
+    def enclosure(self, factor: Array, whitening: Array, *, slack: float = 1.0) -> Enclosure:
+        """Proven lengths in the coordinates of ``factor``, asked through an approximate left inverse of it.
+
+        Margins for rounding are multiplied by ``slack``: an answer stored with 2 is verified with 1 on any machine.
+        """
+        r = factor.shape[1]
+        if r == 0:
+            return Enclosure(0.0, self.sizes)
+        eps = np.finfo(np.float64).eps
+        # W L = 1 + E, hence ‖L⁺z‖ <= ‖W z‖/(1 − ‖E‖) for z in range(L)
+        precision = np.longdouble if r * factor.size <= _LONG_OPERATIONS else np.float64
+        wide = whitening.astype(precision) @ factor.astype(precision)
+        error = float(np.linalg.norm((wide - np.eye(r)).astype(np.float64)))
+        rounded = 8 * self.dim * float(np.finfo(precision).eps)
+        error += rounded * float(np.linalg.norm(np.abs(whitening) @ np.abs(factor)))
+        found = self.farthest(whitening, np.zeros(self.dim))
+        apart = found.upper / found.value - 1 if found.value > 0 else 0.0
+        exact = apart < _CLOSED
+        margin = _EXACT_MARGIN if exact else _ITERATIVE_MARGIN + _REPEATABLE * apart
+        # a closed bracket may close further, or less far, another time
+        proven = (found.value * (1 + _CLOSED) if exact else found.upper) * (1 + slack * margin)
+        # images are measured after W has been applied; other bodies pull W'W back, at the square of the rounding
+        share = 8 * slack * (max(self.dim, widest(self.domain)) + 16) * eps
+        plain, cancelled = (share * float(np.linalg.norm(np.abs(whitening) @ s)) for s in (self.sizes, self._numbers))
+        moved = slack * self.blur * float(np.linalg.norm(np.abs(whitening).sum(axis=1)))
+        squared = 0.0
+        if self._image is None:
+            squared = (cancelled if pulls_back(self.domain) else plain) ** 2 / share
+        longest = math.sqrt(proven + squared)
+        error *= slack
+        # written so that NaN fails
+        clear = error < _MOST_ROUNDING and (longest + plain + moved) ** 2 <= proven * (1 + _MOST_ROUNDING)
+        if not (clear and cancelled <= _MOST_CANCELLED * longest):
+            raise CovarianceError(
+                "the covariance is too nearly singular for its set to be checked in double precision; hint: rescale "
+                "coordinates, or directions, whose sizes differ by more than 1e5, and "
+                "move parts that lie far away nearer"
+            )
+        return Enclosure((longest + cancelled + moved) / (1 - error), self._outside(factor))
+
+    def _outside(self, factor: Array) -> Array:
+        directions = _complement(factor.T)
+        if not len(directions):
+            return np.zeros(self.dim)
+        tops = self.support_points(np.vstack([directions, -directions]))
+        return np.abs(tops @ directions.T).max(axis=0) @ np.abs(directions)
+
+
+def blur(center: Array, size: float) -> float:
+    """What rounding did to the coordinates, in units of ``size``, of a set moved to ``center`` from the origin."""
+    return 4 * float(np.finfo(np.float64).eps) * float(np.abs(center).max(initial=0.0)) / size
+
+
+def moved_back(domain: AbstractDomain, *, shifted: bool) -> tuple[AbstractDomain, Array]:
+    """A domain whose points are not rounded by how far away K is, and the shift from there to K.
+
+    Differences do not depend on a shift; points that do (``shifted``) stay where they are unless they are far away.
+    """
+    still, shift = apart(domain)
+    far = shift.any() and np.abs(shift).max() > _FAR * Body(still).sizes.max()
+    return (still, shift) if far or not shifted else (domain, np.zeros(domain.dim))
+
+
+def drift(domain: AbstractDomain, shift: Array) -> float:
+    """What rounding may have done to ``shift``, the sum of several moves; nothing where it is one."""
+    if isinstance(domain, Product):
+        return max(drift(part, shift[s]) for part, s in zip(domain.parts, domain.slices(), strict=True))
+    inner = apart(domain.body)[1] if isinstance(domain, Translate) else shift
+    once = not inner.any() or isinstance(domain, Zonotope | Ellipsoid | Polytope | FiniteSet)
+    return 0.0 if once else 4 * float(np.finfo(np.float64).eps * magnitudes(domain).max())
+
+
+def about(domain: AbstractDomain, center: Array, size: float, drift: float) -> Body:
+    """The domain about ``center``, known up to ``drift``, in units of ``size``."""
+    return Body((domain - center if center.any() else domain) * (1 / size), blur(center, size) + drift / size)
+
+
+def check_dim(function: str, dim: int) -> None:
+    """Raise DomainTooLargeError where a dense factor has no place."""
+    if dim**2 > _MOST_ENTRIES:
+        raise DomainTooLargeError(
+            f"{function}: a covariance in R^{dim} needs {dim**2 * 8 / 1e9:.3g} GB, more than "
+            f"{_MOST_ENTRIES * 8 / 1e9:.3g}; hint: project to fewer coordinates (A @ K), or solve the factors of a "
+            "product one by one"
+        )
+
+
+def unit_body(domain: AbstractDomain, origin: Array) -> tuple[Body, float]:
+    """The domain about ``origin``, divided by a power of two near its size; and that power."""
+    moved = Body(domain - origin if origin.any() else domain)
+    largest = float(moved.sizes.max())
+    if not math.isfinite(largest):
+        raise InvalidDomainError(f"expected finite support points from {type(domain).__name__}, got NaN or infinity")
+    size = float(np.ldexp(0.5, np.frexp(largest)[1])) if largest > 0 else 1.0
+    return Body(moved.domain * (1 / size), blur(origin, size)), size
+
+
+def left_inverse(factor: Array) -> Array:
+    """W with ``W L = 1``, shape (r, d), zero on the complement of range(L); by QR."""
+    rows = row_weights(factor)
+    Q, R = np.linalg.qr(factor * rows[:, None])
+    if not R.diagonal().all():
+        raise CovarianceError("the factor's columns are linearly dependent")
+    return solve_triangular(R, Q.T) * rows
+
+
+def _complement(points: Array) -> Array:
+    """Orthonormal rows spanning what is orthogonal to the rows of ``points``."""
+    _, singular, axes = np.linalg.svd(points, full_matrices=True)
+    noise = 4 * np.finfo(np.float64).eps * math.sqrt(max(points.shape))
+    rank = int((singular > noise * singular.max(initial=0.0)).sum())
+    return axes[rank:]
+
+
+def spread_directions(count: int, dim: int, batch: int = 0) -> Array:
+    """Directions spread over the sphere, shape (count, dim), others for every batch: a Weyl sequence, made normal."""
+    steps = np.sqrt(np.arange(2, dim + 2) + np.sqrt(2) - 1)
+    uniform = np.outer(np.arange(1, count + 1) + batch * count, steps) % 1
+    return ndtri(np.clip(uniform, 1e-9, 1 - 1e-9))

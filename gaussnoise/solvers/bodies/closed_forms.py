@@ -1,0 +1,112 @@
+"""Bodies whose symmetry, or shape, is the answer; each with the measure that proves it."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import hadamard
+
+from domains import LpBall, SchattenBall
+
+from ...numerics.norms import norm
+from ..design import Design
+from .body import Body
+
+Array = NDArray[np.float64]
+
+_MOST_NUMBERS = 2**25  # in the points of a certificate: 256 MB
+_EXACT = 1e-10  # relative: rounding, and far below any tolerance
+_THIN = 1e-9  # of the largest eigenvalue: what may be rounding is left to the solver's own care
+
+
+def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
+    """The optimal design of a body about its center of symmetry, and the points its measure is on; None if unknown."""
+    domain = body.domain
+    if isinstance(domain, LpBall | SchattenBall):
+        points = _ball_points(domain)
+        if points.size <= _MOST_NUMBERS:
+            note = "closed form: the signed permutations that map the ball to itself act irreducibly, so M = c·1"
+            return _uniform(points, p, note), points
+    image = domain._image()
+    if image is not None and len(image.offsets) == 1 and not image.offsets.any() and len(image.blocks) == 1:
+        block = image.blocks[0]
+        if block.is_ball and image.matrix.any():
+            return _ellipsoid(image.matrix * block.widths[0], p)
+    return None
+
+
+def uniform_measure(points: Array, p: float, *, shifted: bool) -> Design | None:
+    """The uniform measure on listed points, shape (N, d), where it is optimal, as symmetry makes it; None elsewhere.
+
+    With C its second moment (covariance when shifted), ``M = W^{-1/2} (W^{1/2} C W^{1/2})^{1/2} W^{-1/2}`` for equal
+    coordinate weights w; optimal iff no point is longer than the mean in ``x' M⁺ x``, and ``‖sd(M)‖_p`` is the trace.
+    """
+    count, dim = points.shape
+    center = points.mean(axis=0) if shifted else np.zeros(dim)
+    moved = points - center
+    values, axes = np.linalg.eigh(moved.T @ moved / count)
+    kept = values > _THIN * values[-1]
+    sigma, axes = np.sqrt(values[kept]), axes[:, kept]
+    lengths = np.square(moved @ axes) @ (1 / sigma)
+    trace = sigma.sum()
+    # w is the same number in all coordinates: it scales everything, and M is C^{1/2}
+    factor = axes * np.sqrt(sigma)
+    error = norm(np.square(factor).sum(axis=1), p / 2) * dim ** (1 - 2 / p)
+    if lengths.max() > trace * (1 + _EXACT) or error > trace * (1 + _EXACT):
+        return None
+    w = np.ones(dim) if p == 2 else np.full(dim, dim ** (2 / p - 1))
+    note = "closed form: the uniform measure is optimal, as symmetry makes it"
+    return Design(np.full(count, 1 / count), w, factor, center, 0.0, 0, note)
+
+
+def _uniform(points: Array, p: float, note: str) -> Design:
+    """Points whose second moment is a multiple of the identity, in a set of irreducible symmetry."""
+    count, dim = points.shape
+    w = np.ones(dim) if p == 2 else np.full(dim, dim ** (2 / p - 1))
+    return Design(np.full(count, 1 / count), w, np.eye(dim), np.zeros(dim), 0.0, 0, note)
+
+
+def _ball_points(ball: LpBall | SchattenBall) -> Array:
+    """Longest points of a ball, in number enough for a second moment proportional to the identity."""
+    if isinstance(ball, LpBall):
+        if ball.q < 2:
+            return ball.radius * np.eye(ball.dim)
+        return ball.radius * ball.dim ** (-1 / ball.q) * _signs(ball.dim)
+    m, n = ball.shape
+    if ball.q < 2:
+        return ball.radius * np.eye(m * n)
+    # partial isometries: signed diagonals of an m × n table, shifted; second moments add up to the identity
+    short, long = sorted((m, n))
+    signs = _signs(short)
+    tables = np.zeros((long, len(signs), short, long))
+    for shift in range(long):
+        columns = (np.arange(short) + shift) % long
+        tables[shift, :, np.arange(short), columns] = signs.T
+    points = tables if m <= n else tables.transpose(0, 1, 3, 2)
+    return ball.radius * short ** (-1 / ball.q) * points.reshape(-1, m * n)
+
+
+def _signs(dim: int) -> Array:
+    """Rows of ±1 whose second moment is the identity (Hadamard), shape (k, dim)."""
+    order = 1 << max(dim - 1, 0).bit_length()
+    return hadamard(order)[:, :dim].astype(np.float64)
+
+
+def _ellipsoid(A: Array, p: float) -> tuple[Design, Array]:
+    """A B_2: M = AA' for every p, proved by points A u along the axes of A'WA, weighted by its eigenvalues."""
+    dim = len(A)
+    left, singular, _ = np.linalg.svd(A, full_matrices=False)
+    kept = singular > max(A.shape) * np.finfo(np.float64).eps * singular.max(initial=0.0)
+    factor = left[:, kept] * singular[kept]
+    variances = np.square(factor).sum(axis=1)
+    w = np.ones(dim)
+    if p > 2:  # all weight on the largest at p = ∞
+        w = (
+            (variances == variances.max()).astype(float)
+            if p == np.inf
+            else (variances / variances.max()) ** (p / 2 - 1)
+        )
+        w = w / np.linalg.norm(w, 1 / (1 - 2 / p))
+    weights, axes = np.linalg.eigh(factor.T @ (w[:, None] * factor))
+    used = weights > 1e-15 * weights.max(initial=0.0)
+    points = (factor @ axes[:, used]).T
+    note = "closed form: an ellipsoid is its own best enclosure at every p"
+    return Design(weights[used] / weights[used].sum(), w, factor, np.zeros(dim), 0.0, 0, note), points

@@ -1,0 +1,51 @@
+"""Images of sign-invariant 2-convex bodies: the semidefinite relaxation with its matrix eliminated."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...numerics.norms import norm
+from .body import Body
+
+Array = NDArray[np.float64]
+
+_MOST_STEPS = 5000
+
+
+def relaxation(body: Body, p: float, rank: int, tol: float) -> Array | None:
+    """The factor (d, rank) of the ellipsoid that the relaxation of a body A L finds best: within √(π/2) of γ.
+
+    None where the body is no such image, or one of several translates. For every PSD Q, ``sup_L x'Qx <= min {h_T(y) :
+    diag(y) ⪰ Q} <= (π/2) sup_L x'Qx`` (Nesterov 1998); eliminating M by a Schur complement leaves ``min_y
+    ‖(Σ_j a_ij²/y_j)_i‖_s`` subject to h_T(y) <= 1, and M = A diag(1/y) A'. Its value is ``max h_L((‖W^{1/2} a_j‖)_j)``
+    over ``‖w‖_{s*} <= 1``, concave in w, with h_L the support function; at p = 2 there is nothing to maximise.
+    """
+    image = body.domain._image()
+    if image is None or len(image.offsets) > 1 or image.matrix.shape[1] == 0:
+        return None
+    # of K ∪ −K, an offset is one more column, with [−1, 1] for a block
+    extra = int(image.offsets.any())
+    A = np.hstack([image.matrix, image.offsets.T]) if extra else image.matrix
+    ends = np.cumsum([block.size for block in image.blocks])[:-1]
+    squares = np.square(A)
+    live = squares.any(axis=1)
+    power = 1 - 2 / p  # 1/s*
+    w = live / (1.0 if p == 2 else float(np.linalg.norm(live.astype(float), 1 / power)))
+    least, factor = np.inf, A
+    for _ in range(_MOST_STEPS):
+        c = np.sqrt(w @ squares)
+        parts = np.split(c[: A.shape[1] - extra], ends)
+        x = [block.support_point(part) for block, part in zip(image.blocks, parts, strict=True)]
+        x = np.concatenate([*x, np.ones(extra)])
+        lower = float(c @ x)
+        # at the maximizer x of Σ c_j x_j over L, y_j = c_j/(lower x_j) is the best, with h_T(y) = 1
+        inverse = np.divide(lower * x, c, out=np.zeros_like(c), where=c > 0)
+        variances = squares @ inverse
+        upper = float(np.sqrt(norm(variances, p / 2)))
+        if upper < least:
+            least, factor = upper, A * np.sqrt(inverse)
+        if p == 2 or least <= lower * (1 + tol):
+            break
+        w = (w * variances) ** power
+        w = w / float(np.linalg.norm(w, 1 / power))
+    left, singular, _ = np.linalg.svd(factor, full_matrices=False)
+    return (left * singular)[:, :rank]

@@ -1,0 +1,1 @@
+"""Designs on listed points."""

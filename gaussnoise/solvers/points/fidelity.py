@@ -1,0 +1,200 @@
+"""The dual objective ``F(w, λ) = tr((W^{1/2} C W^{1/2})^{1/2})`` of finitely many points, and what it induces."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import qr, solve_triangular
+
+from ...numerics.norms import norm
+
+Array = NDArray[np.float64]
+Single = NDArray[np.float32]
+
+# An eigendecomposition of the squared matrix loses everything below the root of machine precision. On heavy-tailed
+# points that noise stopped iterations at gaps of 1e-4: wider spectra are found without squaring.
+_SQUARED_RANGE = 1e-11
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """F at one (λ, ω), with its derivatives; m and C are the mean (0 unless centered) and second moment about it.
+
+    Attributes:
+        value: F, a lower bound on γ.
+        gap: upper/lower − 1, the upper end from scaling N until it covers every point.
+        lengths: shape (N,), ``z_i = (x_i − m)' N⁺ (x_i − m)``; ``∂F/∂λ_i = z_i/2``.
+        variances: shape (d,), ``u = diag N``; ``∂F/∂w_j = u_j/2``.
+        roots: shape (r,), the singular values that F sums.
+        axes: shape (d, r), orthonormal columns U with ``W^{1/2} N W^{1/2} = U diag(roots) U'``.
+        coordinates: shape (N, r), b_i with ``x_i − m = L b_i``, ``L L' = N``.
+        inner: shape (r, r), the axes in the frame of the span.
+        triangle: shape (r, r), ``W^{1/2} basis = frame @ triangle``; None where that is trivial.
+    """
+
+    value: float
+    gap: float
+    lengths: Array
+    variances: Array
+    roots: Array
+    axes: Array
+    coordinates: Array
+    inner: Array
+    triangle: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class Fidelity:
+    """F as a function of weights λ on points and shares ω on coordinates, both on a simplex: ``w = ω^{1/s*}``.
+
+    Jointly concave (Nikolov & Tang 2023, Theorem 26): F is concave and increasing in w, and w concave in ω.
+
+    Attributes:
+        points: shape (N, d).
+        p: error norm.
+        centered: whether C is the covariance (γ_p(K)) or the second moment (γ°_p).
+        basis: shape (d, r), orthonormal columns spanning the points (about their mean); None when r = d.
+    """
+
+    points: Array
+    p: float
+    centered: bool
+    basis: Array | None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many points, and coordinates."""
+        count, dim = self.points.shape
+        return count, dim
+
+    @property
+    def power(self) -> float:
+        """``1/s* = 1 − 2/p``."""
+        return 1 - 2 / self.p
+
+    @property
+    def rank(self) -> int:
+        return self.points.shape[1] if self.basis is None else self.basis.shape[1]
+
+    @cached_property
+    def _inside(self) -> Array:
+        return self.points if self.basis is None else self.points @ self.basis
+
+    def coordinate_weights(self, shares: Array) -> Array:
+        """W from ω, shape (d,)."""
+        return shares**self.power
+
+    def shares(self, coordinate_weights: Array) -> Array:
+        """ω from w, shape (d,); uniform at p = 2, where w says nothing."""
+        if self.p == 2:
+            return np.full(len(coordinate_weights), 1 / len(coordinate_weights))
+        shares = coordinate_weights ** (1 / self.power)
+        return shares / shares.sum()
+
+    def at(self, weights: Array, shares: Array) -> Evaluation:
+        """Two products and an eigendecomposition of size r, or a singular value decomposition of the points."""
+        moved = self._inside - weights @ self._inside if self.centered else self._inside
+        w = self.coordinate_weights(shares)
+        triangle = None
+        if self.p == 2:
+            frame, scaled = self.basis, moved
+        elif self.basis is None:
+            frame, scaled = None, moved * np.sqrt(w)
+        else:
+            frame, triangle = np.linalg.qr(np.sqrt(w)[:, None] * self.basis)
+            scaled = moved @ triangle.T
+        roots, inner = _roots(np.sqrt(weights)[:, None] * scaled)
+        value = float(roots.sum())
+        coordinates = scaled @ (inner / np.sqrt(roots))
+        lengths = np.einsum("ij,ij->i", coordinates, coordinates)
+        axes = inner if frame is None else frame @ inner
+        variances = np.square(axes) @ roots / w
+        gap = self.gap(lengths, variances, value)
+        return Evaluation(value, gap, lengths, variances, roots, axes, coordinates, inner, triangle)
+
+    def gap(self, lengths: Array, variances: Array, value: float) -> float:
+        """From scaling N until it covers every point."""
+        return max(math.sqrt(float(lengths.max()) * norm(variances, self.p / 2)) / value - 1, 0.0)
+
+    def curvature(self, now: Evaluation, x: Array) -> "Curvature":
+        """Second derivatives at x = (λ, ω), or λ alone at p = 2."""
+        return Curvature.at(self, now, x, len(self.points))
+
+    def factor(self, at: Evaluation, shares: Array) -> Array:
+        """L with ``L L' = N``, shape (d, r), its columns in the span to full precision."""
+        if self.basis is None:
+            return at.inner * np.sqrt(at.roots) / np.sqrt(self.coordinate_weights(shares))[:, None]
+        inner = at.inner if at.triangle is None else solve_triangular(at.triangle, at.inner)
+        return self.basis @ (inner * np.sqrt(at.roots))
+
+
+@dataclass(frozen=True, eq=False)
+class Curvature:
+    """Minus the Hessian of F in the relative changes of x, an (n, n) matrix known by its products.
+
+    Products are in single precision, at half the cost: Newton steps need three digits, and cost most of the time.
+
+    F is the least ``½ (tr WM + tr C M⁻¹)`` over M, whose Hessian is diagonal in the axes of N; eliminating M leaves a
+    Gram matrix of features c_i c_i' (points) and −U_j U_j' (coordinates), entry (a, b) weighing s_a s_b/(2(s_a + s_b)).
+
+    Attributes:
+        rows: shape (n, r), c_i and U_j: a relative change of λ_i moves C by λ_i x_i x_i', one of ω_j moves w_j by 1/s*.
+        signs: shape (n,), +1 for points, −1 for coordinates.
+        kernel: shape (r, r), the weights of the entries.
+        pulls: shape (n, r), how points move the mean; None unless centered.
+        bend: shape (n,), what the curvature of ``w = ω^{1/s*}`` adds to the diagonal.
+    """
+
+    rows: Single
+    signs: Array
+    kernel: Single
+    pulls: Array | None
+    bend: Array
+
+    @classmethod
+    def at(cls, fidelity: Fidelity, now: Evaluation, x: Array, count: int) -> "Curvature":
+        rows = np.empty((len(x), len(now.roots)), dtype=np.float32)
+        np.multiply(now.coordinates, np.sqrt(x[:count, None]), out=rows[:count], casting="same_kind")
+        rows[:count] /= np.sqrt(now.roots).astype(np.float32)
+        rows[count:] = math.sqrt(fidelity.power) * now.axes[: len(x) - count]
+        signs = np.where(np.arange(len(x)) < count, 1.0, -1.0)
+        kernel = now.roots[:, None] * now.roots / (2 * (now.roots[:, None] + now.roots))
+        pulls = None
+        if fidelity.centered:
+            pulls = np.zeros(rows.shape)
+            pulls[:count] = x[:count, None] * now.coordinates
+        bend = np.zeros(len(x))
+        if len(x) > count:
+            w = fidelity.coordinate_weights(x[count:])
+            bend[count:] = (1 - fidelity.power) * fidelity.power * now.variances * w / 2
+        return cls(rows, signs, kernel.astype(np.float32), pulls, bend)
+
+    def diagonal(self) -> Array:
+        squares = np.square(self.rows)
+        pulls = 0.0 if self.pulls is None else np.square(self.pulls).sum(axis=1)
+        return np.einsum("ij,ij->i", squares @ self.kernel, squares) + pulls + self.bend
+
+    def __matmul__(self, v: Array) -> Array:
+        scale = np.abs(v).max() or 1.0
+        inner = (self.rows.T * (self.signs * v / scale).astype(np.float32)) @ self.rows
+        inner *= self.kernel
+        result = scale * self.signs * np.einsum("ij,ij->i", self.rows @ inner, self.rows) + self.bend * v
+        return result if self.pulls is None else result + self.pulls @ (self.pulls.T @ v)
+
+
+def affine_basis(points: Array) -> NDArray[np.intp]:
+    """Row indices of ``points`` (N, r), of rank r, that span their affine hull."""
+    lifted = np.column_stack([points / np.abs(points).max(), np.ones(len(points))])
+    return np.asarray(qr(lifted.T, mode="r", pivoting=True)[-1], dtype=np.intp)[: lifted.shape[1]]
+
+
+def _roots(weighted: Array) -> tuple[Array, Array]:
+    """Singular values of a matrix of full column rank, floored at rounding, and its right singular vectors."""
+    # numpy's own product: the threads of a second BLAS, scipy's, would spin against those of the decomposition
+    squares, axes = np.linalg.eigh(weighted.T @ weighted)
+    if squares[0] > _SQUARED_RANGE * squares[-1]:
+        return np.sqrt(squares), axes
+    _, roots, axes = np.linalg.svd(np.linalg.qr(weighted, mode="r"))
+    return np.maximum(roots, roots[0] * np.finfo(np.float64).eps), axes.T

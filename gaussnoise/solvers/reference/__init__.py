@@ -1,0 +1,1 @@
+"""Slower, independent solvers: semidefinite programmes and the ellipsoid method."""

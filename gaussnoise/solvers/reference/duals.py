@@ -1,0 +1,118 @@
+"""What the reference routes share: coordinates of the span, dual weights from a primal ellipsoid, the certified gap."""
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from ..design import Design
+
+Array = NDArray[np.float64]
+
+# An inactive point costs the lower bound its whole slack, an unbalanced equation only the square of its imbalance. The
+# ellipsoid method stops a third sooner than with equal weights; ten times more or less changes little.
+_SLACK_WEIGHT = 30.0
+
+
+def coordinates(points: Array, *, centered: bool) -> tuple[Array, Array, Array]:
+    """Origin (d,), basis B (d, r) and coordinates Y (N, r) with ``points = origin + Y B'``.
+
+    A direction in which the points have root-mean-square size σ adds about σ to γ: B and Y have size √σ there, so that
+    the optimal ``Q = B⁻¹ M B⁻ᵀ`` has size one, and a solver's absolute accuracy is worth the same in every direction.
+    """
+    origin = points[0] if centered else np.zeros(points.shape[1])
+    moved = points - origin
+    if centered:
+        mean = moved.mean(axis=0)
+        origin, moved = origin + mean, moved - mean
+    left, sizes, axes = np.linalg.svd(moved, full_matrices=False)
+    r = int((sizes > 4 * np.finfo(np.float64).eps * sizes[0] * math.sqrt(max(points.shape))).sum())
+    roots = np.sqrt(sizes[:r] / math.sqrt(len(points)))
+    return origin, axes[:r].T * roots, left[:, :r] * (sizes[:r] / roots)
+
+
+def norm(values: Array, order: float) -> float:
+    """``‖values‖_order`` of nonnegative numbers; powers of the largest would overflow for large orders."""
+    largest = float(values.max())
+    return largest * float(np.linalg.norm(values / largest, order)) if largest > 0 else 0.0
+
+
+def dual_norm(w: Array, p: float) -> float:
+    """``‖w‖_{s*}``, ``1/s* = 1 − 2/p``."""
+    return norm(w, math.inf if p == 2 else 1.0 if p == math.inf else p / (p - 2))
+
+
+def norm_gradient(variances: Array, p: float) -> Array:
+    """The gradient of ``‖u‖_s``, s = p/2, of dual norm one: the optimal w. A subgradient at p = ∞."""
+    if p == math.inf:
+        return np.eye(len(variances))[variances.argmax()]
+    return (variances / norm(variances, p / 2)) ** (p / 2 - 1)
+
+
+def dual_weights(points: Array, M: Array, center: Array, p: float, centered: bool) -> tuple[Array, Array]:
+    """λ (N,) and w (d,) for which a nearly optimal M is stationary: ``Σ λ_i (x_i − v)(x_i − v)' ∝ M W M``.
+
+    Nonnegative least squares in the coordinates of M's factor, with ``Σ λ_i (x_i − v) = 0`` if centered, and λ_i > 0
+    only where x_i touches the ellipsoid. At p = ∞ w is unknown too, and lives on the largest variances.
+    """
+    squares, axes = np.linalg.eigh(M / norm(M.diagonal(), p / 2))
+    kept = squares > 4 * len(M) * np.finfo(np.float64).eps * squares[-1]
+    L = axes[:, kept] * np.sqrt(squares[kept])
+    y = (points - center) @ (axes[:, kept] / np.sqrt(squares[kept]))
+    reach, u = np.square(y).sum(axis=1), np.square(L).sum(axis=1)
+    y /= math.sqrt(reach.max())
+    choices = np.eye(len(M)) if p == math.inf else norm_gradient(u, p)[:, None]
+    slack = 1 - u / u.max() if p == math.inf else np.zeros(1)
+    N, k = len(y), len(slack)
+    A = np.vstack(
+        [
+            np.hstack([_squares(y), -(_squares(L) @ choices)]),
+            np.hstack([y.T * centered, np.zeros((y.shape[1], k))]),
+            _SLACK_WEIGHT * np.hstack([1 - reach / reach.max(), np.zeros(k)]),
+            _SLACK_WEIGHT * np.hstack([np.zeros(N), slack]),
+            np.hstack([np.ones(N), np.zeros(k)]),  # a total of one
+        ]
+    )
+    try:
+        found, _ = nnls(A, np.append(np.zeros(len(A) - 1), 1.0), maxiter=100 * A.shape[1])
+    except RuntimeError:  # out of iterations: any weights are a witness, if a poor one
+        found = np.ones(N + k)
+    weights, w = found[:N], choices @ found[N:]
+    return weights / weights.sum(), w / dual_norm(w, p)
+
+
+def _squares(rows: Array) -> Array:
+    """``vec(b b')`` of every row b, as columns."""
+    return np.einsum("ij,ik->jki", rows, rows).reshape(-1, len(rows))
+
+
+def best_design(
+    points: Array,
+    factor: Array,
+    center: Array,
+    duals: Iterable[tuple[Array, Array]],
+    *,
+    p: float,
+    centered: bool,
+    steps: int,
+    note: str,
+) -> Design:
+    """One factor, with the dual witness and the center that prove the smallest gap."""
+    lower, weights, w = max(((_fidelity(points, *dual, centered), *dual) for dual in duals), key=lambda found: found[0])
+    centers = [center, weights @ points] if centered else [center]
+    reach, center = min(((_reach(factor, points - v), v) for v in centers), key=lambda found: found[0])
+    upper = math.sqrt(reach * norm(np.square(factor).sum(axis=1), p / 2))
+    return Design(weights, w, factor, center, upper / lower - 1, steps, note)
+
+
+def _fidelity(points: Array, weights: Array, w: Array, centered: bool) -> float:
+    """The lower bound ``F = ‖W^{1/2} X Λ^{1/2}‖_*``."""
+    moved = points - weights @ points if centered else points
+    return float(np.linalg.svd(np.sqrt(weights)[:, None] * moved * np.sqrt(w), compute_uv=False).sum())
+
+
+def _reach(factor: Array, moved: Array) -> float:
+    """The largest ``x' M⁺ x`` over the rows of ``moved``, M = factor factor'."""
+    return float(np.square(np.linalg.lstsq(factor, moved.T, rcond=None)[0]).sum(axis=0).max())

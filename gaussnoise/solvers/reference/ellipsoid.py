@@ -1,0 +1,151 @@
+"""The optimal covariance of finitely many points by the ellipsoid method: a reference route that needs no solver."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import DomainTooLargeError
+
+from ..design import Design
+from ..progress import keeps_answer
+from .duals import best_design, coordinates, dual_weights, norm, norm_gradient
+
+Array = NDArray[np.float64]
+
+# n unknowns take about 13 n² steps to a gap of 1e-6: half a minute at 150, and growing as n⁴ from there.
+_MOST_UNKNOWNS = 150
+
+
+def ellipsoid(
+    points: Array,
+    *,
+    p: float,
+    centered: bool,
+    tol: float,
+    max_steps: int,
+    report: Callable[[int, float, float], None] | None = None,
+) -> Design:
+    """Minimise ``‖diag M‖_s`` over M and v with ``(x − v)' M⁻¹ (x − v) <= 1``, shrinking an ellipsoid of candidates.
+
+    M = B Q B' on the span of the points. Every Q becomes feasible when scaled: the best one so far is the answer, and
+    the level below which later cuts look. Its dual weights, computed now and then, say when to stop.
+
+    Args:
+        points: shape (N, d), entries at most one.
+        p: error norm.
+        centered: whether v is free (γ_p) or zero (γ°_p).
+        tol: gap to reach.
+        max_steps: cuts allowed; a gap of 1e-6 takes about ``13 n²``, n = r(r+1)/2 unknowns (+ r if centered).
+        report: called with (steps, lower, upper) now and then.
+
+    Raises:
+        DomainTooLargeError: more than 150 unknowns.
+
+    Source: Nikolov & Tang (2023), Appendix B.
+    """
+    origin, B, Y = coordinates(points, centered=centered)
+    r = Y.shape[1]
+    n = r * (r + 1) // 2 + r * centered
+    if n > _MOST_UNKNOWNS:
+        raise DomainTooLargeError(
+            f'method="ellipsoid": {n} unknowns for points of rank {r} would take about {13 * n**2} steps; expected at '
+            f'most {_MOST_UNKNOWNS} unknowns; hint: method="auto"'
+        )
+    E = symmetric_basis(r)
+    Q, v, level, shape = enclosing_ball(B, Y, p, centered)
+    best = Q, v
+    middle = np.concatenate([np.tensordot(E, Q), v[: r * centered]])
+
+    def design(steps: int) -> Design:
+        factor, center = B @ np.linalg.cholesky(best[0]), origin + B @ best[1]
+        duals = [dual_weights(points, factor @ factor.T, center, p, centered)]
+        return best_design(
+            points, factor, center, duals, p=p, centered=centered, steps=steps, note="central-cut ellipsoid method"
+        )
+
+    found, step = design(0), 0
+    try:
+        for step in range(1, max_steps + 1):
+            if centered:
+                v = middle[len(E) :]
+            Q = np.tensordot(middle[: len(E)], E, 1)
+            G, h, depth, worth = cut(B, Y, Q, v, p, level, centered)
+            if worth < level:
+                level, best = worth, (Q, v)
+            ray = np.concatenate([np.tensordot(E, G), h[: r * centered]]) @ shape
+            length = float(np.linalg.norm(ray))
+            # at one, the candidates are used up, rounding apart
+            tau = depth / length if length else 1.0
+            if step % (n * (n + 1)) == 0 or step == max_steps or not tau < 1:
+                found = design(step)
+                if report:
+                    report(step, math.sqrt(level) / (1 + found.gap), math.sqrt(level))
+                if found.gap <= tol or not tau < 1:
+                    break
+            middle, shape = _shrunk(middle, shape, ray / length, tau)
+    except KeyboardInterrupt:
+        if not keeps_answer():
+            raise
+        found = dataclasses.replace(design(step), interrupted=True)
+    return found
+
+
+def symmetric_basis(r: int) -> Array:
+    """An orthonormal basis of the symmetric matrices, shape (r(r+1)/2, r, r)."""
+    rows, columns = np.triu_indices(r)
+    E = np.zeros((len(rows), r, r))
+    E[range(len(rows)), rows, columns] = E[range(len(rows)), columns, rows] = np.where(
+        rows == columns, 1, math.sqrt(0.5)
+    )
+    return E
+
+
+def enclosing_ball(B: Array, Y: Array, p: float, centered: bool) -> tuple[Array, Array, float, Array]:
+    """A feasible (Q, v), its objective, and the axes of an ellipsoid around it that contains the optimum.
+
+    The optimum is no worse, so that tr M is at most ``trace`` for both, and they are at most √2 trace apart; v lies in
+    the hull of the points. A further √2 encloses the product of the two balls.
+    """
+    r = Y.shape[1]
+    Q = r * np.diag(np.square(Y).max(axis=0))
+    level = norm(np.square(B) @ Q.diagonal(), p / 2)
+    trace, sizes = len(B) ** (1 - 2 / p) * level, np.linalg.norm(B, axis=0)
+    radii = 2 * trace / np.linalg.norm(symmetric_basis(r) * np.outer(sizes, sizes), axis=(1, 2))
+    reach = math.sqrt(2 * r) * np.abs(Y).max(axis=0)
+    return Q, np.zeros(r), level, np.diag(np.concatenate([radii, reach[: r * centered]]))
+
+
+def cut(
+    B: Array, Y: Array, Q: Array, v: Array, p: float, level: float, centered: bool
+) -> tuple[Array, Array, float, float]:
+    """A half-space with all that is feasible and no worse than ``level`` and this Q, and what Q is worth once scaled.
+
+    Returns G, h and depth >= 0 with ``<G, Q' − Q> + h'(v' − v) <= −depth`` for all such (Q', v'); and the objective of
+    Q scaled until it covers the points, infinite where it is not positive definite.
+    """
+    squares, axes = np.linalg.eigh(Q)
+    shortest = Y @ axes[:, 0]
+    width = np.ptp(shortest) / 2 if centered else np.abs(shortest).max()
+    if squares[0] < width**2:  # not positive definite, or narrower than the points
+        return -np.outer(axes[:, 0], axes[:, 0]), np.zeros(len(Q)), width**2 - squares[0], math.inf
+    root = axes / np.sqrt(squares)
+    lengths = np.square((Y - v) @ root).sum(axis=1)
+    reach = float(lengths.max())
+    variances = ((B @ Q) * B).sum(axis=1)
+    value = norm(variances, p / 2)
+    if reach > 1:
+        g = root @ (root.T @ (Y[lengths.argmax()] - v))
+        return -np.outer(g, g), -2 * g, reach - 1, value * reach
+    w = norm_gradient(variances, p)
+    return (B.T * w) @ B, np.zeros(len(Q)), value - min(level, value * reach), value * reach
+
+
+def _shrunk(middle: Array, shape: Array, ray: Array, tau: float) -> tuple[Array, Array]:
+    """The least ellipsoid around the part of ``middle + shape·(unit ball)`` where ``ray'(ball) <= −tau``."""
+    n = len(middle)
+    along, across = n * (1 - tau) / (n + 1), n * math.sqrt((1 - tau**2) / (n**2 - 1)) if n > 1 else 0.0
+    step = shape @ ray
+    return middle - (1 + n * tau) / (n + 1) * step, across * shape + np.outer((along - across) * step, ray)

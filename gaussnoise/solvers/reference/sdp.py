@@ -1,0 +1,141 @@
+"""The optimal covariance of finitely many points as a semidefinite programme, through cvxpy: a reference route."""
+
+import math
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import DomainTooLargeError
+
+from ...errors import NotAvailableError
+from ..design import Design
+from .duals import best_design, coordinates, dual_norm, dual_weights
+
+Array = NDArray[np.float64]
+Solver = Literal["clarabel", "scs"]
+
+# Measured: Clarabel takes 110 bytes per entry of its system of equations, and half a minute to a minute for 1.5 GB; SCS
+# decomposes a matrix of order N + r in every iteration, a minute in all at order 400.
+_BYTES = 110
+_MOST_GIGABYTES = 2
+_LARGEST_ORDER = 600
+_BLOCK = 1200  # entries that take as much memory as cvxpy does to build one block
+_SCS_WORK = 1e12  # iterations times order cubed: a few minutes
+
+
+def sdp(points: Array, *, p: float, centered: bool, tol: float, solver: Solver) -> Design:
+    """Minimise ``‖diag M‖_s`` subject to ``[[M, X], [X', Y]] ⪰ 0, diag Y <= 1``, X with columns x_i − v.
+
+    M = B Q B' on the span of the points. The multipliers of ``diag Y <= 1`` are λ, those of ``diag M <= u`` are w, up
+    to scale; should they prove too little, Q may prove more.
+
+    Args:
+        points: shape (N, d), entries at most one.
+        p: error norm.
+        centered: whether v is free (γ_p) or zero (γ°_p).
+        tol: gap to reach; the solver is asked for a hundredth of it.
+        solver: "clarabel" (interior point) or "scs" (first order; larger problems, less accurate).
+
+    Raises:
+        DomainTooLargeError: too many points or dimensions for the solver.
+        NotAvailableError: cvxpy or the solver is not installed, or the solver failed.
+    """
+    origin, B, Y = coordinates(points, centered=centered)
+    blocks = _fits(solver, *Y.shape)
+    Q, v, weights, w, steps = _solve(B, Y, p, centered, tol, solver, blocks)
+    # a solver's Q may be slightly indefinite; an ellipsoid around the points is as wide as they are
+    squares, axes = np.linalg.eigh((Q + Q.T) / 2)
+    factor = B @ (axes * np.sqrt(np.maximum(squares, np.square((Y - v) @ axes).max(axis=0))))
+    center = origin + B @ v
+    duals = [(weights / weights.sum(), np.ones(len(B)) if p == 2 else w / dual_norm(w, p))]
+    note = f"semidefinite programme by {'Clarabel' if solver == 'clarabel' else 'SCS'}"
+    design = best_design(points, factor, center, duals, p=p, centered=centered, steps=steps, note=note)
+    if design.gap <= tol:
+        return design
+    duals.append(dual_weights(points, factor @ factor.T, center, p, centered))
+    return best_design(points, factor, center, duals, p=p, centered=centered, steps=steps, note=note)
+
+
+def _fits(solver: Solver, N: int, r: int) -> bool:
+    """Whether to split the programme into a block per point; refuses what the solver cannot do."""
+    side = (r + 1) * (r + 2) // 2
+    blocks = solver == "clarabel" and N >= side  # with fewer, eliminating Q fills everything in
+    entries = N * max(side**2 / 2, _BLOCK) if blocks else (N + r) ** 4 / 8
+    if solver == "clarabel":
+        need, most, unit, hint = entries * _BYTES / 1e9, _MOST_GIGABYTES, "GB", 'solver="scs", or method="auto"'
+    else:
+        need, most, unit, hint = N + r, _LARGEST_ORDER, "as the order of its matrix", 'method="auto"'
+    if need > most:
+        raise DomainTooLargeError(
+            f'method="sdp": {N} points of rank {r} would take {solver} about {need:.3g} {unit}, more than {most}; '
+            f"hint: {hint}"
+        )
+    return blocks
+
+
+def _solve(
+    B: Array, Y: Array, p: float, centered: bool, tol: float, solver: Solver, blocks: bool
+) -> tuple[Array, Array, Array, Array, int]:
+    """Q, v, the multipliers λ and w up to scale, and the solver's iterations."""
+    try:
+        import cvxpy as cp
+    except ImportError:
+        raise NotAvailableError('method="sdp": needs cvxpy; hint: pip install "cvxpy[clarabel,scs]"') from None
+    if solver.upper() not in cp.installed_solvers():
+        raise NotAvailableError(f'method="sdp": solver {solver!r} is not installed; hint: pip install {solver}')
+    (N, r), d = Y.shape, len(B)
+    Q, v, u = cp.Variable((r, r), symmetric=True), cp.Variable(r), cp.Variable(d)
+    shift: Any = v if centered else np.zeros(r)
+    unit = B / np.linalg.norm(B, axis=1).max()
+    covered = cp.sum(cp.multiply(unit @ Q, unit), axis=1) <= u
+    if blocks:
+        # Y's off-diagonal is free, so that one small block per point says the same
+        columns = [cp.reshape(y - shift, (r, 1), order="F") for y in Y]
+        cones = [cp.bmat([[Q, x], [x.T, np.ones((1, 1))]]) >> 0 for x in columns]
+        constraints = [covered, *cones]
+    else:
+        gram = cp.Variable((N, N), symmetric=True)
+        X = Y.T - cp.outer(shift, np.ones(N))
+        cones = [cp.bmat([[Q, X], [X.T, gram]]) >> 0]
+        constraints = [covered, *cones, cp.diag(gram) <= 1]
+    if p == 2 or d == 1:
+        objective = cp.sum(u)
+    elif p == math.inf:
+        objective = cp.max(u)
+    else:
+        objective, shares = cp.Variable(), cp.Variable(d)
+        power = cp.PowCone3D(shares, objective * np.ones(d), u, np.full(d, 2 / p))
+        constraints += [power, cp.sum(shares) == objective]
+    problem = cp.Problem(cp.Minimize(objective), constraints)
+    settings: dict[str, Any] = dict.fromkeys(
+        ("tol_gap_abs", "tol_gap_rel", "tol_feas"), np.clip(tol / 100, 1e-11, 1e-8)
+    )
+    if solver == "scs":
+        settings = dict.fromkeys(("eps_abs", "eps_rel"), np.clip(tol / 100, 1e-10, 1e-6))
+        settings["max_iters"] = int(min(100_000, _SCS_WORK / (N + r) ** 3))
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Solution may be inaccurate")  # it is certified afterwards
+            problem.solve(solver=solver.upper(), **settings)
+    except cp.SolverError as error:
+        raise _failure(solver, "an error") from error
+    multipliers: list[Any] = [cone.dual_value for cone in cones]
+    answers: list[Any] = [Q.value, v.value if centered else np.zeros(r), covered.dual_value, *multipliers]
+    if any(answer is None or not np.isfinite(answer).all() for answer in answers):
+        raise _failure(solver, f"status {problem.status!r}")
+    weights = np.concatenate([multiplier.diagonal()[r:] for multiplier in multipliers])
+    return answers[0], answers[1], _positive(weights), _positive(answers[2]), problem.solver_stats.num_iters or 0
+
+
+def _positive(multipliers: Array) -> Array:
+    """Multipliers of rounding size have any sign; all of them only if the solver went astray."""
+    clipped = np.maximum(multipliers, 0.0)
+    return clipped if clipped.any() else np.ones_like(clipped)
+
+
+def _failure(solver: Solver, got: str) -> NotAvailableError:
+    return NotAvailableError(
+        f'method="sdp": expected a solution from {solver}, got {got}; hint: the other solver, or method="auto"'
+    )

@@ -1,0 +1,1 @@
+"""Designs for tables of counts, by symmetry and by products."""

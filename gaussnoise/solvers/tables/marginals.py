@@ -1,0 +1,197 @@
+"""Optimal noise for tables: symmetry diagonalises the problem over types of attribute subsets; no matrix is left."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from ...numerics.norms import norm
+from ..design import MAX_STEPS
+from ..points.interior import maximum
+from ..progress import Watch
+from .patterns import is_enumerable, pattern_shape
+from .workload import Workload
+
+Array = NDArray[np.float64]
+Patterns = NDArray[np.intp]
+
+_NEW_PATTERNS = 50
+_FRESH_SHARE = 0.1
+_NEGLIGIBLE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class TableNoise:
+    """What is optimal for a workload, up to the scale that its patterns decide.
+
+    Attributes:
+        noise: variance of every type's measurement, for contrasts of unit columns.
+        shares: dual weights, on all tables of a type together.
+        patterns: shape (k, classes), how many attributes of each class differ; one row of zeros where none matter.
+        pattern_weights: shape (k,), a probability.
+        steps: iterations spent.
+        safe: whether the noise covers every measurement's own worst pattern, since all patterns were too many.
+        interrupted: whether Ctrl-C ended it.
+    """
+
+    noise: Array
+    shares: Array
+    patterns: Patterns
+    pattern_weights: Array
+    steps: int
+    safe: bool = False
+    interrupted: bool = False
+
+
+def table_noise(workload: Workload, p: float, *, replaced: bool, tol: float, watch: Watch) -> TableNoise:
+    """Maximise ``Σ_T √(L_T κ_T)`` over shares of tables and, when records are ``replaced``, weights of patterns.
+
+    Patterns of differing attributes are generated as they are needed, by one transform over all of them.
+    """
+    patterns: Patterns = np.zeros((1, len(workload.moving.classes)), dtype=np.intp)
+    if not workload.residuals:
+        tables = len(workload.tables)
+        return TableNoise(np.zeros(0), np.full(tables, 1 / tables), patterns, np.ones(1), 0)
+    A = workload.dual_loss(p)
+    if not replaced:
+        objective = ResidualFidelity(A, np.ones((1, len(workload.residuals))), workload.residual_counts, p)
+        return _solution(objective, patterns, tol, watch)
+    patterns = _first_patterns(workload)
+    objective = ResidualFidelity(A, workload.moved(patterns), workload.residual_counts, p)
+    if not is_enumerable(workload.moving):
+        lower = _solution(objective, patterns, tol, watch)
+        worst = ResidualFidelity(A, workload.most_moved()[None, :], workload.residual_counts, p)
+        upper = _solution(worst, patterns[:1], tol, watch)
+        return replace(lower, noise=upper.noise, steps=lower.steps + upper.steps, safe=True)
+    start, steps = None, 0
+    while True:
+        found = maximum(objective, tol=tol / 2, max_steps=MAX_STEPS, start=start, report=watch.scaled(1.0))
+        steps += found.steps
+        solution = _gathered(objective, patterns, found.weights, found.shares, steps, found.interrupted)
+        moved = workload.patterns_moved(1 / solution.noise)
+        if found.interrupted or (moved.max() / found.at.lengths.max()) ** 0.5 * (1 + found.at.gap) <= 1 + tol:
+            return solution
+        order = np.argpartition(-moved, min(_NEW_PATTERNS, moved.size) - 1, axis=None)[:_NEW_PATTERNS]
+        fresh = np.column_stack(np.unravel_index(order[moved.ravel()[order] > found.at.value], moved.shape))
+        kept = found.weights > _NEGLIGIBLE * found.weights.max()
+        known = {tuple(row) for row in patterns[kept].tolist()}
+        fresh = np.array([row for row in fresh.tolist() if tuple(row) not in known], dtype=np.intp)
+        if not len(fresh) or steps > MAX_STEPS:
+            return solution
+        patterns = np.vstack([patterns[kept], fresh])
+        old = found.weights[kept] / found.weights[kept].sum()
+        mass = np.concatenate([(1 - _FRESH_SHARE) * old, np.full(len(fresh), _FRESH_SHARE / len(fresh))])
+        start = mass, found.shares
+        objective = ResidualFidelity(A, workload.moved(patterns), workload.residual_counts, p)
+
+
+def _first_patterns(workload: Workload) -> Patterns:
+    """One attribute differs, or all, or all but one."""
+    most = np.array(pattern_shape(workload.moving), dtype=np.intp) - 1
+    single = np.eye(len(most), dtype=np.intp)
+    return np.unique(np.vstack([single, most, most - single]), axis=0)
+
+
+def _solution(objective: "ResidualFidelity", patterns: Patterns, tol: float, watch: Watch) -> TableNoise:
+    closed = len(objective.K) == 1 and (objective.p == 2 or objective.shape[1] == 1)
+    report = None if closed else watch.scaled(1.0)
+    found = maximum(objective, tol=tol / 2, max_steps=MAX_STEPS, report=report)
+    return _gathered(objective, patterns, found.weights, found.shares, found.steps, found.interrupted)
+
+
+def _gathered(
+    objective: "ResidualFidelity", patterns: Patterns, weights: Array, shares: Array, steps: int, interrupted: bool
+) -> TableNoise:
+    losses, moved = objective.parts(weights, shares)
+    return TableNoise(np.sqrt(moved / losses), shares, patterns, weights, steps, interrupted=interrupted)
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualEvaluation:
+    """F and its derivatives, named as in :class:`Evaluation`."""
+
+    value: float
+    gap: float
+    lengths: Array
+    variances: Array
+    terms: Array
+    losses: Array
+    moved: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualFidelity:
+    """``F(λ, ω) = Σ_T count_T √(L_T κ_T)``, ``L = A ω^{1−2/p}``, ``κ = λ K``: jointly concave, both being concave.
+
+    Attributes:
+        A: shape (types of T, types of table).
+        K: shape (patterns, types of T).
+        counts: shape (types of T,).
+        p: error norm.
+    """
+
+    A: csr_array
+    K: Array
+    counts: Array
+    p: float
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.K), len(np.asarray(self.A.sum(axis=0)))
+
+    @property
+    def power(self) -> float:
+        return 1 - 2 / self.p
+
+    def coordinate_weights(self, shares: Array) -> Array:
+        return shares**self.power
+
+    def parts(self, weights: Array, shares: Array) -> tuple[Array, Array]:
+        """L and κ."""
+        return self.A @ self.coordinate_weights(shares), weights @ self.K
+
+    def at(self, weights: Array, shares: Array) -> ResidualEvaluation:
+        """Two sparse products."""
+        losses, moved = self.parts(weights, shares)
+        terms = self.counts * np.sqrt(losses * moved)
+        value = float(terms.sum())
+        lengths = self.K @ (terms / moved)
+        variances = self.A.T @ (terms / losses)
+        gap = max(math.sqrt(float(lengths.max()) * norm(variances, self.p / 2)) / value - 1, 0.0)
+        return ResidualEvaluation(value, gap, lengths, variances, terms, losses, moved)
+
+    def curvature(self, now: ResidualEvaluation, x: Array) -> "ResidualCurvature":
+        """``−d²F = Σ ¼ term_T (dκ/κ − dL/L)²``, and what the curvature of ω^{1−2/p} adds."""
+        count = len(self.K)
+        roots = np.sqrt(now.terms) / 2
+        points = x[:count, None] * self.K * (roots / now.moved)
+        if len(x) == count:
+            return ResidualCurvature(points, None, np.zeros(count))
+        w = self.coordinate_weights(x[count:])
+        tables = csr_array((self.A * (self.power * w)) * (roots / now.losses)[:, None])
+        bend = np.concatenate([np.zeros(count), (1 - self.power) * self.power * now.variances * w / 2])
+        return ResidualCurvature(points, tables, bend)
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualCurvature:
+    """``G G' + diag bend``, the rows of G being those of ``points`` (k, types of T), then of ``−tables'``."""
+
+    points: Array
+    tables: csr_array | None
+    bend: Array
+
+    def diagonal(self) -> Array:
+        squares = np.square(self.points).sum(axis=1)
+        if self.tables is not None:
+            squares = np.concatenate([squares, np.asarray((self.tables * self.tables).sum(axis=0)).ravel()])
+        return squares + self.bend
+
+    def __matmul__(self, v: Array) -> Array:
+        count = len(self.points)
+        if self.tables is None:
+            return self.points @ (self.points.T @ v) + self.bend * v
+        inner = self.points.T @ v[:count] - self.tables @ v[count:]
+        return np.concatenate([self.points @ inner, -(self.tables.T @ inner)]) + self.bend * v

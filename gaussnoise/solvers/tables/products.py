@@ -1,0 +1,262 @@
+"""Optimal noise for products of one-attribute queries: one small certified problem per attribute, and one number each.
+
+Attribute i is solved alone, for the Gram matrix ``G_i + μ_i 11'``. Its optimal strategy X has ``1'X⁻¹1 = τ`` and is
+``X = 11'/τ + (1 − 1/τ) B'B`` with unit columns of B: the residual basis of every table the attribute is in. A table's
+loss depends on B through two numbers only, the gain g (unit noise on B) and the spread s (unit noise on the total), and
+the one-dimensional problems trace their Pareto curve: at its optimum ``−dg/ds = √(g/(s + μ))``. So μ_i is a fixed
+point: the slope at which the tables together would exchange one for the other.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from domains import AbstractBase, DomainTooLargeError, InvalidDomainError
+
+from ...numerics.feasibility import strategy as coordinates
+from ...numerics.span import span
+from ..bodies.closed_forms import uniform_measure
+from ..design import MAX_STEPS
+from ..points.fidelity import Fidelity
+from ..points.interior import optimal_design
+from ..progress import Watch, interrupts_pass
+from .marginals import TableNoise, table_noise
+from .pair_bases import pair_gram
+from .strategies import SolvedStrategy, is_exchangeable
+from .workload import Workload
+
+Array = NDArray[np.float64]
+
+_TOLERANCE = 1e-7  # of a one-attribute problem: far below what the product form itself gives away
+_LOOSE = 1e-3  # of the tables' weights while the attributes move
+_STILL = 1e-4  # relative change of every μ
+_MOST_ROUNDS = 25
+_MOST_SOLVED = 1200  # categories: half a minute
+_APART, _SMALLEST, _LARGEST = 1e-8, 1e-90, 1e90  # of Gram matrices, so that products and differences keep digits
+_MOST_PENALTY = 1e4  # of the Gram matrix's mean: where totals are free
+# What a workload cannot see is measured all the same, so that every cell can be released: this share of the budget,
+# or more where contrasts of few bits would round it away.
+_UNSEEN, _ROUNDED = 2.0**-16, 2.0**6
+_SINGULAR = 1e-10
+# Products of contrasts over one table, and of sizes of identities, stay below 2**33, so that noise fits 64 bits.
+_MOST_BITS, _PRODUCT_BITS, _LEAST_BITS = 20, 33, 8
+# Of the search for strategies with short differences: cells of an attribute, trials, the gap of each, what one class
+# must earn for the next to be searched; logarithms of the penalty on totals (over the Gram matrix's mean), and of what
+# columns count beside differences.
+_MOST_PAIRED, _TRIALS, _CLOSE, _EARNED = 128, 30, 1e-2, 1e-3
+_SIMPLEX, _PLACES = [[-1.0, 0.0], [2.0, 0.0], [-1.0, 2.0]], (-6.0, 8.0)
+_TRIES = 129  # of rounding a column to integers of the right length
+
+
+@dataclass(frozen=True, eq=False)
+class ProductNoise:
+    """What is optimal among products.
+
+    Attributes:
+        workload: with the strategies found.
+        cell_weights: the dual weights of each class's categories, shape (n,).
+        noise: of the tables.
+        rounds: how often the attributes were solved.
+        grams: of the classes that were solved, what their tables together ask for.
+        bits: of their contrasts.
+    """
+
+    workload: Workload
+    cell_weights: tuple[Array, ...]
+    noise: TableNoise
+    rounds: int
+    grams: Mapping[int, Array]
+    bits: int
+
+
+def product_noise(workload: Workload, p: float, *, replaced: bool, tol: float, watch: Watch) -> ProductNoise:
+    """Strategies and dual weights of every class of attributes by a fixed point, then the noise of all tables."""
+    asked = {k: bases for k, bases in enumerate(workload.bases) if not all(base.is_identity for base in bases)}
+    for base in (base for bases in asked.values() for base in bases if base.size > _MOST_SOLVED):
+        raise DomainTooLargeError(
+            f"{type(base).__name__}: {base.size} categories, more than {_MOST_SOLVED}, would take minutes; "
+            "hint: coarser bins, or counts (Identity) alone"
+        )
+    grams = {k: tuple(base.gram() for base in bases) for k, bases in asked.items()}
+    _check_seen(asked, grams)
+    solved = [k for k, matrices in grams.items() if not all(map(is_exchangeable, matrices))]
+    cells = [np.full(strategy.size, 1 / strategy.size) for strategy in workload.strategies]
+    bits = _bits(workload, solved)
+    penalties: dict[int, float] = {}
+    slopes: dict[int, tuple[Array, float]] = {}
+    rounds, moved = 0, math.inf if solved else 0.0
+    with interrupts_pass():  # an attribute that is not solved to the end would mislead all others
+        while moved > _STILL and rounds < _MOST_ROUNDS:
+            found = table_noise(workload, p, replaced=replaced, tol=_LOOSE, watch=Watch(None))
+            slopes = _slopes(workload, p, found, replaced=replaced)
+            strategies, rounds, moved = list(workload.strategies), rounds + 1, 0.0
+            for k in solved:
+                weights, ratio = slopes[k]
+                weights = weights / max(weights)
+                traces = np.array([workload.traces[k, b] for b in range(len(weights))])
+                gain, spread = weights @ traces
+                gram = np.tensordot(weights, np.stack(grams[k]), axes=1)
+                most = _MOST_PENALTY * float(gram.mean())
+                penalty = most if gain > (most + spread) * ratio**2 else max(gain / ratio**2 - spread, 0.0)
+                size = spread + penalty
+                moved = max(moved, abs(penalty - penalties.get(k, math.inf)) / size)
+                penalties[k] = penalty
+                strategies[k], cells[k] = one_attribute(gram + penalty, bits)
+            workload = workload.measured_by(tuple(strategies))
+    summed = {k: np.tensordot(slopes[k][0] / max(slopes[k][0]), np.stack(grams[k]), axes=1) for k in solved}
+    found = table_noise(workload, p, replaced=replaced, tol=tol, watch=watch)
+    return ProductNoise(workload, tuple(cells), found, rounds, summed, bits)
+
+
+def paired(found: ProductNoise, p: float, *, tol: float, watch: Watch) -> ProductNoise:
+    """The same with short differences, where that is better when records are replaced.
+
+    Long columns cost nothing by themselves then; how far that carries depends on the tables an attribute is in.
+    """
+    with interrupts_pass():
+        workload, best = found.workload, _replaced_error(found.workload, p)
+        for k, gram in sorted(found.grams.items(), key=lambda pair: -len(pair[1])):
+            if len(gram) <= _MOST_PAIRED:
+                error, other = _searched(workload, p, k, gram, found.bits)
+                if error >= best * (1 - _EARNED):
+                    break  # classes with less to say earn less
+                best, workload = error, other
+    noise = table_noise(workload, p, replaced=True, tol=tol, watch=watch)
+    return replace(found, workload=workload, noise=noise)
+
+
+def _searched(workload: Workload, p: float, k: int, gram: Array, bits: int) -> tuple[float, Workload]:
+    """The best strategy of one class among those that two numbers lead to."""
+    start: Array | None = None
+    tried: list[tuple[float, Workload]] = []
+
+    def error(place: Array) -> float:
+        nonlocal start
+        penalty, single = np.exp(np.clip(place, *_PLACES))
+        X, start = pair_gram(gram + penalty * gram.mean(), single, _CLOSE, start)
+        strategies = list(workload.strategies)
+        strategies[k] = _strategy(X, bits)
+        other = workload.measured_by(tuple(strategies))
+        tried.append((_replaced_error(other, p), other))
+        return tried[-1][0]
+
+    minimize(error, _SIMPLEX[0], method="Nelder-Mead", options={"maxfev": _TRIALS, "initial_simplex": _SIMPLEX})
+    return min(tried, key=lambda pair: pair[0])
+
+
+def _replaced_error(workload: Workload, p: float) -> float:
+    """The error at unit sensitivity; of too many patterns, by each measurement's own worst."""
+    found = table_noise(workload, p, replaced=True, tol=_LOOSE, watch=Watch(None))
+    return workload.error(found.noise * workload.largest_move(1 / found.noise, replaced=True), p)
+
+
+def _slopes(workload: Workload, p: float, found: TableNoise, *, replaced: bool) -> dict[int, tuple[Array, float]]:
+    """By class: derivatives of the objective along the gains of its bases, and how much more the spreads matter."""
+    A = workload.dual_loss(p)
+    shares = found.shares / found.shares.sum()
+    scaled = (A * shares ** (1 - 2 / p)).tocoo()
+    losses = np.asarray(scaled.sum(axis=1)).ravel()
+    moved = found.pattern_weights @ workload.moved(found.patterns) if replaced and not found.safe else 1.0
+    factors = workload.residual_counts * np.sqrt(moved / losses)
+    gains = {k: np.zeros(len(bases)) for k, bases in enumerate(workload.bases)}
+    spreads = {k: np.zeros(len(bases)) for k, bases in enumerate(workload.bases)}
+    for row, column, value in zip(*scaled.coords, scaled.data, strict=True):
+        T, weight = workload.residuals[row], factors[row] * value
+        table = workload.tables[column]
+        for k, b in set(table):
+            inside, outside = T.count(k), table.count((k, b)) - T.count(k)
+            gain, spread = workload.traces[k, b]
+            gains[k][b] += weight * inside / gain if inside else 0.0
+            spreads[k][b] += weight * outside / spread if outside else 0.0
+    slopes = {}
+    for k in gains:
+        own = np.array([workload.traces[k, b][1] for b in range(len(gains[k]))])
+        slopes[k] = gains[k], float(spreads[k] @ own) / float(gains[k] @ own) if (gains[k] > 0).any() else 1.0
+    return slopes
+
+
+def one_attribute(gram: Array, bits: int) -> tuple[SolvedStrategy, Array]:
+    """The optimal strategy for one attribute's Gram matrix, and the dual weights of its cells.
+
+    Args:
+        gram: ``W'W`` of the queries and of the total, shape (n, n).
+        bits: of the integers that contrasts are rounded to.
+    """
+    values, axes = np.linalg.eigh(gram)
+    seen = values > _SINGULAR * values[-1]
+    points = axes[:, seen] * np.sqrt(values[seen] / values[-1])
+    design = uniform_measure(points, 2, shifted=False) or optimal_design(
+        Fidelity(points, 2, False, span(points)), tol=_TOLERANCE, max_steps=MAX_STEPS, report=lambda *_: None
+    )
+    b = coordinates(design.factor, points).coordinates
+    weights = np.maximum(design.weights, 0.0)
+    return _strategy(b @ b.T, bits), weights / weights.sum()
+
+
+def _strategy(X: Array, bits: int) -> SolvedStrategy:
+    """Integer contrasts that measure about what the Gram matrix X does, columns of one length."""
+    n = len(X)
+    X = X / np.diag(X).max()
+    X[np.diag_indices(n)] = 1.0  # shorter columns may as well be longer
+    least, share = float(np.linalg.eigvalsh(X)[0]), max(_UNSEEN, _ROUNDED / 4**bits)
+    while True:
+        mixed = X if least >= share else (1 - share) * X + share * np.eye(n)
+        C = _integers(_contrasts(mixed), bits)
+        found = np.linalg.svd(np.vstack([np.ones(n), C / 2.0**bits]), compute_uv=False)[-1]
+        if share >= 1 / 2 or found**2 >= share / 4:
+            return SolvedStrategy(C)
+        share *= 4
+
+
+def _contrasts(X: Array) -> Array:
+    """B with unit columns, shape (n − 1, n): ``X = 11'/τ + (1 − 1/τ) B'B``."""
+    tau = float(np.linalg.inv(X).sum())
+    values, axes = np.linalg.eigh((X - 1 / tau) / (1 - 1 / tau))
+    return np.sqrt(np.maximum(values[1:], 0.0))[:, None] * axes[:, 1:].T
+
+
+def _integers(B: Array, bits: int) -> NDArray[np.int64]:
+    """B times a power of two, in integers; each column as long as possible without being longer than that power.
+
+    Rounding changes a column's length; of many columns a hair longer or shorter, some round to just below.
+    """
+    most = 4**bits
+    unit = B / np.linalg.norm(B, axis=0) * 2.0**bits
+    best = np.trunc(unit)  # never longer
+    lengths = np.square(best).sum(axis=0)
+    for stretch in 1 + np.linspace(-2, 2, _TRIES) * 2.0**-bits:
+        tried = np.rint(unit * stretch)
+        squares = np.square(tried).sum(axis=0)
+        better = (squares <= most) & (squares > lengths)
+        best[:, better], lengths[better] = tried[:, better], squares[better]
+    return best.astype(np.int64)
+
+
+def _bits(workload: Workload, solved: Sequence[int]) -> int:
+    """Of contrasts, so that their products over a table keep within what noise can be drawn for."""
+    bits = _MOST_BITS
+    for S in workload.types:
+        count = sum(k in solved for k in S)
+        taken = sum(math.log2(workload.strategies[k].size) for k in S if k not in solved)
+        if count:
+            bits = min(bits, max(int((_PRODUCT_BITS - taken) / count), _LEAST_BITS))
+    return bits
+
+
+def _check_seen(asked: Mapping[int, Sequence[AbstractBase]], grams: Mapping[int, Sequence[Array]]) -> None:
+    """Every base must tell categories apart: otherwise it asks for totals, and cells would not be measured."""
+    for k, bases in asked.items():
+        for base, gram in zip(bases, grams[k], strict=True):
+            largest, name = float(np.abs(gram).max()), type(base).__name__
+            if not _SMALLEST < largest < _LARGEST:
+                raise InvalidDomainError(f"{name}: expected queries with entries between 1e-45 and 1e45; hint: rescale")
+            apart = float((np.diag(gram) + gram[0, 0] - 2 * gram[0]).max())
+            if len(gram) > 1 and apart <= _APART * largest:
+                raise InvalidDomainError(
+                    f"{name}: expected queries that tell categories apart, by more than 1e-4 of their size; "
+                    f"hint: take away what they have in common, or Total({base.size})"
+                )

@@ -1,0 +1,86 @@
+"""The dual objective of finitely many points where coordinates share their weights: one for every query of a table."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..points.fidelity import Curvature, Evaluation, Fidelity
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class SharedFidelity:
+    """F as a function of weights λ on points and shares v on tables, ``w_j = (v_S / q_S)^{1/s*}`` for each query of S.
+
+    The largest ``Σ w_j Σ_jj`` over such w is the square of the p-norm in which every query counts with the root mean
+    square of its table's standard deviations. Jointly concave, as :class:`Fidelity` is.
+
+    Attributes:
+        inner: of the coordinates.
+        tables: shape (d,), of each coordinate, its table, 0..k − 1.
+        queries: shape (k,), q: how many each table has, those included that never move and are no coordinates here.
+    """
+
+    inner: Fidelity
+    tables: NDArray[np.intp]
+    queries: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many points, and tables."""
+        return len(self.inner.points), len(self.queries)
+
+    @property
+    def p(self) -> float:
+        return self.inner.p
+
+    @property
+    def power(self) -> float:
+        return self.inner.power
+
+    def coordinate_weights(self, shares: Array) -> Array:
+        """``v^{1/s*}``, shape (k,)."""
+        return shares**self.power
+
+    def spread(self, shares: Array) -> Array:
+        """Shares of the coordinates, shape (d,)."""
+        return (shares / self.queries)[self.tables]
+
+    def at(self, weights: Array, shares: Array) -> Evaluation:
+        """As of the coordinates, but for ``variances``, shape (k,), and the gap."""
+        now = self.inner.at(weights, self.spread(shares))
+        variances = np.bincount(self.tables, now.variances) * self.queries**-self.power
+        return replace(now, variances=variances, gap=self.inner.gap(now.lengths, variances, now.value))
+
+    def curvature(self, now: Evaluation, x: Array) -> "SharedCurvature":
+        """Second derivatives at x = (λ, v)."""
+        count = len(self.inner.points)
+        shares = self.spread(x[count:])
+        w = self.inner.coordinate_weights(shares)
+        own = replace(now, variances=np.square(now.axes) @ now.roots / w)
+        inner = self.inner.curvature(own, np.concatenate([x[:count], shares]))
+        return SharedCurvature(inner, np.concatenate([np.arange(count), count + self.tables]), len(x))
+
+
+@dataclass(frozen=True, eq=False)
+class SharedCurvature:
+    """That of the coordinates, where those of one table change alike.
+
+    Attributes:
+        inner: of the coordinates.
+        places: where the change of each point and coordinate stands.
+        size: how many changes there are.
+    """
+
+    inner: Curvature
+    places: NDArray[np.intp]
+    size: int
+
+    def diagonal(self) -> Array:
+        """Without what coordinates of one table have in common, which only slows the solver down."""
+        return np.bincount(self.places, self.inner.diagonal(), self.size).astype(np.float64)
+
+    def __matmul__(self, v: Array) -> Array:
+        return np.bincount(self.places, self.inner @ v[self.places], self.size).astype(np.float64)

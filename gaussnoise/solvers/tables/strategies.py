@@ -1,0 +1,271 @@
+"""How one attribute is measured: integer contrasts C beside the total, and what their noise does to counts."""
+
+import abc
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import AbstractBase
+
+from ...errors import CovarianceError
+from ...files.pickling import PickledByArguments
+
+Array = NDArray[np.float64]
+
+
+class AbstractStrategy(abc.ABC):
+    """Contrasts of an attribute's n categories.
+
+    A table over attributes S is the sum of what is measured on every T ⊆ S: ``⊗_{i∈T} B_i ⊗_{i∉T} 1'``, where B is C
+    divided by the length of its longest column. The matrix [1; B] has a left inverse [v, B⁺]: what is measured on T is
+    decoded by B⁺ along the attributes of T, and spread by v along those of S∖T.
+
+    Attributes:
+        size: n.
+    """
+
+    size: int
+
+    @property
+    @abc.abstractmethod
+    def rows(self) -> int:
+        """Number of contrasts that are measured."""
+
+    @property
+    @abc.abstractmethod
+    def square(self) -> int:
+        """Squared length of the longest column of C."""
+
+    @property
+    @abc.abstractmethod
+    def least(self) -> int:
+        """Least inner product of two columns of C."""
+
+    @property
+    @abc.abstractmethod
+    def stretch(self) -> int:
+        """The number a for which unit noise on C leaves a covariance of E/a in the counts."""
+
+    @property
+    @abc.abstractmethod
+    def unit(self) -> float:
+        """The number a for which unit noise on B leaves a covariance of aE."""
+
+    @property
+    @abc.abstractmethod
+    def growth(self) -> int:
+        """How many times larger than the sum of nonnegative counts an entry of C applied to them can become."""
+
+    @property
+    @abc.abstractmethod
+    def profile(self) -> Array:
+        """v, shape (n,): how a total is spread over the categories; its sum is one."""
+
+    @property
+    @abc.abstractmethod
+    def root(self) -> Array:
+        """A matrix R with ``E = R R'``, shape (n, k)."""
+
+    @property
+    def length(self) -> float:
+        """‖R‖: what :meth:`pull` multiplies the length of weights by, at most."""
+        return float(np.linalg.norm(self.root, 2))
+
+    @property
+    def correlation(self) -> float:
+        """Least inner product of two columns of B, the longest column having length one."""
+        return self.least / self.square
+
+    @abc.abstractmethod
+    def contrast(self, counts: NDArray[Any], axis: int) -> NDArray[Any]:
+        """C along an axis of an integer array."""
+
+    @abc.abstractmethod
+    def decode(self, contrasts: Array, axis: int) -> Array:
+        """C⁺ along an axis."""
+
+    @abc.abstractmethod
+    def pull(self, weights: Array, axis: int) -> Array:
+        """Coordinates of weights on cells, along an axis, whose inner products are those of E."""
+
+    def residual(self, counts: Array, axis: int) -> Array:
+        """``I − v 1'`` along an axis: what is left of counts once their total is spread."""
+        shape = [-1 if k == axis else 1 for k in range(counts.ndim)]
+        return counts - counts.sum(axis=axis, keepdims=True) * self.profile.reshape(shape)
+
+    def gain(self, base: AbstractBase) -> float:
+        """Total variance of all answers to ``base`` that unit noise on every row of B leaves."""
+        if base.queries <= 4 * base.size:  # what all queries have in common with the total drops out before rounding
+            W = base.toarray()
+            return self.unit * float(np.square((W - W[:, :1]) @ self.root).sum())
+        return self.unit * float((base.gram() * (self.root @ self.root.T)).sum())
+
+    def spread(self, base: AbstractBase) -> float:
+        """Total variance of all answers to ``base`` that unit noise on the total leaves."""
+        return float(self.profile @ base.gram() @ self.profile)
+
+
+@final
+@dataclass(frozen=True)
+class IdentityStrategy(AbstractStrategy):
+    """All categories alike: ``B = √(n/(n−1)) (I − 11'/n)``, a multiple of the integer matrix ``C = nI − 11'``.
+
+    Two categories need one row of it only, ``C = (1, −1)``. ``E = I − 11'/n``.
+    """
+
+    size: int
+
+    @property
+    def rows(self) -> int:
+        return self.size if self.size > 2 else 1
+
+    @property
+    def stretch(self) -> int:
+        return self.size**2 if self.size > 2 else 2
+
+    @property
+    def square(self) -> int:
+        return self.stretch * (self.size - 1) // self.size
+
+    @property
+    def least(self) -> int:
+        return -(self.stretch // self.size)
+
+    @property
+    def unit(self) -> float:
+        return (self.size - 1) / self.size
+
+    @property
+    def growth(self) -> int:
+        return 2 * self.size
+
+    @property
+    def profile(self) -> Array:
+        return np.full(self.size, 1 / self.size)
+
+    @property
+    def root(self) -> Array:
+        return np.eye(self.size) - 1 / self.size
+
+    @property
+    def length(self) -> float:
+        return 1.0
+
+    def contrast(self, counts: NDArray[Any], axis: int) -> NDArray[Any]:
+        if self.size == 2:
+            first, second = np.split(counts, 2, axis)
+            return first - second
+        return self.size * counts - counts.sum(axis=axis, keepdims=True)
+
+    def decode(self, contrasts: Array, axis: int) -> Array:
+        if self.size == 2:
+            return np.concatenate([contrasts / 2, contrasts / -2], axis)
+        return (contrasts - contrasts.mean(axis=axis, keepdims=True)) / self.size
+
+    def pull(self, weights: Array, axis: int) -> Array:
+        return weights - weights.mean(axis=axis, keepdims=True)
+
+    def residual(self, counts: Array, axis: int) -> Array:
+        return counts - counts.mean(axis=axis, keepdims=True)
+
+    def gain(self, base: AbstractBase) -> float:
+        n = self.size
+        if base.is_identity:
+            return (n - 1) ** 2 / n
+        gram = base.gram()
+        return self.unit * float(np.trace(gram) - gram.sum() / n)
+
+    def spread(self, base: AbstractBase) -> float:
+        return 1 / self.size if base.is_identity else float(base.gram().sum()) / self.size**2
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SolvedStrategy(AbstractStrategy, PickledByArguments):
+    """The integer contrasts that a one-dimensional problem asks for; everything else follows from them.
+
+    Rounding to integers comes first: what is measured is decoded by the inverse of what is measured.
+
+    Attributes:
+        contrasts: C, shape (n − 1, n); [1; C] is invertible.
+    """
+
+    contrasts: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        given = self.contrasts
+        if given.dtype.kind not in "iu" or given.ndim != 2 or given.shape[1] != len(given) + 1:
+            raise CovarianceError(f"strategy: expected integer contrasts of shape (n - 1, n), got {given.shape}")
+        if np.square(given.astype(np.float64)).sum(axis=0).max(initial=0.0) >= 2.0**62:
+            raise CovarianceError("strategy: expected contrasts whose inner products fit 64 bits")
+        copied = given.astype(np.int64)
+        copied.flags.writeable = False
+        object.__setattr__(self, "contrasts", copied)
+        if np.linalg.matrix_rank(np.vstack([np.ones(self.size), copied / max(1.0, np.abs(copied).max())])) < self.size:
+            raise CovarianceError("strategy: expected contrasts that, with the total, tell all categories apart")
+
+    @property
+    def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.contrasts.shape[1]
+
+    @property
+    def rows(self) -> int:
+        return self.contrasts.shape[0]
+
+    @cached_property
+    def _products(self) -> NDArray[np.int64]:
+        return self.contrasts.T @ self.contrasts
+
+    @property
+    def square(self) -> int:
+        return int(np.diag(self._products).max())
+
+    @property
+    def least(self) -> int:
+        return int(self._products.min())
+
+    @property
+    def stretch(self) -> int:
+        return self.square
+
+    @property
+    def unit(self) -> float:
+        return 1.0
+
+    @property
+    def growth(self) -> int:
+        return int(np.abs(self.contrasts).max())
+
+    @cached_property
+    def _inverse(self) -> Array:
+        """[v, B⁺]."""
+        scale = np.sqrt(float(self.square))
+        return np.asarray(np.linalg.inv(np.vstack([np.ones(self.size), self.contrasts / scale])), dtype=np.float64)
+
+    @property
+    def profile(self) -> Array:
+        return self._inverse[:, 0]
+
+    @property
+    def root(self) -> Array:
+        return self._inverse[:, 1:]
+
+    def contrast(self, counts: NDArray[Any], axis: int) -> NDArray[Any]:
+        matrix = self.contrasts.astype(counts.dtype)
+        return np.moveaxis(np.tensordot(matrix, counts, axes=(1, axis)), 0, axis)
+
+    def decode(self, contrasts: Array, axis: int) -> Array:
+        scaled = self.root / np.sqrt(float(self.square))
+        return np.moveaxis(np.tensordot(scaled, contrasts, axes=(1, axis)), 0, axis)
+
+    def pull(self, weights: Array, axis: int) -> Array:
+        return np.moveaxis(np.tensordot(self.root, weights, axes=(0, axis)), 0, axis)
+
+
+def is_exchangeable(gram: Array) -> bool:
+    """Whether all categories are alike under a Gram matrix: then they are measured as identities are."""
+    n = len(gram)
+    return n == 1 or bool((np.diag(gram) == gram[0, 0]).all() and (gram[~np.eye(n, dtype=bool)] == gram[0, 1]).all())

@@ -1,0 +1,213 @@
+"""A workload of tables over attribute bases, one row per type of table and of residual measurement."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from domains import AbstractBase, Marginals, Products
+
+from ...numerics.norms import norm
+from .orbits import Orbits, Type, alike
+from .patterns import is_enumerable, pattern_sums, products
+from .residuals import Subset, check_count
+from .strategies import AbstractStrategy, IdentityStrategy
+
+Array = NDArray[np.float64]
+
+_UNSEEN = 2.0**-24
+# A table up to exchange of alike attributes: of each attribute, its class and which of the class's bases is asked for.
+Table = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """Tables to be answered from measurements ``⊗_{i∈T} B_i ⊗_{i∉T} 1'``, up to exchange of alike attributes.
+
+    Attributes:
+        strategies: one per class of attributes: B.
+        bases: what is asked of each class; of several bases where an attribute has them, and is alike to no other.
+        orbits: the classes; those of more than one category come first.
+        tables: types of the tables.
+        weights: error priority of each type's tables, divided by the largest.
+        residuals: types of the measurements T.
+    """
+
+    strategies: tuple[AbstractStrategy, ...]
+    bases: tuple[tuple[AbstractBase, ...], ...]
+    orbits: Orbits
+    tables: tuple[Table, ...]
+    weights: Array
+    residuals: tuple[Type, ...]
+
+    @classmethod
+    def of(cls, domain: Marginals | Products, *, total: bool) -> Self:
+        """The workload of a domain, each attribute measured as identities are.
+
+        Args:
+            domain: its tables.
+            total: whether the empty T is to be measured.
+        """
+        terms, sizes = domain.terms, domain.sizes
+        asked: dict[int, dict[AbstractBase, int]] = defaultdict(dict)
+        for term in terms:
+            for i, base in term:
+                asked[i].setdefault(base, len(asked[i]))
+        several = {i for i, bases in asked.items() if len(bases) > 1}
+        priorities: dict[Subset, list[Hashable]] = defaultdict(list)
+        for term, weight in zip(terms, domain.weights, strict=True):
+            chosen = tuple((i, asked[i][base]) for i, base in term if i in several)
+            priorities[tuple(i for i, _ in term)].append((chosen, weight))
+        kinds = [i if i in several else tuple(asked.get(i, (sizes[i],))) for i in range(len(sizes))]
+        values = {S: tuple(sorted(found, key=repr)) for S, found in priorities.items()}
+        classes = [members for members in alike(values, kinds) if members[0] in asked]
+        classes.sort(key=lambda members: sizes[members[0]] == 1)
+        orbits = Orbits(tuple(classes))
+        largest = max(domain.weights)
+        tables = {
+            tuple(sorted((orbits.class_of(i), asked[i][base]) for i, base in term)): weight / largest
+            for term, weight in zip(terms, domain.weights, strict=True)
+        }
+        moving = sum(sizes[members[0]] > 1 for members in classes)
+        types = {tuple(k for k, _ in table) for table in tables}
+        residuals = [T for T in orbits.below(list(types)) if (T or total) and all(k < moving for k in T)]
+        check_count(sum(orbits.size(T) for T in residuals))
+        return cls(
+            tuple(IdentityStrategy(sizes[members[0]]) for members in classes),
+            tuple(tuple(asked[members[0]]) for members in classes),
+            orbits,
+            tuple(tables),
+            np.array(list(tables.values())),
+            tuple(residuals),
+        )
+
+    def measured_by(self, strategies: tuple[AbstractStrategy, ...]) -> Self:
+        """The same tables from other measurements."""
+        return replace(self, strategies=strategies)
+
+    @cached_property
+    def types(self) -> tuple[Type, ...]:
+        """The classes of every table's attributes."""
+        return tuple(tuple(k for k, _ in table) for table in self.tables)
+
+    @cached_property
+    def moving(self) -> Orbits:
+        """The classes of more than one category."""
+        classes = zip(self.orbits.classes, self.strategies, strict=True)
+        return Orbits(tuple(members for members, strategy in classes if strategy.size > 1))
+
+    @cached_property
+    def table_counts(self) -> Array:
+        """How many tables there are of each type."""
+        return np.array([float(self.orbits.size(S)) for S in self.types])
+
+    @cached_property
+    def residual_counts(self) -> Array:
+        """How many measurements there are of each type."""
+        return np.array([float(self.orbits.size(T)) for T in self.residuals])
+
+    @cached_property
+    def queries(self) -> Array:
+        """Queries of one table of each type."""
+        return np.array([float(math.prod(self.bases[k][b].queries for k, b in table)) for table in self.tables])
+
+    @cached_property
+    def ranks(self) -> Array:
+        """Dimension of what a measurement of each type sees."""
+        return np.array([float(math.prod(self.strategies[k].size - 1 for k in T)) for T in self.residuals])
+
+    @cached_property
+    def units(self) -> Array:
+        """How many times E_T the noise in cells is, when the measurement of each type has unit noise."""
+        return np.array([math.prod(self.strategies[k].unit for k in T) for T in self.residuals])
+
+    @cached_property
+    def loss(self) -> csr_array:
+        """Weighted variance, summed over its queries, of a table S (column) when all its T (row) have unit noise."""
+        place = {T: row for row, T in enumerate(self.residuals)}
+        entries: list[tuple[int, int, float]] = []
+        for column, (table, S, weight) in enumerate(zip(self.tables, self.types, self.weights, strict=True)):
+            for T, count in self.orbits.inside(S).items():
+                if T in place:
+                    entries.append((place[T], column, count * weight**2 * self.variance(T, table)))
+        rows, columns, values = zip(*entries, strict=True) if entries else ((), (), ())
+        shape = (len(self.residuals), len(self.tables))
+        return csr_array((np.array(values, dtype=np.float64), (rows, columns)), shape=shape)
+
+    def variance(self, T: Type, table: Table) -> float:
+        """Variance of all queries of one table together from unit noise on one T."""
+        left, total = Counter(T), 1.0
+        for k, b in table:
+            total *= self.traces[k, b][0 if left[k] > 0 else 1]
+            left[k] -= 1
+        return total
+
+    @cached_property
+    def traces(self) -> dict[tuple[int, int], tuple[float, float]]:
+        """Total variance of each class's answers to each base: from unit noise on its contrasts, and on its total.
+
+        Totals that no answer needs are counted all the same, a little: then they are measured, and cells released.
+        """
+        found = {}
+        for k, (strategy, bases) in enumerate(zip(self.strategies, self.bases, strict=True)):
+            for b, base in enumerate(bases):
+                gain, spread = strategy.gain(base), strategy.spread(base)
+                found[k, b] = gain, spread if strategy.size == 1 else max(spread, _UNSEEN * gain)
+        return found
+
+    def dual_loss(self, p: float) -> csr_array:
+        """A with ``L = A @ shares^{1−2/p}``: the loss of unit noise on one T, given shares of all tables of each type.
+
+        Coordinates get ``w = (share of a query)^{1/s*}``, s* = p/(p−2).
+        """
+        power = 1 - 2 / p
+        scaled = self.loss * (self.table_counts * (self.table_counts * self.queries) ** -power)
+        return csr_array(scaled * (1 / self.residual_counts)[:, None])
+
+    def error(self, noise: Array, p: float) -> float:
+        """``‖sd‖_p`` over all weighted queries, a table's root mean square for each, from every T's noise variance."""
+        variances = (self.loss.T @ noise) / self.queries  # of a query of each type
+        return norm(np.sqrt(variances) * (self.table_counts * self.queries) ** (1 / p), p)
+
+    def patterns_moved(self, shares: Array) -> Array:
+        """``Σ_T share_T 2 (1 − Π_{i∈T∩D} ρ_i)`` for every pattern D, ``shares`` of one T by type."""
+        rho = [strategy.correlation for strategy in self.strategies if strategy.size > 1]
+        sums = pattern_sums(self.moving, dict(zip(self.residuals, shares, strict=True)), [1.0] * len(rho), rho)
+        return 2 * (float(shares @ self.residual_counts) - sums)
+
+    def largest_move(self, shares: Array, *, replaced: bool) -> float:
+        """Largest squared change of all measurements, ``shares`` of one T by type being one over its noise.
+
+        Of more patterns than can be looked at, every T's own worst one.
+        """
+        if not replaced or not len(shares):
+            return float(self.residual_counts @ shares)
+        if not is_enumerable(self.moving):
+            return float((self.residual_counts * self.most_moved()) @ shares)
+        return float(self.patterns_moved(shares).max())
+
+    def moved(self, patterns: NDArray[np.intp]) -> Array:
+        """``κ_T(D) = 2 (1 − Π_{i∈T∩D} ρ_i)``, averaged over the T of a type, shape (patterns, residuals).
+
+        Args:
+            patterns: shape (k, classes of more than one category), how many attributes of each class differ.
+        """
+        kept = np.ones((len(patterns), len(self.residuals)))
+        for k, members in enumerate(self.moving.classes):
+            counts = np.array([T.count(k) for T in self.residuals])
+            most = int(counts.max(initial=0))
+            matrix = products(len(members), most, 1.0, self.strategies[k].correlation)
+            matrix /= [math.comb(len(members), t) for t in range(most + 1)]
+            kept *= matrix[patterns[:, k]][:, counts]
+        return 2 * (1 - kept)
+
+    def most_moved(self) -> Array:
+        """Largest ``κ_T(D)`` of each T alone: the attribute of most negative correlation differs, else all do."""
+        rho = [[self.strategies[k].correlation for k in T] for T in self.residuals]
+        return 2 * (1 - np.array([min(min(r, default=1.0), math.prod(r)) for r in rho]))

@@ -1,0 +1,1 @@
+"""From rows in any engine to exact counts."""

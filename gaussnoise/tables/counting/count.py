@@ -1,0 +1,259 @@
+"""Records in, exact marginals out: grouped where the records live, so that only counts come back."""
+
+import contextlib
+import itertools
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import DataError
+from ...solvers.tables.residuals import Subset, part_of
+from ..reading.csv import FORM, is_csv
+from ..reading.frames import guarded, open_table
+from ..schema.schema import Attribute
+from .codes import Codes, OnOutside, code_table
+
+Counts = NDArray[np.int64]
+
+# Larger groups save passes over the records and cost memory; from 2^10 to 2^20 the passes took the same time.
+_GROUP_CELLS = 2**16
+PASS_CELLS = 2**22
+_PASS_GROUPS = 64
+_ROWS_AT_ONCE = 2**18
+_GROUPING_BITS = 60  # duckdb's GROUPING takes 63 columns
+
+
+def outside_error(attribute: Attribute) -> DataError:
+    """Some record has no cell: a null, NaN, unknown, or outside the edges."""
+    rule = "its declared categories" if attribute.edges is None else "finite numbers inside its declared edges"
+    return DataError(
+        f"column {attribute.name!r}: expected only {rule}, got a null or another value; "
+        'hint: correct the schema, or give the attribute a catch-all: other = "…"'
+    )
+
+
+def count_marginals(
+    table: object, attributes: Sequence[Attribute], subsets: Sequence[Subset], on_outside: OnOutside = "refuse"
+) -> Iterator[tuple[Subset, Counts]]:
+    """Exact counts of every marginal, in an order of its own.
+
+    Unions of subsets are counted, as many as fit into one pass over the records, and summed down. Records already in
+    this process (pandas, polars, pyarrow) are coded once. Files are read once a pass; Spark and dask hold the coded
+    records where they are. For files and lazy engines, memory is that of a pass's counts, whatever the number of rows.
+
+    Args:
+        table: a dataframe narwhals knows (eager or lazy), or the path of a CSV, TSV or Parquet file. A row of a CSV
+            file is a record as RFC 4180 parses it, so a quoted field may hold line ends; TSV knows no quotes.
+        attributes: columns to read.
+        subsets: distinct sorted positions in ``attributes``; every attribute lies in at least one.
+        on_outside: what becomes of a row with a null or another value that has no cell, where the attribute has no
+            catch-all: "refuse" the table, or "drop" the row from every marginal, also from the total. With "drop",
+            rows decide nothing but the counts: columns of pandas and dask may hold anything, and other engines are
+            refused for the types they declare only. What remains are bytes that are no CSV, and queries and functions
+            of the caller's own that fail on some row.
+
+    Yields:
+        Each subset with its counts, of shape (sizes of its attributes...).
+
+    Raises:
+        DataError: a missing column, wrong type, null, NaN or value outside the schema; names the column, no value.
+            All of these come before the first marginal. Later only: the table changed between two passes.
+    """
+    sizes = [a.size for a in attributes]
+    before = _state(table)
+    if not attributes:
+        frame = open_table(table).lazy()
+        rows = guarded(_TASK, lambda: frame.select(nw.len().alias("n")).collect("pyarrow").to_native()["n"][0].as_py())
+        if _state(table) != before:
+            raise DataError(_CHANGED)
+        yield from ((S, np.array(rows, dtype=np.int64)) for S in subsets)
+        return
+    coded = code_table(table, attributes, on_outside)
+    if on_outside == "drop":
+        coded = guarded(_TASK, lambda: _inside(coded, attributes))
+    hint = FORM if isinstance(table, str | os.PathLike) and is_csv(table) else ""
+    rows = None
+    with contextlib.ExitStack() as stack:
+        tally = guarded(_TASK, partial(_tally, coded, attributes, stack))
+        for groups in passes(group_subsets(subsets, sizes, _GROUP_CELLS), sizes):
+            tables = guarded(_TASK, partial(tally, list(groups)), hint)
+            if tables.outside:
+                raise outside_error(attributes[min(tables.outside)])
+            totals = {int(counts.sum()) for counts in tables.counts.values()}
+            rows = totals if rows is None else rows
+            if len(rows | totals) > 1 or _state(table) != before:
+                raise DataError(_CHANGED)
+            for group, inside in groups.items():
+                counts = tables.counts.pop(group)
+                for S in inside:
+                    yield S, part_of(counts, group, S)
+
+
+_TASK = "count the table's rows"
+_CHANGED = "table: it changed while it was read; hint: work on a copy that nothing else writes to"
+
+
+def group_subsets(subsets: Iterable[Subset], sizes: Sequence[int], most_cells: int) -> dict[Subset, list[Subset]]:
+    """Few unions of subsets, each of at most ``most_cells`` cells or one subset itself; every subset is in one.
+
+    Greedy: from the largest subset left, by whichever subset multiplies the cells least.
+    """
+    logs = np.log(np.array(sizes, dtype=np.float64))
+    left = sorted(subsets, key=lambda S: (-sum(logs[i] for i in S), S))
+    holders = [np.array([k for k, S in enumerate(left) if i in S], dtype=np.intp) for i in range(len(sizes))]
+    growth = np.array([sum(logs[i] for i in S) for S in left])
+    waiting = np.ones(len(left), dtype=bool)
+    groups: dict[Subset, list[Subset]] = {}
+    while waiting.any():
+        group: set[int] = set()
+        inside: list[int] = []
+        grown = growth.copy()  # log of how many times more cells the group would have with each subset
+        chosen = np.array([np.argmax(waiting)])
+        while len(chosen):
+            for i in {i for k in chosen for i in left[k]} - group:
+                group.add(i)
+                grown[holders[i]] -= logs[i]
+            inside += chosen.tolist()
+            waiting[chosen] = False
+            room = max(math.log(most_cells) - sum(logs[i] for i in group), 0) + 1e-9
+            fits = np.flatnonzero(waiting & (grown <= room))
+            free = fits[grown[fits] <= 1e-9]
+            chosen = free if len(free) else fits[np.argmin(grown[fits])][None] if len(fits) else fits
+        groups[tuple(sorted(group))] = [left[k] for k in inside]
+    return groups
+
+
+def passes(groups: dict[Subset, list[Subset]], sizes: Sequence[int]) -> Iterator[dict[Subset, list[Subset]]]:
+    """The groups in batches of bounded memory; the first also has every attribute alone that it would lack."""
+    left = list(groups)
+    lacking = set(range(len(sizes)))
+    while left:
+        cells = itertools.accumulate(math.prod(sizes[i] for i in group) for group in left[:_PASS_GROUPS])
+        number = max(1, sum(total <= PASS_CELLS for total in cells))
+        batch = {group: groups[group] for group in left[:number]}
+        left = left[number:]
+        lacking -= {i for group in batch for i in group}
+        yield batch | {(i,): [] for i in sorted(lacking)}
+        lacking = set()
+
+
+Tally = Callable[[Sequence[Subset]], "_Tables"]
+
+
+class _Tables:
+    """Tables of one pass, filled by coded records or by groups of equal ones."""
+
+    def __init__(self, attributes: Sequence[Attribute], groups: Iterable[Subset]) -> None:
+        self.attributes = attributes
+        self.counts = {S: np.zeros([attributes[i].size for i in S], dtype=np.int64) for S in groups}
+        self.outside: set[int] = set()  # attributes with records that have no cell
+
+    def add(self, S: Subset, codes: Sequence[NDArray], counts: NDArray | int = 1) -> None:
+        """Code 0 is the catch-all's cell, the last one; without a catch-all it is outside."""
+        table = self.counts[S]
+        cell = np.zeros(len(codes[0]), dtype=np.int64)
+        for i, code, size in zip(S, codes, table.shape, strict=True):
+            if self.attributes[i].other is None and not code.all():
+                self.outside.add(i)
+            cell = cell * size + (code.astype(np.int64) - 1) % size
+        np.add.at(table.reshape(-1), cell, counts)
+
+
+def _inside(coded: list[Codes] | nw.LazyFrame[Any], attributes: Sequence[Attribute]) -> Any:
+    """The records with a cell in every attribute, a catch-all's included."""
+    strict = [k for k, a in enumerate(attributes) if a.other is None]
+    if not strict:
+        return coded
+    if isinstance(coded, list):
+        inside = np.all([coded[k] > 0 for k in strict], axis=0)
+        return [codes[inside] for codes in coded]
+    return coded.filter(*(nw.col(f"c{k}") > 0 for k in strict))
+
+
+def _tally(
+    coded: list[Codes] | nw.LazyFrame[Any], attributes: Sequence[Attribute], stack: contextlib.ExitStack
+) -> Tally:
+    """How this engine counts groups of attributes; ``stack`` gives back what it holds."""
+    if isinstance(coded, list):
+        return partial(_tally_arrays, coded, attributes)
+    native = coded.to_native()
+    if coded.implementation == nw.Implementation.DUCKDB:
+        return partial(_tally_duckdb, native, attributes)
+    if coded.implementation == nw.Implementation.POLARS:
+        return partial(_tally_polars, coded, attributes)
+    if coded.implementation.is_spark_like() and hasattr(native, "persist"):
+        native = native.persist()
+        stack.callback(native.unpersist)
+    elif coded.implementation == nw.Implementation.DASK:
+        native = native.persist()
+    # ibis is not held: its cache is a table in the user's database, which some versions then cannot drop
+    return partial(_tally_lazy, nw.from_native(native), attributes)
+
+
+def _tally_arrays(columns: Sequence[NDArray], attributes: Sequence[Attribute], groups: Sequence[Subset]) -> _Tables:
+    tables = _Tables(attributes, groups)
+    for start in range(0, len(columns[0]), _ROWS_AT_ONCE):
+        for S in groups:
+            tables.add(S, [columns[i][start : start + _ROWS_AT_ONCE] for i in S])
+    return tables
+
+
+def _tally_duckdb(relation: Any, attributes: Sequence[Attribute], groups: Sequence[Subset]) -> _Tables:
+    """One scan for all groups; GROUPING has a bit for each column, 1 where the row's group lacks it."""
+    tables = _Tables(attributes, groups)
+    keys = sorted({i for S in groups for i in S})
+    parts = [keys[k : k + _GROUPING_BITS] for k in range(0, len(keys), _GROUPING_BITS)]
+    sets = ", ".join(f"({', '.join(f'c{i}' for i in S)})" for S in groups)
+    bits = [f"GROUPING({', '.join(f'c{i}' for i in part)}) AS g{k}" for k, part in enumerate(parts)]
+    columns = ", ".join([*(f"c{i}" for i in keys), *bits, "count(*) AS n"])
+    counted = relation.aggregate(columns, f"GROUPING SETS ({sets})")
+    # older versions have the other name only
+    reader = getattr(counted, "to_arrow_reader", None) or counted.fetch_arrow_reader
+    for rows in reader(_ROWS_AT_ONCE):
+        lacks = [rows[f"g{k}"].to_numpy(zero_copy_only=False) for k in range(len(parts))]
+        for S in groups:
+            bits = [sum(1 << k for k, i in enumerate(reversed(part)) if i not in S) for part in parts]
+            own = np.flatnonzero(np.all([lack == bit for lack, bit in zip(lacks, bits, strict=True)], axis=0))
+            if len(own):
+                found = rows.take(own)
+                tables.add(S, [found[f"c{i}"].to_numpy() for i in S], found["n"].to_numpy())
+    return tables
+
+
+def _tally_polars(coded: nw.LazyFrame[Any], attributes: Sequence[Attribute], groups: Sequence[Subset]) -> _Tables:
+    """All groups at once, which reads the records once."""
+    import polars as pl
+
+    tables = _Tables(attributes, groups)
+    for S, found in zip(groups, pl.collect_all([_group(coded, S).to_native() for S in groups]), strict=True):
+        tables.add(S, [found[f"c{i}"].to_numpy() for i in S], found["n"].to_numpy())
+    return tables
+
+
+def _tally_lazy(coded: nw.LazyFrame[Any], attributes: Sequence[Attribute], groups: Sequence[Subset]) -> _Tables:
+    tables = _Tables(attributes, groups)
+    for S in groups:
+        found = _group(coded, S).collect("pyarrow")
+        tables.add(S, [found[f"c{i}"].to_numpy() for i in S], found["n"].to_numpy())
+    return tables
+
+
+def _group(coded: nw.LazyFrame[Any], S: Subset) -> nw.LazyFrame[Any]:
+    return coded.group_by(*(f"c{i}" for i in S)).agg(nw.len().alias("n"))
+
+
+def _state(table: object) -> tuple[int, int] | None:
+    """Size and modification time of a file."""
+    if not isinstance(table, str | os.PathLike):
+        return None
+    try:
+        status = os.stat(table)
+    except OSError:
+        return None  # whoever opens it says so
+    return status.st_size, status.st_mtime_ns

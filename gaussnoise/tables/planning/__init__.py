@@ -1,0 +1,1 @@
+"""What will be measured, how well, and at what cost: all without data."""

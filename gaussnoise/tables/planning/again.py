@@ -1,0 +1,107 @@
+"""What a plan was made from, as plain data, so that a release on disk can be planned again from its own folder."""
+
+import dataclasses
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from domains import Identity, Marginals
+
+from ...errors import GaussNoiseError, OutputError
+from ...files.disk import read_json
+from ...privacy.definitions import GDP, KL, TV, AbstractPrivacy, ApproxDP, zCDP
+from ..schema.bases import base_value
+from ..schema.schema import Schema
+from .targets import Target
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+_DEFINITIONS = {cls.__name__: cls for cls in (ApproxDP, GDP, KL, TV, zCDP)}
+
+
+def asked_of(plan: "Plan") -> dict[str, object]:
+    """The arguments of :func:`plan`."""
+    privacy = plan.privacy
+    known = isinstance(privacy, ApproxDP | GDP | KL | TV | zCDP)
+    return {
+        "schema": plan.schema.to_toml(),
+        "workload": _workload(plan),
+        "privacy": {"definition": type(privacy).__name__} | (dataclasses.asdict(privacy) if known else {}),
+        "neighbors": plan.neighbors,
+        "p": str(plan.noise.p),  # JSON has no infinity
+        "weights": None if plan.targets is not None else list(plan.domain.weights),
+        "targets": None if plan.targets is None else [dataclasses.asdict(target) for target in plan.targets],
+        "rows_per_person": plan.rows_per_person,
+    }
+
+
+def planned_again(directory: str | os.PathLike[str]) -> "Plan":
+    """The plan of a release on disk, from its own record; whether it is the same is not checked here."""
+    from .plan import plan
+
+    folder = Path(directory)
+    try:
+        record = read_json(folder / "release.json")
+        asked, writer = record.get("plan"), record["libraries"]["gaussnoise"]
+        if asked is None:
+            raise OutputError(
+                f"load: {folder} does not say how it was planned, as releases of earlier versions do not; "
+                "hint: load(directory, plan), planned again with the same arguments"
+            )
+        targets = asked["targets"]
+        arguments: dict[str, Any] = {
+            "schema": Schema.loads(asked["schema"]),
+            "workload": asked["workload"],
+            "privacy": _privacy(asked["privacy"], folder),
+            "neighbors": asked["neighbors"],
+            "rows_per_person": asked["rows_per_person"],
+        }
+        if targets is None:
+            arguments |= {"p": float(asked["p"]), "weights": asked["weights"]}
+        else:
+            arguments["targets"] = [Target(**target) for target in targets]
+    except OutputError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise OutputError(f"load: {folder} is not a complete release ({type(error).__name__})") from None
+    try:
+        return plan(**arguments)
+    except (GaussNoiseError, TypeError, ValueError) as error:
+        raise OutputError(
+            f"load: {folder} cannot be planned again by this version: {error}; hint: gaussnoise {writer} wrote it; "
+            "its files can be read as they are"
+        ) from None
+
+
+def _workload(plan: "Plan") -> int | list[list[str]] | list[dict[str, object]]:
+    """k, names, or names with the bases that are not the attributes' own."""
+    attributes, domain = plan.schema.attributes, plan.domain
+    if all(attribute.base is None for attribute in attributes) and isinstance(domain, Marginals):
+        k = len(domain.subsets[0])
+        several = len(domain.subsets) == math.comb(len(attributes), k)
+        if several and domain.subsets == Marginals.all_kway(domain.sizes, k).subsets:
+            return k
+        return [[attributes[i].name for i in S] for S in domain.subsets]
+    entries: list[dict[str, object]] = []
+    for term in domain.terms:
+        own = [base == (attributes[i].base or Identity(attributes[i].size)) for i, base in term]
+        entries.append(
+            {
+                attributes[i].name: None if same else base_value(base, attributes[i])
+                for (i, base), same in zip(term, own, strict=True)
+            }
+        )
+    return entries
+
+
+def _privacy(asked: Mapping[str, Any], folder: Path) -> AbstractPrivacy:
+    own = _DEFINITIONS.get(asked["definition"])
+    if own is None:
+        raise OutputError(
+            f"load: {folder} was planned for a privacy definition of its own; hint: load(directory, plan), planned "
+            "again with the same arguments"
+        )
+    return own(**{name: value for name, value in asked.items() if name != "definition"})

@@ -1,0 +1,223 @@
+"""Exact integers from counts to noisy answers; from then on floats, since nothing private is left."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import CovarianceError, GaussNoiseError, ParameterError
+from ...files.pickling import PickledByArguments
+from ...noise.sensitivity import Relation
+from ...privacy.sampler import MAX_BITS, IntegerQuery
+from ...solvers.tables.orbits import ByType, Orbits, Type, alike
+from ...solvers.tables.patterns import MOST_PATTERNS, pattern_shape, pattern_sums
+from ...solvers.tables.residuals import Subset, part_of
+from ...solvers.tables.strategies import AbstractStrategy, IdentityStrategy
+
+Counts = NDArray[np.int64]
+Integers = NDArray[Any]  # int64 where every intermediate provably fits, Python integers otherwise
+Array = NDArray[np.float64]
+
+# Multipliers of at least 2²⁰ follow the wanted standard deviations to one in a million, and at a scale of 2³² lattice
+# steps the discrete Gaussian is a continuous one to far below any float. OpenDP's integers end at 2⁶³.
+_LEAST_MULTIPLIER = 2.0**20
+_LEAST_SCALE = 2.0**32
+_MOST_SCALE = 2.0**53
+_COARSEST_MULTIPLIER = 2**6
+LEAST_STEPS = 2.0**29  # what is left of the least scale once multipliers are rounded, with room to spare
+
+_EXACT_PATTERNS = 2**14  # of differing attributes, summed in Python integers
+_ROUNDING = 1e-9  # what sums of floats over more patterns may lack, relative to all they add up
+
+
+@dataclass(frozen=True, eq=False)
+class ResidualQuery(PickledByArguments):
+    """The integer query ``s_T ⊗_{i∈T} C_i`` on every marginal T, stacked: what each T adds to its own margins.
+
+    Attributes:
+        strategies: of all attributes.
+        multipliers: s_T, positive integers.
+        query: what one row can change in all answers together; None when there is nothing to measure.
+    """
+
+    strategies: tuple[AbstractStrategy, ...]
+    multipliers: ByType
+    query: IntegerQuery | None
+
+    @classmethod
+    def calibrated(
+        cls,
+        strategies: Sequence[AbstractStrategy],
+        variances: Mapping[Subset, float],
+        neighbors: Relation,
+        rho: float,
+    ) -> "ResidualQuery":
+        """For noises ``N(0, variances[T] ⊗_{i∈T} E_i)`` at unit sensitivity, scaled to spend ``rho``."""
+        if neighbors == "add-remove" and () not in variances:
+            raise CovarianceError("release: expected noise on the total, which one row more or less changes")
+        strategies, by_type = tuple(strategies), _by_type(strategies, variances)
+        orbits, of_class = by_type.orbits, [strategies[members[0]] for members in by_type.orbits.classes]
+        # what is charged for one of a class is charged for all
+        if any(strategies[i] != own for own, c in zip(of_class, orbits.classes, strict=True) for i in c):
+            raise CovarianceError("release: expected alike attributes to be measured alike")
+        wanted = {
+            kind: math.sqrt(variance / 2) / math.sqrt(rho) * math.sqrt(math.prod(of_class[k].stretch for k in kind))
+            for kind, variance in by_type.values_by_type.items()
+            if kind or neighbors == "add-remove"  # replacing rows leaves the total alone
+        }
+        if not wanted:
+            return cls(strategies, ByType(orbits, {}), None)
+        scale = min(max(_LEAST_MULTIPLIER * max(wanted.values()), _LEAST_SCALE), _MOST_SCALE)
+        multipliers = {kind: round(scale / deviation) for kind, deviation in wanted.items()}
+        if max(multipliers.values()) >> MAX_BITS or min(multipliers.values()) < _COARSEST_MULTIPLIER:
+            size = "large" if max(multipliers.values()) >> MAX_BITS else "small"
+            raise ParameterError(
+                f"rho = {rho:.3g} is too {size}: noise from {min(wanted.values()):.3g} to {max(wanted.values()):.3g} "
+                "lattice steps cannot be drawn; hint: rho between 1e-12 and 1e100, queries of like size, and few "
+                "attributes with bases of their own in one table"
+            )
+        squares = {kind: s**2 for kind, s in multipliers.items()}
+        moved = squared_sensitivity(orbits, of_class, squares, neighbors)
+        return cls(strategies, ByType(orbits, multipliers), IntegerQuery(moved, rho))
+
+    @property
+    def count(self) -> int:
+        """How many integers are measured."""
+        return measured_integers(self.strategies, self.multipliers)
+
+    def rows(self, T: Subset) -> int:
+        """How many integers are measured on marginal T."""
+        return math.prod(self.strategies[i].rows for i in T)
+
+    @cached_property
+    def variances(self) -> ByType:
+        """σ_T², as really drawn: the decoded noise has covariance ``σ_T² ⊗_{i∈T} E_i``."""
+        orbits = self.multipliers.orbits
+        scale = self.query.scale if self.query is not None else 0.0
+        stretch = [self.strategies[members[0]].stretch for members in orbits.classes]
+        return ByType(
+            orbits,
+            {
+                kind: (scale / s) ** 2 / math.prod(stretch[k] for k in kind)
+                for kind, s in self.multipliers.values_by_type.items()
+            },
+        )
+
+    def answer(self, T: Subset, marginal: Counts) -> Integers:
+        """The exact answer on the counts of marginal T, flat."""
+        answer: Integers = marginal
+        bound = max(int(marginal.sum()), 1)  # of all intermediates: counts are not negative
+        for axis, i in enumerate(T):
+            bound *= self.strategies[i].growth
+            answer = self.strategies[i].contrast(answer.astype(np.int64 if bound < 2**62 else object), axis)
+        s = int(self.multipliers[T])
+        # flat before it is multiplied: numpy turns 0-d arrays of Python integers into bare ones, and those into 64 bits
+        return answer.astype(np.int64 if bound * s < 2**62 else object).reshape(-1) * s
+
+    def noisy(self, T: Subset, marginal: Counts, noise: Counts) -> Integers:
+        """The answer plus noise, exactly."""
+        answer = self.answer(T, marginal)
+        if answer.dtype not in (np.int64, object) or noise.dtype != np.int64:
+            raise GaussNoiseError(f"release: expected exact integers, got {answer.dtype} and {noise.dtype}")
+        if answer.dtype == np.int64 and max(int(noise.max()), -int(noise.min())) < 2**62:
+            return answer + noise
+        return answer.astype(object) + noise.astype(object)
+
+    def decode(self, T: Subset, noisy: Integers) -> Array:
+        """What T alone adds to marginal T, from its noisy answer: shape (sizes of T...), sums zero along every axis."""
+        s = int(self.multipliers[T])
+        if s >= 2**53:  # the same rounding whatever the type, which depends on the exact answer
+            noisy = noisy.astype(object)
+        values = (noisy // s).astype(np.float64) + (noisy % s / s).astype(np.float64)
+        values = values.reshape([self.strategies[i].rows for i in T])
+        for axis, i in enumerate(T):
+            values = self.strategies[i].decode(values, axis)
+        return values
+
+    def spread(self, values: Array, T: Subset, S: Subset) -> Array:
+        """``values ⊗_{i∈S∖T} v_i``: what is known of T, laid over the cells of S ⊇ T."""
+        rest = [i for i in S if i not in T]
+        table = values.reshape([self.strategies[i].size if i in T else 1 for i in S])
+        # over all even attributes at once, which rounds once; a public total by dividing, which keeps it exact
+        table = table * (1 / self._even(rest)) if () in self.multipliers or T else table / self._even(rest)
+        for axis, i in enumerate(S):
+            if i in rest and not self._is_even(i):
+                table = table * self.strategies[i].profile.reshape([-1 if k == axis else 1 for k in range(len(S))])
+        return np.broadcast_to(table, [self.strategies[i].size for i in S])
+
+    def gather(self, weights: Array, S: Subset, T: Subset) -> Array:
+        """Weights on the cells of S as weights on what is known of T ⊆ S: the transpose of :meth:`spread`."""
+        rest = [i for i in S if i not in T]
+        kept = list(S)
+        for i in rest:
+            if not self._is_even(i):
+                weights = np.tensordot(weights, self.strategies[i].profile, axes=(kept.index(i), 0))
+                kept.remove(i)
+        return part_of(weights, tuple(kept), T) * (1 / self._even(rest))
+
+    def _is_even(self, i: int) -> bool:
+        return isinstance(self.strategies[i], IdentityStrategy)
+
+    def _even(self, attributes: Sequence[int]) -> float:
+        """Over how many cells the attributes spread evenly: dividing once rounds once."""
+        return float(math.prod(self.strategies[i].size for i in attributes if self._is_even(i)))
+
+
+def measured_integers(strategies: Sequence[AbstractStrategy], values: Mapping[Subset, float]) -> int:
+    """How many integers are measured on the subsets that have a value, together."""
+    by_type = _by_type(strategies, values)
+    rows = [strategies[members[0]].rows for members in by_type.orbits.classes]
+    return sum(by_type.orbits.size(kind) * math.prod(rows[k] for k in kind) for kind in by_type.values_by_type)
+
+
+def _by_type(strategies: Sequence[AbstractStrategy], values: Mapping[Subset, float]) -> ByType:
+    if isinstance(values, ByType):
+        return values
+    orbits = Orbits(alike(values, strategies))
+    return ByType(orbits, {orbits.type_of(T): value for T, value in values.items()})
+
+
+def squared_sensitivity(
+    orbits: Orbits, strategies: Sequence[AbstractStrategy], squares: Mapping[Type, int], neighbors: Relation
+) -> int:
+    """Largest squared change of all answers: one row more or less, or one exchanged for another.
+
+    A row adds at most ``s_T² Π c_i`` to the squared length of answer T, c_i the longest column's. The answers on two
+    rows have inner product ``s_T² Π_{i∈T} m_i``, each m_i between ℓ_i, the least of all, and c_i; the sum over T is
+    affine in every m_i, so that it is least at ends: ℓ_i on some set D of attributes, c_i on the others. Attained where
+    all columns of an attribute are of one length, and all pairs of them at one angle; a bound otherwise.
+    """
+    used = sorted({k for kind in squares for k in kind})
+    orbits, strategies = Orbits(tuple(orbits.classes[k] for k in used)), [strategies[k] for k in used]
+    squares = {tuple(used.index(k) for k in kind): s for kind, s in squares.items()}
+    lengths = {kind: s * math.prod(strategies[k].square for k in kind) for kind, s in squares.items()}
+    total = sum(length * orbits.size(kind) for kind, length in lengths.items())
+    if neighbors == "add-remove":
+        return total
+    longest, least = [own.square for own in strategies], [own.least for own in strategies]
+    patterns = math.prod(pattern_shape(orbits))
+    if patterns <= _EXACT_PATTERNS:
+        products = pattern_sums(orbits, squares, longest, least, dtype=object)
+        return 2 * (total - min(products.reshape(-1)))
+    if patterns <= MOST_PATTERNS:
+        shares = {kind: length / total for kind, length in lengths.items()}
+        sums = pattern_sums(orbits, shares, [1.0] * len(strategies), [own.correlation for own in strategies])
+        return math.ceil(2 * total * (1 - float(sums.min()) + _ROUNDING))
+    # every answer at its own worst pair of rows: they differ in the one attribute of strongest negative correlation,
+    # or in all if there is none
+    return sum(
+        2 * orbits.size(kind) * (length - _least_product(squares[kind], kind, longest, least))
+        for kind, length in lengths.items()
+    )
+
+
+def _least_product(square: int, kind: Type, longest: Sequence[int], least: Sequence[int]) -> int:
+    """``square Π m_k``, each m_k between its least and longest, at its least."""
+    if all(least[k] >= 0 for k in kind):
+        return square * math.prod(least[k] for k in kind)
+    whole = square * math.prod(longest[k] for k in kind)
+    return min(whole // longest[k] * least[k] for k in kind)

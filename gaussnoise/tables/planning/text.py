@@ -1,0 +1,149 @@
+"""Plans, said in words."""
+
+import math
+from typing import TYPE_CHECKING
+
+from domains import Marginals, Moments, Products
+
+from ...privacy.definitions import ApproxDP, gaussian_epsilon, zCDP
+from ...text import SHOWN_DELTA
+from ..schema.bases import MIDDLES, moment_source
+from .measure import LEAST_STEPS
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+_MOST_LINES = 1000
+
+_CLOSED = 1e-3  # of a certified gap: not worth saying as a share
+
+
+def relation_text(plan: "Plan") -> str:
+    """Who is protected."""
+    k = plan.rows_per_person
+    if plan.neighbors == "replace":
+        exchanged = "one row exchanged for another"
+        if k > 1:
+            exchanged = f"one person's at most {k} rows exchanged for as many others"
+        return f"replace ({exchanged}; the number of rows is public and exact)"
+    one = "row" if k == 1 else f"person with at most {k} rows"
+    return f"add-remove (one {one} more or less; the number of rows is private)"
+
+
+def plan_text(plan: "Plan") -> str:
+    """What ``print(plan)`` shows."""
+    if isinstance(plan.domain, Products):
+        return _products_text(plan)
+    marginals = plan.marginals
+    names = [marginal_name(m) for m in marginals[:_MOST_LINES]]
+    width = max(len("marginal"), *map(len, names))
+    lines = [
+        f"Plan: {len(marginals)} marginals, {plan.domain.dim} cells",
+        f"neighbours   {relation_text(plan)}",
+        f"budget       {budget_text(plan)}",
+        work_text(plan),
+        "",
+        f"{'marginal':<{width}}  {'cells':>7}  {'sd':>9}  {'95 % ±':>9}  {'independent sd':>14}",
+    ]
+    for name, marginal, S in zip(names, marginals, plan.domain.subsets, strict=False):
+        lines.append(
+            f"{name:<{width}}  {plan.domain.cells(S):>7}  {plan.standard_deviation(*marginal):>9.4g}  "
+            f"{plan.half_width(*marginal):>9.4g}  {plan.independent_standard_deviation(*marginal):>14.4g}"
+        )
+    if len(marginals) > _MOST_LINES:
+        lines.append(f"… and {len(marginals) - _MOST_LINES} more")
+    return "\n".join([*lines, "", *verdict(plan)])
+
+
+def _products_text(plan: "Plan") -> str:
+    """The same, where more than cells is asked for."""
+    domain = plan.domain
+    names = plan.entries[:_MOST_LINES]
+    width = max(len("entry"), *map(len, names))
+    lines = [
+        f"Plan: {len(domain.terms)} entries, {domain.dim} answers, from {len(plan.marginals)} marginals of "
+        f"{plan.tables.dim} cells",
+        f"neighbours   {relation_text(plan)}",
+        f"budget       {budget_text(plan)}",
+        work_text(plan),
+        "",
+        f"{'entry':<{width}}  {'answers':>7}  {'rms sd':>9}  {'independent rms sd':>18}",
+    ]
+    for name, answers, deviation, independent in zip(
+        names, plan.queries, plan.deviations, plan.independent_deviations, strict=False
+    ):
+        lines.append(f"{name:<{width}}  {answers:>7.0f}  {deviation:>9.4g}  {independent:>18.4g}")
+    if len(domain.terms) > _MOST_LINES:
+        lines.append(f"… and {len(domain.terms) - _MOST_LINES} more")
+    return "\n".join([*lines, "", *_middles_text(plan), *verdict(plan)])
+
+
+def _middles_text(plan: "Plan") -> list[str]:
+    """What moments of bins are, where some are asked for."""
+    asked = {(i, getattr(base, "base", base)) for term in plan.domain.terms for i, base in term}
+    attributes = plan.schema.attributes
+    if not any(isinstance(base, Moments) and moment_source(base, attributes[i]) == MIDDLES for i, base in asked):
+        return []
+    return [f"Sums of {MIDDLES} are not sums of the values in the bins: their intervals are for the former alone."]
+
+
+def work_text(plan: "Plan") -> str:
+    """What a release draws, and what that takes on one machine."""
+    seconds, size = plan.seconds, plan.peak_bytes / 1e6
+    time = "under a second" if seconds < 1 else f"about {seconds:.0f} s" if seconds < 120 else ""
+    time = time or (f"about {seconds / 60:.0f} minutes" if seconds < 7200 else f"about {seconds / 3600:.1f} hours")
+    memory = "1 MB" if size < 1 else f"{size:.0f} MB" if size < 1000 else f"{size / 1000:.1f} GB"
+    return f"release      {plan.integers} noisy integers: {time} and {memory}"
+
+
+def verdict(plan: "Plan") -> list[str]:
+    """How good the plan is, and how that is known."""
+    kind = {2: "total variance", math.inf: "largest (weighted) variance"}.get(
+        plan.noise.p, f"variance (at p = {plan.noise.p:g})"
+    )
+    lines = [] if plan.targets is None else [_targets_text(plan.target_ratio)]
+    each = "marginal" if isinstance(plan.domain, Marginals) else "entry"
+    lines.append(
+        f"{kind} {plan.improvement:.2f} times less than with independent noise on each {each} "
+        "(best budget split, no least squares afterwards)"
+    )
+    if plan.neighbors == "replace" and plan.noise.gamma > 0 and isinstance(plan.domain, Marginals):
+        lines.append(
+            f"{plan.replace_saving:.2f} times less variance than the paper's calibration for replaced rows "
+            "(twice the noise of γ_p)"
+        )
+    if isinstance(plan.domain, Marginals) or plan.noise.gap < _CLOSED:
+        what = "tables" if isinstance(plan.domain, Marginals) else "answers"
+        lines.append(f"optimal among all Gaussian noises that protect these {what}: certified gap {plan.noise.gap:.1e}")
+    else:
+        least = 100 / (1 + plan.noise.gap)
+        lines.append(f"no Gaussian noise that protects these answers has less than {least:.4g} % of this error")
+    if plan.error > 0:
+        lines.append(plan.bound.sentence(plan.error))
+    return lines
+
+
+def _targets_text(ratio: float) -> str:
+    """Whether targets are met, from the largest ratio of a half-width to its target."""
+    if abs(ratio - 1) < 1e-6:
+        return "half-widths meet their targets, the closest exactly"
+    if ratio < 1:
+        return f"half-widths meet their targets: the largest is {ratio:.6g} of its target"
+    return f"half-widths MISS their targets: the largest is {ratio:.6g} times its target"
+
+
+def budget_text(plan: "Plan") -> str:
+    """The whole release's budget, in both currencies."""
+    if isinstance(plan.privacy, zCDP):
+        epsilon = gaussian_epsilon(plan.rho, SHOWN_DELTA, plan.integers, LEAST_STEPS)
+        return f"{plan.rho:g}-zCDP; for this noise, ({epsilon:.4g}, {SHOWN_DELTA:g})-differential privacy"
+    if isinstance(plan.privacy, ApproxDP):
+        promise = f"({plan.privacy.epsilon:g}, {plan.privacy.delta:g})-differential privacy"
+    else:
+        promise = repr(plan.privacy)
+    return f"{promise}, by Gaussian noise of rho = {plan.rho:.6g}"
+
+
+def marginal_name(marginal: tuple[str, ...]) -> str:
+    """How a marginal is written."""
+    return " × ".join(marginal) or "total"

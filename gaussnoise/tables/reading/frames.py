@@ -1,0 +1,129 @@
+"""Opening a table in whatever engine holds it, and keeping what engines say about it."""
+
+import contextlib
+import glob
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import narwhals as nw
+
+from ...errors import DataError
+from .csv import is_csv, open_csv
+
+Result = TypeVar("Result")
+
+
+def open_table(table: object) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
+    """The table as a frame; CSV comes as text."""
+    if isinstance(table, str | os.PathLike):
+        path = os.fspath(table)
+        return nw.from_native(guarded("open the file", lambda: _open_file(path)))
+    frame = guarded("open it", lambda: nw.from_native(table, pass_through=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
+        raise DataError(
+            f"table: expected a dataframe (polars, pandas, pyarrow, duckdb, …) or the path of a CSV or Parquet file, "
+            f"got {type(table).__name__}"
+        )
+    return frame
+
+
+def frame_backend(table: object) -> Any:
+    """The dataframe library results come back in: the caller's own if it is eager, else pyarrow."""
+    if isinstance(table, str | os.PathLike):
+        return "pyarrow"
+    frame = guarded("open it", lambda: nw.from_native(table, pass_through=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    implementation = frame.implementation if isinstance(frame, nw.DataFrame | nw.LazyFrame) else None  # refused later
+    eager = implementation in (nw.Implementation.PANDAS, nw.Implementation.POLARS, nw.Implementation.MODIN)
+    return implementation if eager else "pyarrow"
+
+
+def guarded(task: str, action: Callable[[], Result], hint: str = "") -> Result:
+    """``action()``; an engine's own error is replaced, since it may quote records.
+
+    Spark's logs quote them as well and are kept quiet meanwhile: those of its driver, not those of executors elsewhere.
+    """
+    try:
+        with _quiet_spark():
+            return action()
+    except DataError:
+        raise
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 (every engine has its own errors; polars panics with no Exception)
+        kind, interrupted = type(error).__name__, _interrupted(error)
+    # raised outside the handler, so that not even __context__ leads to the original
+    if interrupted:
+        raise KeyboardInterrupt
+    withheld = "the engine's message is withheld because it may quote records"
+    raise DataError(f"table: could not {task} ({kind}); {withheld}{hint and '; hint: '}{hint}")
+
+
+@contextlib.contextmanager
+def _quiet_spark() -> Iterator[None]:
+    """No logs of a Spark session in this process, where there is one."""
+    core = sys.modules.get("pyspark.core.context") or sys.modules.get("pyspark.context")
+    context = getattr(getattr(core, "SparkContext", None), "_active_spark_context", None)
+    quiet = []
+    if "pyspark" in sys.modules:
+        with contextlib.suppress(ImportError):  # before version 4 nothing is logged there
+            from pyspark.logger import PySparkLogger
+
+            quiet = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("SQL", "DataFrame")]
+    loud = [logger for logger in quiet if not logger.disabled]
+    level = None
+    if context is not None:
+        with contextlib.suppress(Exception):
+            level = context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString()
+            context.setLogLevel("OFF")
+    for logger in loud:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger in loud:
+            logger.disabled = False
+        if context is not None and level not in (None, "OFF"):  # another thread restores that
+            with contextlib.suppress(Exception):
+                context.setLogLevel(level)
+
+
+def _interrupted(error: BaseException | None) -> bool:
+    """Whether an engine's error stands for Ctrl-C: duckdb and arrow have their own, others wrap Python's."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, KeyboardInterrupt) or type(error).__name__ in ("InterruptException", "ArrowCancelled"):
+            return True
+        if isinstance(error, RuntimeError) and error.args == ("Query interrupted",):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _open_file(path: str) -> Any:
+    if not os.path.isfile(path):
+        raise DataError(f"table: no such file: {path}")
+    if path.lower().endswith((".parquet", ".pq")):
+        return _connect().read_parquet(glob.escape(path), hive_partitioning=False)
+    if not is_csv(path):
+        raise DataError(f"table: expected a .csv, .tsv or .parquet file, got {path}")
+    return open_csv(path, _connect())
+
+
+def _connect() -> Any:
+    """An engine in memory that never writes: by default duckdb spills into ``.tmp`` of the current directory."""
+    import duckdb
+
+    return duckdb.connect(config={"temp_directory": ""})
+
+
+def type_name(dtype: nw.dtypes.DType) -> str:
+    """A type without what it holds: those of enumerations and structures write out values."""
+    return dtype.base_type().__name__
+
+
+def sql(name: str) -> str:
+    """A quoted identifier."""
+    return '"' + name.replace('"', '""') + '"'

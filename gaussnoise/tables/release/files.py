@@ -1,0 +1,406 @@
+"""A release on disk: all of it, or nothing."""
+
+import contextlib
+import json
+import math
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import Bins, Identity, Marginals, Moments, Prefix, Ranges, Total, Windows
+
+from ...errors import GaussNoiseError, OutputError, ParameterError
+from ...files.disk import MOST_RECORD, aside, check_parent, digests_in, folder_fault, read_json
+from ...privacy.definitions import gaussian_epsilon, zCDP
+from ...privacy.ledger import OLD_TABLES
+from ...solvers.progress import Counted
+from ...solvers.tables.residuals import Subset
+from ...solvers.tables.strategies import SolvedStrategy
+from ...text import SHOWN_DELTA, versions
+from ..counting.codes import OnOutside
+from ..planning.again import asked_of
+from ..planning.measure import LEAST_STEPS
+from ..planning.text import relation_text
+from ..schema.bases import base_value
+from .store import MOST_FILES, FileFormat, Place, StoredTables, file_names, read_index, table_writer
+from .text import disclaimers, release_text
+from .tidy import interval_record
+
+if TYPE_CHECKING:
+    from ..planning.plan import Plan
+    from .release import TableRelease
+    from .table import QueryTable
+
+Array = NDArray[np.float64]
+
+_FORMAT = "gaussnoise.tables/3"
+_MOST_ANSWERS = 10**7  # of one entry that are written: more are read off the tables
+_NAMED_BASES = (Identity, Total, Prefix, Ranges, Bins, Windows, Moments)  # all others are written as matrices
+_LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
+
+
+def check_format(format: str, marginals: int) -> None:
+    """Refuse a format that is unknown, or unfit for so many tables."""
+    if format not in get_args(FileFormat):
+        raise ParameterError(f'save: expected format "csv" or "parquet", got {format!r}')
+    if format == "csv" and marginals > MOST_FILES:
+        raise ParameterError(
+            f"save: expected at most {MOST_FILES} marginals in CSV files, got {marginals}; "
+            'hint: format="parquet" writes one dataset'
+        )
+
+
+def check_target(directory: str | os.PathLike[str]) -> None:
+    """Refuse a directory that exists, or a parent that cannot be written."""
+    check_parent(Path(directory), "save")
+
+
+@contextlib.contextmanager
+def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
+    """A scratch directory that becomes ``directory`` at the end, and vanishes on failure."""
+    target = Path(directory)
+    try:
+        with aside(target) as scratch:
+            scratch.mkdir()
+            yield scratch
+    except OutputError:
+        raise
+    except OSError as error:
+        raise OutputError(f"save: could not complete {target} ({type(error).__name__}); nothing was kept") from None
+
+
+class _CallbackError(BaseException):
+    """Carries an error past whoever would take it for one of writing, or for a refusal."""
+
+
+@contextlib.contextmanager
+def as_itself(progress: bool | Counted | None) -> Iterator[bool | Counted | None]:
+    """``progress``; what the caller's own callback raises leaves the block as it is."""
+
+    def call(done: int, total: int) -> None:
+        try:
+            progress(done, total)  # pyright: ignore[reportCallIssue, reportOptionalCall] (only if callable)
+        except Exception as error:  # noqa: BLE001 (whatever it is, it goes back where it came from)
+            raise _CallbackError(error) from None
+
+    try:
+        yield call if callable(progress) else progress
+    except _CallbackError as carrier:
+        (error,) = carrier.args
+    else:
+        return
+    raise error from error.__cause__  # and nothing of its carrier
+
+
+def save_release(release: "TableRelease", directory: str | os.PathLike[str], format: FileFormat) -> None:
+    """All files of a release, in a new directory."""
+    check_format(format, len(release))
+    check_target(directory)
+    with staged(directory) as folder:
+        plan = release.plan
+        document = document_of(release, format)
+        with table_writer(folder, plan.schema, plan.tables.subsets, release.deviation, format) as writer:
+            for S in plan.tables.subsets:
+                writer.write(S, release.tables[S])
+        write_document(document, replace(release, tables=writer.tables), folder)
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """What goes with the tables of a release, known before any data are read.
+
+    Attributes:
+        record: ``release.json``, all but where the tables are, and the digests of files.
+        marginals: of every table, the same.
+        measurements: what was measured with noise.
+        summary: ``summary.txt``.
+        answers: files of the entries of the workload that ask for more than cells.
+    """
+
+    record: Mapping[str, object]
+    marginals: list[dict[str, object]]
+    measurements: list[dict[str, object]]
+    summary: str
+    answers: Mapping[int, str]
+
+
+def rehearsed(blank: "TableRelease", format: FileFormat) -> Document:
+    """The document of a release whose tables are still zero; what can fail without data fails here.
+
+    After this, a charged release has only to count, draw, decode, and write.
+    """
+    import pyarrow as pa
+
+    plan = blank.plan
+    for attribute in plan.schema.attributes:
+        pa.array(attribute.labels)
+    document = document_of(blank, format)
+    for k in document.answers:
+        _answers(blank, k).to_arrow()
+    json.dumps([document.record, document.marginals, document.measurements])
+    return document
+
+
+def document_of(release: "TableRelease", format: FileFormat) -> Document:
+    """The document of a release in files of a format."""
+    answers = _answer_files(release, "parquet" if len(release) > MOST_FILES else format)
+    return Document(
+        release_record(release, answers), _marginals(release), _measurements(release), release_text(release), answers
+    )
+
+
+def write_document(document: Document, release: "TableRelease", folder: Path) -> None:
+    """What goes with the tables: ``answers/``, ``summary.txt``, ``release.png``; last ``release.json`` on all."""
+    _write_answers(document, release, folder)
+    (folder / "summary.txt").write_text(document.summary + "\n", encoding="utf-8")
+    picture = folder / "release.png"
+    try:
+        from .plots import plot_release
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            plot_release(release).savefig(picture, dpi=150)
+    except Exception:  # noqa: BLE001 (a label it cannot draw must not undo a release)
+        picture.unlink(missing_ok=True)
+    places = release.tables.places if isinstance(release.tables, StoredTables) else {}
+    subsets = zip(document.marginals, release.plan.tables.subsets, strict=True)
+    marginals = [
+        {"attributes": of["attributes"], "file": places[S].file, "first_row": places[S].first_row} | of
+        for of, S in subsets
+    ]
+    record = dict(document.record)
+    record["marginals"] = _listed(folder, "marginals", marginals)
+    record["measurements"] = _listed(folder, "measurements", document.measurements)
+    record["files"] = digests_in(folder)
+    text = json.dumps(record, indent=2, ensure_ascii=False)
+    (folder / "release.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _answer_files(release: "TableRelease", format: FileFormat) -> dict[int, str]:
+    """Where the answers to each entry of the workload go, where it asks for more than cells."""
+    plan = release.plan
+    if isinstance(plan.domain, Marginals) or len(plan.domain.terms) > MOST_FILES:
+        return {}
+    names = file_names([tuple(plan.schema.names[i] for i, _ in term) for term in plan.domain.terms], format, "answers")
+    asked = (all(base.is_identity for _, base in term) for term in plan.domain.terms)
+    most = (plan.domain.queries(term) <= _MOST_ANSWERS for term in plan.domain.terms)
+    return {k: name for k, (name, cells, few) in enumerate(zip(names, asked, most, strict=True)) if few and not cells}
+
+
+def _answers(release: "TableRelease", k: int) -> "QueryTable":
+    """The answers to one entry of the workload."""
+    plan = release.plan
+    return release.answers({plan.schema.names[i]: base for i, base in plan.domain.terms[k]})
+
+
+def _write_answers(document: Document, release: "TableRelease", folder: Path) -> None:
+    """One tidy file for every entry that asks for more than cells: read off the tables, hence at no further cost."""
+    from pyarrow import csv, parquet
+
+    for k, name in document.answers.items():
+        rows = _answers(release, k).to_arrow()
+        (folder / name).parent.mkdir(exist_ok=True)
+        write = csv.write_csv if name.endswith(".csv") else parquet.write_table
+        write(rows, folder / name)
+
+
+def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[str, object]:
+    """What a machine, or an auditor, needs to know; nothing in it depends on the data."""
+    plan, query = release.plan, release.query
+    contrasts = contrasts_of(plan)
+    whose = "cells'" if isinstance(plan.domain, Marginals) else "answers' (with their entry's root mean square)"
+    objective = f"p-norm of all {whose} weighted standard deviations at unit sensitivity, p = {plan.noise.p:g}"
+    implied = {
+        "epsilon": gaussian_epsilon(release.rho_charged, SHOWN_DELTA, query.count, LEAST_STEPS),
+        "delta": SHOWN_DELTA,
+        "method": "analytic Gaussian (Balle & Wang 2018, Theorem 8), corrected for the lattice",
+        "epsilon_through_zcdp": zCDP(release.rho_charged).epsilon(SHOWN_DELTA) if release.rho_charged else 0.0,
+    }
+    return {
+        "format": _FORMAT,
+        "private": release.private,
+        "neighbors": plan.neighbors,
+        "neighbors_meaning": relation_text(plan),
+        "privacy_unit": plan.privacy_unit,
+        "rows_per_person": plan.rows_per_person,
+        "on_outside": release.on_outside,
+        "privacy": plan.privacy.as_dict(query.count, LEAST_STEPS),
+        "rho": release.rho_charged if release.private else None,
+        "epsilon_delta": implied if release.private else None,
+        "domain": [
+            {"name": a.name, "labels": list(a.labels)}
+            | ({"edges": [str(e) for e in a.edges]} if a.edges else {})
+            | ({"base": base_value(a.base, a)} if a.base else {})
+            for a in plan.schema.attributes
+        ],
+        "optimality": {
+            "objective": objective,
+            "gamma": plan.noise.gamma,
+            "gamma_lower": plan.noise.gamma_lower,
+            "certified_gap": plan.noise.gap,
+            "lower_bound": plan.bound.as_dict(plan.error),
+            "method": plan.noise.method,
+        },
+        "noise": {
+            "query": (
+                "for every measured set T of attributes, multiplier_T * kron(C_i, i in T) on its marginal counts; "
+                "C_i = (1, -1) for two categories, n I - 1 1^T for n > 2"
+                + (", unless contrasts_i are listed" if contrasts else "")
+                + "; discrete Gaussian noise on every integer"
+            ),
+            **({"contrasts": contrasts} if contrasts else {}),
+            "integer_sensitivity_squared": query.query.sensitivity_squared if query.query else 0,
+            "sigma": query.query.scale if query.query else 0.0,
+            "rho_of_one_row": query.query.rho if query.query else 0.0,
+        },
+        "plan": asked_of(plan),
+        "request_sha256": plan.request_sha256,
+        "intervals": interval_record(),
+        **({} if isinstance(plan.domain, Marginals) else {"workload": _workload(release, answers)}),
+        "marginals": None,  # once the tables are written
+        "measurements": None,
+        "files": None,
+        "libraries": dict(versions(*_LIBRARIES)),
+        "disclaimers": disclaimers(release),
+    }
+
+
+def read_release(plan: "Plan", directory: str | os.PathLike[str]) -> tuple[bool, float, OnOutside, StoredTables]:
+    """Whether a release of ``plan`` is private, the ρ charged, what became of rows outside, and its tables.
+
+    All files are checked by its record.
+    """
+    folder = Path(directory)
+    try:
+        record = read_json(folder / "release.json", _most_bytes(plan))
+        if record["format"] not in (_FORMAT, OLD_TABLES):
+            raise OutputError(
+                f"load: expected format {_FORMAT!r} in {folder}, got another; hint: the version that wrote it"
+            )
+        if record["request_sha256"] != plan.request_sha256:
+            raise OutputError(f"load: {folder} holds the release of another plan; hint: the same arguments of plan()")
+        fault = folder_fault(folder, record["files"], every=record["format"] != OLD_TABLES)
+        if fault is not None:
+            raise OutputError(f"load: in {folder}, {fault}; hint: the folder as it was written")
+        places = _places(plan, folder, record)
+        private, rho = record["private"], record["rho"] or 0.0
+        on_outside: OnOutside = record.get("on_outside", "refuse")
+        whole = type(private) is bool and type(rho) is float and set(places) == set(plan.tables.subsets)
+        whole = whole and type(on_outside) is str and on_outside in get_args(OnOutside)
+        if not (whole and all(place.file in record["files"] for place in places.values())):
+            raise ValueError
+        calibrated = record["noise"]["sigma"], record["noise"].get("contrasts", {})
+    except OutputError:
+        raise
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, GaussNoiseError) as error:
+        raise OutputError(f"load: {folder} is not a complete release ({type(error).__name__})") from None
+    query = plan._query.query
+    charged = plan._charge() if private else 0.0
+    if rho != charged or calibrated != (query.scale if query is not None else 0.0, contrasts_of(plan)):
+        raise OutputError(
+            f"load: {folder} was calibrated by another version or machine; hint: its files are intact, read them as "
+            "they are"
+        )
+    return private, rho, on_outside, StoredTables(folder, places)
+
+
+def _most_bytes(plan: "Plan") -> int:
+    """No record of a release of this plan is longer."""
+    texts = [str(label) for a in plan.schema.attributes for label in (a.name, *a.labels, *(a.edges or ()))]
+    terms = () if isinstance(plan.domain, Marginals) else plan.domain.terms
+    bases = [*(a.base for a in plan.schema.attributes if a.base), *(base for term in terms for _, base in term)]
+    matrices = sum(base.size * (1 if type(base) in _NAMED_BASES else base.queries) for base in bases)
+    entries = len(terms) + min(len(plan.tables.subsets), MOST_FILES)
+    names = entries * sum(len(a.name) for a in plan.schema.attributes)
+    return MOST_RECORD + 64 * (sum(map(len, texts)) + len(texts) + matrices) + 4096 * entries + 8 * names
+
+
+def _places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Subset, Place]:
+    """Where the record says that each table is."""
+    entries = record["marginals"]
+    if isinstance(entries, dict):
+        if entries["file"] not in record["files"]:
+            raise ValueError
+        entries = read_index(folder / entries["file"], len(plan.tables.subsets), len(plan.schema.names))
+    sizes, places = dict(zip(plan.schema.names, plan.schema.sizes, strict=True)), {}
+    for entry in entries:
+        S = tuple(sorted(plan.subset(tuple(entry["attributes"]))))
+        shape = tuple(sizes[plan.schema.names[i]] for i in S)
+        file, first_row = entry["file"], entry["first_row"]
+        if type(file) is not str or type(first_row) is not int or first_row < 0:
+            raise TypeError
+        places[S] = Place(file, first_row, shape)
+    return places
+
+
+def _listed(folder: Path, name: str, entries: list[dict[str, object]]) -> object:
+    """The entries themselves, or the file they are in when they are many."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    if len(entries) <= MOST_FILES:
+        return entries
+    parquet.write_table(pa.Table.from_pylist(entries), folder / f"{name}.parquet")
+    return {"file": f"{name}.parquet", "count": len(entries)}
+
+
+def _marginals(release: "TableRelease") -> list[dict[str, object]]:
+    plan = release.plan
+    return [
+        {
+            "attributes": list(marginal),
+            "cells": plan.tables.cells(S),
+            **({"weight": plan.domain.weights[k]} if isinstance(plan.domain, Marginals) else {}),
+            **_deviation(release.deviation(S)),
+        }
+        for k, (marginal, S) in enumerate(zip(release, plan.tables.subsets, strict=True))
+    ]
+
+
+def _deviation(deviations: Array) -> dict[str, object]:
+    """One for all cells, or between which two they lie: the tables hold them all."""
+    if not deviations.ndim:
+        return {"standard_deviation": float(deviations)}
+    return {"standard_deviation": [float(deviations.min()), float(deviations.max())]}
+
+
+def _workload(release: "TableRelease", answers: Mapping[int, str]) -> list[dict[str, object]]:
+    """What was asked for, where that is more than cells."""
+    plan = release.plan
+    entries = zip(plan.domain.terms, plan.domain.weights, plan.deviations, strict=True)
+    return [
+        {
+            "name": plan.entries[k],
+            "bases": {plan.schema.names[i]: base_value(base, plan.schema.attributes[i]) for i, base in term},
+            "answers": math.prod(base.queries for _, base in term),
+            "weight": weight,
+            "root_mean_square_deviation": float(deviation),
+            "file": answers.get(k),
+        }
+        for k, (term, weight, deviation) in enumerate(entries)
+    ]
+
+
+def contrasts_of(plan: "Plan") -> dict[str, list[str]]:
+    """The integer matrices that are measured instead of the usual ones, a string for each row."""
+    strategies = zip(plan.schema.names, plan.strategies, strict=True)
+    return {
+        name: [" ".join(map(str, row)) for row in strategy.contrasts.tolist()]
+        for name, strategy in strategies
+        if isinstance(strategy, SolvedStrategy)
+    }
+
+
+def _measurements(release: "TableRelease") -> list[dict[str, object]]:
+    names = release.plan.schema.names
+    return [
+        # as text: beyond 64 bits where budgets are extreme
+        {"attributes": [names[i] for i in T], "multiplier": str(multiplier)}
+        for T, multiplier in release.query.multipliers.items()
+    ]

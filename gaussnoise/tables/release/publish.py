@@ -1,0 +1,173 @@
+"""From a plan and a table to a release: count, draw, decode, write; all that needs no data comes first."""
+
+import os
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...errors import ParameterError
+from ...privacy.ledger import Ledger
+from ...privacy.sampler import noise_stream, sampling_threads
+from ...solvers.progress import Counted, check_progress, counting
+from ...solvers.tables.residuals import Subset
+from ..counting.codes import OnOutside
+from ..counting.count import count_marginals
+from ..planning.plan import Plan
+from ..reading.frames import frame_backend
+from .files import Document, as_itself, check_format, check_target, rehearsed, staged, write_document
+from .release import TableRelease
+from .store import FileFormat, StoredTables, ZeroTables, table_writer
+from .stream import noisy_tables
+
+Array = NDArray[np.float64]
+
+
+def published(
+    plan: Plan,
+    table: object,
+    *,
+    out: str | os.PathLike[str] | None,
+    format: FileFormat,
+    on_outside: OnOutside,
+    progress: bool | Counted | None,
+    ledger: Ledger | str | os.PathLike[str] | None,
+    id: str | None,
+) -> TableRelease:
+    """What :meth:`Plan.release` promises."""
+    check_format(format, 0 if out is None else len(plan.tables.subsets))
+    _check_outside("release", plan, on_outside)
+    check_progress(progress)
+    if out is not None and not isinstance(out, str | os.PathLike):
+        raise ParameterError(f"release: expected out to be a path, got {type(out).__name__}")
+    blank = _blank(plan, table, on_outside, private=True)
+    if out is None and ledger is None and id is None:
+        return replace(blank, tables=dict(_private(plan, table, on_outside, progress)))
+    if ledger is None and id is None and out is not None:
+        check_target(out)
+        document = rehearsed(blank, format)
+        with as_itself(progress) as say, staged(out) as folder:
+            written = _write(folder, table, blank, document, format, say)
+        return replace(blank, tables=StoredTables(Path(out), written.places))
+    if ledger is None or id is None or out is None:
+        raise ParameterError(
+            "release: expected ledger=, id= and out= together: a ledger knows releases by their id and finds them "
+            "where they were written"
+        )
+    document = rehearsed(blank, format)
+    with as_itself(progress) as say:
+        loaded = Ledger.of(ledger).once(
+            id,
+            cost=blank.rho_charged,
+            request=plan._request | ({} if on_outside == "refuse" else {"on_outside": on_outside}),
+            protects=f"{plan.privacy_unit} under {plan.neighbors}",
+            target=out,
+            write=lambda folder: _write(folder, table, blank, document, format, say),
+            read=lambda folder: TableRelease.load(folder, plan),
+            draws=plan._query.count,
+        )
+    return replace(loaded, backend=blank.backend)
+
+
+def simulated(
+    plan: Plan,
+    table: object,
+    draw: Callable[[int], ArrayLike],
+    *,
+    on_outside: OnOutside,
+    progress: bool | Counted | None,
+) -> TableRelease:
+    """Tables whose noise is what ``draw`` returns for a number of integers: NOT private."""
+    _check_outside("simulate", plan, on_outside)
+    blank = _blank(plan, table, on_outside, private=False)
+    return replace(blank, tables=dict(_noisy(plan, table, on_outside, draw, 1, progress)))
+
+
+def _used(plan: Plan) -> list[int]:
+    """Attributes that some planned marginal has."""
+    return sorted({i for S in plan.tables.subsets for i in S})
+
+
+def _check_outside(function: str, plan: Plan, on_outside: object) -> None:
+    """Refuse what is no rule for rows outside, or one that would tell the number of rows that fit."""
+    if on_outside not in get_args(OnOutside):
+        raise ParameterError(f'{function}: expected on_outside="refuse" or "drop", got {on_outside!r}')
+    without = [plan.schema.names[i] for i in _used(plan) if plan.schema.attributes[i].other is None]
+    if on_outside == "drop" and plan.neighbors == "replace" and without:
+        raise ParameterError(
+            f"{function}: under replacement the number of rows is public, so none can be dropped: expected a "
+            f"catch-all for every attribute, got none for {', '.join(map(repr, without))}; "
+            'hint: other = "other" in the schema, or on_outside="refuse"'
+        )
+
+
+def _count(plan: Plan, table: object, on_outside: OnOutside) -> Iterator[tuple[Subset, NDArray[np.int64]]]:
+    """Exact counts of every planned marginal."""
+    used = _used(plan)
+    planned = {tuple(used.index(i) for i in S): S for S in plan.tables.subsets}
+    attributes = [plan.schema.attributes[i] for i in used]
+    counted = count_marginals(table, attributes, list(planned), on_outside)
+    return ((planned[S], counts) for S, counts in counted)
+
+
+def _noisy(
+    plan: Plan,
+    table: object,
+    on_outside: OnOutside,
+    draw: Callable[[int], ArrayLike],
+    threads: int,
+    progress: bool | Counted | None,
+) -> Generator[tuple[Subset, Array]]:
+    """Every planned table, in the order they are counted."""
+    done, cells = 0, plan.tables.dim
+    with noise_stream(draw, plan._query.count, threads) as noise, counting(progress, cells, "cells") as say:
+        for S, estimate in noisy_tables(_count(plan, table, on_outside), plan.tables.subsets, plan._query, noise):
+            yield S, estimate
+            done += estimate.size
+            say(done, cells)
+
+
+def _private(
+    plan: Plan, table: object, on_outside: OnOutside, progress: bool | Counted | None
+) -> Generator[tuple[Subset, Array]]:
+    """Every planned table with noise that protects it."""
+    query = plan._query.query
+    draw = query.draw if query is not None else _nothing
+    return _noisy(plan, table, on_outside, draw, sampling_threads(), progress)
+
+
+def _nothing(count: int) -> list[int]:
+    """No noise, where one row cannot change anything."""
+    return [0] * count
+
+
+def _write(
+    folder: Path,
+    table: object,
+    blank: TableRelease,
+    document: Document,
+    format: FileFormat,
+    progress: bool | Counted | None,
+) -> StoredTables:
+    """The tables of a private release, in a folder that is empty or not there yet, with what goes with them."""
+    folder.mkdir(exist_ok=True)
+    plan = blank.plan
+    with (
+        closing(_private(plan, table, blank.on_outside, progress)) as noisy,
+        table_writer(folder, plan.schema, plan.tables.subsets, blank.deviation, format) as writer,
+    ):
+        for S, estimate in noisy:
+            writer.write(S, estimate)
+    write_document(document, replace(blank, tables=writer.tables), folder)
+    return writer.tables
+
+
+def _blank(plan: Plan, table: object, on_outside: OnOutside, *, private: bool) -> TableRelease:
+    """A release whose tables are still zero: everything about it that does not depend on the data."""
+    zeros = ZeroTables({S: tuple(plan.schema.sizes[i] for i in S) for S in plan.tables.subsets})
+    backend = frame_backend(table)
+    return TableRelease(plan, private, plan._charge(), plan._drawn, plan._query, zeros, backend, on_outside)

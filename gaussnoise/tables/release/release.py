@@ -1,0 +1,570 @@
+"""Released tables: unbiased, consistent with each other, with exact covariances."""
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING, Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from domains import Identity, Marginals
+
+from ...errors import ParameterError
+from ...files.pickling import PickledByArguments
+from ...mechanisms.projection import nearest
+from ...noise.covariance import MarginalCovariance
+from ...noise.product_covariance import ProductCovariance, constants
+from ...numerics.intervals import Contrast, Contrasts
+from ...privacy.definitions import dp_event
+from ...solvers.tables.residuals import Subset, part_of, subsets_of
+from ...text import near
+from ..counting.codes import OnOutside
+from ..planning.again import planned_again
+from ..planning.measure import ResidualQuery
+from ..schema.bases import as_base, query_labels
+from ..schema.entries import Entry, entry_term
+from ..schema.schema import Category
+from .biased import BiasedTable
+from .files import read_release, save_release
+from .quantiles import interpolated, probabilities_of, support
+from .store import FileFormat
+from .table import MarginalTable, ProportionTable, QueryTable
+
+if TYPE_CHECKING:
+    from dp_accounting.dp_event import DpEvent
+
+    from ..planning.plan import Plan
+    from .synthetic import MbiProblem
+
+_CANCELLED = 1e-12  # of a variance: rounding
+_ROUNDED = 2.0**-42  # of weights that cancel: rounding
+_PROJECTED = "nearest marginals of a table of records, all tables together"
+Array = NDArray[np.float64]
+Names = str | tuple[str, ...]
+Weights = Mapping[Names, ArrayLike]
+
+
+class Measurement(NamedTuple):
+    """What a release knows of one set of attributes beyond its subsets; measurements are independent of each other.
+
+    Attributes:
+        attributes: names.
+        estimate: shape (sizes…), sums to zero along every axis: what the truth adds to its own margins, plus noise.
+        standard_deviation: σ of the noise ``N(0, σ² ⊗_i E_i)``; 0 for an exact total. Where attributes are planned for
+            counts, ``E_i = I − 11'/n_i``: the noise is σ² times the projection onto such arrays.
+    """
+
+    attributes: tuple[str, ...]
+    estimate: Array
+    standard_deviation: float
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TableRelease(PickledByArguments):
+    """All marginals of one release. Everything in it is safe to publish when ``private`` is true.
+
+    ``release["age", "income"]`` is a table with axes in that order; any part of a released marginal can be asked for,
+    ``release["age"]`` or the total ``release[()]``. Iteration yields the planned marginals. A release with files reads
+    its tables from there when they are asked for.
+
+    Attributes:
+        plan: what was planned.
+        private: False for simulations, whose numbers must not be published.
+        rho_charged: what OpenDP's map charges for all noise drawn; at most the planned ρ.
+        covariance: of the noise really drawn, over all cells of the planned marginals: plan order, cells in C order.
+        query: the integer query that was answered with noise.
+        tables: estimates of the planned marginals, by sorted positions of their attributes.
+        backend: the dataframe library of ``to_frame()``.
+        on_outside: what became of rows with values outside the schema, see :meth:`Plan.release`.
+
+    >>> import pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
+    >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
+    >>> release = gn.plan(schema, 2, gn.zCDP(0.1)).release(people)
+    >>> table = release["sex", "age"]  # .to_frame(), .confidence_interval(0.95), .projected()
+    >>> print(table.estimate.shape, f"{table.standard_deviation[0, 0]:.4f}")
+    (2, 3) 2.2361
+    >>> more = release.contrast({("sex",): [1, -1]})  # women less men: 400
+    >>> print(abs(more.estimate - 400) < 8 * more.standard_deviation)
+    True
+    """
+
+    plan: "Plan"
+    private: bool
+    rho_charged: float
+    covariance: MarginalCovariance | ProductCovariance = field(repr=False)
+    query: ResidualQuery = field(repr=False)
+    tables: Mapping[Subset, Array] = field(repr=False)
+    backend: Any = field(repr=False)
+    on_outside: OnOutside = "refuse"
+
+    def __iter__(self) -> Iterator[tuple[str, ...]]:
+        return iter(self.plan.marginals)
+
+    def __len__(self) -> int:
+        return len(self.plan.marginals)
+
+    def __getitem__(self, names: Names) -> MarginalTable:
+        asked, S, estimate = self._estimate(names)
+        schema = self.plan.schema
+        estimate = estimate.transpose([S.index(i) for i in asked])
+        return MarginalTable(
+            attributes=tuple(schema.names[i] for i in asked),
+            labels=tuple(schema.attributes[i].labels for i in asked),
+            estimate=_read_only(estimate),
+            standard_deviation=np.broadcast_to(_ordered(self.deviation(S), S, asked), estimate.shape),
+            private=self.private,
+            backend=self.backend,
+        )
+
+    @cached_property
+    def _rows(self) -> float | None:
+        """The number of rows, where it is public."""
+        return None if () in self.query.multipliers else float(self._estimate(())[2])
+
+    def deviation(self, S: Subset) -> Array:
+        """Standard deviation of every cell of the table of S, or one for all."""
+        return np.sqrt(np.asarray(self.covariance.table_variance(S)))
+
+    @cached_property
+    def _products(self) -> ProductCovariance:
+        """The covariance, as it reaches any queries."""
+        if isinstance(self.covariance, ProductCovariance):
+            return self.covariance
+        return ProductCovariance(self.covariance.domain, self.query.strategies, self.query.variances)
+
+    def answers(self, entry: Entry) -> QueryTable:
+        """Queries about one table, whether planned for or not: cumulative counts, ranges, bins, moments, any matrix.
+
+        Args:
+            entry: attribute names, asked about through their own bases, or a mapping from names to bases, as in
+                :func:`plan`.
+
+        Returns:
+            A :class:`QueryTable`, axes in the order of ``entry``.
+
+        Raises:
+            ParameterError: unknown attributes or bases, or a table that was not released.
+
+        >>> import pyarrow as pa
+        >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
+        >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
+        >>> release = gn.plan(schema, [{"sex": "identity", "age": "prefix"}], gn.zCDP(0.1)).release(people)
+        >>> cumulative = release.answers({"age": "prefix"})
+        >>> print(cumulative.labels, cumulative.estimate.shape)
+        (('below 18', 'below 65', 'up to 120'),) (3,)
+        """
+        term = entry_term(self.plan.schema, entry)
+        asked, S, answers = self._estimate(tuple(self.plan.schema.names[i] for i in term))
+        for axis, i in enumerate(S):
+            answers = term[i].answer(answers, axis)
+        variance = self._products.term_variance(tuple((i, term[i]) for i in S))
+        if self._rows is not None:  # what only counts all rows is known exactly
+            exact = reduce(np.multiply.outer, (constants(term[i]) for i in S), np.array(self._rows))
+            answers = np.where(np.isnan(exact), answers, exact)
+        attributes = [self.plan.schema.attributes[i] for i in asked]
+        return QueryTable(
+            attributes=tuple(attribute.name for attribute in attributes),
+            labels=tuple(query_labels(term[i], a) for i, a in zip(asked, attributes, strict=True)),
+            estimate=_read_only(_ordered(np.asarray(answers, dtype=np.float64), S, asked)),
+            standard_deviation=_read_only(_ordered(np.sqrt(variance), S, asked)),
+            private=self.private,
+            backend=self.backend,
+        )
+
+    def proportions(self, names: Names, given: Names = ()) -> ProportionTable:
+        """Counts over the counts of their groups.
+
+        Args:
+            names: attributes of the table.
+            given: those of them that define the groups; none for shares of the total.
+
+        Returns:
+            A :class:`ProportionTable`, axes in the order of ``names``.
+
+        Raises:
+            ParameterError: unknown attributes, a table that was not released, or groups by other attributes.
+        """
+        asked, S, counts = self._estimate(names)
+        group, G, _ = self._estimate(given)
+        if not set(G) <= set(S):
+            table = tuple(self.plan.schema.names[i] for i in (*(i for i in group if i not in asked), *asked))
+            raise ParameterError(
+                f"proportions: expected groups by some of {names!r}, got given={given!r}; "
+                f"hint: proportions({table!r}, given={given!r})"
+            )
+        labels = tuple(self.plan.schema.attributes[i].labels for i in asked)
+        groups = self._groups(counts, tuple(axis for axis, i in enumerate(S) if i not in G))
+        share = self.query.spread(np.ones([self.query.strategies[i].size for i in G]), G, S)
+        variance = np.asarray(self.covariance.table_variance(S))
+        return self._shares(asked, S, group, labels, (counts, groups, variance, share))
+
+    def cdf(self, name: str, given: Names = ()) -> ProportionTable:
+        """Cumulative shares of an attribute, in the order of the schema, within groups.
+
+        Shares are of all records of a group; those in the attribute's catch-all lie nowhere in its order.
+
+        Args:
+            name: the attribute.
+            given: attributes that define the groups; none for all records.
+
+        Returns:
+            A :class:`ProportionTable`, axes of ``given`` first. Its simultaneous intervals are bands around the CDFs.
+
+        Raises:
+            ParameterError: unknown attributes, or a table that was not released.
+
+        >>> import pyarrow as pa
+        >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
+        >>> people = pa.table({"sex": ["F", "M", "F"] * 4000, "age": [7, 33, 61] * 4000})
+        >>> release = gn.plan(schema, [{"sex": "identity", "age": "prefix"}], gn.zCDP(0.1)).release(people)
+        >>> bool(abs(release.cdf("age", given="sex").estimate - [[0.5, 1, 1], [0, 1, 1]]).max() < 0.02)
+        True
+        """
+        group = self.plan.subset((given,) if isinstance(given, str) else given)
+        if self.plan.subset((name,))[0] in group:
+            raise ParameterError(f"cdf: expected groups by other attributes than {name!r}, got given={given!r}")
+        names = self.plan.schema.names
+        asked, S, counts = self._estimate((*(names[i] for i in group), name))
+        i = asked[-1]
+        axis, attribute = S.index(i), self.plan.schema.attributes[i]
+        prefix = as_base("prefix", attribute)
+        term = tuple((k, prefix if k == i else Identity(self.plan.schema.sizes[k])) for k in S)
+        G = tuple(sorted(group))
+        share = self.query.spread(np.ones([self.query.strategies[k].size for k in G]), G, S)
+        groups = self._groups(counts, (axis,))
+        sums, share = (np.array(prefix.answer(values, axis)) for values in (counts, share))
+        if attribute.other is None:
+            last = (*[slice(None)] * axis, slice(-1, None))
+            sums[last], share[last] = groups, 1.0  # the same, without rounding
+        variance = self._products.term_variance(term)
+        labels = [self.plan.schema.attributes[k].labels for k in group]
+        labels.append(query_labels(prefix, attribute))
+        return self._shares(asked, S, group, tuple(labels), (sums, groups, variance, share))
+
+    def _groups(self, counts: Array, axes: tuple[int, ...]) -> Array:
+        """Counts added up along axes; a public number of rows is an integer."""
+        groups = counts.sum(axis=axes, keepdims=True)
+        return np.rint(groups) if groups.size == 1 and self._rows is not None else groups
+
+    def _shares(
+        self,
+        asked: Subset,
+        S: Subset,
+        group: Subset,
+        labels: tuple[tuple[Category, ...], ...],
+        parts: tuple[Array, Array, Array, Array],
+    ) -> ProportionTable:
+        """Sums over the counts of their groups: parts are sums, groups, variances and shares, axes in S's order."""
+        names, G = self.plan.schema.names, tuple(sorted(group))
+        group_variance = np.asarray(self.covariance.table_variance(G))
+        if group_variance.ndim:
+            group_variance = group_variance.reshape([self.plan.schema.sizes[i] if i in G else 1 for i in S])
+        shape = parts[0].shape
+        counts, groups, variance, share, group_variance = (
+            _ordered(np.broadcast_to(part, shape), S, asked) for part in (*parts, group_variance)
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            estimate = np.where(groups > 0, counts / groups, np.nan)
+            spread = variance - 2 * estimate * share * group_variance + estimate**2 * group_variance
+            # a group over itself has none: what cancels leaves rounding
+            deviation = np.sqrt(np.where(spread > _CANCELLED * variance, spread, 0)) / groups
+            estimate = np.where(deviation == 0, np.rint(estimate), estimate)  # all of the group, or nothing
+        return ProportionTable(
+            attributes=tuple(names[i] for i in asked),
+            labels=labels,
+            estimate=_read_only(estimate),
+            standard_deviation=_read_only(deviation),
+            private=self.private,
+            backend=self.backend,
+            given=tuple(names[i] for i in group),
+            counts=counts,
+            groups=groups,
+            variance=variance,
+            group_variance=group_variance,
+            share=share,
+        )
+
+    def quantiles(self, name: str, probabilities: Sequence[float], given: Names = ()) -> BiasedTable:
+        """Quantiles of a numeric attribute within groups, read off its cumulative counts. BIASED.
+
+        Cumulative counts are made to increase (isotonic regression), and interpolated linearly inside bins; of integer
+        categories the first that reaches the probability is taken. The catch-all is left out.
+
+        Args:
+            name: an attribute with edges, or with increasing integer categories.
+            probabilities: each in [0, 1].
+            given: attributes that define the groups; none for all records.
+
+        Returns:
+            A :class:`BiasedTable`, axes of ``given`` first: numbers in the attribute's unit, infinite in a bin without
+            end, NaN in a group whose count is not positive.
+
+        Raises:
+            ParameterError: unknown or unordered attributes, a table that was not released, bad probabilities.
+
+        >>> import pyarrow as pa
+        >>> schema = gn.Schema([gn.Attribute("age", edges=[0, 20, 40, 60, 80])])
+        >>> people = pa.table({"age": list(range(80)) * 1000})
+        >>> release = gn.plan(schema, [{"age": "prefix"}], gn.zCDP(0.1)).release(people)
+        >>> release.quantiles("age", [0.5, 0.9]).estimate.round(0).tolist()
+        [40.0, 72.0]
+        """
+        ends = support(self.plan.schema.attributes[self.plan.subset((name,))[0]])
+        wanted = probabilities_of(probabilities)
+        shares = self.cdf(name, given)
+        estimate = interpolated(shares.counts, ends, wanted)
+        return BiasedTable(
+            (*shares.given, f"{name} quantile"),
+            (*shares.labels[:-1], tuple(map(str, wanted))),
+            _read_only(estimate),
+            "isotonic regression of the cumulative counts, then "
+            + ("linear interpolation inside bins" if ends.interpolate else "the first category that reaches"),
+            self.private,
+            self.backend,
+        )
+
+    def cell(self, **labels: Category) -> Weights:
+        """Weights of one cell, for :meth:`contrast`: ``release.cell(sex="F", age="18-64")``.
+
+        Raises:
+            ParameterError: an unknown attribute or label.
+        """
+        attributes = [self.plan.schema.attributes[i] for i in self.plan.subset(tuple(labels))]
+        weights = np.zeros([attribute.size for attribute in attributes])
+        for attribute, label in zip(attributes, labels.values(), strict=True):
+            if label not in attribute.labels:
+                raise ParameterError(
+                    f"cell: expected a label of {attribute.name!r}, one of {list(attribute.labels)}, got {label!r:.80}"
+                    + near(label, attribute.labels)
+                )
+        weights[tuple(a.labels.index(label) for a, label in zip(attributes, labels.values(), strict=True))] = 1
+        return {tuple(labels): weights}
+
+    def contrast(self, weights: Weights) -> Contrast:
+        """A linear combination of cells of one or several tables, with its exact standard deviation.
+
+        Args:
+            weights: for each marginal, an array shaped like its table.
+
+        Returns:
+            estimate and standard deviation, correlations between tables included.
+
+        Raises:
+            ParameterError: an unknown marginal or a wrong shape.
+        """
+        if not isinstance(weights, Mapping):
+            raise ParameterError(
+                f'contrast: expected weights like {{("age", "sex"): array}}, got {type(weights).__name__}; '
+                "hint: contrasts() takes a list of them"
+            )
+        both = self.contrasts([weights])
+        return Contrast(float(both.estimate[0]), float(both.standard_deviation[0]))
+
+    def contrasts(self, combinations: Sequence[Weights]) -> Contrasts:
+        """Several linear combinations of cells, with their exact covariance matrix.
+
+        Args:
+            combinations: k of what :meth:`contrast` takes.
+
+        Returns:
+            estimates, shape (k,), and their covariance, shape (k, k).
+
+        Raises:
+            ParameterError: an unknown marginal or a wrong shape.
+        """
+        if not isinstance(combinations, list | tuple) or not all(isinstance(w, Mapping) for w in combinations):
+            raise ParameterError(
+                'contrasts: expected a list of weights like [{("age", "sex"): array}], got '
+                f"{type(combinations).__name__}; hint: release.cell(sex=...) makes the weights of one cell"
+            )
+        estimates, shares = np.zeros((2, len(combinations)))  # shares: the estimate of one row spread evenly
+        pulled: dict[Subset, Array] = {}  # what every T sees of the weights; one row each
+        sizes: dict[Subset, Array] = {}  # and of their magnitudes
+        for row, weights in enumerate(combinations):
+            for names, given in weights.items():
+                asked, S, estimate = self._estimate(names)
+                order = [S.index(i) for i in asked]
+                w = _weights(names, given)
+                shape = tuple(estimate.shape[axis] for axis in order)
+                if w.shape != shape or not np.isfinite(w).all():
+                    got = "infinite ones or NaN" if w.shape == shape else w.shape
+                    raise ParameterError(f"contrast: expected finite weights of shape {shape} for {names}, got {got}")
+                w = w.transpose(np.argsort(order))
+                estimates[row] += float((w * estimate).sum())
+                shares[row] += math.fsum(w.ravel().tolist()) / w.size
+                for T in subsets_of(S):
+                    if T in self.query.multipliers:
+                        seen = self.query.gather(w, S, T)
+                        pulled.setdefault(T, np.zeros((len(combinations), *seen.shape)))[row] += seen
+                        size = float(np.linalg.norm(self.query.gather(np.abs(w), S, T)))
+                        sizes.setdefault(T, np.zeros(len(combinations)))[row] += size
+        covariance = np.zeros((len(combinations),) * 2)
+        known = np.ones(len(combinations), dtype=bool)  # what only counts all rows, if that
+        for T, rows in pulled.items():
+            for axis, i in enumerate(T, 1):
+                rows = self.query.strategies[i].pull(rows, axis)
+            moved = rows.reshape(len(rows), -1)
+            length = math.prod(self.query.strategies[i].length for i in T)
+            # nothing but rounding is left where weights cancel
+            moved[np.linalg.norm(moved, axis=1) <= _ROUNDED * length * sizes[T]] = 0.0
+            known &= ~moved.any(axis=1)
+            covariance += self.query.variances[T] * (moved @ moved.T)
+        return Contrasts(np.where(known, shares * (self._rows or 0.0), estimates), covariance)
+
+    def measurements(self) -> Iterator[Measurement]:
+        """The independent noisy measurements that all tables are made of: what other inference engines start from."""
+        names, seen = self.plan.schema.names, set[Subset]()
+        for S in self.plan.tables.subsets:
+            missing = [T for T in subsets_of(S) if T not in seen and (not T or T in self.query.multipliers)]
+            table = self.tables[S] if missing else None
+            for T in missing:
+                residual = part_of(np.asarray(table), S, T) if T or self._rows is None else np.array(self._rows)
+                for axis, i in enumerate(T):
+                    residual = self.query.strategies[i].residual(residual, axis)
+                deviation = math.sqrt(self.query.variances[T]) if T in self.query.multipliers else 0.0
+                yield Measurement(tuple(names[i] for i in T), residual, deviation)
+            seen.update(missing)
+
+    def dp_event(self) -> "DpEvent":
+        """What was charged, for ``dp-accounting`` to compose: :func:`gaussnoise.privacy.dp_event`."""
+        return dp_event(self.rho_charged)
+
+    def to_mbi(self) -> "MbiProblem":
+        """The measurements as input of ``mbi``, for synthetic records: biased, but free of further privacy cost.
+
+        ``mbi.estimation.MirrorDescent().estimate(*release.to_mbi())`` is a model to draw records from.
+
+        Raises:
+            NotAvailableError: ``mbi`` is not installed; says how to.
+        """
+        from .synthetic import mbi_measurements
+
+        strategies = dict(zip(self.plan.schema.names, self.query.strategies, strict=True))
+        return mbi_measurements(self.measurements(), self.plan.schema, strategies)
+
+    def _estimate(self, names: Names) -> tuple[Subset, Subset, Array]:
+        """Positions as asked for, sorted, and the estimates of the latter."""
+        asked = self.plan.subset((names,) if isinstance(names, str) else names)
+        S = tuple(sorted(asked))
+        if S in self.tables:
+            return asked, S, self.tables[S]
+        self.plan.check_released(S)
+        domain, wanted = self.plan.tables, set(S)
+        above = min((A for A in domain.subsets if wanted <= set(A)), key=domain.cells)
+        part = part_of(self.tables[above], above, S)
+        return (
+            asked,
+            S,
+            # a public number of rows
+            np.rint(part) if part.size == 1 and () not in self.query.multipliers else part,
+        )
+
+    def projected(self) -> Mapping[tuple[str, ...], BiasedTable]:
+        """All planned marginals at once, moved to the nearest that some table of records has. BIASED.
+
+        Nearest in the sum of squares over all cells, among tables with the released total (zero if that is negative):
+        non-negative, and consistent with each other in every way, not only on shared margins. Every step looks at all
+        cells of the full table, so that must fit into memory; hundreds of released cells take seconds, thousands
+        minutes.
+
+        Returns:
+            A :class:`BiasedTable` for each planned marginal; cells are real numbers.
+
+        Raises:
+            DomainTooLargeError: more cells in the full table than can be listed.
+
+        Source: Nikolov, Talwar & Zhang (2016).
+
+        >>> import pyarrow as pa
+        >>> schema = gn.Schema([gn.Attribute(name, ["no", "yes"]) for name in "abc"])
+        >>> rows = pa.table({"a": ["no"] * 9, "b": ["yes"] * 9, "c": ["no"] * 9})
+        >>> release = gn.plan(schema, 2, gn.zCDP(0.01)).release(rows)
+        >>> tables = release.projected()
+        >>> print(len(tables), min(table.estimate.min() for table in tables.values()) >= 0)
+        3 True
+        """
+        domain = Marginals(self.plan.schema.sizes, self.plan.tables.subsets)  # of one weight
+        stacked = np.concatenate([np.ravel(self.tables[S]) for S in domain.subsets])
+        rows = max(float(np.sum(self.tables[domain.subsets[0]])), 0.0)
+        found = rows * nearest(domain, stacked / rows)[0] if rows else np.zeros_like(stacked)
+        ends = np.cumsum([domain.cells(S) for S in domain.subsets])[:-1]
+        parts = dict(zip(domain.subsets, np.split(found, ends), strict=True))
+        tables = {}
+        for names in self:
+            asked, released = self.plan.subset(names), self[names]
+            S = tuple(sorted(asked))
+            estimate = parts[S].reshape([domain.sizes[i] for i in S]).transpose([S.index(i) for i in asked])
+            tables[names] = BiasedTable(
+                released.attributes, released.labels, _read_only(estimate), _PROJECTED, self.private, self.backend
+            )
+        return tables
+
+    def save(self, directory: str | os.PathLike[str], format: FileFormat = "csv") -> None:
+        """Write the tables, ``release.json``, ``summary.txt`` and ``release.png`` to a new directory.
+
+        One tidy file per marginal; above 1000 marginals, one Parquet dataset.
+
+        Args:
+            directory: must not exist; appears only when complete.
+            format: "csv" or "parquet".
+
+        Raises:
+            OutputError: the directory exists, or its parent cannot be written.
+            ParameterError: more than 1000 marginals as CSV.
+        """
+        save_release(self, directory, format)
+
+    @classmethod
+    def load(cls, directory: str | os.PathLike[str], plan: "Plan | None" = None) -> "TableRelease":
+        """A release that :meth:`save` or ``plan.release(out=...)`` wrote, read back for further questions.
+
+        Args:
+            directory: where it is; its files are checked against the sha256 that ``release.json`` gives them. There
+                may be no others, and no links.
+            plan: what it was made from, planned again with the same arguments; if left out, that is done here, from
+                what ``release.json`` says was asked for.
+
+        Raises:
+            OutputError: incomplete, altered or added files, another plan's release, or noise calibrated by another
+                version.
+        """
+        if plan is None:
+            plan = planned_again(directory)
+        private, rho, on_outside, tables = read_release(plan, directory)
+        return cls(plan, private, rho, plan._drawn, plan._query, tables, "pyarrow", on_outside)
+
+    def __repr__(self) -> str:
+        warning = "" if self.private else "NOT PRIVATE, a simulation: "
+        return f"TableRelease({warning}{len(self)} marginals, rho charged {self.rho_charged:.6g})"
+
+
+def _weights(names: Names, given: object) -> Array:
+    """Weights of a contrast as an array."""
+    try:
+        if not isinstance(given, Mapping):
+            return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        pass
+    hint = (
+        'release.cell(sex="F") makes the weights of one cell' if isinstance(given, Mapping) else ".toarray() if sparse"
+    )
+    raise ParameterError(
+        f"contrast: expected an array of weights for {names}, one number per cell in the order of the labels, got "
+        f"{type(given).__name__}; hint: {hint}"
+    )
+
+
+def _ordered(values: Array, S: Subset, asked: Subset) -> Array:
+    """Axes from the order of S to the one asked for; one number for all stays one."""
+    return values.transpose([S.index(i) for i in asked]) if values.ndim else values
+
+
+def _read_only(values: Array) -> Array:
+    values = np.asarray(values).view()
+    values.flags.writeable = False
+    return values

@@ -1,0 +1,317 @@
+"""Released tables on disk: written one at a time, read back when asked for."""
+
+import abc
+import contextlib
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import OutputError
+from ...numerics.intervals import confidence_interval
+from ...solvers.tables.residuals import Subset
+from ..schema.schema import Schema
+from .tidy import LEVEL, NUMBERS, arrow_columns
+
+Array = NDArray[np.float64]
+Deviation = Callable[[Subset], Array]  # of every cell, or one for all
+FileFormat = Literal["csv", "parquet"]
+
+MOST_FILES = 1000  # beyond so many marginals, one Parquet file for each number of attributes
+_ROWS_AT_ONCE = 2**17
+_MOST_ROWS = 2**22  # of a row group that is read: pyarrow writes 2²⁰, this module 2¹⁸
+_MOST_BYTES = 2**28  # of one column of it
+_MOST_NAMES = 2**20  # bytes of all names in the file that lists tables
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a table is: a file inside the folder, and its rows there."""
+
+    file: str
+    first_row: int
+    shape: tuple[int, ...]
+
+
+@final
+@dataclass(frozen=True)
+class ZeroTables(Mapping[Subset, Array]):
+    """Tables of zeros, by sorted positions of attributes: of a release before its data are read."""
+
+    shapes: Mapping[Subset, tuple[int, ...]]
+
+    def __getitem__(self, S: Subset) -> Array:
+        return np.broadcast_to(0.0, self.shapes[S])
+
+    def __iter__(self) -> Iterator[Subset]:
+        return iter(self.shapes)
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StoredTables(Mapping[Subset, Array]):
+    """Estimates in files of :func:`table_writer`, by sorted positions of attributes."""
+
+    folder: Path
+    places: Mapping[Subset, Place]
+
+    def __getitem__(self, S: Subset) -> Array:
+        place = self.places[S]
+        path = self.folder / place.file
+        read = _csv_estimates if path.suffix == ".csv" else _parquet_estimates
+        with _read_errors(path):
+            return read(path, place.first_row, math.prod(place.shape)).reshape(place.shape)
+
+    def __iter__(self) -> Iterator[Subset]:
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+@contextlib.contextmanager
+def _read_errors(path: Path) -> Iterator[None]:
+    """Ours instead of pyarrow's, whose messages show what is in files."""
+    try:
+        yield
+    except (OSError, ValueError, LookupError, TypeError, NotImplementedError, OverflowError, MemoryError) as error:
+        raise OutputError(
+            f"load: {path} is not the table that was released ({type(error).__name__}); hint: the folder as it was "
+            "written"
+        ) from None
+
+
+def _csv_estimates(path: Path, first_row: int, cells: int) -> Array:
+    """Read in blocks, so that a longer file than expected takes no more memory."""
+    from pyarrow import csv
+
+    convert = csv.ConvertOptions(include_columns=["estimate"], column_types={"estimate": "float64"})
+    parse = csv.ParseOptions(newlines_in_values=True)  # labels may have them
+    found, rows = [], 0
+    with csv.open_csv(path, parse_options=parse, convert_options=convert) as blocks:
+        for block in blocks:
+            found.append(block["estimate"].to_numpy(zero_copy_only=False))
+            rows += len(block)
+            if rows > cells:
+                break
+    if (first_row, rows) != (0, cells):
+        raise ValueError
+    return np.concatenate(found)
+
+
+def _parquet_estimates(path: Path, first_row: int, cells: int) -> Array:
+    """Only from row groups as small, and as little compressed, as they are written."""
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        groups = _row_groups(file, ["estimate"], first_row, cells)
+        skipped = first_row - sum(file.metadata.row_group(k).num_rows for k in range(groups.start))
+        rows = file.read_row_groups(groups, columns=["estimate"])["estimate"]
+        found = rows.slice(skipped, cells).to_numpy()
+    if found.dtype != np.float64 or len(found) != cells:
+        raise ValueError
+    return found
+
+
+def read_index(path: Path, count: int, attributes: int) -> list[dict[str, Any]]:
+    """Where each of so many tables is, from the file that lists them."""
+    from pyarrow import parquet
+
+    names, texts = ["attributes", "file", "first_row"], ["file", "attributes.list.element"]
+    # each text once: a long one in all rows takes no room in the file
+    with _read_errors(path), parquet.ParquetFile(path, read_dictionary=texts) as file:
+        groups = _row_groups(file, names, 0, count)
+        values = [file.metadata.row_group(k).column(j).num_values for k in groups for j in range(len(names))]
+        if file.metadata.num_rows != count or max(values) > count * max(attributes, 1):
+            raise ValueError
+        rows = file.read_row_groups(groups, columns=names)
+        parts = [*rows["file"].chunks, *(chunk.flatten() for chunk in rows["attributes"].chunks)]
+        if sum(part.dictionary.nbytes for part in parts) > _MOST_NAMES:
+            raise ValueError
+        return rows.to_pylist()
+
+
+def _row_groups(file: Any, names: Sequence[str], first_row: int, rows: int) -> range:
+    """Those with these rows; refused if they say that more is in them than in any that is written here."""
+    sizes = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
+    ends = np.cumsum(sizes)
+    first, last = np.searchsorted(ends, [first_row, first_row + rows - 1], side="right").tolist()
+    for k in range(first, last + 1):
+        group = file.metadata.row_group(k)
+        columns = [group.column(j) for j in range(group.num_columns)]
+        wanted = [column for column in columns if column.path_in_schema.split(".")[0] in names]
+        if sizes[k] > _MOST_ROWS or not all(
+            column.compression in ("SNAPPY", "UNCOMPRESSED") and column.total_uncompressed_size <= _MOST_BYTES
+            for column in wanted
+        ):
+            raise ValueError
+    return range(first, last + 1)
+
+
+class AbstractTableWriter(abc.ABC):
+    """Writes tables with their intervals to files, in any order."""
+
+    def __init__(self, folder: Path, schema: Schema, subsets: Sequence[Subset], deviation: Deviation) -> None:
+        self._folder, self._schema, self._subsets, self._deviation = folder, schema, subsets, deviation
+        self._places: dict[Subset, Place] = {}
+        self._last: tuple[Subset | None, Array] = None, np.zeros(0)
+        (folder / "tables").mkdir()
+
+    def __enter__(self) -> "AbstractTableWriter":
+        return self
+
+    @abc.abstractmethod
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    @abc.abstractmethod
+    def write(self, S: Subset, estimate: Array) -> None:
+        """Add the table of S."""
+
+    @property
+    def tables(self) -> StoredTables:
+        """What has been written, in the order of the plan."""
+        return StoredTables(self._folder, {S: self._places[S] for S in self._subsets})
+
+    def _numbers(self, S: Subset, cells: slice, estimate: Array) -> dict[str, Array]:
+        """Some cells of the table of S."""
+        if self._last[0] != S:
+            self._last = S, np.asarray(self._deviation(S))
+        every = self._last[1]
+        deviation = every.reshape(-1)[cells] if every.ndim else np.full(estimate.shape, every)
+        ends = confidence_interval(estimate, deviation, LEVEL, False)
+        return dict(zip(NUMBERS, (estimate, deviation, *ends), strict=True))
+
+
+@final
+class FilesWriter(AbstractTableWriter):
+    """One tidy file per marginal."""
+
+    def __init__(
+        self, folder: Path, schema: Schema, subsets: Sequence[Subset], deviation: Deviation, format: FileFormat
+    ) -> None:
+        super().__init__(folder, schema, subsets, deviation)
+        names = file_names([tuple(schema.names[i] for i in S) for S in subsets], format)
+        self._files = dict(zip(subsets, names, strict=True))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def write(self, S: Subset, estimate: Array) -> None:
+        from pyarrow import csv, parquet
+
+        self._places[S] = Place(self._files[S], 0, estimate.shape)
+        path = self._folder / self._files[S]
+        attributes = [self._schema.attributes[i] for i in S]
+        with contextlib.ExitStack() as stack:
+            writer = None
+            for cells in _slices(estimate.size):
+                numbers = self._numbers(S, cells, estimate.reshape(-1)[cells])
+                rows = arrow_columns([a.name for a in attributes], [a.labels for a in attributes], cells, numbers)
+                if writer is None:
+                    kind = csv.CSVWriter if path.suffix == ".csv" else parquet.ParquetWriter
+                    writer = stack.enter_context(kind(path, rows.schema))
+                writer.write_table(rows)
+
+
+@final
+class DatasetWriter(AbstractTableWriter):
+    """One Parquet file for each number of attributes, row groups of many tables.
+
+    Columns: ``marginal`` (its number in the plan, from 1), ``attribute_1``, ``label_1`` (as text), …, and the numbers.
+    """
+
+    def __init__(self, folder: Path, schema: Schema, subsets: Sequence[Subset], deviation: Deviation) -> None:
+        super().__init__(folder, schema, subsets, deviation)
+        self._number = {S: k for k, S in enumerate(subsets, 1)}
+        self._waiting: dict[int, list[tuple[Subset, slice, Array]]] = defaultdict(list)
+        self._rows: Counter[int] = Counter()  # written and waiting
+        self._writers: dict[int, Any] = {}
+        self._names = [a.name for a in schema.attributes]
+        self._labels = [str(label) for a in schema.attributes for label in a.labels]
+        self._first_label = np.cumsum([0, *(a.size for a in schema.attributes)])
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            for order in self._waiting if kind is None else ():
+                self._flush(order)
+        finally:
+            for writer in self._writers.values():
+                writer.close()
+
+    def write(self, S: Subset, estimate: Array) -> None:
+        order = len(S)
+        self._places[S] = Place(f"tables/{order}-way.parquet", self._rows[order], estimate.shape)
+        for cells in _slices(estimate.size):
+            self._waiting[order].append((S, cells, estimate.reshape(-1)[cells]))
+            before, self._rows[order] = self._rows[order], self._rows[order] + cells.stop - cells.start
+            if self._rows[order] // _ROWS_AT_ONCE > before // _ROWS_AT_ONCE:
+                self._flush(order)
+
+    def _flush(self, order: int) -> None:
+        """One row group of all that waits."""
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        waiting = self._waiting[order]
+        if not waiting:
+            return
+        sizes = self._schema.sizes
+        lengths = [len(values) for _, _, values in waiting]
+        where = [
+            np.unravel_index(np.arange(c.start, c.stop), [sizes[i] for i in S]) if S else () for S, c, _ in waiting
+        ]
+        columns: dict[str, Any] = {
+            "marginal": np.repeat(np.array([self._number[S] for S, _, _ in waiting], dtype=np.int32), lengths)
+        }
+        for k in range(order):
+            names = np.repeat(np.array([S[k] for S, _, _ in waiting], dtype=np.int32), lengths)
+            labels = np.concatenate([axes[k] for axes in where]) + self._first_label[names]
+            columns[f"attribute_{k + 1}"] = pa.DictionaryArray.from_arrays(names, self._names)
+            columns[f"label_{k + 1}"] = pa.DictionaryArray.from_arrays(labels.astype(np.int32), self._labels)
+        numbers = [self._numbers(*part) for part in waiting]
+        for name in NUMBERS:
+            columns[name] = np.concatenate([part[name] for part in numbers])
+        rows = pa.table(columns)
+        if order not in self._writers:
+            texts = [name for name in columns if name not in NUMBERS]
+            path = self._folder / f"tables/{order}-way.parquet"
+            self._writers[order] = parquet.ParquetWriter(path, rows.schema, use_dictionary=texts)  # pyright: ignore[reportArgumentType] (a list of columns, too)
+        self._writers[order].write_table(rows)
+        waiting.clear()
+
+
+def table_writer(
+    folder: Path, schema: Schema, subsets: Sequence[Subset], deviation: Deviation, format: FileFormat
+) -> AbstractTableWriter:
+    """Separate files up to 1000 marginals, one dataset beyond."""
+    if len(subsets) > MOST_FILES:
+        return DatasetWriter(folder, schema, subsets, deviation)
+    return FilesWriter(folder, schema, subsets, deviation, format)
+
+
+def _slices(size: int) -> Iterator[slice]:
+    return (slice(start, min(start + _ROWS_AT_ONCE, size)) for start in range(0, size, _ROWS_AT_ONCE))
+
+
+def file_names(marginals: Sequence[tuple[str, ...]], format: FileFormat, folder: str = "tables") -> list[str]:
+    """One path per marginal, numbered so that no two can collide whatever characters are dropped."""
+    width = len(str(len(marginals)))
+    slugs = ["-by-".join(re.sub(r"[^\w.-]+", "_", name) for name in marginal) or "total" for marginal in marginals]
+    short = [slug.encode()[:100].decode(errors="ignore") for slug in slugs]  # file systems count bytes
+    return [f"{folder}/{k:0{width}}-{slug}.{format}" for k, slug in enumerate(short, 1)]

@@ -1,0 +1,51 @@
+"""Releases, said in words."""
+
+from typing import TYPE_CHECKING
+
+from ... import text as _text
+from ..planning.text import plan_text
+from .tidy import LEVEL, level_text
+
+if TYPE_CHECKING:
+    from .release import TableRelease
+
+
+def release_text(release: "TableRelease") -> str:
+    """The human summary of a release."""
+    plan = release.plan
+    charged = f"rho = {release.rho_charged:.10g} of {plan.rho:.10g}" if release.private else "nothing"
+    status = "safe to publish" if release.private else "NOT PRIVATE: a simulation, do not publish"
+    return "\n".join(
+        [
+            f"Release of {len(release)} marginals, {plan.tables.dim} cells: {status}",
+            f"charged      {charged}",
+            *plan_text(plan).splitlines()[1:],
+            "",
+            "Estimates are unbiased counts: they may be negative or fractional, and tables agree on shared margins.",
+            f"In files, low and high are the ends of {level_text(LEVEL)} intervals, for every number by itself.",
+            *_dropped_text(release),
+            *disclaimers(release),
+        ]
+    )
+
+
+def _dropped_text(release: "TableRelease") -> list[str]:
+    """What the tables leave out."""
+    used = {name for marginal in release for name in marginal}
+    strict = [a.name for a in release.plan.schema.attributes if a.name in used and a.other is None]
+    if release.on_outside == "refuse" or not strict:
+        return []
+    return [
+        f"Rows with a null, or a value outside the schema, in {', '.join(strict)} are in no table; how many is private."
+    ]
+
+
+def disclaimers(release: "TableRelease") -> list[str]:
+    """What is promised, and what is not."""
+    rows = release.plan.rows_per_person
+    whom = (
+        "each row" if rows == 1 else f"each person of at most {rows} rows (a promise of the publisher's, not checked)"
+    )
+    return _text.disclaimers(
+        f"{whom}, against anyone who sees only this release. Categories and bins are assumed public.", release.private
+    )

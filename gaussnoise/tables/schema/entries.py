@@ -1,0 +1,95 @@
+"""What a workload asks for: tables, by the names of their attributes, and what is asked about each."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from domains import AbstractBase, Identity, InvalidDomainError, Marginals, Products
+
+from ...errors import ParameterError, SchemaError
+from ...solvers.tables.residuals import Subset
+from ...text import near
+from .bases import as_base, base_name
+from .schema import Schema
+
+# names, asked about through the attributes' own bases; or bases by name, None for its own
+Entry = str | tuple[str, ...] | Mapping[str, Any]
+Asked = dict[int, AbstractBase]  # bases by attributes, in the order asked for
+
+
+def attribute_positions(positions: Mapping[str, int], names: Sequence[str]) -> Subset:
+    """Positions of distinct attributes, in the order given, or a ParameterError."""
+    try:
+        S = tuple(map(positions.__getitem__, names))
+    except (KeyError, TypeError):
+        unknown = next(name for name in names if name not in list(positions))
+        known = ", ".join(map(repr, positions))
+        raise ParameterError(
+            f"no attribute {unknown!r:.80}: expected one of {known}{near(unknown, positions)}"
+        ) from None
+    if len(set(S)) < len(S):
+        raise ParameterError(f"expected distinct attributes, got {tuple(names)!r}")
+    return S
+
+
+def entry_term(schema: Schema, entry: Entry) -> Asked:
+    """The attributes of an entry with their bases."""
+    if not isinstance(entry, str | tuple | list | Mapping):
+        raise ParameterError(f'expected attribute names, or bases like {{"age": "prefix"}}, got {entry!r}')
+    return _term(schema, {name: i for i, name in enumerate(schema.names)}, _own(schema), entry)
+
+
+def _own(schema: Schema) -> list[AbstractBase]:
+    return [attribute.base or Identity(attribute.size) for attribute in schema.attributes]
+
+
+def _term(schema: Schema, positions: Mapping[str, int], own: list[AbstractBase], entry: Entry) -> Asked:
+    term = {i: own[i] for i in attribute_positions(positions, (entry,) if isinstance(entry, str) else tuple(entry))}
+    for name, base in entry.items() if isinstance(entry, Mapping) else ():
+        if base is not None:
+            try:
+                term[positions[name]] = as_base(base, schema.attributes[positions[name]])
+            except SchemaError as error:
+                raise ParameterError(str(error)) from None
+    return term
+
+
+def workload_domain(
+    schema: Schema, workload: int | Sequence[Entry], weights: Sequence[float] | None = None
+) -> Marginals | Products:
+    """What a workload asks for: :class:`Marginals` if cells alone, in the order of its entries."""
+    own = _own(schema)
+    if isinstance(workload, int):
+        if not 0 <= workload <= len(own):
+            raise ParameterError(f"plan: expected 0 <= k <= {len(own)} attributes, got {workload}-way marginals")
+        subsets = Marginals.all_kway(schema.sizes, workload).subsets
+        if all(base.is_identity for base in own):
+            return Marginals(schema.sizes, subsets, weights)
+        return Products(own, subsets, weights)
+    if not isinstance(workload, list | tuple) or not all(isinstance(m, str | tuple | list | Mapping) for m in workload):
+        raise ParameterError(f'plan: expected k or a list of marginals like [("age", "sex")], got {workload!r}')
+    if isinstance(workload, tuple) and len(workload) > 1 and all(isinstance(name, str) for name in workload):
+        raise ParameterError(
+            f"plan: expected a list of marginals, got the names {workload!r}; hint: [{workload!r}] for their table "
+            f"together, {list(workload)!r} for one table of each"
+        )
+    if not workload:
+        raise ParameterError("plan: expected at least one marginal; hint: [()] asks for the total alone")
+    positions = {name: i for i, name in enumerate(schema.names)}
+    terms = [_term(schema, positions, own, entry) for entry in workload]
+    if all(base.is_identity for term in terms for base in term.values()):
+        if len(set(map(frozenset, terms))) < len(terms):
+            raise ParameterError("plan: expected distinct marginals, got one twice")
+        return Marginals(schema.sizes, terms, weights)
+    try:
+        return Products(own, terms, weights)
+    except InvalidDomainError as error:
+        raise ParameterError(f"plan: {error}") from None
+
+
+def term_name(schema: Schema, term: Sequence[tuple[int, AbstractBase]]) -> str:
+    """A table with what is asked about it, like ``age (prefix) × sex``."""
+    parts = [
+        schema.names[i] + ("" if base.is_identity or base.size == 1 else f" ({base_name(base, schema.attributes[i])})")
+        for i, base in term
+    ]
+    return " × ".join(parts) or "total"

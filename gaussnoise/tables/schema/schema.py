@@ -1,0 +1,372 @@
+"""What a table may contain, stated before anyone looks at it."""
+
+import bisect
+import json
+import math
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+from numpy.typing import ArrayLike
+
+from domains import AbstractBase
+
+from ...errors import DataError, SchemaError
+from .bases import EXPECTED_BASE, as_base, base_value
+
+Category = str | int | bool
+_MOST_BITS = 8192  # of an integer: Python refuses to write very long ones
+
+# columns that released tables add to the attributes
+RESERVED_NAMES = ("estimate", "biased_estimate", "standard_deviation", "low", "high")
+
+
+@final
+@dataclass(frozen=True)
+class Attribute:
+    """One column: its public categories, or the public edges of its bins.
+
+    Args:
+        name: column name.
+        categories: distinct values, all strings, all integers or all booleans.
+        edges: increasing numbers; bins are ``[e0, e1), [e1, e2), …, [e_last-1, e_last]``. ``-inf`` and ``inf`` allowed.
+        other: label of a catch-all for nulls and values outside; without it such values refuse the release.
+        base: what is asked about this attribute where a workload does not say: "identity" (counts, the default),
+            "prefix" (the cumulative counts of its cells in order), "ranges" (all runs of cells), ``{"kind": "bins",
+            "widths": [2, 4]}``, ``{"kind": "windows", "width": 3}``, ``{"kind": "moments", "degrees": [0, 1]}`` (of
+            the middles of bins, or of integer categories, unless ``"values"`` are given), a matrix with a row per
+            query and a column per cell, or an :class:`AbstractBase`. Kept as the latter; None for counts. The catch-all
+            is in no query that takes cells in order ("prefix", "ranges", bins, windows, moments): it is the last cell
+            of a table of counts, and the last column of a matrix. Sums of middles of bins are not sums of the values.
+
+    Raises:
+        SchemaError: both or neither of categories and edges, or a rule above broken.
+
+    >>> Attribute("age", edges=[0, 18, 65, 120]).labels
+    ('[0, 18)', '[18, 65)', '[65, 120]')
+    """
+
+    name: str
+    categories: tuple[Category, ...] | None = None
+    edges: tuple[float, ...] | None = None
+    other: str | None = None
+    base: AbstractBase | None = None
+
+    def __init__(
+        self,
+        name: str,
+        categories: Iterable[Category] | None = None,
+        edges: Iterable[float] | None = None,
+        other: str | None = None,
+        base: "AbstractBase | str | Mapping[str, Any] | ArrayLike | None" = None,
+    ) -> None:
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "categories", None if categories is None else _listed(name, "categories", categories))
+        object.__setattr__(self, "edges", None if edges is None else _floats(name, edges))
+        object.__setattr__(self, "other", other)
+        object.__setattr__(self, "base", None)
+        for problem in self._problems():
+            raise SchemaError(f"attribute {name!r}: {problem}")
+        resolved = as_base(base, self)
+        object.__setattr__(self, "base", None if resolved.is_identity else resolved)
+
+    def _problems(self) -> Iterable[str]:
+        if any(isinstance(c, int) and c.bit_length() > _MOST_BITS for c in self.categories or ()):
+            yield f"expected integers of at most {_MOST_BITS} bits"
+        if not all(_is_text(t) for t in (self.name, self.other or "", *map(str, self.categories or ()))):
+            yield "expected names and labels that are valid text"
+        if not self.name or self.name in RESERVED_NAMES:
+            yield f"expected a name other than {', '.join(RESERVED_NAMES)}, which released tables use"
+        if (self.categories is None) == (self.edges is None):
+            yield "expected either categories or edges"
+        if self.categories is not None:
+            if not self.categories:
+                yield "expected at least one category"
+            if len({type(c) for c in self.categories}) > 1 or not isinstance(self.categories[0], str | int):
+                yield "expected categories that are all strings, all integers or all booleans"
+            if len(set(self.categories)) < len(self.categories):
+                yield "expected distinct categories, got one twice"
+        if self.edges is not None:
+            if len(self.edges) < 2 or any(not a < b for a, b in zip(self.edges, self.edges[1:], strict=False)):
+                yield "expected edges of at least two increasing numbers"
+        if self.other is not None and self.other in map(_label, self._own_labels()):
+            yield f"expected other={self.other!r} to differ from every category"
+
+    @property
+    def size(self) -> int:
+        """Number of cells along this attribute."""
+        return len(self.labels)
+
+    @property
+    def labels(self) -> tuple[Category, ...]:
+        """What each cell is called, the catch-all last; all strings if there is a catch-all."""
+        if self.other is None:
+            return self._own_labels()
+        return (*map(_label, self._own_labels()), self.other)
+
+    def _own_labels(self) -> tuple[Category, ...]:
+        if self.edges is None:
+            categories = self.categories or ()
+            # released files hold 64-bit integers
+            fits = all(isinstance(c, str) or abs(c) < 2**63 for c in categories)
+            return categories if fits else tuple(map(str, categories))
+        ends = [_number(e) for e in self.edges]
+        last = len(ends) - 2
+        opening = ["(" if math.isinf(e) else "[" for e in self.edges]
+        closing = ["]" if k == last and math.isfinite(self.edges[-1]) else ")" for k in range(last + 1)]
+        return tuple(f"{opening[k]}{ends[k]}, {ends[k + 1]}{closing[k]}" for k in range(last + 1))
+
+
+@final
+@dataclass(frozen=True)
+class Schema:
+    """The attributes of a table. Categories and edges must be public knowledge, never read off the data.
+
+    Args:
+        attributes: in the order tables will show them; names distinct.
+
+    Raises:
+        SchemaError: none, or two of the same name.
+
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
+    >>> schema.names, schema.sizes
+    (('sex', 'age'), (2, 3))
+    """
+
+    attributes: tuple[Attribute, ...]
+
+    def __init__(self, attributes: Iterable[Attribute]) -> None:
+        several = isinstance(attributes, Iterable) and not isinstance(attributes, str | Mapping)
+        listed = tuple(attributes) if several else ()
+        strange = [type(attribute).__name__ for attribute in listed if not isinstance(attribute, Attribute)]
+        if strange or not several:
+            got = strange[0] if strange else type(attributes).__name__
+            raise SchemaError(
+                f"schema: expected a list of Attribute objects, got {got}"
+                '; hint: Schema([Attribute("sex", ["F", "M"]), ...]), or Schema.load(path) of a TOML file'
+            )
+        object.__setattr__(self, "attributes", listed)
+        if not self.attributes:
+            raise SchemaError(
+                "schema: expected at least one attribute; hint: [attributes.NAME] with categories or edges"
+            )
+        if len(set(self.names)) < len(self.names):
+            twice = next(name for name in self.names if self.names.count(name) > 1)
+            raise SchemaError(f"schema: expected distinct attribute names, got {twice!r} twice")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names, in order."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Cells along every attribute, in order."""
+        return tuple(attribute.size for attribute in self.attributes)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a TOML schema.
+
+        Args:
+            path: a file with one ``[attributes.NAME]`` table per column, holding ``categories`` or ``edges``, and
+                optionally ``other`` and ``base``, like ``base = "prefix"`` or ``base = {kind = "bins", widths = [5]}``.
+
+        Raises:
+            SchemaError: the message starts with ``path:line:``.
+        """
+        name = os.fspath(path)
+        try:
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SchemaError(f"{name}: cannot be read as UTF-8 text: {type(error).__name__}") from None
+        return cls.loads(text, name)
+
+    @classmethod
+    def loads(cls, text: str, name: str = "schema") -> Self:
+        """As :meth:`load`, from a string; ``name`` starts the error messages."""
+        try:
+            content = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            line = re.search(r"at line (\d+)", str(error))  # absent at the end of the file
+            where = line[1] if line else len(text.splitlines()) or 1
+            raise SchemaError(f"{name}:{where}: not valid TOML: {error}") from None
+        except (RecursionError, ValueError):  # Python's limits on nesting and on digits
+            raise SchemaError(f"{name}:1: expected TOML of few levels, and no number of thousands of digits") from None
+        _check_structure(content, text, name)
+        attributes = []
+        for key, entry in content["attributes"].items():
+            base, where = entry.pop("base", None), ("attributes", key)
+            try:
+                attribute = Attribute(key, **entry)
+                if base is not None:
+                    where = (*where, "base")
+                    attribute = Attribute(key, **entry, base=base)
+            except SchemaError as error:
+                raise SchemaError(f"{name}:{_line(text, where)}: {error}") from None
+            attributes.append(attribute)
+        if not attributes:
+            raise SchemaError(f"{name}:{_line(text, ('attributes',))}: expected at least one attribute")
+        return cls(attributes)
+
+    @classmethod
+    def draft(cls, table: object) -> Self:
+        """A first schema from a table: a private document until every category and edge is public knowledge.
+
+        Text, booleans and integers of few values become categories, other numbers bins with round edges; a column with
+        nulls gets a catch-all.
+
+        Args:
+            table: a dataframe, or the path of a CSV or Parquet file.
+
+        Raises:
+            DataError: the table cannot be read, or a column has too many distinct values; names the column.
+        """
+        from .draft import draft  # the reader of tables meets the class here
+
+        attributes, left_out = draft(table)
+        for reason in left_out.values():
+            raise DataError(reason)
+        return cls(attributes)
+
+    def to_toml(self) -> str:
+        """The TOML that :meth:`loads` reads back."""
+        blocks = []
+        for attribute in self.attributes:
+            lines = [f"[attributes.{_key(attribute.name)}]"]
+            if attribute.categories is not None:
+                lines.append(f"categories = [{', '.join(map(_toml, attribute.categories))}]")
+            if attribute.edges is not None:
+                lines.append(f"edges = [{', '.join(map(_number, attribute.edges))}]")
+            if attribute.other is not None:
+                lines.append(f"other = {_quoted(attribute.other)}")
+            if attribute.base is not None:
+                lines.append(f"base = {_toml(base_value(attribute.base, attribute))}")
+            blocks.append("\n".join(lines) + "\n")
+        return "\n".join(blocks)
+
+
+def _label(category: Category) -> str:
+    """A category as text, booleans as TOML and CSV write them."""
+    return str(category).lower() if isinstance(category, bool) else str(category)
+
+
+def _is_text(value: object) -> bool:
+    """Whether ``value`` is a string that UTF-8 can hold."""
+    try:
+        return isinstance(value, str) and bool(value.encode() or True)
+    except UnicodeEncodeError:
+        return False
+
+
+def _listed(name: str, field: str, values: Iterable[Any]) -> tuple[Any, ...]:
+    """The values as plain Python objects."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise SchemaError(f"attribute {name!r}: expected a list of {field}, got {values!r}")
+    if isinstance(values, set | frozenset):
+        raise SchemaError(f"attribute {name!r}: expected a list of {field}, which has an order, got a set")
+    return tuple(value.item() if hasattr(value, "item") else value for value in values)
+
+
+def _floats(name: str, edges: Iterable[Any]) -> tuple[float, ...]:
+    listed = _listed(name, "edges", edges)
+    if not all(isinstance(e, int | float) and not isinstance(e, bool) and abs(e) <= math.inf for e in listed):
+        raise SchemaError(f"attribute {name!r}: expected edges of at least two increasing numbers")
+    try:
+        return tuple(float(e) for e in listed)
+    except OverflowError:
+        raise SchemaError(f"attribute {name!r}: expected edges within 1e308 of zero, or infinite ones") from None
+
+
+def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
+    """Types and keys, by pydantic; the first problem is raised with its line."""
+    import pydantic
+
+    class Entry(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
+        categories: list[bool | int | str] | None = None
+        edges: list[float] | None = None
+        other: str | None = None
+        base: str | dict[str, str | int | list[int | list[int]] | list[float]] | list[list[float]] | None = None
+
+    class File(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
+        attributes: dict[str, Entry]
+
+    try:
+        File.model_validate(content)
+    except pydantic.ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+    else:
+        return
+    where = tuple(map(str, first["loc"][:3]))  # attributes, NAME, field; deeper parts are positions in a list
+    if first["type"] == "extra_forbidden":
+        keys = "categories, edges, other or base" if len(where) > 1 else "[attributes.NAME] tables"
+        message = f"unknown key; expected {keys}"
+    else:
+        message = _EXPECTED.get(where[-1], "expected [attributes.NAME] tables")
+    raise SchemaError(f"{name}:{_line(text, where)}: {'.'.join(where)}: {message}")
+
+
+_EXPECTED = {
+    "categories": "expected a list of strings, integers or booleans",
+    "edges": "expected a list of numbers",
+    "other": "expected a string",
+    "base": EXPECTED_BASE,
+}
+
+
+# what a line looks like at which something new begins
+_STATEMENT = re.compile(r"""\s*(\[|([\w-]+|"([^"\\]|\\.)*"|'[^']*')\s*[.=])""")
+
+
+def _line(text: str, path: tuple[str, ...]) -> int:
+    """Line at which the TOML entry ``path`` begins, 1 if it is not there."""
+    lines = text.replace("\r\n", "\n").split("\n")  # TOML knows no other line ends
+    ends = [k for k in range(1, len(lines)) if _STATEMENT.match(lines[k])]
+
+    def begun(count: int) -> bool:
+        """Whether the entry begins within the first ``count`` lines, read on to where they make sense."""
+        next_end = bisect.bisect_left(ends, count)
+        for end in (count, *ends[next_end : next_end + 8], len(lines)):
+            try:
+                node: Any = tomllib.loads("\n".join(lines[:end]))
+            except tomllib.TOMLDecodeError:
+                continue
+            for key in path:
+                node = node.get(key) if isinstance(node, dict) else None
+            return node is not None
+        return False
+
+    numbers = range(1, len(lines) + 1)
+    found = bisect.bisect_left(numbers, True, key=begun)
+    return numbers[found] if found < len(numbers) else 1
+
+
+def _number(value: float) -> str:
+    """Shortest form that TOML reads back to the same float."""
+    return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    """A TOML basic string."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _toml(value: Any) -> str:
+    """A category, or a base, as TOML writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _number(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key} = {_toml(entry)}' for key, entry in value.items())}}}"
+    return _quoted(value) if isinstance(value, str) else str(value)
