@@ -23,6 +23,8 @@ def is_masked(values: object) -> bool:
             return True
         nested = tuple(kind for kind in kinds if issubclass(kind, Sequence | np.ndarray) and kind not in _FLAT)
         new = {id(x): x for x in level if isinstance(x, nested) and id(x) not in seen}
+        if not new:
+            return False
         seen |= new
         level = list(itertools.chain.from_iterable(map(_entries, new.values())))
     return False

@@ -109,7 +109,8 @@ class Marginals(AbstractFiniteDomain):
     @property
     def terms(self) -> tuple[tuple[tuple[int, Identity], ...], ...]:
         """The subsets with their attributes' bases, as of :class:`Products`: all identities."""
-        return tuple(tuple((i, Identity(self.sizes[i])) for i in subset) for subset in self.subsets)
+        bases = tuple(map(Identity, self.sizes))  # one of each: there may be a hundred thousand subsets
+        return tuple(tuple((i, bases[i]) for i in subset) for subset in self.subsets)
 
     @property
     def dim(self) -> int:
