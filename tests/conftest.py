@@ -1,10 +1,16 @@
 """Every test that asks for ``case`` runs once on each entry of ``cases.py``."""
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
-import pytest
+# before numpy is loaded: two processes run tests, and threads of linear algebra would wait for each other. Children and
+# the kernels of notebooks take it over.
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")
+
+import pytest  # noqa: E402
 
 
 def _load_cases():
