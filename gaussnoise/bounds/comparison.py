@@ -14,7 +14,7 @@ from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, Marg
 from ..drawing import OURS, THEIRS, new_figure
 from ..errors import ParameterError
 from ..noise.policy import PolicyGraph
-from ..noise.sensitivity import Relation
+from ..noise.problem import Relation
 from ..noise.solve import gamma, optimal_noise
 from ..numerics.norms import norm
 from ..privacy.definitions import GDP, TV, AbstractPrivacy, ApproxDP, PureDP

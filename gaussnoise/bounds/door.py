@@ -10,7 +10,8 @@ from domains.algebra.combinators import apart
 
 from ..errors import DataError, GaussNoiseError, ParameterError
 from ..noise.policy import PolicyGraph
-from ..noise.sensitivity import Relation, check_relation
+from ..noise.problem import Relation
+from ..noise.sensitivity import check_relation
 from ..noise.solve import check_problem
 from ..privacy.definitions import GDP, AbstractPrivacy, LocalDP, PureDP, zCDP
 from .bound import Bound, Privacy, Unbiased, bound_from, bound_of

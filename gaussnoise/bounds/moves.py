@@ -7,7 +7,7 @@ from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, Doma
 
 from ..errors import DataError, ParameterError
 from ..noise.policy import PolicyGraph
-from ..noise.sensitivity import Relation
+from ..noise.problem import Relation
 from ..records import counts_of, real_rows
 from ..solvers.bodies.members import contains
 

@@ -12,7 +12,7 @@ from domains import AbstractDomain
 from ..errors import ConvergenceWarning
 from ..noise.certificate import PointCertificate
 from ..noise.optimal_noise import OptimalNoise
-from ..noise.sensitivity import Relation
+from ..noise.problem import Relation
 from ..noise.solve import optimal_noise
 from ..solvers.progress import interrupts_pass
 

@@ -20,7 +20,8 @@ from ..files.pickling import PickledByArguments
 from ..noise.covariance import FactorCovariance
 from ..noise.optimal_noise import OptimalNoise
 from ..noise.policy import PolicyGraph
-from ..noise.sensitivity import Relation, largest_pair
+from ..noise.problem import Relation
+from ..noise.sensitivity import largest_pair
 from ..numerics.feasibility import Strategy, check_range, strategy
 from ..numerics.rounding import rounded_up
 from ..privacy.definitions import AbstractPrivacy, check_gaussian, dp_event, gaussian_epsilon

@@ -1,65 +1,48 @@
-"""From what a solver found to the answer it is: both ends, how the solve ended, and a warning if they are apart."""
+"""From what was found to the answer it is: both ends of the bracket, and how the solve ended."""
 
 import math
 import warnings
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-
-from domains import AbstractDomain
 
 from ..errors import CertificateError, ConvergenceWarning
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..solvers.design import MAX_STEPS, Design
 from ..solvers.progress import Progress
 from .certificate import Certificate
-from .covariance import FactorCovariance
+from .covariance import Covariance, FactorCovariance
 from .optimal_noise import OptimalNoise, Status
-from .sensitivity import Relation
+from .problem import Problem
 
 Array = NDArray[np.float64]
 
 
 def answer(
-    domain: AbstractDomain,
-    p: float,
-    relation: Relation,
+    problem: Problem,
     *,
-    shifted: bool,
-    covariance: FactorCovariance,
-    outside: float,
+    covariance: Covariance,
     center: Array,
     certificate: Certificate,
+    upper: float,
+    lower: float,
     sensitivity_squared: float,
-    design: Design,
     method: str,
-    trace: tuple[Progress, ...],
+    unsolved: Status,
+    steps: int,
+    trace: Sequence[Progress],
     tol: float,
-    most: int = MAX_STEPS,
-    slack: float = 0.0,
 ) -> OptimalNoise:
-    """The answer; what sticks out of the covariance's range lies in a box, whose sides sum to ``outside``.
-
-    ``slack`` is what the certificate may owe to the rounding of its points.
-    """
-    # a box costs at most the sum of its sides (Minkowski sum)
-    upper = float((covariance.error(p) + outside) * (1 + ROUNDING_MARGIN))
-    lower = max(certificate.lower_bound() - slack, 0.0)
+    """The one builder of answers. ``unsolved`` is how the solve ended if the gap is wider than ``tol``."""
     if not lower <= upper:
-        raise CertificateError(f"the points are too close together for double precision: {lower!r} > {upper!r}")
+        raise CertificateError(f"numbers too close together for double precision: {lower!r} > {upper!r}")
     gap = upper / lower - 1 if lower > 0 else (0.0 if upper == 0 else math.inf)
-    status = _status(design, gap, tol, most)
-    if not gap <= tol:
-        warnings.warn(
-            f"certified gap {gap:.2g} after {design.steps} steps, wider than tol={tol:g}; {status.value}",
-            ConvergenceWarning,
-            stacklevel=4,  # the caller of optimal_noise or gamma
-        )
     return OptimalNoise(
-        domain=domain,
-        p=p,
-        neighbors=relation,
-        shifted=shifted,
+        domain=problem.domain,
+        p=problem.p,
+        neighbors=problem.neighbors,
+        shifted=problem.shifted,
         gamma=upper,
         gamma_lower=lower,
         covariance=covariance,
@@ -67,18 +50,67 @@ def answer(
         certificate=certificate,
         sensitivity_squared=sensitivity_squared,
         method=method,
-        status=status,
-        steps=design.steps,
-        # the last word is that of the checks
-        trace=(*(now for now in trace if now.lower > 0), Progress(design.steps, lower, upper)) if design.steps else (),
+        status=Status.SOLVED if gap <= tol else unsolved,
+        steps=steps,
+        trace=tuple(trace),
     )
 
 
-def _status(design: Design, gap: float, tol: float, most: int) -> Status:
-    if gap <= tol:
-        return Status.SOLVED
+def answer_of(
+    problem: Problem,
+    design: Design,
+    *,
+    covariance: FactorCovariance,
+    outside: float,
+    center: Array,
+    certificate: Certificate,
+    sensitivity_squared: float,
+    method: str,
+    trace: Sequence[Progress],
+    tol: float,
+    most: int = MAX_STEPS,
+    slack: float = 0.0,
+) -> OptimalNoise:
+    """The answer by a design; what sticks out of the covariance's range lies in a box, whose sides sum to ``outside``.
+
+    ``slack`` is what the certificate may owe to the rounding of its points.
+    """
+    # a box costs at most the sum of its sides (Minkowski sum)
+    upper = float((covariance.error(problem.p) + outside) * (1 + ROUNDING_MARGIN))
+    lower = max(certificate.lower_bound() - slack, 0.0)
+    # the last word is that of the checks
+    seen = [*(now for now in trace if now.lower > 0), Progress(design.steps, lower, upper)] if design.steps else []
+    return answer(
+        problem,
+        covariance=covariance,
+        center=center,
+        certificate=certificate,
+        upper=upper,
+        lower=lower,
+        sensitivity_squared=sensitivity_squared,
+        method=method,
+        unsolved=_unsolved(design, most),
+        steps=design.steps,
+        trace=seen,
+        tol=tol,
+    )
+
+
+def _unsolved(design: Design, most: int) -> Status:
     if design.interrupted:
         return Status.INTERRUPTED
     if design.inexact:
         return Status.ORACLE
     return Status.MAX_STEPS if design.steps >= most else Status.ROUNDING
+
+
+def warned(noise: OptimalNoise, tol: float) -> OptimalNoise:
+    """The same; the caller of the door that calls this hears of a gap wider than ``tol``."""
+    if not noise.gap <= tol:
+        spent = f" after {noise.steps} steps" if noise.steps else ""
+        warnings.warn(
+            f"certified gap {noise.gap:.2g}{spent}, wider than tol={tol:g}; {noise.status.value}",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return noise

@@ -22,12 +22,12 @@ from ..solvers.design import MAX_STEPS, Design
 from ..solvers.points.columns import Report
 from ..solvers.points.thinning import thinned
 from ..solvers.progress import Watch
-from .answer import answer
+from .answer import answer_of
 from .certificate import PointCertificate
 from .covariance import FactorCovariance
 from .enclosure import widened
 from .optimal_noise import OptimalNoise
-from .sensitivity import Relation
+from .problem import Problem
 from .tensors import tensor_noise
 
 Array = NDArray[np.float64]
@@ -37,22 +37,13 @@ _SPARED = 1e-2
 _SHARE = 0.7  # of the tolerance is for the solver; the rest, for what checking adds
 
 
-def body_noise(
-    function: str,
-    domain: AbstractDomain,
-    p: float,
-    relation: Relation,
-    tol: float,
-    method: str,
-    watch: Watch,
-    *,
-    shifted: bool,
-) -> OptimalNoise:
-    """The answer for ``domain`` (``shifted``), or for the sensitivity set of ``relation``."""
-    if p == 2 and method == "auto":
-        known = tensor_noise(domain, relation, tol, shifted=shifted)
+def body_noise(function: str, problem: Problem, tol: float, method: str, watch: Watch) -> OptimalNoise:
+    """The best noise for a set that is known through oracles; ``function`` is named in messages."""
+    if problem.p == 2 and method == "auto":
+        known = tensor_noise(problem, tol)
         if known is not None:
             return known
+    domain, p, relation, shifted = problem.domain, problem.p, problem.neighbors, problem.shifted
     if relation not in ("replace", "add-remove"):
         raise ParameterError(f'{function}: method="oracle" knows no policy graphs; hint: method="auto"')
     check_dim(function, domain.dim)
@@ -87,20 +78,17 @@ def body_noise(
         if not symmetric and longest > 0:
             both = Body((still - still) * (1 / size))
             sensitivity = min(4.0, (both.enclosure(factor, left_inverse(factor), slack=2).longest / longest) ** 2)
-    return answer(
-        domain,
-        p,
-        relation,
-        shifted=shifted,
+    return answer_of(
+        problem,
+        design,
         covariance=covariance,
         outside=size * float(outside.sum()),
         center=center,
         certificate=certificate,
         slack=Body(covered).rounded(p),
         sensitivity_squared=sensitivity,
-        design=design,
         method=f"{design.note}; of rank {rank} in R^{domain.dim}",
-        trace=tuple(watch.trace),
+        trace=watch.trace,
         tol=tol,
     )
 

@@ -3,7 +3,7 @@
 import abc
 import math
 from dataclasses import dataclass
-from typing import Literal, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from domains import Marginals
 
 from ..numerics.rounding import CANCELLATION, ROUNDING_MARGIN
+from ..solvers.design import Protected
 from ..solvers.tables.workload import Workload
 
 Array = NDArray[np.float64]
-Protected = Literal["gamma", "add-remove", "replace"]
 
 
 class Certificate(abc.ABC):

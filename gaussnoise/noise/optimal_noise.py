@@ -14,7 +14,7 @@ from domains import AbstractDomain
 from ..solvers.progress import Progress
 from .certificate import Certificate
 from .covariance import Covariance
-from .sensitivity import Relation
+from .problem import Problem, Relation
 from .verify import Verification, verify
 
 if TYPE_CHECKING:
@@ -91,6 +91,11 @@ class OptimalNoise:
     status: Status
     steps: int
     trace: tuple[Progress, ...] = ()
+
+    @property
+    def problem(self) -> Problem:
+        """What was solved: ``domain``, ``p``, ``neighbors`` and ``shifted``."""
+        return Problem(self.domain, self.p, self.neighbors, self.shifted)
 
     @property
     def gap(self) -> float:

@@ -15,10 +15,11 @@ from scipy.linalg import cholesky
 from domains import AbstractBase, Products
 
 from ..numerics.rounding import CANCELLATION
+from ..solvers.design import Protected
 from ..solvers.tables.orbits import Type
 from ..solvers.tables.strategies import is_exchangeable
 from ..solvers.tables.workload import Workload
-from .certificate import Certificate, Protected
+from .certificate import Certificate
 
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]

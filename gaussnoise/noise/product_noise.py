@@ -1,30 +1,27 @@
 """From strategies for attributes to an answer for products of their queries, and its check by other means."""
 
 import math
-import warnings
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from domains import Products
 
-from ..errors import CertificateError, ConvergenceWarning
+from ..errors import CertificateError
 from ..numerics.rounding import ROUNDING_MARGIN
+from ..solvers.design import Protected
 from ..solvers.progress import Watch
 from ..solvers.tables.orbits import ByType
 from ..solvers.tables.products import ProductNoise, paired, product_noise
 from ..solvers.tables.strategies import AbstractStrategy, IdentityStrategy
 from ..solvers.tables.workload import Workload
+from .answer import answer
 from .marginal_check import are_weights
 from .optimal_noise import OptimalNoise, Status, Verification
+from .problem import Problem
 from .product_certificate import ProductCertificate
 from .product_covariance import ProductCovariance
-from .sensitivity import Relation
-
-if TYPE_CHECKING:
-    from .certificate import Protected
 
 Array = NDArray[np.float64]
 
@@ -33,27 +30,20 @@ _WORTH = 0.01  # of a gap: what a search for strategies with short differences m
 _CLOSED = 1e-9  # what both ends of a closed bracket may be apart by rounding
 
 
-def product_optimum(domain: Products, p: float, relation: Relation, tol: float, watch: Watch) -> OptimalNoise:
+def product_optimum(problem: Problem, domain: Products, tol: float, watch: Watch) -> OptimalNoise:
     """The best noise that is made of one strategy per attribute, with a bracket on the best of all noises."""
-    replaced = relation == "replace"
-    found = product_noise(Workload.of(domain, total=not replaced), p, replaced=replaced, tol=tol, watch=watch)
-    answer = _answer(domain, p, relation, tol, found, watch)
-    if replaced and answer.gap > _WORTH:
-        answer = _answer(domain, p, relation, tol, paired(found, p, tol=tol, watch=watch), watch)
-    if answer.gap > tol:
-        warnings.warn(
-            f"certified gap {answer.gap:.2g}, wider than tol={tol:g}; {answer.status.value}",
-            ConvergenceWarning,
-            stacklevel=3,  # the caller of optimal_noise
-        )
-    return answer
+    replaced = problem.protected == "replace"
+    workload = Workload.of(domain, total=not replaced)
+    found = product_noise(workload, problem.p, replaced=replaced, tol=tol, watch=watch)
+    best = _answer(problem, domain, tol, found, watch)
+    if replaced and best.gap > _WORTH:
+        best = _answer(problem, domain, tol, paired(found, problem.p, tol=tol, watch=watch), watch)
+    return best
 
 
-def _answer(
-    domain: Products, p: float, relation: Relation, tol: float, found: ProductNoise, watch: Watch
-) -> OptimalNoise:
+def _answer(problem: Problem, domain: Products, tol: float, found: ProductNoise, watch: Watch) -> OptimalNoise:
     """Feasible noise from what was found, and both ends."""
-    replaced = relation == "replace"
+    p, replaced = problem.p, problem.protected == "replace"
     protected: Protected = "replace" if replaced else "add-remove"
     workload, tables = found.workload, found.noise
     noise = tables.noise * _moved(workload, 1 / tables.noise, replaced=replaced) * (1 + 8 * ROUNDING_MARGIN)
@@ -68,32 +58,28 @@ def _answer(
     )
     upper = max(domain.weights) * workload.error(noise, p) * (1 + ROUNDING_MARGIN)
     lower = certificate.lower_bound()
-    if not lower <= upper * (1 + 8 * _CLOSED):
-        raise CertificateError(f"optimal_noise: ends in the wrong order: {lower!r} > {upper!r}")
-    lower = min(lower, upper)
-    gap = upper / lower - 1 if lower > 0 else 0.0
-    status = Status.SOLVED if gap <= tol else Status.INTERRUPTED if tables.interrupted else Status.PRODUCTS
-    if status is Status.PRODUCTS and not certificate.is_tight:
-        status = Status.COUPLINGS
-    if tables.safe and gap > tol:
-        status = Status.PATTERNS
+    if lower <= upper * (1 + 8 * _CLOSED):
+        lower = min(lower, upper)
+    unsolved = Status.PRODUCTS if certificate.is_tight else Status.COUPLINGS
+    if tables.safe:
+        unsolved = Status.PATTERNS
+    elif tables.interrupted:
+        unsolved = Status.INTERRUPTED
     solved = len({id(s) for s in workload.strategies if not isinstance(s, IdentityStrategy)})
     kinds = f"{len(workload.tables)} types of table, {len(workload.residuals)} of residual"
-    return OptimalNoise(
-        domain=domain,
-        p=p,
-        neighbors=relation,
-        shifted=False,
-        gamma=upper,
-        gamma_lower=lower,
+    return answer(
+        problem,
         covariance=covariance,
         center=np.broadcast_to(0.0, domain.dim),
         certificate=certificate,
+        upper=upper,
+        lower=lower,
         sensitivity_squared=1.0,
         method=f"products of {solved} one-attribute optima over {kinds}" if solved else f"closed form over {kinds}",
-        status=status,
+        unsolved=unsolved,
         steps=found.rounds,
-        trace=tuple(watch.trace),
+        trace=watch.trace,
+        tol=tol,
     )
 
 

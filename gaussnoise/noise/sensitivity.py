@@ -4,7 +4,7 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,10 @@ from ..solvers.tables.orbits import Orbits, alike
 from ..solvers.tables.patterns import is_enumerable, pattern_sums
 from ..solvers.tables.residuals import Subset, rank
 from .policy import PolicyGraph
+from .problem import Relation
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
-Relation = Literal["replace", "add-remove"] | PolicyGraph
 
 # Beyond this many numbers in all differences together, they are generated as they are needed.
 _LISTED_ENTRIES = 2**14

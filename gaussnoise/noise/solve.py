@@ -1,6 +1,5 @@
 """The doors to an optimal covariance: calibrated to privacy (``optimal_noise``), or the paper's (``gamma``)."""
 
-import warnings
 from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING
@@ -18,12 +17,12 @@ from domains import (
     Products,
 )
 
-from ..errors import ConvergenceWarning, CovarianceError, ParameterError
+from ..errors import CovarianceError, ParameterError
 from ..numerics.norms import norm
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..numerics.span import span, spread
 from ..solvers.bodies.closed_forms import uniform_measure
-from ..solvers.design import MAX_STEPS, Design
+from ..solvers.design import MAX_STEPS, Design, Protected
 from ..solvers.points.columns import Report, pairwise_design
 from ..solvers.points.fidelity import Fidelity
 from ..solvers.points.interior import optimal_design
@@ -31,15 +30,16 @@ from ..solvers.progress import Watch, Watcher, watching
 from ..solvers.tables.marginals import table_noise
 from ..solvers.tables.orbits import ByType
 from ..solvers.tables.workload import Workload
-from .answer import answer
+from .answer import answer, answer_of, warned
 from .bodies import body_noise
-from .certificate import MarginalCertificate, PointCertificate, Protected
+from .certificate import MarginalCertificate, PointCertificate
 from .covariance import FactorCovariance, MarginalCovariance
 from .enclosure import enclosing, pair_sensitivity
 from .optimal_noise import OptimalNoise, Status
 from .policy import PolicyGraph
+from .problem import Problem, Relation
 from .product_noise import product_optimum
-from .sensitivity import Covered, Relation, check_relation, covered, marginal_sensitivity, members
+from .sensitivity import Covered, check_relation, covered, marginal_sensitivity, members
 
 if TYPE_CHECKING:
     import networkx
@@ -118,15 +118,7 @@ def optimal_noise(
     relation = check_relation("optimal_noise", neighbors, domain)
     if isinstance(relation, PolicyGraph):
         relation.warn("optimal_noise", stacklevel=2)
-    with watching(progress, tol) as watch:
-        if isinstance(domain, Marginals) and not isinstance(relation, PolicyGraph) and method == "auto":
-            return _marginals(domain, float(p), relation, float(tol), watch, shifted=False)
-        if isinstance(domain, Products) and not isinstance(relation, PolicyGraph) and method == "auto":
-            return product_optimum(domain, float(p), relation, float(tol), watch)
-        listed = _listed("optimal_noise", domain, method)
-        if listed is None:
-            return body_noise("optimal_noise", domain, float(p), relation, float(tol), method, watch, shifted=False)
-        return _points(domain, listed, float(p), relation, float(tol), method, watch, shifted=False)
+    return warned(_solved("optimal_noise", Problem(domain, float(p), relation), float(tol), method, progress), tol)
 
 
 def gamma(
@@ -166,13 +158,23 @@ def gamma(
     6.518575679
     """
     check_problem("gamma", domain, p, tol, method)
+    problem = Problem(domain, float(p), "replace", shifted=True)
+    return warned(_solved("gamma", problem, float(tol), method, progress), tol)
+
+
+def _solved(function: str, problem: Problem, tol: float, method: str, progress: bool | Watcher | None) -> OptimalNoise:
+    """The answer by the first route that knows one."""
+    domain = problem.domain
     with watching(progress, tol) as watch:
-        if isinstance(domain, Marginals) and method == "auto":
-            return _marginals(domain, float(p), "replace", float(tol), watch, shifted=True)
-        listed = _listed("gamma", domain, method)
+        if method == "auto" and problem.protected is not None:
+            if isinstance(domain, Marginals):
+                return _marginals(problem, domain, tol, watch)
+            if isinstance(domain, Products) and not problem.shifted:
+                return product_optimum(problem, domain, tol, watch)
+        listed = _listed(function, domain, method)
         if listed is None:
-            return body_noise("gamma", domain, float(p), "replace", float(tol), method, watch, shifted=True)
-        return _points(domain, listed, float(p), "replace", float(tol), method, watch, shifted=True)
+            return body_noise(function, problem, tol, method, watch)
+        return _points(problem, listed, tol, method, watch)
 
 
 def check_problem(function: str, domain: AbstractDomain, p: float, tol: float, method: str) -> None:
@@ -206,16 +208,15 @@ def _listed(function: str, domain: AbstractDomain, method: str) -> FiniteSet | N
     return None
 
 
-def _marginals(
-    domain: Marginals, p: float, relation: Relation, tol: float, watch: Watch, *, shifted: bool
-) -> OptimalNoise:
+def _marginals(problem: Problem, domain: Marginals, tol: float, watch: Watch) -> OptimalNoise:
+    p, shifted = problem.p, problem.shifted
     if shifted and domain.dim > _MOST_CELLS:
         raise DomainTooLargeError(
             f"gamma: a center of {domain.dim:.3g} cells, more than {_MOST_CELLS}; hint: optimal_noise stores none"
         )
     if domain.dim > _MOST_NAMED:
         raise DomainTooLargeError(f"marginals: {domain.dim:.3g} cells, more than can be numbered")
-    protected: Protected = "gamma" if shifted else "replace" if relation == "replace" else "add-remove"
+    protected: Protected = problem.protected or "add-remove"
     workload = Workload.of(domain, total=protected == "add-remove")
     found = table_noise(workload, p, replaced=protected == "replace", tol=_SHARE * tol, watch=watch)
     enclosed = workload.largest_move(1 / found.noise, replaced=protected == "replace")
@@ -229,44 +230,28 @@ def _marginals(
         center = np.repeat(np.asarray(domain.weights) / cells, cells)
     upper = max(domain.weights) * workload.error(noise, p) * (1 + ROUNDING_MARGIN)
     lower = certificate.bound_over(workload)
-    gap = upper / lower - 1 if lower > 0 else 0.0
-    status = Status.SOLVED if gap <= tol else Status.INTERRUPTED if found.interrupted else Status.ROUNDING
-    if found.safe and gap > tol:
-        status = Status.PATTERNS
-    if gap > tol:
-        warnings.warn(f"certified gap {gap:.2g}, wider than tol={tol:g}; {status.value}", ConvergenceWarning, 3)
+    unsolved = Status.INTERRUPTED if found.interrupted else Status.ROUNDING
     iterated = len(found.pattern_weights) > 1 or (p > 2 and len(found.shares) > 1)
     kinds = f"{len(workload.tables)} types of table, {len(workload.residuals)} of residual"
-    return OptimalNoise(
-        domain=domain,
-        p=p,
-        neighbors=relation,
-        shifted=shifted,
-        gamma=upper,
-        gamma_lower=lower,
+    return answer(
+        problem,
         covariance=MarginalCovariance(domain, by_type),
         center=center,
         certificate=certificate,
-        sensitivity_squared=marginal_sensitivity(domain, by_type, relation) if shifted else 1.0,
+        upper=upper,
+        lower=lower,
+        sensitivity_squared=marginal_sensitivity(domain, by_type, "replace") if shifted else 1.0,
         method=("safe bound: every residual at its own worst pattern of differing attributes; " if found.safe else "")
         + (f"interior-point method over {kinds}" if iterated else f"closed form over {kinds}"),
-        status=status,
+        unsolved=Status.PATTERNS if found.safe else unsolved,
         steps=found.steps if iterated else 0,
-        trace=tuple(watch.trace) if iterated else (),
+        trace=watch.trace if iterated else (),
+        tol=tol,
     )
 
 
-def _points(
-    domain: AbstractDomain,
-    listed: FiniteSet,
-    p: float,
-    relation: Relation,
-    tol: float,
-    method: str,
-    watch: Watch,
-    *,
-    shifted: bool,
-) -> OptimalNoise:
+def _points(problem: Problem, listed: FiniteSet, tol: float, method: str, watch: Watch) -> OptimalNoise:
+    p, relation, shifted = problem.p, problem.neighbors, problem.shifted
     _check_size(float(np.abs(listed.points).max()))
     target = covered(listed, relation, shifted=shifted, listed=method != "auto")
     largest = float(np.abs(target.points).max())
@@ -302,19 +287,16 @@ def _points(
         reason = f"for more differences than are worth listing: {pairs} of {listed.cardinality} points"
     if method != "auto":
         reason = f"as asked: {len(unit)} points"
-    return answer(
-        domain,
-        p,
-        relation,
-        shifted=shifted,
+    return answer_of(
+        problem,
+        design,
         covariance=covariance,
         outside=size * float(moved.outside(found).sum()),
         center=center,
         certificate=certificate,
         sensitivity_squared=pair_sensitivity(found, longest) if shifted else 1.0,
-        design=design,
         method=f"{design.note}, {reason} of rank {rank} in R^{listed.dim}",
-        trace=tuple(watch.trace),
+        trace=watch.trace,
         tol=tol,
         most=_MOST_CUTS if method == "ellipsoid" else MAX_STEPS,
     )

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from domains import TensorPower
 
 from ..numerics.rounding import ROUNDING_MARGIN
-from ..solvers.bodies.harmonics import Kind, multiplicity, traces_below
+from ..solvers.bodies.harmonics import multiplicity, traces_below
+from ..solvers.design import Protected
 from .certificate import Certificate
 
 Array = NDArray[np.float64]
@@ -34,7 +35,7 @@ class TensorCertificate(Certificate):
     domain: TensorPower
     atoms: Array
     weights: Array
-    kind: Kind
+    kind: Protected
     scale: float = 1.0
 
     def lower_bound(self) -> float:

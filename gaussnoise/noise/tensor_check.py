@@ -10,9 +10,8 @@ from domains import AbstractDomain, TensorPower
 from domains.algebra.combinators import Scaled, Translate
 
 from ..errors import CertificateError
-from ..solvers.bodies.harmonics import Kind, enclosure, harmonic_bases, multiplicity
+from ..solvers.bodies.harmonics import enclosure, harmonic_bases, multiplicity
 from .covariance import FactorCovariance
-from .sensitivity import Relation
 from .tensor_certificate import TensorCertificate
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def check_tensor(noise: "OptimalNoise") -> tuple[float, float]:
     """The largest z' M⁺ z over the set, and γ, from the stored factor; a CertificateError if its shape is wrong."""
     witness = noise.certificate
     power, scale, shift = stripped(noise.domain)
-    kind = kind_of(noise.neighbors, shifted=noise.shifted)
+    kind = noise.problem.protected
     if (
         power is None
         or not isinstance(witness, TensorCertificate)
@@ -76,10 +75,3 @@ def stripped(domain: AbstractDomain) -> tuple[TensorPower | None, float, Array]:
     if isinstance(domain, Scaled):
         domain, scale = domain.body, domain.factor
     return (domain if isinstance(domain, TensorPower) else None), scale, shift
-
-
-def kind_of(relation: Relation, *, shifted: bool) -> Kind | None:
-    """What is protected, as the closed forms name it; None for policy graphs."""
-    if shifted:
-        return "gamma"
-    return relation if relation in ("add-remove", "replace") else None  # type: ignore[return-value]

@@ -4,47 +4,40 @@ import math
 
 import numpy as np
 
-from domains import AbstractDomain
-
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..solvers.bodies.harmonics import tensor_design
 from ..solvers.design import Design
-from .answer import answer
+from .answer import answer_of
 from .covariance import FactorCovariance
 from .optimal_noise import OptimalNoise
-from .sensitivity import Relation
+from .problem import Problem
 from .tensor_certificate import TensorCertificate
-from .tensor_check import ASTRAY, kind_of, stripped
+from .tensor_check import ASTRAY, stripped
 
 _LOST = 1e-13  # of the size, of a center that is stored rounded
 
 
-def tensor_noise(domain: AbstractDomain, relation: Relation, tol: float, *, shifted: bool) -> OptimalNoise | None:
+def tensor_noise(problem: Problem, tol: float) -> OptimalNoise | None:
     """The optimal noise at p = 2 for c · T + v, T a tensor power; None for other domains."""
+    domain, kind = problem.domain, problem.protected
     power, scale, shift = stripped(domain)
-    kind = kind_of(relation, shifted=shifted)
     if power is None or kind is None or (kind == "add-remove" and shift.any()):
         return None
     found = tensor_design(power, kind)
-    center = scale * found.center + shift if shifted else np.zeros(domain.dim)
-    if shifted and np.abs(center - shift - scale * found.center).max() > _LOST * abs(scale):
+    center = scale * found.center + shift if problem.shifted else np.zeros(domain.dim)
+    if problem.shifted and np.abs(center - shift - scale * found.center).max() > _LOST * abs(scale):
         return None  # so far away that its center is rounded: the general route covers what that moves
     size = abs(scale) * math.sqrt(1 + ROUNDING_MARGIN) * (1 + 8 * ASTRAY)
-    certificate = TensorCertificate(power, found.atoms, found.weights, kind, abs(scale))
     nothing = np.zeros(domain.dim)
-    rank = found.factor.shape[1]
-    return answer(
-        domain,
-        2.0,
-        relation,
-        shifted=shifted,
+    return answer_of(
+        problem,
+        Design(np.ones(1), np.ones(domain.dim), found.factor, nothing, 0.0, 0, found.note),
         covariance=FactorCovariance(found.factor, size),
         outside=0.0,
         center=center,
-        certificate=certificate,
-        sensitivity_squared=4.0 if shifted else 1.0,
-        design=Design(np.ones(1), np.ones(domain.dim), found.factor, nothing, 0.0, 0, found.note),
-        method=f"{found.note}; of rank {rank} in R^{domain.dim}",
+        certificate=TensorCertificate(power, found.atoms, found.weights, kind, abs(scale)),
+        sensitivity_squared=4.0 if problem.shifted else 1.0,
+        method=f"{found.note}; of rank {found.factor.shape[1]} in R^{domain.dim}",
         trace=(),
         tol=tol,
     )

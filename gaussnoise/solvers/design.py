@@ -1,11 +1,13 @@
 """What every route to an optimal covariance returns."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+Protected = Literal["gamma", "add-remove", "replace"]  # K up to a shift, K ∪ −K, K − K
 
 # Far beyond the 8 to 30 steps seen to reach 1e-6.
 MAX_STEPS = 1000

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,9 @@ from domains import DomainTooLargeError, TensorPower
 from domains.sets.tensor import symmetric_coordinates
 
 from ...numerics.rounding import ROUNDING_MARGIN
+from ..design import Protected
 
 Array = NDArray[np.float64]
-Kind = Literal["gamma", "add-remove", "replace"]
 
 _MOST_FACTOR_ENTRIES = 2**26  # 512 MB
 _EXCHANGES = 60
@@ -61,7 +61,7 @@ class TensorDesign:
     note: str
 
 
-def tensor_design(domain: TensorPower, kind: Kind) -> TensorDesign:
+def tensor_design(domain: TensorPower, kind: Protected) -> TensorDesign:
     """The optimal covariance at p = 2 of K up to a shift, of K ∪ −K, or of K − K.
 
     Raises:
@@ -109,7 +109,7 @@ def tensor_design(domain: TensorPower, kind: Kind) -> TensorDesign:
     )
 
 
-def traces_below(domain: TensorPower, kind: Kind, atoms: Array, weights: Array) -> dict[int, Fraction]:
+def traces_below(domain: TensorPower, kind: Protected, atoms: Array, weights: Array) -> dict[int, Fraction]:
     """``√(D_j π_j κ_j)`` of every degree j, in rationals, rounded down; nothing where atoms or weights are no measure.
 
     Args:
@@ -135,7 +135,7 @@ def traces_below(domain: TensorPower, kind: Kind, atoms: Array, weights: Array) 
     return {j: _root_below(multiplicity(d, j) * pi * kappa[j]) for j, pi in zonal_weights(d, k).items()}
 
 
-def enclosure(domain: TensorPower, degrees: Mapping[int, float], kind: Kind, shift: float = 0.0) -> float:
+def enclosure(domain: TensorPower, degrees: Mapping[int, float], kind: Protected, shift: float = 0.0) -> float:
     """A proven upper bound of ``(s − c)' M⁺ (s − c)`` over the sensitivity set, M = Σ_j m_j Π_j.
 
     The center c is ``shift`` times the mean of x^⊗k over the sphere, for ``gamma``, and 0 otherwise. The form is convex
@@ -247,7 +247,7 @@ def _gegenbauer(d: int, k: int, t: Fraction) -> dict[int, Fraction]:
     return {j: heights[j] for j in zonal_weights(d, k)}
 
 
-def _is_difference(kind: Kind, d: int, a: Fraction, b: Fraction, t: Fraction) -> bool:
+def _is_difference(kind: Protected, d: int, a: Fraction, b: Fraction, t: Fraction) -> bool:
     """Whether (a, b, t) stands for members of the sensitivity set."""
     inside = 0 <= a <= 1 and 0 <= b <= 1 and -1 <= t <= 1
     return inside and (kind == "replace" or b == 0) and (d > 1 or not a * b or abs(t) == 1)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...errors import CovarianceError, GaussNoiseError, ParameterError
 from ...files.pickling import PickledByArguments
-from ...noise.sensitivity import Relation
+from ...noise.problem import Relation
 from ...privacy.sampler import MAX_BITS, IntegerQuery
 from ...solvers.tables.orbits import ByType, Orbits, Type, alike
 from ...solvers.tables.patterns import MOST_PATTERNS, pattern_shape, pattern_sums

@@ -20,11 +20,11 @@ from ...bounds import Bound, bound_of
 from ...bounds.proof import solved
 from ...errors import GaussNoiseError, ParameterError, not_a_generator
 from ...files.pickling import PickledByArguments
-from ...noise.certificate import MarginalCertificate, Protected
+from ...noise.certificate import MarginalCertificate
 from ...noise.covariance import Covariance, MarginalCovariance
 from ...noise.optimal_noise import OptimalNoise
+from ...noise.problem import Relation
 from ...noise.product_covariance import ProductCovariance
-from ...noise.sensitivity import Relation
 from ...noise.solve import optimal_noise
 from ...numerics.intervals import quantile
 from ...numerics.norms import norm
@@ -32,6 +32,7 @@ from ...numerics.rounding import rounded_down, rounded_up
 from ...privacy.definitions import AbstractPrivacy, check_gaussian, dp_event, zCDP
 from ...privacy.ledger import Ledger
 from ...privacy.sampler import sampling_threads
+from ...solvers.design import Protected
 from ...solvers.progress import Counted, interrupts_pass, watching
 from ...solvers.tables.marginals import table_noise
 from ...solvers.tables.residuals import Subset

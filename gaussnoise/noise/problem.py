@@ -1,0 +1,36 @@
+"""What is solved: which noise is sought for which set."""
+
+from dataclasses import dataclass
+from typing import Literal, final
+
+from domains import AbstractDomain
+
+from ..solvers.design import Protected
+from .policy import PolicyGraph
+
+Relation = Literal["replace", "add-remove"] | PolicyGraph
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The least ``‖sd(M)‖_p`` over the covariances M whose ellipsoid covers what one record can change.
+
+    Attributes:
+        domain: the set K.
+        p: norm of the error, in [2, ∞].
+        neighbors: the relation that is to be protected.
+        shifted: whether the ellipsoid is to cover K up to a shift (the paper's γ_p(K)) instead of the sensitivity set.
+    """
+
+    domain: AbstractDomain
+    p: float
+    neighbors: Relation
+    shifted: bool = False
+
+    @property
+    def protected(self) -> Protected | None:
+        """What is covered, in one word; None for the differences along a policy graph."""
+        if self.shifted:
+            return "gamma"
+        return None if isinstance(self.neighbors, PolicyGraph) else self.neighbors
