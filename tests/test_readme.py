@@ -31,3 +31,18 @@ def test_two_commands_and_continuous_integration_runs_them():
 @pytest.mark.parametrize("target", re.findall(r"\]\((?!https?:)([^)]+)\)", README))
 def test_links_exist(target):
     assert (ROOT / target).is_file()
+
+
+PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "gaussnoise/README.md", "domains/README.md"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_and_folders_that_pages_name_exist(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w./]+(?:\.(?:py|md|toml)|/))`", text)) | set(
+        re.findall(r"\]\((?!https?:)([^)#]+)\)", text)
+    )
+    missing = [
+        name for name in sorted(named) if not any((start / name).exists() for start in (ROOT, (ROOT / page).parent))
+    ]
+    assert not missing
