@@ -68,7 +68,7 @@ from .mechanisms.gaussian import GaussianMechanism
 from .mechanisms.local import LocalEstimate, LocalMechanism
 from .mechanisms.projection import BiasedRelease
 from .mechanisms.release import Release
-from .noise.certificate import Certificate
+from .noise.certificates.certificate import Certificate
 from .noise.covariance import Covariance
 from .noise.dual_norms import DualNorm, dual_norm
 from .noise.factorize import Factorization, Witness, factorize

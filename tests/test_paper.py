@@ -21,7 +21,7 @@ import gaussnoise as gn
 from gaussnoise import FiniteSet
 from gaussnoise.bounds import HardCodedMechanism
 from gaussnoise.bounds import bound as _bound
-from gaussnoise.noise.certificate import PointCertificate
+from gaussnoise.noise.certificates.points import PointCertificate
 
 _spec = importlib.util.spec_from_file_location("paper", Path(__file__).with_name("paper.py"))
 paper = importlib.util.module_from_spec(_spec)

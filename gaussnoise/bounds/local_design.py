@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope
 
-from ..noise.certificate import PointCertificate
+from ..noise.certificates.points import PointCertificate
 from ..numerics.rounding import ROUNDING_MARGIN
 from .proof import Proof
 from .tables import evened, tables_of

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from domains import AbstractFiniteDomain, FiniteSet
 
-from ..noise.certificate import MarginalCertificate
+from ..noise.certificates.marginals import MarginalCertificate
 from ..noise.optimal_noise import OptimalNoise
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..solvers.tables.residuals import Subset

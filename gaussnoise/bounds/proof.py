@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from domains import AbstractDomain
 
 from ..errors import ConvergenceWarning
-from ..noise.certificate import PointCertificate
+from ..noise.certificates.points import PointCertificate
 from ..noise.optimal_noise import OptimalNoise
 from ..noise.problem import Relation
 from ..noise.solve import optimal_noise

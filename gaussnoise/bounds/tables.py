@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from domains import AbstractDomain, FiniteSet, Products
 
-from ..noise.certificate import PointCertificate
+from ..noise.certificates.points import PointCertificate
 from ..numerics.norms import norm
 from ..numerics.span import span
 from ..solvers.design import MAX_STEPS

@@ -11,7 +11,7 @@ from ..errors import CertificateError, ConvergenceWarning
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..solvers.design import MAX_STEPS, Design
 from ..solvers.progress import Progress
-from .certificate import Certificate
+from .certificates.certificate import Certificate
 from .covariance import Covariance, FactorCovariance
 from .optimal_noise import OptimalNoise, Status
 from .problem import Problem

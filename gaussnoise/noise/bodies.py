@@ -23,7 +23,7 @@ from ..solvers.points.columns import Report
 from ..solvers.points.thinning import thinned
 from ..solvers.progress import Watch
 from .answer import answer_of
-from .certificate import PointCertificate
+from .certificates.points import PointCertificate
 from .covariance import FactorCovariance
 from .enclosure import widened
 from .optimal_noise import OptimalNoise

@@ -18,7 +18,7 @@ from ..files.pickling import PickledByArguments
 from ..numerics.feasibility import strategy
 from ..numerics.norms import norm
 from ..numerics.rounding import ROUNDING_MARGIN
-from .certificate import PointCertificate
+from .certificates.points import PointCertificate
 from .optimal_noise import OptimalNoise
 from .solve import optimal_noise
 from .structure import Piece, pieces, runs, table

@@ -13,13 +13,15 @@ from ..errors import CertificateError, OutputError
 from ..files.archive import DAMAGE, Arrays, damaged, read_arrays, write_arrays
 from ..solvers.progress import Progress
 from ..solvers.tables.strategies import IdentityStrategy, SolvedStrategy
-from .certificate import Certificate, MarginalCertificate, PointCertificate
+from .certificates.certificate import Certificate
+from .certificates.marginals import MarginalCertificate
+from .certificates.points import PointCertificate
+from .certificates.products import ProductCertificate
+from .certificates.tensors import TensorCertificate
 from .covariance import Covariance, FactorCovariance, MarginalCovariance
 from .policy import PolicyGraph
-from .product_certificate import ProductCertificate
+from .problem import Problem
 from .product_covariance import ProductCovariance
-from .tensor_certificate import TensorCertificate
-from .tensor_check import stripped
 
 if TYPE_CHECKING:
     from .optimal_noise import OptimalNoise
@@ -59,24 +61,9 @@ def described(noise: "OptimalNoise") -> tuple[dict[str, Any], Arrays]:
     elif isinstance(noise.covariance, FactorCovariance):
         arrays["factor"] = noise.covariance.unit_factor
         header["scale"] = noise.covariance.scale
-    if isinstance(noise.certificate, PointCertificate):
-        arrays["certificate_points"] = noise.certificate.points
-        arrays["certificate_weights"] = noise.certificate.weights
-        arrays["coordinate_weights"] = noise.certificate.coordinate_weights
-        if noise.certificate.rows is not None:
-            arrays["certificate_rows"] = noise.certificate.rows
-        if noise.certificate.origin is not None:
-            arrays["certificate_origin"] = noise.certificate.origin
-    elif isinstance(noise.certificate, MarginalCertificate):
-        arrays["table_shares"], arrays["patterns"] = noise.certificate.shares, noise.certificate.patterns
-        arrays["pattern_weights"] = noise.certificate.pattern_weights
-    elif isinstance(noise.certificate, ProductCertificate):
-        arrays["table_shares"], arrays["patterns"] = noise.certificate.shares, noise.certificate.patterns
-        arrays["pattern_weights"] = noise.certificate.pattern_weights
-        arrays |= {f"cell_weights{k}": weights for k, weights in enumerate(noise.certificate.cell_weights)}
-    elif isinstance(noise.certificate, TensorCertificate):
-        arrays["tensor_atoms"], arrays["tensor_weights"] = noise.certificate.atoms, noise.certificate.weights
-        header["tensor_scale"] = noise.certificate.scale
+    own, numbers = noise.certificate.encode()
+    header |= own
+    arrays |= numbers
     arrays["trace"] = np.array([[now.steps, now.lower, now.upper] for now in noise.trace]).reshape(-1, 3)
     return header, arrays
 
@@ -103,24 +90,29 @@ def verified(noise: "OptimalNoise") -> "OptimalNoise":
     return noise
 
 
-def rebuilt(header: dict[str, Any], arrays: Arrays) -> "OptimalNoise":
+def rebuilt(header: dict[str, Any], arrays: dict[str, Any]) -> "OptimalNoise":
     """What :func:`described` describes, not verified yet; the data may come from anyone."""
     from .optimal_noise import OptimalNoise, Status
 
     _check_types(header)
-    domain, covariance, certificate = _parts(header, arrays)
-    center = np.broadcast_to(0.0, domain.dim) if header.get("center") == "zeros" else arrays["center"]
-    if center.shape != (domain.dim,) or covariance.dim != domain.dim:
-        raise CertificateError("load: the covariance belongs to another domain")
+    domain = rebuild(
+        header["domain"],
+        {name.removeprefix(_DOMAIN): array for name, array in arrays.items() if name.startswith(_DOMAIN)},
+    )
     if header["neighbors"] == "policy graph":
         if not isinstance(domain, AbstractFiniteDomain):
             raise CertificateError("load: expected a policy graph on listed points")
         header["neighbors"] = PolicyGraph.from_edges(arrays["policy_edges"], domain.to_finite_set().points)
+    problem = Problem(domain, header["p"], header["neighbors"], header["shifted"])
+    covariance, kind = _parts(domain, header, arrays)
+    center = np.broadcast_to(0.0, domain.dim) if header.get("center") == "zeros" else arrays["center"]
+    if center.shape != (domain.dim,) or covariance.dim != domain.dim:
+        raise CertificateError("load: the covariance belongs to another domain")
     return OptimalNoise(
         domain=domain,
         covariance=covariance,
         center=center,
-        certificate=certificate,
+        certificate=kind.decode(problem, header, arrays),
         status=Status[header["status"]],
         trace=tuple(Progress(int(steps), lower, upper) for steps, lower, upper in arrays["trace"].tolist()),
         **{name: header[name] for name in _SCALARS},
@@ -143,42 +135,20 @@ def _check_types(header: dict) -> None:
         raise CertificateError("load: expected numbers, a relation and a method; the header holds something else")
 
 
-def _parts(header: dict, arrays: dict) -> tuple[AbstractDomain, Covariance, Certificate]:
-    parts = {name.removeprefix(_DOMAIN): array for name, array in arrays.items() if name.startswith(_DOMAIN)}
-    domain = rebuild(header["domain"], parts)
-    if isinstance(domain, Marginals) and "variances" in header:
-        variances = {tuple(T): variance for T, variance in header["variances"]}
-        kind = "gamma" if header["shifted"] else header["neighbors"]
-        witness = arrays["table_shares"], arrays["patterns"], arrays["pattern_weights"]
-        return domain, MarginalCovariance(domain, variances), MarginalCertificate(domain, header["p"], kind, *witness)
+def _parts(domain: AbstractDomain, header: dict, arrays: dict) -> tuple[Covariance, type[Certificate]]:
+    """The covariance, and what kind of certificate goes with it."""
     if isinstance(domain, Products) and "strategies" in header:
-        return domain, *_products(domain, header, arrays)
+        found = [
+            IdentityStrategy(size) if size else SolvedStrategy(arrays[f"contrasts{k}"])
+            for k, size in enumerate(header["identities"])
+        ]
+        strategies = tuple(found[k] for k in header["strategies"])
+        return ProductCovariance(domain, strategies, _variances(header)), ProductCertificate
+    if isinstance(domain, Marginals) and "variances" in header:
+        return MarginalCovariance(domain, _variances(header)), MarginalCertificate
     covariance = FactorCovariance(arrays["factor"], header["scale"])
-    if "tensor_atoms" in arrays:
-        power = stripped(domain)[0]
-        if power is None:
-            raise CertificateError("load: expected a tensor power with the certificate of one")
-        kind = "gamma" if header["shifted"] else header["neighbors"]
-        atoms, weights = arrays["tensor_atoms"], arrays["tensor_weights"]
-        return domain, covariance, TensorCertificate(power, atoms, weights, kind, header["tensor_scale"])
-    witness = PointCertificate(
-        arrays["certificate_points"],
-        arrays["certificate_weights"],
-        arrays["coordinate_weights"],
-        arrays.get("certificate_rows"),
-        header["shifted"],
-        arrays.get("certificate_origin"),
-    )
-    return domain, covariance, witness
+    return covariance, TensorCertificate if "tensor_atoms" in arrays else PointCertificate
 
 
-def _products(domain: Products, header: dict, arrays: dict) -> tuple[ProductCovariance, ProductCertificate]:
-    found = [
-        IdentityStrategy(size) if size else SolvedStrategy(arrays[f"contrasts{k}"])
-        for k, size in enumerate(header["identities"])
-    ]
-    variances = {tuple(T): variance for T, variance in header["variances"]}
-    covariance = ProductCovariance(domain, tuple(found[k] for k in header["strategies"]), variances)
-    cells = tuple(arrays[f"cell_weights{k}"] for k in range(sum(name.startswith("cell_weights") for name in arrays)))
-    witness = arrays["table_shares"], arrays["patterns"], arrays["pattern_weights"], cells
-    return covariance, ProductCertificate(domain, header["p"], header["neighbors"], *witness)
+def _variances(header: dict) -> dict[tuple[int, ...], float]:
+    return {tuple(T): variance for T, variance in header["variances"]}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from domains import AbstractDomain
 
 from ..solvers.progress import Progress
-from .certificate import Certificate
+from .certificates.certificate import Certificate
 from .covariance import Covariance
 from .problem import Problem, Relation
 from .verify import Verification, verify

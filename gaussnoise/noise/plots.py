@@ -14,7 +14,9 @@ from domains import AbstractDomain, AbstractFiniteDomain, DomainError, Marginals
 from ..drawing import OURS, THEIRS, label_text
 from ..errors import ParameterError
 from ..numerics.pairs import far_pairs
-from .certificate import Certificate, MarginalCertificate, PointCertificate
+from .certificates.certificate import Certificate
+from .certificates.marginals import MarginalCertificate
+from .certificates.points import PointCertificate
 from .covariance import MarginalCovariance
 from .policy import PolicyGraph
 

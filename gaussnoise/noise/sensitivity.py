@@ -18,6 +18,7 @@ from ..numerics.rounding import ROUNDING_MARGIN
 from ..solvers.tables.orbits import Orbits, alike
 from ..solvers.tables.patterns import is_enumerable, pattern_sums
 from ..solvers.tables.residuals import Subset, rank
+from ..solvers.tables.workload import Workload
 from .policy import PolicyGraph
 from .problem import Relation
 
@@ -161,3 +162,11 @@ def marginal_sensitivity(domain: Marginals, variances: Mapping[Subset, float], n
     unequal = [-1 / (domain.sizes[members[0]] - 1) for members in orbits.classes]
     sums = pattern_sums(orbits, {orbits.type_of(T): s for T, s in shares.items()}, [1.0] * len(unequal), unequal)
     return 2 * (total - float(sums.min())) * (1 + ROUNDING_MARGIN)
+
+
+def largest_move(workload: Workload, shares: Array, *, replaced: bool) -> float:
+    """Largest squared change of all measurements, ``shares`` being one over their noise; rounding is included."""
+    found = workload.largest_move(shares, replaced=replaced)
+    if replaced:  # differences of a total and sums like it
+        found += 2 * ROUNDING_MARGIN * float(workload.residual_counts @ shares)
+    return found

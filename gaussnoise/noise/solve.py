@@ -32,7 +32,8 @@ from ..solvers.tables.orbits import ByType
 from ..solvers.tables.workload import Workload
 from .answer import answer, answer_of, warned
 from .bodies import body_noise
-from .certificate import MarginalCertificate, PointCertificate
+from .certificates.marginals import MarginalCertificate
+from .certificates.points import PointCertificate
 from .covariance import FactorCovariance, MarginalCovariance
 from .enclosure import enclosing, pair_sensitivity
 from .optimal_noise import OptimalNoise, Status

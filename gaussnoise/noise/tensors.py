@@ -8,11 +8,10 @@ from ..numerics.rounding import ROUNDING_MARGIN
 from ..solvers.bodies.harmonics import tensor_design
 from ..solvers.design import Design
 from .answer import answer_of
+from .certificates.tensors import ASTRAY, TensorCertificate, stripped
 from .covariance import FactorCovariance
 from .optimal_noise import OptimalNoise
 from .problem import Problem
-from .tensor_certificate import TensorCertificate
-from .tensor_check import ASTRAY, stripped
 
 _LOST = 1e-13  # of the size, of a center that is stored rounded
 

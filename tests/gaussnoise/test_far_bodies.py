@@ -11,7 +11,7 @@ import pytest
 
 import gaussnoise as gn
 from domains.algebra.combinators import apart
-from gaussnoise.noise.certificate import PointCertificate
+from gaussnoise.noise.certificates.points import PointCertificate
 
 DISC = gn.LpBall(2, 2)
 BODIES = {

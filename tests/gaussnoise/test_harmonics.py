@@ -11,7 +11,7 @@ import scipy.special
 
 import gaussnoise as gn
 from domains import DomainTooLargeError, FiniteSet, TensorPower
-from gaussnoise.noise.tensor_certificate import TensorCertificate
+from gaussnoise.noise.certificates.tensors import TensorCertificate
 from gaussnoise.solvers.bodies.harmonics import (
     enclosure,
     harmonic_bases,

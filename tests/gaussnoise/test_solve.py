@@ -18,7 +18,7 @@ import gaussnoise as gn
 import gaussnoise.noise.solve as solve_module
 import gaussnoise.numerics.pairs as pairs_module
 from gaussnoise import FiniteSet, Marginals
-from gaussnoise.noise.certificate import PointCertificate
+from gaussnoise.noise.certificates.points import PointCertificate
 from gaussnoise.noise.covariance import FactorCovariance, MarginalCovariance
 from gaussnoise.noise.sensitivity import covered
 

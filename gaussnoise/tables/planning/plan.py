@@ -20,7 +20,7 @@ from ...bounds import Bound, bound_of
 from ...bounds.proof import solved
 from ...errors import GaussNoiseError, ParameterError, not_a_generator
 from ...files.pickling import PickledByArguments
-from ...noise.certificate import MarginalCertificate
+from ...noise.certificates.marginals import MarginalCertificate
 from ...noise.covariance import Covariance, MarginalCovariance
 from ...noise.optimal_noise import OptimalNoise
 from ...noise.problem import Relation

@@ -17,7 +17,7 @@ from gaussnoise.bounds.bound import resampled
 from gaussnoise.bounds.local_design import local_proof
 from gaussnoise.bounds.one_record import one_record
 from gaussnoise.errors import DataError, ParameterError
-from gaussnoise.noise.certificate import PointCertificate
+from gaussnoise.noise.certificates.points import PointCertificate
 
 SEGMENT, MIDDLE = [[-1.0], [1.0]], [[-1.0], [0.0], [1.0]]
 CROSS = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]

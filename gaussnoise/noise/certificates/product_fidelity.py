@@ -1,4 +1,4 @@
-"""The dual witness of products of one-attribute queries: its fidelity, without a matrix over the records."""
+"""The fidelity of a product measure for products of queries, without a matrix over the records."""
 
 import copy
 import itertools
@@ -6,20 +6,21 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Self, final
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky
 
-from domains import AbstractBase, Products
+from domains import AbstractBase
 
-from ..numerics.rounding import CANCELLATION
-from ..solvers.design import Protected
-from ..solvers.tables.orbits import Type
-from ..solvers.tables.strategies import is_exchangeable
-from ..solvers.tables.workload import Workload
-from .certificate import Certificate
+from ...numerics.rounding import CANCELLATION
+from ...solvers.tables.orbits import Type
+from ...solvers.tables.strategies import is_exchangeable
+from ...solvers.tables.workload import Workload
+
+if TYPE_CHECKING:
+    from .products import ProductCertificate
 
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]
@@ -32,7 +33,7 @@ _MOST_LEFT = 2500  # coordinates left to be solved for densely, once the largest
 _MOST_CHOICES = 16  # of bases, where attributes with several are too large to keep together
 _MOST_CELLS = 2**24  # of a table that is eliminated
 _THIN = 1e-13  # of the largest eigenvalue
-_SLACK = 1e-9  # far more than rounding can add to the sums below
+SLACK = 1e-9  # far more than rounding can add to the sums below
 
 # √k = (1/2π) ∫ e^{s/2} log(1 + k e^{−s}) ds. The trapezoidal rule with this step is off by a factor of at most
 # 1 ± 4/(e^a − 1), a = 2π²/step (Poisson summation: the integrand's transform is below π/cosh πω, which is 2π at 0 for
@@ -40,63 +41,6 @@ _SLACK = 1e-9  # far more than rounding can add to the sums below
 _STEP = 1.25
 _EXCESS = 4 / math.expm1(2 * math.pi**2 / _STEP)
 _ENDS = (-42.0, 22.0)  # in s, about the logarithm of the trace
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class ProductCertificate(Certificate):
-    """A product measure on records, or on pairs that differ in a pattern of attributes, independently where they do.
-
-    The second moment of what it covers, over the records, is ``Λ^{1/2} G Λ^{1/2}`` up to factors κ_T, where G is the
-    sum over tables of ``⊗_{i∈S} G_i ⊗_{i∉S} 11'``. Split along every attribute into √λ and what is orthogonal to it,
-    that is a matrix of blocks over pairs T, T' of attribute sets, each a Kronecker product. Identities with uniform
-    weights do not couple blocks. Blocks over the largest tables are diagonal once every G_i is, so that a Schur
-    complement leaves a matrix over smaller tables; roots come from determinants, by a quadrature that errs downwards.
-    Where what is left is too large, the directions of every attribute that couple least are split off from the others
-    and from √λ, for records and for queries: a pinching of the nuclear norm, which lowers it.
-
-    Attributes:
-        domain: the products.
-        p: error norm.
-        protected: "add-remove", "replace" or "gamma".
-        shares: dual weights on all tables of a type together, in the order of :attr:`Workload.tables`.
-        patterns: shape (k, classes of more than one category), how many attributes of each class differ.
-        pattern_weights: shape (k,).
-        cell_weights: of each class's categories, shape (n,).
-    """
-
-    domain: Products
-    p: float
-    protected: Protected
-    shares: Array
-    patterns: NDArray[np.intp]
-    pattern_weights: Array
-    cell_weights: tuple[Array, ...]
-
-    def lower_bound(self) -> float:
-        return self._found[0]
-
-    @property
-    def is_tight(self) -> bool:
-        """Whether all blocks were small enough to keep their couplings."""
-        return self._found[1]
-
-    @cached_property
-    def _found(self) -> tuple[float, bool]:
-        blocks = _Blocks(self, self.workload())
-        total, tight = blocks.fidelity()
-        return max(self.domain.weights) * total * (1 - _SLACK), tight
-
-    def spectrum(self) -> tuple[Array, Array]:
-        """Of the uncoupled blocks, each flattened: what any concave bound on the spectrum may use in its place."""
-        workload = self.workload()
-        traces = _Blocks(self, workload).uncoupled()
-        counts = workload.residual_counts * workload.ranks
-        return max(self.domain.weights) * traces / workload.ranks * (1 - _SLACK), counts
-
-    def workload(self) -> Workload:
-        """The domain's tables and residuals by type; how they are measured does not matter here."""
-        return Workload.of(self.domain, total=self.protected == "add-remove")
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,14 +88,14 @@ class _Side:
         values = np.diag(self.inner)
         rest, cross = values[kept:], self.cross[kept:]
         explained = float((cross**2 / np.where(rest > 0, rest, 1.0))[rest > 0].sum())
-        own = max(self.own - explained * (1 + _SLACK) - _SLACK * self.own, 0.0) if len(rest) else self.own
+        own = max(self.own - explained * (1 + SLACK) - SLACK * self.own, 0.0) if len(rest) else self.own
         return _Side(own, self.cross[:kept], self.inner[:kept, :kept], float(np.sqrt(rest).sum()))
 
 
-class _Blocks:
+class Blocks:
     """The second moment by blocks, coordinates weighted, the largest table weight being one."""
 
-    def __init__(self, witness: ProductCertificate, workload: Workload) -> None:
+    def __init__(self, witness: "ProductCertificate", workload: Workload) -> None:
         self.workload = workload
         shares = witness.shares / (math.fsum(witness.shares) * (1 + CANCELLATION))
         power = 1 - 2 / witness.p
@@ -170,7 +114,7 @@ class _Blocks:
         if witness.protected == "replace":
             self.kappa = self._moved(witness)
 
-    def _moved(self, witness: ProductCertificate) -> dict[Type, float]:
+    def _moved(self, witness: "ProductCertificate") -> dict[Type, float]:
         """κ_T = 2 Σ_D π_D (1 − Π_{i∈T∩D} r_i): values x, y of attribute i that differ have the law λλ' + r(Λ − λλ')."""
         weights = witness.pattern_weights / (math.fsum(witness.pattern_weights) * (1 + CANCELLATION))
         classes = self.workload.moving.classes
@@ -283,7 +227,7 @@ class _Blocks:
 class _Group:
     """Blocks that share the part Q of attributes that do not couple; over sets T of those that do."""
 
-    def __init__(self, blocks: _Blocks, Q: Type) -> None:
+    def __init__(self, blocks: Blocks, Q: Type) -> None:
         self.blocks, self.Q = blocks, Q
         classes = blocks.workload.orbits.classes
         self.kinds = {i: k for k in blocks.coupled for i in classes[k][Q.count(k) :] if len(blocks.sides[k][0].cross)}

@@ -1,0 +1,233 @@
+"""A symmetric measure on records, and its check without the algebra that found it: second moments record by record."""
+
+import itertools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import Marginals
+
+from ...errors import CertificateError
+from ...numerics.norms import norm
+from ...numerics.rounding import CANCELLATION, ROUNDING_MARGIN
+from ...solvers.design import Protected
+from ...solvers.tables.residuals import rank, residual_subsets, subsets_of
+from ...solvers.tables.workload import Workload
+from ..covariance import Covariance, MarginalCovariance
+from ..problem import Problem
+from ..sensitivity import marginal_sensitivity
+from .certificate import Certificate, Stored, Verification
+from .points import check_points
+from .weights import are_weights
+
+Array = NDArray[np.float64]
+
+# marginals are checked record by record as well when the full table is at most this large
+_EXPLICIT_CELLS = 512
+_EXPLICIT_RATIO = 1e9  # of their weights: beyond, columns look dependent to double precision
+_LONG_OPERATIONS = 2**26  # products in extended precision, which no BLAS helps: half a second
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class MarginalCertificate(Certificate):
+    """A measure on the records, or pairs of records, of a marginal domain, by what symmetry leaves of it.
+
+    The measure is uniform on all records (with a random sign when sums are protected), or on the pairs that differ in
+    a pattern D of attributes, with weights π on patterns. Its second moment then has one eigenvalue on every residual,
+    and the bound is ``Σ_T r_T √(β_T κ_T)``.
+
+    Attributes:
+        domain: the marginals.
+        p: error norm.
+        protected: "gamma" (K about its center), "add-remove" or "replace".
+        shares: dual weights on all tables of a type together, in the order of :attr:`Workload.tables`.
+        patterns: shape (k, classes of more than one category), how many attributes of each class differ.
+        pattern_weights: shape (k,).
+    """
+
+    domain: Marginals
+    p: float
+    protected: Protected
+    shares: Array
+    patterns: NDArray[np.intp]
+    pattern_weights: Array
+
+    def lower_bound(self) -> float:
+        return self.bound_over(self.workload())
+
+    def workload(self) -> Workload:
+        """The domain's tables and residuals by type."""
+        return Workload.of(self.domain, total=self.protected == "add-remove")
+
+    def bound_over(self, workload: Workload) -> float:
+        """:meth:`lower_bound`, given what :meth:`workload` returns, which takes as long to find as to solve."""
+        traces = self._traces(workload)
+        return max(self.domain.weights) * math.fsum(workload.residual_counts * traces) * (1 - ROUNDING_MARGIN)
+
+    def spectrum(self) -> tuple[Array, Array]:
+        workload = self.workload()
+        values = max(self.domain.weights) * self._traces(workload) / workload.ranks
+        return values * (1 - ROUNDING_MARGIN), workload.residual_counts * workload.ranks
+
+    def losses(self, workload: Workload) -> Array:
+        """Of unit noise on one T of each type, coordinates weighted, when the largest table weight is one."""
+        shares = self.shares / (math.fsum(self.shares) * (1 + CANCELLATION))
+        return workload.dual_loss(self.p) @ shares ** (1 - 2 / self.p)
+
+    def _traces(self, workload: Workload) -> Array:
+        """What every T of each type adds to the trace."""
+        if not workload.residuals:
+            return np.zeros(0)
+        weights = self.pattern_weights / (math.fsum(self.pattern_weights) * (1 + CANCELLATION))
+        losses = self.losses(workload)
+        moved = np.ones(len(losses))
+        if self.protected == "replace":
+            # 1 − Π rounds where it cancels
+            moved = weights @ np.maximum(workload.moved(self.patterns) - CANCELLATION, 0.0)
+        return np.sqrt(losses * moved)
+
+    def check(self, problem: Problem, covariance: Covariance, center: Array, claimed: float) -> list[Verification]:
+        """Variances subset by subset, and record by record where the full table is small."""
+        if not isinstance(covariance, MarginalCovariance):
+            raise CertificateError("verify: the covariance belongs to another domain")
+        found = [_by_subsets(self, problem, covariance, center)]
+        if _is_explicit(covariance.domain):
+            listed = covariance.domain.to_finite_set()
+            found.append(check_points(problem, covariance, center, listed, explicit_fidelity(self)))
+        return found
+
+    def encode(self) -> Stored:
+        return {}, {
+            "table_shares": self.shares,
+            "patterns": self.patterns,
+            "pattern_weights": self.pattern_weights,
+        }
+
+    @classmethod
+    def decode(cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        if not isinstance(problem.domain, Marginals) or problem.protected is None:
+            raise CertificateError("load: expected marginals with the certificate of some")
+        witness = arrays["table_shares"], arrays["patterns"], arrays["pattern_weights"]
+        return cls(problem.domain, problem.p, problem.protected, *witness)
+
+
+def _is_explicit(domain: Marginals) -> bool:
+    """Whether listing the records checks anything: few enough for extended precision, and of like weights."""
+    return (
+        domain.cardinality <= _EXPLICIT_CELLS
+        and domain.cardinality**2 * domain.dim <= _LONG_OPERATIONS
+        and max(domain.weights) <= _EXPLICIT_RATIO * min(domain.weights)
+    )
+
+
+def _is_mean(center: Array, domain: Marginals) -> bool:
+    """Whether every table's cells share its weight equally, to the last bit: a division gives it anywhere."""
+    start = 0
+    for S, weight in zip(domain.subsets, domain.weights, strict=True):
+        cells = domain.cells(S)
+        if not (center[start : start + cells] == weight / cells).all():
+            return False
+        start += cells
+    return True
+
+
+def _by_subsets(
+    witness: MarginalCertificate, problem: Problem, covariance: MarginalCovariance, center: Array
+) -> Verification:
+    """The bracket of a marginal covariance: variances in rational arithmetic over attribute subsets, one by one."""
+    domain = problem.domain
+    if problem.neighbors not in ("replace", "add-remove"):
+        raise CertificateError("verify: expected 'replace' or 'add-remove' for marginals")
+    if domain is not covariance.domain or not isinstance(domain, Marginals):
+        raise CertificateError("verify: the covariance belongs to another domain")
+    signed = problem.neighbors == "add-remove"
+    expected = {T for T in residual_subsets(domain.subsets, domain.sizes) if T or signed}
+    if set(covariance.variances) != expected or not all(0 < v < math.inf for v in covariance.variances.values()):
+        raise CertificateError("verify: expected a positive variance for every residual of the marginals")
+    if problem.shifted and not _is_mean(center, domain):
+        raise CertificateError("verify: expected the mean of all records as the center of marginals")
+    variances = {T: Fraction(variance) for T, variance in covariance.variances.items()}
+    enclosure = float(sum((Fraction(rank(T, domain.sizes), domain.cells(T)) / v for T, v in variances.items()), 0))
+    sensitivity = enclosure
+    if problem.neighbors == "replace":
+        sensitivity = marginal_sensitivity(domain, covariance.variances, "replace")
+        enclosure = enclosure if problem.shifted else sensitivity
+    deviations = []
+    for S, weight in zip(domain.subsets, domain.weights, strict=True):
+        inside = (T for T in subsets_of(S) if T in variances)
+        summed = sum((variances[T] * rank(T, domain.sizes) * domain.cells(T) for T in inside), Fraction(0))
+        deviations.append(weight * math.sqrt(summed) / domain.cells(S) * float(domain.cells(S)) ** (1 / problem.p))
+    protected = "gamma" if problem.shifted else problem.neighbors
+    if (
+        witness.domain is not domain
+        or witness.p != problem.p
+        or witness.protected != protected
+        or not is_measure(witness)
+    ):
+        raise CertificateError("verify: the certificate is not a measure on the records of these marginals")
+    return Verification(norm(np.array(deviations), problem.p), witness.lower_bound(), enclosure, sensitivity)
+
+
+def is_measure(witness: MarginalCertificate) -> bool:
+    """Whether shares and pattern weights are distributions, and the patterns possible."""
+    workload = witness.workload()
+    return not workload.residuals or are_weights(witness, workload)
+
+
+def explicit_fidelity(witness: MarginalCertificate) -> tuple[float, float]:
+    """``tr((W^{1/2} C W^{1/2})^{1/2})`` of the measure on listed records, or pairs of them."""
+    domain, workload = witness.domain, witness.workload()
+    largest = max(domain.weights)
+    points = domain.to_finite_set().points / largest
+    count = len(points)
+    if witness.protected == "replace":
+        # E (x − y)(x − y)' = 2 X' (I/N − Q) X, Q the joint law of the pair
+        middle = 2 * (np.eye(count) - count * _pair_law(witness, workload)) / count
+    elif witness.protected == "gamma":
+        middle = (np.eye(count) - 1 / count) / count
+    else:
+        middle = np.eye(count) / count
+    if witness.p > 2:
+        points = points * np.sqrt(_coordinate_weights(witness, workload))
+    rank = int(workload.residual_counts @ workload.ranks)
+    values = np.linalg.eigvalsh(points.T @ middle @ points)
+    kept = values[len(values) - rank :]
+    if not len(kept):
+        return 0.0, 0.0
+    blur = 1e-15 * values[-1] * len(values)
+    low, high = (float(np.sqrt(np.maximum(kept + s, 0)).sum()) for s in (-blur, blur))
+    return largest * low, (high - low) / high + 2.0**-40
+
+
+def _coordinate_weights(witness: MarginalCertificate, workload: Workload) -> Array:
+    """W of every cell: its share, to the power 1 − 2/p."""
+    place = {S: k for k, S in enumerate(workload.types)}
+    parts = []
+    for S in witness.domain.subsets:
+        k = place[workload.orbits.type_of(S)]
+        cells = witness.domain.cells(S)
+        share = witness.shares[k] / witness.shares.sum() / workload.table_counts[k] / cells
+        parts.append(np.full(cells, share ** (1 - 2 / witness.p)))
+    return np.concatenate(parts)
+
+
+def _pair_law(witness: MarginalCertificate, workload: Workload) -> Array:
+    """Probability of every ordered pair of records, shape (N, N)."""
+    domain = witness.domain
+    classes = workload.moving.classes
+    count = domain.cardinality
+    law = np.zeros((count, count))
+    for pattern, weight in zip(witness.patterns.tolist(), witness.pattern_weights, strict=True):
+        choices = [itertools.combinations(members, j) for members, j in zip(classes, pattern, strict=True)]
+        patterns = [set(itertools.chain.from_iterable(chosen)) for chosen in itertools.product(*choices)]
+        for differing in patterns:
+            joint = np.ones((1, 1))
+            for i, n in enumerate(domain.sizes):
+                joint = np.kron(joint, (1 - np.eye(n)) / (n - 1) if i in differing else np.eye(n))
+            law += weight / len(patterns) / count * joint
+    return law / witness.pattern_weights.sum()

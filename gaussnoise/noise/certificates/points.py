@@ -1,0 +1,269 @@
+"""A measure on points, and its check: against a list of points, or against the oracles of a body."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, FiniteSet
+from domains.algebra.combinators import apart
+from domains.oracles.distance import is_near
+
+from ...errors import CertificateError, CovarianceError
+from ...numerics.exact import is_small, longest_square
+from ...numerics.feasibility import RANGE_TOLERANCE, check_range, row_weights, strategy
+from ...numerics.norms import norm
+from ...numerics.rounding import ROUNDING_MARGIN
+from ...solvers.bodies.body import Body, about, drift
+from ..covariance import Covariance, FactorCovariance
+from ..policy import PolicyGraph
+from ..problem import Problem
+from ..sensitivity import covered, largest_pair, members
+from .certificate import Certificate, Stored, Verification
+
+Array = NDArray[np.float64]
+
+_LONG_OPERATIONS = 2**26  # products in extended precision, which no BLAS helps: half a second
+# dual norms are normalised in double precision; ROUNDING_MARGIN covers what is beyond one
+_UNIT = 1 + 2.0**-48
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PointCertificate(Certificate):
+    """A measure on listed points.
+
+    Attributes:
+        points: shape (k, d), members of the sensitivity set (one of each ± pair), or of K itself when ``centered``.
+        weights: shape (k,), positive, summing to one.
+        coordinate_weights: w, shape (d,), with ``‖w‖_{s*} <= 1``, s* = p/(p−2): ones at p = 2.
+        rows: shape (k, 1) or (k, 2), which of the domain's listed points each one is, or is the difference of; None
+            where the domain is known through oracles.
+        centered: whether C is the covariance (γ_p(K)) rather than the second moment (γ°_p).
+        origin: shape (d,), where points are members of K − origin, so that none is rounded by how far away K is; None
+            where they are members of K.
+    """
+
+    points: Array
+    weights: Array
+    coordinate_weights: Array
+    rows: NDArray[np.intp] | None
+    centered: bool
+    origin: Array | None = None
+
+    def lower_bound(self) -> float:
+        values, _ = self.spectrum()
+        return float(values.sum() * (1 - ROUNDING_MARGIN))
+
+    def spectrum(self) -> tuple[Array, Array]:
+        # a member as the origin: what the points have in common cancels before anything is rounded
+        points = self.points - self.points[0] if self.centered else self.points
+        size = np.abs(points).max(initial=0.0)
+        if size == 0:
+            return np.zeros(1), np.ones(1)
+        mass = self.weights / math.fsum(self.weights)
+        unit = points / size
+        moved = unit - mass @ unit if self.centered else unit
+        scaled = np.sqrt(mass)[:, None] * moved * np.sqrt(self.coordinate_weights)
+        # a triangular factor has the same nuclear norm and, usually, a tenth of the entries
+        triangle = np.linalg.qr(scaled, mode="r") if len(scaled) > 1.5 * scaled.shape[1] else scaled
+        singular = np.linalg.svd(triangle, compute_uv=False)
+        rounding = 8 * np.finfo(np.float64).eps * singular[0]
+        return size * np.maximum(singular - rounding, 0.0), np.ones(len(singular))
+
+    def check(self, problem: Problem, covariance: Covariance, center: Array, claimed: float) -> list[Verification]:
+        """Points against the domain's list of them, or against its oracles."""
+        numbers = [self.points, self.weights, self.coordinate_weights, *([] if self.origin is None else [self.origin])]
+        if not all(np.isfinite(array).all() for array in numbers):
+            raise CertificateError("verify: expected finite numbers, got NaN or infinity")
+        if self.rows is None:
+            return [_by_oracle(self, problem, covariance, center, claimed)]
+        domain = _listed(problem.domain)
+        if not _is_measure(self, problem) or not _on_the_set(self, problem, domain):
+            raise CertificateError("verify: the certificate is not a measure on the sensitivity set")
+        return [check_points(problem, covariance, center, domain, _below(self))]
+
+    def encode(self) -> Stored:
+        arrays: dict[str, NDArray[Any]] = {
+            "certificate_points": self.points,
+            "certificate_weights": self.weights,
+            "coordinate_weights": self.coordinate_weights,
+        }
+        if self.rows is not None:
+            arrays["certificate_rows"] = self.rows
+        if self.origin is not None:
+            arrays["certificate_origin"] = self.origin
+        return {}, arrays
+
+    @classmethod
+    def decode(cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        return cls(
+            arrays["certificate_points"],
+            arrays["certificate_weights"],
+            arrays["coordinate_weights"],
+            arrays.get("certificate_rows"),
+            problem.shifted,
+            arrays.get("certificate_origin"),
+        )
+
+
+def _listed(domain: AbstractDomain) -> FiniteSet:
+    """The points whose hull the domain is."""
+    if isinstance(domain, AbstractFiniteDomain):
+        return domain.to_finite_set()
+    if isinstance(domain, AbstractPolytope):
+        return FiniteSet(domain.vertices)
+    raise CertificateError(f"verify: the certificate names listed points, which {type(domain).__name__} has not")
+
+
+def _by_oracle(
+    witness: "PointCertificate", problem: Problem, covariance: Covariance, center: Array, claimed: float
+) -> Verification:
+    """The bracket against the domain's own oracles: lengths in coordinates by a singular value decomposition."""
+    domain = problem.domain
+    if problem.neighbors not in ("replace", "add-remove"):
+        raise CertificateError("verify: expected 'replace' or 'add-remove' for a set known through oracles")
+    factor, scale = _stored(covariance)
+    size = float(np.ldexp(0.5, np.frexp(scale)[1]))
+    rest = scale / size
+    origin = witness.origin
+    still, shift = domain, np.zeros(domain.dim)
+    if problem.neighbors == "replace" and not (problem.shifted and origin is None):
+        still, shift = apart(domain)
+    if origin is not None and not np.array_equal(origin, shift):
+        raise CertificateError("verify: the certificate was moved to the origin from elsewhere than its domain")
+    covered = still - still if problem.neighbors == "replace" and not problem.shifted else still
+    body = Body(covered * (1 / size))
+    if problem.shifted:
+        body = about(covered, center - shift, size, drift(domain, shift))
+    rows = row_weights(factor)
+    inverse = np.linalg.pinv(factor * rows[:, None], rcond=0.0) * rows
+    found = body.enclosure(factor, inverse)
+    if (found.outside > RANGE_TOLERANCE * body.sizes).any():
+        raise CovarianceError("the covariance leaves some direction of the sensitivity set without noise")
+    enclosure = (found.longest / rest) ** 2
+    deviations = rest * np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(np.float64)
+    gamma = size * (norm(deviations, problem.p) + float(found.outside.sum()))
+    sensitivity = enclosure
+    if problem.shifted:
+        sensitivity = 4 * enclosure
+        if claimed < 4:
+            both = Body((still - still) * (1 / size)).enclosure(factor, inverse)
+            sensitivity = min(sensitivity, (both.longest / rest) ** 2)
+    if (
+        not _is_measure(witness, problem)
+        or witness.points.shape[1:] != (domain.dim,)
+        or not all(_belongs(x, covered) or (not problem.shifted and _belongs(-x, covered)) for x in witness.points)
+    ):
+        raise CertificateError("verify: the certificate is not a measure on the sensitivity set")
+    lower, rounding = _below(witness)
+    lower -= Body(covered).rounded(problem.p)
+    forgiven = min(Body(covered).forgiven(problem.p) / lower, 1.0) if lower > 0 else 1.0
+    return Verification(gamma, max(lower * (1 - forgiven), 0.0), enclosure, sensitivity, rounding + forgiven)
+
+
+def _belongs(x: Array, domain: AbstractDomain) -> bool:
+    """Whether x is a member, or, having been rounded, in the hull of the members up to their slack."""
+    return domain.contains(x) or is_near(domain, x)
+
+
+def check_points(
+    problem: Problem, covariance: Covariance, center: Array, domain: FiniteSet, below: tuple[float, float]
+) -> Verification:
+    """The bracket against listed points: QR with extended-precision residuals, rational arithmetic where small.
+
+    ``below`` is the lower end by the certificate, and the share of it that was given up to rounding.
+    """
+    factor, scale = _stored(covariance)
+    target = covered(domain, problem.neighbors, shifted=problem.shifted)
+    points = domain.points - center if problem.shifted else target.points
+    # scale = rest · size with a power of two, by which dividing does not round
+    size = float(np.ldexp(0.5, np.frexp(scale)[1]))
+    rest = scale / size
+    found = strategy(factor, points / size, precision=_precision(points.size * factor.shape[1]))
+    check_range(found, np.abs(points).max(axis=0) / size)
+    enclosure = (target.longest(found) / rest) ** 2
+    if target.rows is not None and is_small(factor, points):
+        origin = center if problem.shifted else np.zeros(domain.dim)
+        listed = domain.points if problem.shifted else points
+        exact = longest_square(factor, listed, origin, row_weights(factor))
+        enclosure = float(exact / Fraction(scale) ** 2)
+    deviations = rest * np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(np.float64)
+    gamma = size * (norm(deviations, problem.p) + float(target.outside(found).sum()))
+    sensitivity = largest_pair(found) / rest**2 if problem.shifted else enclosure
+    return Verification(gamma, below[0], enclosure, sensitivity, below[1])
+
+
+def _precision(operations: int) -> type:
+    return np.longdouble if operations <= _LONG_OPERATIONS else np.float64
+
+
+def _stored(covariance: Covariance) -> tuple[Array, float]:
+    """A factor and a scale, exactly as they are stored."""
+    if isinstance(covariance, FactorCovariance):
+        return covariance.unit_factor, covariance.scale
+    factor = covariance.factor()
+    size = float(np.ldexp(0.5, np.frexp(np.abs(factor).max(initial=0.0))[1]))
+    return factor / size, size
+
+
+def _is_measure(witness: PointCertificate, problem: Problem) -> bool:
+    """Whether the weights are a measure, and coordinates weighed within the dual ball."""
+    w = witness.coordinate_weights
+    return bool(
+        witness.centered == problem.shifted
+        and all(a.dtype == np.float64 for a in (witness.points, witness.weights, w))
+        and witness.weights.shape == (len(witness.points),)
+        and ((witness.weights > 0) & np.isfinite(witness.weights)).all()
+        and w.shape == (problem.domain.dim,)
+        and (w >= 0).all()
+        and np.linalg.norm(w, np.inf if problem.p == 2 else 1 / (1 - 2 / problem.p)) <= _UNIT
+    )
+
+
+def _on_the_set(witness: PointCertificate, problem: Problem, domain: FiniteSet) -> bool:
+    """Whether the witness's points are what its rows say, and its rows what the relation allows."""
+    rows, relation = witness.rows, problem.neighbors
+    if (
+        rows is None
+        or rows.dtype.kind not in "iu"
+        or rows.ndim != 2
+        or not ((rows >= 0) & (rows < domain.cardinality)).all()
+    ):
+        return False
+    single = problem.shifted or relation == "add-remove"
+    if rows.shape[1] != (1 if single else 2) or not np.array_equal(members(domain.points, rows), witness.points):
+        return False
+    if not isinstance(relation, PolicyGraph):
+        return True
+    edges = {tuple(edge) for edge in relation.edges.tolist()}
+    return all(i == j or (min(i, j), max(i, j)) in edges for i, j in rows.tolist())
+
+
+def _below(witness: PointCertificate) -> tuple[float, float]:
+    """Lower bound on ``‖W^{1/2} X Λ^{1/2}‖_*``: its inner product with a matrix Q, over a bound on the norm of Q.
+
+    Second, the share of it that was given up to the worst case of rounding.
+    """
+    points = witness.points - witness.points[0] if witness.centered else witness.points
+    size = float(np.abs(points).max(initial=0.0))
+    if size == 0:
+        return 0.0, 0.0
+    precision = _precision(points.size * min(points.shape))
+    mass = witness.weights.astype(precision) / witness.weights.astype(precision).sum()
+    unit = points.astype(precision) / size
+    moved = unit - mass @ unit if witness.centered else unit
+    G = np.sqrt(mass)[:, None] * moved * np.sqrt(witness.coordinate_weights.astype(precision))
+    left, singular, right = np.linalg.svd(G.astype(np.float64), full_matrices=False)
+    kept = singular > len(singular) * np.finfo(np.float64).eps * singular[0]
+    U, V = left[:, kept].astype(precision), right[kept].astype(precision)
+    eps = float(np.finfo(precision).eps)
+    inner = float((U * (G @ V.T)).sum())
+    # ‖UV‖² <= ‖U'U‖ ‖VV'‖, each within a Frobenius norm of one
+    identity = np.eye(int(kept.sum()))
+    excess = sum(float(np.linalg.norm((part - identity).astype(np.float64))) for part in (U.T @ U, V @ V.T))
+    blurred = 8 * (max(G.shape) + 8) * eps * float(kept.sum())
+    return size * inner / (1 + excess / 2) * (1 - blurred), blurred

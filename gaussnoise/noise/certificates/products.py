@@ -1,0 +1,167 @@
+"""A product measure on records, and its check from stored integers and weights, attribute by attribute."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import Products
+
+from ...errors import CertificateError
+from ...solvers.design import Protected
+from ...solvers.tables.workload import Workload
+from ..covariance import Covariance
+from ..problem import Problem
+from ..product_covariance import ProductCovariance
+from ..sensitivity import largest_move
+from .certificate import Certificate, Stored, Verification
+from .product_fidelity import SLACK, Blocks
+from .weights import are_weights
+
+Array = NDArray[np.float64]
+
+_DAMAGE = AttributeError, IndexError, TypeError, ValueError, ArithmeticError, np.linalg.LinAlgError
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ProductCertificate(Certificate):
+    """A product measure on records, or on pairs that differ in a pattern of attributes, independently where they do.
+
+    The second moment of what it covers, over the records, is ``Λ^{1/2} G Λ^{1/2}`` up to factors κ_T, where G is the
+    sum over tables of ``⊗_{i∈S} G_i ⊗_{i∉S} 11'``. Split along every attribute into √λ and what is orthogonal to it,
+    that is a matrix of blocks over pairs T, T' of attribute sets, each a Kronecker product. Identities with uniform
+    weights do not couple blocks. Blocks over the largest tables are diagonal once every G_i is, so that a Schur
+    complement leaves a matrix over smaller tables; roots come from determinants, by a quadrature that errs downwards.
+    Where what is left is too large, the directions of every attribute that couple least are split off from the others
+    and from √λ, for records and for queries: a pinching of the nuclear norm, which lowers it.
+
+    Attributes:
+        domain: the products.
+        p: error norm.
+        protected: "add-remove", "replace" or "gamma".
+        shares: dual weights on all tables of a type together, in the order of :attr:`Workload.tables`.
+        patterns: shape (k, classes of more than one category), how many attributes of each class differ.
+        pattern_weights: shape (k,).
+        cell_weights: of each class's categories, shape (n,).
+    """
+
+    domain: Products
+    p: float
+    protected: Protected
+    shares: Array
+    patterns: NDArray[np.intp]
+    pattern_weights: Array
+    cell_weights: tuple[Array, ...]
+
+    def lower_bound(self) -> float:
+        return self._found[0]
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether all blocks were small enough to keep their couplings."""
+        return self._found[1]
+
+    @cached_property
+    def _found(self) -> tuple[float, bool]:
+        blocks = Blocks(self, self.workload())
+        total, tight = blocks.fidelity()
+        return max(self.domain.weights) * total * (1 - SLACK), tight
+
+    def spectrum(self) -> tuple[Array, Array]:
+        """Of the uncoupled blocks, each flattened: what any concave bound on the spectrum may use in its place."""
+        workload = self.workload()
+        traces = Blocks(self, workload).uncoupled()
+        counts = workload.residual_counts * workload.ranks
+        return max(self.domain.weights) * traces / workload.ranks * (1 - SLACK), counts
+
+    def workload(self) -> Workload:
+        """The domain's tables and residuals by type; how they are measured does not matter here."""
+        return Workload.of(self.domain, total=self.protected == "add-remove")
+
+    def check(self, problem: Problem, covariance: Covariance, center: Array, claimed: float) -> list[Verification]:
+        """The bracket of a product covariance, attribute by attribute."""
+        try:
+            return [_checked(self, problem, covariance)]
+        except CertificateError:
+            raise
+        except _DAMAGE as error:
+            raise CertificateError(
+                f"verify: the stored numbers are not what they should be ({type(error).__name__})"
+            ) from None
+
+    def encode(self) -> Stored:
+        cells = {f"cell_weights{k}": weights for k, weights in enumerate(self.cell_weights)}
+        return {}, {
+            "table_shares": self.shares,
+            "patterns": self.patterns,
+            "pattern_weights": self.pattern_weights,
+        } | cells
+
+    @classmethod
+    def decode(cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        if not isinstance(problem.domain, Products) or problem.protected is None:
+            raise CertificateError("load: expected products with the certificate of some")
+        cells = tuple(
+            arrays[f"cell_weights{k}"] for k in range(sum(name.startswith("cell_weights") for name in arrays))
+        )
+        witness = arrays["table_shares"], arrays["patterns"], arrays["pattern_weights"], cells
+        return cls(problem.domain, problem.p, problem.protected, *witness)
+
+
+def _checked(witness: ProductCertificate, problem: Problem, covariance: Covariance) -> Verification:
+    domain = problem.domain
+    replaced = problem.neighbors == "replace"
+    if (
+        not isinstance(domain, Products)
+        or not isinstance(covariance, ProductCovariance)
+        or covariance.domain is not domain
+        or problem.shifted
+        or problem.neighbors not in ("replace", "add-remove")
+    ):
+        raise CertificateError("verify: the covariance belongs to another domain or relation")
+    workload = Workload.of(domain, total=not replaced)
+    if not _is_measure(problem, witness, workload):
+        raise CertificateError("verify: the certificate is not a measure on the records of these products")
+    strategies = tuple(covariance.strategies[members[0]] for members in workload.orbits.classes)
+    alike = zip(workload.orbits.classes, strategies, strict=True)
+    variances = covariance.variances
+    residuals = [T for kind in workload.residuals for T in workload.moving.members(kind)]
+    if (
+        tuple(s.size for s in covariance.strategies) != domain.sizes
+        or any(covariance.strategies[i] != strategy for members, strategy in alike for i in members)
+        or set(variances) != set(residuals)
+        or not all(0 < variances[T] < math.inf for T in residuals)
+    ):
+        raise CertificateError("verify: expected a positive variance for every residual of the tables")
+    workload = workload.measured_by(strategies)
+    units = dict(zip(workload.residuals, workload.units.tolist(), strict=True))
+    shares: dict = {}
+    total = Fraction(0)
+    for kind in workload.residuals:
+        members = [Fraction(units[kind]) / Fraction(variances[T]) for T in workload.moving.members(kind)]
+        total += sum(members)
+        shares[kind] = max(members)
+    enclosure = float(total)
+    if replaced and residuals:
+        enclosure = largest_move(
+            workload, np.array([float(shares[kind]) for kind in workload.residuals]), replaced=True
+        )
+    return Verification(covariance.error(problem.p), witness.lower_bound(), enclosure, enclosure)
+
+
+def _is_measure(problem: Problem, witness: ProductCertificate, workload: Workload) -> bool:
+    """Whether the certificate is about this noise, and all its weights are distributions."""
+    sizes = [strategy.size for strategy in workload.strategies]
+    return bool(
+        witness.domain is problem.domain
+        and witness.p == problem.p
+        and witness.protected == problem.neighbors
+        and are_weights(witness, workload)
+        and [cells.shape for cells in witness.cell_weights] == [(n,) for n in sizes]
+        and all((w >= 0).all() and np.isfinite(w).all() and w.sum() > 0 for w in witness.cell_weights)
+    )

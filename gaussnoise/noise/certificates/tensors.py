@@ -1,0 +1,132 @@
+"""The dual witness of tensor powers: a measure that rotations leave alone."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import AbstractDomain, TensorPower
+from domains.algebra.combinators import Scaled, Translate
+
+from ...errors import CertificateError
+from ...numerics.rounding import ROUNDING_MARGIN
+from ...solvers.bodies.harmonics import enclosure, harmonic_bases, multiplicity, traces_below
+from ...solvers.design import Protected
+from ..covariance import Covariance, FactorCovariance
+from ..problem import Problem
+from .certificate import Certificate, Stored, Verification
+
+Array = NDArray[np.float64]
+
+# harmonic tensors are computed: columns of the factor may leave their degree by this much, relative to their length
+ASTRAY = 1e-11
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TensorCertificate(Certificate):
+    """A measure on the sensitivity set of a tensor power that rotations leave alone.
+
+    Attributes:
+        domain: the tensor power, of base d and order k.
+        atoms: shape (n, 3), rows (a, b, t), see :func:`~gaussnoise.solvers.bodies.harmonics.traces_below`.
+        weights: shape (n,), their probabilities.
+        kind: ``gamma`` takes the covariance of the measure on K, without the sign; ``add-remove`` and ``replace`` the
+            second moment of that on K ∪ −K and K − K.
+        scale: by how much the set is larger than the tensor power.
+    """
+
+    domain: TensorPower
+    atoms: Array
+    weights: Array
+    kind: Protected
+    scale: float = 1.0
+
+    def lower_bound(self) -> float:
+        """``scale · Σ_j √(D_j π_j κ_j)``, in rational arithmetic, rounded down."""
+        total = sum(self._traces().values())
+        return math.nextafter(float(total * Fraction(self.scale)), 0.0)
+
+    def spectrum(self) -> tuple[Array, Array]:
+        traces = self._traces()
+        counts = np.array([float(multiplicity(self.domain.base, j)) for j in traces])
+        values = np.array([float(trace) * self.scale for trace in traces.values()]) / counts
+        return values * (1 - ROUNDING_MARGIN), counts
+
+    def _traces(self) -> dict[int, Fraction]:
+        return traces_below(self.domain, self.kind, self.atoms, self.weights)
+
+    def check(self, problem: Problem, covariance: Covariance, center: Array, claimed: float) -> list[Verification]:
+        """The factor's harmonic degrees, and the largest form over the set by branch and bound."""
+        if not all(np.isfinite(array).all() for array in (self.atoms, self.weights)):
+            raise CertificateError("verify: expected finite numbers, got NaN or infinity")
+        longest, error = _checked(self, problem, covariance, center)
+        return [Verification(error, self.lower_bound(), longest, 4 * longest if problem.shifted else longest)]
+
+    def encode(self) -> Stored:
+        return {"tensor_scale": self.scale}, {"tensor_atoms": self.atoms, "tensor_weights": self.weights}
+
+    @classmethod
+    def decode(cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        power = stripped(problem.domain)[0]
+        if power is None or problem.protected is None:
+            raise CertificateError("load: expected a tensor power with the certificate of one")
+        atoms, weights = arrays["tensor_atoms"], arrays["tensor_weights"]
+        return cls(power, atoms, weights, problem.protected, header["tensor_scale"])
+
+
+def _checked(
+    witness: "TensorCertificate", problem: Problem, covariance: Covariance, center: Array
+) -> tuple[float, float]:
+    """The largest z' M⁺ z over the set, and γ, from the stored factor; a CertificateError if its shape is wrong."""
+    power, scale, shift = stripped(problem.domain)
+    kind = problem.protected
+    if (
+        power is None
+        or not isinstance(covariance, FactorCovariance)
+        or (witness.domain.base, witness.domain.order) != (power.base, power.order)
+        or kind is None
+        or witness.kind != kind
+        or witness.scale != abs(scale)
+        or (kind == "add-remove" and shift.any())
+        or problem.p != 2
+    ):
+        raise CertificateError("verify: the closed form of tensor powers belongs to another problem")
+    factor = covariance.unit_factor
+    bases = harmonic_bases(power)
+    degrees, start = {}, 0
+    for j, basis in bases.items():
+        columns = factor[:, start : start + multiplicity(power.base, j)]
+        start += columns.shape[1]
+        gram = columns.T @ columns
+        mean = float(gram.trace()) / max(len(gram), 1)
+        astray = float(np.linalg.norm(gram - mean * np.eye(len(gram))))
+        astray += 2 * float(np.linalg.norm(columns - basis @ (basis.T @ columns))) * math.sqrt(max(mean, 0.0))
+        degrees[j] = mean - astray
+        if columns.shape[1] != basis.shape[1] or not (0 < degrees[j] and astray <= ASTRAY * mean):
+            raise CertificateError("verify: the factor's columns are not harmonic tensors of one length a degree")
+    if start != factor.shape[1]:
+        raise CertificateError("verify: the factor has more columns than there are harmonic tensors")
+    share, lost = 0.0, 0.0
+    if problem.shifted:
+        mean = bases[0][:, 0] * bases[0][0, 0] if power.order % 2 == 0 else np.zeros(power.dim)
+        share = float((center - shift) @ mean) / scale / float(mean @ mean or 1.0)
+        beside = center - shift - scale * share * mean
+        if not np.linalg.norm(beside) <= 1e-14 * (np.abs(shift).max() + abs(scale)) * math.sqrt(power.dim):
+            raise CertificateError("verify: the center is not a multiple of the mean over the sphere")
+        lost = float(np.linalg.norm(beside)) / math.sqrt(min(degrees.values()))
+    longest = math.sqrt(enclosure(power, degrees, kind, share)) * abs(scale) + lost
+    return (longest / covariance.scale) ** 2, covariance.error(2)
+
+
+def stripped(domain: AbstractDomain) -> tuple[TensorPower | None, float, Array]:
+    """T, c and v of a domain c · T + v."""
+    shift, scale = np.zeros(domain.dim), 1.0
+    if isinstance(domain, Translate):
+        domain, shift = domain.body, domain.shift
+    if isinstance(domain, Scaled):
+        domain, scale = domain.body, domain.factor
+    return (domain if isinstance(domain, TensorPower) else None), scale, shift
