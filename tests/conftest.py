@@ -1,10 +1,16 @@
 """Every test that asks for ``case`` runs once on each entry of ``cases.py``."""
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
 import pytest
+
+# before NumPy is loaded: on cores that others use as well, threads of one product wait for each other, ten times as
+# long as one thread alone takes
+for _threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_threads, "1")
 
 
 def _load_cases():
