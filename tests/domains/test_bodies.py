@@ -37,7 +37,7 @@ BODIES = {
 every_body = pytest.mark.parametrize("K", BODIES.values(), ids=BODIES)
 
 
-def directions(dim, count=20):
+def directions(dim, count=12):
     rng = np.random.default_rng(1)
     return [*rng.normal(size=(count, dim)), *(rng.normal(size=(count, dim)) * 10.0 ** rng.integers(-6, 6, size=dim))]
 
