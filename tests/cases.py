@@ -52,6 +52,22 @@ class Case:
         return self.closed_form(theta) if self.closed_form else (self.points @ theta).max()
 
 
+def pairwise(*lists):
+    """Rows of one entry of each list in which every two entries of two lists meet, far fewer than all combinations."""
+    places = [range(len(entries)) for entries in lists]
+    columns = list(itertools.combinations(range(len(lists)), 2))
+
+    def meetings(row):
+        return {(i, j, row[i], row[j]) for i, j in columns}
+
+    missing = {(i, j, a, b) for i, j in columns for a in places[i] for b in places[j]}
+    rows = []
+    while missing:
+        rows.append(max(itertools.product(*places), key=lambda row: len(meetings(row) & missing)))
+        missing -= meetings(rows[-1])
+    return [tuple(entries[k] for entries, k in zip(lists, row, strict=True)) for row in rows]
+
+
 def one_hot_tables(sizes, subsets, weights=None):
     """Every record's marginal tables, cell by cell, in plain loops."""
     rows = []

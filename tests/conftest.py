@@ -12,6 +12,11 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 
 import pytest  # noqa: E402
 
+# before NumPy is loaded: on cores that others use as well, threads of one product wait for each other, ten times as
+# long as one thread alone takes
+for _threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_threads, "1")
+
 
 def _load_cases():
     spec = importlib.util.spec_from_file_location("cases", Path(__file__).with_name("cases.py"))

@@ -670,7 +670,9 @@ class Kronecker(AbstractDomain):
         else:
             listed = _points(self.left)
             starts = listed if listed is not None else np.linalg.svd(table)[0].T[:_STARTS]
-            tops = [self._alternate(table, sign * start) for start in starts for sign in (1.0, -1.0)]
+            # between symmetric factors, the opposite of a start leads to the same product
+            signs = (1.0,) if self.left.is_symmetric and self.right.is_symmetric else (1.0, -1.0)
+            tops = [self._alternate(table, sign * start) for start in starts for sign in signs]
             if listed is not None:
                 tops += [_kron(x, self.right._support_point(x @ table)) for x in listed]
         return max(tops, key=lambda x: float(theta @ x))

@@ -61,7 +61,7 @@ def queries(draw):
     return columns, offsets, F.T @ F, center
 
 
-@settings(derandomize=True, deadline=None, max_examples=500)
+@settings(derandomize=True, deadline=None, max_examples=250)
 @given(queries())
 def test_boxes_are_exact_by_enumeration(query):
     columns, offsets, H, center = query
@@ -71,7 +71,7 @@ def test_boxes_are_exact_by_enumeration(query):
     assert best * (1 - ROUNDING) - floor <= found.upper_bound <= best * (1 + 1e-9) + floor
 
 
-@settings(derandomize=True, deadline=None, max_examples=500)
+@settings(derandomize=True, deadline=None, max_examples=250)
 @given(queries())
 def test_brackets_hold_without_enumeration(query):
     columns, offsets, H, center = query
@@ -84,17 +84,17 @@ def test_brackets_hold_without_enumeration(query):
     assert best * (1 - ROUNDING) - floor <= found.upper_bound <= math.pi / 2 * best * (1 + 1e-6) + floor
 
 
-def test_thousands_of_small_boxes_stay_within_half_pi(no_enumeration):
+def test_hundreds_of_small_boxes_stay_within_half_pi(no_enumeration):
     rng = np.random.default_rng(1)
     worst, met = 1.0, 0
-    for _ in range(2000):
+    for _ in range(700):
         d, n = rng.integers(3, 6), rng.integers(3, 9)
         query = rng.normal(size=(d, n)), np.zeros((1, d)), np.eye(d), rng.normal(size=d) * rng.integers(0, 2)
         found, best = box(query[0]).max_quadratic(*query[2:]), brute(*query)
         check_bracket(found, best)
         worst, met = max(worst, found.upper_bound / best), met + (found.value > best * (1 - 1e-9))
     assert worst > 1.01  # the relaxation is not always tight: the test has seen hard cases
-    assert met >= 1960  # and rounding nearly always finds the maximum
+    assert met >= 686  # and rounding nearly always finds the maximum
 
 
 def test_the_check_has_power(no_enumeration, monkeypatch):
@@ -182,7 +182,7 @@ def test_balls_are_exact(seed):
 def test_hard_cases_of_the_ball(center, double):
     H = np.diag([2.0, 2.0 if double else 1.0, 1.0])
     found = ConvexImage(np.eye(3), (LpBlock(3, 2.0),), np.zeros((1, 3))).max_quadratic(H, np.array(center, dtype=float))
-    angles = np.linspace(0, np.pi, 1201)
+    angles = np.linspace(0, np.pi, 601)
     u, v = np.meshgrid(angles, 2 * angles)
     sphere = np.stack([np.sin(u) * np.cos(v), np.sin(u) * np.sin(v), np.cos(u)], axis=-1).reshape(-1, 3) - center
     best = ((sphere @ H) * sphere).sum(axis=1).max()
@@ -223,7 +223,7 @@ MIXED = {
 def test_mixed_products_bracket_their_members(blocks, off_center):
     rng = np.random.default_rng(6)
     n = sum(block.size for block in blocks)
-    for _ in range(4):
+    for _ in range(2):
         A, center = rng.normal(size=(4, n)), rng.normal(size=4) * off_center
         image = ConvexImage(A, blocks, np.zeros((1, 4)))
         found = image.max_quadratic(np.eye(4), center)
@@ -303,8 +303,8 @@ def test_no_columns_are_plain_points():
 @pytest.mark.parametrize("blocks", [(LpBlock(6, math.inf),), (LpBlock(6, 3.0),), (LpBlock(6, 2.0),)])
 def test_offsets_give_the_largest_of_their_answers(blocks):
     rng = np.random.default_rng(11)
-    A, offsets, center = rng.normal(size=(5, 6)), rng.normal(size=(300, 5)), np.ones(5)
-    offsets[150:] = 2 * center - offsets[:150]  # mirrored about the center: those are skipped
+    A, offsets, center = rng.normal(size=(5, 6)), rng.normal(size=(120, 5)), np.ones(5)
+    offsets[60:] = 2 * center - offsets[:60]  # mirrored about the center: those are skipped
     whole = ConvexImage(A, blocks, offsets).max_quadratic(np.eye(5), center)
     apart = [ConvexImage(A, blocks, b[None]).max_quadratic(np.eye(5), center) for b in offsets]
     assert whole.value == pytest.approx(max(f.value for f in apart), rel=1e-9)

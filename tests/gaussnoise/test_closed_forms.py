@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from cases import pairwise
 from scipy.optimize import minimize_scalar
 from scipy.special import eval_chebyt, eval_gegenbauer
 
@@ -106,9 +107,7 @@ def lp_value(d, q, p):
     return d ** (1 / p) * d ** max(0, 1 / 2 - 1 / q)
 
 
-@pytest.mark.parametrize("p", [2, 2.5, 6, math.inf])
-@pytest.mark.parametrize("q", QS)
-@pytest.mark.parametrize("d", [1, 2, 3, 6])
+@pytest.mark.parametrize(("d", "q", "p"), pairwise([1, 2, 3, 6], QS, [2, 2.5, 6, math.inf]))
 def test_lq_balls(d, q, p):
     ball, v = LpBall(d, q, 0.3), np.arange(1.0, d + 1)
     value = 0.3 * lp_value(d, q, p)
@@ -153,9 +152,7 @@ def schatten_value(shape, q, p):
     return math.prod(shape) ** (1 / p) * min(shape) ** max(0, 1 / 2 - 1 / q)
 
 
-@pytest.mark.parametrize("p", PS)
-@pytest.mark.parametrize("q", QS)
-@pytest.mark.parametrize("shape", [(2, 3), (3, 2), (3, 3), (1, 4), (2, 1)])
+@pytest.mark.parametrize(("shape", "q", "p"), pairwise([(2, 3), (3, 2), (3, 3), (1, 4), (2, 1)], QS, PS))
 def test_schatten_balls(shape, q, p):
     ball = SchattenBall(shape, q, 5.0)
     value = 5 * schatten_value(shape, q, p)
@@ -343,8 +340,7 @@ def bodies():
 PAIRS = list(itertools.combinations(bodies(), 2))
 
 
-@pytest.mark.parametrize("p", PS)
-@pytest.mark.parametrize(("first", "second"), PAIRS)
+@pytest.mark.parametrize(("first", "second", "p"), [(*PAIRS[k], PS[k % len(PS)]) for k in range(len(PAIRS))])
 def test_products_of_symmetric_bodies(first, second, p):
     K, L = bodies()[first], bodies()[second]
     alpha = 1 / (1 / 2 + 1 / p)
@@ -434,7 +430,7 @@ def test_zonotopes_by_their_vertices(problem, p, shape):
     noise.verify()
 
 
-@pytest.mark.parametrize("shape", [(2, 5), (3, 8), (4, 10), (3, 40), (6, 60)])
+@pytest.mark.parametrize("shape", [(2, 5), (3, 8), (4, 10), (3, 40)])
 @pytest.mark.parametrize("q", [2, 3, 4, math.inf])
 def test_images_of_balls_are_within_grothendiecks_constant(shape, q):
     A = np.random.default_rng(5).normal(size=shape)

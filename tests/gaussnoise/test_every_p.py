@@ -7,6 +7,7 @@ from fractions import Fraction
 import cvxpy as cp
 import numpy as np
 import pytest
+from cases import pairwise
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -455,11 +456,9 @@ AWKWARD = {
 }
 
 
-@problems
-@pytest.mark.parametrize("p", [2, 2.5, 8, 100, math.inf])
-@pytest.mark.parametrize("points", AWKWARD.values(), ids=AWKWARD.keys())
-def test_awkward_sets_are_solved(points, p, problem):
-    check(solve(points, problem, p))
+@pytest.mark.parametrize(("name", "p", "problem"), pairwise(list(AWKWARD), [2, 2.5, 8, 100, math.inf], PROBLEMS))
+def test_awkward_sets_are_solved(name, p, problem):
+    check(solve(AWKWARD[name], problem, p))
 
 
 @pytest.mark.parametrize("problem", ["gamma", "add-remove"])

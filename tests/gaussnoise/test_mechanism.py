@@ -279,7 +279,7 @@ def test_one_point_is_noised_under_add_remove():
 # The noise that is drawn: fixed thresholds with false alarms near 1e-9, and controls that must fail
 
 ALARM = 1e-9
-DRAWS = 700
+DRAWS = 400
 
 
 def whitened(mechanism, errors):
