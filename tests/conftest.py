@@ -26,3 +26,16 @@ def pytest_generate_tests(metafunc):
 @pytest.fixture
 def cases():
     return CASES
+
+
+@pytest.fixture(scope="module")
+def quick_pictures():
+    """Releases draw empty pictures, where tests are about everything else in a folder; gives what draws whole ones."""
+    from matplotlib.figure import Figure
+
+    from gaussnoise import plots
+
+    with pytest.MonkeyPatch.context() as patch:
+        whole = plots.plot_release
+        patch.setattr(plots, "plot_release", lambda release: Figure(figsize=(1, 1)))
+        yield whole

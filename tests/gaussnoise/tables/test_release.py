@@ -701,7 +701,8 @@ def test_the_number_of_rows_is_in_no_file(tmp_path, format):
     assert str(n) not in repr(release).replace(".", " ").split()
 
 
-def test_the_picture_is_one(tmp_path, survey):
+def test_the_picture_is_one(monkeypatch, tmp_path, survey, quick_pictures):
+    monkeypatch.setattr("gaussnoise.plots.plot_release", quick_pictures)
     survey.save(tmp_path / "out")
     picture = (tmp_path / "out" / "release.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
@@ -709,7 +710,8 @@ def test_the_picture_is_one(tmp_path, survey):
 
 
 @pytest.mark.parametrize("name", ["../up", "/etc/passwd", "a\nb", "con", "n" * 300, "年" * 120, "$x$ _"])
-def test_any_name_makes_a_file_inside_the_directory(tmp_path, name):
+def test_any_name_makes_a_file_inside_the_directory(monkeypatch, tmp_path, name, quick_pictures):
+    monkeypatch.setattr("gaussnoise.plots.plot_release", quick_pictures)
     plan = gn.plan(gn.Schema([gn.Attribute(name, ["x", "y"])]), 1, gn.zCDP(1))
     plan.simulate(pa.table({name: ["x"]}), np.random.default_rng(0)).save(tmp_path / "out")
     record = strict_json(tmp_path / "out" / "release.json")
