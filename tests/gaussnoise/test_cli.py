@@ -27,6 +27,9 @@ categories = [true, false]
 """
 
 
+pytestmark = pytest.mark.usefixtures("quick_pictures")
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """The working directory: a schema and the same good table twice."""
