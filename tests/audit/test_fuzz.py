@@ -81,7 +81,7 @@ def test_any_data_for_whatever_reads_records():
 
 
 def test_any_text_for_a_schema():
-    asked(120, fuzz.schema_texts(), lambda text: fuzz.check(fuzz.ask_schema(text)))
+    asked(80, fuzz.schema_texts(), lambda text: fuzz.check(fuzz.ask_schema(text)))
 
 
 @pytest.mark.parametrize(

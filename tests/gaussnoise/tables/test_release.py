@@ -710,8 +710,7 @@ def test_the_picture_is_one(monkeypatch, tmp_path, survey, quick_pictures):
 
 
 @pytest.mark.parametrize("name", ["../up", "/etc/passwd", "a\nb", "con", "n" * 300, "年" * 120, "$x$ _"])
-def test_any_name_makes_a_file_inside_the_directory(monkeypatch, tmp_path, name, quick_pictures):
-    monkeypatch.setattr("gaussnoise.plots.plot_release", quick_pictures)
+def test_any_name_makes_a_file_inside_the_directory(tmp_path, name):
     plan = gn.plan(gn.Schema([gn.Attribute(name, ["x", "y"])]), 1, gn.zCDP(1))
     plan.simulate(pa.table({name: ["x"]}), np.random.default_rng(0)).save(tmp_path / "out")
     record = strict_json(tmp_path / "out" / "release.json")

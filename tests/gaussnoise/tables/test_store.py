@@ -3,6 +3,7 @@ import itertools
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 
@@ -101,9 +102,16 @@ def wide_release(tmp_path, **options):
     return plan.release(table, out=tmp_path / "out", **options), table
 
 
-def test_a_release_of_many_marginals_is_one_dataset(tmp_path):
-    release, table = wide_release(tmp_path, format="parquet")
-    assert sorted(os.listdir(tmp_path / "out")) == [
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    """One such release, its table and its folder, to be read only."""
+    place = tmp_path_factory.mktemp("wide")
+    return *wide_release(place, format="parquet"), place / "out"
+
+
+def test_a_release_of_many_marginals_is_one_dataset(wide):
+    release, table, folder = wide
+    assert sorted(os.listdir(folder)) == [
         "marginals.parquet",
         "measurements.parquet",
         "release.json",
@@ -111,17 +119,17 @@ def test_a_release_of_many_marginals_is_one_dataset(tmp_path):
         "summary.txt",
         "tables",
     ]
-    record = json.loads((tmp_path / "out" / "release.json").read_text(encoding="utf-8"))
+    record = json.loads((folder / "release.json").read_text(encoding="utf-8"))
     assert record["marginals"] == {"file": "marginals.parquet", "count": 1035}
-    index = parquet.read_table(tmp_path / "out" / "marginals.parquet").to_pylist()
-    rows = parquet.read_table(tmp_path / "out" / "tables" / "2-way.parquet")
+    index = parquet.read_table(folder / "marginals.parquet").to_pylist()
+    rows = parquet.read_table(folder / "tables" / "2-way.parquet")
     for k in (0, 500, 1034):
         cells = rows.slice(index[k]["first_row"], index[k]["cells"])
         assert cells["marginal"].to_pylist() == [k + 1] * 4
         found = release[tuple(index[k]["attributes"])]
         assert cells["estimate"].to_pylist() == found.estimate.ravel().tolist()
         assert found.standard_deviation[0, 0] == pytest.approx(index[k]["standard_deviation"])
-    measured = parquet.read_table(tmp_path / "out" / "measurements.parquet")
+    measured = parquet.read_table(folder / "measurements.parquet")
     assert len(measured) == len(release.query.multipliers) == 1 + 46 + 1035
     assert isinstance(release.tables, StoredTables)
     # the truth is within a few standard deviations: files and labels belong together
@@ -131,10 +139,10 @@ def test_a_release_of_many_marginals_is_one_dataset(tmp_path):
     assert np.abs(errors).max() < 7
 
 
-def test_saving_again_gives_the_same_tables(tmp_path):
-    release, _ = wide_release(tmp_path, format="parquet")
+def test_saving_again_gives_the_same_tables(wide, tmp_path):
+    release, _, folder = wide
     release.save(tmp_path / "again", format="parquet")
-    first, second = (parquet.read_table(tmp_path / name / "tables" / "2-way.parquet") for name in ("out", "again"))
+    first, second = (parquet.read_table(out / "tables" / "2-way.parquet") for out in (folder, tmp_path / "again"))
     assert first.sort_by("marginal")["estimate"].to_pylist() == second["estimate"].to_pylist()
 
 
@@ -202,9 +210,9 @@ def test_a_release_is_loaded_with_all_it_can_answer(tmp_path, format, neighbors)
     assert type(loaded["c"].to_frame()) is pa.Table
 
 
-def test_a_loaded_dataset(tmp_path):
-    release, _ = wide_release(tmp_path, format="parquet")
-    loaded = gn.TableRelease.load(tmp_path / "out", release.plan)
+def test_a_loaded_dataset(wide):
+    release, _, folder = wide
+    loaded = gn.TableRelease.load(folder, release.plan)
     assert (loaded["v7", "v31"].estimate == release["v7", "v31"].estimate).all()
 
 
@@ -368,9 +376,9 @@ def test_a_listed_table_is_not_read_from_elsewhere(small):
         gn.TableRelease.load(folder, plan)
 
 
-def test_an_index_outside_the_folder_is_not_read(tmp_path):
-    release, _ = wide_release(tmp_path, format="parquet")
-    folder = tmp_path / "out"
+def test_an_index_outside_the_folder_is_not_read(wide, tmp_path):
+    release, _, whole = wide
+    folder = shutil.copytree(whole, tmp_path / "out")
     (tmp_path / "marginals.parquet").write_bytes((folder / "marginals.parquet").read_bytes())
     rewritten(folder, marginals={"file": "../marginals.parquet", "count": 1035})
     with pytest.raises(gn.OutputError, match="not a complete release"):
