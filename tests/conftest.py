@@ -12,11 +12,6 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
 
 import pytest  # noqa: E402
 
-# before NumPy is loaded: on cores that others use as well, threads of one product wait for each other, ten times as
-# long as one thread alone takes
-for _threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_threads, "1")
-
 
 def _load_cases():
     spec = importlib.util.spec_from_file_location("cases", Path(__file__).with_name("cases.py"))
@@ -37,3 +32,16 @@ def pytest_generate_tests(metafunc):
 @pytest.fixture
 def cases():
     return CASES
+
+
+@pytest.fixture(scope="module")
+def quick_pictures():
+    """Releases draw empty pictures, where tests are about everything else in a folder; gives what draws whole ones."""
+    from matplotlib.figure import Figure
+
+    from gaussnoise.tables.release import plots
+
+    with pytest.MonkeyPatch.context() as patch:
+        whole = plots.plot_release
+        patch.setattr(plots, "plot_release", lambda release: Figure(figsize=(1, 1)))
+        yield whole

@@ -11,6 +11,7 @@ import math
 import warnings
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, final
 
 from scipy.special import erfinv
@@ -466,6 +467,7 @@ def _rho_through_zcdp(epsilon: float, delta: float) -> float:
     return low
 
 
+@lru_cache(1024)  # milliseconds a time, and every release of a mechanism asks the same
 def _epsilon(rho: float, delta: float) -> float:
     """OpenDP's conversion of ρ-zCDP to (ε, δ)."""
     from opendp.combinators import make_zCDP_to_approxDP

@@ -56,7 +56,8 @@ Score = Callable[[np.ndarray], np.ndarray]
 def epsilon_bound(left, right, fit: Callable[[np.ndarray, np.ndarray], Score], delta=DELTA, alarm=ALARM):
     """A lower bound on ε that holds with probability ``1 - alarm``, from outputs on two neighbours, one a row.
 
-    The first half teaches the attacker a score and a threshold, the second half is counted.
+    The first half teaches the attacker a score and a threshold, the second half is counted. The rows of one side must
+    be independent; left and right may share their noise, as each has a bound of its own, at half the alarm.
     """
     half = len(left) // 2
     score = fit(left[:half], right[:half])
@@ -156,11 +157,14 @@ def answers(plan, tables):
     return found
 
 
-def noisy_integers(plan, records, draws):
-    """What ``draws`` releases measure, before any decoding: shape (draws, integers)."""
-    exact = np.concatenate([np.zeros(0), *answers(plan, tables_of(records, plan))]).astype(np.int64)
-    noise = np.array(plan._query.query.draw(draws * len(exact))).reshape(draws, len(exact))
-    return (exact + noise).astype(np.float64) / plan._query.query.scale
+def noisy_integers(plan, sides, draws):
+    """What ``draws`` releases of each side's records measure, before any decoding: arrays of shape (draws, integers).
+
+    All sides get the same noise: drawing is what takes time here, and no draw knows the data.
+    """
+    exact = [np.concatenate([np.zeros(0), *answers(plan, tables_of(side, plan))]).astype(np.int64) for side in sides]
+    noise = np.array(plan._query.query.draw(draws * len(exact[0]))).reshape(draws, len(exact[0]))
+    return [(answer + noise).astype(np.float64) / plan._query.query.scale for answer in exact]
 
 
 def exact_integers(plan, records):
@@ -203,11 +207,12 @@ def line_neighbours(mechanism):
     return high, low
 
 
-def line_integers(mechanism, counts, draws):
+def line_integers(mechanism, sides, draws):
+    """As :func:`noisy_integers`, of counts of points."""
     lattice = mechanism._lattice
-    exact = np.array(lattice.sums([int(c) for c in counts]), dtype=np.int64)
+    exact = [np.array(lattice.sums([int(c) for c in counts]), dtype=np.int64) for counts in sides]
     noise = np.array(lattice.query.draw(draws * lattice.rank)).reshape(draws, lattice.rank)
-    return (exact + noise).astype(np.float64) / lattice.scale
+    return [(answer + noise).astype(np.float64) / lattice.scale for answer in exact]
 
 
 def line_difference(mechanism):
@@ -219,7 +224,7 @@ def line_difference(mechanism):
 def audit_tables(plan, draws):
     """Lower bound on ε of a plan, from the integers it measures."""
     high, low = worst_neighbours(plan)
-    left, right = noisy_integers(plan, high, draws), noisy_integers(plan, low, draws)
+    left, right = noisy_integers(plan, (high, low), draws)
     difference = exact_integers(plan, high) - exact_integers(plan, low)
     return epsilon_bound(left, right, likelihood_ratio(difference))
 
@@ -233,7 +238,7 @@ def audit_streams(plan, draws, base=((0, 0), (1, 1))):
 
 def audit_line(mechanism, draws):
     high, low = line_neighbours(mechanism)
-    left, right = line_integers(mechanism, high, draws), line_integers(mechanism, low, draws)
+    left, right = line_integers(mechanism, (high, low), draws)
     return epsilon_bound(left, right, likelihood_ratio(line_difference(mechanism)))
 
 
@@ -241,10 +246,8 @@ def audit_records(mechanism, high, low, draws, on_outside="refuse"):
     """The same for records of a convex body, given as two neighbouring data sets."""
     lattice = mechanism._lattice
     exact = [np.array(lattice.sums(np.array(X, dtype=float), on_outside), dtype=object) for X in (high, low)]
-    samples = []
-    for answer in exact:
-        noise = np.array(lattice.query.draw(draws * lattice.rank), dtype=object).reshape(draws, lattice.rank)
-        samples.append(((answer + noise) / lattice.scale).astype(np.float64))
+    noise = np.array(lattice.query.draw(draws * lattice.rank), dtype=object).reshape(draws, lattice.rank)
+    samples = [((answer + noise) / lattice.scale).astype(np.float64) for answer in exact]
     difference = ((exact[0] - exact[1]) / lattice.scale).astype(np.float64)
     return epsilon_bound(*samples, likelihood_ratio(difference))
 
@@ -353,8 +356,8 @@ def _twice_the_budget(draws=14_000):
     for plan in plans:
         high, low = worst_neighbours(plan)
         differences.append(exact_integers(plan, high) - exact_integers(plan, low))
-        for side, records in zip(sides, (high, low), strict=True):
-            side.append(noisy_integers(plan, records, draws))
+        for side, outputs in zip(sides, noisy_integers(plan, (high, low), draws), strict=True):
+            side.append(outputs)
     left, right = (np.hstack(side) for side in sides)
     return epsilon_bound(left, right, likelihood_ratio(np.concatenate(differences)))
 

@@ -3,6 +3,8 @@
 import audit_attacks as attacks
 import pytest
 
+pytestmark = pytest.mark.usefixtures("quick_pictures")
+
 
 @pytest.fixture
 def open_folder(tmp_path):

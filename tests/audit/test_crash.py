@@ -22,7 +22,7 @@ def test_racing_processes(tmp_path):
 def test_kills_at_every_stage(tmp_path):
     """Wherever it is killed, the next run gives a result, and every draw has its own charge."""
     left = Counter()
-    for programs, state in audit.killed_at_lines(audit.SOUND, tmp_path, 48):
+    for programs, state in audit.killed_at_lines(audit.SOUND, tmp_path, 24):
         left[state] += 1
         assert programs.damage() == audit.Damage(runs=2, published=1)
         assert {entry.state for entry in programs.ledger.entries()} <= {"lost", "sealed"}
@@ -43,7 +43,7 @@ def test_a_storm_of_kills(tmp_path):
 
 def test_naive_ledgers_are_caught(tmp_path):
     deducting, counting = audit.NAIVE
-    kills = [programs.damage() for programs, _ in audit.killed_at_lines(deducting, tmp_path / "lines", 24)]
+    kills = [programs.damage() for programs, _ in audit.killed_at_lines(deducting, tmp_path / "lines", 12)]
     assert sum(kills, audit.Damage()).twice
     assert not audit.storm(deducting, tmp_path / "storm", 9)[0].damage().none
     assert audit.racing(counting, tmp_path / "race").damage().beyond

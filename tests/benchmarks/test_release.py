@@ -1,5 +1,6 @@
 """A release of a million noisy integers, beside the sampler alone: ``pytest -m benchmark -s -n 0``."""
 
+import itertools
 import time
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import gaussnoise as gn
 from gaussnoise.privacy.sampler import noise_stream, sampling_threads
+from gaussnoise.tables.release.biased import integer, projected
 
 pytestmark = pytest.mark.benchmark
 
@@ -33,6 +35,20 @@ def sampling(plan):
     with noise_stream(plan._query.query.draw, plan.integers, sampling_threads()) as noise:
         noise.take(plan.integers)
     return time.perf_counter() - start
+
+
+@pytest.mark.parametrize("work", [projected, integer])
+def test_a_million_cells_are_projected_and_rounded_in_time_that_hardly_grows_faster(work):
+    taken = {}
+    for cells in (10**5, 10**6):
+        table = np.random.default_rng(1).normal(0, 1e6, cells)
+        starts = [time.process_time()]
+        for _ in range(3):
+            work(table)
+            starts.append(time.process_time())
+        taken[cells] = min(b - a for a, b in itertools.pairwise(starts))
+    print(f"\n{work.__name__}: {taken[10**6] / taken[10**5]:.1f} times as long for ten times as many cells")
+    assert taken[10**6] < 30 * taken[10**5]
 
 
 @pytest.mark.parametrize("format", [None, "parquet"])

@@ -117,8 +117,9 @@ def planes(noise):
 
 
 def test_the_region_is_the_hull_of_what_is_covered(noise):
+    drawn(plot_noise(noise))
     for axes in planes(noise):
-        outline, label = labelled(drawn(plot_noise(noise, axes)), "convex hull of")
+        outline, label = labelled(plot_noise(noise, axes), "convex hull of")
         expected = covered(noise)[:, axes]
         assert ("K − K" in label) == (noise.neighbors == "replace" and not noise.shifted)
         for theta in COMPASS:

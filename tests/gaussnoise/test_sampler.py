@@ -75,8 +75,9 @@ def test_threads_draw_different_noise():
     query = IntegerQuery(2**80, 0.5)
     with noise_stream(query.draw, 4 * _CHUNK, 4) as noise:
         drawn = noise.take(4 * _CHUNK)
-    assert len(np.unique(drawn)) == 4 * _CHUNK
-    assert drawn.std() == pytest.approx(query.scale, rel=0.02)
+    # threads that draw the same repeat thousands; among 32,768 draws at this scale, three repeat at odds of 1e-12
+    assert len(np.unique(drawn)) > 4 * _CHUNK - 3
+    assert drawn.std() == pytest.approx(query.scale, rel=0.025)  # 6.4 of its own standard deviations
 
 
 # OpenDP as it is installed

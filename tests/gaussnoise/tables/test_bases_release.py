@@ -8,6 +8,7 @@ import itertools
 import json
 import math
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -72,7 +73,8 @@ def planned(neighbors="add-remove", **options):
     return gn.plan(SCHEMA, WORKLOAD, gn.zCDP(0.1), neighbors=neighbors, **options)
 
 
-PLANS = {neighbors: planned(neighbors) for neighbors in ("add-remove", "replace")}
+RELATIONS = ("add-remove", "replace")
+once_planned = cache(planned)
 
 
 def contrasts_of(strategy):
@@ -234,9 +236,9 @@ def noise_map(query, subsets):
     return np.concatenate(blocks, axis=1)
 
 
-@pytest.mark.parametrize("neighbors", PLANS)
+@pytest.mark.parametrize("neighbors", RELATIONS)
 def test_covariances_are_those_of_the_noise_as_it_is_drawn(neighbors):
-    plan = PLANS[neighbors]
+    plan = once_planned(neighbors)
     release = plan.simulate(people(400, 0), np.random.default_rng(0))
     L = noise_map(release.query, plan.tables.subsets)
     covariance = L @ L.T
@@ -273,9 +275,9 @@ def _sorted(plan):
     return [tuple(plan.schema.names[i] for i in S) for S in plan.tables.subsets]
 
 
-@pytest.mark.parametrize("neighbors", PLANS)
+@pytest.mark.parametrize("neighbors", RELATIONS)
 def test_tables_agree_and_measurements_rebuild_them(neighbors):
-    plan, table = PLANS[neighbors], people(300, 1)
+    plan, table = once_planned(neighbors), people(300, 1)
     release = plan.release(table)
     for names in [("sex",), ("age",), ("hour",), ()]:
         margins = []
@@ -300,9 +302,9 @@ def test_tables_agree_and_measurements_rebuild_them(neighbors):
 # Answers.
 
 
-@pytest.mark.parametrize("neighbors", PLANS)
+@pytest.mark.parametrize("neighbors", RELATIONS)
 def test_answers_are_sums_of_released_cells_with_the_variance_of_contrasts(neighbors):
-    plan = PLANS[neighbors]
+    plan = once_planned(neighbors)
     release = plan.simulate(people(500, 2), np.random.default_rng(3))
     W = np.tril(np.ones((6, 6)))
     table = release.answers({"age": "prefix", "sex": "identity"})
@@ -331,9 +333,9 @@ def test_answers_are_sums_of_released_cells_with_the_variance_of_contrasts(neigh
     assert release.answers({"age": W}).estimate.shape == (6,)  # a matrix asks about all cells
 
 
-@pytest.mark.parametrize("neighbors", PLANS)
+@pytest.mark.parametrize("neighbors", RELATIONS)
 def test_totals_and_attributes_of_one_category(neighbors):
-    plan, n = PLANS[neighbors], 70
+    plan, n = once_planned(neighbors), 70
     release = plan.release(people(n, 3))
     total = release.answers(())
     assert total.estimate.shape == total.standard_deviation.shape == ()
@@ -359,7 +361,7 @@ def test_any_base_can_be_read_off_tables_planned_for_cells():
 
 
 def test_rms_deviations_of_entries_are_those_of_their_answers():
-    plan = PLANS["add-remove"]
+    plan = once_planned("add-remove")
     for entry, deviation, count in zip(WORKLOAD, plan.deviations, plan.queries, strict=True):
         exact = plan.answer_deviations(entry)
         assert exact.size == count
@@ -379,9 +381,9 @@ def test_the_optimum_for_cells_is_worse_for_cumulative_counts():
     assert both.standard_deviation("age", "sex") > cells.standard_deviation("age", "sex")
 
 
-@pytest.mark.parametrize("neighbors", PLANS)
+@pytest.mark.parametrize("neighbors", RELATIONS)
 def test_cumulative_counts_are_unbiased_with_the_stated_variance(neighbors):
-    plan, table = PLANS[neighbors], people(1000, 4)
+    plan, table = once_planned(neighbors), people(1000, 4)
     truth = np.cumsum(counted(table).sum(axis=(0, 2, 3))[:5])
     rng, draws = np.random.default_rng(5), 300
     z = []
@@ -398,9 +400,9 @@ def test_cumulative_counts_are_unbiased_with_the_stated_variance(neighbors):
 
 
 @pytest.mark.parametrize("given_", [(), "sex"])
-@pytest.mark.parametrize("neighbors", PLANS)
+@pytest.mark.parametrize("neighbors", RELATIONS)
 def test_cumulative_shares_and_their_fieller_variances(neighbors, given_):
-    release = PLANS[neighbors].simulate(people(3000, 6), np.random.default_rng(7))
+    release = once_planned(neighbors).simulate(people(3000, 6), np.random.default_rng(7))
     found = release.cdf("age", given_)
     assert len(found.labels[-1]) == 5  # without the catch-all, which counts in groups
     cells = release["sex", "age"].estimate if given_ else release["age"].estimate[None]
@@ -424,7 +426,7 @@ def test_cumulative_shares_and_their_fieller_variances(neighbors, given_):
 
 
 def test_proportions_of_cells_whose_noise_differs():
-    release = PLANS["add-remove"].simulate(people(3000, 8), np.random.default_rng(9))
+    release = once_planned("add-remove").simulate(people(3000, 8), np.random.default_rng(9))
     found = release.proportions(("age", "sex"), given="sex")
     for place in np.ndindex(6, 2):
         x, group = np.zeros((6, 2)), np.zeros(2)
@@ -492,7 +494,7 @@ def test_the_same_table_under_several_bases():
     assert f"{plan.deviations[0]:.4g}" in text
 
 
-@pytest.mark.parametrize("neighbors", PLANS)
+@pytest.mark.parametrize("neighbors", RELATIONS)
 def test_targets_hold_for_the_worst_query(neighbors):
     entries = [{"age": "prefix", "sex": "identity"}, {"hour": "ranges"}, {"age": "identity"}]
     goals = [40, gn.Target(60, 0.9, simultaneous=True), 90]
@@ -530,7 +532,7 @@ def test_workloads_that_mean_nothing(workload, words):
 
 
 def test_what_has_no_closed_form_says_so():
-    plan = PLANS["replace"]
+    plan = once_planned("replace")
     for ask in (lambda: plan.replace_saving, lambda: plan.add_remove_saving):
         with pytest.raises(gn.errors.ParameterError, match="cells alone"):
             ask()
@@ -615,7 +617,7 @@ def test_files_hold_every_cells_deviation(tmp_path, monkeypatch, format):
     if format == "dataset":
         monkeypatch.setattr(_store, "MOST_FILES", 1)
         monkeypatch.setattr(_store, "_ROWS_AT_ONCE", 7)
-    plan = PLANS["add-remove"]
+    plan = once_planned("add-remove")
     release = plan.release(people(200, 9), out=tmp_path / "out", format="csv" if format == "csv" else "parquet")
     found = gn.TableRelease.load(tmp_path / "out", plan)
     for m in plan.marginals:
@@ -644,7 +646,7 @@ def test_files_hold_every_cells_deviation(tmp_path, monkeypatch, format):
 
 def test_a_ledger_draws_once(tmp_path):
     gn.Ledger.create(tmp_path / "ledger", gn.zCDP(0.15))
-    plan = PLANS["replace"]
+    plan = once_planned("replace")
     arguments = {"out": tmp_path / "out", "ledger": tmp_path / "ledger", "id": "survey"}
     first = plan.release(people(100, 1), **arguments)
     again = plan.release(people(100, 1), **arguments)
@@ -661,7 +663,7 @@ def test_bases_on_the_command_line(tmp_path):
 
 def test_mbi_gets_noise_of_one_size():
     pytest.importorskip("mbi")
-    release = PLANS["add-remove"].simulate(people(500, 3), np.random.default_rng(0))
+    release = once_planned("add-remove").simulate(people(500, 3), np.random.default_rng(0))
     problem = release.to_mbi()
     measured = {m.clique: m for m in problem.measurements}
     L = noise_map(release.query, [(0, 1)])

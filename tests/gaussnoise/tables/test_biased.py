@@ -1,7 +1,7 @@
 import dataclasses
 import itertools
 import math
-import time
+import tracemalloc
 from fractions import Fraction
 
 import cvxpy as cp
@@ -88,12 +88,16 @@ def test_large_numbers_do_not_cancel():
     assert projected(table).tolist() == [1e12 - 0.5625, 0.4375, 0.0, 0.0, 0.0]
 
 
-def test_a_million_cells_take_well_under_a_few_seconds():
-    table = np.random.default_rng(1).normal(0, 1e6, 10**6)
-    start = time.perf_counter()
-    assert (projected(table) >= 0).all()
-    assert integer(table).sum() == round(math.fsum(table))
-    assert time.perf_counter() - start < 5
+def test_a_hundred_thousand_cells():
+    """In memory that grows with the cells, not with their square; ``tests/benchmarks`` has the time."""
+    table = np.random.default_rng(1).normal(0, 1e6, 10**5)
+    tracemalloc.start()
+    try:
+        assert (projected(table) >= 0).all()
+        assert integer(table).sum() == round(math.fsum(table))
+        assert tracemalloc.get_traced_memory()[1] < 2**27
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -52,7 +52,7 @@ NAMES = st.lists(
 ).filter(lambda names: not set(names) & set(RESERVED_NAMES))
 
 
-@settings(derandomize=True, deadline=None, database=None, max_examples=200)
+@settings(derandomize=True, deadline=None, database=None, max_examples=100)
 @given(st.data())
 def test_toml_round_trip(data):
     schema = gn.Schema([data.draw(attributes(name)) for name in data.draw(NAMES)])

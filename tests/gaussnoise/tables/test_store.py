@@ -3,6 +3,7 @@ import itertools
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 
@@ -102,9 +103,16 @@ def wide_release(tmp_path, **options):
     return plan.release(table, out=tmp_path / "out", **options), table
 
 
-def test_a_release_of_many_marginals_is_one_dataset(tmp_path):
-    release, table = wide_release(tmp_path, format="parquet")
-    assert sorted(os.listdir(tmp_path / "out")) == [
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory):
+    """One such release, its table and its folder, to be read only."""
+    place = tmp_path_factory.mktemp("wide")
+    return *wide_release(place, format="parquet"), place / "out"
+
+
+def test_a_release_of_many_marginals_is_one_dataset(wide):
+    release, table, folder = wide
+    assert sorted(os.listdir(folder)) == [
         "marginals.parquet",
         "measurements.parquet",
         "release.json",
@@ -112,17 +120,17 @@ def test_a_release_of_many_marginals_is_one_dataset(tmp_path):
         "summary.txt",
         "tables",
     ]
-    record = json.loads((tmp_path / "out" / "release.json").read_text(encoding="utf-8"))
+    record = json.loads((folder / "release.json").read_text(encoding="utf-8"))
     assert record["marginals"] == {"file": "marginals.parquet", "count": 1035}
-    index = parquet.read_table(tmp_path / "out" / "marginals.parquet").to_pylist()
-    rows = parquet.read_table(tmp_path / "out" / "tables" / "2-way.parquet")
+    index = parquet.read_table(folder / "marginals.parquet").to_pylist()
+    rows = parquet.read_table(folder / "tables" / "2-way.parquet")
     for k in (0, 500, 1034):
         cells = rows.slice(index[k]["first_row"], index[k]["cells"])
         assert cells["marginal"].to_pylist() == [k + 1] * 4
         found = release[tuple(index[k]["attributes"])]
         assert cells["estimate"].to_pylist() == found.estimate.ravel().tolist()
         assert found.standard_deviation[0, 0] == pytest.approx(index[k]["standard_deviation"])
-    measured = parquet.read_table(tmp_path / "out" / "measurements.parquet")
+    measured = parquet.read_table(folder / "measurements.parquet")
     assert len(measured) == len(release.query.multipliers) == 1 + 46 + 1035
     assert isinstance(release.tables, StoredTables)
     # the truth is within a few standard deviations: files and labels belong together
@@ -132,10 +140,10 @@ def test_a_release_of_many_marginals_is_one_dataset(tmp_path):
     assert np.abs(errors).max() < 7
 
 
-def test_saving_again_gives_the_same_tables(tmp_path):
-    release, _ = wide_release(tmp_path, format="parquet")
+def test_saving_again_gives_the_same_tables(wide, tmp_path):
+    release, _, folder = wide
     release.save(tmp_path / "again", format="parquet")
-    first, second = (parquet.read_table(tmp_path / name / "tables" / "2-way.parquet") for name in ("out", "again"))
+    first, second = (parquet.read_table(out / "tables" / "2-way.parquet") for out in (folder, tmp_path / "again"))
     assert first.sort_by("marginal")["estimate"].to_pylist() == second["estimate"].to_pylist()
 
 
@@ -203,9 +211,9 @@ def test_a_release_is_loaded_with_all_it_can_answer(tmp_path, format, neighbors)
     assert type(loaded["c"].to_frame()) is pa.Table
 
 
-def test_a_loaded_dataset(tmp_path):
-    release, _ = wide_release(tmp_path, format="parquet")
-    loaded = gn.TableRelease.load(tmp_path / "out", release.plan)
+def test_a_loaded_dataset(wide):
+    release, _, folder = wide
+    loaded = gn.TableRelease.load(folder, release.plan)
     assert (loaded["v7", "v31"].estimate == release["v7", "v31"].estimate).all()
 
 
@@ -369,9 +377,9 @@ def test_a_listed_table_is_not_read_from_elsewhere(small):
         gn.TableRelease.load(folder, plan)
 
 
-def test_an_index_outside_the_folder_is_not_read(tmp_path):
-    release, _ = wide_release(tmp_path, format="parquet")
-    folder = tmp_path / "out"
+def test_an_index_outside_the_folder_is_not_read(wide, tmp_path):
+    release, _, whole = wide
+    folder = shutil.copytree(whole, tmp_path / "out")
     (tmp_path / "marginals.parquet").write_bytes((folder / "marginals.parquet").read_bytes())
     rewritten(folder, marginals={"file": "../marginals.parquet", "count": 1035})
     with pytest.raises(gn.OutputError, match="not a complete release"):
@@ -518,36 +526,45 @@ def test_foreign_tables_are_refused(tmp_path, kind):
 
 
 def test_small_files_do_not_take_much_memory(tmp_path):
-    def bomb(name, rows, compression, values, count=1):
-        column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), pa.array(values)).dictionary_decode()
-        table = pa.table({name: column})
-        with parquet.ParquetWriter(tmp_path / "b.parquet", table.schema, compression=compression) as writer:
-            for _ in range(count):
-                writer.write_table(table, row_group_size=rows)
-        return tmp_path / "b.parquet"
+    asked = []
 
-    def limited(path, call):
+    def ask(path, call):
         assert path.stat().st_size < 2**21
-        code = (
-            "import sys, pathlib; import pyarrow as pa, pyarrow.parquet\n"
-            "from gaussnoise.tables.release.store import *; from gaussnoise import OutputError\n"
-            "path = pathlib.Path(sys.argv[1])\n"
-            f"try: {call}\nexcept OutputError: print(pa.default_memory_pool().max_memory())"
-        )
-        done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        assert int(done.stdout) < 2**27, done.stdout
+        asked.append((str(path), call))
+
+    def bomb(name, rows, compression, values):
+        column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), pa.array(values)).dictionary_decode()
+        path = tmp_path / f"{len(asked)}.parquet"
+        parquet.write_table(pa.table({name: column}), path, compression=compression, row_group_size=rows)
+        return path
 
     table = "StoredTables(path.parent, {(0,): Place(path.name, 0, (3,))})[0,]"
-    limited(bomb("estimate", 2**26, "snappy", [1.5]), table)
-    limited(bomb("estimate", 2**22, "zstd", [1.5]), table)
-    limited(bomb("file", 1, "zstd", ["x" * 2**28]), "read_index(path, 1, 2)")
-    limited(bomb("file", 2**22, "snappy", ["x" * 100]), "read_index(path, 3, 2)")
+    ask(bomb("estimate", 2**25, "snappy", [1.5]), table)
+    ask(bomb("estimate", 2**22, "zstd", [1.5]), table)
+    ask(bomb("file", 1, "zstd", ["x" * (3 * 2**26)]), "read_index(path, 1, 2)")
+    ask(bomb("file", 2**21, "snappy", ["x" * 100]), "read_index(path, 3, 2)")
     rows = 2**10
     file = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), pa.array(["x" * 2**24]))
     listed = pa.table({"attributes": [["a"]] * rows, "file": file, "first_row": [0] * rows})
-    parquet.write_table(listed, tmp_path / "b.parquet", store_schema=False)
-    limited(tmp_path / "b.parquet", f"read_index(path, {rows}, 2)")
+    parquet.write_table(listed, tmp_path / "listed.parquet", store_schema=False)
+    ask(tmp_path / "listed.parquet", f"read_index(path, {rows}, 2)")
+    code = """
+import json, pathlib, sys
+import pyarrow as pa, pyarrow.parquet
+from gaussnoise import OutputError
+from gaussnoise.tables._store import *
+for path, call in json.loads(sys.argv[1]):
+    path = pathlib.Path(path)
+    try:
+        eval(call)
+    except OutputError:
+        print(pa.default_memory_pool().max_memory())
+"""
+    done = subprocess.run([sys.executable, "-c", code, json.dumps(asked)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    most = [int(line) for line in done.stdout.split()]  # so far, after each
+    assert len(most) == len(asked)
+    assert max(most) < 2**27, most
 
 
 @pytest.mark.parametrize("rows", [2, 70_000])
