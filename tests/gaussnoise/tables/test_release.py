@@ -702,7 +702,7 @@ def test_the_number_of_rows_is_in_no_file(tmp_path, format):
 
 
 def test_the_picture_is_one(monkeypatch, tmp_path, survey, quick_pictures):
-    monkeypatch.setattr("gaussnoise.plots.plot_release", quick_pictures)
+    monkeypatch.setattr("gaussnoise.tables.release.plots.plot_release", quick_pictures)
     survey.save(tmp_path / "out")
     picture = (tmp_path / "out" / "release.png").read_bytes()
     assert picture.startswith(b"\x89PNG")
