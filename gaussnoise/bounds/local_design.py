@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope
 
 from ..noise.certificates.points import PointCertificate
+from ..numerics.norms import dual_power, even_weights
 from ..numerics.rounding import ROUNDING_MARGIN
 from .proof import Proof
 from .tables import evened, tables_of
@@ -45,7 +46,7 @@ def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) ->
     if size == 0:
         return Proof(0.0, (np.zeros(1), np.ones(1)), weights=np.zeros(domain.dim))
     weights = np.full(points.shape[:2], 1 / len(ends))
-    w = np.full(domain.dim, domain.dim ** -(1 - 2 / p))  # ‖w‖_{s*} = 1, s* = p/(p − 2)
+    w = even_weights(domain.dim, p)
     tables = tables_of(domain)
     best, before, idle = Proof(0.0, (np.zeros(1), np.ones(1)), weights=w), 0.0, 0
     for _ in range(_ROUNDS):
@@ -55,7 +56,7 @@ def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) ->
             weights /= weights.sum(axis=1, keepdims=True)
             if p > 2:
                 gains = evened((shares * ratios.sum(axis=1)) @ ratios, tables)
-                w = (gains / gains.sum()) ** (1 - 2 / p)
+                w = (gains / gains.sum()) ** dual_power(p)
         proven = [
             PointCertificate(*of, w, None, centered=False).lower_bound() for of in zip(points, weights, strict=True)
         ]

@@ -26,6 +26,7 @@ from ..numerics.feasibility import Strategy, check_range, strategy
 from ..numerics.rounding import rounded_up
 from ..privacy.definitions import AbstractPrivacy, check_gaussian, dp_event, gaussian_epsilon
 from ..privacy.lattice import AbstractLattice
+from ..privacy.lattice_bound import POINT_STEPS
 from ..privacy.ledger import Ledger
 from ..privacy.sampler import MAX_BITS, IntegerQuery
 from ..records import counts_of, one_kind, real_rows
@@ -41,7 +42,6 @@ Array = NDArray[np.float64]
 # Lattice steps per standard deviation, a power of two below the sampler's limit with room to calibrate: rounding the
 # strategy to the lattice biases a sum of n records by at most n √r 2⁻⁴⁹ standard deviations.
 _SCALE_BITS = 48
-_LEAST_STEPS = 2.0**40  # what is left of them once the sensitivity is known, with room to spare
 # Coarser lattices would round the strategy visibly: a budget that small releases nothing but noise.
 _MIN_BITS = 20
 _EXACT_PAIR_ENTRIES = 2**21
@@ -133,14 +133,14 @@ class GaussianMechanism(PickledByArguments):
                 "GaussianMechanism: marginals are released from tables; hint: gaussnoise.plan(schema, workload, "
                 "privacy), or optimal_noise(domain.to_finite_set(), ...) for a small domain"
             )
-        rho = self.privacy.to_zcdp(max(self.noise.covariance.unit_factor.shape[1], 1), _LEAST_STEPS).rho
+        rho = self.privacy.to_zcdp(max(self.noise.covariance.unit_factor.shape[1], 1), POINT_STEPS).rho
         if self._listed:
             lattice = _Lattice.build(self._points.points, self.noise, self.noise.covariance, rho)
         else:
             lattice = BodyLattice.build(
                 self.noise, self.noise.covariance, rho, lambda length: _lattice_bits(length, rho)
             )
-        if lattice.rank and lattice.scale < _LEAST_STEPS:
+        if lattice.rank and lattice.scale < POINT_STEPS:
             raise GaussNoiseError(f"GaussianMechanism: a scale of {lattice.scale:.3g} is too coarse; hint: another rho")
         return lattice
 
@@ -421,7 +421,7 @@ class GaussianMechanism(PickledByArguments):
     def _record(self, *, private: bool, on_outside: str) -> dict[str, object]:
         """What is public about a release, whatever the data."""
         lattice = self._lattice
-        record = self.privacy.as_dict(max(lattice.rank, 1), _LEAST_STEPS) | {
+        record = self.privacy.as_dict(max(lattice.rank, 1), POINT_STEPS) | {
             "neighbors": str(self.noise.neighbors),
             "published_exactly": _published(self.noise.neighbors),
             "unit": "one record",
@@ -437,7 +437,7 @@ class GaussianMechanism(PickledByArguments):
             "disclaimers": disclaimers(_PROTECTED, private),
         }
         if private and self.rho_charged:
-            epsilon = gaussian_epsilon(self.rho_charged, SHOWN_DELTA, lattice.rank, _LEAST_STEPS)
+            epsilon = gaussian_epsilon(self.rho_charged, SHOWN_DELTA, lattice.rank, POINT_STEPS)
             record["epsilon_delta"] = {"epsilon": epsilon, "delta": SHOWN_DELTA}
         return record
 

@@ -10,7 +10,7 @@ from domains import AbstractDomain
 
 from ..errors import ParameterError
 from ..numerics.feasibility import RANGE_TOLERANCE
-from ..numerics.norms import norm
+from ..numerics.norms import dual_norm_of
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..numerics.span import span, spread
 from ..solvers.bodies.body import Body, about, check_dim, drift, left_inverse, moved_back, unit_body
@@ -153,7 +153,7 @@ def _design(
     )
     w = np.ones(body.dim)
     if p > 2:  # a certificate only inside the dual ball
-        w = spread(design.coordinate_weights / norm(design.coordinate_weights, 1 / (1 - 2 / p)), live)
+        w = spread(design.coordinate_weights / dual_norm_of(design.coordinate_weights, p), live)
     design = replace(
         design, coordinate_weights=w, center=spread(design.center, live), factor=spread(design.factor, live)
     )

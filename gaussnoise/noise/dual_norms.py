@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from domains import DomainTooLargeError
 
 from ..errors import ConvergenceWarning, NotAvailableError, ParameterError
-from ..numerics.norms import norm
+from ..numerics.norms import even_weights, norm
 from ..numerics.rounding import ROUNDING_MARGIN
 from .factorize import check_matrix, error_norm
 
@@ -80,7 +80,7 @@ def dual_norm(
     rows, columns = (matrix != 0).any(axis=1), (matrix != 0).any(axis=0)
     if not rows.any():
         q, n = matrix.shape
-        weights = np.full(q, q ** (2 / p - 1)), np.full(n, 1 / n)
+        weights = even_weights(q, p), np.full(n, 1 / n)
         return DualNorm(p, 0.0, 0.0, np.zeros((q, 0)), np.zeros((n, 0)), *weights, solver)
     size = float(np.abs(matrix).max())
     unit = matrix[np.ix_(rows, columns)] / size

@@ -16,7 +16,7 @@ from domains import DomainTooLargeError, FiniteSet
 from ..errors import CertificateError, ConvergenceWarning, ParameterError
 from ..files.pickling import PickledByArguments
 from ..numerics.feasibility import strategy
-from ..numerics.norms import norm
+from ..numerics.norms import dual_power, even_weights, norm
 from ..numerics.rounding import ROUNDING_MARGIN
 from .certificates.points import PointCertificate
 from .optimal_noise import OptimalNoise
@@ -338,7 +338,7 @@ def _part(piece: Piece, p: float, tol: float) -> _Part:
     A = piece.matrix
     if not A.any():
         q, n = A.shape
-        weights = Witness(np.full(q, q ** (2 / p - 1)), np.full(n, 1 / n))
+        weights = Witness(even_weights(q, p), np.full(n, 1 / n))
         return _Part(np.zeros((q, 0)), np.zeros((0, n)), weights, 0.0, 0.0, 0.0, "a zero matrix needs no noise")
     exponent = _exponent(A)
     unit = np.ldexp(A, -exponent)
@@ -379,10 +379,10 @@ def _by_optimisation(A: Array, unit: Array, exponent: int, p: float, tol: float)
 def _at_uniform_weights(A: Array, p: float) -> _Part:
     """The polar factors ``U S^{1/2}`` and ``S^{1/2} V'`` of A: optimal if their rows and columns are equally long."""
     rows, columns = (A != 0).any(axis=1), (A != 0).any(axis=0)
-    w = np.where(rows, rows.sum() ** (2 / p - 1), 0.0 if p > 2 else 1.0)
+    w = np.where(rows, rows.sum() ** -dual_power(p), 0.0 if p > 2 else 1.0)
     cells = columns / columns.sum()
     U, singular, Vt = np.linalg.svd(A, full_matrices=False)
-    scale = math.sqrt(rows.sum() ** (2 / p - 1) / columns.sum())
+    scale = math.sqrt(rows.sum() ** -dual_power(p) / columns.sum())
     rounding = 8 * len(singular) * np.finfo(np.float64).eps * singular[0]
     lower = float(scale * max(singular.sum() - rounding, 0.0) * (1 - ROUNDING_MARGIN))
     # below this, a direction is the rounding of the others
@@ -436,5 +436,5 @@ def _by_symmetry(A: Array, orders: tuple[int, ...], sign: int, p: float) -> _Par
     lower = float(n ** (1 / p - 1) * sizes.sum() * (1 - margin))
     group = " x ".join(f"Z_{m}" + (f"^{k}" if k > 1 else "") for m, k in runs(orders))
     method = f"group-circulant over {group}: uniform weights are optimal by symmetry, factors by FFT"
-    weights = Witness(np.full(n, n ** (2 / p - 1)), np.full(n, 1 / n))
+    weights = Witness(even_weights(n, p), np.full(n, 1 / n))
     return _Part(left, right, weights, n ** (1 / p) * row_value, lower, residual, method)

@@ -18,7 +18,7 @@ from domains import (
 )
 
 from ..errors import CovarianceError, ParameterError
-from ..numerics.norms import norm
+from ..numerics.norms import dual_norm_of
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..numerics.span import span, spread
 from ..solvers.bodies.closed_forms import uniform_measure
@@ -344,7 +344,7 @@ def _design(
         design = _reference(points, p, tol, method, report, shifted=shifted)
     w = np.ones(len(live))
     if p > 2:  # a certificate only inside the dual ball
-        w = spread(design.coordinate_weights / norm(design.coordinate_weights, 1 / (1 - 2 / p)), live)
+        w = spread(design.coordinate_weights / dual_norm_of(design.coordinate_weights, p), live)
     center, factor = spread(design.center, live), spread(design.factor, live)
     return replace(design, coordinate_weights=w, center=center, factor=factor), rows, rank
 

@@ -1,10 +1,27 @@
-"""Norms of numbers of any size."""
+"""Norms of numbers of any size, and the dual ball that coordinate weights lie in."""
 
 import numpy as np
 from numpy.typing import NDArray
 
+Array = NDArray[np.float64]
 
-def norm(values: NDArray[np.float64], order: float) -> float:
+
+def norm(values: Array, order: float) -> float:
     """``‖values‖_order`` of nonnegative numbers of any size."""
     largest = float(values.max(initial=0.0))
     return largest * float(np.linalg.norm(values / largest, order)) if largest != 0 else 0.0
+
+
+def dual_power(p: float) -> float:
+    """``1/s* = 1 − 2/p``: shares on a simplex, to this power, are weights with ``‖w‖_{s*} = 1``; 0 at p = 2."""
+    return 1 - 2 / p
+
+
+def dual_norm_of(weights: Array, p: float) -> float:
+    """``‖w‖_{s*}``, s* = p/(p − 2), which is what the weights of a certificate must not have more than one of."""
+    return norm(weights, np.inf if p == 2 else 1 / dual_power(p))
+
+
+def even_weights(count: int, p: float) -> Array:
+    """Equal weights of ``count`` coordinates with ``‖w‖_{s*} = 1``; ones at p = 2."""
+    return np.full(count, float(count) ** -dual_power(p))

@@ -7,6 +7,8 @@ from ..errors import ParameterError
 # Lattice steps per standard deviation that every mechanism here guarantees: a million draws are then within 10⁻¹⁵ of
 # the continuous Gaussian's rounding, far below any δ in use.
 MIN_STEPS = 2.0**28
+TABLE_STEPS = 2.0**29  # of tables: what is left of 2³² once multipliers are rounded, with room to spare
+POINT_STEPS = 2.0**40  # of listed points and bodies: what is left of 2⁴⁸ once the sensitivity is known
 _MOST_STEPS = 2.0**62  # of 64-bit integers
 
 

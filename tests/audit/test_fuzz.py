@@ -203,8 +203,8 @@ def test_a_leaking_reader_is_caught(monkeypatch):
         except Exception as error:
             raise gn.DataError(f"could not {task}: {error}") from error
 
-    for module in ("read", "codes", "count"):
-        monkeypatch.setattr(f"gaussnoise.tables.counting.{module}.guarded", honest)
+    for module in ("reading.frames", "counting.codes", "counting.count"):
+        monkeypatch.setattr(f"gaussnoise.tables.{module}.guarded", honest)
     schema = gn.Schema([gn.Attribute("a", [1, 2])])
     content = f"a\n1\n{kit.CANARY},2\n".encode()
     outcome = fuzz.ask_bytes(schema, content)

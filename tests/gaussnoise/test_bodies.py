@@ -32,6 +32,7 @@ from gaussnoise import (
     TwoConvex,
     Zonotope,
 )
+from gaussnoise.noise.certificates.points import PointCertificate
 
 PROBLEMS = ["gamma", "replace", "add-remove"]
 HARD = dict(deadline=None, derandomize=True, print_blob=False)
@@ -270,7 +271,7 @@ def check(noise, K):
     assert math.isfinite(noise.gamma)
     assert 0 <= noise.gamma_lower <= noise.gamma
     assert noise.gamma >= noise.covariance.error(noise.p)
-    if not isinstance(noise.certificate, gn._certificate.PointCertificate):
+    if not isinstance(noise.certificate, PointCertificate):
         return
     check_cover(noise, K)
     check_certificate(noise, K)

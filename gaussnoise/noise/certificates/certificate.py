@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import CertificateError
 from ..covariance import Covariance
 from ..problem import Problem
 
@@ -48,7 +49,6 @@ class Certificate(abc.ABC):
     def spectrum(self) -> tuple[Array, Array]:
         """Eigenvalues of ``(W^{1/2} C W^{1/2})^{1/2}``, bounded from below, and their multiplicities."""
 
-    @abc.abstractmethod
     def check(self, problem: Problem, covariance: Covariance, center: Array, claimed: float) -> list[Verification]:
         """Both ends again, by another way than the solver's: from the problem's domain and stored numbers alone.
 
@@ -62,12 +62,13 @@ class Certificate(abc.ABC):
             CertificateError: it is no measure on what is to be covered, or belongs to another problem.
             CovarianceError: some direction gets no noise.
         """
+        raise CertificateError(f"verify: expected a certificate that can be checked, got {type(self).__name__}")
 
-    @abc.abstractmethod
     def encode(self) -> Stored:
         """Its numbers, for a file."""
+        raise CertificateError(f"save: expected a certificate that can be stored, got {type(self).__name__}")
 
     @classmethod
-    @abc.abstractmethod
     def decode(cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
         """What :meth:`encode` wrote, for this problem; the data may come from anyone, and are not checked yet."""
+        raise CertificateError(f"load: expected a certificate that can be stored, got {cls.__name__}")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from domains import Marginals
 
 from ...errors import CertificateError
-from ...numerics.norms import norm
+from ...numerics.norms import dual_power, norm
 from ...numerics.rounding import CANCELLATION, ROUNDING_MARGIN
 from ...solvers.design import Protected
 from ...solvers.tables.residuals import rank, residual_subsets, subsets_of
@@ -77,7 +77,7 @@ class MarginalCertificate(Certificate):
     def losses(self, workload: Workload) -> Array:
         """Of unit noise on one T of each type, coordinates weighted, when the largest table weight is one."""
         shares = self.shares / (math.fsum(self.shares) * (1 + CANCELLATION))
-        return workload.dual_loss(self.p) @ shares ** (1 - 2 / self.p)
+        return workload.dual_loss(self.p) @ shares ** dual_power(self.p)
 
     def _traces(self, workload: Workload) -> Array:
         """What every T of each type adds to the trace."""
@@ -212,7 +212,7 @@ def _coordinate_weights(witness: MarginalCertificate, workload: Workload) -> Arr
         k = place[workload.orbits.type_of(S)]
         cells = witness.domain.cells(S)
         share = witness.shares[k] / witness.shares.sum() / workload.table_counts[k] / cells
-        parts.append(np.full(cells, share ** (1 - 2 / witness.p)))
+        parts.append(np.full(cells, share ** dual_power(witness.p)))
     return np.concatenate(parts)
 
 

@@ -15,7 +15,7 @@ from domains.oracles.distance import is_near
 from ...errors import CertificateError, CovarianceError
 from ...numerics.exact import is_small, longest_square
 from ...numerics.feasibility import RANGE_TOLERANCE, check_range, row_weights, strategy
-from ...numerics.norms import norm
+from ...numerics.norms import dual_power, norm
 from ...numerics.rounding import ROUNDING_MARGIN
 from ...solvers.bodies.body import Body, about, drift
 from ..covariance import Covariance, FactorCovariance
@@ -220,7 +220,7 @@ def _is_measure(witness: PointCertificate, problem: Problem) -> bool:
         and ((witness.weights > 0) & np.isfinite(witness.weights)).all()
         and w.shape == (problem.domain.dim,)
         and (w >= 0).all()
-        and np.linalg.norm(w, np.inf if problem.p == 2 else 1 / (1 - 2 / problem.p)) <= _UNIT
+        and np.linalg.norm(w, np.inf if problem.p == 2 else 1 / dual_power(problem.p)) <= _UNIT
     )
 
 

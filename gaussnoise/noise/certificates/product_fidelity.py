@@ -14,6 +14,7 @@ from scipy.linalg import cholesky
 
 from domains import AbstractBase
 
+from ...numerics.norms import dual_power
 from ...numerics.rounding import CANCELLATION
 from ...solvers.tables.orbits import Type
 from ...solvers.tables.strategies import is_exchangeable
@@ -98,7 +99,7 @@ class Blocks:
     def __init__(self, witness: "ProductCertificate", workload: Workload) -> None:
         self.workload = workload
         shares = witness.shares / (math.fsum(witness.shares) * (1 + CANCELLATION))
-        power = 1 - 2 / witness.p
+        power = dual_power(witness.p)
         weights = workload.weights**2 * (shares / (workload.table_counts * workload.queries)) ** power
         self.tables = list(zip(workload.tables, weights.tolist(), strict=True))
         self.sides = [

@@ -6,7 +6,7 @@ from scipy.linalg import hadamard
 
 from domains import LpBall, SchattenBall
 
-from ...numerics.norms import norm
+from ...numerics.norms import dual_norm_of, dual_power, even_weights, norm
 from ..design import Design
 from .body import Body
 
@@ -49,10 +49,10 @@ def uniform_measure(points: Array, p: float, *, shifted: bool) -> Design | None:
     trace = sigma.sum()
     # w is the same number in all coordinates: it scales everything, and M is C^{1/2}
     factor = axes * np.sqrt(sigma)
-    error = norm(np.square(factor).sum(axis=1), p / 2) * dim ** (1 - 2 / p)
+    error = norm(np.square(factor).sum(axis=1), p / 2) * dim ** dual_power(p)
     if lengths.max() > trace * (1 + _EXACT) or error > trace * (1 + _EXACT):
         return None
-    w = np.ones(dim) if p == 2 else np.full(dim, dim ** (2 / p - 1))
+    w = even_weights(dim, p)
     note = "closed form: the uniform measure is optimal, as symmetry makes it"
     return Design(np.full(count, 1 / count), w, factor, center, 0.0, 0, note)
 
@@ -60,7 +60,7 @@ def uniform_measure(points: Array, p: float, *, shifted: bool) -> Design | None:
 def _uniform(points: Array, p: float, note: str) -> Design:
     """Points whose second moment is a multiple of the identity, in a set of irreducible symmetry."""
     count, dim = points.shape
-    w = np.ones(dim) if p == 2 else np.full(dim, dim ** (2 / p - 1))
+    w = even_weights(dim, p)
     return Design(np.full(count, 1 / count), w, np.eye(dim), np.zeros(dim), 0.0, 0, note)
 
 
@@ -104,7 +104,7 @@ def _ellipsoid(A: Array, p: float) -> tuple[Design, Array]:
             if p == np.inf
             else (variances / variances.max()) ** (p / 2 - 1)
         )
-        w = w / np.linalg.norm(w, 1 / (1 - 2 / p))
+        w = w / dual_norm_of(w, p)
     weights, axes = np.linalg.eigh(factor.T @ (w[:, None] * factor))
     used = weights > 1e-15 * weights.max(initial=0.0)
     points = (factor @ axes[:, used]).T

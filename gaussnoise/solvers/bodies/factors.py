@@ -11,7 +11,7 @@ from scipy.linalg import block_diag, hadamard
 from domains import AbstractDomain
 from domains.algebra.combinators import Kronecker, Product, Scaled
 
-from ...numerics.norms import norm
+from ...numerics.norms import dual_power, norm
 from ..design import Design
 
 Array = NDArray[np.float64]
@@ -86,7 +86,7 @@ def _cartesian(factors: list[Factor], p: float) -> tuple[Design, Array]:
     shares = (errors / errors.max()) ** alpha
     shares = np.maximum(shares / shares.sum(), 1e-30)
     # weights of the coordinates that make the same inequality tight
-    lifts = np.ones(len(factors)) if p == 2 else shares ** (1 - 2 / p)
+    lifts = np.ones(len(factors)) if p == 2 else shares ** dual_power(p)
     weights, points = _coupled(factors)
     scaled = [factor.design.factor / np.sqrt(share) for share, factor in zip(shares, factors, strict=True)]
     notes = sorted({factor.design.note for factor in factors})

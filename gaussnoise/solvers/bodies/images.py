@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numerics.norms import norm
+from ...numerics.norms import dual_power, norm
 from .body import Body
 
 Array = NDArray[np.float64]
@@ -28,7 +28,7 @@ def relaxation(body: Body, p: float, rank: int, tol: float) -> Array | None:
     ends = np.cumsum([block.size for block in image.blocks])[:-1]
     squares = np.square(A)
     live = squares.any(axis=1)
-    power = 1 - 2 / p  # 1/s*
+    power = dual_power(p)  # 1/s*
     w = live / (1.0 if p == 2 else float(np.linalg.norm(live.astype(float), 1 / power)))
     least, factor = np.inf, A
     for _ in range(_MOST_STEPS):

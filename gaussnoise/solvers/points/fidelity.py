@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
-from ...numerics.norms import norm
+from ...numerics.norms import dual_power, norm
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
@@ -72,7 +72,7 @@ class Fidelity:
     @property
     def power(self) -> float:
         """``1/s* = 1 − 2/p``."""
-        return 1 - 2 / self.p
+        return dual_power(self.p)
 
     @property
     def rank(self) -> int:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ...numerics.norms import norm
+from ...numerics.norms import dual_power, norm
 from ..design import MAX_STEPS
 from ..points.interior import maximum
 from ..progress import Watch
@@ -143,7 +143,7 @@ class ResidualFidelity:
 
     @property
     def power(self) -> float:
-        return 1 - 2 / self.p
+        return dual_power(self.p)
 
     def coordinate_weights(self, shares: Array) -> Array:
         return shares**self.power

@@ -18,6 +18,7 @@ from scipy.optimize import minimize
 from domains import AbstractBase, DomainTooLargeError, InvalidDomainError
 
 from ...numerics.feasibility import strategy as coordinates
+from ...numerics.norms import dual_power
 from ...numerics.span import span
 from ..bodies.closed_forms import uniform_measure
 from ..design import MAX_STEPS
@@ -158,7 +159,7 @@ def _slopes(workload: Workload, p: float, found: TableNoise, *, replaced: bool) 
     """By class: derivatives of the objective along the gains of its bases, and how much more the spreads matter."""
     A = workload.dual_loss(p)
     shares = found.shares / found.shares.sum()
-    scaled = (A * shares ** (1 - 2 / p)).tocoo()
+    scaled = (A * shares ** dual_power(p)).tocoo()
     losses = np.asarray(scaled.sum(axis=1)).ravel()
     moved = found.pattern_weights @ workload.moved(found.patterns) if replaced and not found.safe else 1.0
     factors = workload.residual_counts * np.sqrt(moved / losses)

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from domains import AbstractBase, Marginals, Products
 
-from ...numerics.norms import norm
+from ...numerics.norms import dual_power, norm
 from .orbits import Orbits, Type, alike
 from .patterns import is_enumerable, pattern_sums, products
 from .residuals import Subset, check_count
@@ -166,7 +166,7 @@ class Workload:
 
         Coordinates get ``w = (share of a query)^{1/s*}``, s* = p/(p−2).
         """
-        power = 1 - 2 / p
+        power = dual_power(p)
         scaled = self.loss * (self.table_counts * (self.table_counts * self.queries) ** -power)
         return csr_array(scaled * (1 / self.residual_counts)[:, None])
 

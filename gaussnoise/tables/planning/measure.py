@@ -28,7 +28,6 @@ _LEAST_MULTIPLIER = 2.0**20
 _LEAST_SCALE = 2.0**32
 _MOST_SCALE = 2.0**53
 _COARSEST_MULTIPLIER = 2**6
-LEAST_STEPS = 2.0**29  # what is left of the least scale once multipliers are rounded, with room to spare
 
 _EXACT_PATTERNS = 2**14  # of differing attributes, summed in Python integers
 _ROUNDING = 1e-9  # what sums of floats over more patterns may lack, relative to all they add up

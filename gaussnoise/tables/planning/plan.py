@@ -5,7 +5,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from numbers import Real
@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractBase, DomainTooLargeError, Identity, InvalidDomainError, Leading, Marginals, Products
+from domains import DomainTooLargeError, Identity, InvalidDomainError, Leading, Marginals, Products
 
 from ...bounds import Bound, bound_of
 from ...bounds.proof import solved
 from ...errors import GaussNoiseError, ParameterError, not_a_generator
 from ...files.pickling import PickledByArguments
-from ...noise.certificates.marginals import MarginalCertificate
 from ...noise.covariance import Covariance, MarginalCovariance
 from ...noise.optimal_noise import OptimalNoise
 from ...noise.problem import Relation
@@ -30,11 +29,10 @@ from ...numerics.intervals import quantile
 from ...numerics.norms import norm
 from ...numerics.rounding import rounded_down, rounded_up
 from ...privacy.definitions import AbstractPrivacy, check_gaussian, dp_event, zCDP
+from ...privacy.lattice_bound import TABLE_STEPS
 from ...privacy.ledger import Ledger
 from ...privacy.sampler import sampling_threads
-from ...solvers.design import Protected
-from ...solvers.progress import Counted, interrupts_pass, watching
-from ...solvers.tables.marginals import table_noise
+from ...solvers.progress import Counted, interrupts_pass
 from ...solvers.tables.residuals import Subset
 from ...solvers.tables.strategies import AbstractStrategy, IdentityStrategy
 from ...solvers.tables.workload import Workload
@@ -43,7 +41,8 @@ from ..counting.count import PASS_CELLS
 from ..schema.bases import base_value
 from ..schema.entries import Entry, attribute_positions, entry_term, term_name, workload_domain
 from ..schema.schema import Schema
-from .measure import LEAST_STEPS, Array, ResidualQuery, measured_integers
+from .independent import independent_deviations, saving
+from .measure import Array, ResidualQuery, measured_integers
 from .targets import Target, as_targets
 
 if TYPE_CHECKING:
@@ -57,7 +56,6 @@ _SECONDS_PER_CELL = 2e-6  # exact integers, reconstruction, writing
 _MOST_CELLS = 2 * 10**8
 _MOST_ROWS_PER_PERSON = 10**9
 _TOLERANCE = 1e-6  # of the noise
-_SAVING_TOLERANCE = 1e-4  # of a comparison that is printed to three digits
 _ROUNDING = 1e-9  # budgets for targets are this much larger, so that rounding cannot miss them
 
 
@@ -256,7 +254,7 @@ class Plan(PickledByArguments):
     @cached_property
     def rho(self) -> float:
         """ρ of zero-concentrated differential privacy, for the whole release."""
-        return self.privacy.to_zcdp(self.integers, LEAST_STEPS).rho
+        return self.privacy.to_zcdp(self.integers, TABLE_STEPS).rho
 
     @cached_property
     def row_rho(self) -> float:
@@ -399,16 +397,7 @@ class Plan(PickledByArguments):
     @cached_property
     def independent_deviations(self) -> Array:
         """What :attr:`deviations` would be, had each entry independent noise and the best split of the budget."""
-        cells, weights, p = self.queries, np.array(self.domain.weights), self.noise.p
-        if isinstance(self.domain, Products):
-            alone = np.array([_alone(term, self.neighbors) for term in self.domain.terms]) / cells
-        else:
-            # the best noise for one marginal alone at unit sensitivity: replacing a row keeps the sum of its cells
-            alone = np.ones_like(cells) if self.neighbors == "add-remove" else 2 * (1 - 1 / cells)
-        outer, inner = (1.0, 0.0) if math.isinf(p) else (p / (p + 2), 2 / (p + 2))
-        shares = ((weights / weights.max()) ** 2 * alone) ** outer * cells**inner
-        variances = np.divide(alone, shares, out=np.zeros_like(cells), where=alone > 0)
-        return np.sqrt(variances * (shares.sum() / (2 * self.row_rho)))
+        return independent_deviations(self)
 
     @cached_property
     def bound(self) -> Bound:
@@ -430,7 +419,7 @@ class Plan(PickledByArguments):
         Raises:
             ParameterError: planned for rows added or removed, or for more than cells.
         """
-        return self._saving("replace_saving", "gamma")
+        return saving(self, "replace_saving", "gamma")
 
     @cached_property
     def add_remove_saving(self) -> float:
@@ -441,30 +430,11 @@ class Plan(PickledByArguments):
         Raises:
             ParameterError: planned for rows added or removed, or for more than cells.
         """
-        return self._saving("add_remove_saving", "add-remove")
+        return saving(self, "add_remove_saving", "add-remove")
 
     @cached_property
     def _workload(self) -> Workload:
         return Workload.of(self.domain, total=True)
-
-    def _saving(self, name: str, protected: Protected) -> float:
-        """``(2 γ / γ°_p(K − K))²``, with the proven lower end of another optimum γ, found without its covariance."""
-        if self.neighbors != "replace":
-            raise ParameterError(f'{name}: expected a plan with neighbors="replace", got {self.neighbors!r}')
-        if not isinstance(self.domain, Marginals):
-            raise ParameterError(f"{name}: expected a plan for cells alone, got other bases; hint: improvement")
-        workload = self._workload
-        if protected == "gamma":
-            workload = replace(workload, residuals=tuple(T for T in workload.residuals if T))
-        with watching(None, _SAVING_TOLERANCE) as watch, interrupts_pass():
-            found = table_noise(workload, self.noise.p, replaced=False, tol=_SAVING_TOLERANCE, watch=watch)
-        proof = MarginalCertificate(
-            self.domain, self.noise.p, protected, found.shares, found.patterns, found.pattern_weights
-        )
-        lower = proof.bound_over(workload)
-        if self.noise.gamma == 0:
-            return math.inf if lower > 0 else 1.0
-        return (2 * lower / self.noise.gamma) ** 2
 
     def independent_standard_deviation(self, *names: str) -> float:
         """Of every cell of a planned marginal, had each marginal independent noise and the best split of the budget."""
@@ -635,7 +605,7 @@ class Plan(PickledByArguments):
     def _charge(self) -> float:
         """What OpenDP's map charges for all noise of a release, for all rows of one person."""
         query, copies = self._query.query, self.rows_per_person**2
-        if query is not None and query.scale < LEAST_STEPS:
+        if query is not None and query.scale < TABLE_STEPS:
             raise GaussNoiseError(f"release: a scale of {query.scale:.3g} is too coarse; hint: another rho")
         charged = rounded_up(Fraction(query.rho) * copies) if query is not None else 0.0
         if charged > self.rho:
@@ -646,19 +616,3 @@ class Plan(PickledByArguments):
         from .text import plan_text
 
         return plan_text(self)
-
-
-def _alone(term: Sequence[tuple[int, AbstractBase]], neighbors: Relation) -> float:
-    """Least total variance of one entry's answers at unit sensitivity, by noise of its own."""
-    single = math.prod(float(base.gram()[0, 0]) for _, base in term if base.size == 1)
-    bases = [base for _, base in term if base.size > 1]
-    if neighbors == "add-remove":  # of a product, the product
-        return single * math.prod(_least_variance((base,), neighbors) for base in bases)
-    return single * _least_variance(tuple(bases), neighbors)
-
-
-@cache
-def _least_variance(bases: tuple[AbstractBase, ...], neighbors: Relation) -> float:
-    if not bases:
-        return 1.0 if neighbors == "add-remove" else 0.0
-    return solved(Products(bases, [range(len(bases))]), 2, neighbors, _SAVING_TOLERANCE).gamma ** 2

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from domains import Marginals, Moments, Products
 
 from ...privacy.definitions import ApproxDP, gaussian_epsilon, zCDP
+from ...privacy.lattice_bound import TABLE_STEPS
 from ...text import SHOWN_DELTA
 from ..schema.bases import MIDDLES, moment_source
-from .measure import LEAST_STEPS
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -135,7 +135,7 @@ def _targets_text(ratio: float) -> str:
 def budget_text(plan: "Plan") -> str:
     """The whole release's budget, in both currencies."""
     if isinstance(plan.privacy, zCDP):
-        epsilon = gaussian_epsilon(plan.rho, SHOWN_DELTA, plan.integers, LEAST_STEPS)
+        epsilon = gaussian_epsilon(plan.rho, SHOWN_DELTA, plan.integers, TABLE_STEPS)
         return f"{plan.rho:g}-zCDP; for this noise, ({epsilon:.4g}, {SHOWN_DELTA:g})-differential privacy"
     if isinstance(plan.privacy, ApproxDP):
         promise = f"({plan.privacy.epsilon:g}, {plan.privacy.delta:g})-differential privacy"

@@ -18,6 +18,7 @@ from domains import Bins, Identity, Marginals, Moments, Prefix, Ranges, Total, W
 from ...errors import GaussNoiseError, OutputError, ParameterError
 from ...files.disk import MOST_RECORD, aside, check_parent, digests_in, folder_fault, read_json
 from ...privacy.definitions import gaussian_epsilon, zCDP
+from ...privacy.lattice_bound import TABLE_STEPS
 from ...privacy.ledger import OLD_TABLES
 from ...solvers.progress import Counted
 from ...solvers.tables.residuals import Subset
@@ -25,7 +26,6 @@ from ...solvers.tables.strategies import SolvedStrategy
 from ...text import SHOWN_DELTA, versions
 from ..counting.codes import OnOutside
 from ..planning.again import asked_of
-from ..planning.measure import LEAST_STEPS
 from ..planning.text import relation_text
 from ..schema.bases import base_value
 from .store import MOST_FILES, FileFormat, Place, StoredTables, file_names, read_index, table_writer
@@ -217,7 +217,7 @@ def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[
     whose = "cells'" if isinstance(plan.domain, Marginals) else "answers' (with their entry's root mean square)"
     objective = f"p-norm of all {whose} weighted standard deviations at unit sensitivity, p = {plan.noise.p:g}"
     implied = {
-        "epsilon": gaussian_epsilon(release.rho_charged, SHOWN_DELTA, query.count, LEAST_STEPS),
+        "epsilon": gaussian_epsilon(release.rho_charged, SHOWN_DELTA, query.count, TABLE_STEPS),
         "delta": SHOWN_DELTA,
         "method": "analytic Gaussian (Balle & Wang 2018, Theorem 8), corrected for the lattice",
         "epsilon_through_zcdp": zCDP(release.rho_charged).epsilon(SHOWN_DELTA) if release.rho_charged else 0.0,
@@ -230,7 +230,7 @@ def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[
         "privacy_unit": plan.privacy_unit,
         "rows_per_person": plan.rows_per_person,
         "on_outside": release.on_outside,
-        "privacy": plan.privacy.as_dict(query.count, LEAST_STEPS),
+        "privacy": plan.privacy.as_dict(query.count, TABLE_STEPS),
         "rho": release.rho_charged if release.private else None,
         "epsilon_delta": implied if release.private else None,
         "domain": [

@@ -10,7 +10,7 @@ import gaussnoise as gn
 from gaussnoise.noise.optimal_noise import OptimalNoise
 from gaussnoise.privacy import sampler as _sampler
 from gaussnoise.solvers.points.fidelity import Fidelity
-from gaussnoise.tables.planning import plan as _plan
+from gaussnoise.tables.planning import independent as _independent
 
 SCHEMA = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120], base="prefix")])
 PEOPLE = pa.table({"sex": ["F", "M", "F"], "age": [7, 33, 61]})
@@ -160,13 +160,13 @@ def test_an_interrupted_plan_of_counts_is_no_plan(monkeypatch):
 
 def test_comparing_a_plan_with_others_can_be_stopped(monkeypatch):
     plan = gn.plan(SCHEMA, [{"age": np.tri(3), "sex": "identity"}], gn.zCDP(0.1))
-    _plan._least_variance.cache_clear()
+    _independent._least_variance.cache_clear()
     interrupted(monkeypatch, 2)
     with pytest.raises(KeyboardInterrupt):
         plan.independent_deviations  # noqa: B018
     monkeypatch.undo()
     before = plan.independent_deviations  # nothing was kept of the solve that was stopped
-    _plan._least_variance.cache_clear()
+    _independent._least_variance.cache_clear()
     again = gn.plan(SCHEMA, [{"age": np.tri(3), "sex": "identity"}], gn.zCDP(0.1)).independent_deviations
     assert np.array_equal(before, again)
 

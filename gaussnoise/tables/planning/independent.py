@@ -1,0 +1,77 @@
+"""What a plan saves: beside independent noise, and beside the calibrations of others."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import AbstractBase, Marginals, Products
+
+from ...bounds.proof import solved
+from ...errors import ParameterError
+from ...noise.certificates.marginals import MarginalCertificate
+from ...noise.problem import Relation
+from ...solvers.design import Protected
+from ...solvers.progress import interrupts_pass, watching
+from ...solvers.tables.marginals import table_noise
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+Array = NDArray[np.float64]
+
+_TOLERANCE = 1e-4  # of a comparison that is printed to three digits
+
+
+def independent_deviations(plan: "Plan") -> Array:
+    """What :attr:`Plan.deviations` would be, had each entry independent noise and the best split of the budget."""
+    cells, weights, p = plan.queries, np.array(plan.domain.weights), plan.noise.p
+    if isinstance(plan.domain, Products):
+        alone = np.array([_alone(term, plan.neighbors) for term in plan.domain.terms]) / cells
+    else:
+        # the best noise for one marginal alone at unit sensitivity: replacing a row keeps the sum of its cells
+        alone = np.ones_like(cells) if plan.neighbors == "add-remove" else 2 * (1 - 1 / cells)
+    outer, inner = (1.0, 0.0) if math.isinf(p) else (p / (p + 2), 2 / (p + 2))
+    shares = ((weights / weights.max()) ** 2 * alone) ** outer * cells**inner
+    variances = np.divide(alone, shares, out=np.zeros_like(cells), where=alone > 0)
+    return np.sqrt(variances * (shares.sum() / (2 * plan.row_rho)))
+
+
+def saving(plan: "Plan", name: str, protected: Protected) -> float:
+    """``(2 γ / γ°_p(K − K))²``, with the proven lower end of another optimum γ, found without its covariance."""
+    if plan.neighbors != "replace":
+        raise ParameterError(f'{name}: expected a plan with neighbors="replace", got {plan.neighbors!r}')
+    if not isinstance(plan.domain, Marginals):
+        raise ParameterError(f"{name}: expected a plan for cells alone, got other bases; hint: improvement")
+    workload = plan._workload
+    if protected == "gamma":
+        workload = replace(workload, residuals=tuple(T for T in workload.residuals if T))
+    with watching(None, _TOLERANCE) as watch, interrupts_pass():
+        found = table_noise(workload, plan.noise.p, replaced=False, tol=_TOLERANCE, watch=watch)
+    proof = MarginalCertificate(
+        plan.domain, plan.noise.p, protected, found.shares, found.patterns, found.pattern_weights
+    )
+    lower = proof.bound_over(workload)
+    if plan.noise.gamma == 0:
+        return math.inf if lower > 0 else 1.0
+    return (2 * lower / plan.noise.gamma) ** 2
+
+
+def _alone(term: Sequence[tuple[int, AbstractBase]], neighbors: Relation) -> float:
+    """Least total variance of one entry's answers at unit sensitivity, by noise of its own."""
+    single = math.prod(float(base.gram()[0, 0]) for _, base in term if base.size == 1)
+    bases = [base for _, base in term if base.size > 1]
+    if neighbors == "add-remove":  # of a product, the product
+        return single * math.prod(_least_variance((base,), neighbors) for base in bases)
+    return single * _least_variance(tuple(bases), neighbors)
+
+
+@cache
+def _least_variance(bases: tuple[AbstractBase, ...], neighbors: Relation) -> float:
+    if not bases:
+        return 1.0 if neighbors == "add-remove" else 0.0
+    return solved(Products(bases, [range(len(bases))]), 2, neighbors, _TOLERANCE).gamma ** 2
