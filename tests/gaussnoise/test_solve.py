@@ -426,6 +426,13 @@ def test_a_covariance_a_thousandth_too_small_is_caught(noise):
 
 
 @solved
+def test_an_ellipsoid_a_millionth_too_small_is_caught_whatever_sensitivity_is_claimed(noise):
+    thin = dataclasses.replace(noise, covariance=thinner(noise.covariance, 1 - 1e-6))
+    with pytest.raises(gn.CertificateError, match="on the set"):
+        dataclasses.replace(thin, sensitivity_squared=10.0).verify()
+
+
+@solved
 @pytest.mark.parametrize(
     ("field", "factor"),
     [("gamma_lower", 1 + 1e-9), ("gamma", 1 - 1e-9), ("sensitivity_squared", 1 - 1e-9), ("sensitivity_squared", 0.5)],
