@@ -305,6 +305,20 @@ def test_releases_say_what_they_draw(ledger, small, tmp_path):
     assert any(ledger.epsilon(1e-6) == pytest.approx(bound, rel=1e-6) for bound in bounds)
 
 
+def test_another_rule_for_rows_outside_is_another_release(ledger, small, tmp_path):
+    plan, table = small
+    first = plan.release(table, out=tmp_path / "out", ledger=ledger, id="tables", on_outside="drop")
+    with pytest.raises(gn.LedgerError):
+        plan.release(table, out=tmp_path / "out", ledger=ledger, id="tables")
+    again = plan.release(table, out=tmp_path / "out", ledger=ledger, id="tables", on_outside="drop")
+    np.testing.assert_array_equal(first["a", "b"].estimate, again["a", "b"].estimate)
+    mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(0.2))
+    mechanism.release([[0.0, 2.0]], ledger=ledger, id="sums", on_outside="drop")
+    with pytest.raises(gn.LedgerError):
+        mechanism.release([[0.0, 2.0]], ledger=ledger, id="sums", on_outside="project")
+    assert [entry.id for entry in ledger.entries()] == ["tables", "sums"]
+
+
 # directories
 
 
