@@ -1,11 +1,15 @@
-"""Records of listed points, however they are given: row indices, exact rows, or counts. No message shows a value."""
+"""Records as they are given: row indices, exact rows, counts, rows of a body. No message shows a value."""
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from domains import AbstractDomain
+from domains.algebra.members import projection
 from domains.records import array_of, kind
 
-from .errors import DataError, ParameterError
+from .errors import DataError, NotAvailableError, ParameterError
 
 Array = NDArray[np.float64]
 
@@ -110,3 +114,19 @@ def as_array(function: str, values: ArrayLike | None) -> NDArray:
     if isinstance(array, str):
         raise DataError(f"{function}: expected a regular array of numbers, got {array}")
     return array
+
+
+def map_into(domain: AbstractDomain) -> Callable[[Array], Array]:
+    """The map that ``on_outside="project"`` sends records through, each by itself.
+
+    Raises:
+        NotAvailableError: no such map is known.
+    """
+    move = projection(domain)
+    if move is not None:
+        return move
+    raise NotAvailableError(
+        f'release: on_outside="project" and "drop" know no map into {type(domain).__name__}; hint: LpBall, Ellipsoid, '
+        "boxes (Zonotope, TwoConvex), Frobenius balls, their translates, multiples and products, or project the "
+        "records yourself, each by itself, before the release"
+    )

@@ -4,12 +4,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, DomainTooLargeError, FiniteSet
+from domains.algebra.members import contains
 
 from ..errors import DataError, ParameterError
 from ..noise.policy import PolicyGraph
 from ..noise.problem import Relation
 from ..records import counts_of, real_rows
-from ..solvers.bodies.members import contains
 
 Array = NDArray[np.float64]
 

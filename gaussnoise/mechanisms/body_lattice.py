@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import AbstractDomain
+from domains.algebra.members import contains, magnitudes, near_members, row_norms, row_products, widest
 from domains.domain import SLACK
 from domains.oracles.distance import bounding_box, is_near
 
@@ -21,8 +22,8 @@ from ..noise.optimal_noise import OptimalNoise
 from ..numerics.feasibility import RANGE_TOLERANCE
 from ..privacy.lattice import AbstractLattice
 from ..privacy.sampler import IntegerQuery
+from ..records import map_into
 from ..solvers.bodies.body import Body, left_inverse
-from ..solvers.bodies.members import contains, magnitudes, near_members, projection, row_norms, row_products, widest
 
 Array = NDArray[np.float64]
 
@@ -152,7 +153,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
             DataError: a record that is not finite, or outside, where they are refused.
             NotAvailableError: no projection is known.
         """
-        move = None if on_outside == "refuse" else projection(self.domain)
+        move = None if on_outside == "refuse" else map_into(self.domain)
         totals = [0] * self.domain.dim
         rows = max(1, _CHUNK_ENTRIES // widest(self.domain))
         with np.errstate(all="ignore"):

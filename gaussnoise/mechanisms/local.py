@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from domains import AbstractDomain, DomainTooLargeError, FiniteSet
+from domains.algebra.members import contains, magnitudes, near_members
 
 from ..bounds import Bound, lower_bound
 from ..errors import CertificateError, DataError, OutputError, ParameterError, not_a_generator
@@ -23,9 +24,8 @@ from ..noise.optimal_noise import OptimalNoise
 from ..noise.solve import gamma
 from ..numerics.norms import norm
 from ..privacy.definitions import LocalDP
-from ..records import as_array, real_rows
+from ..records import as_array, map_into, real_rows
 from ..solvers.bodies.body import left_inverse
-from ..solvers.bodies.members import contains, magnitudes, near_members, projection
 from ..solvers.progress import interrupts_pass
 from ..text import estimate_text, promise
 from .randomizers import Bytes, Codebook, point_release, privunit, privunitg
@@ -418,7 +418,7 @@ class LocalMechanism:
                 raise DataError(f"report: expected row indices in 0..{len(domain.points) - 1}, got one outside")
             return domain.points[np.where(known, given, 0).astype(np.intp)], known
         given = real_rows("report", domain.dim, given)
-        move = projection(domain) if on_outside == "project" else None
+        move = map_into(domain) if on_outside == "project" else None
         with np.errstate(all="ignore"):
             X = given.astype(np.float64)
             finite = np.isfinite(X).all(axis=1)

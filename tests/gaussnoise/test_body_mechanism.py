@@ -30,12 +30,12 @@ from domains import (
     product,
 )
 from domains.algebra.combinators import DifferenceBody, Kronecker
+from domains.algebra.members import magnitudes, near_members, projection
 from domains.oracles.distance import bounding_box
 from gaussnoise.mechanisms import body_lattice as _body_lattice
 from gaussnoise.noise.covariance import FactorCovariance
 from gaussnoise.privacy.sampler import IntegerQuery
 from gaussnoise.solvers.bodies import body as _body
-from gaussnoise.solvers.bodies.members import magnitudes, near_members, projection
 
 RNG = np.random.default_rng(0)
 G, A, V = RNG.normal(size=(5, 3)), RNG.normal(size=(3, 2)), np.array([1.0, -2.0, 0.5])

@@ -11,6 +11,7 @@ from scipy.special import ndtri
 
 from domains import AbstractDomain, DomainTooLargeError, Ellipsoid, FiniteSet, InvalidDomainError, Polytope, Zonotope
 from domains.algebra.combinators import Product, Translate, apart
+from domains.algebra.members import magnitudes, pulls_back, widest
 from domains.domain import SLACK
 from domains.oracles.distance import ROUNDING
 from domains.oracles.image import ConvexImage
@@ -18,7 +19,6 @@ from domains.oracles.image import ConvexImage
 from ...errors import CovarianceError
 from ...numerics.feasibility import RANGE_TOLERANCE, row_weights
 from ...numerics.norms import norm
-from .members import magnitudes, pulls_back, widest
 
 Array = NDArray[np.float64]
 

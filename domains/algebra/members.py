@@ -7,8 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from domains import AbstractDomain, Ellipsoid, LpBall, Polytope, SchattenBall, TensorPower, TwoConvex, Zonotope
-from domains.algebra.combinators import (
+from ..domain import AbstractDomain
+from ..oracles.distance import bounding_box
+from ..sets.ellipsoid import Ellipsoid
+from ..sets.lp_ball import LpBall
+from ..sets.polytope import Polytope
+from ..sets.schatten import SchattenBall
+from ..sets.tensor import TensorPower, symmetric_coordinates
+from ..sets.two_convex import TwoConvex
+from ..sets.zonotope import Zonotope
+from .combinators import (
     DifferenceBody,
     Hull,
     Kronecker,
@@ -18,10 +26,6 @@ from domains.algebra.combinators import (
     Scaled,
     Translate,
 )
-from domains.oracles.distance import bounding_box
-from domains.sets.tensor import symmetric_coordinates
-
-from ...errors import NotAvailableError
 
 Array = NDArray[np.float64]
 Map = Callable[[Array], Array]
@@ -227,16 +231,17 @@ def widest(domain: AbstractDomain) -> int:
     return max(domain.dim, own, *(widest(part) for part in inner)) if inner else max(domain.dim, own)
 
 
-def projection(domain: AbstractDomain) -> Map:
+def projection(domain: AbstractDomain) -> Map | None:
     """A map of all rows into the domain that leaves members alone; rows with NaN or infinity go to its center.
 
     Every row goes its own way, whatever the others are: elementwise arithmetic in a fixed order, where each operation
-    is correctly rounded (or the C library's ``pow``, number by number), and no matrix products.
-
-    Raises:
-        NotAvailableError: no such map is known.
+    is correctly rounded (or the C library's ``pow``, number by number), and no matrix products. None where no such map
+    is known.
     """
-    move, center = _map_into(domain), np.asarray(domain._center())  # all that have such a map have one
+    move = _map_into(domain)
+    if move is None:
+        return None
+    center = np.asarray(domain._center())  # all that have such a map have one
 
     def into(X: Array) -> Array:
         finite = np.isfinite(X).all(axis=1, keepdims=True)
@@ -245,15 +250,22 @@ def projection(domain: AbstractDomain) -> Map:
     return into
 
 
-def _map_into(domain: AbstractDomain) -> Map:
+def _map_into(domain: AbstractDomain) -> Map | None:
     if isinstance(domain, Product):
-        maps = [(_map_into(K), s) for K, s in zip(domain.parts, domain.slices(), strict=True)]
-        return lambda X: np.hstack([move(X[:, s]) for move, s in maps])
-    if isinstance(domain, Translate):
-        inner, shift = _map_into(domain.body), domain.shift
-        return lambda X: inner(X - shift) + shift
-    if isinstance(domain, Scaled):
-        inner, factor = _map_into(domain.body), domain.factor
+        maps = [_map_into(K) for K in domain.parts]
+        known = [move for move in maps if move is not None]
+        slices = list(domain.slices())
+        if len(known) < len(maps):
+            return None
+        return lambda X: np.hstack([move(X[:, s]) for move, s in zip(known, slices, strict=True)])
+    if isinstance(domain, Translate | Scaled):
+        inner = _map_into(domain.body)
+        if inner is None:
+            return None
+        if isinstance(domain, Translate):
+            shift = domain.shift
+            return lambda X: inner(X - shift) + shift
+        factor = domain.factor
         return lambda X: inner(X / factor) * factor
     if isinstance(domain, LpBall):
         return _into_ball(domain.radius, domain.q)
@@ -265,11 +277,7 @@ def _map_into(domain: AbstractDomain) -> Map:
         return _into_box(domain.center, np.abs(domain.generators).sum(axis=0))
     if isinstance(domain, Ellipsoid):
         return _into_ellipsoid(domain)
-    raise NotAvailableError(
-        f'release: on_outside="project" and "drop" know no map into {type(domain).__name__}; hint: LpBall, Ellipsoid, '
-        "boxes (Zonotope, TwoConvex), Frobenius balls, their translates, multiples and products, or project the "
-        "records yourself, each by itself, before the release"
-    )
+    return None
 
 
 def _into_box(center: Array, widths: Array) -> Map:
