@@ -406,6 +406,10 @@ def test_verification_refuses_what_was_tampered_with(neighbors):
     for other in _tampered(noise):
         with pytest.raises(gn.GaussNoiseError):
             other.verify()
+    # what is no number at all
+    broken = replace(noise.certificate, shares=None)
+    with pytest.raises(gn.CertificateError, match="not what they should be"):
+        replace(noise, certificate=broken).verify()
 
 
 def test_wrong_requests_are_refused():
