@@ -521,7 +521,7 @@ def test_bodies_of_a_million_dimensions_are_refused_at_once(name):
         for options in ({}, {"p": 3}, {"method": "oracle"}):
             calls = []
             tracemalloc.start()
-            sys.setprofile(lambda frame, event, argument: calls.append(event))  # unlike seconds, alike everywhere
+            sys.setprofile(lambda *_, calls=calls: calls.append(1))  # unlike seconds, alike on every machine
             try:
                 with pytest.raises(gn.DomainTooLargeError, match="hint"):
                     solve(problem, domain, **options)
