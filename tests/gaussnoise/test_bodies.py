@@ -645,7 +645,10 @@ SHAPES = {
 
 
 def certified_or_refused(problem, K, p):
-    """The answer, or the type of the refusal. Members in the coordinates of a thin factor are known to about the square root of rounding only."""
+    """The answer, or the type of the refusal.
+
+    Members in the coordinates of a thin factor are known to about the square root of rounding only.
+    """
     try:
         noise = solve(problem, K.domain, p, tol=1e-2)
     except (gn.GaussNoiseError, gn.DomainError) as error:
