@@ -110,7 +110,11 @@ INSTANCES = dict(_instances())
 @pytest.mark.parametrize(
     ("name", "p", "centered"),
     [
-        *(row for row in pairwise(list(INSTANCES), [2, 2.5, math.inf], [False, True]) if row[::2] != ("one point", True)),
+        *(
+            row
+            for row in pairwise(list(INSTANCES), [2, 2.5, math.inf], [False, True])
+            if row[::2] != ("one point", True)
+        ),
         *(("random", p, p > 5) for p in EXPONENTS[2:4]),  # which all closed forms below are asked about, too
     ],
 )
