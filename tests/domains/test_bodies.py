@@ -92,7 +92,7 @@ def test_quadratic_maxima_bracket_members(name, shift):
         center = K._center() + shift * widths
         found = K.max_quadratic(H, center)
         best, rng = 0.0, np.random.default_rng(3)
-        for theta in rng.normal(size=(25, K.dim)):
+        for theta in rng.normal(size=(15, K.dim)):
             climbed = -1.0
             for _ in range(8):
                 x = K.support_point(theta)
@@ -314,7 +314,7 @@ def test_two_convex_special_cases():
 def test_two_convex_membership_is_a_gauge():
     rng = np.random.default_rng(8)
     group = TwoConvex([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
-    for x in rng.normal(size=(30, 4)) * 10.0 ** rng.integers(-7, 1, size=(30, 4)):
+    for x in rng.normal(size=(20, 4)) * 10.0 ** rng.integers(-7, 1, size=(20, 4)):
         x = x / math.hypot(*np.abs(x.reshape(2, 2)).max(axis=1))
         assert group.contains(x)
         assert not group.contains(x * (1 + 1e-7))

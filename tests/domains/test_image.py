@@ -61,7 +61,7 @@ def queries(draw):
     return columns, offsets, F.T @ F, center
 
 
-@settings(derandomize=True, deadline=None, max_examples=250)
+@settings(derandomize=True, deadline=None, max_examples=150)
 @given(queries())
 def test_boxes_are_exact_by_enumeration(query):
     columns, offsets, H, center = query
@@ -71,7 +71,7 @@ def test_boxes_are_exact_by_enumeration(query):
     assert best * (1 - ROUNDING) - floor <= found.upper_bound <= best * (1 + 1e-9) + floor
 
 
-@settings(derandomize=True, deadline=None, max_examples=250)
+@settings(derandomize=True, deadline=None, max_examples=150)
 @given(queries())
 def test_brackets_hold_without_enumeration(query):
     columns, offsets, H, center = query
@@ -87,14 +87,14 @@ def test_brackets_hold_without_enumeration(query):
 def test_hundreds_of_small_boxes_stay_within_half_pi(no_enumeration):
     rng = np.random.default_rng(1)
     worst, met = 1.0, 0
-    for _ in range(700):
+    for _ in range(400):
         d, n = rng.integers(3, 6), rng.integers(3, 9)
         query = rng.normal(size=(d, n)), np.zeros((1, d)), np.eye(d), rng.normal(size=d) * rng.integers(0, 2)
         found, best = box(query[0]).max_quadratic(*query[2:]), brute(*query)
         check_bracket(found, best)
         worst, met = max(worst, found.upper_bound / best), met + (found.value > best * (1 - 1e-9))
     assert worst > 1.01  # the relaxation is not always tight: the test has seen hard cases
-    assert met >= 686  # and rounding nearly always finds the maximum
+    assert met >= 392  # and rounding nearly always finds the maximum
 
 
 def test_the_check_has_power(no_enumeration, monkeypatch):
@@ -229,7 +229,7 @@ def test_mixed_products_bracket_their_members(blocks, off_center):
         found = image.max_quadratic(np.eye(4), center)
         points = members(blocks, 500, rng) @ A.T
         best = np.square(points - center).sum(axis=1).max()
-        for theta in rng.normal(size=(10, 4)):  # climb as well: maxima are at extreme points
+        for theta in rng.normal(size=(6, 4)):  # climb as well: maxima are at extreme points
             for _ in range(8):
                 x = image.support_point(theta)
                 theta = x - center

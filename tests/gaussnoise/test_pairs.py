@@ -22,7 +22,6 @@ from gaussnoise.numerics.pairs import far_pairs
 
 ROUNDING = 1e-11
 NORMS = [2, 2.5, 3, 8, 100, math.inf]
-norms = pytest.mark.parametrize("p", NORMS)
 few = settings(max_examples=60, derandomize=True, deadline=None, database=None)
 
 
@@ -186,7 +185,7 @@ def test_the_bound_holds_in_the_stored_ellipsoid(count, stretch):
 # Column generation
 
 
-@norms
+@pytest.mark.parametrize("p", [2, 2.5, 100, math.inf])
 @pytest.mark.parametrize(
     ("name", "points"),
     {
@@ -231,7 +230,7 @@ def test_one_point_needs_no_noise(monkeypatch, points):
     assert not noise.covariance.toarray().any()
 
 
-@norms
+@pytest.mark.parametrize("p", [2, 3, 100, math.inf])
 @pytest.mark.parametrize(("N", "d"), [(3000, 3), (1000, 12), (300, 30)])
 def test_thousands_of_points(p, N, d):
     noise = check(gn.optimal_noise(FiniteSet(np.random.default_rng(N).normal(size=(N, d))), p))
@@ -239,7 +238,7 @@ def test_thousands_of_points(p, N, d):
 
 
 @pytest.mark.parametrize("p", [2, 3, math.inf])
-@pytest.mark.parametrize("shape", [(2000, 4), (100, 200)])
+@pytest.mark.parametrize("shape", [(1200, 4), (70, 140)])
 def test_thousands_of_heavy_tailed_points(p, shape):
     check(gn.optimal_noise(FiniteSet(np.random.default_rng(10).standard_t(2, size=shape)), p))
 

@@ -22,10 +22,10 @@ def attributes(*sizes):
     return [gn.Attribute(f"a{i}", [f"v{k}" for k in range(n)]) for i, n in enumerate(sizes)]
 
 
-def drawn(figure):
-    """The picture as bytes; warnings while rendering are errors in this test suite."""
+def drawn(figure, dpi=40):
+    """The picture as bytes, coarse; warnings while rendering are errors in this test suite."""
     file = io.BytesIO()
-    figure.savefig(file, format="png")
+    figure.savefig(file, format="png", dpi=dpi)
     return file.getvalue()
 
 
@@ -158,7 +158,7 @@ def test_every_colour_of_a_legend_is_another():
 
 def test_legends_hide_no_cell():
     figure = plot_intervals(table_of(6, 5))
-    drawn(figure)
+    drawn(figure, "figure")
     (axes,) = figure.axes
     assert axes.get_legend().get_window_extent().x0 >= axes.get_window_extent().x1
 
@@ -294,7 +294,7 @@ def test_numbers_have_the_digits_that_the_noise_leaves(rho, digits):
 @pytest.mark.parametrize("number", [-123456789.0, 12345678, 0.0, 1e300])
 def test_numbers_fit_into_their_cells(number):
     figure = plot_heatmap(biased(table_of(4, 4), np.full((4, 4), number)))
-    drawn(figure)
+    drawn(figure, "figure")
     (axes,) = panels_of(figure)
     cell = axes.get_window_extent().width / 4
     assert all(text.get_window_extent().width < cell for text in axes.texts)
@@ -353,7 +353,7 @@ def test_biased_tables_say_so_and_test_nothing(estimate):
 
 def test_labels_beyond_the_room_are_thinned_out_and_say_so():
     figure = plot_heatmap(table_of(300, 100))
-    drawn(figure)
+    drawn(figure, "figure")
     (axes,) = panels_of(figure)
     for axis, name in ((axes.yaxis, "a0"), (axes.xaxis, "a1")):
         step = int(axis.get_label_text().removeprefix(f"{name} (one label in ").removesuffix(")"))

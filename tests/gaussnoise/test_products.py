@@ -283,7 +283,7 @@ def test_certificates_of_every_size_agree(monkeypatch, domain, neighbors):
     assert values @ counts <= bounds[-1] * (1 + 1e-6)
 
 
-@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(products(), st.sampled_from(["add-remove", "replace"]), st.sampled_from([2, 4]), st.integers(0, 10**6))
 def test_any_measure_bounds_from_below(monkeypatch, domain, neighbors, p, seed):
     noise = gn.optimal_noise(domain, p, neighbors)
@@ -317,7 +317,7 @@ def test_the_quadrature_never_exceeds_the_root():
     assert max(ratios) < 1
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.integers(2, 9), st.integers(8, 20), st.integers(0, 10**6))
 def test_strategies_decode_what_they_measure(n, bits, seed):
     rng = np.random.default_rng(seed)
@@ -510,7 +510,7 @@ def test_products_are_released_as_tables():
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("p", [2, math.inf])
 def test_a_gap_wider_than_asked_for_is_warned_of_where_it_was_asked_for(neighbors, p):
-    domain = gn.Products([P(6), R(4)], [(0,), (0, 1)])
+    domain = gn.Products([P(4), R(3)], [(0,), (0, 1)])
     with pytest.warns(
         gn.ConvergenceWarning, match=r"certified gap \S+ after \d+ steps, wider than tol=1e-06; The best"
     ) as caught:
@@ -522,7 +522,7 @@ def test_a_gap_wider_than_asked_for_is_warned_of_where_it_was_asked_for(neighbor
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert gn.optimal_noise(domain, p, neighbors, tol=0.5).status is gn.Status.SOLVED
-        schema = gn.Schema([gn.Attribute("a", list("uvwxyz")), gn.Attribute("b", list("wxyz"))])
+        schema = gn.Schema([gn.Attribute("a", list("uvwx")), gn.Attribute("b", list("wxy"))])
         survey = gn.plan(
             schema, [{"a": "prefix"}, {"a": "prefix", "b": "ranges"}], gn.zCDP(0.1), neighbors=neighbors, p=p
         )

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import pairwise
 from scipy import sparse
 from scipy.optimize import linprog
 
@@ -82,9 +83,14 @@ def test_unbiased_for_distributions_is_unbiased_for_shuffled_data():
         assert sum(first[y] for y in orders) / len(orders) == Fraction(sum(x), 3)
 
 
-@pytest.mark.parametrize("privacy", [gn.PureDP(0.7), gn.zCDP(0.1), gn.GDP(0.5)])
-@pytest.mark.parametrize("domain", [SEGMENT, CROSS, RANDOM, gn.Marginals.all_kway((2, 3), 1), gn.LpBall(2, 2)])
-@pytest.mark.parametrize("p", [2, math.inf])
+@pytest.mark.parametrize(
+    ("privacy", "domain", "p"),
+    pairwise(
+        [gn.PureDP(0.7), gn.zCDP(0.1), gn.GDP(0.5)],
+        [SEGMENT, CROSS, RANDOM, gn.Marginals.all_kway((2, 3), 1), gn.LpBall(2, 2)],
+        [2, math.inf],
+    ),
+)
 def test_bounds_for_data_hold_for_distributions_and_what_draws_vary_adds(privacy, domain, p):
     n = 5
     empirical = gn.lower_bound(domain, privacy, n, p)
