@@ -10,7 +10,6 @@ from scipy.stats import binom, norm
 
 import gaussnoise as gn
 from gaussnoise.noise.covariance import MarginalCovariance
-from gaussnoise.tables.release import publish
 
 SIZES = (2, 3, 4)
 SUBSETS = [(0, 1), (1, 2), (0,)]
@@ -35,20 +34,6 @@ def neighbors(request):
 @pytest.fixture
 def release(table, neighbors):
     return planned(neighbors=neighbors).release(table)
-
-
-@pytest.fixture
-def counted_once(monkeypatch):
-    """Simulations of one table on one plan count it once: what they are about is the noise."""
-    count, known = publish.count_marginals, {}
-
-    def count_marginals(table, attributes, subsets, on_outside="refuse"):
-        key = (id(table), tuple(attributes), tuple(subsets), on_outside)
-        if key not in known:
-            known[key] = table, list(count(table, attributes, subsets, on_outside))  # the table, to keep its id
-        return iter([(S, counts.copy()) for S, counts in known[key][1]])
-
-    monkeypatch.setattr(publish, "count_marginals", count_marginals)
 
 
 def counted(table, names):
