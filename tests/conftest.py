@@ -45,3 +45,19 @@ def quick_pictures():
         whole = plots.plot_release
         patch.setattr(plots, "plot_release", lambda release: Figure(figsize=(1, 1)))
         yield whole
+
+
+@pytest.fixture
+def counted_once(monkeypatch):
+    """One table's many releases and simulations count it once, where tests are about their noise."""
+    from gaussnoise.tables.release import publish
+
+    count, known = publish.count_marginals, {}
+
+    def count_marginals(table, attributes, subsets, on_outside="refuse"):
+        key = (id(table), tuple(attributes), tuple(subsets), on_outside)
+        if key not in known:
+            known[key] = table, list(count(table, attributes, subsets, on_outside))  # the table keeps its id
+        return iter([(S, counts.copy()) for S, counts in known[key][1]])
+
+    monkeypatch.setattr(publish, "count_marginals", count_marginals)

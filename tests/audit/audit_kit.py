@@ -1,6 +1,7 @@
 """Tools of an auditor: lower bounds on ε, tests of fit, mutants of the mechanism, and nets for leaked values."""
 
 import contextlib
+import functools
 import io
 import itertools
 import math
@@ -43,10 +44,20 @@ def gaussian_epsilon(rho, delta):
     return optimize.brentq(excess, 0, 100) if excess(0) > 0 else 0.0
 
 
+@functools.cache
+def _least_share(hits, draws, error):
+    return stats.beta.ppf(error, hits, draws - hits + 1) if hits else 0.0
+
+
+@functools.cache
+def _largest_share(hits, draws, error):
+    return stats.beta.isf(error, hits + 1, draws - hits) if hits < draws else 1.0
+
+
 def bound_from_hits(left_hits, right_hits, draws, delta, alarm=ALARM):
     """Clopper–Pearson lower bound on ε: ``P(S) <= e^ε Q(S) + δ``, given how often S happened among ``draws`` each."""
-    p = stats.beta.ppf(alarm / 2, left_hits, draws - left_hits + 1) if left_hits else 0.0
-    q = stats.beta.isf(alarm / 2, right_hits + 1, draws - right_hits) if right_hits < draws else 1.0
+    p = _least_share(int(left_hits), draws, alarm / 2)
+    q = _largest_share(int(right_hits), draws, alarm / 2)
     return math.log((p - delta) / q) if p > delta else -math.inf
 
 
@@ -242,11 +253,16 @@ def audit_line(mechanism, draws):
     return epsilon_bound(left, right, likelihood_ratio(line_difference(mechanism)))
 
 
-def audit_records(mechanism, high, low, draws, on_outside="refuse"):
-    """The same for records of a convex body, given as two neighbouring data sets."""
+def lattice_noise(mechanism, draws):
+    """Its integers, one draw a row."""
+    lattice = mechanism._lattice
+    return np.array(lattice.query.draw(draws * lattice.rank), dtype=object).reshape(draws, lattice.rank)
+
+
+def audit_records(mechanism, high, low, noise, on_outside="refuse"):
+    """The same for records of a convex body, given as two neighbouring data sets, and draws of its noise."""
     lattice = mechanism._lattice
     exact = [np.array(lattice.sums(np.array(X, dtype=float), on_outside), dtype=object) for X in (high, low)]
-    noise = np.array(lattice.query.draw(draws * lattice.rank), dtype=object).reshape(draws, lattice.rank)
     samples = [((answer + noise) / lattice.scale).astype(np.float64) for answer in exact]
     difference = ((exact[0] - exact[1]) / lattice.scale).astype(np.float64)
     return epsilon_bound(*samples, likelihood_ratio(difference))

@@ -382,6 +382,7 @@ def test_the_optimum_for_cells_is_worse_for_cumulative_counts():
 
 
 @pytest.mark.parametrize("neighbors", RELATIONS)
+@pytest.mark.usefixtures("counted_once")
 def test_cumulative_counts_are_unbiased_with_the_stated_variance(neighbors):
     plan, table = once_planned(neighbors), people(1000, 4)
     truth = np.cumsum(counted(table).sum(axis=(0, 2, 3))[:5])

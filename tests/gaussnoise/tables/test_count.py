@@ -191,7 +191,10 @@ def test_the_total_needs_no_attribute(build):
     check(build({"a": ["x", "y", "x"]}), [], [()], [()] * 3)
 
 
-@pytest.mark.parametrize("cells", [1, 8])
+@pytest.mark.parametrize(
+    ("engine", "cells"),
+    [*((engine, 1) for engine in ENGINES), *((engine, 8) for engine in ("pandas", "polars lazy", "csv", "ibis"))],
+)
 def test_several_passes_agree_with_a_counter(build, engine, cells, monkeypatch):
     if engine == "spark":
         pytest.skip("a minute of Spark jobs; the same code counts ibis and dask")
@@ -276,7 +279,9 @@ def refusal(table, attributes, subsets):
     ],
     ids=["text", "null", "integer", "number"],
 )
-def test_refusals_come_first_and_name_the_column_only(build, values, attribute):
+def test_refusals_come_first_and_name_the_column_only(build, engine, values, attribute):
+    if engine == "spark" and values == [1, 7391]:
+        pytest.skip("the next test of Spark refuses an integer")
     table = build({"a": values, "b": [1, 1]})
     assert "column 'a'" in refusal(table, [gn.Attribute("b", [1]), attribute], [(0, 1), (0,)])
 
@@ -309,7 +314,7 @@ def test_a_file_must_not_change_between_passes(tmp_path, write, monkeypatch):
 def test_spark_gives_back_what_it_held(spark):
     table = as_spark(pa.table({"a": [1, 2]}), None, spark)
     assert len(list(count_marginals(table, [gn.Attribute("a", [1, 2])], [(0,)]))) == 1
-    refusal(table, [gn.Attribute("a", [1])], [(0,)])
+    assert "column 'a'" in refusal(table, [gn.Attribute("a", [1])], [(0,)])
     assert spark.sparkContext._jsc.sc().getPersistentRDDs().isEmpty()
 
 
@@ -429,24 +434,22 @@ def test_no_row_of_pandas_is_refused_whatever_type_pandas_infers(rows):
     check(frame, DROPPED, [(), (0, 1, 2, 3)], dropped(held), on_outside="drop")
 
 
-@pytest.mark.parametrize("position", range(4))
 @pytest.mark.parametrize("value", THINGS, ids=lambda value: type(value).__name__)
-def test_one_thing_in_a_good_column(position, value):
+def test_one_thing_in_a_good_column(value):
     good = ["x", 3, True, 0.5]
-    odd = [*good[:position], value, *good[position + 1 :]]
-    check(
-        pandas_frame([good] * 3 + [odd], "objects"),
-        DROPPED,
-        [(), (0, 1, 2, 3)],
-        dropped([good] * 3 + [odd]),
-        on_outside="drop",
-    )
+    for position in range(4):
+        odd = [*good[:position], value, *good[position + 1 :]]
+        check(
+            pandas_frame([good] * 3 + [odd], "objects"),
+            DROPPED,
+            [(), (0, 1, 2, 3)],
+            dropped([good] * 3 + [odd]),
+            on_outside="drop",
+        )
 
 
-@pytest.mark.parametrize("number", [300, 2000])
-def test_many_cells_are_found_by_every_engine(build, engine, number):
-    if engine == "spark" and number == 2000:
-        pytest.skip("seconds of Spark jobs; 300 cells are counted there")
+@pytest.mark.parametrize(("engine", "number"), [*((engine, 300) for engine in ENGINES), ("csv", 2000), ("ibis", 2000)])
+def test_many_cells_are_found_by_every_engine(build, number):
     codes = np.random.default_rng(3).integers(number, size=400).tolist()
     attributes = [
         gn.Attribute("text", [f"ü{k}" for k in range(number)]),
@@ -467,7 +470,7 @@ def test_many_cells_are_found_by_every_engine(build, engine, number):
     check(table, attributes, [(k,) for k in range(4)], rows)
 
 
-def test_types_are_named_without_what_they_hold(build):
+def test_types_are_named_without_what_they_hold():
     """Those of enumerations and structures write out their values."""
     enum = duckdb.sql(f"SELECT '{CANARY}'::ENUM('{CANARY}', 'y') AS a")
     struct = pa.table({"a": [{CANARY: 1}]})

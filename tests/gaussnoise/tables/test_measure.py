@@ -259,6 +259,7 @@ def test_three_axes_follow_the_names_asked_for(cube, order):
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("given_", [(), "a0", ("a0", "a1")])
 @pytest.mark.parametrize("simultaneous", [False, True])
+@pytest.mark.usefixtures("counted_once")
 def test_intervals_of_proportions_are_what_the_noise_allows(neighbors, given_, simultaneous):
     table = pa.table({"a0": [0] * 60 + [1] * 9, "a1": [0, 1, 1] * 20 + [2] * 9})
     plan = planned((3, 3), [(0, 1)], 0.02, neighbors=neighbors)

@@ -406,6 +406,7 @@ def test_simultaneous_intervals_are_sidaks(survey):
     assert (low < table.confidence_interval().low).all()
 
 
+@pytest.mark.usefixtures("counted_once")
 def test_intervals_cover_as_often_as_they_say():
     plan, table = planned((2, 3), [(0, 1), (1,)]), table_of([[1, 2]] * 9, 2)
     rng, repetitions = np.random.default_rng(8), 400

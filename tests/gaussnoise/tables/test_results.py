@@ -67,6 +67,7 @@ def test_covariance_is_of_all_cells_and_of_what_was_drawn(release):
 
 
 @pytest.mark.parametrize("p", [2, math.inf])
+@pytest.mark.usefixtures("counted_once")
 def test_standard_errors_of_contrasts_are_those_of_simulations(table, neighbors, p):
     plan, rng, repetitions = planned(neighbors=neighbors, p=p), np.random.default_rng(3), 300
     combinations = [
@@ -138,6 +139,7 @@ def test_proportions_are_ratios_with_the_error_of_ratios(release, names, given):
         assert high == pytest.approx(np.maximum(np.clip(inside.high / 500, 0, 1), found.estimate))
 
 
+@pytest.mark.usefixtures("counted_once")
 def test_intervals_of_proportions_hold_the_truth_as_often_as_they_say(neighbors):
     """Also where the noise is as large as the groups, where intervals to first order fail."""
     plan, rng = planned(rho=0.002, neighbors=neighbors, subsets=[(0, 1)], sizes=(2, 3)), np.random.default_rng(4)
@@ -164,6 +166,7 @@ def test_empty_groups_have_no_proportion():
 
 
 @pytest.mark.parametrize("simultaneous", [False, True])
+@pytest.mark.usefixtures("counted_once")
 def test_intervals_of_shares_hold_their_estimates(neighbors, simultaneous):
     """Also of cells that hold nobody, or the whole group, where noise carries estimates beyond 0 and 1."""
     plan, rng = planned(rho=0.01, neighbors=neighbors, subsets=[(0, 1)], sizes=(2, 3)), np.random.default_rng(9)

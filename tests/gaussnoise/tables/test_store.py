@@ -539,9 +539,9 @@ def test_small_files_do_not_take_much_memory(tmp_path):
         return path
 
     table = "StoredTables(path.parent, {(0,): Place(path.name, 0, (3,))})[0,]"
-    ask(bomb("estimate", 2**25, "snappy", [1.5]), table)
+    ask(bomb("estimate", 2**24, "snappy", [1.5]), table)
     ask(bomb("estimate", 2**22, "zstd", [1.5]), table)
-    ask(bomb("file", 1, "zstd", ["x" * (3 * 2**26)]), "read_index(path, 1, 2)")
+    ask(bomb("file", 1, "zstd", ["x" * 2**27]), "read_index(path, 1, 2)")
     ask(bomb("file", 2**21, "snappy", ["x" * 100]), "read_index(path, 3, 2)")
     rows = 2**10
     file = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), pa.array(["x" * 2**24]))
