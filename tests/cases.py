@@ -5,6 +5,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import networkx
 import numpy as np
@@ -66,6 +67,17 @@ def pairwise(*lists):
         rows.append(max(itertools.product(*places), key=lambda row: len(meetings(row) & missing)))
         missing -= meetings(rows[-1])
     return [tuple(entries[k] for entries, k in zip(lists, row, strict=True)) for row in rows]
+
+
+def exponential(epsilon):
+    """A lower bound on e^ε that is near it: a Taylor polynomial, in rationals."""
+    total = term = Fraction(1)
+    i = 0
+    while i < epsilon or term > Fraction(1, 10**90):
+        i += 1
+        term *= Fraction(epsilon) / i
+        total += term
+    return total
 
 
 def one_hot_tables(sizes, subsets, weights=None):

@@ -268,7 +268,6 @@ def test_no_files_import_each_other_in_a_circle():
         for name, for_types in modules_imported(module, source)
         if not for_types and name not in MEETINGS.get(module, ())
     )
-    # a package's own __init__ is run before its files, and lists what they hold
     assert [sorted(circle) for circle in networkx.strongly_connected_components(graph) if len(circle) > 1] == []
 
 

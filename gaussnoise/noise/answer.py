@@ -1,6 +1,5 @@
 """From what was found to the answer it is: both ends of the bracket, and how the solve ended."""
 
-import math
 import warnings
 from collections.abc import Sequence
 
@@ -13,7 +12,7 @@ from ..solvers.design import MAX_STEPS, Design
 from ..solvers.progress import Progress
 from .certificates.certificate import Certificate
 from .covariance import Covariance, FactorCovariance
-from .optimal_noise import OptimalNoise, Status
+from .optimal_noise import OptimalNoise, Status, gap_between
 from .problem import Problem
 
 Array = NDArray[np.float64]
@@ -36,8 +35,10 @@ def answer(
 ) -> OptimalNoise:
     """The one builder of answers. ``unsolved`` is how the solve ended if the gap is wider than ``tol``."""
     if not lower <= upper:
-        raise CertificateError(f"numbers too close together for double precision: {lower!r} > {upper!r}")
-    gap = upper / lower - 1 if lower > 0 else (0.0 if upper == 0 else math.inf)
+        raise CertificateError(
+            f"expected a lower end below the upper one, got {lower!r} > {upper!r}; "
+            "hint: coordinates too close together for double precision, rescale or center them"
+        )
     return OptimalNoise(
         domain=problem.domain,
         p=problem.p,
@@ -50,7 +51,7 @@ def answer(
         certificate=certificate,
         sensitivity_squared=sensitivity_squared,
         method=method,
-        status=Status.SOLVED if gap <= tol else unsolved,
+        status=Status.SOLVED if gap_between(lower, upper) <= tol else unsolved,
         steps=steps,
         trace=tuple(trace),
     )

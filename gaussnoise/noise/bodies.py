@@ -10,7 +10,6 @@ from domains import AbstractDomain
 
 from ..errors import ParameterError
 from ..numerics.feasibility import RANGE_TOLERANCE
-from ..numerics.norms import dual_norm_of
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..numerics.span import span, spread
 from ..solvers.bodies.body import Body, about, check_dim, drift, left_inverse, moved_back, unit_body
@@ -44,7 +43,7 @@ def body_noise(function: str, problem: Problem, tol: float, method: str, watch: 
         if known is not None:
             return known
     domain, p, relation, shifted = problem.domain, problem.p, problem.neighbors, problem.shifted
-    if relation not in ("replace", "add-remove"):
+    if problem.protected is None:
         raise ParameterError(f'{function}: method="oracle" knows no policy graphs; hint: method="auto"')
     check_dim(function, domain.dim)
     still, shift = moved_back(domain, shifted=shifted) if relation == "replace" else (domain, np.zeros(domain.dim))
@@ -151,13 +150,7 @@ def _design(
         max_steps=MAX_STEPS,
         report=report,
     )
-    w = np.ones(body.dim)
-    if p > 2:  # a certificate only inside the dual ball
-        w = spread(design.coordinate_weights / dual_norm_of(design.coordinate_weights, p), live)
-    design = replace(
-        design, coordinate_weights=w, center=spread(design.center, live), factor=spread(design.factor, live)
-    )
-    return design, spread(points.T, live).T, rank
+    return design.on_all(live, p), spread(points.T, live).T, rank
 
 
 def _factor(domain: AbstractDomain, p: float, tol: float, report: Report | None, spent: int) -> Factor:

@@ -51,6 +51,13 @@ class Status(enum.Enum):
     INTERRUPTED = "Interrupted: the noise is feasible, hence private; run again for a narrower gap."
 
 
+def gap_between(lower: float, upper: float) -> float:
+    """``upper / lower − 1``, zero when both ends are."""
+    if upper == 0:
+        return 0.0
+    return upper / lower - 1 if lower > 0 else math.inf
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class OptimalNoise:
@@ -100,9 +107,7 @@ class OptimalNoise:
     @property
     def gap(self) -> float:
         """``gamma / gamma_lower − 1``: at most this much better could any covariance be. Zero when gamma is zero."""
-        if self.gamma == 0:
-            return 0.0
-        return self.gamma / self.gamma_lower - 1 if self.gamma_lower > 0 else math.inf
+        return gap_between(self.gamma_lower, self.gamma)
 
     def __float__(self) -> float:
         return self.gamma

@@ -25,21 +25,22 @@ _WORTH = 0.01  # of a gap: what a search for strategies with short differences m
 _CLOSED = 1e-9  # what both ends of a closed bracket may be apart by rounding
 
 
-def product_optimum(problem: Problem, domain: Products, tol: float, watch: Watch) -> OptimalNoise:
+def product_optimum(problem: Problem, domain: Products, protected: Protected, tol: float, watch: Watch) -> OptimalNoise:
     """The best noise that is made of one strategy per attribute, with a bracket on the best of all noises."""
-    replaced = problem.protected == "replace"
+    replaced = protected == "replace"
     workload = Workload.of(domain, total=not replaced)
     found = product_noise(workload, problem.p, replaced=replaced, tol=tol, watch=watch)
-    best = _answer(problem, domain, tol, found, watch)
+    best = _answer(problem, domain, protected, tol, found, watch)
     if replaced and best.gap > _WORTH:
-        best = _answer(problem, domain, tol, paired(found, problem.p, tol=tol, watch=watch), watch)
+        best = _answer(problem, domain, protected, tol, paired(found, problem.p, tol=tol, watch=watch), watch)
     return best
 
 
-def _answer(problem: Problem, domain: Products, tol: float, found: ProductNoise, watch: Watch) -> OptimalNoise:
+def _answer(
+    problem: Problem, domain: Products, protected: Protected, tol: float, found: ProductNoise, watch: Watch
+) -> OptimalNoise:
     """Feasible noise from what was found, and both ends."""
-    p, replaced = problem.p, problem.protected == "replace"
-    protected: Protected = "replace" if replaced else "add-remove"
+    p, replaced = problem.p, protected == "replace"
     workload, tables = found.workload, found.noise
     noise = tables.noise * largest_move(workload, 1 / tables.noise, replaced=replaced) * (1 + 8 * ROUNDING_MARGIN)
     variances = ByType(workload.moving, dict(zip(workload.residuals, (noise * workload.units).tolist(), strict=True)))

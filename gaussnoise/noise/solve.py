@@ -1,6 +1,5 @@
 """The doors to an optimal covariance: calibrated to privacy (``optimal_noise``), or the paper's (``gamma``)."""
 
-from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING
 
@@ -18,9 +17,8 @@ from domains import (
 )
 
 from ..errors import CovarianceError, ParameterError
-from ..numerics.norms import dual_norm_of
 from ..numerics.rounding import ROUNDING_MARGIN
-from ..numerics.span import span, spread
+from ..numerics.span import span
 from ..solvers.bodies.closed_forms import uniform_measure
 from ..solvers.design import MAX_STEPS, Design, Protected
 from ..solvers.points.columns import Report, pairwise_design
@@ -167,11 +165,12 @@ def _solved(function: str, problem: Problem, tol: float, method: str, progress: 
     """The answer by the first route that knows one."""
     domain = problem.domain
     with watching(progress, tol) as watch:
-        if method == "auto" and problem.protected is not None:
+        protected = problem.protected
+        if method == "auto" and protected is not None:
             if isinstance(domain, Marginals):
-                return _marginals(problem, domain, tol, watch)
-            if isinstance(domain, Products) and not problem.shifted:
-                return product_optimum(problem, domain, tol, watch)
+                return _marginals(problem, domain, protected, tol, watch)
+            if isinstance(domain, Products) and protected != "gamma":
+                return product_optimum(problem, domain, protected, tol, watch)
         listed = _listed(function, domain, method)
         if listed is None:
             return body_noise(function, problem, tol, method, watch)
@@ -209,7 +208,7 @@ def _listed(function: str, domain: AbstractDomain, method: str) -> FiniteSet | N
     return None
 
 
-def _marginals(problem: Problem, domain: Marginals, tol: float, watch: Watch) -> OptimalNoise:
+def _marginals(problem: Problem, domain: Marginals, protected: Protected, tol: float, watch: Watch) -> OptimalNoise:
     p, shifted = problem.p, problem.shifted
     if shifted and domain.dim > _MOST_CELLS:
         raise DomainTooLargeError(
@@ -217,7 +216,6 @@ def _marginals(problem: Problem, domain: Marginals, tol: float, watch: Watch) ->
         )
     if domain.dim > _MOST_NAMED:
         raise DomainTooLargeError(f"marginals: {domain.dim:.3g} cells, more than can be numbered")
-    protected: Protected = problem.protected or "add-remove"
     workload = Workload.of(domain, total=protected == "add-remove")
     found = table_noise(workload, p, replaced=protected == "replace", tol=_SHARE * tol, watch=watch)
     enclosed = workload.largest_move(1 / found.noise, replaced=protected == "replace")
@@ -342,11 +340,7 @@ def _design(
         design = optimal_design(fidelity, tol=_SHARE * tol, max_steps=MAX_STEPS, report=report)
     else:
         design = _reference(points, p, tol, method, report, shifted=shifted)
-    w = np.ones(len(live))
-    if p > 2:  # a certificate only inside the dual ball
-        w = spread(design.coordinate_weights / dual_norm_of(design.coordinate_weights, p), live)
-    center, factor = spread(design.center, live), spread(design.factor, live)
-    return replace(design, coordinate_weights=w, center=center, factor=factor), rows, rank
+    return design.on_all(live, p), rows, rank
 
 
 def _symmetric(points: Array, rows: Rows | None, p: float, rank: int, *, shifted: bool) -> tuple[Design, Rows] | None:

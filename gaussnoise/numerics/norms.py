@@ -17,7 +17,7 @@ def dual_power(p: float) -> float:
     return 1 - 2 / p
 
 
-def dual_norm_of(weights: Array, p: float) -> float:
+def dual_ball_norm(weights: Array, p: float) -> float:
     """``‖w‖_{s*}``, s* = p/(p − 2), which is what the weights of a certificate must not have more than one of."""
     return norm(weights, np.inf if p == 2 else 1 / dual_power(p))
 

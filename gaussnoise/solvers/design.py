@@ -1,10 +1,13 @@
 """What every route to an optimal covariance returns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..numerics.norms import dual_ball_norm
+from ..numerics.span import spread
 
 Array = NDArray[np.float64]
 Protected = Literal["gamma", "add-remove", "replace"]  # K up to a shift, K ∪ −K, K − K
@@ -38,3 +41,10 @@ class Design:
     note: str
     interrupted: bool = False
     inexact: bool = False
+
+    def on_all(self, live: NDArray[np.bool_], p: float) -> "Design":
+        """The same where only the coordinates ``live`` were solved for; the others are zero on all points."""
+        w = np.ones(len(live))
+        if p > 2:  # a certificate only inside the dual ball
+            w = spread(self.coordinate_weights / dual_ball_norm(self.coordinate_weights, p), live)
+        return replace(self, coordinate_weights=w, center=spread(self.center, live), factor=spread(self.factor, live))

@@ -7,11 +7,11 @@ import json
 import math
 import pickle
 import zipfile
-from fractions import Fraction
 from functools import cache
 
 import numpy as np
 import pytest
+from cases import exponential
 
 import gaussnoise as gn
 from gaussnoise.mechanisms.local import _RANDOMIZERS
@@ -27,17 +27,6 @@ DOMAINS = {
     "moments": gn.TensorPower(2, 2),
 }
 HUGE = [0.0, 0.3, -1e300, 1e308, math.inf, -math.inf, math.nan, 5e-324]
-
-
-def exponential(epsilon):
-    """A lower bound on e^ε that is near it, in rationals."""
-    total = term = Fraction(1)
-    i = 0
-    while i < epsilon or term > Fraction(1, 10**90):
-        i += 1
-        term *= Fraction(epsilon) / i
-        total += term
-    return total
 
 
 def assert_private(local):

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import exponential
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, optimize, stats
@@ -40,17 +41,6 @@ def probabilities(code, products):
         for outcome in range(outcomes):
             found[code.choose(products, lambda n, outcome=outcome: below(n, outcome))] += chance / outcomes
     return found
-
-
-def exponential(epsilon):
-    """A lower bound on e^ε that is near it: a Taylor polynomial, in rationals."""
-    total = term = Fraction(1)
-    i = 0
-    while i < epsilon or term > Fraction(1, 10**90):
-        i += 1
-        term *= Fraction(epsilon) / i
-        total += term
-    return total
 
 
 CODES = [

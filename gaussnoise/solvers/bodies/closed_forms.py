@@ -6,7 +6,7 @@ from scipy.linalg import hadamard
 
 from domains import LpBall, SchattenBall
 
-from ...numerics.norms import dual_norm_of, dual_power, even_weights, norm
+from ...numerics.norms import dual_ball_norm, dual_power, even_weights, norm
 from ..design import Design
 from .body import Body
 
@@ -104,7 +104,7 @@ def _ellipsoid(A: Array, p: float) -> tuple[Design, Array]:
             if p == np.inf
             else (variances / variances.max()) ** (p / 2 - 1)
         )
-        w = w / dual_norm_of(w, p)
+        w = w / dual_ball_norm(w, p)
     weights, axes = np.linalg.eigh(factor.T @ (w[:, None] * factor))
     used = weights > 1e-15 * weights.max(initial=0.0)
     points = (factor @ axes[:, used]).T
