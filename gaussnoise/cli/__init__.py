@@ -11,7 +11,10 @@ def main() -> None:
     from .app import run
 
     signal.signal(signal.SIGTERM, _terminated)
-    sys.exit(run(sys.argv[1:]))
+    status = run(sys.argv[1:])
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # nothing is left to stop, and to raise in a shutdown may abort it
+    sys.exit(status)
 
 
 def _terminated(number: int, frame: FrameType | None) -> NoReturn:

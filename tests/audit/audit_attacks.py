@@ -368,29 +368,37 @@ def losses_after_the_charge(folder):
 
 
 def swallowed_interrupts(folder):
-    """Ctrl-C while planning, and while rows are counted: the program ends, and nothing is published."""
+    """Ctrl-C while planning, and while rows are counted: the program ends, and nothing is published.
+
+    While rows are counted, an engine raises an error of its own for it, or drops it.
+    """
     rows = ",".join(["a", "b"]) + "\n" + "".join(f"{k % 7},{k % 5}\n" for k in range(2000))
     (folder / "t.csv").write_text(rows, encoding="utf-8")
     (folder / "s.toml").write_text(
         '[attributes.a]\nedges = [0, 1, 2, 3, 4, 5, 6, 7]\nbase = "prefix"\n[attributes.b]\nedges = [0, 1, 2, 3, 5]\n',
         encoding="utf-8",
     )
+    tally = ("gaussnoise.tables.counting.count", None, "_tally_duckdb")
     places = {
-        "planning": ("gaussnoise.solvers.points.fidelity", "Fidelity", "at"),
-        "counting": ("gaussnoise.tables.counting.count", None, "_tally_duckdb"),
+        "planning": (("gaussnoise.solvers.points.fidelity", "Fidelity", "at"), 4, "raise KeyboardInterrupt"),
+        "counting": (tally, 1, "import duckdb; raise duckdb.InterruptException"),
+        "dropped": (tally, 1, "drop()"),
     }
-    for name, (module, owner, function) in places.items():
+    for name, ((module, owner, function), call, then) in places.items():
         script = f"""\
-            import importlib, sys
+            import contextlib, importlib, os, signal, sys, time
             from gaussnoise.cli import main
+            def drop():
+                with contextlib.suppress(BaseException):
+                    os.kill(os.getpid(), signal.SIGINT)
+                    time.sleep(0.1)
             place = importlib.import_module({module!r})
             place = place if {owner!r} is None else getattr(place, {owner!r})
             whole, calls = getattr(place, {function!r}), []
             def pressed(*arguments, **options):
                 calls.append(1)
-                if len(calls) == {1 if owner is None else 4}:
-                    import duckdb
-                    raise {"duckdb.InterruptException" if owner is None else "KeyboardInterrupt"}
+                if len(calls) == {call}:
+                    {then}
                 return whole(*arguments, **options)
             setattr(place, {function!r}, pressed)
             sys.argv[1:] = "release t.csv -s s.toml -m 1 --rho 1 --out {name}".split()

@@ -49,7 +49,7 @@ def code_table(
         wanted = [a.name for a in attributes if a.name in names]
         return names, frame.select(*wanted).collect_schema() if wanted else {}
 
-    names, types = guarded("read the table's columns", columns)
+    names, types = guarded(_TASK, columns, engine=frame.implementation)
     missing = [a.name for a in attributes if a.name not in names]
     if missing:
         hint = "; hint: CSV needs commas, and column names in its first line" if text else ""
@@ -57,12 +57,15 @@ def code_table(
     if drop and not text and not untyped:  # a column of nothing but nulls may have no type: no value decides that
         bare = {a.name: _own_type(a) for a in attributes if types[a.name] == nw.Unknown}
         if bare:
-            frame = guarded("read the table's columns", lambda: _cast(frame, bare))
+            frame = guarded(_TASK, lambda: _cast(frame, bare), engine=frame.implementation)
             types = dict(types) | bare
     if not text and not (drop and untyped):
         for attribute in attributes:
             _check_type(attribute, types[attribute.name], drop)
-    return guarded("read the table's columns", lambda: _coded(frame, attributes, types, text))
+    return guarded(_TASK, lambda: _coded(frame, attributes, types, text), engine=frame.implementation)
+
+
+_TASK = "read the table's columns"
 
 
 def _own_type(attribute: Attribute) -> nw.dtypes.DType:

@@ -69,20 +69,25 @@ def count_marginals(
     before = _state(table)
     if not attributes:
         frame = open_table(table).lazy()
-        rows = guarded(_TASK, lambda: frame.select(nw.len().alias("n")).collect("pyarrow").to_native()["n"][0].as_py())
+        rows = guarded(
+            _TASK,
+            lambda: frame.select(nw.len().alias("n")).collect("pyarrow").to_native()["n"][0].as_py(),
+            engine=frame.implementation,
+        )
         if _state(table) != before:
             raise DataError(_CHANGED)
         yield from ((S, np.array(rows, dtype=np.int64)) for S in subsets)
         return
     coded = code_table(table, attributes, on_outside)
+    engine = None if isinstance(coded, list) else coded.implementation
     if on_outside == "drop":
-        coded = guarded(_TASK, lambda: _inside(coded, attributes))
+        coded = guarded(_TASK, lambda: _inside(coded, attributes), engine=engine)
     hint = FORM if isinstance(table, str | os.PathLike) and is_csv(table) else ""
     rows = None
     with contextlib.ExitStack() as stack:
-        tally = guarded(_TASK, partial(_tally, coded, attributes, stack))
+        tally = guarded(_TASK, partial(_tally, coded, attributes, stack), engine=engine)
         for groups in passes(group_subsets(subsets, sizes, _GROUP_CELLS), sizes):
-            tables = guarded(_TASK, partial(tally, list(groups)), hint)
+            tables = guarded(_TASK, partial(tally, list(groups)), hint, engine=engine)
             if tables.outside:
                 raise outside_error(attributes[min(tables.outside)])
             totals = {int(counts.sum()) for counts in tables.counts.values()}

@@ -4,7 +4,10 @@ import contextlib
 import glob
 import os
 import sys
+import threading
+import weakref
 from collections.abc import Callable, Iterator
+from concurrent import futures
 from typing import Any, TypeVar
 
 import narwhals as nw
@@ -14,12 +17,15 @@ from .csv import is_csv, open_csv
 
 Result = TypeVar("Result")
 
+_ASIDE = "gaussnoise-reader"  # the name of a thread that the main thread waits for
+_opened: weakref.WeakSet[Any] = weakref.WeakSet()  # connections of such threads
+
 
 def open_table(table: object) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
     """The table as a frame; CSV comes as text."""
     if isinstance(table, str | os.PathLike):
         path = os.fspath(table)
-        return nw.from_native(guarded("open the file", lambda: _open_file(path)))
+        return nw.from_native(guarded("open the file", lambda: _open_file(path), engine=nw.Implementation.DUCKDB))
     frame = guarded("open it", lambda: nw.from_native(table, pass_through=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
         raise DataError(
@@ -39,14 +45,17 @@ def frame_backend(table: object) -> Any:
     return implementation if eager else "pyarrow"
 
 
-def guarded(task: str, action: Callable[[], Result], hint: str = "") -> Result:
+def guarded(
+    task: str, action: Callable[[], Result], hint: str = "", *, engine: nw.Implementation | None = None
+) -> Result:
     """``action()``; an engine's own error is replaced, since it may quote records.
 
     Spark's logs quote them as well and are kept quiet meanwhile: those of its driver, not those of executors elsewhere.
+    ``engine`` is whose work the action is, where that is known: duckdb's is done aside.
     """
     try:
         with _quiet_spark():
-            return action()
+            return _aside(action) if engine == nw.Implementation.DUCKDB else action()
     except DataError:
         raise
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
@@ -58,6 +67,26 @@ def guarded(task: str, action: Callable[[], Result], hint: str = "") -> Result:
         raise KeyboardInterrupt
     withheld = "the engine's message is withheld because it may quote records"
     raise DataError(f"table: could not {task} ({kind}); {withheld}{hint and '; hint: '}{hint}")
+
+
+def _aside(action: Callable[[], Result]) -> Result:
+    """``action()`` in another thread, for which the main thread waits where Python heeds signals.
+
+    A signal that Python handles while duckdb works in the main thread may be lost in there, or end the process.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return action()
+    with futures.ThreadPoolExecutor(1, _ASIDE) as thread:
+        done = thread.submit(action)
+        try:
+            while not futures.wait([done], timeout=1).done:  # the system may hand a signal to any thread
+                pass
+            return done.result()
+        finally:
+            while not done.done():  # more than once: between two queries there is nothing to interrupt
+                for connection in list(_opened):
+                    connection.interrupt()
+                futures.wait([done], timeout=0.1)
 
 
 @contextlib.contextmanager
@@ -116,7 +145,10 @@ def _connect() -> Any:
     """An engine in memory that never writes: by default duckdb spills into ``.tmp`` of the current directory."""
     import duckdb
 
-    return duckdb.connect(config={"temp_directory": ""})
+    connection = duckdb.connect(config={"temp_directory": ""})
+    if threading.current_thread().name.startswith(_ASIDE):
+        _opened.add(connection)
+    return connection
 
 
 def type_name(dtype: nw.dtypes.DType) -> str:

@@ -20,7 +20,7 @@ _BINS = 8
 def draft(table: object) -> tuple[list[Attribute], dict[str, str]]:
     """One attribute per column that can be one, and why the others cannot; see :meth:`Schema.draft`."""
     frame = _typed(table)
-    types = guarded("read the table's columns", lambda: dict(frame.collect_schema()))
+    types = guarded("read the table's columns", lambda: dict(frame.collect_schema()), engine=frame.implementation)
     attributes, left_out = [], {}
     for name, dtype in types.items():
         try:
@@ -34,7 +34,7 @@ def _typed(table: object) -> nw.LazyFrame[Any]:
     """The table; text of a CSV column becomes numbers or booleans where every value says so unambiguously."""
     if isinstance(table, str | os.PathLike) and is_csv(table):
         text = open_table(table).to_native()
-        return nw.from_native(guarded("read the file", lambda: _typed_csv(text)))
+        return nw.from_native(guarded("read the file", lambda: _typed_csv(text), engine=nw.Implementation.DUCKDB))
     return open_table(table).lazy()
 
 
@@ -65,7 +65,7 @@ _CSV_TYPES = {
 
 
 def _attribute(frame: nw.LazyFrame[Any], name: str, dtype: nw.dtypes.DType) -> Attribute:
-    column = nw.col(name)
+    column, engine = nw.col(name), frame.implementation
     discrete = dtype.is_integer() or dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean)
     if not (discrete or dtype.is_numeric()):
         raise DataError(
@@ -75,10 +75,12 @@ def _attribute(frame: nw.LazyFrame[Any], name: str, dtype: nw.dtypes.DType) -> A
     if dtype in (nw.Categorical, nw.Enum):
         column = column.cast(nw.String)
     usable = ~column.is_null() if discrete else column.is_finite()
-    missing = _collect("look for nulls", lambda: frame.select(v=(~usable).fill_null(True).any()))[0]
+    missing = _collect(engine, "look for nulls", lambda: frame.select(v=(~usable).fill_null(True).any()))[0]
     if discrete:
         rest = _MOST_CATEGORIES + 1
-        values = sorted(_collect("list categories", lambda: frame.filter(usable).select(v=column).unique().head(rest)))
+        values = sorted(
+            _collect(engine, "list categories", lambda: frame.filter(usable).select(v=column).unique().head(rest))
+        )
         if values and len(values) <= (_MOST_INTEGERS if dtype.is_integer() else _MOST_CATEGORIES):
             free = ("other" + "_" * k for k in range(len(values) + 1))
             return Attribute(name, values, other=next(o for o in free if o not in values) if missing else None)
@@ -88,16 +90,16 @@ def _attribute(frame: nw.LazyFrame[Any], name: str, dtype: nw.dtypes.DType) -> A
                 f"{'more' if values else 'none'}; hint: leave out identifiers and free text"
             )
     ends = [
-        _collect("find the range", lambda end=end: frame.filter(usable).select(v=end))[0]
+        _collect(engine, "find the range", lambda end=end: frame.filter(usable).select(v=end))[0]
         for end in (column.min(), column.max())
     ]
     edges = [-math.inf, *_round_edges(*(float(end or 0) for end in ends)), math.inf]
     return Attribute(name, edges=edges, other="other" if missing else None)
 
 
-def _collect(task: str, query: Callable[[], nw.LazyFrame[Any]]) -> list[Any]:
+def _collect(engine: nw.Implementation, task: str, query: Callable[[], nw.LazyFrame[Any]]) -> list[Any]:
     """The only column of a query, which eager engines may compute, and fail at, before it is collected."""
-    return guarded(task, lambda: query().collect("pyarrow")["v"].to_list())
+    return guarded(task, lambda: query().collect("pyarrow")["v"].to_list(), engine=engine)
 
 
 def _round_edges(low: float, high: float) -> list[float]:

@@ -1,9 +1,14 @@
+import contextlib
 import csv
 import datetime
 import io
 import itertools
 import math
+import os
+import signal
 import tempfile
+import threading
+import time
 import traceback
 from collections import Counter
 from pathlib import Path
@@ -20,6 +25,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gaussnoise as gn
+from gaussnoise.tables.counting import count
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.reading.frames import guarded
 
@@ -451,3 +457,50 @@ def test_what_engines_raise_for_ctrl_c_is_an_interruption(error):
         guarded("count", action)
     assert caught.value.__context__ is None
     assert CANARY not in said(caught.value)
+
+
+@pytest.fixture
+def stopping():
+    """A handler, for SIGTERM, that ends the program as the command line's does."""
+
+    def stop(*_):
+        raise SystemExit(143)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("stopping")
+@pytest.mark.parametrize("form", ["file", "relation"])
+def test_no_signal_is_lost_while_duckdb_works(form, tmp_path, monkeypatch):
+    """Duckdb looks for signals by itself, and now and then drops what Python's handler raises inside it."""
+    whole = count._tally_duckdb
+
+    def dropping(*arguments):
+        with contextlib.suppress(BaseException):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0)  # where Python handles it, if this is the main thread
+        return whole(*arguments)
+
+    monkeypatch.setattr(count, "_tally_duckdb", dropping)
+    path = as_csv(pa.table({"a": ["x"]}), tmp_path)
+    table = path if form == "file" else duckdb.sql("SELECT 'x' AS a")
+    with pytest.raises(SystemExit, match="143"):
+        counted(table, gn.Attribute("a", ["x"]))
+
+
+@pytest.mark.usefixtures("stopping")
+def test_a_long_query_of_a_file_ends_at_a_signal(tmp_path, monkeypatch):
+    def endless(relation, *_):
+        threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGTERM]).start()
+        joined = relation
+        for k in range(6):  # 100^7 rows
+            more = relation.project(f"c0 AS d{k}").set_alias(f"t{k}")
+            joined = joined.set_alias("t").join(more, f"c0 <= d{k}")
+        return joined.aggregate("sum(hash(c0 + d1))").fetchall()
+
+    monkeypatch.setattr(count, "_tally_duckdb", endless)
+    path = as_csv(pa.table({"a": ["x"] * 100}), tmp_path)
+    with pytest.raises(SystemExit, match="143"):
+        counted(path, gn.Attribute("a", ["x"]))
