@@ -45,7 +45,7 @@ from domains import (
     product,
 )
 
-from . import plots
+from . import estimators, plots
 from .bounds import Bound, lower_bound
 from .bounds.comparison import Comparison, compare
 from .errors import (
@@ -176,6 +176,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Zonotope",
     "compare",
     "dual_norm",
+    "estimators",
     "factorize",
     "gamma",
     "hull",

@@ -1,0 +1,114 @@
+"""One budget for all steps of an estimator: how it is split, what it costs, what is said of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from ..errors import NotAvailableError, ParameterError
+from ..numerics.rounding import rounded_down, rounded_up
+from ..privacy.definitions import AbstractPrivacy, ApproxDP, PureDP, check_gaussian
+from ..privacy.lattice_bound import MIN_STEPS
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A promise, and the share of it that every step may spend.
+
+    Under pure privacy shares of ε add up. Otherwise every step adds discrete Gaussian noise and may look at what came
+    before: shares of ρ add up, under zCDP by its composition, under the other promises since adaptive Gaussian steps
+    are together no easier to tell apart than one Gaussian of the whole ρ (Dong, Roth & Su 2022, Corollary 3.3).
+
+    Attributes:
+        privacy: the promise.
+        shares: parts of the whole, by step; positive. They need not add up to one.
+        draws: how many integer noises all steps draw, at most.
+        thresholded: part of δ that is spent on a threshold instead of on noise.
+    """
+
+    privacy: AbstractPrivacy | PureDP
+    shares: Mapping[str, float]
+    draws: int
+    thresholded: float = 0.0
+
+    @classmethod
+    def of(
+        cls,
+        function: str,
+        privacy: object,
+        shares: Mapping[str, float],
+        draws: int,
+        *,
+        pure: bool = True,
+        gaussian: bool = True,
+        thresholded: float = 0.0,
+    ) -> "Budget":
+        """Of a promise that the estimator knows noise for.
+
+        Raises:
+            ParameterError: another kind of promise.
+        """
+        if isinstance(privacy, PureDP):
+            if not pure:
+                raise ParameterError(
+                    f"{function}: expected zCDP(rho) or ApproxDP(epsilon, delta), got PureDP; hint: this estimator "
+                    "adds Gaussian noise"
+                )
+            return cls(privacy, dict(shares), draws)
+        if not gaussian:
+            raise ParameterError(f"{function}: expected PureDP(epsilon), got {type(privacy).__name__}")
+        check_gaussian(function, privacy, stacklevel=4)
+        assert_known = privacy
+        return cls(assert_known, dict(shares), draws, thresholded)  # pyright: ignore[reportArgumentType]
+
+    @property
+    def pure(self) -> bool:
+        """Whether steps spend ε, and draw Laplace noise."""
+        return isinstance(self.privacy, PureDP)
+
+    @property
+    def threshold_delta(self) -> float:
+        """The δ of the threshold."""
+        return self.thresholded * self.privacy.delta if isinstance(self.privacy, ApproxDP) else 0.0
+
+    @cached_property
+    def whole(self) -> float:
+        """ε or ρ of all steps together."""
+        if isinstance(self.privacy, PureDP):
+            return self.privacy.epsilon
+        left = self.privacy
+        if isinstance(left, ApproxDP) and self.thresholded:
+            left = ApproxDP(left.epsilon, left.delta - self.threshold_delta)
+        return left.to_zcdp(max(self.draws, 1), MIN_STEPS).rho
+
+    def of_step(self, step: str) -> float:
+        """ε or ρ of one step; all of them add up to no more than the whole."""
+        parts = [Fraction(share) for share in self.shares.values()]
+        return rounded_down(Fraction(self.whole) * Fraction(self.shares[step]) / sum(parts))
+
+    @property
+    def rho(self) -> float:
+        """What a ledger charges: ρ, or ε²/2 under pure privacy (Bun & Steinke 2016, Proposition 1.4).
+
+        Raises:
+            NotAvailableError: a threshold, which no ρ describes.
+        """
+        if self.thresholded:
+            raise NotAvailableError(
+                "ledger: an unbounded search for the location spends a part of delta that ledgers of rho cannot count; "
+                "hint: give a public range (radius=)"
+            )
+        return rounded_up(Fraction(self.whole) ** 2 / 2) if self.pure else self.whole
+
+    @property
+    def split(self) -> dict[str, str]:
+        """What every step spends, in words."""
+        name = "epsilon" if self.pure else "rho"
+        said = {step: f"{name} = {self.of_step(step):.6g}" for step in self.shares}
+        return said | ({"threshold": f"delta = {self.threshold_delta:.6g}"} if self.thresholded else {})
+
+    def record(self) -> dict[str, object]:
+        """The promise and how noise follows from it."""
+        if isinstance(self.privacy, PureDP):
+            return {"definition": "pure DP", "epsilon": self.privacy.epsilon, "method": "discrete Laplace noise"}
+        return self.privacy.as_dict(max(self.draws, 1), MIN_STEPS) | {"rho": self.whole}

@@ -1,0 +1,191 @@
+"""What every estimator of a population mean returns."""
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtri
+
+from ..errors import CertificateError, OutputError, ParameterError
+from ..files.disk import MOST_RECORD, aside, read_json
+from ..numerics.intervals import ConfidenceInterval
+from ..text import estimate_text
+
+Array = NDArray[np.float64]
+
+_FORMAT = "gaussnoise.estimate/1"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """A private estimate of a population quantity, with what is known of its error. BIASED by clipping.
+
+    No private estimate of an unbounded mean is unbiased, under pure and concentrated privacy (Kamath et al. 2023, "A
+    bias-variance-privacy trilemma for statistical estimation"): the interval carries a bound on the bias instead.
+
+    Attributes:
+        estimate: shape () for samples of shape (n,), else (d,) or what the estimator says.
+        noise_deviation: standard deviation of the noise of the last step, known exactly, shaped like the estimate.
+        sampling_deviation: bound on the standard deviation of a mean of n records, from the knowledge given; shaped
+            like the estimate.
+        bias_bound: bound on the bias of clipping, shaped like the estimate, with the knowledge given and but for a
+            chance of ``beta``.
+        beta: chance that an earlier step missed, so that the last one clips too much.
+        noise: "gaussian" or "laplace", the law of the last step's noise.
+        split: what every step spends.
+        privacy: a record of the promise.
+        assumed: what was taken to be known, in words.
+        private: False for simulations.
+    """
+
+    estimate: Array
+    noise_deviation: Array
+    sampling_deviation: Array
+    bias_bound: Array
+    beta: float
+    noise: str
+    split: Mapping[str, str]
+    privacy: Mapping[str, object]
+    assumed: str
+    private: bool = True
+
+    @property
+    def standard_deviation(self) -> Array:
+        """Of the noise and the sampling together, shaped like the estimate; the bias is in :attr:`bias_bound`."""
+        return np.hypot(self.noise_deviation, self.sampling_deviation)
+
+    def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
+        """An interval for the population quantity, for each coordinate alone.
+
+        Half its width is the quantile of noise plus sampling error (a Gaussian, by the central limit theorem), plus
+        the bound on the bias. The chance of an earlier step's miss is taken off what the level leaves.
+
+        Args:
+            level: of confidence, in (0, 1 − beta).
+
+        Raises:
+            ParameterError: level out of range, or an estimate whose error is not known.
+        """
+        if not 0 < level < 1 - self.beta:
+            raise ParameterError(
+                f"confidence_interval: expected 0 < level < 1 - beta = {1 - self.beta:.6g}, got {level!r}; "
+                "hint: 0.95, or ask the estimator for a smaller beta="
+            )
+        if not np.isfinite(self.standard_deviation).all():
+            raise ParameterError("confidence_interval: no bound on the error of this estimate is known")
+        missed = (1 - level) - self.beta
+        width = np.vectorize(_half_width, otypes=[np.float64])(
+            self.noise_deviation, self.sampling_deviation, missed, self.noise == "laplace"
+        )
+        half = width + self.bias_bound
+        return ConfidenceInterval(self.estimate - half, self.estimate + half)
+
+    def explain(self) -> str:
+        """What was promised, what every step spent, and what the error is made of, in sentences."""
+        steps = "; ".join(f"{step}: {spent}" for step, spent in self.split.items())
+        worst = [float(np.max(x)) for x in (self.noise_deviation, self.sampling_deviation, self.bias_bound)]
+        lines = [
+            str(self),
+            f"The budget was spent on {steps}.",
+            f"Largest standard deviation of the noise {worst[0]:.4g}, of sampling at most {worst[1]:.4g}; the bias of "
+            f"clipping is at most {worst[2]:.4g}, but for a chance of {self.beta:g}.",
+            f"Taken to be known: {self.assumed}.",
+            "Clipping is biased: no private mean of unbounded data is unbiased.",
+        ]
+        return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """All attributes."""
+        record = {
+            "format": _FORMAT,
+            "private": self.private,
+            **{name: getattr(self, name).tolist() for name in _ARRAYS},
+            **{name: getattr(self, name) for name in ("beta", "noise", "assumed")},
+            "split": dict(self.split),
+            "privacy": dict(self.privacy),
+        }
+        return json.dumps(record, indent=2)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write :meth:`to_json` to a new file: all of it or, whatever happens, nothing.
+
+        Raises:
+            OutputError: the file exists, or cannot be written.
+        """
+        try:
+            with aside(Path(os.path.abspath(path))) as scratch, open(scratch, "x", encoding="utf-8") as file:
+                file.write(self.to_json())
+        except OutputError:
+            raise
+        except OSError as error:
+            raise OutputError(f"save: cannot write {os.fspath(path)} ({type(error).__name__})") from None
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Estimate":
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            OutputError: the file cannot be read.
+            CertificateError: not an estimate.
+        """
+        try:
+            record = read_json(Path(path), MOST_RECORD)
+            if record["format"] != _FORMAT or type(record["private"]) is not bool:
+                raise ValueError
+            arrays = {name: np.array(record[name], dtype=np.float64) for name in _ARRAYS}
+            if len({array.shape for array in arrays.values()}) > 1:
+                raise ValueError
+            words = {name: str(record[name]) for name in ("noise", "assumed")}
+            return cls(
+                **arrays,
+                **words,
+                beta=float(record["beta"]),
+                split=dict(record["split"]),
+                privacy=dict(record["privacy"]),
+                private=record["private"],
+            )
+        except OSError as error:
+            raise OutputError(f"load: cannot read {os.fspath(path)} ({type(error).__name__})") from None
+        except (ValueError, LookupError, TypeError, OverflowError, AttributeError):
+            raise CertificateError(f"load: expected a file written by Estimate.save, got {os.fspath(path)}") from None
+
+    def __repr__(self) -> str:
+        return f"Estimate({np.size(self.estimate)} coordinates, {self.privacy['definition']})"
+
+    def __str__(self) -> str:
+        return estimate_text(
+            "Estimate", np.ravel(self.estimate), self.privacy, self.private, np.ravel(self.standard_deviation)
+        )
+
+
+_ARRAYS = ("estimate", "noise_deviation", "sampling_deviation", "bias_bound")
+
+
+def _half_width(noise: float, sampling: float, missed: float, laplace: bool) -> float:
+    """W with P(|noise + sampling error| > w) = ``missed``."""
+    if not laplace or noise == 0:
+        return float(-ndtri(missed / 2)) * math.hypot(noise, sampling)
+    b = noise / math.sqrt(2)
+    if sampling == 0:
+        return -b * math.log(missed)
+    widest = -b * math.log(missed / 2) - float(ndtri(missed / 4)) * sampling
+    return float(brentq(lambda w: _laplace_tail(w, b, sampling) - missed / 2, 0.0, widest))
+
+
+def _laplace_tail(w: float, b: float, s: float) -> float:
+    """P(L + N > w) for a Laplace variable of scale b and a normal one of deviation s."""
+    half = s * s / (2 * b * b)
+    parts = (
+        float(log_ndtr(-w / s)),
+        half - w / b + float(log_ndtr(w / s - s / b)) + math.log(0.5),
+        half + w / b + float(log_ndtr(-w / s - s / b)) + math.log(0.5),
+    )
+    return math.exp(parts[0]) + math.exp(parts[1]) - math.exp(parts[2])

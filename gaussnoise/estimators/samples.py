@@ -1,0 +1,101 @@
+"""Samples as they are given: real numbers, one row a record. No message shows a value."""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from domains.records import kind
+
+from ..errors import DataError, ParameterError
+from ..records import as_array
+
+Array = NDArray[np.float64]
+OnNonfinite = Literal["refuse", "clip"]
+
+
+def samples(
+    function: str, data: ArrayLike, on_nonfinite: OnNonfinite = "refuse", dims: tuple[int, ...] = (1, 2)
+) -> Array:
+    """Records as floats, shape (n,) or (n, d), n >= 1.
+
+    With ``on_nonfinite="clip"`` infinities and NaN stay: :func:`clipped` sends the first to the boundary, and the
+    second to the center.
+
+    Raises:
+        DataError: not an array of real numbers, no record, or one that is not finite.
+        ParameterError: another ``on_nonfinite``.
+    """
+    if on_nonfinite not in ("refuse", "clip"):
+        raise ParameterError(f'{function}: expected on_nonfinite="refuse" or "clip", got {on_nonfinite!r}')
+    array = as_array(function, data)
+    shapes = " or ".join("(n,)" if dim == 1 else "(n, d)" for dim in dims)
+    if array.ndim not in dims or 0 in array.shape or array.dtype.kind not in "iuf":
+        raise DataError(
+            f"{function}: expected real numbers of shape {shapes}, one row a record, "
+            f"got {kind(array)} with {array.ndim} dimensions" + (" and no record" if 0 in array.shape else "")
+        )
+    with np.errstate(all="ignore"):  # of numbers too large for floats
+        rows = np.ascontiguousarray(array, dtype=np.float64)
+    if on_nonfinite == "refuse" and not np.isfinite(rows).all():
+        raise DataError(
+            f"{function}: expected finite numbers, got NaN or an infinity; hint: "
+            'on_nonfinite="clip" sends infinities to the boundary of the clipping set and NaN to its center'
+        )
+    return rows
+
+
+def by_person(function: str, data: object, person: ArrayLike | None, on_nonfinite: OnNonfinite = "refuse") -> Array:
+    """The mean of every person's own records, shape (n,) or (n, d); the order of people says nothing.
+
+    Args:
+        function: named in messages.
+        data: records, with ``person``; or a list with the records of each person.
+        person: whose record each row is, shape (rows,), of integers or text.
+        on_nonfinite: as for :func:`samples`; a person with a NaN has a mean of NaN.
+
+    Raises:
+        DataError: as :func:`samples`; labels of another length or kind; a person without records.
+    """
+    if person is None:
+        if isinstance(data, np.ndarray) or not isinstance(data, list | tuple):
+            raise DataError(
+                f"{function}: expected person=, whose record each row is, or a list with the records of each person"
+            )
+        each = [samples(function, records, on_nonfinite) for records in data]
+        if not each or len({records.shape[1:] for records in each}) > 1:
+            raise DataError(f"{function}: expected the records of at least one person, all with the same columns")
+        return np.array([_mean(records) for records in each])
+    rows = samples(function, data, on_nonfinite)  # pyright: ignore[reportArgumentType]
+    labels = as_array(function, person)
+    if labels.shape != (len(rows),) or labels.dtype.kind not in "iuUS":
+        raise DataError(
+            f"{function}: expected person= of shape ({len(rows)},), integers or text, "
+            f"got {kind(labels)} with {labels.ndim} dimensions"
+            + (" and another length" if labels.ndim == 1 and len(labels) != len(rows) else "")
+        )
+    order = np.argsort(labels, kind="stable")
+    starts = np.flatnonzero(np.r_[True, labels[order][1:] != labels[order][:-1]])
+    return np.array([_mean(records) for records in np.split(rows[order], starts[1:])])
+
+
+def _mean(records: Array) -> Array:
+    """Of one person's records alone, so that no rounding depends on others."""
+    with np.errstate(all="ignore"):
+        return records.mean(axis=0)
+
+
+def clipped(rows: Array, center: Array, radius: float) -> Array:
+    """``(rows − center) / radius``, each row by itself moved into the unit ball along its ray; NaN to the center.
+
+    Elementwise arithmetic and sums along a row alone: what becomes of a record depends on no other.
+    """
+    with np.errstate(all="ignore"):
+        moved = (rows - center) / radius
+        moved[np.isnan(moved).any(axis=1)] = 0.0
+        unbounded = np.isinf(moved).any(axis=1)
+        moved[unbounded] = np.where(np.isinf(moved[unbounded]), np.sign(moved[unbounded]), 0.0)
+        far = np.maximum(np.abs(moved).max(axis=1, keepdims=True), 1.0)
+        moved /= far  # entries of at most one, so that no square overflows
+        lengths = np.sqrt(np.square(moved).sum(axis=1, keepdims=True))
+        return moved * np.minimum(far, 1 / lengths)
