@@ -90,9 +90,9 @@ def clipped_mean(
     r"""The mean of records that are clipped to a public set: a range, a box, a ball, or any set with a known map.
 
     Give the set as ``bounds=(low, high)``, as ``center=`` and ``radius=``, or as ``domain=``. Under pure privacy the
-    noise is independent Laplace noise: of scale ``2 h_j^(1/3) Σ_i h_i^(2/3) / (nε)`` for a box of half widths h, which
-    has the least total variance, and ``2√d radius / (nε)`` for a ball. Otherwise it is the optimal Gaussian for the set (:func:`gaussnoise.optimal_noise`): for a box, correlated
-    with nothing but shaped like the box, which takes less than the ball around it.
+    noise is independent Laplace noise: of scale ``2 h_j^(1/3) Σ_i h_i^(2/3) / (nε)`` for a box of half widths h,
+    which has the least total variance, and ``2√d radius / (nε)`` for a ball. Otherwise it is the optimal Gaussian for
+    the set (:func:`gaussnoise.optimal_noise`), which for a box takes less than for the ball around it.
 
     Formal guarantees:
         * The promise, for one record replaced by any other; the number of records is public.

@@ -143,10 +143,10 @@ class Estimate:
             arrays = {name: np.array(record[name], dtype=np.float64) for name in _ARRAYS}
             if len({array.shape for array in arrays.values()}) > 1:
                 raise ValueError
-            words = {name: str(record[name]) for name in ("noise", "assumed")}
             return cls(
                 **arrays,
-                **words,
+                noise=str(record["noise"]),
+                assumed=str(record["assumed"]),
                 beta=float(record["beta"]),
                 split=dict(record["split"]),
                 privacy=dict(record["privacy"]),
@@ -177,7 +177,8 @@ def _half_width(noise: float, sampling: float, missed: float, laplace: bool) -> 
     if sampling == 0:
         return -b * math.log(missed)
     widest = -b * math.log(missed / 2) - float(ndtri(missed / 4)) * sampling
-    return float(brentq(lambda w: _laplace_tail(w, b, sampling) - missed / 2, 0.0, widest))
+    root: float = brentq(lambda w: _laplace_tail(w, b, sampling) - missed / 2, 0.0, widest)  # pyright: ignore[reportAssignmentType]
+    return root
 
 
 def _laplace_tail(w: float, b: float, s: float) -> float:
