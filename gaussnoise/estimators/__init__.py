@@ -1,8 +1,23 @@
 """Population means of unbounded data: locate privately, clip, and release the clipped mean with optimal noise."""
 
+from .cautionary import release_one_at_random
 from .clipped import clipped_mean
+from .density import histogram_density
 from .estimate import Estimate
 from .gaussian import gaussian_mean
 from .location import coarse_location
+from .moments import heavy_tailed_mean, truncated_mean
+from .rates import Rate, rates
 
-__all__ = ["Estimate", "clipped_mean", "coarse_location", "gaussian_mean"]
+__all__ = [
+    "Estimate",
+    "Rate",
+    "clipped_mean",
+    "coarse_location",
+    "gaussian_mean",
+    "heavy_tailed_mean",
+    "histogram_density",
+    "rates",
+    "release_one_at_random",
+    "truncated_mean",
+]

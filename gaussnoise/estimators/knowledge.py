@@ -42,8 +42,10 @@ def chance(function: str, beta: object) -> float:
     return found
 
 
-def moment(function: str, k: object) -> float:
-    """The order of a moment, at least 2."""
+def moment_order(function: str, k: object, *, infinite: bool = False) -> float:
+    """The order of a moment, at least 2; infinity for bounded distributions, where that is allowed."""
+    if infinite and isinstance(k, float) and k == math.inf:
+        return math.inf
     found = number(function, "k", k)
     if not found >= 2:
         raise ParameterError(f"{function}: expected a moment of order k >= 2, got {found!r}")

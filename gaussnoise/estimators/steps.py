@@ -155,6 +155,12 @@ def noisy_counts(counts: NDArray[np.int64], rho: float) -> Array:
     return np.array([math.ldexp((int(c) << bits) + e, -bits) for c, e in zip(counts, noise, strict=True)])
 
 
+def laplace_counts(counts: NDArray[np.int64], epsilon: float) -> Array:
+    """Counts with discrete Laplace noise that spends ε, where one replaced record moves two of them by one."""
+    noise = LaplaceQuery(2, epsilon).draw(len(counts))
+    return np.array([float(int(c) + e) for c, e in zip(counts, noise, strict=True)])
+
+
 def count_deviation(rho: float) -> float:
     """Standard deviation of :func:`noisy_counts`: ``1/√ρ``."""
     return 1 / math.sqrt(rho)

@@ -1,0 +1,63 @@
+"""What a promise may allow and nobody should do."""
+
+import secrets
+import warnings
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..errors import PrivacyWarning
+from .estimate import Estimate
+from .samples import samples
+
+
+def release_one_at_random(data: ArrayLike) -> Estimate:
+    """One record, chosen at random, as it is: 1/n-total-variation private, and NOT private. A warning example.
+
+    Whatever the output says of anybody else, one person loses everything. Yet the distributions of the output on
+    neighbouring data differ by at most 1/n in total variation: :class:`TV` with a small α, or an (ε, δ) with δ of
+    1/n, does not exclude this. Hence keep δ well below 1/n, or promise zCDP or GDP, whose test between two records has
+    bounded power *whatever was published*.
+
+    Args:
+        data: records, shape (n,) or (n, d).
+
+    Returns:
+        An :class:`Estimate` with ``private=False``: unbiased for the mean, with the error of one record.
+
+    Raises:
+        DataError: not finite real numbers.
+
+    Warns:
+        PrivacyWarning: always.
+
+    Source: Barber & Duchi (2014), Example 2.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     shown = gn.estimators.release_one_at_random([3.0, 3.0])
+    >>> float(shown.estimate), shown.private, caught[0].category.__name__
+    (3.0, False, 'PrivacyWarning')
+    """
+    rows = samples("release_one_at_random", data)
+    n = len(rows)
+    warnings.warn(
+        "release_one_at_random: publishes one record as it is; a promise of total variation 1/n, or of a delta of "
+        "1/n, allows that",
+        PrivacyWarning,
+        stacklevel=2,
+    )
+    shape = rows.shape[1:]
+    return Estimate(
+        estimate=rows[secrets.randbelow(n)],
+        noise_deviation=np.zeros(shape),
+        sampling_deviation=np.full(shape, np.inf),
+        bias_bound=np.zeros(shape),
+        beta=0.0,
+        noise="gaussian",
+        split={},
+        privacy={"definition": "total variation privacy", "alpha": 1 / n, "neighbors": "replace", "unit": "one record"},
+        assumed="nothing",
+        private=False,
+    )

@@ -1,0 +1,153 @@
+"""Minimax rates of private mean and density estimation, as the sources state them: without constants."""
+
+import math
+from typing import Literal, NamedTuple
+
+from ..errors import ParameterError
+from .knowledge import moment_order, positive
+
+Setting = Literal["bounded", "moments", "normal", "person", "density", "support"]
+
+
+class Rate(NamedTuple):
+    """Orders of the worst mean squared error, up to constants; NaN where no source states one.
+
+    Attributes:
+        lower: what no mechanism beats.
+        upper: what some mechanism reaches.
+        source: author, year and statement.
+    """
+
+    lower: float
+    upper: float
+    source: str
+
+
+def rates(
+    setting: Setting,
+    n: int,
+    d: int = 1,
+    eps: float = 1.0,
+    *,
+    delta: float = 1e-6,
+    k: float = 2.0,
+    m: int = 1,
+    radius: float = 1.0,
+) -> dict[str, Rate]:
+    r"""The minimax rates of a setting, for every kind of privacy that the sources treat.
+
+    Args:
+        setting: what is estimated:
+
+            * "bounded": the mean *of the data*, records in a ball of this radius (squared ℓ2 error);
+            * "moments": a population mean, ``E‖X‖₂^k <= radius^k``;
+            * "normal": the mean of N(μ, radius²) in one dimension, |μ| unbounded up to logarithms;
+            * "person": a population mean from m records of each of n people, directional moments of order k;
+            * "density": a Lipschitz density on [0, 1]^d, integrated squared error;
+            * "support": θ of uniform records on [0, θ], θ <= radius.
+        n: number of records, or people.
+        d: dimension.
+        eps: ε; α of total variation privacy; √α of KL privacy.
+        delta: of approximate privacy.
+        k: order of the moment, at least 2; infinity for bounded records.
+        m: records of one person.
+        radius: scale of the data, squared in every rate.
+
+    Returns:
+        Rates by name: "none", "pure", "approximate", "TV", "KL", as far as they are known.
+
+    Raises:
+        ParameterError: another setting, or arguments out of range.
+
+    Sources: Bassily, Smith & Thakurta (2014) and Steinke & Ullman (2015) for "bounded"; Barber & Duchi (2014), Table
+    1 and Propositions 2 to 6, for "moments", "density" and "support"; Karwa & Vadhan (2018) for "normal"; Agarwal,
+    Kamath, Majid, Mouzakis, Silver & Ullman (2024), Theorems 1.1, 1.2 and 6.1, for "person".
+
+    >>> table = gn.estimators.rates("moments", n=10_000, d=10, eps=1, k=math.inf)
+    >>> f"{table['pure'].lower:.6f} {table['TV'].lower:.6f}"
+    '0.000101 0.000100'
+    """
+    name = "rates"
+    if setting not in _SETTINGS:
+        raise ParameterError(f"{name}: expected one of {', '.join(_SETTINGS)}, got {setting!r}")
+    if not all(isinstance(count, int) and count >= 1 for count in (n, d, m)):
+        raise ParameterError(f"{name}: expected integers n, d, m >= 1")
+    eps, scale, k = positive(name, "eps", eps), positive(name, "radius", radius), moment_order(name, k, infinite=True)
+    if not 0 < delta < 1:
+        raise ParameterError(f"{name}: expected 0 < delta < 1, got {delta!r}")
+    square = scale * scale
+    found = _SETTINGS[setting](n, d, eps, math.log(1 / delta), k, m)
+    return {kind: Rate(low * square, high * square, source) for kind, (low, high, source) in found.items()}
+
+
+_Rates = dict[str, tuple[float, float, str]]
+
+
+def _bounded(n: int, d: int, eps: float, log: float, k: float, m: int) -> _Rates:
+    spent = (n * eps) ** 2
+    pure, approximate = d * d / spent, d * log / spent
+    return {
+        "none": (0.0, 0.0, "the mean itself"),
+        "pure": (min(1.0, pure), pure, "Bassily, Smith & Thakurta (2014), Lemma 5.1"),
+        "approximate": (min(1.0, approximate), approximate, "Steinke & Ullman (2015), Theorem 1.1"),
+    }
+
+
+def _moments(n: int, d: int, eps: float, log: float, k: float, m: int) -> _Rates:
+    power = 1.0 if math.isinf(k) else (k - 1) / k
+    spent = (n * eps) ** 2
+
+    def rate(numerator: float) -> float:
+        return 1 / n + min((numerator / spent) ** power, 1.0)
+
+    return {
+        "none": (1 / n, 1 / n, "Barber & Duchi (2014), Table 1"),
+        "pure": (rate(d * d), rate(d * d), "Barber & Duchi (2014), Propositions 4 and 6 (iii)"),
+        "approximate": (rate(min(d * d, log * log)), rate(d * log), "Barber & Duchi (2014), Propositions 4 and 6 (ii)"),
+        "TV": (rate(1), rate(d), "Barber & Duchi (2014), Proposition 2 and Table 1"),
+        "KL": (rate(1), rate(d), "Barber & Duchi (2014), Propositions 2 and 6 (i)"),
+    }
+
+
+def _normal(n: int, d: int, eps: float, log: float, k: float, m: int) -> _Rates:
+    spent = (n * eps) ** 2
+    return {
+        "none": (1 / n, 1 / n, "the sample mean"),
+        "pure": (1 / n + 1 / spent, 1 / n + math.log(max(n, 2)) / spent, "Karwa & Vadhan (2018); Kamath, lecture 15"),
+    }
+
+
+def _person(n: int, d: int, eps: float, log: float, k: float, m: int) -> _Rates:
+    power = 1.0 if math.isinf(k) else (k - 1) / k
+    terms = (math.sqrt(d / (n * m)), d / (n * math.sqrt(m) * eps), (d / (n * m * eps)) ** power)
+    order = max(terms) ** 2
+    return {
+        "none": (d / (n * m), d / (n * m), "the sample mean"),
+        "pure": (order, order, "Agarwal et al. (2024), Theorems 1.3 and 6.1"),
+        "approximate": (order, order, "Agarwal et al. (2024), Theorems 1.2 and 6.1"),
+    }
+
+
+def _density(n: int, d: int, eps: float, log: float, k: float, m: int) -> _Rates:
+    plain, private = n ** (-2 / (d + 2)), (n * eps) ** (-2 / (d + 1))
+    return {
+        "none": (plain, plain, "Tsybakov (2009), Theorem 2.8"),
+        "pure": (plain + private, plain + private, "Barber & Duchi (2014), Proposition 5 and (19)"),
+    }
+
+
+def _support(n: int, d: int, eps: float, log: float, k: float, m: int) -> _Rates:
+    return {
+        "none": (1 / n**2, 1 / n**2, "the largest record"),
+        "TV": ((1 / (32 * n * eps)) ** 2, math.nan, "Barber & Duchi (2014), Proposition 3, with its constant"),
+    }
+
+
+_SETTINGS = {
+    "bounded": _bounded,
+    "moments": _moments,
+    "normal": _normal,
+    "person": _person,
+    "density": _density,
+    "support": _support,
+}
