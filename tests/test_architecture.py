@@ -168,7 +168,7 @@ ROOMS = """
     gaussnoise.tables.schema
     gaussnoise.tables.counting
     gaussnoise.tables.planning
-    gaussnoise.tables.release gaussnoise.tables gaussnoise.plots
+    gaussnoise.tables.release gaussnoise.tables gaussnoise.plots gaussnoise.estimators
     gaussnoise gaussnoise.demo gaussnoise.cli
 """
 LEVEL = {room: level for level, line in enumerate(ROOMS.strip().splitlines()) for room in line.split()}

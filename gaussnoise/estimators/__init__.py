@@ -2,6 +2,7 @@
 
 from .cautionary import release_one_at_random
 from .clipped import clipped_mean
+from .columns import ColumnMean, ColumnMeans, column_means
 from .density import histogram_density
 from .estimate import Estimate
 from .gaussian import gaussian_mean
@@ -10,10 +11,13 @@ from .moments import heavy_tailed_mean, truncated_mean
 from .rates import Rate, rates
 
 __all__ = [
+    "ColumnMean",
+    "ColumnMeans",
     "Estimate",
     "Rate",
     "clipped_mean",
     "coarse_location",
+    "column_means",
     "gaussian_mean",
     "heavy_tailed_mean",
     "histogram_density",

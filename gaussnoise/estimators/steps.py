@@ -74,7 +74,7 @@ def _write(path: Path, estimate: Estimate) -> None:
     path.write_text(estimate.to_json(), encoding="utf-8")
 
 
-PROTECTS: Mapping[str, str] = {"record": "one record replaced", "person": "all records of one person replaced"}
+PROTECTS: Mapping[str, str] = {"record": "one row under replace", "person": "all rows of one person under replace"}
 
 
 def privacy_record(budget: Budget, unit: Literal["record", "person"], n: int) -> dict[str, object]:

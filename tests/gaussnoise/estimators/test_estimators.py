@@ -73,7 +73,7 @@ def test_a_ledger_is_charged_once_and_gives_the_same_again(name, tmp_path):
         assert np.array_equal(first.estimate, again.estimate)
         assert dict(first.privacy) == dict(again.privacy)
         assert ledger.entries()[-1].rho == pytest.approx(cost)
-        assert ledger.entries()[-1].protects == "one record replaced"
+        assert ledger.entries()[-1].protects == "one row under replace"
         with pytest.raises(gn.LedgerError):
             ESTIMATORS[name](x, type(privacy)(0.9), ledger=ledger, id=label)
     assert ledger.spent == pytest.approx(1)

@@ -1,0 +1,245 @@
+"""Means of columns: neighbours by brute force, any engine, any numbers, coverage, and the command."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import stats
+
+import gaussnoise as gn
+from gaussnoise.cli.app import run
+from gaussnoise.estimators import columns as module
+from gaussnoise.estimators.numbers import read_numbers
+
+column_means = gn.estimators.column_means
+
+
+def table(n=20_000, seed=0):
+    rng = np.random.default_rng(seed)
+    return pl.DataFrame(
+        {
+            "income": rng.lognormal(10, 0.5, n),
+            "age": rng.integers(18, 90, n),
+            "sex": rng.choice(["f", "m"], n),
+            "id": rng.integers(0, n // 5, n),
+        }
+    )
+
+
+@pytest.fixture
+def heard(monkeypatch):
+    """No noise; every query that would have drawn it."""
+    queries = []
+
+    def draw(self, count):
+        queries.append((self, count))
+        return [0] * count
+
+    monkeypatch.setattr(module.IntegerQuery, "draw", draw)
+    return queries
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+def test_one_row_moves_the_sums_by_no_more_than_the_noise_is_for(neighbors, heard, monkeypatch):
+    """All rows that matter, in two groups: the change of the integers against the squared sensitivity."""
+    answers = []
+    whole = module._mean
+
+    def mean(column, group, sums, *more):
+        answers.append(sums)
+        return whole(column, group, sums, *more)
+
+    monkeypatch.setattr(module, "_mean", mean)
+    monkeypatch.setattr(module._Deciles, "run", lambda self: (-1.0, 1.0))
+    monkeypatch.setattr(module, "best_radius", lambda *_: 2.0)
+
+    def sums(rows):
+        answers.clear()
+        frame = pl.DataFrame(rows, schema={"x": pl.Float64, "g": pl.String}, orient="row")
+        column_means(frame, ["x"], gn.zCDP(1), by={"g": ["a", "b"]}, neighbors=neighbors)
+        return np.array(answers).ravel()
+
+    values = [-math.inf, -1e308, -2.0, -0.7, 0.0, 1.3, 2.0, 1e9, math.nan]
+    rest = [(0.3, "a"), (0.1, "b")] * 3
+    rows = [(x, g) for x in values for g in ("a", "b", "other")]
+    base = sums(rest)
+    with_row = {row: sums([*rest, row]) for row in rows}
+    if neighbors == "add-remove":
+        moved = [np.square(after - base).sum() for after in with_row.values()]
+    else:
+        moved = [np.square(with_row[a] - with_row[b]).sum() for a in rows for b in rows]
+    query = heard[-1][0]
+    bits = (query.sensitivity_squared // (6 if neighbors == "replace" else 3)).bit_length() - 1
+    allowed = query.sensitivity_squared / 2.0**bits
+    assert max(moved) <= allowed * (1 + 1e-9)
+    assert max(moved) > allowed / 2.1 if neighbors == "replace" else max(moved) > 0.9 * allowed
+
+
+@pytest.mark.parametrize(("neighbors", "squared"), [("add-remove", 81), ("replace", 100)])
+def test_one_row_moves_the_balance_of_a_decile_by_no_more_than_the_noise_is_for(neighbors, squared, heard):
+    column_means(table(50), ["income"], gn.zCDP(1), neighbors=neighbors)
+    count, *search = (query for query, _ in heard[:-1])
+    assert {query.sensitivity_squared.bit_length() % 2 for query in search} == {squared.bit_length() % 2}
+    assert all(
+        query.sensitivity_squared // squared == 4 ** round(math.log(query.sensitivity_squared / squared, 4))
+        for query in search
+    )
+    x = np.sort(np.array([1.0, 2.0, 3.0, 4.0]))
+    balances = []
+    for rows in (x, x[1:], np.array([0.0, 2, 3, 4])):
+        below = np.searchsorted(rows, 2.5)
+        balances.append((9 * below - (len(rows) - below), below - 9 * (len(rows) - below)))
+    assert max(abs(np.subtract(balances[0], balances[1]))) <= 9
+    assert count.sensitivity_squared == 4 ** round(math.log(count.sensitivity_squared, 4))
+
+
+def test_all_steps_together_spend_no_more_than_the_budget(heard):
+    for by, person in (({"sex": ["f", "m"]}, None), (None, "id")):
+        heard.clear()
+        column_means(table(500), ["income", "age"], gn.zCDP(0.3), by=by, person=person)
+        spent = sum(query.rho for query, _ in heard)
+        assert 0.29 < spent <= 0.3
+        assert min(query.scale for query, _ in heard) >= 2.0**28
+
+
+@pytest.mark.parametrize("form", ["polars", "lazy", "pandas", "arrow", "csv", "parquet"])
+def test_any_table_gives_the_same_means(form, tmp_path, heard):
+    frame = table(400)
+    frame.write_csv(tmp_path / "t.csv")
+    frame.write_parquet(tmp_path / "t.parquet")
+    given = {
+        "polars": frame,
+        "lazy": frame.lazy(),
+        "pandas": frame.to_pandas(),
+        "arrow": frame.to_arrow(),
+        "csv": tmp_path / "t.csv",
+        "parquet": str(tmp_path / "t.parquet"),
+    }[form]
+    expected = column_means(frame, ["income", "age"], gn.zCDP(1), by={"sex": ["f", "m"]})
+    found = column_means(given, ["income", "age"], gn.zCDP(1), by={"sex": ["f", "m"]})
+    assert [mean.mean for mean in found.means] == pytest.approx([mean.mean for mean in expected.means], rel=1e-9)
+    people = column_means(given, ["income"], gn.zCDP(1), person="id")
+    averages = frame.group_by("id").agg(pl.col("income").mean())
+    assert people.means[0].count == len(averages)
+
+
+def test_rows_without_a_number_or_a_group_do_not_count(tmp_path, heard):
+    (tmp_path / "t.csv").write_text("x,year\n1,2020\n,2020\nabc,2020\n 3 ,2021\n1e2,1999\nNaN,2020\n", encoding="utf-8")
+    numbers = read_numbers(tmp_path / "t.csv", ["x"], {"year": [2020, 2021]}, None)
+    x, cells = numbers.of("x")
+    assert x.tolist() == [1.0, 3.0]
+    assert cells.tolist() == [0, 1]
+    frame = pd.DataFrame({"x": ["1", None, "z", "3"], "year": [2020, 2020, 2021, 2021]})
+    x, cells = read_numbers(frame, ["x"], {"year": ["2020", "2021"]}, None).of("x")
+    assert (x.tolist(), cells.tolist()) == ([1.0, 3.0], [0, 1])
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-5, 1.0, 1e12, 1e300])
+@pytest.mark.parametrize("shift", [0.0, 7.0, -1e6])
+def test_location_and_scale_are_found_wherever_they_are(scale, shift):
+    x = (np.random.default_rng(0).normal(size=5000) + shift) * scale
+    found = column_means(pl.DataFrame({"x": x}), ["x"], gn.zCDP(1)).means[0]
+    assert found.low < shift * scale < found.high
+    assert found.high - found.low < 2 * scale
+
+
+def test_what_cannot_be_told_is_not_a_number():
+    constant = column_means(pl.DataFrame({"x": [1.0] * 500}), ["x"], gn.zCDP(1)).means[0]
+    assert math.isnan(constant.mean)
+    assert constant.low == -math.inf
+    small = column_means(table(3000), ["age"], gn.zCDP(0.1), by={"sex": ["f", "nobody"]}).means[1]
+    assert math.isnan(small.mean)
+    assert "nan" in str(column_means(pl.DataFrame({"x": [1.0]}), ["x"], gn.zCDP(1)))
+
+
+LAWS = {
+    "normal": (lambda rng, n: rng.normal(size=n), 0.0),
+    "heavy": (lambda rng, n: rng.standard_t(3, size=n), 0.0),
+    "skewed": (lambda rng, n: rng.lognormal(0, 1, size=n), math.exp(0.5)),
+    "discrete": (lambda rng, n: rng.integers(0, 6, size=n).astype(float), 2.5),
+}
+
+
+def misses(law, trials=60, n=2000):
+    rng, missed = np.random.default_rng(1), 0
+    for _ in range(trials):
+        found = column_means(pl.DataFrame({"x": LAWS[law][0](rng, n)}), ["x"], gn.zCDP(0.5), level=0.8).means[0]
+        missed += not found.low <= LAWS[law][1] <= found.high
+    return missed
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_intervals_hold_their_level(law):
+    assert misses(law) <= stats.binom.isf(1e-9, 60, 0.2)
+
+
+def test_the_check_of_intervals_notices_sums_that_are_off(monkeypatch):
+    whole = module.np.rint
+    monkeypatch.setattr(module.np, "rint", lambda x: whole(np.asarray(x) + 0.1 * 2.0**20))
+    assert misses("normal") > stats.binom.isf(1e-9, 60, 0.2)
+
+
+def test_a_ledger_is_charged_once(tmp_path):
+    ledger = gn.Ledger.create(tmp_path / "l", gn.zCDP(1))
+    first, again = (
+        column_means(table(3000), ["income"], gn.zCDP(0.4), ledger=ledger, id="a", by={"sex": ["f", "m"]})
+        for _ in range(2)
+    )
+    assert str(first) == str(again)
+    assert ledger.spent == pytest.approx(0.4)
+    assert ledger.entries()[0].protects == "one row under add-remove"
+    with pytest.raises(gn.LedgerError):
+        column_means(table(3000), ["age"], gn.zCDP(0.4), ledger=ledger, id="a")
+    with pytest.raises(gn.LedgerError, match="protects"):
+        column_means(table(3000), ["age"], gn.zCDP(0.4), ledger=ledger, id="b", person="id")
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "words"),
+    [
+        ({"columns": ["nothing"]}, gn.DataError, "missing"),
+        ({"columns": []}, gn.ParameterError, "at least one"),
+        ({"columns": ["age", "age"]}, gn.ParameterError, "each once"),
+        ({"neighbors": "swap"}, gn.ParameterError, "add-remove"),
+        ({"by": {"sex": ["f"]}, "person": "id"}, gn.NotAvailableError, "several groups"),
+        ({"spread": 0}, gn.ParameterError, "spread"),
+        ({"k": 1}, gn.ParameterError, "k >= 2"),
+        ({"level": 1}, gn.ParameterError, "level"),
+        ({"privacy": gn.PureDP(1)}, gn.ParameterError, "PureDP"),
+        ({"id": "a"}, gn.ParameterError, "together"),
+    ],
+)
+def test_requests_that_make_no_sense_are_refused(change, kind, words):
+    given = {"columns": ["age"], "privacy": gn.zCDP(1)} | change
+    with pytest.raises(kind, match=words):
+        column_means(table(100), given.pop("columns"), given.pop("privacy"), **given)
+
+
+def test_columns_that_are_no_numbers_are_refused_without_a_value():
+    frame = pl.DataFrame({"d": pl.Series(["CANARY"]).cast(pl.Categorical)})
+    with pytest.raises(gn.DataError, match="expected numbers, got") as caught:
+        column_means(frame, ["d"], gn.zCDP(1))
+    assert "CANARY" not in str(caught.value)
+
+
+def test_the_command_says_mean_interval_and_parts(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    table(4000).write_csv("t.csv")
+    arguments = "mean t.csv --columns income,age --by sex=f,m --rho 0.5 --out means.json".split()
+    assert run(arguments) == 0
+    said = capsys.readouterr().out
+    assert "wrote means.json" in said
+    for word in ("income", "age", "noise", "sampling", "clipping", "Assumed", "zCDP"):
+        assert word in said
+    record = json.loads((tmp_path / "means.json").read_text())
+    assert len(record["means"]) == 4
+    assert str(gn.estimators.ColumnMeans.load("means.json")) in said
+    (tmp_path / "s.toml").write_text('[attributes.sex]\ncategories = ["f", "m"]\n', encoding="utf-8")
+    assert run("mean t.csv -c income --by sex -s s.toml --epsilon 1 --delta 1e-6".split()) == 0
+    assert run("mean t.csv -c income --person id --rho 1".split()) == 0
+    for wrong in ("--by sex", "--by age -s s.toml", "--out means.json", "--ledger l"):
+        assert run(f"mean t.csv -c income --rho 1 {wrong}".split()) == 1
+    assert "error:" in capsys.readouterr().err
