@@ -157,11 +157,7 @@ class AbstractDomain(abc.ABC):
         >>> FiniteSet([[0.0, 1.0], [2.0, 0.0]]).max_quadratic([[1.0, 0.0], [0.0, 9.0]]).value
         9.0
         """
-        form = np.array(H, dtype=np.float64)
-        if form.shape != (self.dim, self.dim):
-            raise DimensionError(f"max_quadratic: expected H of shape {(self.dim, self.dim)}, got {form.shape}")
-        if not np.isfinite(form).all():
-            raise InvalidDomainError("max_quadratic: expected finite H, got NaN or infinity")
+        form = _finite_array("max_quadratic", "H", (self.dim, self.dim), H)
         size = np.abs(form).max()
         if np.abs(form - form.T).max() > 1e-10 * size:
             raise InvalidDomainError("max_quadratic: expected symmetric H; hint: pass (H + H.T) / 2")
@@ -201,6 +197,8 @@ class AbstractDomain(abc.ABC):
         >>> FiniteSet([[0.0, 1.0], [2.0, 0.0]]).contains([2.0, 0.0])
         True
         """
+        if hasattr(x, "toarray"):
+            raise _no_numbers("contains", "x", (self.dim,), x)
         vector = real_array("contains", f"x of shape ({self.dim},)", (self.dim,), x).astype(np.float64)
         if not np.isfinite(vector).all():
             raise InvalidDomainError("contains: expected finite x, got NaN or infinity")
@@ -245,12 +243,27 @@ class AbstractDomain(abc.ABC):
     @final
     def _vector(self, method: str, name: str, value: ArrayLike) -> Array:
         """``value`` as a finite float64 vector of this space."""
-        vector = np.array(value, dtype=np.float64)
-        if vector.shape != (self.dim,):
-            raise DimensionError(f"{method}: expected {name} of shape {(self.dim,)}, got {vector.shape}")
-        if not np.isfinite(vector).all():
-            raise InvalidDomainError(f"{method}: expected finite {name}, got NaN or infinity")
-        return vector
+        return _finite_array(method, name, (self.dim,), value)
+
+
+def _finite_array(method: str, name: str, shape: tuple[int, ...], value: ArrayLike) -> Array:
+    """``value`` as a finite float64 array of this shape."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):  # numpy's own may quote what is in it
+        raise _no_numbers(method, name, shape, value) from None
+    if array.shape != shape:
+        raise DimensionError(f"{method}: expected {name} of shape {shape}, got {array.shape}")
+    if not np.isfinite(array).all():
+        raise InvalidDomainError(f"{method}: expected finite {name}, got NaN or infinity")
+    return array
+
+
+def _no_numbers(method: str, name: str, shape: tuple[int, ...], value: object) -> InvalidDomainError:
+    """What to say of an argument that is no array of numbers; scipy's sparse arrays are not."""
+    hint = "; hint: .toarray()" if hasattr(value, "toarray") else ""
+    kind = type(value).__name__
+    return InvalidDomainError(f"{method}: expected {name} of shape {shape}, all real numbers, got {kind}{hint}")
 
 
 def _checked_point(method: Callable[..., Any]) -> Callable[..., Array]:

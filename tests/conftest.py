@@ -1,5 +1,6 @@
 """Every test that asks for ``case`` runs once on each entry of ``cases.py``."""
 
+import gc
 import importlib.util
 import os
 import sys
@@ -27,6 +28,11 @@ CASES = _load_cases()
 def pytest_generate_tests(metafunc):
     if "case" in metafunc.fixturenames:
         metafunc.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+def pytest_collection_finish():
+    """All that was imported stays: every full garbage collection would look through it again."""
+    gc.freeze()
 
 
 @pytest.fixture

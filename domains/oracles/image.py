@@ -6,11 +6,13 @@ from functools import cached_property
 from typing import Protocol, final
 
 import numpy as np
+import scipy.special
 
 from ..domain import Array, QuadraticMax
 from ..errors import InvalidDomainError
 from .squared_norm import local_maxima, maximize
 
+_MOST_RATIO = 120.0  # logarithm of one weight over another: far less than rounding can tell from zero
 EXACT = 1e-10  # bounds closer to the value than this are exact up to rounding, which callers allow for
 
 
@@ -143,7 +145,25 @@ class SquaresBlock:
 
 
 def _mixture(rows: Array, theta: Array) -> Array:
-    """Weights w of rows that maximise the concave ``Σ_i θ_i √(w·rows)_i``, by a primal-dual interior-point method."""
+    """Weights w of rows, shape (batch, k), that maximise the concave ``Σ_i θ_i √(w·rows)_i``."""
+    return _mixture_of_two(rows, theta) if len(rows) == 2 else _mixture_of_many(rows, theta)
+
+
+def _mixture_of_two(rows: Array, theta: Array) -> Array:
+    """By bisection, on the logarithm of their weights' ratio: tiny weights keep their digits."""
+    slopes = theta * (rows[1] - rows[0])
+    ratio, width = np.full(len(theta), -_MOST_RATIO), 2 * _MOST_RATIO
+    for _ in range(60):
+        width /= 2
+        w = scipy.special.expit([-(ratio + width), ratio + width]).T
+        # coordinates that are always zero add zero
+        squares = np.maximum(w @ rows, np.finfo(float).tiny)
+        ratio = np.where((slopes / np.sqrt(squares)).sum(axis=1) > 0, ratio + width, ratio)
+    return scipy.special.expit([-ratio, ratio]).T
+
+
+def _mixture_of_many(rows: Array, theta: Array) -> Array:
+    """By a primal-dual interior-point method."""
     k = len(rows)
     top = theta.max(axis=1, keepdims=True)
     theta = theta / np.where(top > 0, top, 1.0)

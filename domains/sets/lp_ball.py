@@ -95,12 +95,8 @@ class LpBall(AbstractDomain):
         size = 2.0 ** np.frexp(np.abs(form).max())[1]
         reach = 2.0 ** np.frexp(max(self.radius, np.abs(center).max()))[1]
         H, c, block = form / size, center / reach, LpBlock(self.dim, self.q, self.radius / reach)
-        values, axes = np.linalg.eigh(H)
-        slope, still = H @ c, max(float(c @ H @ c), 0.0)
-        # ‖W‖ from ℓ_1 to ℓ_2 is its longest column, from ℓ_2 to ℓ_2 its largest singular value
-        longest, steepest = np.diag(H).max(), max(values[-1], 0.0) * (1 + 1e-14 * self.dim)
-        about_origin = longest ** (2 / self.q - 1) * steepest ** (2 - 2 / self.q) * block.radius**2
-        interpolated = about_origin + 2 * float(slope @ block.support_point(slope)) + still + _fuzz(H, c, block.radius)
+        _, axes = np.linalg.eigh(H)
+        slope = H @ c
         listed = np.vstack([axes.T[::-1][:_STARTS], eye[np.argsort(-np.diag(H), kind="stable")[:_STARTS]]])
         starts = np.vstack([listed, -listed, [ball.maximizer / reach - c, -slope]])
         best = np.full(len(starts), -1.0)
@@ -117,7 +113,7 @@ class LpBall(AbstractDomain):
         found = np.einsum("ij,ij->i", moved @ H, moved)
         top = int(found.argmax())
         scale = size * reach**2
-        upper = min(ball.upper_bound, interpolated * scale)
+        upper = min(ball.upper_bound, _interpolated(H, c, block) * scale)
         return QuadraticMax(X[top] * reach, float(found[top] * scale), max(upper, float(found[top] * scale)))
 
     def _contains(self, x: Array) -> bool:
@@ -130,6 +126,17 @@ class LpBall(AbstractDomain):
     def __repr__(self) -> str:
         extra = "" if self.radius == 1 else f", radius={self.radius:g}"
         return f"LpBall({self.dim}, q={self.q:g}{extra})"
+
+
+def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
+    """An upper bound over an ℓ_q ball, 1 < q < 2, between those over ℓ_1 and ℓ_2 (Riesz & Thorin)."""
+    # ‖W‖ from ℓ_1 to ℓ_2 is its longest column, from ℓ_2 to ℓ_2 its largest singular value
+    longest = np.diag(form).max()
+    steepest = max(np.linalg.eigvalsh(form)[-1], 0.0) * (1 + 1e-14 * len(form))
+    about_origin = longest ** (2 / block.q - 1) * steepest ** (2 - 2 / block.q) * block.radius**2
+    slope, still = form @ center, max(float(center @ form @ center), 0.0)
+    crossed = 2 * float(slope @ block.support_point(slope))
+    return float(about_origin + crossed + still + _fuzz(form, center, block.radius))
 
 
 def _fuzz(form: Array, center: Array, radius: float) -> float:

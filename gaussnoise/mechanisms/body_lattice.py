@@ -1,6 +1,7 @@
 """Records of a convex body on an integer lattice: each is rounded by itself, sums are exact, sensitivity is proved."""
 
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -184,20 +185,22 @@ class BodyLattice(AbstractLattice, PickledByArguments):
     def rounded(self, totals: list[int]) -> list[int]:
         """``rint(2^bits · W (steps ∘ totals)/size)`` in exact arithmetic, halves upwards."""
         answers = []
-        for mantissas, shifts, low in self._exact:
-            total = sum(m * t << s for m, t, s in zip(mantissas, totals, shifts, strict=True))
+        for row, low in self._exact:
+            total = sum(map(operator.mul, row, totals))
             answers.append(total << low if low >= 0 else (total + (1 << (-low - 1))) >> -low)
         return answers
 
     @cached_property
-    def _exact(self) -> list[tuple[list[int], list[int], int]]:
-        """2^bits W diag(steps)/size, row by row: integers, left shifts, and one exponent for all."""
+    def _exact(self) -> list[tuple[list[int], int]]:
+        """2^bits W diag(steps)/size, row by row: integers, and one exponent for all."""
         fractions, powers = np.frexp(self.whitening)
         integers = np.ldexp(fractions, 53).astype(np.int64) * self.live
         powers = powers + self.exponents - 53 + self.bits - (math.frexp(self.size)[1] - 1)
         lows = np.where(integers != 0, powers, np.iinfo(np.int64).max).min(axis=1, initial=0)
         shifts = np.where(integers != 0, powers - lows[:, None], 0)
-        return list(zip(integers.tolist(), shifts.tolist(), lows.tolist(), strict=True))
+        rows = zip(integers.tolist(), shifts.tolist(), strict=True)
+        exact = [[m << s for m, s in zip(*row, strict=True)] for row in rows]
+        return list(zip(exact, lows.tolist(), strict=True))
 
     def whitened(self, grid: NDArray[np.int64]) -> Array:
         """The vectors w of every row, up to rounding."""

@@ -9,6 +9,7 @@ import pkgutil
 
 import numpy as np
 import pytest
+from scipy.sparse import coo_array, csr_array
 
 import domains
 from domains import AbstractDomain, DimensionError, InvalidDomainError
@@ -93,6 +94,23 @@ def test_finite_quadratic_maximum_is_exact(case):
         found = case.domain.max_quadratic(H)
         assert found.value == found.upper_bound
         assert found.value == pytest.approx(quadratic(case.points, H, np.zeros(case.domain.dim)).max(), rel=1e-9)
+
+
+def test_arguments_that_are_no_arrays_of_numbers_are_typed_errors(case):
+    K, vector = case.domain, coo_array(np.ones((1, case.domain.dim)))
+    asked = {
+        "support": lambda: K.support(vector),
+        "support_point": lambda: K.support_point(vector),
+        "contains": lambda: K.contains(vector),
+        "max_quadratic": lambda: K.max_quadratic(csr_array(np.eye(K.dim))),
+    }
+    for door, ask in asked.items():
+        with pytest.raises(domains.InvalidDomainError, match=rf"^{door}: expected .*got .*; hint: .toarray\(\)$"):
+            ask()
+    with pytest.raises(domains.InvalidDomainError, match=r"max_quadratic: expected center .*got coo_array; hint"):
+        K.max_quadratic(np.eye(K.dim), vector)
+    with pytest.raises(domains.InvalidDomainError, match=r"^support: expected theta .*got list$"):
+        K.support([[1.0], [2.0, 3.0]])
 
 
 def test_center_defaults_to_the_origin(case):

@@ -1,4 +1,3 @@
-import io
 import itertools
 import math
 from dataclasses import replace
@@ -6,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgba
 
 import gaussnoise as gn
@@ -23,10 +23,12 @@ def attributes(*sizes):
 
 
 def drawn(figure, dpi=40):
-    """The picture as bytes, coarse; warnings while rendering are errors in this test suite."""
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=dpi)
-    return file.getvalue()
+    """Whether a picture shows anything, coarse; warnings while rendering are errors here."""
+    canvas, own = FigureCanvasAgg(figure), figure.dpi
+    figure.set_dpi(own if dpi == "figure" else dpi)
+    canvas.draw()
+    figure.set_dpi(own)
+    return np.ptp(canvas.buffer_rgba()) > 0
 
 
 def texts(figure):
@@ -35,7 +37,7 @@ def texts(figure):
 
 @pytest.mark.parametrize("k", range(4))
 def test_marginals_of_any_order(k):
-    assert drawn(plot_release(simulated(attributes(2, 3, 4), k))).startswith(b"\x89PNG")
+    assert drawn(plot_release(simulated(attributes(2, 3, 4), k)))
 
 
 @pytest.mark.parametrize("sizes", [(1,), (1, 1), (1, 5), (5, 1), (12, 12), (2, 40)])
@@ -135,7 +137,7 @@ def written(axes):
 def test_intervals_of_any_shape(sizes):
     table = table_of(*sizes) if sizes else simulated(attributes(2), 1)[()]
     figure = plot_intervals(table)
-    assert drawn(figure).startswith(b"\x89PNG")
+    assert drawn(figure)
     assert max(figure.get_size_inches()) < 20
 
 
@@ -198,7 +200,7 @@ def test_a_level_outside_the_unit_interval_is_refused():
 def test_heat_maps_of_any_shape(sizes):
     table = table_of(*sizes) if sizes else simulated(attributes(2), 1)[()]
     figure = plot_heatmap(table)
-    assert drawn(figure).startswith(b"\x89PNG")
+    assert drawn(figure)
     assert max(figure.get_size_inches()) < 20
 
 

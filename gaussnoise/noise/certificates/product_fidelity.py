@@ -3,7 +3,7 @@
 import copy
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Self
@@ -201,9 +201,14 @@ class Blocks:
         choices = itertools.product(*(range(len(self.sides[k])) for k in several))
         for chosen in itertools.islice(choices, _MOST_CHOICES if several else 0):  # some of the tables, in one way
             bounds.append(self.restricted(dict(zip(several, chosen, strict=True)))._split_trace()[0])
-        if () in self.kappa:  # one table, whose second moment is a product
+        if () in self.kappa:  # every table apart, whose second moment is a product
             roots = {(k, b): side.whole_root for k, sides in enumerate(self.sides) for b, side in enumerate(sides)}
-            bounds += [math.sqrt(w) * math.prod(roots[pair] for pair in table) for table, w in self.tables]
+            bounds.append(
+                _together(
+                    count * w * math.prod(roots[pair] for pair in table) ** 2
+                    for (table, w), count in zip(self.tables, self.workload.table_counts.tolist(), strict=True)
+                )
+            )
         return max(bounds), False
 
     def _split_trace(self) -> tuple[float, bool]:
@@ -301,14 +306,14 @@ class _Group:
         return self._by_determinants()
 
     def traces(self) -> dict[Type, float]:
-        """By type of the whole T, when nothing couples: its block's root; of several bases, that of the largest."""
+        """By type of the whole T, when nothing couples: its block's root; of several bases, from below."""
         found: dict[Type, float] = {}
         for T in self.sets:
             parts = (
                 value * math.prod(_root_trace(self._side(i, dict(choice)).inner) for i in T) ** 2
                 for choice, value in self._coefficient(T, T).items()
             )
-            found[self._type(T)] = found.get(self._type(T), 0.0) + math.sqrt(max(parts, default=0.0))
+            found[self._type(T)] = found.get(self._type(T), 0.0) + _together(parts)
         return found
 
     def _side(self, i: int, bases: Mapping[int, int]) -> _Side:
@@ -432,3 +437,12 @@ def _root_trace(matrix: Array) -> float:
     values = np.linalg.eigvalsh(matrix)
     blur = 4 * len(values) * np.finfo(np.float64).eps * max(values[-1], 0.0)
     return float(np.sqrt(np.maximum(values - blur, 0.0)).sum())
+
+
+def _together(squares: Iterable[float]) -> float:
+    """Of positive semidefinite matrices with these ``(tr √A)²``: a lower bound on the root trace of their sum.
+
+    ``(tr √A)² = min tr(AX) tr(X⁻¹)`` over positive definite X is concave in A, so of a sum it is at
+    least the sum of what it is of the parts; equal where these are multiples of one matrix.
+    """
+    return math.sqrt(math.fsum(squares))

@@ -53,6 +53,8 @@ def spark():
         "spark.driver.host": "127.0.0.1",
         # small tables: compiling code for them takes longer than running it
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.codegen.wholeStage": "false",
     }.items():
         builder = builder.config(key, value)
