@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from scipy.special import log_ndtr
 
-from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, Marginals, Products, hull
+from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, Marginals, hull
 
 from ..drawing import OURS, THEIRS, new_figure
 from ..errors import ParameterError
 from ..noise.policy import PolicyGraph
 from ..noise.problem import Relation
-from ..noise.solve import gamma, optimal_noise
+from ..noise.solve import gamma
 from ..numerics.norms import norm
 from ..privacy.definitions import GDP, TV, AbstractPrivacy, ApproxDP, PureDP
 from ..solvers.progress import interrupts_pass
 from . import Bound, bound_of
-from .proof import solved
+from .proof import noise_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -167,8 +167,7 @@ def compare(
     if not isinstance(privacy, AbstractPrivacy | PureDP):
         raise ParameterError(f"compare: expected a budget like zCDP(rho), got {privacy!r:.50}")
     with interrupts_pass():
-        # what it returns says how large the gap of products is
-        noise = (solved if isinstance(domain, Products) else optimal_noise)(domain, p, neighbors, tol)
+        noise = noise_of(domain, p, neighbors, tol)
     divisor = float(n or 1)
     widths, euclidean, manhattan = _sensitivities(domain, noise.neighbors)
     ways = []

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, AbstractFiniteDomain, DomainTooLargeError, FiniteSet, Marginals
+from domains import AbstractDomain, AbstractFiniteDomain, DomainTooLargeError, FiniteSet
+from domains.tables.tables import AbstractTables
 
 from ..errors import ParameterError
 from ..numerics.feasibility import Strategy
@@ -143,7 +144,7 @@ def largest_pair(strategy: Strategy) -> float:
     return min(cap, (math.sqrt(largest + rounding) * (1 + ROUNDING_MARGIN) + 2 * slack) ** 2)
 
 
-def marginal_sensitivity(domain: Marginals, variances: Mapping[Subset, float], neighbors: Relation) -> float:
+def marginal_sensitivity(domain: AbstractTables, variances: Mapping[Subset, float], neighbors: Relation) -> float:
     """Upper bound on s' M⁺ s over neighbours' differences, M made of zero-sum noises of the given ``variances``.
 
     Add/remove: ``Σ_T r_T/(N_T σ_T²)``. Replace: the largest over patterns D of differing attributes of

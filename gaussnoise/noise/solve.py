@@ -32,8 +32,9 @@ from .answer import answer, answer_of, warned
 from .bodies import body_noise
 from .certificates.marginals import MarginalCertificate
 from .certificates.points import PointCertificate
-from .covariance import FactorCovariance, MarginalCovariance
+from .covariance import FactorCovariance
 from .enclosure import enclosing, pair_sensitivity
+from .marginal_covariance import MarginalCovariance
 from .optimal_noise import OptimalNoise, Status
 from .policy import PolicyGraph
 from .problem import Problem, Relation

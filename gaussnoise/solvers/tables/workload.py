@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from domains import AbstractBase, Marginals, Products
+from domains import AbstractBase
+from domains.tables.tables import AbstractTables
 
 from ...numerics.norms import dual_power, norm
 from .orbits import Orbits, Type, alike
@@ -47,7 +48,7 @@ class Workload:
     residuals: tuple[Type, ...]
 
     @classmethod
-    def of(cls, domain: Marginals | Products, *, total: bool) -> Self:
+    def of(cls, domain: AbstractTables, *, total: bool) -> Self:
         """The workload of a domain, each attribute measured as identities are.
 
         Args:

@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import DomainTooLargeError, Identity, InvalidDomainError, Leading, Marginals, Products
+from domains import DomainTooLargeError, InvalidDomainError, Leading, Marginals
+from domains.tables.tables import AbstractTables
 
 from ...bounds import Bound, bound_of
-from ...bounds.proof import solved
+from ...bounds.proof import noise_of
 from ...errors import GaussNoiseError, ParameterError, not_a_generator
 from ...files.pickling import PickledByArguments
-from ...noise.covariance import Covariance, MarginalCovariance
+from ...noise.covariance import Covariance
+from ...noise.marginal_covariance import covariance_of_cells
 from ...noise.optimal_noise import OptimalNoise
 from ...noise.problem import Relation
-from ...noise.product_covariance import ProductCovariance
-from ...noise.solve import optimal_noise
+from ...noise.table_covariance import TableCovariance
 from ...numerics.intervals import quantile
 from ...numerics.norms import norm
 from ...numerics.rounding import rounded_down, rounded_up
@@ -34,7 +35,7 @@ from ...privacy.ledger import Ledger
 from ...privacy.sampler import sampling_threads
 from ...solvers.progress import Counted, interrupts_pass
 from ...solvers.tables.residuals import Subset
-from ...solvers.tables.strategies import AbstractStrategy, IdentityStrategy
+from ...solvers.tables.strategies import AbstractStrategy
 from ...solvers.tables.workload import Workload
 from ..counting.codes import OnOutside
 from ..counting.count import PASS_CELLS
@@ -145,7 +146,7 @@ def plan(
         p = math.inf
     if weights is not None:
         domain = workload_domain(schema, workload, weights)
-    cells = _tables(domain).dim
+    cells = domain.tables.dim
     if cells > _MOST_CELLS:  # before anything is solved for
         raise DomainTooLargeError(
             f"plan: {cells:.3g} cells would take {cells * _SECONDS_PER_INTEGER / 3600:.3g} hours and "
@@ -154,15 +155,14 @@ def plan(
         )
     try:
         with interrupts_pass():  # a plan that the user has stopped must not go on to a release
-            # the plan itself says how large the gap of products is
-            noise = (solved if isinstance(domain, Products) else optimal_noise)(domain, p, neighbors, _TOLERANCE)
+            noise = noise_of(domain, p, neighbors, _TOLERANCE)
     except InvalidDomainError as error:
         raise ParameterError(f"plan: {error}") from None
     if privacy is None:
         if noise.gamma == 0:
             raise ParameterError("plan: these tables need no noise, hence no budget; hint: give any, it is not spent")
         # weighted deviations at unit sensitivity are ratios to the targets; of an entry's queries, the worst counts
-        ratio = noise.gamma if isinstance(domain, Marginals) else _worst(noise.covariance, goals or ())
+        ratio = noise.gamma if domain.is_cells else _worst(noise.covariance, goals or ())
         privacy = zCDP(rows_per_person**2 * ratio**2 / 2 * (1 + _ROUNDING))
     result = Plan(schema, domain, noise, privacy, rows_per_person, goals)
     if result.integers > _MOST_CELLS:
@@ -173,21 +173,17 @@ def plan(
     return result
 
 
-def _tables(domain: Marginals | Products) -> Marginals:
-    """The tables that answer a workload, each once."""
-    return domain if isinstance(domain, Marginals) else Marginals(domain.sizes, domain.subsets)
-
-
 def _worst(covariance: Covariance, goals: Sequence[Target]) -> float:
     """Largest ratio of an answer's standard deviation, at unit sensitivity, to what its target allows."""
-    if isinstance(covariance, ProductCovariance):
-        terms = zip(covariance.domain.terms, goals, strict=True)
-        worst = ((covariance.term_variance(term), goal) for term, goal in terms)
-        return max(math.sqrt(float(v.max())) / goal.standard_deviation(v.size) for v, goal in worst)
-    if not isinstance(covariance, MarginalCovariance):
-        raise ParameterError("expected noise of tables")
-    kinds = set(zip(covariance.table_variances.tolist(), covariance.table_cells.tolist(), goals, strict=True))
-    return max(math.sqrt(variance) / goal.standard_deviation(int(cells)) for variance, cells, goal in kinds)
+    found = _of_tables(covariance)
+    kinds = set(zip(found.largest_deviations.tolist(), found.queries.tolist(), goals, strict=True))
+    return max(deviation / goal.standard_deviation(int(answers)) for deviation, answers, goal in kinds)
+
+
+def _of_tables(covariance: Covariance) -> TableCovariance:
+    if not isinstance(covariance, TableCovariance):
+        raise ParameterError("Plan: expected noise of tables")
+    return covariance
 
 
 @final
@@ -205,19 +201,17 @@ class Plan(PickledByArguments):
     """
 
     schema: Schema
-    domain: Marginals | Products
+    domain: AbstractTables
     noise: OptimalNoise
     privacy: AbstractPrivacy
     rows_per_person: int = 1
     targets: tuple[Target, ...] | None = None
 
     def __post_init__(self) -> None:
-        covariance = self.noise.covariance
         if (
-            not isinstance(covariance, MarginalCovariance if isinstance(self.domain, Marginals) else ProductCovariance)
+            self._covariance.domain is not self.domain
             or self.noise.shifted
             or self.noise.neighbors not in ("add-remove", "replace")
-            or covariance.domain is not self.domain
             or self.domain.sizes != self.schema.sizes
         ):
             raise ParameterError("Plan: expected optimal noise for the marginals of this schema; hint: call plan()")
@@ -231,7 +225,7 @@ class Plan(PickledByArguments):
     @cached_property
     def tables(self) -> Marginals:
         """The tables of cells that are released: each attribute set of the workload once."""
-        return _tables(self.domain)
+        return self.domain.tables
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -241,10 +235,7 @@ class Plan(PickledByArguments):
     @cached_property
     def strategies(self) -> tuple[AbstractStrategy, ...]:
         """How each attribute is measured."""
-        covariance = self.noise.covariance
-        if isinstance(covariance, ProductCovariance):
-            return covariance.strategies
-        return tuple(map(IdentityStrategy, self.schema.sizes))
+        return self._covariance.strategies
 
     @property
     def neighbors(self) -> Relation:
@@ -275,7 +266,7 @@ class Plan(PickledByArguments):
     @cached_property
     def _request(self) -> dict[str, object]:
         asked: dict[str, object] = {}
-        if isinstance(self.domain, Products):
+        if not self.domain.is_cells:
             asked["bases"] = [
                 [base_value(base, self.schema.attributes[i]) for i, base in term] for term in self.domain.terms
             ]
@@ -302,26 +293,15 @@ class Plan(PickledByArguments):
             raise ParameterError("target_ratio: this plan has no targets; hint: plan(..., targets=...)")
         return _worst(self.noise.covariance, self.targets) / math.sqrt(2 * self.row_rho)
 
-    def _deviation(self, S: Subset) -> float:
-        """Root mean square of the standard deviations of the cells of the table of S: equal ones, if all are counts."""
-        if isinstance(self._covariance, MarginalCovariance):
-            return math.sqrt(self._covariance.table_variance(S) / (2 * self.row_rho))
-        term = tuple((i, Identity(self.schema.sizes[i])) for i in S)
-        return math.sqrt(self._covariance.term_total(term) / self.tables.cells(S) / (2 * self.row_rho))
-
     @cached_property
     def deviations(self) -> Array:
         """Of every entry of the workload, the root mean square of its answers' standard deviations."""
-        found = self._covariance
-        unit = np.sqrt(found.table_variances) if isinstance(found, MarginalCovariance) else found.deviations
-        return unit / math.sqrt(2 * self.row_rho)
+        return self._covariance.deviations / math.sqrt(2 * self.row_rho)
 
-    @cached_property
+    @property
     def queries(self) -> Array:
         """How many answers each entry of the workload has."""
-        if isinstance(self._covariance, MarginalCovariance):
-            return self._covariance.table_cells
-        return np.array([float(math.prod(base.queries for _, base in term)) for term in self.domain.terms])
+        return self._covariance.queries
 
     def answer_deviations(self, entry: Entry) -> Array:
         """Standard deviations of the answers about one table, whether planned for or not.
@@ -338,28 +318,17 @@ class Plan(PickledByArguments):
         term = entry_term(self.schema, entry)
         S = tuple(sorted(term))
         self.check_released(S)
-        variance = self._products.term_variance(tuple((i, term[i]) for i in S))
+        variance = self._covariance.term_variance(tuple((i, term[i]) for i in S))
         return np.sqrt(variance / (2 * self.row_rho)).transpose([S.index(i) for i in term])
 
-    @cached_property
-    def _covariance(self) -> MarginalCovariance | ProductCovariance:
-        covariance = self.noise.covariance
-        if not isinstance(covariance, MarginalCovariance | ProductCovariance):
-            raise ParameterError("Plan: expected noise of tables")
-        return covariance
-
-    @cached_property
-    def _products(self) -> ProductCovariance:
-        """The covariance at unit sensitivity, as it reaches any queries."""
-        if isinstance(self._covariance, ProductCovariance):
-            return self._covariance
-        return ProductCovariance(self.tables, self.strategies, self._covariance.variances)
+    @property
+    def _covariance(self) -> TableCovariance:
+        """Of all answers, at unit sensitivity."""
+        return _of_tables(self.noise.covariance)
 
     @cached_property
     def _cells(self) -> Array:
         """Cells of every released table."""
-        if isinstance(self._covariance, MarginalCovariance):
-            return self._covariance.table_cells
         return np.array([float(self.tables.cells(S)) for S in self.tables.subsets])
 
     @property
@@ -439,7 +408,7 @@ class Plan(PickledByArguments):
     def independent_standard_deviation(self, *names: str) -> float:
         """Of every cell of a planned marginal, had each marginal independent noise and the best split of the budget."""
         S = tuple(sorted(self.subset(names)))
-        if isinstance(self.domain, Products):
+        if not self.domain.is_cells:
             raise ParameterError(
                 "independent_standard_deviation: expected a plan for cells alone, got other bases; hint: improvement"
             )
@@ -475,7 +444,7 @@ class Plan(PickledByArguments):
         """
         S = tuple(sorted(self.subset(names)))
         self.check_released(S)
-        return self._deviation(S)
+        return math.sqrt(self._covariance.mean_variance(S) / (2 * self.row_rho))
 
     def half_width(self, *names: str, level: float = 0.95) -> float:
         """Half the length of a cell's confidence interval."""
@@ -595,12 +564,10 @@ class Plan(PickledByArguments):
         return ResidualQuery.calibrated(self.strategies, self._covariance.variances, self.neighbors, self.row_rho)
 
     @cached_property
-    def _drawn(self) -> MarginalCovariance | ProductCovariance:
+    def _drawn(self) -> TableCovariance:
         """Covariance of the noise of a release, over the (unweighted) cells of all planned tables."""
         tables = Marginals(self.domain.sizes, self.tables.subsets)
-        if all(isinstance(own, IdentityStrategy) for own in self.strategies):
-            return MarginalCovariance(tables, self._query.variances)
-        return ProductCovariance(tables, self.strategies, self._query.variances)
+        return covariance_of_cells(tables, self.strategies, self._query.variances)
 
     def _charge(self) -> float:
         """What OpenDP's map charges for all noise of a release, for all rows of one person."""

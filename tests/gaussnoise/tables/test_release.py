@@ -21,7 +21,7 @@ from pyarrow import csv, parquet
 from scipy.stats import binom, chi2
 
 import gaussnoise as gn
-from gaussnoise.noise.covariance import MarginalCovariance
+from gaussnoise.noise.marginal_covariance import MarginalCovariance
 
 FALSE_ALARM = 1e-9
 
