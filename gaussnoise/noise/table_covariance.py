@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from domains.tables.tables import AbstractTables, Term
 
+from ..errors import ParameterError
 from ..numerics.norms import norm
 from ..solvers.tables.residuals import Subset, subsets_of
 from ..solvers.tables.strategies import AbstractStrategy
@@ -74,3 +75,10 @@ class TableCovariance(Covariance):
     def _inside(self, S: Subset) -> list[Subset]:
         """The T ⊆ S that have noise."""
         return [T for T in subsets_of(S) if T in self.variances]
+
+
+def covariance_of_tables(covariance: Covariance) -> TableCovariance:
+    """The covariance, or a ParameterError if it is of something else."""
+    if not isinstance(covariance, TableCovariance):
+        raise ParameterError("Plan: expected noise of tables")
+    return covariance

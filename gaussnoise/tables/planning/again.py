@@ -40,7 +40,7 @@ def asked_of(plan: "Plan") -> dict[str, object]:
 
 def planned_again(directory: str | os.PathLike[str]) -> "Plan":
     """The plan of a release on disk, from its own record; whether it is the same is not checked here."""
-    from .plan import plan
+    from .door import plan
 
     folder = Path(directory)
     try:

@@ -47,7 +47,7 @@ def saving(plan: "Plan", name: str, protected: Protected) -> float:
         raise ParameterError(f'{name}: expected a plan with neighbors="replace", got {plan.neighbors!r}')
     if not plan.domain.is_cells:
         raise ParameterError(f"{name}: expected a plan for cells alone, got other bases; hint: improvement")
-    workload = plan._workload
+    workload = plan.workload
     if protected == "gamma":
         workload = replace(workload, residuals=tuple(T for T in workload.residuals if T))
     with watching(None, _TOLERANCE) as watch, interrupts_pass():

@@ -300,8 +300,8 @@ def read_release(plan: "Plan", directory: str | os.PathLike[str]) -> tuple[bool,
         raise
     except (OSError, ValueError, LookupError, TypeError, AttributeError, GaussNoiseError) as error:
         raise OutputError(f"load: {folder} is not a complete release ({type(error).__name__})") from None
-    query = plan._query.query
-    charged = plan._charge() if private else 0.0
+    query = plan.query.query
+    charged = plan.rho_charged if private else 0.0
     if rho != charged or calibrated != (query.scale if query is not None else 0.0, contrasts_of(plan)):
         raise OutputError(
             f"load: {folder} was calibrated by another version or machine; hint: its files are intact, read them as "

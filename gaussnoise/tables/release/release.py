@@ -529,7 +529,7 @@ class TableRelease(PickledByArguments):
         if plan is None:
             plan = planned_again(directory)
         private, rho, on_outside, tables = read_release(plan, directory)
-        return cls(plan, private, rho, plan._drawn, plan._query, tables, "pyarrow", on_outside)
+        return cls(plan, private, rho, plan.covariance, plan.query, tables, "pyarrow", on_outside)
 
     def __repr__(self) -> str:
         warning = "" if self.private else "NOT PRIVATE, a simulation: "
