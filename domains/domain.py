@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .sets.finite import FiniteSet
 
 Array = NDArray[np.float64]
+Map = Callable[[Array], Array]  # of rows, each by itself
 
 # Bodies accept points this far outside, relative to their size: members are computed, and rounded.
 SLACK = 1e-9
@@ -105,9 +106,66 @@ class AbstractDomain(abc.ABC):
 
     def _difference(self) -> "AbstractDomain":
         """K − K."""
-        from .algebra.combinators import DifferenceBody
+        from .algebra.differences import DifferenceBody
 
         return 2 * self if self.is_symmetric else DifferenceBody(self)
+
+    def _listed(self, most: float) -> Array | None:
+        """The points that K is, or is the hull of: where they are stored, or not more than so many numbers."""
+        return None
+
+    def _factors(self) -> "list[tuple[slice, AbstractDomain]]":
+        """What it is the Cartesian product of, and at which coordinates; nothing if it is none."""
+        return []
+
+    def _mapped(self, A: Array) -> "AbstractDomain":
+        """A K, in the simplest form."""
+        from .algebra.images import LinearImage
+
+        return LinearImage(A, self)
+
+    def _scaled(self, factor: float) -> "AbstractDomain":
+        """C K for a c other than zero, in the simplest form."""
+        from .algebra.images import Scaled
+
+        factor = abs(factor) if self.is_symmetric else factor
+        return self if factor == 1 else Scaled(self, factor)
+
+    def _moved(self, shift: Array) -> "AbstractDomain":
+        """K + v, in the simplest form."""
+        from .algebra.images import Translate
+
+        return Translate(self, shift) if shift.any() else self
+
+    def _apart(self) -> "tuple[AbstractDomain, Array]":
+        """A domain near the origin, and the v by which K is moved from there: sizes far below v keep all their digits.
+
+        The domain has the shape of K exactly. Where K was moved in several steps, their sum v is rounded.
+        """
+        return self, np.zeros(self.dim)
+
+    def _near(self, X: Array) -> Array | None:
+        """Members near the rows of X, up to rounding; None where no quick way is known. Not always the nearest."""
+        return None
+
+    def _before(self, A: Array, X: Array) -> Array:
+        """Points, as rows, that A takes to the rows of X, where there are such."""
+        return X @ np.linalg.pinv(A).T
+
+    def _map_into(self) -> Map | None:
+        """A map of finite rows into K that leaves members alone, by elementwise arithmetic; None if none is known."""
+        return None
+
+    def _magnitudes(self) -> Array:
+        """Bounds on the numbers that members' coordinates are computed from, shape (dim,)."""
+        from .oracles.distance import bounding_box
+
+        lower, upper = bounding_box(self)
+        return np.maximum(np.abs(lower), np.abs(upper))
+
+    def _numbers(self) -> int:
+        """Most numbers that one member is written with: coordinates, generators, vertices or squares."""
+        return self.dim
 
     @final
     def support_point(self, theta: ArrayLike) -> Array:
@@ -208,13 +266,14 @@ class AbstractDomain(abc.ABC):
 
     def __rmatmul__(self, matrix: ArrayLike) -> "AbstractDomain":
         """``A @ K``, the linear image {A x : x in K}; A of shape (k, dim)."""
-        from .algebra.combinators import linear_image
+        from .algebra.images import linear_image
 
         return linear_image(matrix, self)
 
     def __add__(self, other: "AbstractDomain | ArrayLike") -> "AbstractDomain":
         """``K + v``, the translate, and ``K + L``, the Minkowski sum {x + y : x in K, y in L}."""
-        from .algebra.combinators import minkowski_sum, translate
+        from .algebra.images import translate
+        from .algebra.sums import minkowski_sum
 
         return minkowski_sum(self, other) if isinstance(other, AbstractDomain) else translate(self, other)
 
@@ -232,7 +291,7 @@ class AbstractDomain(abc.ABC):
 
     def __mul__(self, factor: float) -> "AbstractDomain":
         """``c * K`` = {c x : x in K}."""
-        from .algebra.combinators import scale
+        from .algebra.images import scale
 
         return scale(self, factor)
 
@@ -308,6 +367,9 @@ class AbstractPolytope(AbstractDomain):
     def vertices(self) -> Array:
         """Points whose hull it is, shape (k, dim)."""
 
+    def _listed(self, most: float) -> Array | None:
+        return self.vertices
+
 
 class AbstractFiniteDomain(AbstractDomain):
     """A domain with finitely many members, which can be listed when they are few."""
@@ -324,6 +386,9 @@ class AbstractFiniteDomain(AbstractDomain):
         Raises:
             DomainTooLargeError: the list would not fit in reasonable memory.
         """
+
+    def _listed(self, most: float) -> Array | None:
+        return self.to_finite_set().points if self.cardinality * self.dim <= most else None
 
 
 def read_only(values: ArrayLike) -> Array:

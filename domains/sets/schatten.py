@@ -10,8 +10,9 @@ import scipy.linalg
 import scipy.optimize
 
 from ..checks import exponent, positive, whole
-from ..domain import SLACK, AbstractDomain, Array, QuadraticMax
+from ..domain import SLACK, AbstractDomain, Array, Map, QuadraticMax
 from ..errors import InvalidDomainError
+from ..oracles.rows import into_ball, shrunk
 
 _CLIMBS = 24  # starting points of the search for a witness
 _CLIMB_STEPS = 300
@@ -69,6 +70,16 @@ class SchattenBall(AbstractDomain):
     @property
     def is_symmetric(self) -> bool:
         return True
+
+    def _scaled(self, factor: float) -> "SchattenBall":
+        return SchattenBall(self.shape, self.q, abs(factor) * self.radius)
+
+    def _near(self, X: Array) -> Array:
+        singular = np.linalg.svd((X / self.radius).reshape(-1, *self.shape), compute_uv=False)
+        return shrunk(X, np.linalg.norm(singular, self.q, axis=1))
+
+    def _map_into(self) -> Map | None:
+        return into_ball(self.radius, 2.0) if self.q == 2 or min(self.shape) == 1 else None
 
     def _support_point(self, theta: Array) -> Array:
         return self.radius * _unit_support(theta.reshape(self.shape), self.q).ravel()

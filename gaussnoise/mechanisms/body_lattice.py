@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import AbstractDomain
-from domains.algebra.members import contains, magnitudes, near_members, row_norms, row_products, widest
+from domains.algebra.members import contains, magnitudes, near_members, widest
 from domains.domain import SLACK
 from domains.oracles.distance import bounding_box, is_near
+from domains.oracles.rows import row_norms, row_products
 
 from ..errors import CovarianceError, DataError
 from ..files.pickling import PickledByArguments

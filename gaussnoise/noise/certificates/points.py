@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, FiniteSet
-from domains.algebra.combinators import apart
 from domains.oracles.distance import is_near
 
 from ...errors import CertificateError, CovarianceError
@@ -132,7 +131,7 @@ def _by_oracle(
     origin = witness.origin
     still, shift = domain, np.zeros(domain.dim)
     if problem.neighbors == "replace" and not (problem.shifted and origin is None):
-        still, shift = apart(domain)
+        still, shift = domain._apart()
     if origin is not None and not np.array_equal(origin, shift):
         raise CertificateError("verify: the certificate was moved to the origin from elsewhere than its domain")
     covered = still - still if problem.neighbors == "replace" and not problem.shifted else still

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag, hadamard
 
 from domains import AbstractDomain
-from domains.algebra.combinators import Kronecker, Product, Scaled
+from domains.algebra.images import Scaled
+from domains.algebra.products import Kronecker, Product
 
 from ...numerics.norms import dual_power, norm
 from ..design import Design
