@@ -110,7 +110,7 @@ class AbstractDomain(abc.ABC):
 
         return 2 * self if self.is_symmetric else DifferenceBody(self)
 
-    def _listed(self, most: float) -> Array | None:
+    def _listed(self, most: float = np.inf) -> "FiniteSet | None":
         """The points that K is, or is the hull of: where they are stored, or not more than so many numbers."""
         return None
 
@@ -367,8 +367,10 @@ class AbstractPolytope(AbstractDomain):
     def vertices(self) -> Array:
         """Points whose hull it is, shape (k, dim)."""
 
-    def _listed(self, most: float) -> Array | None:
-        return self.vertices
+    def _listed(self, most: float = np.inf) -> "FiniteSet":
+        from .sets.finite import FiniteSet
+
+        return FiniteSet(self.vertices)
 
 
 class AbstractFiniteDomain(AbstractDomain):
@@ -387,8 +389,8 @@ class AbstractFiniteDomain(AbstractDomain):
             DomainTooLargeError: the list would not fit in reasonable memory.
         """
 
-    def _listed(self, most: float) -> Array | None:
-        return self.to_finite_set().points if self.cardinality * self.dim <= most else None
+    def _listed(self, most: float = np.inf) -> "FiniteSet | None":
+        return self.to_finite_set() if self.cardinality * self.dim <= most else None
 
 
 def read_only(values: ArrayLike) -> Array:

@@ -45,7 +45,8 @@ def finite_array(operation: str, values: ArrayLike) -> Array:
 
 def points_of(K: AbstractDomain) -> Array | None:
     """The points that K is, or is the hull of, where they are few."""
-    return K._listed(LISTED_ENTRIES)
+    listed = K._listed(LISTED_ENTRIES)
+    return None if listed is None else listed.points
 
 
 def points_of_all(parts: "tuple[AbstractDomain, ...] | list[AbstractDomain]", dim: int) -> list[Array] | None:

@@ -83,8 +83,8 @@ class FiniteSet(AbstractFiniteDomain):
     def to_finite_set(self) -> "FiniteSet":
         return self
 
-    def _listed(self, most: float) -> Array:
-        return self.points
+    def _listed(self, most: float = np.inf) -> "FiniteSet":
+        return self
 
     def _apart(self) -> tuple["FiniteSet", Array]:
         return FiniteSet(self.points - self.points[0]), self.points[0].copy()

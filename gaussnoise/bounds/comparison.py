@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from scipy.special import log_ndtr
 
-from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, Marginals, hull
+from domains import AbstractDomain, AbstractFiniteDomain, Marginals, hull
 
 from ..drawing import OURS, THEIRS, new_figure
 from ..errors import ParameterError
@@ -229,11 +229,8 @@ def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, 
     """How far neighbours move each coordinate, shape (d,), the ℓ₂ norm and the ℓ₁ norm; bounds where not exact."""
     if isinstance(domain, Marginals):
         return _of_tables(domain, neighbors)
-    listed: Array | None = None
-    if isinstance(domain, AbstractFiniteDomain):
-        listed = domain.to_finite_set().points
-    elif isinstance(domain, AbstractPolytope):
-        listed = domain.vertices
+    members = domain._listed()
+    listed = None if members is None else members.points
     if listed is not None and isinstance(neighbors, PolicyGraph):
         listed, neighbors = listed[neighbors.edges[:, 0]] - listed[neighbors.edges[:, 1]], "add-remove"
     if listed is not None and neighbors == "add-remove":

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from domains import DomainTooLargeError
 
-from ..errors import ConvergenceWarning, NotAvailableError, ParameterError
+from ..errors import NotAvailableError, ParameterError
 from ..numerics.norms import even_weights, norm
 from ..numerics.rounding import ROUNDING_MARGIN
-from .factorize import check_matrix, error_norm
+from .factorize import asked_norm, check_matrix, warn_of_gap
 
 Array = NDArray[np.float64]
 Solver = Literal["clarabel", "scs"]
@@ -63,9 +63,7 @@ def dual_norm(
     >>> print(f"{bound.value:.6f}", bound.gap < 1e-6)
     2.828427 True
     """
-    p = error_norm("dual_norm", error)
-    if not isinstance(tol, float) or not 0 < tol < 1:
-        raise ParameterError(f"dual_norm: expected 0 < tol < 1, got {tol!r}")
+    p = asked_norm("dual_norm", error, tol)
     if solver not in ("auto", *get_args(Solver)):
         raise ParameterError(f'dual_norm: expected solver="auto", "clarabel" or "scs", got {solver!r}')
     matrix = check_matrix("dual_norm", A)
@@ -101,12 +99,7 @@ def dual_norm(
         _placed(cells, columns),
         solver,
     )
-    if found.gap > tol:
-        warnings.warn(
-            f"dual_norm: certified gap {found.gap:.2g}, wider than tol={tol:g}; both ends hold all the same",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+    warn_of_gap("dual_norm", found.gap, tol, "both ends hold")
     return found
 
 

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from domains import (
     AbstractDomain,
-    AbstractFiniteDomain,
-    AbstractPolytope,
     DomainTooLargeError,
     FiniteSet,
     Marginals,
@@ -197,16 +195,13 @@ def _listed(function: str, domain: AbstractDomain, method: str) -> FiniteSet | N
     """The points whose hull the domain is, unless they are to be reached through oracles."""
     if method == "oracle":
         return None
-    if isinstance(domain, AbstractFiniteDomain):
-        return domain.to_finite_set()
-    if isinstance(domain, AbstractPolytope):
-        return FiniteSet(domain.vertices)
-    if method != "auto":
+    listed = domain._listed()
+    if listed is None and method != "auto":
         raise ParameterError(
             f"{function}: method={method!r} needs listed points, which {type(domain).__name__} has not; "
             'hint: method="auto", or FiniteSet(points) with points whose hull approximates it'
         )
-    return None
+    return listed
 
 
 def _marginals(problem: Problem, domain: Marginals, protected: Protected, tol: float, watch: Watch) -> OptimalNoise:

@@ -8,7 +8,7 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, FiniteSet
+from domains import AbstractDomain, FiniteSet
 from domains.oracles.distance import is_near
 
 from ...errors import CertificateError, CovarianceError
@@ -111,11 +111,10 @@ class PointCertificate(Certificate):
 
 def _listed(domain: AbstractDomain) -> FiniteSet:
     """The points whose hull the domain is."""
-    if isinstance(domain, AbstractFiniteDomain):
-        return domain.to_finite_set()
-    if isinstance(domain, AbstractPolytope):
-        return FiniteSet(domain.vertices)
-    raise CertificateError(f"verify: the certificate names listed points, which {type(domain).__name__} has not")
+    listed = domain._listed()
+    if listed is None:
+        raise CertificateError(f"verify: the certificate names listed points, which {type(domain).__name__} has not")
+    return listed
 
 
 def _by_oracle(
