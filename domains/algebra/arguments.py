@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..domain import AbstractDomain, AbstractFiniteDomain, Array, read_only
-from ..errors import DimensionError, DomainTooLargeError, InvalidDomainError
+from ..errors import DomainTooLargeError, InvalidDomainError
 from ..oracles.image import ConvexImage
 from ..sets.finite import FiniteSet
 from ..sets.polytope import Polytope
@@ -21,13 +21,6 @@ def checked_domains(operation: str, *parts: AbstractDomain) -> tuple[AbstractDom
         if not isinstance(K, AbstractDomain):
             raise InvalidDomainError(f"{operation}: expected domains, got {type(K).__name__}")
     return parts
-
-
-def check_same_space(operation: str, parts: tuple[AbstractDomain, ...]) -> None:
-    """Raise DimensionError where domains have different dimensions."""
-    dims = [K.dim for K in parts]
-    if len(set(dims)) > 1:
-        raise DimensionError(f"{operation}: expected domains of one space, got dimensions {', '.join(map(str, dims))}")
 
 
 def finite_array(operation: str, values: ArrayLike) -> Array:

@@ -8,8 +8,9 @@ import numpy as np
 
 from ..domain import AbstractDomain, Array, QuadraticMax
 from ..sets.polytope import Polytope
-from .arguments import check_same_space, checked_domains, convex, points_of
-from .images import linear_image, scale, translate
+from .arguments import checked_domains, convex, points_of
+from .images import linear_image, translate
+from .parts import AbstractOfOneSpace, check_same_space
 
 
 def hull(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
@@ -29,27 +30,13 @@ def hull(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Hull(AbstractDomain):
+class Hull(AbstractOfOneSpace):
     """The convex hull of a union."""
 
-    parts: tuple[AbstractDomain, ...]
-
-    def __post_init__(self) -> None:
-        check_same_space("hull", self.parts)
-
-    @property
-    def dim(self) -> int:
-        return self.parts[0].dim
-
-    @property
-    def is_symmetric(self) -> bool:
-        return all(K.is_symmetric for K in self.parts)
+    operation = "hull"
 
     def _mapped(self, A: Array) -> AbstractDomain:
         return Hull(tuple(linear_image(A, K) for K in self.parts))  # each part by its own oracle
-
-    def _scaled(self, factor: float) -> AbstractDomain:
-        return Hull(tuple(scale(K, factor) for K in self.parts))
 
     def _apart(self) -> tuple[AbstractDomain, Array]:
         shift = self.parts[0]._apart()[1]
@@ -59,8 +46,8 @@ class Hull(AbstractDomain):
 
     def _near(self, X: Array) -> Array | None:
         """Of one part; the boundary between parts is left out."""
-        found = [near for near in (K._near(X) for K in self.parts) if near is not None]
-        apart = [np.linalg.norm(X - near, axis=1) for near in found]
+        found = [members for members in (K._near(X) for K in self.parts) if members is not None]
+        apart = [np.linalg.norm(X - members, axis=1) for members in found]
         return np.array(found)[np.argmin(apart, axis=0), np.arange(len(X))] if found else None
 
     def _magnitudes(self) -> Array:

@@ -14,7 +14,8 @@ from ..domain import AbstractDomain, Array, Map, QuadraticMax
 from ..oracles.image import ConvexImage
 from .arguments import check_entries, checked_domains, convex, few_offsets, points_of, points_of_all, same_kind
 from .brackets import ASCENTS, STARTS, bracket, middle_of, seminorm
-from .images import LinearImage, Translate, scale, translate
+from .images import LinearImage, Translate, translate
+from .parts import AbstractOfParts
 
 
 def product(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
@@ -47,18 +48,12 @@ def kron(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Product(AbstractDomain):
+class Product(AbstractOfParts):
     """{(x_1, …, x_m) : x_k in K_k}."""
-
-    parts: tuple[AbstractDomain, ...]
 
     @property
     def dim(self) -> int:
         return sum(K.dim for K in self.parts)
-
-    @property
-    def is_symmetric(self) -> bool:
-        return all(K.is_symmetric for K in self.parts)
 
     def slices(self) -> list[slice]:
         """Which coordinates belong to each part."""
@@ -66,8 +61,8 @@ class Product(AbstractDomain):
         return [slice(end - K.dim, end) for K, end in zip(self.parts, ends, strict=True)]
 
     def _center(self) -> Array | None:
-        centers = [c for c in (K._center() for K in self.parts) if c is not None]
-        return np.concatenate(centers) if len(centers) == len(self.parts) else None
+        centers = self._centers()
+        return None if centers is None else np.concatenate(centers)
 
     def _image(self) -> ConvexImage | None:
         images = [inner for inner in (K._image() for K in self.parts) if inner is not None]
@@ -92,17 +87,12 @@ class Product(AbstractDomain):
         still = Product(tuple(K.body if isinstance(K, Translate) else K for K in self.parts))
         return translate(LinearImage(A, still), A @ shift)
 
-    def _scaled(self, factor: float) -> AbstractDomain:
-        return Product(tuple(scale(K, factor) for K in self.parts))
-
     def _moved(self, shift: Array) -> AbstractDomain:
         return Product(tuple(translate(K, shift[s]) for s, K in self._factors()))
 
     def _apart(self) -> tuple[AbstractDomain, Array]:
-        parts = [K._apart() for K in self.parts]
-        if not any(shift.any() for _, shift in parts):
-            return self, np.zeros(self.dim)
-        return Product(tuple(still for still, _ in parts)), np.concatenate([shift for _, shift in parts])
+        moves = self._moves()
+        return (self, np.zeros(self.dim)) if moves is None else (Product(tuple(moves[0])), np.concatenate(moves[1]))
 
     def _near(self, X: Array) -> Array | None:
         known = [near for near in (K._near(X[:, s]) for s, K in self._factors()) if near is not None]

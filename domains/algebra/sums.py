@@ -11,9 +11,10 @@ import numpy as np
 from ..domain import AbstractDomain, Array, QuadraticMax
 from ..oracles.image import ConvexImage
 from ..sets.zonotope import Zonotope
-from .arguments import check_same_space, checked_domains, convex, few_offsets, points_of_all, same_kind
+from .arguments import checked_domains, convex, few_offsets, points_of_all, same_kind
 from .brackets import bracket, middle_of, seminorm
-from .images import Translate, linear_image, scale, translate
+from .images import Translate, linear_image, translate
+from .parts import AbstractOfOneSpace, check_same_space
 
 
 def minkowski_sum(first: AbstractDomain, second: AbstractDomain) -> AbstractDomain:
@@ -40,25 +41,14 @@ def minkowski_sum(first: AbstractDomain, second: AbstractDomain) -> AbstractDoma
 
 @final
 @dataclass(frozen=True, eq=False)
-class MinkowskiSum(AbstractDomain):
+class MinkowskiSum(AbstractOfOneSpace):
     """{x_1 + … + x_m : x_k in K_k}."""
 
-    parts: tuple[AbstractDomain, ...]
-
-    def __post_init__(self) -> None:
-        check_same_space("K + L", self.parts)
-
-    @property
-    def dim(self) -> int:
-        return self.parts[0].dim
-
-    @property
-    def is_symmetric(self) -> bool:
-        return all(K.is_symmetric for K in self.parts)
+    operation = "K + L"
 
     def _center(self) -> Array | None:
-        centers = [c for c in (K._center() for K in self.parts) if c is not None]
-        return sum(centers, np.zeros(self.dim)) if len(centers) == len(self.parts) else None
+        centers = self._centers()
+        return None if centers is None else sum(centers, np.zeros(self.dim))
 
     def _image(self) -> ConvexImage | None:
         images = [inner for inner in (K._image() for K in self.parts) if inner is not None]
@@ -72,14 +62,9 @@ class MinkowskiSum(AbstractDomain):
     def _mapped(self, A: Array) -> AbstractDomain:
         return reduce(minkowski_sum, (linear_image(A, K) for K in self.parts))
 
-    def _scaled(self, factor: float) -> AbstractDomain:
-        return MinkowskiSum(tuple(scale(K, factor) for K in self.parts))
-
     def _apart(self) -> tuple[AbstractDomain, Array]:
-        parts, nothing = [K._apart() for K in self.parts], np.zeros(self.dim)
-        if not any(shift.any() for _, shift in parts):
-            return self, nothing
-        return reduce(minkowski_sum, (still for still, _ in parts)), sum((shift for _, shift in parts), nothing)
+        moves, nothing = self._moves(), np.zeros(self.dim)
+        return (self, nothing) if moves is None else (reduce(minkowski_sum, moves[0]), sum(moves[1], nothing))
 
     def _magnitudes(self) -> Array:
         return sum((K._magnitudes() for K in self.parts), np.zeros(self.dim))
