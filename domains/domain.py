@@ -229,22 +229,22 @@ class AbstractDomain(abc.ABC):
         origin = np.zeros(self.dim) if center is None else self._vector("max_quadratic", "center", center)
         # a power of two, so that dividing by it does not round
         scale = float(np.ldexp(0.5, np.frexp(size)[1])) if size > 0 else 1.0
-        found = self._max_quadratic(form / scale, origin)
+        bracket = self._max_quadratic(form / scale, origin)
         # written so that NaN fails; both ends are rounded on their own
-        if not found.value <= found.upper_bound * (1 + 1e-9):
+        if not bracket.value <= bracket.upper_bound * (1 + 1e-9):
             raise InvalidDomainError(
                 f"max_quadratic: expected value <= upper_bound from {type(self).__name__}, "
-                f"got {found.value!r} and {found.upper_bound!r}"
+                f"got {bracket.value!r} and {bracket.upper_bound!r}"
             )
-        if not found.upper_bound * scale < np.inf:
+        if not bracket.upper_bound * scale < np.inf:
             raise InvalidDomainError("max_quadratic: the maximum exceeds the largest double; hint: rescale H")
-        value = min(found.value, found.upper_bound)
+        value = min(bracket.value, bracket.upper_bound)
         # a center far away where H is small leaves less than all digits
-        terms = np.abs(found.maximizer) + np.abs(origin)
+        terms = np.abs(bracket.maximizer) + np.abs(origin)
         rounding = 4 * (self.dim + 16) * np.finfo(np.float64).eps * float(terms @ np.abs(form / scale) @ terms)
         digits_left = not origin.any() or rounding <= 1e-11 * value
-        upper = found.upper_bound if digits_left else max(found.upper_bound, value + rounding)
-        return QuadraticMax(found.maximizer, value * scale, upper * scale)
+        upper = bracket.upper_bound if digits_left else max(bracket.upper_bound, value + rounding)
+        return QuadraticMax(bracket.maximizer, value * scale, upper * scale)
 
     @final
     def contains(self, x: ArrayLike) -> bool:
@@ -327,20 +327,20 @@ def _checked_bracket(method: Callable[..., Any]) -> Callable[..., QuadraticMax]:
 
     @functools.wraps(method)
     def max_quadratic(self: AbstractDomain, form: Array, center: Array) -> QuadraticMax:
-        found = method(self, form, center)
+        bracket = method(self, form, center)
         name = f"{type(self).__name__}._max_quadratic"
-        if not isinstance(found, QuadraticMax):
-            raise InvalidDomainError(f"{name}: expected a QuadraticMax, got {type(found).__name__}")
-        x = _point_of(self, "_max_quadratic", found.maximizer) - center
+        if not isinstance(bracket, QuadraticMax):
+            raise InvalidDomainError(f"{name}: expected a QuadraticMax, got {type(bracket).__name__}")
+        x = _point_of(self, "_max_quadratic", bracket.maximizer) - center
         attained = float(x @ form @ x)
         slack = 1e-9 * float(np.abs(x) @ np.abs(form) @ np.abs(x))
         # written so that NaN fails
-        if not max(float(found.value), attained) <= float(found.upper_bound) * (1 + 1e-9) + slack < np.inf:
+        if not max(float(bracket.value), attained) <= float(bracket.upper_bound) * (1 + 1e-9) + slack < np.inf:
             raise InvalidDomainError(
                 f"{name}: expected (x − c)' H (x − c) = value <= upper_bound < ∞ at the maximizer x, got {attained!r}, "
-                f"value {found.value!r} and upper_bound {found.upper_bound!r}"
+                f"value {bracket.value!r} and upper_bound {bracket.upper_bound!r}"
             )
-        return QuadraticMax(x + center, float(found.value), max(float(found.upper_bound), attained))
+        return QuadraticMax(x + center, float(bracket.value), max(float(bracket.upper_bound), attained))
 
     return max_quadratic
 

@@ -68,10 +68,10 @@ class DifferenceBody(AbstractDomain):
             return image.max_quadratic(form, center)
         middle, upper, far = middle_of(self.body), math.inf, []
         for k in range(_RECENTERINGS):  # towards the farthest point: Badoiu & Clarkson (2003)
-            found = self.body._max_quadratic(form, middle)
-            upper = min(upper, found.upper_bound)
-            far.append(found.maximizer)
-            middle = middle + (found.maximizer - middle) / (k + 2)
+            inner = self.body._max_quadratic(form, middle)
+            upper = min(upper, inner.upper_bound)
+            far.append(inner.maximizer)
+            middle = middle + (inner.maximizer - middle) / (k + 2)
         upper = (2 * math.sqrt(upper) + seminorm(center, form)) ** 2
         return bracket(self._support_point, form, center, upper, [far[0] - x for x in far[1:]])
 

@@ -57,9 +57,9 @@ class Hull(AbstractOfOneSpace):
         return max((K._support_point(theta) for K in self.parts), key=lambda x: float(theta @ x))
 
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
-        found = [K._max_quadratic(form, center) for K in self.parts]
-        best = max(found, key=lambda f: f.value)
-        return QuadraticMax(best.maximizer, best.value, max(f.upper_bound for f in found))
+        brackets = [K._max_quadratic(form, center) for K in self.parts]
+        best = max(brackets, key=lambda f: f.value)
+        return QuadraticMax(best.maximizer, best.value, max(f.upper_bound for f in brackets))
 
     def __repr__(self) -> str:
         return f"hull({', '.join(map(repr, self.parts))})"

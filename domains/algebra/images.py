@@ -97,8 +97,8 @@ class LinearImage(AbstractDomain):
         return linear_image(self.matrix, still), self.matrix @ shift
 
     def _near(self, X: Array) -> Array | None:
-        found = self.body._near(self.body._before(self.matrix, X))
-        return None if found is None else found @ self.matrix.T
+        near = self.body._near(self.body._before(self.matrix, X))
+        return None if near is None else near @ self.matrix.T
 
     def _magnitudes(self) -> Array:
         return np.abs(self.matrix) @ self.body._magnitudes()
@@ -117,17 +117,17 @@ class LinearImage(AbstractDomain):
         pulled = A.T @ form @ A
         pulled = (pulled + pulled.T) / 2
         if not center.any():
-            found = self.body._max_quadratic(pulled, np.zeros(self.body.dim))
-            x = A @ found.maximizer
-            return QuadraticMax(x, value_at(x, form, center), max(found.upper_bound, value_at(x, form, center)))
+            inner = self.body._max_quadratic(pulled, np.zeros(self.body.dim))
+            x = A @ inner.maximizer
+            return QuadraticMax(x, value_at(x, form, center), max(inner.upper_bound, value_at(x, form, center)))
         # ‖W(Ax − c)‖² = ‖WA(x − y)‖² + ‖W(Ay − c)‖² + 2⟨x − y, e⟩ for any y, e small where y is the best
         y = np.asarray(np.linalg.lstsq(pulled, A.T @ (form @ center), rcond=1e-12)[0], dtype=np.float64)
-        found = self.body._max_quadratic(pulled, y)
+        inner = self.body._max_quadratic(pulled, y)
         left = A @ y - center
         e = A.T @ (form @ left)
         reach = math.sqrt(self.body._max_quadratic(np.eye(self.body.dim), y).upper_bound)
-        upper = found.upper_bound + seminorm(left, form) ** 2 + 2 * reach * float(np.linalg.norm(e))
-        return bracket(self._support_point, form, center, upper, [A @ found.maximizer])
+        upper = inner.upper_bound + seminorm(left, form) ** 2 + 2 * reach * float(np.linalg.norm(e))
+        return bracket(self._support_point, form, center, upper, [A @ inner.maximizer])
 
     def _part_by_part(self, form: Array) -> QuadraticMax | None:
         """The sum over the parts of a product whose images are orthogonal in the form, up to rounding; else None."""
@@ -138,11 +138,11 @@ class LinearImage(AbstractDomain):
         mixed = 0.0
         for k, m in itertools.combinations(range(len(pieces)), 2):
             mixed += 2 * float(reaches[k] @ np.abs(pieces[k][0].T @ form @ pieces[m][0]) @ reaches[m])
-        found = [linear_image(A, part)._max_quadratic(form, np.zeros(self.dim)) for A, part in pieces]
-        upper = sum(f.upper_bound for f in found)
+        brackets = [linear_image(A, part)._max_quadratic(form, np.zeros(self.dim)) for A, part in pieces]
+        upper = sum(f.upper_bound for f in brackets)
         if mixed > _DUST * upper:
             return None
-        x = sum((f.maximizer for f in found), np.zeros(self.dim))
+        x = sum((f.maximizer for f in brackets), np.zeros(self.dim))
         value = value_at(x, form, np.zeros(self.dim))
         return QuadraticMax(x, value, max(upper + mixed, value))
 
@@ -194,8 +194,8 @@ class Scaled(AbstractDomain):
         return (scale(still, self.factor), self.factor * shift) if shift.any() else (self, np.zeros(self.dim))
 
     def _near(self, X: Array) -> Array | None:
-        found = self.body._near(X / self.factor)
-        return None if found is None else found * self.factor
+        near = self.body._near(X / self.factor)
+        return None if near is None else near * self.factor
 
     def _map_into(self) -> Map | None:
         inner, factor = self.body._map_into(), self.factor
@@ -208,9 +208,9 @@ class Scaled(AbstractDomain):
         return self.factor * self.body._support_point(math.copysign(1.0, self.factor) * theta)
 
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
-        found = self.body._max_quadratic(form, center / self.factor)
+        inner = self.body._max_quadratic(form, center / self.factor)
         square = self.factor**2
-        return QuadraticMax(self.factor * found.maximizer, square * found.value, square * found.upper_bound)
+        return QuadraticMax(self.factor * inner.maximizer, square * inner.value, square * inner.upper_bound)
 
     def _contains(self, x: Array) -> bool:
         return self.body._contains(x / self.factor)
@@ -266,8 +266,8 @@ class Translate(AbstractDomain):
         return still, shift + self.shift
 
     def _near(self, X: Array) -> Array | None:
-        found = self.body._near(X - self.shift)
-        return None if found is None else found + self.shift
+        near = self.body._near(X - self.shift)
+        return None if near is None else near + self.shift
 
     def _map_into(self) -> Map | None:
         inner, shift = self.body._map_into(), self.shift
@@ -280,8 +280,8 @@ class Translate(AbstractDomain):
         return self.body._support_point(theta) + self.shift
 
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
-        found = self.body._max_quadratic(form, center - self.shift)
-        return QuadraticMax(found.maximizer + self.shift, found.value, found.upper_bound)
+        inner = self.body._max_quadratic(form, center - self.shift)
+        return QuadraticMax(inner.maximizer + self.shift, inner.value, inner.upper_bound)
 
     def _contains(self, x: Array) -> bool:
         return self.body._contains(x - self.shift)

@@ -115,16 +115,16 @@ class Product(AbstractOfParts):
         slices = self.slices()
         apart = _diagonal(form[s, s] for s in slices)
         if np.array_equal(apart, form):
-            found = [K._max_quadratic(form[s, s], center[s]) for K, s in zip(self.parts, slices, strict=True)]
-            x = np.concatenate([f.maximizer for f in found])
-            return QuadraticMax(x, sum(f.value for f in found), sum(f.upper_bound for f in found))
+            brackets = [K._max_quadratic(form[s, s], center[s]) for K, s in zip(self.parts, slices, strict=True)]
+            x = np.concatenate([f.maximizer for f in brackets])
+            return QuadraticMax(x, sum(f.value for f in brackets), sum(f.upper_bound for f in brackets))
         image = self._image()
         if image is not None:
             return image.max_quadratic(form, center)
-        found = [K._max_quadratic(form[s, s], middle_of(K)) for K, s in zip(self.parts, slices, strict=True)]
+        brackets = [K._max_quadratic(form[s, s], middle_of(K)) for K, s in zip(self.parts, slices, strict=True)]
         aim = center - np.concatenate([middle_of(K) for K in self.parts])
-        upper = (seminorm(aim, form) + sum(math.sqrt(f.upper_bound) for f in found)) ** 2
-        return bracket(self._support_point, form, center, upper, [np.concatenate([f.maximizer for f in found])])
+        upper = (seminorm(aim, form) + sum(math.sqrt(f.upper_bound) for f in brackets)) ** 2
+        return bracket(self._support_point, form, center, upper, [np.concatenate([f.maximizer for f in brackets])])
 
     def _contains(self, x: Array) -> bool:
         return all(K._contains(x[s]) for K, s in zip(self.parts, self.slices(), strict=True))

@@ -81,17 +81,17 @@ class MinkowskiSum(AbstractOfOneSpace):
         rest = [K for K in self.parts if K._image() is None]
         middles = [middle_of(K) for K in rest]
         aim = center - sum(middles, np.zeros(self.dim))
-        found = [K._max_quadratic(form, middle) for K, middle in zip(rest, middles, strict=True)]
+        brackets = [K._max_quadratic(form, middle) for K, middle in zip(rest, middles, strict=True)]
         if images and few_offsets([inner for _, inner in images], self.dim):
-            found.append(_image_of_sum([inner for _, inner in images]).max_quadratic(form, aim))
+            brackets.append(_image_of_sum([inner for _, inner in images]).max_quadratic(form, aim))
             aim = np.zeros(self.dim)
         else:
             for K, _ in images:
                 middle = middle_of(K)
-                found.append(K._max_quadratic(form, middle))
+                brackets.append(K._max_quadratic(form, middle))
                 aim = aim - middle
-        upper = (seminorm(aim, form) + sum(math.sqrt(f.upper_bound) for f in found)) ** 2
-        start = sum((f.maximizer for f in found), np.zeros(self.dim))
+        upper = (seminorm(aim, form) + sum(math.sqrt(f.upper_bound) for f in brackets)) ** 2
+        start = sum((f.maximizer for f in brackets), np.zeros(self.dim))
         return bracket(self._support_point, form, center, upper, [start])
 
     def __repr__(self) -> str:

@@ -13,20 +13,20 @@ def coefficients(X: Array, rows: Array, onto: Map, solve: Map) -> Array:
     Von Neumann (1950), "Functional Operators II"; Bregman (1965) for convex sets. ``solve`` takes one row at a time.
     """
     inverse = np.linalg.pinv(rows)
-    found = onto(X @ inverse)
+    weights = onto(X @ inverse)
     far = np.arange(len(X))
     tolerance = _CLOSE * float(np.abs(rows).sum(axis=0).max(initial=0.0))
     for _ in range(_ALTERNATIONS):
-        left = X[far] - found[far] @ rows
+        left = X[far] - weights[far] @ rows
         apart = np.abs(left).max(axis=1, initial=0.0) > tolerance
         far, left = far[apart], left[apart]
         if not len(far):
-            return found
+            return weights
         # a little further than the nearest: inner points are then reached in finitely many steps
-        found[far] = onto(found[far] + _BEYOND * (left @ inverse))
+        weights[far] = onto(weights[far] + _BEYOND * (left @ inverse))
     solved = one_by_one(solve, X[far], len(rows))
-    found[far] = np.where(np.isnan(solved), found[far], solved)
-    return found
+    weights[far] = np.where(np.isnan(solved), weights[far], solved)
+    return weights
 
 
 def one_by_one(solve: Map, X: Array, size: int) -> Array:

@@ -124,11 +124,11 @@ class LpBall(AbstractDomain):
             best = fresh
             X = block.support_point(steep)
         moved = X - c
-        found = np.einsum("ij,ij->i", moved @ H, moved)
-        top = int(found.argmax())
+        lengths = np.einsum("ij,ij->i", moved @ H, moved)
+        top = int(lengths.argmax())
         scale = size * reach**2
         upper = min(ball.upper_bound, interpolated * scale)
-        return QuadraticMax(X[top] * reach, float(found[top] * scale), max(upper, float(found[top] * scale)))
+        return QuadraticMax(X[top] * reach, float(lengths[top] * scale), max(upper, float(lengths[top] * scale)))
 
     def _contains(self, x: Array) -> bool:
         sizes = np.abs(x) / self.radius

@@ -410,10 +410,10 @@ def _sphere_bound(G: Array, g: Array, coordinates: SymmetricCoordinates) -> floa
 
     flat = np.append(Z.ravel() / 4, 0.0)
     for width in (3e-2, 3e-3, 3e-4):
-        found = scipy.optimize.minimize(
+        solution = scipy.optimize.minimize(
             smoothed, flat, args=(width,), jac=True, method="L-BFGS-B", options={"maxiter": 40}
         )
-        flat = found.x
+        flat = solution.x
         A = flat[:-1].reshape(N, N)
         best = min(best, bound(vanishing(A + A.T)))
     return best

@@ -97,7 +97,7 @@ class TwoConvex(AbstractDomain):
         # squares below 1e-11 cost the other coordinates less than the slack
         wanted = np.maximum(sizes[used], 3e-6 / np.sqrt(k)) ** 2
         gains = (self.squares * inverse**2)[:, used] / wanted
-        found = scipy.optimize.linprog(
+        solution = scipy.optimize.linprog(
             np.append(np.zeros(k), -1.0),
             A_ub=np.column_stack([-gains.T, np.ones(gains.shape[1])]),
             b_ub=np.zeros(gains.shape[1]),
@@ -107,11 +107,11 @@ class TwoConvex(AbstractDomain):
             method="highs",
             options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
-        weights = np.maximum(found.x[:k], 0.0)
+        weights = np.maximum(solution.x[:k], 0.0)
         if (weights / weights.sum() @ gains).min() >= 1 - 1e-10:
             return True
         # near the boundary the programme's own tolerances may be coarser than ours
-        return -found.fun > 1 - 1e-6 and super()._contains(x)
+        return -solution.fun > 1 - 1e-6 and super()._contains(x)
 
     def __repr__(self) -> str:
         return f"TwoConvex(hull of {len(self.squares)} rows of squares in R^{self.dim})"
@@ -132,5 +132,5 @@ def _below_squares(squares: Array, X: Array) -> Array:
 
     if k == 1:
         return np.clip(X, -widths, widths)
-    found = one_by_one(reach, np.clip(X, -widths, widths), d)
-    return np.clip(X, -found, found)
+    reaches = one_by_one(reach, np.clip(X, -widths, widths), d)
+    return np.clip(X, -reaches, reaches)

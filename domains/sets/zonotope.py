@@ -120,7 +120,7 @@ class Zonotope(AbstractDomain):
         if (np.abs(target[flat]) > slack).any():
             return False
         rows, target, slacks = right[~flat], target[~flat] / sigma[~flat], slack / sigma[~flat]
-        found = scipy.optimize.linprog(
+        solution = scipy.optimize.linprog(
             np.append(np.zeros(rows.shape[1]), -1.0),
             A_ub=np.block([[rows, -target[:, None]], [-rows, target[:, None]]]),
             b_ub=np.concatenate([slacks, slacks]),
@@ -128,7 +128,7 @@ class Zonotope(AbstractDomain):
             method="highs",
             options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
-        return found.status == 0 and bool(found.x[-1] >= 1 - SLACK)
+        return solution.status == 0 and bool(solution.x[-1] >= 1 - SLACK)
 
     def __repr__(self) -> str:
         return f"Zonotope({len(self.generators)} generators in R^{self.dim})"

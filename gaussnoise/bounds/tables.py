@@ -57,11 +57,11 @@ def _table_proof(moves: Array, tables: NDArray[np.intp], p: float, tol: float) -
     named, places = np.unique(tables[live], return_inverse=True)
     queries = np.bincount(tables).astype(np.float64)
     objective = SharedFidelity(Fidelity(points, p, False, span(points)), places, queries[named])
-    found = maximum(objective, tol=tol, max_steps=MAX_STEPS)
+    optimum = maximum(objective, tol=tol, max_steps=MAX_STEPS)
     shares = np.zeros(len(queries))
-    shares[named] = found.shares
+    shares[named] = optimum.shares
     # of queries that never move as well: they share their table's weight
     w = (shares / queries)[tables] ** objective.power
     w /= norm(w, 1 / objective.power)  # a certificate only inside the dual ball
-    certificate = PointCertificate(moves, found.weights, w, None, centered=False)
-    return Proof(certificate.lower_bound(), certificate.spectrum(), found.at.gap, w)
+    certificate = PointCertificate(moves, optimum.weights, w, None, centered=False)
+    return Proof(certificate.lower_bound(), certificate.spectrum(), optimum.at.gap, w)

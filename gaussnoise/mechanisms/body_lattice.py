@@ -140,10 +140,10 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         length *= 1 + 32 * _EPS
         bits = choose_bits(length / math.sqrt(2 * rho))
         squared = math.floor((Fraction(length) * 2**bits + Fraction(math.sqrt(r)) * (1 + Fraction(_EPS))) ** 2)
-        spread = np.linalg.norm(factor, axis=1) * size
+        deviations = np.linalg.norm(factor, axis=1) * size
         projected = np.abs(factor) @ (np.abs(W) @ blur)
-        decoding = 8 * (r + 4) * _EPS * (np.abs(origin) + spread * longest)
-        bias = outside + projected + decoding + spread * (error * longest + math.sqrt(r) * math.ldexp(1.0, -bits))
+        decoding = 8 * (r + 4) * _EPS * (np.abs(origin) + deviations * longest)
+        bias = outside + projected + decoding + deviations * (error * longest + math.sqrt(r) * math.ldexp(1.0, -bits))
         query = IntegerQuery(squared, rho)
         return cls(domain, body, W, origin, exponents, live, box, radius, bits, query, factor, size, bias)
 

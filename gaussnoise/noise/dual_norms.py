@@ -14,6 +14,7 @@ from domains import DomainTooLargeError
 from ..errors import NotAvailableError, ParameterError
 from ..numerics.norms import even_weights, norm
 from ..numerics.rounding import ROUNDING_MARGIN
+from ..numerics.span import placed
 from .factorize import asked_norm, check_matrix, warn_of_gap
 
 Array = NDArray[np.float64]
@@ -89,18 +90,18 @@ def dual_norm(
     queries = np.linalg.norm(unit @ V, axis=1)
     stationary = queries ** ((p - 2) / (p - 1) if p < math.inf else 1.0), np.linalg.norm(unit.T @ U, axis=1)
     upper, w, cells = min((_operator_norm(unit, *weights, p) for weights in (proposed, stationary)), key=lambda u: u[0])
-    found = DualNorm(
+    result = DualNorm(
         p,
         size * lower,
         size * upper,
-        _placed(U, rows),
-        _placed(V, columns),
-        _placed(w, rows),
-        _placed(cells, columns),
+        placed(U, rows),
+        placed(V, columns),
+        placed(w, rows),
+        placed(cells, columns),
         solver,
     )
-    warn_of_gap("dual_norm", found.gap, tol, "both ends hold")
-    return found
+    warn_of_gap("dual_norm", result.gap, tol, "both ends hold")
+    return result
 
 
 @final
@@ -215,10 +216,3 @@ def _operator_norm(A: Array, queries: Array, cells: Array, p: float) -> tuple[fl
     cells = cells / cells.sum()
     largest = np.linalg.norm(A / np.sqrt(w)[:, None] / np.sqrt(cells), 2)
     return float(largest * (1 + ROUNDING_MARGIN)), w, cells
-
-
-def _placed(values: Array, kept: NDArray[np.bool_]) -> Array:
-    """``values`` at the places ``kept``, zeros elsewhere."""
-    full = np.zeros((len(kept), *values.shape[1:]))
-    full[kept] = values
-    return full

@@ -129,11 +129,11 @@ def _check_types(header: dict) -> None:
 def _parts(domain: AbstractDomain, header: dict, arrays: dict) -> tuple[Covariance, type[Certificate]]:
     """The covariance, and what kind of certificate goes with it."""
     if isinstance(domain, Products) and "strategies" in header:
-        found = [
+        distinct = [
             IdentityStrategy(size) if size else SolvedStrategy(arrays[f"contrasts{k}"])
             for k, size in enumerate(header["identities"])
         ]
-        strategies = tuple(found[k] for k in header["strategies"])
+        strategies = tuple(distinct[k] for k in header["strategies"])
         return ProductCovariance(domain, strategies, _variances(header)), ProductCertificate
     if isinstance(domain, Marginals) and "variances" in header:
         return MarginalCovariance(domain, _variances(header)), MarginalCertificate

@@ -15,7 +15,7 @@ from domains.tables.tables import AbstractTables, Term
 
 from ..files.pickling import PickledByArguments
 from ..solvers.tables.orbits import ByType, Orbits, Type
-from ..solvers.tables.residuals import Subset, part_of, project_zero_sum, rank, spread, subsets_of, zero_sum_basis
+from ..solvers.tables.residuals import Subset, extended, part_of, project_zero_sum, rank, subsets_of, zero_sum_basis
 from ..solvers.tables.strategies import AbstractStrategy, IdentityStrategy
 from .product_covariance import ProductCovariance
 from .table_covariance import TableCovariance
@@ -137,7 +137,7 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
         """Columns ``values`` (cells of T, k) as they reach coordinate block S, shape (cells of S, k)."""
         if not set(T) <= set(S):
             return np.zeros((self.domain.cells(S), values.shape[1]))
-        lifted = spread(values, T, S, self.domain.sizes) * (weight * self.domain.cells(T) / self.domain.cells(S))
+        lifted = extended(values, T, S, self.domain.sizes) * (weight * self.domain.cells(T) / self.domain.cells(S))
         return lifted.reshape(-1, values.shape[1])
 
 

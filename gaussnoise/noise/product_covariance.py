@@ -145,7 +145,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         key = (id(self.strategies[i]), base, False)
         if key not in self._memory:
             strategy = self.strategies[i]
-            self._memory[key] = strategy.gain(base) / (strategy.unit or 1.0), strategy.spread(base)
+            self._memory[key] = strategy.gain(base) / (strategy.unit or 1.0), strategy.total_gain(base)
         return self._memory[key]
 
 

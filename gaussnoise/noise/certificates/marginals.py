@@ -85,11 +85,11 @@ class MarginalCertificate(TableCertificate):
         """Variances subset by subset, and record by record where the full table is small."""
         if not isinstance(covariance, MarginalCovariance):
             raise CertificateError("verify: the covariance belongs to another domain")
-        found = [_by_subsets(self, problem, covariance, center)]
+        checks = [_by_subsets(self, problem, covariance, center)]
         if _is_explicit(covariance.domain):
             listed = covariance.domain.to_finite_set()
-            found.append(check_points(problem, covariance, center, listed, explicit_fidelity(self)))
-        return found
+            checks.append(check_points(problem, covariance, center, listed, explicit_fidelity(self)))
+        return checks
 
 
 def _is_explicit(domain: AbstractTables) -> bool:

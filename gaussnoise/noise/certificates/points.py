@@ -13,7 +13,7 @@ from domains.oracles.distance import is_near
 
 from ...errors import CertificateError, CovarianceError
 from ...numerics.exact import is_small, longest_square
-from ...numerics.feasibility import RANGE_TOLERANCE, check_range, row_weights, strategy
+from ...numerics.feasibility import RANGE_TOLERANCE, check_range, row_weights, whiten
 from ...numerics.norms import dual_power, norm
 from ...numerics.rounding import ROUNDING_MARGIN
 from ...solvers.bodies.body import Body, about, drift
@@ -139,12 +139,12 @@ def _by_oracle(
         body = about(covered, center - shift, size, drift(domain, shift))
     rows = row_weights(factor)
     inverse = np.linalg.pinv(factor * rows[:, None], rcond=0.0) * rows
-    found = body.enclosure(factor, inverse)
-    if (found.outside > RANGE_TOLERANCE * body.sizes).any():
+    enclosed = body.enclosure(factor, inverse)
+    if (enclosed.outside > RANGE_TOLERANCE * body.sizes).any():
         raise CovarianceError("the covariance leaves some direction of the sensitivity set without noise")
-    enclosure = (found.longest / rest) ** 2
+    enclosure = (enclosed.longest / rest) ** 2
     deviations = rest * np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(np.float64)
-    gamma = size * (norm(deviations, problem.p) + float(found.outside.sum()))
+    gamma = size * (norm(deviations, problem.p) + float(enclosed.outside.sum()))
     sensitivity = enclosure
     if problem.shifted:
         sensitivity = 4 * enclosure
@@ -181,17 +181,17 @@ def check_points(
     # scale = rest · size with a power of two, by which dividing does not round
     size = float(np.ldexp(0.5, np.frexp(scale)[1]))
     rest = scale / size
-    found = strategy(factor, points / size, precision=_precision(points.size * factor.shape[1]))
-    check_range(found, np.abs(points).max(axis=0) / size)
-    enclosure = (target.longest(found) / rest) ** 2
+    whitened = whiten(factor, points / size, precision=_precision(points.size * factor.shape[1]))
+    check_range(whitened, np.abs(points).max(axis=0) / size)
+    enclosure = (target.longest(whitened) / rest) ** 2
     if target.rows is not None and is_small(factor, points):
         origin = center if problem.shifted else np.zeros(domain.dim)
         listed = domain.points if problem.shifted else points
         exact = longest_square(factor, listed, origin, row_weights(factor))
         enclosure = float(exact / Fraction(scale) ** 2)
     deviations = rest * np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(np.float64)
-    gamma = size * (norm(deviations, problem.p) + float(target.outside(found).sum()))
-    sensitivity = largest_pair(found) / rest**2 if problem.shifted else enclosure
+    gamma = size * (norm(deviations, problem.p) + float(target.outside(whitened).sum()))
+    sensitivity = largest_pair(whitened) / rest**2 if problem.shifted else enclosure
     return Verification(gamma, below[0], enclosure, sensitivity, below[1])
 
 

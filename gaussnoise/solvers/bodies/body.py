@@ -140,11 +140,11 @@ class Body:
     def farthest(self, whitening: Array, center: Array) -> Farthest:
         """The longest W (x − center), W of shape (r, d)."""
         moved = self.domain if not center.any() else self.domain - center
-        found = (whitening @ moved).max_quadratic(np.eye(len(whitening)))
+        farthest = (whitening @ moved).max_quadratic(np.eye(len(whitening)))
         # the point itself: the one farthest in the direction of its image is at least as long
-        point = self.domain.support_point(found.maximizer @ whitening)
+        point = self.domain.support_point(farthest.maximizer @ whitening)
         value = float(np.square(whitening @ (point - center)).sum())
-        return Farthest(point, value, max(found.upper_bound, value))
+        return Farthest(point, value, max(farthest.upper_bound, value))
 
     def climb(self, whitening: Array, center: Array, points: Array, directions: Array) -> Array:
         """Local maximizers of ‖W (x − center)‖, reached from ``points`` and from ``directions`` (k, r) of W x."""

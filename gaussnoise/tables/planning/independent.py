@@ -51,9 +51,9 @@ def saving(plan: "Plan", name: str, protected: Protected) -> float:
     if protected == "gamma":
         workload = replace(workload, residuals=tuple(T for T in workload.residuals if T))
     with watching(None, _TOLERANCE) as watch, interrupts_pass():
-        found = table_noise(workload, plan.noise.p, replaced=False, tol=_TOLERANCE, watch=watch)
+        optimum = table_noise(workload, plan.noise.p, replaced=False, tol=_TOLERANCE, watch=watch)
     proof = MarginalCertificate(
-        plan.domain, plan.noise.p, protected, found.shares, found.patterns, found.pattern_weights
+        plan.domain, plan.noise.p, protected, optimum.shares, optimum.patterns, optimum.pattern_weights
     )
     lower = proof.bound_over(workload)
     if plan.noise.gamma == 0:

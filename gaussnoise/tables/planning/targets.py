@@ -80,6 +80,6 @@ def as_targets(targets: object, marginals: list[tuple[str, ...]]) -> list[Target
 
 def largest_ratio(covariance: Covariance, goals: Sequence[Target]) -> float:
     """Largest ratio of an answer's standard deviation, at unit sensitivity, to what its target allows."""
-    found = covariance_of_tables(covariance)
-    kinds = set(zip(found.largest_deviations.tolist(), found.queries.tolist(), goals, strict=True))
+    tables = covariance_of_tables(covariance)
+    kinds = set(zip(tables.largest_deviations.tolist(), tables.queries.tolist(), goals, strict=True))
     return max(deviation / goal.standard_deviation(int(answers)) for deviation, answers, goal in kinds)

@@ -263,9 +263,9 @@ class TableRelease(PickledByArguments):
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             estimate = np.where(groups > 0, counts / groups, np.nan)
-            spread = variance - 2 * estimate * share * group_variance + estimate**2 * group_variance
+            squared = variance - 2 * estimate * share * group_variance + estimate**2 * group_variance
             # a group over itself has none: what cancels leaves rounding
-            deviation = np.sqrt(np.where(spread > _CANCELLED * variance, spread, 0)) / groups
+            deviation = np.sqrt(np.where(squared > _CANCELLED * variance, squared, 0)) / groups
             estimate = np.where(deviation == 0, np.rint(estimate), estimate)  # all of the group, or nothing
         return ProportionTable(
             attributes=tuple(names[i] for i in asked),
@@ -484,9 +484,9 @@ class TableRelease(PickledByArguments):
         domain = Marginals(self.plan.schema.sizes, self.plan.tables.subsets)  # of one weight
         stacked = np.concatenate([np.ravel(self.tables[S]) for S in domain.subsets])
         rows = max(float(np.sum(self.tables[domain.subsets[0]])), 0.0)
-        found = rows * nearest(domain, stacked / rows)[0] if rows else np.zeros_like(stacked)
+        nearby = rows * nearest(domain, stacked / rows)[0] if rows else np.zeros_like(stacked)
         ends = np.cumsum([domain.cells(S) for S in domain.subsets])[:-1]
-        parts = dict(zip(domain.subsets, np.split(found, ends), strict=True))
+        parts = dict(zip(domain.subsets, np.split(nearby, ends), strict=True))
         tables = {}
         for names in self:
             asked, released = self.plan.subset(names), self[names]
