@@ -273,6 +273,26 @@ def test_no_files_import_each_other_in_a_circle():
     assert [sorted(circle) for circle in networkx.strongly_connected_components(graph) if len(circle) > 1] == []
 
 
+def private_names(source):
+    """Names with an underscore that a module imports from another file of ours."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (
+            node.level or within(node.module, "domains") or within(node.module, "gaussnoise")
+        ):
+            yield from (alias.name for alias in node.names if alias.name.startswith("_"))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_file_uses_private_names_of_another(module):
+    assert not list(private_names(MODULES[module]))
+
+
+def test_private_names_are_found():
+    assert list(private_names("from domains.oracles.distance import _Search, is_near")) == ["_Search"]
+    assert list(private_names("def f():\n    from .answer import _unsolved")) == ["_unsolved"]
+    assert not list(private_names("from __future__ import _Feature\nfrom ... import text as _text"))
+
+
 def test_meetings_of_a_class_and_its_operators_are_real():
     for module, names in MEETINGS.items():
         assert names <= {name for name, _ in modules_imported(module, MODULES[module])}

@@ -87,7 +87,7 @@ class _Search:
             if self.separates(theta, atom):
                 return False
             before = np.linalg.norm(theta)
-            self.atoms, self.weights = _nearest(np.vstack([self.atoms, atom]), np.append(self.weights, 0.0))
+            self.atoms, self.weights = nearest_combination(np.vstack([self.atoms, atom]), np.append(self.weights, 0.0))
             after = np.linalg.norm(self.weights @ self.atoms)
             if after <= self.slack:
                 return True
@@ -177,7 +177,7 @@ class _Search:
         return axes / heights @ (rows[kept].T / np.sqrt(np.maximum(values[kept], lowest)))
 
 
-def _nearest(atoms: Array, weights: Array) -> tuple[Array, Array]:
+def nearest_combination(atoms: Array, weights: Array) -> tuple[Array, Array]:
     """Atoms that hold the point of their hull nearest to the origin, with its weights, all positive."""
     while True:
         # the least squares solution of [atoms' ; 1'] m = (0, 1), rescaled to sum 1, is nearest on the affine hull

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from domains import AbstractDomain
-from domains.oracles.distance import _nearest
+from domains.oracles.distance import nearest_combination
 
 from ..errors import NotAvailableError
 from ..text import estimate_text
@@ -73,7 +73,7 @@ def nearest(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
             best = x, within
         if within <= close or (atoms == vertex).all(axis=1).any():
             break
-        moved, weights = _nearest(np.vstack([atoms, vertex]) - y, np.append(weights, 0.0))
+        moved, weights = nearest_combination(np.vstack([atoms, vertex]) - y, np.append(weights, 0.0))
         atoms = moved + y
     return best
 
