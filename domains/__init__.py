@@ -1,6 +1,7 @@
 """Bounded sets K in R^d, known through their oracles. Knows nothing of privacy."""
 
-from .algebra.combinators import hull, kron, product
+from .algebra.hulls import hull
+from .algebra.products import kron, product
 from .domain import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, QuadraticMax
 from .errors import DimensionError, DomainError, DomainTooLargeError, InvalidDomainError
 from .sets.ellipsoid import Ellipsoid

@@ -53,7 +53,11 @@ def rebuild(tree: object, arrays: Mapping[str, NDArray[Any]]) -> AbstractDomain:
 
 
 def _classes() -> dict[str, type[AbstractDomain]]:
-    from .algebra import combinators as nodes
+    from .algebra.differences import DifferenceBody
+    from .algebra.hulls import Hull
+    from .algebra.images import LinearImage, Scaled, Translate
+    from .algebra.products import Kronecker, Product
+    from .algebra.sums import MinkowskiSum
     from .sets.ellipsoid import Ellipsoid
     from .sets.finite import FiniteSet
     from .sets.lp_ball import LpBall
@@ -66,8 +70,7 @@ def _classes() -> dict[str, type[AbstractDomain]]:
 
     known: list[type[AbstractDomain]] = [
         Ellipsoid, FiniteSet, LpBall, Marginals, Polytope, Products, SchattenBall, TensorPower, TwoConvex, Zonotope,
-        nodes.DifferenceBody, nodes.Hull, nodes.Kronecker, nodes.LinearImage, nodes.MinkowskiSum, nodes.Product,
-        nodes.Scaled, nodes.Translate,
+        DifferenceBody, Hull, Kronecker, LinearImage, MinkowskiSum, Product, Scaled, Translate,
     ]  # fmt: skip
     return {cls.__name__: cls for cls in known}
 

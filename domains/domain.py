@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .sets.finite import FiniteSet
 
 Array = NDArray[np.float64]
+Map = Callable[[Array], Array]  # of rows, each by itself
 
 # Bodies accept points this far outside, relative to their size: members are computed, and rounded.
 SLACK = 1e-9
@@ -105,9 +106,66 @@ class AbstractDomain(abc.ABC):
 
     def _difference(self) -> "AbstractDomain":
         """K − K."""
-        from .algebra.combinators import DifferenceBody
+        from .algebra.differences import DifferenceBody
 
         return 2 * self if self.is_symmetric else DifferenceBody(self)
+
+    def _listed(self, most: float = np.inf) -> "FiniteSet | None":
+        """The points that K is, or is the hull of: where they are stored, or not more than so many numbers."""
+        return None
+
+    def _factors(self) -> "list[tuple[slice, AbstractDomain]]":
+        """What it is the Cartesian product of, and at which coordinates; nothing if it is none."""
+        return []
+
+    def _mapped(self, A: Array) -> "AbstractDomain":
+        """A K, in the simplest form."""
+        from .algebra.images import LinearImage
+
+        return LinearImage(A, self)
+
+    def _scaled(self, factor: float) -> "AbstractDomain":
+        """C K for a c other than zero, in the simplest form."""
+        from .algebra.images import Scaled
+
+        factor = abs(factor) if self.is_symmetric else factor
+        return self if factor == 1 else Scaled(self, factor)
+
+    def _moved(self, shift: Array) -> "AbstractDomain":
+        """K + v, in the simplest form."""
+        from .algebra.images import Translate
+
+        return Translate(self, shift) if shift.any() else self
+
+    def _apart(self) -> "tuple[AbstractDomain, Array]":
+        """A domain near the origin, and the v by which K is moved from there: sizes far below v keep all their digits.
+
+        The domain has the shape of K exactly. Where K was moved in several steps, their sum v is rounded.
+        """
+        return self, np.zeros(self.dim)
+
+    def _near(self, X: Array) -> Array | None:
+        """Members near the rows of X, up to rounding; None where no quick way is known. Not always the nearest."""
+        return None
+
+    def _before(self, A: Array, X: Array) -> Array:
+        """Points, as rows, that A takes to the rows of X, where there are such."""
+        return X @ np.linalg.pinv(A).T
+
+    def _map_into(self) -> Map | None:
+        """A map of finite rows into K that leaves members alone, by elementwise arithmetic; None if none is known."""
+        return None
+
+    def _magnitudes(self) -> Array:
+        """Bounds on the numbers that members' coordinates are computed from, shape (dim,)."""
+        from .oracles.distance import bounding_box
+
+        lower, upper = bounding_box(self)
+        return np.maximum(np.abs(lower), np.abs(upper))
+
+    def _numbers(self) -> int:
+        """Most numbers that one member is written with: coordinates, generators, vertices or squares."""
+        return self.dim
 
     @final
     def support_point(self, theta: ArrayLike) -> Array:
@@ -167,22 +225,22 @@ class AbstractDomain(abc.ABC):
         origin = np.zeros(self.dim) if center is None else self._vector("max_quadratic", "center", center)
         # a power of two, so that dividing by it does not round
         scale = float(np.ldexp(0.5, np.frexp(size)[1])) if size > 0 else 1.0
-        found = self._max_quadratic(form / scale, origin)
+        bracket = self._max_quadratic(form / scale, origin)
         # written so that NaN fails; both ends are rounded on their own
-        if not found.value <= found.upper_bound * (1 + 1e-9):
+        if not bracket.value <= bracket.upper_bound * (1 + 1e-9):
             raise InvalidDomainError(
                 f"max_quadratic: expected value <= upper_bound from {type(self).__name__}, "
-                f"got {found.value!r} and {found.upper_bound!r}"
+                f"got {bracket.value!r} and {bracket.upper_bound!r}"
             )
-        if not found.upper_bound * scale < np.inf:
+        if not bracket.upper_bound * scale < np.inf:
             raise InvalidDomainError("max_quadratic: the maximum exceeds the largest double; hint: rescale H")
-        value = min(found.value, found.upper_bound)
+        value = min(bracket.value, bracket.upper_bound)
         # a center far away where H is small leaves less than all digits
-        terms = np.abs(found.maximizer) + np.abs(origin)
+        terms = np.abs(bracket.maximizer) + np.abs(origin)
         rounding = 4 * (self.dim + 16) * np.finfo(np.float64).eps * float(terms @ np.abs(form / scale) @ terms)
         digits_left = not origin.any() or rounding <= 1e-11 * value
-        upper = found.upper_bound if digits_left else max(found.upper_bound, value + rounding)
-        return QuadraticMax(found.maximizer, value * scale, upper * scale)
+        upper = bracket.upper_bound if digits_left else max(bracket.upper_bound, value + rounding)
+        return QuadraticMax(bracket.maximizer, value * scale, upper * scale)
 
     @final
     def contains(self, x: ArrayLike) -> bool:
@@ -206,13 +264,14 @@ class AbstractDomain(abc.ABC):
 
     def __rmatmul__(self, matrix: ArrayLike) -> "AbstractDomain":
         """``A @ K``, the linear image {A x : x in K}; A of shape (k, dim)."""
-        from .algebra.combinators import linear_image
+        from .algebra.images import linear_image
 
         return linear_image(matrix, self)
 
     def __add__(self, other: "AbstractDomain | ArrayLike") -> "AbstractDomain":
         """``K + v``, the translate, and ``K + L``, the Minkowski sum {x + y : x in K, y in L}."""
-        from .algebra.combinators import minkowski_sum, translate
+        from .algebra.images import translate
+        from .algebra.sums import minkowski_sum
 
         return minkowski_sum(self, other) if isinstance(other, AbstractDomain) else translate(self, other)
 
@@ -230,7 +289,7 @@ class AbstractDomain(abc.ABC):
 
     def __mul__(self, factor: float) -> "AbstractDomain":
         """``c * K`` = {c x : x in K}."""
-        from .algebra.combinators import scale
+        from .algebra.images import scale
 
         return scale(self, factor)
 
@@ -281,20 +340,20 @@ def _checked_bracket(method: Callable[..., Any]) -> Callable[..., QuadraticMax]:
 
     @functools.wraps(method)
     def max_quadratic(self: AbstractDomain, form: Array, center: Array) -> QuadraticMax:
-        found = method(self, form, center)
+        bracket = method(self, form, center)
         name = f"{type(self).__name__}._max_quadratic"
-        if not isinstance(found, QuadraticMax):
-            raise InvalidDomainError(f"{name}: expected a QuadraticMax, got {type(found).__name__}")
-        x = _point_of(self, "_max_quadratic", found.maximizer) - center
+        if not isinstance(bracket, QuadraticMax):
+            raise InvalidDomainError(f"{name}: expected a QuadraticMax, got {type(bracket).__name__}")
+        x = _point_of(self, "_max_quadratic", bracket.maximizer) - center
         attained = float(x @ form @ x)
         slack = 1e-9 * float(np.abs(x) @ np.abs(form) @ np.abs(x))
         # written so that NaN fails
-        if not max(float(found.value), attained) <= float(found.upper_bound) * (1 + 1e-9) + slack < np.inf:
+        if not max(float(bracket.value), attained) <= float(bracket.upper_bound) * (1 + 1e-9) + slack < np.inf:
             raise InvalidDomainError(
                 f"{name}: expected (x − c)' H (x − c) = value <= upper_bound < ∞ at the maximizer x, got {attained!r}, "
-                f"value {found.value!r} and upper_bound {found.upper_bound!r}"
+                f"value {bracket.value!r} and upper_bound {bracket.upper_bound!r}"
             )
-        return QuadraticMax(x + center, float(found.value), max(float(found.upper_bound), attained))
+        return QuadraticMax(x + center, float(bracket.value), max(float(bracket.upper_bound), attained))
 
     return max_quadratic
 
@@ -321,6 +380,11 @@ class AbstractPolytope(AbstractDomain):
     def vertices(self) -> Array:
         """Points whose hull it is, shape (k, dim)."""
 
+    def _listed(self, most: float = np.inf) -> "FiniteSet":
+        from .sets.finite import FiniteSet
+
+        return FiniteSet(self.vertices)
+
 
 class AbstractFiniteDomain(AbstractDomain):
     """A domain with finitely many members, which can be listed when they are few."""
@@ -337,6 +401,9 @@ class AbstractFiniteDomain(AbstractDomain):
         Raises:
             DomainTooLargeError: the list would not fit in reasonable memory.
         """
+
+    def _listed(self, most: float = np.inf) -> "FiniteSet | None":
+        return self.to_finite_set() if self.cardinality * self.dim <= most else None
 
 
 def read_only(values: ArrayLike) -> Array:

@@ -77,7 +77,8 @@ from .noise.policy import PolicyGraph
 from .noise.solve import gamma, optimal_noise
 from .numerics.intervals import ConfidenceInterval, Contrast, Contrasts
 from .privacy.definitions import GDP, KL, TV, ApproxDP, LocalDP, PureDP, zCDP
-from .privacy.ledger import Ledger, LedgerEntry
+from .privacy.ledger import Ledger
+from .privacy.ledger_entries import LedgerEntry
 from .solvers.progress import Progress
 from .tables import (
     Attribute,

@@ -28,8 +28,8 @@ def disclaimers(protected: str, private: bool) -> list[str]:
 def near(name: object, known: Iterable[object]) -> str:
     """A hint at the known name that is most like another one, if one is: written in another case, or nearly so."""
     names = {str(other).casefold(): other for other in known}
-    found = difflib.get_close_matches(str(name).strip().casefold(), names, n=1)
-    return f"; hint: did you mean {names[found[0]]!r}?" if found else ""
+    close = difflib.get_close_matches(str(name).strip().casefold(), names, n=1)
+    return f"; hint: did you mean {names[close[0]]!r}?" if close else ""
 
 
 @cache

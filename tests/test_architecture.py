@@ -176,12 +176,14 @@ LEVEL = {room: level for level, line in enumerate(ROOMS.strip().splitlines()) fo
 # Where a class and its operators meet: methods of the first that are written in the others.
 MEETINGS = {
     "domains.domain": {
-        "domains.algebra.combinators",
+        "domains.algebra.differences",
+        "domains.algebra.images",
+        "domains.algebra.sums",
         "domains.oracles.distance",
         "domains.oracles.image",
         "domains.sets.finite",
     },
-    "domains.sets.polytope": {"domains.algebra.combinators"},
+    "domains.sets.polytope": {"domains.algebra.differences"},
     "gaussnoise.tables.planning.plan": {
         "gaussnoise.tables.release.publish",
         "gaussnoise.tables.release.release",
@@ -253,7 +255,7 @@ def test_imports_go_down_the_tree(module):
         ("gaussnoise.numerics.span", "from ..noise.covariance import Covariance"),
         ("gaussnoise.solvers.points.interior", "def f():\n    from ...noise import solve"),
         ("gaussnoise.bounds.door", "import gaussnoise.mechanisms.gaussian"),
-        ("domains.sets.finite", "from ..algebra import combinators"),
+        ("domains.sets.finite", "from ..algebra import images"),
         ("gaussnoise.noise.solve", "if TYPE_CHECKING:\n    from ..tables.planning.plan import Plan"),
     ],
 )
@@ -269,6 +271,26 @@ def test_no_files_import_each_other_in_a_circle():
         if not for_types and name not in MEETINGS.get(module, ())
     )
     assert [sorted(circle) for circle in networkx.strongly_connected_components(graph) if len(circle) > 1] == []
+
+
+def private_names(source):
+    """Names with an underscore that a module imports from another file of ours."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (
+            node.level or within(node.module, "domains") or within(node.module, "gaussnoise")
+        ):
+            yield from (alias.name for alias in node.names if alias.name.startswith("_"))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_file_uses_private_names_of_another(module):
+    assert not list(private_names(MODULES[module]))
+
+
+def test_private_names_are_found():
+    assert list(private_names("from domains.oracles.distance import _Search, is_near")) == ["_Search"]
+    assert list(private_names("def f():\n    from .answer import _unsolved")) == ["_unsolved"]
+    assert not list(private_names("from __future__ import _Feature\nfrom ... import text as _text"))
 
 
 def test_meetings_of_a_class_and_its_operators_are_real():

@@ -83,11 +83,11 @@ class _Search:
         """Steps to the nearest point of the hull: finite for polytopes, slow where the boundary is round."""
         for _ in range(50 + 5 * len(self.x)):
             theta = -(self.weights @ self.atoms)
-            found = self.member(theta)
-            if self.separates(theta, found):
+            atom = self.member(theta)
+            if self.separates(theta, atom):
                 return False
             before = np.linalg.norm(theta)
-            self.atoms, self.weights = _nearest(np.vstack([self.atoms, found]), np.append(self.weights, 0.0))
+            self.atoms, self.weights = nearest_combination(np.vstack([self.atoms, atom]), np.append(self.weights, 0.0))
             after = np.linalg.norm(self.weights @ self.atoms)
             if after <= self.slack:
                 return True
@@ -169,15 +169,15 @@ class _Search:
         Of {x : x' M⁻¹ x <= 1} the half widths h_i and support points s_i along t_i have h_i s_i = M t_i. Widths that
         may be rounding are not used: 1e-7 of the largest where ``flat`` directions go, else widths stay above 1e-5.
         """
-        spread = np.array([self.member(axis) - self.member(-axis) for axis in axes.T]) / 2 @ axes
-        heights = np.maximum(spread.diagonal(), self.slack * spread.diagonal().max())
-        _, values, rows = np.linalg.svd(spread / heights)
+        widths = np.array([self.member(axis) - self.member(-axis) for axis in axes.T]) / 2 @ axes
+        heights = np.maximum(widths.diagonal(), self.slack * widths.diagonal().max())
+        _, values, rows = np.linalg.svd(widths / heights)
         lowest = max(1e-14 if flat else 1e-10, self.noise) * values[0]
         kept = values > lowest * flat
         return axes / heights @ (rows[kept].T / np.sqrt(np.maximum(values[kept], lowest)))
 
 
-def _nearest(atoms: Array, weights: Array) -> tuple[Array, Array]:
+def nearest_combination(atoms: Array, weights: Array) -> tuple[Array, Array]:
     """Atoms that hold the point of their hull nearest to the origin, with its weights, all positive."""
     while True:
         # the least squares solution of [atoms' ; 1'] m = (0, 1), rescaled to sum 1, is nearest on the affine hull

@@ -278,14 +278,14 @@ class ConvexImage:
         columns, moved = np.ldexp(columns, -rows[:, None]), np.ldexp(moved, -rows)
         reach = scale * np.ldexp(reach, -rows)
         W = correlation * scale
-        found = maximize(W @ columns, moved @ W.T, tuple(block.unit() for block in self.blocks))
+        maximum = maximize(W @ columns, moved @ W.T, tuple(block.unit() for block in self.blocks))
         # what rounding in W'W and in W A may hide
         terms = 4 + _longest(self.matrix) + _longest(correlation)  # summed in one entry
         rounding = 4 * terms * np.finfo(float).eps * np.linalg.norm(np.abs(correlation) @ reach)
-        upper = (math.sqrt(found.upper_bound) + rounding) ** 2 + float(reach @ residual @ reach)
-        value = found.value
+        upper = (math.sqrt(maximum.upper_bound) + rounding) ** 2 + float(reach @ residual @ reach)
+        value = maximum.value
         upper = value if upper <= value * (1 + EXACT) else upper
-        point = self.offsets[found.offset] + self.matrix @ (self._widths * found.x)
+        point = self.offsets[maximum.offset] + self.matrix @ (self._widths * maximum.x)
         if math.frexp(upper)[1] + 2 * unit > 1024:
             raise InvalidDomainError("max_quadratic: the maximum exceeds the largest double; hint: rescale H")
         return QuadraticMax(point, math.ldexp(value, 2 * unit), math.ldexp(upper, 2 * unit))

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..checks import center_of, numbers, rounding
-from ..domain import SLACK, AbstractDomain, Array, QuadraticMax, read_only
+from ..domain import SLACK, AbstractDomain, Array, Map, QuadraticMax, read_only
 from ..errors import InvalidDomainError
 from ..oracles.image import ConvexImage, LpBlock
+from ..oracles.rows import into_ellipsoid, shrunk
 
 
 @final
@@ -84,6 +85,19 @@ class Ellipsoid(AbstractDomain):
 
     def _difference(self) -> "Ellipsoid":
         return Ellipsoid(4 * self.M)
+
+    def _moved(self, shift: Array) -> "Ellipsoid":
+        return Ellipsoid(self.M, self.center + shift)
+
+    def _apart(self) -> tuple[AbstractDomain, Array]:
+        return Ellipsoid(self.M), self.center.copy()
+
+    def _near(self, X: Array) -> Array:
+        inner = (X - self.center) @ np.linalg.pinv(self.factor).T
+        return self.center + shrunk(inner, np.linalg.norm(inner, axis=1)) @ self.factor.T
+
+    def _map_into(self) -> Map:
+        return into_ellipsoid(self.center, self.factor, np.sqrt(np.diag(self.M)))
 
     def _support_point(self, theta: Array) -> Array:
         return self._image().support_point(theta)

@@ -83,6 +83,12 @@ class FiniteSet(AbstractFiniteDomain):
     def to_finite_set(self) -> "FiniteSet":
         return self
 
+    def _listed(self, most: float = np.inf) -> "FiniteSet":
+        return self
+
+    def _apart(self) -> tuple["FiniteSet", Array]:
+        return FiniteSet(self.points - self.points[0]), self.points[0].copy()
+
     def _support_point(self, theta: Array) -> Array:
         return self.points[np.argmax(self.points @ theta)].copy()
 

@@ -7,8 +7,9 @@ from typing import final
 import numpy as np
 
 from ..checks import check_dense, exponent, positive, whole
-from ..domain import SLACK, AbstractDomain, Array, QuadraticMax
+from ..domain import SLACK, AbstractDomain, Array, Map, QuadraticMax
 from ..oracles.image import EXACT, ConvexImage, LpBlock
+from ..oracles.rows import into_ball, shrunk
 
 _LISTED = 2000  # dimensions up to which the vertices of a cross-polytope are listed
 _ASCENTS = 200
@@ -65,6 +66,15 @@ class LpBall(AbstractDomain):
             return ConvexImage(np.zeros((self.dim, 0)), (), np.vstack([vertices, -vertices]))
         return None
 
+    def _scaled(self, factor: float) -> "LpBall":
+        return LpBall(self.dim, self.q, abs(factor) * self.radius)
+
+    def _near(self, X: Array) -> Array:
+        return shrunk(X, np.linalg.norm(X / self.radius, self.q, axis=1))
+
+    def _map_into(self) -> Map:
+        return into_ball(self.radius, self.q)
+
     def _support_point(self, theta: Array) -> Array:
         if self.q > 1:
             return LpBlock(self.dim, self.q, self.radius).support_point(theta)
@@ -110,11 +120,11 @@ class LpBall(AbstractDomain):
             best = fresh
             X = block.support_point(steep)
         moved = X - c
-        found = np.einsum("ij,ij->i", moved @ H, moved)
-        top = int(found.argmax())
+        lengths = np.einsum("ij,ij->i", moved @ H, moved)
+        top = int(lengths.argmax())
         scale = size * reach**2
         upper = min(ball.upper_bound, _interpolated(H, c, block) * scale)
-        return QuadraticMax(X[top] * reach, float(found[top] * scale), max(upper, float(found[top] * scale)))
+        return QuadraticMax(X[top] * reach, float(lengths[top] * scale), max(upper, float(lengths[top] * scale)))
 
     def _contains(self, x: Array) -> bool:
         sizes = np.abs(x) / self.radius

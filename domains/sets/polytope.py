@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import nnls
 
 from ..checks import numbers
 from ..domain import AbstractDomain, AbstractPolytope, Array, QuadraticMax
 from ..errors import DomainTooLargeError, InvalidDomainError
+from ..oracles.coefficients import coefficients
 from ..oracles.image import ConvexImage
 
 if TYPE_CHECKING:
@@ -167,9 +169,24 @@ class Polytope(AbstractPolytope):
         points = np.unique(self._vertices + 0.0, axis=0)
         if len(points) ** 2 <= _DIFFERENCES:
             return Polytope(np.unique((points[:, None] - points).reshape(-1, self.dim) + 0.0, axis=0))
-        from ..algebra.combinators import DifferenceBody  # K − K meets its class here
+        from ..algebra.differences import DifferenceBody  # K − K meets its class here
 
         return DifferenceBody(self)
+
+    def _apart(self) -> tuple[AbstractDomain, Array]:
+        return Polytope(self._vertices - self._vertices[0]), self._vertices[0].copy()
+
+    def _near(self, X: Array) -> Array:
+        """By weights of the vertices."""
+        middle = self._vertices.mean(axis=0)
+        moved = self._vertices - middle
+        size = float(np.abs(moved).max()) or 1.0
+        rows, targets = (np.column_stack([Y, np.full(len(Y), size)]) for Y in (moved, X - middle))
+        weights = coefficients(targets, rows, lambda c: np.maximum(c, 0.0), lambda y: nnls(rows.T, y)[0])
+        return (weights / weights.sum(axis=1, keepdims=True)) @ self._vertices
+
+    def _numbers(self) -> int:
+        return max(self.dim, len(self._vertices))
 
     def _image(self) -> ConvexImage | None:
         if len(self._vertices) > _OFFSETS:

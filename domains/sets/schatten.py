@@ -10,8 +10,9 @@ import scipy.linalg
 import scipy.optimize
 
 from ..checks import exponent, positive, whole
-from ..domain import SLACK, AbstractDomain, Array, QuadraticMax
+from ..domain import SLACK, AbstractDomain, Array, Map, QuadraticMax
 from ..errors import InvalidDomainError
+from ..oracles.rows import into_ball, shrunk
 
 _CLIMBS = 24  # starting points of the search for a witness
 _CLIMB_STEPS = 300
@@ -70,6 +71,16 @@ class SchattenBall(AbstractDomain):
     def is_symmetric(self) -> bool:
         return True
 
+    def _scaled(self, factor: float) -> "SchattenBall":
+        return SchattenBall(self.shape, self.q, abs(factor) * self.radius)
+
+    def _near(self, X: Array) -> Array:
+        singular = np.linalg.svd((X / self.radius).reshape(-1, *self.shape), compute_uv=False)
+        return shrunk(X, np.linalg.norm(singular, self.q, axis=1))
+
+    def _map_into(self) -> Map | None:
+        return into_ball(self.radius, 2.0) if self.q == 2 or min(self.shape) == 1 else None
+
     def _support_point(self, theta: Array) -> Array:
         return self.radius * _unit_support(theta.reshape(self.shape), self.q).ravel()
 
@@ -94,15 +105,15 @@ class SchattenBall(AbstractDomain):
     def _bracket(self, H: Array, c: Array, radius: float) -> tuple[Array, float]:
         """A point of the ball of the given radius, and an upper bound on ``(x − c)'H(x − c)`` over it."""
         rank = min(self.shape)
-        spread = max(0.0, 0.5 - 1 / self.q)
+        excess = max(0.0, 0.5 - 1 / self.q)
         g, still = H @ c, float(c @ H @ c)
         if self.q == 2 or rank == 1:
             x, upper = sphere_maximum(H, g, radius)
             return x, upper + still
         if not c.any() and np.array_equal(H, H[0, 0] * np.eye(self.dim)):
             flat = _unit_support(np.eye(*self.shape) if self.q > 2 else np.eye(1, self.dim).reshape(self.shape), self.q)
-            return radius * flat.ravel(), H[0, 0] * radius**2 * rank ** (2 * spread)
-        outer, upper = sphere_maximum(H, g, radius * rank**spread)
+            return radius * flat.ravel(), H[0, 0] * radius**2 * rank ** (2 * excess)
+        outer, upper = sphere_maximum(H, g, radius * rank**excess)
         x = self._climb(H, c, radius, [outer, -g])
         bound = _majorant if self.q > 2 else _rank_one_bound
         if not g.any():
@@ -173,8 +184,8 @@ def sphere_maximum(form: Array, g: Array, radius: float) -> tuple[Array, float]:
 
 def _root(function: Callable[[float], float], low: float, high: float) -> float:
     """A sign change between the ends, to full precision."""
-    found = scipy.optimize.root_scalar(function, bracket=(low, high), method="brentq", xtol=1e-300)
-    return float(found.root)
+    root = scipy.optimize.root_scalar(function, bracket=(low, high), method="brentq", xtol=1e-300)
+    return float(root.root)
 
 
 def _singular_values(X: Array) -> Array:
@@ -250,10 +261,10 @@ def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[A
     steps = 60 if m * n <= _SMALL else 15
     best = _norm(np.ones(min(shape)), p) * float(np.linalg.eigvalsh(H)[-1])
     for sharpness in (10.0, 60.0, 400.0):
-        found = scipy.optimize.minimize(
+        solution = scipy.optimize.minimize(
             objective, flat, args=(sharpness,), jac=True, method="L-BFGS-B", options={"maxiter": steps}
         )
-        flat = found.x / np.abs(found.x).max()
+        flat = solution.x / np.abs(solution.x).max()
         _, Y = pair(flat)
         scale = float(spectrum(Y)[0][-1])
         Y = [y * scale for y in Y]
@@ -285,8 +296,8 @@ def _rank_one_bound(H: Array, shape: tuple[int, int], q: float) -> tuple[float, 
         return float(np.linalg.eigvalsh(t * H + (1 - t) * turned)[-1])
 
     ends = mixed(1.0), mixed(0.0)
-    found = scipy.optimize.minimize_scalar(mixed, bounds=(-1.0, 2.0), method="bounded", options={"xatol": 1e-6})
-    share = float(found.x)  # pyright: ignore[reportAttributeAccessIssue]
+    solution = scipy.optimize.minimize_scalar(mixed, bounds=(-1.0, 2.0), method="bounded", options={"xatol": 1e-6})
+    share = float(solution.x)  # pyright: ignore[reportAttributeAccessIssue]
     real = min(*ends, mixed(share))
     through_nuclear = real * min(shape) ** (2 - 2 / q)
     between = max(min(ends), 0.0) ** (2 / q - 1) * ends[0] ** (2 - 2 / q)

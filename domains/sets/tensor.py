@@ -154,6 +154,21 @@ class TensorPower(AbstractDomain):
         value = float(moved @ H @ moved)
         return QuadraticMax(point, value * size * reach**2, max(upper + still, still, value) * size * reach**2)
 
+    def _near(self, X: Array) -> Array:
+        """As ``contains`` does: along the leading direction of the first unfolding."""
+        unfolded = X.reshape(len(X), self.base, -1)
+        u = np.linalg.eigh(unfolded @ unfolded.transpose(0, 2, 1))[1][:, :, -1]
+        powers = u
+        for _ in range(self.order - 1):
+            powers = (powers[:, :, None] * u[:, None, :]).reshape(len(X), -1)
+        amounts = np.clip((powers * X).sum(axis=1), -1.0 if self.is_symmetric else 0.0, 1.0)
+        return amounts[:, None] * powers
+
+    def _before(self, A: Array, X: Array) -> Array:
+        """The symmetric tensors, where A tells them apart."""
+        basis = symmetric_coordinates(self.base, self.order).basis()
+        return (basis @ np.linalg.pinv(A @ basis) @ X.T).T
+
     def _contains(self, x: Array) -> bool:
         d, k = self.base, self.order
         if np.abs(x).max() > 1 + SLACK:
@@ -395,10 +410,10 @@ def _sphere_bound(G: Array, g: Array, coordinates: SymmetricCoordinates) -> floa
 
     flat = np.append(Z.ravel() / 4, 0.0)
     for width in (3e-2, 3e-3, 3e-4):
-        found = scipy.optimize.minimize(
+        solution = scipy.optimize.minimize(
             smoothed, flat, args=(width,), jac=True, method="L-BFGS-B", options={"maxiter": 40}
         )
-        flat = found.x
+        flat = solution.x
         A = flat[:-1].reshape(N, N)
         best = min(best, bound(vanishing(A + A.T)))
     return best

@@ -6,11 +6,14 @@ from typing import final
 import numpy as np
 import scipy.optimize
 from numpy.typing import ArrayLike
+from scipy.optimize import nnls
 
 from ..checks import check_dense, numbers
-from ..domain import SLACK, AbstractDomain, Array, QuadraticMax
+from ..domain import SLACK, AbstractDomain, Array, Map, QuadraticMax
 from ..errors import InvalidDomainError
+from ..oracles.coefficients import one_by_one
 from ..oracles.image import ConvexImage, SquaresBlock
+from ..oracles.rows import into_box
 
 
 @final
@@ -60,6 +63,18 @@ class TwoConvex(AbstractDomain):
         check_dense("TwoConvex", self.dim, self.dim, "fewer coordinates")
         return ConvexImage(np.eye(self.dim), (SquaresBlock(self.squares),), np.zeros((1, self.dim)))
 
+    def _near(self, X: Array) -> Array:
+        return _below_squares(self.squares, X)
+
+    def _map_into(self) -> Map | None:
+        return into_box(np.zeros(self.dim), np.sqrt(self.squares[0])) if len(self.squares) == 1 else None
+
+    def _magnitudes(self) -> Array:
+        return np.sqrt(self.squares.max(axis=0))
+
+    def _numbers(self) -> int:
+        return max(self.dim, len(self.squares))
+
     def _support_point(self, theta: Array) -> Array:
         return SquaresBlock(self.squares).support_point(theta)
 
@@ -82,7 +97,7 @@ class TwoConvex(AbstractDomain):
         # squares below 1e-11 cost the other coordinates less than the slack
         wanted = np.maximum(sizes[used], 3e-6 / np.sqrt(k)) ** 2
         gains = (self.squares * inverse**2)[:, used] / wanted
-        found = scipy.optimize.linprog(
+        solution = scipy.optimize.linprog(
             np.append(np.zeros(k), -1.0),
             A_ub=np.column_stack([-gains.T, np.ones(gains.shape[1])]),
             b_ub=np.zeros(gains.shape[1]),
@@ -92,11 +107,30 @@ class TwoConvex(AbstractDomain):
             method="highs",
             options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
-        weights = np.maximum(found.x[:k], 0.0)
+        weights = np.maximum(solution.x[:k], 0.0)
         if (weights / weights.sum() @ gains).min() >= 1 - 1e-10:
             return True
         # near the boundary the programme's own tolerances may be coarser than ours
-        return -found.fun > 1 - 1e-6 and super()._contains(x)
+        return -solution.fun > 1 - 1e-6 and super()._contains(x)
 
     def __repr__(self) -> str:
         return f"TwoConvex(hull of {len(self.squares)} rows of squares in R^{self.dim})"
+
+
+def _below_squares(squares: Array, X: Array) -> Array:
+    """Each row as far out as a mixture of the squares allows."""
+    k, d = squares.shape
+    widths = np.sqrt(squares.max(axis=0))
+    used = widths > 0
+    rows = squares[:, used] / widths[used] ** 2
+    # mixtures no less than the squares wanted; the weights sum to one
+    system = np.block([[rows.T, -np.eye(used.sum())], [np.ones((1, k)), np.zeros((1, used.sum()))]])
+
+    def reach(x: Array) -> Array:
+        weights = nnls(system, np.append((x[used] / widths[used]) ** 2, 1.0))[0][:k]
+        return np.sqrt(weights / weights.sum() @ squares)
+
+    if k == 1:
+        return np.clip(X, -widths, widths)
+    reaches = one_by_one(reach, np.clip(X, -widths, widths), d)
+    return np.clip(X, -reaches, reaches)

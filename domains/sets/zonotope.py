@@ -7,11 +7,14 @@ from typing import final
 import numpy as np
 import scipy.optimize
 from numpy.typing import ArrayLike
+from scipy.optimize import nnls
 
 from ..checks import center_of, numbers, rounding
-from ..domain import SLACK, AbstractDomain, Array, QuadraticMax
+from ..domain import SLACK, AbstractDomain, Array, Map, QuadraticMax
 from ..errors import InvalidDomainError
+from ..oracles.coefficients import coefficients
 from ..oracles.image import ConvexImage, LpBlock
+from ..oracles.rows import into_box
 
 
 @final
@@ -67,6 +70,31 @@ class Zonotope(AbstractDomain):
     def _difference(self) -> "Zonotope":
         return Zonotope(2 * self.generators)
 
+    def _mapped(self, A: Array) -> "Zonotope":
+        return Zonotope(self.generators @ A.T, A @ self.center)
+
+    def _scaled(self, factor: float) -> "Zonotope":
+        return Zonotope(factor * self.generators, factor * self.center)
+
+    def _moved(self, shift: Array) -> "Zonotope":
+        return Zonotope(self.generators, self.center + shift)
+
+    def _apart(self) -> tuple[AbstractDomain, Array]:
+        return Zonotope(self.generators), self.center.copy()
+
+    def _near(self, X: Array) -> Array:
+        return self.center + _box_coordinates(self.generators, X - self.center) @ self.generators
+
+    def _map_into(self) -> Map | None:
+        is_box = (np.count_nonzero(self.generators, axis=1) <= 1).all()
+        return into_box(self.center, np.abs(self.generators).sum(axis=0)) if is_box else None
+
+    def _magnitudes(self) -> Array:
+        return np.abs(self.center) + np.abs(self.generators).sum(axis=0)
+
+    def _numbers(self) -> int:
+        return max(self.dim, len(self.generators))
+
     def _support_point(self, theta: Array) -> Array:
         return self._image().support_point(theta)
 
@@ -92,7 +120,7 @@ class Zonotope(AbstractDomain):
         if (np.abs(target[flat]) > slack).any():
             return False
         rows, target, slacks = right[~flat], target[~flat] / sigma[~flat], slack / sigma[~flat]
-        found = scipy.optimize.linprog(
+        solution = scipy.optimize.linprog(
             np.append(np.zeros(rows.shape[1]), -1.0),
             A_ub=np.block([[rows, -target[:, None]], [-rows, target[:, None]]]),
             b_ub=np.concatenate([slacks, slacks]),
@@ -100,7 +128,23 @@ class Zonotope(AbstractDomain):
             method="highs",
             options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
         )
-        return found.status == 0 and bool(found.x[-1] >= 1 - SLACK)
+        return solution.status == 0 and bool(solution.x[-1] >= 1 - SLACK)
 
     def __repr__(self) -> str:
         return f"Zonotope({len(self.generators)} generators in R^{self.dim})"
+
+
+def _box_coordinates(generators: Array, X: Array) -> Array:
+    """Coefficients in [−1, 1] of the generators."""
+    m, size = len(generators), float(np.abs(generators).max(initial=0.0))
+    # c = t − u with t + u = 1 and t, u >= 0, each half a unit
+    system = np.block([[generators.T, -generators.T], [size * np.eye(m), size * np.eye(m)]])
+
+    def into(c: Array) -> Array:
+        return np.clip(c, -1.0, 1.0)
+
+    def solve(x: Array) -> Array:
+        found = nnls(system, np.append(x, np.full(m, size)))[0]
+        return into(found[:m] - found[m:])
+
+    return coefficients(X, generators, into, solve)

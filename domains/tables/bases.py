@@ -99,7 +99,7 @@ class AbstractBase(abc.ABC):
         return self.toarray()[:, codes].T
 
 
-class _AbstractRuns(AbstractBase):
+class AbstractRuns(AbstractBase):
     """Zeros and ones: every query counts a run of consecutive categories."""
 
     @abc.abstractmethod
@@ -177,7 +177,7 @@ class Identity(AbstractBase):
 
 @final
 @dataclass(frozen=True)
-class Total(_AbstractRuns):
+class Total(AbstractRuns):
     """All categories together.
 
     >>> Total(3).toarray()
@@ -209,7 +209,7 @@ class Total(_AbstractRuns):
 
 @final
 @dataclass(frozen=True)
-class Prefix(_AbstractRuns):
+class Prefix(AbstractRuns):
     """How many lie at or before every category, in their order: an unnormalised CDF.
 
     >>> Prefix(3).toarray()
@@ -244,7 +244,7 @@ class Prefix(_AbstractRuns):
 
 @final
 @dataclass(frozen=True)
-class Ranges(_AbstractRuns):
+class Ranges(AbstractRuns):
     """Every run of consecutive categories; runs of the same beginning stand together.
 
     >>> Ranges(2).toarray()
@@ -275,7 +275,7 @@ class Ranges(_AbstractRuns):
 
 @final
 @dataclass(frozen=True)
-class Bins(_AbstractRuns):
+class Bins(AbstractRuns):
     """Consecutive bins, in one or several levels.
 
     Args:
@@ -336,7 +336,7 @@ class Bins(_AbstractRuns):
 
 @final
 @dataclass(frozen=True)
-class Windows(_AbstractRuns):
+class Windows(AbstractRuns):
     """Every run of ``width`` consecutive categories around a circle: hours of a day, months of a year.
 
     >>> Windows(3, 2).toarray()

@@ -4,26 +4,26 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from ..domain import AbstractFiniteDomain, Array, QuadraticMax
+from ..domain import Array, QuadraticMax
 from ..errors import DomainTooLargeError, InvalidDomainError
-from ..records import checked_codes, codes_between
-from ..sets.finite import FiniteSet
+from ..records import codes_between
 from .bases import Identity
+from .tables import AbstractTables, Term, checked_weights
 
 _ORACLE_CELLS = 2**24  # records an oracle call enumerates at most: 128 MB of scores
-_MATERIAL_ENTRIES = 2**27  # numbers an explicit embedding holds at most: 1 GB
 _CHUNK_ENTRIES = 2**22
 _SUBSETS = 2**22  # marginals listed at most
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Marginals(AbstractFiniteDomain):
+class Marginals(AbstractTables):
     """All points ``(w_S · onehot(x_S))_{S in subsets}`` over records x in [n_1] × … × [n_m].
 
     Coordinates are the cells of the marginal tables: subsets in the order given, each in C order.
@@ -72,22 +72,11 @@ class Marginals(AbstractFiniteDomain):
         unique = tuple(dict.fromkeys(listed))
         if not unique:
             raise InvalidDomainError("Marginals: expected at least one subset; hint: [()] asks for the total alone")
-        if weights is None:
-            scale = (1.0,) * len(unique)
-        else:
-            scale = tuple(float(w) for w in weights)
-            if len(scale) != len(listed) or len(unique) != len(listed):
-                raise InvalidDomainError(
-                    f"Marginals: expected one weight for each of {len(unique)} distinct subsets, "
-                    f"got {len(scale)} weights for {len(listed)} subsets"
-                )
-            if not all(math.isfinite(w) and w > 0 for w in scale):
-                raise InvalidDomainError("Marginals: expected positive finite weights")
-            if max(scale) / min(scale) > 1e100:
-                raise InvalidDomainError("Marginals: expected weights within a factor 1e100 of each other")
+        if weights is not None and len(unique) < len(listed):
+            raise InvalidDomainError("Marginals: expected one weight for each distinct subset, got one subset twice")
         object.__setattr__(self, "sizes", counts)
         object.__setattr__(self, "subsets", unique)
-        object.__setattr__(self, "weights", scale)
+        object.__setattr__(self, "weights", checked_weights("Marginals", weights, len(unique)))
 
     @classmethod
     def all_kway(cls, sizes: Sequence[int], k: int, cumulative: bool = False) -> Self:
@@ -106,80 +95,32 @@ class Marginals(AbstractFiniteDomain):
             )
         return cls(sizes, [s for order in orders for s in itertools.combinations(range(len(sizes)), order)])
 
-    @property
-    def terms(self) -> tuple[tuple[tuple[int, Identity], ...], ...]:
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The subsets with their attributes' bases, as of :class:`Products`: all identities."""
         bases = tuple(map(Identity, self.sizes))  # one of each: there may be a hundred thousand subsets
         return tuple(tuple((i, bases[i]) for i in subset) for subset in self.subsets)
 
     @property
+    def tables(self) -> "Marginals":
+        return self
+
+    @property
+    def is_cells(self) -> bool:
+        return True
+
+    @property
     def dim(self) -> int:
-        return sum(self.cells(subset) for subset in self.subsets)
-
-    @property
-    def cardinality(self) -> int:
-        return math.prod(self.sizes)
-
-    @property
-    def is_symmetric(self) -> bool:
-        return False
-
-    def cells(self, subset: Iterable[int]) -> int:
-        """Number of cells of one marginal table.
-
-        >>> Marginals((3, 2, 4), [(0, 1)]).cells((0, 1))
-        6
-        """
-        return math.prod(self.sizes[i] for i in subset)
-
-    def embed(self, codes: ArrayLike) -> Array:
-        """Rows of K for integer records.
-
-        Args:
-            codes: shape (n, attributes), ``0 <= codes[:, i] < sizes[i]``.
-
-        Returns:
-            shape (n, dim).
-
-        Raises:
-            DimensionError: wrong shape.
-            InvalidDomainError: a code that is not an integer in range (its value is not shown).
-            DomainTooLargeError: more than a gigabyte of numbers.
-        """
-        records = checked_codes(codes, self.sizes)
-        if len(records) * self.dim > _MATERIAL_ENTRIES:
-            raise DomainTooLargeError(
-                f"embed: expected at most {_MATERIAL_ENTRIES // self.dim} records of {self.dim} coordinates at once, "
-                "which need 1 GB, got more; hint: embed in chunks, or count cells instead of records"
-            )
-        return self._embed(records)
-
-    def to_finite_set(self) -> FiniteSet:
-        """Every record's point, in C order of the full table.
-
-        Raises:
-            DomainTooLargeError: more than a gigabyte of numbers.
-
-        >>> Marginals((3, 2, 4), [(0, 1)]).to_finite_set()
-        FiniteSet(24 points in R^6)
-        """
-        if self.cardinality * self.dim > _MATERIAL_ENTRIES:
-            raise DomainTooLargeError(
-                f"to_finite_set: {self.cardinality:.3g} records × {self.dim} coordinates need "
-                f"{self.cardinality * self.dim * 8 / 1e9:.3g} GB; hint: use the closed forms of gamma or add-remove"
-            )
-        return FiniteSet(self._embed(codes_between(0, self.cardinality, self.sizes)))
+        return sum(map(self.cells, self.subsets))
 
     def _columns(self, records: NDArray[np.int64]) -> NDArray[np.int64]:
         """For every record and subset, the coordinate that is nonzero, shape (n, subsets)."""
         columns = np.empty((len(records), len(self.subsets)), dtype=np.int64)
-        offset = 0
-        for j, subset in enumerate(self.subsets):
+        for j, (subset, (_, _, block)) in enumerate(zip(self.subsets, self.blocks(), strict=True)):
             cell = np.zeros(len(records), dtype=np.int64)
             for i in subset:
                 cell = cell * self.sizes[i] + records[:, i]
-            columns[:, j] = offset + cell
-            offset += self.cells(subset)
+            columns[:, j] = block.start + cell
         return columns
 
     def _embed(self, records: NDArray[np.int64]) -> Array:
@@ -197,11 +138,9 @@ class Marginals(AbstractFiniteDomain):
     def _support_point(self, theta: Array) -> Array:
         self._check_enumerable("support_point")
         scores = np.zeros(self.sizes)
-        offset = 0
-        for subset, weight in zip(self.subsets, self.weights, strict=True):
+        for subset, (_, weight, block) in zip(self.subsets, self.blocks(), strict=True):
             shape = [n if i in subset else 1 for i, n in enumerate(self.sizes)]
-            scores += weight * theta[offset : offset + self.cells(subset)].reshape(shape)
-            offset += self.cells(subset)
+            scores += weight * theta[block].reshape(shape)
         best = np.unravel_index(np.argmax(scores), self.sizes)
         return self._embed(np.array([best], dtype=np.int64))[0]
 
@@ -226,13 +165,10 @@ class Marginals(AbstractFiniteDomain):
 
     def _contains(self, x: Array) -> bool:
         record = [0] * len(self.sizes)
-        offset = 0
-        for subset in self.subsets:
-            block = x[offset : offset + self.cells(subset)]
-            cell = np.unravel_index(int(np.argmax(block)), [self.sizes[i] for i in subset]) if subset else ()
+        for subset, (_, _, block) in zip(self.subsets, self.blocks(), strict=True):
+            cell = np.unravel_index(int(np.argmax(x[block])), [self.sizes[i] for i in subset]) if subset else ()
             for i, code in zip(subset, cell, strict=True):
                 record[i] = int(code)
-            offset += self.cells(subset)
         return bool(np.array_equal(self._embed(np.array([record], dtype=np.int64))[0], x))
 
     def __repr__(self) -> str:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ParameterError
-from ..noise.certificates.marginals import MarginalCertificate
 from ..noise.optimal_noise import OptimalNoise
 from ..noise.policy import PolicyGraph
 from ..privacy.definitions import GDP, KL, TV, AbstractPrivacy, ApproxDP, LocalDP, PureDP, zCDP
@@ -318,7 +317,7 @@ def bound_of(
     share = math.sqrt(0.5) * (1 - _MARGIN) if noise.shifted else 0.5
     # the weaker definitions ask for one measure for all data; local privacy, and a mixture of data, at p > 2 for the
     # same weights, which in tables all records have
-    common = isinstance(noise.certificate, MarginalCertificate)
+    common = noise.certificate.is_of_alike_records
     mixed = isinstance(privacy, LocalDP) or (unbiased == "distributional" and not common)
     weaker = isinstance(privacy, ApproxDP | TV | KL) or (mixed and noise.p > 2)
     one = None if rows > 1 or weaker else one_record(noise)

@@ -9,18 +9,18 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from scipy.special import log_ndtr
 
-from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, Marginals, Products, hull
+from domains import AbstractDomain, AbstractFiniteDomain, Marginals, hull
 
 from ..drawing import OURS, THEIRS, new_figure
 from ..errors import ParameterError
 from ..noise.policy import PolicyGraph
 from ..noise.problem import Relation
-from ..noise.solve import gamma, optimal_noise
+from ..noise.solve import gamma
 from ..numerics.norms import norm
 from ..privacy.definitions import GDP, TV, AbstractPrivacy, ApproxDP, PureDP
 from ..solvers.progress import interrupts_pass
 from . import Bound, bound_of
-from .proof import solved
+from .proof import noise_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -167,8 +167,7 @@ def compare(
     if not isinstance(privacy, AbstractPrivacy | PureDP):
         raise ParameterError(f"compare: expected a budget like zCDP(rho), got {privacy!r:.50}")
     with interrupts_pass():
-        # what it returns says how large the gap of products is
-        noise = (solved if isinstance(domain, Products) else optimal_noise)(domain, p, neighbors, tol)
+        noise = noise_of(domain, p, neighbors, tol)
     divisor = float(n or 1)
     widths, euclidean, manhattan = _sensitivities(domain, noise.neighbors)
     ways = []
@@ -230,11 +229,8 @@ def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, 
     """How far neighbours move each coordinate, shape (d,), the ℓ₂ norm and the ℓ₁ norm; bounds where not exact."""
     if isinstance(domain, Marginals):
         return _of_tables(domain, neighbors)
-    listed: Array | None = None
-    if isinstance(domain, AbstractFiniteDomain):
-        listed = domain.to_finite_set().points
-    elif isinstance(domain, AbstractPolytope):
-        listed = domain.vertices
+    members = domain._listed()
+    listed = None if members is None else members.points
     if listed is not None and isinstance(neighbors, PolicyGraph):
         listed, neighbors = listed[neighbors.edges[:, 0]] - listed[neighbors.edges[:, 1]], "add-remove"
     if listed is not None and neighbors == "add-remove":

@@ -54,8 +54,8 @@ def at_distribution(domain: AbstractDomain, rows: Array, counts: Array, proof: P
     bounds = [replace(free, private=True, deviation=_deviation(rows, shares, even) / math.sqrt(n))]
     for of, share, moved in ways:
         deviation = _deviation(rows, shares, of.weights if even is None else even) / math.sqrt(n)
-        found = bound_from(of, p, privacy, n, share, moved, "distributional", private=True, deviation=deviation)
-        bounds.append(found)
+        bound = bound_from(of, p, privacy, n, share, moved, "distributional", private=True, deviation=deviation)
+        bounds.append(bound)
     if isinstance(privacy, PureDP) and n == counts.sum():
         with suppress(ParameterError):  # nothing is left of a large ε
             promise, at = resampled(privacy, n), "{±(x − y)}: x in the data, y in K"

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from domains import AbstractDomain, AbstractFiniteDomain, DomainError
-from domains.algebra.combinators import apart
 
 from ..errors import DataError, GaussNoiseError, ParameterError
 from ..noise.policy import PolicyGraph
@@ -118,7 +117,7 @@ def _at(
 ) -> Bound:
     rows, counts = records_of(domain, data)
     if not isinstance(domain, AbstractFiniteDomain):  # moves, and variances, do not depend on where K is
-        domain, shift = apart(domain)
+        domain, shift = domain._apart()
         rows = rows - shift
     records = int(counts.sum())
     if unbiased == "distributional" and isinstance(privacy, PureDP | zCDP | GDP):

@@ -60,9 +60,9 @@ def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) ->
         proven = [
             PointCertificate(*of, w, None, centered=False).lower_bound() for of in zip(points, weights, strict=True)
         ]
-        found = size * math.sqrt(shares @ (np.array(proven) / size) ** 2) * (1 - ROUNDING_MARGIN)
-        if found > best.gamma_lower:
-            best = Proof(found, (np.array([found]), np.ones(1)), weights=w)
+        lower = size * math.sqrt(shares @ (np.array(proven) / size) ** 2) * (1 - ROUNDING_MARGIN)
+        if lower > best.gamma_lower:
+            best = Proof(lower, (np.array([lower]), np.ones(1)), weights=w)
         idle = 0 if best.gamma_lower > before * (1 + _CLOSE) else idle + 1
         if idle == _IDLE:
             break

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, DomainTooLargeError, FiniteSet
+from domains import AbstractDomain, AbstractFiniteDomain, DomainTooLargeError, FiniteSet
 from domains.algebra.members import contains
 
 from ..errors import DataError, ParameterError
@@ -42,9 +42,10 @@ def records_of(domain: AbstractDomain, data: ArrayLike) -> tuple[Array, Array]:
 
 def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractDomain:
     """``{x − y}`` over records x of the data and what they can be replaced by, up to sign."""
-    listed = _listed(domain)
-    if listed is None:
+    members = domain._listed()
+    if members is None:
         return domain - FiniteSet(_far(rows, _MOST_RECORDS))
+    listed = members.points
     if isinstance(neighbors, PolicyGraph):
         present = {row.tobytes() for row in rows + 0.0}
         here = np.array([point.tobytes() in present for point in listed + 0.0])
@@ -60,12 +61,6 @@ def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractD
     chosen = _far(rows, max(1, _MOST_ENTRIES // listed.size))
     differences = (chosen[:, None, :] - listed[None, :, :]).reshape(-1, domain.dim)
     return FiniteSet(np.unique(differences[differences.any(axis=1)], axis=0) if differences.any() else differences[:1])
-
-
-def _listed(domain: AbstractDomain) -> Array | None:
-    if isinstance(domain, AbstractFiniteDomain):
-        return domain.to_finite_set().points
-    return domain.vertices if isinstance(domain, AbstractPolytope) else None
 
 
 def _far(rows: Array, most: int) -> Array:

@@ -89,12 +89,12 @@ def _of_tables(certificate: MarginalCertificate) -> Proof | None:
             values.append(sigma / math.sqrt(dim))
             counts.append(np.full(len(sigma), float(dim)))
         spectrum = np.concatenate(values) * (1 - ROUNDING_MARGIN), np.concatenate(counts)
-        found = float(spectrum[0] @ spectrum[1]) * (1 - ROUNDING_MARGIN)
-        if found > best.gamma_lower:
-            best = Proof(found, spectrum, math.nan)
-        if found <= before * (1 + _CLOSE):
+        lower = float(spectrum[0] @ spectrum[1]) * (1 - ROUNDING_MARGIN)
+        if lower > best.gamma_lower:
+            best = Proof(lower, spectrum, math.nan)
+        if lower <= before * (1 + _CLOSE):
             break
-        before, shares = found, gains / gains.sum()
+        before, shares = lower, gains / gains.sum()
     return best
 
 

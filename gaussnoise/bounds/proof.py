@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain
+from domains import AbstractDomain, Products
 
 from ..errors import ConvergenceWarning
 from ..noise.certificates.points import PointCertificate
@@ -44,6 +44,11 @@ class Proof(NamedTuple):
             # what the rounding of the points may add to any of them (Weyl)
             values = np.maximum(values - max(float(values @ counts) - noise.gamma_lower, 0.0), 0.0)
         return Proof(noise.gamma_lower, (values, counts), noise.gap, weights)
+
+
+def noise_of(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
+    """Optimal noise; of the gap of products, which is often open, the caller has to tell."""
+    return (solved if isinstance(domain, Products) else optimal_noise)(domain, p, neighbors, tol)
 
 
 def solved(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:

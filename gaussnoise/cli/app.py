@@ -395,7 +395,7 @@ def _matrix(path: Path) -> Any:
                 raise ParameterError(f"optimize: expected numbers alone in {path}, got a header and an index; {_PLAIN}")
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # what it says of an empty file
-            found = np.loadtxt(path, delimiter=",", ndmin=2)
+            numbers = np.loadtxt(path, delimiter=",", ndmin=2)
     except OSError as error:
         reason = "there is no such file" if isinstance(error, FileNotFoundError) else type(error).__name__
         raise ParameterError(f"optimize: cannot read {path}: {reason}") from None
@@ -406,14 +406,14 @@ def _matrix(path: Path) -> Any:
             f"optimize: expected a matrix of numbers in {path}; "
             "hint: one query a line, a number for every cell, commas between, no header and no index"
         ) from None
-    for line, what in ((found[0], "header"), (found[:, 0], "index")):
-        if min(found.shape) > 1 and np.array_equal(line, np.arange(len(line))):
+    for line, what in ((numbers[0], "header"), (numbers[:, 0], "index")):
+        if min(numbers.shape) > 1 and np.array_equal(line, np.arange(len(line))):
             where = "row" if what == "header" else "column"
             raise ParameterError(
                 f"optimize: the first {where} of {path} counts 0, 1, 2, …, as the {what} does that pandas writes; "
                 f"{_PLAIN}, and .npy for a matrix that begins so"
             )
-    return found
+    return numbers
 
 
 _PLAIN = "hint: frame.to_csv(path, header=False, index=False) writes numbers alone"

@@ -32,14 +32,14 @@ def mount_of(path: Path, table: str | None = None) -> Mount | None:
     if table is None:
         with contextlib.suppress(OSError):
             table = _TABLE.read_text(encoding="utf-8", errors="surrogateescape")
-    name, found = os.path.realpath(path), None
+    name, deepest = os.path.realpath(path), None
     for line in (table or "").splitlines():
         mount = _mount(line)
         if mount is None or not (name + "/").startswith(mount.point.rstrip("/") + "/"):
             continue
-        if found is None or len(mount.point) >= len(found.point):  # the last one hides those before
-            found = mount
-    return found
+        if deepest is None or len(mount.point) >= len(deepest.point):  # the last one hides those before
+            deepest = mount
+    return deepest
 
 
 def _mount(line: str) -> Mount | None:

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import AbstractDomain
-from domains.algebra.members import contains, magnitudes, near_members, row_norms, row_products, widest
+from domains.algebra.members import contains, magnitudes, near_members, widest
 from domains.domain import SLACK
 from domains.oracles.distance import bounding_box, is_near
+from domains.oracles.rows import row_norms, row_products
 
 from ..errors import CovarianceError, DataError
 from ..files.pickling import PickledByArguments
@@ -140,10 +141,10 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         length *= 1 + 32 * _EPS
         bits = choose_bits(length / math.sqrt(2 * rho))
         squared = math.floor((Fraction(length) * 2**bits + Fraction(math.sqrt(r)) * (1 + Fraction(_EPS))) ** 2)
-        spread = np.linalg.norm(factor, axis=1) * size
+        deviations = np.linalg.norm(factor, axis=1) * size
         projected = np.abs(factor) @ (np.abs(W) @ blur)
-        decoding = 8 * (r + 4) * _EPS * (np.abs(origin) + spread * longest)
-        bias = outside + projected + decoding + spread * (error * longest + math.sqrt(r) * math.ldexp(1.0, -bits))
+        decoding = 8 * (r + 4) * _EPS * (np.abs(origin) + deviations * longest)
+        bias = outside + projected + decoding + deviations * (error * longest + math.sqrt(r) * math.ldexp(1.0, -bits))
         query = IntegerQuery(squared, rho)
         return cls(domain, body, W, origin, exponents, live, box, radius, bits, query, factor, size, bias)
 

@@ -22,7 +22,7 @@ from ..noise.optimal_noise import OptimalNoise
 from ..noise.policy import PolicyGraph
 from ..noise.problem import Relation
 from ..noise.sensitivity import largest_pair
-from ..numerics.feasibility import Strategy, check_range, strategy
+from ..numerics.feasibility import Whitened, check_range, whiten
 from ..numerics.rounding import rounded_up
 from ..privacy.definitions import AbstractPrivacy, check_gaussian, dp_event, gaussian_epsilon
 from ..privacy.lattice import AbstractLattice
@@ -378,8 +378,8 @@ class GaussianMechanism(PickledByArguments):
         lattice = self._lattice
         if isinstance(lattice, BodyLattice):
             return lattice.sums(self._records(data, counts), on_outside), lattice.origin
-        found = self._counts(data, counts, on_outside)
-        return lattice.sums(found), self._offset(found)
+        present = self._counts(data, counts, on_outside)
+        return lattice.sums(present), self._offset(present)
 
     def _records(self, data: ArrayLike | None, counts: ArrayLike | None) -> NDArray:
         """Real-valued records as rows, not looked at yet."""
@@ -442,9 +442,9 @@ class GaussianMechanism(PickledByArguments):
         return record
 
     def _counts(self, data: ArrayLike | None, counts: ArrayLike | None, on_outside: str = "refuse") -> list[int]:
-        found = counts_of("release", self._points.points, data, counts, others=on_outside == "drop")
-        self._check_number(sum(found))
-        return found
+        counted = counts_of("release", self._points.points, data, counts, others=on_outside == "drop")
+        self._check_number(sum(counted))
+        return counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -463,13 +463,13 @@ class _Lattice(AbstractLattice, PickledByArguments):
         rows = _origin_rows(points, noise.neighbors)
         origins = np.zeros_like(points) if rows is None else points[rows]
         size = covariance.scale
-        found = strategy(covariance.unit_factor, (points - origins) / size)
-        check_range(found, np.abs(points - origins).max(axis=0) / size)
+        whitened = whiten(covariance.unit_factor, (points - origins) / size)
+        check_range(whitened, np.abs(points - origins).max(axis=0) / size)
         if covariance.unit_factor.shape[1] == 0:
             return cls([[] for _ in points], 0, IntegerQuery(1, 1.0), covariance.unit_factor, size, origins)
         length = math.sqrt(noise.sensitivity_squared / (2 * rho))
         bits = _lattice_bits(length, rho)
-        integers = [[int(x) for x in row] for row in np.rint(np.ldexp(found.coordinates, bits))]
+        integers = [[int(x) for x in row] for row in np.rint(np.ldexp(whitened.coordinates, bits))]
         query = IntegerQuery(_largest_change(integers, bits, noise.neighbors), rho)
         return cls(integers, bits, query, covariance.unit_factor, size, origins)
 
@@ -541,4 +541,4 @@ def _largest_change(integers: list[list[int]], bits: int, neighbors: Relation) -
         return max(changes, default=0)
     rounded = np.array([[math.ldexp(x, -bits) for x in row] for row in integers])
     lengths = np.linalg.norm(rounded, axis=1) * (1 + 8 * rank * np.finfo(np.float64).eps)
-    return math.ceil(Fraction(largest_pair(Strategy(rounded, lengths, np.zeros(rank)))) * Fraction(4) ** bits)
+    return math.ceil(Fraction(largest_pair(Whitened(rounded, lengths, np.zeros(rank)))) * Fraction(4) ** bits)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from domains import AbstractDomain
-from domains.oracles.distance import _nearest
+from domains.oracles.distance import nearest_combination
 
 from ..errors import NotAvailableError
 from ..text import estimate_text
@@ -67,13 +67,13 @@ def nearest(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
     best, close = (atoms[0], np.inf), _CLOSE * _size(domain, y)
     for _ in range(_MOST_STEPS):
         x = weights @ atoms
-        found = domain.support_point(y - x)
-        within = math.sqrt(max(float((y - x) @ (found - x)), 0.0))
+        vertex = domain.support_point(y - x)
+        within = math.sqrt(max(float((y - x) @ (vertex - x)), 0.0))
         if within < best[1]:
             best = x, within
-        if within <= close or (atoms == found).all(axis=1).any():
+        if within <= close or (atoms == vertex).all(axis=1).any():
             break
-        moved, weights = _nearest(np.vstack([atoms, found]) - y, np.append(weights, 0.0))
+        moved, weights = nearest_combination(np.vstack([atoms, vertex]) - y, np.append(weights, 0.0))
         atoms = moved + y
     return best
 

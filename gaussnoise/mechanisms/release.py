@@ -98,10 +98,10 @@ class Release:
                 "hint: the one that the mechanism's noise is for"
             )
         sums = self.privacy["neighbors"] == "add-remove"
-        found, gap = (nearest_sum if sums else nearest)(domain, self.estimate)
+        nearby, gap = (nearest_sum if sums else nearest)(domain, self.estimate)
         method = "nearest sum of records" if sums else "nearest point of the records' convex hull"
-        distance = float(np.linalg.norm(found - self.estimate))
-        return BiasedRelease(found, distance, gap, method, self.private, self.privacy)
+        distance = float(np.linalg.norm(nearby - self.estimate))
+        return BiasedRelease(nearby, distance, gap, method, self.private, self.privacy)
 
     def to_json(self) -> str:
         """Estimate, standard deviations and the privacy record."""

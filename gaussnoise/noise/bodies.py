@@ -11,7 +11,7 @@ from domains import AbstractDomain
 from ..errors import ParameterError
 from ..numerics.feasibility import RANGE_TOLERANCE
 from ..numerics.rounding import ROUNDING_MARGIN
-from ..numerics.span import span, spread
+from ..numerics.span import placed, span
 from ..solvers.bodies.body import Body, about, check_dim, drift, left_inverse, moved_back, unit_body
 from ..solvers.bodies.closed_forms import closed_form
 from ..solvers.bodies.factors import Factor, factored
@@ -104,12 +104,12 @@ def _heaviest(weights: Array, spared: float) -> NDArray[np.bool_]:
 def _enclosing(factor: Array, body: Body) -> tuple[Array, float, Array]:
     """A factor whose ellipsoid, scaled by the length, covers the body but for ``outside``, which is rounding."""
     inverse = left_inverse(factor)
-    found = body.enclosure(factor, inverse, slack=2)
-    stuck = found.outside > RANGE_TOLERANCE * body.sizes
+    enclosed = body.enclosure(factor, inverse, slack=2)
+    stuck = enclosed.outside > RANGE_TOLERANCE * body.sizes
     if stuck.any():
-        factor = widened(factor, stuck, found.outside)
-        found = body.enclosure(factor, left_inverse(factor), slack=2)
-    return factor, found.longest, found.outside
+        factor = widened(factor, stuck, enclosed.outside)
+        enclosed = body.enclosure(factor, left_inverse(factor), slack=2)
+    return factor, enclosed.longest, enclosed.outside
 
 
 def _design(
@@ -150,7 +150,7 @@ def _design(
         max_steps=MAX_STEPS,
         report=report,
     )
-    return design.on_all(live, p), spread(points.T, live).T, rank
+    return design.on_all(live, p), placed(points.T, live).T, rank
 
 
 def _factor(domain: AbstractDomain, p: float, tol: float, report: Report | None, spent: int) -> Factor:

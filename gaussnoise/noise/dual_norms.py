@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from domains import DomainTooLargeError
 
-from ..errors import ConvergenceWarning, NotAvailableError, ParameterError
+from ..errors import NotAvailableError, ParameterError
 from ..numerics.norms import even_weights, norm
 from ..numerics.rounding import ROUNDING_MARGIN
-from .factorize import check_matrix, error_norm
+from ..numerics.span import placed
+from .factorize import asked_norm, check_matrix, warn_of_gap
 
 Array = NDArray[np.float64]
 Solver = Literal["clarabel", "scs"]
@@ -63,9 +64,7 @@ def dual_norm(
     >>> print(f"{bound.value:.6f}", bound.gap < 1e-6)
     2.828427 True
     """
-    p = error_norm("dual_norm", error)
-    if not isinstance(tol, float) or not 0 < tol < 1:
-        raise ParameterError(f"dual_norm: expected 0 < tol < 1, got {tol!r}")
+    p = asked_norm("dual_norm", error, tol)
     if solver not in ("auto", *get_args(Solver)):
         raise ParameterError(f'dual_norm: expected solver="auto", "clarabel" or "scs", got {solver!r}')
     matrix = check_matrix("dual_norm", A)
@@ -91,23 +90,18 @@ def dual_norm(
     queries = np.linalg.norm(unit @ V, axis=1)
     stationary = queries ** ((p - 2) / (p - 1) if p < math.inf else 1.0), np.linalg.norm(unit.T @ U, axis=1)
     upper, w, cells = min((_operator_norm(unit, *weights, p) for weights in (proposed, stationary)), key=lambda u: u[0])
-    found = DualNorm(
+    result = DualNorm(
         p,
         size * lower,
         size * upper,
-        _placed(U, rows),
-        _placed(V, columns),
-        _placed(w, rows),
-        _placed(cells, columns),
+        placed(U, rows),
+        placed(V, columns),
+        placed(w, rows),
+        placed(cells, columns),
         solver,
     )
-    if found.gap > tol:
-        warnings.warn(
-            f"dual_norm: certified gap {found.gap:.2g}, wider than tol={tol:g}; both ends hold all the same",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
-    return found
+    warn_of_gap("dual_norm", result.gap, tol, "both ends hold")
+    return result
 
 
 @final
@@ -222,10 +216,3 @@ def _operator_norm(A: Array, queries: Array, cells: Array, p: float) -> tuple[fl
     cells = cells / cells.sum()
     largest = np.linalg.norm(A / np.sqrt(w)[:, None] / np.sqrt(cells), 2)
     return float(largest * (1 + ROUNDING_MARGIN)), w, cells
-
-
-def _placed(values: Array, kept: NDArray[np.bool_]) -> Array:
-    """``values`` at the places ``kept``, zeros elsewhere."""
-    full = np.zeros((len(kept), *values.shape[1:]))
-    full[kept] = values
-    return full

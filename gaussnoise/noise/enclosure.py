@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics.feasibility import Strategy, check_range, sticks_out, strategy
+from ..numerics.feasibility import Whitened, check_range, sticks_out, whiten
 from .sensitivity import Covered, largest_pair
 
 Array = NDArray[np.float64]
@@ -14,25 +14,25 @@ Array = NDArray[np.float64]
 _ROUGH = 1e-13
 
 
-def enclosing(factor: Array, target: Covered) -> tuple[Array, Strategy]:
+def enclosing(factor: Array, target: Covered) -> tuple[Array, Whitened]:
     """A factor whose ellipsoid, scaled, covers the target, and proven lengths of the target in it."""
     sizes = np.abs(target.points).max(axis=0)
-    found = strategy(factor, target.points)
-    if (found.outside > _ROUGH * sizes).any():
+    whitened = whiten(factor, target.points)
+    if (whitened.outside > _ROUGH * sizes).any():
         # small rows that depend on large ones lost digits to them: solve each anew from the points' coordinates
-        factor = np.asarray(np.linalg.lstsq(found.coordinates, target.points, rcond=None)[0].T, dtype=np.float64)
-        found = strategy(factor, target.points)
-    stuck = sticks_out(found, sizes)
+        factor = np.asarray(np.linalg.lstsq(whitened.coordinates, target.points, rcond=None)[0].T, dtype=np.float64)
+        whitened = whiten(factor, target.points)
+    stuck = sticks_out(whitened, sizes)
     if stuck.any():
-        factor = widened(factor, stuck, target.outside(found))
-        found = strategy(factor, target.points)
-    check_range(found, sizes)
-    return factor, found
+        factor = widened(factor, stuck, target.outside(whitened))
+        whitened = whiten(factor, target.points)
+    check_range(whitened, sizes)
+    return factor, whitened
 
 
-def pair_sensitivity(found: Strategy, longest: float) -> float:
+def pair_sensitivity(whitened: Whitened, longest: float) -> float:
     """What replacing a record costs once the longest of the points it moves between has length one."""
-    return min(largest_pair(found) / longest**2, 4.0) if longest > 0 else 0.0
+    return min(largest_pair(whitened) / longest**2, 4.0) if longest > 0 else 0.0
 
 
 def widened(factor: Array, stuck: NDArray[np.bool_], outside: Array) -> Array:

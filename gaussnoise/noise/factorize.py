@@ -15,7 +15,7 @@ from domains import DomainTooLargeError, FiniteSet
 
 from ..errors import CertificateError, ConvergenceWarning, ParameterError
 from ..files.pickling import PickledByArguments
-from ..numerics.feasibility import strategy
+from ..numerics.feasibility import whiten
 from ..numerics.norms import dual_power, even_weights, norm
 from ..numerics.rounding import ROUNDING_MARGIN
 from .certificates.points import PointCertificate
@@ -74,22 +74,17 @@ def factorize(A: ArrayLike | Sequence[ArrayLike], error: str | float = "max", to
     >>> float(np.abs(f.left @ f.right - [[1, 0], [1, 1]]).max()) < 1e-12
     True
     """
-    p = error_norm("factorize", error)
-    if not isinstance(tol, float) or not 0 < tol < 1:
-        raise ParameterError(f"factorize: expected 0 < tol < 1, got {tol!r}")
+    p = asked_norm("factorize", error, tol)
     given = tuple(check_matrix("factorize", M) for M in _listed(A))
     simple = [piece for M in given for piece in pieces(M)]
     share = math.expm1(math.log1p(tol) / len(simple))
-    found = Factorization(given, p, tol, tuple(_part(piece, p, share) for piece in simple))
-    if found.value > _LARGEST or (found.value < _SMALLEST and all(M.any() for M in given)):
-        raise ParameterError(f"factorize: the product's value {found.value:g} leaves 1e±300; hint: rescale the factors")
-    if found.gap > tol:
-        warnings.warn(
-            f"factorize: certified gap {found.gap:.2g}, wider than tol={tol:g}; the factors are valid all the same",
-            ConvergenceWarning,
-            stacklevel=2,
+    result = Factorization(given, p, tol, tuple(_part(piece, p, share) for piece in simple))
+    if result.value > _LARGEST or (result.value < _SMALLEST and all(M.any() for M in given)):
+        raise ParameterError(
+            f"factorize: the product's value {result.value:g} leaves 1e±300; hint: rescale the factors"
         )
-    return found
+    warn_of_gap("factorize", result.gap, tol, "the factors are valid")
+    return result
 
 
 @final
@@ -250,8 +245,17 @@ class Factorization(PickledByArguments):
         )
 
 
-def error_norm(function: str, error: object) -> float:
-    """The exponent p that ``error`` names, or a ParameterError."""
+def warn_of_gap(function: str, gap: float, tol: float, certain: str) -> None:
+    """Tell the caller of a door of a gap that is wider than asked for."""
+    if gap > tol:
+        message = f"{function}: certified gap {gap:.2g}, wider than tol={tol:g}; {certain} all the same"
+        warnings.warn(message, ConvergenceWarning, stacklevel=3)
+
+
+def asked_norm(function: str, error: object, tol: object) -> float:
+    """The exponent p that ``error`` names, or a ParameterError; also where ``tol`` is no gap."""
+    if not isinstance(tol, float) or not 0 < tol < 1:
+        raise ParameterError(f"{function}: expected 0 < tol < 1, got {tol!r}")
     if isinstance(error, str):
         if error in ("max", "mean"):
             return math.inf if error == "max" else 2.0
@@ -364,9 +368,9 @@ def _by_optimisation(A: Array, unit: Array, exponent: int, p: float, tol: float)
     certificate = noise.certificate
     if not isinstance(certificate, PointCertificate) or certificate.rows is None:
         raise CertificateError(f"factorize: expected weights on columns, got {type(certificate).__name__}")
-    found = np.ldexp(noise.covariance.factor(), -exponent)
-    left = np.zeros((len(A), found.shape[1]))
-    left[rows], right = _bounded(found, strategy(found, unit[rows].T).coordinates.T)
+    factor = np.ldexp(noise.covariance.factor(), -exponent)
+    left = np.zeros((len(A), factor.shape[1]))
+    left[rows], right = _bounded(factor, whiten(factor, unit[rows].T).coordinates.T)
     value, residual = _attained(unit, left, right, p)
     queries, cells = np.full(len(A), 1.0 if p == 2 else 0.0), np.zeros(A.shape[1])
     queries[rows] = certificate.coordinate_weights

@@ -18,7 +18,8 @@ from .certificates.marginals import MarginalCertificate
 from .certificates.points import PointCertificate
 from .certificates.products import ProductCertificate
 from .certificates.tensors import TensorCertificate
-from .covariance import Covariance, FactorCovariance, MarginalCovariance
+from .covariance import Covariance, FactorCovariance
+from .marginal_covariance import MarginalCovariance
 from .policy import PolicyGraph
 from .problem import Problem
 from .product_covariance import ProductCovariance
@@ -50,20 +51,10 @@ def described(noise: "OptimalNoise") -> tuple[dict[str, Any], Arrays]:
         arrays["policy_edges"] = noise.neighbors.edges
     header["domain"], parts = describe(noise.domain)
     arrays |= {_DOMAIN + name: array for name, array in parts.items()}
-    if isinstance(noise.covariance, MarginalCovariance):
-        header["variances"] = [[T, variance] for T, variance in noise.covariance.variances.items()]
-    elif isinstance(noise.covariance, ProductCovariance):
-        header["variances"] = [[T, variance] for T, variance in noise.covariance.variances.items()]
-        strategies = list(dict.fromkeys(noise.covariance.strategies))
-        header["strategies"] = [strategies.index(strategy) for strategy in noise.covariance.strategies]
-        header["identities"] = [s.size if isinstance(s, IdentityStrategy) else 0 for s in strategies]
-        arrays |= {f"contrasts{k}": s.contrasts for k, s in enumerate(strategies) if isinstance(s, SolvedStrategy)}
-    elif isinstance(noise.covariance, FactorCovariance):
-        arrays["factor"] = noise.covariance.unit_factor
-        header["scale"] = noise.covariance.scale
-    own, numbers = noise.certificate.encode()
-    header |= own
-    arrays |= numbers
+    for part in (noise.covariance, noise.certificate):
+        own, numbers = part.encode()
+        header |= own
+        arrays |= numbers
     arrays["trace"] = np.array([[now.steps, now.lower, now.upper] for now in noise.trace]).reshape(-1, 3)
     return header, arrays
 
@@ -138,11 +129,11 @@ def _check_types(header: dict) -> None:
 def _parts(domain: AbstractDomain, header: dict, arrays: dict) -> tuple[Covariance, type[Certificate]]:
     """The covariance, and what kind of certificate goes with it."""
     if isinstance(domain, Products) and "strategies" in header:
-        found = [
+        distinct = [
             IdentityStrategy(size) if size else SolvedStrategy(arrays[f"contrasts{k}"])
             for k, size in enumerate(header["identities"])
         ]
-        strategies = tuple(found[k] for k in header["strategies"])
+        strategies = tuple(distinct[k] for k in header["strategies"])
         return ProductCovariance(domain, strategies, _variances(header)), ProductCertificate
     if isinstance(domain, Marginals) and "variances" in header:
         return MarginalCovariance(domain, _variances(header)), MarginalCertificate

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import AbstractDomain, AbstractFiniteDomain, DomainError, Marginals
+from domains.tables.tables import AbstractTables
 
 from ..drawing import OURS, THEIRS, label_text
 from ..errors import ParameterError
 from ..numerics.pairs import far_pairs
 from .certificates.certificate import Certificate
-from .certificates.marginals import MarginalCertificate
 from .certificates.points import PointCertificate
-from .covariance import MarginalCovariance
+from .marginal_covariance import MarginalCovariance
 from .policy import PolicyGraph
 
 if TYPE_CHECKING:
@@ -385,7 +385,7 @@ def _diameter(points: Array) -> float:
     return size * math.sqrt(far_pairs(moved / size).largest) if size > 0 else 0.0
 
 
-def _marginal_radius(domain: Marginals, noise: "OptimalNoise") -> float:
+def _marginal_radius(domain: AbstractTables, noise: "OptimalNoise") -> float:
     """The largest norm for closed forms, whose center is constant on every table; records have one cell in each."""
     counts = [domain.cells(S) for S in domain.subsets]
     squares = [weight**2 for weight in domain.weights]
@@ -530,10 +530,7 @@ def _certificate_name(certificate: Certificate) -> str:
         count = 1 + int(np.count_nonzero(shares < _MOST_WEIGHT))
         sign, plural = "" if certificate.centered else "±", "" if count == 1 else "s"
         return f"certificate: area ∝ weight, {100 * _MOST_WEIGHT:g} % of it on {sign}{count} point{plural}"
-    if isinstance(certificate, MarginalCertificate):
-        whose = "pairs of records, by pattern" if certificate.protected == "replace" else "all records"
-        return f"certificate: uniform on {whose}, not drawn"
-    return f"certificate: {type(certificate).__name__}, which lists no points"
+    return f"certificate: {certificate.caption}"
 
 
 def _name(domain: AbstractDomain, coordinate: int) -> str:

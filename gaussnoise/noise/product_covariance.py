@@ -9,26 +9,23 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractBase, Identity, Marginals, Products
-from domains.tables.bases import _AbstractRuns
-from domains.tables.products import Term
+from domains import AbstractBase, Identity
+from domains.tables.bases import AbstractRuns
+from domains.tables.tables import AbstractTables, Term
 
 from ..files.pickling import PickledByArguments
-from ..numerics.norms import norm
-from ..solvers.tables.residuals import Subset, rank, subsets_of
-from ..solvers.tables.strategies import AbstractStrategy, IdentityStrategy
-from .covariance import Covariance
+from ..solvers.tables.residuals import Subset, rank
+from ..solvers.tables.strategies import AbstractStrategy, IdentityStrategy, SolvedStrategy
+from .covariance import Stored
+from .table_covariance import TableCovariance
 
 Array = NDArray[np.float64]
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class ProductCovariance(Covariance, PickledByArguments):
-    """Noise of tables that agree with each other, as it reaches the queries of a domain; never built as one matrix.
-
-    Independent ``η_T ~ N(0, variances[T] · ⊗_{i∈T} E_i)`` on the cells over T reach the cells over S as
-    ``Σ_{T ⊆ S} η_T ⊗_{i∈S∖T} v_i``; see :class:`AbstractStrategy` for E and v.
+class ProductCovariance(TableCovariance, PickledByArguments):
+    """A sum over attribute subsets of products over attributes, whatever is measured of each attribute and asked of it.
 
     Attributes:
         domain: whose coordinates are the queries.
@@ -36,23 +33,23 @@ class ProductCovariance(Covariance, PickledByArguments):
         variances: by sorted attributes T.
     """
 
-    domain: Products | Marginals
+    domain: AbstractTables
     strategies: tuple[AbstractStrategy, ...]
     variances: Mapping[Subset, float]
 
-    @property
-    def dim(self) -> int:
-        return self.domain.dim
-
     def table_variance(self, subset: Subset) -> Array:
-        """Variance of every cell of the (unweighted) table of ``subset``, shape (sizes…)."""
-        return self.term_variance(tuple((i, Identity(self.strategies[i].size)) for i in subset))
+        return self.term_variance(self._cells_of(subset))
+
+    def mean_variance(self, subset: Subset) -> float:
+        return self.term_total(self._cells_of(subset)) / self.domain.cells(subset)
+
+    def _cells_of(self, subset: Subset) -> Term:
+        return tuple((i, Identity(self.strategies[i].size)) for i in subset)
 
     def term_variance(self, term: Term) -> Array:
-        """Variance of every (unweighted) query of a product of bases, shape (queries…)."""
         own, rest = zip(*(self._parts(i, base) for i, base in term), strict=True) if term else ((), ())
         total = np.zeros([base.queries for _, base in term])
-        for T in self._inside(term):
+        for T in self._inside(_attributes(term)):
             parts = (own[k] if i in T else rest[k] for k, (i, _) in enumerate(term))
             total += self.variances[T] * reduce(np.multiply.outer, parts, np.array(1.0))
         return total
@@ -62,25 +59,28 @@ class ProductCovariance(Covariance, PickledByArguments):
         return math.fsum(
             self.variances[T]
             * math.prod(self._traces(i, base)[0] if i in T else self._traces(i, base)[1] for i, base in term)
-            for T in self._inside(term)
+            for T in self._inside(_attributes(term))
         )
 
-    @cached_property
+    @property
     def deviations(self) -> Array:
-        """Root mean square of the standard deviations of each term's (unweighted) queries, in the domain's order."""
-        return np.sqrt([self.term_total(term) for term in self.domain.terms]) / np.sqrt(self._queries)
+        return np.sqrt([self.term_total(term) for term in self.domain.terms]) / np.sqrt(self.queries)
 
-    @cached_property
-    def _queries(self) -> Array:
-        return np.array([float(math.prod(base.queries for _, base in term)) for term in self.domain.terms])
+    @property
+    def largest_deviations(self) -> Array:
+        return np.sqrt([self.term_variance(term).max() for term in self.domain.terms])
 
-    def error(self, p: float) -> float:
-        """The p-norm over all queries, each counted with its term's root mean square (at p = 2, no difference)."""
-        return norm(np.array(self.domain.weights) * self.deviations * self._queries ** (1 / p), p)
+    def encode(self) -> Stored:
+        header, arrays = super().encode()
+        distinct = list(dict.fromkeys(self.strategies))
+        header["strategies"] = [distinct.index(strategy) for strategy in self.strategies]
+        header["identities"] = [s.size if isinstance(s, IdentityStrategy) else 0 for s in distinct]
+        solved = {f"contrasts{k}": s.contrasts for k, s in enumerate(distinct) if isinstance(s, SolvedStrategy)}
+        return header, arrays | solved
 
     def standard_deviation(self) -> Array:
-        blocks = zip(self.domain.terms, self.domain.weights, strict=True)
-        return np.concatenate([weight * np.sqrt(self.term_variance(term)).reshape(-1) for term, weight in blocks])
+        blocks = self.domain.blocks()
+        return np.concatenate([weight * np.sqrt(self.term_variance(term)).reshape(-1) for term, weight, _ in blocks])
 
     def factor(self) -> Array:
         sizes = [strategy.size for strategy in self.strategies]
@@ -89,38 +89,34 @@ class ProductCovariance(Covariance, PickledByArguments):
         for T, variance in self.variances.items():
             width = math.prod(self.strategies[i].root.shape[1] for i in T)
             blocks = []
-            for term, weight in zip(self.domain.terms, self.domain.weights, strict=True):
+            for term, weight, block in self.domain.blocks():
                 if set(T) <= {i for i, _ in term}:
                     lifted = reduce(np.kron, (self._lift(i, base, i in T) for i, base in term), np.ones((1, 1)))
                     blocks.append(weight * math.sqrt(variance) * lifted)
                 else:
-                    blocks.append(np.zeros((math.prod(base.queries for _, base in term), width)))
+                    blocks.append(np.zeros((block.stop - block.start, width)))
             columns.append(np.concatenate(blocks))
         return np.concatenate(columns, axis=1)
 
     def _multiply(self, x: Array) -> Array:
         pulled: dict[Subset, Array] = {}
-        places = np.cumsum([0, *self._queries.astype(int)])
-        for term, weight, start, stop in zip(self.domain.terms, self.domain.weights, places, places[1:], strict=False):
-            block = weight * x[start:stop].reshape(*[base.queries for _, base in term], -1)
-            for T in self._inside(term):
-                part = block
+        for term, weight, block in self.domain.blocks():
+            answers = weight * x[block].reshape(*[base.queries for _, base in term], -1)
+            for T in self._inside(_attributes(term)):
+                part = answers
                 for axis, (i, base) in enumerate(term):
                     part = _along(self._lift(i, base, i in T).T, part, axis)
                 part = part.reshape(*[part.shape[axis] for axis, (i, _) in enumerate(term) if i in T], -1)
                 pulled[T] = pulled[T] + part if T in pulled else part
         result = np.zeros_like(x)
-        for term, weight, start, stop in zip(self.domain.terms, self.domain.weights, places, places[1:], strict=False):
-            for T in self._inside(term):
+        for term, weight, block in self.domain.blocks():
+            for T in self._inside(_attributes(term)):
                 part = self.variances[T] * pulled[T]
                 part = part.reshape(*[self._lift(i, base, i in T).shape[1] for i, base in term], -1)
                 for axis, (i, base) in enumerate(term):
                     part = _along(self._lift(i, base, i in T), part, axis)
-                result[start:stop] += weight * part.reshape(stop - start, -1)
+                result[block] += weight * part.reshape(block.stop - block.start, -1)
         return result
-
-    def _inside(self, term: Term) -> list[Subset]:
-        return [T for T in subsets_of(tuple(i for i, _ in term)) if T in self.variances]
 
     def _lift(self, i: int, base: AbstractBase, measured: bool) -> Array:
         """What a coordinate of η along attribute i, or the total of what is beside it, adds to each query."""
@@ -149,15 +145,19 @@ class ProductCovariance(Covariance, PickledByArguments):
         key = (id(self.strategies[i]), base, False)
         if key not in self._memory:
             strategy = self.strategies[i]
-            self._memory[key] = strategy.gain(base) / (strategy.unit or 1.0), strategy.spread(base)
+            self._memory[key] = strategy.gain(base) / (strategy.unit or 1.0), strategy.total_gain(base)
         return self._memory[key]
+
+
+def _attributes(term: Term) -> Subset:
+    return tuple(i for i, _ in term)
 
 
 def constants(base: AbstractBase) -> Array:
     """The one number that a query multiplies all categories by, shape (queries,); NaN where there are several."""
     if base.is_identity:  # without a matrix: there may be many categories
         return np.full(base.size, 1.0 if base.size == 1 else np.nan)
-    if isinstance(base, _AbstractRuns):
+    if isinstance(base, AbstractRuns):
         first, last = base.ends()
         return np.where(last - first + 1 >= base.size, 1.0, np.nan)
     W = base.toarray()

@@ -29,10 +29,10 @@ def product_optimum(problem: Problem, domain: Products, protected: Protected, to
     """The best noise that is made of one strategy per attribute, with a bracket on the best of all noises."""
     replaced = protected == "replace"
     workload = Workload.of(domain, total=not replaced)
-    found = product_noise(workload, problem.p, replaced=replaced, tol=tol, watch=watch)
-    best = _answer(problem, domain, protected, tol, found, watch)
+    optimum = product_noise(workload, problem.p, replaced=replaced, tol=tol, watch=watch)
+    best = _answer(problem, domain, protected, tol, optimum, watch)
     if replaced and best.gap > _WORTH:
-        best = _answer(problem, domain, protected, tol, paired(found, problem.p, tol=tol, watch=watch), watch)
+        best = _answer(problem, domain, protected, tol, paired(optimum, problem.p, tol=tol, watch=watch), watch)
     return best
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, AbstractFiniteDomain, DomainTooLargeError, FiniteSet, Marginals
+from domains import AbstractDomain, AbstractFiniteDomain, DomainTooLargeError, FiniteSet
+from domains.tables.tables import AbstractTables
 
 from ..errors import ParameterError
-from ..numerics.feasibility import Strategy
+from ..numerics.feasibility import Whitened
 from ..numerics.pairs import far_pairs
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..solvers.tables.orbits import Orbits, alike
@@ -76,15 +77,15 @@ class Covered:
     points: Array
     rows: Rows | None
 
-    def longest(self, found: Strategy) -> float:
+    def longest(self, whitened: Whitened) -> float:
         """Proven upper bound on the length of what is covered, in the strategy's coordinates."""
         if self.rows is not None:
-            return float(found.lengths.max())
-        return math.sqrt(largest_pair(found))
+            return float(whitened.lengths.max())
+        return math.sqrt(largest_pair(whitened))
 
-    def outside(self, found: Strategy) -> Array:
+    def outside(self, whitened: Whitened) -> Array:
         """By how much it sticks out of the factor's range along each axis."""
-        return found.outside if self.rows is not None else 2 * found.outside
+        return whitened.outside if self.rows is not None else 2 * whitened.outside
 
 
 def covered(domain: FiniteSet, neighbors: Relation, *, shifted: bool = False, listed: bool = False) -> Covered:
@@ -127,9 +128,9 @@ def _distinct(points: Array, rows: Rows) -> Covered:
     return Covered(values[first], rows[first])
 
 
-def largest_pair(strategy: Strategy) -> float:
+def largest_pair(whitened: Whitened) -> float:
     """Proven upper bound on ``max_{i,j} ‖b_i − b_j‖²``; four times the largest length² when pairs are too many."""
-    b, lengths = strategy.coordinates, strategy.lengths
+    b, lengths = whitened.coordinates, whitened.lengths
     cap = 4 * float(lengths.max()) ** 2
     if b.shape[1] == 0:
         return cap
@@ -143,7 +144,7 @@ def largest_pair(strategy: Strategy) -> float:
     return min(cap, (math.sqrt(largest + rounding) * (1 + ROUNDING_MARGIN) + 2 * slack) ** 2)
 
 
-def marginal_sensitivity(domain: Marginals, variances: Mapping[Subset, float], neighbors: Relation) -> float:
+def marginal_sensitivity(domain: AbstractTables, variances: Mapping[Subset, float], neighbors: Relation) -> float:
     """Upper bound on s' M⁺ s over neighbours' differences, M made of zero-sum noises of the given ``variances``.
 
     Add/remove: ``Σ_T r_T/(N_T σ_T²)``. Replace: the largest over patterns D of differing attributes of
@@ -166,7 +167,7 @@ def marginal_sensitivity(domain: Marginals, variances: Mapping[Subset, float], n
 
 def largest_move(workload: Workload, shares: Array, *, replaced: bool) -> float:
     """Largest squared change of all measurements, ``shares`` being one over their noise; rounding is included."""
-    found = workload.largest_move(shares, replaced=replaced)
+    moved = workload.largest_move(shares, replaced=replaced)
     if replaced:  # differences of a total and sums like it
-        found += 2 * ROUNDING_MARGIN * float(workload.residual_counts @ shares)
-    return found
+        moved += 2 * ROUNDING_MARGIN * float(workload.residual_counts @ shares)
+    return moved

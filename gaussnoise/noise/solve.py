@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from domains import (
     AbstractDomain,
-    AbstractFiniteDomain,
-    AbstractPolytope,
     DomainTooLargeError,
     FiniteSet,
     Marginals,
@@ -32,8 +30,9 @@ from .answer import answer, answer_of, warned
 from .bodies import body_noise
 from .certificates.marginals import MarginalCertificate
 from .certificates.points import PointCertificate
-from .covariance import FactorCovariance, MarginalCovariance
+from .covariance import FactorCovariance
 from .enclosure import enclosing, pair_sensitivity
+from .marginal_covariance import MarginalCovariance
 from .optimal_noise import OptimalNoise, Status
 from .policy import PolicyGraph
 from .problem import Problem, Relation
@@ -196,16 +195,13 @@ def _listed(function: str, domain: AbstractDomain, method: str) -> FiniteSet | N
     """The points whose hull the domain is, unless they are to be reached through oracles."""
     if method == "oracle":
         return None
-    if isinstance(domain, AbstractFiniteDomain):
-        return domain.to_finite_set()
-    if isinstance(domain, AbstractPolytope):
-        return FiniteSet(domain.vertices)
-    if method != "auto":
+    listed = domain._listed()
+    if listed is None and method != "auto":
         raise ParameterError(
             f"{function}: method={method!r} needs listed points, which {type(domain).__name__} has not; "
             'hint: method="auto", or FiniteSet(points) with points whose hull approximates it'
         )
-    return None
+    return listed
 
 
 def _marginals(problem: Problem, domain: Marginals, protected: Protected, tol: float, watch: Watch) -> OptimalNoise:
@@ -217,20 +213,20 @@ def _marginals(problem: Problem, domain: Marginals, protected: Protected, tol: f
     if domain.dim > _MOST_NAMED:
         raise DomainTooLargeError(f"marginals: {domain.dim:.3g} cells, more than can be numbered")
     workload = Workload.of(domain, total=protected == "add-remove")
-    found = table_noise(workload, p, replaced=protected == "replace", tol=_SHARE * tol, watch=watch)
-    enclosed = workload.largest_move(1 / found.noise, replaced=protected == "replace")
-    noise = found.noise * enclosed * (1 + 8 * ROUNDING_MARGIN)
+    optimum = table_noise(workload, p, replaced=protected == "replace", tol=_SHARE * tol, watch=watch)
+    enclosed = workload.largest_move(1 / optimum.noise, replaced=protected == "replace")
+    noise = optimum.noise * enclosed * (1 + 8 * ROUNDING_MARGIN)
     variances = noise * workload.units
     by_type = ByType(workload.moving, dict(zip(workload.residuals, variances.tolist(), strict=True)))
-    certificate = MarginalCertificate(domain, p, protected, found.shares, found.patterns, found.pattern_weights)
+    certificate = MarginalCertificate(domain, p, protected, optimum.shares, optimum.patterns, optimum.pattern_weights)
     center = np.broadcast_to(0.0, domain.dim)
     if shifted:
         cells = [domain.cells(S) for S in domain.subsets]
         center = np.repeat(np.asarray(domain.weights) / cells, cells)
     upper = max(domain.weights) * workload.error(noise, p) * (1 + ROUNDING_MARGIN)
     lower = certificate.bound_over(workload)
-    unsolved = Status.INTERRUPTED if found.interrupted else Status.ROUNDING
-    iterated = len(found.pattern_weights) > 1 or (p > 2 and len(found.shares) > 1)
+    unsolved = Status.INTERRUPTED if optimum.interrupted else Status.ROUNDING
+    iterated = len(optimum.pattern_weights) > 1 or (p > 2 and len(optimum.shares) > 1)
     kinds = f"{len(workload.tables)} types of table, {len(workload.residuals)} of residual"
     return answer(
         problem,
@@ -240,10 +236,10 @@ def _marginals(problem: Problem, domain: Marginals, protected: Protected, tol: f
         upper=upper,
         lower=lower,
         sensitivity_squared=marginal_sensitivity(domain, by_type, "replace") if shifted else 1.0,
-        method=("safe bound: every residual at its own worst pattern of differing attributes; " if found.safe else "")
+        method=("safe bound: every residual at its own worst pattern of differing attributes; " if optimum.safe else "")
         + (f"interior-point method over {kinds}" if iterated else f"closed form over {kinds}"),
-        unsolved=Status.PATTERNS if found.safe else unsolved,
-        steps=found.steps if iterated else 0,
+        unsolved=Status.PATTERNS if optimum.safe else unsolved,
+        steps=optimum.steps if iterated else 0,
         trace=watch.trace if iterated else (),
         tol=tol,
     )
@@ -265,12 +261,12 @@ def _points(problem: Problem, listed: FiniteSet, tol: float, method: str, watch:
     # about the center that will be stored, rounding and all
     moved = Covered((listed.points - center) / size if shifted else unit, target.rows)
     try:
-        factor, found = enclosing(design.factor, moved)
+        factor, whitened = enclosing(design.factor, moved)
     except CovarianceError as error:
         raise CovarianceError(
             f"the points' coordinates differ too much in size for double precision ({error}); hint: rescale them"
         ) from None
-    longest = moved.longest(found)
+    longest = moved.longest(whitened)
     covariance = FactorCovariance(factor, size * longest * (1 + ROUNDING_MARGIN) if longest > 0 else size)
     kept = design.weights > _NEGLIGIBLE_WEIGHT * design.weights.max()
     certificate = PointCertificate(
@@ -290,10 +286,10 @@ def _points(problem: Problem, listed: FiniteSet, tol: float, method: str, watch:
         problem,
         design,
         covariance=covariance,
-        outside=size * float(moved.outside(found).sum()),
+        outside=size * float(moved.outside(whitened).sum()),
         center=center,
         certificate=certificate,
-        sensitivity_squared=pair_sensitivity(found, longest) if shifted else 1.0,
+        sensitivity_squared=pair_sensitivity(whitened, longest) if shifted else 1.0,
         method=f"{design.note}, {reason} of rank {rank} in R^{listed.dim}",
         trace=watch.trace,
         tol=tol,

@@ -22,21 +22,21 @@ def tensor_noise(problem: Problem, tol: float) -> OptimalNoise | None:
     power, scale, shift = stripped(domain)
     if power is None or kind is None or (kind == "add-remove" and shift.any()):
         return None
-    found = tensor_design(power, kind)
-    center = scale * found.center + shift if problem.shifted else np.zeros(domain.dim)
-    if problem.shifted and np.abs(center - shift - scale * found.center).max() > _LOST * abs(scale):
+    designed = tensor_design(power, kind)
+    center = scale * designed.center + shift if problem.shifted else np.zeros(domain.dim)
+    if problem.shifted and np.abs(center - shift - scale * designed.center).max() > _LOST * abs(scale):
         return None  # so far away that its center is rounded: the general route covers what that moves
     size = abs(scale) * math.sqrt(1 + ROUNDING_MARGIN) * (1 + 8 * ASTRAY)
     nothing = np.zeros(domain.dim)
     return answer_of(
         problem,
-        Design(np.ones(1), np.ones(domain.dim), found.factor, nothing, 0.0, 0, found.note),
-        covariance=FactorCovariance(found.factor, size),
+        Design(np.ones(1), np.ones(domain.dim), designed.factor, nothing, 0.0, 0, designed.note),
+        covariance=FactorCovariance(designed.factor, size),
         outside=0.0,
         center=center,
-        certificate=TensorCertificate(power, found.atoms, found.weights, kind, abs(scale)),
+        certificate=TensorCertificate(power, designed.atoms, designed.weights, kind, abs(scale)),
         sensitivity_squared=4.0 if problem.shifted else 1.0,
-        method=f"{found.note}; of rank {found.factor.shape[1]} in R^{domain.dim}",
+        method=f"{designed.note}; of rank {designed.factor.shape[1]} in R^{domain.dim}",
         trace=(),
         tol=tol,
     )

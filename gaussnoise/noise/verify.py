@@ -37,13 +37,13 @@ def verify(noise: "OptimalNoise") -> Verification:
         raise CertificateError(f"verify: expected a center of shape ({noise.domain.dim},), got {noise.center.shape}")
     if not noise.shifted and _in_memory(noise.center).any():
         raise CertificateError("verify: expected a center of zeros without shift")
-    found = noise.certificate.check(noise.problem, noise.covariance, noise.center, noise.sensitivity_squared)
+    checks = noise.certificate.check(noise.problem, noise.covariance, noise.center, noise.sensitivity_squared)
     worst = Verification(
-        gamma=max(f.gamma for f in found),
-        gamma_lower=min(f.gamma_lower for f in found),
-        enclosure=max(f.enclosure for f in found),
-        sensitivity_squared=max(f.sensitivity_squared for f in found),
-        rounding=max(f.rounding for f in found),
+        gamma=max(f.gamma for f in checks),
+        gamma_lower=min(f.gamma_lower for f in checks),
+        enclosure=max(f.enclosure for f in checks),
+        sensitivity_squared=max(f.sensitivity_squared for f in checks),
+        rounding=max(f.rounding for f in checks),
     )
     # written so that NaN fails
     if not worst.enclosure <= 1:
@@ -59,7 +59,7 @@ def verify(noise: "OptimalNoise") -> Verification:
         raise CertificateError(f"verify: stored gamma {noise.gamma!r}, recomputed {worst.gamma!r}")
     if not noise.gamma_lower <= noise.gamma:
         raise CertificateError(f"verify: stored gamma_lower {noise.gamma_lower!r} > gamma {noise.gamma!r}")
-    for f in found:
+    for f in checks:
         if not f.gamma_lower >= noise.gamma_lower * (1 - f.rounding - 8 * ROUNDING_MARGIN):
             raise CertificateError(f"verify: stored gamma_lower {noise.gamma_lower!r}, recomputed {f.gamma_lower!r}")
     return worst

@@ -18,7 +18,7 @@ _LONG_OPERATIONS = 2**20  # products in extended precision, which no BLAS helps:
 
 
 @dataclass(frozen=True, eq=False)
-class Strategy:
+class Whitened:
     """Coordinates b_i with ``L b_i = point_i``, and proven bounds on their lengths.
 
     Attributes:
@@ -33,7 +33,7 @@ class Strategy:
     outside: Array
 
 
-def strategy(factor: Array, points: Array, *, precision: type | None = None) -> Strategy:
+def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Whitened:
     """Coordinates of ``points`` (N, d) in the columns of ``factor`` (d, r), by QR and one step of refinement.
 
     Residuals are accumulated in ``precision``; by default in extended precision where that takes no time. Raises
@@ -43,7 +43,7 @@ def strategy(factor: Array, points: Array, *, precision: type | None = None) -> 
     if precision is None:
         precision = np.longdouble if points.size * r <= _LONG_OPERATIONS else np.float64
     if r == 0:
-        return Strategy(np.zeros((count, 0)), np.zeros(count), np.abs(points).max(axis=0))
+        return Whitened(np.zeros((count, 0)), np.zeros(count), np.abs(points).max(axis=0))
     rows = row_weights(factor)
     factor, points = factor * rows[:, None], points * rows
     Q, R = np.linalg.qr(factor)
@@ -69,7 +69,7 @@ def strategy(factor: Array, points: Array, *, precision: type | None = None) -> 
     rounded = 8 * r * float(np.finfo(precision).eps) * (sizes + np.linalg.norm(factor) * plain)
     rounded = rounded + 2 * np.finfo(np.float64).eps * sizes  # of the points themselves, where they are differences
     lengths = plain * (1 + unit) + (np.linalg.norm(left @ Q, axis=1) + rounded) * (1 + unit) / smallest
-    return Strategy(coordinates, lengths, outside)
+    return Whitened(coordinates, lengths, outside)
 
 
 def row_weights(factor: Array) -> Array:
@@ -90,17 +90,17 @@ def _smallest_singular(R: Array, inverse: Array, backward: float) -> float:
     return float(np.linalg.svd(R, compute_uv=False)[-1])
 
 
-def sticks_out(found: Strategy, sizes: Array) -> NDArray[np.bool_]:
+def sticks_out(whitened: Whitened, sizes: Array) -> NDArray[np.bool_]:
     """Along which axes points leave range(L); ``sizes`` (d,) are the largest magnitudes of the points themselves."""
-    return ~(found.outside <= RANGE_TOLERANCE * sizes)  # NaN sticks out
+    return ~(whitened.outside <= RANGE_TOLERANCE * sizes)  # NaN sticks out
 
 
-def check_range(found: Strategy, sizes: Array) -> None:
+def check_range(whitened: Whitened, sizes: Array) -> None:
     """Raise CovarianceError if some direction of the points gets no noise."""
-    excess = sticks_out(found, sizes)
+    excess = sticks_out(whitened, sizes)
     if excess.any():
-        worst = int(np.argmax(np.where(excess, found.outside, 0.0)))
+        worst = int(np.argmax(np.where(excess, whitened.outside, 0.0)))
         raise CovarianceError(
             f"the covariance leaves some direction of the sensitivity set without noise: coordinate {worst} sticks out "
-            f"of its range by {found.outside[worst]:.2g}, at a size of {sizes[worst]:.2g}"
+            f"of its range by {whitened.outside[worst]:.2g}, at a size of {sizes[worst]:.2g}"
         )

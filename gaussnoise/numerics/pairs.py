@@ -50,11 +50,11 @@ def far_pairs(points: Array, beyond: float = np.inf) -> FarPairs:
             f"{len(kept) ** 2 * points.shape[1]:.2g} operations a step; hint: keep only the extreme points, or "
             "gaussnoise.gamma(domain), whose sensitivity is at most four times that of replacement"
         )
-    found = _partners(points[kept])
-    listed = found.squares > beyond
-    rows = np.sort(kept[found.rows[listed]], axis=1)
+    partners = _partners(points[kept])
+    listed = partners.squares > beyond
+    rows = np.sort(kept[partners.rows[listed]], axis=1)
     rows, first = np.unique(rows, axis=0, return_index=True)
-    return FarPairs(rows, found.squares[listed][first], max(found.largest, sample.largest))
+    return FarPairs(rows, partners.squares[listed][first], max(partners.largest, sample.largest))
 
 
 def _partners(points: Array) -> FarPairs:

@@ -23,7 +23,7 @@ def span(points: Array) -> Array | None:
     return axes[singular > noise * singular.max(initial=0.0)].T
 
 
-def spread(values: Array, live: NDArray[np.bool_]) -> Array:
+def placed(values: Array, live: NDArray[np.bool_]) -> Array:
     """Zeros on the coordinates left out."""
     full = np.zeros((len(live), *values.shape[1:]))
     full[live] = values

@@ -1,22 +1,17 @@
 """A budget on disk that several programs share: charge first, then draw; one id has one result."""
 
 import contextlib
-import glob
 import hashlib
 import json
 import math
 import os
 import re
-import secrets
 import sqlite3
-import stat
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, final
 
@@ -35,48 +30,27 @@ from ..files.disk import (
     sync,
 )
 from ..files.mounts import mount_of
-from ..numerics.rounding import rounded_down, rounded_up
+from ..numerics.rounding import rounded_down
+from .ledger_entries import (
+    CAP,
+    LedgerEntry,
+    budget_of,
+    entries_in,
+    left_rho,
+    refusals_in,
+    result_of,
+    spent_rho,
+    spent_units,
+    unfinished_in,
+    units_of,
+)
+from .ledger_file import locked, new_tables, sqlite_errors, transaction
 
 if TYPE_CHECKING:
     from .definitions import zCDP
 
 T = TypeVar("T")
 
-# Costs are integers: shares of the budget, rounded up to 2⁻⁶², so that any budget will do and 64 bits are enough. The
-# cap is a part in 10¹² above the budget: ten releases at 0.1 fit into 1, though ten times the float 0.1 is more than 1.
-_BUDGET_UNITS = 2**62
-_CAP = _BUDGET_UNITS + 2**22
-
-_APPLICATION = 0x676E6C64  # "gnld", in the file's header
-_FORMAT = 1
-_TABLES = """
-CREATE TABLE budget (rho TEXT NOT NULL);
-CREATE TABLE entries (
-    attempt INTEGER PRIMARY KEY,
-    id TEXT NOT NULL,
-    units INTEGER NOT NULL CHECK (typeof(units) = 'integer' AND units >= 0),
-    state TEXT NOT NULL CHECK (state IN ('reserved', 'written', 'sealed', 'lost')),
-    sha256 TEXT CHECK ((sha256 IS NULL) = (state IN ('reserved', 'lost'))),
-    protects TEXT NOT NULL,
-    request TEXT NOT NULL,
-    target TEXT NOT NULL,
-    begun TEXT NOT NULL,
-    draws INTEGER
-);
-CREATE UNIQUE INDEX one_result ON entries (id) WHERE state <> 'lost';
-"""
-# Added to the first ledgers when they are written to; programs of that time pass over them.
-_LATER_TABLES = """
-CREATE TABLE IF NOT EXISTS refusals (
-    attempt INTEGER PRIMARY KEY,
-    id TEXT NOT NULL,
-    protects TEXT NOT NULL,
-    request TEXT NOT NULL,
-    target TEXT NOT NULL,
-    begun TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS home (identity TEXT NOT NULL, path BLOB NOT NULL);
-"""
 _HISTORY = ("entries", "refusals")
 OLD_TABLES = "gaussnoise.tables/2"  # of folders whose record listed tables only
 _REFUSED = (
@@ -84,40 +58,7 @@ _REFUSED = (
     'recorded; hint: with on_outside="drop" (tables, sums) or "project" (bodies) no value decides; or look for the '
     "mistake on made-up data"
 )
-_BUSY_SECONDS = 30.0  # of a transaction, which takes milliseconds
 _LONGEST_ID = 200
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class LedgerEntry:
-    """One charge, or one refusal of the data. Public; whether data were refused is all that it says of them.
-
-    Attributes:
-        attempt: its number in the ledger: entries are in this order, whatever clocks say.
-        id: what the release is called.
-        rho: charged, rounded up; 0 for a refusal.
-        state: "reserved": being drawn, or its program died meanwhile; "written": drawn, to be put into place by the
-            next run; "sealed": published; "lost": its program died before the result was written. All these are
-            charged. "refused": the data broke the declared schema or domain, nothing was drawn.
-        sha256: of the result: the file, or the ``release.json`` of a directory.
-        protects: neighbouring relation and privacy unit.
-        request: a digest of every part of what was asked for.
-        target: where the result belongs.
-        begun: time of the charge or refusal by this machine's clock, UTC.
-        draws: how many discrete Gaussians it adds, at most; None where no more than rho is known of the noise.
-    """
-
-    attempt: int
-    id: str
-    rho: float
-    state: str
-    sha256: str | None
-    protects: str
-    request: Mapping[str, str]
-    target: str
-    begun: str
-    draws: int | None
 
 
 @final
@@ -196,13 +137,7 @@ class Ledger:
         try:
             with aside(target, "Ledger.create") as scratch:
                 os.close(os.open(scratch, os.O_CREAT | os.O_EXCL, 0o600))
-                with _sqlite_errors(target), closing(sqlite3.connect(scratch, isolation_level=None)) as database:
-                    database.execute("PRAGMA synchronous = EXTRA")
-                    database.executescript(_TABLES + _LATER_TABLES)
-                    database.execute("INSERT INTO budget VALUES (?)", [rho.hex()])
-                    _settle_home(database, Path(os.path.realpath(target)))  # so that no copy passes for the first
-                    database.execute(f"PRAGMA application_id = {_APPLICATION}")
-                    database.execute(f"PRAGMA user_version = {_FORMAT}")
+                new_tables(scratch, target, rho)
         except OutputError:
             raise
         except OSError as error:
@@ -221,8 +156,8 @@ class Ledger:
             LedgerWarning: it is on a disk that machines share.
         """
         target = _absolute("Ledger.open", path)
-        with _transaction(target) as database:
-            ledger, unfinished = cls(target, _budget(database)), _unfinished(database)
+        with transaction(target) as database:
+            ledger, unfinished = cls(target, budget_of(database)), unfinished_in(database)
         if (mount := mount_of(target)) and mount.shared:
             warnings.warn(
                 f"ledger: {target} is on {mount.kind}, where locks may not reach other machines: charges could be "
@@ -248,21 +183,20 @@ class Ledger:
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """All charges and refusals, oldest first."""
-        with _transaction(self.path) as database:
-            return tuple(sorted([*_entries(database), *_refusals(database)], key=lambda entry: entry.attempt))
+        with transaction(self.path) as database:
+            return tuple(sorted([*entries_in(database), *refusals_in(database)], key=lambda entry: entry.attempt))
 
     @property
     def spent(self) -> float:
         """ρ charged so far, rounded up."""
-        with _transaction(self.path) as database:
-            return rounded_up(Fraction(_spent(database), _BUDGET_UNITS) * Fraction(_budget(database)))
+        with transaction(self.path) as database:
+            return spent_rho(database)
 
     @property
     def remaining(self) -> float:
         """ρ that can still be charged, rounded down."""
-        with _transaction(self.path) as database:
-            left = Fraction(max(_BUDGET_UNITS - _spent(database), 0), _BUDGET_UNITS) * Fraction(_budget(database))
-        return 0.0 + rounded_down(left)
+        with transaction(self.path) as database:
+            return 0.0 + rounded_down(left_rho(database))
 
     def epsilon(self, delta: float) -> float:
         """The ε for which everything charged so far, lost charges too, is jointly (ε, δ)-differentially private.
@@ -295,9 +229,9 @@ class Ledger:
         """
         from .definitions import gaussian_epsilon, zCDP
 
-        with _transaction(self.path) as database:
-            spent = rounded_up(Fraction(_spent(database), _BUDGET_UNITS) * Fraction(_budget(database)))
-            draws = [entry.draws for entry in _entries(database)]
+        with transaction(self.path) as database:
+            spent = spent_rho(database)
+            draws = [entry.draws for entry in entries_in(database)]
         known = [count for count in draws if count is not None]
         if spent > 0 and len(known) < len(draws):
             return zCDP(spent).epsilon(delta)
@@ -343,8 +277,8 @@ class Ledger:
             raise ParameterError(f"ledger: expected a 64-bit number of draws >= 0, or None, got {draws!r}")
         parts = {name: _text_digest(json.dumps(value, sort_keys=True)) for name, value in request.items()}
         place = self._folder / f"{_file_name(id)}.json" if target is None else _absolute("ledger", target)
-        with _transaction(self.path) as database:
-            entry, unfinished = _result(database, id, parts), _unfinished(database)
+        with transaction(self.path) as database:
+            entry, unfinished = result_of(database, id, parts), unfinished_in(database)
         self._tidy(unfinished)
         if entry is None or entry.state != "sealed":
             with self._alone(id), _held(place.parent) as parent:
@@ -382,11 +316,11 @@ class Ledger:
                 folder.mkdir(exist_ok=True)
             except OSError as error:
                 raise LedgerError(f"ledger: cannot create {folder} ({type(error).__name__})") from None
-        with _sqlite_errors(path):
+        with sqlite_errors(path):
             lock = sqlite3.connect(path, timeout=1.0, isolation_level=None)  # Ctrl-C is heard once a second
         with closing(lock):
-            with _sqlite_errors(path):
-                while not _locked(lock):
+            with sqlite_errors(path):
+                while not locked(lock):
                     pass
             yield
 
@@ -399,9 +333,9 @@ class Ledger:
             with contextlib.suppress(sqlite3.Error, LedgerError):  # it is tried again
                 uri = f"{path.as_uri()}?mode=rw"  # without its lock file, nobody can tell
                 with closing(sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)) as lock:
-                    if _locked(lock):
-                        with _transaction(self.path) as database:
-                            still = [other.attempt for other in _unfinished(database)]
+                    if locked(lock):
+                        with transaction(self.path) as database:
+                            still = [other.attempt for other in unfinished_in(database)]
                         if entry.attempt in still:
                             remove(scratch)
 
@@ -409,8 +343,8 @@ class Ledger:
         self, id: str, cost: float, request: dict[str, str], protects: str, place: Path, draws: int | None
     ) -> LedgerEntry:
         """The entry that has the result of this id, or a new charge, on disk when this returns."""
-        with _transaction(self.path, "IMMEDIATE") as database:
-            current = _result(database, id, request)
+        with transaction(self.path, "IMMEDIATE") as database:
+            current = result_of(database, id, request)
             if current is not None and current.state != "reserved":
                 return current
             check_parent(place, "ledger")
@@ -420,10 +354,10 @@ class Ledger:
                     f"ledger: expected a release that protects {others.pop()}, as those before it, got {protects}; "
                     "hint: their costs do not add up, keep one ledger for each"
                 )
-            rho, spent = _budget(database), _spent(database)
-            units = _units(cost, rho)
-            if spent + units > _CAP:
-                left = float(Fraction(max(_BUDGET_UNITS - spent, 0), _BUDGET_UNITS) * Fraction(rho))
+            rho = budget_of(database)
+            units = units_of(cost, rho)
+            if spent_units(database) + units > CAP:
+                left = float(left_rho(database))
                 raise BudgetError(
                     f"ledger: expected a cost of at most rho = {left:.6g}, what is left of {rho:.6g}, got {cost:.6g}"
                 )
@@ -437,7 +371,7 @@ class Ledger:
                 f"VALUES ({attempt}, ?, ?, 'reserved', ?, ?, ?, ?, ?)",
                 [id, units, protects, json.dumps(request), str(place), begun, draws],
             )
-            *lost, reserved = _entries(database, "id = ?", id)
+            *lost, reserved = entries_in(database, "id = ?", id)
             check_parent(place.with_name(_scratch_name(reserved)), "ledger")
         for entry in lost:
             remove(Path(entry.target).with_name(_scratch_name(entry)))
@@ -470,7 +404,7 @@ class Ledger:
         """Undo a charge for which nothing was drawn; a refusal of the data is kept instead."""
         columns = "attempt, id, protects, request, target, begun"
         mine = "WHERE attempt = ? AND state = 'reserved'"
-        with contextlib.suppress(LedgerError), _transaction(self.path, "IMMEDIATE") as database:  # or it stays charged
+        with contextlib.suppress(LedgerError), transaction(self.path, "IMMEDIATE") as database:  # or it stays charged
             if refused:
                 database.execute(
                     f"INSERT INTO refusals ({columns}) SELECT {columns} FROM entries {mine}", [entry.attempt]
@@ -479,7 +413,7 @@ class Ledger:
 
     def _on_disk(self, entry: LedgerEntry, scratch: Path, digest: str) -> LedgerEntry:
         """Say that a result is complete: from now on it is published, not drawn again."""
-        with _transaction(self.path, "IMMEDIATE") as database:
+        with transaction(self.path, "IMMEDIATE") as database:
             mine = database.execute(
                 "UPDATE entries SET state = 'written', sha256 = ? WHERE attempt = ? AND state = 'reserved'",
                 [digest, entry.attempt],
@@ -513,7 +447,7 @@ class Ledger:
             raise LedgerError(f"ledger: the result of {entry.id!r} was drawn, but is missing; hint: another id")
         publish(None if there else result, parent, place)
         remove(scratch)
-        with _transaction(self.path, "IMMEDIATE") as database:
+        with transaction(self.path, "IMMEDIATE") as database:
             database.execute("UPDATE entries SET state = 'sealed' WHERE attempt = ?", [entry.attempt])
         return replace(entry, state="sealed")
 
@@ -544,17 +478,6 @@ def _absolute(who: str, path: object) -> Path:
     return Path(absolute)
 
 
-def _locked(lock: sqlite3.Connection) -> bool:
-    """Whether the lock could be had before its time ran out."""
-    try:
-        lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError as error:
-        if _code(error) != sqlite3.SQLITE_BUSY:
-            raise
-        return False
-    return True
-
-
 def _check_id(id: object) -> None:
     if not (isinstance(id, str) and 0 < len(id) <= _LONGEST_ID and id.isprintable() and not set(id) & set("/\\")):
         raise ParameterError(
@@ -570,23 +493,6 @@ def _file_name(id: str) -> str:
 def _scratch_name(entry: LedgerEntry) -> str:
     """Of the folder where an attempt writes: beside its place, so that the result can be moved there in one step."""
     return f".{_file_name(entry.id)}.{entry.attempt}.partial"
-
-
-def _result(database: sqlite3.Connection, id: str, request: Mapping[str, str]) -> LedgerEntry | None:
-    """The entry that has the result of this id, or will; refuses requests other than its own."""
-    entry = None
-    for entry in _entries(database, "id = ?", id):
-        if changed := _differences(entry.request, request):
-            raise LedgerError(
-                f"ledger: {id!r} was used for a release with another {', '.join(changed)}; hint: an id names one "
-                "release; take another for a new one"
-            )
-    return None if entry is None or entry.state == "lost" else entry
-
-
-def _differences(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
-    """Names of parts that are not the same."""
-    return [name for name in {**first, **second} if first.get(name) != second.get(name)]
 
 
 def _text_digest(text: str) -> str:
@@ -605,228 +511,3 @@ def _digest(result: Path) -> str | None:
         return hashlib.sha256(content).hexdigest()
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
-
-
-@contextmanager
-def _transaction(path: Path, kind: str = "DEFERRED") -> Iterator[sqlite3.Connection]:
-    """A checked ledger, in a transaction that is undone on errors and on disk once it ends without."""
-    _check_one_name(path)
-    with _sqlite_errors(path):
-        uri = f"{path.as_uri()}?mode=rw"  # never create one
-        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as database:
-            # EXTRA: a journal that came back after a power cut would undo a charge
-            database.execute("PRAGMA synchronous = EXTRA")
-            if database.execute("PRAGMA application_id").fetchone() != (_APPLICATION,):
-                raise LedgerError(f"ledger: {path} is a database of something else")
-            (version,) = database.execute("PRAGMA user_version").fetchone()
-            if version != _FORMAT:
-                raise LedgerError(
-                    f"ledger: expected format {_FORMAT} at {path}, got {version}; hint: upgrade gaussnoise"
-                )
-            _leave_write_ahead_log(database, patient=kind != "DEFERRED")
-            database.execute(f"BEGIN {kind}")
-            if database.execute("PRAGMA integrity_check").fetchone() != ("ok",):
-                raise LedgerError(f"ledger: {path} is damaged; {_DAMAGED}")
-            if kind != "DEFERRED":
-                _upgrade(database)
-                _check_home(database, path)
-            yield database
-            database.execute("COMMIT")
-
-
-def _check_one_name(path: Path) -> None:
-    """Refuse what is no file, or has another name as well: each name would have a journal of its own."""
-    try:
-        status = os.stat(path)
-        if status.st_nlink > 1:  # perhaps the name under which it was created, by a program that died then
-            for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
-                for file in (left, left / RESULT):
-                    if os.path.lexists(file) and os.path.samestat(os.lstat(file), status):
-                        remove(file)
-            status = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        status = None
-    except (OSError, ValueError) as error:
-        raise LedgerError(
-            f"ledger: {path} cannot be opened ({type(error).__name__}); hint: see its permissions and those of its "
-            "folder"
-        ) from None
-    if status is None or not stat.S_ISREG(status.st_mode):
-        raise LedgerError(f"ledger: no ledger at {path}; hint: Ledger.create(path, budget)")
-    if status.st_nlink > 1:
-        raise LedgerError(
-            f"ledger: expected one name for {path}, got a hard link: after a crash, charges under one name are unknown "
-            "under the other; hint: find its names with `find / -samefile`, and keep one"
-        )
-    if (mount := mount_of(path)) and mount.point == os.path.realpath(path):
-        raise LedgerError(
-            f"ledger: expected one name for {path}, got a file that is mounted there: after a crash, charges under one "
-            "name are unknown under the other; hint: mount its folder"
-        )
-
-
-def _leave_write_ahead_log(database: sqlite3.Connection, *, patient: bool) -> None:
-    """The first ledgers had one, and it belongs to a name, not to the file: two names had two of them.
-
-    This needs a moment without others. A transaction that only reads goes on without it.
-    """
-    end = time.monotonic() + _BUSY_SECONDS
-    while database.execute("PRAGMA journal_mode").fetchone() != ("delete",):
-        try:
-            database.execute("PRAGMA journal_mode = DELETE")
-        except sqlite3.OperationalError as error:
-            if not patient:
-                return
-            if _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or time.monotonic() > end:
-                raise
-            time.sleep(0.01)
-
-
-def _upgrade(database: sqlite3.Connection) -> None:
-    """What the first ledgers did not have."""
-    for statement in _LATER_TABLES.split(";"):
-        database.execute(statement)
-    if not _knows_draws(database):
-        database.execute("ALTER TABLE entries ADD COLUMN draws INTEGER")
-
-
-def _settle_home(database: sqlite3.Connection, here: Path) -> None:
-    """Give a ledger its identity, and say where it is."""
-    database.execute("INSERT INTO home VALUES (?, ?)", [secrets.token_hex(16), os.fsencode(here)])
-
-
-def _check_home(database: sqlite3.Connection, path: Path) -> None:
-    """Refuse a copy of a ledger that is still there, and one whose journal was left where it came from.
-
-    A ledger knows where it was charged last; a journal that is still there would undo what follows, or is missing here.
-    """
-    here = Path(os.path.realpath(path))
-    row = database.execute("SELECT identity, path FROM home").fetchone()
-    if row is None:
-        _settle_home(database, here)
-        return
-    identity, home = row[0], Path(os.fsdecode(row[1]))
-    if home == here:
-        return
-    try:
-        there = os.stat(home) if os.path.lexists(home) else None
-        same = there is not None and os.path.samestat(there, os.stat(here))
-        # by two names of one folder, as where containers mount it, the journal is the same
-        if same and not os.path.samestat(os.stat(home.parent), os.stat(here.parent)):
-            raise LedgerError(f"ledger: {path} is {home} as well; hint: use that name")
-        if there is not None and not same and _identity(home) == identity:
-            raise LedgerError(
-                f"ledger: {path} is a copy of {home}, which is still there: charges to one are unknown to the other; "
-                "hint: release under that one; a copy can be read"
-            )
-        journal = home.with_name(home.name + "-journal")
-        if there is None and os.path.lexists(journal):
-            raise LedgerError(
-                f"ledger: {path} was moved from {home} without its journal; "
-                f"hint: move {journal} to {here}-journal, or a crash cannot be undone"
-            )
-    except OSError:  # where it was cannot be seen from here
-        pass
-    database.execute("UPDATE home SET path = ?", [os.fsencode(here)])
-
-
-def _identity(path: Path) -> str | None:
-    """Of the ledger at a path, if one is there."""
-    try:
-        uri = f"{path.as_uri()}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as database:
-            return database.execute("SELECT identity FROM home").fetchone()[0]
-    except (sqlite3.Error, TypeError):
-        return None
-
-
-_DAMAGED = "hint: charges may be missing, so count its budget as spent"
-_MEANINGS = {
-    sqlite3.SQLITE_BUSY: "is busy; hint: another program keeps a transaction open",
-    sqlite3.SQLITE_LOCKED: "is busy; hint: another program keeps a transaction open",
-    sqlite3.SQLITE_FULL: "cannot grow; hint: the disk is full",
-    sqlite3.SQLITE_READONLY: "cannot be written; hint: see its permissions and those of its folder",
-    sqlite3.SQLITE_PERM: "cannot be opened; hint: see its permissions and those of its folder",
-    sqlite3.SQLITE_CANTOPEN: "cannot be opened; hint: see its permissions and those of its folder",
-    sqlite3.SQLITE_IOERR: "cannot be read or written; hint: the disk is full or failing",
-    sqlite3.SQLITE_NOTADB: "is not a ledger, or is damaged; " + _DAMAGED,
-    sqlite3.SQLITE_CORRUPT: "is damaged; " + _DAMAGED,
-}
-
-
-@contextmanager
-def _sqlite_errors(path: Path) -> Iterator[None]:
-    """Ours instead of SQLite's."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        meaning = _MEANINGS.get(_code(error), "is not a ledger, or is damaged; " + _DAMAGED)
-        raise LedgerError(f"ledger: {path} {meaning}") from None
-    except GaussNoiseError:
-        raise
-    except (TypeError, ValueError, RecursionError):  # its tables hold something else, also what SQLite says of them
-        raise LedgerError(f"ledger: {path} is damaged; {_DAMAGED}") from None
-
-
-def _code(error: sqlite3.Error) -> int:
-    """SQLite's primary result code."""
-    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-
-
-def _entries(database: sqlite3.Connection, where: str = "true", *values: object) -> Iterator[LedgerEntry]:
-    """Charges, oldest first: all of them, or those that SQL picks."""
-    rho = Fraction(_budget(database))
-    columns = "attempt, id, units, state, sha256, protects, request, target, begun"
-    columns += ", draws" if _knows_draws(database) else ", NULL"
-    rows = database.execute(f"SELECT {columns} FROM entries WHERE {where} ORDER BY attempt", values)
-    for attempt, name, units, state, sha256, protects, request, target, begun, draws in rows:
-        charged = rounded_up(Fraction(units, _BUDGET_UNITS) * rho)
-        if not (draws is None or (type(draws) is int and draws >= 0)):
-            raise LedgerError(f"ledger: an entry is damaged; {_DAMAGED}")
-        yield LedgerEntry(attempt, name, charged, state, sha256, protects, _parsed(request), target, begun, draws)
-
-
-def _knows_draws(database: sqlite3.Connection) -> bool:
-    """Whether charges say how much they draw: the first ledgers had no such column."""
-    return any(column[1] == "draws" for column in database.execute("PRAGMA table_info(entries)"))
-
-
-def _refusals(database: sqlite3.Connection) -> Iterator[LedgerEntry]:
-    if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'refusals'").fetchone():
-        return  # one of the first ledgers
-    rows = database.execute("SELECT attempt, id, protects, request, target, begun FROM refusals")
-    for attempt, name, protects, request, target, begun in rows:
-        yield LedgerEntry(attempt, name, 0.0, "refused", None, protects, _parsed(request), target, begun, 0)
-
-
-def _unfinished(database: sqlite3.Connection) -> list[LedgerEntry]:
-    """Charges without a complete result: being drawn, or their program died."""
-    return list(_entries(database, "state IN ('reserved', 'lost')"))
-
-
-def _parsed(request: str) -> dict[str, str]:
-    try:
-        return dict(json.loads(request))
-    except (ValueError, TypeError, RecursionError):
-        raise LedgerError(f"ledger: an entry is damaged; {_DAMAGED}") from None
-
-
-def _spent(database: sqlite3.Connection) -> int:
-    return sum(units for (units,) in database.execute("SELECT units FROM entries"))
-
-
-def _budget(database: sqlite3.Connection) -> float:
-    """ρ, as fixed on creation."""
-    try:
-        ((rho,),) = database.execute("SELECT rho FROM budget")
-        budget = float.fromhex(rho)
-    except (ValueError, TypeError):
-        budget = math.nan
-    if not (math.isfinite(budget) and budget > 0):
-        raise LedgerError(f"ledger: its budget is damaged; {_DAMAGED}")
-    return budget
-
-
-def _units(cost: float, budget: float) -> int:
-    """What a cost takes from the budget, rounded up."""
-    return math.ceil(Fraction(cost) / Fraction(budget) * _BUDGET_UNITS)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.norms import dual_ball_norm
-from ..numerics.span import spread
+from ..numerics.span import placed
 
 Array = NDArray[np.float64]
 Protected = Literal["gamma", "add-remove", "replace"]  # K up to a shift, K ∪ −K, K − K
@@ -46,5 +46,5 @@ class Design:
         """The same where only the coordinates ``live`` were solved for; the others are zero on all points."""
         w = np.ones(len(live))
         if p > 2:  # a certificate only inside the dual ball
-            w = spread(self.coordinate_weights / dual_ball_norm(self.coordinate_weights, p), live)
-        return replace(self, coordinate_weights=w, center=spread(self.center, live), factor=spread(self.factor, live))
+            w = placed(self.coordinate_weights / dual_ball_norm(self.coordinate_weights, p), live)
+        return replace(self, coordinate_weights=w, center=placed(self.center, live), factor=placed(self.factor, live))

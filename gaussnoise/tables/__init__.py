@@ -1,6 +1,7 @@
 """Tables: schemas, plans without data, private releases of consistent marginals."""
 
-from .planning.plan import Plan, plan
+from .planning.door import plan
+from .planning.plan import Plan
 from .planning.targets import Target
 from .release.biased import BiasedTable
 from .release.release import Measurement, TableRelease

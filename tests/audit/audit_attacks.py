@@ -603,8 +603,8 @@ def replaced_codebooks(folder):
     yield pickle.loads(pickle.dumps(mechanism)).rho_charged > 0.1
     schema = gn.Schema([gn.Attribute("a", [0, 1])])
     plans = [gn.plan(schema, 1, gn.zCDP(rho)) for rho in (0.1, 1e6)]
-    plans[0].__dict__["_query"] = plans[1]._query
-    yield pickle.loads(pickle.dumps(plans[0]))._query.query.rho > 0.1
+    plans[0].__dict__["query"] = plans[1].query
+    yield pickle.loads(pickle.dumps(plans[0])).query.query.rho > 0.1
 
 
 def _one_sided(mechanism):

@@ -159,7 +159,7 @@ def worst_neighbours(plan, base=()):
 
 def answers(plan, tables):
     """The exact integers of a release, in the order they get their noise."""
-    query, seen, found = plan._query, set(), []
+    query, seen, found = plan.query, set(), []
     for S in plan.domain.subsets:
         for T in _stream.measured_parts(S, query):
             if T not in seen:
@@ -174,18 +174,18 @@ def noisy_integers(plan, sides, draws):
     All sides get the same noise: drawing is what takes time here, and no draw knows the data.
     """
     exact = [np.concatenate([np.zeros(0), *answers(plan, tables_of(side, plan))]).astype(np.int64) for side in sides]
-    noise = np.array(plan._query.query.draw(draws * len(exact[0]))).reshape(draws, len(exact[0]))
-    return [(answer + noise).astype(np.float64) / plan._query.query.scale for answer in exact]
+    noise = np.array(plan.query.query.draw(draws * len(exact[0]))).reshape(draws, len(exact[0]))
+    return [(answer + noise).astype(np.float64) / plan.query.query.scale for answer in exact]
 
 
 def exact_integers(plan, records):
     exact = np.concatenate(answers(plan, tables_of(records, plan)))
-    return exact.astype(np.float64) / plan._query.query.scale
+    return exact.astype(np.float64) / plan.query.query.scale
 
 
 def streamed(plan, tables, draws):
     """Estimates of ``draws`` releases, all planned tables side by side, without counting records anew each time."""
-    query = plan._query
+    query = plan.query
     draw = query.query.draw if query.query else (lambda count: [0] * count)
     with _sampler.noise_stream(draw, draws * query.count, 1) as noise:
         return np.array(

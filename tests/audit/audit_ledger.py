@@ -165,7 +165,7 @@ def storm(kind, folder, kills):
 # what was written whole is published by the next run, not drawn again.
 STAGES = {
     "tables": {
-        "_charge": [],  # the plan's own, before the ledger's
+        "_charge": [],  # before the ledger is opened for it
         "_draw": ["reserved"],
         "write_document": ["reserved"],
         "sync": ["reserved"],

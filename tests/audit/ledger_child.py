@@ -19,6 +19,8 @@ for name in ("", ".privacy"):
 from gaussnoise.errors import BudgetError, GaussNoiseError  # noqa: E402
 from gaussnoise.files import disk as _disk  # noqa: E402
 from gaussnoise.privacy import ledger as _ledger  # noqa: E402
+from gaussnoise.privacy import ledger_entries as _entries  # noqa: E402
+from gaussnoise.privacy import ledger_file as _ledger_file  # noqa: E402
 
 first, last, stride, kill_at = int(first), int(last), int(stride), int(kill_at)
 COST = 1 / 40
@@ -82,9 +84,12 @@ def counted_in_memory(id):
     return answer
 
 
+SOURCES = {*(module.__file__ for module in (_ledger, _entries, _ledger_file, _disk)), __file__}
+
+
 def trace(frame, event, argument):
     global kill_at
-    if frame.f_code.co_filename not in (_ledger.__file__, _disk.__file__, __file__):
+    if frame.f_code.co_filename not in SOURCES:
         return None
     if event == "line":
         kill_at -= 1

@@ -180,7 +180,7 @@ def published_alike(monkeypatch, plan, total):
     sides = [{(0, 1): side, (1,): side.sum(axis=0)} for side in (full, more)]
     answers = [kit.answers(plan, side) for side in sides]
     exact = [np.concatenate([a.astype(object) for a in side]) for side in answers]
-    draws = np.random.default_rng(3).normal(scale=plan._query.query.scale, size=plan._query.count)
+    draws = np.random.default_rng(3).normal(scale=plan.query.query.scale, size=plan.query.count)
     noise = np.array([int(x) for x in draws], dtype=object)
     outputs = []
     for side, drawn in zip(sides, (noise, noise + exact[0] - exact[1]), strict=True):
@@ -204,7 +204,7 @@ def test_equal_noisy_integers_are_published_alike(monkeypatch, neighbors, rho, r
 def test_equal_noisy_integers_are_published_alike_on_either_side_of_64_bits(monkeypatch, rho, T):
     """Where one row more makes exact answers too long for 64 bits: no trace of the other integer type."""
     plan = kit.planned((2, 3), [(0, 1), (1,)], rho)
-    most = (2**62 - 1) // (int(plan._query.multipliers[T]) * math.prod(2 * plan.schema.sizes[i] for i in T))
+    most = (2**62 - 1) // (int(plan.query.multipliers[T]) * math.prod(2 * plan.schema.sizes[i] for i in T))
     before, after = published_alike(monkeypatch, plan, most)
     assert before != after
 
@@ -223,7 +223,7 @@ def test_rounding_that_depends_on_the_type_is_caught(monkeypatch):
     caught = 0
     for rho, T in itertools.product([1e-6, 0.5, 1e9, 1e12, 1e13], [(0,), (1,), (0, 1)]):
         plan = kit.planned((2, 3), [(0, 1), (1,)], rho)
-        most = (2**62 - 1) // (int(plan._query.multipliers[T]) * math.prod(2 * plan.schema.sizes[i] for i in T))
+        most = (2**62 - 1) // (int(plan.query.multipliers[T]) * math.prod(2 * plan.schema.sizes[i] for i in T))
         try:
             published_alike(monkeypatch, plan, most)
         except AssertionError:
@@ -236,7 +236,7 @@ def test_equal_noisy_integers_make_equal_files(monkeypatch, tmp_path, neighbors,
     plan = kit.planned((2, 3), [(0, 1), (1,)], RHO, neighbors=neighbors)
     sides = kit.worst_neighbours(plan, [(0, 0), (1, 2)])
     exact = [np.concatenate(kit.answers(plan, kit.tables_of(side, plan))) for side in sides]
-    noise = np.arange(plan._query.count) * 2**30
+    noise = np.arange(plan.query.count) * 2**30
     files = []
     for k, (side, drawn) in enumerate(zip(sides, (noise, noise + exact[0] - exact[1]), strict=True)):
         with monkeypatch.context() as patch:
@@ -310,9 +310,9 @@ def test_noise_does_not_repeat(neighbors):
     """No two of all integers of many releases are equal: at 2³² steps a repetition among 4000 has odds of 1 in 1000."""
     plan = kit.planned((2, 3), [(0, 1), (1,)], RHO, neighbors=neighbors)
     exact = np.concatenate(kit.answers(plan, kit.tables_of([(0, 0)], plan)))
-    drawn = np.array(plan._query.query.draw(200 * len(exact)))
+    drawn = np.array(plan.query.query.draw(200 * len(exact)))
     assert len(np.unique(drawn)) >= len(drawn) - 3
-    assert math.isfinite(np.abs(drawn).max() / plan._query.query.scale)
+    assert math.isfinite(np.abs(drawn).max() / plan.query.query.scale)
 
 
 def test_the_order_of_noise_is_that_of_the_answers():
@@ -326,6 +326,6 @@ def test_the_order_of_noise_is_that_of_the_answers():
             asked.append(count)
             return np.zeros(count, dtype=np.int64)
 
-    list(_stream.noisy_tables(iter(tables.items()), plan.domain.subsets, plan._query, Recorder()))
+    list(_stream.noisy_tables(iter(tables.items()), plan.domain.subsets, plan.query, Recorder()))
     assert asked == [len(a) for a in kit.answers(plan, tables)]
-    assert list(itertools.accumulate(asked))[-1] == plan._query.count
+    assert list(itertools.accumulate(asked))[-1] == plan.query.count

@@ -60,7 +60,7 @@ def test_tables_jointly_have_the_covariance_of_the_optimum(name):
     errors = table_errors(plan)
     # the multipliers follow the wanted standard deviations to one in a million: far below what 500 draws see
     assert set(fits(errors, claimed(plan)).values()) == {True}
-    assert plan._drawn.toarray() == pytest.approx(claimed(plan), rel=1e-5, abs=1e-5 * np.diag(claimed(plan)).max())
+    assert plan.covariance.toarray() == pytest.approx(claimed(plan), rel=1e-5, abs=1e-5 * np.diag(claimed(plan)).max())
     assert errors.shape == (DRAWS, plan.domain.dim)
 
 

@@ -30,9 +30,9 @@ def table():
 
 def sampling(plan):
     """Seconds to draw a release's noise and nothing else."""
-    plan._query.query.draw(1)
+    plan.query.query.draw(1)
     start = time.perf_counter()
-    with noise_stream(plan._query.query.draw, plan.integers, sampling_threads()) as noise:
+    with noise_stream(plan.query.query.draw, plan.integers, sampling_threads()) as noise:
         noise.take(plan.integers)
     return time.perf_counter() - start
 

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from domains import AbstractDomain, FiniteSet, InvalidDomainError, LpBall, Marginals, Polytope, TensorPower
-from domains.algebra.combinators import Hull, Product, Scaled, Translate
+from domains.algebra.hulls import Hull
+from domains.algebra.images import Scaled, Translate
+from domains.algebra.products import Product
 from domains.description import _classes, describe, rebuild
 
 

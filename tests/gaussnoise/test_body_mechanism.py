@@ -29,8 +29,9 @@ from domains import (
     kron,
     product,
 )
-from domains.algebra.combinators import DifferenceBody, Kronecker
+from domains.algebra.differences import DifferenceBody
 from domains.algebra.members import magnitudes, near_members, projection
+from domains.algebra.products import Kronecker
 from domains.oracles.distance import bounding_box
 from gaussnoise.mechanisms import body_lattice as _body_lattice
 from gaussnoise.noise.covariance import FactorCovariance

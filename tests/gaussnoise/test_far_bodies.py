@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import gaussnoise as gn
-from domains.algebra.combinators import apart
 from gaussnoise.noise.certificates.points import PointCertificate
 
 DISC = gn.LpBall(2, 2)
@@ -174,9 +173,9 @@ def test_what_is_moved_back_is_the_body_itself():
     v = shift(2, 1e10)
     for body in (DISC, BODIES["zonotope"], BODIES["ellipsoid"], BODIES["image"], BODIES["product"], BODIES["hull"]):
         for moved in (body + v, 3 * (body + v), [[1.0, 1.0], [0.0, 2.0]] @ (body + v), (body + v) + (DISC - v / 2)):
-            still, by = apart(moved)
+            still, by = moved._apart()
             unit = np.array([0.6, -0.8])
             assert np.abs(still.support_point(unit)).max() < 100
             assert moved.support_point(unit) == pytest.approx(still.support_point(unit) + by, abs=1e-4)
-    assert np.array_equal(apart(gn.hull(DISC + v, DISC + 2 * v))[1], v)
+    assert np.array_equal(gn.hull(DISC + v, DISC + 2 * v)._apart()[1], v)
     assert isinstance(gn.gamma(DISC).certificate, PointCertificate)

@@ -9,7 +9,7 @@ import pytest
 
 import gaussnoise as gn
 from gaussnoise.noise.covariance import FactorCovariance
-from gaussnoise.numerics.feasibility import check_range, strategy
+from gaussnoise.numerics.feasibility import check_range, whiten
 
 
 def exact_length_squared(factor, point):
@@ -28,7 +28,7 @@ def test_lengths_are_never_understated_however_singular_the_factor():
         factor[:, 1] = factor[:, 0] * rng.normal() + rng.normal(size=2) * 10.0 ** rng.uniform(-17, 0)
         point = factor @ rng.normal(size=2)
         try:
-            bound = strategy(factor, point[None]).lengths[0]
+            bound = whiten(factor, point[None]).lengths[0]
         except gn.CovarianceError:
             refused += 1
             continue
@@ -39,14 +39,14 @@ def test_lengths_are_never_understated_however_singular_the_factor():
 def test_lengths_are_tight_for_a_good_factor():
     factor, point = np.array([[2.0, 1.0], [0.5, 3.0]]), np.array([1.0, -2.0])
     exact = float(exact_length_squared(factor, point)) ** 0.5
-    assert exact <= strategy(factor, point[None]).lengths[0] <= exact * (1 + 1e-12)
+    assert exact <= whiten(factor, point[None]).lengths[0] <= exact * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("tiny", [1.0, 1e-6, 1e-12, 1e-15])
 def test_a_missing_direction_is_seen_at_any_scale(tiny):
     points = np.array([[1.0, 0.0], [0.0, tiny]])
     with pytest.raises(gn.CovarianceError, match="coordinate 1"):
-        check_range(strategy(np.array([[1.5], [0.0]]), points), np.abs(points).max(axis=0))
+        check_range(whiten(np.array([[1.5], [0.0]]), points), np.abs(points).max(axis=0))
 
 
 @pytest.mark.parametrize("tiny", [1e-6, 1e-12, 1e-16])

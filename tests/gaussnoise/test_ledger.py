@@ -38,7 +38,9 @@ from gaussnoise.files.mounts import Mount, mount_of
 from gaussnoise.numerics.rounding import rounded_up
 from gaussnoise.privacy import gaussian_epsilon
 from gaussnoise.privacy import ledger as _ledger
+from gaussnoise.privacy import ledger_file as _ledger_file
 from gaussnoise.privacy.ledger import Ledger
+from gaussnoise.privacy.ledger_entries import units_of
 
 ROW = "add-remove, one row"
 
@@ -161,7 +163,7 @@ def test_what_no_longer_fits_is_refused_before_drawing(ledger):
 def test_equal_parts_add_up_whatever_binary_fractions_do(tmp_path, rho, pieces, monkeypatch):
     monkeypatch.setattr(_disk.os, "fsync", lambda handle: None)
     ledger = Ledger.create(tmp_path / "l", gn.zCDP(rho))
-    with _ledger._transaction(ledger.path, "IMMEDIATE") as database:  # all but one, at once
+    with _ledger_file.transaction(ledger.path, "IMMEDIATE") as database:  # all but one, at once
         units = -(-Fraction(rho / pieces) * 2**62 // Fraction(rho))
         row = (int(units), "sealed", "0" * 64, ROW, "{}", "x", "")
         insert = (
@@ -178,7 +180,7 @@ def test_equal_parts_add_up_whatever_binary_fractions_do(tmp_path, rho, pieces, 
 @given(st.floats(1e-200, 1e200), st.floats(0, 1))
 def test_charges_are_rounded_up_and_shown_rounded_up(rho, share):
     cost = share * rho
-    charged = Fraction(_ledger._units(cost, rho), 2**62) * Fraction(rho)
+    charged = Fraction(units_of(cost, rho), 2**62) * Fraction(rho)
     assert cost <= charged < Fraction(cost) + Fraction(rho) / 2**62
     assert charged <= Fraction(rounded_up(charged)) <= charged * (1 + Fraction(1, 2**52))
 
@@ -644,7 +646,7 @@ def test_a_ledger_that_cannot_grow(ledger, monkeypatch):
 
 
 def test_a_ledger_that_somebody_keeps_busy(ledger, monkeypatch):
-    monkeypatch.setattr(_ledger, "_BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(_ledger_file, "_BUSY_SECONDS", 0.1)
     with contextlib.closing(sqlite3.connect(ledger.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         assert ledger.entries() == ()
@@ -805,7 +807,7 @@ def test_the_first_ledgers_leave_their_write_ahead_log(tmp_path):
 
 
 def test_a_write_ahead_log_that_somebody_keeps_is_not_charged_to(tmp_path, monkeypatch):
-    monkeypatch.setattr(_ledger, "_BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(_ledger_file, "_BUSY_SECONDS", 0.1)
     path = first_format(tmp_path / "l")
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("SELECT * FROM entries").fetchall()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import gaussnoise as gn
 import gaussnoise.solvers.tables.patterns as patterns_module
 from gaussnoise import DomainTooLargeError, Marginals
-from gaussnoise.noise.covariance import MarginalCovariance
+from gaussnoise.noise.marginal_covariance import MarginalCovariance
 from gaussnoise.solvers.tables.marginals import ResidualFidelity
 from gaussnoise.solvers.tables.orbits import ByType, Orbits, alike
 from gaussnoise.solvers.tables.patterns import pattern_shape, pattern_sums

@@ -17,7 +17,7 @@ import gaussnoise.numerics.pairs as pairs_module
 from gaussnoise import FiniteSet
 from gaussnoise.noise.covariance import FactorCovariance
 from gaussnoise.noise.sensitivity import covered, largest_pair
-from gaussnoise.numerics.feasibility import strategy
+from gaussnoise.numerics.feasibility import whiten
 from gaussnoise.numerics.pairs import far_pairs
 
 ROUNDING = 1e-11
@@ -163,7 +163,7 @@ near_one = st.floats(-1, 1).map(lambda x: x if abs(x) > 1e-100 else 0.0)
 def test_the_bound_is_never_below_the_farthest_pair(points, shift):
     points = points + shift
     # L = 1: coordinates are the points themselves
-    bound = largest_pair(strategy(np.eye(points.shape[1]), points))
+    bound = largest_pair(whiten(np.eye(points.shape[1]), points))
     exact = exact_square(rationals(points))
     assert Fraction(bound) >= exact
     assert bound <= float(exact) * (1 + 1e-9) + 1e-11 * np.abs(points).max() ** 2

@@ -48,12 +48,12 @@ def test_a_lattice_put_in_its_place_does_not_travel(again, domain):
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_a_query_put_in_its_place_does_not_travel(again, workload, neighbors):
     plan = gn.plan(SCHEMA, workload, gn.zCDP(0.1), neighbors=neighbors)
-    expected = plan._query.query.scale, plan._charge(), plan.standard_deviation("age")
-    vars(plan._query.query)["scale"] = 1e-9
-    object.__setattr__(plan._query, "query", NO_NOISE)
-    vars(plan).update(rho=1e30, row_rho=1e30, _drawn=None)
+    expected = plan.query.query.scale, plan.rho_charged, plan.standard_deviation("age")
+    vars(plan.query.query)["scale"] = 1e-9
+    object.__setattr__(plan.query, "query", NO_NOISE)
+    vars(plan).update(rho=1e30, row_rho=1e30, covariance=None)
     found = again(plan)
-    assert (found._query.query.scale, found._charge(), found.standard_deviation("age")) == expected
+    assert (found.query.query.scale, found.rho_charged, found.standard_deviation("age")) == expected
     assert (found.rho, found.row_rho) == (0.1, 0.1)
 
 

@@ -95,7 +95,7 @@ def releases():
     """Whatever draws, whatever knows a noise scale: all must refuse."""
     return [
         lambda: gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(2))), gn.zCDP(0.1), n=2),
-        lambda: gn.plan(gn.Schema([gn.Attribute("sex", ["F", "M"])]), 1, gn.zCDP(0.1))._query.query.scale,
+        lambda: gn.plan(gn.Schema([gn.Attribute("sex", ["F", "M"])]), 1, gn.zCDP(0.1)).query.query.scale,
         lambda: IntegerQuery(1, 0.5).draw(3),
     ]
 

@@ -19,7 +19,8 @@ import gaussnoise.noise.solve as solve_module
 import gaussnoise.numerics.pairs as pairs_module
 from gaussnoise import FiniteSet, Marginals
 from gaussnoise.noise.certificates.points import PointCertificate
-from gaussnoise.noise.covariance import FactorCovariance, MarginalCovariance
+from gaussnoise.noise.covariance import FactorCovariance
+from gaussnoise.noise.marginal_covariance import MarginalCovariance
 from gaussnoise.noise.sensitivity import covered
 
 ROUNDING = 1e-11

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import CertificateError
-from ..covariance import Covariance
+from ..covariance import Covariance, Stored
 from ..problem import Problem
 
 Array = NDArray[np.float64]
-Stored = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # a header for JSON, and arrays
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,16 @@ class Certificate(abc.ABC):
     @abc.abstractmethod
     def spectrum(self) -> tuple[Array, Array]:
         """Eigenvalues of ``(W^{1/2} C W^{1/2})^{1/2}``, bounded from below, and their multiplicities."""
+
+    @property
+    def is_of_alike_records(self) -> bool:
+        """Whether symmetry makes all records alike: then one measure serves wherever the data are."""
+        return False
+
+    @property
+    def caption(self) -> str:
+        """What it is, for pictures, which draw points alone."""
+        return f"{type(self).__name__}, which lists no points"
 
     def check(self, problem: Problem, covariance: Covariance, center: Array, claimed: float) -> list[Verification]:
         """Both ends again, by another way than the solver's: from the problem's domain and stored numbers alone.

@@ -4,25 +4,25 @@ import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Self, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import Marginals
+from domains.tables.tables import AbstractTables
 
 from ...errors import CertificateError
 from ...numerics.norms import dual_power, norm
 from ...numerics.rounding import CANCELLATION, ROUNDING_MARGIN
-from ...solvers.design import Protected
 from ...solvers.tables.residuals import rank, residual_subsets, subsets_of
 from ...solvers.tables.workload import Workload
-from ..covariance import Covariance, MarginalCovariance
+from ..covariance import Covariance
+from ..marginal_covariance import MarginalCovariance
 from ..problem import Problem
 from ..sensitivity import marginal_sensitivity
-from .certificate import Certificate, Stored, Verification
+from .certificate import Verification
 from .points import check_points
-from .weights import are_weights
+from .weights import TableCertificate
 
 Array = NDArray[np.float64]
 
@@ -34,35 +34,25 @@ _LONG_OPERATIONS = 2**26  # products in extended precision, which no BLAS helps:
 
 @final
 @dataclass(frozen=True, eq=False)
-class MarginalCertificate(Certificate):
+class MarginalCertificate(TableCertificate):
     """A measure on the records, or pairs of records, of a marginal domain, by what symmetry leaves of it.
 
     The measure is uniform on all records (with a random sign when sums are protected), or on the pairs that differ in
     a pattern D of attributes, with weights π on patterns. Its second moment then has one eigenvalue on every residual,
     and the bound is ``Σ_T r_T √(β_T κ_T)``.
-
-    Attributes:
-        domain: the marginals.
-        p: error norm.
-        protected: "gamma" (K about its center), "add-remove" or "replace".
-        shares: dual weights on all tables of a type together, in the order of :attr:`Workload.tables`.
-        patterns: shape (k, classes of more than one category), how many attributes of each class differ.
-        pattern_weights: shape (k,).
     """
 
-    domain: Marginals
-    p: float
-    protected: Protected
-    shares: Array
-    patterns: NDArray[np.intp]
-    pattern_weights: Array
+    @property
+    def is_of_alike_records(self) -> bool:
+        return True
+
+    @property
+    def caption(self) -> str:
+        whose = "pairs of records, by pattern" if self.protected == "replace" else "all records"
+        return f"uniform on {whose}, not drawn"
 
     def lower_bound(self) -> float:
         return self.bound_over(self.workload())
-
-    def workload(self) -> Workload:
-        """The domain's tables and residuals by type."""
-        return Workload.of(self.domain, total=self.protected == "add-remove")
 
     def bound_over(self, workload: Workload) -> float:
         """:meth:`lower_bound`, given what :meth:`workload` returns, which takes as long to find as to solve."""
@@ -95,28 +85,14 @@ class MarginalCertificate(Certificate):
         """Variances subset by subset, and record by record where the full table is small."""
         if not isinstance(covariance, MarginalCovariance):
             raise CertificateError("verify: the covariance belongs to another domain")
-        found = [_by_subsets(self, problem, covariance, center)]
+        checks = [_by_subsets(self, problem, covariance, center)]
         if _is_explicit(covariance.domain):
             listed = covariance.domain.to_finite_set()
-            found.append(check_points(problem, covariance, center, listed, explicit_fidelity(self)))
-        return found
-
-    def encode(self) -> Stored:
-        return {}, {
-            "table_shares": self.shares,
-            "patterns": self.patterns,
-            "pattern_weights": self.pattern_weights,
-        }
-
-    @classmethod
-    def decode(cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        if not isinstance(problem.domain, Marginals) or problem.protected is None:
-            raise CertificateError("load: expected marginals with the certificate of some")
-        witness = arrays["table_shares"], arrays["patterns"], arrays["pattern_weights"]
-        return cls(problem.domain, problem.p, problem.protected, *witness)
+            checks.append(check_points(problem, covariance, center, listed, explicit_fidelity(self)))
+        return checks
 
 
-def _is_explicit(domain: Marginals) -> bool:
+def _is_explicit(domain: AbstractTables) -> bool:
     """Whether listing the records checks anything: few enough for extended precision, and of like weights."""
     return (
         domain.cardinality <= _EXPLICIT_CELLS
@@ -125,25 +101,21 @@ def _is_explicit(domain: Marginals) -> bool:
     )
 
 
-def _is_mean(center: Array, domain: Marginals) -> bool:
+def _is_mean(center: Array, domain: AbstractTables) -> bool:
     """Whether every table's cells share its weight equally, to the last bit: a division gives it anywhere."""
-    start = 0
-    for S, weight in zip(domain.subsets, domain.weights, strict=True):
-        cells = domain.cells(S)
-        if not (center[start : start + cells] == weight / cells).all():
-            return False
-        start += cells
-    return True
+    return all(
+        bool((center[block] == weight / (block.stop - block.start)).all()) for _, weight, block in domain.blocks()
+    )
 
 
 def _by_subsets(
     witness: MarginalCertificate, problem: Problem, covariance: MarginalCovariance, center: Array
 ) -> Verification:
     """The bracket of a marginal covariance: variances in rational arithmetic over attribute subsets, one by one."""
-    domain = problem.domain
+    domain = covariance.domain
     if problem.neighbors not in ("replace", "add-remove"):
         raise CertificateError("verify: expected 'replace' or 'add-remove' for marginals")
-    if domain is not covariance.domain or not isinstance(domain, Marginals):
+    if problem.domain is not domain:
         raise CertificateError("verify: the covariance belongs to another domain")
     signed = problem.neighbors == "add-remove"
     expected = {T for T in residual_subsets(domain.subsets, domain.sizes) if T or signed}
@@ -162,13 +134,7 @@ def _by_subsets(
         inside = (T for T in subsets_of(S) if T in variances)
         summed = sum((variances[T] * rank(T, domain.sizes) * domain.cells(T) for T in inside), Fraction(0))
         deviations.append(weight * math.sqrt(summed) / domain.cells(S) * float(domain.cells(S)) ** (1 / problem.p))
-    protected = "gamma" if problem.shifted else problem.neighbors
-    if (
-        witness.domain is not domain
-        or witness.p != problem.p
-        or witness.protected != protected
-        or not is_measure(witness)
-    ):
+    if not (witness.proves(problem) and is_measure(witness)):
         raise CertificateError("verify: the certificate is not a measure on the records of these marginals")
     return Verification(norm(np.array(deviations), problem.p), witness.lower_bound(), enclosure, sensitivity)
 
@@ -176,7 +142,7 @@ def _by_subsets(
 def is_measure(witness: MarginalCertificate) -> bool:
     """Whether shares and pattern weights are distributions, and the patterns possible."""
     workload = witness.workload()
-    return not workload.residuals or are_weights(witness, workload)
+    return not workload.residuals or witness.has_weights(workload)
 
 
 def explicit_fidelity(witness: MarginalCertificate) -> tuple[float, float]:

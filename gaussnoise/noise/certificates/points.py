@@ -8,13 +8,12 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractDomain, AbstractFiniteDomain, AbstractPolytope, FiniteSet
-from domains.algebra.combinators import apart
+from domains import AbstractDomain, FiniteSet
 from domains.oracles.distance import is_near
 
 from ...errors import CertificateError, CovarianceError
 from ...numerics.exact import is_small, longest_square
-from ...numerics.feasibility import RANGE_TOLERANCE, check_range, row_weights, strategy
+from ...numerics.feasibility import RANGE_TOLERANCE, check_range, row_weights, whiten
 from ...numerics.norms import dual_power, norm
 from ...numerics.rounding import ROUNDING_MARGIN
 from ...solvers.bodies.body import Body, about, drift
@@ -112,11 +111,10 @@ class PointCertificate(Certificate):
 
 def _listed(domain: AbstractDomain) -> FiniteSet:
     """The points whose hull the domain is."""
-    if isinstance(domain, AbstractFiniteDomain):
-        return domain.to_finite_set()
-    if isinstance(domain, AbstractPolytope):
-        return FiniteSet(domain.vertices)
-    raise CertificateError(f"verify: the certificate names listed points, which {type(domain).__name__} has not")
+    listed = domain._listed()
+    if listed is None:
+        raise CertificateError(f"verify: the certificate names listed points, which {type(domain).__name__} has not")
+    return listed
 
 
 def _by_oracle(
@@ -132,7 +130,7 @@ def _by_oracle(
     origin = witness.origin
     still, shift = domain, np.zeros(domain.dim)
     if problem.neighbors == "replace" and not (problem.shifted and origin is None):
-        still, shift = apart(domain)
+        still, shift = domain._apart()
     if origin is not None and not np.array_equal(origin, shift):
         raise CertificateError("verify: the certificate was moved to the origin from elsewhere than its domain")
     covered = still - still if problem.neighbors == "replace" and not problem.shifted else still
@@ -141,12 +139,12 @@ def _by_oracle(
         body = about(covered, center - shift, size, drift(domain, shift))
     rows = row_weights(factor)
     inverse = np.linalg.pinv(factor * rows[:, None], rcond=0.0) * rows
-    found = body.enclosure(factor, inverse)
-    if (found.outside > RANGE_TOLERANCE * body.sizes).any():
+    enclosed = body.enclosure(factor, inverse)
+    if (enclosed.outside > RANGE_TOLERANCE * body.sizes).any():
         raise CovarianceError("the covariance leaves some direction of the sensitivity set without noise")
-    enclosure = (found.longest / rest) ** 2
+    enclosure = (enclosed.longest / rest) ** 2
     deviations = rest * np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(np.float64)
-    gamma = size * (norm(deviations, problem.p) + float(found.outside.sum()))
+    gamma = size * (norm(deviations, problem.p) + float(enclosed.outside.sum()))
     sensitivity = enclosure
     if problem.shifted:
         sensitivity = 4 * enclosure
@@ -183,17 +181,17 @@ def check_points(
     # scale = rest · size with a power of two, by which dividing does not round
     size = float(np.ldexp(0.5, np.frexp(scale)[1]))
     rest = scale / size
-    found = strategy(factor, points / size, precision=_precision(points.size * factor.shape[1]))
-    check_range(found, np.abs(points).max(axis=0) / size)
-    enclosure = (target.longest(found) / rest) ** 2
+    whitened = whiten(factor, points / size, precision=_precision(points.size * factor.shape[1]))
+    check_range(whitened, np.abs(points).max(axis=0) / size)
+    enclosure = (target.longest(whitened) / rest) ** 2
     if target.rows is not None and is_small(factor, points):
         origin = center if problem.shifted else np.zeros(domain.dim)
         listed = domain.points if problem.shifted else points
         exact = longest_square(factor, listed, origin, row_weights(factor))
         enclosure = float(exact / Fraction(scale) ** 2)
     deviations = rest * np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(np.float64)
-    gamma = size * (norm(deviations, problem.p) + float(target.outside(found).sum()))
-    sensitivity = largest_pair(found) / rest**2 if problem.shifted else enclosure
+    gamma = size * (norm(deviations, problem.p) + float(target.outside(whitened).sum()))
+    sensitivity = largest_pair(whitened) / rest**2 if problem.shifted else enclosure
     return Verification(gamma, below[0], enclosure, sensitivity, below[1])
 
 

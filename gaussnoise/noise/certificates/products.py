@@ -4,23 +4,20 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Self, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import Products
-
 from ...errors import CertificateError
-from ...solvers.design import Protected
 from ...solvers.tables.workload import Workload
-from ..covariance import Covariance
+from ..covariance import Covariance, Stored
 from ..problem import Problem
 from ..product_covariance import ProductCovariance
 from ..sensitivity import largest_move
-from .certificate import Certificate, Stored, Verification
+from .certificate import Verification
 from .product_fidelity import SLACK, Blocks
-from .weights import are_weights
+from .weights import TableCertificate
 
 Array = NDArray[np.float64]
 
@@ -29,7 +26,7 @@ _DAMAGE = AttributeError, IndexError, TypeError, ValueError, ArithmeticError, np
 
 @final
 @dataclass(frozen=True, eq=False)
-class ProductCertificate(Certificate):
+class ProductCertificate(TableCertificate):
     """A product measure on records, or on pairs that differ in a pattern of attributes, independently where they do.
 
     The second moment of what it covers, over the records, is ``Λ^{1/2} G Λ^{1/2}`` up to factors κ_T, where G is the
@@ -41,21 +38,9 @@ class ProductCertificate(Certificate):
     and from √λ, for records and for queries: a pinching of the nuclear norm, which lowers it.
 
     Attributes:
-        domain: the products.
-        p: error norm.
-        protected: "add-remove", "replace" or "gamma".
-        shares: dual weights on all tables of a type together, in the order of :attr:`Workload.tables`.
-        patterns: shape (k, classes of more than one category), how many attributes of each class differ.
-        pattern_weights: shape (k,).
         cell_weights: of each class's categories, shape (n,).
     """
 
-    domain: Products
-    p: float
-    protected: Protected
-    shares: Array
-    patterns: NDArray[np.intp]
-    pattern_weights: Array
     cell_weights: tuple[Array, ...]
 
     def lower_bound(self) -> float:
@@ -79,10 +64,6 @@ class ProductCertificate(Certificate):
         counts = workload.residual_counts * workload.ranks
         return max(self.domain.weights) * traces / workload.ranks * (1 - SLACK), counts
 
-    def workload(self) -> Workload:
-        """The domain's tables and residuals by type; how they are measured does not matter here."""
-        return Workload.of(self.domain, total=self.protected == "add-remove")
-
     def check(self, problem: Problem, covariance: Covariance, center: Array, claimed: float) -> list[Verification]:
         """The bracket of a product covariance, attribute by attribute."""
         try:
@@ -95,35 +76,24 @@ class ProductCertificate(Certificate):
             ) from None
 
     def encode(self) -> Stored:
-        cells = {f"cell_weights{k}": weights for k, weights in enumerate(self.cell_weights)}
-        return {}, {
-            "table_shares": self.shares,
-            "patterns": self.patterns,
-            "pattern_weights": self.pattern_weights,
-        } | cells
+        header, arrays = super().encode()
+        return header, arrays | {f"cell_weights{k}": weights for k, weights in enumerate(self.cell_weights)}
 
     @classmethod
-    def decode(cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        if not isinstance(problem.domain, Products) or problem.protected is None:
-            raise CertificateError("load: expected products with the certificate of some")
-        cells = tuple(
-            arrays[f"cell_weights{k}"] for k in range(sum(name.startswith("cell_weights") for name in arrays))
-        )
-        witness = arrays["table_shares"], arrays["patterns"], arrays["pattern_weights"], cells
-        return cls(problem.domain, problem.p, problem.protected, *witness)
+    def _more(cls, arrays: dict[str, NDArray[Any]]) -> tuple[Any, ...]:
+        classes = sum(name.startswith("cell_weights") for name in arrays)
+        return (tuple(arrays[f"cell_weights{k}"] for k in range(classes)),)
 
 
 def _checked(witness: ProductCertificate, problem: Problem, covariance: Covariance) -> Verification:
-    domain = problem.domain
-    replaced = problem.neighbors == "replace"
+    replaced = problem.protected == "replace"
     if (
-        not isinstance(domain, Products)
-        or not isinstance(covariance, ProductCovariance)
-        or covariance.domain is not domain
-        or problem.shifted
-        or problem.neighbors not in ("replace", "add-remove")
+        not isinstance(covariance, ProductCovariance)
+        or covariance.domain is not problem.domain
+        or problem.protected not in ("replace", "add-remove")
     ):
         raise CertificateError("verify: the covariance belongs to another domain or relation")
+    domain = covariance.domain
     workload = Workload.of(domain, total=not replaced)
     if not _is_measure(problem, witness, workload):
         raise CertificateError("verify: the certificate is not a measure on the records of these products")
@@ -158,10 +128,8 @@ def _is_measure(problem: Problem, witness: ProductCertificate, workload: Workloa
     """Whether the certificate is about this noise, and all its weights are distributions."""
     sizes = [strategy.size for strategy in workload.strategies]
     return bool(
-        witness.domain is problem.domain
-        and witness.p == problem.p
-        and witness.protected == problem.neighbors
-        and are_weights(witness, workload)
+        witness.proves(problem)
+        and witness.has_weights(workload)
         and [cells.shape for cells in witness.cell_weights] == [(n,) for n in sizes]
         and all((w >= 0).all() and np.isfinite(w).all() and w.sum() > 0 for w in witness.cell_weights)
     )

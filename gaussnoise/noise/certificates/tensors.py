@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import AbstractDomain, TensorPower
-from domains.algebra.combinators import Scaled, Translate
+from domains.algebra.images import Scaled, Translate
 
 from ...errors import CertificateError
 from ...numerics.rounding import ROUNDING_MARGIN

@@ -1,26 +1,80 @@
 """What the certificates of marginals and of products share: weights of tables, and of patterns of attributes."""
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from domains.tables.tables import AbstractTables
+
+from ...errors import CertificateError
+from ...solvers.design import Protected
 from ...solvers.tables.workload import Workload
+from ..covariance import Stored
+from ..problem import Problem
+from .certificate import Certificate
 
-if TYPE_CHECKING:
-    from .marginals import MarginalCertificate
-    from .products import ProductCertificate
+Array = NDArray[np.float64]
 
 
-def are_weights(witness: "MarginalCertificate | ProductCertificate", workload: Workload) -> bool:
-    """Whether shares and pattern weights are distributions over the workload's tables and possible patterns."""
-    patterns, weights, shares = witness.patterns, witness.pattern_weights, witness.shares
-    most = [len(members) for members in workload.moving.classes]
-    return bool(
-        shares.shape == (len(workload.tables),)
-        and weights.shape == (len(patterns),)
-        and patterns.dtype.kind in "iu"
-        and patterns.shape[1:] == (len(most),)
-        and all((a >= 0).all() and np.isfinite(a).all() and a.sum() > 0 for a in (shares, weights))
-        and (patterns >= 0).all()
-        and (patterns <= most).all()
-    )
+@dataclass(frozen=True, eq=False)
+class TableCertificate(Certificate):
+    """A measure on the records of tables, or on pairs of records that differ in a pattern of attributes.
+
+    Attributes:
+        domain: the tables.
+        p: error norm.
+        protected: "gamma" (K about its center), "add-remove" or "replace".
+        shares: dual weights on all tables of a type together, in the order of :attr:`Workload.tables`.
+        patterns: shape (k, classes of more than one category), how many attributes of each class differ.
+        pattern_weights: shape (k,).
+    """
+
+    domain: AbstractTables
+    p: float
+    protected: Protected
+    shares: Array
+    patterns: NDArray[np.intp]
+    pattern_weights: Array
+
+    def workload(self) -> Workload:
+        """The domain's tables and residuals by type; how they are measured does not matter here."""
+        return Workload.of(self.domain, total=self.protected == "add-remove")
+
+    def proves(self, problem: Problem) -> bool:
+        """Whether it says that it is about this problem."""
+        return self.domain is problem.domain and self.p == problem.p and self.protected == problem.protected
+
+    def has_weights(self, workload: Workload) -> bool:
+        """Whether shares and pattern weights are distributions over the workload's tables and possible patterns."""
+        patterns, weights, shares = self.patterns, self.pattern_weights, self.shares
+        most = [len(members) for members in workload.moving.classes]
+        return bool(
+            shares.shape == (len(workload.tables),)
+            and weights.shape == (len(patterns),)
+            and patterns.dtype.kind in "iu"
+            and patterns.shape[1:] == (len(most),)
+            and all((a >= 0).all() and np.isfinite(a).all() and a.sum() > 0 for a in (shares, weights))
+            and (patterns >= 0).all()
+            and (patterns <= most).all()
+        )
+
+    def encode(self) -> Stored:
+        return {}, {
+            "table_shares": self.shares,
+            "patterns": self.patterns,
+            "pattern_weights": self.pattern_weights,
+        }
+
+    @classmethod
+    def decode(cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        if not isinstance(problem.domain, AbstractTables) or problem.protected is None:
+            raise CertificateError("load: expected tables with the certificate of some")
+        weights = arrays["table_shares"], arrays["patterns"], arrays["pattern_weights"]
+        return cls(problem.domain, problem.p, problem.protected, *weights, *cls._more(arrays))
+
+    @classmethod
+    def _more(cls, arrays: dict[str, NDArray[Any]]) -> tuple[Any, ...]:
+        """What a subclass stores beside these."""
+        return ()

@@ -10,8 +10,9 @@ from scipy.linalg import solve_triangular
 from scipy.special import ndtri
 
 from domains import AbstractDomain, DomainTooLargeError, Ellipsoid, FiniteSet, InvalidDomainError, Polytope, Zonotope
-from domains.algebra.combinators import Product, Translate, apart
+from domains.algebra.images import Translate
 from domains.algebra.members import magnitudes, pulls_back, widest
+from domains.algebra.products import Product
 from domains.domain import SLACK
 from domains.oracles.distance import ROUNDING
 from domains.oracles.image import ConvexImage
@@ -139,11 +140,11 @@ class Body:
     def farthest(self, whitening: Array, center: Array) -> Farthest:
         """The longest W (x − center), W of shape (r, d)."""
         moved = self.domain if not center.any() else self.domain - center
-        found = (whitening @ moved).max_quadratic(np.eye(len(whitening)))
+        farthest = (whitening @ moved).max_quadratic(np.eye(len(whitening)))
         # the point itself: the one farthest in the direction of its image is at least as long
-        point = self.domain.support_point(found.maximizer @ whitening)
+        point = self.domain.support_point(farthest.maximizer @ whitening)
         value = float(np.square(whitening @ (point - center)).sum())
-        return Farthest(point, value, max(found.upper_bound, value))
+        return Farthest(point, value, max(farthest.upper_bound, value))
 
     def climb(self, whitening: Array, center: Array, points: Array, directions: Array) -> Array:
         """Local maximizers of ‖W (x − center)‖, reached from ``points`` and from ``directions`` (k, r) of W x."""
@@ -222,7 +223,7 @@ def moved_back(domain: AbstractDomain, *, shifted: bool) -> tuple[AbstractDomain
 
     Differences do not depend on a shift; points that do (``shifted``) stay where they are unless they are far away.
     """
-    still, shift = apart(domain)
+    still, shift = domain._apart()
     far = shift.any() and np.abs(shift).max() > _FAR * Body(still).sizes.max()
     return (still, shift) if far or not shifted else (domain, np.zeros(domain.dim))
 
@@ -231,7 +232,7 @@ def drift(domain: AbstractDomain, shift: Array) -> float:
     """What rounding may have done to ``shift``, the sum of several moves; nothing where it is one."""
     if isinstance(domain, Product):
         return max(drift(part, shift[s]) for part, s in zip(domain.parts, domain.slices(), strict=True))
-    inner = apart(domain.body)[1] if isinstance(domain, Translate) else shift
+    inner = domain.body._apart()[1] if isinstance(domain, Translate) else shift
     once = not inner.any() or isinstance(domain, Zonotope | Ellipsoid | Polytope | FiniteSet)
     return 0.0 if once else 4 * float(np.finfo(np.float64).eps * magnitudes(domain).max())
 

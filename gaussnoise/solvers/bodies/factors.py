@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag, hadamard
 
 from domains import AbstractDomain
-from domains.algebra.combinators import Kronecker, Product, Scaled
+from domains.algebra.images import Scaled
+from domains.algebra.products import Kronecker, Product
 
 from ...numerics.norms import dual_power, norm
 from ..design import Design
@@ -42,8 +43,8 @@ def factored(
 ) -> tuple[Design, Array] | None:
     """The optimal design of a product of symmetric bodies from those of its factors; None for other domains."""
     if isinstance(domain, Scaled):
-        found = factored(domain.body, p, solve)
-        return None if found is None else (found[0], domain.factor * found[1])
+        inner = factored(domain.body, p, solve)
+        return None if inner is None else (inner[0], domain.factor * inner[1])
     if isinstance(domain, Kronecker) and domain.left.is_symmetric and domain.right.is_symmetric:
         return _kronecker(solve(domain.left), solve(domain.right))
     if isinstance(domain, Product) and domain.is_symmetric:

@@ -53,20 +53,20 @@ def pairwise_design(
             interrupted = design.interrupted
             shares = fidelity.shares(design.coordinate_weights)
             value = fidelity.at(design.weights, shares).value
-            found = far_pairs(_coordinates(points, design.factor), value * (1 + tol / 2))
+            pairs = far_pairs(_coordinates(points, design.factor), value * (1 + tol / 2))
             error = np.sqrt(norm(np.square(design.factor).sum(axis=1), p / 2))
-            gap = max(float(np.sqrt(found.largest) * error / value - 1), 0.0)
+            gap = max(float(np.sqrt(pairs.largest) * error / value - 1), 0.0)
             halved = best is None or gap < best[0].gap / 2
             if best is None or gap < best[0].gap:
                 best = replace(design, gap=gap), rows
             ends.close(design.steps, value, best[0].gap)
             if best[0].gap <= tol or interrupted or ends.steps >= max_steps:
                 break
-            missing = float(np.sqrt(found.largest / value)) - 1
+            missing = float(np.sqrt(pairs.largest / value)) - 1
             inner_tol = max(tol / 4, min(inner_tol / 2, missing / 4))
             # pairs are dropped only while that leads somewhere: otherwise the same ones would come and go
             kept = (design.weights > _NEGLIGIBLE_WEIGHT * design.weights.max()) | (not halved)
-            rows, weights = _merged(rows[kept], design.weights[kept], found.rows, found.squares, spanning)
+            rows, weights = _merged(rows[kept], design.weights[kept], pairs.rows, pairs.squares, spanning)
             start = weights, shares
     except KeyboardInterrupt:
         if best is None or not keeps_answer():

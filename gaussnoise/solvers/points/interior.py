@@ -52,16 +52,16 @@ def optimal_design(
         start: weights and shares to begin from, instead of multiplicative steps from the uniform.
         report: called with (steps, lower, upper).
     """
-    found = maximum(fidelity, tol=tol, max_steps=max_steps, start=start, report=report)
+    optimum = maximum(fidelity, tol=tol, max_steps=max_steps, start=start, report=report)
     return Design(
-        weights=found.weights,
-        coordinate_weights=fidelity.coordinate_weights(found.shares),
-        factor=fidelity.factor(found.at, found.shares),
-        center=found.weights @ fidelity.points if fidelity.centered else np.zeros(fidelity.points.shape[1]),
-        gap=found.at.gap,
-        steps=found.steps,
+        weights=optimum.weights,
+        coordinate_weights=fidelity.coordinate_weights(optimum.shares),
+        factor=fidelity.factor(optimum.at, optimum.shares),
+        center=optimum.weights @ fidelity.points if fidelity.centered else np.zeros(fidelity.points.shape[1]),
+        gap=optimum.at.gap,
+        steps=optimum.steps,
         note="interior-point method on the dual",
-        interrupted=found.interrupted,
+        interrupted=optimum.interrupted,
     )
 
 

@@ -67,23 +67,23 @@ def table_noise(workload: Workload, p: float, *, replaced: bool, tol: float, wat
         return replace(lower, noise=upper.noise, steps=lower.steps + upper.steps, safe=True)
     start, steps = None, 0
     while True:
-        found = maximum(objective, tol=tol / 2, max_steps=MAX_STEPS, start=start, report=watch.scaled(1.0))
-        steps += found.steps
-        solution = _gathered(objective, patterns, found.weights, found.shares, steps, found.interrupted)
+        optimum = maximum(objective, tol=tol / 2, max_steps=MAX_STEPS, start=start, report=watch.scaled(1.0))
+        steps += optimum.steps
+        solution = _gathered(objective, patterns, optimum.weights, optimum.shares, steps, optimum.interrupted)
         moved = workload.patterns_moved(1 / solution.noise)
-        if found.interrupted or (moved.max() / found.at.lengths.max()) ** 0.5 * (1 + found.at.gap) <= 1 + tol:
+        if optimum.interrupted or (moved.max() / optimum.at.lengths.max()) ** 0.5 * (1 + optimum.at.gap) <= 1 + tol:
             return solution
         order = np.argpartition(-moved, min(_NEW_PATTERNS, moved.size) - 1, axis=None)[:_NEW_PATTERNS]
-        fresh = np.column_stack(np.unravel_index(order[moved.ravel()[order] > found.at.value], moved.shape))
-        kept = found.weights > _NEGLIGIBLE * found.weights.max()
+        fresh = np.column_stack(np.unravel_index(order[moved.ravel()[order] > optimum.at.value], moved.shape))
+        kept = optimum.weights > _NEGLIGIBLE * optimum.weights.max()
         known = {tuple(row) for row in patterns[kept].tolist()}
         fresh = np.array([row for row in fresh.tolist() if tuple(row) not in known], dtype=np.intp)
         if not len(fresh) or steps > MAX_STEPS:
             return solution
         patterns = np.vstack([patterns[kept], fresh])
-        old = found.weights[kept] / found.weights[kept].sum()
+        old = optimum.weights[kept] / optimum.weights[kept].sum()
         mass = np.concatenate([(1 - _FRESH_SHARE) * old, np.full(len(fresh), _FRESH_SHARE / len(fresh))])
-        start = mass, found.shares
+        start = mass, optimum.shares
         objective = ResidualFidelity(A, workload.moved(patterns), workload.residual_counts, p)
 
 
@@ -97,8 +97,8 @@ def _first_patterns(workload: Workload) -> Patterns:
 def _solution(objective: "ResidualFidelity", patterns: Patterns, tol: float, watch: Watch) -> TableNoise:
     closed = len(objective.K) == 1 and (objective.p == 2 or objective.shape[1] == 1)
     report = None if closed else watch.scaled(1.0)
-    found = maximum(objective, tol=tol / 2, max_steps=MAX_STEPS, report=report)
-    return _gathered(objective, patterns, found.weights, found.shares, found.steps, found.interrupted)
+    optimum = maximum(objective, tol=tol / 2, max_steps=MAX_STEPS, report=report)
+    return _gathered(objective, patterns, optimum.weights, optimum.shares, optimum.steps, optimum.interrupted)
 
 
 def _gathered(

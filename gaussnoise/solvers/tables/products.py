@@ -2,9 +2,9 @@
 
 Attribute i is solved alone, for the Gram matrix ``G_i + μ_i 11'``. Its optimal strategy X has ``1'X⁻¹1 = τ`` and is
 ``X = 11'/τ + (1 − 1/τ) B'B`` with unit columns of B: the residual basis of every table the attribute is in. A table's
-loss depends on B through two numbers only, the gain g (unit noise on B) and the spread s (unit noise on the total), and
-the one-dimensional problems trace their Pareto curve: at its optimum ``−dg/ds = √(g/(s + μ))``. So μ_i is a fixed
-point: the slope at which the tables together would exchange one for the other.
+loss depends on B through two numbers only: what unit noise on B adds (the gain g), and what unit noise on the total
+adds (s). The one-dimensional problems trace their Pareto curve: at its optimum ``−dg/ds = √(g/(s + μ))``. So μ_i is a
+fixed point: the slope at which the tables together would exchange one for the other.
 """
 
 import math
@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 
 from domains import AbstractBase, DomainTooLargeError, InvalidDomainError
 
-from ...numerics.feasibility import strategy as coordinates
+from ...numerics.feasibility import whiten
 from ...numerics.norms import dual_power
 from ...numerics.span import span
 from ..bodies.closed_forms import uniform_measure
@@ -99,11 +99,11 @@ def product_noise(workload: Workload, p: float, *, replaced: bool, tol: float, w
                 weights, ratio = slopes[k]
                 weights = weights / max(weights)
                 traces = np.array([workload.traces[k, b] for b in range(len(weights))])
-                gain, spread = weights @ traces
+                gain, total_gain = weights @ traces
                 gram = np.tensordot(weights, np.stack(grams[k]), axes=1)
                 most = _MOST_PENALTY * float(gram.mean())
-                penalty = most if gain > (most + spread) * ratio**2 else max(gain / ratio**2 - spread, 0.0)
-                size = spread + penalty
+                penalty = most if gain > (most + total_gain) * ratio**2 else max(gain / ratio**2 - total_gain, 0.0)
+                size = total_gain + penalty
                 moved = max(moved, abs(penalty - penalties.get(k, math.inf)) / size)
                 penalties[k] = penalty
                 strategies[k], cells[k] = one_attribute(gram + penalty, bits)
@@ -155,13 +155,13 @@ def _replaced_error(workload: Workload, p: float) -> float:
     return workload.error(found.noise * workload.largest_move(1 / found.noise, replaced=True), p)
 
 
-def _slopes(workload: Workload, p: float, found: TableNoise, *, replaced: bool) -> dict[int, tuple[Array, float]]:
+def _slopes(workload: Workload, p: float, tables: TableNoise, *, replaced: bool) -> dict[int, tuple[Array, float]]:
     """By class: derivatives of the objective along the gains of its bases, and how much more the spreads matter."""
     A = workload.dual_loss(p)
-    shares = found.shares / found.shares.sum()
+    shares = tables.shares / tables.shares.sum()
     scaled = (A * shares ** dual_power(p)).tocoo()
     losses = np.asarray(scaled.sum(axis=1)).ravel()
-    moved = found.pattern_weights @ workload.moved(found.patterns) if replaced and not found.safe else 1.0
+    moved = tables.pattern_weights @ workload.moved(tables.patterns) if replaced and not tables.safe else 1.0
     factors = workload.residual_counts * np.sqrt(moved / losses)
     gains = {k: np.zeros(len(bases)) for k, bases in enumerate(workload.bases)}
     spreads = {k: np.zeros(len(bases)) for k, bases in enumerate(workload.bases)}
@@ -170,9 +170,9 @@ def _slopes(workload: Workload, p: float, found: TableNoise, *, replaced: bool) 
         table = workload.tables[column]
         for k, b in set(table):
             inside, outside = T.count(k), table.count((k, b)) - T.count(k)
-            gain, spread = workload.traces[k, b]
+            gain, total_gain = workload.traces[k, b]
             gains[k][b] += weight * inside / gain if inside else 0.0
-            spreads[k][b] += weight * outside / spread if outside else 0.0
+            spreads[k][b] += weight * outside / total_gain if outside else 0.0
     slopes = {}
     for k in gains:
         own = np.array([workload.traces[k, b][1] for b in range(len(gains[k]))])
@@ -193,7 +193,7 @@ def one_attribute(gram: Array, bits: int) -> tuple[SolvedStrategy, Array]:
     design = uniform_measure(points, 2, shifted=False) or optimal_design(
         Fidelity(points, 2, False, span(points)), tol=_TOLERANCE, max_steps=MAX_STEPS, report=lambda *_: None
     )
-    b = coordinates(design.factor, points).coordinates
+    b = whiten(design.factor, points).coordinates
     weights = np.maximum(design.weights, 0.0)
     return _strategy(b @ b.T, bits), weights / weights.sum()
 
@@ -207,8 +207,8 @@ def _strategy(X: Array, bits: int) -> SolvedStrategy:
     while True:
         mixed = X if least >= share else (1 - share) * X + share * np.eye(n)
         C = _integers(_contrasts(mixed), bits)
-        found = np.linalg.svd(np.vstack([np.ones(n), C / 2.0**bits]), compute_uv=False)[-1]
-        if share >= 1 / 2 or found**2 >= share / 4:
+        smallest = np.linalg.svd(np.vstack([np.ones(n), C / 2.0**bits]), compute_uv=False)[-1]
+        if share >= 1 / 2 or smallest**2 >= share / 4:
             return SolvedStrategy(C)
         share *= 4
 

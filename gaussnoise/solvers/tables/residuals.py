@@ -62,7 +62,7 @@ def part_of(table: NDArray, S: Subset, T: Subset) -> NDArray:
     return np.asarray(table.sum(axis=tuple(axis for axis, i in enumerate(S) if i not in T)))
 
 
-def spread(values: NDArray, T: Subset, S: Subset, sizes: Sequence[int]) -> NDArray:
+def extended(values: NDArray, T: Subset, S: Subset, sizes: Sequence[int]) -> NDArray:
     """A tensor over T, constant along S∖T; ``values`` has shape (cells of T,) or (cells of T, k)."""
     tail = values.shape[1:]
     seen = [sizes[i] if i in T else 1 for i in S]

@@ -44,20 +44,20 @@ class SharedFidelity:
         """``v^{1/s*}``, shape (k,)."""
         return shares**self.power
 
-    def spread(self, shares: Array) -> Array:
+    def per_coordinate(self, shares: Array) -> Array:
         """Shares of the coordinates, shape (d,)."""
         return (shares / self.queries)[self.tables]
 
     def at(self, weights: Array, shares: Array) -> Evaluation:
         """As of the coordinates, but for ``variances``, shape (k,), and the gap."""
-        now = self.inner.at(weights, self.spread(shares))
+        now = self.inner.at(weights, self.per_coordinate(shares))
         variances = np.bincount(self.tables, now.variances) * self.queries**-self.power
         return replace(now, variances=variances, gap=self.inner.gap(now.lengths, variances, now.value))
 
     def curvature(self, now: Evaluation, x: Array) -> "SharedCurvature":
         """Second derivatives at x = (λ, v)."""
         count = len(self.inner.points)
-        shares = self.spread(x[count:])
+        shares = self.per_coordinate(x[count:])
         w = self.inner.coordinate_weights(shares)
         own = replace(now, variances=np.square(now.axes) @ now.roots / w)
         inner = self.inner.curvature(own, np.concatenate([x[:count], shares]))

@@ -103,7 +103,7 @@ class AbstractStrategy(abc.ABC):
             return self.unit * float(np.square((W - W[:, :1]) @ self.root).sum())
         return self.unit * float((base.gram() * (self.root @ self.root.T)).sum())
 
-    def spread(self, base: AbstractBase) -> float:
+    def total_gain(self, base: AbstractBase) -> float:
         """Total variance of all answers to ``base`` that unit noise on the total leaves."""
         return float(self.profile @ base.gram() @ self.profile)
 
@@ -178,7 +178,7 @@ class IdentityStrategy(AbstractStrategy):
         gram = base.gram()
         return self.unit * float(np.trace(gram) - gram.sum() / n)
 
-    def spread(self, base: AbstractBase) -> float:
+    def total_gain(self, base: AbstractBase) -> float:
         return 1 / self.size if base.is_identity else float(base.gram().sum()) / self.size**2
 
 

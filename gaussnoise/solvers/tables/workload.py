@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from domains import AbstractBase, Marginals, Products
+from domains import AbstractBase
+from domains.tables.tables import AbstractTables
 
 from ...numerics.norms import dual_power, norm
 from .orbits import Orbits, Type, alike
@@ -47,7 +48,7 @@ class Workload:
     residuals: tuple[Type, ...]
 
     @classmethod
-    def of(cls, domain: Marginals | Products, *, total: bool) -> Self:
+    def of(cls, domain: AbstractTables, *, total: bool) -> Self:
         """The workload of a domain, each attribute measured as identities are.
 
         Args:
@@ -154,12 +155,12 @@ class Workload:
 
         Totals that no answer needs are counted all the same, a little: then they are measured, and cells released.
         """
-        found = {}
+        traces = {}
         for k, (strategy, bases) in enumerate(zip(self.strategies, self.bases, strict=True)):
             for b, base in enumerate(bases):
-                gain, spread = strategy.gain(base), strategy.spread(base)
-                found[k, b] = gain, spread if strategy.size == 1 else max(spread, _UNSEEN * gain)
-        return found
+                gain, total = strategy.gain(base), strategy.total_gain(base)
+                traces[k, b] = gain, total if strategy.size == 1 else max(total, _UNSEEN * gain)
+        return traces
 
     def dual_loss(self, p: float) -> csr_array:
         """A with ``L = A @ shares^{1−2/p}``: the loss of unit noise on one T, given shares of all tables of each type.

@@ -40,7 +40,7 @@ def asked_of(plan: "Plan") -> dict[str, object]:
 
 def planned_again(directory: str | os.PathLike[str]) -> "Plan":
     """The plan of a release on disk, from its own record; whether it is the same is not checked here."""
-    from .plan import plan
+    from .door import plan
 
     folder = Path(directory)
     try:
@@ -79,7 +79,7 @@ def planned_again(directory: str | os.PathLike[str]) -> "Plan":
 def _workload(plan: "Plan") -> int | list[list[str]] | list[dict[str, object]]:
     """k, names, or names with the bases that are not the attributes' own."""
     attributes, domain = plan.schema.attributes, plan.domain
-    if all(attribute.base is None for attribute in attributes) and isinstance(domain, Marginals):
+    if all(attribute.base is None for attribute in attributes) and domain.is_cells:
         k = len(domain.subsets[0])
         several = len(domain.subsets) == math.comb(len(attributes), k)
         if several and domain.subsets == Marginals.all_kway(domain.sizes, k).subsets:

@@ -1,49 +1,47 @@
-"""Plan first, without data; then release."""
+"""What was planned, how well it answers, and what it will cost: public, since it is computed without data."""
 
 import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
-from numbers import Real
+from functools import cached_property
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import DomainTooLargeError, Identity, InvalidDomainError, Leading, Marginals, Products
+from domains import Marginals
+from domains.tables.tables import AbstractTables
 
 from ...bounds import Bound, bound_of
-from ...bounds.proof import solved
 from ...errors import GaussNoiseError, ParameterError, not_a_generator
 from ...files.pickling import PickledByArguments
-from ...noise.covariance import Covariance, MarginalCovariance
+from ...noise.marginal_covariance import covariance_of_cells
 from ...noise.optimal_noise import OptimalNoise
 from ...noise.problem import Relation
-from ...noise.product_covariance import ProductCovariance
-from ...noise.solve import optimal_noise
+from ...noise.table_covariance import TableCovariance, covariance_of_tables
 from ...numerics.intervals import quantile
 from ...numerics.norms import norm
 from ...numerics.rounding import rounded_down, rounded_up
-from ...privacy.definitions import AbstractPrivacy, check_gaussian, dp_event, zCDP
+from ...privacy.definitions import AbstractPrivacy, dp_event
 from ...privacy.lattice_bound import TABLE_STEPS
 from ...privacy.ledger import Ledger
 from ...privacy.sampler import sampling_threads
-from ...solvers.progress import Counted, interrupts_pass
+from ...solvers.progress import Counted
 from ...solvers.tables.residuals import Subset
-from ...solvers.tables.strategies import AbstractStrategy, IdentityStrategy
+from ...solvers.tables.strategies import AbstractStrategy
 from ...solvers.tables.workload import Workload
 from ..counting.codes import OnOutside
 from ..counting.count import PASS_CELLS
-from ..schema.bases import base_value
-from ..schema.entries import Entry, attribute_positions, entry_term, term_name, workload_domain
+from ..schema.entries import Entry, attribute_positions, entry_term, term_name
 from ..schema.schema import Schema
 from .independent import independent_deviations, saving
 from .measure import Array, ResidualQuery, measured_integers
-from .targets import Target, as_targets
+from .request import request_of
+from .targets import Target, largest_ratio
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -51,143 +49,8 @@ if TYPE_CHECKING:
     from ..release.release import TableRelease
     from ..release.store import FileFormat
 
-_SECONDS_PER_INTEGER = 12e-6  # of one thread: OpenDP's draw and its conversion
+SECONDS_PER_INTEGER = 12e-6  # of one thread: OpenDP's draw and its conversion
 _SECONDS_PER_CELL = 2e-6  # exact integers, reconstruction, writing
-_MOST_CELLS = 2 * 10**8
-_MOST_ROWS_PER_PERSON = 10**9
-_TOLERANCE = 1e-6  # of the noise
-_ROUNDING = 1e-9  # budgets for targets are this much larger, so that rounding cannot miss them
-
-
-def plan(
-    schema: Schema,
-    workload: int | Sequence[Entry],
-    privacy: AbstractPrivacy | None = None,
-    *,
-    neighbors: Relation = "add-remove",
-    p: float = 2,
-    weights: Sequence[float] | None = None,
-    targets: "Target | float | Mapping[str | tuple[str, ...], Target | float] | Sequence[Target | float] | None" = None,
-    rows_per_person: int = 1,
-) -> "Plan":
-    """The least noise for a set of marginal tables, or of queries about them, before any data are seen.
-
-    Args:
-        schema: the public attributes.
-        workload: k for all k-way marginals, or the attribute names of each marginal; ``()`` is the total. A mapping
-            like ``{"age": "prefix", "sex": "identity"}`` says what is asked about the cells, as ``base`` does in an
-            :class:`Attribute`, whose own it overrides. Tables of cells are released all the same, with the least noise
-            in the answers.
-        privacy: :class:`zCDP`, :class:`ApproxDP` or another definition, for the whole release; with ``targets`` it may
-            be left out, for the least ρ that meets them.
-        neighbors: "add-remove", one row more or less; the number of rows is private. "replace", one row exchanged for
-            another; the number of rows is public.
-        p: error norm in [2, ∞]: 2 minimises total variance over all cells, ``math.inf`` the largest. Queries other than
-            counts enter with the root mean square of their entry.
-        weights: one positive number per marginal: its cells' standard deviations count that much. Error priority only;
-            released tables are plain counts.
-        targets: for every marginal of the workload, within how many rows its cells (or all answers about them) are to
-            lie at 95 %: a number, or a :class:`Target` for another level; by names, or a list in the workload's order.
-            They replace ``p`` and ``weights``: the largest ratio of standard deviation to target is made least, see
-            :attr:`Plan.target_ratio`.
-        rows_per_person: the most rows that one person can have, when persons are to be protected instead of rows.
-            Standard deviations grow by this factor. It is a promise of yours: nothing in the table is checked.
-
-    Returns:
-        A :class:`Plan`.
-
-    Raises:
-        ParameterError: unknown attributes, bad weights, wrong types.
-        DomainTooLargeError: more noisy cells than can be drawn in minutes; says how many.
-
-    Warns:
-        PrivacyWarning: a δ of 0.01 or more.
-
-    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
-    >>> survey = gn.plan(schema, 2, gn.zCDP(0.1))
-    >>> print(f"{survey.standard_deviation('sex', 'age'):.4f}")
-    2.2361
-    >>> cheapest = gn.plan(schema, [("sex", "age"), "age"], targets={("sex", "age"): 50, "age": gn.Target(80, 0.99)})
-    >>> print(f"{cheapest.rho:.6f} {cheapest.half_width('sex', 'age'):.3f}")
-    0.000823 50.000
-    >>> ages = gn.plan(schema, [{"age": "prefix"}], gn.zCDP(0.1))  # the cumulative distribution
-    >>> print(ages.answer_deviations({"age": "prefix"}).shape)
-    (3,)
-    """
-    if not isinstance(schema, Schema):
-        raise ParameterError(f"plan: expected a Schema, got {type(schema).__name__}; hint: Schema.load(path)")
-    if privacy is None and targets is None:
-        raise ParameterError(
-            "plan: expected a privacy definition like zCDP(rho) or ApproxDP(epsilon, delta), got NoneType; "
-            "hint: targets={...} finds the least budget"
-        )
-    if privacy is not None:
-        check_gaussian("plan", privacy, stacklevel=2)
-    if not isinstance(p, Real) or not p >= 2:
-        raise ParameterError(f"plan: expected p >= 2, got {p!r}; hint: math.inf for the largest error")
-    if neighbors not in ("add-remove", "replace"):
-        raise ParameterError(f'plan: expected neighbors="add-remove" or "replace", got {neighbors!r}')
-    if type(rows_per_person) is not int or not 1 <= rows_per_person <= _MOST_ROWS_PER_PERSON:
-        raise ParameterError(
-            f"plan: expected an integer 1 <= rows_per_person <= {_MOST_ROWS_PER_PERSON}, got {rows_per_person!r:.50}"
-        )
-    domain = workload_domain(schema, workload)
-    if weights is not None and np.shape(weights) != (len(domain.subsets),):
-        raise ParameterError(f"plan: expected {len(domain.subsets)} weights, one per marginal, got {weights!r}")
-    goals = None
-    if targets is not None:
-        if weights is not None or p != 2:
-            raise ParameterError("plan: targets replace p and weights; hint: leave those out")
-        names, deviation = schema.names, cache(Target.standard_deviation)
-        goals = tuple(as_targets(targets, [tuple([names[i] for i in S]) for S in domain.subsets]))
-        answers = [math.prod([base.queries for _, base in term]) for term in domain.terms]
-        weights = [1 / deviation(goal, n) for goal, n in zip(goals, answers, strict=True)]
-        p = math.inf
-    if weights is not None:
-        domain = workload_domain(schema, workload, weights)
-    cells = _tables(domain).dim
-    if cells > _MOST_CELLS:  # before anything is solved for
-        raise DomainTooLargeError(
-            f"plan: {cells:.3g} cells would take {cells * _SECONDS_PER_INTEGER / 3600:.3g} hours and "
-            f"{cells * 8 / 1e9:.3g} GB, more than {_MOST_CELLS:.0e} cells; "
-            "hint: ask for fewer or smaller marginals"
-        )
-    try:
-        with interrupts_pass():  # a plan that the user has stopped must not go on to a release
-            # the plan itself says how large the gap of products is
-            noise = (solved if isinstance(domain, Products) else optimal_noise)(domain, p, neighbors, _TOLERANCE)
-    except InvalidDomainError as error:
-        raise ParameterError(f"plan: {error}") from None
-    if privacy is None:
-        if noise.gamma == 0:
-            raise ParameterError("plan: these tables need no noise, hence no budget; hint: give any, it is not spent")
-        # weighted deviations at unit sensitivity are ratios to the targets; of an entry's queries, the worst counts
-        ratio = noise.gamma if isinstance(domain, Marginals) else _worst(noise.covariance, goals or ())
-        privacy = zCDP(rows_per_person**2 * ratio**2 / 2 * (1 + _ROUNDING))
-    result = Plan(schema, domain, noise, privacy, rows_per_person, goals)
-    if result.integers > _MOST_CELLS:
-        raise DomainTooLargeError(
-            f"plan: {result.integers:.3g} noisy integers would take {result.seconds / 3600:.3g} hours, more than "
-            f"{_MOST_CELLS:.0e} of them; hint: ask for fewer or smaller marginals"
-        )
-    return result
-
-
-def _tables(domain: Marginals | Products) -> Marginals:
-    """The tables that answer a workload, each once."""
-    return domain if isinstance(domain, Marginals) else Marginals(domain.sizes, domain.subsets)
-
-
-def _worst(covariance: Covariance, goals: Sequence[Target]) -> float:
-    """Largest ratio of an answer's standard deviation, at unit sensitivity, to what its target allows."""
-    if isinstance(covariance, ProductCovariance):
-        terms = zip(covariance.domain.terms, goals, strict=True)
-        worst = ((covariance.term_variance(term), goal) for term, goal in terms)
-        return max(math.sqrt(float(v.max())) / goal.standard_deviation(v.size) for v, goal in worst)
-    if not isinstance(covariance, MarginalCovariance):
-        raise ParameterError("expected noise of tables")
-    kinds = set(zip(covariance.table_variances.tolist(), covariance.table_cells.tolist(), goals, strict=True))
-    return max(math.sqrt(variance) / goal.standard_deviation(int(cells)) for variance, cells, goal in kinds)
 
 
 @final
@@ -205,19 +68,17 @@ class Plan(PickledByArguments):
     """
 
     schema: Schema
-    domain: Marginals | Products
+    domain: AbstractTables
     noise: OptimalNoise
     privacy: AbstractPrivacy
     rows_per_person: int = 1
     targets: tuple[Target, ...] | None = None
 
     def __post_init__(self) -> None:
-        covariance = self.noise.covariance
         if (
-            not isinstance(covariance, MarginalCovariance if isinstance(self.domain, Marginals) else ProductCovariance)
+            self._unit_covariance.domain is not self.domain
             or self.noise.shifted
             or self.noise.neighbors not in ("add-remove", "replace")
-            or covariance.domain is not self.domain
             or self.domain.sizes != self.schema.sizes
         ):
             raise ParameterError("Plan: expected optimal noise for the marginals of this schema; hint: call plan()")
@@ -231,7 +92,7 @@ class Plan(PickledByArguments):
     @cached_property
     def tables(self) -> Marginals:
         """The tables of cells that are released: each attribute set of the workload once."""
-        return _tables(self.domain)
+        return self.domain.tables
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -241,10 +102,7 @@ class Plan(PickledByArguments):
     @cached_property
     def strategies(self) -> tuple[AbstractStrategy, ...]:
         """How each attribute is measured."""
-        covariance = self.noise.covariance
-        if isinstance(covariance, ProductCovariance):
-            return covariance.strategies
-        return tuple(map(IdentityStrategy, self.schema.sizes))
+        return self._unit_covariance.strategies
 
     @property
     def neighbors(self) -> Relation:
@@ -268,28 +126,14 @@ class Plan(PickledByArguments):
         return "one row" if k == 1 else f"one person of at most {k} rows"
 
     @cached_property
-    def request_sha256(self) -> str:
-        """What was asked for, in one number: the same for plans made from the same arguments, on any machine."""
-        return hashlib.sha256(json.dumps(self._request).encode()).hexdigest()
+    def request(self) -> dict[str, object]:
+        """Every part of what was asked for, as plain data: the same on any machine."""
+        return request_of(self)
 
     @cached_property
-    def _request(self) -> dict[str, object]:
-        asked: dict[str, object] = {}
-        if isinstance(self.domain, Products):
-            asked["bases"] = [
-                [base_value(base, self.schema.attributes[i]) for i, base in term] for term in self.domain.terms
-            ]
-        if any(isinstance(base, Leading) for term in self.domain.terms for _, base in term):
-            asked["catch-alls"] = "in no query that takes cells in order"
-        return asked | {
-            "schema": self.schema.to_toml(),
-            "marginals": self.domain.subsets,
-            "weights": [f"{weight:.9g}" for weight in self.domain.weights],
-            "p": str(self.noise.p),
-            "neighbors": self.neighbors,
-            "rho": f"{self.rho:.9g}",
-            "rows_per_person": self.rows_per_person,
-        }
+    def request_sha256(self) -> str:
+        """What was asked for, in one number: the same for plans made from the same arguments, on any machine."""
+        return hashlib.sha256(json.dumps(self.request).encode()).hexdigest()
 
     @property
     def target_ratio(self) -> float:
@@ -300,28 +144,17 @@ class Plan(PickledByArguments):
         """
         if self.targets is None:
             raise ParameterError("target_ratio: this plan has no targets; hint: plan(..., targets=...)")
-        return _worst(self.noise.covariance, self.targets) / math.sqrt(2 * self.row_rho)
-
-    def _deviation(self, S: Subset) -> float:
-        """Root mean square of the standard deviations of the cells of the table of S: equal ones, if all are counts."""
-        if isinstance(self._covariance, MarginalCovariance):
-            return math.sqrt(self._covariance.table_variance(S) / (2 * self.row_rho))
-        term = tuple((i, Identity(self.schema.sizes[i])) for i in S)
-        return math.sqrt(self._covariance.term_total(term) / self.tables.cells(S) / (2 * self.row_rho))
+        return largest_ratio(self.noise.covariance, self.targets) / math.sqrt(2 * self.row_rho)
 
     @cached_property
     def deviations(self) -> Array:
         """Of every entry of the workload, the root mean square of its answers' standard deviations."""
-        found = self._covariance
-        unit = np.sqrt(found.table_variances) if isinstance(found, MarginalCovariance) else found.deviations
-        return unit / math.sqrt(2 * self.row_rho)
+        return self._unit_covariance.deviations / math.sqrt(2 * self.row_rho)
 
-    @cached_property
+    @property
     def queries(self) -> Array:
         """How many answers each entry of the workload has."""
-        if isinstance(self._covariance, MarginalCovariance):
-            return self._covariance.table_cells
-        return np.array([float(math.prod(base.queries for _, base in term)) for term in self.domain.terms])
+        return self._unit_covariance.queries
 
     def answer_deviations(self, entry: Entry) -> Array:
         """Standard deviations of the answers about one table, whether planned for or not.
@@ -338,39 +171,28 @@ class Plan(PickledByArguments):
         term = entry_term(self.schema, entry)
         S = tuple(sorted(term))
         self.check_released(S)
-        variance = self._products.term_variance(tuple((i, term[i]) for i in S))
+        variance = self._unit_covariance.term_variance(tuple((i, term[i]) for i in S))
         return np.sqrt(variance / (2 * self.row_rho)).transpose([S.index(i) for i in term])
 
-    @cached_property
-    def _covariance(self) -> MarginalCovariance | ProductCovariance:
-        covariance = self.noise.covariance
-        if not isinstance(covariance, MarginalCovariance | ProductCovariance):
-            raise ParameterError("Plan: expected noise of tables")
-        return covariance
-
-    @cached_property
-    def _products(self) -> ProductCovariance:
-        """The covariance at unit sensitivity, as it reaches any queries."""
-        if isinstance(self._covariance, ProductCovariance):
-            return self._covariance
-        return ProductCovariance(self.tables, self.strategies, self._covariance.variances)
+    @property
+    def _unit_covariance(self) -> TableCovariance:
+        """Of all answers, at unit sensitivity."""
+        return covariance_of_tables(self.noise.covariance)
 
     @cached_property
     def _cells(self) -> Array:
         """Cells of every released table."""
-        if isinstance(self._covariance, MarginalCovariance):
-            return self._covariance.table_cells
         return np.array([float(self.tables.cells(S)) for S in self.tables.subsets])
 
     @property
     def integers(self) -> int:
         """Noisy integers a release draws."""
-        return measured_integers(self.strategies, self._covariance.variances)
+        return measured_integers(self.strategies, self._unit_covariance.variances)
 
     @property
     def seconds(self) -> float:
         """Roughly what a release takes, besides counting."""
-        return self.integers * _SECONDS_PER_INTEGER / sampling_threads() + float(self._cells.sum()) * _SECONDS_PER_CELL
+        return self.integers * SECONDS_PER_INTEGER / sampling_threads() + float(self._cells.sum()) * _SECONDS_PER_CELL
 
     @property
     def peak_bytes(self) -> float:
@@ -381,7 +203,7 @@ class Plan(PickledByArguments):
     @property
     def error(self) -> float:
         """``‖sd‖_p`` over all (weighted) cells: at p = 2 the root of their total variance."""
-        return self._covariance.error(self.noise.p) / math.sqrt(2 * self.row_rho)
+        return self._unit_covariance.error(self.noise.p) / math.sqrt(2 * self.row_rho)
 
     @property
     def improvement(self) -> float:
@@ -433,13 +255,14 @@ class Plan(PickledByArguments):
         return saving(self, "add_remove_saving", "add-remove")
 
     @cached_property
-    def _workload(self) -> Workload:
+    def workload(self) -> Workload:
+        """The tables up to exchange of attributes that they cannot tell apart."""
         return Workload.of(self.domain, total=True)
 
     def independent_standard_deviation(self, *names: str) -> float:
         """Of every cell of a planned marginal, had each marginal independent noise and the best split of the budget."""
         S = tuple(sorted(self.subset(names)))
-        if isinstance(self.domain, Products):
+        if not self.domain.is_cells:
             raise ParameterError(
                 "independent_standard_deviation: expected a plan for cells alone, got other bases; hint: improvement"
             )
@@ -475,7 +298,7 @@ class Plan(PickledByArguments):
         """
         S = tuple(sorted(self.subset(names)))
         self.check_released(S)
-        return self._deviation(S)
+        return math.sqrt(self._unit_covariance.mean_variance(S) / (2 * self.row_rho))
 
     def half_width(self, *names: str, level: float = 0.95) -> float:
         """Half the length of a cell's confidence interval."""
@@ -556,7 +379,7 @@ class Plan(PickledByArguments):
 
     def dp_event(self) -> "DpEvent":
         """What a release costs, for ``dp-accounting`` to compose: :func:`gaussnoise.privacy.dp_event`."""
-        return dp_event(self._charge())
+        return dp_event(self.rho_charged)
 
     def simulate(
         self,
@@ -582,7 +405,7 @@ class Plan(PickledByArguments):
 
         if not isinstance(rng, np.random.Generator):
             raise not_a_generator(rng)
-        scale = 0.0 if self._query.query is None else self._query.query.scale
+        scale = 0.0 if self.query.query is None else self.query.query.scale
 
         def draw(count: int) -> NDArray[np.int64]:
             return np.rint(rng.normal(scale=scale, size=count)).astype(np.int64)
@@ -590,21 +413,20 @@ class Plan(PickledByArguments):
         return simulated(self, table, draw, on_outside=on_outside, progress=progress)
 
     @cached_property
-    def _query(self) -> ResidualQuery:
+    def query(self) -> ResidualQuery:
         """The integer query that a release answers with noise."""
-        return ResidualQuery.calibrated(self.strategies, self._covariance.variances, self.neighbors, self.row_rho)
+        return ResidualQuery.calibrated(self.strategies, self._unit_covariance.variances, self.neighbors, self.row_rho)
 
     @cached_property
-    def _drawn(self) -> MarginalCovariance | ProductCovariance:
+    def covariance(self) -> TableCovariance:
         """Covariance of the noise of a release, over the (unweighted) cells of all planned tables."""
         tables = Marginals(self.domain.sizes, self.tables.subsets)
-        if all(isinstance(own, IdentityStrategy) for own in self.strategies):
-            return MarginalCovariance(tables, self._query.variances)
-        return ProductCovariance(tables, self.strategies, self._query.variances)
+        return covariance_of_cells(tables, self.strategies, self.query.variances)
 
-    def _charge(self) -> float:
+    @property
+    def rho_charged(self) -> float:
         """What OpenDP's map charges for all noise of a release, for all rows of one person."""
-        query, copies = self._query.query, self.rows_per_person**2
+        query, copies = self.query.query, self.rows_per_person**2
         if query is not None and query.scale < TABLE_STEPS:
             raise GaussNoiseError(f"release: a scale of {query.scale:.3g} is too coarse; hint: another rho")
         charged = rounded_up(Fraction(query.rho) * copies) if query is not None else 0.0

@@ -1,11 +1,13 @@
 """How accurate a marginal is to be."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
 from ...errors import ParameterError
+from ...noise.covariance import Covariance
+from ...noise.table_covariance import covariance_of_tables
 from ...numerics.intervals import quantile
 from ...text import near
 
@@ -74,3 +76,10 @@ def as_targets(targets: object, marginals: list[tuple[str, ...]]) -> list[Target
         named += f", and no attribute is called {strange[0]!r}{near(strange[0], known)}" if strange else ""
         raise ParameterError(f"plan: expected one target for every marginal of the workload; {named}")
     return [by_names[frozenset(m)] for m in marginals]
+
+
+def largest_ratio(covariance: Covariance, goals: Sequence[Target]) -> float:
+    """Largest ratio of an answer's standard deviation, at unit sensitivity, to what its target allows."""
+    tables = covariance_of_tables(covariance)
+    kinds = set(zip(tables.largest_deviations.tolist(), tables.queries.tolist(), goals, strict=True))
+    return max(deviation / goal.standard_deviation(int(answers)) for deviation, answers, goal in kinds)

@@ -3,7 +3,7 @@
 import math
 from typing import TYPE_CHECKING
 
-from domains import Marginals, Moments, Products
+from domains import Moments
 
 from ...privacy.definitions import ApproxDP, gaussian_epsilon, zCDP
 from ...privacy.lattice_bound import TABLE_STEPS
@@ -32,17 +32,30 @@ def relation_text(plan: "Plan") -> str:
 
 def plan_text(plan: "Plan") -> str:
     """What ``print(plan)`` shows."""
-    if isinstance(plan.domain, Products):
-        return _products_text(plan)
+    table, count = _cells_text(plan) if plan.domain.is_cells else _answers_text(plan), len(plan.entries)
+    return "\n".join(
+        [
+            table[0],
+            f"neighbours   {relation_text(plan)}",
+            f"budget       {budget_text(plan)}",
+            work_text(plan),
+            "",
+            *table[1:],
+            *([f"… and {count - _MOST_LINES} more"] if count > _MOST_LINES else []),
+            "",
+            *_middles_text(plan),
+            *verdict(plan),
+        ]
+    )
+
+
+def _cells_text(plan: "Plan") -> list[str]:
+    """What is planned, and how well, marginal by marginal."""
     marginals = plan.marginals
     names = [marginal_name(m) for m in marginals[:_MOST_LINES]]
     width = max(len("marginal"), *map(len, names))
     lines = [
         f"Plan: {len(marginals)} marginals, {plan.domain.dim} cells",
-        f"neighbours   {relation_text(plan)}",
-        f"budget       {budget_text(plan)}",
-        work_text(plan),
-        "",
         f"{'marginal':<{width}}  {'cells':>7}  {'sd':>9}  {'95 % ±':>9}  {'independent sd':>14}",
     ]
     for name, marginal, S in zip(names, marginals, plan.domain.subsets, strict=False):
@@ -50,32 +63,23 @@ def plan_text(plan: "Plan") -> str:
             f"{name:<{width}}  {plan.domain.cells(S):>7}  {plan.standard_deviation(*marginal):>9.4g}  "
             f"{plan.half_width(*marginal):>9.4g}  {plan.independent_standard_deviation(*marginal):>14.4g}"
         )
-    if len(marginals) > _MOST_LINES:
-        lines.append(f"… and {len(marginals) - _MOST_LINES} more")
-    return "\n".join([*lines, "", *verdict(plan)])
+    return lines
 
 
-def _products_text(plan: "Plan") -> str:
+def _answers_text(plan: "Plan") -> list[str]:
     """The same, where more than cells is asked for."""
-    domain = plan.domain
     names = plan.entries[:_MOST_LINES]
     width = max(len("entry"), *map(len, names))
     lines = [
-        f"Plan: {len(domain.terms)} entries, {domain.dim} answers, from {len(plan.marginals)} marginals of "
+        f"Plan: {len(plan.entries)} entries, {plan.domain.dim} answers, from {len(plan.marginals)} marginals of "
         f"{plan.tables.dim} cells",
-        f"neighbours   {relation_text(plan)}",
-        f"budget       {budget_text(plan)}",
-        work_text(plan),
-        "",
         f"{'entry':<{width}}  {'answers':>7}  {'rms sd':>9}  {'independent rms sd':>18}",
     ]
     for name, answers, deviation, independent in zip(
         names, plan.queries, plan.deviations, plan.independent_deviations, strict=False
     ):
         lines.append(f"{name:<{width}}  {answers:>7.0f}  {deviation:>9.4g}  {independent:>18.4g}")
-    if len(domain.terms) > _MOST_LINES:
-        lines.append(f"… and {len(domain.terms) - _MOST_LINES} more")
-    return "\n".join([*lines, "", *_middles_text(plan), *verdict(plan)])
+    return lines
 
 
 def _middles_text(plan: "Plan") -> list[str]:
@@ -102,18 +106,18 @@ def verdict(plan: "Plan") -> list[str]:
         plan.noise.p, f"variance (at p = {plan.noise.p:g})"
     )
     lines = [] if plan.targets is None else [_targets_text(plan.target_ratio)]
-    each = "marginal" if isinstance(plan.domain, Marginals) else "entry"
+    cells = plan.domain.is_cells
     lines.append(
-        f"{kind} {plan.improvement:.2f} times less than with independent noise on each {each} "
-        "(best budget split, no least squares afterwards)"
+        f"{kind} {plan.improvement:.2f} times less than with independent noise on each "
+        f"{'marginal' if cells else 'entry'} (best budget split, no least squares afterwards)"
     )
-    if plan.neighbors == "replace" and plan.noise.gamma > 0 and isinstance(plan.domain, Marginals):
+    if plan.neighbors == "replace" and plan.noise.gamma > 0 and cells:
         lines.append(
             f"{plan.replace_saving:.2f} times less variance than the paper's calibration for replaced rows "
             "(twice the noise of γ_p)"
         )
-    if isinstance(plan.domain, Marginals) or plan.noise.gap < _CLOSED:
-        what = "tables" if isinstance(plan.domain, Marginals) else "answers"
+    if cells or plan.noise.gap < _CLOSED:
+        what = "tables" if cells else "answers"
         lines.append(f"optimal among all Gaussian noises that protect these {what}: certified gap {plan.noise.gap:.1e}")
     else:
         least = 100 / (1 + plan.noise.gap)

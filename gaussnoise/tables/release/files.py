@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import Bins, Identity, Marginals, Moments, Prefix, Ranges, Total, Windows
+from domains import Bins, Identity, Moments, Prefix, Ranges, Total, Windows
 
 from ...errors import GaussNoiseError, OutputError, ParameterError
 from ...files.disk import MOST_RECORD, aside, check_parent, digests_in, folder_fault, read_json
@@ -185,7 +185,7 @@ def write_document(document: Document, release: "TableRelease", folder: Path) ->
 def _answer_files(release: "TableRelease", format: FileFormat) -> dict[int, str]:
     """Where the answers to each entry of the workload go, where it asks for more than cells."""
     plan = release.plan
-    if isinstance(plan.domain, Marginals) or len(plan.domain.terms) > MOST_FILES:
+    if plan.domain.is_cells or len(plan.domain.terms) > MOST_FILES:
         return {}
     names = file_names([tuple(plan.schema.names[i] for i, _ in term) for term in plan.domain.terms], format, "answers")
     asked = (all(base.is_identity for _, base in term) for term in plan.domain.terms)
@@ -214,7 +214,7 @@ def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[
     """What a machine, or an auditor, needs to know; nothing in it depends on the data."""
     plan, query = release.plan, release.query
     contrasts = contrasts_of(plan)
-    whose = "cells'" if isinstance(plan.domain, Marginals) else "answers' (with their entry's root mean square)"
+    whose = "cells'" if plan.domain.is_cells else "answers' (with their entry's root mean square)"
     objective = f"p-norm of all {whose} weighted standard deviations at unit sensitivity, p = {plan.noise.p:g}"
     implied = {
         "epsilon": gaussian_epsilon(release.rho_charged, SHOWN_DELTA, query.count, TABLE_STEPS),
@@ -262,7 +262,7 @@ def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[
         "plan": asked_of(plan),
         "request_sha256": plan.request_sha256,
         "intervals": interval_record(),
-        **({} if isinstance(plan.domain, Marginals) else {"workload": _workload(release, answers)}),
+        **({} if plan.domain.is_cells else {"workload": _workload(release, answers)}),
         "marginals": None,  # once the tables are written
         "measurements": None,
         "files": None,
@@ -300,8 +300,8 @@ def read_release(plan: "Plan", directory: str | os.PathLike[str]) -> tuple[bool,
         raise
     except (OSError, ValueError, LookupError, TypeError, AttributeError, GaussNoiseError) as error:
         raise OutputError(f"load: {folder} is not a complete release ({type(error).__name__})") from None
-    query = plan._query.query
-    charged = plan._charge() if private else 0.0
+    query = plan.query.query
+    charged = plan.rho_charged if private else 0.0
     if rho != charged or calibrated != (query.scale if query is not None else 0.0, contrasts_of(plan)):
         raise OutputError(
             f"load: {folder} was calibrated by another version or machine; hint: its files are intact, read them as "
@@ -313,7 +313,7 @@ def read_release(plan: "Plan", directory: str | os.PathLike[str]) -> tuple[bool,
 def _most_bytes(plan: "Plan") -> int:
     """No record of a release of this plan is longer."""
     texts = [str(label) for a in plan.schema.attributes for label in (a.name, *a.labels, *(a.edges or ()))]
-    terms = () if isinstance(plan.domain, Marginals) else plan.domain.terms
+    terms = () if plan.domain.is_cells else plan.domain.terms
     bases = [*(a.base for a in plan.schema.attributes if a.base), *(base for term in terms for _, base in term)]
     matrices = sum(base.size * (1 if type(base) in _NAMED_BASES else base.queries) for base in bases)
     entries = len(terms) + min(len(plan.tables.subsets), MOST_FILES)
@@ -356,7 +356,7 @@ def _marginals(release: "TableRelease") -> list[dict[str, object]]:
         {
             "attributes": list(marginal),
             "cells": plan.tables.cells(S),
-            **({"weight": plan.domain.weights[k]} if isinstance(plan.domain, Marginals) else {}),
+            **({"weight": plan.domain.weights[k]} if plan.domain.is_cells else {}),
             **_deviation(release.deviation(S)),
         }
         for k, (marginal, S) in enumerate(zip(release, plan.tables.subsets, strict=True))

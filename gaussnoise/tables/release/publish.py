@@ -63,12 +63,12 @@ def published(
         loaded = Ledger.of(ledger).once(
             id,
             cost=blank.rho_charged,
-            request=plan._request | ({} if on_outside == "refuse" else {"on_outside": on_outside}),
+            request=plan.request | ({} if on_outside == "refuse" else {"on_outside": on_outside}),
             protects=f"{plan.privacy_unit} under {plan.neighbors}",
             target=out,
             write=lambda folder: _write(folder, table, blank, document, format, say),
             read=lambda folder: TableRelease.load(folder, plan),
-            draws=plan._query.count,
+            draws=plan.query.count,
         )
     return replace(loaded, backend=blank.backend)
 
@@ -124,8 +124,8 @@ def _noisy(
 ) -> Generator[tuple[Subset, Array]]:
     """Every planned table, in the order they are counted."""
     done, cells = 0, plan.tables.dim
-    with noise_stream(draw, plan._query.count, threads) as noise, counting(progress, cells, "cells") as say:
-        for S, estimate in noisy_tables(_count(plan, table, on_outside), plan.tables.subsets, plan._query, noise):
+    with noise_stream(draw, plan.query.count, threads) as noise, counting(progress, cells, "cells") as say:
+        for S, estimate in noisy_tables(_count(plan, table, on_outside), plan.tables.subsets, plan.query, noise):
             yield S, estimate
             done += estimate.size
             say(done, cells)
@@ -135,7 +135,7 @@ def _private(
     plan: Plan, table: object, on_outside: OnOutside, progress: bool | Counted | None
 ) -> Generator[tuple[Subset, Array]]:
     """Every planned table with noise that protects it."""
-    query = plan._query.query
+    query = plan.query.query
     draw = query.draw if query is not None else _nothing
     return _noisy(plan, table, on_outside, draw, sampling_threads(), progress)
 
@@ -170,4 +170,4 @@ def _blank(plan: Plan, table: object, on_outside: OnOutside, *, private: bool) -
     """A release whose tables are still zero: everything about it that does not depend on the data."""
     zeros = ZeroTables({S: tuple(plan.schema.sizes[i] for i in S) for S in plan.tables.subsets})
     backend = frame_backend(table)
-    return TableRelease(plan, private, plan._charge(), plan._drawn, plan._query, zeros, backend, on_outside)
+    return TableRelease(plan, private, plan.rho_charged, plan.covariance, plan.query, zeros, backend, on_outside)

@@ -56,7 +56,7 @@ def interpolated(cumulative: Array, ends: Support, probabilities: Sequence[float
     """
     from scipy.optimize import isotonic_regression
 
-    found = np.full((*cumulative.shape[:-1], len(probabilities)), np.nan)
+    quantiles = np.full((*cumulative.shape[:-1], len(probabilities)), np.nan)
     for place in np.ndindex(cumulative.shape[:-1]):
         reached = np.maximum(isotonic_regression(cumulative[place]).x, 0.0)
         before = np.concatenate([[0.0], reached[:-1]])
@@ -68,7 +68,7 @@ def interpolated(cumulative: Array, ends: Support, probabilities: Sequence[float
             cell = int(np.argmax((reached >= goal) & (reached > before)))
             low, high = ends.low[cell], ends.high[cell]
             if not ends.interpolate or math.isinf(high) or math.isinf(low):
-                found[*place, k] = high if math.isinf(high) else low
+                quantiles[*place, k] = high if math.isinf(high) else low
             else:
-                found[*place, k] = low + (high - low) * (goal - before[cell]) / (reached[cell] - before[cell])
-    return found
+                quantiles[*place, k] = low + (high - low) * (goal - before[cell]) / (reached[cell] - before[cell])
+    return quantiles

@@ -15,8 +15,8 @@ from domains import Identity, Marginals
 from ...errors import ParameterError
 from ...files.pickling import PickledByArguments
 from ...mechanisms.projection import nearest
-from ...noise.covariance import MarginalCovariance
-from ...noise.product_covariance import ProductCovariance, constants
+from ...noise.product_covariance import constants
+from ...noise.table_covariance import TableCovariance
 from ...numerics.intervals import Contrast, Contrasts
 from ...privacy.definitions import dp_event
 from ...solvers.tables.residuals import Subset, part_of, subsets_of
@@ -96,7 +96,7 @@ class TableRelease(PickledByArguments):
     plan: "Plan"
     private: bool
     rho_charged: float
-    covariance: MarginalCovariance | ProductCovariance = field(repr=False)
+    covariance: TableCovariance = field(repr=False)
     query: ResidualQuery = field(repr=False)
     tables: Mapping[Subset, Array] = field(repr=False)
     backend: Any = field(repr=False)
@@ -130,13 +130,6 @@ class TableRelease(PickledByArguments):
         """Standard deviation of every cell of the table of S, or one for all."""
         return np.sqrt(np.asarray(self.covariance.table_variance(S)))
 
-    @cached_property
-    def _products(self) -> ProductCovariance:
-        """The covariance, as it reaches any queries."""
-        if isinstance(self.covariance, ProductCovariance):
-            return self.covariance
-        return ProductCovariance(self.covariance.domain, self.query.strategies, self.query.variances)
-
     def answers(self, entry: Entry) -> QueryTable:
         """Queries about one table, whether planned for or not: cumulative counts, ranges, bins, moments, any matrix.
 
@@ -162,7 +155,7 @@ class TableRelease(PickledByArguments):
         asked, S, answers = self._estimate(tuple(self.plan.schema.names[i] for i in term))
         for axis, i in enumerate(S):
             answers = term[i].answer(answers, axis)
-        variance = self._products.term_variance(tuple((i, term[i]) for i in S))
+        variance = self.covariance.term_variance(tuple((i, term[i]) for i in S))
         if self._rows is not None:  # what only counts all rows is known exactly
             exact = reduce(np.multiply.outer, (constants(term[i]) for i in S), np.array(self._rows))
             answers = np.where(np.isnan(exact), answers, exact)
@@ -241,7 +234,7 @@ class TableRelease(PickledByArguments):
         if attribute.other is None:
             last = (*[slice(None)] * axis, slice(-1, None))
             sums[last], share[last] = groups, 1.0  # the same, without rounding
-        variance = self._products.term_variance(term)
+        variance = self.covariance.term_variance(term)
         labels = [self.plan.schema.attributes[k].labels for k in group]
         labels.append(query_labels(prefix, attribute))
         return self._shares(asked, S, group, tuple(labels), (sums, groups, variance, share))
@@ -270,9 +263,9 @@ class TableRelease(PickledByArguments):
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             estimate = np.where(groups > 0, counts / groups, np.nan)
-            spread = variance - 2 * estimate * share * group_variance + estimate**2 * group_variance
+            squared = variance - 2 * estimate * share * group_variance + estimate**2 * group_variance
             # a group over itself has none: what cancels leaves rounding
-            deviation = np.sqrt(np.where(spread > _CANCELLED * variance, spread, 0)) / groups
+            deviation = np.sqrt(np.where(squared > _CANCELLED * variance, squared, 0)) / groups
             estimate = np.where(deviation == 0, np.rint(estimate), estimate)  # all of the group, or nothing
         return ProportionTable(
             attributes=tuple(names[i] for i in asked),
@@ -491,9 +484,9 @@ class TableRelease(PickledByArguments):
         domain = Marginals(self.plan.schema.sizes, self.plan.tables.subsets)  # of one weight
         stacked = np.concatenate([np.ravel(self.tables[S]) for S in domain.subsets])
         rows = max(float(np.sum(self.tables[domain.subsets[0]])), 0.0)
-        found = rows * nearest(domain, stacked / rows)[0] if rows else np.zeros_like(stacked)
+        nearby = rows * nearest(domain, stacked / rows)[0] if rows else np.zeros_like(stacked)
         ends = np.cumsum([domain.cells(S) for S in domain.subsets])[:-1]
-        parts = dict(zip(domain.subsets, np.split(found, ends), strict=True))
+        parts = dict(zip(domain.subsets, np.split(nearby, ends), strict=True))
         tables = {}
         for names in self:
             asked, released = self.plan.subset(names), self[names]
@@ -536,7 +529,7 @@ class TableRelease(PickledByArguments):
         if plan is None:
             plan = planned_again(directory)
         private, rho, on_outside, tables = read_release(plan, directory)
-        return cls(plan, private, rho, plan._drawn, plan._query, tables, "pyarrow", on_outside)
+        return cls(plan, private, rho, plan.covariance, plan.query, tables, "pyarrow", on_outside)
 
     def __repr__(self) -> str:
         warning = "" if self.private else "NOT PRIVATE, a simulation: "

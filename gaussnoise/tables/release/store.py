@@ -117,10 +117,10 @@ def _parquet_estimates(path: Path, first_row: int, cells: int) -> Array:
         groups = _row_groups(file, ["estimate"], first_row, cells)
         skipped = first_row - sum(file.metadata.row_group(k).num_rows for k in range(groups.start))
         rows = file.read_row_groups(groups, columns=["estimate"])["estimate"]
-        found = rows.slice(skipped, cells).to_numpy()
-    if found.dtype != np.float64 or len(found) != cells:
+        numbers = rows.slice(skipped, cells).to_numpy()
+    if numbers.dtype != np.float64 or len(numbers) != cells:
         raise ValueError
-    return found
+    return numbers
 
 
 def read_index(path: Path, count: int, attributes: int) -> list[dict[str, Any]]:

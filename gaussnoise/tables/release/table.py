@@ -35,13 +35,13 @@ class AbstractEstimates(abc.ABC):
     private: bool
     backend: Any = field(repr=False)
 
-    @abc.abstractmethod
     def confidence_interval(self, level: float = LEVEL, simultaneous: bool = False) -> ConfidenceInterval:
-        """Intervals for every cell, each alone or all cells of this table together (Šidák 1967).
+        """Intervals for every number, each alone or all together: a band, whatever the correlations (Šidák 1967).
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
         """
+        return confidence_interval(self.estimate, self.standard_deviation, level, simultaneous)
 
     def columns(self, level: float = LEVEL) -> dict[str, list]:
         """Tidy columns, one row per cell in C order: the attributes, estimate, standard_deviation, low, high."""
@@ -82,14 +82,6 @@ class MarginalTable(AbstractEstimates, AbstractTable):
         private: False for simulations, whose numbers must not be published.
     """
 
-    def confidence_interval(self, level: float = LEVEL, simultaneous: bool = False) -> ConfidenceInterval:
-        """Intervals for every cell, each alone or all cells of this table together (Šidák 1967).
-
-        Returns:
-            ``(low, high)``, arrays shaped like ``estimate``.
-        """
-        return confidence_interval(self.estimate, self.standard_deviation, level, simultaneous)
-
     def __repr__(self) -> str:
         return f"MarginalTable({' × '.join(self.attributes) or 'total'}, {self.estimate.size} cells)"
 
@@ -106,14 +98,6 @@ class QueryTable(AbstractEstimates):
         standard_deviation: of every answer, same shape, known exactly.
         private: False for simulations, whose numbers must not be published.
     """
-
-    def confidence_interval(self, level: float = LEVEL, simultaneous: bool = False) -> ConfidenceInterval:
-        """Intervals for every answer, each alone or all together: a band, whatever the correlations (Šidák 1967).
-
-        Returns:
-            ``(low, high)``, arrays shaped like ``estimate``.
-        """
-        return confidence_interval(self.estimate, self.standard_deviation, level, simultaneous)
 
     def __repr__(self) -> str:
         return f"QueryTable({' × '.join(self.attributes) or 'total'}, {self.estimate.size} answers)"

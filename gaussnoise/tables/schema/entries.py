@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from domains import AbstractBase, Identity, InvalidDomainError, Marginals, Products
+from domains.tables.tables import AbstractTables
 
 from ...errors import ParameterError, SchemaError
 from ...solvers.tables.residuals import Subset
@@ -55,7 +56,7 @@ def _term(schema: Schema, positions: Mapping[str, int], own: list[AbstractBase],
 
 def workload_domain(
     schema: Schema, workload: int | Sequence[Entry], weights: Sequence[float] | None = None
-) -> Marginals | Products:
+) -> AbstractTables:
     """What a workload asks for: :class:`Marginals` if cells alone, in the order of its entries."""
     own = _own(schema)
     if isinstance(workload, int):

@@ -341,8 +341,8 @@ def _line(text: str, path: tuple[str, ...]) -> int:
         return False
 
     numbers = range(1, len(lines) + 1)
-    found = bisect.bisect_left(numbers, True, key=begun)
-    return numbers[found] if found < len(numbers) else 1
+    place = bisect.bisect_left(numbers, True, key=begun)
+    return numbers[place] if place < len(numbers) else 1
 
 
 def _number(value: float) -> str:

@@ -78,7 +78,7 @@ def plans(draw):
 @given(plans())
 def test_the_noise_costs_no_more_than_planned_whatever_weights_and_budget(problem):
     sizes, plan = problem
-    query = plan._query
+    query = plan.query
     if query.query is None:
         assert not len(query.multipliers)
         return
@@ -95,14 +95,14 @@ def test_bounds_for_many_patterns_never_fall_below_the_largest_change(problem):
         plan = gn.plan(
             plan.schema, list(plan.marginals), plan.privacy, neighbors="replace", weights=plan.domain.weights
         )
-    if plan._query.query is None:
+    if plan.query.query is None:
         return
-    largest = largest_change(plan._query, sizes, "replace")
+    largest = largest_change(plan.query, sizes, "replace")
     for most, slack in ((2**24, 1 + 2e-9), (0, 2)):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(_measure, "_EXACT_PATTERNS", 0)
             patch.setattr(_measure, "MOST_PATTERNS", most)
-            query = ResidualQuery.calibrated(plan.strategies, plan._covariance.variances, "replace", plan.row_rho)
+            query = ResidualQuery.calibrated(plan.strategies, plan.noise.covariance.variances, "replace", plan.row_rho)
         assert largest <= query.query.sensitivity_squared <= largest * slack
         assert Fraction(largest) / (2 * Fraction(query.query.scale) ** 2) <= Fraction(plan.rho)
 
@@ -136,7 +136,7 @@ def answers(query, sizes, counts):
 @pytest.mark.parametrize("rho", [1e-6, 0.5, 1e6, 1e30])
 def test_answers_are_exact_on_either_side_of_64_bits(exponent, rho):
     sizes = (2, 3)
-    query = planned(sizes, [(0, 1)], rho)._query
+    query = planned(sizes, [(0, 1)], rho).query
     counts = np.array([[2**exponent, 0, 3], [0, 2**exponent - 1, 2**exponent + 1]])
     for T, expected in answers(query, sizes, counts).items():
         marginal = part_of(counts, (0, 1), T)
@@ -163,7 +163,7 @@ def exact_decoding(query, sizes, T, noisy):
 
 @pytest.mark.parametrize("rho", [1e-10, 0.5, 1e12, 1e60])
 def test_decoding_keeps_fractions_of_rows_in_large_counts(rho):
-    query = planned(SIZES, [(0, 1, 2)], rho)._query
+    query = planned(SIZES, [(0, 1, 2)], rho).query
     counts = np.arange(24).reshape(SIZES) ** 3 + 10**9
     rng = np.random.default_rng(3)
     for T in query.multipliers:
@@ -196,7 +196,7 @@ NESTED = [(0, 1, 2), (0, 1), (1,), (), (0, 2)]
 @pytest.mark.parametrize("order", [NESTED, NESTED[::-1], [(1,), (0, 2), (), (0, 1, 2), (0, 1)]])
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_every_residual_is_measured_once_in_whatever_order_tables_come(order, neighbors):
-    query = planned(SIZES, NESTED, neighbors=neighbors)._query
+    query = planned(SIZES, NESTED, neighbors=neighbors).query
     counts = np.random.default_rng(0).integers(9, size=SIZES)
     noise = Numbered()
     tables = dict(noisy_tables(((S, part_of(counts, (0, 1, 2), S)) for S in order), NESTED, query, noise))
@@ -209,7 +209,7 @@ def test_every_residual_is_measured_once_in_whatever_order_tables_come(order, ne
 
 
 def test_residuals_are_dropped_after_their_last_table():
-    query = planned(SIZES, NESTED)._query
+    query = planned(SIZES, NESTED).query
     counts = np.ones(SIZES, dtype=np.int64)
     stream = noisy_tables(((S, part_of(counts, (0, 1, 2), S)) for S in NESTED), NESTED, query, Numbered())
     held = [sorted(stream.gi_frame.f_locals["residuals"]) for _ in stream]
@@ -292,7 +292,7 @@ def test_intervals_of_proportions_are_what_the_noise_allows(neighbors, given_, s
 
 @pytest.mark.parametrize("bits", [61, 62, 63, 64, 65])
 def test_answers_on_the_total_are_exact_around_64_bits(bits):
-    query = planned((2, 3), [(0, 1)])._query
+    query = planned((2, 3), [(0, 1)]).query
     s = int(query.multipliers[()])
     rows = 2**bits // s + 1
     answer = query.answer((), np.array(rows))
@@ -305,7 +305,7 @@ def test_answers_on_the_total_are_exact_around_64_bits(bits):
 
 
 def test_noise_is_never_added_to_other_numbers_than_exact_integers(monkeypatch):
-    query = planned((2, 3), [(0, 1)])._query
+    query = planned((2, 3), [(0, 1)]).query
     with pytest.raises(gn.GaussNoiseError, match="expected exact integers, got int64 and float64"):
         query.noisy((), np.array(7), np.array([1.0]))
     monkeypatch.setattr(ResidualQuery, "answer", lambda *_: np.array([2**63 + 1], dtype=np.uint64))
@@ -317,7 +317,7 @@ def test_totals_of_thousands_of_rows_survive_many_lattice_steps():
     ages, incomes = ({"edges": range(n + 1), "base": "prefix"} for n in (64, 24))
     schema = gn.Schema([gn.Attribute("age", **ages), gn.Attribute("income", **incomes)])
     plan = gn.plan(schema, 2, gn.zCDP(0.1))
-    s = int(plan._query.multipliers[()])
+    s = int(plan.query.multipliers[()])
     for rows in {2**bits // s + off for bits in (62, 63, 64) for off in (-1, 0, 1)}:
         table = pa.table({"age": np.zeros(rows), "income": np.zeros(rows)})
         total = plan.release(table)[()]
@@ -327,7 +327,7 @@ def test_totals_of_thousands_of_rows_survive_many_lattice_steps():
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("rho", [1e-6, 1.0, 1e6, 1e30])
 def test_noise_spans_so_many_lattice_steps_that_it_is_as_good_as_continuous(rho, neighbors):
-    assert planned(SIZES, [(0, 1), (2,)], rho, neighbors=neighbors)._query.query.scale > 2**28
+    assert planned(SIZES, [(0, 1), (2,)], rho, neighbors=neighbors).query.query.scale > 2**28
 
 
 def test_multipliers_too_coarse_for_the_wanted_variances_are_refused():

@@ -393,9 +393,9 @@ def test_levels_of_targets_are_between_zero_and_one(level):
 )
 def test_rows_per_person_never_exceed_the_budget_by_a_single_bit(neighbors, rho, k):
     plan = gn.plan(schema(2, 3), 2, gn.zCDP(rho), neighbors=neighbors, rows_per_person=k)
-    query = plan._query.query
+    query = plan.query.query
     exact = Fraction(query.sensitivity_squared) * k**2 / (2 * Fraction(query.scale) ** 2)
-    assert exact <= plan._charge() <= plan.rho
+    assert exact <= plan.rho_charged <= plan.rho
     assert exact >= Fraction(rho) * (1 - Fraction(1, 10**9))
 
 

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.stats import norm as gaussian
 
 import gaussnoise as gn
-from gaussnoise.noise.covariance import MarginalCovariance
+from gaussnoise.noise.marginal_covariance import MarginalCovariance
 from gaussnoise.noise.optimal_noise import OptimalNoise
 from gaussnoise.solvers.tables.orbits import ByType, Orbits
 from gaussnoise.tables.planning.text import plan_text, relation_text, verdict, work_text
@@ -196,12 +196,12 @@ def test_variances_of_all_tables_are_the_diagonal_of_the_dense_matrix(covariance
     diagonal = np.diagonal(covariance.toarray())
     np.testing.assert_allclose(covariance.standard_deviation(), np.sqrt(diagonal), rtol=1e-9, atol=1e-12)
     assert covariance.error(p) == pytest.approx(float(np.linalg.norm(np.sqrt(diagonal), p)), rel=1e-9)
-    assert covariance.table_cells.tolist() == [math.prod(domain.sizes[i] for i in S) for S in domain.subsets]
+    assert covariance.queries.tolist() == [math.prod(domain.sizes[i] for i in S) for S in domain.subsets]
     start = 0
-    for S, weight, variance in zip(domain.subsets, domain.weights, covariance.table_variances, strict=True):
+    for S, weight, deviation in zip(domain.subsets, domain.weights, covariance.deviations, strict=True):
         block = diagonal[start : start + domain.cells(S)] / weight**2
-        np.testing.assert_allclose(block, variance, rtol=1e-9, atol=1e-12)
-        assert covariance.table_variance(S) == variance
+        np.testing.assert_allclose(block, deviation**2, rtol=1e-9, atol=1e-12)
+        assert math.sqrt(covariance.table_variance(S)) == deviation
         start += domain.cells(S)
 
 

@@ -21,7 +21,7 @@ from pyarrow import csv, parquet
 from scipy.stats import binom, chi2
 
 import gaussnoise as gn
-from gaussnoise.noise.covariance import MarginalCovariance
+from gaussnoise.noise.marginal_covariance import MarginalCovariance
 
 FALSE_ALARM = 1e-9
 
@@ -156,7 +156,7 @@ def largest_change(plan):
     """Largest squared change of the stacked answers, over all neighbours of a dataset."""
     sizes = plan.schema.sizes
     records = list(itertools.product(*map(range, sizes)))
-    added = np.array([stacked(plan._query, lambda T, r=r: true_counts([r], T, sizes)) for r in records], dtype=object)
+    added = np.array([stacked(plan.query, lambda T, r=r: true_counts([r], T, sizes)) for r in records], dtype=object)
     if plan.neighbors == "replace":
         added = added[0] - added  # by symmetry one of the two rows may be any
     return max(int((change**2).sum()) for change in added)
@@ -164,7 +164,7 @@ def largest_change(plan):
 
 def test_integer_sensitivity_is_exact(workload, neighbors):
     plan = planned(*workload, neighbors=neighbors)
-    claimed = plan._query.query.sensitivity_squared if plan._query.query else 0
+    claimed = plan.query.query.sensitivity_squared if plan.query.query else 0
     assert claimed == largest_change(plan)
 
 
@@ -174,7 +174,7 @@ def test_integer_sensitivity_is_bounded_where_patterns_are_many(monkeypatch, wor
     monkeypatch.setattr(f"gaussnoise.tables.planning.measure.{limit}", 0)
     plan = planned(*workload, neighbors="replace")
     found = largest_change(plan)
-    claimed = plan._query.query.sensitivity_squared if plan._query.query else 0
+    claimed = plan.query.query.sensitivity_squared if plan.query.query else 0
     assert found <= claimed <= found * (1.00000001 if limit == "_EXACT_PATTERNS" else 2)
 
 
@@ -183,13 +183,13 @@ def test_integer_sensitivity_is_bounded_where_patterns_are_many(monkeypatch, wor
 def test_integer_sensitivity_is_exact_on_random_workloads(problem, neighbors):
     sizes, subsets, weights, _, rho = problem
     plan = planned(sizes, subsets, rho, weights, neighbors)
-    claimed = plan._query.query.sensitivity_squared if plan._query.query else 0
+    claimed = plan.query.query.sensitivity_squared if plan.query.query else 0
     assert claimed == largest_change(plan)
 
 
 def test_queries_are_linear_so_neighbours_differ_by_one_records_answer(workload, records):
     sizes, subsets = workload
-    query = planned(sizes, subsets)._query
+    query = planned(sizes, subsets).query
     before, after = (
         stacked(query, lambda T, some=some: true_counts(some, T, sizes)) for some in (records[:-1], records)
     )

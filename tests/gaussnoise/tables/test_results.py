@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom, norm
 
 import gaussnoise as gn
-from gaussnoise.noise.covariance import MarginalCovariance
+from gaussnoise.noise.marginal_covariance import MarginalCovariance
 
 SIZES = (2, 3, 4)
 SUBSETS = [(0, 1), (1, 2), (0,)]

@@ -1,0 +1,75 @@
+"""What the algebra asks of its arguments, and the points that sets are, or are hulls of, where they can be listed."""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..domain import AbstractDomain, AbstractFiniteDomain, Array, read_only
+from ..errors import DomainTooLargeError, InvalidDomainError
+from ..oracles.image import ConvexImage
+from ..sets.finite import FiniteSet
+from ..sets.polytope import Polytope
+
+LISTED_ENTRIES = 2**22  # combinations of points are listed up to this many numbers: 32 MB
+_MOST_ENTRIES = 2**27  # in a matrix built by the algebra: 1 GB
+
+
+def checked_domains(operation: str, *parts: AbstractDomain) -> tuple[AbstractDomain, ...]:
+    """The same, or an InvalidDomainError."""
+    for K in parts:
+        if not isinstance(K, AbstractDomain):
+            raise InvalidDomainError(f"{operation}: expected domains, got {type(K).__name__}")
+    return parts
+
+
+def finite_array(operation: str, values: ArrayLike) -> Array:
+    """A private copy as doubles, or an InvalidDomainError."""
+    try:
+        array = read_only(values)
+    except (TypeError, ValueError):
+        raise InvalidDomainError(
+            f"{operation}: expected a regular array of real numbers; hint: .toarray() for sparse matrices"
+        ) from None
+    if not np.isfinite(array).all():
+        raise InvalidDomainError(f"{operation}: expected finite numbers, got NaN or infinity")
+    return array
+
+
+def points_of(K: AbstractDomain) -> Array | None:
+    """The points that K is, or is the hull of, where they are few."""
+    listed = K._listed(LISTED_ENTRIES)
+    return None if listed is None else listed.points
+
+
+def points_of_all(parts: "tuple[AbstractDomain, ...] | list[AbstractDomain]", dim: int) -> list[Array] | None:
+    """The points of every part, where all their combinations in R^dim can be listed."""
+    points = [listed for listed in map(points_of, parts) if listed is not None]
+    combinations = math.prod(map(len, points))
+    return points if len(points) == len(parts) and combinations * dim <= LISTED_ENTRIES else None
+
+
+def same_kind(parts: "tuple[AbstractDomain, ...] | list[AbstractDomain]", points: Array) -> AbstractDomain:
+    """Points made of finite sets are a finite set; made of any polytope, a polytope."""
+    finite = all(isinstance(K, AbstractFiniteDomain) for K in parts)
+    return FiniteSet(points) if finite else Polytope(points)
+
+
+def convex(K: AbstractDomain) -> AbstractDomain:
+    """K, or its hull where that is a polytope."""
+    points = points_of(K)
+    return K if points is None else Polytope(points)
+
+
+def few_offsets(images: list[ConvexImage], dim: int) -> bool:
+    """Whether all sums of the images' offsets can be listed."""
+    return math.prod(len(inner.offsets) for inner in images) * dim <= LISTED_ENTRIES
+
+
+def check_entries(operation: str, entries: int) -> None:
+    """Raise DomainTooLargeError where a matrix would not fit."""
+    if entries > _MOST_ENTRIES:
+        raise DomainTooLargeError(
+            f"{operation}: a matrix of {entries * 8 / 1e9:.3g} GB would be needed, more than "
+            f"{_MOST_ENTRIES * 8 / 1e9:.3g}; hint: treat the factors of a product one by one"
+        )

@@ -1,0 +1,60 @@
+"""Lower ends of quadratic maxima by ascent, and what proven upper ends are made of."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from ..domain import AbstractDomain, Array, QuadraticMax
+
+ASCENTS = 100
+STARTS = 12
+
+
+def value_at(x: Array, form: Array, center: Array) -> float:
+    """``(x − c)' H (x − c)``."""
+    return float((x - center) @ form @ (x - center))
+
+
+def _ascend(support_point: Callable[[Array], Array], form: Array, center: Array, x: Array) -> Array:
+    """A local maximizer of the convex (x − c)' H (x − c), reached from x by support points."""
+    value = value_at(x, form, center)
+    for _ in range(ASCENTS):
+        nearby = support_point(form @ (x - center))
+        if not value_at(nearby, form, center) > value * (1 + 1e-12):
+            break
+        x, value = nearby, value_at(nearby, form, center)
+    return x
+
+
+def bracket(
+    support_point: Callable[[Array], Array], form: Array, center: Array, upper: float, starts: list[Array]
+) -> QuadraticMax:
+    """The best local maximizer from given starts and the form's principal axes, under a proven upper bound."""
+    _, axes = np.linalg.eigh(form)
+    starts = starts + [support_point(sign * axis) for axis in axes.T[::-1][:STARTS] for sign in (1.0, -1.0)]
+    tops = [_ascend(support_point, form, center, x) for x in starts]
+    values = [value_at(x, form, center) for x in tops]
+    best = int(np.argmax(values))
+    return QuadraticMax(tops[best], values[best], max(upper, values[best]))
+
+
+def seminorm(x: Array, form: Array) -> float:
+    """``√(x' H x)``."""
+    return math.sqrt(max(float(x @ form @ x), 0.0))
+
+
+def reach_of(K: AbstractDomain) -> Array:
+    """Largest magnitude of every coordinate."""
+    axes = np.eye(K.dim)
+    return np.array([max(abs(K._support_point(s * axis)[i]) for s in (1.0, -1.0)) for i, axis in enumerate(axes)])
+
+
+def middle_of(K: AbstractDomain) -> Array:
+    """A point near the middle of K: its center of symmetry, or that of its bounding box."""
+    center = K._center()
+    if center is not None:
+        return center
+    axes = np.eye(K.dim)
+    ends = np.array([[K._support_point(axis)[i], K._support_point(-axis)[i]] for i, axis in enumerate(axes)])
+    return ends.mean(axis=1)

@@ -1,0 +1,52 @@
+"""What sums, products and hulls have in common: the sets they are made of."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from ..domain import AbstractDomain, Array
+from ..errors import DimensionError
+
+
+@dataclass(frozen=True, eq=False)
+class AbstractOfParts(AbstractDomain):
+    """Made of several sets, all of which are scaled where it is."""
+
+    parts: tuple[AbstractDomain, ...]
+
+    @property
+    def is_symmetric(self) -> bool:
+        return all(K.is_symmetric for K in self.parts)
+
+    def _scaled(self, factor: float) -> Self:
+        return type(self)(tuple(factor * K for K in self.parts))
+
+    def _centers(self) -> list[Array] | None:
+        """Of all parts, where all are known."""
+        known = [c for c in (K._center() for K in self.parts) if c is not None]
+        return known if len(known) == len(self.parts) else None
+
+    def _moves(self) -> tuple[list[AbstractDomain], list[Array]] | None:
+        """The parts near the origin and their shifts; None where all are there."""
+        still, shifts = zip(*(K._apart() for K in self.parts), strict=True)
+        return (list(still), list(shifts)) if any(shift.any() for shift in shifts) else None
+
+
+@dataclass(frozen=True, eq=False)
+class AbstractOfOneSpace(AbstractOfParts):
+    """Made of several sets of one space."""
+
+    operation: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        check_same_space(self.operation, self.parts)
+
+    @property
+    def dim(self) -> int:
+        return self.parts[0].dim
+
+
+def check_same_space(operation: str, parts: tuple[AbstractDomain, ...]) -> None:
+    """Raise DimensionError where domains have different dimensions."""
+    dims = [K.dim for K in parts]
+    if len(set(dims)) > 1:
+        raise DimensionError(f"{operation}: expected domains of one space, got dimensions {', '.join(map(str, dims))}")

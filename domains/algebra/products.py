@@ -1,0 +1,221 @@
+"""Cartesian and Kronecker products."""
+
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from typing import final
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from ..domain import AbstractDomain, Array, Map, QuadraticMax
+from ..oracles.image import ConvexImage
+from .arguments import check_entries, checked_domains, convex, few_offsets, points_of, points_of_all, same_kind
+from .brackets import ASCENTS, STARTS, bracket, middle_of, seminorm
+from .images import LinearImage, Translate, translate
+from .parts import AbstractOfParts
+
+
+def product(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
+    """The Cartesian product {(x, y, …) : x in K, y in L, …}, coordinates one after another.
+
+    >>> product(FiniteSet([[0.0], [1.0]]), LpBall(2, 2)).support([1.0, 3.0, 4.0])
+    6.0
+    """
+    parts = checked_domains("product", first, *others)
+    listed = points_of_all(parts, sum(K.dim for K in parts))
+    if listed is not None:
+        return same_kind(parts, np.array([np.concatenate(xs) for xs in itertools.product(*listed)]))
+    return Product(tuple(convex(K) for K in parts))
+
+
+def kron(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
+    """The Kronecker product {x ⊗ y : x in K, y in L}, in R^(dim K · dim L), C order.
+
+    For symmetric K and L, ``γ_p(K ⊗ L) = γ_p(K) γ_p(L)`` (Nikolov & Tang 2023, Lemma 62).
+
+    >>> kron(FiniteSet([[1.0, 2.0]]), FiniteSet([[1.0, 10.0]])).points
+    array([[ 1., 10.,  2., 20.]])
+    """
+    parts = checked_domains("kron", first, *others)
+    listed = points_of_all(parts, math.prod(K.dim for K in parts))
+    if listed is not None:
+        return same_kind(parts, np.array([reduce(np.kron, xs) for xs in itertools.product(*listed)]))
+    return reduce(Kronecker, parts)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Product(AbstractOfParts):
+    """{(x_1, …, x_m) : x_k in K_k}."""
+
+    @property
+    def dim(self) -> int:
+        return sum(K.dim for K in self.parts)
+
+    def slices(self) -> list[slice]:
+        """Which coordinates belong to each part."""
+        ends = np.cumsum([K.dim for K in self.parts]).tolist()
+        return [slice(end - K.dim, end) for K, end in zip(self.parts, ends, strict=True)]
+
+    def _center(self) -> Array | None:
+        centers = self._centers()
+        return None if centers is None else np.concatenate(centers)
+
+    def _image(self) -> ConvexImage | None:
+        images = [inner for inner in (K._image() for K in self.parts) if inner is not None]
+        if len(images) < len(self.parts) or not few_offsets(images, self.dim):
+            return None
+        check_entries("product", self.dim * sum(inner.matrix.shape[1] for inner in images))
+        offsets = [np.concatenate(rows) for rows in itertools.product(*(inner.offsets for inner in images))]
+        blocks = tuple(itertools.chain.from_iterable(inner.blocks for inner in images))
+        return ConvexImage(_diagonal(inner.matrix for inner in images), blocks, np.array(offsets))
+
+    def _difference(self) -> AbstractDomain:
+        return product(*(K._difference() for K in self.parts))
+
+    def _factors(self) -> list[tuple[slice, AbstractDomain]]:
+        return list(zip(self.slices(), self.parts, strict=True))
+
+    def _mapped(self, A: Array) -> AbstractDomain:
+        if not any(isinstance(K, Translate) for K in self.parts):
+            return LinearImage(A, self)
+        # shifts that A takes back are then no part of any square
+        shift = np.concatenate([K.shift if isinstance(K, Translate) else np.zeros(K.dim) for K in self.parts])
+        still = Product(tuple(K.body if isinstance(K, Translate) else K for K in self.parts))
+        return translate(LinearImage(A, still), A @ shift)
+
+    def _moved(self, shift: Array) -> AbstractDomain:
+        return Product(tuple(translate(K, shift[s]) for s, K in self._factors()))
+
+    def _apart(self) -> tuple[AbstractDomain, Array]:
+        moves = self._moves()
+        return (self, np.zeros(self.dim)) if moves is None else (Product(tuple(moves[0])), np.concatenate(moves[1]))
+
+    def _near(self, X: Array) -> Array | None:
+        known = [near for near in (K._near(X[:, s]) for s, K in self._factors()) if near is not None]
+        return np.hstack(known) if len(known) == len(self.parts) else None
+
+    def _map_into(self) -> Map | None:
+        known = [move for move in (K._map_into() for K in self.parts) if move is not None]
+        slices = self.slices()
+        if len(known) < len(self.parts):
+            return None
+        return lambda X: np.hstack([move(X[:, s]) for move, s in zip(known, slices, strict=True)])
+
+    def _magnitudes(self) -> Array:
+        return np.concatenate([K._magnitudes() for K in self.parts])
+
+    def _support_point(self, theta: Array) -> Array:
+        return np.concatenate([K._support_point(theta[s]) for K, s in zip(self.parts, self.slices(), strict=True)])
+
+    def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
+        slices = self.slices()
+        apart = _diagonal(form[s, s] for s in slices)
+        if np.array_equal(apart, form):
+            brackets = [K._max_quadratic(form[s, s], center[s]) for K, s in zip(self.parts, slices, strict=True)]
+            x = np.concatenate([f.maximizer for f in brackets])
+            return QuadraticMax(x, sum(f.value for f in brackets), sum(f.upper_bound for f in brackets))
+        image = self._image()
+        if image is not None:
+            return image.max_quadratic(form, center)
+        brackets = [K._max_quadratic(form[s, s], middle_of(K)) for K, s in zip(self.parts, slices, strict=True)]
+        aim = center - np.concatenate([middle_of(K) for K in self.parts])
+        upper = (seminorm(aim, form) + sum(math.sqrt(f.upper_bound) for f in brackets)) ** 2
+        return bracket(self._support_point, form, center, upper, [np.concatenate([f.maximizer for f in brackets])])
+
+    def _contains(self, x: Array) -> bool:
+        return all(K._contains(x[s]) for K, s in zip(self.parts, self.slices(), strict=True))
+
+    def __repr__(self) -> str:
+        return f"product({', '.join(map(repr, self.parts))})"
+
+
+def _diagonal(blocks: Iterable[Array]) -> Array:
+    """A block-diagonal matrix."""
+    return np.asarray(block_diag(*blocks), dtype=np.float64)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Kronecker(AbstractDomain):
+    """{x ⊗ y : x in K, y in L}. Supports are found by alternating between the factors: lower values in general."""
+
+    left: AbstractDomain
+    right: AbstractDomain
+
+    def __post_init__(self) -> None:
+        check_entries("kron", self.dim)
+
+    @property
+    def dim(self) -> int:
+        return self.left.dim * self.right.dim
+
+    @property
+    def is_symmetric(self) -> bool:
+        return self.left.is_symmetric or self.right.is_symmetric
+
+    def _magnitudes(self) -> Array:
+        return _kron(self.left._magnitudes(), self.right._magnitudes())
+
+    def _support_point(self, theta: Array) -> Array:
+        table = theta.reshape(self.left.dim, self.right.dim)
+        points = points_of(self.right)
+        if points is not None:  # one factor listed: exact
+            tops = [_kron(self.left._support_point(table @ y), y) for y in points]
+        else:
+            listed = points_of(self.left)
+            starts = listed if listed is not None else np.linalg.svd(table)[0].T[:STARTS]
+            # between symmetric factors, the opposite of a start leads to the same product
+            signs = (1.0,) if self.left.is_symmetric and self.right.is_symmetric else (1.0, -1.0)
+            tops = [self._alternate(table, sign * start) for start in starts for sign in signs]
+            if listed is not None:
+                tops += [_kron(x, self.right._support_point(x @ table)) for x in listed]
+        return max(tops, key=lambda x: float(theta @ x))
+
+    def _alternate(self, table: Array, x: Array) -> Array:
+        best, value = np.zeros(self.dim), -math.inf
+        for _ in range(ASCENTS):
+            y = self.right._support_point(x @ table)
+            x = self.left._support_point(table @ y)
+            now = float(x @ table @ y)
+            if not now > value + 1e-14 * abs(now):
+                break
+            best, value = _kron(x, y), now
+        return best
+
+    def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
+        k, m = self.left.dim, self.right.dim
+        if not form.any():
+            return QuadraticMax(self._support_point(np.zeros(self.dim)), 0.0, 0.0)
+        blocks = form.reshape(k, m, k, m)
+        # any H <= c P ⊗ Q bounds the sup by a product of two; a product form is its own bound
+        P, Q = _rounded_up(np.einsum("iaja->ij", blocks)), _rounded_up(np.einsum("iaib->ab", blocks))
+        first = self.left._max_quadratic(P, np.zeros(k))
+        second = self.right._max_quadratic(Q, np.zeros(m))
+        upper = _dominance(form, P, Q) * first.upper_bound * second.upper_bound
+        upper = (math.sqrt(upper) + seminorm(center, form)) ** 2
+        return bracket(self._support_point, form, center, upper, [_kron(first.maximizer, second.maximizer)])
+
+    def __repr__(self) -> str:
+        return f"kron({self.left!r}, {self.right!r})"
+
+
+def _kron(first: Array, second: Array) -> Array:
+    return np.outer(first, second).ravel()  # np.kron takes ten times as long for short vectors
+
+
+def _rounded_up(form: Array) -> Array:
+    """The form, plus enough of the identity that its condition is below 1e4."""
+    largest = float(np.linalg.eigvalsh(form)[-1])
+    smallest = float(np.linalg.eigvalsh(form)[0])
+    return form if smallest > 1e-4 * largest else form + 1e-4 * largest * np.eye(len(form))
+
+
+def _dominance(form: Array, P: Array, Q: Array) -> float:
+    """A factor c with form <= c P ⊗ Q."""
+    roots = [axes / np.sqrt(values) for values, axes in (np.linalg.eigh(P), np.linalg.eigh(Q))]
+    whitened = np.kron(*roots).T @ form @ np.kron(*roots)
+    return float(np.linalg.eigvalsh(whitened)[-1]) * (1 + 1e-7)

@@ -1,0 +1,42 @@
+"""Points written by others: coefficients of many rows at once, and one by one where that does not end."""
+
+import numpy as np
+
+from ..domain import Array, Map
+
+_ALTERNATIONS, _BEYOND, _CLOSE = 20, 1.5, 1e-11
+
+
+def coefficients(X: Array, rows: Array, onto: Map, solve: Map) -> Array:
+    """Coefficients allowed by ``onto`` that make X of ``rows``, by alternating projections; at corners, by ``solve``.
+
+    Von Neumann (1950), "Functional Operators II"; Bregman (1965) for convex sets. ``solve`` takes one row at a time.
+    """
+    inverse = np.linalg.pinv(rows)
+    weights = onto(X @ inverse)
+    far = np.arange(len(X))
+    tolerance = _CLOSE * float(np.abs(rows).sum(axis=0).max(initial=0.0))
+    for _ in range(_ALTERNATIONS):
+        left = X[far] - weights[far] @ rows
+        apart = np.abs(left).max(axis=1, initial=0.0) > tolerance
+        far, left = far[apart], left[apart]
+        if not len(far):
+            return weights
+        # a little further than the nearest: inner points are then reached in finitely many steps
+        weights[far] = onto(weights[far] + _BEYOND * (left @ inverse))
+    solved = one_by_one(solve, X[far], len(rows))
+    weights[far] = np.where(np.isnan(solved), weights[far], solved)
+    return weights
+
+
+def one_by_one(solve: Map, X: Array, size: int) -> Array:
+    """``solve`` of every row, equal ones once; NaN where it finds nothing."""
+
+    def attempt(x: Array) -> Array:
+        try:
+            return solve(x)
+        except (RuntimeError, ValueError):  # out of steps, or not finite
+            return np.full(size, np.nan)
+
+    distinct, places = np.unique(X, axis=0, return_inverse=True)
+    return np.array([attempt(x) for x in distinct]).reshape(-1, size)[places.reshape(-1)]

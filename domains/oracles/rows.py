@@ -1,0 +1,86 @@
+"""Arithmetic on many rows, each of which comes out the same whatever the others are, and maps of rows into bodies."""
+
+import math
+
+import numpy as np
+
+from ..domain import Array, Map
+
+_HUGE = 2.0**100  # half widths: clipped there first, lest squares overflow
+_INSIDE = 1 - 2.0**-40  # what is mapped to the boundary, so that rounding leaves it inside
+
+
+def shrunk(X: Array, norms: Array) -> Array:
+    """Rows longer than one, by norms of theirs, brought back along the ray to the origin."""
+    return X / np.maximum(norms, 1.0)[:, None]
+
+
+def into_box(center: Array, widths: Array) -> Map:
+    """Coordinate by coordinate."""
+    low, high = center - widths, center + widths
+    return lambda X: np.clip(X, low, high)
+
+
+def into_ball(radius: float, q: float) -> Map:
+    """Along the ray to the center; coordinate by coordinate into a cube."""
+    if q == math.inf:
+        return lambda X: np.clip(X, -radius, radius)
+
+    def move(X: Array) -> Array:
+        X = np.clip(X, -_HUGE * radius, _HUGE * radius)
+        return X * _shrinking(row_norms(X / radius, q))[:, None]
+
+    return move
+
+
+def into_ellipsoid(center: Array, factor: Array, widths: Array) -> Map:
+    """Onto its affine hull, then along the ray to the center; members stay."""
+    inverse = np.asarray(np.linalg.pinv(factor), dtype=np.float64)
+
+    def move(X: Array) -> Array:
+        moved = np.clip(X - center, -_HUGE * widths, _HUGE * widths)
+        inner = row_products(moved, inverse)
+        shrinking = _shrinking(row_norms(inner, 2.0))
+        mapped = center + row_products(inner * shrinking[:, None], factor)
+        apart = np.abs(mapped - X).max(axis=1) <= 2.0**-30 * widths.max()
+        return np.where((apart & (shrinking == 1.0))[:, None], X, mapped)
+
+    return move
+
+
+def _shrinking(norms: Array) -> Array:
+    return np.where(norms > 1.0, _INSIDE / np.maximum(norms, 1.0), 1.0)
+
+
+def row_products(X: Array, matrix: Array) -> Array:
+    """``X @ matrix.T``, each entry summed in the same order whatever the number of rows."""
+    columns = np.ascontiguousarray(X.T)
+    products = np.zeros((len(matrix), len(X)))
+    for total, row in zip(products, matrix, strict=True):
+        for column, entry in zip(columns, row.tolist(), strict=True):
+            total += column * entry
+    return products.T
+
+
+def row_norms(X: Array, q: float) -> Array:
+    """``‖x‖_q`` of every row, summed in the same order whatever the number of rows."""
+    sizes = np.abs(X)
+    if q == 1:
+        return _row_sums(sizes)
+    if q == 2:
+        return np.sqrt(_row_sums(sizes * sizes))
+    top = sizes.max(axis=1)
+    ratios = sizes / np.where(top > 0, top, 1.0)[:, None]
+    return top * _power(_row_sums(_power(ratios, q)), 1 / q)
+
+
+def _power(values: Array, exponent: float) -> Array:
+    """Number by number: vectorised powers may round differently at the ends of an array."""
+    return np.array([math.pow(value, exponent) for value in values.ravel().tolist()]).reshape(values.shape)
+
+
+def _row_sums(X: Array) -> Array:
+    total = np.zeros(len(X))
+    for column in X.T:
+        total = total + column
+    return total

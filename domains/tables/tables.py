@@ -1,0 +1,151 @@
+"""What marginals and products have in common: one record's contribution to queries about tables."""
+
+import abc
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..domain import AbstractFiniteDomain, Array
+from ..errors import DomainTooLargeError, InvalidDomainError
+from ..records import checked_codes, codes_between
+from ..sets.finite import FiniteSet
+from .bases import AbstractBase
+
+if TYPE_CHECKING:
+    from .marginals import Marginals
+
+MOST_ENTRIES = 2**27  # numbers an explicit embedding holds at most: 1 GB
+
+Term = tuple[tuple[int, AbstractBase], ...]
+
+
+class AbstractTables(AbstractFiniteDomain):
+    """All points ``(w_S ⊗_{i∈S} W_i e_{x_i})`` over records x in [n_1] × … × [n_m], one block for every term.
+
+    Attributes:
+        sizes: number of categories of every attribute.
+        terms: sorted pairs of an attribute and what is asked of it.
+        subsets: attributes of every term.
+        weights: error priority of every term.
+    """
+
+    sizes: tuple[int, ...]
+    terms: tuple[Term, ...]
+    subsets: tuple[tuple[int, ...], ...]
+    weights: tuple[float, ...]
+
+    @property
+    @abc.abstractmethod
+    def tables(self) -> "Marginals":
+        """The tables of cells that answer it, each once, in the order of the terms."""
+
+    @property
+    def is_cells(self) -> bool:
+        """Whether it asks for cells alone: queries about one table then all look alike."""
+        return all(base.is_identity for term in self.terms for _, base in term)
+
+    @property
+    def dim(self) -> int:
+        return sum(map(self.queries, self.terms))
+
+    @property
+    def cardinality(self) -> int:
+        return math.prod(self.sizes)
+
+    def queries(self, term: Term) -> int:
+        """Number of coordinates of one term.
+
+        >>> K = Products([Ranges(4), Identity(2)], [(0, 1)])
+        >>> K.queries(K.terms[0])
+        20
+        """
+        return math.prod([base.queries for _, base in term])
+
+    def cells(self, subset: Iterable[int]) -> int:
+        """Number of cells of the table of some attributes.
+
+        >>> Marginals((3, 2, 4), [()]).cells((0, 2))
+        12
+        """
+        return math.prod(self.sizes[i] for i in subset)
+
+    def embed(self, codes: ArrayLike) -> Array:
+        """Rows of K for integer records.
+
+        Args:
+            codes: shape (n, attributes), ``0 <= codes[:, i] < sizes[i]``.
+
+        Returns:
+            shape (n, dim).
+
+        Raises:
+            DimensionError: wrong shape.
+            InvalidDomainError: a code that is not an integer in range (its value is not shown).
+            DomainTooLargeError: more than a gigabyte of numbers.
+        """
+        records = checked_codes(codes, self.sizes)
+        if len(records) * self.dim > MOST_ENTRIES:
+            raise DomainTooLargeError(
+                f"embed: expected at most {MOST_ENTRIES // self.dim} records of {self.dim} coordinates at once, "
+                "which need 1 GB, got more; hint: embed in chunks, or count cells instead of records"
+            )
+        return self._embed(records)
+
+    def to_finite_set(self) -> FiniteSet:
+        """Every record's point, in C order of the full table.
+
+        Raises:
+            DomainTooLargeError: more than a gigabyte of numbers.
+
+        >>> Marginals((3, 2, 4), [(0, 1)]).to_finite_set()
+        FiniteSet(24 points in R^6)
+        """
+        hint = "embed the records you need; gamma and optimal_noise need no list of marginals"
+        self._check_entries("to_finite_set", MOST_ENTRIES, hint)
+        return FiniteSet(self._embed(codes_between(0, self.cardinality, self.sizes)))
+
+    def _check_entries(self, function: str, most: int, hint: str) -> None:
+        """Refuse to go through more numbers than ``most``."""
+        if self.cardinality * self.dim > most:
+            records, dim = (f"{x:.3g}" if x < 1e300 else "over 1e300" for x in (self.cardinality, self.dim))
+            raise DomainTooLargeError(
+                f"{function}: {records} records × {dim} coordinates are more than {most} numbers; hint: {hint}"
+            )
+
+    def blocks(self) -> Iterator[tuple[Term, float, slice]]:
+        """Every term with its weight and its coordinates."""
+        start = 0
+        for term, weight in zip(self.terms, self.weights, strict=True):
+            stop = start + self.queries(term)
+            yield term, weight, slice(start, stop)
+            start = stop
+
+    def _embed(self, records: NDArray[np.int64]) -> Array:
+        points = np.empty((len(records), self.dim))
+        for term, weight, block in self.blocks():
+            columns = [base._columns(records[:, i]) for i, base in term]
+            points[:, block] = reduce(_rowwise_kron, columns, np.full((len(records), 1), weight))
+        return points
+
+
+def checked_weights(who: str, weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
+    """One positive number for every subset, ones if there are none, or an InvalidDomainError."""
+    try:
+        scale: tuple[Any, ...] = tuple(float(w) for w in weights) if weights is not None else (1.0,) * count
+    except (TypeError, ValueError):
+        scale = ()
+    if len(scale) != count or not all(math.isfinite(w) and w > 0 for w in scale):
+        raise InvalidDomainError(
+            f"{who}: expected {count} positive finite weights, one weight for each distinct subset"
+        )
+    if max(scale) / min(scale) > 1e100:
+        raise InvalidDomainError(f"{who}: expected weights within a factor 1e100 of each other")
+    return scale
+
+
+def _rowwise_kron(a: Array, b: Array) -> Array:
+    return (a[:, :, None] * b[:, None, :]).reshape(len(a), a.shape[1] * b.shape[1])

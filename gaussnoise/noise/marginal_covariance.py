@@ -1,0 +1,150 @@
+"""Covariance of tables of counts: all cells of one table vary alike, and variances are sums over attribute subsets."""
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains.tables.tables import AbstractTables, Term
+
+from ..files.pickling import PickledByArguments
+from ..solvers.tables.orbits import ByType, Orbits, Type
+from ..solvers.tables.residuals import Subset, extended, part_of, project_zero_sum, rank, subsets_of, zero_sum_basis
+from ..solvers.tables.strategies import AbstractStrategy, IdentityStrategy
+from .product_covariance import ProductCovariance
+from .table_covariance import TableCovariance
+
+Array = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class MarginalCovariance(TableCovariance, PickledByArguments):
+    """Noise of marginal tables that agree with each other, never built as one matrix.
+
+    Independent zero-sum tensors ``η_T ~ N(0, variances[T] · Π_T)`` reach table S as ``Σ_{T ⊆ S} η_T ⊗ 1/N_{S∖T}``,
+    and coordinate block S of the domain as its weight times that.
+    """
+
+    domain: AbstractTables
+    variances: Mapping[Subset, float]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.variances, ByType):
+            object.__setattr__(self, "variances", MappingProxyType(dict(self.variances)))
+
+    @cached_property
+    def strategies(self) -> tuple[IdentityStrategy, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return tuple(map(IdentityStrategy, self.domain.sizes))
+
+    @cached_property
+    def _products(self) -> ProductCovariance:
+        """The same noise, as it reaches any queries."""
+        return ProductCovariance(self.domain, self.strategies, self.variances)
+
+    def term_variance(self, term: Term) -> Array:
+        return self._products.term_variance(term)
+
+    def mean_variance(self, subset: Subset) -> float:
+        return self.table_variance(subset)
+
+    def table_variance(self, subset: Subset) -> float:
+        orbits = self.by_type.orbits
+        kind = orbits.type_of(tuple(i for i in subset if i in orbits))
+        return math.fsum(self._sums.get(T, 0.0) for T in subsets_of(kind)) / float(self.domain.cells(subset)) ** 2
+
+    @property
+    def deviations(self) -> Array:
+        alike, which = self._kinds
+        return np.sqrt([self.table_variance(S) for S in alike])[which]
+
+    @property
+    def largest_deviations(self) -> Array:
+        return self.deviations
+
+    @cached_property
+    def queries(self) -> Array:
+        alike, which = self._kinds
+        return np.array([float(self.domain.cells(S)) for S in alike])[which]
+
+    @cached_property
+    def by_type(self) -> ByType:
+        """The variances up to exchange of alike attributes; no two are alike where none were said to be."""
+        if isinstance(self.variances, ByType):
+            return self.variances
+        return ByType(Orbits(tuple((i,) for i in range(len(self.domain.sizes)))), self.variances)
+
+    @cached_property
+    def _sums(self) -> dict[Type, float]:
+        """By type of T: what its noise adds to the variance of a table over S, times N_S²."""
+        sizes = [self.domain.sizes[members[0]] for members in self.by_type.orbits.classes]
+        return {
+            kind: variance * float(math.prod((sizes[k] - 1) * sizes[k] for k in kind))
+            for kind, variance in self.by_type.values_by_type.items()
+        }
+
+    @cached_property
+    def _kinds(self) -> tuple[list[Subset], NDArray[np.intp]]:
+        """One table of every kind, and which of them each table is like: one of the same variance and size."""
+        subsets = self.domain.subsets
+        classes = -2 - np.arange(len(self.domain.sizes))  # outside the classes, no two are alike
+        for k, members in enumerate(self.by_type.orbits.classes):
+            classes[list(members)] = k
+        flat = np.fromiter(itertools.chain.from_iterable(subsets), dtype=np.intp)
+        lengths = np.array([len(S) for S in subsets])
+        kinds = np.full((len(subsets), max(1, lengths.max())), -1)
+        kinds[np.arange(kinds.shape[1]) < lengths[:, None]] = classes[flat]
+        kinds.sort(axis=1)
+        _, first, which = np.unique(kinds, axis=0, return_index=True, return_inverse=True)
+        return [subsets[k] for k in first], which.reshape(-1)
+
+    def standard_deviation(self) -> Array:
+        return np.repeat(np.array(self.domain.weights) * self.deviations, self.queries.astype(int))
+
+    def factor(self) -> Array:
+        self._check_dense(self.dim * sum(rank(T, self.domain.sizes) for T in self.variances))
+        columns = [np.zeros((self.dim, 0))]
+        tables = list(zip(self.domain.subsets, self.domain.weights, strict=True))
+        for T, variance in self.variances.items():
+            basis = np.sqrt(variance) * zero_sum_basis([self.domain.sizes[i] for i in T])
+            columns.append(np.concatenate([self._lift(T, basis, S, weight) for S, weight in tables]))
+        return np.concatenate(columns, axis=1)
+
+    def _multiply(self, x: Array) -> Array:
+        sizes = self.domain.sizes
+        pulled = {T: np.zeros((*[sizes[i] for i in T], x.shape[1])) for T in self.variances}
+        for S, (_, weight, block) in zip(self.domain.subsets, self.domain.blocks(), strict=True):
+            table = weight * x[block].reshape(*[sizes[i] for i in S], -1)
+            for T in self._inside(S):
+                pulled[T] += part_of(table, S, T) * (self.domain.cells(T) / self.domain.cells(S))
+        pieces = {
+            T: self.variances[T] * project_zero_sum(tensor, range(len(T))).reshape(-1, x.shape[1])
+            for T, tensor in pulled.items()
+        }
+        result = np.zeros_like(x)
+        for S, (_, weight, block) in zip(self.domain.subsets, self.domain.blocks(), strict=True):
+            for T in self._inside(S):
+                result[block] += self._lift(T, pieces[T], S, weight)
+        return result
+
+    def _lift(self, T: Subset, values: Array, S: Subset, weight: float) -> Array:
+        """Columns ``values`` (cells of T, k) as they reach coordinate block S, shape (cells of S, k)."""
+        if not set(T) <= set(S):
+            return np.zeros((self.domain.cells(S), values.shape[1]))
+        lifted = extended(values, T, S, self.domain.sizes) * (weight * self.domain.cells(T) / self.domain.cells(S))
+        return lifted.reshape(-1, values.shape[1])
+
+
+def covariance_of_cells(
+    tables: AbstractTables, strategies: tuple[AbstractStrategy, ...], variances: Mapping[Subset, float]
+) -> TableCovariance:
+    """Of tables of counts, however their attributes are measured."""
+    if all(isinstance(own, IdentityStrategy) for own in strategies):
+        return MarginalCovariance(tables, variances)
+    return ProductCovariance(tables, strategies, variances)

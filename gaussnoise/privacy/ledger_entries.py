@@ -1,0 +1,133 @@
+"""What a ledger holds: its budget, charges and refusals, and what is spent."""
+
+import json
+import math
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from ..errors import LedgerError
+from ..numerics.rounding import rounded_up
+from .ledger_file import DAMAGED, knows_draws
+
+# Costs are integers: shares of the budget, rounded up to 2⁻⁶², so that any budget will do and 64 bits are enough. The
+# cap is a part in 10¹² above the budget: ten releases at 0.1 fit into 1, though ten times the float 0.1 is more than 1.
+BUDGET_UNITS = 2**62
+CAP = BUDGET_UNITS + 2**22
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LedgerEntry:
+    """One charge, or one refusal of the data. Public; whether data were refused is all that it says of them.
+
+    Attributes:
+        attempt: its number in the ledger: entries are in this order, whatever clocks say.
+        id: what the release is called.
+        rho: charged, rounded up; 0 for a refusal.
+        state: "reserved": being drawn, or its program died meanwhile; "written": drawn, to be put into place by the
+            next run; "sealed": published; "lost": its program died before the result was written. All these are
+            charged. "refused": the data broke the declared schema or domain, nothing was drawn.
+        sha256: of the result: the file, or the ``release.json`` of a directory.
+        protects: neighbouring relation and privacy unit.
+        request: a digest of every part of what was asked for.
+        target: where the result belongs.
+        begun: time of the charge or refusal by this machine's clock, UTC.
+        draws: how many discrete Gaussians it adds, at most; None where no more than rho is known of the noise.
+    """
+
+    attempt: int
+    id: str
+    rho: float
+    state: str
+    sha256: str | None
+    protects: str
+    request: Mapping[str, str]
+    target: str
+    begun: str
+    draws: int | None
+
+
+def entries_in(database: sqlite3.Connection, where: str = "true", *values: object) -> Iterator[LedgerEntry]:
+    """Charges, oldest first: all of them, or those that SQL picks."""
+    rho = Fraction(budget_of(database))
+    columns = "attempt, id, units, state, sha256, protects, request, target, begun"
+    columns += ", draws" if knows_draws(database) else ", NULL"
+    rows = database.execute(f"SELECT {columns} FROM entries WHERE {where} ORDER BY attempt", values)
+    for attempt, name, units, state, sha256, protects, request, target, begun, draws in rows:
+        charged = rounded_up(Fraction(units, BUDGET_UNITS) * rho)
+        if not (draws is None or (type(draws) is int and draws >= 0)):
+            raise LedgerError(f"ledger: an entry is damaged; {DAMAGED}")
+        yield LedgerEntry(attempt, name, charged, state, sha256, protects, _parsed(request), target, begun, draws)
+
+
+def refusals_in(database: sqlite3.Connection) -> Iterator[LedgerEntry]:
+    """Refusals of the data, oldest first."""
+    if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'refusals'").fetchone():
+        return  # one of the first ledgers
+    rows = database.execute("SELECT attempt, id, protects, request, target, begun FROM refusals")
+    for attempt, name, protects, request, target, begun in rows:
+        yield LedgerEntry(attempt, name, 0.0, "refused", None, protects, _parsed(request), target, begun, 0)
+
+
+def unfinished_in(database: sqlite3.Connection) -> list[LedgerEntry]:
+    """Charges without a complete result: being drawn, or their program died."""
+    return list(entries_in(database, "state IN ('reserved', 'lost')"))
+
+
+def _parsed(request: str) -> dict[str, str]:
+    try:
+        return dict(json.loads(request))
+    except (ValueError, TypeError, RecursionError):
+        raise LedgerError(f"ledger: an entry is damaged; {DAMAGED}") from None
+
+
+def spent_units(database: sqlite3.Connection) -> int:
+    """Shares of the budget that are charged."""
+    return sum(units for (units,) in database.execute("SELECT units FROM entries"))
+
+
+def spent_rho(database: sqlite3.Connection) -> float:
+    """ρ charged so far, rounded up."""
+    return rounded_up(Fraction(spent_units(database), BUDGET_UNITS) * Fraction(budget_of(database)))
+
+
+def left_rho(database: sqlite3.Connection) -> Fraction:
+    """ρ that can still be charged."""
+    return Fraction(max(BUDGET_UNITS - spent_units(database), 0), BUDGET_UNITS) * Fraction(budget_of(database))
+
+
+def budget_of(database: sqlite3.Connection) -> float:
+    """ρ, as fixed on creation."""
+    try:
+        ((rho,),) = database.execute("SELECT rho FROM budget")
+        budget = float.fromhex(rho)
+    except (ValueError, TypeError):
+        budget = math.nan
+    if not (math.isfinite(budget) and budget > 0):
+        raise LedgerError(f"ledger: its budget is damaged; {DAMAGED}")
+    return budget
+
+
+def units_of(cost: float, budget: float) -> int:
+    """What a cost takes from the budget, rounded up."""
+    return math.ceil(Fraction(cost) / Fraction(budget) * BUDGET_UNITS)
+
+
+def result_of(database: sqlite3.Connection, id: str, request: Mapping[str, str]) -> LedgerEntry | None:
+    """The entry that has the result of this id, or will; refuses requests other than its own."""
+    entry = None
+    for entry in entries_in(database, "id = ?", id):
+        if changed := _differences(entry.request, request):
+            raise LedgerError(
+                f"ledger: {id!r} was used for a release with another {', '.join(changed)}; hint: an id names one "
+                "release; take another for a new one"
+            )
+    return None if entry is None or entry.state == "lost" else entry
+
+
+def _differences(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
+    """Names of parts that are not the same."""
+    return [name for name in {**first, **second} if first.get(name) != second.get(name)]

@@ -1,0 +1,240 @@
+"""The file of a ledger: an SQLite database of one name, in transactions that are on disk once they end."""
+
+import glob
+import os
+import secrets
+import sqlite3
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from ..errors import GaussNoiseError, LedgerError
+from ..files.disk import RESULT, remove
+from ..files.mounts import mount_of
+
+_APPLICATION = 0x676E6C64  # "gnld", in the file's header
+_FORMAT = 1
+_TABLES = """
+CREATE TABLE budget (rho TEXT NOT NULL);
+CREATE TABLE entries (
+    attempt INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    units INTEGER NOT NULL CHECK (typeof(units) = 'integer' AND units >= 0),
+    state TEXT NOT NULL CHECK (state IN ('reserved', 'written', 'sealed', 'lost')),
+    sha256 TEXT CHECK ((sha256 IS NULL) = (state IN ('reserved', 'lost'))),
+    protects TEXT NOT NULL,
+    request TEXT NOT NULL,
+    target TEXT NOT NULL,
+    begun TEXT NOT NULL,
+    draws INTEGER
+);
+CREATE UNIQUE INDEX one_result ON entries (id) WHERE state <> 'lost';
+"""
+# Added to the first ledgers when they are written to; programs of that time pass over them.
+_LATER_TABLES = """
+CREATE TABLE IF NOT EXISTS refusals (
+    attempt INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    protects TEXT NOT NULL,
+    request TEXT NOT NULL,
+    target TEXT NOT NULL,
+    begun TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS home (identity TEXT NOT NULL, path BLOB NOT NULL);
+"""
+_BUSY_SECONDS = 30.0  # of a transaction, which takes milliseconds
+
+
+def new_tables(scratch: Path, target: Path, rho: float) -> None:
+    """An empty ledger in a file that is there already, and will be at ``target``."""
+    with sqlite_errors(target), closing(sqlite3.connect(scratch, isolation_level=None)) as database:
+        database.execute("PRAGMA synchronous = EXTRA")
+        database.executescript(_TABLES + _LATER_TABLES)
+        database.execute("INSERT INTO budget VALUES (?)", [rho.hex()])
+        _settle_home(database, Path(os.path.realpath(target)))  # so that no copy passes for the first
+        database.execute(f"PRAGMA application_id = {_APPLICATION}")
+        database.execute(f"PRAGMA user_version = {_FORMAT}")
+
+
+@contextmanager
+def transaction(path: Path, kind: str = "DEFERRED") -> Iterator[sqlite3.Connection]:
+    """A checked ledger, in a transaction that is undone on errors and on disk once it ends without."""
+    _check_one_name(path)
+    with sqlite_errors(path):
+        uri = f"{path.as_uri()}?mode=rw"  # never create one
+        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as database:
+            # EXTRA: a journal that came back after a power cut would undo a charge
+            database.execute("PRAGMA synchronous = EXTRA")
+            if database.execute("PRAGMA application_id").fetchone() != (_APPLICATION,):
+                raise LedgerError(f"ledger: {path} is a database of something else")
+            (version,) = database.execute("PRAGMA user_version").fetchone()
+            if version != _FORMAT:
+                raise LedgerError(
+                    f"ledger: expected format {_FORMAT} at {path}, got {version}; hint: upgrade gaussnoise"
+                )
+            _leave_write_ahead_log(database, patient=kind != "DEFERRED")
+            database.execute(f"BEGIN {kind}")
+            if database.execute("PRAGMA integrity_check").fetchone() != ("ok",):
+                raise LedgerError(f"ledger: {path} is damaged; {DAMAGED}")
+            if kind != "DEFERRED":
+                _upgrade(database)
+                _check_home(database, path)
+            yield database
+            database.execute("COMMIT")
+
+
+def _check_one_name(path: Path) -> None:
+    """Refuse what is no file, or has another name as well: each name would have a journal of its own."""
+    try:
+        status = os.stat(path)
+        if status.st_nlink > 1:  # perhaps the name under which it was created, by a program that died then
+            for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
+                for file in (left, left / RESULT):
+                    if os.path.lexists(file) and os.path.samestat(os.lstat(file), status):
+                        remove(file)
+            status = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        status = None
+    except (OSError, ValueError) as error:
+        raise LedgerError(
+            f"ledger: {path} cannot be opened ({type(error).__name__}); hint: see its permissions and those of its "
+            "folder"
+        ) from None
+    if status is None or not stat.S_ISREG(status.st_mode):
+        raise LedgerError(f"ledger: no ledger at {path}; hint: Ledger.create(path, budget)")
+    if status.st_nlink > 1:
+        raise LedgerError(
+            f"ledger: expected one name for {path}, got a hard link: after a crash, charges under one name are unknown "
+            "under the other; hint: find its names with `find / -samefile`, and keep one"
+        )
+    if (mount := mount_of(path)) and mount.point == os.path.realpath(path):
+        raise LedgerError(
+            f"ledger: expected one name for {path}, got a file that is mounted there: after a crash, charges under one "
+            "name are unknown under the other; hint: mount its folder"
+        )
+
+
+def _leave_write_ahead_log(database: sqlite3.Connection, *, patient: bool) -> None:
+    """The first ledgers had one, and it belongs to a name, not to the file: two names had two of them.
+
+    This needs a moment without others. A transaction that only reads goes on without it.
+    """
+    end = time.monotonic() + _BUSY_SECONDS
+    while database.execute("PRAGMA journal_mode").fetchone() != ("delete",):
+        try:
+            database.execute("PRAGMA journal_mode = DELETE")
+        except sqlite3.OperationalError as error:
+            if not patient:
+                return
+            if _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+
+
+def _upgrade(database: sqlite3.Connection) -> None:
+    """What the first ledgers did not have."""
+    for statement in _LATER_TABLES.split(";"):
+        database.execute(statement)
+    if not knows_draws(database):
+        database.execute("ALTER TABLE entries ADD COLUMN draws INTEGER")
+
+
+def _settle_home(database: sqlite3.Connection, here: Path) -> None:
+    """Give a ledger its identity, and say where it is."""
+    database.execute("INSERT INTO home VALUES (?, ?)", [secrets.token_hex(16), os.fsencode(here)])
+
+
+def _check_home(database: sqlite3.Connection, path: Path) -> None:
+    """Refuse a copy of a ledger that is still there, and one whose journal was left where it came from.
+
+    A ledger knows where it was charged last; a journal that is still there would undo what follows, or is missing here.
+    """
+    here = Path(os.path.realpath(path))
+    row = database.execute("SELECT identity, path FROM home").fetchone()
+    if row is None:
+        _settle_home(database, here)
+        return
+    identity, home = row[0], Path(os.fsdecode(row[1]))
+    if home == here:
+        return
+    try:
+        there = os.stat(home) if os.path.lexists(home) else None
+        same = there is not None and os.path.samestat(there, os.stat(here))
+        # by two names of one folder, as where containers mount it, the journal is the same
+        if same and not os.path.samestat(os.stat(home.parent), os.stat(here.parent)):
+            raise LedgerError(f"ledger: {path} is {home} as well; hint: use that name")
+        if there is not None and not same and _identity(home) == identity:
+            raise LedgerError(
+                f"ledger: {path} is a copy of {home}, which is still there: charges to one are unknown to the other; "
+                "hint: release under that one; a copy can be read"
+            )
+        journal = home.with_name(home.name + "-journal")
+        if there is None and os.path.lexists(journal):
+            raise LedgerError(
+                f"ledger: {path} was moved from {home} without its journal; "
+                f"hint: move {journal} to {here}-journal, or a crash cannot be undone"
+            )
+    except OSError:  # where it was cannot be seen from here
+        pass
+    database.execute("UPDATE home SET path = ?", [os.fsencode(here)])
+
+
+def _identity(path: Path) -> str | None:
+    """Of the ledger at a path, if one is there."""
+    try:
+        uri = f"{path.as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as database:
+            return database.execute("SELECT identity FROM home").fetchone()[0]
+    except (sqlite3.Error, TypeError):
+        return None
+
+
+DAMAGED = "hint: charges may be missing, so count its budget as spent"
+_MEANINGS = {
+    sqlite3.SQLITE_BUSY: "is busy; hint: another program keeps a transaction open",
+    sqlite3.SQLITE_LOCKED: "is busy; hint: another program keeps a transaction open",
+    sqlite3.SQLITE_FULL: "cannot grow; hint: the disk is full",
+    sqlite3.SQLITE_READONLY: "cannot be written; hint: see its permissions and those of its folder",
+    sqlite3.SQLITE_PERM: "cannot be opened; hint: see its permissions and those of its folder",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened; hint: see its permissions and those of its folder",
+    sqlite3.SQLITE_IOERR: "cannot be read or written; hint: the disk is full or failing",
+    sqlite3.SQLITE_NOTADB: "is not a ledger, or is damaged; " + DAMAGED,
+    sqlite3.SQLITE_CORRUPT: "is damaged; " + DAMAGED,
+}
+
+
+@contextmanager
+def sqlite_errors(path: Path) -> Iterator[None]:
+    """Ours instead of SQLite's."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        meaning = _MEANINGS.get(_code(error), "is not a ledger, or is damaged; " + DAMAGED)
+        raise LedgerError(f"ledger: {path} {meaning}") from None
+    except GaussNoiseError:
+        raise
+    except (TypeError, ValueError, RecursionError):  # its tables hold something else, also what SQLite says of them
+        raise LedgerError(f"ledger: {path} is damaged; {DAMAGED}") from None
+
+
+def _code(error: sqlite3.Error) -> int:
+    """SQLite's primary result code."""
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+
+
+def knows_draws(database: sqlite3.Connection) -> bool:
+    """Whether charges say how much they draw: the first ledgers had no such column."""
+    return any(column[1] == "draws" for column in database.execute("PRAGMA table_info(entries)"))
+
+
+def locked(lock: sqlite3.Connection) -> bool:
+    """Whether the lock could be had before its time ran out."""
+    try:
+        lock.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError as error:
+        if _code(error) != sqlite3.SQLITE_BUSY:
+            raise
+        return False
+    return True

@@ -1,0 +1,29 @@
+"""What a plan asks for, as plain data that names its release: nothing that depends on the machine."""
+
+from typing import TYPE_CHECKING
+
+from domains import Leading
+
+from ..schema.bases import base_value
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+
+def request_of(plan: "Plan") -> dict[str, object]:
+    """Schema, workload, norm, relation and budget; numbers to nine digits."""
+    terms, attributes = plan.domain.terms, plan.schema.attributes
+    asked: dict[str, object] = {}
+    if not plan.domain.is_cells:
+        asked["bases"] = [[base_value(base, attributes[i]) for i, base in term] for term in terms]
+    if any(isinstance(base, Leading) for term in terms for _, base in term):
+        asked["catch-alls"] = "in no query that takes cells in order"
+    return asked | {
+        "schema": plan.schema.to_toml(),
+        "marginals": plan.domain.subsets,
+        "weights": [f"{weight:.9g}" for weight in plan.domain.weights],
+        "p": str(plan.noise.p),
+        "neighbors": plan.neighbors,
+        "rho": f"{plan.rho:.9g}",
+        "rows_per_person": plan.rows_per_person,
+    }
