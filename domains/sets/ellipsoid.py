@@ -7,15 +7,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..checks import center_of, numbers, rounding
-from ..domain import SLACK, AbstractDomain, Array, Map, QuadraticMax, read_only
+from ..domain import SLACK, AbstractDomain, Array, Map, read_only
 from ..errors import InvalidDomainError
 from ..oracles.image import ConvexImage, LpBlock
 from ..oracles.rows import into_ellipsoid, shrunk
+from .centered import AbstractCentered
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Ellipsoid(AbstractDomain):
+class Ellipsoid(AbstractCentered):
     r"""``{x : (x − center)' M⁺ (x − center) <= 1, x − center in range M}``: M is like a covariance.
 
     M may be singular. With M = F F' it is the image center + F·(unit ball); ``max_quadratic`` is exact (a trust-region
@@ -68,17 +69,6 @@ class Ellipsoid(AbstractDomain):
         object.__setattr__(self, "center", center_of("Ellipsoid", center, len(array)))
         object.__setattr__(self, "factor", read_only(scale[:, None] * (axes[:, kept] * np.sqrt(values[kept]))))
 
-    @property
-    def dim(self) -> int:
-        return len(self.M)
-
-    @property
-    def is_symmetric(self) -> bool:
-        return not self.center.any()
-
-    def _center(self) -> Array:
-        return self.center.copy()
-
     def _image(self) -> ConvexImage:
         rank = self.factor.shape[1]
         return ConvexImage(self.factor, (LpBlock(rank, 2.0),) if rank else (), self.center[None])
@@ -98,12 +88,6 @@ class Ellipsoid(AbstractDomain):
 
     def _map_into(self) -> Map:
         return into_ellipsoid(self.center, self.factor, np.sqrt(np.diag(self.M)))
-
-    def _support_point(self, theta: Array) -> Array:
-        return self._image().support_point(theta)
-
-    def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
-        return self._image().max_quadratic(form, center)
 
     def _contains(self, x: Array) -> bool:
         """Coordinates in units of half widths, then along principal axes, each forgiven ``SLACK``."""

@@ -10,16 +10,17 @@ from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 
 from ..checks import center_of, numbers, rounding
-from ..domain import SLACK, AbstractDomain, Array, Map, QuadraticMax
+from ..domain import SLACK, AbstractDomain, Array, Map
 from ..errors import InvalidDomainError
 from ..oracles.coefficients import coefficients
 from ..oracles.image import ConvexImage, LpBlock
 from ..oracles.rows import into_box
+from .centered import AbstractCentered
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Zonotope(AbstractDomain):
+class Zonotope(AbstractCentered):
     r"""``{center + Σ_j c_j g_j : |c_j| <= 1}``, the generators g_j as rows.
 
     ``max_quadratic`` is exact for up to 22 generators (21 if the query's center is not the zonotope's); beyond, its
@@ -52,17 +53,6 @@ class Zonotope(AbstractDomain):
         object.__setattr__(self, "generators", array)
         object.__setattr__(self, "center", center_of("Zonotope", center, array.shape[1]))
 
-    @property
-    def dim(self) -> int:
-        return self.generators.shape[1]
-
-    @property
-    def is_symmetric(self) -> bool:
-        return not self.center.any()
-
-    def _center(self) -> Array:
-        return self.center.copy()
-
     def _image(self) -> ConvexImage:
         m = len(self.generators)
         return ConvexImage(self.generators.T, (LpBlock(m, math.inf),) if m else (), self.center[None])
@@ -94,12 +84,6 @@ class Zonotope(AbstractDomain):
 
     def _numbers(self) -> int:
         return max(self.dim, len(self.generators))
-
-    def _support_point(self, theta: Array) -> Array:
-        return self._image().support_point(theta)
-
-    def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
-        return self._image().max_quadratic(form, center)
 
     def _contains(self, x: Array) -> bool:
         """By the linear programme max s over |c_j| <= 1 with Σ c_j g_j = s(x − center), up to slack."""

@@ -1,0 +1,32 @@
+"""What ellipsoids and zonotopes have in common: a center, and that they are images of a ball or a cube."""
+
+import abc
+
+from ..domain import AbstractDomain, Array, QuadraticMax
+from ..oracles.image import ConvexImage
+
+
+class AbstractCentered(AbstractDomain):
+    """A body about a stored center, whose oracles are those of the image that it is."""
+
+    center: Array
+
+    @property
+    def dim(self) -> int:
+        return len(self.center)
+
+    @property
+    def is_symmetric(self) -> bool:
+        return not self.center.any()
+
+    def _center(self) -> Array:
+        return self.center.copy()
+
+    @abc.abstractmethod
+    def _image(self) -> ConvexImage: ...
+
+    def _support_point(self, theta: Array) -> Array:
+        return self._image().support_point(theta)
+
+    def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
+        return self._image().max_quadratic(form, center)
