@@ -3,11 +3,13 @@
 from .cautionary import release_one_at_random
 from .clipped import clipped_mean
 from .columns import ColumnMean, ColumnMeans, column_means
+from .cover import pure_person_level_mean
 from .density import histogram_density
 from .estimate import Estimate
 from .gaussian import gaussian_mean
 from .location import coarse_location
 from .moments import heavy_tailed_mean, truncated_mean
+from .person import person_level_mean
 from .rates import Rate, rates
 
 __all__ = [
@@ -21,6 +23,8 @@ __all__ = [
     "gaussian_mean",
     "heavy_tailed_mean",
     "histogram_density",
+    "person_level_mean",
+    "pure_person_level_mean",
     "rates",
     "release_one_at_random",
     "truncated_mean",

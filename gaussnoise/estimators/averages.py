@@ -1,0 +1,131 @@
+"""How far clipping moves the mean of an average of independent records with bounded moments: proven, with constants."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammainc
+
+Array = NDArray[np.float64]
+
+_MOST_ORDER = 20  # of the moments that are computed term by term
+_PLACES, _RATES = 32, 64  # of the grids over which bounds are minimised; every point of a grid is a bound
+
+
+@dataclass(frozen=True)
+class Averages:
+    """Means of ``samples`` independent records of one distribution in R^dim, with E|⟨v, X − μ⟩|^k <= 1 for unit v.
+
+    All lengths are in units of the moment. A bound for averages of ``samples`` records holds for
+    averages of more.
+
+    Attributes:
+        dim: number of coordinates.
+        samples: records in an average.
+        k: order of the moment, at least 2.
+    """
+
+    dim: int
+    samples: int
+    k: float
+
+    def moment(self, order: int) -> float:
+        """A bound on ``E|⟨v, X̄ − μ⟩|^order`` of even order <= k.
+
+        The power of the sum is multiplied out: a product of records has mean zero unless every
+        record in it comes twice or more, and then mean at most one. The terms are counted by set
+        partitions without single elements.
+        """
+        counted = sum(
+            _partitions(order, blocks) * math.perm(self.samples, blocks) for blocks in range(1, order // 2 + 1)
+        )
+        return counted / self.samples**order
+
+    def clipping_bias(self, reach: Array, off: float) -> Array:
+        """A bound on how far clipping to a ball moves the mean of an average, in Euclidean norm.
+
+        Args:
+            reach: radius of the ball less ``off``, positive, shape (t,).
+            off: by how much the ball's center is off the mean, at most.
+        """
+        bounds = [self._by_moment(order, reach, off) for order in self._orders()]
+        bounds.append(self._by_truncation_on_a_line(reach) if self.dim == 1 else self._by_truncation(reach, off))
+        return np.min(bounds, axis=0)
+
+    def _orders(self) -> list[tuple[float, float]]:
+        """Orders with a bound on that moment of the average, which is never more than one record's."""
+        even = range(2, min(math.floor(self.k), _MOST_ORDER) + 1, 2)
+        return [*((float(order), self.moment(order)) for order in even), (self.k, 1.0)]
+
+    def _by_moment(self, known: tuple[float, float], t: Array, off: float) -> Array:
+        r"""From a moment M of order q of the average.
+
+        Clipping moves x by ``(‖x − c‖ − T)₊``, towards c. In norm that is at most ``(‖x − μ‖ −
+        t)₊``, and ``(R − t)₊ <= C_q R^q / t^(q−1)`` with E R^q <= d^(q/2) M. In direction v it is
+        at most ``(|⟨v, x − μ⟩| + off) (R − t)₊ / R``; Hölder's inequality for the first part.
+        """
+        q, moment = known
+        root = math.sqrt(self.dim)
+        norm = _excess(q) * root**q * moment / t ** (q - 1)
+        direction = moment * (root / t) ** (q - 1) * (_excess(q) + off * root / t * _excess(q + 1))
+        return np.minimum(norm, direction)
+
+    def _by_truncation_on_a_line(self, t: Array) -> Array:
+        r"""With ``Y = min(X, y)``: ``(ΣX − x)₊ <= (ΣY − x)₊ + Σ(X − y)₊``.
+
+        The second part by the k-th moment. The first by ``u₊ <= exp(λu − 1)/λ`` and ``E exp(λY) <=
+        exp(Σ_j λ^j E Y₊^j / j!)`` with E Y₊^j at most 1 for j <= k and y^(j−k) beyond: normal tails
+        for small t, and the right power of the number of records, m^(1−k), for large.
+        """
+        m, k = self.samples, self.k
+        t, y, rate = self._grids(t, t)
+        z = rate * y
+        with np.errstate(over="ignore"):
+            bulk = sum(rate**j / math.factorial(j) for j in range(2, math.ceil(k)))
+            growth = bulk + y**-k * np.exp(z) * gammainc(math.ceil(k), z)
+            light = np.exp(np.minimum(m * (growth - rate * t), 700.0) - 1) / (m * rate)
+        light = np.where(y <= t, 0.0, light)
+        return (_excess(k) * y ** (1 - k) + light).min(axis=(1, 2))
+
+    def _by_truncation(self, t: Array, off: float) -> Array:
+        r"""In many dimensions, by whether a record is further than y from the mean.
+
+        If one is, which has a chance of at most m d^(k/2) / y^k, direction v is moved by at most
+        ``|⟨v, X̄ − μ⟩| + off``. If none is, the norm of the sum is concentrated by Bousquet's
+        inequality (Boucheron, Lugosi & Massart 2013, Theorem 12.5), with E‖·‖ <= √(md) and a
+        variance of at most m in every direction.
+        """
+        m, k, d = self.samples, self.k, self.dim
+        t, y, rate = self._grids(t, t * math.sqrt(d))
+        heavy = (math.sqrt(d) / y) ** (k - 1)
+        far = (math.sqrt(d) / y) ** k
+        width = y + heavy
+        z = rate * width
+        with np.errstate(over="ignore"):
+            variance = m / width**2 + 2 * math.sqrt(m * d) / width
+            exponent = variance * (np.expm1(z) - z) + rate * math.sqrt(m * d) - rate * m * (t - heavy)
+            light = np.exp(np.minimum(exponent, 700.0) - 1) / (m * rate)
+        light = np.where(y <= t, 0.0, light)
+        return (heavy + (math.sqrt(m) + off * m) * far + light).min(axis=(1, 2))
+
+    def _grids(self, t: Array, first: Array) -> tuple[Array, Array, Array]:
+        """Shapes (t, 1, 1), (t, places, 1), (1, 1, rates): from one record's share of the reach to all of it."""
+        share = np.geomspace(1.0, 2.0 * max(self.samples, 2), _PLACES)
+        rates = np.geomspace(min(0.1 * t.min(), 1 / (self.samples * t.max())), 20.0, _RATES)
+        y = np.concatenate([t[:, None], first[:, None] * share], axis=1)
+        return t[:, None, None], y[:, :, None], rates[None, None, :]
+
+
+def _excess(q: float) -> float:
+    """C with ``(R − t)₊ <= C R^q / t^(q−1)``, at its least: equality at R = qt/(q − 1)."""
+    return math.exp((q - 1) * math.log(q - 1) - q * math.log(q))
+
+
+def _partitions(elements: int, blocks: int) -> int:
+    """Partitions of a set into blocks of two or more (associated Stirling numbers of the second kind)."""
+    if elements == 0 or blocks == 0:
+        return int(elements == blocks == 0)
+    if elements < 2 * blocks:
+        return 0
+    return blocks * _partitions(elements - 1, blocks) + (elements - 1) * _partitions(elements - 2, blocks - 1)

@@ -1,0 +1,361 @@
+"""The mean of people's records under pure privacy, chosen from a cover of all means that a location leaves."""
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import ParameterError
+from ..privacy.definitions import PureDP
+from ..privacy.laplace import NoisyMaximum
+from .averages import Averages
+from .budget import Budget
+from .estimate import Estimate
+from .knowledge import chance, positive, vector
+from .location import Search, search
+from .person import Moments, moments
+from .samples import OnNonfinite, by_person
+from .steps import PROTECTS, privacy_record, published
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+MOST_CANDIDATES = 2**18
+MOST_COMPARISONS = 2**24  # candidates times directions: seconds
+_LOCATION = 0.25  # of the budget
+_UNITS = 2**22  # integers in the clipping radius
+_MOST_CELLS = 2**20  # of a coordinate, where the size of a cover is worked out
+_RADII = 96  # of the grid on which a clipping radius is chosen
+
+
+def pure_person_level_mean(
+    data: object,
+    privacy: PureDP,
+    *,
+    person: ArrayLike | None = None,
+    samples: int,
+    moment: float = 1.0,
+    k: float = 2.0,
+    radius: float | None = None,
+    center: ArrayLike = 0.0,
+    accuracy: float | None = None,
+    beta: float = 0.01,
+    on_nonfinite: OnNonfinite = "refuse",
+    ledger: object = None,
+    id: str | None = None,
+) -> Estimate:
+    r"""The mean of a distribution in few dimensions under pure privacy, where a person is protected with all records.
+
+    A quarter of ε finds every coordinate within ``6 moment/√samples``, as in
+    :func:`person_level_mean`. The rest chooses a candidate from a grid on that box. A candidate p
+    *loses* in a direction u if people's averages, projected on u and clipped to an interval around
+    p, are on average further than a threshold from p. Its score is the least number of people whose
+    records must change for p to lose in any of 3^d − 1 directions; the highest score, up to noise,
+    wins.
+
+    Formal guarantees:
+        * The promise, for *all records of one person* replaced by any others; the number of people
+          is public.
+        * Scores are integers and move by at most one with one person: a score is the Hamming
+          distance of the data from those data sets in which p loses, so that two neighbours' scores
+          differ by at most their own distance, which is one. It is computed exactly: a person is
+          one integer per direction, clipped by itself, and the least number of people whose
+          integers must become the largest possible for the sum to cross an integer threshold is
+          found by changing the smallest first.
+        * The candidate is drawn by permute and flip through OpenDP, with sensitivity one, up or
+          down.
+        * The error is at most ``bias_bound`` in Euclidean norm, but for a chance of ``beta``, if
+          what is said of the distribution holds: proven, with sampling and the grid in it.
+
+    Exponential in the number of coordinates, in time and not in error: for a few only.
+
+    Args:
+        data: records, shape (rows,) or (rows, d), with ``person``; or a list with the records of
+            each person.
+        privacy: :class:`PureDP`.
+        person: whose record each row is, shape (rows,), integers or text.
+        samples: how many records every person has at least, a public number that privacy does not
+            rest on.
+        moment: ``(E|⟨v, X − μ⟩|^k)^(1/k)`` at most, for every unit vector v; in units of the
+            records.
+        k: order of that moment, at least 2.
+        radius: half the range of possible means of a coordinate.
+        center: middle of that range, a number or shape (d,).
+        accuracy: Euclidean error to reach; without one, the least that the largest grid can prove.
+        beta: chance of a larger error.
+        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them. A
+            person with one NaN counts as the center.
+        ledger: a :class:`Ledger` or its path, charged before anything is drawn.
+        id: what the ledger is to call this estimate.
+
+    Returns:
+        An :class:`Estimate` whose ``bias_bound`` is the whole error; both deviations are zero.
+
+    Raises:
+        ParameterError: too few people, saying how many would do; too many candidates, saying how
+            many; arguments out of range.
+        DataError: not the records of people; NaN or infinities, unless they are clipped.
+
+    Source: Agarwal, Kamath, Majid, Mouzakis, Silver & Ullman (2024), "Private mean estimation with
+    person-level differential privacy", Algorithms 5 to 8 and Theorem 5.9, after Kamath, Singhal &
+    Ullman (2020). Theirs compares with the points of a local cover; of all points in one direction
+    the nearest decides, so that directions are enough.
+
+    >>> people = [np.random.default_rng(i).normal([1, 2], 0.5, size=(20, 2)) for i in range(1000)]
+    >>> mean = gn.estimators.pure_person_level_mean(people, gn.PureDP(2), samples=20, moment=0.6, k=6, radius=10)
+    >>> bool(np.linalg.norm(mean.estimate - [1, 2]) < mean.bias_bound[0] < 0.4)
+    True
+    """
+    name = "pure_person_level_mean"
+    averages = by_person(name, data, person, on_nonfinite)
+    shape, averages = averages.shape[1:], averages.reshape(len(averages), -1)
+    n, d = averages.shape
+    known, beta = moments(name, d, samples, moment, k), chance(name, beta)
+    budget = Budget.of(name, privacy, {"location": _LOCATION, "choice": 1 - _LOCATION}, 0, gaussian=False)
+    half, _ = search(name, privacy, radius)
+    middle = vector(name, "center", center, d)
+    hunt = Search(d, budget.of_step("location"), True, known.spread, half, 0.0, beta / 2, "variance")
+    hunt.check(name, n, "people")
+    wanted = None if accuracy is None else positive(name, "accuracy", accuracy)
+    choice = NoisyMaximum(1, budget.of_step("choice"))
+    cover = _cover(name, known, hunt.error, n, choice, beta / 2, wanted)
+    record = privacy_record(budget, "person", n)
+
+    def draw() -> Estimate:
+        around = hunt.find(averages, middle)
+        scores = cover.scores(averages - around)
+        chosen = choice.choose(scores.tolist())
+        zero = np.zeros(shape)
+        return Estimate(
+            estimate=(around + cover.candidates[chosen]).reshape(shape),
+            noise_deviation=zero,
+            sampling_deviation=zero,
+            bias_bound=np.full(shape, cover.error),
+            beta=beta,
+            noise="gaussian",
+            split=budget.split,
+            privacy=record,
+            assumed=f"{known.said}; the bound on the bias is one on the whole error, in Euclidean norm",
+        )
+
+    request: dict[str, object] = {"radius": half, "center": middle.tolist(), "n": n, "accuracy": wanted}
+    request |= known.request | {"beta": beta, "on_nonfinite": on_nonfinite}
+    return published(name, draw, budget, request=request, protects=PROTECTS["person"], ledger=ledger, id=id)
+
+
+@dataclass(frozen=True)
+class Cover:
+    """A grid on a box around zero, and how its points are compared with data.
+
+    Attributes:
+        dim: number of coordinates.
+        half: half the width of the box.
+        cells: of every coordinate; their middles are the candidates.
+        radius: of the interval to which projections are clipped, around the candidate.
+        threshold: a candidate loses if the clipped projections are further from it on average;
+            below ``radius``.
+        error: Euclidean distance from the mean that the chosen one has at most.
+    """
+
+    dim: int
+    half: float
+    cells: int
+    radius: float
+    threshold: float
+    error: float
+
+    @property
+    def candidates(self) -> Array:
+        """Shape (cells^dim, dim)."""
+        line = (np.arange(self.cells) + 0.5) * (2 * self.half / self.cells) - self.half
+        found: Array = np.stack(np.meshgrid(*[line] * self.dim, indexing="ij"), axis=-1, dtype=np.float64)
+        return found.reshape(-1, self.dim)
+
+    def scores(self, rows: Array) -> Integers:
+        """How many rows must change for every candidate to lose, shape (cells^dim,).
+
+        Args:
+            rows: of people, shape (n, dim); NaN and infinities allowed.
+        """
+        unit = self.radius / _UNITS
+        with np.errstate(all="ignore"):
+            rows = np.where(np.isnan(rows).any(axis=1, keepdims=True), 0.0, rows)
+        needed = math.floor(len(rows) * self.threshold / unit)
+        least = np.full(self.cells**self.dim, len(rows), dtype=np.int64)
+        candidates = self.candidates
+        for direction in _half_of_directions(self.dim):
+            places = np.rint(_along(candidates, direction) / unit).astype(np.int64)
+            points, back = np.unique(places, return_inverse=True)
+            furthest = float(np.abs(points).max() + _UNITS)
+            with np.errstate(all="ignore"):
+                seen = np.rint(_along(rows, direction) / unit)
+            seen = np.sort(np.clip(np.nan_to_num(seen, nan=0.0), -furthest, furthest).astype(np.int64))
+            forth = fewest_changes(seen, points, _UNITS, needed)
+            other = fewest_changes(-seen[::-1], -points, _UNITS, needed)
+            least = np.minimum(least, np.minimum(forth, other)[back])
+        return least
+
+
+def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) -> Integers:
+    """How many values must change for ``Σ clip(value − point, ±reach)`` to exceed ``needed``, for every point.
+
+    A changed value adds at most ``reach`` instead of what it adds now, which gains most where that
+    is least. So the fewest changes are those of the smallest values. All in integers, by bisection
+    on sums of sorted values.
+
+    Args:
+        values: shape (n,), in ascending order.
+        points: shape (c,).
+        reach: where differences are clipped.
+        needed: less than n times ``reach``.
+    """
+    n = len(values)
+    sums = np.concatenate([[0], np.cumsum(values)])
+    low = np.searchsorted(values, points - reach, side="right")  # so many are clipped from below
+    high = np.searchsorted(values, points + reach, side="left")  # all after these are clipped from above
+    few, enough = np.full(len(points), -1), np.full(len(points), n)
+    while (enough - few > 1).any():
+        changed = (few + enough) // 2
+        first, last = np.maximum(changed, low), np.maximum(changed, high)
+        total = (
+            reach * (changed + n - last)
+            - reach * np.maximum(low - changed, 0)
+            + (sums[last] - sums[first])
+            - points * (last - first)
+        )
+        crossed = total > needed
+        enough = np.where(crossed & (changed > few), changed, enough)
+        few = np.where(crossed, few, changed)
+    return enough.astype(np.int64)
+
+
+def _along(rows: Array, direction: Array) -> Array:
+    """Projections; of every row by itself, coordinate by coordinate."""
+    total = np.zeros(len(rows))
+    for j in np.flatnonzero(direction):
+        total = total + rows[:, j] * direction[j]
+    return total
+
+
+def _half_of_directions(dim: int) -> list[Array]:
+    """All nonzero sign vectors in {−1, 0, 1}^dim as unit vectors, one of each pair of opposites."""
+    signs = (np.array(s, dtype=np.float64) for s in itertools.product((0, 1, -1), repeat=dim))
+    return [s / math.sqrt(np.abs(s).sum()) for s in signs if s.any() and s[np.flatnonzero(s)[0]] > 0]
+
+
+def _directions(dim: int) -> int:
+    """How many there are, with opposites."""
+    return 3**dim - 1
+
+
+def _alignment(dim: int) -> float:
+    """A c such that every w has a direction u with ``⟨w, u⟩ >= c ‖w‖``.
+
+    With entries sorted by size, the best direction of j entries gives (w_1 + … + w_j)/√j. The
+    longest w for which all of these are at most one has w_j = √j − √(j − 1).
+    """
+    return 1 / math.sqrt(sum((math.sqrt(j) - math.sqrt(j - 1)) ** 2 for j in range(1, dim + 1)))
+
+
+@dataclass(frozen=True)
+class _Bias:
+    """Bounds on the bias of clipping projections, worked out once: a bound for one reach holds for all larger ones."""
+
+    reach: Array
+    bound: Array
+
+    @classmethod
+    def of(cls, known: Moments, most: float) -> "_Bias":
+        line = Moments(Averages(1, known.averages.samples, known.averages.k), known.moment)
+        reach = np.geomspace(known.spread / 10, most, 600)
+        return cls(reach, np.minimum.accumulate(line.clipping_bias(reach, 0.0)))
+
+    def __call__(self, reach: Array) -> Array:
+        index = np.searchsorted(self.reach, reach, side="right") - 1
+        return np.where(index >= 0, self.bound[np.maximum(index, 0)], math.inf)
+
+
+def _cover(
+    name: str, known: Moments, half: float, n: int, choice: NoisyMaximum, beta: float, accuracy: float | None
+) -> Cover:
+    """The smallest grid that proves the accuracy, or the one that proves most.
+
+    Raises:
+        ParameterError: too many candidates; too few people.
+    """
+    d = known.averages.dim
+    line = _Bias.of(known, 1000 * half)
+    most = 1
+    while (most + 1) ** d <= min(MOST_CANDIDATES, MOST_COMPARISONS // _directions(d)):
+        most += 1
+    if most < 2:
+        raise ParameterError(
+            f"{name}: expected at most {MOST_COMPARISONS} comparisons, got {2**d * _directions(d)} or more, of 2^{d} "
+            f"candidates in {_directions(d)} directions each; hint: fewer coordinates, or zCDP or ApproxDP and "
+            "person_level_mean"
+        )
+    goal = half * math.sqrt(d) if accuracy is None else accuracy
+    sizes = sorted({round(size) for size in np.geomspace(2, _MOST_CELLS, 50)} | {most})
+
+    def best(people: int) -> list[Cover]:
+        return [_proven(line, known, half, people, choice, beta, size) for size in sizes]
+
+    covers = best(n)
+    enough = [cover for cover in covers if cover.error <= goal]
+    if not enough:
+        high = n
+        while high < 2**60 and all(cover.error > goal for cover in best(high)):
+            high *= 2
+        low = high // 2
+        while high - low > max(1, low // 1000):
+            middle = (low + high) // 2
+            low, high = (low, middle) if any(cover.error <= goal for cover in best(middle)) else (middle, high)
+        raise ParameterError(
+            f"{name}: expected at least {high} people for an error of {goal:.3g}, got {n}; hint: more budget, more "
+            "samples of each person, or a larger accuracy="
+        )
+    within = [cover for cover in enough if cover.cells <= most]
+    if not within:
+        size = enough[0].cells
+        raise ParameterError(
+            f"{name}: expected at most {most**d} candidates in {d} dimensions, got {size**d} for an error of "
+            f"{goal:.3g}; hint: a larger accuracy=, or fewer coordinates"
+        )
+    return within[0] if accuracy is not None else min(within, key=lambda cover: cover.error)
+
+
+def _proven(line: _Bias, known: Moments, half: float, n: int, choice: NoisyMaximum, beta: float, cells: int) -> Cover:
+    r"""The clipping radius and the threshold that prove most for so many cells.
+
+    Let δ be the distance from the mean to the nearest candidate, at most, and σ² the variance of a
+    person's average. On average over n people, clipped projections are off their expectation by at
+    most ``dev = √(2σ²L/n) + 2 radius L/(3n)``, L = log(number of statements/chance) (Bernstein's
+    inequality).
+
+    * Near: for that candidate their expectation is at most ``δ + bias`` in every direction. With
+      ``threshold = δ + bias + dev + 2 radius · shortfall/n`` more than ``shortfall`` people must
+      change, each moving the average by at most ``2 radius/n``.
+    * Far: a candidate whose distance is ``error`` or more sees the mean further than ``g = error ·
+      alignment`` in some direction. The expectation there grows with the distance, as clipping is
+      monotone, so that ``g − bias >= threshold + dev`` gives it a score of zero.
+
+    So whatever is chosen is not far.
+    """
+    d = known.averages.dim
+    count = cells**d
+    near = half / cells * math.sqrt(d)
+    radius = near + known.spread * np.geomspace(0.5, 500.0, _RADII)
+    log = math.log(2 * (_directions(d) + count) / beta)
+    dev = known.spread * math.sqrt(2 * log / n) + 2 * radius * log / (3 * n) + 4 * radius / _UNITS
+    shortfall = choice.shortfall(count, beta / 2)
+    threshold = near + line(radius - near) + dev + 2 * radius * shortfall / n
+    seen = threshold + dev
+    for _ in range(60):  # to the least fixed point, from below
+        seen = threshold + dev + line(radius - seen)
+    seen = seen * (1 + 1e-12)
+    holds = (seen >= threshold + dev + line(radius - seen)) & (seen < radius)
+    error = np.where(holds, seen / _alignment(d), math.inf)
+    at = int(np.argmin(error))
+    return Cover(d, half, cells, float(radius[at]), float(threshold[at]), float(error[at]))
