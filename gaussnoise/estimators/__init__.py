@@ -2,6 +2,8 @@
 
 from .cautionary import release_one_at_random
 from .clipped import clipped_mean
+from .coinpress import coinpress_mean
+from .coinpress_covariance import coinpress_covariance
 from .columns import ColumnMean, ColumnMeans, column_means
 from .cover import pure_person_level_mean
 from .density import histogram_density
@@ -19,6 +21,8 @@ __all__ = [
     "Rate",
     "clipped_mean",
     "coarse_location",
+    "coinpress_covariance",
+    "coinpress_mean",
     "column_means",
     "gaussian_mean",
     "heavy_tailed_mean",

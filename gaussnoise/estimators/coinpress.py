@@ -1,0 +1,355 @@
+"""Means of unbounded data in many dimensions: a ball of possible means that shrinks from step to step (CoinPress)."""
+
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from domains.algebra.members import row_products
+
+from ..errors import ParameterError
+from ..privacy.definitions import AbstractPrivacy
+from .budget import Budget
+from .estimate import Estimate
+from .knowledge import chance, positive, vector
+from .samples import OnNonfinite, samples
+from .steps import PROTECTS, ball_mean, privacy_record, published
+from .tails import SquaredLength
+
+Array = NDArray[np.float64]
+
+_LAST = 0.75  # of the budget, for the step whose noise stays in the estimate
+_MOST_STEPS = 20
+_TRIED_STEPS = 8  # more never had less error in any setting that was tried
+_TAILS = np.geomspace(0.3, 40.0, 48)  # log odds of clipping a record, from which the last step chooses
+_MOST_RECORDS = 2**62
+_LARGEST = 1e200  # of a number before coordinates are turned: infinities become this
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """A covariance that is at least the data's, by its eigenvalues and axes.
+
+    Attributes:
+        variances: eigenvalues, shape (d,), positive.
+        axes: eigenvectors as columns, shape (d, d); None for coordinates as they are.
+    """
+
+    variances: Array
+    axes: Array | None
+
+    @classmethod
+    def of(cls, function: str, covariance: object, dim: int) -> "Spread":
+        """Of None (the identity), a number times the identity, or a matrix.
+
+        Raises:
+            ParameterError: neither; not symmetric positive definite.
+        """
+        if covariance is None:
+            return cls(np.ones(dim), None)
+        try:
+            matrix = np.asarray(covariance, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            matrix = np.zeros(())
+        if matrix.shape == ():
+            return cls(np.full(dim, positive(function, "covariance", covariance)), None)
+        if matrix.shape != (dim, dim) or not np.isfinite(matrix).all():
+            raise ParameterError(
+                f"{function}: expected covariance to be a positive number or a matrix of shape ({dim}, {dim}), "
+                f"got shape {matrix.shape}"
+            )
+        if np.abs(matrix - matrix.T).max() > 1e-10 * np.abs(matrix).max():
+            raise ParameterError(f"{function}: expected a symmetric covariance; hint: (C + C.T) / 2")
+        values, axes = np.linalg.eigh((matrix + matrix.T) / 2)
+        if not values[0] > 4 * dim * np.finfo(np.float64).eps * values[-1]:
+            raise ParameterError(
+                f"{function}: expected a positive definite covariance, got the eigenvalue {values[0]:.3g}; "
+                "hint: it is an upper bound, so add a small multiple of the identity"
+            )
+        return cls(values, None if (values == values[0]).all() else axes)
+
+    @property
+    def request(self) -> object:
+        """As a ledger compares it."""
+        parts = [self.variances] if self.axes is None else [self.variances, self.axes]
+        return [hashlib.sha256(part.tobytes()).hexdigest() for part in parts]
+
+    def turned(self, rows: Array) -> Array:
+        """Coordinates along the axes; each row by itself."""
+        return rows if self.axes is None else row_products(np.clip(rows, -_LARGEST, _LARGEST), self.axes.T)
+
+    def back(self, turned: Array) -> Array:
+        """A vector in the given coordinates again."""
+        return turned if self.axes is None else self.axes @ turned
+
+    def deviation(self, variances: Array) -> Array:
+        """Standard deviations in the given coordinates, of independent noise along the axes."""
+        return np.sqrt(variances if self.axes is None else np.square(self.axes) @ variances)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A clipped mean in coordinates along the axes, divided by ``scale``.
+
+    Attributes:
+        scale: shape (d,).
+        radius: of the ball that records are clipped to, in divided coordinates.
+        deviation: of the noise, in divided coordinates.
+        bias: bound on how far clipping moves the mean, in divided coordinates.
+    """
+
+    scale: Array
+    radius: float
+    deviation: float
+    bias: float
+
+    @property
+    def noise(self) -> Array:
+        """Variances of the noise along the axes."""
+        return np.square(self.scale * self.deviation)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What all steps do, from public numbers alone.
+
+    A record minus the center of a step after the first is ``(x_i − x̄) − noise``, unless a record was clipped before:
+    x_i − x̄ is normal with a covariance below the distribution's, and does not depend on the noise. In the first step
+    it is ``(x_i − μ) + (μ − center)``.
+
+    Attributes:
+        variances: of the distribution along its axes, at most, shape (d,).
+        n: number of records.
+        rhos: ρ of every step.
+        radius: how far the mean may be from the center.
+        beta: chance that an early step clips any record, or that the center of a later one is too far away.
+        shaped: whether records may be clipped to ellipsoids.
+    """
+
+    variances: Array
+    n: int
+    rhos: Sequence[float]
+    radius: float
+    beta: float
+    shaped: bool = True
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """In order."""
+        steps: list[Step] = []
+        for rho in self.rhos[:-1]:
+            found = [self._early(scale, rho, steps) for scale in self._scales]
+            # the last scale is the last step's, where the mean has to be found again
+            steps.append(min(found, key=lambda step: float((step.noise / self._scales[-1] ** 2).sum())))
+        return [*steps, min((self._last(scale, steps) for scale in self._scales), key=self._width)]
+
+    @property
+    def width(self) -> float:
+        """What is to be least: 95 % intervals for all coordinates along the axes, added up."""
+        return self._width(self.steps[-1])
+
+    @property
+    def shrinks(self) -> bool:
+        """Whether the first step and the last know the mean better than it was known before."""
+        return all(self._reach(step) < self.radius for step in (self.steps[0], self.steps[-1]))
+
+    @cached_property
+    def _scales(self) -> list[Array]:
+        """Of balls, and of the ellipsoids for which noise and bias together are least."""
+        flat = np.full_like(self.variances, math.sqrt(math.sqrt(self.variances.max())))
+        if not self.shaped or (self.variances == self.variances[0]).all():
+            return [flat]
+        return [flat, np.sqrt(np.sqrt(self.variances))]
+
+    @property
+    def _log_odds(self) -> float:
+        return math.log(2 * max(len(self.rhos) - 1, 1) / self.beta)
+
+    def _lengths(self, scale: Array, before: list[Step]) -> SquaredLength:
+        """Of records minus the center, in divided coordinates."""
+        if before:
+            shift = math.sqrt(SquaredLength(before[-1].noise / scale**2).quantile(self._log_odds))
+        else:
+            shift = self.radius / float(scale.min())
+        return SquaredLength(self.variances / scale**2, shift)
+
+    def _early(self, scale: Array, rho: float, before: list[Step]) -> Step:
+        q = self._lengths(scale, before).quantile(self._log_odds + math.log(self.n))
+        return Step(scale, math.sqrt(q), self._deviation(q, rho), 0.0)
+
+    def _last(self, scale: Array, before: list[Step]) -> Step:
+        lengths, rho = self._lengths(scale, before), self.rhos[-1]
+        tried = [
+            Step(scale, math.sqrt(q), self._deviation(q, rho), lengths.excess_length(q))
+            for q in map(lengths.quantile, _TAILS.tolist())
+        ]
+        return min(tried, key=self._width)
+
+    def _deviation(self, q: float, rho: float) -> float:
+        return math.sqrt(2 * q / rho) / self.n
+
+    def _reach(self, step: Step) -> float:
+        """How far the step's result may be from the mean."""
+        error = SquaredLength(self.variances / self.n + step.noise)
+        return math.sqrt(error.quantile(self._log_odds)) + step.bias * float(step.scale.max())
+
+    def _width(self, step: Step) -> float:
+        return float((2 * np.sqrt(step.noise + self.variances / self.n) + step.scale * step.bias).sum())
+
+
+def coinpress_mean(
+    data: ArrayLike,
+    privacy: AbstractPrivacy,
+    *,
+    center: ArrayLike = 0.0,
+    radius: float,
+    steps: int | None = None,
+    covariance: ArrayLike | None = None,
+    beta: float = 0.01,
+    on_nonfinite: OnNonfinite = "refuse",
+    ledger: object = None,
+    id: str | None = None,
+) -> Estimate:
+    r"""The mean of N(μ, Σ) from n records, ‖μ − center‖₂ <= radius, Σ at most ``covariance``: clipped means in steps.
+
+    Every step clips records around the mean that the step before found, adds noise, and so knows the mean well enough
+    to clip closer in the next one. The last step spends 3/4 of ρ, the others share the rest. Only the last one's noise
+    is in the estimate, so that the radius costs next to nothing where n is large enough for two steps.
+
+    *Balls and ellipsoids.* Records are clipped to the ball, or to an ellipsoid ``{x : xᵀC⁻¹x <= R²}``: they become
+    ``y = A⁻¹x`` with C = AAᵀ, are clipped to the ball of radius R, and get that ball's noise, mapped back: covariance
+    ``4R²C/(2ρn²)``. No unbiased Gaussian noise for the ellipsoid has a smaller trace: a covariance M covers it iff
+    ``M ⪰ R²C``. R² is about ``tr(C⁻¹Σ)``, and ``tr(C) tr(C⁻¹Σ)`` is least at C ∝ Σ^½ (Cauchy–Schwarz), with value
+    ``(tr Σ^½)²``, against ``d tr Σ`` for balls. While the radius is large, balls are better, and taken.
+
+    *Radii.* Early steps clip no record but for a chance of beta/2 in all; the last one clips where noise, sampling and
+    the bound on the bias make the shortest intervals. Tails are Chernoff's, for the squared length of a normal vector.
+
+    Formal guarantees:
+        * The promise, for one record replaced by any other, whatever the data: that they are normal matters for the
+          error alone. The number of records is public.
+        * Every step is a clipped mean with a ρ of its own. It may use what the steps before released: they compose.
+        * Every record is clipped by itself, rounded to integers by itself, and summed exactly; one charge for all.
+
+    Args:
+        data: records, shape (n, d), or (n,).
+        privacy: :class:`zCDP`, :class:`ApproxDP`, or another promise that Gaussian noise keeps.
+        center: of the ball of possible means, a number or shape (d,).
+        radius: of that ball, Euclidean.
+        steps: how many; without it, as many as make the shortest intervals, by public numbers alone.
+        covariance: at least the distribution's, in the order of semidefinite matrices: a number times the identity, or
+            shape (d, d), positive definite. Without it, the identity.
+        beta: chance that an early step clips a record or misses the mean.
+        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities go to the boundary
+            of the clipping set, NaN to its center.
+        ledger: a :class:`Ledger` or its path, charged before anything is drawn.
+        id: what the ledger is to call this estimate.
+
+    Returns:
+        An :class:`Estimate`, shaped like a record. ``bias_bound`` is for normal data; tails that are heavier are
+        clipped more, and the interval may miss its level.
+
+    Raises:
+        ParameterError: too few records for the steps to come closer than ``radius``, saying how many would do;
+            arguments out of range.
+        DataError: not real numbers; NaN or infinities, unless they are clipped.
+
+    Source: Biswas, Dong, Kamath & Ullman (2020), "CoinPress: practical private mean and covariance estimation",
+    Algorithms 1 and 2. Ellipsoids and the last radius are ours.
+
+    >>> x = np.random.default_rng(0).normal(30, 1, size=(4000, 5))
+    >>> mean = gn.estimators.coinpress_mean(x, gn.zCDP(0.5), radius=1000)
+    >>> bool(np.linalg.norm(mean.estimate - 30) < 0.2), list(mean.split)
+    (True, ['step 1', 'step 2', 'step 3'])
+    """
+    name = "coinpress_mean"
+    rows = samples(name, data, on_nonfinite)
+    shape, rows = rows.shape[1:], rows.reshape(len(rows), -1)
+    n, d = rows.shape
+    middle, reach, beta = vector(name, "center", center, d), positive(name, "radius", radius), chance(name, beta)
+    spread = Spread.of(name, covariance, d)
+
+    def planned(count: int, records: int) -> Plan:
+        budget = steps_budget(name, privacy, count, count * d)
+        return Plan(spread.variances, records, [budget.of_step(step) for step in budget.shares], reach, beta)
+
+    count = chosen_steps(name, steps, n, planned)
+    budget, plan = steps_budget(name, privacy, count, count * d), planned(count, n)
+    record = privacy_record(budget, "record", n)
+
+    def draw() -> Estimate:
+        with np.errstate(all="ignore"):  # of numbers too large for floats
+            turned = spread.turned(rows - middle)
+        place, scale, deviation = np.zeros(d), np.ones(d), np.zeros(d)
+        for step, share in zip(plan.steps, budget.shares, strict=True):
+            place, scale = place * scale / step.scale, step.scale
+            with np.errstate(all="ignore"):
+                found = ball_mean(turned / scale, place, step.radius, budget.of_step(share), pure=False)
+            place, deviation = found.estimate, found.deviation
+        bias = plan.steps[-1].bias
+        return Estimate(
+            estimate=(middle + spread.back(scale * place)).reshape(shape),
+            noise_deviation=spread.deviation(np.square(scale * deviation)).reshape(shape),
+            sampling_deviation=spread.deviation(spread.variances / n).reshape(shape),
+            bias_bound=(bias * spread.deviation(np.square(scale))).reshape(shape),
+            beta=beta if count > 1 else 0.0,
+            noise="gaussian",
+            split=budget.split,
+            privacy=record,
+            assumed=f"a normal distribution, its mean within {reach:g} of the center, its covariance at most as given",
+        )
+
+    request = {"center": middle.tolist(), "radius": reach, "steps": count, "covariance": spread.request, "beta": beta}
+    request |= {"n": n, "on_nonfinite": on_nonfinite}
+    return published(name, draw, budget, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)
+
+
+class _Planned(Protocol):
+    """What the number of steps is chosen by."""
+
+    @property
+    def width(self) -> float: ...
+    @property
+    def shrinks(self) -> bool: ...
+
+
+def steps_budget(function: str, privacy: AbstractPrivacy, steps: int, draws: int) -> Budget:
+    """The last step's 3/4, and equal shares of the rest."""
+    early = {f"step {i + 1}": (1 - _LAST) / (steps - 1) for i in range(steps - 1)}
+    return Budget.of(function, privacy, early | {f"step {steps}": _LAST if early else 1.0}, draws, pure=False)
+
+
+def chosen_steps(function: str, steps: int | None, n: int, planned: Callable[[int, int], _Planned]) -> int:
+    """How many steps: as asked for, or those whose intervals are shortest.
+
+    Raises:
+        ParameterError: no such number, or too few records, saying how many would do.
+    """
+    if steps is None:
+        tried = range(1, _TRIED_STEPS + 1)
+    elif isinstance(steps, int) and not isinstance(steps, bool) and 1 <= steps <= _MOST_STEPS:
+        tried = [steps]
+    else:
+        raise ParameterError(f"{function}: expected an integer steps from 1 to {_MOST_STEPS}, or None, got {steps!r}")
+    plans = {count: planned(count, n) for count in tried}
+    good = [count for count, plan in plans.items() if plan.shrinks]
+    if good:
+        return min(good, key=lambda count: plans[count].width)
+    enough = n
+    while enough < _MOST_RECORDS and not any(planned(count, enough).shrinks for count in tried):
+        enough *= 2
+    if enough >= _MOST_RECORDS:
+        raise ParameterError(f"{function}: no number of records is enough for so large a range and so small a budget")
+    low = enough // 2
+    while enough - low > 1:
+        half = (low + enough) // 2
+        low, enough = (low, half) if any(planned(count, half).shrinks for count in tried) else (half, enough)
+    raise ParameterError(
+        f"{function}: expected at least {enough} records for an answer better than what is known before, got {n}; "
+        "hint: more budget, or another number of steps"
+    )
