@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains.algebra.members import row_products
+from domains.oracles.rows import row_products
 
 from ..errors import ParameterError
 from ..privacy.definitions import AbstractPrivacy

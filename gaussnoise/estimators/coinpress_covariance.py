@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc, ndtri
 
-from domains.algebra.members import row_products
+from domains.oracles.rows import row_products
 
 from ..errors import ParameterError
 from ..privacy.definitions import AbstractPrivacy
 from .coinpress import chosen_steps, steps_budget
 from .estimate import Estimate
 from .knowledge import chance, positive
-from .second_moment import MomentLattice
 from .samples import OnNonfinite, clipped, samples
+from .second_moment import MomentLattice
 from .steps import PROTECTS, privacy_record, published
 
 Array = NDArray[np.float64]
