@@ -323,34 +323,34 @@ def _means(
     noise = iter(query.draw(3 * len(sums)))
     drawn = [[math.ldexp((value << bits) + next(noise), -_GRID - bits) for value in row] for row in sums]
     sd = math.ldexp(query.scale, -_GRID - bits)
-    bias, z = tail_bias(radius, k, size), float(-ndtri((1 - level) / 2))
-    clipped = (center - radius, center + radius)
-    return [
-        _mean(column, group, row, sd, (center, radius, bias, z), clipped)
-        for group, row in zip(numbers.groups, drawn, strict=True)
-    ]
+    clip = _Clip(center, radius, size, tail_bias(radius, k, size), float(-ndtri((1 - level) / 2)))
+    return [_mean(column, group, row, sd, clip) for group, row in zip(numbers.groups, drawn, strict=True)]
 
 
-def _mean(
-    column: str,
-    group: Mapping[str, object],
-    sums: list[float],
-    sd: float,
-    known: tuple[float, float, float, float],
-    clipped: tuple[float, float],
-) -> ColumnMean:
+@dataclass(frozen=True)
+class _Clip:
+    """A range around a center, and what is assumed: numbers are off the center by ``size``, root mean square."""
+
+    center: float
+    radius: float
+    size: float
+    bias: float
+    quantile: float
+
+
+def _mean(column: str, group: Mapping[str, object], sums: list[float], sd: float, clip: _Clip) -> ColumnMean:
     """A ratio of noisy sums; its noise to first order, which needs a count of many deviations."""
     count, total, squares = sums
-    center, radius, bias, z = known
     if count < 10 * sd:
         return _unknown(column, group, count)
     ratio = min(max(total / count, -1.0), 1.0)
-    variance = min(max((squares + 3 * sd) / count - ratio * ratio, 0.0), 1.0)  # high, whatever the noise
-    noise = z * radius * sd * math.hypot(1, ratio) / count
-    sampling = z * radius * math.sqrt(variance / count)
-    half = math.hypot(noise, sampling) + bias
-    mean = center + radius * ratio
-    return ColumnMean(column, group, mean, count, mean - half, mean + half, noise, sampling, bias, clipped)
+    variance = max((squares + 3 * sd) / count - ratio * ratio, 0.0)  # high, whatever the noise
+    deviation = min(clip.radius * math.sqrt(variance), clip.size)
+    noise = clip.quantile * clip.radius * sd * math.hypot(1, ratio) / count
+    sampling = clip.quantile * deviation / math.sqrt(count)
+    half = math.hypot(noise, sampling) + clip.bias
+    mean, ends = clip.center + clip.radius * ratio, (clip.center - clip.radius, clip.center + clip.radius)
+    return ColumnMean(column, group, mean, count, mean - half, mean + half, noise, sampling, clip.bias, ends)
 
 
 def _unknown(column: str, group: Mapping[str, object], count: float) -> ColumnMean:
