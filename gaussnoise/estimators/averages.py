@@ -45,6 +45,10 @@ class Averages:
     def clipping_bias(self, reach: Array, off: float) -> Array:
         """A bound on how far clipping to a ball moves the mean of an average, in Euclidean norm.
 
+        It holds for averages over people whose ball was placed by looking at them, too: a direction
+        is moved by at most a function of the average alone, whatever the center within ``off``, and
+        the bound is on the expectation of that.
+
         Args:
             reach: radius of the ball less ``off``, positive, shape (t,).
             off: by how much the ball's center is off the mean, at most.
@@ -72,11 +76,12 @@ class Averages:
         return np.minimum(norm, direction)
 
     def _by_truncation_on_a_line(self, t: Array) -> Array:
-        r"""With ``Y = min(X, y)``: ``(ΣX − x)₊ <= (ΣY − x)₊ + Σ(X − y)₊``.
+        r"""On both sides together: with ``Y = min(X, y)``, ``(ΣX − x)₊ <= (ΣY − x)₊ + Σ(X − y)₊``.
 
-        The second part by the k-th moment. The first by ``u₊ <= exp(λu − 1)/λ`` and ``E exp(λY) <=
-        exp(Σ_j λ^j E Y₊^j / j!)`` with E Y₊^j at most 1 for j <= k and y^(j−k) beyond: normal tails
-        for small t, and the right power of the number of records, m^(1−k), for large.
+        The second part, of both sides, by the k-th moment. The first by ``u₊ <= exp(λu − 1)/λ`` and
+        ``E exp(λY) <= exp(Σ_j λ^j E Y₊^j / j!)`` with E Y₊^j at most 1 for j <= k and y^(j−k)
+        beyond: normal tails for small t, and the right power of the number of records, m^(1−k),
+        for large.
         """
         m, k = self.samples, self.k
         t, y, rate = self._grids(t, t)
@@ -84,7 +89,7 @@ class Averages:
         with np.errstate(over="ignore"):
             bulk = sum(rate**j / math.factorial(j) for j in range(2, math.ceil(k)))
             growth = bulk + y**-k * np.exp(z) * gammainc(math.ceil(k), z)
-            light = np.exp(np.minimum(m * (growth - rate * t), 700.0) - 1) / (m * rate)
+            light = 2 * np.exp(np.minimum(m * (growth - rate * t), 700.0) - 1) / (m * rate)
         light = np.where(y <= t, 0.0, light)
         return (_excess(k) * y ** (1 - k) + light).min(axis=(1, 2))
 

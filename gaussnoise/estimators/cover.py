@@ -120,7 +120,7 @@ def pure_person_level_mean(
     hunt.check(name, n, "people")
     wanted = None if accuracy is None else positive(name, "accuracy", accuracy)
     choice = NoisyMaximum(1, budget.of_step("choice"))
-    cover = _cover(name, known, hunt.error, n, choice, beta / 2, wanted)
+    cover = _cover(name, known, hunt, n, choice, beta / 2, wanted)
     record = privacy_record(budget, "person", n)
 
     def draw() -> Estimate:
@@ -278,14 +278,16 @@ class _Bias:
 
 
 def _cover(
-    name: str, known: Moments, half: float, n: int, choice: NoisyMaximum, beta: float, accuracy: float | None
+    name: str, known: Moments, hunt: Search, n: int, choice: NoisyMaximum, beta: float, accuracy: float | None
 ) -> Cover:
     """The smallest grid that proves the accuracy, or the one that proves most.
 
     Raises:
         ParameterError: too many candidates; too few people.
     """
-    d = known.averages.dim
+    d, half = known.averages.dim, hunt.error
+    # the location was found from the same people: at most four answers of every level are right
+    places = d * len(hunt.levels) * math.log(4)
     line = _Bias.of(known, 1000 * half)
     most = 1
     while (most + 1) ** d <= min(MOST_CANDIDATES, MOST_COMPARISONS // _directions(d)):
@@ -300,7 +302,7 @@ def _cover(
     sizes = sorted({round(size) for size in np.geomspace(2, _MOST_CELLS, 50)} | {most})
 
     def best(people: int) -> list[Cover]:
-        return [_proven(line, known, half, people, choice, beta, size) for size in sizes]
+        return [_proven(line, known, half, people, choice, beta, places, size) for size in sizes]
 
     covers = best(n)
     enough = [cover for cover in covers if cover.error <= goal]
@@ -326,7 +328,16 @@ def _cover(
     return within[0] if accuracy is not None else min(within, key=lambda cover: cover.error)
 
 
-def _proven(line: _Bias, known: Moments, half: float, n: int, choice: NoisyMaximum, beta: float, cells: int) -> Cover:
+def _proven(
+    line: _Bias,
+    known: Moments,
+    half: float,
+    n: int,
+    choice: NoisyMaximum,
+    beta: float,
+    places: float,
+    cells: int,
+) -> Cover:
     r"""The clipping radius and the threshold that prove most for so many cells.
 
     Let δ be the distance from the mean to the nearest candidate, at most, and σ² the variance of a
@@ -347,7 +358,7 @@ def _proven(line: _Bias, known: Moments, half: float, n: int, choice: NoisyMaxim
     count = cells**d
     near = half / cells * math.sqrt(d)
     radius = near + known.spread * np.geomspace(0.5, 500.0, _RADII)
-    log = math.log(2 * (_directions(d) + count) / beta)
+    log = math.log(2 * (_directions(d) + count) / beta) + places
     dev = known.spread * math.sqrt(2 * log / n) + 2 * radius * log / (3 * n) + 4 * radius / _UNITS
     shortfall = choice.shortfall(count, beta / 2)
     threshold = near + line(radius - near) + dev + 2 * radius * shortfall / n

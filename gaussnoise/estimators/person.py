@@ -56,8 +56,9 @@ def person_level_mean(
         * All steps look at all people and share one budget: their ε add up, or their ρ; one charge.
         * The bias of clipping is at most ``bias_bound``, in every coordinate and in Euclidean norm,
           but for a chance of ``beta``, if what is said of the distribution holds, records are
-          independent, and everybody has at least ``samples`` of them. That nobody has fewer is not
-          checked: the answer would depend on one person.
+          independent, and everybody has at least ``samples`` of them: proven, also for balls that
+          were placed by looking at the same people. That nobody has fewer records is not checked:
+          the answer would depend on one person.
 
     Args:
         data: records, shape (rows,) or (rows, d), with ``person``; or a list with the records of
@@ -251,10 +252,12 @@ def _clip(step: str, known: Moments, n: int, amount: float, off: float, beta: fl
     bias = known.clipping_bias(reach, off)
     best = int(np.argmin(bias + noise))
     log = math.log(2 / beta)
-    # tails: of a Laplace variable; of the norm of a Gaussian (Laurent & Massart 2000); of the norm of a sum of bounded
-    # vectors (Bousquet 2002), or by Chebyshev's inequality, with clipping never raising the total variance
+    # tails: of a Laplace variable; of the norm of a Gaussian (Laurent & Massart 2000)
     drawn = scale[best] * (log if pure else math.sqrt(d + 2 * math.sqrt(d * log) + 2 * log))
+    # of the norm of a sum of bounded vectors (Bousquet 2002; clipping raises no total variance), at all
+    # centers of a net at once: the center was found from the same people, and moves a mean no further than itself
     mean, width = total / math.sqrt(n), 2 * radius[best] / n
-    bounded = mean + math.sqrt(2 * (mean**2 + 2 * width * mean) * log) + width * log / 3
-    sampled = min(bounded, mean / math.sqrt(beta / 2))
+    mesh = mean / 2
+    log += d * math.log1p(2 * off / mesh)
+    sampled = mesh + mean + math.sqrt(2 * (mean**2 + 2 * width * mean) * log) + width * log / 3
     return _Clip(step, float(radius[best]), float(bias[best]), float(noise[best]), float(bias[best] + drawn + sampled))
