@@ -2,7 +2,7 @@
 
 from .clipped import clipped_mean
 from .coinpress import coinpress_mean
-from .coinpress_covariance import coinpress_covariance
+from .covariance import coinpress_covariance
 from .estimate import Estimate
 from .gaussian import gaussian_mean
 from .location import coarse_location
