@@ -3,8 +3,8 @@
 from .cautionary import release_one_at_random
 from .clipped import clipped_mean
 from .coinpress import coinpress_mean
-from .coinpress_covariance import coinpress_covariance
 from .columns import ColumnMean, ColumnMeans, column_means
+from .covariance import coinpress_covariance
 from .cover import pure_person_level_mean
 from .density import histogram_density
 from .estimate import Estimate

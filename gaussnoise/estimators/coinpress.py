@@ -26,7 +26,9 @@ Array = NDArray[np.float64]
 _LAST = 0.75  # of the budget, for the step whose noise stays in the estimate
 _MOST_STEPS = 20
 _TRIED_STEPS = 8  # more never had less error in any setting that was tried
+_AS_GOOD = 1.01  # an interval this much wider is worth a step less
 _TAILS = np.geomspace(0.3, 40.0, 48)  # log odds of clipping a record, from which the last step chooses
+_MOST_DEVIATIONS = 1e12  # beyond, floats around the center are too coarse
 _MOST_RECORDS = 2**62
 _LARGEST = 1e200  # of a number before coordinates are turned: infinities become this
 
@@ -273,6 +275,8 @@ def coinpress_mean(
     n, d = rows.shape
     middle, reach, beta = vector(name, "center", center, d), positive(name, "radius", radius), chance(name, beta)
     spread = Spread.of(name, covariance, d)
+    if reach > _MOST_DEVIATIONS * math.sqrt(spread.variances.max()):
+        raise ParameterError(f"{name}: expected a radius of at most {_MOST_DEVIATIONS:g} deviations, got {reach:g}")
 
     def planned(count: int, records: int) -> Plan:
         budget = steps_budget(name, privacy, count, count * d)
@@ -325,7 +329,7 @@ def steps_budget(function: str, privacy: AbstractPrivacy, steps: int, draws: int
 
 
 def chosen_steps(function: str, steps: int | None, n: int, planned: Callable[[int, int], _Planned]) -> int:
-    """How many steps: as asked for, or those whose intervals are shortest.
+    """How many steps: as asked for, or as few as make intervals about as short as any number does.
 
     Raises:
         ParameterError: no such number, or too few records, saying how many would do.
@@ -339,7 +343,8 @@ def chosen_steps(function: str, steps: int | None, n: int, planned: Callable[[in
     plans = {count: planned(count, n) for count in tried}
     good = [count for count, plan in plans.items() if plan.shrinks]
     if good:
-        return min(good, key=lambda count: plans[count].width)
+        enough = _AS_GOOD * min(plans[count].width for count in good)
+        return min(count for count in good if plans[count].width <= enough)
     enough = n
     while enough < _MOST_RECORDS and not any(planned(count, enough).shrinks for count in tried):
         enough *= 2
