@@ -2,7 +2,7 @@
 
 References: the trimmed means over 100 runs that CoinPress's published code stores (github.com/twistedcubic/coin-press),
 for standard normal data and ρ = 0.5. Its covariances come from ``W = X A`` and ``A⁻¹ Z A⁻¹`` with a matrix A that is no
-longer symmetric after two steps: ``X Aᵀ`` and ``A⁻¹ Z A⁻ᵀ`` would be right. A copy of it with that repaired has errors of
+longer symmetric after two steps: ``X Aᵀ`` and ``A⁻¹ Z A⁻ᵀ`` would be right. A repaired copy has errors of
 0.251 (n = 3000, t = 3), 0.234 (n = 3000, t = 5) and 0.128 (n = 8000, t = 3), where one without has 0.326, 0.486, 0.135.
 """
 
