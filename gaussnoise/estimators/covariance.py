@@ -51,7 +51,7 @@ class Whitening:
 class CovariancePlan:
     r"""What all steps do, from public numbers alone.
 
-    A step's rows are w = Tᵀ⁻¹x with covariance at most I, T Tᵀ being the upper bound that is known. In the order of
+    A step's rows are w = T⁻¹x with covariance at most I, T² being the upper bound on Σ that is known. In the order of
     matrices, and with kept = 1 − δ:
 
     * ``(1 − δ) Cov(w) <= E[clipped w wᵀ] <= Cov(w)``: for w = Σ^½ g, g standard normal, what clipping takes off along v
@@ -155,10 +155,10 @@ def coinpress_covariance(
         id: what the ledger is to call this estimate.
 
     Returns:
-        An :class:`Estimate` of shape (d, d), symmetric. Noise is not cut off: eigenvalues may be negative where n is
-        small, as intervals need it; those of the sample may be recovered by ``numpy.linalg.eigh``. Bounds on sampling
-        and bias come from the last upper bound on Σ, hence from the private result; they are for normal data of mean
-        zero.
+        An :class:`Estimate` of shape (d, d), symmetric. It may have negative eigenvalues where n is small: raising them
+        to ``smallest`` would be private as well, but the noise of the result would no longer be the one that intervals
+        rest on. Bounds on sampling and bias come from the last upper bound on Σ, hence from the private result; they
+        are for normal data of mean zero.
 
     Raises:
         ParameterError: too few records, saying how many would do; arguments out of range.
@@ -198,7 +198,7 @@ def coinpress_covariance(
         for step, lattice in zip(plan.steps[:-1], lattices[:-1], strict=True):
             bound = _released(finite, bound, least, step, lattice).bound
         found = _released(finite, bound, least, last, lattices[-1])
-        known = np.minimum(np.maximum(np.diag(found.bound), least), np.diag(bound))
+        known = np.maximum(np.minimum(np.diag(found.bound), np.diag(bound)), least)
         sizes = np.sqrt(np.outer(known, known))
         return Estimate(
             estimate=found.estimate,
