@@ -92,9 +92,8 @@ def person_level_mean(
 
     >>> people = [np.random.default_rng(i).normal(50, 4, size=25) for i in range(2000)]
     >>> mean = gn.estimators.person_level_mean(people, gn.PureDP(1), samples=25, moment=5, radius=1000)
-    >>> low, high = mean.confidence_interval(0.95)
-    >>> bool(low < 50 < high)
-    True
+    >>> bool(abs(mean.estimate - 50) < 0.3), mean.split["location"]
+    (True, 'epsilon = 0.25')
     """
     name = "person_level_mean"
     averages = by_person(name, data, person, on_nonfinite)
