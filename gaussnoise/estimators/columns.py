@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, final
 
@@ -366,8 +367,14 @@ def _share(rho: float, step: str) -> float:
 
 def _noisy(count: int, squared: int, rho: float) -> float:
     """A count, whose square one row or person moves by ``squared`` at most, with noise that spends ρ."""
+    query, bits = _count_query(squared, rho)
+    return math.ldexp((count << bits) + query.draw(1)[0], -bits)
+
+
+@lru_cache(maxsize=8)
+def _count_query(squared: int, rho: float) -> tuple[IntegerQuery, int]:
     bits = max(math.ceil(math.log2(2 * MIN_STEPS * math.sqrt(2 * rho))), 0)
-    return math.ldexp((count << bits) + IntegerQuery(squared << (2 * bits), rho).draw(1)[0], -bits)
+    return IntegerQuery(squared << (2 * bits), rho), bits
 
 
 class _Deciles:

@@ -166,6 +166,7 @@ def count_deviation(rho: float) -> float:
     return 1 / math.sqrt(rho)
 
 
+@lru_cache(maxsize=8)
 def _count_query(rho: float, n: int) -> tuple[IntegerQuery, int]:
     """An integer lattice as fine as all promises need, on which n records still fit into 64 bits."""
     bits = max(math.ceil(math.log2(2 * MIN_STEPS * math.sqrt(rho))), 0)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from ..errors import ParameterError
@@ -162,6 +162,7 @@ def _make_threshold(scale: float, threshold: int) -> Any:
     )
 
 
+@lru_cache(maxsize=8)
 def _laplace(scale: float) -> Any:
     """OpenDP's measurement that adds discrete Laplace noise to 64-bit integers."""
     from opendp.domains import atom_domain, vector_domain
@@ -172,6 +173,7 @@ def _laplace(scale: float) -> Any:
     return make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=scale)
 
 
+@lru_cache(maxsize=8)
 def _maximum(scale: float) -> Any:
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_noisy_max

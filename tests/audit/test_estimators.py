@@ -52,7 +52,7 @@ AUDITS = {
         first,
         GAUSSIAN,
         kit.DELTA,
-        1000,
+        800,
     ),
     "Gaussian counts": (
         lambda counts: steps.noisy_counts(counts, RHO),
@@ -61,9 +61,9 @@ AUDITS = {
         counts_score,
         GAUSSIAN,
         kit.DELTA,
-        1000,
+        800,
     ),
-    "decile": (lambda balance: columns._noisy(balance, 81, RHO), 9, 0, first, GAUSSIAN, kit.DELTA, 1000),
+    "decile": (lambda balance: columns._noisy(balance, 81, RHO), 9, 0, first, GAUSSIAN, kit.DELTA, 800),
 }
 
 
@@ -102,7 +102,7 @@ def unclipped(rows, center, radius):
     return (rows - center) / radius
 
 
-def whole_estimates(times=400):
+def whole_estimates(times=300):
     """A heavy-tailed mean, location included, where one record lies as far out as clipping lets it, or further."""
     rest = np.zeros(299)
 

@@ -197,7 +197,7 @@ def test_the_net_sees_what_is_printed_warned_and_written(tmp_path):
 def test_a_leaking_reader_is_caught(monkeypatch):
     """An engine's own message, handed on."""
 
-    def honest(task, action, hint=""):
+    def honest(task, action, hint="", **_):
         try:
             return action()
         except Exception as error:
