@@ -110,11 +110,13 @@ class ColumnMeans:
             for row in rows
         ]
         spent = "; ".join(f"{step} {part}" for step, part in self.split.items())
+        unknown = any(math.isnan(mean.mean) for mean in self.means)
         return "\n".join(
             [
                 f"Means of the population with {self.level:.0%} intervals, {promise(self.privacy, True)}",
                 *lines,
                 "low to high: noise and sampling, added like squares, and then the bound on the bias of clipping.",
+                *(["nan: a group too small to tell, or both deciles are one number: give bounds."] if unknown else []),
                 f"{self.privacy['assumed']}",
                 f"each column's budget: {spent}",
             ]
@@ -261,8 +263,8 @@ def column_means(
         "disclaimers": disclaimers(
             f"one {unit} {'more or less' if neighbors == 'add-remove' else 'replaced by any other'}.", private=True
         ),
-        "assumed": f"Assumed of every group: how far numbers are off the middle of the first and the last decile has a "
-        f"moment of order {k:g} whose root is at most {spread:g} times the distance of both.",
+        "assumed": "Assumed in every group: the distance of a number from the middle of the first and the last decile, "
+        f"as the root of its moment of order {k:g}, is at most {spread:g} times the distance between these deciles.",
     }
     part = rounded_down(Fraction(budget.whole) / len(columns))
     split = {step: f"rho = {part * share:.6g}" for step, share in _SHARES.items()}

@@ -15,6 +15,7 @@ from ..tables.counting.codes import code_column
 from ..tables.reading.csv import is_csv
 from ..tables.reading.frames import guarded, open_table, sql, type_name
 from ..tables.schema.schema import Attribute
+from ..text import near
 
 Array = NDArray[np.float64]
 
@@ -65,7 +66,9 @@ def read_numbers(table: object, columns: Sequence[str], by: Mapping[str, Sequenc
     wanted = [*columns, *by, *([person] if person is not None else [])]
     missing = sorted({name for name in wanted if name not in types})
     if missing:
-        raise DataError(f"table: expected columns {', '.join(map(repr, missing))}, which are missing")
+        raise DataError(
+            f"table: expected columns {', '.join(map(repr, missing))}, which are missing{near(missing[0], types)}"
+        )
     for name in columns:
         if not (types[name].is_numeric() or types[name] == nw.String):
             raise DataError(f"column {name!r}: expected numbers, got {type_name(types[name])}")
