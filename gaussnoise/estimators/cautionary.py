@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import PrivacyWarning
 from .estimate import Estimate
-from .samples import samples
+from .samples import check_finite, samples
 
 
 def release_one_at_random(data: ArrayLike) -> Estimate:
@@ -41,6 +41,7 @@ def release_one_at_random(data: ArrayLike) -> Estimate:
     (3.0, False, 'PrivacyWarning')
     """
     rows = samples("release_one_at_random", data)
+    check_finite("release_one_at_random", rows, "refuse")
     n = len(rows)
     warnings.warn(
         "release_one_at_random: publishes one record as it is; a promise of total variation 1/n, or of a delta of "

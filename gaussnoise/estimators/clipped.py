@@ -171,4 +171,4 @@ def clipped_mean(
         )
 
     request = clip.request | {"n": n, "p": repr(float(p)), "on_nonfinite": on_nonfinite}
-    return published(name, draw, budget, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)
+    return published(name, draw, budget, rows=rows, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)

@@ -310,7 +310,7 @@ def coinpress_mean(
 
     request = {"center": middle.tolist(), "radius": reach, "steps": count, "covariance": spread.request, "beta": beta}
     request |= {"n": n, "on_nonfinite": on_nonfinite}
-    return published(name, draw, budget, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)
+    return published(name, draw, budget, rows=rows, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)
 
 
 class _Planned(Protocol):

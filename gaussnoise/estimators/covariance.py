@@ -213,7 +213,7 @@ def coinpress_covariance(
         )
 
     request = {"largest": most, "smallest": least, "steps": count, "beta": beta, "n": n, "on_nonfinite": on_nonfinite}
-    return published(name, draw, budget, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)
+    return published(name, draw, budget, rows=rows, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)
 
 
 @dataclass(frozen=True, eq=False)

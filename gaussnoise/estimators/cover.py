@@ -142,7 +142,9 @@ def pure_person_level_mean(
 
     request: dict[str, object] = {"radius": half, "center": middle.tolist(), "n": n, "accuracy": wanted}
     request |= known.request | {"beta": beta, "on_nonfinite": on_nonfinite}
-    return published(name, draw, budget, request=request, protects=PROTECTS["person"], ledger=ledger, id=id)
+    return published(
+        name, draw, budget, rows=averages, request=request, protects=PROTECTS["person"], ledger=ledger, id=id
+    )
 
 
 @dataclass(frozen=True)

@@ -94,4 +94,4 @@ def histogram_density(
         )
 
     request = {"lipschitz": slope, "n": n, "dim": b, "on_nonfinite": on_nonfinite}
-    return published(name, draw, budget, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)
+    return published(name, draw, budget, rows=rows, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)

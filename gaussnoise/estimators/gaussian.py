@@ -99,7 +99,7 @@ def gaussian_mean(
 
     request = {"sigma": spread, "radius": None if radius is None else half, "center": middle.tolist(), "beta": beta}
     request |= {"n": n, "on_nonfinite": on_nonfinite}
-    return published(name, draw, budget, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)
+    return published(name, draw, budget, rows=rows, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)
 
 
 def _beyond(t: float) -> float:

@@ -259,4 +259,4 @@ def coarse_location(
 
     request = {"sigma": spread, "radius": half if radius is not None else None, "center": middle.tolist(), "beta": beta}
     request |= {"n": len(rows), "on_nonfinite": on_nonfinite}
-    return published(name, draw, budget, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)
+    return published(name, draw, budget, rows=rows, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)

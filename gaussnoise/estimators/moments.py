@@ -119,7 +119,7 @@ def heavy_tailed_mean(
 
     request = {"moment": size, "k": k, "radius": None if radius is None else half, "center": middle.tolist()}
     request |= {"beta": beta, "n": n, "on_nonfinite": on_nonfinite}
-    return published(name, draw, budget, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)
+    return published(name, draw, budget, rows=rows, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)
 
 
 def truncated_mean(
@@ -190,7 +190,7 @@ def truncated_mean(
         )
 
     request = {"moment": size, "k": repr(k), "n": n, "on_nonfinite": on_nonfinite}
-    return published(name, draw, budget, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)
+    return published(name, draw, budget, rows=rows, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)
 
 
 def noise_of_ball(d: int, amount: float, n: int, *, pure: bool) -> float:

@@ -134,7 +134,9 @@ def person_level_mean(
 
     request: dict[str, object] = {"radius": None if radius is None else half, "center": middle.tolist(), "n": n}
     request |= known.request | {"beta": plan.beta, "on_nonfinite": on_nonfinite}
-    return published(name, draw, plan.budget, request=request, protects=PROTECTS["person"], ledger=ledger, id=id)
+    return published(
+        name, draw, plan.budget, rows=averages, request=request, protects=PROTECTS["person"], ledger=ledger, id=id
+    )
 
 
 @dataclass(frozen=True)

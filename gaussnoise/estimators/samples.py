@@ -17,13 +17,10 @@ OnNonfinite = Literal["refuse", "clip"]
 def samples(
     function: str, data: ArrayLike, on_nonfinite: OnNonfinite = "refuse", dims: tuple[int, ...] = (1, 2)
 ) -> Array:
-    """Records as floats, shape (n,) or (n, d), n >= 1.
-
-    With ``on_nonfinite="clip"`` infinities and NaN stay: :func:`clipped` sends the first to the boundary, and the
-    second to the center.
+    """Records as floats, shape (n,) or (n, d), n >= 1; infinities and NaN stay, for :func:`check_finite`.
 
     Raises:
-        DataError: not an array of real numbers, no record, or one that is not finite.
+        DataError: not an array of real numbers, or no record.
         ParameterError: another ``on_nonfinite``.
     """
     if on_nonfinite not in ("refuse", "clip"):
@@ -37,12 +34,22 @@ def samples(
         )
     with np.errstate(all="ignore"):  # of numbers too large for floats
         rows = np.ascontiguousarray(array, dtype=np.float64)
+    return rows
+
+
+def check_finite(function: str, rows: Array, on_nonfinite: object) -> None:
+    """Refuse infinities and NaN, unless they are to be clipped: to the boundary, and to the center (:func:`clipped`).
+
+    Whether they are there depends on the data: under a ledger this is asked where refusals are recorded.
+
+    Raises:
+        DataError: a number that is not finite.
+    """
     if on_nonfinite == "refuse" and not np.isfinite(rows).all():
         raise DataError(
             f"{function}: expected finite numbers, got NaN or an infinity; hint: "
             'on_nonfinite="clip" sends infinities to the boundary of the clipping set and NaN to its center'
         )
-    return rows
 
 
 def by_person(function: str, data: object, person: ArrayLike | None, on_nonfinite: OnNonfinite = "refuse") -> Array:

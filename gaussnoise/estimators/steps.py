@@ -24,7 +24,7 @@ from ..privacy.sampler import IntegerQuery
 from ..text import disclaimers, versions
 from .budget import Budget
 from .estimate import Estimate
-from .samples import clipped
+from .samples import check_finite, clipped
 
 Array = NDArray[np.float64]
 
@@ -38,6 +38,7 @@ def published(
     draw: Callable[[], Estimate],
     budget: Budget,
     *,
+    rows: Array,
     request: Mapping[str, object],
     protects: str,
     ledger: object,
@@ -49,13 +50,19 @@ def published(
         function: the estimator's name, which is part of the request.
         draw: makes the estimate.
         budget: of all steps together: one charge.
+        rows: the records, refused first if they are not finite and "on_nonfinite" says so.
         request: all public parameters, as JSON values.
         protects: one record, or one person, replaced.
         ledger: a :class:`Ledger` or its path, or None.
         id: what the ledger calls it, or None.
     """
-    if ledger is None and id is None:
+
+    def checked() -> Estimate:
+        check_finite(function, rows, request["on_nonfinite"])
         return draw()
+
+    if ledger is None and id is None:
+        return checked()
     if ledger is None or id is None:
         raise ParameterError(f"{function}: expected ledger= and id= together: a ledger knows releases by their id")
     return Ledger.of(ledger).once(
@@ -65,7 +72,7 @@ def published(
         protects=protects,
         target=None,
         draws=None if budget.pure else budget.draws,
-        write=lambda path: _write(path, draw()),
+        write=lambda path: _write(path, checked()),
         read=Estimate.load,
     )
 

@@ -97,6 +97,17 @@ def test_an_unbounded_search_cannot_be_charged_to_a_ledger(tmp_path):
 
 
 @each_estimator
+def test_a_ledger_records_refusals_and_does_not_say_what_was_wrong(name, tmp_path):
+    ledger = gn.Ledger.create(tmp_path / "l", gn.zCDP(3))
+    x = normal(3000)
+    x[5] = np.nan
+    with pytest.raises(gn.DataError) as caught:
+        ESTIMATORS[name](x, gn.zCDP(0.5), ledger=ledger, id="a")
+    assert "NaN" not in str(caught.value)
+    assert [(entry.state, entry.rho) for entry in ledger.entries()] == [("refused", 0.0)]
+
+
+@each_estimator
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_numbers_that_are_not_finite_are_refused_or_clipped(name, bad):
     x = normal(3000)
