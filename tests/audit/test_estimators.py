@@ -12,7 +12,7 @@ from gaussnoise.privacy.laplace import LaplaceQuery, NoisyMaximum
 
 PURE, RHO = 2.0, 1.5
 GAUSSIAN = kit.gaussian_epsilon(RHO, kit.DELTA)
-WHOLE = 1.0  # ρ of whole estimates, where few draws see most
+WHOLE = 0.5  # ρ of whole estimates, where few draws see most
 LOW, HIGH = np.array([[-1.0], [0.0], [0.0]]), np.array([[1.0], [0.0], [0.0]])
 BEFORE, AFTER = np.array([1, 0, 2]), np.array([0, 1, 2])
 
@@ -98,31 +98,47 @@ def test_steps_of_too_little_noise_are_caught(name, monkeypatch):
     assert found > claim
 
 
-def unclipped(rows, center, radius):
-    return (rows - center) / radius
+REST = np.zeros(299)
+ESTIMATORS = {
+    "heavy-tailed mean": lambda far, privacy: gn.estimators.heavy_tailed_mean(
+        np.append(REST, far), privacy, moment=1, radius=6
+    ),
+    "person-level mean": lambda far, privacy: gn.estimators.person_level_mean(
+        np.append(REST, [far] * 10), privacy, person=[*range(299), *[299] * 10], samples=1, radius=6
+    ),
+    "CoinPress": lambda far, privacy: gn.estimators.coinpress_mean(
+        np.append(REST, far)[:, None] * [1.0, 0.0], privacy, radius=3, steps=2
+    ),
+    "box": lambda far, privacy: gn.estimators.clipped_mean(np.append(REST, far), privacy, bounds=(-1, 1)),
+}
 
 
-def whole_estimates(times=300):
-    """A heavy-tailed mean, location included, where one record lies as far out as clipping lets it, or further."""
-    rest = np.zeros(299)
-
-    def draw(far):
-        rows = np.append(rest, far)
-        return gn.estimators.heavy_tailed_mean(rows, gn.zCDP(WHOLE), moment=1, radius=6).estimate
-
-    sides = [outputs(lambda far=far: draw(far), times) for far in (1e6, -1e6)]
+def whole(name, times=250):
+    """One record, or person, that lies as far out as clipping lets it, or further; all steps included."""
+    sides = [outputs(lambda far=far: ESTIMATORS[name](far, gn.zCDP(WHOLE)).estimate, times) for far in (1e6, -1e6)]
     return kit.epsilon_bound(*sides, first)
 
 
-def test_whole_estimates_spend_no_more():
-    assert whole_estimates() < kit.gaussian_epsilon(WHOLE, kit.DELTA)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_whole_estimates_spend_no_more(name):
+    assert whole(name) < kit.gaussian_epsilon(WHOLE, kit.DELTA)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_whole_estimates_of_too_little_noise_are_caught(name, monkeypatch):
+    weaker(monkeypatch)
+    assert whole(name) > kit.gaussian_epsilon(WHOLE, kit.DELTA)
 
 
 def test_estimates_that_do_not_clip_are_caught(monkeypatch):
-    monkeypatch.setattr(steps, "clipped", unclipped)
-    monkeypatch.setattr(steps, "ball_mean", _leaking)
     monkeypatch.setattr("gaussnoise.estimators.moments.ball_mean", _leaking)
-    assert whole_estimates() > kit.gaussian_epsilon(WHOLE, kit.DELTA)
+    assert whole("heavy-tailed mean") > kit.gaussian_epsilon(WHOLE, kit.DELTA)
+
+
+def test_people_who_count_record_by_record_are_caught(monkeypatch):
+    """Noise for one record, where one person has ten."""
+    monkeypatch.setattr("gaussnoise.estimators.person.by_person", lambda name, data, person, rule: data)
+    assert whole("person-level mean") > kit.gaussian_epsilon(WHOLE, kit.DELTA)
 
 
 def _leaking(rows, center, radius, amount, *, pure):
