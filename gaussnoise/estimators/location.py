@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ParameterError
+from ..numerics.rounding import rounded_down
 from ..privacy.definitions import AbstractPrivacy, ApproxDP, PureDP
 from .budget import Budget
 from .estimate import Estimate
@@ -92,15 +94,26 @@ class Search:
         """How many integer noises are drawn for n records, but for those of an unbounded range, one for each."""
         return 0 if math.isinf(self.radius) else self.dim * sum(bins for _, bins in self.levels)
 
+    def _part(self, whole: float, parts: int) -> float:
+        """Rounded so that all parts add up to no more than the whole."""
+        return rounded_down(Fraction(whole) / parts)
+
+    @property
+    def _unbounded(self) -> tuple[float, float]:
+        """ρ and δ of every coordinate, without a range."""
+        return self._part(self.amount, self.dim), self._part(self.delta, self.dim)
+
     def _needed_lead(self, n: int) -> float:
         """How many records must separate the fullest bin from any wrong one."""
         if math.isinf(self.radius):
             beta = self.beta / self.dim
-            fall, _ = fullest_of_any_needs(n, self.amount / self.dim, self.delta / self.dim, beta / 2)
+            fall, _ = fullest_of_any_needs(n, *self._unbounded, beta / 2)
             return fall + 2 * math.sqrt(n * math.log(4 / beta) / 2)
         steps = self.dim * len(self.levels)
         beta = self.beta / steps
-        fall = max(fullest_shortfall(bins, self.amount / steps, beta / 2, pure=self.pure) for _, bins in self.levels)
+        fall = max(
+            fullest_shortfall(bins, self._part(self.amount, steps), beta / 2, pure=self.pure) for _, bins in self.levels
+        )
         return fall + 2 * math.sqrt(n * math.log(4 / beta) / 2)
 
     def _enough(self, n: int) -> bool:
@@ -109,7 +122,7 @@ class Search:
             return False
         if math.isinf(self.radius):
             beta = self.beta / self.dim
-            least = fullest_of_any_needs(n, self.amount / self.dim, self.delta / self.dim, beta / 2)[1]
+            least = fullest_of_any_needs(n, *self._unbounded, beta / 2)[1]
             return n * lead >= least
         return True
 
@@ -144,9 +157,9 @@ class Search:
                     np.floor((x - center) / self.width), nan=0.0, posinf=_MOST_KEYS, neginf=-_MOST_KEYS
                 )
             keys = np.clip(keys, -_MOST_KEYS, _MOST_KEYS).astype(np.int64)
-            key = fullest_of_any(keys, self.amount / self.dim, self.delta / self.dim)
+            key = fullest_of_any(keys, *self._unbounded)
             return math.nan if key is None else center + (key + 0.5) * self.width
-        amount = self.amount / (self.dim * len(self.levels))
+        amount = self._part(self.amount, self.dim * len(self.levels))
         for width, bins in self.levels:
             low = center - width * bins / 2
             with np.errstate(all="ignore"):

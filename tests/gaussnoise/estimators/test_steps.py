@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -168,3 +169,13 @@ def test_a_person_is_one_mean_whatever_the_order_and_names():
     for bad in (([1.0, 2.0], [1]), ([1.0], [1.5]), ([1.0], None), ([[1.0], []], None), ([], None)):
         with pytest.raises(gn.DataError, match="expected"):
             by_person("f", *bad)
+
+
+@pytest.mark.parametrize("radius", [100.0, 1e12, math.inf])
+def test_the_parts_of_a_search_add_up_to_no_more_than_its_budget(radius):
+    for amount in (0.1, 1 / 3, 0.7):
+        hunt = Search(7, amount, False, 1.0, radius, amount * 1e-6, 0.01, "variance")
+        parts = 7 if math.isinf(radius) else 7 * len(hunt.levels)
+        each = hunt._part(amount, parts)
+        assert Fraction(each) * parts <= Fraction(amount) < Fraction(each) * parts * (1 + Fraction(1, 2**50))
+        assert 7 * Fraction(hunt._unbounded[1]) <= Fraction(hunt.delta)
