@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ..errors import CertificateError, NotAvailableError, OutputError, ParameterError
-from ..files.disk import MOST_RECORD, aside, read_json
+from ..files.disk import MOST_RECORD, read_json, save_text
 from ..numerics.rounding import rounded_down
 from ..privacy.definitions import AbstractPrivacy
 from ..privacy.lattice_bound import MIN_STEPS
@@ -139,13 +139,7 @@ class ColumnMeans:
         Raises:
             OutputError: the file exists, or cannot be written.
         """
-        try:
-            with aside(Path(os.path.abspath(path))) as scratch, open(scratch, "x", encoding="utf-8") as file:
-                file.write(self.to_json())
-        except OutputError:
-            raise
-        except OSError as error:
-            raise OutputError(f"save: cannot write {os.fspath(path)} ({type(error).__name__})") from None
+        save_text(path, self.to_json())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "ColumnMeans":

@@ -28,7 +28,6 @@ from .samples import check_finite, clipped
 
 Array = NDArray[np.float64]
 
-MOST_BINS = 2**16  # of a histogram with noise on every bin
 _GRID = 2.0**30  # lattice steps of Laplace noise, about
 _MOST = 2**62  # of a sum in 64-bit integers
 

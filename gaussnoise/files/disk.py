@@ -192,6 +192,21 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def save_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a new file: all of it or, whatever happens, nothing.
+
+    Raises:
+        OutputError: the file exists, or cannot be written.
+    """
+    try:
+        with aside(Path(os.path.abspath(path))) as scratch, open(scratch, "x", encoding="utf-8") as file:
+            file.write(text)
+    except OutputError:
+        raise
+    except OSError as error:
+        raise OutputError(f"save: cannot write {os.fspath(path)} ({type(error).__name__})") from None
+
+
 def read_json(path: Path, most: int = MOST_RECORD) -> Any:
     """The value in a JSON file of at most so many bytes.
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from domains import AbstractDomain
 
 from ..errors import CertificateError, OutputError, ParameterError
-from ..files.disk import MOST_RECORD, aside, read_json
+from ..files.disk import MOST_RECORD, read_json, save_text
 from ..noise.covariance import Covariance
 from ..numerics.intervals import ConfidenceInterval, Contrast, confidence_interval
 from ..text import estimate_text, promise
@@ -120,13 +120,7 @@ class Release:
         Raises:
             OutputError: the file exists, or cannot be written.
         """
-        try:
-            with aside(Path(os.path.abspath(path))) as scratch, open(scratch, "x", encoding="utf-8") as file:
-                file.write(self.to_json())
-        except OutputError:
-            raise
-        except OSError as error:
-            raise OutputError(f"save: cannot write {os.fspath(path)} ({type(error).__name__})") from None
+        save_text(path, self.to_json())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], covariance: Covariance) -> "Release":
