@@ -45,7 +45,7 @@ from domains import (
     product,
 )
 
-from . import estimators, plots
+from . import estimators, plots, streams
 from .bounds import Bound, lower_bound
 from .bounds.comparison import Comparison, compare
 from .errors import (
@@ -187,5 +187,6 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "plan",
     "plots",
     "product",
+    "streams",
     "zCDP",
 ]

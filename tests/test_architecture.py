@@ -156,7 +156,7 @@ ROOMS = """
     domains.errors domains.records domains.domain domains.checks
     domains.oracles
     domains.sets
-    domains.algebra domains.tables
+    domains.algebra domains.tables domains.participation
     domains.description domains
     gaussnoise.errors gaussnoise.text gaussnoise.drawing
     gaussnoise.numerics gaussnoise.files gaussnoise.records
@@ -168,7 +168,7 @@ ROOMS = """
     gaussnoise.tables.schema
     gaussnoise.tables.counting
     gaussnoise.tables.planning
-    gaussnoise.tables.release gaussnoise.tables gaussnoise.plots gaussnoise.estimators
+    gaussnoise.tables.release gaussnoise.tables gaussnoise.plots gaussnoise.estimators gaussnoise.streams
     gaussnoise gaussnoise.demo gaussnoise.cli
 """
 LEVEL = {room: level for level, line in enumerate(ROOMS.strip().splitlines()) for room in line.split()}
