@@ -1,0 +1,93 @@
+"""The best noise of few states: nodes for its spectrum, weights for its ticks, in turn."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize, nnls
+
+from .filters import Filter, filter_of, resolvent_traces
+
+Array = NDArray[np.float64]
+
+_SAMPLES, _GRID = 48, 400  # of the trace of a resolvent; of the spectrum that explains them
+_MOST_ROUNDS = 40
+_LEVEL = 1e-5  # of the largest leverage above the mean one
+
+
+@dataclass(frozen=True, eq=False)
+class FewStates:
+    """A filter, its largest column, and the error ``‖sd‖_p`` of its noise at that column's length."""
+
+    filter: Filter
+    squared_sensitivity: float
+    error: float
+
+
+def few_states(bands: Array, weights: Array, shares: Array, p: float, nodes: int) -> FewStates:
+    """Noise ``Σ_j c_j (A⁻ᵀ Λ⁻¹ A⁻¹ + s_j W)⁻¹`` with few nodes, of about the least error at unit sensitivity.
+
+    For fixed λ and w, the mean leverage times the weighted variance is ``Σ r(μ) Σ 1/(μ r(μ))`` over the spectrum μ of
+    ``W^-½ A⁻ᵀ Λ⁻¹ A⁻¹ W^-½``, with ``r(x) = Σ c_j/(x + s_j)``: a smooth function of the nodes. Then λ and w follow the
+    leverages and variances of that noise, as in the multiplicative algorithm for all noise. The best result is kept.
+
+    Args:
+        bands: of A⁻¹, shape (b + 1, n).
+        weights: λ to start from, shape (n,), positive.
+        shares: ω of the ticks, ``w = ω^{1/s*}``, shape (n,), positive; not used at p = 2.
+        p: norm of the error, in [2, ∞].
+        nodes: q.
+    """
+    power = 1 - 2 / p
+    best = None
+    start = None
+    for _ in range(_MOST_ROUNDS):
+        w = shares**power if p > 2 else np.ones(len(weights))
+        spectrum, counts = _spectrum(bands, weights, w)
+        start = _best_nodes(spectrum, counts, nodes, start)
+        sizes, shifts = np.exp(start.reshape(2, -1))
+        found = filter_of(bands, weights, w, sizes, shifts)
+        columns, variances = found.squared_columns(), found.variances()
+        error = float(np.linalg.norm(np.sqrt(variances * columns.max()), p))
+        if best is None or error < best.error:
+            best = FewStates(found, float(columns.max()), error)
+        leverage = columns / (weights @ columns)
+        loads = w * variances / (w @ variances)
+        weights = weights * leverage / (weights @ leverage)
+        if p > 2:
+            shares = loads / loads.sum()
+        if leverage.max() - 1 < _LEVEL:
+            break
+    return best
+
+
+def _spectrum(bands: Array, weights: Array, coordinate_weights: Array) -> tuple[Array, Array]:
+    """Points and multiplicities that explain the traces of resolvents of ``T' = W^-½ A⁻ᵀ Λ⁻¹ A⁻¹ W^-½``."""
+    largest = float((np.abs(bands).sum(axis=0) ** 2 / weights).max() / coordinate_weights.min()) * len(bands)
+    smallest = 1 / float(resolvent_traces(bands, weights, coordinate_weights, np.zeros(1))[0])
+    shifts = np.geomspace(smallest, largest, _SAMPLES)
+    traces = resolvent_traces(bands, weights, coordinate_weights, shifts)
+    grid = np.geomspace(smallest, largest, _GRID)
+    rows = shifts[:, None] / (grid + shifts[:, None])
+    counts, _ = nnls(rows / (shifts * traces)[:, None], np.ones(_SAMPLES), maxiter=100 * _GRID)
+    return grid[counts > 0], counts[counts > 0]
+
+
+def _best_nodes(spectrum: Array, counts: Array, nodes: int, start: Array | None) -> Array:
+    """Logarithms of c and s, shape (2q,), by quasi-Newton steps from ``start``."""
+
+    def value(x: Array) -> tuple[float, Array]:
+        sizes, shifts = np.exp(x.reshape(2, -1))
+        poles = 1 / (spectrum[:, None] + shifts)
+        r = poles @ sizes
+        variance, leverage = counts * r, counts / (spectrum * r)
+        a, b = variance.sum(), leverage.sum()
+        slope = counts / a - leverage / (r * b)  # by r
+        return float(np.log(a) + np.log(b)), np.concatenate(
+            [sizes * (slope @ poles), -shifts * sizes * (slope @ poles**2)]
+        )
+
+    if start is None:
+        shifts = np.geomspace(spectrum[0], spectrum[-1], nodes + 2)[1:-1]
+        start = np.log(np.concatenate([np.sqrt(shifts), shifts]))
+    return minimize(value, start, jac=True, method="BFGS", options={"gtol": 1e-9}).x

@@ -1,0 +1,168 @@
+"""Noise of few states: sums of Markov chains in time, and the recursion with one fresh draw a tick that makes them."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+_UNIT = 2.0**-53
+
+
+@dataclass(frozen=True, eq=False)
+class Filter:
+    """Noise ``y = L z`` of the answers to a workload over time, z independent standard normal, in one pass.
+
+    With states x (zero at first), ``y_t = Σ_j x_tj0 + r_t z_t`` and ``x_{t+1} = F_{t+1} (x_t + k_t z_t)``, where F
+    puts ``Σ_m φ_jm x_tjm`` before the last b − 1 values of chain j. Its strategy is ``C = L⁻¹ A``.
+
+    Attributes:
+        bands: shape (b + 1, n), ``A⁻¹[t, t − m]`` in row m, column t.
+        steps: φ, shape (n, q, b).
+        gains: k, shape (n, q, b).
+        scales: r, shape (n,), positive.
+    """
+
+    bands: Array
+    steps: Array
+    gains: Array
+    scales: Array
+
+    def scaled(self, factor: float) -> "Filter":
+        """The same noise, times ``factor``."""
+        return replace(self, gains=factor * self.gains, scales=factor * self.scales)
+
+    def variances(self) -> Array:
+        """Of y, shape (n,)."""
+        n, q, b = self.steps.shape
+        seen = _seen(q, b)
+        spread, variances = np.zeros((q * b, q * b)), np.zeros(n)
+        for t in range(n):
+            if t:
+                F = _transition(self.steps[t])
+                spread = F @ spread @ F.T
+            variances[t] = seen @ spread @ seen + self.scales[t] ** 2
+            k = self.gains[t].ravel()
+            spread += np.outer(k, k)
+        return variances
+
+    def squared_columns(self) -> Array:
+        """Upper bounds on the squared norms of the columns of C, shape (n,), for exactly these stored numbers.
+
+        A unit contribution at tick t moves the states and the last b answers; a quadratic form P of these, by a
+        recursion backwards in time, is what z then shows of it. Every step adds to P a diagonal that dominates the
+        step's rounding, so that P stays above the exact form by induction.
+        """
+        n, q, b = self.steps.shape
+        size, dim = q * b, q * b + b
+        seen = _seen(q, b)
+        form, columns = np.zeros((dim, dim)), np.zeros(n)
+        margin = 8 * (dim + 2) * _UNIT
+        move, bulk = np.zeros((dim, dim)), np.zeros((dim, dim))
+        shown, enters = np.zeros(dim), np.zeros(dim)
+        shift = np.arange(b - 1)
+        for t in reversed(range(n)):
+            first = self.bands[0, t]
+            shown[:size], shown[size:] = -seen, -self.bands[1:, t] / first
+            shown /= self.scales[t]
+            F = _transition(self.steps[t + 1]) if t + 1 < n else np.zeros((size, size))
+            k = F @ self.gains[t].ravel()
+            # what rounds in k as well, before anything cancels
+            grown = np.abs(F) @ np.abs(self.gains[t]).ravel()
+            move[:size] = np.outer(k, shown)
+            move[:size, :size] += F
+            move[size] = self.scales[t] * shown
+            move[size, :size] = 0
+            move[size + 1 + shift, size + shift] = 1
+            bulk[:] = np.abs(move)
+            bulk[:size] = np.outer(grown, np.abs(shown))
+            bulk[:size, :size] += np.abs(F)
+            entry = 1 / (first * self.scales[t])
+            enters[:size], enters[size] = k * entry, 1 / first
+            heavy = np.abs(enters)
+            heavy[:size] = grown * abs(entry)
+            columns[t] = entry**2 + enters @ form @ enters + margin * (entry**2 + heavy @ np.abs(form) @ heavy)
+            lost = bulk.T @ np.abs(form) @ bulk + np.outer(np.abs(shown), np.abs(shown))
+            form = move.T @ form @ move + np.outer(shown, shown)
+            form[np.diag_indices(dim)] += margin * lost.sum(axis=1)
+        return columns
+
+
+def filter_of(bands: Array, weights: Array, coordinate_weights: Array, sizes: Array, shifts: Array) -> Filter:
+    """Noise of covariance ``Σ_j c_j (A⁻ᵀ Λ⁻¹ A⁻¹ + s_j W)⁻¹``: each term is a Markov chain of order b in time.
+
+    Args:
+        bands: shape (b + 1, n), ``A⁻¹[t, t − m]`` in row m.
+        weights: λ, shape (n,).
+        coordinate_weights: w, shape (n,).
+        sizes: c, shape (q,).
+        shifts: s, shape (q,).
+    """
+    steps, fresh = _chains(bands, weights, coordinate_weights, sizes, shifts)
+    n, q, b = steps.shape
+    seen = _seen(q, b)
+    newest = np.arange(0, q * b, b)
+    gains, scales = np.zeros((n, q * b)), np.zeros(n)
+    spread = np.zeros((q * b, q * b))  # of the states, as far as the past does not tell them (Kalman)
+    for t in range(n):
+        if t:
+            F = _transition(steps[t])
+            spread = F @ spread @ F.T
+        spread[newest, newest] += fresh[t]
+        shared = spread @ seen
+        scales[t] = np.sqrt(seen @ shared)
+        gains[t] = shared / scales[t]
+        spread -= np.outer(gains[t], gains[t])
+    return Filter(bands, steps, gains.reshape(n, q, b), scales)
+
+
+def _chains(bands: Array, weights: Array, coordinate_weights: Array, sizes: Array, shifts: Array) -> tuple[Array, Array]:
+    """Steps (n, q, b) and variances of the fresh part (n, q) of the chains, by elimination from the last tick."""
+    b, n = len(bands) - 1, bands.shape[1]
+    precision = np.zeros((b + 1, n))  # [m, t] is entry (t, t − m) of A⁻ᵀ Λ⁻¹ A⁻¹
+    for m in range(b + 1):
+        for k in range(b + 1 - m):
+            precision[m, : n - k] += (bands[k] * bands[k + m] / weights)[k:]
+    steps, fresh = np.zeros((n, len(shifts), b)), np.zeros((n, len(shifts)))
+    owed = np.zeros((b + 1, b + 1, len(shifts)))  # [i, m] is what later ticks take from entry (t − i, t − i − m)
+    for t in reversed(range(n)):
+        pivot = precision[0, t] + shifts * coordinate_weights[t] - owed[0, 0]
+        below = [(precision[m, t] - owed[0, m]) / pivot if m <= t else np.zeros(len(shifts)) for m in range(1, b + 1)]
+        owed = np.concatenate([owed[1:], np.zeros_like(owed[:1])])
+        for m, one in enumerate(below):
+            steps[t, :, m] = -one
+            for further, other in enumerate(below[m:]):
+                owed[m, further] += one * other * pivot
+        fresh[t] = sizes / pivot
+    return steps, fresh
+
+
+def _transition(steps: Array) -> Array:
+    """F of one tick, shape (q b, q b), from φ, shape (q, b)."""
+    q, b = steps.shape
+    F = np.zeros((q, b, q, b))
+    chain, last = np.arange(q), np.arange(b - 1)
+    F[chain, 0, chain] = steps
+    F[chain[:, None], last + 1, chain[:, None], last] = 1
+    return F.reshape(q * b, q * b)
+
+
+def _seen(q: int, b: int) -> Array:
+    """One at the newest value of every chain."""
+    return np.tile(np.eye(b)[0], q)
+
+
+def resolvent_traces(bands: Array, weights: Array, coordinate_weights: Array, shifts: Array) -> Array:
+    """``tr (W^-½ A⁻ᵀ Λ⁻¹ A⁻¹ W^-½ + s)⁻¹`` for every shift s, shape (q,)."""
+    steps, fresh = _chains(bands, weights, coordinate_weights, np.ones(len(shifts)), shifts)
+    n, q, b = steps.shape
+    traces, spread = np.zeros(q), np.zeros((q, b, b))  # covariance of the last b values of each chain
+    for t in range(n):
+        newest = np.einsum("qm,qmk->qk", steps[t], spread)
+        variance = np.einsum("qm,qm->q", newest, steps[t]) + fresh[t]
+        traces += coordinate_weights[t] * variance
+        spread[:, 1:, 1:] = spread[:, :-1, :-1].copy()
+        spread[:, 0, 0] = variance
+        spread[:, 0, 1:] = spread[:, 1:, 0] = newest[:, :-1]
+    return traces
