@@ -9,6 +9,7 @@ from .sets.finite import FiniteSet
 from .sets.lp_ball import LpBall
 from .sets.polytope import Polytope
 from .sets.schatten import SchattenBall
+from .sets.stream import StreamWorkload
 from .sets.tensor import TensorPower
 from .sets.two_convex import TwoConvex
 from .sets.zonotope import Zonotope
@@ -43,6 +44,7 @@ __all__ = [
     "QuadraticMax",
     "Ranges",
     "SchattenBall",
+    "StreamWorkload",
     "TensorPower",
     "Total",
     "TwoConvex",

@@ -11,7 +11,8 @@ from .filters import Filter, filter_of, resolvent_traces
 Array = NDArray[np.float64]
 
 _SAMPLES, _GRID = 48, 400  # of the trace of a resolvent; of the spectrum that explains them
-_MOST_ROUNDS = 40
+_MOST_ROUNDS = 20
+_POWER = 1.5  # of the leverages: two is Newton's step where nodes stay, one the multiplicative algorithm's
 _LEVEL = 1e-5  # of the largest leverage above the mean one
 
 
@@ -53,9 +54,11 @@ def few_states(bands: Array, weights: Array, shares: Array, p: float, nodes: int
             best = FewStates(found, float(columns.max()), error)
         leverage = columns / (weights @ columns)
         loads = w * variances / (w @ variances)
-        weights = weights * leverage / (weights @ leverage)
+        weights = weights * leverage**_POWER
+        weights /= weights.sum()
         if p > 2:
-            shares = loads / loads.sum()
+            shares = shares * (loads / shares) ** _POWER
+            shares /= shares.sum()
         if leverage.max() - 1 < _LEVEL:
             break
     return best

@@ -1,0 +1,121 @@
+"""The noise that a generator makes, read off its answers to unit vectors, against what it says of itself."""
+
+import numpy as np
+import pytest
+
+import gaussnoise as gn
+from gaussnoise import streams
+
+WORKLOADS = {
+    "totals": (streams.prefix_sums(48), 4),
+    "momentum": (streams.momentum(40, 0.9, 0.001), 6),
+    "means": (streams.running_means(40), 4),
+}
+
+
+@pytest.fixture(scope="module", params=[(name, loss) for name in WORKLOADS for loss in ("mean", "max")], ids=str)
+def made(request):
+    name, loss = request.param
+    workload, states = WORKLOADS[name]
+    return workload, loss, streams.noise(workload, states, loss)
+
+
+def mixing(generator):
+    """Row t is how the noise of tick t's contribution is made of the fresh draws."""
+    start = generator.state_dict()
+    rows = np.array([generator.correlate(unit) for unit in np.eye(generator.ticks)])
+    generator.load_state_dict(start)
+    return rows
+
+
+def test_a_person_is_seen_with_sensitivity_one(made):
+    _, _, generator = made
+    strategy = np.linalg.inv(mixing(generator))
+    assert not np.triu(strategy, 1).any()
+    longest = np.linalg.norm(strategy, axis=0).max()
+    assert longest <= 1 + 1e-9
+    assert longest >= 1 - 1e-6
+
+
+def test_the_answers_have_the_stated_deviations(made):
+    workload, loss, generator = made
+    left = workload.toarray() @ mixing(generator)
+    deviations = np.linalg.norm(left, axis=1)
+    np.testing.assert_allclose(generator.standard_deviation, deviations, rtol=1e-9)
+    error = deviations.max() if loss == "max" else np.sqrt((deviations**2).mean())
+    assert generator.loss == pytest.approx(error, rel=1e-9)
+
+
+def test_few_states_are_nearly_the_best_of_all_noise(made):
+    workload, loss, generator = made
+    p = np.inf if loss == "max" else 2
+    best = gn.optimal_noise(gn.FiniteSet.from_workload(workload.toarray()), p, "add-remove")
+    lower = best.gamma_lower / (1 if loss == "max" else np.sqrt(workload.ticks))
+    assert generator.lower == pytest.approx(lower, rel=2e-6)
+    assert 1 <= generator.factor < 1.1
+
+
+def test_more_states_are_better():
+    factors = [streams.noise(streams.prefix_sums(64), states).factor for states in (2, 3, 4, 5)]
+    assert factors == sorted(factors, reverse=True)
+    assert factors[2] < 1.0005
+
+
+def test_a_saved_state_goes_on_with_the_same_noise(made):
+    workload, loss, generator = made
+    draws = np.random.default_rng(0).normal(size=(10, 3))
+    start = generator.state_dict()
+    whole = [generator.correlate(draw) for draw in draws]
+    generator.load_state_dict(start)
+    for draw in draws[:4]:
+        generator.correlate(draw)
+    again = streams.noise(workload, dict((w, s) for w, s in WORKLOADS.values())[workload], loss)
+    again.load_state_dict(generator.state_dict())
+    np.testing.assert_array_equal([again.correlate(draw) for draw in draws[4:]], whole[4:])
+    generator.load_state_dict(start)
+
+
+def test_a_state_of_another_design_is_refused():
+    state = streams.noise(streams.prefix_sums(8)).state_dict()
+    with pytest.raises(gn.ParameterError, match="another one"):
+        streams.noise(streams.prefix_sums(9)).load_state_dict(state)
+
+
+def test_draws_of_the_operating_system_are_normal_and_never_the_same():
+    generator = streams.noise(streams.prefix_sums(2))
+    first, again = generator.next(4000), streams.noise(streams.prefix_sums(2)).next(4000)
+    assert not np.array_equal(first, again)
+    unit = first / np.sqrt(mixing(streams.noise(streams.prefix_sums(2)))[0] @ np.ones(2) ** 2) ** 2
+    # six standard deviations of a mean, and of a mean square, of 4000 normal numbers
+    assert abs(unit.mean()) < 6 / np.sqrt(4000)
+    assert abs((unit**2).mean() - 1) < 6 * np.sqrt(2 / 4000)
+
+
+def test_the_stream_ends_and_keeps_its_shape():
+    generator = streams.noise(streams.prefix_sums(2))
+    generator.next((2, 3))
+    with pytest.raises(gn.ParameterError, match="shape"):
+        generator.next(5)
+    assert generator.next((2, 3)).shape == (2, 3)
+    with pytest.raises(gn.ParameterError, match="all 2 ticks"):
+        generator.next((2, 3))
+
+
+def test_other_arrays_stay_what_they_are():
+    jnp = pytest.importorskip("jax.numpy")
+    made = streams.noise(streams.prefix_sums(3)).correlate(jnp.ones(2))
+    assert isinstance(made, type(jnp.ones(2)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((np.tri(4),), "workload over time"),
+        ((streams.prefix_sums(9), 1), "multiple of 1 and at least 2"),
+        ((streams.momentum(9, 0.9), 5), "multiple of 2 and at least 4"),
+        ((streams.prefix_sums(9), 4, "median"), "'mean' or 'max'"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(arguments, said):
+    with pytest.raises(gn.ParameterError, match=said):
+        streams.noise(*arguments)
