@@ -44,7 +44,9 @@ class StreamWorkload(AbstractFiniteDomain):
         except (TypeError, ValueError):
             raise InvalidDomainError("StreamWorkload: expected a regular array of real numbers") from None
         if array.ndim != 2 or 0 in array.shape or len(array) > array.shape[1]:
-            raise InvalidDomainError(f"StreamWorkload: expected bands of shape (b + 1, n) with b < n, got {array.shape}")
+            raise InvalidDomainError(
+                f"StreamWorkload: expected bands of shape (b + 1, n) with b < n, got {array.shape}"
+            )
         if not np.isfinite(array).all() or (array[0] == 0).any():
             raise InvalidDomainError("StreamWorkload: expected finite bands without zeros on the diagonal")
         if any(band[:m].any() for m, band in enumerate(array)):

@@ -13,7 +13,7 @@ from ..solvers.streams.few_states import few_states
 from .generator import NoiseGenerator
 
 _EXPONENT = {"mean": 2.0, "max": math.inf}
-_LEAST = 1e-9  # of the mean weight, of a tick where the chains start
+_LEAST = 0.5  # of the mean weight: a tick that hardly counts would ask for chains of its own
 
 
 def noise(workload: StreamWorkload, states: int = 4, loss: Literal["mean", "max"] = "mean") -> NoiseGenerator:
@@ -52,4 +52,6 @@ def noise(workload: StreamWorkload, states: int = 4, loss: Literal["mean", "max"
     shares = np.maximum(best.certificate.coordinate_weights, _LEAST / workload.ticks)
     found = few_states(workload.bands, weights / weights.sum(), shares / shares.sum(), p, states // b - 1)
     scale = math.sqrt(workload.ticks) if p == 2 else 1.0
-    return NoiseGenerator(found.filter, found.squared_sensitivity, loss=found.error / scale, lower=best.gamma_lower / scale)
+    return NoiseGenerator(
+        found.filter, found.squared_sensitivity, loss=found.error / scale, lower=best.gamma_lower / scale
+    )

@@ -51,7 +51,10 @@ class UnlimitedTotals:
 
         By Parseval it is ``∫ |f(e^iθ)|² dθ/2π``, with θ = π e^-u, whose logarithmic tail is integrated in log u.
         """
-        pieces = [quad(self._density, low, high, epsabs=0, epsrel=1e-10, limit=500) for low, high in zip(_PIECES, _PIECES[1:], strict=False)]
+        pieces = [
+            quad(self._density, low, high, epsabs=0, epsrel=1e-10, limit=500)
+            for low, high in zip(_PIECES, _PIECES[1:], strict=False)
+        ]
         start = math.log(_PIECES[-1])
         end = start + 60 / (2 * self.exponent)
         pieces.append(quad(self._slow_density, start, end, epsabs=0, epsrel=1e-10, limit=2000))

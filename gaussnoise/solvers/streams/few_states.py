@@ -13,6 +13,7 @@ Array = NDArray[np.float64]
 _SAMPLES, _GRID = 48, 400  # of the trace of a resolvent; of the spectrum that explains them
 _MOST_ROUNDS = 20
 _POWER = 1.5  # of the leverages: two is Newton's step where nodes stay, one the multiplicative algorithm's
+_BEYOND = 5.0  # logarithm
 _LEVEL = 1e-5  # of the largest leverage above the mean one
 
 
@@ -93,4 +94,9 @@ def _best_nodes(spectrum: Array, counts: Array, nodes: int, start: Array | None)
     if start is None:
         shifts = np.geomspace(spectrum[0], spectrum[-1], nodes + 2)[1:-1]
         start = np.log(np.concatenate([np.sqrt(shifts), shifts]))
-    return minimize(value, start, jac=True, method="BFGS", options={"gtol": 1e-9}).x
+    # what is beyond the spectrum acts like its ends; the overall size of c does not matter
+    ends = np.log(spectrum[[0, -1]]) + [-_BEYOND, _BEYOND]
+    bounds = [(None, None)] * nodes + [tuple(ends)] * nodes
+    start = np.concatenate([start[:nodes] - start[:nodes].mean(), np.clip(start[nodes:], *ends)])
+    options = {"gtol": 1e-10, "ftol": 1e-15, "maxiter": 1000}
+    return minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x

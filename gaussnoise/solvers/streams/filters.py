@@ -117,7 +117,9 @@ def filter_of(bands: Array, weights: Array, coordinate_weights: Array, sizes: Ar
     return Filter(bands, steps, gains.reshape(n, q, b), scales)
 
 
-def _chains(bands: Array, weights: Array, coordinate_weights: Array, sizes: Array, shifts: Array) -> tuple[Array, Array]:
+def _chains(
+    bands: Array, weights: Array, coordinate_weights: Array, sizes: Array, shifts: Array
+) -> tuple[Array, Array]:
     """Steps (n, q, b) and variances of the fresh part (n, q) of the chains, by elimination from the last tick."""
     b, n = len(bands) - 1, bands.shape[1]
     precision = np.zeros((b + 1, n))  # [m, t] is entry (t, t − m) of A⁻ᵀ Λ⁻¹ A⁻¹
