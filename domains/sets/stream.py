@@ -58,7 +58,7 @@ class StreamWorkload(AbstractFiniteDomain):
 
     @property
     def ticks(self) -> int:
-        """n."""
+        """N."""
         return self.bands.shape[1]
 
     @property
