@@ -115,7 +115,7 @@ class NoiseGenerator:
 
     def _advanced(self, t: int) -> list[Any]:
         """The states one tick later."""
-        _, q, b = self._filter.steps.shape
+        b = self._filter.steps.shape[2]
         moved = []
         for j, chain in enumerate(self._filter.steps[t].tolist()):
             last = self._states[j * b : (j + 1) * b]

@@ -1,5 +1,6 @@
 """Running totals of a stream without any end: a strategy whose columns stay bounded for ever."""
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,7 +54,7 @@ class UnlimitedTotals:
         """
         pieces = [
             quad(self._density, low, high, epsabs=0, epsrel=1e-10, limit=500)
-            for low, high in zip(_PIECES, _PIECES[1:], strict=False)
+            for low, high in itertools.pairwise(_PIECES)
         ]
         start = math.log(_PIECES[-1])
         end = start + 60 / (2 * self.exponent)

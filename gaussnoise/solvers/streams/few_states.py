@@ -41,7 +41,7 @@ def few_states(bands: Array, weights: Array, shares: Array, p: float, nodes: int
         nodes: q.
     """
     power = 1 - 2 / p
-    best = None
+    best: FewStates | None = None
     start = None
     for _ in range(_MOST_ROUNDS):
         w = shares**power if p > 2 else np.ones(len(weights))
@@ -95,8 +95,8 @@ def _best_nodes(spectrum: Array, counts: Array, nodes: int, start: Array | None)
         shifts = np.geomspace(spectrum[0], spectrum[-1], nodes + 2)[1:-1]
         start = np.log(np.concatenate([np.sqrt(shifts), shifts]))
     # what is beyond the spectrum acts like its ends; the overall size of c does not matter
-    ends = np.log(spectrum[[0, -1]]) + [-_BEYOND, _BEYOND]
-    bounds = [(None, None)] * nodes + [tuple(ends)] * nodes
+    ends = np.log(spectrum[0]) - _BEYOND, np.log(spectrum[-1]) + _BEYOND
+    bounds = [(None, None)] * nodes + [ends] * nodes
     start = np.concatenate([start[:nodes] - start[:nodes].mean(), np.clip(start[nodes:], *ends)])
     options = {"gtol": 1e-10, "ftol": 1e-15, "maxiter": 1000}
     return minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x

@@ -1,4 +1,4 @@
-"""The optimal noise for a workload over time, in linear time: leverages and variances by resolvents of a banded matrix."""
+"""The optimal noise for a workload over time, in linear time: leverages and variances by banded resolvents."""
 
 import itertools
 from collections.abc import Callable
