@@ -63,14 +63,15 @@ def _classes() -> dict[str, type[AbstractDomain]]:
     from .sets.lp_ball import LpBall
     from .sets.polytope import Polytope
     from .sets.schatten import SchattenBall
+    from .sets.stream import StreamWorkload
     from .sets.tensor import TensorPower
     from .sets.two_convex import TwoConvex
     from .sets.zonotope import Zonotope
     from .tables.marginals import Marginals
 
     known: list[type[AbstractDomain]] = [
-        Ellipsoid, FiniteSet, LpBall, Marginals, Polytope, Products, SchattenBall, TensorPower, TwoConvex, Zonotope,
-        DifferenceBody, Hull, Kronecker, LinearImage, MinkowskiSum, Product, Scaled, Translate,
+        Ellipsoid, FiniteSet, LpBall, Marginals, Polytope, Products, SchattenBall, StreamWorkload, TensorPower, TwoConvex,
+        Zonotope, DifferenceBody, Hull, Kronecker, LinearImage, MinkowskiSum, Product, Scaled, Translate,
     ]  # fmt: skip
     return {cls.__name__: cls for cls in known}
 

@@ -28,6 +28,7 @@ from domains import (
     QuadraticMax,
     Ranges,
     SchattenBall,
+    StreamWorkload,
     TensorPower,
     Total,
     TwoConvex,
@@ -144,6 +145,18 @@ def _finite(name, points, closed_form=None):
 
 def _marginals(name, sizes, subsets, weights=None):
     return Case(name, Marginals(sizes, subsets, weights), one_hot_tables(sizes, subsets, weights))
+
+
+def _stream(name, bands):
+    """The recursion of every contribution by itself, in plain loops."""
+    n, columns = len(bands[0]), []
+    for i in range(n):
+        y = []
+        for t in range(n):
+            past = sum(bands[k][t] * y[t - k] for k in range(1, min(len(bands), t + 1)))
+            y.append(((t == i) - past) / bands[0][t])
+        columns.append(y)
+    return Case(name, StreamWorkload(bands), np.array(columns, dtype=float))
 
 
 def _body(name, domain, closed_form, points=None, *, may_not_know=False):
@@ -321,5 +334,7 @@ CASES = [
         [Moments([-1.5, 0.0, 4.0], [0, 1, 2]), Identity(1), Bins(3, [1, (2,)])],
         [(0,), (0, 2), (1,)],
     ),
+    _stream("a stream of prefix sums", [[1, 1, 1, 1, 1], [0, -1, -1, -1, -1]]),
+    _stream("a stream with two bands", [[2, 1, 4, 1], [0, -3, 1, -0.5], [0, 0, 0.25, 0.5]]),
     *_bodies(),
 ]

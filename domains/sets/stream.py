@@ -135,8 +135,8 @@ class StreamWorkload(AbstractFiniteDomain):
         return self.to_finite_set()._max_quadratic(form, center)
 
     def _contains(self, x: Array) -> bool:
-        near = int(np.argmax(np.abs(self.solve(x))))
-        return bool((self._column(near) == x).all())
+        # the column that begins where x does: all others begin elsewhere
+        return bool(x.any()) and np.array_equal(x, self._column(int(np.argmax(x != 0))))
 
     def _rows(self, method: str, x: ArrayLike) -> Array:
         rows = np.array(x, dtype=np.float64)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from domains import AbstractDomain, AbstractFiniteDomain, Marginals, Products
+from domains import AbstractDomain, AbstractFiniteDomain, Marginals, Products, StreamWorkload
 from domains.description import describe, rebuild
 
 from ..errors import CertificateError, OutputError
@@ -17,12 +17,14 @@ from .certificates.certificate import Certificate
 from .certificates.marginals import MarginalCertificate
 from .certificates.points import PointCertificate
 from .certificates.products import ProductCertificate
+from .certificates.streams import StreamCertificate
 from .certificates.tensors import TensorCertificate
 from .covariance import Covariance, FactorCovariance
 from .marginal_covariance import MarginalCovariance
 from .policy import PolicyGraph
 from .problem import Problem
 from .product_covariance import ProductCovariance
+from .stream_covariance import StreamCovariance
 
 if TYPE_CHECKING:
     from .optimal_noise import OptimalNoise
@@ -137,6 +139,9 @@ def _parts(domain: AbstractDomain, header: dict, arrays: dict) -> tuple[Covarian
         return ProductCovariance(domain, strategies, _variances(header)), ProductCertificate
     if isinstance(domain, Marginals) and "variances" in header:
         return MarginalCovariance(domain, _variances(header)), MarginalCertificate
+    if isinstance(domain, StreamWorkload) and "stream_weights" in arrays:
+        parts = arrays["stream_weights"], arrays["stream_coordinate_weights"]
+        return StreamCovariance(domain, *parts, header["scale"]), StreamCertificate
     covariance = FactorCovariance(arrays["factor"], header["scale"])
     return covariance, TensorCertificate if "tensor_atoms" in arrays else PointCertificate
 

@@ -12,6 +12,7 @@ from domains import (
     FiniteSet,
     Marginals,
     Products,
+    StreamWorkload,
 )
 
 from ..errors import CovarianceError, ParameterError
@@ -37,6 +38,7 @@ from .optimal_noise import OptimalNoise, Status
 from .policy import PolicyGraph
 from .problem import Problem, Relation
 from .product_noise import product_optimum
+from .streams import is_linear, is_written_out, stream_design, stream_noise
 from .sensitivity import Covered, check_relation, covered, marginal_sensitivity, members
 
 if TYPE_CHECKING:
@@ -170,6 +172,8 @@ def _solved(function: str, problem: Problem, tol: float, method: str, progress: 
                 return _marginals(problem, domain, protected, tol, watch)
             if isinstance(domain, Products) and protected != "gamma":
                 return product_optimum(problem, domain, protected, tol, watch)
+            if isinstance(domain, StreamWorkload) and is_linear(problem) and not is_written_out(domain):
+                return stream_noise(problem, domain, tol, watch)
         listed = _listed(function, domain, method)
         if listed is None:
             return body_noise(function, problem, tol, method, watch)
@@ -256,7 +260,10 @@ def _points(problem: Problem, listed: FiniteSet, tol: float, method: str, watch:
     unit = target.points / size
     if ((unit == 0) & (target.points != 0)).any():
         raise ParameterError("expected coordinates whose sizes differ by less than 1e300; hint: rescale them")
-    design, rows, rank = _design(unit, target.rows, p, tol, method, watch.scaled(size), shifted=shifted)
+    if method == "auto" and target.rows is not None and isinstance(problem.domain, StreamWorkload) and is_linear(problem):
+        design, rows, rank = stream_design(problem.domain, p, tol, watch), target.rows, listed.dim
+    else:
+        design, rows, rank = _design(unit, target.rows, p, tol, method, watch.scaled(size), shifted=shifted)
     center = listed.points[0] + size * design.center if shifted else np.zeros(listed.dim)
     # about the center that will be stored, rounding and all
     moved = Covered((listed.points - center) / size if shifted else unit, target.rows)

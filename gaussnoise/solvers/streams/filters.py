@@ -117,15 +117,22 @@ def filter_of(bands: Array, weights: Array, coordinate_weights: Array, sizes: Ar
     return Filter(bands, steps, gains.reshape(n, q, b), scales)
 
 
+def precision_bands(bands: Array, weights: Array) -> Array:
+    """The bands of ``A⁻ᵀ Λ⁻¹ A⁻¹``, shape (b + 1, n): entry (t, t − m) in row m, column t; zeros where t < m."""
+    b, n = len(bands) - 1, bands.shape[1]
+    precision = np.zeros((b + 1, n))
+    for m in range(b + 1):
+        for k in range(b + 1 - m):
+            precision[m, : n - k] += (bands[k] * bands[k + m] / weights)[k:]
+    return precision
+
+
 def _chains(
     bands: Array, weights: Array, coordinate_weights: Array, sizes: Array, shifts: Array
 ) -> tuple[Array, Array]:
     """Steps (n, q, b) and variances of the fresh part (n, q) of the chains, by elimination from the last tick."""
     b, n = len(bands) - 1, bands.shape[1]
-    precision = np.zeros((b + 1, n))  # [m, t] is entry (t, t − m) of A⁻ᵀ Λ⁻¹ A⁻¹
-    for m in range(b + 1):
-        for k in range(b + 1 - m):
-            precision[m, : n - k] += (bands[k] * bands[k + m] / weights)[k:]
+    precision = precision_bands(bands, weights)
     steps, fresh = np.zeros((n, len(shifts), b)), np.zeros((n, len(shifts)))
     owed = np.zeros((b + 1, b + 1, len(shifts)))  # [i, m] is what later ticks take from entry (t − i, t − i − m)
     for t in reversed(range(n)):

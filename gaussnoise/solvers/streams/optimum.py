@@ -1,6 +1,7 @@
 """The optimal noise for a workload over time, in linear time: leverages and variances by banded resolvents."""
 
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -9,12 +10,11 @@ from numpy.typing import NDArray
 
 from ...numerics.norms import norm
 from ..design import MAX_STEPS
-from ..progress import Progress
 from .bidiagonal import diagonals, relative_error
 from .inverse_root import InverseRoot, inverse_root
 
 Array = NDArray[np.float64]
-Report = Callable[[Progress], None]
+Report = Callable[[int, float, float], None]
 
 _SLACK = 1e-3  # of the ends of the spectrum
 _MIXED = 0.25  # of the tolerance: every weight is at least this share of the mean one
@@ -31,7 +31,7 @@ class Evaluation:
         leverages: upper bounds on ``a_i' N⁻¹ a_i``, shape (n,).
         variances: upper bounds on ``N_tt``, shape (n,).
         lower: lower bound on ``tr (W^½ A Λ Aᵀ W^½)^½``.
-        root: the rational function.
+        root: the rational function of ``W^-½ A⁻ᵀ Λ⁻¹ A⁻¹ W^-½``.
     """
 
     leverages: Array
@@ -44,13 +44,14 @@ class Evaluation:
         return float(np.sqrt(self.leverages.max()) * norm(np.sqrt(self.variances), p))
 
 
-def evaluate(bands: Array, weights: Array, coordinate_weights: Array) -> Evaluation:
+def evaluate(bands: Array, weights: Array, coordinate_weights: Array, *, widened: float = 1.0) -> Evaluation:
     """By ``G = Λ^-½ A⁻¹ W^-½``: leverages are ``diag (G Gᵀ)^-½ / λ``, variances ``diag (Gᵀ G)^-½ / w``.
 
     Args:
         bands: of A⁻¹, shape (2, n).
         weights: λ, shape (n,), positive.
         coordinate_weights: w, shape (n,), positive.
+        widened: by how much the interval of the rational function is longer at either end: other nodes.
     """
     n = len(weights)
     diagonal = bands[0] / np.sqrt(weights * coordinate_weights)
@@ -62,9 +63,9 @@ def evaluate(bands: Array, weights: Array, coordinate_weights: Array) -> Evaluat
     _, trace, _ = next(diagonals(diagonal, below, np.zeros(1)))
     loose = 1 + relative_error(n)
     # no eigenvalue of the inverse is larger than its trace; no singular value of G than its largest row times column
-    low = (1 - _SLACK) / (float(trace.sum()) * loose)
+    low = (1 - _SLACK) / (float(trace.sum()) * loose) / widened
     sums = diagonal + below, diagonal + np.append(below[1:], 0.0)
-    high = (1 + _SLACK) * float(sums[0].max() * sums[1].max())
+    high = (1 + _SLACK) * float(sums[0].max() * sums[1].max()) * widened
     root = inverse_root(low, high)
     rows, columns = np.zeros(n), np.zeros(n)
     for j, row, column in diagonals(diagonal, below, root.shifts):
@@ -75,7 +76,7 @@ def evaluate(bands: Array, weights: Array, coordinate_weights: Array) -> Evaluat
         leverages=rows * scale * above / (1 - root.error) / weights,
         variances=columns * scale * above / (1 - root.error) / coordinate_weights,
         lower=float(rows.sum()) * scale / above / (1 + root.error),
-        root=root,
+        root=InverseRoot(root.sizes / scale, root.shifts / scale**2, root.error),
     )
 
 
@@ -124,7 +125,7 @@ def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> Str
             found = StreamOptimum(shares[0], w, now, p)
             if best is None or found.gap < best.gap:
                 best = found
-            report(Progress(steps, best.evaluation.lower, best.upper))
+            report(steps, best.evaluation.lower, best.upper)
             if best.gap <= tol:
                 break
             if now.lower < highest * (1 - _DECREASE) and len(trail) > 1:
@@ -139,6 +140,9 @@ def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> Str
                 move.append(np.log(loads / (shares[1] @ loads)))
             trail = [*trail[1 - _MEMORY :], (point, np.concatenate(move))]
             point = _accelerated(trail, np.sqrt(np.concatenate(shares)))
+            # not so low that a weight could not come back
+            least = math.log(_MIXED * tol / n) - _LONGEST
+            point = np.concatenate([np.maximum(part - part.max(), least) for part in point.reshape(-1, n)])
     except KeyboardInterrupt:
         if best is None:
             raise

@@ -1,0 +1,84 @@
+"""The dual witness of a workload over time with more ticks than are written out."""
+
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import DomainTooLargeError, StreamWorkload
+
+from ...errors import CertificateError
+from ...numerics.norms import dual_ball_norm, norm
+from ...numerics.rounding import ROUNDING_MARGIN
+from ...solvers.streams.optimum import evaluate
+from ..covariance import Covariance, Stored
+from ..problem import Problem
+from ..stream_covariance import StreamCovariance
+from .certificate import Certificate, Verification
+
+Array = NDArray[np.float64]
+
+_WIDENED = 4.0  # at either end
+_UNIT = 1 + 2.0**-40  # sums of a million numbers in double precision
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StreamCertificate(Certificate):
+    """A measure on the columns of A: weights of contributions, and of answers.
+
+    Attributes:
+        workload: A.
+        weights: λ, shape (n,), positive, summing to one.
+        coordinate_weights: w, shape (n,), positive, with ``‖w‖_{s*} <= 1``.
+    """
+
+    workload: StreamWorkload
+    weights: Array
+    coordinate_weights: Array
+
+    def lower_bound(self) -> float:
+        return _below(evaluate(self.workload.bands, self.weights, self.coordinate_weights).lower)
+
+    def spectrum(self) -> tuple[Array, Array]:
+        raise DomainTooLargeError(
+            f"spectrum: {len(self.weights)} ticks, more than are written out; hint: the lower end itself is known"
+        )
+
+    def check(self, problem: Problem, covariance: Covariance, center: Array, claimed: float) -> list[Verification]:
+        """The same recursions with the nodes of a wider interval, from the stored weights alone."""
+        domain = problem.domain
+        if not isinstance(domain, StreamWorkload) or problem.protected != "add-remove":
+            raise CertificateError("verify: the certificate of a workload over time belongs to another problem")
+        if not isinstance(covariance, StreamCovariance) or not (domain is self.workload is covariance.workload):
+            raise CertificateError("verify: expected the covariance of this workload over time")
+        numbers = self.weights, self.coordinate_weights, covariance.weights, covariance.coordinate_weights
+        if not all(a.shape == (domain.ticks,) and np.isfinite(a).all() and (a > 0).all() for a in numbers):
+            raise CertificateError("verify: expected positive, finite weights, one for each tick")
+        if not (self.weights.sum() <= _UNIT and dual_ball_norm(self.coordinate_weights, problem.p) <= _UNIT):
+            raise CertificateError("verify: the certificate is not a measure on the sensitivity set")
+        return [twice_checked(self, covariance, problem.p)]
+
+    def encode(self) -> Stored:
+        return {}, {"certificate_weights": self.weights, "coordinate_weights": self.coordinate_weights}
+
+    @classmethod
+    def decode(cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        if not isinstance(problem.domain, StreamWorkload):
+            raise CertificateError("load: expected a workload over time with the certificate of one")
+        return cls(problem.domain, arrays["certificate_weights"], arrays["coordinate_weights"])
+
+
+def twice_checked(certificate: StreamCertificate, covariance: StreamCovariance, p: float) -> Verification:
+    """Both ends by the nodes of an interval sixteen times as wide: another rational function."""
+    bands = covariance.workload.bands
+    noise = evaluate(bands, covariance.weights, covariance.coordinate_weights, widened=_WIDENED)
+    worth = evaluate(bands, certificate.weights, certificate.coordinate_weights, widened=_WIDENED)
+    enclosure = float(noise.leverages.max()) / covariance.scale**2
+    error = covariance.scale * norm(np.sqrt(noise.variances), p)
+    return Verification(error, _below(worth.lower), enclosure, enclosure)
+
+
+def _below(value: float) -> float:
+    return value * (1 - ROUNDING_MARGIN)

@@ -1,0 +1,96 @@
+"""Workloads over time as answers: of more ticks than are written out, or as a design for those that are."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import StreamWorkload
+
+from ..numerics.norms import dual_ball_norm
+from ..numerics.rounding import ROUNDING_MARGIN
+from ..solvers.design import MAX_STEPS, Design
+from ..solvers.progress import Watch
+from ..solvers.streams.optimum import StreamOptimum, stream_optimum
+from .answer import answer
+from .certificates.streams import StreamCertificate, twice_checked
+from .optimal_noise import OptimalNoise, Status
+from .problem import Problem
+from .stream_covariance import StreamCovariance
+
+Array = NDArray[np.float64]
+
+_SHARE = 0.9  # of the tolerance is for the solver
+_MOST_BANDS = 2  # of the inverse, the diagonal included, that the linear-time route knows
+_LEAST_TICKS = 257  # below, Newton's method on dense matrices is as fast
+_WRITTEN_OUT = 1024  # ticks up to which the covariance is stored as a matrix
+
+
+def is_linear(problem: Problem) -> bool:
+    """Whether the linear-time route knows the problem."""
+    domain = problem.domain
+    return (
+        isinstance(domain, StreamWorkload)
+        and problem.protected == "add-remove"
+        and domain.ticks >= _LEAST_TICKS
+        and len(domain.bands) == _MOST_BANDS
+    )
+
+
+def is_written_out(workload: StreamWorkload) -> bool:
+    """Whether the answer is stored as a matrix, and checked like that of any list of points."""
+    return workload.ticks <= _WRITTEN_OUT
+
+
+def stream_design(workload: StreamWorkload, p: float, tol: float, watch: Watch) -> Design:
+    """The optimal design of a workload over time, with its factor written out."""
+    found = stream_optimum(workload.bands, p, tol=_SHARE * tol, report=watch.scaled(1.0))
+    w = _inside(found.coordinate_weights, p)
+    root = np.sqrt(w)
+    U, sizes, _ = np.linalg.svd(root[:, None] * workload.toarray() * np.sqrt(found.weights), full_matrices=False)
+    return Design(
+        weights=found.weights,
+        coordinate_weights=w,
+        factor=U * np.sqrt(sizes) / root[:, None],
+        center=np.zeros(workload.dim),
+        gap=found.gap,
+        steps=found.steps,
+        note=_note(found),
+        interrupted=found.interrupted,
+    )
+
+
+def stream_noise(problem: Problem, workload: StreamWorkload, tol: float, watch: Watch) -> OptimalNoise:
+    """The optimal noise of a workload over time, never written out."""
+    p = problem.p
+    found = stream_optimum(workload.bands, p, tol=_SHARE * tol, report=watch.scaled(1.0))
+    weights, w = found.weights / found.weights.sum() * (1 - ROUNDING_MARGIN), _inside(found.coordinate_weights, p)
+    certificate = StreamCertificate(workload, weights, w)
+    unit = StreamCovariance(workload, weights, w, 1.0)
+    again = twice_checked(certificate, unit, p)
+    longest = max(again.enclosure, float(unit.evaluation.leverages.max()))
+    covariance = StreamCovariance(workload, weights, w, float(np.sqrt(longest)) * (1 + ROUNDING_MARGIN))
+    upper = max(covariance.error(p), again.gamma * covariance.scale) * (1 + ROUNDING_MARGIN)
+    unsolved = Status.INTERRUPTED if found.interrupted else Status.ROUNDING
+    return answer(
+        problem,
+        covariance=covariance,
+        center=np.broadcast_to(0.0, workload.dim),
+        certificate=certificate,
+        upper=upper,
+        lower=min(certificate.lower_bound(), again.gamma_lower),
+        sensitivity_squared=1.0,
+        method=f"{_note(found)}, for {workload.ticks} ticks that are never written out",
+        unsolved=Status.MAX_STEPS if found.steps >= MAX_STEPS else unsolved,
+        steps=found.steps,
+        trace=watch.trace,
+        tol=tol,
+    )
+
+
+def _inside(w: Array, p: float) -> Array:
+    """The weights in the dual ball, rounding included."""
+    return w if p == 2 else w / dual_ball_norm(w, p) * (1 - ROUNDING_MARGIN)
+
+
+def _note(found: StreamOptimum) -> str:
+    nodes = len(found.evaluation.root.sizes)
+    return f"multiplicative algorithm in linear time by the banded inverse ({nodes} resolvents a step)"
