@@ -13,6 +13,7 @@ from domains import (
     Marginals,
     Products,
 )
+from domains.participation.participations import VectorParticipations
 
 from ..errors import CovarianceError, ParameterError
 from ..numerics.rounding import ROUNDING_MARGIN
@@ -34,6 +35,7 @@ from .covariance import FactorCovariance
 from .enclosure import enclosing, pair_sensitivity
 from .marginal_covariance import MarginalCovariance
 from .optimal_noise import OptimalNoise, Status
+from .participations import participation_noise
 from .policy import PolicyGraph
 from .problem import Problem, Relation
 from .product_noise import product_optimum
@@ -170,6 +172,8 @@ def _solved(function: str, problem: Problem, tol: float, method: str, progress: 
                 return _marginals(problem, domain, protected, tol, watch)
             if isinstance(domain, Products) and protected != "gamma":
                 return product_optimum(problem, domain, protected, tol, watch)
+        if isinstance(domain, VectorParticipations):
+            return participation_noise(function, problem, domain, tol, method, watch)
         listed = _listed(function, domain, method)
         if listed is None:
             return body_noise(function, problem, tol, method, watch)
