@@ -53,10 +53,12 @@ def largest_forms(X: Array, tol: float = 1e-10) -> MaxCut:
             break
         S = -unit[active]
         S[:, diagonal, diagonal] += y[active]
-        inverse = np.linalg.inv(S)
-        gradient = t[active, None] - inverse[:, diagonal, diagonal]
-        hessian = np.square(inverse)
-        step = -np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0]
+        try:
+            inverse = np.linalg.inv(S)
+            gradient = t[active, None] - inverse[:, diagonal, diagonal]
+            step = -np.linalg.solve(np.square(inverse), gradient[:, :, None])[:, :, 0]
+        except np.linalg.LinAlgError:  # rounding ends the search; what it found is still a bound
+            break
         decrement = np.sqrt(np.maximum(-(gradient * step).sum(axis=1), 0.0))
         centered = decrement < _CENTERED
         # damped far from the center: stays inside (Nesterov & Nemirovskii 1994)
@@ -75,6 +77,7 @@ def _bracket(X: Array, size: Array, unit: Array, Z: Array, y: Array) -> MaxCut:
     k = X.shape[1]
     # by the search, by diagonal dominance, and by the diagonal: each is a y, the least bound wins
     rows = np.abs(unit).sum(axis=2)
+    y = np.where(np.isfinite(y).all(axis=1, keepdims=True), y, rows)
     tried = np.stack([y, rows, np.abs(np.diagonal(unit, axis1=1, axis2=2))])
     floor = 2.0**-40 * tried.max(axis=2, keepdims=True) + 2.0**-1000
     tried = np.maximum(tried, floor)

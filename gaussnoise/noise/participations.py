@@ -25,7 +25,7 @@ Indices = NDArray[np.intp]
 
 _SHARE = 0.8  # of the tolerance is for the solver; the rest, for what checking adds
 _NEGLIGIBLE_WEIGHT = 1e-14  # of the largest
-_MOST_STEPS = 400
+_MOST_STEPS, _MOST_SLOW_STEPS = 400, 120
 
 
 def participation_noise(
@@ -50,7 +50,7 @@ def participation_noise(
         Z, note = found.correlations, f"barrier method over {len(sets)} patterns"
     else:
         sets = who.maximal() if who.are_disjoint else covering_sets(unit, who, p, tol)
-        found = separated_optimum(unit, who, sets, p, tol=_SHARE * tol, max_steps=_MOST_STEPS, report=report)
+        found = separated_optimum(unit, who, sets, p, tol=_SHARE * tol, max_steps=_MOST_SLOW_STEPS, report=report)
         Z = _correlations(found.second_moment, sets, found.weights)
         note = f"Newton's method over {len(sets)} disjoint patterns"
         if not who.are_disjoint:

@@ -15,6 +15,7 @@ from ...errors import CertificateError
 from ...numerics.feasibility import check_range, whiten
 from ...numerics.norms import dual_ball_norm, norm
 from ...numerics.nuclear import nuclear_norm_below, precision_for
+from ...numerics.rounding import ROUNDING_MARGIN
 from ..covariance import Covariance, FactorCovariance
 from ..problem import Problem
 from .certificate import Certificate, Stored, Verification
@@ -60,7 +61,7 @@ class ParticipationCertificate(Certificate):
         if size == 0:
             return 0.0, 0.0
         value, blurred = nuclear_norm_below(G)
-        return max(size * value, 0.0), blurred
+        return max(size * value * (1 - ROUNDING_MARGIN), 0.0), blurred
 
     def _columns(self) -> tuple[float, NDArray[np.floating]]:
         """A size, and W^½ A [√p_π V_π]_π divided by it, shape (n, P r)."""

@@ -218,8 +218,7 @@ def overlapping_optimum(
         except np.linalg.LinAlgError:
             break  # rounding ends the path
         steps += 1
-        length, tried = 1.0 if rising < _CENTERED else 1 / (1 + math.sqrt(rising)), None
-        length = min(1.0, 4 * length)
+        length, tried = 1.0, None
         before = now.merit(tau)
         before += _MERIT_ROUNDING * abs(before)
         for _ in range(_BACKTRACKS):

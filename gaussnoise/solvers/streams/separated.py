@@ -26,12 +26,13 @@ Indices = NDArray[np.intp]
 
 # an eigendecomposition of the squared matrix loses everything below the root of machine precision
 _SQUARED_RANGE = 1e-11
+_SETTLED = 1e-10  # of the barrier: nothing more is gained
 _FORCING = 0.05
 _MOST_PRODUCTS = 300
 _BACKTRACKS = 30
 _SHARPER = 0.1
 _MOST_SETS = 2000
-_ROUNDS, _ROUGH_STEPS = 12, 60
+_ROUNDS, _ROUGH_STEPS, _ROUGH = 4, 30, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +222,9 @@ def separated_optimum(
         raise RuntimeError("no positive definite start")
     barrier = p > 2 or not who.are_disjoint
     mu = 0.01 * now.value / (n + P) if barrier else 0.0
-    best, gap, lower = now, search.gap(now), now.value
+    floor = 0.01 * tol * now.value / (n + P)
+    # the least upper end, and the best proof below it
+    best, proof, upper = now, now, now.value * (1 + search.gap(now))
     steps = 0
     while steps < max_steps:
         steps += 1
@@ -246,19 +249,23 @@ def separated_optimum(
         if tried is None:
             break
         now = tried
-        new = search.gap(now)
-        lower = max(lower, now.value)
-        if new < gap:
-            best, gap = now, new
+        proof = now if now.value > proof.value else proof
+        reached = now.value * (1 + search.gap(now))
+        if reached < upper:
+            best, upper = now, reached
+        gap = max(upper / proof.value - 1, 0.0)
         if report is not None:
-            report(steps, lower, lower * (1 + gap))
+            report(steps, proof.value, proof.value * (1 + gap))
         if gap <= tol or (mu == 0 and rising < 1e-16 * now.value):
             break
         if barrier and rising <= 0.1 * mu * (n + P):
-            mu = max(_SHARPER * mu, 0.01 * tol * now.value / (n + P))
+            if mu <= floor and rising <= _SETTLED * mu * (n + P):
+                break
+            mu = max(_SHARPER * mu, floor)
     w = np.sqrt(best.coordinate_weights)
     factor = best.axes * np.sqrt(best.roots) / w[:, None]
-    return Separated(factor, best.second_moment, sets, best.weights, best.coordinate_weights, best.value, gap, steps)
+    measure = proof.second_moment, sets, proof.weights, proof.coordinate_weights
+    return Separated(factor, *measure, proof.value, max(upper / proof.value - 1, 0.0), steps)
 
 
 def covering_sets(A: Array, who: AbstractPatterns, p: float, tol: float) -> Indices:
@@ -272,7 +279,7 @@ def covering_sets(A: Array, who: AbstractPatterns, p: float, tol: float) -> Indi
     found |= {tuple(who.best(1e-9 + (ticks == i)).tolist()) for i in range(n)}
     for _ in range(_ROUNDS):
         sets = np.array([row + (n,) * (k - len(row)) for row in sorted(found)], dtype=np.intp)
-        now = separated_optimum(A, who, sets, p, tol=tol, max_steps=_ROUGH_STEPS)
+        now = separated_optimum(A, who, sets, p, tol=_ROUGH, max_steps=_ROUGH_STEPS)
         leverage = np.square(np.linalg.solve(now.factor, A)).sum(axis=0)
         most = float(np.append(leverage, 0.0)[sets].sum(axis=1).max())
         boosted = (who.best(leverage + most * (ticks == i)) for i in range(n))
