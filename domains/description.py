@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .domain import AbstractDomain
 from .errors import InvalidDomainError
+from .participation.patterns import AbstractPatterns, Apart, Epochs, Window
 from .tables.bases import AbstractBase, Base, Bins, Identity, Leading, Moments, Prefix, Ranges, Total, Windows
 from .tables.products import Products
 
@@ -21,6 +22,8 @@ _STORED_AS = {("TensorPower", "dim"): "base"}
 _BASES: dict[str, type[AbstractBase]] = {
     cls.__name__: cls for cls in (Base, Bins, Identity, Leading, Moments, Prefix, Ranges, Total, Windows)
 }
+
+_PATTERNS: dict[str, type[AbstractPatterns]] = {cls.__name__: cls for cls in (Apart, Epochs, Window)}
 
 # what the small classes of the algebra take on trust
 _BODIES = ("body", "left", "right")
@@ -58,6 +61,7 @@ def _classes() -> dict[str, type[AbstractDomain]]:
     from .algebra.images import LinearImage, Scaled, Translate
     from .algebra.products import Kronecker, Product
     from .algebra.sums import MinkowskiSum
+    from .participation.participations import CountParticipations, VectorParticipations
     from .sets.ellipsoid import Ellipsoid
     from .sets.finite import FiniteSet
     from .sets.lp_ball import LpBall
@@ -72,11 +76,12 @@ def _classes() -> dict[str, type[AbstractDomain]]:
     known: list[type[AbstractDomain]] = [
         Ellipsoid, FiniteSet, LpBall, Marginals, Polytope, Products, SchattenBall, StreamWorkload, TensorPower, TwoConvex,
         Zonotope, DifferenceBody, Hull, Kronecker, LinearImage, MinkowskiSum, Product, Scaled, Translate,
+        CountParticipations, VectorParticipations,
     ]  # fmt: skip
     return {cls.__name__: cls for cls in known}
 
 
-def _arguments(cls: type[AbstractDomain | AbstractBase]) -> list[str]:
+def _arguments(cls: type[AbstractDomain | AbstractBase | AbstractPatterns]) -> list[str]:
     """Names of a constructor's arguments, all of which the class stores."""
     return list(inspect.signature(cls).parameters)
 
@@ -90,9 +95,9 @@ def _check_depth(depth: int) -> None:
 
 def _describe(value: Any, arrays: dict[str, NDArray[Any]], depth: int) -> Any:
     _check_depth(depth)
-    if isinstance(value, AbstractDomain | AbstractBase):
+    if isinstance(value, AbstractDomain | AbstractBase | AbstractPatterns):
         name = type(value).__name__
-        if (_classes() | _BASES).get(name) is not type(value):
+        if (_classes() | _BASES | _PATTERNS).get(name) is not type(value):
             raise InvalidDomainError(
                 f"save: expected {'domains' if isinstance(value, AbstractDomain) else 'bases'} of this package, "
                 f"got {name}; "
@@ -115,13 +120,17 @@ def _describe(value: Any, arrays: dict[str, NDArray[Any]], depth: int) -> Any:
         return float(value) if math.isfinite(value) else {"float": repr(float(value))}
     if isinstance(value, int):
         return int(value)
+    if value in ("counts", "vectors"):
+        return value
     raise InvalidDomainError(f"save: expected arrays, numbers, tuples and domains, got {type(value).__name__}")
 
 
-def _rebuild(tree: object, arrays: Mapping[str, NDArray[Any]], depth: int) -> AbstractDomain | AbstractBase:
+def _rebuild(
+    tree: object, arrays: Mapping[str, NDArray[Any]], depth: int
+) -> AbstractDomain | AbstractBase | AbstractPatterns:
     if not isinstance(tree, dict) or set(tree) != {"type", "fields"} or not isinstance(tree["fields"], dict):
         raise InvalidDomainError("load: expected the description of a domain: a type and its fields")
-    cls = (_classes() | _BASES).get(tree["type"]) if isinstance(tree["type"], str) else None
+    cls = (_classes() | _BASES | _PATTERNS).get(tree["type"]) if isinstance(tree["type"], str) else None
     if cls is None:
         raise InvalidDomainError("load: expected the description of a domain of this package, got an unknown type")
     expected = _arguments(cls)
@@ -154,7 +163,7 @@ def _value(tree: object, arrays: Mapping[str, NDArray[Any]], depth: int) -> Any:
     _check_depth(depth)
     if isinstance(tree, list):
         return tuple(_value(x, arrays, depth + 1) for x in tree)
-    if type(tree) in (int, float):
+    if type(tree) in (int, float) or tree in ("counts", "vectors"):
         return tree
     if isinstance(tree, dict):
         if set(tree) == {"array"} and isinstance(tree["array"], str):

@@ -38,6 +38,8 @@ from domains import (
     kron,
     product,
 )
+from domains.participation.participations import CountParticipations, VectorParticipations
+from domains.participation.patterns import Apart, Epochs, Window
 
 
 @dataclass(frozen=True)
@@ -231,6 +233,29 @@ def _ball_times_square(theta):
     return np.linalg.norm(corners @ theta.reshape(2, 2).T, axis=1).max()
 
 
+def _occupied(who):
+    """Every set of ticks that one person may occupy, by trying all."""
+    chosen = (ticks for m in range(1, who.n + 1) for ticks in itertools.combinations(range(who.n), m))
+    allowed = {
+        Apart: lambda t: len(t) <= who.k and all(b - a >= who.b for a, b in itertools.pairwise(t)),
+        Epochs: lambda t: {(i - t[0]) % who.b for i in t} == {0} and (t[-1] - t[0]) // who.b < who.k,
+        Window: lambda t: t[-1] - t[0] < who.k,
+    }[type(who)]
+    return [list(ticks) for ticks in chosen if allowed(ticks)]
+
+
+def _participations(name, kind, who):
+    """Members with s in {0, 1}, or ±1, and the supports of the hull of all."""
+    A = np.tril(np.random.default_rng(11).normal(size=(who.n, who.n))) + 2 * np.eye(who.n)
+    sets = _occupied(who)
+    if kind is CountParticipations:
+        points = np.array([sign * A[:, ticks].sum(axis=1) for ticks in sets for sign in (1, -1)])
+    else:
+        signs = [(ticks, s) for ticks in sets for s in itertools.product((-1, 1), repeat=len(ticks))]
+        points = np.array([A[:, ticks] @ s for ticks, s in signs])
+    return Case(name, kind(A, who), points, lambda theta: (points @ theta).max())
+
+
 def _itself(domain):
     return domain - domain
 
@@ -337,4 +362,8 @@ CASES = [
     _stream("a stream of prefix sums", [[1, 1, 1, 1, 1], [0, -1, -1, -1, -1]]),
     _stream("a stream with two bands", [[2, 1, 4, 1], [0, -3, 1, -0.5], [0, 0, 0.25, 0.5]]),
     *_bodies(),
+    _participations("counts in epochs", CountParticipations, Epochs(5, 2, kind="counts")),
+    _participations("counts apart", CountParticipations, Apart(5, 2, 2, "counts")),
+    _participations("vectors apart", VectorParticipations, Apart(5, 3, 2)),
+    _participations("vectors in a window", VectorParticipations, Window(4, 2)),
 ]

@@ -15,6 +15,7 @@ from ..solvers.progress import Progress
 from ..solvers.tables.strategies import IdentityStrategy, SolvedStrategy
 from .certificates.certificate import Certificate
 from .certificates.marginals import MarginalCertificate
+from .certificates.participations import ParticipationCertificate
 from .certificates.points import PointCertificate
 from .certificates.products import ProductCertificate
 from .certificates.streams import StreamCertificate
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 _FORMAT = "gaussnoise.noise/4"
 _DOMAIN = "domain."  # before the names of the arrays that a domain is made of
-INTEGERS = ("policy_edges", "certificate_rows", "patterns", "contrasts")
+INTEGERS = ("policy_edges", "certificate_rows", "patterns", "contrasts", "participations")
 _SCALARS = ("p", "neighbors", "shifted", "gamma", "gamma_lower", "sensitivity_squared", "method", "steps")
 
 
@@ -143,6 +144,8 @@ def _parts(domain: AbstractDomain, header: dict, arrays: dict) -> tuple[Covarian
         parts = arrays["stream_weights"], arrays["stream_coordinate_weights"]
         return StreamCovariance(domain, *parts, header["scale"]), StreamCertificate
     covariance = FactorCovariance(arrays["factor"], header["scale"])
+    if "participations" in arrays:
+        return covariance, ParticipationCertificate
     return covariance, TensorCertificate if "tensor_atoms" in arrays else PointCertificate
 
 

@@ -48,6 +48,10 @@ class Status(enum.Enum):
         "The best noise that measures each attribute in one way: feasible, hence private; at this size, no certificate "
         "but a coarse one that leaves couplings between tables out, so that most of the gap may be its own."
     )
+    PARTICIPATIONS = (
+        "The best noise under which the ticks of one person do not meet: feasible, hence private; the gap is what "
+        "other noises could win at most. Up to 64 ticks, or fewer patterns, are solved without this restriction."
+    )
     INTERRUPTED = "Interrupted: the noise is feasible, hence private; run again for a narrower gap."
 
 

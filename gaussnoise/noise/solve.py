@@ -14,6 +14,7 @@ from domains import (
     Products,
     StreamWorkload,
 )
+from domains.participation.participations import VectorParticipations
 
 from ..errors import CovarianceError, ParameterError
 from ..numerics.rounding import ROUNDING_MARGIN
@@ -35,6 +36,7 @@ from .covariance import FactorCovariance
 from .enclosure import enclosing, pair_sensitivity
 from .marginal_covariance import MarginalCovariance
 from .optimal_noise import OptimalNoise, Status
+from .participations import participation_noise
 from .policy import PolicyGraph
 from .problem import Problem, Relation
 from .product_noise import product_optimum
@@ -174,6 +176,8 @@ def _solved(function: str, problem: Problem, tol: float, method: str, progress: 
                 return product_optimum(problem, domain, protected, tol, watch)
             if isinstance(domain, StreamWorkload) and is_linear(problem) and not is_written_out(domain):
                 return stream_noise(problem, domain, tol, watch)
+        if isinstance(domain, VectorParticipations):
+            return participation_noise(function, problem, domain, tol, method, watch)
         listed = _listed(function, domain, method)
         if listed is None:
             return body_noise(function, problem, tol, method, watch)

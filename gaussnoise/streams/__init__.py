@@ -1,19 +1,30 @@
 """Data that arrive over time: workloads, noise generators, certificates for anybody's strategy, tables that go on."""
 
+from domains.participation.patterns import AnyOf, Apart, Epochs, Window
+
+from .certify import StrategyCertificate, certify
 from .generator import NoiseGenerator
 from .noise import noise
+from .participations import participations
 from .unknown_length import UnknownLength, unknown_length
 from .unlimited import UnlimitedTotals
 from .workloads import decayed_sums, matrix, momentum, prefix_sums, recurrence, running_means, sliding_windows
 
 __all__ = [
+    "AnyOf",
+    "Apart",
+    "Epochs",
     "NoiseGenerator",
+    "StrategyCertificate",
     "UnknownLength",
     "UnlimitedTotals",
+    "Window",
+    "certify",
     "decayed_sums",
     "matrix",
     "momentum",
     "noise",
+    "participations",
     "prefix_sums",
     "recurrence",
     "running_means",

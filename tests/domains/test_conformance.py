@@ -13,6 +13,7 @@ from scipy.sparse import coo_array, csr_array
 
 import domains
 from domains import AbstractDomain, DimensionError, InvalidDomainError
+from domains.participation.patterns import AbstractPatterns
 
 
 def directions(dim):
@@ -164,7 +165,7 @@ def test_fields_are_frozen_and_arrays_read_only(case):
         value = getattr(case.domain, field.name)
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(case.domain, field.name, value)
-        assert isinstance(value, tuple | int | float | AbstractDomain) or not value.flags.writeable
+        assert isinstance(value, tuple | int | float | AbstractDomain | AbstractPatterns) or not value.flags.writeable
 
 
 def test_answers_are_copies_and_arguments_are_left_alone(case):

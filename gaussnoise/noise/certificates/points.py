@@ -15,6 +15,7 @@ from ...errors import CertificateError, CovarianceError
 from ...numerics.exact import is_small, longest_square
 from ...numerics.feasibility import RANGE_TOLERANCE, check_range, row_weights, whiten
 from ...numerics.norms import dual_power, norm
+from ...numerics.nuclear import nuclear_norm_below, precision_for
 from ...numerics.rounding import ROUNDING_MARGIN
 from ...solvers.bodies.body import Body, about, drift
 from ..covariance import Covariance, FactorCovariance
@@ -25,7 +26,6 @@ from .certificate import Certificate, Stored, Verification
 
 Array = NDArray[np.float64]
 
-_LONG_OPERATIONS = 2**26  # products in extended precision, which no BLAS helps: half a second
 # dual norms are normalised in double precision; ROUNDING_MARGIN covers what is beyond one
 _UNIT = 1 + 2.0**-48
 
@@ -181,7 +181,7 @@ def check_points(
     # scale = rest · size with a power of two, by which dividing does not round
     size = float(np.ldexp(0.5, np.frexp(scale)[1]))
     rest = scale / size
-    whitened = whiten(factor, points / size, precision=_precision(points.size * factor.shape[1]))
+    whitened = whiten(factor, points / size, precision=precision_for(points.size * factor.shape[1]))
     check_range(whitened, np.abs(points).max(axis=0) / size)
     enclosure = (target.longest(whitened) / rest) ** 2
     if target.rows is not None and is_small(factor, points):
@@ -193,10 +193,6 @@ def check_points(
     gamma = size * (norm(deviations, problem.p) + float(target.outside(whitened).sum()))
     sensitivity = largest_pair(whitened) / rest**2 if problem.shifted else enclosure
     return Verification(gamma, below[0], enclosure, sensitivity, below[1])
-
-
-def _precision(operations: int) -> type:
-    return np.longdouble if operations <= _LONG_OPERATIONS else np.float64
 
 
 def _stored(covariance: Covariance) -> tuple[Array, float]:
@@ -250,18 +246,10 @@ def _below(witness: PointCertificate) -> tuple[float, float]:
     size = float(np.abs(points).max(initial=0.0))
     if size == 0:
         return 0.0, 0.0
-    precision = _precision(points.size * min(points.shape))
+    precision = precision_for(points.size * min(points.shape))
     mass = witness.weights.astype(precision) / witness.weights.astype(precision).sum()
     unit = points.astype(precision) / size
     moved = unit - mass @ unit if witness.centered else unit
     G = np.sqrt(mass)[:, None] * moved * np.sqrt(witness.coordinate_weights.astype(precision))
-    left, singular, right = np.linalg.svd(G.astype(np.float64), full_matrices=False)
-    kept = singular > len(singular) * np.finfo(np.float64).eps * singular[0]
-    U, V = left[:, kept].astype(precision), right[kept].astype(precision)
-    eps = float(np.finfo(precision).eps)
-    inner = float((U * (G @ V.T)).sum())
-    # ‖UV‖² <= ‖U'U‖ ‖VV'‖, each within a Frobenius norm of one
-    identity = np.eye(int(kept.sum()))
-    excess = sum(float(np.linalg.norm((part - identity).astype(np.float64))) for part in (U.T @ U, V @ V.T))
-    blurred = 8 * (max(G.shape) + 8) * eps * float(kept.sum())
-    return size * inner / (1 + excess / 2) * (1 - blurred), blurred
+    below, blurred = nuclear_norm_below(G)
+    return size * below, blurred

@@ -1,0 +1,162 @@
+"""The dual witness of people who add a vector at each of their ticks: correlations of these vectors, by pattern."""
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains.participation.participations import VectorParticipations
+from domains.participation.sensitivity import vector_bound
+
+from ...errors import CertificateError
+from ...numerics.feasibility import check_range, whiten
+from ...numerics.norms import dual_ball_norm, norm
+from ...numerics.nuclear import nuclear_norm_below, precision_for
+from ...numerics.rounding import ROUNDING_MARGIN
+from ..covariance import Covariance, FactorCovariance
+from ..problem import Problem
+from .certificate import Certificate, Stored, Verification
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+# dual norms and rows are normalised in double precision
+_UNIT = 1 + 2.0**-44
+# The semidefinite programmes of the patterns are solved to about 1e-10, not everywhere to the same bits.
+SOLVED_AGAIN = 2.0**-28
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ParticipationCertificate(Certificate):
+    """Weights on patterns, and the Gram matrix Z of the vectors that a person adds at the ticks of each.
+
+    For every feasible M, with X = A'M⁻¹A and Λ = Σ p_π Z_π: ``tr(ΛX) = Σ p_π ⟨Z_π, X_ππ⟩ <= Σ p_π tr(Z_π diag y_π)
+    <= 1``, as diag Z_π = 1 and Σ y_π = 1. By Cauchy and Schwarz ``tr((W^½ A Λ A' W^½)^½)² <= tr(WM) tr(ΛX) <=
+    ‖sd(M)‖_p²``, whatever p and w in the dual ball: a lower bound for every strategy.
+
+    Attributes:
+        domain: the workload, and who takes part when.
+        patterns: shape (P, k), ticks in order, filled up with n.
+        weights: p, shape (P,), positive, with sum one.
+        vectors: V, shape (P, k, r), rows no longer than one: Z = V V'.
+        coordinate_weights: w, shape (n,), with ``‖w‖_{s*} <= 1``, s* = p/(p − 2).
+    """
+
+    domain: VectorParticipations
+    patterns: Indices
+    weights: Array
+    vectors: Array
+    coordinate_weights: Array
+
+    def lower_bound(self) -> float:
+        return self.below()[0]
+
+    def below(self) -> tuple[float, float]:
+        """The lower end, and the share of it that was given up to rounding."""
+        size, G = self._columns()
+        if size == 0:
+            return 0.0, 0.0
+        value, blurred = nuclear_norm_below(G)
+        return max(size * value * (1 - ROUNDING_MARGIN), 0.0), blurred
+
+    def _columns(self) -> tuple[float, NDArray[np.floating]]:
+        """A size, and W^½ A [√p_π V_π]_π divided by it, shape (n, P r)."""
+        A = self.domain.matrix
+        size = float(np.ldexp(0.5, np.frexp(np.abs(A).max())[1]))
+        n, count = len(A), self.vectors.shape[0] * self.vectors.shape[2]
+        precision = precision_for(n * n * count)
+        padded = np.concatenate([A / size, np.zeros((n, 1))], axis=1).astype(precision)
+        rows = np.square(self.vectors.astype(precision)).sum(axis=2)
+        longest = max(float(np.sqrt(rows.max())), 1.0) * (1 + 2.0**-50)
+        mass = self.weights.astype(precision) / self.weights.astype(precision).sum()
+        scaled = self.vectors * np.sqrt(mass)[:, None, None] / longest
+        stacked = np.zeros((n + 1, count), dtype=precision)
+        r = self.vectors.shape[2]
+        for j, (ticks, block) in enumerate(zip(self.patterns, scaled, strict=True)):
+            # filled-up places are added to a row that the zero column meets
+            np.add.at(stacked[:, j * r : (j + 1) * r], ticks, block)
+        return size, np.sqrt(self.coordinate_weights.astype(precision))[:, None] * (padded @ stacked)
+
+    def spectrum(self) -> tuple[Array, Array]:
+        size, G = self._columns()
+        singular = np.linalg.svd(G.astype(np.float64), compute_uv=False)
+        rounding = 8 * np.finfo(np.float64).eps * max(G.shape) * singular[0]
+        return size * np.maximum(singular - rounding, 0.0), np.ones(len(singular))
+
+    def check(self, problem: Problem, covariance: Covariance, center: Array, claimed: float) -> list[Verification]:
+        """Patterns against who may take part when; the factor by QR and the patterns' semidefinite programmes."""
+        if problem.domain is not self.domain or problem.neighbors != "add-remove" or problem.shifted:
+            raise CertificateError("verify: the certificate of participations belongs to another problem")
+        if not isinstance(covariance, FactorCovariance):
+            raise CertificateError("verify: expected a covariance with a stored factor")
+        if not self._is_measure(problem.p):
+            raise CertificateError("verify: the certificate is no measure on what one person may do")
+        size = float(np.ldexp(0.5, np.frexp(covariance.scale)[1]))
+        rest = covariance.scale / size
+        longest, outside = longest_move(self.domain, covariance.unit_factor, size)
+        deviations = rest * np.sqrt(np.square(covariance.unit_factor.astype(np.longdouble)).sum(axis=1)).astype(float)
+        gamma = size * (norm(deviations, problem.p) + float(outside.sum()))
+        lower, rounding = self.below()
+        enclosure = (longest / rest) ** 2
+        return [Verification(gamma, lower, enclosure, enclosure, rounding)]
+
+    def _is_measure(self, p: float) -> bool:
+        n, who = self.domain.dim, self.domain.who
+        arrays = self.weights, self.vectors, self.coordinate_weights
+        if (
+            not all(a.dtype == np.float64 and np.isfinite(a).all() for a in arrays)
+            or self.patterns.dtype.kind not in "iu"
+        ):
+            return False
+        if self.patterns.ndim != 2 or not len(self.patterns) or self.vectors.ndim != 3:
+            return False
+        return bool(
+            self.weights.shape == (len(self.patterns),)
+            and self.vectors.shape[:2] == self.patterns.shape
+            and self.vectors.shape[2] > 0
+            and (self.weights > 0).all()
+            and ((self.patterns >= 0) & (self.patterns <= n)).all()
+            and np.square(self.vectors).sum(axis=2).max() <= _UNIT
+            and self.coordinate_weights.shape == (n,)
+            and (self.coordinate_weights >= 0).all()
+            and dual_ball_norm(self.coordinate_weights, p) <= _UNIT
+            and all(_allowed(row, n, who.allows) for row in self.patterns.tolist())
+        )
+
+    def encode(self) -> Stored:
+        return {}, {
+            "participations": self.patterns,
+            "certificate_weights": self.weights,
+            "participation_vectors": self.vectors,
+            "coordinate_weights": self.coordinate_weights,
+        }
+
+    @classmethod
+    def decode(cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        if not isinstance(problem.domain, VectorParticipations):
+            raise CertificateError("load: expected participations with the certificate of some")
+        names = "participations", "certificate_weights", "participation_vectors", "coordinate_weights"
+        return cls(problem.domain, *(arrays[name] for name in names))
+
+
+def _allowed(row: list[int], n: int, allows: Any) -> bool:
+    ticks = tuple(i for i in row if i < n)
+    return bool(ticks) and all(a < b for a, b in itertools.pairwise(ticks)) and allows(ticks)
+
+
+def longest_move(domain: VectorParticipations, factor: Array, size: float) -> tuple[float, Array]:
+    """Proven bound on what one person moves, in the coordinates of the factor, and what leaves its range; over size."""
+    points = domain.matrix.T / size
+    whitened = whiten(factor, points, precision=precision_for(points.size * factor.shape[1]))
+    check_range(whitened, np.abs(points).max(axis=0))
+    b = whitened.coordinates
+    most = domain.who.most
+    # |Σ b_i ⊗ u_i| is a norm of the b_i: what they were rounded by adds up
+    rounded = float((whitened.lengths - np.linalg.norm(b, axis=1)).max()) * most
+    products = 16 * most * len(b) * np.finfo(np.float64).eps
+    longest = math.sqrt(vector_bound(domain.who, b @ b.T)) * (1 + products)
+    return longest + rounded, most * whitened.outside

@@ -1,0 +1,111 @@
+"""The best noise for people who add a vector at each of their ticks."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains.participation.participations import VectorParticipations
+from domains.participation.sensitivity import blocks
+
+from ..errors import ParameterError
+from ..numerics.norms import dual_ball_norm
+from ..numerics.rounding import ROUNDING_MARGIN
+from ..solvers.progress import Progress, Watch
+from ..solvers.streams.overlapping import affordable, overlapping_optimum
+from ..solvers.streams.separated import covering_sets, separated_optimum
+from .answer import answer
+from .certificates.participations import SOLVED_AGAIN, ParticipationCertificate, longest_move
+from .covariance import FactorCovariance
+from .optimal_noise import OptimalNoise, Status
+from .problem import Problem
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+_SHARE = 0.8  # of the tolerance is for the solver; the rest, for what checking adds
+_NEGLIGIBLE_WEIGHT = 1e-14  # of the largest
+_MOST_STEPS, _MOST_SLOW_STEPS = 400, 120
+
+
+def participation_noise(
+    function: str, problem: Problem, domain: VectorParticipations, tol: float, method: str, watch: Watch
+) -> OptimalNoise:
+    """The covariance M of each coordinate: noise is M for every coordinate of the vectors, independently.
+
+    Exact where patterns are disjoint or can be listed; else the best noise under which a person's ticks do not meet,
+    with the bracket that its own dual proves.
+    """
+    if problem.protected != "add-remove" or method != "auto":
+        raise ParameterError(
+            f'{function}: expected neighbors="add-remove" and method="auto" for people who add vectors; hint: a person '
+            "replaced by another is one removed and one added, twice the noise"
+        )
+    who, A, p = domain.who, domain.matrix, problem.p
+    size = float(np.ldexp(0.5, np.frexp(np.abs(A).max())[1]))
+    unit, report = A / size, watch.scaled(size)
+    unsolved = Status.ROUNDING
+    if not who.are_disjoint and who.lists_few and affordable(len(A), len(sets := who.maximal()), who.most):
+        found = overlapping_optimum(unit, sets, p, tol=_SHARE * tol, max_steps=_MOST_STEPS, report=report)
+        Z, note = found.correlations, f"barrier method over {len(sets)} patterns"
+    else:
+        sets = who.maximal() if who.are_disjoint else covering_sets(unit, who, p, tol)
+        found = separated_optimum(unit, who, sets, p, tol=_SHARE * tol, max_steps=_MOST_SLOW_STEPS, report=report)
+        Z = _correlations(found.second_moment, sets, found.weights)
+        note = f"Newton's method over {len(sets)} disjoint patterns"
+        if not who.are_disjoint:
+            unsolved = Status.PARTICIPATIONS
+            note = f"Newton's method over noise under which a person's ticks do not meet, {len(sets)} patterns"
+    certificate = _certificate(domain, sets, found.weights, Z, found.coordinate_weights, p)
+    longest, outside = longest_move(domain, found.factor, size)
+    margin = ROUNDING_MARGIN if who.most == 1 else SOLVED_AGAIN
+    covariance = FactorCovariance(found.factor, size * longest * (1 + margin))
+    upper = float((covariance.error(p) + size * float(outside.sum())) * (1 + ROUNDING_MARGIN))
+    lower = certificate.lower_bound()
+    return answer(
+        problem,
+        covariance=covariance,
+        center=np.zeros(domain.dim),
+        certificate=certificate,
+        upper=upper,
+        lower=lower,
+        sensitivity_squared=1.0,
+        method=f"{note} of at most {who.most} of {domain.dim} ticks",
+        unsolved=unsolved,
+        steps=found.steps,
+        trace=[*watch.trace, Progress(found.steps, lower, upper)],
+        tol=tol,
+    )
+
+
+def _correlations(second_moment: Array, sets: Indices, weights: Array) -> Array:
+    """Z of every set, shape (P, k, k), with ``Σ p_π Z_π`` near Λ: equal to it where patterns are disjoint.
+
+    Whatever they are, they are what one person may do.
+    """
+    n = len(second_moment)
+    shared = np.zeros((n + 1, n + 1))
+    np.add.at(shared, (sets[:, :, None], sets[:, None, :]), weights[:, None, None])
+    shared = shared[:n, :n]
+    ratio = np.divide(second_moment, shared, out=np.zeros_like(shared), where=shared > 0)
+    values, axes = np.linalg.eigh(_unit_diagonal(blocks(ratio, sets)))
+    nearest = (axes * np.maximum(values, 0.0)[:, None, :]) @ axes.transpose(0, 2, 1)
+    sizes = np.sqrt(np.maximum(np.diagonal(nearest, axis1=1, axis2=2), np.finfo(np.float64).tiny))
+    return _unit_diagonal(nearest / sizes[:, :, None] / sizes[:, None, :])
+
+
+def _unit_diagonal(Z: Array) -> Array:
+    k = Z.shape[1]
+    Z[:, np.arange(k), np.arange(k)] = 1.0
+    return Z
+
+
+def _certificate(
+    domain: VectorParticipations, sets: Indices, weights: Array, Z: Array, w: Array, p: float
+) -> ParticipationCertificate:
+    kept = weights > _NEGLIGIBLE_WEIGHT * weights.max()
+    values, axes = np.linalg.eigh(Z[kept])
+    vectors = axes * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=2, keepdims=True), math.ulp(0.0))
+    w = w / max(dual_ball_norm(w, p), 1.0)
+    return ParticipationCertificate(domain, sets[kept], weights[kept] / weights[kept].sum(), vectors, w)

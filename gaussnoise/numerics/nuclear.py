@@ -1,0 +1,31 @@
+"""Proven lower bounds on nuclear norms."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+_LONG_OPERATIONS = 2**26  # products in extended precision, which no BLAS helps: half a second
+
+
+def precision_for(operations: int) -> type:
+    """Extended precision where so many products take no time."""
+    return np.longdouble if operations <= _LONG_OPERATIONS else np.float64
+
+
+def nuclear_norm_below(G: NDArray[np.floating]) -> tuple[float, float]:
+    """Lower bound on ``‖G‖_*``: its inner product with a matrix Q, over a bound on the norm of Q.
+
+    Second, the share of it that was given up to the worst case of rounding, in the precision of G.
+    """
+    precision = G.dtype.type
+    left, singular, right = np.linalg.svd(G.astype(np.float64), full_matrices=False)
+    kept = singular > len(singular) * np.finfo(np.float64).eps * singular[0]
+    U, V = left[:, kept].astype(precision), right[kept].astype(precision)
+    eps = float(np.finfo(precision).eps)
+    inner = float((U * (G @ V.T)).sum())
+    # ‖UV‖² <= ‖U'U‖ ‖VV'‖, each within a Frobenius norm of one
+    identity = np.eye(int(kept.sum()))
+    excess = sum(float(np.linalg.norm((part - identity).astype(np.float64))) for part in (U.T @ U, V @ V.T))
+    blurred = 8 * (max(G.shape) + 8) * eps * float(kept.sum())
+    return inner / (1 + excess / 2) * (1 - blurred), blurred

@@ -1,0 +1,271 @@
+"""The best noise where one person's sets of ticks overlap: a barrier method on X = A'M⁻¹A, all sets listed.
+
+Minimise ``‖diag(A X⁻¹ A')‖_{p/2}`` over X ≻ 0 with, for every set π, y_π >= 0, Σ y_π = 1 and X_ππ ⪯ diag(y_π). On the
+path of ``τ · error − Σ log det S_π``, S_π = diag(y_π) − X_ππ, the inverses S_π⁻¹ have constant diagonals ν_π, and are
+ν_π Z_π with Z_π the dual correlation matrices and ν_π/Σν their weights. The norm is smoothed by a barrier of its own:
+``max_ω Σ u_j ω_j^a + (1/τ) Σ log ω_j``, a = 1 − 2/p, Σ ω = 1.
+
+Newton's method with the y_π eliminated set by set (Boyd & Vandenberghe 2004, Sections 10.4 and 11.3).
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+
+from ...numerics.norms import dual_power, norm
+from ..points.columns import Report
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+MOST_TICKS = 64  # n (n + 1)/2 unknowns
+MOST_ENTRIES = 2**23  # of all sets' Hessians together
+_SHARPER = 8.0
+_CENTERED, _NEAR = 0.25, 1e-8  # squared Newton decrement
+_SHARPEST = 1e3
+_BACKTRACKS = 40
+_MERIT_ROUNDING = 1e-13
+_INNER_STEPS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Overlapping:
+    """What the path ended at.
+
+    Attributes:
+        factor: L, shape (n, n), not yet scaled to unit sensitivity.
+        correlations: Z, shape (P, k, k).
+        weights: shape (P,), of the sets.
+        coordinate_weights: w, shape (n,), inside the dual ball.
+        gap: upper/lower − 1 by the solver's arithmetic.
+        steps: Newton steps.
+    """
+
+    factor: Array
+    correlations: Array
+    weights: Array
+    coordinate_weights: Array
+    gap: float
+    steps: int
+
+
+def affordable(n: int, count: int, k: int) -> bool:
+    """Whether this many sets of k ticks are solved in seconds."""
+    return n <= MOST_TICKS and count * (k * (k + 1) // 2) ** 2 <= MOST_ENTRIES
+
+
+class _Pairs:
+    """Symmetric matrices as vectors: coordinates (i, j), i <= j, of the basis e_i e_j' + e_j e_i'."""
+
+    def __init__(self, n: int) -> None:
+        self.i, self.j = np.triu_indices(n)
+        self.half = np.where(self.i == self.j, 0.5, 1.0)
+        self.place = np.zeros((n, n), dtype=np.intp)
+        self.place[self.i, self.j] = self.place[self.j, self.i] = np.arange(len(self.i))
+
+    def coordinates(self, G: Array) -> Array:
+        """Inner products with the basis of symmetric matrices G (…, n, n)."""
+        return 2 * self.half * G[..., self.i, self.j]
+
+    def matrix(self, x: Array) -> Array:
+        return x[..., self.place]
+
+    def product(self, Q: Array, R: Array) -> Array:
+        """``tr(E Q E' R)`` for all pairs of the basis, (…, m, m)."""
+        i, j = self.i, self.j
+        out = Q[..., j[:, None], i] * R[..., i[:, None], j]
+        out += Q[..., j[:, None], j] * R[..., i[:, None], i]
+        out += Q[..., i[:, None], i] * R[..., j[:, None], j]
+        out += Q[..., i[:, None], j] * R[..., j[:, None], i]
+        return out * (self.half[:, None] * self.half)
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    X: Array
+    y: Array
+    inverse: Array  # X⁻¹
+    variances: Array
+    blocks: Array  # S⁻¹, (P, k, k)
+    shares: Array
+    error: float  # smoothed
+    logdet: float
+
+    def merit(self, tau: float) -> float:
+        return tau * self.error - self.logdet
+
+
+class _Path:
+    def __init__(self, A: Array, sets: Indices, p: float) -> None:
+        self.A, self.sets, self.p, self.a = A, sets, p, dual_power(p)
+        self.n, k = len(A), sets.shape[1]
+        self.outer, self.own = _Pairs(self.n), _Pairs(k)
+        padded = np.full((self.n + 1, self.n + 1), len(self.outer.i), dtype=np.intp)
+        padded[: self.n, : self.n] = self.outer.place
+        # where each set's pairs are among all pairs; behind the last, for filled-up places
+        self.places = padded[sets[:, self.own.i], sets[:, self.own.j]]
+
+    def at(self, X: Array, y: Array, tau: float, shares: Array) -> _Point | None:
+        """None outside of the barrier's domain."""
+        k = self.sets.shape[1]
+        padded = np.zeros((self.n + 1, self.n + 1))
+        padded[: self.n, : self.n] = X
+        S = -padded[self.sets[:, :, None], self.sets[:, None, :]]
+        S[:, np.arange(k), np.arange(k)] += y
+        try:
+            roots = np.linalg.cholesky(S)
+            inverse = np.linalg.inv(np.linalg.cholesky(X))
+        except np.linalg.LinAlgError:
+            return None
+        inverse = inverse.T @ inverse
+        variances = ((self.A @ inverse) * self.A).sum(axis=1)
+        logdet = 2 * float(np.log(np.diagonal(roots, axis1=1, axis2=2)).sum())
+        if self.p == 2:
+            error = float(variances.sum())
+        else:
+            shares = self._shares(variances, 1 / tau, shares)
+            error = float(variances @ shares**self.a + np.log(shares).sum() / tau)
+        return _Point(X, y, inverse, variances, np.asarray(np.linalg.inv(S), dtype=np.float64), shares, error, logdet)
+
+    def _shares(self, u: Array, eps: float, shares: Array) -> Array:
+        """Maximises ``Σ u ω^a + eps Σ log ω``, Σ ω = 1, by Newton's method from ``shares``."""
+        a = self.a
+        for _ in range(_INNER_STEPS):
+            slope = a * u * shares**a
+            curvature = (1 - a) * slope + eps
+            slope = slope + eps
+            nu = (shares * slope / curvature).sum() / (shares**2 / curvature).sum()
+            change = (slope - nu * shares) / curvature
+            size = float((change * change * curvature).sum() / eps)
+            length = min(1.0, 0.9 / max(float(-change.min()), 0.9))
+            shares = shares * (1 + length * change)
+            shares = shares / shares.sum()
+            if size < 1e-16:
+                break
+        return shares
+
+    def newton(self, now: _Point, tau: float) -> tuple[Array, Array, float]:
+        """The step in X and y, and the squared Newton decrement."""
+        A, m, own = self.A, len(self.outer.i), self.own
+        P, k = self.sets.shape
+        w = now.shares**self.a if self.p > 2 else np.ones(self.n)
+        R = A @ now.inverse
+        price = R.T @ (w[:, None] * R)
+        H = 2 * tau * self.outer.product(now.inverse, price)
+        B = now.blocks
+        squared = np.square(B)
+        # dy by dX: diag(B dX B), shape (P, k, q)
+        G = 2 * own.half * B[:, :, own.i] * B[:, :, own.j]
+        solved = np.linalg.solve(squared, np.concatenate([G, np.ones((P, k, 1))], axis=2))
+        by_pair, by_one = solved[:, :, :-1], solved[:, :, -1]
+        total = by_one.sum(axis=1)
+        # without what would change Σ y
+        kept = by_pair - by_one[:, :, None] * (by_pair.sum(axis=1) / total[:, None])[:, None, :]
+        local = own.product(B, B) - G.transpose(0, 2, 1) @ kept
+        flat = self.places[:, :, None] * (m + 1) + self.places[:, None, :]
+        H += np.bincount(flat.ravel(), weights=local.ravel(), minlength=(m + 1) ** 2).reshape(m + 1, m + 1)[:m, :m]
+        diagonal = np.diagonal(B, axis1=1, axis2=2)
+        right = tau * self.outer.coordinates(price)
+        pushed = own.coordinates(B) - (kept * diagonal[:, :, None]).sum(axis=1)
+        right = right - np.bincount(self.places.ravel(), weights=pushed.ravel(), minlength=m + 1)[:m]
+        x = self._solved(H, right, now, tau, R, w)
+        local_x = np.append(x, 0.0)[self.places]
+        free = np.linalg.solve(squared, diagonal[:, :, None])[:, :, 0]
+        free = free - by_one * (free.sum(axis=1) / total)[:, None]
+        dy = free + (kept @ local_x[:, :, None])[:, :, 0]
+        rising = float(right @ x) + float((diagonal * free).sum())
+        return self.outer.matrix(x), dy, rising
+
+    def _solved(self, H: Array, right: Array, now: _Point, tau: float, R: Array, w: Array) -> Array:
+        """The step in X, beside that of the shares, which eliminated would spoil the condition of the system."""
+        if self.p == 2:
+            return cho_solve(cho_factor(H, check_finite=False), right, check_finite=False)
+        m, n = len(H), self.n
+        wide = np.zeros((m + n + 1, m + n + 1))
+        wide[:m, :m] = H
+        J = 2 * self.outer.half * R[:, self.outer.i] * R[:, self.outer.j]
+        wide[m:-1, :m] = -tau * (self.a * w)[:, None] * J
+        wide[:m, m:-1] = wide[m:-1, :m].T
+        slope = self.a * now.variances * w
+        wide[np.arange(m, m + n), np.arange(m, m + n)] = -tau * (1 - self.a) * slope - 1
+        wide[-1, m:-1] = wide[m:-1, -1] = -tau * now.shares
+        # rows evened out by the diagonal
+        sizes = np.append(1 / np.sqrt(np.abs(wide.diagonal()[:-1])), 1 / tau)
+        wide *= sizes[:, None] * sizes
+        padded = np.concatenate([right, np.zeros(n + 1)])
+        solved: Array = np.asarray(np.linalg.solve(wide, sizes * padded), dtype=np.float64)
+        return (sizes * solved)[:m]
+
+
+def overlapping_optimum(
+    A: Array, sets: Indices, p: float, *, tol: float, max_steps: int, report: Report | None = None
+) -> Overlapping:
+    """The path from X = I/(2k) on; ``sets`` (P, k) are filled up with n and cover every tick."""
+    path = _Path(A, sets, p)
+    n, (P, k) = len(A), sets.shape
+    shares = np.full(n, 1 / n)
+    X, y = np.eye(n) / (2 * k), np.full((P, k), 1 / k)
+    tau = P * k / float(((A @ np.linalg.inv(X)) * A).sum())
+    now = path.at(X, y, tau, shares)
+    best: Overlapping | None = None
+    lower, steps = 0.0, 0
+    while now is not None and steps < max_steps:
+        try:
+            dX, dy, rising = path.newton(now, tau)
+        except np.linalg.LinAlgError:
+            break  # rounding ends the path
+        steps += 1
+        length, tried = 1.0, None
+        before = now.merit(tau)
+        before += _MERIT_ROUNDING * abs(before)
+        for _ in range(_BACKTRACKS):
+            tried = path.at(now.X + length * dX, now.y + length * dy, tau, now.shares)
+            if tried is not None and tried.merit(tau) <= before - 0.01 * length * rising:
+                break
+            tried, length = None, length / 2
+        if tried is None:
+            break
+        now = tried
+        if rising > _CENTERED:
+            continue
+        ended = _ended(A, sets, p, now, steps)
+        lower = max(lower, ended[1])
+        if best is None or ended[0].gap < best.gap:
+            best = ended[0]
+        if report is not None:
+            report(steps, lower, lower * (1 + best.gap))
+        if best.gap <= tol or tau * now.error > _SHARPEST * (P * k + n) / tol:
+            break
+        # sharp enough: what is left of the gap is how far from the path the point is
+        if tau * now.error > (P * k + n) / tol and rising > _NEAR:
+            continue
+        tau *= _SHARPER
+        now = path.at(now.X, now.y, tau, now.shares)
+    if best is None:
+        raise RuntimeError("no step was taken")
+    return best
+
+
+def _ended(A: Array, sets: Indices, p: float, now: _Point, steps: int) -> tuple[Overlapping, float]:
+    """The bracket at a centered point, and its lower end."""
+    k = sets.shape[1]
+    diagonal = np.diagonal(now.blocks, axis1=1, axis2=2)
+    # of filled-up ticks nothing is asked
+    real = sets < len(A)
+    masses = (diagonal * real).sum(axis=1) / real.sum(axis=1)
+    weights = masses / masses.sum()
+    roots = np.sqrt(diagonal)
+    Z = now.blocks / roots[:, :, None] / roots[:, None, :]
+    Z[:, np.arange(k), np.arange(k)] = 1.0
+    w = now.shares ** dual_power(p) if p > 2 else np.ones(len(A))
+    second = np.zeros((len(A) + 1, len(A) + 1))
+    np.add.at(second, (sets[:, :, None], sets[:, None, :]), weights[:, None, None] * Z)
+    scaled = np.sqrt(w)[:, None] * A
+    squares = np.linalg.eigvalsh(scaled @ second[:-1, :-1] @ scaled.T)
+    lower = float(np.sqrt(np.maximum(squares, 0.0)).sum())
+    upper = math.sqrt(norm(now.variances, p / 2))
+    factor = solve_triangular(np.linalg.cholesky(now.X), A.T, lower=True).T
+    return Overlapping(factor, Z, weights, w, upper / lower - 1, steps), lower

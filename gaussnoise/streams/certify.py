@@ -1,0 +1,168 @@
+"""How far anybody's strategy is from the best possible one, with proof."""
+
+import math
+import warnings
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from domains import AbstractDomain, FiniteSet
+from domains.participation.patterns import AbstractPatterns, Epochs
+
+from ..errors import ConvergenceWarning, ParameterError
+from ..noise.optimal_noise import OptimalNoise
+from ..noise.solve import optimal_noise
+from ..numerics.norms import norm
+from ..numerics.rounding import ROUNDING_MARGIN
+from .participations import dense, participations
+
+Array = NDArray[np.float64]
+
+_RESIDUAL = 1e-9  # of the workload's largest entry: farther away, A C⁻¹ has lost too many digits
+_ROUNDING = 16 * np.finfo(np.float64).eps  # of a squared length, times the ticks of one person and all ticks
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StrategyCertificate:
+    """What a strategy costs, and what every strategy must cost.
+
+    Attributes:
+        error: ``‖sd‖_p`` of all answers at unit noise multiplier: an upper bound. Noise σ·sensitivity on the strategy's
+            answers makes it σ·error; σ = 1/√(2ρ) is ρ-zCDP.
+        lower: a certified lower end of the same for every strategy, of any kind, under the same participation.
+        sensitivity: a proven upper bound on how far one person moves the strategy's answers, as they were given.
+        p: the norm of the error: 2 is root total variance, ``math.inf`` the largest standard deviation.
+        participation: who takes part when; None for once each.
+        optimal: the best noise known, with the certificate behind ``lower``.
+    """
+
+    error: float
+    lower: float
+    sensitivity: float
+    p: float
+    participation: AbstractPatterns | None
+    optimal: OptimalNoise
+
+    @property
+    def factor(self) -> float:
+        """``error / lower``: at most this many times the error of the best possible strategy."""
+        return self.error / self.lower
+
+    def explain(self) -> str:
+        """The same in sentences."""
+        n = self.optimal.domain.dim
+        what, share = "root of the summed p-th powers of the standard deviations", 1.0
+        if self.p == 2:
+            what, share = f"root mean square error of the {n} answers", math.sqrt(n)
+        elif self.p == math.inf:
+            what = f"largest standard deviation among the {n} answers"
+        who = "Everybody takes part once." if self.participation is None else f"Who takes part: {self.participation!r}."
+        best = self.optimal.gamma
+        return (
+            f"At unit noise multiplier, the {what} is at most {self.error / share:.6g} with this strategy. No strategy "
+            f"of any kind, under the same participation, has less than {self.lower / share:.6g}: this one is at most "
+            f"{100 * (self.factor - 1):.3g} % above the best possible, and the best one known has "
+            f"{best / share:.6g}. {who} One person moves the strategy's answers, as they were given, by at most "
+            f"{self.sensitivity:.6g}."
+        )
+
+    def __str__(self) -> str:
+        return self.explain()
+
+
+def certify(
+    strategy: Any, workload: Any, participation: AbstractPatterns | None = None, p: float = 2
+) -> StrategyCertificate:
+    """Compare a strategy C for a workload A, published as A C⁻¹ (C x + noise), with the best possible noise.
+
+    Args:
+        strategy: C, lower triangular of shape (n, n), at any scale: its sensitivity is computed. Or the first column
+            of a Toeplitz one, shape (k,), k <= n; or an object with ``materialize(n)``, ``materialize()`` or
+            ``toarray()``, as the matrices of jax_privacy are.
+        workload: A, shape (n, n), lower triangular with no zero on the diagonal, or an object with ``toarray()``.
+        participation: who takes part when; once each if omitted.
+        p: error norm in [2, ∞].
+
+    Returns:
+        A :class:`StrategyCertificate`.
+
+    Raises:
+        ParameterError: a strategy of another shape, not lower triangular, or too nearly singular; p < 2.
+        InvalidDomainError: a workload that is not lower triangular, or patterns over other ticks.
+
+    Source: the lower end is that of :func:`gaussnoise.optimal_noise` (Nikolov & Tang 2023, Theorem 26; for repeated
+    participation, see ``ParticipationCertificate``).
+
+    >>> A = np.tril(np.ones((30, 30)))
+    >>> root = np.cumprod([1.0, *((2 * k - 1) / (2 * k) for k in range(1, 30))])  # A = C C
+    >>> found = gn.streams.certify(root[:7], A, gn.streams.Apart(30, 4, 7, kind="counts"))
+    >>> print(f"{found.error / 30**0.5:.3f} {found.lower / 30**0.5:.3f} {found.factor:.3f}")
+    4.304 3.941 1.092
+    """
+    if not isinstance(p, Real) or not p >= 2:
+        raise ParameterError(f"certify: expected p >= 2, got {p!r}; hint: math.inf for the largest error")
+    if participation is not None and not isinstance(participation, AbstractPatterns):
+        raise ParameterError(
+            f"certify: expected who takes part when, or None, got {type(participation).__name__}; hint: "
+            "gn.streams.Epochs(n, k), gn.streams.Apart(n, k, b)"
+        )
+    who = participation
+    matrix = dense(workload)
+    # checks the workload, whoever takes part
+    A = participations(matrix, Epochs(max(len(np.atleast_1d(matrix)), 1), 1)).matrix
+    n = len(A)
+    C = _matrix(strategy, n)
+    B = solve_triangular(C.T, A.T, lower=False).T
+    if not np.abs(B @ C - A).max() <= _RESIDUAL * np.abs(A).max():
+        raise ParameterError("certify: the strategy is too nearly singular for double precision; hint: rescale it")
+    sensitivity = _sensitivity(C, who)
+    error = norm(np.linalg.norm(B, axis=1), p) * sensitivity * (1 + n * ROUNDING_MARGIN)
+    domain: AbstractDomain = FiniteSet(A.T) if who is None else participations(A, who)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the sentences say how far apart the ends are
+        best = optimal_noise(domain, p, neighbors="add-remove")
+    return StrategyCertificate(error, best.gamma_lower, sensitivity, float(p), who, best)
+
+
+def _sensitivity(C: Array, who: AbstractPatterns | None) -> float:
+    """A proven bound on the longest that one person moves the strategy's answers."""
+    size = float(np.ldexp(0.5, np.frexp(np.abs(C).max())[1]))
+    unit, most = C / size, 1 if who is None else who.most
+    longest = float(np.square(unit).sum(axis=0).max())
+    if who is not None:
+        longest = participations(unit, who).max_quadratic(np.eye(len(C))).upper_bound
+    return size * math.sqrt(longest * (1 + most * len(C) * _ROUNDING))
+
+
+def _matrix(strategy: Any, n: int) -> Array:
+    """C as an array (n, n)."""
+    given = strategy
+    if hasattr(given, "materialize"):
+        try:
+            given = given.materialize(n)
+        except TypeError:  # sizes itself
+            given = given.materialize()
+    try:
+        array = np.asarray(dense(given), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"certify: expected a strategy as an array of numbers, or an object with materialize or toarray, got "
+            f"{type(strategy).__name__}"
+        ) from None
+    if array.ndim == 1 and 0 < len(array) <= n:
+        column = np.append(array, np.zeros(n - len(array)))
+        steps = np.subtract.outer(np.arange(n), np.arange(n))
+        array = np.where(steps >= 0, column[np.maximum(steps, 0)], 0.0)
+    if array.shape != (n, n) or not np.isfinite(array).all():
+        raise ParameterError(
+            f"certify: expected a finite strategy of shape ({n}, {n}), or the first column of a Toeplitz one, of at "
+            f"most {n} numbers; got shape {array.shape}"
+        )
+    if np.triu(array, 1).any() or not array.diagonal().all():
+        raise ParameterError("certify: expected a lower-triangular strategy with no zero on the diagonal")
+    return array

@@ -1,0 +1,138 @@
+"""Strategies compared with the best possible noise."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import gaussnoise as gn
+from gaussnoise import ParameterError
+from gaussnoise.noise.covariance import FactorCovariance
+
+Apart, Epochs = gn.streams.Apart, gn.streams.Epochs
+
+
+def prefix_sums(n):
+    return np.tril(np.ones((n, n)))
+
+
+def square_root(n):
+    return np.cumprod([1.0, *((2 * k - 1) / (2 * k) for k in range(1, n))])
+
+
+def test_the_square_root_and_its_bands_have_known_errors():
+    who = Apart(30, 4, 7, kind="counts")
+    for column, expected in ((square_root(30)[:7], 4.304), (square_root(30), 5.309)):
+        found = gn.streams.certify(column, prefix_sums(30), who)
+        assert found.error / math.sqrt(30) == pytest.approx(expected, abs=5e-4)
+        assert found.lower / math.sqrt(30) == pytest.approx(3.94112, abs=2e-5)
+        assert found.factor == found.error / found.lower
+
+
+def test_the_best_strategy_is_certified_to_be_the_best():
+    for who, p in ((None, 2), (None, np.inf), (Epochs(8, 2), 2), (Apart(8, 2, 3), np.inf)):
+        A = prefix_sums(8)
+        domain = gn.FiniteSet(A.T) if who is None else gn.streams.participations(A, who)
+        M = gn.optimal_noise(domain, p, neighbors="add-remove").covariance.toarray()
+        C = np.linalg.solve(np.linalg.cholesky(M), A)
+        found = gn.streams.certify(np.tril(C), A, who, p)
+        assert 1 <= found.factor < 1 + 3e-6
+        assert found.sensitivity == pytest.approx(1, rel=1e-5)
+
+
+def test_once_each_is_what_one_tick_each_is():
+    A = prefix_sums(9)
+    once = gn.streams.certify(square_root(9), A)
+    for kind in ("counts", "vectors"):
+        again = gn.streams.certify(square_root(9), A, Epochs(9, 1, kind=kind))
+        assert again.error == pytest.approx(once.error, rel=1e-9)
+        assert again.lower == pytest.approx(once.lower, rel=1e-5)
+    assert once.sensitivity == pytest.approx(np.linalg.norm(square_root(9)), rel=1e-12)
+
+
+def test_the_scale_of_a_strategy_does_not_matter():
+    A, who = prefix_sums(9), Epochs(9, 3)
+    found = [gn.streams.certify(c * square_root(9), A, who) for c in (1.0, 1e-100, 7.0, 1e100)]
+    for other in found[1:]:
+        assert other.error == pytest.approx(found[0].error, rel=1e-9)
+    assert found[2].sensitivity == pytest.approx(7 * found[0].sensitivity, rel=1e-9)
+
+
+def test_noise_that_believes_in_half_the_sensitivity_is_refused():
+    A, who = prefix_sums(6), Epochs(6, 2)
+    C = np.tril(np.random.default_rng(0).uniform(0.1, 1, size=(6, 6))) + np.eye(6)
+    found = gn.streams.certify(C, A, who)
+    best = found.optimal
+    for share, fits in ((1.0, True), (0.5, False), (1 - 1e-6, False)):
+        B = np.linalg.solve(C.T, A.T).T
+        covariance = FactorCovariance(B, share * found.sensitivity * (1 + 1e-8))
+        claimed = gn.OptimalNoise(
+            domain=best.domain, p=2.0, neighbors="add-remove", shifted=False, gamma=covariance.error(2) * (1 + 1e-9),
+            gamma_lower=found.lower, covariance=covariance, center=np.zeros(6), certificate=best.certificate,
+            sensitivity_squared=1.0, method="", status=best.status, steps=0,
+        )  # fmt: skip
+        if fits:
+            assert claimed.verify().gamma == pytest.approx(found.error, rel=1e-7)
+        else:
+            with pytest.raises(gn.CertificateError):
+                claimed.verify()
+
+
+class Streaming:
+    """As a strategy of jax_privacy is: sized by who asks."""
+
+    def __init__(self, C, sized):
+        self.C = C
+        if sized:
+            self.materialize = lambda: C
+        else:
+            self.materialize = lambda n: C[:n, :n]
+
+
+def test_strategies_come_in_many_forms():
+    A, column = prefix_sums(5), square_root(5)
+    C = np.array([[column[t - i] if t >= i else 0 for i in range(5)] for t in range(5)])
+    expected = gn.streams.certify(C, A).error
+    for strategy in (column, column.tolist(), csr_array(C), Streaming(C, True), Streaming(C, False), C.tolist()):
+        assert gn.streams.certify(strategy, A).error == expected
+    assert gn.streams.certify(C, csr_array(A)).error == expected
+    banded = np.where(np.subtract.outer(range(5), range(5)) < 2, C, 0)
+    assert gn.streams.certify(column[:2], A).error == gn.streams.certify(banded, A).error
+
+
+def test_the_comparison_is_told_in_sentences():
+    said = str(gn.streams.certify(square_root(6), prefix_sums(6), Epochs(6, 2)))
+    assert said.startswith("At unit noise multiplier, the root mean square error of the 6 answers is at most")
+    assert "No strategy of any kind, under the same participation, has less than" in said
+    assert "Epochs(n=6, k=2, b=3, kind='vectors')" in said
+    assert "largest standard deviation" in gn.streams.certify(square_root(6), prefix_sums(6), p=np.inf).explain()
+    assert "Everybody takes part once." in gn.streams.certify(square_root(6), prefix_sums(6), p=4).explain()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "message"),
+    [
+        (np.ones((4, 4)), "lower-triangular"),
+        (np.tril(np.ones((4, 4)), -1), "no zero on the diagonal"),
+        (np.eye(3), r"shape \(4, 4\).* got shape \(3, 3\)"),
+        (np.ones(5), r"at most 4 numbers; got shape \(5,\)"),
+        (np.full((4, 4), np.nan), "finite"),
+        ("square root", "array of numbers"),
+        (np.diag([1.0, 1.0, 1.0, 1.0]) - 1e9 * np.eye(4, k=-1), "too nearly singular"),
+    ],
+)
+def test_strategies_are_checked(strategy, message):
+    with pytest.raises(ParameterError, match=message):
+        gn.streams.certify(strategy, prefix_sums(4))
+
+
+def test_other_arguments_are_checked():
+    with pytest.raises(ParameterError, match="p >= 2"):
+        gn.streams.certify(np.eye(4), prefix_sums(4), p=1)
+    with pytest.raises(ParameterError, match="who takes part when"):
+        gn.streams.certify(np.eye(4), prefix_sums(4), 2)
+    with pytest.raises(gn.InvalidDomainError, match="lower-triangular workload"):
+        gn.streams.certify(np.eye(4), np.ones((4, 4)))
+    with pytest.raises(gn.InvalidDomainError, match="patterns over 4 ticks"):
+        gn.streams.certify(np.eye(4), prefix_sums(4), Epochs(5, 2))
