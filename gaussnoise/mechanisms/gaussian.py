@@ -22,6 +22,7 @@ from ..noise.optimal_noise import OptimalNoise
 from ..noise.policy import PolicyGraph
 from ..noise.problem import Relation
 from ..noise.sensitivity import largest_pair
+from ..noise.stream_covariance import StreamCovariance
 from ..numerics.feasibility import Whitened, check_range, whiten
 from ..numerics.rounding import rounded_up
 from ..privacy.definitions import AbstractPrivacy, check_gaussian, dp_event, gaussian_epsilon
@@ -128,6 +129,11 @@ class GaussianMechanism(PickledByArguments):
 
     @cached_property
     def _lattice(self) -> "_Lattice | BodyLattice":
+        if isinstance(self.noise.covariance, StreamCovariance):
+            raise ParameterError(
+                "GaussianMechanism: a workload over time of more ticks than are written out; hint: gn.streams.noise for "
+                "training, gaussnoise.plan(..., over=gn.streams.Ticks(n)) for tables"
+            )
         if not isinstance(self.noise.covariance, FactorCovariance):
             raise ParameterError(
                 "GaussianMechanism: marginals are released from tables; hint: gaussnoise.plan(schema, workload, "

@@ -11,7 +11,7 @@ from typing import final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import DomainTooLargeError, FiniteSet
+from domains import AbstractDomain, DomainTooLargeError, FiniteSet, StreamWorkload
 
 from ..errors import CertificateError, ConvergenceWarning, ParameterError
 from ..files.pickling import PickledByArguments
@@ -19,6 +19,7 @@ from ..numerics.feasibility import whiten
 from ..numerics.norms import dual_power, even_weights, norm
 from ..numerics.rounding import ROUNDING_MARGIN
 from .certificates.points import PointCertificate
+from .certificates.streams import StreamCertificate
 from .optimal_noise import OptimalNoise
 from .solve import optimal_noise
 from .structure import Piece, pieces, runs, table
@@ -34,7 +35,9 @@ _LARGEST, _SMALLEST = 1e300, 1e-300
 _COLUMNS = 512  # of an extended-precision product, at a time
 
 
-def factorize(A: ArrayLike | Sequence[ArrayLike], error: str | float = "max", tol: float = 1e-6) -> "Factorization":
+def factorize(
+    A: ArrayLike | Sequence[ArrayLike] | StreamWorkload, error: str | float = "max", tol: float = 1e-6
+) -> "Factorization":
     r"""The best factorization ``A = L R``, and a proof that no other is better.
 
     ``γ_(p)(A) = min { ‖L‖_p · ‖R‖ : A = L R }``, with ``‖L‖_p`` the p-norm of the row norms of L and ``‖R‖`` the
@@ -43,7 +46,8 @@ def factorize(A: ArrayLike | Sequence[ArrayLike], error: str | float = "max", to
 
     Args:
         A: shape (queries, cells); or a list of matrices ``[A1, ..., Ak]`` that stands for ``A1 ⊗ ... ⊗ Ak``, which is
-            never formed: γ_(p)(K ⊗ L) = γ_(p)(K) γ_(p)(L), by products of the factors and of the witnesses.
+            never formed: γ_(p)(K ⊗ L) = γ_(p)(K) γ_(p)(L), by products of the factors and of the witnesses; or a
+            workload over time, such as ``gn.streams.prefix_sums(n)``, of up to 1024 ticks.
         error: "max" (p = ∞: the largest standard deviation, the γ₂ norm of functional analysis), "mean" (p = 2: root
             total variance, γ_F, not divided by anything), or p itself in [2, ∞].
         tol: certified relative gap to reach, in (0, 1).
@@ -75,6 +79,8 @@ def factorize(A: ArrayLike | Sequence[ArrayLike], error: str | float = "max", to
     True
     """
     p = asked_norm("factorize", error, tol)
+    if isinstance(A, StreamWorkload):
+        return _of_stream(A, p, tol)
     given = tuple(check_matrix("factorize", M) for M in _listed(A))
     simple = [piece for M in given for piece in pieces(M)]
     share = math.expm1(math.log1p(tol) / len(simple))
@@ -358,14 +364,34 @@ def _part(piece: Piece, p: float, tol: float) -> _Part:
     return replace(found, left=np.ldexp(found.left, exponent), value=value, lower=lower)
 
 
-def _by_optimisation(A: Array, unit: Array, exponent: int, p: float, tol: float) -> _Part:
+def _of_stream(workload: StreamWorkload, p: float, tol: float) -> Factorization:
+    """The factorization of a workload over time, by the route that knows its banded inverse."""
+    A = check_matrix("factorize", workload.toarray())
+    exponent = _exponent(A)
+    part = _by_optimisation(A, np.ldexp(A, -exponent), exponent, p, tol, workload)
+    value, lower = (float(np.ldexp(bound, exponent)) for bound in (part.value, part.lower))
+    part = replace(part, left=np.ldexp(part.left, exponent), value=value, lower=lower)
+    result = Factorization((A,), p, tol, (part,))
+    warn_of_gap("factorize", result.gap, tol, "the factors are valid")
+    return result
+
+
+def _by_optimisation(
+    A: Array, unit: Array, exponent: int, p: float, tol: float, domain: AbstractDomain | None = None
+) -> _Part:
     """The general route: the optimal covariance ``M = L L'`` of the columns, and their coordinates in L."""
     rows = A.any(axis=1)  # zero queries need no noise
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # factorize judges the final gap
         # the tenth is for the residual and the margins
-        noise = optimal_noise(FiniteSet.from_workload(A[rows]), p, neighbors="add-remove", tol=0.9 * tol)
+        columns = FiniteSet.from_workload(A[rows]) if domain is None else domain
+        noise = optimal_noise(columns, p, neighbors="add-remove", tol=0.9 * tol)
     certificate = noise.certificate
+    if isinstance(certificate, StreamCertificate):
+        raise DomainTooLargeError(
+            f"factorize: factors of {len(A)} ticks, more than are written out; "
+            'hint: optimal_noise(workload, p, neighbors="add-remove") has the same bracket without them'
+        )
     if not isinstance(certificate, PointCertificate) or certificate.rows is None:
         raise CertificateError(f"factorize: expected weights on columns, got {type(certificate).__name__}")
     factor = np.ldexp(noise.covariance.factor(), -exponent)

@@ -40,8 +40,8 @@ from .participations import participation_noise
 from .policy import PolicyGraph
 from .problem import Problem, Relation
 from .product_noise import product_optimum
-from .streams import is_linear, is_written_out, stream_design, stream_noise
 from .sensitivity import Covered, check_relation, covered, marginal_sensitivity, members
+from .streams import is_linear, is_written_out, stream_design, stream_noise
 
 if TYPE_CHECKING:
     import networkx
@@ -264,7 +264,12 @@ def _points(problem: Problem, listed: FiniteSet, tol: float, method: str, watch:
     unit = target.points / size
     if ((unit == 0) & (target.points != 0)).any():
         raise ParameterError("expected coordinates whose sizes differ by less than 1e300; hint: rescale them")
-    if method == "auto" and target.rows is not None and isinstance(problem.domain, StreamWorkload) and is_linear(problem):
+    if (
+        method == "auto"
+        and target.rows is not None
+        and isinstance(problem.domain, StreamWorkload)
+        and is_linear(problem)
+    ):
         design, rows, rank = stream_design(problem.domain, p, tol, watch), target.rows, listed.dim
     else:
         design, rows, rank = _design(unit, target.rows, p, tol, method, watch.scaled(size), shifted=shifted)

@@ -1,0 +1,144 @@
+"""Optimal noise of workloads over time: the linear-time route against dense matrices, closed asymptotics, and damage."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gaussnoise as gn
+from gaussnoise import streams
+from gaussnoise.noise import streams as route
+
+WORKLOADS = {
+    "totals": streams.prefix_sums(40),
+    "decayed": streams.decayed_sums(30, 0.7),
+    "means": streams.running_means(25),
+    "varying": streams.recurrence(20, [np.linspace(1, 3, 20), np.linspace(-2, 1, 20)]),
+}
+
+
+@pytest.fixture
+def linear_for_all(monkeypatch):
+    monkeypatch.setattr(route, "_LEAST_TICKS", 2)
+
+
+@pytest.fixture
+def never_written_out(linear_for_all, monkeypatch):
+    monkeypatch.setattr(route, "_WRITTEN_OUT", 0)
+
+
+@pytest.mark.parametrize("p", [2, 4, math.inf])
+@pytest.mark.parametrize("name", ["totals", "decayed", "varying"])
+def test_both_routes_bracket_the_same_number(name, p, linear_for_all):
+    workload = WORKLOADS[name]
+    noise = gn.optimal_noise(workload, p, "add-remove")
+    dense = gn.optimal_noise(workload.to_finite_set(), p, "add-remove")
+    assert "linear time" in noise.method
+    assert "linear time" not in dense.method
+    assert noise.gap <= 1e-6
+    assert noise.gamma_lower <= dense.gamma
+    assert dense.gamma_lower <= noise.gamma
+    noise.verify()
+
+
+def test_weights_that_vanish_come_back(linear_for_all):
+    """Of running means at p = ∞ only the first answer counts: γ is 1."""
+    noise = gn.optimal_noise(WORKLOADS["means"], math.inf, "add-remove")
+    assert noise.gamma_lower <= 1 <= noise.gamma
+    assert noise.gap <= 1e-6
+
+
+@pytest.mark.parametrize("p", [2, math.inf])
+def test_noise_that_is_never_written_out_covers_every_column(p, never_written_out):
+    workload = WORKLOADS["totals"]
+    noise = gn.optimal_noise(workload, p, "add-remove")
+    assert "never written out" in noise.method
+    M, A = noise.covariance.toarray(), workload.toarray()
+    leverages = np.einsum("ij,ij->j", A, np.linalg.solve(M, A))
+    assert leverages.max() <= 1 + 1e-12
+    assert leverages.max() >= 1 - 1e-8
+    deviations = np.sqrt(M.diagonal())
+    np.testing.assert_allclose(noise.covariance.standard_deviation(), deviations, rtol=1e-9)
+    assert noise.gamma == pytest.approx(np.linalg.norm(deviations, p), rel=1e-8)
+    root = np.sqrt(noise.certificate.coordinate_weights)[:, None] * A * np.sqrt(noise.certificate.weights)
+    assert noise.gamma_lower <= np.linalg.svd(root, compute_uv=False).sum() * (1 + 1e-12)
+
+
+def test_products_with_the_covariance_are_those_of_its_definition(never_written_out):
+    workload = WORKLOADS["varying"]
+    noise = gn.optimal_noise(workload, 3, "add-remove").covariance
+    A, root = workload.toarray(), np.sqrt(noise.coordinate_weights)
+    U, sizes, _ = np.linalg.svd(root[:, None] * A * np.sqrt(noise.weights))
+    expected = noise.scale**2 * (U * sizes) @ U.T / np.multiply.outer(root, root)
+    x = np.random.default_rng(0).normal(size=(20, 2))
+    np.testing.assert_allclose(noise @ x, expected @ x, rtol=1e-8)
+
+
+def test_answers_are_stored_and_read_back(tmp_path, never_written_out):
+    noise = gn.optimal_noise(WORKLOADS["totals"], 2, "add-remove")
+    noise.save(tmp_path / "noise.npz")
+    again = gn.OptimalNoise.load(tmp_path / "noise.npz")
+    assert (again.gamma, again.gamma_lower, again.method) == (noise.gamma, noise.gamma_lower, noise.method)
+    np.testing.assert_array_equal(again.domain.bands, noise.domain.bands)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda noise: replace(noise, covariance=replace(noise.covariance, scale=noise.covariance.scale * (1 - 1e-9))),
+        lambda noise: replace(noise, gamma=noise.gamma * (1 - 1e-9)),
+        lambda noise: replace(noise, gamma_lower=noise.gamma_lower * (1 + 1e-8)),
+        lambda noise: replace(noise, covariance=replace(noise.covariance, weights=noise.covariance.weights[::-1])),
+        lambda noise: replace(noise, certificate=replace(noise.certificate, weights=noise.certificate.weights * 1.01)),
+        lambda noise: replace(noise, certificate=replace(noise.certificate, weights=-noise.certificate.weights)),
+        lambda noise: replace(
+            noise,
+            certificate=replace(noise.certificate, coordinate_weights=noise.certificate.coordinate_weights * 1.01),
+        ),
+        lambda noise: replace(noise, domain=streams.prefix_sums(40)),
+        lambda noise: replace(noise, neighbors="replace"),
+    ],
+    ids=["scale", "upper", "lower", "other noise", "no measure", "negative", "no dual weights", "domain", "relation"],
+)
+def test_damage_is_found(damage, never_written_out):
+    noise = gn.optimal_noise(WORKLOADS["totals"], 2, "add-remove")
+    noise.verify()
+    with pytest.raises(gn.CertificateError, match="verify"):
+        damage(noise).verify()
+
+
+@pytest.mark.parametrize(("p", "known"), [(2, 8.73469647896), (math.inf, 8.77027395494)])
+def test_a_thousand_totals_have_the_values_of_two_other_programs(p, known):
+    value = gn.optimal_noise(streams.prefix_sums(1025 - 1), p, "add-remove").gamma_lower ** 2
+    assert value / (1024 if p == 2 else 1) == pytest.approx(known, rel=2e-9)
+
+
+def test_many_totals_obey_the_published_asymptotics():
+    """ln n/π + 0.701 <= γ_F/√n <= ln n/π + 0.748, and γ₂ <= ln n/π + 0.846 (Henzinger, Kalinin & Upadhyay 2025)."""
+    n = 20_000
+    mean = gn.optimal_noise(streams.prefix_sums(n), 2, "add-remove", tol=1e-4)
+    largest = gn.optimal_noise(streams.prefix_sums(n), math.inf, "add-remove", tol=1e-4)
+    scale = math.log(n) / math.pi
+    assert scale + 0.701 <= mean.gamma / math.sqrt(n)
+    assert mean.gamma_lower / math.sqrt(n) <= scale + 0.748
+    assert largest.gamma_lower <= scale + 0.846
+
+
+def test_too_many_ticks_for_a_matrix_are_refused_with_a_hint():
+    noise = gn.optimal_noise(streams.prefix_sums(1025), 2, "add-remove", tol=1e-3)
+    with pytest.raises(gn.DomainTooLargeError, match=r"gn\.streams\.noise"):
+        noise.covariance.factor()
+    with pytest.raises(gn.ParameterError, match=r"gn\.streams\.noise"):
+        _ = gn.GaussianMechanism(noise, gn.zCDP(0.1)).error
+        gn.GaussianMechanism(noise, gn.zCDP(0.1)).release(indices=[0])
+    with pytest.raises(gn.DomainTooLargeError, match="4096"):
+        gn.optimal_noise(streams.prefix_sums(5000))
+
+
+def test_factorizations_and_gamma_take_workloads_over_time():
+    workload = WORKLOADS["totals"]
+    found, dense = gn.factorize(workload, "mean"), gn.factorize(workload.toarray(), "mean")
+    assert found.lower <= dense.value
+    assert dense.lower <= found.value
+    assert gn.gamma(workload).gamma == pytest.approx(gn.gamma(workload.to_finite_set()).gamma, rel=1e-6)
