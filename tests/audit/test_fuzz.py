@@ -69,7 +69,7 @@ def test_every_row_counts_by_itself_as_python_says(holder):
     def ask(tables):
         assert fuzz.count_by_row(*tables, holder)
 
-    asked(5, fuzz.typed_tables(), ask, holder)
+    asked(7, fuzz.typed_tables(), ask, holder)
 
 
 def test_any_data_for_a_finite_mechanism():
