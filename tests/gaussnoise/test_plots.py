@@ -85,15 +85,16 @@ def test_releases_are_not():
     assert "NOT PRIVATE" not in " ".join(texts(plot_release(plan.release(pa.table({"a0": ["v0"]})))))
 
 
-@pytest.mark.parametrize("position", [0, 1])
 @pytest.mark.parametrize(
-    "labels",
-    [["$_$", "_hidden", "a\nb", "$5"], ["$0 - $50", "", "\\frac", "%s"], ["x" * 200]],
-    ids=["hidden", "mathematics", "long"],
+    ("label", "position"),
+    [
+        *itertools.product(["$_$", "_hidden", "a\nb"], [0, 1]),
+        *zip(["$5", "$0 - $50", "x" * 200, "", "\\frac", "%s"], itertools.cycle([0, 1])),
+    ],
 )
-def test_labels_are_drawn_as_they_are_written(labels, position):
+def test_labels_are_drawn_as_they_are_written(label, position):
     pair = attributes(3, 2)
-    pair[position] = gn.Attribute("odd", [*labels, *(f"{label}2" for label in labels)])
+    pair[position] = gn.Attribute("odd", [label, f"{label}2"])
     figure = plot_release(simulated(pair, 2))
     assert drawn(figure)
     axes = figure.axes[0]
