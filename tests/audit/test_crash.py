@@ -22,7 +22,7 @@ def test_racing_processes(tmp_path):
 def test_kills_at_every_stage(tmp_path):
     """Wherever it is killed, the next run gives a result, and every draw has its own charge."""
     left = Counter()
-    for programs, state in audit.killed_at_lines(audit.SOUND, tmp_path, 24):
+    for programs, state in audit.killed_at_lines(audit.SOUND, tmp_path, 16):
         left[state] += 1
         assert programs.damage() == audit.Damage(runs=2, published=1)
         assert {entry.state for entry in programs.ledger.entries()} <= {"lost", "sealed"}

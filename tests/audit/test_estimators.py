@@ -113,7 +113,7 @@ ESTIMATORS = {
 }
 
 
-def whole(name, times=250):
+def whole(name, times=200):
     """One record, or person, that lies as far out as clipping lets it, or further; all steps included."""
     sides = [outputs(lambda far=far: ESTIMATORS[name](far, gn.zCDP(WHOLE)).estimate, times) for far in (1e6, -1e6)]
     return kit.epsilon_bound(*sides, first)

@@ -35,21 +35,21 @@ def asked(examples, strategy, ask, name=""):
 
 @pytest.mark.parametrize("kind", fuzz.BUILDERS)
 def test_any_table_is_released_or_refused_by_type(kind):
-    asked(16, fuzz.problems(), lambda problem: fuzz.check(fuzz.ask_python(problem, kind)), kind)
+    asked(10, fuzz.problems(), lambda problem: fuzz.check(fuzz.ask_python(problem, kind)), kind)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_any_file_at_the_command_line(kind):
-    asked(14, fuzz.problems(), lambda problem: fuzz.check(fuzz.ask_shell(problem, kind)), f"shell, {kind}")
+    asked(9, fuzz.problems(), lambda problem: fuzz.check(fuzz.ask_shell(problem, kind)), f"shell, {kind}")
 
 
 def test_any_bytes_in_a_csv_file():
-    asked(30, fuzz.raw_files(), lambda problem: fuzz.check(fuzz.ask_bytes(*problem)))
+    asked(20, fuzz.raw_files(), lambda problem: fuzz.check(fuzz.ask_bytes(*problem)))
 
 
 @pytest.mark.parametrize("exporter", fuzz.EXPORTERS)
 def test_any_file_by_the_habits_of_a_program(exporter):
-    asked(16, fuzz.exported_files(exporter), lambda problem: fuzz.check(fuzz.ask_bytes(*problem)))
+    asked(10, fuzz.exported_files(exporter), lambda problem: fuzz.check(fuzz.ask_bytes(*problem)))
 
 
 @pytest.mark.parametrize("kind", ["pandas objects", "pandas", "dask"])
@@ -61,7 +61,7 @@ def test_no_row_is_refused_where_rows_may_be_left_out(kind):
         if set(problem.schema.names) <= set(names) and len(set(names)) == len(names):
             assert outcome.answer in ("released", "unbuildable"), outcome
 
-    asked(20, fuzz.problems(), ask, f"rows left out of {kind}")
+    asked(13, fuzz.problems(), ask, f"rows left out of {kind}")
 
 
 @pytest.mark.parametrize("holder", fuzz.HOLDERS)
@@ -73,15 +73,15 @@ def test_every_row_counts_by_itself_as_python_says(holder):
 
 
 def test_any_data_for_a_finite_mechanism():
-    asked(60, fuzz.point_data(), lambda problem: fuzz.check(fuzz.ask_points(*problem)))
+    asked(40, fuzz.point_data(), lambda problem: fuzz.check(fuzz.ask_points(*problem)))
 
 
 def test_any_data_for_whatever_reads_records():
-    asked(80, fuzz.body_data(), lambda problem: fuzz.check(fuzz.ask_bodies(*problem)))
+    asked(50, fuzz.body_data(), lambda problem: fuzz.check(fuzz.ask_bodies(*problem)))
 
 
 def test_any_text_for_a_schema():
-    asked(80, fuzz.schema_texts(), lambda text: fuzz.check(fuzz.ask_schema(text)))
+    asked(55, fuzz.schema_texts(), lambda text: fuzz.check(fuzz.ask_schema(text)))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_mistake_after_thousands_of_lines_is_found_at_once(end):
 
 
 def test_any_bytes_in_a_schema_file():
-    asked(40, fuzz.schema_files(), lambda content: fuzz.check(fuzz.ask_schema_file(content)))
+    asked(26, fuzz.schema_files(), lambda content: fuzz.check(fuzz.ask_schema_file(content)))
 
 
 def test_a_schema_that_changes_on_the_way_is_caught(monkeypatch):

@@ -92,7 +92,7 @@ def agree(a, b):
     assert b.gamma_lower <= a.gamma * (1 + ROUNDING)
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(derandomize=True, deadline=None, max_examples=60)
 @given(workloads(), st.sampled_from([2, 2.5, 4, math.inf]), st.sampled_from(PROBLEMS))
 def test_as_good_as_for_listed_points_and_covering(domain, p, problem):
     noise = solve(domain, problem, p)

@@ -202,7 +202,7 @@ def test_dp_accounting_lands_a_hair_low_and_we_do_not():
     assert any(found)
 
 
-@settings(hundreds, max_examples=50)
+@settings(hundreds, max_examples=35)
 @given(epsilons, deltas, st.sampled_from([FINE, MIN_STEPS, 200.0]), st.sampled_from([1, 1000, 200_000_000]))
 def test_approximate_dp_is_kept_as_drawn(epsilon, delta, steps, draws):
     privacy = gn.ApproxDP(epsilon, delta)

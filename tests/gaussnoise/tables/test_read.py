@@ -354,7 +354,7 @@ def test_quotes_may_first_appear_late_in_a_file(tmp_path):
 WORD = st.text(alphabet="ab#,;|\t\"' \\\n-1", max_size=4)
 
 
-@settings(derandomize=True, deadline=None, database=None, max_examples=60)
+@settings(derandomize=True, deadline=None, database=None, max_examples=40)
 @given(st.lists(st.tuples(WORD, WORD), min_size=1, max_size=6), st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]))
 def test_csv_written_by_python_is_counted_exactly(rows, quoting):
     text = io.StringIO(newline="")

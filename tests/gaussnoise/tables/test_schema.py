@@ -52,7 +52,7 @@ NAMES = st.lists(
 ).filter(lambda names: not set(names) & set(RESERVED_NAMES))
 
 
-@settings(derandomize=True, deadline=None, database=None, max_examples=100)
+@settings(derandomize=True, deadline=None, database=None, max_examples=70)
 @given(st.data())
 def test_toml_round_trip(data):
     schema = gn.Schema([data.draw(attributes(name)) for name in data.draw(NAMES)])
@@ -315,7 +315,7 @@ def test_a_schema_drafted_from_csv_accepts_its_text(tmp_path, lines):
     assert abs(release["a"].estimate - 1).max() < 1
 
 
-@settings(derandomize=True, deadline=None, database=None, max_examples=300)
+@settings(derandomize=True, deadline=None, database=None, max_examples=200)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False, width=64), min_size=1, max_size=4))
 def test_drafted_edges_are_increasing_whatever_the_range(values):
     (attribute,) = gn.Schema.draft(pa.table({"a": values})).attributes
