@@ -74,8 +74,8 @@ def _classes() -> dict[str, type[AbstractDomain]]:
     from .tables.marginals import Marginals
 
     known: list[type[AbstractDomain]] = [
-        Ellipsoid, FiniteSet, LpBall, Marginals, Polytope, Products, SchattenBall, StreamWorkload, TensorPower, TwoConvex,
-        Zonotope, DifferenceBody, Hull, Kronecker, LinearImage, MinkowskiSum, Product, Scaled, Translate,
+        Ellipsoid, FiniteSet, LpBall, Marginals, Polytope, Products, SchattenBall, StreamWorkload, TensorPower,
+        TwoConvex, Zonotope, DifferenceBody, Hull, Kronecker, LinearImage, MinkowskiSum, Product, Scaled, Translate,
         CountParticipations, VectorParticipations,
     ]  # fmt: skip
     return {cls.__name__: cls for cls in known}

@@ -6,12 +6,13 @@ from typing import final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg.lapack import dtbtrs
+from scipy.linalg import get_lapack_funcs
 
 from ..domain import AbstractFiniteDomain, Array, QuadraticMax, read_only
 from ..errors import DimensionError, DomainTooLargeError, InvalidDomainError
 from .finite import FiniteSet
 
+(_banded_solve,) = get_lapack_funcs(("tbtrs",), dtype=np.float64)
 _MOST_LISTED = 4096  # ticks: 128 MB of points
 
 
@@ -120,7 +121,7 @@ class StreamWorkload(AbstractFiniteDomain):
         below = np.zeros_like(self.bands)  # by columns of A⁻¹, as LAPACK wants it
         for m, band in enumerate(self.bands):
             below[m, : self.ticks - m] = band[m:]
-        x, _ = dtbtrs(below, rows.reshape(self.ticks, -1), uplo="L", trans="T" if transposed else "N")
+        x, _ = _banded_solve(below, rows.reshape(self.ticks, -1), uplo="L", trans="T" if transposed else "N")
         return x.reshape(rows.shape)
 
     def _column(self, tick: int) -> Array:

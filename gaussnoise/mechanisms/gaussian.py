@@ -131,8 +131,8 @@ class GaussianMechanism(PickledByArguments):
     def _lattice(self) -> "_Lattice | BodyLattice":
         if isinstance(self.noise.covariance, StreamCovariance):
             raise ParameterError(
-                "GaussianMechanism: a workload over time of more ticks than are written out; hint: gn.streams.noise for "
-                "training, gaussnoise.plan(..., over=gn.streams.Ticks(n)) for tables"
+                "GaussianMechanism: a workload over time of more ticks than are written out; hint: gn.streams.noise "
+                "for training, gaussnoise.plan(..., over=gn.streams.Ticks(n)) for tables"
             )
         if not isinstance(self.noise.covariance, FactorCovariance):
             raise ParameterError(

@@ -4,10 +4,14 @@ import math
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from domains import StreamWorkload
 
 from ..errors import ParameterError
+from ..noise.certificates.certificate import Certificate
+from ..noise.certificates.points import PointCertificate
+from ..noise.certificates.streams import StreamCertificate
 from ..noise.solve import optimal_noise
 from ..solvers.streams.few_states import few_states
 from .generator import NoiseGenerator
@@ -48,10 +52,20 @@ def noise(workload: StreamWorkload, states: int = 4, loss: Literal["mean", "max"
         )
     p = _EXPONENT[loss]
     best = optimal_noise(workload, p, "add-remove")
-    weights = np.maximum(best.certificate.weights, _LEAST / workload.ticks)
-    shares = np.maximum(best.certificate.coordinate_weights, _LEAST / workload.ticks)
+    weights, shares = (np.maximum(given, _LEAST / workload.ticks) for given in _weights(best.certificate))
     found = few_states(workload.bands, weights / weights.sum(), shares / shares.sum(), p, states // b - 1)
     scale = math.sqrt(workload.ticks) if p == 2 else 1.0
     return NoiseGenerator(
         found.filter, found.squared_sensitivity, loss=found.error / scale, lower=best.gamma_lower / scale
     )
+
+
+def _weights(certificate: Certificate) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Of contributions and of answers, one for each tick."""
+    if isinstance(certificate, StreamCertificate):
+        return certificate.weights, certificate.coordinate_weights
+    if not isinstance(certificate, PointCertificate) or certificate.rows is None:
+        raise ParameterError("noise: expected a certificate on ticks")
+    weights = np.zeros(len(certificate.coordinate_weights))
+    weights[certificate.rows[:, 0]] = certificate.weights
+    return weights, certificate.coordinate_weights

@@ -166,6 +166,6 @@ def _ticks(function: str, n: object) -> int:
 
 
 def _between(function: str, name: str, value: object, *, low: float, high: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not low <= value <= high:
+    if isinstance(value, bool) or not isinstance(value, Real) or not low <= float(value) <= high:
         raise ParameterError(f"{function}: expected {name} between {low} and {high}, got {value!r}")
     return float(value)

@@ -41,7 +41,7 @@ def few_states(bands: Array, weights: Array, shares: Array, p: float, nodes: int
         nodes: q.
     """
     power = 1 - 2 / p
-    best: FewStates | None = None
+    kept: list[FewStates] = []
     start = None
     for _ in range(_MOST_ROUNDS):
         w = shares**power if p > 2 else np.ones(len(weights))
@@ -51,8 +51,7 @@ def few_states(bands: Array, weights: Array, shares: Array, p: float, nodes: int
         found = filter_of(bands, weights, w, sizes, shifts)
         columns, variances = found.squared_columns(), found.variances()
         error = float(np.linalg.norm(np.sqrt(variances * columns.max()), p))
-        if best is None or error < best.error:
-            best = FewStates(found, float(columns.max()), error)
+        kept.append(FewStates(found, float(columns.max()), error))
         leverage = columns / (weights @ columns)
         loads = w * variances / (w @ variances)
         weights = weights * leverage**_POWER
@@ -62,7 +61,7 @@ def few_states(bands: Array, weights: Array, shares: Array, p: float, nodes: int
             shares /= shares.sum()
         if leverage.max() - 1 < _LEVEL:
             break
-    return best
+    return min(kept, key=lambda one: one.error)
 
 
 def _spectrum(bands: Array, weights: Array, coordinate_weights: Array) -> tuple[Array, Array]:

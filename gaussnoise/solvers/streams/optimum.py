@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import ParameterError
 from ...numerics.norms import norm
 from ..design import MAX_STEPS
 from .bidiagonal import diagonals, relative_error
@@ -114,7 +115,8 @@ def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> Str
     power = 1 - 2 / p
     point = np.zeros(n if p == 2 else 2 * n)  # logarithms of λ, and of ω
     trail: list[tuple[Array, Array]] = []  # points, and where the fixed point's map would move them
-    highest, best = 0.0, None
+    highest = 0.0
+    best: StreamOptimum | None = None
     steps = 0
     try:
         while steps < MAX_STEPS:
@@ -147,6 +149,8 @@ def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> Str
         if best is None:
             raise
         return replace(best, steps=steps, interrupted=True)
+    if best is None:
+        raise ParameterError("stream_optimum: expected at least one step")
     return replace(best, steps=steps)
 
 
