@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from domains import AbstractDomain, FiniteSet
+from domains import AbstractDomain, FiniteSet, StreamWorkload
 from domains.participation.patterns import AbstractPatterns, Epochs
 
 from ..errors import ConvergenceWarning, ParameterError
@@ -123,6 +123,8 @@ def certify(
     sensitivity = _sensitivity(C, who)
     error = norm(np.linalg.norm(B, axis=1), p) * sensitivity * (1 + n * ROUNDING_MARGIN)
     domain: AbstractDomain = FiniteSet(A.T) if who is None else participations(A, who)
+    if who is None and isinstance(workload, StreamWorkload):
+        domain = workload
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the sentences say how far apart the ends are
         best = optimal_noise(domain, p, neighbors="add-remove")

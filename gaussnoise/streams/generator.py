@@ -125,6 +125,10 @@ class NoiseGenerator:
             moved += [newest, *last[:-1]]
         return moved
 
+    def toarray(self) -> Array:
+        """The strategy C, shape (n, n), lower triangular: what :func:`certify` compares with the best possible."""
+        return self._filter.strategy()
+
     def state_dict(self) -> dict[str, Any]:
         """All that changes from tick to tick; saved numbers of a training run must be kept as private as its noise."""
         return {

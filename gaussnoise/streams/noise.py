@@ -20,8 +20,11 @@ _EXPONENT = {"mean": 2.0, "max": math.inf}
 _LEAST = 0.5  # of the mean weight: a tick that hardly counts would ask for chains of its own
 
 
-def noise(workload: StreamWorkload, states: int = 4, loss: Literal["mean", "max"] = "mean") -> NoiseGenerator:
+def noise(workload: StreamWorkload, *, states: int = 4, loss: Literal["mean", "max"] = "mean") -> NoiseGenerator:
     """A generator of correlated noise with a few states, and how far from the best possible noise it is at most.
+
+    Everybody takes part once. Where people take part more often, :func:`certify` says what this noise, or any other
+    strategy, costs: ``certify(noise(workload), workload, Epochs(n, k))``.
 
     Args:
         workload: over time, with a banded inverse: :func:`prefix_sums`, :func:`momentum` and their neighbours.
@@ -30,7 +33,7 @@ def noise(workload: StreamWorkload, states: int = 4, loss: Literal["mean", "max"
         loss: what is small: the root mean square of the answers' standard deviations, or the largest of them.
 
     Raises:
-        ParameterError: a workload whose inverse is not banded, another number of states, or an unknown loss.
+        ParameterError: a workload whose inverse is not banded, or is diagonal, another number of states, or an unknown loss.
 
     Source: found for this package. The peer is buffered Toeplitz matrices (Dvijotham et al. 2024): 3.7 % above the
     optimum for 256 running totals, where this is 0.1 % above it.
@@ -46,6 +49,8 @@ def noise(workload: StreamWorkload, states: int = 4, loss: Literal["mean", "max"
     if loss not in _EXPONENT:
         raise ParameterError(f"noise: expected loss 'mean' or 'max', got {loss!r}")
     b = len(workload.bands) - 1
+    if not b:
+        raise ParameterError("noise: expected a workload of at least two ticks whose answers depend on the past")
     if states % b or states < 2 * b:
         raise ParameterError(
             f"noise: expected a number of states that is a multiple of {b} and at least {2 * b}, got {states!r}"

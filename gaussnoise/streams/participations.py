@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from domains import FiniteSet
 from domains.participation.participations import CountParticipations, VectorParticipations
 from domains.participation.patterns import AbstractPatterns
 
@@ -50,4 +51,6 @@ def participations(workload: Any, who: AbstractPatterns) -> CountParticipations 
 
 def dense(workload: Any) -> Array:
     """The matrix of a workload, or of anything that becomes one."""
+    if isinstance(workload, FiniteSet):  # points are the columns
+        return workload.points.T
     return np.asarray(workload.toarray() if hasattr(workload, "toarray") else workload)

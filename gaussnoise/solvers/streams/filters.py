@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
 Array = NDArray[np.float64]
 
@@ -32,6 +33,21 @@ class Filter:
     def scaled(self, factor: float) -> "Filter":
         """The same noise, times ``factor``."""
         return replace(self, gains=factor * self.gains, scales=factor * self.scales)
+
+    def strategy(self) -> Array:
+        """C, shape (n, n), lower triangular: the inverse of how the noise of contributions is made of z."""
+        n, q, b = self.steps.shape
+        states, answers, mixing = np.zeros((q * b, n)), np.zeros((b, n)), np.zeros((n, n))
+        seen = _seen(q, b)
+        for t in range(n):
+            if t:
+                states = _transition(self.steps[t]) @ states
+            answer = seen @ states
+            answer[t] += self.scales[t]
+            mixing[t] = self.bands[0, t] * answer + self.bands[1:, t] @ answers
+            states[:, t] += self.gains[t].ravel()
+            answers = np.concatenate([answer[None], answers[:-1]])
+        return solve_triangular(mixing, np.eye(n), lower=True)
 
     def variances(self) -> Array:
         """Of y, shape (n,)."""

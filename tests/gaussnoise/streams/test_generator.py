@@ -17,7 +17,7 @@ WORKLOADS = {
 def made(request):
     name, loss = request.param
     workload, states = WORKLOADS[name]
-    return workload, loss, streams.noise(workload, states, loss)
+    return workload, loss, streams.noise(workload, states=states, loss=loss)
 
 
 def mixing(generator):
@@ -55,8 +55,15 @@ def test_few_states_are_nearly_the_best_of_all_noise(made):
     assert 1 <= generator.factor < 1.1
 
 
+def test_its_strategy_can_be_certified(made):
+    workload, loss, generator = made
+    found = streams.certify(generator, workload, p=np.inf if loss == "max" else 2)
+    assert found.factor == pytest.approx(generator.factor, rel=1e-5)
+    assert found.sensitivity == pytest.approx(1, rel=1e-6)
+
+
 def test_more_states_are_better():
-    factors = [streams.noise(streams.prefix_sums(64), states).factor for states in (2, 3, 4, 5)]
+    factors = [streams.noise(streams.prefix_sums(64), states=states).factor for states in (2, 3, 4, 5)]
     assert factors == sorted(factors, reverse=True)
     assert factors[2] < 1.0005
 
@@ -69,7 +76,7 @@ def test_a_saved_state_goes_on_with_the_same_noise(made):
     generator.load_state_dict(start)
     for draw in draws[:4]:
         generator.correlate(draw)
-    again = streams.noise(workload, dict((w, s) for w, s in WORKLOADS.values())[workload], loss)
+    again = streams.noise(workload, states=dict(WORKLOADS.values())[workload], loss=loss)
     again.load_state_dict(generator.state_dict())
     np.testing.assert_array_equal([again.correlate(draw) for draw in draws[4:]], whole[4:])
     generator.load_state_dict(start)
@@ -111,6 +118,7 @@ def test_other_arrays_stay_what_they_are():
     ("arguments", "said"),
     [
         ((np.tri(4),), "workload over time"),
+        ((streams.prefix_sums(1),), "two ticks"),
         ((streams.prefix_sums(9), 1), "multiple of 1 and at least 2"),
         ((streams.momentum(9, 0.9), 5), "multiple of 2 and at least 4"),
         ((streams.prefix_sums(9), 4, "median"), "'mean' or 'max'"),
@@ -118,4 +126,4 @@ def test_other_arrays_stay_what_they_are():
 )
 def test_what_cannot_be_made_is_refused(arguments, said):
     with pytest.raises(gn.ParameterError, match=said):
-        streams.noise(*arguments)
+        streams.noise(arguments[0], **dict(zip(("states", "loss"), arguments[1:], strict=False)))
