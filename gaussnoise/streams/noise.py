@@ -33,7 +33,7 @@ def noise(workload: StreamWorkload, *, states: int = 4, loss: Literal["mean", "m
         loss: what is small: the root mean square of the answers' standard deviations, or the largest of them.
 
     Raises:
-        ParameterError: a workload whose inverse is not banded, or is diagonal, another number of states, or an unknown loss.
+        ParameterError: a workload whose inverse is not banded, or is diagonal; another number of states; another loss.
 
     Source: found for this package. The peer is buffered Toeplitz matrices (Dvijotham et al. 2024): 3.7 % above the
     optimum for 256 running totals, where this is 0.1 % above it.

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import CovarianceError
+
 Array = NDArray[np.float64]
 
 _NUMBERS_AT_ONCE = 2**22  # in one array
-_RESCALED = 16  # steps between rescalings: products of so few matrices stay far from overflow
+_WIDEST = 400.0  # powers of two between the numbers of a recursion
 _UNIT = 2.0**-53
 
 
@@ -31,11 +33,12 @@ def diagonals(diagonal: Array, below: Array, shifts: Array) -> Iterator[tuple[in
     alpha, beta = diagonal**2, below**2
     before, after = np.append(0.0, alpha[:-1]), np.append(alpha[1:], 0.0)
     later = np.append(beta[1:], 0.0)
+    rescaled = _steps_between(alpha, beta, shifts)
     at_once = max(1, _NUMBERS_AT_ONCE // len(alpha))
     for first in range(0, len(shifts), at_once):
         s = shifts[first : first + at_once]
-        rows = 1 / (s + _chain(beta, before, s) + _chain(alpha[::-1], later[::-1], s)[::-1])
-        columns = 1 / (s + _chain(alpha, beta, s) + _chain(later[::-1], after[::-1], s)[::-1])
+        rows = 1 / (s + _chain(beta, before, s, rescaled) + _chain(alpha[::-1], later[::-1], s, rescaled)[::-1])
+        columns = 1 / (s + _chain(alpha, beta, s, rescaled) + _chain(later[::-1], after[::-1], s, rescaled)[::-1])
         yield from ((first + j, rows[:, j], columns[:, j]) for j in range(len(s)))
 
 
@@ -49,7 +52,17 @@ def relative_error(n: int) -> float:
     return 64 * (n + 16) * _UNIT
 
 
-def _chain(a: Array, c: Array, s: Array) -> Array:
+def _steps_between(*numbers: Array) -> int:
+    """Steps of products of matrices with such entries that neither over- nor underflow."""
+    sizes = np.concatenate(numbers)
+    sizes = np.log2(sizes[sizes > 0])
+    width = float(sizes.max() - sizes.min()) if len(sizes) else 0.0
+    if not width <= _WIDEST:
+        raise CovarianceError("expected weights and bands whose sizes differ by less than 1e60; hint: even them out")
+    return max(1, int(2 * _WIDEST // (width + 2)))
+
+
+def _chain(a: Array, c: Array, s: Array, rescaled: int) -> Array:
     """``y_0 = a_0``, then ``y_t = a_t x_{t−1}/(c_t + x_{t−1})`` with ``x_t = s + y_t``, for every shift: shape (n, q).
 
     Each step is a Möbius map of x with a nonnegative matrix, so that ticks can be taken in √n blocks at once: first
@@ -65,7 +78,7 @@ def _chain(a: Array, c: Array, s: Array) -> Array:
     upper, lower = np.stack([one, zero]), np.stack([zero, one])  # rows of the matrix, column by column
     for step, (gain, divisor) in enumerate(zip(gains, divisors, strict=True)):
         upper, lower = (s + gain) * upper + (s * divisor) * lower, upper + divisor * lower
-        if step % _RESCALED == _RESCALED - 1:
+        if step % rescaled == rescaled - 1:
             size = np.ldexp(1.0, -np.frexp(upper.sum(axis=0) + lower.sum(axis=0))[1])
             upper, lower = upper * size, lower * size
     x = np.ones((blocks, q))
