@@ -63,6 +63,7 @@ from .errors import (
     PolicyWarning,
     PrivacyWarning,
     SchemaError,
+    StreamError,
 )
 from .mechanisms.gaussian import GaussianMechanism
 from .mechanisms.local import LocalEstimate, LocalMechanism
@@ -165,6 +166,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Schema",
     "SchemaError",
     "Status",
+    "StreamError",
     "TV",
     "TableRelease",
     "Target",

@@ -107,9 +107,9 @@ class ResidualQuery(PickledByArguments):
         )
 
     def answer(self, T: Subset, marginal: Counts) -> Integers:
-        """The exact answer on the counts of marginal T, flat."""
+        """The exact answer on the counts of marginal T, or on integer combinations of counts, flat."""
         answer: Integers = marginal
-        bound = max(int(marginal.sum()), 1)  # of all intermediates: counts are not negative
+        bound = max(int(np.sum(np.abs(marginal))), 1)  # of all intermediates
         for axis, i in enumerate(T):
             bound *= self.strategies[i].growth
             answer = self.strategies[i].contrast(answer.astype(np.int64 if bound < 2**62 else object), axis)
@@ -126,9 +126,12 @@ class ResidualQuery(PickledByArguments):
             return answer + noise
         return answer.astype(object) + noise.astype(object)
 
-    def decode(self, T: Subset, noisy: Integers) -> Array:
-        """What T alone adds to marginal T, from its noisy answer: shape (sizes of T...), sums zero along every axis."""
-        s = int(self.multipliers[T])
+    def decode(self, T: Subset, noisy: Integers, unit: int = 1) -> Array:
+        """What T alone adds to marginal T, from its noisy answer: shape (sizes of T...), sums zero along every axis.
+
+        ``unit``: what the answer was multiplied by.
+        """
+        s = int(self.multipliers[T]) * unit
         if s >= 2**53:  # the same rounding whatever the type, which depends on the exact answer
             noisy = noisy.astype(object)
         values = (noisy // s).astype(np.float64) + (noisy % s / s).astype(np.float64)
