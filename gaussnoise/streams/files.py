@@ -10,6 +10,7 @@ from .. import text as _text
 from ..files.disk import digests_in
 from ..privacy.definitions import gaussian_epsilon
 from ..privacy.lattice_bound import TABLE_STEPS
+from ..solvers.tables.orbits import Type
 from ..solvers.tables.residuals import Subset
 from ..tables.counting.codes import OnOutside
 from ..tables.planning.again import asked_of, asked_privacy
@@ -69,6 +70,11 @@ def strategy_in(record: Mapping[str, Any], over: Ticks, p: float) -> TimeStrateg
     for t, row in enumerate(record["time_matrix"]):
         matrix[t, : t + 1] = [int(x) for x in row.split(" ")]
     return TimeStrategy(matrix, over, p, float(record["time_lower"]))
+
+
+def multipliers_in(record: Mapping[str, Any]) -> dict[Type, int]:
+    """The multipliers of a stream that was begun."""
+    return {tuple(kind): s for kind, s in record["noise"]["multipliers"]}
 
 
 def tick_record(

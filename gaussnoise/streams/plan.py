@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -26,7 +26,7 @@ from ..privacy.definitions import AbstractPrivacy, dp_event, zCDP
 from ..privacy.lattice_bound import TABLE_STEPS
 from ..privacy.ledger import Ledger
 from ..privacy.sampler import IntegerQuery
-from ..solvers.tables.orbits import ByType
+from ..solvers.tables.orbits import ByType, Type
 from ..tables.counting.codes import OnOutside
 from ..tables.planning.measure import ResidualQuery
 from ..tables.planning.plan import Plan
@@ -78,6 +78,7 @@ class StreamPlan(PickledByArguments):
         over: ticks, and who takes part in them.
         privacy: the budget of the whole stream, for one person.
         strategy: how ticks are measured together.
+        multipliers: of residuals, by type, as a stream was begun with; None for those that the tables' plan has.
 
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
     >>> weekly = gn.plan(schema, 2, gn.zCDP(0.1), over=gn.streams.Ticks(52))
@@ -89,6 +90,7 @@ class StreamPlan(PickledByArguments):
     over: Ticks
     privacy: AbstractPrivacy
     strategy: TimeStrategy
+    multipliers: Mapping[Type, int] | None = None
 
     def __post_init__(self) -> None:
         if self.strategy.ticks.as_dict() != self.over.as_dict():
@@ -133,6 +135,8 @@ class StreamPlan(PickledByArguments):
     def query(self) -> ResidualQuery:
         """The integer query of one tick's tables, with the noise that is drawn at every tick."""
         one = self.tables.query
+        if self.multipliers is not None:
+            one = one.with_multipliers(self.multipliers, self.neighbors)
         squared = drawn_query(one).sensitivity_squared * self.strategy.sensitivity_squared
         return replace(one, query=IntegerQuery(squared, self.tables.row_rho))
 
@@ -310,8 +314,13 @@ def drawn_query(query: ResidualQuery) -> IntegerQuery:
     return query.query
 
 
-def continual(tables: Plan, over: object, strategy: TimeStrategy | None = None) -> StreamPlan:
-    """The plan of a stream of such tables: of the strategy, or of the best that is known.
+def continual(
+    tables: Plan,
+    over: object,
+    strategy: TimeStrategy | None = None,
+    multipliers: Mapping[Type, int] | None = None,
+) -> StreamPlan:
+    """The plan of a stream of such tables, as it was begun with, or by the best strategy that is known.
 
     Raises:
         ParameterError: not ticks; a budget that cannot be drawn.
@@ -330,7 +339,7 @@ def continual(tables: Plan, over: object, strategy: TimeStrategy | None = None) 
     whole = replace(tables, privacy=zCDP(privacy.to_zcdp(drawn, TABLE_STEPS).rho))
     if strategy is None:
         strategy = chosen(over, tables.noise.p, _bits(whole, over))
-    return StreamPlan(whole, over, privacy, strategy)
+    return StreamPlan(whole, over, privacy, strategy, multipliers)
 
 
 def _bits(tables: Plan, over: Ticks) -> int:

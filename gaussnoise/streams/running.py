@@ -24,7 +24,7 @@ from ..tables.release.files import check_format
 from ..tables.release.publish import check_outside
 from ..tables.release.release import TableRelease, Weights
 from ..tables.release.store import FileFormat, StoredTables, table_writer
-from .files import places_in, strategy_in, stream_record, summary_text, tick_record
+from .files import multipliers_in, places_in, strategy_in, stream_record, summary_text, tick_record
 from .measure import counted, estimated, measured
 from .plan import StreamPlan, continual, drawn_query
 from .state import Commit, State, made, unmade, write_private
@@ -363,7 +363,9 @@ def _opened(folder: Path, ledger: Ledger | None) -> Stream:
         raise OutputError(f"open: {folder} is not a stream ({type(error).__name__})") from None
     tables = planned_from(record, folder)
     try:
-        plan = continual(tables, over, strategy_in(record, over, tables.noise.p))
+        strategy = strategy_in(record, over, tables.noise.p)
+        # later versions may plan with other last digits; what is measured stays what it was
+        plan = continual(tables, over, strategy, multipliers_in(record))
         same = record["noise"] == stream_record(plan, key, format, on_outside)["noise"]
         same = same and record["request_sha256"] == plan.request_sha256
     except (GaussNoiseError, ValueError, LookupError, TypeError, AttributeError) as error:

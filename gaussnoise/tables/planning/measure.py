@@ -83,6 +83,23 @@ class ResidualQuery(PickledByArguments):
         moved = squared_sensitivity(orbits, of_class, squares, neighbors)
         return cls(strategies, ByType(orbits, multipliers), IntegerQuery(moved, rho))
 
+    def with_multipliers(self, known: Mapping[Type, int], neighbors: Relation) -> "ResidualQuery":
+        """The same with multipliers that were fixed before, whose sensitivity is computed anew.
+
+        Raises:
+            ParameterError: other residuals, or not positive integers.
+        """
+        orbits, values = self.multipliers.orbits, dict(known)
+        if (
+            self.query is None
+            or values.keys() != self.multipliers.values_by_type.keys()
+            or not all(type(s) is int and 0 < s < 2**MAX_BITS for s in values.values())
+        ):
+            raise ParameterError("release: expected a positive multiplier for every measured residual")
+        of_class = [self.strategies[members[0]] for members in orbits.classes]
+        moved = squared_sensitivity(orbits, of_class, {kind: s**2 for kind, s in values.items()}, neighbors)
+        return ResidualQuery(self.strategies, ByType(orbits, values), IntegerQuery(moved, self.query.budget))
+
     @property
     def count(self) -> int:
         """How many integers are measured."""
