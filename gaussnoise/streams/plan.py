@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 _MOST_INTEGERS = 10**8  # of all ticks: their files are read at every tick
-_FEWEST_BITS = 12
+_WANTED_BITS, _FEWEST_BITS = 16, 12  # of the time strategy's columns
+_MULTIPLIER_BITS = 12  # that residuals keep where bits are few: deviations to a part in four thousand
 _MOST_SCALE_BITS = 53
 
 
@@ -78,7 +79,7 @@ class StreamPlan(PickledByArguments):
         over: ticks, and who takes part in them.
         privacy: the budget of the whole stream, for one person.
         strategy: how ticks are measured together.
-        multipliers: of residuals, by type, as a stream was begun with; None for those that the tables' plan has.
+        multipliers: of residuals, by type; None for those that the tables' plan has.
 
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
     >>> weekly = gn.plan(schema, 2, gn.zCDP(0.1), over=gn.streams.Ticks(52))
@@ -338,17 +339,28 @@ def continual(
     # the promise is for all that is drawn, which is what says how much of it the lattice takes
     whole = replace(tables, privacy=zCDP(privacy.to_zcdp(drawn, TABLE_STEPS).rho))
     if strategy is None:
-        strategy = chosen(over, tables.noise.p, _bits(whole, over))
+        query, multipliers = _coarsened(whole, over)
+        strategy = chosen(over, tables.noise.p, _bits(query, over))
     return StreamPlan(whole, over, privacy, strategy, multipliers)
 
 
-def _bits(tables: Plan, over: Ticks) -> int:
-    """Of the longest column: as fine as 64-bit noise allows."""
-    scale = math.log2(drawn_query(tables.query).scale * over.most_reports)
-    bits = min(BITS, math.floor(_MOST_SCALE_BITS - scale))
-    if bits < _FEWEST_BITS:
+def _coarsened(tables: Plan, over: Ticks) -> tuple[ResidualQuery, Mapping[Type, int]]:
+    """The tables' query, on a lattice as coarse as it takes to leave bits for the time strategy."""
+    query = tables.query
+    drawn_query(query)
+    known = {kind: int(s) for kind, s in query.multipliers.values_by_type.items()}
+    spare = min(known.values()).bit_length() - _MULTIPLIER_BITS
+    shift = max(min(_WANTED_BITS - _bits(query, over), spare), 0)
+    known = {kind: max(round(s / 2**shift), 1) for kind, s in known.items()}
+    query = query.with_multipliers(known, tables.neighbors)
+    if (bits := _bits(query, over)) < _FEWEST_BITS:
         raise ParameterError(
-            f"plan: noise of 2^{scale:.0f} lattice steps leaves too little of 64 bits for {over.n} ticks; "
-            "hint: a larger rho, queries of like size"
+            f"plan: noise on these tables leaves {bits} of 64 bits for {over.n} ticks; hint: a larger rho, queries of "
+            "like size"
         )
-    return bits
+    return query, known
+
+
+def _bits(query: ResidualQuery, over: Ticks) -> int:
+    """Of the longest column: as fine as 64-bit noise allows."""
+    return min(BITS, math.floor(_MOST_SCALE_BITS - math.log2(drawn_query(query).scale * over.most_reports)))

@@ -15,6 +15,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -26,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import OutputError, StreamError
-from ..files.disk import aside, file_digest, read_json
+from ..files.disk import aside, file_digest, read_json, remove
 from ..privacy.ledger_file import locked
 from ..solvers.tables.residuals import Subset
 from .measure import parts_of
@@ -35,6 +36,7 @@ from .plan import StreamPlan
 Counts = NDArray[np.int64]
 
 _FORMAT = "gaussnoise.stream-private/1"
+_LEFT = re.compile(r"\.(exact-counts-\d+\.json|\d+)\.[0-9a-f]{16}\.partial")  # by :func:`aside`
 _WARNING = "EXACT COUNTS, NOT PRIVATE: keep this file as confidential as the rows; never publish it"
 
 
@@ -210,6 +212,13 @@ class State:
                 "was there; a stream cannot go on from another copy"
             )
 
+    def _tidy(self) -> None:
+        """Take away what dead programs left half written; what a ledger will still publish has other names."""
+        for folder in (self.private, self.path / "ticks"):
+            with contextlib.suppress(OSError):  # it is tried again
+                for path in [path for path in folder.iterdir() if _LEFT.fullmatch(path.name)]:
+                    remove(path)
+
     @contextmanager
     def alone(self) -> Iterator[None]:
         """Waits until no other program works on the stream; the lock is the operating system's and dies with us."""
@@ -218,6 +227,7 @@ class State:
             with closing(lock):
                 while not locked(lock):
                     pass
+                self._tidy()
                 yield
         except sqlite3.Error as error:
             raise OutputError(f"stream: cannot lock {self.private} ({type(error).__name__})") from None
