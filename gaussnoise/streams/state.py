@@ -17,6 +17,7 @@ import json
 import os
 import re
 import sqlite3
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -255,6 +256,10 @@ def made(path: Path) -> None:
             raise OutputError(f"start: {path} exists already; hint: name a new one")
         (path / "ticks").mkdir(exist_ok=True)
         (path / "private").mkdir(mode=0o700, exist_ok=True)
+        found = os.lstat(path / "private")
+        # another one's, or a link: exact counts are not written there; where all files are one user's, so is the parent
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (_user(), path.stat().st_uid):
+            raise PermissionError
         os.chmod(path / "private", 0o700)
     except OutputError:
         raise
@@ -262,6 +267,10 @@ def made(path: Path) -> None:
         raise OutputError(f"start: {path} exists already; hint: name a new one") from None
     except OSError as error:
         raise OutputError(f"start: cannot write to {path} ({type(error).__name__})") from None
+
+
+def _user() -> int:
+    return os.geteuid() if hasattr(os, "geteuid") else 0
 
 
 def unmade(path: Path) -> None:

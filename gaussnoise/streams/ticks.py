@@ -33,9 +33,10 @@ class Ticks(PickledByArguments):
         workload: which answers over time are to have the least error: "totals", the running totals; "periods", the
             counts of each tick alone; "both"; or a matrix of m answers by n ticks, of rank n. All are published anyway.
         late: what becomes of rows that ``period`` says are of an earlier tick: "refuse" the table, or "carry", count
-            them in the tick that they come in. Without ``period`` rows are of the tick that they come in.
+            them in the tick that they come in, which is also where they are a person's report. Without ``period`` rows
+            are of the tick that they come in.
         period: a column that holds the number of each row's tick, from 1 on; it is checked at every tick. Rows of a
-            later tick are refused.
+            later tick are refused. Refusals depend on the rows, also where others that do not fit are dropped.
 
     Raises:
         ParameterError: out of range, or a workload that does not tell all ticks apart.

@@ -41,6 +41,13 @@ class TimeStrategy(PickledByArguments):
 
     Raises:
         ParameterError: not lower triangular integers.
+
+    >>> import numpy as np
+    >>> own = gn.streams.TimeStrategy(np.eye(12, dtype=np.int64), gn.streams.Ticks(12), 2, 0.0)  # each tick alone
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+    >>> best = gn.plan(schema, 1, gn.zCDP(1), over=gn.streams.Ticks(12)).strategy
+    >>> print(f"{own.error:.3f} {best.error:.3f} {best.gap < 1e-5}")
+    8.832 5.568 True
     """
 
     matrix: NDArray[np.int64]
