@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+Array = NDArray[np.float64]
 Integers = NDArray[Any]  # int64 where every sum provably fits, Python integers otherwise
 
 _MOST_PATTERNS = 20_000  # listed one by one
@@ -73,20 +74,25 @@ def _largest_of_all(sizes: Integers, k: int, apart: int) -> int:
     return best
 
 
-def worst_set(gram: NDArray[np.float64], reports: int, apart: int) -> tuple[int, ...]:
-    """Some set of ticks that moves much, grown from every tick by what adds most: for a search, no bound."""
-    positions = np.arange(len(gram))
-    best: tuple[float, tuple[int, ...]] = (-1.0, ())
-    for start in positions:
-        chosen, value, gains, free = [], 0.0, np.diagonal(gram).copy(), np.ones(len(gram), dtype=bool)
-        following = int(start)
-        while free[following] and gains[following] > 0:
-            chosen.append(following)
-            value += float(gains[following])
-            gains += 2 * gram[following]
+def worst_reports(gram: Array, reports: int, apart: int, signed: bool) -> dict[tuple[float, ...], float]:
+    """Reports that move much, 0 or 1 (or −1) in every tick, and how much: for a search, no bound.
+
+    Grown from every tick by the report that adds most.
+    """
+    n, found = len(gram), {}
+    positions, own = np.arange(n), np.diagonal(gram)
+    for start in range(n):
+        taken, pull, free = np.zeros(n), np.zeros(n), np.ones(n, dtype=bool)
+        following, value = start, 0.0
+        for _ in range(reports):
+            sign = -1.0 if signed and pull[following] < 0 else 1.0
+            taken[following] = sign
+            value += float(own[following] + 2 * sign * pull[following])
+            pull += sign * gram[following]
             free &= np.abs(positions - following) >= apart
-            if len(chosen) == reports or not free.any():
+            gains = np.where(free, own + 2 * (np.abs(pull) if signed else pull), 0.0)
+            following = int(np.argmax(gains))
+            if gains[following] <= 0:
                 break
-            following = int(np.argmax(np.where(free, gains, -np.inf)))
-        best = max(best, (value, tuple(sorted(chosen))))
-    return best[1]
+        found[tuple(taken.tolist())] = value
+    return found

@@ -16,7 +16,7 @@ from ..files.pickling import PickledByArguments
 from ..noise.solve import optimal_noise
 from ..numerics.norms import norm
 from ..solvers.progress import interrupts_pass
-from .reports import largest_change, worst_set
+from .reports import largest_change, worst_reports
 from .ticks import Ticks
 
 Array = NDArray[np.float64]
@@ -24,7 +24,9 @@ Array = NDArray[np.float64]
 BITS = 20  # of the longest column: what is lost by rounding to integers is a part in a million
 _LEAST_PIVOT = 2**4
 _TOLERANCE = 1e-6
-_ROUNDS, _FEW_TICKS = (12, 2), 128  # of adding the worst set of ticks, for few ticks and for many
+_ROUNDS, _FEW_TICKS = (12, 2), 128  # of a search, for few ticks and for many
+_SHARES = (0.1, 0.3, 0.5)  # of other strategies in a mixture
+_WORTH = 1e-4  # of an error
 _FRACTION = 320  # bits of a row of the inverse
 
 
@@ -121,9 +123,10 @@ def chosen(ticks: Ticks, p: float, bits: int = BITS) -> TimeStrategy:
     """The best of some strategies, by their error at their own exact sensitivity.
 
     For one report it is the certified optimum: M covers the columns of A, and any factor ``CᵀC = AᵀM⁺A`` measures with
-    it; one is lower triangular whatever A is, so nothing is lost by measuring in time. For more reports it is the
-    better of that optimum, banded matrices in which no two reports of a person meet, and the optimum for a few sets
-    of ticks that one person may have, which also proves the lower end.
+    it; one is lower triangular whatever A is, so nothing is lost by measuring in time. For more reports it is the best
+    found among that optimum, banded matrices in which no two reports of a person meet, optima for a number of sets of
+    reports, with the same row in every tick or with opposite ones, and mixtures of them (``CᵀC`` may be mixed: both its
+    error and what it charges are convex in it). Sets with the same row in every tick prove the lower end.
 
     Args:
         ticks: workload and reports.
@@ -135,40 +138,69 @@ def chosen(ticks: Ticks, p: float, bits: int = BITS) -> TimeStrategy:
 
 
 def _chosen(ticks: Ticks, p: float, bits: int) -> TimeStrategy:
-    A, candidates, lower = ticks.matrix, [np.eye(ticks.n)], 0.0
-    single, lower = _optimum(A, [(i,) for i in range(ticks.n)], p)
-    candidates.append(single)
+    A, n = ticks.matrix, ticks.n
+    single, lower = _optimum(A, np.eye(n), p)
+    kinds = [[single], [np.eye(n)]]
     if ticks.most_reports > 1:
-        candidates += list(_banded(single, ticks))
-        several, proven = _optimum_of_sets(ticks, A, p)
-        candidates += several
-        lower = max(lower, proven)
-    strategies = [TimeStrategy(_integers(C, bits), ticks, p, lower) for C in candidates]
-    return min(strategies, key=lambda strategy: strategy.error)
+        kinds += [[C] for C in _banded(single, ticks)]
+        for signed in (False, True):
+            found, proven = _optimum_of_sets(ticks, A, p, signed)
+            kinds.append(found)
+            lower = lower if signed else max(lower, proven)
+
+    def strategy(C: Array) -> TimeStrategy:
+        return TimeStrategy(_integers(C, bits), ticks, p, lower)
+
+    strategies = [min(map(strategy, kind), key=_error_of) for kind in kinds]
+    best = min(strategies, key=_error_of)
+    if ticks.most_reports > 1 and n <= _FEW_TICKS:
+        others = [_unit_gram(own) for own in strategies]
+        for _ in range(_ROUNDS[0]):
+            now = _unit_gram(best)
+            mixtures = [causal_factor((1 - share) * now + share * X) for X in others for share in _SHARES]
+            better = min(map(strategy, mixtures), key=_error_of)
+            if better.error > best.error * (1 - _WORTH):
+                break
+            best = better
+    return best
 
 
-def _optimum(A: Array, sets: list[tuple[int, ...]], p: float) -> tuple[Array, float]:
-    """The least noise that covers one report in each tick of any of these sets: a strategy, and a lower end."""
-    points = np.array([A[:, list(ticks)].sum(axis=1) for ticks in sets])
-    noise = optimal_noise(FiniteSet(points), p, neighbors="add-remove", tol=_TOLERANCE)
+def _error_of(strategy: TimeStrategy) -> float:
+    return strategy.error
+
+
+def _unit_gram(strategy: TimeStrategy) -> Array:
+    """Its Gram matrix, such that one person's reports move it by one."""
+    return np.asarray(gram(strategy.matrix) / float(strategy.sensitivity_squared), dtype=np.float64)
+
+
+def _optimum(A: Array, reports: Array, p: float) -> tuple[Array, float]:
+    """The least noise that covers any of these reports, one a row: a strategy, and a lower end."""
+    noise = optimal_noise(FiniteSet(reports @ A.T), p, neighbors="add-remove", tol=_TOLERANCE)
     whitened = np.linalg.lstsq(noise.covariance.factor(), A, rcond=None)[0]
     return causal_factor(whitened.T @ whitened), noise.gamma_lower
 
 
-def _optimum_of_sets(ticks: Ticks, A: Array, p: float) -> tuple[list[Array], float]:
-    """Strategies for sets of several ticks: evenly spaced ones, then the worst of what they leave out, one by one."""
+def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[list[Array], float]:
+    """Strategies for sets of reports: evenly spaced ones, then round by round the worst of what they leave out."""
     n, k, apart = ticks.n, ticks.most_reports, ticks.apart
-    steps = sorted({apart, max(apart, n // k), max(apart, (n - 1) // max(k - 1, 1))})
-    sets = {tuple(range(start, n, step))[:k] for step in steps for start in range(n)}
+    steps = {apart, max(apart, n // k), max(apart, (n - 1) // (k - 1))}
+    sets = {tuple(row) for row in np.eye(n).tolist()}
+    for step in steps:
+        for start in range(n):
+            row = np.zeros(n)
+            row[start::step][:k] = 1.0
+            sets.add(tuple(row.tolist()))
     found, lower = [], 0.0
     for _ in range(_ROUNDS[n > _FEW_TICKS]):
-        C, proven = _optimum(A, sorted(sets), p)
+        C, proven = _optimum(A, np.array(sorted(sets)), p)
         lower = max(lower, proven)
         found.append(C)
-        worst = worst_set(np.abs(C.T @ C), k, apart)
-        if worst in sets:
+        worst = worst_reports(C.T @ C, k, apart, signed)
+        new = {row for row, value in worst.items() if value > 1 + _WORTH} - sets
+        if not new:
             break
-        sets.add(worst)
+        sets |= new
     return found, lower
 
 

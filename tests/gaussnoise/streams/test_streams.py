@@ -215,7 +215,7 @@ def test_nobody_moves_more_than_is_charged(neighbors, reports, apart):
                     most = max(most, int(np.square(sum(person)).sum()))
     charged = plan.query.query.sensitivity_squared
     assert most <= charged
-    assert most == charged
+    assert most >= charged * (1 - 1e-5)  # all but what rounding to integers leaves below zero in the Gram matrix
     assert plan.rho_charged <= plan.rho
     assert plan.scale**2 * 2 * plan.rho == pytest.approx(charged, rel=1e-6)
 

@@ -119,15 +119,15 @@ def test_for_prefix_sums_it_lies_between_the_nuclear_norm_and_the_square_root(n)
 
 @pytest.mark.parametrize(
     ("n", "k", "apart", "known", "most"),
-    [(30, 4, 7, 3.94112, 1.1), (32, 2, 1, 3.36509, 1.08), (16, 16, 1, None, 1.5)],
+    [(30, 4, 7, 3.94112, 1.08), (32, 2, 1, 3.36509, 1.0001), (16, 16, 1, None, 1.5)],
 )
 def test_for_more_reports_the_bracket_holds_the_optimum(n, k, apart, known, most):
-    """Optima that were computed by a semidefinite programme over all sets."""
+    """Optima that a semidefinite programme over all sets gave, to four digits: those of one row in all ticks."""
     strategy = chosen(Ticks(n, k, apart), 2)
     assert strategy.lower < strategy.error
     if known is not None:
-        assert strategy.lower <= known * math.sqrt(n) * (1 + 1e-5)
-        assert strategy.error >= known * math.sqrt(n) * (1 - 1e-5)
+        assert strategy.lower <= known * math.sqrt(n) * (1 + 1e-4)
+        assert strategy.error >= known * math.sqrt(n) * (1 - 1e-4)
         assert strategy.error <= most * known * math.sqrt(n)
     single = chosen(Ticks(n), 2)
     alone = TimeStrategy(single.matrix, Ticks(n, k, apart), 2, 0.0)
