@@ -254,6 +254,8 @@ class StreamPlan(PickledByArguments):
     ) -> "Stream":
         """Begin the stream in a new folder; under a ledger, its whole budget is charged here, once.
 
+        A program that is killed between the charge and the record of it loses the charge, as for any release.
+
         ``path/ticks`` and ``path/stream.json`` are public. ``path/private`` holds the exact counts of every tick, which
         later ticks need: keep it as confidential as the rows.
 
@@ -265,7 +267,7 @@ class StreamPlan(PickledByArguments):
             on_outside: as for :meth:`Plan.release`, at every tick.
 
         Raises:
-            OutputError: the directory exists, or cannot be written.
+            OutputError: the directory exists, or cannot be written; a privacy definition that a file cannot hold.
             ParameterError: more than 1000 marginals as CSV; ledger and id not together.
             BudgetError: the ledger's budget does not allow it.
             LedgerError: another release under this id, or an unusable ledger.
@@ -329,6 +331,8 @@ def continual(
     """
     if not isinstance(over, Ticks):
         raise ParameterError(f"plan: expected over=gn.streams.Ticks(52) or the like, got {type(over).__name__}")
+    if over.period in tables.schema.names:
+        raise ParameterError(f"plan: expected a period column beside the attributes, got {over.period!r}, one of them")
     drawn = over.n * tables.integers
     if drawn > _MOST_INTEGERS:
         raise DomainTooLargeError(

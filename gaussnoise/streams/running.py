@@ -302,6 +302,7 @@ def started(
     record = stream_record(plan, key, format, on_outside) | {"format": FORMAT}
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     summary_text(plan, 1)
+    _planned(json.loads(text), folder)  # what could not be gone on with is not charged
     made(folder)
     try:
         if book is None or id is None:
@@ -346,9 +347,27 @@ def simulated(
 
 
 def _opened(folder: Path, ledger: Ledger | None) -> Stream:
-    """The stream in a folder, planned again from what its record says was asked for."""
+    """The stream in a folder."""
     try:
         record = read_json(folder / "stream.json", _MOST_BYTES)
+    except (OSError, ValueError) as error:
+        raise OutputError(f"open: {folder} is not a stream ({type(error).__name__})") from None
+    plan, key, format, on_outside = _planned(record, folder)
+    id = None
+    where = folder / "private" / "ledger.json"
+    if where.exists():
+        try:
+            content = read_json(where)
+            id = str(content["id"])
+            ledger = ledger or Ledger.open(content["ledger"])
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise StreamError(f"open: {where} is damaged ({type(error).__name__})") from None
+    return Stream(plan, folder, format, on_outside, State(folder, key), ledger, id)
+
+
+def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, OnOutside]:
+    """What a stream's record says was asked for, planned again; its name, format of files, and rule for rows."""
+    try:
         if record["format"] != FORMAT:
             raise OutputError(
                 f"open: expected format {FORMAT!r} in {folder}, got another; hint: the version that wrote it"
@@ -359,7 +378,7 @@ def _opened(folder: Path, ledger: Ledger | None) -> Stream:
             raise ValueError
     except OutputError:
         raise
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise OutputError(f"open: {folder} is not a stream ({type(error).__name__})") from None
     tables = planned_from(record, folder)
     try:
@@ -372,20 +391,10 @@ def _opened(folder: Path, ledger: Ledger | None) -> Stream:
         raise OutputError(f"open: {folder} is not a complete stream ({type(error).__name__})") from None
     if not same:
         raise OutputError(
-            f"open: {folder} was calibrated by another version or machine; hint: its tables can be read as they "
-            f"are; go on "
-            "with the version that began it"
+            f"open: {folder} was calibrated by another version or machine; hint: its tables can be read as they are; "
+            "go on with the version that began it"
         )
-    id = None
-    where = folder / "private" / "ledger.json"
-    if where.exists():
-        try:
-            content = read_json(where)
-            id = str(content["id"])
-            ledger = ledger or Ledger.open(content["ledger"])
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            raise StreamError(f"open: {where} is damaged ({type(error).__name__})") from None
-    return Stream(plan, folder, format, on_outside, State(folder, key), ledger, id)
+    return plan, key, format, on_outside
 
 
 def _protects(plan: StreamPlan) -> str:

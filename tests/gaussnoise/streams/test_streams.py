@@ -460,6 +460,24 @@ def test_the_budget_is_charged_once_at_the_start(tmp_path):
         plan.start(tmp_path / "stream")
 
 
+def test_what_could_not_be_gone_on_with_is_not_charged(tmp_path):
+    class Own(gn.privacy.definitions.AbstractPrivacy):
+        """Kept nowhere but in this program."""
+
+        def to_zcdp(self, draws=1, steps=2.0**28):
+            return gn.zCDP(0.1)
+
+        def as_dict(self, draws=1, steps=2.0**28):
+            return {"definition": "own"}
+
+    ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(0.5))
+    plan = gn.plan(SCHEMA, 1, Own(), over=Ticks(3))
+    with pytest.raises(gn.OutputError, match="of its own"):
+        plan.start(tmp_path / "stream", ledger=ledger, id="weekly")
+    assert ledger.spent == 0
+    assert not (tmp_path / "stream").exists()
+
+
 def test_under_a_ledger_refusals_do_not_say_what_was_wrong(tmp_path):
     ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(0.5))
     stream = planned().start(tmp_path / "stream", ledger=ledger, id="weekly")
@@ -508,6 +526,8 @@ def test_requests_that_make_no_sense_are_refused(tmp_path):
         gn.plan(wide, 2, gn.zCDP(1), over=Ticks(500))
     with pytest.raises(gn.ParameterError, match="exact"):
         gn.plan(SCHEMA, [()], gn.zCDP(1), neighbors="replace", over=Ticks(5))
+    with pytest.raises(gn.ParameterError, match="period"):
+        planned(Ticks(5, period="age"))
     plan = planned()
     with pytest.raises(gn.ParameterError, match="together"):
         plan.start(tmp_path / "s", id="x")
