@@ -64,6 +64,7 @@ from .errors import (
     PolicyWarning,
     PrivacyWarning,
     SchemaError,
+    StreamError,
 )
 from .mechanisms.gaussian import GaussianMechanism
 from .mechanisms.local import LocalEstimate, LocalMechanism
@@ -166,6 +167,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Schema",
     "SchemaError",
     "Status",
+    "StreamError",
     "StreamWorkload",
     "TV",
     "TableRelease",

@@ -41,6 +41,10 @@ class BudgetError(GaussNoiseError, ValueError):
     """A release that would cost more than what is left of a ledger's budget; nothing was drawn."""
 
 
+class StreamError(GaussNoiseError, RuntimeError):
+    """A stream's folder that is incomplete, was changed, is an older copy, or is not at the tick that was asked for."""
+
+
 class ConvergenceWarning(UserWarning):
     """The certified gap is wider than asked for; the answer is still feasible, hence private."""
 

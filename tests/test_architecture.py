@@ -204,6 +204,12 @@ MEETINGS = {
         "domains.sets.finite",
     },
     "domains.sets.polytope": {"domains.algebra.differences"},
+    "gaussnoise.streams.plan": {
+        "gaussnoise.streams.running",
+        "gaussnoise.streams.tables",
+        "gaussnoise.streams.text",
+    },
+    "gaussnoise.tables.planning.door": {"gaussnoise.streams.plan", "gaussnoise.streams.ticks"},
     "gaussnoise.tables.planning.plan": {
         "gaussnoise.tables.release.publish",
         "gaussnoise.tables.release.release",

@@ -1,4 +1,4 @@
-"""Commands: schema, plan, bound, release, mean, ledger, optimize, demo."""
+"""Commands: schema, plan, bound, release, mean, stream, ledger, optimize, demo."""
 
 import importlib.metadata
 import os
@@ -20,6 +20,7 @@ from ..estimators import column_means
 from ..noise.solve import optimal_noise
 from ..privacy.definitions import AbstractPrivacy, ApproxDP, zCDP
 from ..privacy.ledger import Ledger
+from ..streams import Stream, StreamPlan, Ticks
 from ..tables import Plan, Schema, TableRelease, plan
 from ..tables.planning.text import work_text
 from ..tables.schema.draft import draft
@@ -39,6 +40,12 @@ ledger_app = typer.Typer(
     help="A budget on disk that all releases from one data set share. Keep one for each.",
 )
 app.add_typer(ledger_app, name="ledger")
+stream_app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Tables that go on, on one budget: at every tick new rows come in; their tables, and those of all, go out.",
+)
+app.add_typer(stream_app, name="stream")
 _out = Console(highlight=False, soft_wrap=True, emoji=False)
 _err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
@@ -67,7 +74,9 @@ Within = Annotated[
 Rows = Annotated[int, typer.Option("--rows-per-person", help="The most rows of one person: persons are protected.")]
 
 LedgerFile = Annotated[Path, typer.Argument(help="Ledger of one data set.")]
+StreamFolder = Annotated[Path, typer.Argument(help="Folder of a stream.")]
 
+_FEW = 3  # tables of a stream that are shown
 _INTERRUPTED = 128 + signal.SIGINT
 _PATIENCE = 10.0  # seconds; a longer release says so first, also where nobody watches
 
@@ -294,6 +303,91 @@ def _grouping(entry: str, schema: Path | None) -> tuple[str, list[Any]]:
             f"mean: expected --by a column with categories in {schema}, got {name!r}{near(name, attributes)}"
         )
     return name, [category for category in attribute.categories if category != attribute.other]
+
+
+@stream_app.command("start")
+def start_stream(
+    folder: Annotated[Path, typer.Argument(help="New folder for the stream.")],
+    schema: SchemaFile,
+    marginals: Workload,
+    ticks: Annotated[int, typer.Option("--ticks", help="How many tables of new rows will come in, at most.")],
+    rho: Rho = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    reports: Annotated[int, typer.Option("--reports", help="In how many ticks one person has rows, at most.")] = 1,
+    apart: Annotated[int, typer.Option("--apart", help="How far these ticks are apart, at least.")] = 1,
+    workload: Annotated[
+        str, typer.Option("--workload", help="What is to have the least error: totals, periods or both.")
+    ] = "totals",
+    period: Annotated[
+        str | None, typer.Option("--period", help="Column with the number of each row's tick, from 1 on.")
+    ] = None,
+    late: Annotated[
+        str,
+        typer.Option("--late", help="Rows of earlier ticks, as --period says: refuse, or carry to the tick at hand."),
+    ] = "refuse",
+    neighbors: Neighbors = "add-remove",
+    p: Norm = 2,
+    rows_per_person: Annotated[
+        int, typer.Option("--rows-per-person", help="The most rows of one person in a tick.")
+    ] = 1,
+    format: Annotated[str, typer.Option("--format", help="Table files: csv or parquet.")] = "csv",
+    on_outside: Annotated[
+        str, typer.Option("--on-outside", help="As for release: drop rows that do not fit the schema, or refuse.")
+    ] = "drop",
+    ledger: Annotated[Path | None, typer.Option("--ledger", help="Charge this budget, once for all ticks.")] = None,
+    id: Annotated[str | None, typer.Option("--id", help="Name in the ledger.")] = None,
+) -> None:
+    """Begin a stream: its whole budget is spent here, once. Needs no data."""
+    if (ledger is None) != (id is None):
+        raise ParameterError("stream: expected --ledger and --id together: a ledger knows streams by their id")
+    wanted: dict[str, Any] = {"late": late, "workload": workload}  # checked there
+    over = Ticks(ticks, reports, apart, period=period, **wanted)
+    relation: Any = neighbors
+    loaded = Schema.load(schema)
+    asked, privacy = _workload(marginals, loaded.names), _privacy(rho, epsilon, delta)
+    planned: StreamPlan = plan(
+        loaded, asked, privacy, neighbors=relation, p=p, rows_per_person=rows_per_person, over=over
+    )
+    options: dict[str, Any] = {"format": format, "on_outside": on_outside}
+    planned.start(folder, ledger=ledger, id=id, **options)
+    _say(str(planned))
+    _say(f"wrote {folder}/stream.json: public; tables of every tick will be in {folder}/ticks")
+    _say(f"{folder}/private will hold exact counts, which later ticks need: keep it as confidential as the rows")
+
+
+@stream_app.command("tick")
+def run_tick(
+    folder: StreamFolder,
+    table: Annotated[Path, typer.Argument(help="CSV or Parquet file with the new rows.")],
+    number: Annotated[
+        int | None,
+        typer.Option("--tick", help="Its number: run again with it after a crash, and no row is counted twice."),
+    ] = None,
+    ledger: Annotated[Path | None, typer.Option("--ledger", help="Where the stream's ledger is now, if moved.")] = None,
+) -> None:
+    """Count the new rows of one tick; publish their tables, and those of all rows so far."""
+    stream = Stream.open(folder, ledger)
+    stream.tick(str(table), number)
+    target = stream.state.tick_folder(len(stream) if number is None else number)
+    _say((target / "summary.txt").read_text(encoding="utf-8"))
+    _say(f"wrote {target}/cumulative, {target}/period and {target}/release.json")
+
+
+@stream_app.command("show")
+def show_stream(
+    folder: StreamFolder,
+    ledger: Annotated[Path | None, typer.Option("--ledger", help="Where the stream's ledger is now, if moved.")] = None,
+) -> None:
+    """Say what was planned, how many ticks are done, and what the last of them published."""
+    stream = Stream.open(folder, ledger)
+    _say(str(stream.plan))
+    done = len(stream)
+    _say(f"\n{done} of {stream.plan.over.n} ticks done")
+    if done:
+        total = stream.total()
+        for names in list(total)[:_FEW]:
+            _say(f"\nall rows so far: {total[names]}")
 
 
 @ledger_app.command("create")

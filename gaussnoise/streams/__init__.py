@@ -6,6 +6,11 @@ from .certify import StrategyCertificate, certify
 from .generator import NoiseGenerator
 from .noise import noise
 from .participations import participations
+from .plan import StreamPlan
+from .running import Stream
+from .tables import StreamTables
+from .ticks import Ticks
+from .time_strategy import TimeStrategy
 from .unknown_length import UnknownLength, unknown_length
 from .unlimited import UnlimitedTotals
 from .workloads import decayed_sums, matrix, momentum, prefix_sums, recurrence, running_means, sliding_windows
@@ -16,6 +21,11 @@ __all__ = [
     "Epochs",
     "NoiseGenerator",
     "StrategyCertificate",
+    "Stream",
+    "StreamPlan",
+    "StreamTables",
+    "Ticks",
+    "TimeStrategy",
     "UnknownLength",
     "UnlimitedTotals",
     "Window",

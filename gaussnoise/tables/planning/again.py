@@ -24,12 +24,10 @@ _DEFINITIONS = {cls.__name__: cls for cls in (ApproxDP, GDP, KL, TV, zCDP)}
 
 def asked_of(plan: "Plan") -> dict[str, object]:
     """The arguments of :func:`plan`."""
-    privacy = plan.privacy
-    known = isinstance(privacy, ApproxDP | GDP | KL | TV | zCDP)
     return {
         "schema": plan.schema.to_toml(),
         "workload": _workload(plan),
-        "privacy": {"definition": type(privacy).__name__} | (dataclasses.asdict(privacy) if known else {}),
+        "privacy": asked_privacy(plan.privacy),
         "neighbors": plan.neighbors,
         "p": str(plan.noise.p),  # JSON has no infinity
         "weights": None if plan.targets is not None else list(plan.domain.weights),
@@ -38,13 +36,28 @@ def asked_of(plan: "Plan") -> dict[str, object]:
     }
 
 
+def asked_privacy(privacy: AbstractPrivacy) -> dict[str, object]:
+    """A privacy definition, as plain data."""
+    known = isinstance(privacy, ApproxDP | GDP | KL | TV | zCDP)
+    numbers: dict[str, object] = dataclasses.asdict(privacy) if known else {}
+    return {"definition": type(privacy).__name__} | numbers
+
+
 def planned_again(directory: str | os.PathLike[str]) -> "Plan":
     """The plan of a release on disk, from its own record; whether it is the same is not checked here."""
-    from .door import plan
-
     folder = Path(directory)
     try:
         record = read_json(folder / "release.json")
+    except (OSError, ValueError) as error:
+        raise OutputError(f"load: {folder} is not a complete release ({type(error).__name__})") from None
+    return planned_from(record, folder)
+
+
+def planned_from(record: Any, folder: Path) -> "Plan":
+    """The plan that a record read from a folder says."""
+    from .door import plan
+
+    try:
         asked, writer = record.get("plan"), record["libraries"]["gaussnoise"]
         if asked is None:
             raise OutputError(

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from numbers import Real
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -19,12 +20,42 @@ from ..schema.schema import Schema
 from .plan import SECONDS_PER_INTEGER, Plan
 from .targets import Target, as_targets, largest_ratio
 
+if TYPE_CHECKING:
+    from ...streams.plan import StreamPlan
+    from ...streams.ticks import Ticks
+
 _MOST_CELLS = 2 * 10**8
 _MOST_ROWS_PER_PERSON = 10**9
 _TOLERANCE = 1e-6  # of the noise
 _ROUNDING = 1e-9  # budgets for targets are this much larger, so that rounding cannot miss them
 
 
+@overload
+def plan(
+    schema: Schema,
+    workload: int | Sequence[Entry],
+    privacy: AbstractPrivacy | None = ...,
+    *,
+    neighbors: Relation = ...,
+    p: float = ...,
+    weights: Sequence[float] | None = ...,
+    targets: Target | float | Mapping[str | tuple[str, ...], Target | float] | Sequence[Target | float] | None = ...,
+    rows_per_person: int = ...,
+    over: None = ...,
+) -> Plan: ...
+@overload
+def plan(
+    schema: Schema,
+    workload: int | Sequence[Entry],
+    privacy: AbstractPrivacy | None = ...,
+    *,
+    neighbors: Relation = ...,
+    p: float = ...,
+    weights: Sequence[float] | None = ...,
+    targets: Target | float | Mapping[str | tuple[str, ...], Target | float] | Sequence[Target | float] | None = ...,
+    rows_per_person: int = ...,
+    over: "Ticks",
+) -> "StreamPlan": ...
 def plan(
     schema: Schema,
     workload: int | Sequence[Entry],
@@ -35,7 +66,8 @@ def plan(
     weights: Sequence[float] | None = None,
     targets: Target | float | Mapping[str | tuple[str, ...], Target | float] | Sequence[Target | float] | None = None,
     rows_per_person: int = 1,
-) -> Plan:
+    over: "Ticks | None" = None,
+) -> "Plan | StreamPlan":
     """The least noise for a set of marginal tables, or of queries about them, before any data are seen.
 
     Args:
@@ -58,9 +90,12 @@ def plan(
             :attr:`Plan.target_ratio`.
         rows_per_person: the most rows that one person can have, when persons are to be protected instead of rows.
             Standard deviations grow by this factor. It is a promise of yours: nothing in the table is checked.
+        over: :class:`~gaussnoise.streams.Ticks`, for a release that goes on: at every tick a table of new rows comes
+            in, and the tables of its rows and of all so far go out, on one budget. ``rows_per_person`` is then per
+            tick.
 
     Returns:
-        A :class:`Plan`.
+        A :class:`Plan`; with ``over``, a :class:`~gaussnoise.streams.StreamPlan`.
 
     Raises:
         ParameterError: unknown attributes, bad weights, wrong types.
@@ -100,6 +135,8 @@ def plan(
     domain = workload_domain(schema, workload)
     if weights is not None and np.shape(weights) != (len(domain.subsets),):
         raise ParameterError(f"plan: expected {len(domain.subsets)} weights, one per marginal, got {weights!r}")
+    if over is not None and (targets is not None or privacy is None):
+        raise ParameterError("plan: over= takes a budget, no targets; hint: StreamPlan.half_width says what it gives")
     goals = None
     if targets is not None:
         if weights is not None or p != 2:
@@ -135,4 +172,8 @@ def plan(
             f"plan: {result.integers:.3g} noisy integers would take {result.seconds / 3600:.3g} hours, more than "
             f"{_MOST_CELLS:.0e} of them; hint: ask for fewer or smaller marginals"
         )
-    return result
+    if over is None:
+        return result
+    from ...streams.plan import continual  # a plan and what goes on with it meet here
+
+    return continual(result, over)

@@ -83,6 +83,23 @@ class ResidualQuery(PickledByArguments):
         moved = squared_sensitivity(orbits, of_class, squares, neighbors)
         return cls(strategies, ByType(orbits, multipliers), IntegerQuery(moved, rho))
 
+    def with_multipliers(self, known: Mapping[Type, int], neighbors: Relation) -> "ResidualQuery":
+        """The same with multipliers that were fixed before, whose sensitivity is computed anew.
+
+        Raises:
+            ParameterError: other residuals, or not positive integers.
+        """
+        orbits, values = self.multipliers.orbits, dict(known)
+        if (
+            self.query is None
+            or values.keys() != self.multipliers.values_by_type.keys()
+            or not all(type(s) is int and 0 < s < 2**MAX_BITS for s in values.values())
+        ):
+            raise ParameterError("release: expected a positive multiplier for every measured residual")
+        of_class = [self.strategies[members[0]] for members in orbits.classes]
+        moved = squared_sensitivity(orbits, of_class, {kind: s**2 for kind, s in values.items()}, neighbors)
+        return ResidualQuery(self.strategies, ByType(orbits, values), IntegerQuery(moved, self.query.budget))
+
     @property
     def count(self) -> int:
         """How many integers are measured."""
@@ -107,9 +124,9 @@ class ResidualQuery(PickledByArguments):
         )
 
     def answer(self, T: Subset, marginal: Counts) -> Integers:
-        """The exact answer on the counts of marginal T, flat."""
+        """The exact answer on the counts of marginal T, or on integer combinations of counts, flat."""
         answer: Integers = marginal
-        bound = max(int(marginal.sum()), 1)  # of all intermediates: counts are not negative
+        bound = max(int(np.sum(np.abs(marginal))), 1)  # of all intermediates
         for axis, i in enumerate(T):
             bound *= self.strategies[i].growth
             answer = self.strategies[i].contrast(answer.astype(np.int64 if bound < 2**62 else object), axis)
@@ -126,9 +143,12 @@ class ResidualQuery(PickledByArguments):
             return answer + noise
         return answer.astype(object) + noise.astype(object)
 
-    def decode(self, T: Subset, noisy: Integers) -> Array:
-        """What T alone adds to marginal T, from its noisy answer: shape (sizes of T...), sums zero along every axis."""
-        s = int(self.multipliers[T])
+    def decode(self, T: Subset, noisy: Integers, unit: int = 1) -> Array:
+        """What T alone adds to marginal T, from its noisy answer: shape (sizes of T...), sums zero along every axis.
+
+        ``unit``: what the answer was multiplied by.
+        """
+        s = int(self.multipliers[T]) * unit
         if s >= 2**53:  # the same rounding whatever the type, which depends on the exact answer
             noisy = noisy.astype(object)
         values = (noisy // s).astype(np.float64) + (noisy % s / s).astype(np.float64)

@@ -40,7 +40,7 @@ def published(
 ) -> TableRelease:
     """What :meth:`Plan.release` promises."""
     check_format(format, 0 if out is None else len(plan.tables.subsets))
-    _check_outside("release", plan, on_outside)
+    check_outside("release", plan, on_outside)
     check_progress(progress)
     if out is not None and not isinstance(out, str | os.PathLike):
         raise ParameterError(f"release: expected out to be a path, got {type(out).__name__}")
@@ -82,7 +82,7 @@ def simulated(
     progress: bool | Counted | None,
 ) -> TableRelease:
     """Tables whose noise is what ``draw`` returns for a number of integers: NOT private."""
-    _check_outside("simulate", plan, on_outside)
+    check_outside("simulate", plan, on_outside)
     blank = _blank(plan, table, on_outside, private=False)
     return replace(blank, tables=dict(_noisy(plan, table, on_outside, draw, 1, progress)))
 
@@ -92,7 +92,7 @@ def _used(plan: Plan) -> list[int]:
     return sorted({i for S in plan.tables.subsets for i in S})
 
 
-def _check_outside(function: str, plan: Plan, on_outside: object) -> None:
+def check_outside(function: str, plan: Plan, on_outside: object) -> None:
     """Refuse what is no rule for rows outside, or one that would tell the number of rows that fit."""
     if on_outside not in get_args(OnOutside):
         raise ParameterError(f'{function}: expected on_outside="refuse" or "drop", got {on_outside!r}')

@@ -80,6 +80,7 @@ class TableRelease(PickledByArguments):
         tables: estimates of the planned marginals, by sorted positions of their attributes.
         backend: the dataframe library of ``to_frame()``.
         on_outside: what became of rows with values outside the schema, see :meth:`Plan.release`.
+        times: of a stream's tables, which ticks they are about; ``rho_charged`` is then the whole stream's.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
@@ -101,6 +102,7 @@ class TableRelease(PickledByArguments):
     tables: Mapping[Subset, Array] = field(repr=False)
     backend: Any = field(repr=False)
     on_outside: OnOutside = "refuse"
+    times: str | None = None
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
         return iter(self.plan.marginals)
@@ -406,7 +408,7 @@ class TableRelease(PickledByArguments):
             # nothing but rounding is left where weights cancel
             moved[np.linalg.norm(moved, axis=1) <= _ROUNDED * length * sizes[T]] = 0.0
             known &= ~moved.any(axis=1)
-            covariance += self.query.variances[T] * (moved @ moved.T)
+            covariance += self.covariance.variances[T] * (moved @ moved.T)
         return Contrasts(np.where(known, shares * (self._rows or 0.0), estimates), covariance)
 
     def measurements(self) -> Iterator[Measurement]:
@@ -419,7 +421,7 @@ class TableRelease(PickledByArguments):
                 residual = part_of(np.asarray(table), S, T) if T or self._rows is None else np.array(self._rows)
                 for axis, i in enumerate(T):
                     residual = self.query.strategies[i].residual(residual, axis)
-                deviation = math.sqrt(self.query.variances[T]) if T in self.query.multipliers else 0.0
+                deviation = math.sqrt(self.covariance.variances[T]) if T in self.query.multipliers else 0.0
                 yield Measurement(tuple(names[i] for i in T), residual, deviation)
             seen.update(missing)
 
@@ -508,8 +510,13 @@ class TableRelease(PickledByArguments):
 
         Raises:
             OutputError: the directory exists, or its parent cannot be written.
-            ParameterError: more than 1000 marginals as CSV.
+            ParameterError: more than 1000 marginals as CSV; tables of a stream.
         """
+        if self.times is not None:
+            raise ParameterError(
+                f"save: these tables are about {self.times} of a stream; hint: its own folder has the tables of every "
+                "tick; to_frame() for others"
+            )
         save_release(self, directory, format)
 
     @classmethod
@@ -533,7 +540,10 @@ class TableRelease(PickledByArguments):
 
     def __repr__(self) -> str:
         warning = "" if self.private else "NOT PRIVATE, a simulation: "
-        return f"TableRelease({warning}{len(self)} marginals, rho charged {self.rho_charged:.6g})"
+        if self.times is None:
+            return f"TableRelease({warning}{len(self)} marginals, rho charged {self.rho_charged:.6g})"
+        whole = f"rho charged for the whole stream {self.rho_charged:.6g}"
+        return f"TableRelease({warning}{len(self)} marginals of {self.times}, {whole})"
 
 
 def _weights(names: Names, given: object) -> Array:

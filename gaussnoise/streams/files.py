@@ -1,0 +1,191 @@
+"""What a stream and its ticks say about themselves, for machines and people: nothing in it depends on the data."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import text as _text
+from ..files.disk import digests_in
+from ..privacy.definitions import gaussian_epsilon
+from ..privacy.lattice_bound import TABLE_STEPS
+from ..solvers.tables.orbits import Type
+from ..solvers.tables.residuals import Subset
+from ..tables.counting.codes import OnOutside
+from ..tables.planning.again import asked_of, asked_privacy
+from ..tables.planning.text import marginal_name
+from ..tables.release.files import contrasts_of
+from ..tables.release.store import Place, StoredTables
+from ..tables.release.tidy import LEVEL, interval_record, level_text
+from ..text import SHOWN_DELTA, versions
+from .plan import StreamPlan, drawn_query
+from .state import measurements_sha256
+from .text import participation_text, plan_text
+from .ticks import Ticks
+from .time_strategy import TimeStrategy
+
+_TICK_FORMAT = "gaussnoise.stream-tick/1"
+_LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
+
+
+def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside) -> dict[str, Any]:
+    """``stream.json``, all but its format: everything that later ticks, and auditors, need."""
+    query = drawn_query(plan.query)
+    return {
+        "format": None,
+        "stream": key,
+        "ticks": plan.over.as_dict(),
+        **_promise(plan),
+        "on_outside": on_outside,
+        "table_format": format,
+        "plan": asked_of(plan.tables) | {"privacy": asked_privacy(plan.privacy)},
+        "noise": {
+            "query": (
+                "at tick t, sum over i <= t of time_matrix[t, i] times what the table plan measures on the rows "
+                "of tick i: "
+                "for every measured set T of attributes, multiplier_T * kron(C_j, j in T) on its marginal "
+                "counts; discrete "
+                "Gaussian noise of scale sigma on every integer, fresh at every tick"
+            ),
+            "multipliers": [[list(kind), int(s)] for kind, s in plan.query.multipliers.values_by_type.items()],
+            **({"contrasts": contrasts} if (contrasts := contrasts_of(plan.tables)) else {}),
+            "time_sensitivity_squared": plan.strategy.sensitivity_squared,
+            "integer_sensitivity_squared": query.sensitivity_squared,
+            "sigma": query.scale,
+            "rho_of_one_row_per_report": query.rho,
+        },
+        "time_matrix": [" ".join(map(str, row[: t + 1])) for t, row in enumerate(plan.strategy.matrix.tolist())],
+        "time_lower": plan.strategy.lower,
+        "certified_gap": plan.gap,
+        "request_sha256": plan.request_sha256,
+        "libraries": dict(versions(*_LIBRARIES)),
+        "disclaimers": disclaimers(plan),
+    }
+
+
+def strategy_in(record: Mapping[str, Any], over: Ticks, p: float) -> TimeStrategy:
+    """The time strategy of a stream that was begun."""
+    matrix = np.zeros((over.n, over.n), dtype=np.int64)
+    for t, row in enumerate(record["time_matrix"]):
+        matrix[t, : t + 1] = [int(x) for x in row.split(" ")]
+    return TimeStrategy(matrix, over, p, float(record["time_lower"]))
+
+
+def multipliers_in(record: Mapping[str, Any]) -> dict[Type, int]:
+    """The multipliers of a stream that was begun."""
+    return {tuple(kind): s for kind, s in record["noise"]["multipliers"]}
+
+
+def tick_record(
+    plan: StreamPlan,
+    key: str,
+    tick: int,
+    noisy: Mapping[Subset, Sequence[int]],
+    written: Mapping[str, StoredTables],
+    folder: Path,
+    on_outside: OnOutside,
+) -> dict[str, Any]:
+    """``release.json`` of one tick, once its other files are written."""
+    names = plan.schema.names
+    deviations = {
+        what: plan.covariance(plan.window(first, tick)) for what, first in (("cumulative", 1), ("period", tick))
+    }
+    tables = {
+        what: [
+            {
+                "attributes": [names[i] for i in S],
+                "file": stored.places[S].file,
+                "first_row": stored.places[S].first_row,
+                "rms_standard_deviation": float(np.sqrt(deviations[what].mean_variance(S))),
+            }
+            for S in plan.tables.tables.subsets
+        ]
+        for what, stored in written.items()
+    }
+    return {
+        "format": _TICK_FORMAT,
+        "private": True,
+        "stream": key,
+        "tick": tick,
+        "ticks": plan.over.as_dict(),
+        **_promise(plan),
+        "on_outside": on_outside,
+        "cumulative_meaning": f"all rows of ticks 1 to {tick}",
+        "period_meaning": f"the rows of tick {tick} alone",
+        **tables,
+        "measurements_sha256": measurements_sha256(noisy),
+        "intervals": interval_record(),
+        "files": digests_in(folder),
+        "libraries": dict(versions(*_LIBRARIES)),
+        "disclaimers": disclaimers(plan),
+    }
+
+
+def places_in(listed: Sequence[Mapping[str, Any]], plan: StreamPlan) -> dict[Subset, Place]:
+    """Where the record of a tick says that each table is."""
+    found = {}
+    for S, entry in zip(plan.tables.tables.subsets, listed, strict=True):
+        if entry["attributes"] != [plan.schema.names[i] for i in S] or type(entry["first_row"]) is not int:
+            raise ValueError
+        shape = tuple(plan.schema.sizes[i] for i in S)
+        found[S] = Place(str(entry["file"]), entry["first_row"], shape)
+    return found
+
+
+def _promise(plan: StreamPlan) -> dict[str, Any]:
+    rho = plan.rho_charged
+    return {
+        "neighbors": plan.neighbors,
+        "privacy_unit": plan.privacy_unit,
+        "participation": participation_text(plan),
+        "rows_per_person_and_tick": plan.tables.rows_per_person,
+        "privacy": plan.privacy.as_dict(plan.integers, TABLE_STEPS),
+        "rho_of_all_ticks": rho,
+        "epsilon_delta_of_all_ticks": {
+            "epsilon": gaussian_epsilon(rho, SHOWN_DELTA, plan.integers, TABLE_STEPS),
+            "delta": SHOWN_DELTA,
+            "method": "analytic Gaussian (Balle & Wang 2018, Theorem 8), corrected for the lattice",
+        },
+    }
+
+
+def disclaimers(plan: StreamPlan) -> list[str]:
+    """What is promised, and what is not."""
+    whom = participation_text(plan)
+    return _text.disclaimers(
+        f"{whom}; by all {plan.over.n} ticks together, against anyone who sees only what is published. How "
+        f"often a person "
+        "reports is a promise of the publisher's, not checked. Categories, bins and the times of ticks are "
+        "assumed public.",
+        True,
+    )
+
+
+def summary_text(plan: StreamPlan, tick: int) -> str:
+    """``summary.txt`` of one tick."""
+    width = max(len("marginal"), *(len(marginal_name(m)) for m in plan.marginals))
+    lines = [
+        f"Tick {tick} of {plan.over.n}: {len(plan.marginals)} marginals, of its own rows (period/) and of all "
+        f"rows so far "
+        "(cumulative/): safe to publish",
+        f"charged      rho = {plan.rho_charged:.10g} of {plan.rho:.10g}, once, for all {plan.over.n} ticks together",
+        *plan_text(plan).splitlines()[1:4],
+        "",
+        f"{'marginal':<{width}}  {'sd of this tick':>15}  {'sd of all so far':>16}",
+    ]
+    for marginal in plan.marginals:
+        own = plan.standard_deviation(*marginal, ticks=(tick, tick))
+        total = plan.standard_deviation(*marginal, ticks=(1, tick))
+        lines.append(f"{marginal_name(marginal):<{width}}  {own:>15.4g}  {total:>16.4g}")
+    return "\n".join(
+        [
+            *lines,
+            "",
+            "Estimates are unbiased counts: they may be negative or fractional. Tables agree on shared margins, "
+            "and those of "
+            "all rows are the sums of those of each tick.",
+            f"In files, low and high are the ends of {level_text(LEVEL)} intervals, for every number by itself.",
+            *disclaimers(plan),
+        ]
+    )

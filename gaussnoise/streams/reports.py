@@ -1,0 +1,98 @@
+"""How far the reports of one person together can move what is measured over time, in exact integers."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Integers = NDArray[Any]  # int64 where every sum provably fits, Python integers otherwise
+
+_MOST_PATTERNS = 20_000  # listed one by one
+
+
+def largest_change(gram: Integers, reports: int, apart: int) -> int:
+    """Upper bound on ``Σ_{i,j∈π} |X_ij|`` over all sets π of at most so many ticks, each two at least ``apart`` apart.
+
+    A person with rows in the ticks of π changes the answers of tick i's table by some u_i with ‖u_i‖ <= Δ, which may
+    differ from tick to tick; what is measured over time changes by ``Σ_i C_·i ⊗ u_i``, of squared length
+
+        Σ_{i,j∈π} X_ij ⟨u_i, u_j⟩ <= Δ² Σ_{i,j∈π} |X_ij|,    X = CᵀC,
+
+    by the inequality of Cauchy and Schwarz. Attained at u_i = u where X >= 0.
+
+    Exact, where ticks of one person do not meet in X or the sets are few; otherwise each tick i is charged r_i, the
+    most that a set with i in it has in row i, and Σ_{i∈π} r_i is maximised: both by dynamic programming over
+    positions and counts (the bound of Choquette-Choo et al. 2023, Section 4).
+
+    Args:
+        gram: X, integers, shape (n, n).
+        reports: at least 1.
+        apart: at least 1.
+    """
+    n = len(gram)
+    sizes = np.abs(gram)
+    if int(sizes.max()) * n * n >= 2**62:
+        sizes = sizes.astype(object)
+    k = min(reports, (n - 1) // apart + 1)
+    positions = np.arange(n)
+    far = np.abs(positions[:, None] - positions) >= apart
+    if k == 1 or not (sizes * far).any():
+        return _most(np.diagonal(sizes)[None, :], k, apart)[0]
+    if sum(math.comb(n - (c - 1) * (apart - 1), c) for c in range(1, k + 1)) <= _MOST_PATTERNS:
+        return _largest_of_all(sizes, k, apart)
+    diagonal = np.diagonal(sizes)
+    rows = diagonal + np.array(_most(sizes * far, k - 1, apart), dtype=sizes.dtype)
+    return _most(rows[None, :], k, apart)[0]
+
+
+def _most(weights: Integers, k: int, apart: int) -> list[int]:
+    """Of every row of weights >= 0, the largest sum over at most k positions, each two at least ``apart`` apart."""
+    rows, n = weights.shape
+    before = np.zeros((n + 1, rows), dtype=weights.dtype)  # by how many positions are looked at
+    for _ in range(k):
+        best = np.zeros_like(before)
+        for j in range(1, n + 1):
+            best[j] = np.maximum(best[j - 1], before[max(j - apart, 0)] + weights[:, j - 1])
+        before = best
+    return [int(x) for x in before[n]]
+
+
+def _largest_of_all(sizes: Integers, k: int, apart: int) -> int:
+    """The same by going through all sets."""
+    known: list[list[int]] = sizes.tolist()
+    best = 0
+    waiting: list[tuple[tuple[int, ...], int]] = [((), 0)]
+    while waiting:
+        chosen, value = waiting.pop()
+        best = max(best, value)
+        if len(chosen) < k:
+            for i in range(chosen[-1] + apart if chosen else 0, len(known)):
+                more = value + known[i][i] + 2 * sum(known[i][j] for j in chosen)
+                waiting.append(((*chosen, i), more))
+    return best
+
+
+def worst_reports(gram: Array, reports: int, apart: int, signed: bool) -> dict[tuple[float, ...], float]:
+    """Reports that move much, 0 or 1 (or −1) in every tick, and how much: for a search, no bound.
+
+    Grown from every tick by the report that adds most.
+    """
+    n, found = len(gram), {}
+    positions, own = np.arange(n), np.diagonal(gram)
+    for start in range(n):
+        taken, pull, free = np.zeros(n), np.zeros(n), np.ones(n, dtype=bool)
+        following, value = start, 0.0
+        for _ in range(reports):
+            sign = -1.0 if signed and pull[following] < 0 else 1.0
+            taken[following] = sign
+            value += float(own[following] + 2 * sign * pull[following])
+            pull += sign * gram[following]
+            free &= np.abs(positions - following) >= apart
+            gains = np.where(free, own + 2 * (np.abs(pull) if signed else pull), 0.0)
+            following = int(np.argmax(gains))
+            if gains[following] <= 0:
+                break
+        found[tuple(taken.tolist())] = value
+    return found

@@ -1,0 +1,411 @@
+"""A stream on disk: begun once, one tick after another, each drawn once, whatever interrupts it."""
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, final, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import GaussNoiseError, LedgerError, OutputError, ParameterError, StreamError
+from ..files.disk import aside, file_digest, folder_fault, read_json, save_text
+from ..numerics.intervals import Contrast
+from ..privacy.ledger import Ledger
+from ..privacy.sampler import noise_stream, sampling_threads
+from ..solvers.tables.residuals import Subset
+from ..tables.counting.codes import OnOutside
+from ..tables.planning.again import planned_from
+from ..tables.reading.frames import frame_backend
+from ..tables.release.files import check_format
+from ..tables.release.publish import check_outside
+from ..tables.release.release import TableRelease, Weights
+from ..tables.release.store import FileFormat, StoredTables, table_writer
+from .files import multipliers_in, places_in, strategy_in, stream_record, summary_text, tick_record
+from .measure import counted, estimated, measured
+from .plan import StreamPlan, continual, drawn_query
+from .state import Commit, State, made, unmade, write_private
+from .tables import StreamTables
+from .ticks import Ticks
+
+Array = NDArray[np.float64]
+
+FORMAT = "gaussnoise.stream/1"
+_MOST_BYTES = 2**27  # of stream.json, which has the matrix
+_LONGEST_ID = 180
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """A release of tables that goes on, in a folder.
+
+    ``path/stream.json`` and ``path/ticks`` are public. ``path/private`` is NOT: it holds the exact counts of every
+    tick, which later ticks need; only its owner may read it. Keep it as confidential as the rows, and never copy a
+    stream to go on from both copies: a tick drawn twice with other noise costs its budget twice.
+
+    Formal guarantees:
+        * Every tick is drawn once. What is published of it is made of measurements that were on disk before, so that it
+          is the same however often it is interrupted; a draw that was interrupted before that was seen by nobody.
+        * No tick is left out, and none is run under another's number. With ``number`` the same call can be repeated
+          until it succeeds, whatever interrupted it, and never counts rows twice.
+        * An older copy of ``private`` is refused, and so is one of ``ticks``. An older copy of both together cannot be
+          told from the stream as it was then, unless the stream is under a ledger, which knows each of its ticks.
+
+    Attributes:
+        plan: what was planned.
+        path: of the folder.
+        format: of table files.
+        on_outside: what becomes of rows with values outside the schema.
+        state: what is kept between ticks.
+        ledger: the budget it was charged to, or None.
+        id: what the ledger calls it.
+
+    >>> import pyarrow as pa, tempfile
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+    >>> plan = gn.plan(schema, 1, gn.zCDP(0.1), over=gn.streams.Ticks(52))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     stream = plan.start(f"{folder}/weekly")
+    ...     for week in (1, 2):
+    ...         total = stream.tick(pa.table({"sex": ["F", "M", "F"] * 400}), number=week)
+    ...     more = stream.difference(2, 1)["sex"]
+    >>> print(total.times, more.estimate.shape)
+    ticks 1 to 2 (2,)
+    """
+
+    plan: StreamPlan
+    path: Path
+    format: FileFormat
+    on_outside: OnOutside
+    state: State = field(repr=False)
+    ledger: Ledger | None = field(repr=False, default=None)
+    id: str | None = None
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str], ledger: Ledger | str | os.PathLike[str] | None = None) -> "Stream":
+        """A stream that was started, to go on or to be read; without its private folder it can only be read.
+
+        Args:
+            path: its folder.
+            ledger: where its ledger is now, if that was moved.
+
+        Raises:
+            OutputError: no stream, or calibrated by another version or machine.
+            LedgerError: its ledger is missing.
+        """
+        return _opened(_folder("open", path), None if ledger is None else Ledger.of(ledger))
+
+    def tick(self, table: object, number: int | None = None) -> TableRelease:
+        """Count the new rows of one tick, and publish the tables of the tick and of all so far.
+
+        Args:
+            table: the new rows: a dataframe (anything narwhals reads) or the path of a CSV or Parquet file; a tick
+                without rows is a table without rows.
+            number: of the tick. With it, a call that was interrupted can be repeated, and reads the tick's tables again
+                if they were drawn; rows are not compared. Without it, rows that count exactly as those of the tick
+                before are refused, since they may be the same.
+
+        Returns:
+            The tables of all rows so far.
+
+        Raises:
+            DataError: the table breaks the schema, or has rows of other ticks. Under a ledger it is not said how.
+            ParameterError: not a number of a tick.
+            StreamError: not the next tick; all ticks are done; the folder was changed, or is an older copy.
+            OutputError: the folder cannot be written.
+        """
+        n = self.plan.over.n
+        if number is not None and not (type(number) is int and 1 <= number <= n):
+            raise ParameterError(f"tick: expected a number from 1 to {n}, got {number!r:.50}")
+        backend = frame_backend(table)
+        if not self.state.private.is_dir():
+            raise StreamError(f"tick: {self.state.private} is missing: without it the stream can only be read")
+        _ = self.plan.rho_charged
+        with self.state.alone():
+            self._check_ledger()
+            commits = self.state.commits(self.plan)
+            done = self.state.published()
+            if len(commits) > done:  # its program died: what it drew is published now, and nothing drawn again
+                self._publish(done + 1, commits, None)
+                if number is None:
+                    raise StreamError(
+                        f"tick: tick {done + 1} had been drawn when its program ended; it is published now, at "
+                        f"{self.state.tick_folder(done + 1)}, and these rows were not read; "
+                        f"hint: number={done + 1} reads it, number={done + 2} goes on with new rows"
+                    )
+                done += 1
+            if number is None or number == done + 1:
+                if done == n:
+                    raise StreamError(f"tick: all {n} ticks are done; hint: start a new stream, on a budget of its own")
+                self._publish(done + 1, commits, table, compared=number is None)
+                done += 1
+            elif number > done:
+                raise StreamError(
+                    f"tick: expected tick {done + 1} next, got {number}; hint: a table without rows for it"
+                )
+        return self._total(done if number is None else number, backend)
+
+    def _publish(self, tick: int, commits: list[Commit], table: object, *, compared: bool = False) -> None:
+        """Draw a tick if that has not been done, and put its folder into place."""
+        target = self.state.tick_folder(tick)
+
+        def write(folder: Path) -> None:
+            known = commits if len(commits) >= tick else [*commits, self._drawn(tick, commits, table, compared)]
+            self._write(folder, known[:tick])
+
+        if self.ledger is None or self.id is None:
+            with aside(target, "tick") as scratch:
+                write(scratch)
+        else:
+            self.ledger.once(
+                f"{self.id} tick {tick}",
+                cost=0.0,
+                request={"stream": self.state.key, "tick": tick},
+                protects=_protects(self.plan),
+                target=target,
+                write=write,
+                read=lambda folder: None,
+                draws=0,
+            )
+
+    def _drawn(self, tick: int, commits: list[Commit], table: object, compared: bool) -> Commit:
+        """Count, draw and commit: nothing of the draw leaves this function before it is on disk."""
+        plan = self.plan
+        counts = counted(plan.tables, plan.over, tick, table, self.on_outside)
+        if compared and commits and commits[-1].rows and _equal(counts, commits[-1].counts):
+            raise StreamError(
+                f"tick: these rows count exactly as those of tick {tick - 1} do; hint: number={tick} if they are new, "
+                f"number={tick - 1} reads that tick again"
+            )
+        with noise_stream(drawn_query(plan.query).draw, plan.query.count, sampling_threads()) as noise:
+            noisy = measured(plan, [*(commit.counts for commit in commits), counts], noise)
+        return self.state.commit(plan, counts, noisy, commits)
+
+    def _write(self, folder: Path, commits: list[Commit]) -> None:
+        """The folder of the last of these ticks, from what was measured."""
+        plan, tick = self.plan, len(commits)
+        folder.mkdir(exist_ok=True)
+        own = estimated(plan, [commit.noisy for commit in commits], commits[-1].rows)
+        before = self._stored("cumulative", tick - 1) if tick > 1 else None
+        total = own if before is None else {S: before[S] + own[S] for S in own}
+        written: dict[str, StoredTables] = {}
+        for what, tables, first in (("cumulative", total, 1), ("period", own, tick)):
+            (folder / what).mkdir()
+            deviation = self._deviation(first, tick)
+            with table_writer(folder / what, plan.schema, plan.tables.tables.subsets, deviation, self.format) as writer:
+                for S in plan.tables.tables.subsets:
+                    writer.write(S, tables[S])
+            written[what] = writer.tables
+        (folder / "summary.txt").write_text(summary_text(plan, tick) + "\n", encoding="utf-8")
+        record = tick_record(plan, self.state.key, tick, commits[-1].noisy, written, folder, self.on_outside)
+        text = json.dumps(record, indent=2, ensure_ascii=False)
+        (folder / "release.json").write_text(text + "\n", encoding="utf-8")
+
+    def _deviation(self, first: int, last: int) -> Callable[[Subset], Array]:
+        covariance = self.plan.covariance(self.plan.window(first, last))
+        return lambda S: np.sqrt(np.asarray(covariance.table_variance(S)))
+
+    def _check_ledger(self) -> None:
+        """Whether the stream as it is here is the one that was charged."""
+        if self.ledger is None:
+            return
+        mine = [entry for entry in self.ledger.entries() if entry.id == self.id and entry.state == "sealed"]
+        if not mine or mine[-1].sha256 != file_digest(self.path / "stream.json"):
+            raise LedgerError(
+                f"tick: {self.path / 'stream.json'} is not what was charged under {self.id!r} in the ledger"
+            )
+
+    def __len__(self) -> int:
+        """How many ticks are published."""
+        return self.state.published()
+
+    @property
+    def tables(self) -> StreamTables:
+        """Everything that is published, read from its files after these are checked.
+
+        Raises:
+            StreamError: files are missing or were changed.
+        """
+        return self._tables("pyarrow")
+
+    def _tables(self, backend: Any) -> StreamTables:
+        periods = [self._stored("period", tick) for tick in range(1, len(self) + 1)]
+        return StreamTables(self.plan, True, periods, backend, self.on_outside)
+
+    def _stored(self, what: str, tick: int) -> StoredTables:
+        """Published tables of one tick."""
+        folder = self.state.tick_folder(tick)
+        try:
+            record = read_json(folder / "release.json", _MOST_BYTES)
+            fault = folder_fault(folder, record["files"], every=True)
+            if (record["stream"], record["tick"]) != (self.state.key, tick):
+                fault = "'release.json' is of another stream or tick"
+            if fault is None:
+                return StoredTables(folder / what, places_in(record[what], self.plan))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, GaussNoiseError) as error:
+            raise StreamError(f"stream: {folder} is not a complete tick ({type(error).__name__})") from None
+        raise StreamError(f"stream: in {folder}, {fault}; hint: the folder as it was written")
+
+    def _total(self, tick: int, backend: Any) -> TableRelease:
+        return self._tables(backend).total(tick)
+
+    def period(self, tick: int) -> TableRelease:
+        """:meth:`StreamTables.period`."""
+        return self.tables.period(tick)
+
+    def total(self, tick: int | None = None) -> TableRelease:
+        """:meth:`StreamTables.total`."""
+        return self.tables.total(tick)
+
+    def difference(self, later: int, earlier: int) -> TableRelease:
+        """:meth:`StreamTables.difference`."""
+        return self.tables.difference(later, earlier)
+
+    def combined(self, weights: ArrayLike) -> TableRelease:
+        """:meth:`StreamTables.combined`."""
+        return self.tables.combined(weights)
+
+    def contrast(self, weights: Mapping[int, Weights]) -> Contrast:
+        """:meth:`StreamTables.contrast`."""
+        return self.tables.contrast(weights)
+
+    def __repr__(self) -> str:
+        return f"Stream({str(self.path)!r}, {self.plan.over!r})"
+
+
+def started(
+    plan: StreamPlan,
+    path: str | os.PathLike[str],
+    *,
+    ledger: Ledger | str | os.PathLike[str] | None,
+    id: str | None,
+    format: FileFormat,
+    on_outside: OnOutside,
+) -> Stream:
+    """What :meth:`StreamPlan.start` promises."""
+    folder = _folder("start", path)
+    check_format(format, len(plan.marginals))
+    check_outside("start", plan.tables, on_outside)
+    if (ledger is None) != (id is None):
+        raise ParameterError("start: expected ledger= and id= together: a ledger knows streams by their id")
+    if id is not None and not (isinstance(id, str) and len(id) <= _LONGEST_ID):
+        raise ParameterError(f"start: expected an id of 1 to {_LONGEST_ID} characters, got {id!r:.250}")
+    book = None if ledger is None else Ledger.of(ledger)
+    if book is None and os.path.lexists(folder / "stream.json"):
+        raise OutputError(
+            f"start: {folder} exists already; hint: gn.streams.Stream.open({str(folder)!r}) goes on with it"
+        )
+    key = secrets.token_hex(16)
+    record = stream_record(plan, key, format, on_outside) | {"format": FORMAT}
+    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    summary_text(plan, 1)
+    _planned(json.loads(text), folder)  # what could not be gone on with is not charged
+    made(folder)
+    try:
+        if book is None or id is None:
+            save_text(folder / "stream.json", text)
+            return _opened(folder, None)
+        where = folder / "private" / "ledger.json"
+        if not os.path.lexists(folder / "stream.json"):
+            where.unlink(missing_ok=True)  # of a start that was killed before it charged anything
+            write_private(where, {"ledger": os.path.abspath(book.path), "id": id})
+        return book.once(
+            id,
+            cost=plan.rho_charged,
+            request=plan.request | {"on_outside": on_outside, "format": format},
+            protects=_protects(plan),
+            target=folder / "stream.json",
+            write=lambda scratch: scratch.write_text(text, encoding="utf-8"),
+            read=lambda file: _opened(file.parent, book),
+            draws=plan.integers,
+        )
+    except BaseException:
+        if not os.path.lexists(folder / "stream.json"):
+            (folder / "private" / "ledger.json").unlink(missing_ok=True)
+            unmade(folder)
+        raise
+
+
+def simulated(
+    plan: StreamPlan, tables: Sequence[object], draw: Callable[[int], ArrayLike], *, on_outside: OnOutside
+) -> StreamTables:
+    """Ticks whose noise is what ``draw`` returns for a number of integers: NOT private."""
+    check_outside("simulate", plan.tables, on_outside)
+    if not isinstance(tables, list | tuple) or len(tables) > plan.over.n:
+        raise ParameterError(f"simulate: expected a list of at most {plan.over.n} tables, got {type(tables).__name__}")
+    exact, noisy, periods = [], [], []
+    for tick, table in enumerate(tables, 1):
+        exact.append(counted(plan.tables, plan.over, tick, table, on_outside))
+        with noise_stream(draw, plan.query.count, 1) as noise:
+            noisy.append(measured(plan, exact, noise))
+        periods.append(estimated(plan, noisy, int(next(iter(exact[-1].values())).sum())))
+    backend = frame_backend(tables[0]) if tables else "pyarrow"
+    return StreamTables(plan, False, periods, backend, on_outside)
+
+
+def _opened(folder: Path, ledger: Ledger | None) -> Stream:
+    """The stream in a folder."""
+    try:
+        record = read_json(folder / "stream.json", _MOST_BYTES)
+    except (OSError, ValueError) as error:
+        raise OutputError(f"open: {folder} is not a stream ({type(error).__name__})") from None
+    plan, key, format, on_outside = _planned(record, folder)
+    id = None
+    where = folder / "private" / "ledger.json"
+    if where.exists():
+        try:
+            content = read_json(where)
+            id = str(content["id"])
+            ledger = ledger or Ledger.open(content["ledger"])
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise StreamError(f"open: {where} is damaged ({type(error).__name__})") from None
+    return Stream(plan, folder, format, on_outside, State(folder, key), ledger, id)
+
+
+def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, OnOutside]:
+    """What a stream's record says was asked for, planned again; its name, format of files, and rule for rows."""
+    try:
+        if record["format"] != FORMAT:
+            raise OutputError(
+                f"open: expected format {FORMAT!r} in {folder}, got another; hint: the version that wrote it"
+            )
+        over, key = Ticks(**record["ticks"]), record["stream"]
+        format, on_outside = record["table_format"], record["on_outside"]
+        if format not in get_args(FileFormat) or on_outside not in get_args(OnOutside) or type(key) is not str:
+            raise ValueError
+    except OutputError:
+        raise
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise OutputError(f"open: {folder} is not a stream ({type(error).__name__})") from None
+    tables = planned_from(record, folder)
+    try:
+        strategy = strategy_in(record, over, tables.noise.p)
+        # later versions may plan with other last digits; what is measured stays what it was
+        plan = continual(tables, over, strategy, multipliers_in(record))
+        same = record["noise"] == stream_record(plan, key, format, on_outside)["noise"]
+        same = same and record["request_sha256"] == plan.request_sha256
+    except (GaussNoiseError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise OutputError(f"open: {folder} is not a complete stream ({type(error).__name__})") from None
+    if not same:
+        raise OutputError(
+            f"open: {folder} was calibrated by another version or machine; hint: its tables can be read as they are; "
+            "go on with the version that began it"
+        )
+    return plan, key, format, on_outside
+
+
+def _protects(plan: StreamPlan) -> str:
+    return f"{plan.privacy_unit} under {plan.neighbors}"
+
+
+def _equal(first: Mapping[Subset, Any], second: Mapping[Subset, Any]) -> bool:
+    return all(np.array_equal(first[S], second[S]) for S in first)
+
+
+def _folder(who: str, path: object) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise ParameterError(f"{who}: expected a path, got {type(path).__name__}")
+    return Path(os.path.abspath(os.fspath(path)))

@@ -1,0 +1,136 @@
+"""Tables over time: of single ticks, of all so far, of any combination, with exact covariances between them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import ParameterError
+from ..files.pickling import PickledByArguments
+from ..numerics.intervals import Contrast
+from ..solvers.tables.residuals import Subset
+from ..tables.counting.codes import OnOutside
+from ..tables.release.release import TableRelease, Weights
+from .plan import StreamPlan
+
+Array = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StreamTables(PickledByArguments):
+    """Everything published up to some tick. Safe to publish when ``private`` is true.
+
+    Attributes:
+        plan: what was planned.
+        private: False for simulations, whose numbers must not be published.
+        periods: of every tick so far, unbiased tables of its own rows, by sorted positions of their attributes.
+        backend: the dataframe library of ``to_frame()``.
+        on_outside: what became of rows with values outside the schema.
+
+    >>> import numpy as np, pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+    >>> plan = gn.plan(schema, 1, gn.zCDP(0.1), over=gn.streams.Ticks(12))
+    >>> days = [pa.table({"sex": ["F", "M", "F"] * 400})] * 3
+    >>> so_far = plan.simulate(days, np.random.default_rng(0))
+    >>> two = so_far.total(), so_far.difference(3, 2)
+    >>> print(*(f"{table['sex'].standard_deviation[0]:.3f}" for table in two))
+    3.454 3.385
+    """
+
+    plan: StreamPlan
+    private: bool
+    periods: Sequence[Mapping[Subset, Array]] = field(repr=False)
+    backend: Any = field(repr=False, default="pyarrow")
+    on_outside: OnOutside = "refuse"
+
+    def __len__(self) -> int:
+        return len(self.periods)
+
+    def period(self, tick: int) -> TableRelease:
+        """Counts of the rows that came in at one tick."""
+        return self._window(tick, tick)
+
+    def total(self, tick: int | None = None) -> TableRelease:
+        """Counts of all rows up to a tick, the last one if left out."""
+        return self._window(1, len(self) if tick is None else tick)
+
+    def difference(self, later: int, earlier: int) -> TableRelease:
+        """``total(later)`` less ``total(earlier)``: counts of the rows that came in after one tick, up to another."""
+        if type(earlier) is not int or type(later) is not int or not 0 <= earlier < later:
+            raise ParameterError(f"difference: expected ticks later > earlier >= 0, got {later!r:.50}, {earlier!r:.50}")
+        return self._window(earlier + 1, later)
+
+    def _window(self, first: int, last: int) -> TableRelease:
+        weights = self.plan.window(first, last)
+        if last > len(self):
+            raise ParameterError(f"ticks: expected one of the {len(self)} ticks so far, got {last}")
+        return self._combined(weights, f"tick {last}" if first == last else f"ticks {first} to {last}")
+
+    def combined(self, weights: ArrayLike) -> TableRelease:
+        """``Σ_t weights[t] · (counts of tick t)``: windows, trends, any contrast over time, with exact deviations.
+
+        Args:
+            weights: of ticks 1, 2, …, at most as many as there are. Under replacement they must be integers.
+
+        Raises:
+            ParameterError: too many weights, or not finite.
+        """
+        checked = self.plan.weights(weights)
+        if self.plan.neighbors == "replace" and (checked != np.rint(checked)).any():
+            raise ParameterError(
+                "combined: expected integer weights under replacement, where numbers of rows are exact; "
+                "hint: multiply them, and divide the result"
+            )
+        return self._combined(checked, "a combination of ticks")
+
+    def contrast(self, weights: Mapping[int, Weights]) -> Contrast:
+        """A linear combination of cells of tables of several ticks' own rows, with its exact standard deviation.
+
+        Args:
+            weights: for each tick, as for :meth:`TableRelease.contrast`.
+
+        Raises:
+            ParameterError: unknown ticks or marginals, or wrong shapes.
+        """
+        if not isinstance(weights, Mapping) or not all(type(t) is int and 1 <= t <= len(self) for t in weights):
+            raise ParameterError(
+                f"contrast: expected weights of ticks, {{tick: weights}}, with 1 <= tick <= {len(self)}"
+            )
+        ticks = sorted(weights)
+        if not ticks:
+            return Contrast(0.0, 0.0)
+        one = self._combined(np.ones(1), "tick 1").contrasts([weights[t] for t in ticks]).covariance
+        shares = self.plan.time_covariance[np.ix_([t - 1 for t in ticks], [t - 1 for t in ticks])]
+        estimate = sum(self.period(t).contrast(weights[t]).estimate for t in ticks)
+        return Contrast(float(estimate), float(np.sqrt(max(float((one * shares).sum()), 0.0))))
+
+    def _combined(self, weights: Array, what: str) -> TableRelease:
+        if len(weights) > len(self):
+            raise ParameterError(f"ticks: expected weights of the {len(self)} ticks so far, got {len(weights)}")
+        tables: dict[Subset, Array] = {}
+        for S in self.plan.tables.tables.subsets:
+            table = np.zeros([self.plan.schema.sizes[i] for i in S])
+            for weight, period in zip(weights, self.periods, strict=False):
+                if weight:
+                    table = table + weight * period[S]
+            table.flags.writeable = False
+            tables[S] = table
+        plan = self.plan
+        return TableRelease(
+            plan=plan.tables,
+            private=self.private,
+            rho_charged=plan.rho_charged,
+            covariance=plan.covariance(weights),
+            query=plan.query,
+            tables=tables,
+            backend=self.backend,
+            on_outside=self.on_outside,
+            times=what,
+        )
+
+    def __repr__(self) -> str:
+        warning = "" if self.private else "NOT PRIVATE, a simulation: "
+        return f"StreamTables({warning}{len(self)} of {self.plan.over.n} ticks, {len(self.plan.marginals)} marginals)"

@@ -1,0 +1,92 @@
+"""Plans of streams, said in words."""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..privacy.definitions import ApproxDP, gaussian_epsilon, zCDP
+from ..privacy.lattice_bound import TABLE_STEPS
+from ..tables.planning.text import marginal_name
+from ..text import SHOWN_DELTA
+
+if TYPE_CHECKING:
+    from .plan import StreamPlan
+
+_MOST_LINES = 1000
+_CLOSED = 1e-3
+
+
+def participation_text(plan: "StreamPlan") -> str:
+    """Who is protected, over time."""
+    k, b, rows = plan.over.most_reports, plan.over.apart, plan.tables.rows_per_person
+    one = "one row" if rows == 1 else f"one person's at most {rows} rows"
+    change = "more or less" if plan.neighbors == "add-remove" else "exchanged for another"
+    if rows > 1 and plan.neighbors == "replace":
+        change = "exchanged for as many others"
+    if k == 1:
+        return f"{one} {change}, in one tick"
+    apart = f", each two at least {b} ticks apart" if b > 1 else ""
+    return f"one person with {one} {change} in each of at most {k} ticks{apart}"
+
+
+def plan_text(plan: "StreamPlan") -> str:
+    """What ``print(plan)`` shows."""
+    n, over = plan.over.n, plan.over
+    shown = plan.marginals[:_MOST_LINES]
+    names = [marginal_name(m) for m in shown]
+    width = max(len("marginal"), *map(len, names))
+    number = "private" if plan.neighbors == "add-remove" else "public and exact"
+    lines = [
+        f"Plan: {n} ticks of {len(plan.marginals)} marginals, {plan.tables.tables.dim} cells",
+        f"neighbours   {plan.neighbors} ({participation_text(plan)}; the number of rows is {number})",
+        f"budget       {_budget_text(plan)}",
+        f"noise        {plan.integers} integers in all ticks together, charged once, when the stream starts",
+        *([f"late rows    column {over.period!r} says; {_late_text(over.late)}"] if over.period is not None else []),
+        "",
+        f"{'marginal':<{width}}  {'cells':>7}  {'sd of tick 1':>12}  {f'sd of tick {n}':>12}  {f'sd of all {n}':>12}",
+    ]
+    for name, marginal in zip(names, shown, strict=True):
+        S = tuple(sorted(plan.tables.subset(marginal)))
+        sds = [plan.standard_deviation(*marginal, ticks=ticks) for ticks in ((1, 1), (n, n), (1, n))]
+        numbers = "  ".join(f"{sd:>12.4g}" for sd in sds)
+        lines.append(f"{name:<{width}}  {plan.tables.tables.cells(S):>7}  {numbers}")
+    if len(plan.marginals) > len(shown):
+        lines.append(f"… and {len(plan.marginals) - len(shown)} more")
+    return "\n".join([*lines, "", *_verdict(plan)])
+
+
+def _late_text(late: str) -> str:
+    return "of an earlier tick, they are refused" if late == "refuse" else "they are counted in the tick they come in"
+
+
+def _budget_text(plan: "StreamPlan") -> str:
+    if isinstance(plan.privacy, zCDP):
+        epsilon = gaussian_epsilon(plan.rho, SHOWN_DELTA, plan.integers, TABLE_STEPS)
+        return f"{plan.rho:g}-zCDP; for this noise, ({epsilon:.4g}, {SHOWN_DELTA:g})-differential privacy; of all ticks"
+    if isinstance(plan.privacy, ApproxDP):
+        promise = f"({plan.privacy.epsilon:g}, {plan.privacy.delta:g})-differential privacy"
+    else:
+        promise = repr(plan.privacy)
+    return f"{promise}, of all ticks, by Gaussian noise of rho = {plan.rho:.6g}"
+
+
+def _verdict(plan: "StreamPlan") -> list[str]:
+    """How good the strategy over time is, beside simple ones, and how that is known."""
+    ours = plan.strategy.error
+    matrix = plan.over.matrix
+    reports, answers = plan.over.most_reports, np.linalg.norm(matrix, axis=1)
+    p = plan.strategy.p
+    # noise on every tick's own tables: reports of one person in k ticks move k of them
+    fresh = float(np.linalg.norm(answers, ord=p)) * math.sqrt(reports)
+    lines = [f"error {fresh / ours:.3g} times less than with noise of its own for every tick's rows, added up"]
+    if plan.gap < _CLOSED:
+        lines.append(
+            f"optimal among all Gaussian noises that protect these answers over time: certified gap {plan.gap:.1e}"
+        )
+    else:
+        least = 100 / (1 + plan.gap)
+        lines.append(
+            f"no Gaussian noise that protects these answers over time has less than {least:.4g} % of this error"
+        )
+    return lines

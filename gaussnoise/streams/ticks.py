@@ -1,0 +1,125 @@
+"""When rows come in, who may take part how often, and what is wanted over time: public, stated before any data."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, final, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..errors import ParameterError
+from ..files.pickling import PickledByArguments
+
+Array = NDArray[np.float64]
+Late = Literal["refuse", "carry"]
+
+MOST_TICKS = 2000
+_NAMED = {
+    "totals": lambda n: np.tril(np.ones((n, n))),
+    "periods": np.eye,
+    "both": lambda n: np.vstack([np.tril(np.ones((n, n))), np.eye(n)]),
+}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Ticks(PickledByArguments):
+    """A release that goes on: at each of n ticks a table of new rows comes in, and tables go out.
+
+    Args:
+        n: how many ticks, at most; from 1 to 2000. Fewer may happen: the budget is for all n.
+        reports: in how many ticks one person can have rows, at most. It is a promise of yours: nothing is checked.
+        apart: how far the numbers of two ticks with rows of one person differ, at least: with 4, after tick 3 not
+            before tick 7. A promise too.
+        workload: which answers over time are to have the least error: "totals", the running totals; "periods", the
+            counts of each tick alone; "both"; or a matrix of m answers by n ticks, of rank n. All are published anyway.
+        late: what becomes of rows that ``period`` says are of an earlier tick: "refuse" the table, or "carry", count
+            them in the tick that they come in, which is also where they are a person's report. Without ``period`` rows
+            are of the tick that they come in.
+        period: a column that holds the number of each row's tick, from 1 on; it is checked at every tick. Rows of a
+            later tick are refused. Refusals depend on the rows, also where others that do not fit are dropped.
+
+    Raises:
+        ParameterError: out of range, or a workload that does not tell all ticks apart.
+
+    >>> gn.streams.Ticks(52, reports=4, apart=4)
+    Ticks(52, reports=4, apart=4)
+    """
+
+    n: int
+    reports: int = 1
+    apart: int = 1
+    workload: Any = "totals"
+    late: Late = "refuse"
+    period: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, most in (
+            ("n", self.n, MOST_TICKS),
+            ("reports", self.reports, None),
+            ("apart", self.apart, None),
+        ):
+            end = "" if most is None else f" <= {most}"
+            if type(value) is not int or value < 1 or (most is not None and value > most):
+                raise ParameterError(f"Ticks: expected an integer 1 <= {name}{end}, got {value!r:.50}")
+        if self.late not in get_args(Late):
+            raise ParameterError(f'Ticks: expected late="refuse" or "carry", got {self.late!r:.50}')
+        if self.period is not None and not (isinstance(self.period, str) and self.period):
+            raise ParameterError(f"Ticks: expected period to be a column's name, got {self.period!r:.50}")
+        if self.late == "carry" and self.period is None:
+            raise ParameterError('Ticks: late="carry" needs period=, the column that says which rows are late')
+        if not isinstance(self.workload, str):
+            object.__setattr__(self, "workload", _checked(self.workload, self.n))
+        elif self.workload not in _NAMED:
+            raise ParameterError(
+                f'Ticks: expected workload="totals", "periods", "both" or a matrix, got {self.workload!r}'
+            )
+
+    @property
+    def matrix(self) -> Array:
+        """The workload, shape (answers, n): what it asks of the counts of each tick."""
+        return _NAMED[self.workload](self.n) if isinstance(self.workload, str) else self.workload
+
+    @property
+    def most_reports(self) -> int:
+        """In how many of n ticks one person can have rows, given how far apart these are."""
+        return min(self.reports, (self.n - 1) // self.apart + 1)
+
+    def as_dict(self) -> dict[str, object]:
+        """The arguments, as plain data."""
+        workload = self.workload if isinstance(self.workload, str) else self.workload.tolist()
+        return {
+            "n": self.n,
+            "reports": self.reports,
+            "apart": self.apart,
+            "workload": workload,
+            "late": self.late,
+            "period": self.period,
+        }
+
+    def __repr__(self) -> str:
+        shown = [str(self.n)]
+        shown += [f"{k}={v!r}" for k, v in (("reports", self.reports), ("apart", self.apart)) if v != 1]
+        named = isinstance(self.workload, str)
+        shown += (
+            [] if named and self.workload == "totals" else [f"workload={self.workload!r}" if named else "workload=…"]
+        )
+        shown += [f"late={self.late!r}"] * (self.late != "refuse") + [f"period={self.period!r}"] * (
+            self.period is not None
+        )
+        return f"Ticks({', '.join(shown)})"
+
+
+def _checked(workload: ArrayLike, n: int) -> Array:
+    try:
+        matrix = np.array(workload, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(f"Ticks: expected a workload of numbers, got {type(workload).__name__}") from None
+    if matrix.ndim != 2 or matrix.shape[1] != n or not np.isfinite(matrix).all():
+        raise ParameterError(f"Ticks: expected a workload of finite numbers, answers by {n} ticks, got {matrix.shape}")
+    if np.linalg.matrix_rank(matrix) < n:
+        raise ParameterError(
+            f"Ticks: expected a workload of rank {n}, which tells all ticks apart, got less; "
+            "hint: add a row for every tick, weighted little if it matters little"
+        )
+    matrix.flags.writeable = False
+    return matrix

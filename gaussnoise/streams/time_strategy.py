@@ -1,0 +1,239 @@
+"""What is measured over time: integer combinations of the ticks so far, chosen for the least error."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import FiniteSet
+
+from ..errors import ParameterError
+from ..files.pickling import PickledByArguments
+from ..noise.solve import optimal_noise
+from ..numerics.norms import norm
+from ..solvers.progress import interrupts_pass
+from .reports import largest_change, worst_reports
+from .ticks import Ticks
+
+Array = NDArray[np.float64]
+
+BITS = 20  # of the longest column: what is lost by rounding to integers is a part in a million
+_LEAST_PIVOT = 2**4
+_TOLERANCE = 1e-6
+_ROUNDS, _FEW_TICKS = (12, 2), 128  # of a search, for few ticks and for many
+_SHARES = (0.1, 0.3, 0.5)  # of other strategies in a mixture
+_WORTH = 1e-4  # of an error
+_FRACTION = 320  # bits of a row of the inverse
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TimeStrategy(PickledByArguments):
+    """A lower triangular integer matrix C: at tick t, ``Σ_{i<=t} C_ti · (answers on tick i's rows)`` gets fresh noise.
+
+    Attributes:
+        matrix: C, shape (n, n), int64, with a positive diagonal.
+        ticks: what it was chosen for.
+        p: norm of the error over all answers.
+        lower: proven lower end of the least error at unit sensitivity, of any strategy; 0 where none is known.
+
+    Raises:
+        ParameterError: not lower triangular integers.
+
+    >>> import numpy as np
+    >>> own = gn.streams.TimeStrategy(np.eye(12, dtype=np.int64), gn.streams.Ticks(12), 2, 0.0)  # each tick alone
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+    >>> best = gn.plan(schema, 1, gn.zCDP(1), over=gn.streams.Ticks(12)).strategy
+    >>> print(f"{own.error:.3f} {best.error:.3f} {best.gap < 1e-5}")
+    8.832 5.568 True
+    """
+
+    matrix: NDArray[np.int64]
+    ticks: Ticks
+    p: float
+    lower: float
+
+    def __post_init__(self) -> None:
+        C = np.array(self.matrix)
+        if (
+            C.shape != (self.ticks.n, self.ticks.n)
+            or C.dtype != np.int64
+            or np.triu(C, 1).any()
+            or not (np.diagonal(C) > 0).all()
+            or np.abs(C).max() >= 2**31
+        ):
+            raise ParameterError(
+                f"TimeStrategy: expected lower triangular 32-bit integers of shape ({self.ticks.n}, {self.ticks.n}) "
+                f"with a positive diagonal, got {C.dtype} of shape {C.shape}"
+            )
+        C.flags.writeable = False
+        object.__setattr__(self, "matrix", C)
+
+    @cached_property
+    def sensitivity_squared(self) -> int:
+        """How far a person's reports can move all measurements, over how far one report moves a tick's answers."""
+        return largest_change(gram(self.matrix), self.ticks.reports, self.ticks.apart)
+
+    @cached_property
+    def inverse(self) -> Array:
+        """C⁻¹, in floating point: row t makes the counts of tick t from measurements."""
+        size = 2.0 ** math.ceil(math.log2(float(np.abs(self.matrix).max())))
+        return np.asarray(np.tril(np.linalg.inv(self.matrix / size)) / size, dtype=np.float64)
+
+    @property
+    def error(self) -> float:
+        """p-norm of the standard deviations of all answers of the workload, at unit sensitivity: an upper end."""
+        return _error(self.ticks.matrix, self.inverse, self.p) * math.sqrt(self.sensitivity_squared)
+
+    @property
+    def gap(self) -> float:
+        """How much more error than the least possible this has, at most."""
+        return self.error / self.lower - 1 if self.lower > 0 else math.inf
+
+    def variance(self, weights: Array) -> float:
+        """Of a combination of the counts of ticks, at unit noise on the measurements."""
+        return float(np.square(weights @ self.inverse[: len(weights), : len(weights)]).sum())
+
+    def row_of_inverse(self, t: int) -> tuple[list[int], int]:
+        """Row t of C⁻¹ as integers over 2^bits, and 2^bits: ``Σ_i r_i C_ij`` is 2^bits at j = t, else within C_jj of 0.
+
+        By back substitution in Python integers, for t from 0: of counts below 2⁶⁰, what is lost is below 2⁻¹⁶⁰ rows.
+        """
+        C: list[list[int]] = self.matrix[: t + 1, : t + 1].tolist()
+        unit = 1 << _FRACTION
+        row = [0] * (t + 1)
+        for j in range(t, -1, -1):
+            rest = sum(row[i] * C[i][j] for i in range(j + 1, t + 1))
+            row[j] = ((unit if j == t else 0) - rest) // C[j][j]
+        return row, unit
+
+
+def gram(matrix: NDArray[np.int64]) -> NDArray[Any]:
+    """``CᵀC``, exactly."""
+    largest, n = int(np.abs(matrix).max()), len(matrix)
+    C = matrix if largest**2 * n < 2**62 else matrix.astype(object)
+    return C.T @ C
+
+
+def chosen(ticks: Ticks, p: float, bits: int = BITS) -> TimeStrategy:
+    """The best of some strategies, by their error at their own exact sensitivity.
+
+    For one report it is the certified optimum: M covers the columns of A, and any factor ``CᵀC = AᵀM⁺A`` measures with
+    it; one is lower triangular whatever A is, so nothing is lost by measuring in time. For more reports it is the best
+    found among that optimum, banded matrices in which no two reports of a person meet, optima for a number of sets of
+    reports, with the same row in every tick or with opposite ones, and mixtures of them (``CᵀC`` may be mixed: both its
+    error and what it charges are convex in it). Sets with the same row in every tick prove the lower end.
+
+    Args:
+        ticks: workload and reports.
+        p: norm of the error, in [2, ∞].
+        bits: of the longest column.
+    """
+    with interrupts_pass():
+        return _chosen(ticks, p, bits)
+
+
+def _chosen(ticks: Ticks, p: float, bits: int) -> TimeStrategy:
+    A, n = ticks.matrix, ticks.n
+    single, lower = _optimum(A, np.eye(n), p)
+    kinds = [[single], [np.eye(n)]]
+    if ticks.most_reports > 1:
+        kinds += [[C] for C in _banded(single, ticks)]
+        for signed in (False, True):
+            found, proven = _optimum_of_sets(ticks, A, p, signed)
+            kinds.append(found)
+            lower = lower if signed else max(lower, proven)
+
+    def strategy(C: Array) -> TimeStrategy:
+        return TimeStrategy(_integers(C, bits), ticks, p, lower)
+
+    strategies = [min(map(strategy, kind), key=_error_of) for kind in kinds]
+    best = min(strategies, key=_error_of)
+    if ticks.most_reports > 1 and n <= _FEW_TICKS:
+        others = [_unit_gram(own) for own in strategies]
+        for _ in range(_ROUNDS[0]):
+            now = _unit_gram(best)
+            mixtures = [causal_factor((1 - share) * now + share * X) for X in others for share in _SHARES]
+            better = min(map(strategy, mixtures), key=_error_of)
+            if better.error > best.error * (1 - _WORTH):
+                break
+            best = better
+    return best
+
+
+def _error_of(strategy: TimeStrategy) -> float:
+    return strategy.error
+
+
+def _unit_gram(strategy: TimeStrategy) -> Array:
+    """Its Gram matrix, such that one person's reports move it by one."""
+    return np.asarray(gram(strategy.matrix) / float(strategy.sensitivity_squared), dtype=np.float64)
+
+
+def _optimum(A: Array, reports: Array, p: float) -> tuple[Array, float]:
+    """The least noise that covers any of these reports, one a row: a strategy, and a lower end."""
+    noise = optimal_noise(FiniteSet(reports @ A.T), p, neighbors="add-remove", tol=_TOLERANCE)
+    whitened = np.linalg.lstsq(noise.covariance.factor(), A, rcond=None)[0]
+    return causal_factor(whitened.T @ whitened), noise.gamma_lower
+
+
+def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[list[Array], float]:
+    """Strategies for sets of reports: evenly spaced ones, then round by round the worst of what they leave out."""
+    n, k, apart = ticks.n, ticks.most_reports, ticks.apart
+    steps = {apart, max(apart, n // k), max(apart, (n - 1) // (k - 1))}
+    sets = {tuple(row) for row in np.eye(n).tolist()}
+    for step in steps:
+        for start in range(n):
+            row = np.zeros(n)
+            row[start::step][:k] = 1.0
+            sets.add(tuple(row.tolist()))
+    found, lower = [], 0.0
+    for _ in range(_ROUNDS[n > _FEW_TICKS]):
+        C, proven = _optimum(A, np.array(sorted(sets)), p)
+        lower = max(lower, proven)
+        found.append(C)
+        worst = worst_reports(C.T @ C, k, apart, signed)
+        new = {row for row, value in worst.items() if value > 1 + _WORTH} - sets
+        if not new:
+            break
+        sets |= new
+    return found, lower
+
+
+def _banded(C: Array, ticks: Ticks) -> Iterator[Array]:
+    """Matrices whose columns are of one length, and orthogonal where one person may have both ticks."""
+    n, widths = ticks.n, {min(ticks.apart, ticks.n)}
+    position = np.arange(n)
+    lag = position[:, None] - position
+    sources = [C]
+    if isinstance(ticks.workload, str) and ticks.workload == "totals":  # its square root (Fichtenberger et al. 2023)
+        terms = np.cumprod(np.concatenate([[1.0], 1 - 1 / (2 * np.arange(1, n))]))
+        sources.append(np.where(lag >= 0, terms[np.maximum(lag, 0)], 0.0))
+    for source in sources:
+        for width in widths:
+            band = np.where((lag >= 0) & (lag < width), source, 0.0)
+            yield band / np.linalg.norm(band, axis=0)
+
+
+def causal_factor(X: Array) -> Array:
+    """The lower triangular C with a positive diagonal and ``CᵀC = X``."""
+    return np.asarray(np.linalg.cholesky(X[::-1, ::-1])[::-1, ::-1].T, dtype=np.float64)
+
+
+def _integers(C: Array, bits: int) -> NDArray[np.int64]:
+    scaled = np.rint(np.ldexp(C / np.linalg.norm(C, axis=0).max(), bits)).astype(np.int64)
+    if np.diagonal(scaled).min() < _LEAST_PIVOT:
+        raise ParameterError(
+            f"Ticks: some tick matters less than {_LEAST_PIVOT / 2**bits:.1g} times another, which cannot be "
+            f"measured in "
+            "integers; hint: a workload with more even weights, or a larger budget"
+        )
+    return np.tril(scaled)
+
+
+def _error(A: Array, inverse: Array, p: float) -> float:
+    return norm(np.linalg.norm(A @ inverse, axis=1), p)

@@ -1,0 +1,121 @@
+"""Ticks of streams, forked and killed: ``python stream_child.py FOLDER POINTS plain|ledger|forgetful...``.
+
+POINTS is the number of points for each kind of stream, spread over all distinct lines that a tick runs. At each, the
+first tick is killed there; then it is asked for twice more, by its number, and the second tick once. Prints what was
+found, as JSON.
+"""
+
+import json
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+
+import narwhals  # noqa: F401 (loaded now, not in every fork)
+import pandas  # noqa: F401
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.csv
+import pyarrow.parquet
+
+import gaussnoise as gn
+from gaussnoise.privacy import sampler as _sampler
+from gaussnoise.streams import state as _state
+
+PACKAGE = str(Path(gn.__file__).parent)
+folder, points, *kinds = sys.argv[1:]
+table = pa.table({"a": [0, 1, 1]})
+plan = gn.plan(gn.Schema([gn.Attribute("a", range(2))]), 1, gn.zCDP(0.1), over=gn.streams.Ticks(3))
+assert plan.rho_charged <= 0.1
+draw = _sampler.IntegerQuery.draw
+
+
+def forked(place, number, at=None):
+    """Exit status of a process that runs a tick, and the lines it ran if it was not killed."""
+    if not (process := os.fork()):
+        status = 1
+        try:
+            seen, drawn = set(), []
+
+            def drawing(query, count):
+                if not drawn:
+                    drawn.append(count)
+                    with open(place / "draws", "a") as file:
+                        file.write(f"{number}\n")
+                return draw(query, count)
+
+            def trace(frame, event, argument):
+                code = frame.f_code
+                if not code.co_filename.startswith(PACKAGE):
+                    return None
+                seen.add((code.co_filename, frame.f_lineno))
+                if at == len(seen):
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return trace
+
+            stream = gn.streams.Stream.open(place / "stream")
+            _sampler.IntegerQuery.draw = drawing
+            sys.settrace(trace)
+            answer = stream.tick(table, number=number)["a"].estimate.tolist()
+            sys.settrace(None)
+            with open(place / "answers", "a") as file:
+                file.write(json.dumps([number, answer]) + "\n")
+            (place / "lines").write_text(str(len(seen)))
+            status = 0
+        except BaseException:  # noqa: BLE001 (a fork must never go on in its parent's place)
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return os.waitpid(process, 0)[1]
+
+
+def prepared(place, kind):
+    place.mkdir(parents=True)
+    options = {"ledger": gn.Ledger.create(place / "ledger", gn.zCDP(0.1)), "id": "x"} if kind == "ledger" else {}
+    plan.start(place / "stream", **options)
+
+
+def lines_of(file):
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def attempt(kind, point):
+    prepared(place := Path(folder) / kind / f"at-{point}", kind)
+    killed = forked(place, 1, point) == signal.SIGKILL
+    committed = (place / "stream" / "private" / "exact-counts-0001.json").exists()
+    published = (place / "stream" / "ticks" / "0001").exists()
+    drawn = len(lines_of(place / "draws"))
+    failed = sum(map(bool, (forked(place, number) for number in (1, 1, 2))))
+    return {
+        "killed": killed,
+        "committed": committed,
+        "published": published,
+        "drawn": drawn,
+        "failed": failed,
+        "draws": lines_of(place / "draws"),
+        "answers": [json.loads(line) for line in lines_of(place / "answers")],
+        "scratch": [path.name for path in place.rglob("*.partial*")],
+        "ticks": len(gn.streams.Stream.open(place / "stream")),
+        "spent": gn.Ledger.open(place / "ledger").spent if kind == "ledger" else None,
+    }
+
+
+def forgetful(self, plan):
+    """What was drawn and not published yet is thrown away, to see that this harness catches it."""
+    if not (self.path / "ticks" / "0001").exists():
+        (self.private / "exact-counts-0001.json").unlink(missing_ok=True)
+    return commits(self, plan)
+
+
+def attempts(kind, count):
+    _state.State.commits = forgetful if kind == "forgetful" else commits
+    whole = Path(folder) / kind / "whole"
+    prepared(whole, kind)
+    forked(whole, 1)
+    lines = int((whole / "lines").read_text())
+    return [attempt(kind, k) for k in sorted({1 + k * (lines - 1) // max(count - 1, 1) for k in range(count)})]
+
+
+commits = _state.State.commits
+print(json.dumps({kind: attempts(kind, int(points)) for kind in kinds}))

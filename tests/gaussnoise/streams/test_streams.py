@@ -1,0 +1,590 @@
+"""Streams of tables: what they answer, how well, what they protect, and what their folder survives."""
+
+import hashlib
+import itertools
+import json
+import math
+import os
+import shutil
+import stat
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from scipy import stats
+
+import gaussnoise as gn
+from gaussnoise.privacy.sampler import noise_stream
+from gaussnoise.streams import Stream, Ticks, measure
+
+SCHEMA = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
+
+
+def planned(ticks=3, workload=1, rho=0.5, schema=SCHEMA, **options):
+    over = ticks if isinstance(ticks, Ticks) else Ticks(ticks)
+    return gn.plan(schema, workload, gn.zCDP(rho), over=over, **options)
+
+
+def rows(seed, count=40):
+    rng = np.random.default_rng(seed)
+    return pa.table({"sex": rng.choice(["F", "M"], count), "age": rng.integers(0, 120, count)})
+
+
+class Nothing:
+    """Noise that is zero."""
+
+    def take(self, count):
+        return np.zeros(count, dtype=np.int64)
+
+
+def counted(plan, tables):
+    return [measure.counted(plan.tables, plan.over, t, table, "refuse") for t, table in enumerate(tables, 1)]
+
+
+def numbers(plan, tables):
+    """All integers that are measured before noise, of all ticks."""
+    exact = counted(plan, tables)
+    found = [measure.measured(plan, exact[: t + 1], Nothing()) for t in range(len(tables))]
+    return np.array([x for noisy in found for values in noisy.values() for x in values], dtype=object)
+
+
+# What is answered.
+
+
+PLANS = [
+    planned(workload=2),
+    planned(Ticks(3, 3), workload=[("sex", "age"), ("age",)], neighbors="replace"),
+    planned(workload=[{"age": "prefix"}, {"sex": "identity", "age": "ranges"}], p=math.inf),
+    planned(Ticks(3, 2, 2, "both"), workload=[()], rows_per_person=2),
+]
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.neighbors} {plan.tables.entries}")
+def test_without_noise_every_tick_is_counted_exactly(plan):
+    tables = [rows(t, 10 * (t + 1)) for t in range(3)]
+    exact, noisy = counted(plan, tables), []
+    for t in range(3):
+        noisy.append(measure.measured(plan, exact[: t + 1], Nothing()))
+        estimates = measure.estimated(plan, noisy, int(next(iter(exact[t].values())).sum()))
+        for S, table in estimates.items():
+            np.testing.assert_allclose(table, exact[t][S], atol=1e-9)
+
+
+def test_counts_beyond_floats_are_exact_integers():
+    plan, many = planned(workload=[("sex",)]), 10**17
+    ticks = [{(0,): np.array([many + t, 3 * t])} for t in range(3)]
+    noisy = measure.measured(plan, ticks, Nothing())
+    C, s = plan.strategy.matrix[2].tolist(), plan.query.multipliers
+    assert noisy[()] == [int(s[()]) * sum(C[t] * (many + 4 * t) for t in range(3))]
+    assert noisy[0,] == [int(s[0,]) * sum(C[t] * (many - 2 * t) for t in range(3))]
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """Estimates of all cells in all ticks from many streams, by floating-point noise: (draws, ticks, cells)."""
+    plan = planned(Ticks(3, 2, 1), workload=[("sex", "age"), ("age",)])
+    exact = counted(plan, [rows(t) for t in range(3)])
+    rng, found = np.random.default_rng(0), []
+    draws = 800
+
+    def draw(count):
+        return np.rint(rng.normal(scale=plan.scale, size=count)).astype(np.int64)
+
+    with noise_stream(draw, draws * 3 * plan.query.count, 1) as noise:
+        for _ in range(draws):
+            noisy, ticks = [], []
+            for t in range(3):
+                noisy.append(measure.measured(plan, exact[: t + 1], noise))
+                ticks.append(np.concatenate([table.ravel() for table in measure.estimated(plan, noisy, 0).values()]))
+            found.append(ticks)
+    truth = np.array([np.concatenate([tick[S].ravel() for S in plan.tables.tables.subsets]) for tick in exact])
+    return plan, truth, np.array(found)
+
+
+def whitened(found, truth, time, cells):
+    """Squared lengths of what should be standard normal, and its dimension."""
+    values, vectors = np.linalg.eigh(np.kron(time, cells))
+    kept = values > 1e-9 * values.max()
+    error = (found - truth).reshape(len(found), -1) @ vectors[:, kept] / np.sqrt(values[kept])
+    return error
+
+
+def test_estimates_are_unbiased_with_the_covariance_that_is_stated(drawn):
+    plan, truth, found = drawn
+    cells = np.asarray(plan.covariance([1.0]))
+    error = whitened(found, truth, plan.time_covariance, cells)
+    n, d = error.shape
+    assert d == 3 * 6
+    mean = n * np.square(error.mean(axis=0)).sum()
+    assert 1e-9 < stats.chi2.sf(mean, d)
+    total = np.square(error).sum()
+    assert 1e-9 < stats.chi2.cdf(total, n * d) < 1 - 1e-9
+    products = (error.T @ error / math.sqrt(n))[np.triu_indices(d, 1)]
+    assert np.abs(products).max() < stats.norm.isf(1e-9 / len(products))
+
+
+def test_a_wrong_covariance_over_time_is_caught(drawn):
+    plan, truth, found = drawn
+    cells = np.asarray(plan.covariance([1.0]))
+    error = whitened(found, truth, np.diag(np.diagonal(plan.time_covariance)), cells)
+    n, d = error.shape
+    products = (error.T @ error / math.sqrt(n))[np.triu_indices(d, 1)]
+    assert np.abs(products).max() > stats.norm.isf(1e-9 / len(products))
+
+
+def test_totals_are_sums_and_tables_agree(drawn):
+    plan, _, _ = drawn
+    out = plan.simulate([rows(t) for t in range(3)], np.random.default_rng(1))
+    assert len(out) == 3
+    for names in plan.marginals:
+        sums = sum(out.period(t)[names].estimate for t in (1, 2, 3))
+        np.testing.assert_allclose(out.total()[names].estimate, sums, rtol=0, atol=1e-9)
+        later = out.total(3)[names].estimate - out.total(1)[names].estimate
+        np.testing.assert_allclose(out.difference(3, 1)[names].estimate, later, atol=1e-9)
+    for release in (out.period(2), out.total(), out.difference(3, 1), out.combined([1, -2, 0.5])):
+        np.testing.assert_allclose(release["sex", "age"].estimate.sum(axis=0), release["age"].estimate, atol=1e-9)
+        assert not release.private
+        assert release.rho_charged == plan.rho_charged
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1, 1, 1], [0, 1, 1], [-1, 0, 1], [0.5, -2, 0.25]], ids=str)
+def test_deviations_of_combinations_follow_from_the_covariance_over_time(weights):
+    plan = planned(Ticks(3, 2, 1), workload=2)
+    out = plan.simulate([rows(t) for t in range(3)], np.random.default_rng(1)).combined(weights)
+    w = np.pad(np.array(weights, dtype=float), (0, 3 - len(weights)))
+    first = plan.standard_deviation("sex", "age", ticks=(1, 1))
+    expected = first * math.sqrt(w @ plan.time_covariance @ w)
+    np.testing.assert_allclose(out["sex", "age"].standard_deviation, expected, rtol=1e-9)
+    assert out.contrast({("sex",): [1, 0]}).standard_deviation == pytest.approx(float(out["sex"].standard_deviation[0]))
+
+
+def test_contrasts_between_ticks_know_their_covariance():
+    plan = planned(workload=2)
+    out = plan.simulate([rows(t) for t in range(3)], np.random.default_rng(1))
+    women, young = {("sex",): [1, 0]}, {("sex", "age"): [[1, 0, 0], [1, 0, 0]]}
+    change = out.contrast({3: women, 1: {("sex",): [-1, 0]}})
+    assert change.estimate == pytest.approx(out.combined([-1, 0, 1])["sex"].estimate[0])
+    assert change.standard_deviation == pytest.approx(out.combined([-1, 0, 1])["sex"].standard_deviation[0])
+    mixed = out.contrast({1: women, 2: young})
+    cells = np.asarray(plan.covariance([1.0]))
+    a, b = np.array([1, 1, 1, 0, 0, 0]), np.array([1, 0, 0, 1, 0, 0])
+    V = plan.time_covariance
+    expected = V[0, 0] * a @ cells @ a + 2 * V[0, 1] * a @ cells @ b + V[1, 1] * b @ cells @ b
+    assert mixed.standard_deviation == pytest.approx(math.sqrt(expected))
+
+
+def test_under_replacement_numbers_of_rows_are_exact():
+    plan = planned(Ticks(3, 2, 1), workload=2, neighbors="replace")
+    out = plan.simulate([rows(t, 10 + t) for t in range(3)], np.random.default_rng(1))
+    assert [float(out.period(t)[()].estimate) for t in (1, 2, 3)] == [10, 11, 12]
+    assert float(out.difference(3, 1)[()].estimate) == 23
+    assert float(out.total()[()].standard_deviation) == 0
+    with pytest.raises(gn.ParameterError, match="integer"):
+        out.combined([0.5])
+
+
+# What is protected.
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize(("reports", "apart"), [(1, 1), (2, 2), (3, 1)])
+def test_nobody_moves_more_than_is_charged(neighbors, reports, apart):
+    """Every person by brute force: any rows in any ticks that the plan allows; attained by one row in all of them."""
+    plan = planned(Ticks(3, reports, apart), workload=[("sex", "age"), ("sex",)], neighbors=neighbors)
+    cells = [(sex, age) for sex in "FM" for age in (5, 30, 70)]
+
+    def table(kept):
+        sexes, ages = [c[0] for c in kept], [c[1] for c in kept]
+        return pa.table({"sex": pa.array(sexes, pa.string()), "age": pa.array(ages, pa.int64())})
+
+    empty = [table([])] * 3
+    unit = {}  # what one row in one tick adds to all that is measured
+    for t, cell in itertools.product(range(3), cells):
+        unit[t, cell] = numbers(plan, [table([cell]) if s == t else empty[s] for s in range(3)])
+    changes = {t: [unit[t, c] for c in cells] for t in range(3)}
+    if neighbors == "replace":
+        changes = {t: [unit[t, c] - unit[t, d] for c in cells for d in cells if c != d] for t in range(3)}
+    most = 0
+    for k in range(1, reports + 1):
+        for ticks in itertools.combinations(range(3), k):
+            if all(b - a >= apart for a, b in itertools.pairwise(ticks)):
+                # all people with one or two reports; of three, those who do the same in all ticks
+                own = [changes[t] for t in ticks]
+                for person in itertools.product(*own) if k < 3 else zip(*own, strict=True):
+                    most = max(most, int(np.square(sum(person)).sum()))
+    charged = plan.query.query.sensitivity_squared
+    assert most <= charged
+    assert most >= charged * (1 - 1e-5)  # all but what rounding to integers leaves below zero in the Gram matrix
+    assert plan.rho_charged <= plan.rho
+    assert plan.scale**2 * 2 * plan.rho == pytest.approx(charged, rel=1e-6)
+
+
+def test_rows_per_person_and_other_promises_are_paid_for():
+    one, three = planned(5), planned(5, rows_per_person=3)
+    deviations = [plan.standard_deviation("sex", ticks=(1, 5)) for plan in (one, three)]
+    assert deviations[1] == pytest.approx(3 * deviations[0], rel=1e-5)
+    assert three.rho_charged <= 0.5
+    approximate = gn.plan(SCHEMA, 1, gn.ApproxDP(1.0, 1e-6), over=Ticks(5))
+    assert approximate.rho == gn.ApproxDP(1.0, 1e-6).to_zcdp(approximate.integers, 2.0**29).rho
+    assert approximate.integers == 5 * approximate.query.count
+    assert approximate.scale >= 2.0**29
+
+
+def test_a_stream_of_one_tick_is_a_release():
+    plan = planned(1, workload=2)
+    alone = gn.plan(SCHEMA, 2, gn.zCDP(0.5))
+    ours, theirs = plan.standard_deviation("sex", "age", ticks=(1, 1)), alone.standard_deviation("sex", "age")
+    assert ours == pytest.approx(theirs, rel=1e-6)
+
+
+# The folder.
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "ledger"])
+def running(request, tmp_path):
+    """A stream of three ticks, two of them done."""
+    options = {}
+    if request.param:
+        options = {"ledger": gn.Ledger.create(tmp_path / "ledger", gn.zCDP(0.5)), "id": "weekly"}
+    stream = planned().start(tmp_path / "stream", **options)
+    for t in (1, 2):
+        stream.tick(rows(t), number=t)
+    return stream
+
+
+def public_text(stream):
+    files = [p for p in stream.path.rglob("*") if p.is_file() and stream.state.private not in p.parents]
+    return "\n".join(p.read_text(encoding="utf-8") for p in files)
+
+
+def test_a_stream_goes_on_where_it_was(running):
+    again = Stream.open(running.path)
+    assert len(again) == 2
+    np.testing.assert_array_equal(again.plan.strategy.matrix, running.plan.strategy.matrix)
+    assert again.plan.rho_charged == running.plan.rho_charged
+    before = [running.total(t)["sex"].estimate.tolist() for t in (1, 2)]
+    third = again.tick(rows(3), number=3)
+    np.testing.assert_allclose(third["sex"].estimate, again.total(3)["sex"].estimate)
+    assert [again.total(t)["sex"].estimate.tolist() for t in (1, 2)] == before
+    truth = np.array([sum(np.sum(np.array(rows(t)["sex"]) == s) for t in (1, 2, 3)) for s in "FM"])
+    assert (np.abs(third["sex"].estimate - truth) < 8 * third["sex"].standard_deviation).all()
+    with pytest.raises(gn.StreamError, match="all 3 ticks are done"):
+        again.tick(rows(4))
+
+
+def test_a_tick_that_is_asked_for_again_is_read_again(running):
+    assert running.tick(rows(99), number=1)["sex"].estimate.tolist() == running.total(1)["sex"].estimate.tolist()
+    assert len(running) == 2
+
+
+def test_rows_that_may_be_the_last_ones_are_refused_without_a_number(running):
+    expected = gn.StreamError
+    with pytest.raises(expected, match="count exactly as those of tick 2"):
+        running.tick(rows(2))
+    assert len(running) == 2
+    running.tick(rows(2), number=3)
+    assert len(running) == 3
+
+
+def test_ticks_cannot_be_left_out(running):
+    stream = planned(5).start(running.path.parent / "another")
+    with pytest.raises(gn.StreamError, match="expected tick 1 next, got 2"):
+        stream.tick(rows(1), number=2)
+    for number in (0, 6, "1", True):
+        with pytest.raises(gn.ParameterError, match="from 1 to 5"):
+            stream.tick(rows(1), number=number)
+
+
+def test_files_of_a_tick_can_be_read_without_the_plan(running):
+    import pyarrow.csv
+
+    folder = running.path / "ticks" / "0002"
+    record = json.loads((folder / "release.json").read_text())
+    assert (record["tick"], record["ticks"]["n"], record["rho_of_all_ticks"]) == (2, 3, running.plan.rho_charged)
+    assert "one row" in record["participation"]
+    for what, release in (("cumulative", running.total(2)), ("period", running.period(2))):
+        entry = record[what][0]
+        table = pyarrow.csv.read_csv(folder / what / entry["file"])
+        np.testing.assert_allclose(table["estimate"], release[tuple(entry["attributes"])].estimate.ravel())
+        np.testing.assert_allclose(
+            table["standard_deviation"], release[tuple(entry["attributes"])].standard_deviation.ravel(), rtol=1e-9
+        )
+    assert "Tick 2 of 3" in (folder / "summary.txt").read_text()
+
+
+def test_exact_counts_are_kept_apart_and_for_the_owner_alone(running):
+    private = running.state.private
+    files = sorted(private.glob("exact-counts-*.json"))
+    assert [file.name for file in files] == ["exact-counts-0001.json", "exact-counts-0002.json"]
+    assert stat.S_IMODE(os.stat(private).st_mode) == 0o700
+    assert {stat.S_IMODE(os.stat(file).st_mode) for file in files} == {0o600}
+    assert "NOT PRIVATE" in files[0].read_text()
+    text = public_text(running)
+    assert not [
+        f for f in files if hashlib.sha256(f.read_bytes()).hexdigest() in text
+    ]  # counts can be guessed from one
+    assert str(private) not in text
+    shutil.rmtree(private)
+    assert Stream.open(running.path).total()["sex"].estimate.shape == (2,)  # what is public can be read without them
+    with pytest.raises(gn.StreamError, match="missing"):
+        Stream.open(running.path).tick(rows(3))
+
+
+def test_nothing_private_is_in_messages(tmp_path):
+    canary = "canary-7391"
+    stream = planned().start(tmp_path / "stream")
+    with pytest.raises(gn.DataError) as caught:
+        stream.tick(pa.table({"sex": ["F", canary], "age": [1, 2]}))
+    assert canary not in repr(caught.value) + repr(caught.value.__context__) + repr(caught.value.__cause__)
+    assert len(stream) == 0
+    assert not list(stream.state.private.glob("exact*"))
+    assert stream.tick(rows(1)).times == "tick 1"
+
+
+def damaged_private(stream):
+    file = stream.state.private / "exact-counts-0002.json"
+    content = json.loads(file.read_text())
+    content["counts"][0][0] += 1
+    file.write_text(json.dumps(content))
+
+
+def changed_first(stream):
+    file = stream.state.private / "exact-counts-0001.json"
+    content = json.loads(file.read_text())
+    content["counts"][0][0] += 1
+    content["counts"][0][1] -= 1
+    file.write_text(json.dumps(content))
+
+
+def older_private(stream):
+    (stream.state.private / "exact-counts-0002.json").unlink()
+
+
+def missing_private(stream):
+    (stream.state.private / "exact-counts-0001.json").unlink()
+
+
+def older_public(stream):
+    shutil.rmtree(stream.path / "ticks" / "0001")
+
+
+def changed_public(stream):
+    file = stream.path / "ticks" / "0001" / "release.json"
+    file.write_text(file.read_text().replace('"tick": 1', '"tick":  1'))
+
+
+def changed_plan(stream):
+    file = stream.path / "stream.json"
+    file.write_text(file.read_text() + "\n")
+
+
+def other_measurements(stream):
+    file = stream.path / "ticks" / "0002" / "release.json"
+    record = json.loads(file.read_text())
+    record["measurements_sha256"] = "0" * 64
+    file.write_text(json.dumps(record))
+
+
+DAMAGES = [
+    damaged_private,
+    changed_first,
+    older_private,
+    missing_private,
+    older_public,
+    changed_public,
+    changed_plan,
+    other_measurements,
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+def test_a_folder_that_was_changed_does_not_go_on(running, damage):
+    damage(running)
+    with pytest.raises((gn.StreamError, gn.LedgerError)):
+        Stream.open(running.path).tick(rows(3), number=3)
+    assert not (running.path / "ticks" / "0003").exists()
+
+
+def test_an_older_copy_of_the_whole_folder_is_refused_under_a_ledger(tmp_path):
+    ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(0.5))
+    stream = planned().start(tmp_path / "stream", ledger=ledger, id="weekly")
+    stream.tick(rows(1), number=1)
+    shutil.copytree(stream.path, tmp_path / "copy")
+    stream.tick(rows(2), number=2)
+    shutil.rmtree(stream.path)
+    (tmp_path / "copy").rename(stream.path)
+    with pytest.raises(gn.LedgerError, match="missing"):
+        Stream.open(stream.path).tick(rows(3), number=2)
+    assert len(list(stream.state.private.glob("exact*"))) == 1  # nothing was drawn
+
+
+def test_a_tick_that_was_drawn_and_not_published_is_published(running, monkeypatch):
+    def full(self, folder, commits):
+        raise OSError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Stream, "_write", full)
+        with pytest.raises((gn.OutputError, OSError)):
+            running.tick(rows(3), number=3)
+    assert len(running) == 2
+    kept = json.loads((running.state.private / "exact-counts-0003.json").read_text())
+    with pytest.raises(gn.StreamError, match="tick 3 had been drawn"):
+        running.tick(rows(4))
+    assert len(running) == 3
+    assert json.loads((running.state.private / "exact-counts-0003.json").read_text()) == kept
+    assert running.tick(rows(4), number=3)["sex"].estimate.tolist() == running.total(3)["sex"].estimate.tolist()
+
+
+def test_the_budget_is_charged_once_at_the_start(tmp_path):
+    ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(0.5))
+    plan = planned()
+    stream = plan.start(tmp_path / "stream", ledger=ledger, id="weekly")
+    assert ledger.spent == pytest.approx(0.5)
+    for t in (1, 2, 3):
+        stream.tick(rows(t), number=t)
+    assert ledger.spent == pytest.approx(0.5)
+    assert [(e.id, e.rho > 0) for e in ledger.entries()] == [
+        ("weekly", True),
+        ("weekly tick 1", False),
+        ("weekly tick 2", False),
+        ("weekly tick 3", False),
+    ]
+    assert ledger.epsilon(1e-6) <= gn.zCDP(0.5).epsilon(1e-6)
+    again = plan.start(tmp_path / "stream", ledger=ledger, id="weekly")
+    assert len(again) == 3
+    with pytest.raises(gn.BudgetError):
+        plan.start(tmp_path / "second", ledger=ledger, id="second")
+    assert not (tmp_path / "second").exists()
+    with pytest.raises(gn.OutputError, match="exists already"):
+        plan.start(tmp_path / "stream")
+
+
+def test_what_could_not_be_gone_on_with_is_not_charged(tmp_path):
+    class Own(gn.privacy.definitions.AbstractPrivacy):
+        """Kept nowhere but in this program."""
+
+        def to_zcdp(self, draws=1, steps=2.0**28):
+            return gn.zCDP(0.1)
+
+        def as_dict(self, draws=1, steps=2.0**28):
+            return {"definition": "own"}
+
+    ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(0.5))
+    plan = gn.plan(SCHEMA, 1, Own(), over=Ticks(3))
+    with pytest.raises(gn.OutputError, match="of its own"):
+        plan.start(tmp_path / "stream", ledger=ledger, id="weekly")
+    assert ledger.spent == 0
+    assert not (tmp_path / "stream").exists()
+
+
+def test_under_a_ledger_refusals_do_not_say_what_was_wrong(tmp_path):
+    ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(0.5))
+    stream = planned().start(tmp_path / "stream", ledger=ledger, id="weekly")
+    with pytest.raises(gn.DataError, match="refusal is recorded"):
+        stream.tick(pa.table({"sex": ["F", "X"], "age": [1, 2]}), number=1)
+    assert [e.state for e in ledger.entries()] == ["sealed", "refused"]
+    stream.tick(rows(1), number=1)
+
+
+# Late rows, and requests that make no sense.
+
+
+@pytest.mark.parametrize("late", ["refuse", "carry"])
+def test_late_rows_are_refused_or_carried_as_the_plan_says(tmp_path, late):
+    plan = planned(Ticks(3, late=late, period="week"), workload=[("sex",)])
+    stream = plan.start(tmp_path / "stream")
+
+    def week(*weeks):
+        return pa.table({"sex": ["F"] * len(weeks), "week": list(weeks)})
+
+    with pytest.raises(gn.DataError, match=r"'week'.*later"):
+        stream.tick(week(1, 2))
+    stream.tick(week(*[1] * 500), number=1)
+    mixed = week(*[2] * 300, *[1] * 200)
+    if late == "refuse":
+        with pytest.raises(gn.DataError, match=r"'week'.*earlier"):
+            stream.tick(mixed, number=2)
+        stream.tick(week(*[2] * 300), number=2)
+    else:
+        stream.tick(mixed, number=2)
+    came = 300 if late == "refuse" else 500
+    table = stream.period(2)["sex"]
+    assert abs(table.estimate[0] - came) < 8 * table.standard_deviation[0]
+    for bad in (week(4), pa.table({"sex": ["F"], "week": ["soon"]}), pa.table({"sex": ["F"]})):
+        with pytest.raises(gn.DataError):
+            stream.tick(bad, number=3)
+
+
+def test_requests_that_make_no_sense_are_refused(tmp_path):
+    with pytest.raises(gn.ParameterError, match="over="):
+        gn.plan(SCHEMA, 1, gn.zCDP(1), over=52)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    with pytest.raises(gn.ParameterError, match="no targets"):
+        gn.plan(SCHEMA, 1, targets=10, over=Ticks(5))
+    wide = gn.Schema([gn.Attribute(f"a{i}", range(1000)) for i in range(2)])
+    with pytest.raises(gn.DomainTooLargeError, match="ticks"):
+        gn.plan(wide, 2, gn.zCDP(1), over=Ticks(500))
+    with pytest.raises(gn.ParameterError, match="exact"):
+        gn.plan(SCHEMA, [()], gn.zCDP(1), neighbors="replace", over=Ticks(5))
+    with pytest.raises(gn.ParameterError, match="period"):
+        planned(Ticks(5, period="age"))
+    plan = planned()
+    with pytest.raises(gn.ParameterError, match="together"):
+        plan.start(tmp_path / "s", id="x")
+    with pytest.raises(gn.OutputError, match="is not a stream"):
+        Stream.open(tmp_path)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").write_text("")
+    with pytest.raises(gn.OutputError, match="exists already"):
+        plan.start(tmp_path / "other")
+    out = plan.simulate([rows(1)], np.random.default_rng(0))
+    with pytest.raises(gn.ParameterError, match="stream"):
+        out.total().save(tmp_path / "saved")
+    calls = [
+        lambda: out.total(2),
+        lambda: out.difference(1, 1),
+        lambda: out.combined([1, 1]),
+        lambda: out.contrast({2: {}}),
+    ]
+    for call in calls:
+        with pytest.raises(gn.ParameterError):
+            call()
+    with pytest.raises(gn.ParameterError, match="Generator"):
+        plan.simulate([rows(1)], 0)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_plan_says_what_it_promises():
+    text = str(planned(Ticks(12, 3, 2, period="week"), rows_per_person=2))
+    assert "at most 3 ticks, each two at least 2 ticks apart" in text
+    assert "one person's at most 2 rows" in text
+    assert "charged once" in text
+    assert "no Gaussian noise" in text
+    assert "'week'" in text
+    assert "certified gap" in str(planned(5, workload=2))
+    assert planned(Ticks(12, 3, 2), rows_per_person=2).privacy_unit == (
+        "one person of at most 3 reports of at most 2 rows each, 2 ticks apart or more"
+    )
+
+
+def test_the_shell_runs_a_stream(tmp_path, capsys, monkeypatch):
+    from gaussnoise.cli.app import run
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.toml").write_text(SCHEMA.to_toml())
+    for t in (1, 2):
+        pa.csv.write_csv(rows(t), tmp_path / f"{t}.csv")
+    start = "stream start weekly -s s.toml -m 1 --rho 0.5 --ticks 3 --reports 2 --apart 2 --workload both".split()
+    assert run(start) == 0
+    assert "confidential" in capsys.readouterr().out
+    assert run(start) == 1
+    assert "exists already" in capsys.readouterr().err
+    assert run("stream tick weekly 1.csv --tick 1".split()) == 0
+    assert "Tick 1 of 3" in capsys.readouterr().out
+    assert run("stream tick weekly 2.csv".split()) == 0
+    assert run("stream tick weekly 2.csv".split()) == 1
+    assert "count exactly" in capsys.readouterr().err
+    assert run("stream show weekly".split()) == 0
+    out = capsys.readouterr().out
+    assert "2 of 3 ticks done" in out
+    assert "all rows so far: MarginalTable(sex" in out
+    assert run("stream show nowhere".split()) == 1
