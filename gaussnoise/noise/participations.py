@@ -12,6 +12,7 @@ from ..errors import ParameterError
 from ..numerics.norms import dual_ball_norm
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..solvers.progress import Progress, Watch
+from ..solvers.streams.exchange import exchange_optimum
 from ..solvers.streams.overlapping import affordable, overlapping_optimum
 from ..solvers.streams.separated import covering_sets, separated_optimum
 from .answer import answer
@@ -24,6 +25,7 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _SHARE = 0.8  # of the tolerance is for the solver; the rest, for what checking adds
+_ROUGH = 1e-3  # for what column generation begins from
 _NEGLIGIBLE_WEIGHT = 1e-14  # of the largest
 _MOST_STEPS, _MOST_SLOW_STEPS = 400, 120
 
@@ -33,8 +35,8 @@ def participation_noise(
 ) -> OptimalNoise:
     """The covariance M of each coordinate: noise is M for every coordinate of the vectors, independently.
 
-    Exact where patterns are disjoint or can be listed; else the best noise under which a person's ticks do not meet,
-    with the bracket that its own dual proves.
+    By the dual where patterns are disjoint, by a barrier method where they are few of few ticks, else by column
+    generation, which begins from the best noise under which a person's ticks do not meet.
     """
     if problem.protected != "add-remove" or method != "auto":
         raise ParameterError(
@@ -49,13 +51,16 @@ def participation_noise(
         found = overlapping_optimum(unit, sets, p, tol=_SHARE * tol, max_steps=_MOST_STEPS, report=report)
         Z, note = found.correlations, f"barrier method over {len(sets)} patterns"
     else:
-        sets = who.maximal() if who.are_disjoint else covering_sets(unit, who, p, tol)
-        found = separated_optimum(unit, who, sets, p, tol=_SHARE * tol, max_steps=_MOST_SLOW_STEPS, report=report)
+        sets = who.maximal() if who.are_disjoint else covering_sets(unit, who, p)
+        enough = _SHARE * tol if who.are_disjoint else max(_ROUGH, tol)
+        found = separated_optimum(unit, who, sets, p, tol=enough, max_steps=_MOST_SLOW_STEPS, report=report)
         Z = _correlations(found.second_moment, sets, found.weights)
         note = f"Newton's method over {len(sets)} disjoint patterns"
         if not who.are_disjoint:
-            unsolved = Status.PARTICIPATIONS
-            note = f"Newton's method over noise under which a person's ticks do not meet, {len(sets)} patterns"
+            start = sets, Z, found.weights, found.factor
+            found = exchange_optimum(unit, who, *start, p, tol=_SHARE * tol, report=report)
+            sets, Z, unsolved = found.sets, found.correlations, Status.PARTICIPATIONS
+            note = f"column generation over what one person may do: {len(sets)} patterns"
     certificate = _certificate(domain, sets, found.weights, Z, found.coordinate_weights, p)
     longest, outside = longest_move(domain, found.factor, size)
     margin = ROUNDING_MARGIN if who.most == 1 else SOLVED_AGAIN

@@ -268,7 +268,7 @@ def separated_optimum(
     return Separated(factor, *measure, proof.value, max(upper / proof.value - 1, 0.0), steps)
 
 
-def covering_sets(A: Array, who: AbstractPatterns, p: float, tol: float) -> Indices:
+def covering_sets(A: Array, who: AbstractPatterns, p: float) -> Indices:
     """Sets that decide the restricted problem: all where they are few, else those that stick out, round by round."""
     if who.lists_few and who.count <= _MOST_SETS:
         return who.maximal()
@@ -283,7 +283,7 @@ def covering_sets(A: Array, who: AbstractPatterns, p: float, tol: float) -> Indi
         leverage = np.square(np.linalg.solve(now.factor, A)).sum(axis=0)
         most = float(np.append(leverage, 0.0)[sets].sum(axis=1).max())
         boosted = (who.best(leverage + most * (ticks == i)) for i in range(n))
-        new = {tuple(row.tolist()) for row in boosted if leverage[row].sum() > most * (1 + tol / 4)}
+        new = {tuple(row.tolist()) for row in boosted if leverage[row].sum() > most * (1 + _ROUGH / 4)}
         if not new - found:
             break
         found |= new
