@@ -49,7 +49,7 @@ class Status(enum.Enum):
         "but a coarse one that leaves couplings between tables out, so that most of the gap may be its own."
     )
     PARTICIPATIONS = (
-        "Column generation over what one person may do was stopped: the noise is feasible, hence private; accept the "
+        "The search over what one person may do was stopped: the noise is feasible, hence private; accept the "
         "gap, or ask for at most 48 ticks, or fewer patterns, which are solved to the tolerance."
     )
     INTERRUPTED = "Interrupted: the noise is feasible, hence private; run again for a narrower gap."

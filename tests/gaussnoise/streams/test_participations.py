@@ -107,6 +107,18 @@ def test_two_epochs_of_signed_numbers_need_what_vectors_need():
     assert signed.gamma == pytest.approx(solved(Epochs(6, 2)).gamma, rel=3e-6)
 
 
+def test_vectors_can_need_more_than_signed_numbers():
+    A = np.tril(np.random.default_rng(4).normal(size=(6, 6))) + np.eye(6)
+    signed = gn.optimal_noise(gn.Zonotope(A.T), neighbors="add-remove")
+    assert solved(Epochs(6, 6), A=A).gamma_lower > 1.005 * signed.gamma
+
+
+@pytest.mark.parametrize("who", [Epochs(6, 3), Epochs(6, 6), Apart(6, 2, 2)], ids=repr)
+def test_degenerate_largest_errors_are_solved(who):
+    A = np.tril(np.random.default_rng(5).normal(size=(6, 6))) + np.eye(6)
+    assert solved(who, np.inf, A).gap <= 1e-6
+
+
 @pytest.mark.parametrize("p", [2, 3.5, np.inf])
 def test_zeros_between_the_ticks_of_one_person_lose_nothing_where_patterns_are_disjoint(p):
     noise = solved(Epochs(12, 3), p)
@@ -202,7 +214,7 @@ def test_patterns_that_cannot_be_listed_get_a_bracket(monkeypatch):
     who = Apart(12, 3, 4)
     listed = solved(who)
     monkeypatch.setattr(Apart, "lists_few", False)
-    with pytest.warns(ConvergenceWarning, match="Column generation over what one person may do was stopped"):
+    with pytest.warns(ConvergenceWarning, match="The search over what one person may do was stopped"):
         bracket = solved(who)
     assert bracket.status is gn.Status.PARTICIPATIONS
     assert bracket.gamma_lower <= listed.gamma
