@@ -49,8 +49,8 @@ class Status(enum.Enum):
         "but a coarse one that leaves couplings between tables out, so that most of the gap may be its own."
     )
     PARTICIPATIONS = (
-        "The best noise under which the ticks of one person do not meet: feasible, hence private; the gap is what "
-        "other noises could win at most. Up to 64 ticks, or fewer patterns, are solved without this restriction."
+        "The search over what one person may do was stopped: the noise is feasible, hence private; accept the "
+        "gap, or ask for at most 48 ticks, or fewer patterns, which are solved to the tolerance."
     )
     INTERRUPTED = "Interrupted: the noise is feasible, hence private; run again for a narrower gap."
 

@@ -6,14 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains.participation.participations import VectorParticipations
+from domains.participation.patterns import AbstractPatterns
 from domains.participation.sensitivity import blocks
 
 from ..errors import ParameterError
 from ..numerics.norms import dual_ball_norm
 from ..numerics.rounding import ROUNDING_MARGIN
+from ..solvers.points.columns import Report
 from ..solvers.progress import Progress, Watch
-from ..solvers.streams.overlapping import affordable, overlapping_optimum
-from ..solvers.streams.separated import covering_sets, separated_optimum
+from ..solvers.streams.exchange import Exchanged, exchange_optimum
+from ..solvers.streams.overlapping import Overlapping, affordable, overlapping_optimum
+from ..solvers.streams.separated import Separated, covering_sets, separated_optimum
 from .answer import answer
 from .certificates.participations import SOLVED_AGAIN, ParticipationCertificate, longest_move
 from .covariance import FactorCovariance
@@ -24,6 +27,7 @@ Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _SHARE = 0.8  # of the tolerance is for the solver; the rest, for what checking adds
+_ROUGH = 1e-3  # for what column generation begins from
 _NEGLIGIBLE_WEIGHT = 1e-14  # of the largest
 _MOST_STEPS, _MOST_SLOW_STEPS = 400, 120
 
@@ -33,8 +37,8 @@ def participation_noise(
 ) -> OptimalNoise:
     """The covariance M of each coordinate: noise is M for every coordinate of the vectors, independently.
 
-    Exact where patterns are disjoint or can be listed; else the best noise under which a person's ticks do not meet,
-    with the bracket that its own dual proves.
+    By Newton's method on the dual where patterns are disjoint; where they are not, or where it stalls, by a barrier
+    method on few patterns of few ticks, and else by column generation from what Newton's method found.
     """
     if problem.protected != "add-remove" or method != "auto":
         raise ParameterError(
@@ -44,18 +48,7 @@ def participation_noise(
     who, A, p = domain.who, domain.matrix, problem.p
     size = float(np.ldexp(0.5, np.frexp(np.abs(A).max())[1]))
     unit, report = A / size, watch.scaled(size)
-    unsolved = Status.ROUNDING
-    if not who.are_disjoint and who.lists_few and affordable(len(A), len(sets := who.maximal()), who.most):
-        found = overlapping_optimum(unit, sets, p, tol=_SHARE * tol, max_steps=_MOST_STEPS, report=report)
-        Z, note = found.correlations, f"barrier method over {len(sets)} patterns"
-    else:
-        sets = who.maximal() if who.are_disjoint else covering_sets(unit, who, p, tol)
-        found = separated_optimum(unit, who, sets, p, tol=_SHARE * tol, max_steps=_MOST_SLOW_STEPS, report=report)
-        Z = _correlations(found.second_moment, sets, found.weights)
-        note = f"Newton's method over {len(sets)} disjoint patterns"
-        if not who.are_disjoint:
-            unsolved = Status.PARTICIPATIONS
-            note = f"Newton's method over noise under which a person's ticks do not meet, {len(sets)} patterns"
+    sets, Z, found, note = _found(unit, who, p, _SHARE * tol, report)
     certificate = _certificate(domain, sets, found.weights, Z, found.coordinate_weights, p)
     longest, outside = longest_move(domain, found.factor, size)
     margin = ROUNDING_MARGIN if who.most == 1 else SOLVED_AGAIN
@@ -71,11 +64,36 @@ def participation_noise(
         lower=lower,
         sensitivity_squared=1.0,
         method=f"{note} of at most {who.most} of {domain.dim} ticks",
-        unsolved=unsolved,
+        unsolved=Status.PARTICIPATIONS,
         steps=found.steps,
         trace=[*watch.trace, Progress(found.steps, lower, upper)],
         tol=tol,
     )
+
+
+def _found(
+    A: Array, who: AbstractPatterns, p: float, tol: float, report: Report
+) -> tuple[Indices, Array, Separated | Overlapping | Exchanged, str]:
+    """Sets, their correlations, what a solver found, and which one it was."""
+    sets = who.maximal() if who.lists_few or who.are_disjoint else covering_sets(A, who, p)
+    few = who.lists_few and affordable(len(A), len(sets), who.most)
+    found: Separated | Overlapping | Exchanged
+    if who.are_disjoint or not few:
+        if not who.are_disjoint and who.lists_few:
+            sets = covering_sets(A, who, p)
+        enough = tol if who.are_disjoint else max(_ROUGH, tol)
+        proven = report if who.are_disjoint else None  # the dual of a restriction is no lower end
+        found = separated_optimum(A, who, sets, p, tol=enough, max_steps=_MOST_SLOW_STEPS, report=proven)
+        Z = _correlations(found.second_moment, sets, found.weights)
+        if who.are_disjoint and found.gap <= tol:
+            return sets, Z, found, f"Newton's method over {len(sets)} disjoint patterns"
+        if not few:
+            start = sets, Z, found.weights, found.factor
+            found = exchange_optimum(A, who, *start, p, tol=tol, report=report)
+            note = f"column generation over what one person may do: {len(found.sets)} patterns"
+            return found.sets, found.correlations, found, note
+    found = overlapping_optimum(A, sets, p, tol=tol, max_steps=_MOST_STEPS, report=report)
+    return sets, found.correlations, found, f"barrier method over {len(sets)} patterns"
 
 
 def _correlations(second_moment: Array, sets: Indices, weights: Array) -> Array:

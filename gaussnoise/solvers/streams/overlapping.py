@@ -21,7 +21,7 @@ from ..points.columns import Report
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-MOST_TICKS = 64  # n (n + 1)/2 unknowns
+MOST_TICKS = 48  # n (n + 1)/2 unknowns
 MOST_ENTRIES = 2**23  # of all sets' Hessians together
 _SHARPER = 8.0
 _CENTERED, _NEAR = 0.25, 1e-8  # squared Newton decrement

@@ -86,6 +86,21 @@ class _Search:
         self.members = self.members[:, :n]
         self.pairs = np.nonzero(np.triu(who.meet(), 1))
 
+    def start(self) -> _Point:
+        """Equal weights; ticks that meet uncorrelated, or correlated as columns of A are: exact for a single set."""
+        n, P = len(self.A), len(self.sets)
+        lengths = np.linalg.norm(self.A, axis=0)
+        cosines = (self.A.T @ self.A) / lengths[:, None] / lengths
+        sizes = np.sqrt(self.members.sum(axis=0) / P)
+        alike = (cosines * sizes[:, None] * sizes)[self.pairs]
+        tried = [
+            self.at(np.full(P, 1 / P), inner, np.full(n, 1 / n)) for inner in (np.zeros(len(alike)), 0.999 * alike)
+        ]
+        found = [now for now in tried if now is not None]
+        if not found:
+            raise RuntimeError("no positive definite start")
+        return max(found, key=lambda now: now.value)
+
     def at(self, weights: Array, inner: Array, shares: Array) -> _Point | None:
         """None where Λ is not positive definite."""
         n = len(self.A)
@@ -217,9 +232,7 @@ def separated_optimum(
     """The search, from equal weights on ``sets`` (P, k), which cover every tick."""
     search = _Search(A, who, sets, p)
     n, P = len(A), len(sets)
-    now = search.at(np.full(P, 1 / P), np.zeros(len(search.pairs[0])), np.full(n, 1 / n))
-    if now is None:
-        raise RuntimeError("no positive definite start")
+    now = search.start()
     barrier = p > 2 or not who.are_disjoint
     mu = 0.01 * now.value / (n + P) if barrier else 0.0
     floor = 0.01 * tol * now.value / (n + P)
@@ -268,7 +281,7 @@ def separated_optimum(
     return Separated(factor, *measure, proof.value, max(upper / proof.value - 1, 0.0), steps)
 
 
-def covering_sets(A: Array, who: AbstractPatterns, p: float, tol: float) -> Indices:
+def covering_sets(A: Array, who: AbstractPatterns, p: float) -> Indices:
     """Sets that decide the restricted problem: all where they are few, else those that stick out, round by round."""
     if who.lists_few and who.count <= _MOST_SETS:
         return who.maximal()
@@ -283,7 +296,7 @@ def covering_sets(A: Array, who: AbstractPatterns, p: float, tol: float) -> Indi
         leverage = np.square(np.linalg.solve(now.factor, A)).sum(axis=0)
         most = float(np.append(leverage, 0.0)[sets].sum(axis=1).max())
         boosted = (who.best(leverage + most * (ticks == i)) for i in range(n))
-        new = {tuple(row.tolist()) for row in boosted if leverage[row].sum() > most * (1 + tol / 4)}
+        new = {tuple(row.tolist()) for row in boosted if leverage[row].sum() > most * (1 + _ROUGH / 4)}
         if not new - found:
             break
         found |= new

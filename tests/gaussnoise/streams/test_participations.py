@@ -11,6 +11,7 @@ import pytest
 import gaussnoise as gn
 from domains.participation.participations import VectorParticipations
 from gaussnoise import CertificateError, ConvergenceWarning, CovarianceError, ParameterError
+from gaussnoise.noise import participations
 from gaussnoise.noise.covariance import FactorCovariance
 
 AnyOf, Apart, Epochs, Window = gn.streams.AnyOf, gn.streams.Apart, gn.streams.Epochs, gn.streams.Window
@@ -106,6 +107,18 @@ def test_two_epochs_of_signed_numbers_need_what_vectors_need():
     assert signed.gamma == pytest.approx(solved(Epochs(6, 2)).gamma, rel=3e-6)
 
 
+def test_vectors_can_need_more_than_signed_numbers():
+    A = np.tril(np.random.default_rng(4).normal(size=(6, 6))) + np.eye(6)
+    signed = gn.optimal_noise(gn.Zonotope(A.T), neighbors="add-remove")
+    assert solved(Epochs(6, 6), A=A).gamma_lower > 1.005 * signed.gamma
+
+
+@pytest.mark.parametrize("who", [Epochs(6, 3), Epochs(6, 6), Apart(6, 2, 2)], ids=repr)
+def test_degenerate_largest_errors_are_solved(who):
+    A = np.tril(np.random.default_rng(5).normal(size=(6, 6))) + np.eye(6)
+    assert solved(who, np.inf, A).gap <= 1e-6
+
+
 @pytest.mark.parametrize("p", [2, 3.5, np.inf])
 def test_zeros_between_the_ticks_of_one_person_lose_nothing_where_patterns_are_disjoint(p):
     noise = solved(Epochs(12, 3), p)
@@ -185,13 +198,28 @@ def test_too_little_noise_is_refused():
             dataclasses.replace(noise, covariance=bare).verify()
 
 
-def test_more_patterns_than_can_be_listed_get_a_bracket():
-    who = Apart(66, 3, 22)
-    with pytest.warns(ConvergenceWarning, match="ticks of one person do not meet"):
-        noise = solved(who)
-    assert noise.status is gn.Status.PARTICIPATIONS
-    assert noise.gap < 0.02
-    assert noise.verify().enclosure <= 1
+@pytest.mark.parametrize(("who", "p"), [(Apart(7, 3, 2), 2), (Apart(6, 2, 2), np.inf), (Window(8, 3), 3)], ids=repr)
+def test_column_generation_agrees_with_the_barrier_method(who, p, monkeypatch):
+    direct = solved(who, p)
+    monkeypatch.setattr(participations, "affordable", lambda *sizes: False)
+    generated = solved(who, p)
+    assert "barrier" in direct.method
+    assert "column generation" in generated.method
+    assert max(direct.gap, generated.gap) <= 1e-6
+    assert generated.gamma == pytest.approx(direct.gamma, rel=1e-6)
+    assert generated.verify().enclosure <= 1
+
+
+def test_patterns_that_cannot_be_listed_get_a_bracket(monkeypatch):
+    who = Apart(12, 3, 4)
+    listed = solved(who)
+    monkeypatch.setattr(Apart, "lists_few", False)
+    with pytest.warns(ConvergenceWarning, match="The search over what one person may do was stopped"):
+        bracket = solved(who)
+    assert bracket.status is gn.Status.PARTICIPATIONS
+    assert bracket.gamma_lower <= listed.gamma
+    assert listed.gamma_lower <= bracket.gamma < 1.1 * listed.gamma
+    assert bracket.verify().enclosure <= 1
 
 
 def test_what_vectors_cannot_do_is_refused_with_a_hint():

@@ -1,0 +1,245 @@
+"""Column generation over what one person may do: patterns π with correlations Z_π of what is added at their ticks.
+
+Maximise ``F = tr((W^½ A Λ A' W^½)^½)``, Λ = Σ λ_a Z_a, over the weights λ of the atoms found so far and over w; then
+ask the semidefinite programmes of the patterns which atoms are missing, at X = A'N⁻¹A of that maximum; repeat. Atoms
+are matrices, so that no dimension of what is added is left out. F is a lower end all the time, N scaled an upper one.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains.participation.maxcut import largest_forms
+from domains.participation.patterns import AbstractPatterns
+from domains.participation.sensitivity import blocks, form_bound, set_sums
+
+from ...numerics.norms import dual_power, norm
+from ..points.columns import Report
+from ..points.interior import maximum
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+_ROUNDS = 40
+_INNER_STEPS = 60
+_FIRST_TOL = 3e-3
+_NEW_PER_TICK = 4  # atoms a round
+_SHARE_OF_NEW = 0.1  # of the measure
+_NEGLIGIBLE = 1e-7  # of the largest weight
+_MOST_SOLVED = 2**14  # semidefinite programmes a round
+
+
+@dataclass(frozen=True, eq=False)
+class Exchanged:
+    """What the rounds ended at: an ellipsoid not yet scaled, and the best proof.
+
+    Attributes:
+        factor: L, shape (n, n).
+        sets: shape (P, k), filled up with n.
+        correlations: Z, shape (P, k, k).
+        weights: λ, shape (P,).
+        coordinate_weights: w, shape (n,), inside the dual ball.
+        steps: evaluations of F.
+    """
+
+    factor: Array
+    sets: Indices
+    correlations: Array
+    weights: Array
+    coordinate_weights: Array
+    steps: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Evaluation:
+    value: float
+    gap: float
+    lengths: Array
+    variances: Array
+    roots: Array
+    axes: Array
+    rows: Array  # Y, Y Y' = X
+
+
+@dataclass(frozen=True, eq=False)
+class _Atoms:
+    """F as a function of weights on atoms and shares on coordinates, as the interior-point search wants it."""
+
+    A: Array
+    sets: Indices
+    Z: Array
+    p: float
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.sets), len(self.A)
+
+    @property
+    def power(self) -> float:
+        return dual_power(self.p)
+
+    @cached_property
+    def _places(self) -> Indices:
+        """Where the entries of atoms are in a flattened (n + 1, n + 1) matrix."""
+        n = len(self.A)
+        return (self.sets[:, :, None] * (n + 1) + self.sets[:, None, :]).ravel()
+
+    def coordinate_weights(self, shares: Array) -> Array:
+        return shares**self.power if self.p > 2 else np.ones(len(shares))
+
+    def moment(self, weights: Array) -> Array:
+        """Σ λ_a Z_a, shape (n, n)."""
+        n = len(self.A)
+        entries = (weights[:, None, None] * self.Z).ravel()
+        summed: Array = np.bincount(self._places, entries, (n + 1) ** 2).astype(np.float64)
+        return summed.reshape(n + 1, n + 1)[:n, :n]
+
+    def products(self, X: Array) -> Array:
+        """⟨Z_a, X⟩ for every atom, shape (P,)."""
+        return (blocks(X, self.sets) * self.Z).sum(axis=(1, 2))
+
+    def at(self, weights: Array, shares: Array) -> _Evaluation:
+        w = self.coordinate_weights(shares)
+        scaled = np.sqrt(w)[:, None] * self.A
+        squares, axes = np.linalg.eigh(scaled @ self.moment(weights) @ scaled.T)
+        roots = np.sqrt(np.maximum(squares, np.finfo(np.float64).eps * squares[-1]))
+        rows = scaled.T @ (axes / np.sqrt(roots))
+        variances = np.square(axes * np.sqrt(roots)).sum(axis=1) / w
+        lengths = self.products(rows @ rows.T)
+        value = float(roots.sum())
+        gap = max(math.sqrt(float(lengths.max()) * norm(variances, self.p / 2)) / value - 1, 0.0)
+        return _Evaluation(value, gap, lengths, variances, roots, axes, rows)
+
+    def curvature(self, now: _Evaluation, x: Array) -> "_Curvature":
+        return _Curvature(self, now, x)
+
+
+@dataclass(frozen=True, eq=False)
+class _Curvature:
+    """Minus the Hessian in relative changes of weights and shares."""
+
+    atoms: _Atoms
+    now: _Evaluation
+    x: Array
+
+    @cached_property
+    def _kernel(self) -> Array:
+        return 1 / (2 * (self.now.roots[:, None] + self.now.roots))
+
+    @cached_property
+    def _half(self) -> Array:
+        return np.sqrt(self.now.roots[:, None] * self.now.roots)
+
+    @cached_property
+    def _bend(self) -> Array:
+        a = self.atoms.power
+        return (1 - a) * a * self.now.variances * self.atoms.coordinate_weights(self.x[len(self.atoms.sets) :]) / 2
+
+    def diagonal(self) -> Array:
+        count = len(self.atoms.sets)
+        squares = np.square(self.now.rows)
+        spread = squares @ self._kernel @ squares.T
+        own = (blocks(spread, self.atoms.sets) * np.square(self.atoms.Z)).sum(axis=(1, 2))
+        by_atom = np.square(self.x[:count]) * own
+        if len(self.x) == count:
+            return by_atom
+        axes = np.square(self.now.axes)
+        by_share = self.atoms.power**2 * ((axes @ (self._kernel * self._half**2)) * axes).sum(axis=1)
+        return np.concatenate([by_atom, by_share + self._bend])
+
+    def __matmul__(self, v: Array) -> Array:
+        count, now = len(self.atoms.sets), self.now
+        feature = now.rows.T @ self.atoms.moment(self.x[:count] * v[:count]) @ now.rows
+        if len(v) > count:
+            feature -= self._half * (now.axes.T @ ((self.atoms.power * v[count:])[:, None] * now.axes))
+        feature *= self._kernel
+        by_atom = self.x[:count] * self.atoms.products(now.rows @ feature @ now.rows.T)
+        if len(v) == count:
+            return by_atom
+        by_share = -self.atoms.power * ((now.axes @ (self._half * feature)) * now.axes).sum(axis=1)
+        return np.concatenate([by_atom, by_share + self._bend * v[count:]])
+
+
+def exchange_optimum(
+    A: Array,
+    who: AbstractPatterns,
+    sets: Indices,
+    Z: Array,
+    weights: Array,
+    factor: Array,
+    p: float,
+    *,
+    tol: float,
+    report: Report | None = None,
+) -> Exchanged:
+    """The rounds, from atoms that span and a factor to begin the upper end from."""
+    n = len(A)
+    shares = np.full(n, 1 / n)
+    sensitivity, *_ = _missing(who, np.asarray(np.linalg.solve(factor, A), dtype=np.float64), 0.0)
+    upper = math.sqrt(sensitivity * norm(np.square(factor).sum(axis=1), p / 2))
+    best, proof, lower = factor, (sets, Z, weights, shares), 0.0
+    steps, inner = 0, _FIRST_TOL
+    for _ in range(_ROUNDS):
+        atoms = _Atoms(A, sets, Z, p)
+        found = maximum(atoms, tol=inner, max_steps=_INNER_STEPS, start=(weights, shares))
+        steps, weights, shares, now = steps + found.steps, found.weights, found.shares, found.at
+        if now.value > lower:
+            lower, proof = now.value, (sets, Z, weights, shares)
+        w = atoms.coordinate_weights(shares)
+        reached = now.axes * np.sqrt(now.roots) / np.sqrt(w)[:, None]
+        sensitivity, new_sets, new_Z = _missing(who, now.rows.T, now.value * (1 + tol / 4))
+        bound = math.sqrt(sensitivity * norm(now.variances, p / 2))
+        if bound < upper:
+            best, upper = reached, bound
+        if report is not None:
+            report(steps, lower, max(upper, lower))
+        if upper <= lower * (1 + tol) or not len(new_sets) or found.interrupted:
+            break
+        inner = max(tol / 4, min(inner, (math.sqrt(sensitivity / now.value) - 1) / 4))
+        kept = weights > _NEGLIGIBLE * weights.max()
+        sets, Z = np.vstack([sets[kept], new_sets]), np.concatenate([Z[kept], new_Z])
+        weights = np.concatenate(
+            [(1 - _SHARE_OF_NEW) * weights[kept], np.full(len(new_sets), _SHARE_OF_NEW / len(new_sets))]
+        )
+        weights = weights / weights.sum()
+    sets, Z, weights, shares = proof
+    w = shares ** dual_power(p) if p > 2 else np.ones(n)
+    return Exchanged(best, sets, Z, weights, w, steps)
+
+
+def _missing(who: AbstractPatterns, coordinates: Array, beyond: float) -> tuple[float, Indices, Array]:
+    """What one person does at most in these coordinates (r, n), and the atoms that do most, beyond a value."""
+    X = coordinates.T @ coordinates
+    magnitudes = np.abs(X)
+    if who.lists_few:
+        sets = who.maximal()
+        sums = set_sums(magnitudes, sets)
+        # Z_ij <= 1: sets below the best that is already certain cannot be hardest
+        certain = float(np.append(X.diagonal(), 0.0)[sets].sum(axis=1).max())
+        promising = np.flatnonzero(sums >= max(beyond, certain) * (1 - 1e-12))
+        rest = promising[np.argsort(-sums[promising])]
+        sets, unsolved = sets[rest[:_MOST_SOLVED]], sums[rest[_MOST_SOLVED:]]
+        if not len(sets):
+            return float(sums.max()), sets, np.zeros((0, who.most, who.most))
+        found = largest_forms(blocks(X, sets))
+        sensitivity = max(float(found.upper.max()), float(unsolved.max(initial=0.0)))
+        if beyond > certain:
+            sensitivity = max(sensitivity, beyond)
+    else:
+        n = who.ticks
+        gains = np.where(who.meet(), 2 * magnitudes + X.diagonal(), 0.0)
+        chosen = {tuple(who.best(gains[i] + _first(n, i)).tolist()) for i in range(n)}
+        sets = np.array([row + (n,) * (who.most - len(row)) for row in sorted(chosen)], dtype=np.intp)
+        found = largest_forms(blocks(X, sets))
+        sensitivity = form_bound(who, magnitudes)
+    order = np.argsort(-found.value)
+    order = order[found.value[order] > beyond][: _NEW_PER_TICK * who.ticks]
+    return sensitivity, sets[order], found.matrices[order]
+
+
+def _first(n: int, i: int) -> Array:
+    """A value so large that tick i is in the best set."""
+    return np.where(np.arange(n) == i, 1e9, 0.0)
