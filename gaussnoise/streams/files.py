@@ -43,10 +43,8 @@ def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside
         "noise": {
             "query": (
                 "at tick t, sum over i <= t of time_matrix[t, i] times what the table plan measures on the rows "
-                "of tick i: "
-                "for every measured set T of attributes, multiplier_T * kron(C_j, j in T) on its marginal "
-                "counts; discrete "
-                "Gaussian noise of scale sigma on every integer, fresh at every tick"
+                "of tick i: for every measured set T of attributes, multiplier_T * kron(C_j, j in T) on its "
+                "marginal counts; discrete Gaussian noise of scale sigma on every integer, fresh at every tick"
             ),
             "multipliers": [[list(kind), int(s)] for kind, s in plan.query.multipliers.values_by_type.items()],
             **({"contrasts": contrasts} if (contrasts := contrasts_of(plan.tables)) else {}),
@@ -154,10 +152,9 @@ def disclaimers(plan: StreamPlan) -> list[str]:
     """What is promised, and what is not."""
     whom = participation_text(plan)
     return _text.disclaimers(
-        f"{whom}; by all {plan.over.n} ticks together, against anyone who sees only what is published. How "
-        f"often a person "
-        "reports is a promise of the publisher's, not checked. Categories, bins and the times of ticks are "
-        "assumed public.",
+        f"{whom}; by all {plan.over.n} ticks together, against anyone who sees only what is published. How often "
+        "a person reports is a promise of the publisher's, not checked. Categories, bins and the times of ticks "
+        "are assumed public.",
         True,
     )
 
@@ -167,8 +164,7 @@ def summary_text(plan: StreamPlan, tick: int) -> str:
     width = max(len("marginal"), *(len(marginal_name(m)) for m in plan.marginals))
     lines = [
         f"Tick {tick} of {plan.over.n}: {len(plan.marginals)} marginals, of its own rows (period/) and of all "
-        f"rows so far "
-        "(cumulative/): safe to publish",
+        "rows so far (cumulative/): safe to publish",
         f"charged      rho = {plan.rho_charged:.10g} of {plan.rho:.10g}, once, for all {plan.over.n} ticks together",
         *plan_text(plan).splitlines()[1:4],
         "",
@@ -183,8 +179,7 @@ def summary_text(plan: StreamPlan, tick: int) -> str:
             *lines,
             "",
             "Estimates are unbiased counts: they may be negative or fractional. Tables agree on shared margins, "
-            "and those of "
-            "all rows are the sums of those of each tick.",
+            "and those of all rows are the sums of those of each tick.",
             f"In files, low and high are the ends of {level_text(LEVEL)} intervals, for every number by itself.",
             *disclaimers(plan),
         ]

@@ -193,8 +193,7 @@ class State:
         if linked != links:
             raise StreamError(
                 f"stream: {file} does not follow what is before it: a file of the stream was changed, or is an "
-                f"older or "
-                "another copy; hint: put back what was there"
+                "older or another copy; hint: put back what was there"
             )
         return Commit(rows, counts, noisy, digest)
 
@@ -209,8 +208,7 @@ class State:
         if not same:
             raise StreamError(
                 f"stream: {folder} was published from other measurements than {self.private} holds; hint: put "
-                f"back what "
-                "was there; a stream cannot go on from another copy"
+                "back what was there; a stream cannot go on from another copy"
             )
 
     def _tidy(self) -> None:

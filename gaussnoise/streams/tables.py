@@ -115,7 +115,7 @@ class StreamTables(PickledByArguments):
             table = np.zeros([self.plan.schema.sizes[i] for i in S])
             for weight, period in zip(weights, self.periods, strict=False):
                 if weight:
-                    table = table + weight * period[S]
+                    table = np.asarray(table + weight * period[S])
             table.flags.writeable = False
             tables[S] = table
         plan = self.plan

@@ -229,8 +229,7 @@ def _integers(C: Array, bits: int) -> NDArray[np.int64]:
     if np.diagonal(scaled).min() < _LEAST_PIVOT:
         raise ParameterError(
             f"Ticks: some tick matters less than {_LEAST_PIVOT / 2**bits:.1g} times another, which cannot be "
-            f"measured in "
-            "integers; hint: a workload with more even weights, or a larger budget"
+            "measured in integers; hint: a workload with more even weights, or a larger budget"
         )
     return np.tril(scaled)
 

@@ -273,6 +273,20 @@ def test_a_stream_goes_on_where_it_was(running):
         again.tick(rows(4))
 
 
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.neighbors} {plan.tables.entries}")
+def test_every_kind_of_plan_goes_on_from_its_folder(plan, tmp_path):
+    stream = plan.start(tmp_path / "stream", format="parquet")
+    first = stream.tick(rows(1), number=1)
+    again = Stream.open(stream.path)
+    assert again.plan.scale == plan.scale
+    assert again.plan.query.multipliers == plan.query.multipliers
+    second = again.tick(rows(2), number=2)
+    names = plan.marginals[0]
+    np.testing.assert_array_equal(again.total(1)[names].estimate, first[names].estimate)
+    truth = sum(np.asarray(tick[plan.tables.tables.subsets[0]]) for tick in counted(plan, [rows(1), rows(2)]))
+    assert (np.abs(second[names].estimate - truth) < 8 * second[names].standard_deviation).all()
+
+
 def test_a_tick_that_is_asked_for_again_is_read_again(running):
     assert running.tick(rows(99), number=1)["sex"].estimate.tolist() == running.total(1)["sex"].estimate.tolist()
     assert len(running) == 2
