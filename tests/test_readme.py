@@ -13,7 +13,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 def test_code_runs_in_order(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert len(blocks) == 9
+    assert len(blocks) == 10
     script = tmp_path / "readme.py"
     script.write_text("\n".join(blocks), encoding="utf-8")
     runpy.run_path(str(script))

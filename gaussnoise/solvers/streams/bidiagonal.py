@@ -54,9 +54,9 @@ def relative_error(n: int) -> float:
 
 def _steps_between(*numbers: Array) -> int:
     """Steps of products of matrices with such entries that neither over- nor underflow."""
-    sizes = np.concatenate(numbers)
+    sizes = np.concatenate([np.ones(1), *numbers])  # a matrix has a one
     sizes = np.log2(sizes[sizes > 0])
-    width = float(sizes.max() - sizes.min()) if len(sizes) else 0.0
+    width = float(sizes.max() - sizes.min())
     if not width <= _WIDEST:
         raise CovarianceError("expected weights and bands whose sizes differ by less than 1e60; hint: even them out")
     return max(1, int(2 * _WIDEST // (width + 2)))

@@ -82,3 +82,17 @@ def test_both_ends_bracket_what_singular_values_say(widened):
         assert (bound >= exact * (1 - 1e-12)).all()
         assert (bound <= exact * (1 + 1e-8)).all()
     assert sizes.sum() * (1 - 1e-8) <= found.lower <= sizes.sum() * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("size", [2.0**-40, 2.0**-2, 1.0])
+def test_long_products_neither_overflow_nor_vanish(size):
+    """Of 20,000 equal ticks far from both ends, all diagonals are the same, and known in closed form."""
+    n, shift = 20_000, size**2 / 100
+    diagonal, below = np.full(n, size), np.full(n, size)
+    below[0] = 0
+    _, rows, _ = next(diagonals(diagonal, below, np.array([shift])))
+    # 1/√((2a² + s)² − 4a⁴) for the symmetric tridiagonal Toeplitz matrix without ends
+    expected = 1 / np.sqrt((2 * size**2 + shift) ** 2 - 4 * size**4)
+    np.testing.assert_allclose(rows[5000:15_000], expected, rtol=1e-9)
+    _, trace, _ = next(diagonals(diagonal, below, np.zeros(1)))
+    np.testing.assert_allclose(trace[::5000] * size**2, np.arange(n, 0, -1)[::5000], rtol=1e-9)

@@ -1,0 +1,58 @@
+"""Workloads over time: time in proportion to ticks, and noise of few states against its published peer."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+import gaussnoise as gn
+from gaussnoise.solvers.streams.optimum import evaluate
+
+pytestmark = pytest.mark.benchmark
+
+
+def seconds(work):
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def test_one_evaluation_is_linear_in_ticks():
+    """From a thousand to a million ticks: a thousand times the ticks, less than three thousand times the time."""
+    taken = {}
+    for n in (1_000, 10_000, 100_000, 1_000_000):
+        given = gn.streams.prefix_sums(n).bands, np.full(n, 1 / n), np.ones(n)
+        taken[n] = min(seconds(lambda given=given: evaluate(*given)) for _ in range(2))
+        print(f"{n:9,} ticks: {taken[n]:.3g} s an evaluation")
+    assert taken[1_000_000] < 30 * taken[100_000]
+    assert taken[1_000_000] < 3000 * taken[1_000]
+
+
+def test_the_optimum_costs_less_than_one_eigenvalue_problem_of_its_size():
+    n = 3000
+    matrix = np.minimum.outer(np.arange(1.0, n + 1), np.arange(1.0, n + 1))
+    dense = seconds(lambda: np.linalg.eigh(matrix))
+    ours = seconds(lambda: gn.optimal_noise(gn.streams.prefix_sums(n), 2, "add-remove"))
+    print(f"{n} ticks: {ours:.2f} s, {ours / dense:.2f} of one eigh of the same size")
+    assert ours < 2 * dense
+
+
+@pytest.mark.parametrize(("n", "known"), [(100_000, 1390.390227)])
+def test_a_hundred_thousand_totals(n, known):
+    found = gn.optimal_noise(gn.streams.prefix_sums(n), 2, "add-remove")
+    print(found)
+    assert found.gamma_lower == pytest.approx(known, rel=1e-6)
+    assert found.gap <= 1e-6
+
+
+@pytest.mark.parametrize("loss", ["mean", "max"])
+def test_few_states_are_closer_to_the_optimum_than_buffered_toeplitz_matrices(loss):
+    peer = pytest.importorskip("jax_privacy.matrix_factorization.buffered_toeplitz")
+    n = 256
+    matrix = peer.optimize(n=n, error=loss, min_buffers=4, max_buffers=4)
+    workload = gn.streams.prefix_sums(n)
+    theirs = gn.streams.certify(np.asarray(matrix.toeplitz_coefs(n)), workload, p=2 if loss == "mean" else math.inf)
+    ours = gn.streams.noise(workload, states=4, loss=loss)
+    print(f"{loss}: 4 buffers {theirs.factor - 1:.2%} above the optimum, 4 states {ours.factor - 1:.2%}")
+    assert ours.factor - 1 < (theirs.factor - 1) / 10
