@@ -6,6 +6,8 @@ from typing import Any, Literal, final, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from domains import StreamWorkload
+
 from ..errors import ParameterError
 from ..files.pickling import PickledByArguments
 
@@ -31,7 +33,9 @@ class Ticks(PickledByArguments):
         apart: how far the numbers of two ticks with rows of one person differ, at least: with 4, after tick 3 not
             before tick 7. A promise too.
         workload: which answers over time are to have the least error: "totals", the running totals; "periods", the
-            counts of each tick alone; "both"; or a matrix of m answers by n ticks, of rank n. All are published anyway.
+            counts of each tick alone; "both"; or a matrix of m answers by n ticks, of rank n, or a workload over time.
+            All are published anyway. With ``unknown_length(n).workload`` and p = ∞ in the plan, the noise is good at
+            every length at which the stream may end.
         late: what becomes of rows that ``period`` says are of an earlier tick: "refuse" the table, or "carry", count
             them in the tick that they come in, which is also where they are a person's report. Without ``period`` rows
             are of the tick that they come in.
@@ -109,9 +113,9 @@ class Ticks(PickledByArguments):
         return f"Ticks({', '.join(shown)})"
 
 
-def _checked(workload: ArrayLike, n: int) -> Array:
+def _checked(workload: ArrayLike | StreamWorkload, n: int) -> Array:
     try:
-        matrix = np.array(workload, dtype=np.float64)
+        matrix = np.array(workload.toarray() if isinstance(workload, StreamWorkload) else workload, dtype=np.float64)
     except (TypeError, ValueError):
         raise ParameterError(f"Ticks: expected a workload of numbers, got {type(workload).__name__}") from None
     if matrix.ndim != 2 or matrix.shape[1] != n or not np.isfinite(matrix).all():

@@ -49,6 +49,18 @@ def test_doubling_adds_up_its_parts(any_length):
     assert column[16] == pytest.approx(math.sqrt(sum(known[n] ** 2 for n in (1, 2, 4, 8, 16))), rel=1e-4)
 
 
+def test_tables_of_a_stream_can_have_this_noise():
+    """At every tick within the price of the best total of that length."""
+    any_length = streams.unknown_length(12)
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+    over = streams.Ticks(12, workload=any_length.workload)
+    plan = gn.plan(schema, 1, gn.zCDP(0.5), p=math.inf, over=over)
+    alone = gn.plan(schema, 1, gn.zCDP(0.5), p=math.inf).standard_deviation("sex")
+    for length, known in zip(any_length.lengths.tolist(), any_length.known, strict=True):
+        deviation = plan.standard_deviation("sex", ticks=(1, length))
+        assert deviation <= 1.0001 * any_length.price * known * alone
+
+
 @pytest.mark.parametrize("ticks", [1, 0, 2.5, True])
 def test_other_lengths_are_refused(ticks):
     with pytest.raises(gn.ParameterError, match="at least 2 ticks"):
