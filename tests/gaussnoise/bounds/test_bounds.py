@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import gaussnoise as gn
+from domains.participation.participations import VectorParticipations
 from gaussnoise.bounds import HardCodedMechanism, bound_of
 from gaussnoise.bounds.bound import resampled
 from gaussnoise.bounds.local_design import local_proof
@@ -30,8 +31,9 @@ def test_gaussian_noise_never_beats_the_bound_and_nearly_attains_it_under_add_re
         pytest.skip("seconds to solve, and no other formula of bounds")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        noises = [gn.optimal_noise(case.domain, 2, relation, 1e-2) for relation in ("replace", "add-remove")]
-        noises += [gn.gamma(case.domain, 2, 1e-2), gn.optimal_noise(case.domain, 4, "add-remove", 1e-2)]
+        noises = [gn.optimal_noise(case.domain, p, "add-remove", 1e-2) for p in (2, 4)]
+        if not isinstance(case.domain, VectorParticipations):  # of which people are added and removed, never replaced
+            noises += [gn.optimal_noise(case.domain, 2, "replace", 1e-2), gn.gamma(case.domain, 2, 1e-2)]
     for noise, privacy in itertools.product(noises, PRIVACIES):
         n = 1 if noise.neighbors == "replace" else None
         bound = bound_of(noise, privacy, n)
