@@ -51,7 +51,7 @@ def noise(workload: StreamWorkload, *, states: int = 4, loss: Literal["mean", "m
     b = len(workload.bands) - 1
     if not b:
         raise ParameterError("noise: expected a workload of at least two ticks whose answers depend on the past")
-    if states % b or states < 2 * b:
+    if type(states) is not int or states % b or states < 2 * b:
         raise ParameterError(
             f"noise: expected a number of states that is a multiple of {b} and at least {2 * b}, got {states!r}"
         )

@@ -119,6 +119,7 @@ def test_other_arrays_stay_what_they_are():
     [
         ((np.tri(4),), "workload over time"),
         ((streams.prefix_sums(1),), "two ticks"),
+        ((streams.prefix_sums(9), 4.5), "multiple of 1 and at least 2"),
         ((streams.prefix_sums(9), 1), "multiple of 1 and at least 2"),
         ((streams.momentum(9, 0.9), 5), "multiple of 2 and at least 4"),
         ((streams.prefix_sums(9), 4, "median"), "'mean' or 'max'"),
