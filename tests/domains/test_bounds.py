@@ -7,8 +7,8 @@ members found by other means, and is seen to fall below them where a term is mis
 import numpy as np
 import pytest
 
-from domains import LpBall, QuadraticMax, kron
-from domains.algebra import products
+from domains import LpBall, QuadraticMax, SchattenBall, kron
+from domains.algebra import products, sums
 from domains.algebra.products import _dominance
 from domains.oracles.image import LpBlock
 from domains.oracles.squared_norm import _trust_region
@@ -77,3 +77,13 @@ def test_the_bound_of_a_kronecker_product_is_above_all_members(monkeypatch, dist
     of_product = K.max_quadratic(np.kron(P, Q)).upper_bound
     assert of_product == pytest.approx(np.linalg.norm(P, 2) * np.linalg.norm(Q, 2), rel=1e-3)
     assert of_product >= np.linalg.norm(P, 2) * np.linalg.norm(Q, 2)
+
+
+def test_the_bound_of_a_sum_is_above_all_its_members(monkeypatch):
+    """Of two unitarily invariant balls, the farthest point is a multiple of a unitary matrix."""
+    bounds = []
+    known = sums.bracket
+    monkeypatch.setattr(sums, "bracket", lambda *given: bounds.append(given[3]) or known(*given))
+    (SchattenBall((2, 2), 3) + SchattenBall((2, 2), np.inf)).max_quadratic(np.eye(4))
+    farthest = 2 * (1 + 2 ** (-1 / 3)) ** 2
+    assert farthest * (1 - 1e-12) <= bounds[0] <= 2 * farthest
