@@ -12,7 +12,6 @@ from domains import (
     FiniteSet,
     Marginals,
     Products,
-    StreamWorkload,
 )
 from domains.participation.participations import VectorParticipations
 
@@ -41,7 +40,7 @@ from .policy import PolicyGraph
 from .problem import Problem, Relation
 from .product_noise import product_optimum
 from .sensitivity import Covered, check_relation, covered, marginal_sensitivity, members
-from .streams import is_linear, is_written_out, stream_design, stream_noise
+from .streams import is_written_out, linear_workload, stream_design, stream_noise
 
 if TYPE_CHECKING:
     import networkx
@@ -174,8 +173,9 @@ def _solved(function: str, problem: Problem, tol: float, method: str, progress: 
                 return _marginals(problem, domain, protected, tol, watch)
             if isinstance(domain, Products) and protected != "gamma":
                 return product_optimum(problem, domain, protected, tol, watch)
-            if isinstance(domain, StreamWorkload) and is_linear(problem) and not is_written_out(domain):
-                return stream_noise(problem, domain, tol, watch)
+            workload = linear_workload(problem)
+            if workload is not None and not is_written_out(workload):
+                return stream_noise(problem, workload, tol, watch)
         if isinstance(domain, VectorParticipations):
             return participation_noise(function, problem, domain, tol, method, watch)
         listed = _listed(function, domain, method)
@@ -264,13 +264,9 @@ def _points(problem: Problem, listed: FiniteSet, tol: float, method: str, watch:
     unit = target.points / size
     if ((unit == 0) & (target.points != 0)).any():
         raise ParameterError("expected coordinates whose sizes differ by less than 1e300; hint: rescale them")
-    if (
-        method == "auto"
-        and target.rows is not None
-        and isinstance(problem.domain, StreamWorkload)
-        and is_linear(problem)
-    ):
-        design, rows, rank = stream_design(problem.domain, p, tol, watch), target.rows, listed.dim
+    workload = linear_workload(problem) if method == "auto" else None
+    if workload is not None and target.rows is not None:
+        design, rows, rank = stream_design(workload, p, tol, watch), target.rows, listed.dim
     else:
         design, rows, rank = _design(unit, target.rows, p, tol, method, watch.scaled(size), shifted=shifted)
     center = listed.points[0] + size * design.center if shifted else np.zeros(listed.dim)

@@ -1,5 +1,8 @@
 """Workloads over time as answers: of more ticks than are written out, or as a design for those that are."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,7 +14,7 @@ from ..solvers.design import MAX_STEPS, Design
 from ..solvers.progress import Watch
 from ..solvers.streams.optimum import StreamOptimum, stream_optimum
 from .answer import answer
-from .certificates.streams import StreamCertificate, twice_checked
+from .certificates.streams import StreamCertificate, below, twice_checked
 from .optimal_noise import OptimalNoise, Status
 from .problem import Problem
 from .stream_covariance import StreamCovariance
@@ -24,15 +27,12 @@ _LEAST_TICKS = 257  # below, Newton's method on dense matrices is as fast
 _WRITTEN_OUT = 1024  # ticks up to which the covariance is stored as a matrix
 
 
-def is_linear(problem: Problem) -> bool:
-    """Whether the linear-time route knows the problem."""
+def linear_workload(problem: Problem) -> StreamWorkload | None:
+    """The workload over time that is solved for, where the linear-time route knows the problem."""
     domain = problem.domain
-    return (
-        isinstance(domain, StreamWorkload)
-        and problem.protected == "add-remove"
-        and domain.ticks >= _LEAST_TICKS
-        and len(domain.bands) == _MOST_BANDS
-    )
+    if not isinstance(domain, StreamWorkload) or problem.protected != "add-remove":
+        return None
+    return domain if domain.ticks >= _LEAST_TICKS and len(domain.bands) == _MOST_BANDS else None
 
 
 def is_written_out(workload: StreamWorkload) -> bool:
@@ -65,18 +65,17 @@ def stream_noise(problem: Problem, workload: StreamWorkload, tol: float, watch: 
     weights, w = found.weights / found.weights.sum() * (1 - ROUNDING_MARGIN), _inside(found.coordinate_weights, p)
     certificate = StreamCertificate(workload, weights, w)
     unit = StreamCovariance(workload, weights, w, 1.0)
-    again = twice_checked(certificate, unit, p)
-    longest = max(again.enclosure, float(unit.evaluation.leverages.max()))
-    covariance = StreamCovariance(workload, weights, w, float(np.sqrt(longest)) * (1 + ROUNDING_MARGIN))
-    upper = max(covariance.error(p), again.gamma * covariance.scale) * (1 + ROUNDING_MARGIN)
+    own, again = unit.evaluation, twice_checked(certificate, unit, p)
+    scale = math.sqrt(max(again.enclosure, float(own.leverages.max()))) * (1 + ROUNDING_MARGIN)
+    upper = max(unit.error(p), again.gamma) * scale * (1 + ROUNDING_MARGIN)
     unsolved = Status.INTERRUPTED if found.interrupted else Status.ROUNDING
     return answer(
         problem,
-        covariance=covariance,
+        covariance=replace(unit, scale=scale),
         center=np.broadcast_to(0.0, workload.dim),
         certificate=certificate,
         upper=upper,
-        lower=min(certificate.lower_bound(), again.gamma_lower),
+        lower=min(below(own), again.gamma_lower),
         sensitivity_squared=1.0,
         method=f"{_note(found)}, for {workload.ticks} ticks that are never written out",
         unsolved=Status.MAX_STEPS if found.steps >= MAX_STEPS else unsolved,

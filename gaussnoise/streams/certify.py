@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg import solve_triangular, toeplitz
 
 from domains import AbstractDomain, FiniteSet, StreamWorkload
 from domains.participation.patterns import AbstractPatterns, Epochs
@@ -157,9 +157,7 @@ def _matrix(strategy: Any, n: int) -> Array:
             f"{type(strategy).__name__}"
         ) from None
     if array.ndim == 1 and 0 < len(array) <= n:
-        column = np.append(array, np.zeros(n - len(array)))
-        steps = np.subtract.outer(np.arange(n), np.arange(n))
-        array = np.where(steps >= 0, column[np.maximum(steps, 0)], 0.0)
+        array = np.tril(toeplitz(np.append(array, np.zeros(n - len(array)))))
     if array.shape != (n, n) or not np.isfinite(array).all():
         raise ParameterError(
             f"certify: expected a finite strategy of shape ({n}, {n}), or the first column of a Toeplitz one, of at "

@@ -5,10 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..privacy.definitions import ApproxDP, gaussian_epsilon, zCDP
-from ..privacy.lattice_bound import TABLE_STEPS
-from ..tables.planning.text import marginal_name
-from ..text import SHOWN_DELTA
+from ..tables.planning.text import budget_text, marginal_name
 
 if TYPE_CHECKING:
     from .plan import StreamPlan
@@ -40,7 +37,7 @@ def plan_text(plan: "StreamPlan") -> str:
     lines = [
         f"Plan: {n} ticks of {len(plan.marginals)} marginals, {plan.tables.tables.dim} cells",
         f"neighbours   {plan.neighbors} ({participation_text(plan)}; the number of rows is {number})",
-        f"budget       {_budget_text(plan)}",
+        f"budget       {budget_text(plan.privacy, plan.rho, plan.integers, 'of all ticks')}",
         f"noise        {plan.integers} integers in all ticks together, charged once, when the stream starts",
         *([f"late rows    column {over.period!r} says; {_late_text(over.late)}"] if over.period is not None else []),
         "",
@@ -58,17 +55,6 @@ def plan_text(plan: "StreamPlan") -> str:
 
 def _late_text(late: str) -> str:
     return "of an earlier tick, they are refused" if late == "refuse" else "they are counted in the tick they come in"
-
-
-def _budget_text(plan: "StreamPlan") -> str:
-    if isinstance(plan.privacy, zCDP):
-        epsilon = gaussian_epsilon(plan.rho, SHOWN_DELTA, plan.integers, TABLE_STEPS)
-        return f"{plan.rho:g}-zCDP; for this noise, ({epsilon:.4g}, {SHOWN_DELTA:g})-differential privacy; of all ticks"
-    if isinstance(plan.privacy, ApproxDP):
-        promise = f"({plan.privacy.epsilon:g}, {plan.privacy.delta:g})-differential privacy"
-    else:
-        promise = repr(plan.privacy)
-    return f"{promise}, of all ticks, by Gaussian noise of rho = {plan.rho:.6g}"
 
 
 def _verdict(plan: "StreamPlan") -> list[str]:

@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import toeplitz
 
 from domains import FiniteSet
 
@@ -206,17 +207,14 @@ def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[li
 
 def _banded(C: Array, ticks: Ticks) -> Iterator[Array]:
     """Matrices whose columns are of one length, and orthogonal where one person may have both ticks."""
-    n, widths = ticks.n, {min(ticks.apart, ticks.n)}
-    position = np.arange(n)
-    lag = position[:, None] - position
+    n, width = ticks.n, min(ticks.apart, ticks.n)
     sources = [C]
     if isinstance(ticks.workload, str) and ticks.workload == "totals":  # its square root (Fichtenberger et al. 2023)
         terms = np.cumprod(np.concatenate([[1.0], 1 - 1 / (2 * np.arange(1, n))]))
-        sources.append(np.where(lag >= 0, terms[np.maximum(lag, 0)], 0.0))
+        sources.append(np.tril(toeplitz(terms)))
     for source in sources:
-        for width in widths:
-            band = np.where((lag >= 0) & (lag < width), source, 0.0)
-            yield band / np.linalg.norm(band, axis=0)
+        band = np.tril(source) - np.tril(source, -width)
+        yield band / np.linalg.norm(band, axis=0)
 
 
 def causal_factor(X: Array) -> Array:

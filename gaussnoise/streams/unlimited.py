@@ -8,7 +8,6 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.integrate import quad
 
 from ..errors import ParameterError
 from ..numerics.rounding import ROUNDING_MARGIN
@@ -52,6 +51,8 @@ class UnlimitedTotals:
 
         By Parseval it is ``∫ |f(e^iθ)|² dθ/2π``, with θ = π e^-u, whose logarithmic tail is integrated in log u.
         """
+        from scipy.integrate import quad  # a tenth of a second that importing the package need not take
+
         pieces = [
             quad(self._density, low, high, epsabs=0, epsrel=1e-10, limit=500)
             for low, high in itertools.pairwise(_PIECES)

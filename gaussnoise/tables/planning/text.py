@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from domains import Moments
 
-from ...privacy.definitions import ApproxDP, gaussian_epsilon, zCDP
+from ...privacy.definitions import AbstractPrivacy, ApproxDP, gaussian_epsilon, zCDP
 from ...privacy.lattice_bound import TABLE_STEPS
 from ...text import SHOWN_DELTA
 from ..schema.bases import MIDDLES, moment_source
@@ -37,7 +37,7 @@ def plan_text(plan: "Plan") -> str:
         [
             table[0],
             f"neighbours   {relation_text(plan)}",
-            f"budget       {budget_text(plan)}",
+            f"budget       {budget_text(plan.privacy, plan.rho, plan.integers)}",
             work_text(plan),
             "",
             *table[1:],
@@ -136,16 +136,17 @@ def _targets_text(ratio: float) -> str:
     return f"half-widths MISS their targets: the largest is {ratio:.6g} times its target"
 
 
-def budget_text(plan: "Plan") -> str:
-    """The whole release's budget, in both currencies."""
-    if isinstance(plan.privacy, zCDP):
-        epsilon = gaussian_epsilon(plan.rho, SHOWN_DELTA, plan.integers, TABLE_STEPS)
-        return f"{plan.rho:g}-zCDP; for this noise, ({epsilon:.4g}, {SHOWN_DELTA:g})-differential privacy"
-    if isinstance(plan.privacy, ApproxDP):
-        promise = f"({plan.privacy.epsilon:g}, {plan.privacy.delta:g})-differential privacy"
+def budget_text(privacy: AbstractPrivacy, rho: float, integers: int, scope: str = "") -> str:
+    """A whole budget, in both currencies; ``scope``: what it is for, where that is more than one release."""
+    if isinstance(privacy, zCDP):
+        epsilon = gaussian_epsilon(rho, SHOWN_DELTA, integers, TABLE_STEPS)
+        said = f"{rho:g}-zCDP; for this noise, ({epsilon:.4g}, {SHOWN_DELTA:g})-differential privacy"
+        return f"{said}; {scope}" if scope else said
+    if isinstance(privacy, ApproxDP):
+        promise = f"({privacy.epsilon:g}, {privacy.delta:g})-differential privacy"
     else:
-        promise = repr(plan.privacy)
-    return f"{promise}, by Gaussian noise of rho = {plan.rho:.6g}"
+        promise = repr(privacy)
+    return f"{promise}{f', {scope}' if scope else ''}, by Gaussian noise of rho = {rho:.6g}"
 
 
 def marginal_name(marginal: tuple[str, ...]) -> str:
