@@ -134,15 +134,22 @@ def _edges(zero: NDArray[np.bool_], inner: NDArray[np.intp], outer: NDArray[np.i
     step = max(1, _CHUNK // max(1, len(outer)))
     for start in range(0, len(inner), step):
         some = inner[start : start + step]
-        first, second = np.nonzero(on[some] @ on[outer].T >= least)
+        first, second = np.nonzero(_common(on[some], on[outer]) >= least)
         pairs = np.column_stack([some[first], outer[second]])
         part = max(1, _CHUNK // len(zero))
         for begin in range(0, len(pairs), part):
             few = pairs[begin : begin + part]
             common = on[few[:, 0]] * on[few[:, 1]]
-            holders = (common @ on.T == common.sum(axis=1)[:, None]).sum(axis=1)
+            holders = (_common(common, on) == common.sum(axis=1)[:, None]).sum(axis=1)
             found.append(few[holders == 2])
     return np.vstack(found)
+
+
+def _common(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
+    """How many hyperplanes each row of ``first`` shares with each row of ``second``: exact, as sums of ones."""
+    # BLAS kernels can raise the flag "invalid" for padding that they read beside the arrays (numpy issue 24067).
+    with np.errstate(invalid="ignore"):
+        return first @ second.T
 
 
 def _simplicial_cone(inequalities: Integers) -> tuple[list[int], Integers]:
