@@ -13,7 +13,18 @@ from .sets.stream import StreamWorkload
 from .sets.tensor import TensorPower
 from .sets.two_convex import TwoConvex
 from .sets.zonotope import Zonotope
-from .tables.bases import AbstractBase, Base, Bins, Identity, Leading, Moments, Prefix, Ranges, Total, Windows
+from .tables.bases import (
+    AbstractBase,
+    Base,
+    Bins,
+    Identity,
+    Leading,
+    Moments,
+    Prefix,
+    Ranges,
+    Total,
+    Windows,
+)
 from .tables.marginals import Marginals
 from .tables.products import Products
 

@@ -17,7 +17,8 @@ def numbers(name: str, what: str, values: ArrayLike) -> Array:
         array = read_only(values)
     except (TypeError, ValueError):
         raise InvalidDomainError(
-            f"{name}: expected {what} a regular array of real numbers; hint: .toarray() for sparse matrices"
+            f"{name}: expected {what} a regular array of real numbers; hint: .toarray() for "
+            "sparse matrices"
         ) from None
     if not np.isfinite(array).all():
         raise InvalidDomainError(f"{name}: expected finite {what}, got NaN or infinity")
@@ -28,7 +29,9 @@ def center_of(name: str, center: ArrayLike, dim: int) -> Array:
     """The center of symmetry, from a vector or from one number for all coordinates."""
     array = numbers(name, "center", center)
     if array.shape not in ((), (dim,)):
-        raise InvalidDomainError(f"{name}: expected center of shape ({dim},) or one number, got {array.shape}")
+        raise InvalidDomainError(
+            f"{name}: expected center of shape ({dim},) or one number, got {array.shape}"
+        )
     return read_only(np.broadcast_to(array, (dim,)) + 0.0)
 
 
@@ -72,4 +75,6 @@ def check_dense(name: str, rows: int, columns: int, hint: str) -> None:
 
 def rounding(*vectors: Array) -> Array:
     """What rounding may do to each coordinate of a sum of vectors."""
-    return 8 * np.finfo(np.float64).eps * sum((np.abs(v) for v in vectors), np.zeros_like(vectors[0]))
+    return (
+        8 * np.finfo(np.float64).eps * sum((np.abs(v) for v in vectors), np.zeros_like(vectors[0]))
+    )

@@ -25,7 +25,8 @@ SLACK = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class QuadraticMax:
-    """A bracket on ``sup_{x in K} (x - c)' H (x - c)`` with its witness (Nikolov & Tang 2023, Definition 29).
+    """A bracket on ``sup_{x in K} (x - c)' H (x - c)`` with its witness (Nikolov & Tang 2023,
+    Definition 29).
 
     Attributes:
         maximizer: point of K, shape (dim,), at which ``value`` is attained.
@@ -41,17 +42,22 @@ class QuadraticMax:
 class AbstractDomain(abc.ABC):
     """A nonempty bounded set K in R^dim, known through its oracles.
 
-    A domain of your own supplies ``dim`` and two methods, ``_support_point`` and ``_max_quadratic``, which receive
-    validated arguments; the public methods validate and delegate. Say ``is_symmetric`` where K = −K: answers are then
-    found faster and bracketed more tightly. For sets without a center, ``_difference`` may return K − K as a domain
-    with a better oracle than the general one, which is within a factor two of the truth (Jung 1901).
+    A domain of your own supplies ``dim`` and two methods, ``_support_point`` and
+    ``_max_quadratic``, which receive validated arguments; the public methods validate and delegate.
+    Say ``is_symmetric`` where K = −K: answers are then found faster and bracketed more tightly. For
+    sets without a center, ``_difference`` may return K − K as a domain with a better oracle than
+    the general one, which is within a factor two of the truth (Jung 1901).
 
     >>> class Disc(AbstractDomain):
     ...     dim = 2
     ...     is_symmetric = True
+    ...
     ...     def _support_point(self, theta):
     ...         return theta / (np.linalg.norm(theta) or 1.0)
-    ...     def _max_quadratic(self, form, center):  # (|x − c|' H (x − c))^(1/2) <= (x' H x)^(1/2) + (c' H c)^(1/2)
+    ...
+    ...     def _max_quadratic(
+    ...         self, form, center
+    ...     ):  # (|x − c|' H (x − c))^(1/2) <= (x' H x)^(1/2) + (c' H c)^(1/2)
     ...         values, axes = np.linalg.eigh(form)
     ...         x = axes[:, -1] * (1.0 if axes[:, -1] @ form @ center <= 0 else -1.0)
     ...         upper = (values[-1] ** 0.5 + (center @ form @ center) ** 0.5) ** 2
@@ -64,10 +70,15 @@ class AbstractDomain(abc.ABC):
     __array_ufunc__ = None
 
     def __init_subclass__(cls) -> None:
-        """Check what the oracles of other people's domains return, wherever they are called from."""
+        """Check what the oracles of other people's domains return, wherever they are
+        called from.
+        """
         super().__init_subclass__()
         if cls.__module__.partition(".")[0] != __name__.partition(".")[0]:
-            for name, checked in (("_support_point", _checked_point), ("_max_quadratic", _checked_bracket)):
+            for name, checked in (
+                ("_support_point", _checked_point),
+                ("_max_quadratic", _checked_bracket),
+            ):
                 if name in vars(cls):
                     setattr(cls, name, checked(vars(cls)[name]))
 
@@ -101,7 +112,9 @@ class AbstractDomain(abc.ABC):
         return np.zeros(self.dim) if self.is_symmetric else None
 
     def _image(self) -> "ConvexImage | None":
-        """K (or a set of the same convex hull) as translates of an image of a 2-convex body, where it is one."""
+        """K (or a set of the same convex hull) as translates of an image of a 2-convex body, where
+        it is one.
+        """
         return None
 
     def _difference(self) -> "AbstractDomain":
@@ -111,7 +124,9 @@ class AbstractDomain(abc.ABC):
         return 2 * self if self.is_symmetric else DifferenceBody(self)
 
     def _listed(self, most: float = np.inf) -> "FiniteSet | None":
-        """The points that K is, or is the hull of: where they are stored, or not more than so many numbers."""
+        """The points that K is, or is the hull of: where they are stored, or not more than so many
+        numbers.
+        """
         return None
 
     def _factors(self) -> "list[tuple[slice, AbstractDomain]]":
@@ -138,14 +153,18 @@ class AbstractDomain(abc.ABC):
         return Translate(self, shift) if shift.any() else self
 
     def _apart(self) -> "tuple[AbstractDomain, Array]":
-        """A domain near the origin, and the v by which K is moved from there: sizes far below v keep all their digits.
+        """A domain near the origin, and the v by which K is moved from there: sizes far below v
+        keep all their digits.
 
-        The domain has the shape of K exactly. Where K was moved in several steps, their sum v is rounded.
+        The domain has the shape of K exactly. Where K was moved in several steps, their sum v is
+        rounded.
         """
         return self, np.zeros(self.dim)
 
     def _near(self, X: Array) -> Array | None:
-        """Members near the rows of X, up to rounding; None where no quick way is known. Not always the nearest."""
+        """Members near the rows of X, up to rounding; None where no quick way is known. Not always
+        the nearest.
+        """
         return None
 
     def _before(self, A: Array, X: Array) -> Array:
@@ -153,7 +172,9 @@ class AbstractDomain(abc.ABC):
         return X @ np.linalg.pinv(A).T
 
     def _map_into(self) -> Map | None:
-        """A map of finite rows into K that leaves members alone, by elementwise arithmetic; None if none is known."""
+        """A map of finite rows into K that leaves members alone, by elementwise arithmetic; None if
+        none is known.
+        """
         return None
 
     def _magnitudes(self) -> Array:
@@ -164,7 +185,9 @@ class AbstractDomain(abc.ABC):
         return np.maximum(np.abs(lower), np.abs(upper))
 
     def _numbers(self) -> int:
-        """Most numbers that one member is written with: coordinates, generators, vertices or squares."""
+        """Most numbers that one member is written with: coordinates, generators, vertices or
+        squares.
+        """
         return self.dim
 
     @final
@@ -188,7 +211,8 @@ class AbstractDomain(abc.ABC):
 
     @final
     def support(self, theta: ArrayLike) -> float:
-        """The support function ``h_K(theta) = sup_{x in K} <theta, x>``, evaluated at ``support_point(theta)``.
+        """The support function ``h_K(theta) = sup_{x in K} <theta, x>``, evaluated at
+        ``support_point(theta)``.
 
         >>> FiniteSet([[0.0, 1.0], [2.0, 0.0]]).support([1.0, 1.0])
         2.0
@@ -198,7 +222,8 @@ class AbstractDomain(abc.ABC):
 
     @final
     def max_quadratic(self, H: ArrayLike, center: ArrayLike | None = None) -> QuadraticMax:
-        """Bracket ``sup_{x in K} (x - center)' H (x - center)`` (Nikolov & Tang 2023, Definition 29).
+        """Bracket ``sup_{x in K} (x - center)' H (x - center)`` (Nikolov & Tang 2023, Definition
+        29).
 
         Args:
             H: symmetric positive semidefinite matrix, shape (dim, dim).
@@ -218,11 +243,19 @@ class AbstractDomain(abc.ABC):
         form = _finite_array("max_quadratic", "H", (self.dim, self.dim), H)
         size = np.abs(form).max()
         if np.abs(form - form.T).max() > 1e-10 * size:
-            raise InvalidDomainError("max_quadratic: expected symmetric H; hint: pass (H + H.T) / 2")
+            raise InvalidDomainError(
+                "max_quadratic: expected symmetric H; hint: pass (H + H.T) / 2"
+            )
         lowest = np.linalg.eigvalsh(form)[0]
         if lowest < -1e-10 * size * self.dim:
-            raise InvalidDomainError(f"max_quadratic: expected positive semidefinite H, got eigenvalue {lowest:.3g}")
-        origin = np.zeros(self.dim) if center is None else self._vector("max_quadratic", "center", center)
+            raise InvalidDomainError(
+                f"max_quadratic: expected positive semidefinite H, got eigenvalue {lowest:.3g}"
+            )
+        origin = (
+            np.zeros(self.dim)
+            if center is None
+            else self._vector("max_quadratic", "center", center)
+        )
         # a power of two, so that dividing by it does not round
         scale = float(np.ldexp(0.5, np.frexp(size)[1])) if size > 0 else 1.0
         bracket = self._max_quadratic(form / scale, origin)
@@ -233,11 +266,18 @@ class AbstractDomain(abc.ABC):
                 f"got {bracket.value!r} and {bracket.upper_bound!r}"
             )
         if not bracket.upper_bound * scale < np.inf:
-            raise InvalidDomainError("max_quadratic: the maximum exceeds the largest double; hint: rescale H")
+            raise InvalidDomainError(
+                "max_quadratic: the maximum exceeds the largest double; hint: rescale H"
+            )
         value = min(bracket.value, bracket.upper_bound)
         # a center far away where H is small leaves less than all digits
         terms = np.abs(bracket.maximizer) + np.abs(origin)
-        rounding = 4 * (self.dim + 16) * np.finfo(np.float64).eps * float(terms @ np.abs(form / scale) @ terms)
+        rounding = (
+            4
+            * (self.dim + 16)
+            * np.finfo(np.float64).eps
+            * float(terms @ np.abs(form / scale) @ terms)
+        )
         digits_left = not origin.any() or rounding <= 1e-11 * value
         upper = bracket.upper_bound if digits_left else max(bracket.upper_bound, value + rounding)
         return QuadraticMax(bracket.maximizer, value * scale, upper * scale)
@@ -246,7 +286,8 @@ class AbstractDomain(abc.ABC):
     def contains(self, x: ArrayLike) -> bool:
         """Whether ``x``, shape (dim,), is a member of the named set.
 
-        Finite sets are compared exactly as stored, bodies up to ``SLACK`` = 1e-9 of their size, for rounding.
+        Finite sets are compared exactly as stored, bodies up to ``SLACK`` = 1e-9 of their size, for
+        rounding.
 
         Raises:
             DimensionError: wrong shape.
@@ -257,7 +298,9 @@ class AbstractDomain(abc.ABC):
         """
         if hasattr(x, "toarray"):
             raise _no_numbers("contains", "x", (self.dim,), x)
-        vector = real_array("contains", f"x of shape ({self.dim},)", (self.dim,), x).astype(np.float64)
+        vector = real_array("contains", f"x of shape ({self.dim},)", (self.dim,), x).astype(
+            np.float64
+        )
         if not np.isfinite(vector).all():
             raise InvalidDomainError("contains: expected finite x, got NaN or infinity")
         return self._contains(vector)
@@ -273,7 +316,11 @@ class AbstractDomain(abc.ABC):
         from .algebra.images import translate
         from .algebra.sums import minkowski_sum
 
-        return minkowski_sum(self, other) if isinstance(other, AbstractDomain) else translate(self, other)
+        return (
+            minkowski_sum(self, other)
+            if isinstance(other, AbstractDomain)
+            else translate(self, other)
+        )
 
     def __radd__(self, other: ArrayLike) -> "AbstractDomain":
         return self + other
@@ -282,7 +329,11 @@ class AbstractDomain(abc.ABC):
         """``K − v`` and ``K − L`` = K + (−L); ``K − K`` is the difference body."""
         if other is self:
             return self._difference()
-        return self + -other if isinstance(other, AbstractDomain) else self + -np.asarray(other, dtype=np.float64)
+        return (
+            self + -other
+            if isinstance(other, AbstractDomain)
+            else self + -np.asarray(other, dtype=np.float64)
+        )
 
     def __rsub__(self, other: ArrayLike) -> "AbstractDomain":
         return -self + other
@@ -318,11 +369,15 @@ def _finite_array(method: str, name: str, shape: tuple[int, ...], value: ArrayLi
     return array
 
 
-def _no_numbers(method: str, name: str, shape: tuple[int, ...], value: object) -> InvalidDomainError:
+def _no_numbers(
+    method: str, name: str, shape: tuple[int, ...], value: object
+) -> InvalidDomainError:
     """What to say of an argument that is no array of numbers; scipy's sparse arrays are not."""
     hint = "; hint: .toarray()" if hasattr(value, "toarray") else ""
     kind = type(value).__name__
-    return InvalidDomainError(f"{method}: expected {name} of shape {shape}, all real numbers, got {kind}{hint}")
+    return InvalidDomainError(
+        f"{method}: expected {name} of shape {shape}, all real numbers, got {kind}{hint}"
+    )
 
 
 def _checked_point(method: Callable[..., Any]) -> Callable[..., Array]:
@@ -336,24 +391,35 @@ def _checked_point(method: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def _checked_bracket(method: Callable[..., Any]) -> Callable[..., QuadraticMax]:
-    """The same oracle, refusing answers that are no brackets, or that their own witness contradicts."""
+    """The same oracle, refusing answers that are no brackets, or that their own witness
+    contradicts.
+    """
 
     @functools.wraps(method)
     def max_quadratic(self: AbstractDomain, form: Array, center: Array) -> QuadraticMax:
         bracket = method(self, form, center)
         name = f"{type(self).__name__}._max_quadratic"
         if not isinstance(bracket, QuadraticMax):
-            raise InvalidDomainError(f"{name}: expected a QuadraticMax, got {type(bracket).__name__}")
+            raise InvalidDomainError(
+                f"{name}: expected a QuadraticMax, got {type(bracket).__name__}"
+            )
         x = _point_of(self, "_max_quadratic", bracket.maximizer) - center
         attained = float(x @ form @ x)
         slack = 1e-9 * float(np.abs(x) @ np.abs(form) @ np.abs(x))
         # written so that NaN fails
-        if not max(float(bracket.value), attained) <= float(bracket.upper_bound) * (1 + 1e-9) + slack < np.inf:
+        if (
+            not max(float(bracket.value), attained)
+            <= float(bracket.upper_bound) * (1 + 1e-9) + slack
+            < np.inf
+        ):
             raise InvalidDomainError(
-                f"{name}: expected (x − c)' H (x − c) = value <= upper_bound < ∞ at the maximizer x, got {attained!r}, "
+                f"{name}: expected (x − c)' H (x − c) = value <= upper_bound < ∞ at the maximizer "
+                f"x, got {attained!r}, "
                 f"value {bracket.value!r} and upper_bound {bracket.upper_bound!r}"
             )
-        return QuadraticMax(x + center, float(bracket.value), max(float(bracket.upper_bound), attained))
+        return QuadraticMax(
+            x + center, float(bracket.value), max(float(bracket.upper_bound), attained)
+        )
 
     return max_quadratic
 
@@ -366,7 +432,9 @@ def _point_of(domain: AbstractDomain, method: str, point: ArrayLike) -> Array:
     except (TypeError, ValueError):
         raise InvalidDomainError(f"{name}: expected a point, got {type(point).__name__}") from None
     if array.shape != (domain.dim,):
-        raise InvalidDomainError(f"{name}: expected a point of shape {(domain.dim,)}, got {array.shape}")
+        raise InvalidDomainError(
+            f"{name}: expected a point of shape {(domain.dim,)}, got {array.shape}"
+        )
     if not np.isfinite(array).all():
         raise InvalidDomainError(f"{name}: expected a finite point, got NaN or infinity")
     return array

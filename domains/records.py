@@ -1,4 +1,6 @@
-"""Records as arrays. No message shows a value, how many records there are, or how long a text is."""
+"""Records as arrays. No message shows a value, how many records there are, or how long a
+text is.
+"""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -15,13 +17,17 @@ _KINDS = {"b": "booleans", "i": "integers", "u": "integers", "f": "floats", "c":
 
 
 def is_masked(values: object) -> bool:
-    """Whether a numpy mask is somewhere in nested sequences: numpy would read the numbers that it hides."""
+    """Whether a numpy mask is somewhere in nested sequences: numpy would read the numbers that it
+    hides.
+    """
     level, seen = [values], dict[int, object]()
     for _ in range(_DEEPEST):
         kinds = set(map(type, level))  # types first: there may be millions of plain numbers
         if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
             return True
-        nested = tuple(kind for kind in kinds if issubclass(kind, Sequence | np.ndarray) and kind not in _FLAT)
+        nested = tuple(
+            kind for kind in kinds if issubclass(kind, Sequence | np.ndarray) and kind not in _FLAT
+        )
         new = {id(x): x for x in level if isinstance(x, nested) and id(x) not in seen}
         if not new:
             return False
@@ -56,20 +62,29 @@ def regular_array(function: str, values: object) -> NDArray:
 
 
 def kind(array: NDArray) -> str:
-    """The kind of numbers in an array; a text type's own name would tell the length of the longest."""
+    """The kind of numbers in an array; a text type's own name would tell the length of
+    the longest.
+    """
     return _KINDS.get(array.dtype.kind, "something else")
 
 
-def real_array(function: str, expected: str, shape: Sequence[int | None], values: object) -> NDArray:
+def real_array(
+    function: str, expected: str, shape: Sequence[int | None], values: object
+) -> NDArray:
     """Real numbers of a shape, whose entries are None where any length will do."""
     array = regular_array(function, values)
-    if array.ndim != len(shape) or any(n not in (None, size) for n, size in zip(shape, array.shape, strict=True)):
+    if array.ndim != len(shape) or any(
+        n not in (None, size) for n, size in zip(shape, array.shape, strict=True)
+    ):
         another = " and another length" if array.ndim == len(shape) else ""
         raise DimensionError(
-            f"{function}: expected {expected}, got {kind(array)} with {array.ndim} dimensions{another}"
+            f"{function}: expected {expected}, got {kind(array)} with {array.ndim} "
+            f"dimensions{another}"
         )
     if array.size and array.dtype.kind not in "biuf":
-        raise InvalidDomainError(f"{function}: expected {expected}, of real numbers, got {kind(array)}")
+        raise InvalidDomainError(
+            f"{function}: expected {expected}, of real numbers, got {kind(array)}"
+        )
     return array
 
 
@@ -79,12 +94,16 @@ def checked_codes(codes: ArrayLike, sizes: Sequence[int]) -> NDArray[np.int64]:
     if raw.size and not np.issubdtype(raw.dtype, np.integer):
         raise InvalidDomainError(f"embed: expected integer codes, got {kind(raw)}")
     if (raw < 0).any() or (raw >= np.asarray(sizes)).any():
-        raise InvalidDomainError("embed: expected 0 <= codes[:, i] < sizes[i], got a code out of range")
+        raise InvalidDomainError(
+            "embed: expected 0 <= codes[:, i] < sizes[i], got a code out of range"
+        )
     return raw.astype(np.int64)
 
 
 def codes_between(start: int, stop: int, sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Codes of records start..stop in C order, shape (stop - start, attributes); of any number of attributes."""
+    """Codes of records start..stop in C order, shape (stop - start, attributes); of any number of
+    attributes.
+    """
     codes = np.empty((stop - start, len(sizes)), dtype=np.int64)
     rest = np.arange(start, stop)
     for i, size in reversed(list(enumerate(sizes))):

@@ -1,11 +1,20 @@
-"""The demo table: a 1974 magazine survey on marriage and affairs (Fair 1978), as shipped with statsmodels, labelled."""
+"""The demo table: a 1974 magazine survey on marriage and affairs (Fair 1978), as shipped with
+statsmodels, labelled.
+"""
 
 from typing import Any
 
 from .errors import NotAvailableError
 from .tables import Attribute, Schema
 
-_WORK = ("student", "unskilled or farming", "white-collar", "skilled, teacher, artist", "managerial", "professional")
+_WORK = (
+    "student",
+    "unskilled or farming",
+    "white-collar",
+    "skilled, teacher, artist",
+    "managerial",
+    "professional",
+)
 
 # column of the source, and the meaning of its codes (from the data set's own notes)
 _LABELS: dict[str, tuple[str, dict[float, str]]] = {
@@ -13,9 +22,15 @@ _LABELS: dict[str, tuple[str, dict[float, str]]] = {
         "rate_marriage",
         dict(zip(range(1, 6), ("very poor", "poor", "fair", "good", "very good"), strict=True)),
     ),
-    "years_married": ("yrs_married", {y: f"about {y:g}" for y in (0.5, 2.5, 6.0, 9.0, 13.0, 16.5, 23.0)}),
+    "years_married": (
+        "yrs_married",
+        {y: f"about {y:g}" for y in (0.5, 2.5, 6.0, 9.0, 13.0, 16.5, 23.0)},
+    ),
     "children": ("children", {0: "0", 1: "1", 2: "2", 3: "3", 4: "4", 5.5: "5 or more"}),
-    "religious": ("religious", dict(zip(range(1, 5), ("not", "mildly", "fairly", "strongly"), strict=True))),
+    "religious": (
+        "religious",
+        dict(zip(range(1, 5), ("not", "mildly", "fairly", "strongly"), strict=True)),
+    ),
     "education": (
         "educ",
         {
@@ -38,7 +53,8 @@ _AGE_EDGES = (float("-inf"), 20, 25, 30, 35, 40, float("inf"))
 def load() -> tuple[Any, Schema]:
     """The table (6366 rows, a pyarrow Table) and its schema.
 
-    Eight columns of four to seven categories, age as numbers in bins, and whether the answer admits an affair.
+    Eight columns of four to seven categories, age as numbers in bins, and whether the answer admits
+    an affair.
 
     Raises:
         NotAvailableError: statsmodels is not installed.
@@ -53,7 +69,9 @@ def load() -> tuple[Any, Schema]:
     try:
         from statsmodels.datasets import fair
     except ImportError:
-        raise NotAvailableError("demo: needs statsmodels; hint: pip install 'gaussnoise[demo]'") from None
+        raise NotAvailableError(
+            "demo: needs statsmodels; hint: pip install 'gaussnoise[demo]'"
+        ) from None
     source: Any = fair.load_pandas().data
     columns = {"affair": ["yes" if hours > 0 else "no" for hours in source["affairs"]]}
     attributes = [Attribute("affair", ["no", "yes"])]

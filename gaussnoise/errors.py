@@ -26,7 +26,9 @@ class SchemaError(GaussNoiseError, ValueError):
 
 
 class DataError(GaussNoiseError, ValueError):
-    """Data that break a stated rule. The message names the column and the rule, never a value or a count."""
+    """Data that break a stated rule. The message names the column and the rule, never a value or a
+    count.
+    """
 
 
 class OutputError(GaussNoiseError, OSError):
@@ -34,7 +36,9 @@ class OutputError(GaussNoiseError, OSError):
 
 
 class LedgerError(GaussNoiseError, RuntimeError):
-    """A ledger, or a result under it, that is missing, damaged, busy, or was made for something else."""
+    """A ledger, or a result under it, that is missing, damaged, busy, or was made for something
+    else.
+    """
 
 
 class BudgetError(GaussNoiseError, ValueError):
@@ -42,7 +46,9 @@ class BudgetError(GaussNoiseError, ValueError):
 
 
 class StreamError(GaussNoiseError, RuntimeError):
-    """A stream's folder that is incomplete, was changed, is an older copy, or is not at the tick that was asked for."""
+    """A stream's folder that is incomplete, was changed, is an older copy, or is not at the tick
+    that was asked for.
+    """
 
 
 class ConvergenceWarning(UserWarning):
@@ -64,5 +70,6 @@ class PrivacyWarning(UserWarning):
 def not_a_generator(got: object) -> ParameterError:
     """What ``simulate`` says of anything but a numpy Generator."""
     return ParameterError(
-        f"simulate: expected a numpy Generator, like np.random.default_rng(0), got {type(got).__name__}"
+        "simulate: expected a numpy Generator, like np.random.default_rng(0), got "
+        f"{type(got).__name__}"
     )

@@ -1,4 +1,6 @@
-"""Pictures of releases; noise and comparisons of mechanisms draw themselves, by their own methods."""
+"""Pictures of releases; noise and comparisons of mechanisms draw themselves, by their
+own methods.
+"""
 
 from .tables.release.plots import plot_heatmap, plot_intervals, plot_release
 

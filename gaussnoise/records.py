@@ -1,4 +1,6 @@
-"""Records as they are given: row indices, exact rows, counts, rows of a body. No message shows a value."""
+"""Records as they are given: row indices, exact rows, counts, rows of a body. No message shows a
+value.
+"""
 
 from collections.abc import Callable
 
@@ -23,7 +25,8 @@ def one_kind(
     *,
     listed: bool,
 ) -> ArrayLike | None:
-    """Rows, or row indices, by whichever name they were given; a list of numbers must say which it is.
+    """Rows, or row indices, by whichever name they were given; a list of numbers must say which it
+    is.
 
     Args:
         function: named in messages.
@@ -34,28 +37,41 @@ def one_kind(
         listed: whether the domain is of listed points.
     """
     if sum(given is not None for given in (data, rows, indices, counts if listed else None)) > 1:
-        raise ParameterError(f"{function}: expected either data or counts=, rows=, indices=; got several of them")
+        raise ParameterError(
+            f"{function}: expected either data or counts=, rows=, indices=; got several of them"
+        )
     if indices is not None:
         if not listed:
             raise ParameterError(f"{function}: indices= belongs to listed points; hint: rows=")
         if as_array(function, indices).ndim != 1:
-            raise DataError(f"{function}: expected indices= of shape (n,), the row of each record; hint: rows=")
+            raise DataError(
+                f"{function}: expected indices= of shape (n,), the row of each record; hint: rows="
+            )
         return indices
     given = data if rows is None else rows
     if listed and given is not None:
         array = as_array(function, given)
         if array.ndim == 1 and array.size:
             raise DataError(
-                f"{function}: expected rows of shape (n, d), got one number for each record or point; "
-                "hint: counts= says how many records are at each listed point, indices= which point each record is at"
+                f"{function}: expected rows of shape (n, d), got one number for each record or "
+                "point; "
+                "hint: counts= says how many records are at each listed point, indices= which "
+                "point each record is at"
             )
     return given
 
 
 def counts_of(
-    function: str, points: Array, data: ArrayLike | None, counts: ArrayLike | None, *, others: bool = False
+    function: str,
+    points: Array,
+    data: ArrayLike | None,
+    counts: ArrayLike | None,
+    *,
+    others: bool = False,
 ) -> list[int]:
-    """How many records sit at each listed point, as Python integers; ``others``: rows elsewhere are left out."""
+    """How many records sit at each listed point, as Python integers; ``others``: rows elsewhere are
+    left out.
+    """
     if (data is None) == (counts is None):
         raise ParameterError(f"{function}: expected either data or counts=")
     if counts is None:
@@ -86,7 +102,10 @@ def _counted(function: str, points: Array, data: NDArray, others: bool) -> list[
             given = np.ascontiguousarray(data, dtype=np.float64) + 0.0
         indices = np.array([rows.get(row.tobytes(), -1) for row in given], dtype=np.int64)
         if -1 in indices and not others:
-            raise DataError(f"{function}: expected every row to be one of the domain's points exactly, got another")
+            raise DataError(
+                f"{function}: expected every row to be one of the domain's points exactly, got "
+                "another"
+            )
     else:
         raise DataError(
             f"{function}: expected integer row indices of shape (n,) or rows of shape (n, {dim}), "
@@ -126,7 +145,9 @@ def map_into(domain: AbstractDomain) -> Callable[[Array], Array]:
     if move is not None:
         return move
     raise NotAvailableError(
-        f'release: on_outside="project" and "drop" know no map into {type(domain).__name__}; hint: LpBall, Ellipsoid, '
-        "boxes (Zonotope, TwoConvex), Frobenius balls, their translates, multiples and products, or project the "
+        f'release: on_outside="project" and "drop" know no map into {type(domain).__name__}; '
+        "hint: LpBall, Ellipsoid, "
+        "boxes (Zonotope, TwoConvex), Frobenius balls, their translates, multiples and products, "
+        "or project the "
         "records yourself, each by itself, before the release"
     )

@@ -13,20 +13,26 @@ Array = NDArray[np.float64]
 _SHOWN = 8  # coordinates
 SHOWN_DELTA = 1e-6  # at which every budget is also said in ε
 _CAVEATS = (
-    "Not covered: running time; the fact of a refusal, which depends on the data; other releases of the same data.",
-    "Noise is drawn by OpenDP's discrete Gaussian, which OpenDP marks as contributed, not yet fully vetted.",
+    "Not covered: running time; the fact of a refusal, which depends on the data; other releases "
+    "of the same data.",
+    "Noise is drawn by OpenDP's discrete Gaussian, which OpenDP marks as contributed, not yet "
+    "fully vetted.",
 )
 
 
 def disclaimers(protected: str, private: bool) -> list[str]:
-    """What is promised, and what is not; a sentence says who is protected and what is taken to be public."""
+    """What is promised, and what is not; a sentence says who is protected and what is taken to be
+    public.
+    """
     if not private:
         return ["A simulation with a seeded generator: it protects nobody."]
     return [f"Protected: {protected}", *_CAVEATS]
 
 
 def near(name: object, known: Iterable[object]) -> str:
-    """A hint at the known name that is most like another one, if one is: written in another case, or nearly so."""
+    """A hint at the known name that is most like another one, if one is: written in another case,
+    or nearly so.
+    """
     names = {str(other).casefold(): other for other in known}
     close = difflib.get_close_matches(str(name).strip().casefold(), names, n=1)
     return f"; hint: did you mean {names[close[0]]!r}?" if close else ""
@@ -47,17 +53,31 @@ def promise(privacy: Mapping[str, object], private: bool) -> str:
 
 
 def estimate_text(
-    title: str, estimate: Array, privacy: Mapping[str, object], private: bool, sd: Array | None = None
+    title: str,
+    estimate: Array,
+    privacy: Mapping[str, object],
+    private: bool,
+    sd: Array | None = None,
 ) -> str:
-    """What ``print`` shows of an estimate: the first coordinates, ± the standard deviations where they are known."""
+    """What ``print`` shows of an estimate: the first coordinates, ± the standard deviations where
+    they are known.
+    """
     neighbors = f", under {privacy['neighbors']}" if "neighbors" in privacy else ""
-    lines = [f"{title}: {estimate.size} coordinates", f"privacy  {promise(privacy, private)}{neighbors}"]
+    lines = [
+        f"{title}: {estimate.size} coordinates",
+        f"privacy  {promise(privacy, private)}{neighbors}",
+    ]
     if sd is None:
         lines += [f"{x:>14.8g}" for x in estimate[:_SHOWN]]
     else:
-        lines += [f"{x:>14.8g} ± {deviation:.4g}" for x, deviation in zip(estimate[:_SHOWN], sd, strict=False)]
+        lines += [
+            f"{x:>14.8g} ± {deviation:.4g}"
+            for x, deviation in zip(estimate[:_SHOWN], sd, strict=False)
+        ]
     if estimate.size > _SHOWN:
         lines.append(f"… and {estimate.size - _SHOWN} more")
     if sd is not None:
-        lines.append(f"± one standard deviation; root of the total variance, ‖sd‖₂: {np.linalg.norm(sd):.4g}")
+        lines.append(
+            f"± one standard deviation; root of the total variance, ‖sd‖₂: {np.linalg.norm(sd):.4g}"
+        )
     return "\n".join(lines)

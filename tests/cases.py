@@ -1,4 +1,6 @@
-"""Domains with independent references: one entry here, and a new domain runs through every conformance law."""
+"""Domains with independent references: one entry here, and a new domain runs through every
+conformance law.
+"""
 
 import functools
 import itertools
@@ -44,7 +46,9 @@ from domains.participation.patterns import Apart, Epochs, Window
 
 @dataclass(frozen=True)
 class Case:
-    """A domain and members of it, found by other means; exhaustive unless a closed form of the support is given."""
+    """A domain and members of it, found by other means; exhaustive unless a closed form of the
+    support is given.
+    """
 
     name: str
     domain: AbstractDomain
@@ -57,7 +61,9 @@ class Case:
 
 
 def pairwise(*lists):
-    """Rows of one entry of each list in which every two entries of two lists meet, far fewer than all combinations."""
+    """Rows of one entry of each list in which every two entries of two lists meet, far fewer than
+    all combinations.
+    """
     places = [range(len(entries)) for entries in lists]
     columns = list(itertools.combinations(range(len(lists)), 2))
 
@@ -101,21 +107,28 @@ QUERIES = {
     Total: lambda base: [lambda x: 1],
     Prefix: lambda base: [lambda x, k=k: x <= k for k in range(base.size)],
     Ranges: lambda base: [
-        lambda x, i=i, j=j: i <= x <= j for i in range(base.size) for j in range(base.size) if i <= j
+        lambda x, i=i, j=j: i <= x <= j
+        for i in range(base.size)
+        for j in range(base.size)
+        if i <= j
     ],
     Bins: lambda base: [
         lambda x, i=i, j=j: i <= x < j
         for level in base.widths
         for i, j in itertools.pairwise(
-            [*range(0, base.size, level), base.size] if isinstance(level, int) else [0, *level, base.size]
+            [*range(0, base.size, level), base.size]
+            if isinstance(level, int)
+            else [0, *level, base.size]
         )
     ],
     Windows: lambda base: [
-        lambda x, k=k: x in [(k + step) % base.size for step in range(base.width)] for k in range(base.size)
+        lambda x, k=k: x in [(k + step) % base.size for step in range(base.width)]
+        for k in range(base.size)
     ],
     Moments: lambda base: [lambda x, k=k: math.prod([base.values[x]] * k) for k in base.degrees],
     Leading: lambda base: [
-        lambda x, query=query: query(x) if x < base.base.size else 0 for query in QUERIES[type(base.base)](base.base)
+        lambda x, query=query: query(x) if x < base.base.size else 0
+        for query in QUERIES[type(base.base)](base.base)
     ],
     Base: lambda base: [lambda x, row=row: row[x] for row in base.matrix.tolist()],
 }
@@ -127,7 +140,9 @@ def query_answers(bases, subsets, weights=None):
     for record in itertools.product(*(range(base.size) for base in bases)):
         row = []
         for subset, weight in zip(subsets, weights or [1.0] * len(subsets), strict=True):
-            for queries in itertools.product(*(QUERIES[type(subset[i])](subset[i]) for i in sorted(subset))):
+            for queries in itertools.product(
+                *(QUERIES[type(subset[i])](subset[i]) for i in sorted(subset))
+            ):
                 answer = weight
                 for i, query in zip(sorted(subset), queries, strict=True):
                     answer *= query(record[i])
@@ -137,7 +152,9 @@ def query_answers(bases, subsets, weights=None):
 
 
 def _products(name, bases, subsets, weights=None):
-    chosen = [subset if isinstance(subset, dict) else {i: bases[i] for i in subset} for subset in subsets]
+    chosen = [
+        subset if isinstance(subset, dict) else {i: bases[i] for i in subset} for subset in subsets
+    ]
     return Case(name, Products(bases, subsets, weights), query_answers(bases, chosen, weights))
 
 
@@ -162,10 +179,14 @@ def _stream(name, bands):
 
 
 def _body(name, domain, closed_form, points=None, *, may_not_know=False):
-    """A convex body with a closed form of its support; members are averages of its support points if not given."""
+    """A convex body with a closed form of its support; members are averages of its support points
+    if not given.
+    """
     if points is None:
         rng = np.random.default_rng(5)
-        corners = np.array([domain.support_point(theta) for theta in rng.normal(size=(20, domain.dim))])
+        corners = np.array(
+            [domain.support_point(theta) for theta in rng.normal(size=(20, domain.dim))]
+        )
         points = np.vstack([corners, rng.dirichlet(np.ones(20), size=10) @ corners])
     return Case(name, domain, np.atleast_2d(points), closed_form, may_not_know)
 
@@ -204,7 +225,9 @@ def _third_power(theta):
     value = lambda t: -_cube(t) @ theta  # noqa: E731
     grid = np.linspace(0, 2 * np.pi, 200, endpoint=False)
     start = grid[np.argmin([value(t) for t in grid])]
-    return -minimize_scalar(value, bounds=(start - 0.04, start + 0.04), options={"xatol": 1e-10}).fun
+    return -minimize_scalar(
+        value, bounds=(start - 0.04, start + 0.04), options={"xatol": 1e-10}
+    ).fun
 
 
 def _cube(angle):
@@ -235,10 +258,14 @@ def _ball_times_square(theta):
 
 def _occupied(who):
     """Every set of ticks that one person may occupy, by trying all."""
-    chosen = (ticks for m in range(1, who.n + 1) for ticks in itertools.combinations(range(who.n), m))
+    chosen = (
+        ticks for m in range(1, who.n + 1) for ticks in itertools.combinations(range(who.n), m)
+    )
     allowed = {
         Apart: lambda t: len(t) <= who.k and all(b - a >= who.b for a, b in itertools.pairwise(t)),
-        Epochs: lambda t: {(i - t[0]) % who.b for i in t} == {0} and (t[-1] - t[0]) // who.b < who.k,
+        Epochs: lambda t: (
+            {(i - t[0]) % who.b for i in t} == {0} and (t[-1] - t[0]) // who.b < who.k
+        ),
         Window: lambda t: t[-1] - t[0] < who.k,
     }[type(who)]
     return [list(ticks) for ticks in chosen if allowed(ticks)]
@@ -251,7 +278,9 @@ def _participations(name, kind, who):
     if kind is CountParticipations:
         points = np.array([sign * A[:, ticks].sum(axis=1) for ticks in sets for sign in (1, -1)])
     else:
-        signs = [(ticks, s) for ticks in sets for s in itertools.product((-1, 1), repeat=len(ticks))]
+        signs = [
+            (ticks, s) for ticks in sets for s in itertools.product((-1, 1), repeat=len(ticks))
+        ]
         points = np.array([A[:, ticks] @ s for ticks, s in signs])
     return Case(name, kind(A, who), points, lambda theta: (points @ theta).max())
 
@@ -289,7 +318,11 @@ def _bodies():
     thin = np.outer([1.0, 2.0, -1.0], [1.0, 2.0, -1.0])
     v = np.array([1.0, -2.0, 0.5])
     squares = np.array([[1.0, 4.0, 0.0], [0.0, 1.0, 9.0]])
-    z, e, square = Zonotope(G), Ellipsoid(M), Polytope([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    z, e, square = (
+        Zonotope(G),
+        Ellipsoid(M),
+        Polytope([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
+    )
     h_z, h_e = (lambda t: np.abs(G @ t).sum()), (lambda t: np.sqrt(max(t @ M @ t, 0.0)))
     h_square = lambda t: np.maximum(t, 0).sum()  # noqa: E731
     h_2 = np.linalg.norm
@@ -298,31 +331,62 @@ def _bodies():
         *(_body(f"l{q:g} ball", LpBall(3, q, 2.0), _lp(q, 2.0)) for q in (1, 1.5, 2, 3, np.inf)),
         _body("interval", LpBall(1, 4, 0.5), lambda t: 0.5 * abs(t[0])),
         _body("ellipsoid", e, h_e),
-        _body("flat ellipsoid, moved", Ellipsoid(thin, v), lambda t: np.sqrt(max(t @ thin @ t, 0.0)) + v @ t),
+        _body(
+            "flat ellipsoid, moved",
+            Ellipsoid(thin, v),
+            lambda t: np.sqrt(max(t @ thin @ t, 0.0)) + v @ t,
+        ),
         _body("zonotope", z, h_z),
-        _body("flat zonotope, moved", Zonotope(G[:2], v), lambda t: np.abs(G[:2] @ t).sum() + v @ t),
-        _body("box of squares", TwoConvex([[1.0, 4.0, 9.0]]), lambda t: np.abs(t) @ [1.0, 2.0, 3.0]),
+        _body(
+            "flat zonotope, moved", Zonotope(G[:2], v), lambda t: np.abs(G[:2] @ t).sum() + v @ t
+        ),
+        _body(
+            "box of squares", TwoConvex([[1.0, 4.0, 9.0]]), lambda t: np.abs(t) @ [1.0, 2.0, 3.0]
+        ),
         _body("squares below a segment", TwoConvex(squares), lambda t: _below_segment(squares, t)),
         _body("polytope", Polytope(_random), lambda t: (_random @ t).max(), _random),
         _body("square by halfspaces", _unit_square(), h_square),
-        _body("cut polytope of a triangle", Polytope.cuts(networkx.complete_graph(3)), _triangle_cuts),
-        *(_body(f"Schatten {q:g}", SchattenBall((2, 3), q), _schatten(q)) for q in (1, 1.5, 2, 3, np.inf)),
+        _body(
+            "cut polytope of a triangle", Polytope.cuts(networkx.complete_graph(3)), _triangle_cuts
+        ),
+        *(
+            _body(f"Schatten {q:g}", SchattenBall((2, 3), q), _schatten(q))
+            for q in (1, 1.5, 2, 3, np.inf)
+        ),
         _body("squares of vectors", TensorPower(2, 2), _second_power, _powers(2, 2)),
         _body("cubes of vectors", TensorPower(2, 3), _third_power, _powers(2, 3)),
         _body("squares of vectors in space", TensorPower(3, 2), _second_power, _powers(3, 2)),
         _body("image of a ball", A @ LpBall(2, 3), lambda t: _lp(3)(t @ A)),
         _body("image of a curved ball", A @ LpBall(2, 1.5), lambda t: _lp(1.5)(t @ A)),
-        _body("image of a moved Schatten ball", _wide() @ (SchattenBall((2, 2), 3) + np.ones(4)), _moved_schatten),
+        _body(
+            "image of a moved Schatten ball",
+            _wide() @ (SchattenBall((2, 2), 3) + np.ones(4)),
+            _moved_schatten,
+        ),
         _body("scaled disc", -2 * Disc(), lambda t: 2 * h_2(t), may_not_know=True),
         _body("moved ball", LpBall(3, 3) + v, lambda t: _lp(3)(t) + v @ t),
         _body("sum", A @ LpBall(2, 3) + z, lambda t: _lp(3)(t @ A) + h_z(t)),
         _body("sum with a polytope", LpBall(2, 2) + square, lambda t: h_2(t) + h_square(t)),
-        _body("sum with no image", LpBall(2, 1.5) + square + Disc(), lambda t: _lp(1.5)(t) + h_square(t) + h_2(t)),
+        _body(
+            "sum with no image",
+            LpBall(2, 1.5) + square + Disc(),
+            lambda t: _lp(1.5)(t) + h_square(t) + h_2(t),
+        ),
         _body("product", product(e, square), lambda t: h_e(t[:3]) + h_square(t[3:])),
-        _body("product with no image", product(Disc(), square), lambda t: h_2(t[:2]) + h_square(t[2:])),
+        _body(
+            "product with no image", product(Disc(), square), lambda t: h_2(t[:2]) + h_square(t[2:])
+        ),
         _body("Kronecker product", kron(LpBall(2, 2), square), _ball_times_square),
-        _body("hull", hull(LpBall(2, 2), square + np.array([1.0, 0.0])), lambda t: max(h_2(t), h_square(t) + t[0])),
-        _body("difference of discs in a hull", _itself(_pear()), lambda t: h_2(t) + max(h_2(t), abs(t[0]) * 3)),
+        _body(
+            "hull",
+            hull(LpBall(2, 2), square + np.array([1.0, 0.0])),
+            lambda t: max(h_2(t), h_square(t) + t[0]),
+        ),
+        _body(
+            "difference of discs in a hull",
+            _itself(_pear()),
+            lambda t: h_2(t) + max(h_2(t), abs(t[0]) * 3),
+        ),
         _body("user's own", Disc(), h_2, may_not_know=True),
         _body("difference of a user's own", _itself(Disc()), lambda t: 2 * h_2(t)),
         _body("difference of a polytope", _itself(Polytope(points)), lambda t: np.ptp(points @ t)),
@@ -333,8 +397,16 @@ CASES = [
     _finite("one point", [[1.0, -2.0]]),
     _finite("origin", [[0.0]]),
     _finite("simplex", np.eye(4), closed_form=np.max),
-    _finite("cross-polytope", np.vstack([np.eye(3), -np.eye(3)]), closed_form=lambda theta: np.abs(theta).max()),
-    _finite("cube", list(itertools.product([-1, 1], repeat=3)), closed_form=lambda theta: np.abs(theta).sum()),
+    _finite(
+        "cross-polytope",
+        np.vstack([np.eye(3), -np.eye(3)]),
+        closed_form=lambda theta: np.abs(theta).max(),
+    ),
+    _finite(
+        "cube",
+        list(itertools.product([-1, 1], repeat=3)),
+        closed_form=lambda theta: np.abs(theta).sum(),
+    ),
     _finite("random", _random),
     _finite("random and its mirror image", np.vstack([_random, -_random])),
     _finite("mirrored only up to the last bit", [[1.0], [-np.nextafter(1.0, 2.0)]]),
@@ -342,16 +414,32 @@ CASES = [
     _finite("flat", np.outer([-1.0, 0.5, 2.0], [1.0, 2.0, -1.0])),
     _marginals("total alone", (2, 3), [()]),
     _marginals("two-way", (3, 2, 4), [(0, 1), (0, 2), (1, 2)]),
-    _marginals("weighted, of mixed orders", (2, 3, 2), [(0, 1), (1, 2), (0,), ()], [1.0, 0.7, 2.0, 0.3]),
+    _marginals(
+        "weighted, of mixed orders", (2, 3, 2), [(0, 1), (1, 2), (0,), ()], [1.0, 0.7, 2.0, 0.3]
+    ),
     _marginals("one-category attributes", (1, 3, 1, 2), [(0, 1), (2,), (1, 3)]),
     _products("prefix sums", [Prefix(5)], [(0,)]),
-    _products("a catch-all behind ranges", [Leading(Ranges(3), 4), Identity(2)], [(0, 1), {0: Leading(Prefix(2), 4)}]),
+    _products(
+        "a catch-all behind ranges",
+        [Leading(Ranges(3), 4), Identity(2)],
+        [(0, 1), {0: Leading(Prefix(2), 4)}],
+    ),
     _products("total of a product", [Prefix(2), Total(3)], [(1,)]),
-    _products("ranges by identity, and the total", [Ranges(3), Identity(2)], [(0, 1), (), (1,)], [1.0, 0.3, 2.0]),
+    _products(
+        "ranges by identity, and the total",
+        [Ranges(3), Identity(2)],
+        [(0, 1), (), (1,)],
+        [1.0, 0.3, 2.0],
+    ),
     _products(
         "several bases of one attribute",
         [Prefix(4), Windows(3, 2)],
-        [(0, 1), {0: Ranges(4)}, {1: Identity(3), 0: Bins(4, [2])}, {0: Total(4), 1: Base([[1, -1, 0.5]])}],
+        [
+            (0, 1),
+            {0: Ranges(4)},
+            {1: Identity(3), 0: Bins(4, [2])},
+            {0: Total(4), 1: Base([[1, -1, 0.5]])},
+        ],
         [1.0, 0.7, 2.0, 0.3],
     ),
     _products(

@@ -6,8 +6,8 @@ import os
 import sys
 from pathlib import Path
 
-# before numpy is loaded: two processes run tests, and threads of linear algebra would wait for each other. Children and
-# the kernels of notebooks take it over.
+# before numpy is loaded: two processes run tests, and threads of linear algebra would wait for each
+# other. Children and the kernels of notebooks take it over.
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
@@ -47,7 +47,9 @@ def cases():
 
 @pytest.fixture(scope="module")
 def quick_pictures():
-    """Releases draw empty pictures, where tests are about everything else in a folder; gives what draws whole ones."""
+    """Releases draw empty pictures, where tests are about everything else in a folder; gives what
+    draws whole ones.
+    """
     from matplotlib.figure import Figure
 
     from gaussnoise.tables.release import plots
@@ -60,7 +62,9 @@ def quick_pictures():
 
 @pytest.fixture
 def counted_once(monkeypatch):
-    """One table's many releases and simulations count it once, where tests are about their noise."""
+    """One table's many releases and simulations count it once, where tests are about
+    their noise.
+    """
     from gaussnoise.tables.release import publish
 
     count, known = publish.count_marginals, {}
@@ -68,7 +72,10 @@ def counted_once(monkeypatch):
     def count_marginals(table, attributes, subsets, on_outside="refuse"):
         key = (id(table), tuple(attributes), tuple(subsets), on_outside)
         if key not in known:
-            known[key] = table, list(count(table, attributes, subsets, on_outside))  # the table keeps its id
+            known[key] = (
+                table,
+                list(count(table, attributes, subsets, on_outside)),
+            )  # the table keeps its id
         return iter([(S, counts.copy()) for S, counts in known[key][1]])
 
     monkeypatch.setattr(publish, "count_marginals", count_marginals)

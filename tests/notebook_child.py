@@ -1,7 +1,7 @@
 """Runs notebooks, each in a process of its own: ``python notebook_child.py NOTEBOOK...``.
 
-Prints a JSON object: the traceback of the first cell that failed, or nothing, for every notebook. What most of them
-load is loaded once, before the processes are forked.
+Prints a JSON object: the traceback of the first cell that failed, or nothing, for every notebook.
+What most of them load is loaded once, before the processes are forked.
 """
 
 import json
@@ -32,7 +32,9 @@ class Shell(InteractiveShell):
     def showtraceback(self, *_, **__):
         self.fault = self.fault or traceback.format_exc()
 
-    showsyntaxerror = showtraceback  # figures that cannot be drawn come here as well, after their cell
+    showsyntaxerror = (
+        showtraceback  # figures that cannot be drawn come here as well, after their cell
+    )
 
 
 def fault_of(path):

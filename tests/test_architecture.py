@@ -1,4 +1,6 @@
-"""Rules about the source itself: who imports whom, where randomness comes from, what loading costs."""
+"""Rules about the source itself: who imports whom, where randomness comes from, what
+loading costs.
+"""
 
 import ast
 import functools
@@ -27,7 +29,9 @@ def parsed(source):
 
 
 def offenders(law, sources):
-    """What a law finds, by the name of the source it is in; one test of all sources names every one."""
+    """What a law finds, by the name of the source it is in; one test of all sources names every
+    one.
+    """
     return {name: found for name, source in sources.items() if (found := list(law(source)))}
 
 
@@ -50,17 +54,35 @@ def within(name, package):
 def randomness(source):
     """Uses of pseudo-random numbers, except the ``rng`` a function named ``simulate`` is given."""
     tree = parsed(source)
-    found = [n for n in imported(tree) if within(n, "random") or within(n, "numpy.random") or within(n, "scipy.stats")]
+    found = [
+        n
+        for n in imported(tree)
+        if within(n, "random") or within(n, "numpy.random") or within(n, "scipy.stats")
+    ]
     allowed = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == "simulate":
-            annotations = [a.annotation for a in node.args.args + node.args.kwonlyargs if a.annotation]
+            annotations = [
+                a.annotation for a in node.args.args + node.args.kwonlyargs if a.annotation
+            ]
             allowed |= {id(inner) for annotation in annotations for inner in ast.walk(annotation)}
-            allowed |= {id(inner) for inner in ast.walk(node) if isinstance(inner, ast.Name) and inner.id == "rng"}
-            checks = [c for c in ast.walk(node) if isinstance(c, ast.Call) and ast.unparse(c) == GENERATOR_CHECK]
+            allowed |= {
+                id(inner)
+                for inner in ast.walk(node)
+                if isinstance(inner, ast.Name) and inner.id == "rng"
+            }
+            checks = [
+                c
+                for c in ast.walk(node)
+                if isinstance(c, ast.Call) and ast.unparse(c) == GENERATOR_CHECK
+            ]
             allowed |= {id(inner) for check in checks for inner in ast.walk(check)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and node.attr in ("random", "default_rng", "RandomState"):
+        if isinstance(node, ast.Attribute) and node.attr in (
+            "random",
+            "default_rng",
+            "RandomState",
+        ):
             found += [] if id(node) in allowed else [ast.unparse(node)]
         elif isinstance(node, ast.Name) and node.id in ("random", "rng", "default_rng"):
             found += [] if id(node) in allowed else [node.id]
@@ -106,7 +128,9 @@ def test_the_randomness_check_has_power(source):
 
 def test_the_randomness_check_lets_simulations_through():
     assert not randomness("def simulate(self, rng: np.random.Generator):\n    return rng.normal()")
-    assert not randomness(f"def simulate(self, rng):\n    if not {GENERATOR_CHECK}: raise TypeError")
+    assert not randomness(
+        f"def simulate(self, rng):\n    if not {GENERATOR_CHECK}: raise TypeError"
+    )
 
 
 def imports_of_gaussnoise(source):
@@ -134,10 +158,14 @@ def python(code, *, before=None, cwd):
     path = [str(before)] if before else []
     path += [str(PACKAGES["gaussnoise"].parent), str(PACKAGES["domains"].parent)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path)}
-    return subprocess.run([sys.executable, "-c", code], cwd=cwd, env=environment, capture_output=True, text=True)
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=cwd, env=environment, capture_output=True, text=True
+    )
 
 
-HEAVY = "cvxpy opendp dp_accounting duckdb jax matplotlib mbi pandas polars pyarrow typer pydantic".split()
+HEAVY = (
+    "cvxpy opendp dp_accounting duckdb jax matplotlib mbi pandas polars pyarrow typer pydantic"
+).split()
 
 
 def test_importing_is_light(tmp_path):
@@ -166,11 +194,13 @@ def test_public_names_exist_and_are_sorted(package):
 def test_gaussnoise_passes_every_domain_name_on():
     names = [name for name in domains.__all__ if name != "__version__"]
     assert len(names) > 20
-    assert [name for name in names if getattr(gaussnoise, name, None) is not getattr(domains, name)] == []
+    assert [
+        name for name in names if getattr(gaussnoise, name, None) is not getattr(domains, name)
+    ] == []
 
 
-# The tree: every module is in a room, and imports, inside functions as well, from its own room or from rooms above it
-# in this list. README.md of gaussnoise says what the rooms are for.
+# The tree: every module is in a room, and imports, inside functions as well, from its own room or
+# from rooms above it in this list. README.md of gaussnoise says what the rooms are for.
 
 ROOMS = """
     domains.errors domains.records domains.domain domains.checks
@@ -188,10 +218,13 @@ ROOMS = """
     gaussnoise.tables.schema
     gaussnoise.tables.counting
     gaussnoise.tables.planning
-    gaussnoise.tables.release gaussnoise.tables gaussnoise.plots gaussnoise.estimators gaussnoise.streams
+    gaussnoise.tables.release gaussnoise.tables gaussnoise.plots gaussnoise.estimators
+    gaussnoise.streams
     gaussnoise gaussnoise.demo gaussnoise.cli
 """
-LEVEL = {room: level for level, line in enumerate(ROOMS.strip().splitlines()) for room in line.split()}
+LEVEL = {
+    room: level for level, line in enumerate(ROOMS.strip().splitlines()) for room in line.split()
+}
 
 # Where a class and its operators meet: methods of the first that are written in the others.
 MEETINGS = {
@@ -247,12 +280,19 @@ def modules_imported(module, source):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            above = package.split(".")[: len(package.split(".")) + 1 - node.level] if node.level else []
+            above = (
+                package.split(".")[: len(package.split(".")) + 1 - node.level] if node.level else []
+            )
             start = ".".join(above + ([node.module] if node.module else []))
-            names = [name if (name := f"{start}.{alias.name}") in MODULES else start for alias in node.names]
+            names = [
+                name if (name := f"{start}.{alias.name}") in MODULES else start
+                for alias in node.names
+            ]
         else:
             continue
-        yield from ((name, id(node) in for_types) for name in names if name in MODULES and name != module)
+        yield from (
+            (name, id(node) in for_types) for name in names if name in MODULES and name != module
+        )
 
 
 def room_of(module):
@@ -262,7 +302,9 @@ def room_of(module):
 
 
 def climbs(module, source):
-    """Imports of a module from rooms below its own in the list, where it does not meet its operators."""
+    """Imports of a module from rooms below its own in the list, where it does not meet its
+    operators.
+    """
     return [
         name
         for name, _ in modules_imported(module, source)
@@ -271,7 +313,9 @@ def climbs(module, source):
 
 
 def test_imports_go_down_the_tree():
-    assert {module: found for module, source in MODULES.items() if (found := climbs(module, source))} == {}
+    assert {
+        module: found for module, source in MODULES.items() if (found := climbs(module, source))
+    } == {}
 
 
 @pytest.mark.parametrize(
@@ -281,7 +325,10 @@ def test_imports_go_down_the_tree():
         ("gaussnoise.solvers.points.interior", "def f():\n    from ...noise import solve"),
         ("gaussnoise.bounds.door", "import gaussnoise.mechanisms.gaussian"),
         ("domains.sets.finite", "from ..algebra import images"),
-        ("gaussnoise.noise.solve", "if TYPE_CHECKING:\n    from ..tables.planning.plan import Plan"),
+        (
+            "gaussnoise.noise.solve",
+            "if TYPE_CHECKING:\n    from ..tables.planning.plan import Plan",
+        ),
     ],
 )
 def test_imports_up_the_tree_are_found(module, source):
@@ -295,7 +342,11 @@ def test_no_files_import_each_other_in_a_circle():
         for name, for_types in modules_imported(module, source)
         if not for_types and name not in MEETINGS.get(module, ())
     )
-    assert [sorted(circle) for circle in networkx.strongly_connected_components(graph) if len(circle) > 1] == []
+    assert [
+        sorted(circle)
+        for circle in networkx.strongly_connected_components(graph)
+        if len(circle) > 1
+    ] == []
 
 
 def private_names(source):
@@ -312,7 +363,9 @@ def test_no_file_uses_private_names_of_another():
 
 
 def test_private_names_are_found():
-    assert list(private_names("from domains.oracles.distance import _Search, is_near")) == ["_Search"]
+    assert list(private_names("from domains.oracles.distance import _Search, is_near")) == [
+        "_Search"
+    ]
     assert list(private_names("def f():\n    from .answer import _unsolved")) == ["_unsolved"]
     assert not list(private_names("from __future__ import _Feature\nfrom ... import text as _text"))
 

@@ -26,4 +26,7 @@ def test_examples(name):
 
 
 def test_examples_are_found():
-    assert doctest.testmod(importlib.import_module("domains.sets.finite"), extraglobs=NAMES).attempted >= 3
+    assert (
+        doctest.testmod(importlib.import_module("domains.sets.finite"), extraglobs=NAMES).attempted
+        >= 3
+    )

@@ -1,4 +1,6 @@
-"""Notebooks are committed as executed: every cell, in order, without errors. Here they are executed afresh."""
+"""Notebooks are committed as executed: every cell, in order, without errors. Here they are executed
+afresh.
+"""
 
 import json
 import subprocess
@@ -10,7 +12,8 @@ import pytest
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 
-# negative controls: faults of cells, of a magic, of a figure, of the process; and what one leaves, another must not see
+# negative controls: faults of cells, of a magic, of a figure, of the process; and what one leaves,
+# another must not see
 WRONG = {
     "fails": ["x = 1", "assert x == 2, 'found out'"],
     "is no Python": ["x = "],
@@ -36,7 +39,9 @@ def faults(tmp_path_factory):
         cells = [{"cell_type": "code", "source": [source]} for source in sources]
         paths[-1].write_text(json.dumps({"cells": cells}), encoding="utf-8")
     command = [sys.executable, Path(__file__).with_name("notebook_child.py"), *paths]
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=600)
+    done = subprocess.run(
+        list(map(str, command)), capture_output=True, text=True, check=False, timeout=600
+    )
     assert done.returncode == 0, done.stderr
     return {Path(path).name: fault for path, fault in json.loads(done.stdout).items()}
 
@@ -62,7 +67,9 @@ def test_what_one_notebook_leaves_no_other_sees(name, faults):
 
 @every_notebook
 def test_executed_in_order(path):
-    cells = [c for c in json.loads(path.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "code"]
+    cells = [
+        c for c in json.loads(path.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "code"
+    ]
     assert [c["execution_count"] for c in cells] == list(range(1, len(cells) + 1))
     outputs = [output for cell in cells for output in cell["outputs"]]
     assert not [output for output in outputs if output["output_type"] == "error"]

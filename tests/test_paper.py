@@ -1,6 +1,7 @@
 """The checklist of Nikolov & Tang (2023), and statements that no other test checks.
 
-References: brute force over factors, dual and local-privacy convex programs by cvxpy, exact rationals, enumeration.
+References: brute force over factors, dual and local-privacy convex programs by cvxpy, exact
+rationals, enumeration.
 """
 
 import importlib.util
@@ -51,8 +52,11 @@ def test_every_statement_has_a_test_or_a_reason_and_every_mark_a_statement():
     assert len(set(numbers)) == len(numbers)
     assert {number for number, _, _ in tests} <= set(numbers)
     # the paper numbers all its statements in one row
-    assert [int(number.split()[1]) for number in numbers if number != "Appendix B"] == list(range(1, 69))
-    # definitions need no test, nor does a theorem of analysis; all others are checked, if not wholly
+    assert [int(number.split()[1]) for number in numbers if number != "Appendix B"] == list(
+        range(1, 69)
+    )
+    # definitions need no test, nor does a theorem of analysis; all others are checked, if not
+    # wholly
     left = {statement.number: statement.unchecked for statement in paper.unchecked(tests)}
     assert all(left.values())
     assert [number for number in left if not number.startswith("Definition")] == ["Theorem 66"]
@@ -66,10 +70,19 @@ def test_statements_that_the_packages_cite_are_listed():
             text = " ".join(path.read_text(encoding="utf-8").split())
             for found in re.finditer(r"(?:Nikolov & Tang \(?2023\)?,|\(NT|of NT) ([^.;:(]*)", text):
                 for kind, tail in re.findall(
-                    r"(Definition|Theorem|Lemma|Corollary|Claim|Appendix)s?((?:(?:, and|,| and)? [\dB]+)+)", found[1]
+                    r"(Definition|Theorem|Lemma|Corollary|Claim|Appendix)s?"
+                    r"((?:(?:, and|,| and)? [\dB]+)+)",
+                    found[1],
                 ):
                     cited |= {f"{kind} {number}" for number in re.findall(r"[\dB]+", tail)}
-    assert {"Definition 29", "Theorem 4", "Lemma 39", "Theorem 53", "Theorem 59", "Appendix B"} <= cited
+    assert {
+        "Definition 29",
+        "Theorem 4",
+        "Lemma 39",
+        "Theorem 53",
+        "Theorem 59",
+        "Appendix B",
+    } <= cited
     assert cited <= listed
 
 
@@ -89,16 +102,27 @@ def test_no_ellipsoid_found_by_brute_force_is_smaller(p):
     for _ in range(3):
         x = rng.normal(size=5)
         for _ in range(3):  # corners of the objective stop a single run
-            x = minimize(size, x, method="Nelder-Mead", options={"maxiter": 2000, "xatol": 1e-9, "fatol": 1e-11}).x
+            x = minimize(
+                size,
+                x,
+                method="Nelder-Mead",
+                options={"maxiter": 2000, "xatol": 1e-9, "fatol": 1e-11},
+            ).x
         sizes.append(size(x))
     assert found.gamma_lower <= min(sizes)
     assert min(sizes) == pytest.approx(found.gamma, rel=2e-4)
 
 
 def dual(points, p, centered):
-    """The largest fidelity of W and a covariance of the points: ``tr Z`` over [[W, Z], [Z', C]] ⪰ 0, by cvxpy."""
+    """The largest fidelity of W and a covariance of the points: ``tr Z`` over [[W, Z], [Z', C]] ⪰
+    0, by cvxpy.
+    """
     N, d = points.shape
-    mass, w, block = cp.Variable(N, nonneg=True), cp.Variable(d), cp.Variable((2 * d, 2 * d), PSD=True)
+    mass, w, block = (
+        cp.Variable(N, nonneg=True),
+        cp.Variable(d),
+        cp.Variable((2 * d, 2 * d), PSD=True),
+    )
     second = points.T @ cp.diag(mass) @ points
     rules = [cp.sum(mass) == 1, cp.norm(w, conjugate(p)) <= 1, block[:d, :d] == cp.diag(w)]
     if centered:  # C ⪯ E xx' − m m', by a Schur complement
@@ -113,7 +137,10 @@ def dual(points, p, centered):
 @norms
 def test_the_largest_fidelity_is_the_smallest_ellipsoid(p):
     off_center = CLOUD + 0.5
-    around, signed = gn.gamma(FiniteSet(off_center), p), gn.optimal_noise(FiniteSet(off_center), p, "add-remove")
+    around, signed = (
+        gn.gamma(FiniteSet(off_center), p),
+        gn.optimal_noise(FiniteSet(off_center), p, "add-remove"),
+    )
     assert dual(off_center, p, True) == pytest.approx(around.gamma, rel=1e-5)
     assert dual(off_center, p, False) == pytest.approx(signed.gamma, rel=1e-5)
     assert around.gamma < 0.95 * signed.gamma  # so that neither passes for the other
@@ -129,7 +156,9 @@ def test_every_measure_and_all_weights_bound_from_below(p):
         w = w / np.linalg.norm(w, conjugate(p)) if p > 2 else np.ones(3)
         value = PointCertificate(corners, mass, w, None, centered=True).lower_bound()
         root = np.diag(np.sqrt(w))
-        assert value == pytest.approx(np.trace(sqrtm(root @ np.cov(corners.T, aweights=mass, ddof=0) @ root)), rel=1e-6)
+        assert value == pytest.approx(
+            np.trace(sqrtm(root @ np.cov(corners.T, aweights=mass, ddof=0) @ root)), rel=1e-6
+        )
         best = max(best, value)
         assert value <= 3 ** (1 / p + 1 / 2)
     assert best >= 0.98 * 3 ** (1 / p + 1 / 2)
@@ -173,7 +202,9 @@ def test_noise_of_gamma_keeps_its_budget_at_the_papers_error(p, rho):
         paid = 2 * primal(points, p, centered=True) / (n * math.sqrt(2 * rho))
         assert spent <= rho * (1 + 1e-9)
         assert mechanism.error <= paid * (1 + 1e-5)
-        if points is symmetric:  # otherwise less noise does: differences are shorter than diameters of the ellipsoid
+        if (
+            points is symmetric
+        ):  # otherwise less noise does: differences are shorter than diameters of the ellipsoid
             assert spent >= rho * (1 - 1e-5)
             assert mechanism.error == pytest.approx(paid, rel=1e-5)
 
@@ -191,7 +222,9 @@ def test_local_error_is_of_the_order_of_gamma(randomizer):
 def test_tensor_powers_grow_like_symmetric_tensors(k, dims):
     def share(d):
         found = gn.gamma(gn.TensorPower(d, k))
-        whole = math.sqrt(math.comb(d + k - 1, k))  # γ_2 of the unit ball of symmetric tensors ~ √(d^k/k!)
+        whole = math.sqrt(
+            math.comb(d + k - 1, k)
+        )  # γ_2 of the unit ball of symmetric tensors ~ √(d^k/k!)
         signs = np.array(list(itertools.product([-1.0, 1.0], repeat=d))) / math.sqrt(d)
         powers = np.ones((len(signs), 1))
         for _ in range(k):
@@ -222,9 +255,12 @@ def test_marginals_grow_like_their_largest_terms(k):
         found = gn.gamma(gn.Marginals.all_kway((2,) * d, k), exponent)
         assert primal(listed, exponent, centered=True) == pytest.approx(found.gamma, rel=1e-5)
     ratios = [  # γ_2 ~ C(d, k) 2^{−k/2}
-        gn.gamma(gn.Marginals.all_kway((2,) * d, k)).gamma / (math.comb(d, k) * 2 ** (-k / 2)) for d in (k + 1, 8, 12)
+        gn.gamma(gn.Marginals.all_kway((2,) * d, k)).gamma / (math.comb(d, k) * 2 ** (-k / 2))
+        for d in (k + 1, 8, 12)
     ]
-    assert all(1 - 1e-9 <= later <= earlier * (1 + 1e-9) for earlier, later in itertools.pairwise(ratios))
+    assert all(
+        1 - 1e-9 <= later <= earlier * (1 + 1e-9) for earlier, later in itertools.pairwise(ratios)
+    )
     assert ratios[-1] <= 2**k
 
 
@@ -243,7 +279,9 @@ def test_errors_have_at_least_the_norm_of_their_deviations():
         noise = 5 * squares.std() / math.sqrt(len(squares))
         assert squares.mean() >= square - noise
         assert (squares.mean() <= square + noise) == equal
-    told = HardCodedMechanism([[0.0, 0.0]], delta=0.25)  # the error has one direction: an equality for every p
+    told = HardCodedMechanism(
+        [[0.0, 0.0]], delta=0.25
+    )  # the error has one direction: an equality for every p
     for p in (2, 4, math.inf):
         answers = 0.75 * np.linalg.norm([-1, -2], p) ** 2 + 0.25 * np.linalg.norm([3, 6], p) ** 2
         assert told.error([[1.0, 2.0]], p) ** 2 == pytest.approx(answers)
@@ -255,7 +293,10 @@ def test_private_pairs_have_no_greater_chi_squared():
     for _ in range(2000):
         many = int(rng.integers(1, 9))
         p = [Fraction(int(x)) for x in rng.integers(1, 60, size=many)]
-        ratios = [Fraction(int(x), 64) for x in rng.choice([32, 128, *rng.integers(32, 129, size=3)], size=many)]
+        ratios = [
+            Fraction(int(x), 64)
+            for x in rng.choice([32, 128, *rng.integers(32, 129, size=3)], size=many)
+        ]
         q = [a * b for a, b in zip(p, ratios, strict=True)]
         p, q = ([x / sum(side) for x in side] for side in (p, q))
         if all(Fraction(1, 2) <= b / a <= 2 for a, b in zip(p, q, strict=True)):
@@ -271,20 +312,26 @@ def test_private_pairs_have_no_greater_chi_squared():
 
 
 def best_local(points, record, epsilon, p):
-    """Least ``‖sd‖_p``, at a record, of an unbiased estimate from one ε-locally private message, by cvxpy.
+    """Least ``‖sd‖_p``, at a record, of an unbiased estimate from one ε-locally private message, by
+    cvxpy.
 
-    A column of a private channel is a mixture of patterns in {1, e^ε}^K, the extreme rays (Kairouz, Oh & Viswanath
-    2016): so 2^K messages do, in amounts θ, and with g = θ·estimate the variances are jointly convex.
+    A column of a private channel is a mixture of patterns in {1, e^ε}^K, the extreme rays (Kairouz,
+    Oh & Viswanath 2016): so 2^K messages do, in amounts θ, and with g = θ·estimate the variances
+    are jointly convex.
     """
     patterns = np.array(list(itertools.product([1.0, math.exp(epsilon)], repeat=len(points))))
     shape = len(patterns), points.shape[1]
     amount, g, squares = cp.Variable(shape[0], nonneg=True), cp.Variable(shape), cp.Variable(shape)
     rules = [patterns.T @ amount == 1, patterns.T @ g == points]
     for j in range(shape[1]):  # squares · amount >= g²
-        rules.append(cp.SOC(squares[:, j] + amount, cp.vstack([2 * g[:, j], squares[:, j] - amount]), axis=0))
+        rules.append(
+            cp.SOC(squares[:, j] + amount, cp.vstack([2 * g[:, j], squares[:, j] - amount]), axis=0)
+        )
     variances = patterns[:, record] @ squares - points[record] ** 2
     return math.sqrt(
-        cp.Problem(cp.Minimize({2: cp.sum, math.inf: cp.max}[p](variances)), rules).solve(solver="CLARABEL")
+        cp.Problem(cp.Minimize({2: cp.sum, math.inf: cp.max}[p](variances)), rules).solve(
+            solver="CLARABEL"
+        )
     )
 
 
@@ -298,12 +345,16 @@ def test_no_private_channel_beats_the_local_bound(epsilon):
             for record in range(len(points)):
                 best = best_local(points, record, epsilon, p) / math.sqrt(n)  # of n equal records
                 at = gn.lower_bound(K, privacy, p=p, data=[record] * n)
-                ours = gn.LocalMechanism(K, privacy, p).covariance(points[record]).error(p) / math.sqrt(n)
+                ours = gn.LocalMechanism(K, privacy, p).covariance(points[record]).error(
+                    p
+                ) / math.sqrt(n)
                 assert uniform.error * (1 - 1e-5) <= at.error <= best * (1 + 1e-6)
                 assert best <= ours * (1 + 1e-6)
                 if len(points) == 2:
                     assert at.error == pytest.approx(best, rel=1e-5)
-        mixed = math.hypot(*(best_local(points, i, epsilon, 2) for i in range(len(points)))) / len(points)
+        mixed = math.hypot(*(best_local(points, i, epsilon, 2) for i in range(len(points)))) / len(
+            points
+        )
         assert gn.lower_bound(K, privacy, data=list(range(len(points)))).error <= mixed * (1 + 1e-6)
 
 
@@ -311,9 +362,14 @@ def test_no_private_channel_beats_the_local_bound(epsilon):
 
 
 def resampled(rows, n):
-    """What a mechanism on counts of ones, probabilities as rows (n + 1, outputs), does on n resampled records."""
+    """What a mechanism on counts of ones, probabilities as rows (n + 1, outputs), does on n
+    resampled records.
+    """
     draws = [
-        [math.comb(n, j) * Fraction(ones, n) ** j * Fraction(n - ones, n) ** (n - j) for j in range(n + 1)]
+        [
+            math.comb(n, j) * Fraction(ones, n) ** j * Fraction(n - ones, n) ** (n - j)
+            for j in range(n + 1)
+        ]
         for ones in range(n + 1)
     ]
     return [
@@ -327,7 +383,9 @@ def resampled(rows, n):
 def test_resampling_costs_what_is_said_and_no_less(n):
     ratio = Fraction(2)
     promise = _bound.resampled(gn.PureDP(math.log(2)), n)
-    rarely = [[ratio**k / 2**n / 4, 1 - ratio**k / 2**n / 4] for k in range(n + 1)]  # as much more likely as may be
+    rarely = [
+        [ratio**k / 2**n / 4, 1 - ratio**k / 2**n / 4] for k in range(n + 1)
+    ]  # as much more likely as may be
     coins = [(Fraction(1, 3), Fraction(2, 3)), (Fraction(2, 3), Fraction(1, 3))]
     response = [  # how many ones after every record is flipped
         [
@@ -349,25 +407,42 @@ def test_resampling_costs_what_is_said_and_no_less(n):
         pairs = list(itertools.pairwise(rows))
         assert max(max(x / y, y / x) for a, b in pairs for x, y in zip(a, b, strict=True)) <= ratio
         after = resampled(rows, n)
-        largest.append(max(max(x / y, y / x) for a, b in itertools.pairwise(after) for x, y in zip(a, b, strict=True)))
+        largest.append(
+            max(
+                max(x / y, y / x)
+                for a, b in itertools.pairwise(after)
+                for x, y in zip(a, b, strict=True)
+            )
+        )
     assert largest[0] == (1 + (ratio - 1) / n) ** n  # attained
     assert max(largest) <= math.exp(promise.epsilon)
     assert math.exp(promise.epsilon) == pytest.approx(float(largest[0]), rel=1e-9)
-    means = [sum(Fraction(3 * j - n, n) * x for j, x in enumerate(row)) for row in resampled(response, n)]
+    means = [
+        sum(Fraction(3 * j - n, n) * x for j, x in enumerate(row)) for row in resampled(response, n)
+    ]
     assert means == [Fraction(k, n) for k in range(n + 1)]  # unbiased for the records
 
 
 @pytest.mark.paper(
-    "Theorem 58", "Theorem 59", by="the best of all mechanisms on lists of 0 and 1, a linear program by cvxpy"
+    "Theorem 58",
+    "Theorem 59",
+    by="the best of all mechanisms on lists of 0 and 1, a linear program by cvxpy",
 )
-@pytest.mark.parametrize("privacy", [gn.PureDP(math.log(2)), gn.ApproxDP(math.log(2), 0.1), gn.TV(0.3)])
+@pytest.mark.parametrize(
+    "privacy", [gn.PureDP(math.log(2)), gn.ApproxDP(math.log(2), 0.1), gn.TV(0.3)]
+)
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_no_mechanism_unbiased_for_distributions_beats_the_bound(n, privacy):
-    epsilon, delta = getattr(privacy, "epsilon", 0.0), getattr(privacy, "delta", getattr(privacy, "alpha", 0.0))
+    epsilon, delta = (
+        getattr(privacy, "epsilon", 0.0),
+        getattr(privacy, "delta", getattr(privacy, "alpha", 0.0)),
+    )
     sets, outputs = np.array(list(itertools.product([0, 1], repeat=n))), np.arange(-24, 31) / 6
     P = cp.Variable((len(sets), len(outputs)), nonneg=True)
     rules = [cp.sum(P, axis=1) == 1]
-    for k in range(n + 1):  # E over draws of chance t is t for every t: lists may be biased, not all of k ones together
+    for k in range(
+        n + 1
+    ):  # E over draws of chance t is t for every t: lists may be biased, not all of k ones together
         rules.append(cp.sum(P[sets.sum(axis=1) == k] @ outputs) == math.comb(n, k) * k / n)
     for i, j in itertools.permutations(range(len(sets)), 2):
         if np.abs(sets[i] - sets[j]).sum() == 1:
@@ -380,7 +455,9 @@ def test_no_mechanism_unbiased_for_distributions_beats_the_bound(n, privacy):
     segment = FiniteSet([[0.0], [1.0]])
     uniform = gn.lower_bound(segment, privacy, n, unbiased="distributional")
     for ones in range(n + 1):
-        bound = gn.lower_bound(segment, privacy, data=[1] * ones + [0] * (n - ones), unbiased="distributional")
+        bound = gn.lower_bound(
+            segment, privacy, data=[1] * ones + [0] * (n - ones), unbiased="distributional"
+        )
         beside = [variance(k) for k in range(max(ones - 1, 0), min(ones + 1, n) + 1)]
         goal = cp.max(cp.hstack(beside)) if bound.at_neighbor else variance(ones)
         least = math.sqrt(cp.Problem(cp.Minimize(goal), rules).solve(solver="CLARABEL"))

@@ -1,7 +1,7 @@
 """Statements of Nikolov & Tang (2023), Sections 3 to 7: steps of the lower bounds.
 
-Where our own proof takes another way than a step of the paper, the step itself is checked, and that ours implies it.
-References: exact rationals, enumerated mechanisms, linear programs.
+Where our own proof takes another way than a step of the paper, the step itself is checked, and that
+ours implies it. References: exact rationals, enumerated mechanisms, linear programs.
 """
 
 import itertools
@@ -22,7 +22,9 @@ CLOUD = np.random.default_rng(7).normal(size=(6, 3))
 
 def fractions(rng, many, top=60):
     """Random probabilities as rationals, some of them zero."""
-    values = [Fraction(int(x)) for x in rng.integers(0, top, size=many) * rng.integers(0, 2, size=many)]
+    values = [
+        Fraction(int(x)) for x in rng.integers(0, top, size=many) * rng.integers(0, 2, size=many)
+    ]
     values[0] += 1
     return [x / sum(values) for x in values]
 
@@ -40,14 +42,20 @@ def chi_squared(P, Q):
 # From one dimension to many
 
 
-@pytest.mark.paper("Lemma 35", "Lemma 36", by="random covariances scaled to the width, over a dense set of directions")
+@pytest.mark.paper(
+    "Lemma 35",
+    "Lemma 36",
+    by="random covariances scaled to the width, over a dense set of directions",
+)
 @pytest.mark.parametrize("p", [2, math.inf])
 def test_covariances_wider_than_the_set_enclose_it(p):
     rng = np.random.default_rng(0)
     directions = rng.normal(size=(20_000, 3))
     widths = np.ptp(directions @ CLOUD.T, axis=1)
     least, sharpest = gn.gamma(FiniteSet(CLOUD), p), math.inf
-    replaced = gn.optimal_noise(FiniteSet(CLOUD), p).covariance.toarray()  # encloses K − K, whose support is the width
+    replaced = gn.optimal_noise(
+        FiniteSet(CLOUD), p
+    ).covariance.toarray()  # encloses K − K, whose support is the width
     for M in (replaced, *(A @ A.T for A in rng.normal(size=(20, 3, 5)))):
         ratio = np.sqrt(np.einsum("ki,ij,kj->k", directions, M, directions)) / widths
         moved = CLOUD[:, None, :] - CLOUD  # about any point of K
@@ -60,7 +68,12 @@ def test_covariances_wider_than_the_set_enclose_it(p):
 
 @pytest.mark.paper("Lemma 37", "Lemma 38", by="support points of bodies, in many directions")
 @pytest.mark.parametrize(
-    "K", [FiniteSet(CLOUD), gn.LpBall(3, 3), gn.Zonotope([[1.0, 0.0, 0.0], [1.0, 2.0, 0.5]]) + np.arange(3.0)]
+    "K",
+    [
+        FiniteSet(CLOUD),
+        gn.LpBall(3, 3),
+        gn.Zonotope([[1.0, 0.0, 0.0], [1.0, 2.0, 0.5]]) + np.arange(3.0),
+    ],
 )
 def test_some_neighbour_moves_the_mean_by_half_of_the_width(K):
     rng, n, smallest = np.random.default_rng(1), 4, math.inf
@@ -80,7 +93,9 @@ def test_some_neighbour_moves_the_mean_by_half_of_the_width(K):
 def test_every_data_set_has_half_of_the_bound_of_the_whole_width():
     width = gn.optimal_noise(FiniteSet(TRIANGLE)).gamma
     for privacy in (gn.PureDP(1.0), gn.zCDP(0.1)):
-        chi = {gn.PureDP(1.0): 2 * math.sinh(0.5), gn.zCDP(0.1): math.sqrt(math.expm1(0.2))}[privacy]
+        chi = {gn.PureDP(1.0): 2 * math.sinh(0.5), gn.zCDP(0.1): math.sqrt(math.expm1(0.2))}[
+            privacy
+        ]
         for data in itertools.combinations_with_replacement(range(3), 2):
             at = gn.lower_bound(FiniteSet(TRIANGLE), privacy, data=list(data)).error
             assert width / (2 * 2 * chi) <= at * (1 + 1e-6) <= width / (2 * chi) * (1 + 1e-5)
@@ -89,7 +104,9 @@ def test_every_data_set_has_half_of_the_bound_of_the_whole_width():
 # Pure differential privacy
 
 
-@pytest.mark.paper("Lemma 40", by="random pairs in exact rationals, with equality for the ratio of probabilities")
+@pytest.mark.paper(
+    "Lemma 40", by="random pairs in exact rationals, with equality for the ratio of probabilities"
+)
 def test_means_differ_by_no_more_than_chi_times_the_deviation():
     rng = np.random.default_rng(2)
     for _ in range(300):
@@ -108,7 +125,10 @@ def test_means_differ_by_no_more_than_chi_times_the_deviation():
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
 def test_no_private_mechanism_varies_less_in_any_direction(epsilon):
     rng, chi, tightest = np.random.default_rng(3), 2 * math.sinh(epsilon / 2), math.inf
-    for theta in [*rng.normal(size=(8, 2)), np.array([1.0, 0.25])]:  # the last has a corner just in the middle
+    for theta in [
+        *rng.normal(size=(8, 2)),
+        np.array([1.0, 0.25]),
+    ]:  # the last has a corner just in the middle
         projected = TRIANGLE @ theta
         width, N = np.ptp(projected), 3
         outputs = projected.mean() + width / math.tanh(epsilon / 2) * np.linspace(-2, 2, 81)
@@ -122,7 +142,9 @@ def test_no_private_mechanism_varies_less_in_any_direction(epsilon):
             cost = np.kron(np.eye(N)[record], (outputs - projected[record]) ** 2)
             found = linprog(cost, np.vstack(upper), np.zeros(6 * 81), equal, aims, method="highs")
             least = math.sqrt(found.fun)
-            ours = gn.lower_bound(FiniteSet(projected[:, None]), gn.PureDP(epsilon), data=[record]).error
+            ours = gn.lower_bound(
+                FiniteSet(projected[:, None]), gn.PureDP(epsilon), data=[record]
+            ).error
             assert width / (2 * chi) * (1 - 1e-6) <= ours <= least * (1 + 1e-9)
             tightest = min(tightest, 2 * chi * least / width)
     assert tightest < 1.9
@@ -136,7 +158,9 @@ def hockey_stick(P, Q, ratio):
 
 
 def approximate_pairs():
-    """(P, Q, e^ε, least δ) in exact rationals; e^ε between one and four, and δ small enough that something is left."""
+    """(P, Q, e^ε, least δ) in exact rationals; e^ε between one and four, and δ small enough that
+    something is left.
+    """
     rng = np.random.default_rng(4)
     for _ in range(400):
         many = int(rng.integers(2, 9))
@@ -159,7 +183,9 @@ def inside(chances, where):
     return sum((p for p, here in zip(chances, where, strict=True) if here), Fraction(0))
 
 
-@pytest.mark.paper("Lemma 45", by="random pairs in exact rationals, and one that attains the chance of one side")
+@pytest.mark.paper(
+    "Lemma 45", by="random pairs in exact rationals, and one that attains the chance of one side"
+)
 def test_approximate_privacy_is_pure_outside_few_outcomes():
     seen = 0
     for P, Q, ratio, delta in approximate_pairs():
@@ -203,14 +229,18 @@ BODIES = {
 }
 
 
-@pytest.mark.paper("Lemma 48", "Lemma 49", by="our trade-off against theirs, with explicit constants")
+@pytest.mark.paper(
+    "Lemma 48", "Lemma 49", by="our trade-off against theirs, with explicit constants"
+)
 @pytest.mark.parametrize("name", BODIES)
 def test_little_error_at_the_data_is_paid_beside_it(name):
     K, n = BODIES[name], 3
     size = gn.gamma(K).gamma
     directions = np.random.default_rng(5).normal(size=(5000, K.dim))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
-    width = min(K.support(t) + K.support(-t) for t in (*np.eye(K.dim), *directions))  # least, or a little more
+    width = min(
+        K.support(t) + K.support(-t) for t in (*np.eye(K.dim), *directions)
+    )  # least, or a little more
     for epsilon, share in itertools.product([1.0, 0.1, 0.01], [1e-2, 1e-4, 1e-8]):
         delta = share * epsilon**2
         bound = gn.lower_bound(K, gn.ApproxDP(epsilon, delta), n)
@@ -260,12 +290,16 @@ def test_averaged_messages_are_unbiased_private_and_vary_less():
     }
     for _ in range(30):
         a, b = rng.normal(size=2)
-        signs = np.array([1.0, -1.0])  # of a second bit, which says nothing: unbiased, but no sum over messages
+        signs = np.array(
+            [1.0, -1.0]
+        )  # of a second bit, which says nothing: unbiased, but no sum over messages
         answers = {}
         for first, second, s, t in itertools.product(range(2), range(2), range(2), range(2)):
             plain = (debiased[first] + debiased[second]) / 2
             answers[first, second, s, t] = (
-                plain + a * signs[s] * debiased[second] + b * signs[t] * debiased[first] * debiased[second]
+                plain
+                + a * signs[s] * debiased[second]
+                + b * signs[t] * debiased[first] * debiased[second]
             )
         for x, y in itertools.product(range(2), repeat=2):
             chance = {m: channel[x, m[0]] * channel[y, m[1]] / 4 for m in answers}
@@ -284,7 +318,9 @@ def test_averaged_messages_are_unbiased_private_and_vary_less():
                 assert sum(law[key] * alone[key] for key in law) == pytest.approx(records[own])
                 parts += sum(law[key] * (alone[key] - records[own]) ** 2 for key in law) / n**2
                 flipped = {key: channel[1 - own, key[0]] / 2 for key in averaged}
-                assert max(law[key] / flipped[key] for key in law) <= math.exp(epsilon) * (1 + 1e-12)
+                assert max(law[key] / flipped[key] for key in law) <= math.exp(epsilon) * (
+                    1 + 1e-12
+                )
             assert parts <= total * (1 + 1e-12)
             strictly += parts < 0.9 * total
             assert claimed[x, y] ** 2 <= parts * (1 + 1e-9)
@@ -311,7 +347,10 @@ def test_private_answers_on_near_distributions_are_near(n):
         # δ: an outcome that all but equal data sets never have
         delta = 1e-3
         raised = np.minimum(answers + delta * np.arange(n + 1), 1.0)
-        assert after @ raised <= math.exp(stated) * (before @ raised) + 4 * math.exp(stated) * n * distance * delta
+        assert (
+            after @ raised
+            <= math.exp(stated) * (before @ raised) + 4 * math.exp(stated) * n * distance * delta
+        )
     assert resampled(gn.PureDP(1.0), n).epsilon == pytest.approx(n * math.log1p(math.e / n - 1 / n))
 
 

@@ -1,8 +1,10 @@
-"""Nikolov & Tang (2023), Lemma 31 and Theorem 32: quadratic oracles, and the classes of bodies that have good ones.
+"""Nikolov & Tang (2023), Lemma 31 and Theorem 32: quadratic oracles, and the classes of bodies that
+have good ones.
 
-Two classes have no domain of their own here: unit balls of norms symmetric under permutations, and of unitarily
-invariant matrix norms, whose duals have bounded cotype 2. Sums of balls, ``TwoConvex`` and a class of one's own express
-them (Bhattiprolu, Lee & Naor 2021). References: closed forms, and listed members.
+Two classes have no domain of their own here: unit balls of norms symmetric under permutations, and
+of unitarily invariant matrix norms, whose duals have bounded cotype 2. Sums of balls, ``TwoConvex``
+and a class of one's own express them (Bhattiprolu, Lee & Naor 2021). References: closed forms, and
+listed members.
 """
 
 import itertools
@@ -55,14 +57,20 @@ def test_oracles_for_squares_lengths_and_pairs_are_one(name):
 
 
 def averages(weights):
-    """Squares of the body {x : Σ w_i (x²)_i^* <= 1}, w decreasing: the largest k add up to W_k = w_1 + … + w_k."""
+    """Squares of the body {x : Σ w_i (x²)_i^* <= 1}, w decreasing: the largest k add up to W_k =
+    w_1 + … + w_k.
+    """
     d, sums = len(weights), np.cumsum(weights)
-    chosen = itertools.chain.from_iterable(itertools.combinations(range(d), k) for k in range(1, d + 1))
+    chosen = itertools.chain.from_iterable(
+        itertools.combinations(range(d), k) for k in range(1, d + 1)
+    )
     return gn.TwoConvex(np.array([np.isin(np.arange(d), S) / sums[len(S) - 1] for S in chosen]))
 
 
 class Lorentz:
-    """√(Σ w_i (x_i²)^*), w decreasing, a 2-convex norm; with weights one and zero the length of the k largest."""
+    """√(Σ w_i (x_i²)^*), w decreasing, a 2-convex norm; with weights one and zero the length of the
+    k largest.
+    """
 
     distortion = 1.0
 
@@ -78,7 +86,9 @@ class Lorentz:
 
 
 class Orlicz:
-    """The norm whose unit ball is Σ x²/(1 + |x|) <= 1, which is not 2-convex: within the golden ratio of a length."""
+    """The norm whose unit ball is Σ x²/(1 + |x|) <= 1, which is not 2-convex: within the golden
+    ratio of a length.
+    """
 
     golden = (1 + math.sqrt(5)) / 2
     distortion = golden**2
@@ -104,9 +114,9 @@ class Orlicz:
 class Symmetric(AbstractDomain):
     """Unit ball of a norm of the coordinates' sizes, or of the singular values of matrices.
 
-    It lies in the body of a Lorentz norm, which lies in ``distortion**(1/2)`` times it. Upper ends are the best
-    diagonal form above H, or sum ``Y_1 ⊗ I + I ⊗ Y_2``, at its largest over that body: by Grothendieck's inequalities
-    within π/2, or 2√2, of the maximum.
+    It lies in the body of a Lorentz norm, which lies in ``distortion**(1/2)`` times it. Upper ends
+    are the best diagonal form above H, or sum ``Y_1 ⊗ I + I ⊗ Y_2``, at its largest over that body:
+    by Grothendieck's inequalities within π/2, or 2√2, of the maximum.
     """
 
     is_symmetric = True
@@ -133,16 +143,25 @@ class Symmetric(AbstractDomain):
         def value(flat):
             """Of any pair, once it is scaled to be above H."""
             roots = [np.zeros((m, m)), np.zeros((n, n))]
-            roots[0][below[0]], roots[1][below[1]] = flat[: len(below[0][0])], flat[len(below[0][0]) :]
+            roots[0][below[0]], roots[1][below[1]] = (
+                flat[: len(below[0][0])],
+                flat[len(below[0][0]) :],
+            )
             forms = [L @ L.T + 1e-9 * np.eye(len(L)) for L in roots]
-            values, axes = np.linalg.eigh(np.kron(forms[0], np.eye(n)) + np.kron(np.eye(m), forms[1]))
+            values, axes = np.linalg.eigh(
+                np.kron(forms[0], np.eye(n)) + np.kron(np.eye(m), forms[1])
+            )
             whitened = axes / np.sqrt(values)
             scale = np.linalg.eigvalsh(whitened.T @ H @ whitened)[-1]
             spectra = [np.linalg.eigvalsh(Y)[::-1][: len(sums)] for Y in forms]
             return scale * sum(max(np.cumsum(spectrum) / sums) for spectrum in spectra) * (1 + 1e-9)
 
-        start = np.concatenate([np.eye(size)[where] for size, where in zip(self.shape, below, strict=True)])
-        return minimize(value, start, method="Nelder-Mead", options={"maxfev": 300, "adaptive": True}).fun
+        start = np.concatenate(
+            [np.eye(size)[where] for size, where in zip(self.shape, below, strict=True)]
+        )
+        return minimize(
+            value, start, method="Nelder-Mead", options={"maxfev": 300, "adaptive": True}
+        ).fun
 
     def _max_quadratic(self, form, center):
         x, best = np.zeros(self.dim), 0.0
@@ -156,7 +175,8 @@ class Symmetric(AbstractDomain):
         return QuadraticMax(x, (x - center) @ form @ (x - center), upper)
 
 
-# domain, its longest member, and the factor that theory allows between the ends of an oracle's answer
+# domain, its longest member, and the factor that theory allows between the ends of an oracle's
+# answer
 PERMUTED, UNITARY = math.pi / 2, 2 * math.sqrt(2)
 BALLS = {
     "Lorentz": (averages((1, 0.5, 0)), math.sqrt(2), PERMUTED),
@@ -187,13 +207,17 @@ def test_balls_of_symmetric_norms_have_round_noise(name):
 
 
 @pytest.mark.paper("Theorem 32", by="listed members of images, whose γ is solved for")
-@pytest.mark.filterwarnings("ignore::gaussnoise.ConvergenceWarning")  # brackets as wide as the oracle's
+@pytest.mark.filterwarnings(
+    "ignore::gaussnoise.ConvergenceWarning"
+)  # brackets as wide as the oracle's
 @balls
 def test_images_of_balls_of_symmetric_norms_are_bracketed(name):
     K, _, most = BALLS[name]
     image = np.random.default_rng(2).normal(size=(2, K.dim)) @ K
     found, angles = gn.gamma(image, tol=0.1), np.linspace(0, math.pi, 60)
-    members = np.array([image.support_point(t) for t in np.stack([np.cos(angles), np.sin(angles)], axis=1)])
+    members = np.array(
+        [image.support_point(t) for t in np.stack([np.cos(angles), np.sin(angles)], axis=1)]
+    )
     lengths = np.sum(members * np.linalg.solve(found.covariance.toarray(), members.T).T, axis=1)
     assert lengths.max() <= 1 + 1e-9
     listed = gn.gamma(FiniteSet(np.vstack([members, -members])))
@@ -205,7 +229,10 @@ def test_images_of_balls_of_symmetric_norms_are_bracketed(name):
 def test_support_points_of_these_norms_are_theirs_and_one_norm_is_not_2_convex(norm):
     rng = np.random.default_rng(3)
     listed = np.array(
-        [x / norm(x) for x in np.vstack([np.eye(3), np.ones((1, 3)), rng.exponential(size=(60, 3)) ** 2])]
+        [
+            x / norm(x)
+            for x in np.vstack([np.eye(3), np.ones((1, 3)), rng.exponential(size=(60, 3)) ** 2])
+        ]
     )
     for s in rng.exponential(size=(20, 3)):
         assert norm(norm.point(s)) == pytest.approx(1, rel=1e-6)
@@ -215,11 +242,16 @@ def test_support_points_of_these_norms_are_theirs_and_one_norm_is_not_2_convex(n
     assert (most > 1 + 1e-3) == isinstance(norm, Orlicz)
 
 
-@pytest.mark.paper("Theorem 32", by="the relaxation of a norm without such a dual, which loses more with the dimension")
+@pytest.mark.paper(
+    "Theorem 32",
+    by="the relaxation of a norm without such a dual, which loses more with the dimension",
+)
 def test_without_cotype_the_relaxation_loses_more_and_more():
     def lost(d, q):
         """(upper end of the relaxation over the maximum of (Σx)²) over the ball of ℓ_q."""
         return gn.LpBall(d, max(q, 2)).max_quadratic(np.ones((d, d))).upper_bound / d ** (2 - 2 / q)
 
-    assert [lost(d, 1) for d in (4, 16, 64)] == pytest.approx([4, 16, 64])  # ‖·‖₂ is the 2-convex norm below ‖·‖₁
+    assert [lost(d, 1) for d in (4, 16, 64)] == pytest.approx(
+        [4, 16, 64]
+    )  # ‖·‖₂ is the 2-convex norm below ‖·‖₁
     assert max(lost(d, q) for d in (4, 16, 64) for q in (2, 3, math.inf)) <= math.pi / 2

@@ -43,7 +43,9 @@ def test_two_rounds_spend_the_sum_and_processing_nothing():
     for _ in range(100):
         first = rng.dirichlet(np.full(3, 0.7), size=2) + 1e-3
         first /= first.sum(axis=1, keepdims=True)
-        second = rng.dirichlet(np.full(3, 0.7), size=(3, 2)) + 1e-3  # after each outcome of the first
+        second = (
+            rng.dirichlet(np.full(3, 0.7), size=(3, 2)) + 1e-3
+        )  # after each outcome of the first
         second /= second.sum(axis=2, keepdims=True)
         P, Q = ((first[side][:, None] * second[:, side]).ravel() for side in (0, 1))
         rho = least_rho(*first) + max(least_rho(*pair) for pair in second)
@@ -62,9 +64,15 @@ def test_zcdp_implies_approximate_privacy_as_stated():
         P, Q = P / P.sum(), Q / Q.sum()
         rho = least_rho(P, Q)
         for delta in (0.3, 1e-2, 1e-4):
-            ours, stated = gn.zCDP(rho).epsilon(delta), rho + 2 * math.sqrt(rho * math.log(1 / delta))
+            ours, stated = (
+                gn.zCDP(rho).epsilon(delta),
+                rho + 2 * math.sqrt(rho * math.log(1 / delta)),
+            )
             assert ours <= stated
-            least = max(np.maximum(P - math.exp(ours) * Q, 0).sum(), np.maximum(Q - math.exp(ours) * P, 0).sum())
+            least = max(
+                np.maximum(P - math.exp(ours) * Q, 0).sum(),
+                np.maximum(Q - math.exp(ours) * P, 0).sum(),
+            )
             assert least <= delta
             tightest = max(tightest, least / delta)
     assert tightest > 0.3
@@ -85,7 +93,9 @@ def test_noise_of_sensitivity_spends_rho(rho):
             return math.exp(-(order * (y - sensitivity) ** 2 + (1 - order) * y**2) / (2 * variance))
 
         far = order * sensitivity  # the integrand's peak
-        total = quad(density, far - 12 * sd, far + 12 * sd, epsabs=0, epsrel=1e-11)[0] / (sd * math.sqrt(2 * math.pi))
+        total = quad(density, far - 12 * sd, far + 12 * sd, epsabs=0, epsrel=1e-11)[0] / (
+            sd * math.sqrt(2 * math.pi)
+        )
         assert math.log(total) / (order - 1) == pytest.approx(order * rho, rel=1e-7)
 
 
@@ -97,7 +107,10 @@ def test_the_size_of_a_covariance_is_a_norm_of_its_deviations():
         A, B = rng.normal(size=(2, d, 2))
         for p in exponents:
             # the paper's function is the square of ours
-            size = {name: FactorCovariance(F, 1.0).error(p) ** 2 for name, F in {"A": A, "B": B, "3A": 3 * A}.items()}
+            size = {
+                name: FactorCovariance(F, 1.0).error(p) ** 2
+                for name, F in {"A": A, "B": B, "3A": 3 * A}.items()
+            }
             both = FactorCovariance(np.hstack([A, B]), 1.0)
             diagonal = np.diag(A @ A.T)
             plain = diagonal.max() if p == math.inf else (diagonal ** (p / 2)).sum() ** (2 / p)
@@ -116,11 +129,17 @@ def test_the_size_of_a_covariance_is_a_norm_of_its_deviations():
 
 
 def moment(p, d):
-    """(E‖g‖_p²)^{1/2} of d independent standard normals: exact at p = 2 and ∞, and from above between."""
-    largest = math.sqrt(quad(lambda t: -math.expm1(d * math.log(erf(math.sqrt(t / 2)))), 0, 200, limit=200)[0])
+    """(E‖g‖_p²)^{1/2} of d independent standard normals: exact at p = 2 and ∞, and from above
+    between.
+    """
+    largest = math.sqrt(
+        quad(lambda t: -math.expm1(d * math.log(erf(math.sqrt(t / 2)))), 0, 200, limit=200)[0]
+    )
     if p == math.inf:
         return largest
-    return d ** (1 / p) * min((2 ** (p / 2) * gamma((p + 1) / 2) / math.sqrt(math.pi)) ** (1 / p), largest)
+    return d ** (1 / p) * min(
+        (2 ** (p / 2) * gamma((p + 1) / 2) / math.sqrt(math.pi)) ** (1 / p), largest
+    )
 
 
 def dimensions(p, d):
@@ -145,7 +164,9 @@ def test_expected_errors_on_cubes(p, d):
         assert expected > math.sqrt(1.2 * dimensions(p, d)) * deviations
 
 
-@pytest.mark.paper("Theorem 3", "Corollary 16", by="expected norms of correlated noise, simulated; its covariance")
+@pytest.mark.paper(
+    "Theorem 3", "Corollary 16", by="expected norms of correlated noise, simulated; its covariance"
+)
 @norms
 def test_expected_errors_of_correlated_noise(p):
     d, n = 12, 5
@@ -165,7 +186,9 @@ def test_expected_errors_of_correlated_noise(p):
             log = math.log(1 / privacy.delta)
             rho = (math.sqrt(log + privacy.epsilon) - math.sqrt(log)) ** 2
             stated = 2 * enclosing.gamma / (n * math.sqrt(2 * rho))
-            assert stated <= 2 * math.sqrt(2 * (log + privacy.epsilon)) * enclosing.gamma / (n * privacy.epsilon)
+            assert stated <= 2 * math.sqrt(2 * (log + privacy.epsilon)) * enclosing.gamma / (
+                n * privacy.epsilon
+            )
         assert mechanism.error <= stated
         assert mechanism.error**2 <= squares.mean() + slack  # Lemma 33
         assert squares.mean() <= 2 * dimensions(p, d) * stated**2 + slack
@@ -177,7 +200,9 @@ def test_expected_errors_of_messages_under_local_privacy(p):
     d, n, epsilon = 6, 40, 0.5
     mechanism = gn.LocalMechanism(gn.LpBall(d, math.inf), gn.LocalDP(epsilon), p)
     rng, data = np.random.default_rng(5), np.ones((n, d))
-    squares = np.array([np.linalg.norm(mechanism.simulate(data, rng).estimate - 1, p) ** 2 for _ in range(60)])
+    squares = np.array(
+        [np.linalg.norm(mechanism.simulate(data, rng).estimate - 1, p) ** 2 for _ in range(60)]
+    )
     slack = 5 * squares.std() / math.sqrt(len(squares))
     deviations = 3.1 * d ** (1 / 2 + 1 / p) / (epsilon * math.sqrt(n))  # γ_p/(ε√n) and a constant
     assert mechanism.covariance(data[0]).error(p) ** 2 / n <= squares.mean() + slack
@@ -212,7 +237,9 @@ def test_a_factorization_of_shifted_columns_is_gamma(p):
         assert gn.factorize(CLOUD.T - v[:, None], p).value >= found.gamma_lower * (1 - 1e-9)
 
 
-@pytest.mark.paper("Lemma 27", by="γ_2 of the set in weighted coordinates, at random weights and the best")
+@pytest.mark.paper(
+    "Lemma 27", by="γ_2 of the set in weighted coordinates, at random weights and the best"
+)
 @pytest.mark.parametrize("p", [2.5, 4, math.inf])
 def test_gamma_is_the_largest_euclidean_one_of_weighted_coordinates(p):
     found, conjugate = gn.gamma(FiniteSet(CLOUD), p), 1 if p == math.inf else p / (p - 2)
@@ -226,7 +253,9 @@ def test_gamma_is_the_largest_euclidean_one_of_weighted_coordinates(p):
         shares.append(weighted(w / np.linalg.norm(w, conjugate)).gamma_lower / found.gamma)
     assert max(shares) <= 1 + 1e-9
     assert min(shares) < 0.9
-    assert weighted(found.certificate.coordinate_weights).gamma == pytest.approx(found.gamma, rel=1e-5)
+    assert weighted(found.certificate.coordinate_weights).gamma == pytest.approx(
+        found.gamma, rel=1e-5
+    )
 
 
 @pytest.mark.paper("Claim 68", by="mixtures of ellipsoids found for different norms and scales")

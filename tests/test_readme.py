@@ -43,6 +43,8 @@ def test_files_and_folders_that_pages_name_exist(page):
         re.findall(r"\]\((?!https?:)([^)#]+)\)", text)
     )
     missing = [
-        name for name in sorted(named) if not any((start / name).exists() for start in (ROOT, (ROOT / page).parent))
+        name
+        for name in sorted(named)
+        if not any((start / name).exists() for start in (ROOT, (ROOT / page).parent))
     ]
     assert not missing

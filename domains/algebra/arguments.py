@@ -1,4 +1,6 @@
-"""What the algebra asks of its arguments, and the points that sets are, or are hulls of, where they can be listed."""
+"""What the algebra asks of its arguments, and the points that sets are, or are hulls of, where they
+can be listed.
+"""
 
 import math
 
@@ -29,7 +31,8 @@ def finite_array(operation: str, values: ArrayLike) -> Array:
         array = read_only(values)
     except (TypeError, ValueError):
         raise InvalidDomainError(
-            f"{operation}: expected a regular array of real numbers; hint: .toarray() for sparse matrices"
+            f"{operation}: expected a regular array of real numbers; hint: .toarray() for sparse "
+            "matrices"
         ) from None
     if not np.isfinite(array).all():
         raise InvalidDomainError(f"{operation}: expected finite numbers, got NaN or infinity")
@@ -42,14 +45,18 @@ def points_of(K: AbstractDomain) -> Array | None:
     return None if listed is None else listed.points
 
 
-def points_of_all(parts: "tuple[AbstractDomain, ...] | list[AbstractDomain]", dim: int) -> list[Array] | None:
+def points_of_all(
+    parts: "tuple[AbstractDomain, ...] | list[AbstractDomain]", dim: int
+) -> list[Array] | None:
     """The points of every part, where all their combinations in R^dim can be listed."""
     points = [listed for listed in map(points_of, parts) if listed is not None]
     combinations = math.prod(map(len, points))
     return points if len(points) == len(parts) and combinations * dim <= LISTED_ENTRIES else None
 
 
-def same_kind(parts: "tuple[AbstractDomain, ...] | list[AbstractDomain]", points: Array) -> AbstractDomain:
+def same_kind(
+    parts: "tuple[AbstractDomain, ...] | list[AbstractDomain]", points: Array
+) -> AbstractDomain:
     """Points made of finite sets are a finite set; made of any polytope, a polytope."""
     finite = all(isinstance(K, AbstractFiniteDomain) for K in parts)
     return FiniteSet(points) if finite else Polytope(points)

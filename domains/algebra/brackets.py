@@ -28,11 +28,19 @@ def _ascend(support_point: Callable[[Array], Array], form: Array, center: Array,
 
 
 def bracket(
-    support_point: Callable[[Array], Array], form: Array, center: Array, upper: float, starts: list[Array]
+    support_point: Callable[[Array], Array],
+    form: Array,
+    center: Array,
+    upper: float,
+    starts: list[Array],
 ) -> QuadraticMax:
-    """The best local maximizer from given starts and the form's principal axes, under a proven upper bound."""
+    """The best local maximizer from given starts and the form's principal axes, under a proven
+    upper bound.
+    """
     _, axes = np.linalg.eigh(form)
-    starts = starts + [support_point(sign * axis) for axis in axes.T[::-1][:STARTS] for sign in (1.0, -1.0)]
+    starts = starts + [
+        support_point(sign * axis) for axis in axes.T[::-1][:STARTS] for sign in (1.0, -1.0)
+    ]
     tops = [_ascend(support_point, form, center, x) for x in starts]
     values = [value_at(x, form, center) for x in tops]
     best = int(np.argmax(values))
@@ -47,7 +55,12 @@ def seminorm(x: Array, form: Array) -> float:
 def reach_of(K: AbstractDomain) -> Array:
     """Largest magnitude of every coordinate."""
     axes = np.eye(K.dim)
-    return np.array([max(abs(K._support_point(s * axis)[i]) for s in (1.0, -1.0)) for i, axis in enumerate(axes)])
+    return np.array(
+        [
+            max(abs(K._support_point(s * axis)[i]) for s in (1.0, -1.0))
+            for i, axis in enumerate(axes)
+        ]
+    )
 
 
 def middle_of(K: AbstractDomain) -> Array:
@@ -56,5 +69,7 @@ def middle_of(K: AbstractDomain) -> Array:
     if center is not None:
         return center
     axes = np.eye(K.dim)
-    ends = np.array([[K._support_point(axis)[i], K._support_point(-axis)[i]] for i, axis in enumerate(axes)])
+    ends = np.array(
+        [[K._support_point(axis)[i], K._support_point(-axis)[i]] for i, axis in enumerate(axes)]
+    )
     return ends.mean(axis=1)

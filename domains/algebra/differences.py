@@ -23,8 +23,8 @@ _RECENTERINGS = 12
 class DifferenceBody(AbstractDomain):
     """{x − y : x, y in K}, for a K that is not symmetric about any point.
 
-    Where nothing better is known, its quadratic maximum is at most four times that of K about the center of a small
-    enclosing ellipsoid: by Jung's theorem (1901) less than twice the truth.
+    Where nothing better is known, its quadratic maximum is at most four times that of K about the
+    center of a small enclosing ellipsoid: by Jung's theorem (1901) less than twice the truth.
     """
 
     body: AbstractDomain
@@ -58,7 +58,9 @@ class DifferenceBody(AbstractDomain):
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
         if isinstance(self.body, Hull):
             parts = self.body.parts
-            mixed = [sign * (K - L) for K, L in itertools.combinations(parts, 2) for sign in (1, -1)]
+            mixed = [
+                sign * (K - L) for K, L in itertools.combinations(parts, 2) for sign in (1, -1)
+            ]
             return hull(*(K - K for K in parts), *mixed)._max_quadratic(form, center)
         points = points_of(self.body)
         if points is not None and len(points) ** 2 <= _PAIRS:

@@ -24,7 +24,9 @@ def hull(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
     points = [points_of(K) for K in parts]
     if all(listed is not None for listed in points):
         return Polytope(np.vstack([listed for listed in points if listed is not None]))
-    flat = itertools.chain.from_iterable(K.parts if isinstance(K, Hull) else (convex(K),) for K in parts)
+    flat = itertools.chain.from_iterable(
+        K.parts if isinstance(K, Hull) else (convex(K),) for K in parts
+    )
     return Hull(tuple(flat))
 
 

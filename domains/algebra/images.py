@@ -1,4 +1,6 @@
-"""Linear images, multiples and translates, each a small class composing oracles where nothing simpler is left."""
+"""Linear images, multiples and translates, each a small class composing oracles where nothing
+simpler is left.
+"""
 
 import itertools
 import math
@@ -31,7 +33,9 @@ def scale(K: AbstractDomain, factor: float) -> AbstractDomain:
     """``factor * K``."""
     c = finite_array("c * K", factor)
     if c.ndim:
-        raise InvalidDomainError(f"c * K: expected a number c, got shape {c.shape}; hint: A @ K for a matrix A")
+        raise InvalidDomainError(
+            f"c * K: expected a number c, got shape {c.shape}; hint: A @ K for a matrix A"
+        )
     number = float(c)
     points = points_of(K)
     if number == 0:
@@ -61,7 +65,9 @@ class LinearImage(AbstractDomain):
     def __post_init__(self) -> None:
         object.__setattr__(self, "matrix", finite_array("A @ K", self.matrix))
         if self.matrix.ndim != 2 or self.matrix.shape[1] != self.body.dim:
-            raise DimensionError(f"A @ K: expected A of shape (k, {self.body.dim}), got {self.matrix.shape}")
+            raise DimensionError(
+                f"A @ K: expected A of shape (k, {self.body.dim}), got {self.matrix.shape}"
+            )
 
     @property
     def dim(self) -> int:
@@ -119,9 +125,14 @@ class LinearImage(AbstractDomain):
         if not center.any():
             inner = self.body._max_quadratic(pulled, np.zeros(self.body.dim))
             x = A @ inner.maximizer
-            return QuadraticMax(x, value_at(x, form, center), max(inner.upper_bound, value_at(x, form, center)))
-        # ‖W(Ax − c)‖² = ‖WA(x − y)‖² + ‖W(Ay − c)‖² + 2⟨x − y, e⟩ for any y, e small where y is the best
-        y = np.asarray(np.linalg.lstsq(pulled, A.T @ (form @ center), rcond=1e-12)[0], dtype=np.float64)
+            return QuadraticMax(
+                x, value_at(x, form, center), max(inner.upper_bound, value_at(x, form, center))
+            )
+        # ‖W(Ax − c)‖² = ‖WA(x − y)‖² + ‖W(Ay − c)‖² + 2⟨x − y, e⟩ for any y, e small where y is the
+        # best
+        y = np.asarray(
+            np.linalg.lstsq(pulled, A.T @ (form @ center), rcond=1e-12)[0], dtype=np.float64
+        )
         inner = self.body._max_quadratic(pulled, y)
         left = A @ y - center
         e = A.T @ (form @ left)
@@ -130,15 +141,21 @@ class LinearImage(AbstractDomain):
         return bracket(self._support_point, form, center, upper, [A @ inner.maximizer])
 
     def _part_by_part(self, form: Array) -> QuadraticMax | None:
-        """The sum over the parts of a product whose images are orthogonal in the form, up to rounding; else None."""
+        """The sum over the parts of a product whose images are orthogonal in the form, up to
+        rounding; else None.
+        """
         pieces = [(self.matrix[:, s], part) for s, part in self.body._factors()]
         if not pieces:
             return None
         reaches = [reach_of(part) for _, part in pieces]
         mixed = 0.0
         for k, m in itertools.combinations(range(len(pieces)), 2):
-            mixed += 2 * float(reaches[k] @ np.abs(pieces[k][0].T @ form @ pieces[m][0]) @ reaches[m])
-        brackets = [linear_image(A, part)._max_quadratic(form, np.zeros(self.dim)) for A, part in pieces]
+            mixed += 2 * float(
+                reaches[k] @ np.abs(pieces[k][0].T @ form @ pieces[m][0]) @ reaches[m]
+            )
+        brackets = [
+            linear_image(A, part)._max_quadratic(form, np.zeros(self.dim)) for A, part in pieces
+        ]
         upper = sum(f.upper_bound for f in brackets)
         if mixed > _DUST * upper:
             return None
@@ -160,7 +177,9 @@ class Scaled(AbstractDomain):
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.factor) and self.factor != 0):
-            raise InvalidDomainError(f"c * K: expected a finite c other than zero, got {self.factor!r}")
+            raise InvalidDomainError(
+                f"c * K: expected a finite c other than zero, got {self.factor!r}"
+            )
 
     @property
     def dim(self) -> int:
@@ -191,7 +210,11 @@ class Scaled(AbstractDomain):
 
     def _apart(self) -> tuple[AbstractDomain, Array]:
         still, shift = self.body._apart()
-        return (scale(still, self.factor), self.factor * shift) if shift.any() else (self, np.zeros(self.dim))
+        return (
+            (scale(still, self.factor), self.factor * shift)
+            if shift.any()
+            else (self, np.zeros(self.dim))
+        )
 
     def _near(self, X: Array) -> Array | None:
         near = self.body._near(X / self.factor)
@@ -210,7 +233,9 @@ class Scaled(AbstractDomain):
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
         inner = self.body._max_quadratic(form, center / self.factor)
         square = self.factor**2
-        return QuadraticMax(self.factor * inner.maximizer, square * inner.value, square * inner.upper_bound)
+        return QuadraticMax(
+            self.factor * inner.maximizer, square * inner.value, square * inner.upper_bound
+        )
 
     def _contains(self, x: Array) -> bool:
         return self.body._contains(x / self.factor)
@@ -230,7 +255,9 @@ class Translate(AbstractDomain):
     def __post_init__(self) -> None:
         object.__setattr__(self, "shift", finite_array("K + v", self.shift))
         if self.shift.shape != (self.body.dim,):
-            raise DimensionError(f"K + v: expected v of shape ({self.body.dim},), got {self.shift.shape}")
+            raise DimensionError(
+                f"K + v: expected v of shape ({self.body.dim},), got {self.shift.shape}"
+            )
 
     @property
     def dim(self) -> int:
@@ -247,7 +274,11 @@ class Translate(AbstractDomain):
 
     def _image(self) -> ConvexImage | None:
         inner = self.body._image()
-        return None if inner is None else ConvexImage(inner.matrix, inner.blocks, inner.offsets + self.shift)
+        return (
+            None
+            if inner is None
+            else ConvexImage(inner.matrix, inner.blocks, inner.offsets + self.shift)
+        )
 
     def _difference(self) -> AbstractDomain:
         return self.body._difference()

@@ -1,4 +1,6 @@
-"""Records and the body they belong to: many at once where that is quick, and maps of every record into the body."""
+"""Records and the body they belong to: many at once where that is quick, and maps of every record
+into the body.
+"""
 
 import numpy as np
 
@@ -7,12 +9,16 @@ from .images import LinearImage
 
 
 def near_members(domain: AbstractDomain, X: Array) -> Array | None:
-    """Members near the rows of X, up to rounding; None where no quick way is known. Not always the nearest."""
+    """Members near the rows of X, up to rounding; None where no quick way is known. Not always the
+    nearest.
+    """
     return domain._near(X)
 
 
 def contains(domain: AbstractDomain, x: Array) -> bool:
-    """Whether the domain says so; what it cannot tell is refused as well, and its own complaint is kept back."""
+    """Whether the domain says so; what it cannot tell is refused as well, and its own complaint is
+    kept back.
+    """
     try:
         return bool(domain.contains(x))
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError):
@@ -20,15 +26,19 @@ def contains(domain: AbstractDomain, x: Array) -> bool:
 
 
 def magnitudes(domain: AbstractDomain) -> Array:
-    """Bounds on the numbers that members' coordinates are computed from, shape (d,): rounding is relative to them.
+    """Bounds on the numbers that members' coordinates are computed from, shape (d,): rounding is
+    relative to them.
 
-    A class of the user's own is taken to compute its members to a few units in the last place of its bounding box.
+    A class of the user's own is taken to compute its members to a few units in the last place of
+    its bounding box.
     """
     return domain._magnitudes()
 
 
 def pulls_back(domain: AbstractDomain) -> bool:
-    """Whether a quadratic form is evaluated before A in ``A @ K``, where numbers may be larger than in the image."""
+    """Whether a quadratic form is evaluated before A in ``A @ K``, where numbers may be larger than
+    in the image.
+    """
     own = isinstance(domain, LinearImage) and domain._image() is None
     return own or any(pulls_back(part) for part in _inner(domain))
 
@@ -36,20 +46,25 @@ def pulls_back(domain: AbstractDomain) -> bool:
 def _inner(domain: AbstractDomain) -> list[AbstractDomain]:
     """What it is made of."""
     names = ("body", "left", "right")
-    return [getattr(domain, name) for name in names if hasattr(domain, name)] + list(getattr(domain, "parts", ()))
+    return [getattr(domain, name) for name in names if hasattr(domain, name)] + list(
+        getattr(domain, "parts", ())
+    )
 
 
 def widest(domain: AbstractDomain) -> int:
-    """Most numbers that one record is written with on the way: coordinates, generators, vertices or squares."""
+    """Most numbers that one record is written with on the way: coordinates, generators, vertices or
+    squares.
+    """
     return max([domain._numbers(), *map(widest, _inner(domain))])
 
 
 def projection(domain: AbstractDomain) -> Map | None:
-    """A map of all rows into the domain that leaves members alone; rows with NaN or infinity go to its center.
+    """A map of all rows into the domain that leaves members alone; rows with NaN or infinity go to
+    its center.
 
-    Every row goes its own way, whatever the others are: elementwise arithmetic in a fixed order, where each operation
-    is correctly rounded (or the C library's ``pow``, number by number), and no matrix products. None where no such map
-    is known.
+    Every row goes its own way, whatever the others are: elementwise arithmetic in a fixed order,
+    where each operation is correctly rounded (or the C library's ``pow``, number by number), and no
+    matrix products. None where no such map is known.
     """
     move = domain._map_into()
     if move is None:

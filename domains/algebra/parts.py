@@ -49,4 +49,7 @@ def check_same_space(operation: str, parts: tuple[AbstractDomain, ...]) -> None:
     """Raise DimensionError where domains have different dimensions."""
     dims = [K.dim for K in parts]
     if len(set(dims)) > 1:
-        raise DimensionError(f"{operation}: expected domains of one space, got dimensions {', '.join(map(str, dims))}")
+        raise DimensionError(
+            f"{operation}: expected domains of one space, got dimensions "
+            f"{', '.join(map(str, dims))}"
+        )

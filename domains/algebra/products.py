@@ -12,7 +12,15 @@ from scipy.linalg import block_diag
 
 from ..domain import AbstractDomain, Array, Map, QuadraticMax
 from ..oracles.image import ConvexImage
-from .arguments import check_entries, checked_domains, convex, few_offsets, points_of, points_of_all, same_kind
+from .arguments import (
+    check_entries,
+    checked_domains,
+    convex,
+    few_offsets,
+    points_of,
+    points_of_all,
+    same_kind,
+)
 from .brackets import ASCENTS, STARTS, bracket, middle_of, seminorm
 from .images import LinearImage, Translate, translate
 from .parts import AbstractOfParts
@@ -42,7 +50,9 @@ def kron(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
     parts = checked_domains("kron", first, *others)
     listed = points_of_all(parts, math.prod(K.dim for K in parts))
     if listed is not None:
-        return same_kind(parts, np.array([reduce(np.kron, xs) for xs in itertools.product(*listed)]))
+        return same_kind(
+            parts, np.array([reduce(np.kron, xs) for xs in itertools.product(*listed)])
+        )
     return reduce(Kronecker, parts)
 
 
@@ -69,7 +79,9 @@ class Product(AbstractOfParts):
         if len(images) < len(self.parts) or not few_offsets(images, self.dim):
             return None
         check_entries("product", self.dim * sum(inner.matrix.shape[1] for inner in images))
-        offsets = [np.concatenate(rows) for rows in itertools.product(*(inner.offsets for inner in images))]
+        offsets = [
+            np.concatenate(rows) for rows in itertools.product(*(inner.offsets for inner in images))
+        ]
         blocks = tuple(itertools.chain.from_iterable(inner.blocks for inner in images))
         return ConvexImage(_diagonal(inner.matrix for inner in images), blocks, np.array(offsets))
 
@@ -83,7 +95,9 @@ class Product(AbstractOfParts):
         if not any(isinstance(K, Translate) for K in self.parts):
             return LinearImage(A, self)
         # shifts that A takes back are then no part of any square
-        shift = np.concatenate([K.shift if isinstance(K, Translate) else np.zeros(K.dim) for K in self.parts])
+        shift = np.concatenate(
+            [K.shift if isinstance(K, Translate) else np.zeros(K.dim) for K in self.parts]
+        )
         still = Product(tuple(K.body if isinstance(K, Translate) else K for K in self.parts))
         return translate(LinearImage(A, still), A @ shift)
 
@@ -92,10 +106,16 @@ class Product(AbstractOfParts):
 
     def _apart(self) -> tuple[AbstractDomain, Array]:
         moves = self._moves()
-        return (self, np.zeros(self.dim)) if moves is None else (Product(tuple(moves[0])), np.concatenate(moves[1]))
+        return (
+            (self, np.zeros(self.dim))
+            if moves is None
+            else (Product(tuple(moves[0])), np.concatenate(moves[1]))
+        )
 
     def _near(self, X: Array) -> Array | None:
-        known = [near for near in (K._near(X[:, s]) for s, K in self._factors()) if near is not None]
+        known = [
+            near for near in (K._near(X[:, s]) for s, K in self._factors()) if near is not None
+        ]
         return np.hstack(known) if len(known) == len(self.parts) else None
 
     def _map_into(self) -> Map | None:
@@ -109,22 +129,38 @@ class Product(AbstractOfParts):
         return np.concatenate([K._magnitudes() for K in self.parts])
 
     def _support_point(self, theta: Array) -> Array:
-        return np.concatenate([K._support_point(theta[s]) for K, s in zip(self.parts, self.slices(), strict=True)])
+        return np.concatenate(
+            [K._support_point(theta[s]) for K, s in zip(self.parts, self.slices(), strict=True)]
+        )
 
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
         slices = self.slices()
         apart = _diagonal(form[s, s] for s in slices)
         if np.array_equal(apart, form):
-            brackets = [K._max_quadratic(form[s, s], center[s]) for K, s in zip(self.parts, slices, strict=True)]
+            brackets = [
+                K._max_quadratic(form[s, s], center[s])
+                for K, s in zip(self.parts, slices, strict=True)
+            ]
             x = np.concatenate([f.maximizer for f in brackets])
-            return QuadraticMax(x, sum(f.value for f in brackets), sum(f.upper_bound for f in brackets))
+            return QuadraticMax(
+                x, sum(f.value for f in brackets), sum(f.upper_bound for f in brackets)
+            )
         image = self._image()
         if image is not None:
             return image.max_quadratic(form, center)
-        brackets = [K._max_quadratic(form[s, s], middle_of(K)) for K, s in zip(self.parts, slices, strict=True)]
+        brackets = [
+            K._max_quadratic(form[s, s], middle_of(K))
+            for K, s in zip(self.parts, slices, strict=True)
+        ]
         aim = center - np.concatenate([middle_of(K) for K in self.parts])
         upper = (seminorm(aim, form) + sum(math.sqrt(f.upper_bound) for f in brackets)) ** 2
-        return bracket(self._support_point, form, center, upper, [np.concatenate([f.maximizer for f in brackets])])
+        return bracket(
+            self._support_point,
+            form,
+            center,
+            upper,
+            [np.concatenate([f.maximizer for f in brackets])],
+        )
 
     def _contains(self, x: Array) -> bool:
         return all(K._contains(x[s]) for K, s in zip(self.parts, self.slices(), strict=True))
@@ -141,7 +177,9 @@ def _diagonal(blocks: Iterable[Array]) -> Array:
 @final
 @dataclass(frozen=True, eq=False)
 class Kronecker(AbstractDomain):
-    """{x ⊗ y : x in K, y in L}. Supports are found by alternating between the factors: lower values in general."""
+    """{x ⊗ y : x in K, y in L}. Supports are found by alternating between the factors: lower values
+    in general.
+    """
 
     left: AbstractDomain
     right: AbstractDomain
@@ -192,12 +230,17 @@ class Kronecker(AbstractDomain):
             return QuadraticMax(self._support_point(np.zeros(self.dim)), 0.0, 0.0)
         blocks = form.reshape(k, m, k, m)
         # any H <= c P ⊗ Q bounds the sup by a product of two; a product form is its own bound
-        P, Q = _rounded_up(np.einsum("iaja->ij", blocks)), _rounded_up(np.einsum("iaib->ab", blocks))
+        P, Q = (
+            _rounded_up(np.einsum("iaja->ij", blocks)),
+            _rounded_up(np.einsum("iaib->ab", blocks)),
+        )
         first = self.left._max_quadratic(P, np.zeros(k))
         second = self.right._max_quadratic(Q, np.zeros(m))
         upper = _dominance(form, P, Q) * first.upper_bound * second.upper_bound
         upper = (math.sqrt(upper) + seminorm(center, form)) ** 2
-        return bracket(self._support_point, form, center, upper, [_kron(first.maximizer, second.maximizer)])
+        return bracket(
+            self._support_point, form, center, upper, [_kron(first.maximizer, second.maximizer)]
+        )
 
     def __repr__(self) -> str:
         return f"kron({self.left!r}, {self.right!r})"

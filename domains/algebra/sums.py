@@ -64,7 +64,11 @@ class MinkowskiSum(AbstractOfOneSpace):
 
     def _apart(self) -> tuple[AbstractDomain, Array]:
         moves, nothing = self._moves(), np.zeros(self.dim)
-        return (self, nothing) if moves is None else (reduce(minkowski_sum, moves[0]), sum(moves[1], nothing))
+        return (
+            (self, nothing)
+            if moves is None
+            else (reduce(minkowski_sum, moves[0]), sum(moves[1], nothing))
+        )
 
     def _magnitudes(self) -> Array:
         return sum((K._magnitudes() for K in self.parts), np.zeros(self.dim))
@@ -99,6 +103,8 @@ class MinkowskiSum(AbstractOfOneSpace):
 
 
 def _image_of_sum(images: list[ConvexImage]) -> ConvexImage:
-    offsets = reduce(lambda a, b: (a[:, None] + b).reshape(-1, a.shape[1]), (inner.offsets for inner in images))
+    offsets = reduce(
+        lambda a, b: (a[:, None] + b).reshape(-1, a.shape[1]), (inner.offsets for inner in images)
+    )
     blocks = tuple(itertools.chain.from_iterable(inner.blocks for inner in images))
     return ConvexImage(np.hstack([inner.matrix for inner in images]), blocks, offsets)

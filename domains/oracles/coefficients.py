@@ -1,4 +1,6 @@
-"""Points written by others: coefficients of many rows at once, and one by one where that does not end."""
+"""Points written by others: coefficients of many rows at once, and one by one where that does not
+end.
+"""
 
 import numpy as np
 
@@ -8,9 +10,11 @@ _ALTERNATIONS, _BEYOND, _CLOSE = 20, 1.5, 1e-11
 
 
 def coefficients(X: Array, rows: Array, onto: Map, solve: Map) -> Array:
-    """Coefficients allowed by ``onto`` that make X of ``rows``, by alternating projections; at corners, by ``solve``.
+    """Coefficients allowed by ``onto`` that make X of ``rows``, by alternating projections; at
+    corners, by ``solve``.
 
-    Von Neumann (1950), "Functional Operators II"; Bregman (1965) for convex sets. ``solve`` takes one row at a time.
+    Von Neumann (1950), "Functional Operators II"; Bregman (1965) for convex sets. ``solve`` takes
+    one row at a time.
     """
     inverse = np.linalg.pinv(rows)
     weights = onto(X @ inverse)

@@ -1,4 +1,6 @@
-"""Is a point in the convex hull of a set that is known only through its support points? Wolfe's algorithm answers."""
+"""Is a point in the convex hull of a set that is known only through its support points? Wolfe's
+algorithm answers.
+"""
 
 import collections
 
@@ -9,7 +11,9 @@ from scipy.optimize import nnls
 from ..domain import SLACK, AbstractDomain, Array
 from ..errors import DomainTooLargeError
 
-ROUNDING = 64 * np.finfo(np.float64).eps  # of coordinates far from the origin, relative to their size
+ROUNDING = (
+    64 * np.finfo(np.float64).eps
+)  # of coordinates far from the origin, relative to their size
 _ROUNDS = 12
 
 
@@ -26,10 +30,12 @@ def _axis_points(domain: AbstractDomain) -> Array:
 
 
 def is_near(domain: AbstractDomain, x: Array) -> bool:
-    """Whether ``x`` lies in the closed convex hull of ``domain``, up to ``SLACK`` times its largest width.
+    """Whether ``x`` lies in the closed convex hull of ``domain``, up to ``SLACK`` times its largest
+    width.
 
-    Wolfe (1976), "Finding the nearest point in a polytope". True only with a convex combination of members within the
-    slack in hand; False only with a direction in hand along which x lies beyond every member.
+    Wolfe (1976), "Finding the nearest point in a polytope". True only with a convex combination of
+    members within the slack in hand; False only with a direction in hand along which x lies beyond
+    every member.
 
     Raises:
         DomainTooLargeError: neither was found in very many steps.
@@ -50,16 +56,25 @@ def is_near(domain: AbstractDomain, x: Array) -> bool:
             return answer
         answer = search.quasi_newton(flat=turn % 4 == 3) if turn % 2 else search.wolfe()
     raise DomainTooLargeError(
-        f"contains: cannot tell members of {type(domain).__name__} from others to {SLACK:g} in dimension {domain.dim}; "
+        f"contains: cannot tell members of {type(domain).__name__} from others to {SLACK:g} in "
+        f"dimension {domain.dim}; "
         "hint: its support_point may be inexact"
     )
 
 
 class _Search:
-    """The nearest combination of members found so far; x is moved to the origin, and widths are at most one."""
+    """The nearest combination of members found so far; x is moved to the origin, and widths are at
+    most one.
+    """
 
     def __init__(self, domain: AbstractDomain, x: Array, size: float, noise: float) -> None:
-        self.domain, self.x, self.size, self.noise, self.slack = domain, x, size, noise, SLACK + noise
+        self.domain, self.x, self.size, self.noise, self.slack = (
+            domain,
+            x,
+            size,
+            noise,
+            SLACK + noise,
+        )
         self.atoms = np.zeros((0, len(x)))
         self.weights = np.zeros(0)
         self.normals: dict[bool, tuple[Array, Array]] = {}
@@ -68,7 +83,9 @@ class _Search:
         return (self.domain._support_point(theta / np.linalg.norm(theta)) - self.x) / self.size
 
     def separates(self, theta: Array, farthest: Array) -> bool:
-        """Whether every member has <theta, member> < 0 clearly; ``farthest`` is the support point along theta."""
+        """Whether every member has <theta, member> < 0 clearly; ``farthest`` is the support point
+        along theta.
+        """
         return bool(farthest @ theta < -self.slack / 2 * np.linalg.norm(theta))
 
     def start(self, member: Array) -> bool | None:
@@ -80,14 +97,18 @@ class _Search:
         return True if np.linalg.norm(self.weights @ self.atoms) <= self.slack else None
 
     def wolfe(self) -> bool | None:
-        """Steps to the nearest point of the hull: finite for polytopes, slow where the boundary is round."""
+        """Steps to the nearest point of the hull: finite for polytopes, slow where the boundary is
+        round.
+        """
         for _ in range(50 + 5 * len(self.x)):
             theta = -(self.weights @ self.atoms)
             atom = self.member(theta)
             if self.separates(theta, atom):
                 return False
             before = np.linalg.norm(theta)
-            self.atoms, self.weights = nearest_combination(np.vstack([self.atoms, atom]), np.append(self.weights, 0.0))
+            self.atoms, self.weights = nearest_combination(
+                np.vstack([self.atoms, atom]), np.append(self.weights, 0.0)
+            )
             after = np.linalg.norm(self.weights @ self.atoms)
             if after <= self.slack:
                 return True
@@ -96,10 +117,12 @@ class _Search:
         return None
 
     def quasi_newton(self, flat: bool) -> bool | None:
-        """Look for the normal at x, minimising the support function over {theta : <theta, x − some member> = 1}.
+        """Look for the normal at x, minimising the support function over {theta : <theta, x − some
+        member> = 1}.
 
-        BFGS with the weak Wolfe conditions, which serves kinks as well (Lewis & Overton 2013). Its last atoms surround
-        x, or the boundary point before it. Directions in which the body is thin are blown up, or left out as ``flat``.
+        BFGS with the weak Wolfe conditions, which serves kinks as well (Lewis & Overton 2013). Its
+        last atoms surround x, or the boundary point before it. Directions in which the body is thin
+        are blown up, or left out as ``flat``.
         """
         if flat not in self.normals:
             axes = self.whitened(self.whitened(np.eye(len(self.x)), flat), flat)
@@ -154,7 +177,9 @@ class _Search:
         """Add many atoms at once."""
         atoms = np.vstack([self.atoms, *found])
         try:
-            weights, _ = nnls(np.vstack([atoms.T, np.ones(len(atoms))]), np.append(np.zeros(len(self.x)), 1.0))
+            weights, _ = nnls(
+                np.vstack([atoms.T, np.ones(len(atoms))]), np.append(np.zeros(len(self.x)), 1.0)
+            )
         except RuntimeError:  # out of steps: go on without
             return None
         if weights.any():
@@ -164,10 +189,12 @@ class _Search:
         return self.is_inside()
 
     def whitened(self, axes: Array, flat: bool) -> Array:
-        """New axes t_i, the columns, in which the body resembles a ball; those of an ellipsoid do exactly.
+        """New axes t_i, the columns, in which the body resembles a ball; those of an ellipsoid do
+        exactly.
 
-        Of {x : x' M⁻¹ x <= 1} the half widths h_i and support points s_i along t_i have h_i s_i = M t_i. Widths that
-        may be rounding are not used: 1e-7 of the largest where ``flat`` directions go, else widths stay above 1e-5.
+        Of {x : x' M⁻¹ x <= 1} the half widths h_i and support points s_i along t_i have h_i s_i = M
+        t_i. Widths that may be rounding are not used: 1e-7 of the largest where ``flat`` directions
+        go, else widths stay above 1e-5.
         """
         widths = np.array([self.member(axis) - self.member(-axis) for axis in axes.T]) / 2 @ axes
         heights = np.maximum(widths.diagonal(), self.slack * widths.diagonal().max())
@@ -178,9 +205,12 @@ class _Search:
 
 
 def nearest_combination(atoms: Array, weights: Array) -> tuple[Array, Array]:
-    """Atoms that hold the point of their hull nearest to the origin, with its weights, all positive."""
+    """Atoms that hold the point of their hull nearest to the origin, with its weights, all
+    positive.
+    """
     while True:
-        # the least squares solution of [atoms' ; 1'] m = (0, 1), rescaled to sum 1, is nearest on the affine hull
+        # the least squares solution of [atoms' ; 1'] m = (0, 1), rescaled to sum 1, is nearest on
+        # the affine hull
         system = np.vstack([atoms.T, np.ones(len(atoms))])
         target = np.append(np.zeros(atoms.shape[1]), 1.0)
         affine = lstsq(system, target, lapack_driver="gelsy", check_finite=False)[0]  # pyright: ignore[reportOptionalSubscript]
@@ -188,7 +218,9 @@ def nearest_combination(atoms: Array, weights: Array) -> tuple[Array, Array]:
         if (affine > 0).all():
             return atoms, affine
         leaving = affine <= 0
-        steps = weights[leaving] / np.maximum(weights[leaving] - affine[leaving], np.finfo(float).tiny)
+        steps = weights[leaving] / np.maximum(
+            weights[leaving] - affine[leaving], np.finfo(float).tiny
+        )
         step = min(1.0, float(steps.min()))
         weights = weights + step * (affine - weights)
         kept = np.ones(len(weights), dtype=bool)

@@ -1,4 +1,6 @@
-"""Linear images of sign-invariant 2-convex bodies: the normal form most convex domains share, and its oracle."""
+"""Linear images of sign-invariant 2-convex bodies: the normal form most convex domains share, and
+its oracle.
+"""
 
 import math
 from dataclasses import dataclass
@@ -12,8 +14,12 @@ from ..domain import Array, QuadraticMax
 from ..errors import InvalidDomainError
 from .squared_norm import local_maxima, maximize
 
-_MOST_RATIO = 120.0  # logarithm of one weight over another: far less than rounding can tell from zero
-EXACT = 1e-10  # bounds closer to the value than this are exact up to rounding, which callers allow for
+_MOST_RATIO = (
+    120.0  # logarithm of one weight over another: far less than rounding can tell from zero
+)
+EXACT = (
+    1e-10  # bounds closer to the value than this are exact up to rounding, which callers allow for
+)
 
 
 class Block(Protocol):
@@ -137,7 +143,9 @@ class SquaresBlock:
         batch = np.abs(np.atleast_2d(theta)) * widths
         rows = self.unit().squares
         at_once = max(1, 2**22 // rows.size // len(rows))
-        parts = [_mixture(rows, batch[i : i + at_once]) @ rows for i in range(0, len(batch), at_once)]
+        parts = [
+            _mixture(rows, batch[i : i + at_once]) @ rows for i in range(0, len(batch), at_once)
+        ]
         return signs * np.sqrt(np.concatenate(parts)).reshape(theta.shape)
 
     def max_squares(self, y: Array) -> Array:
@@ -168,7 +176,9 @@ def _mixture_of_many(rows: Array, theta: Array) -> Array:
     top = theta.max(axis=1, keepdims=True)
     theta = theta / np.where(top > 0, top, 1.0)
     w = np.full((len(theta), k), 1 / k)
-    empty = np.where(rows.max(axis=0) > 0, 0.0, 1.0)  # coordinates that are always zero; their θ is zero as well
+    empty = np.where(
+        rows.max(axis=0) > 0, 0.0, 1.0
+    )  # coordinates that are always zero; their θ is zero as well
 
     def derivatives(w: Array) -> tuple[Array, Array]:
         t = w @ rows + empty
@@ -182,7 +192,9 @@ def _mixture_of_many(rows: Array, theta: Array) -> Array:
     best, best_gap = w, np.full(len(w), np.inf)
     for _ in range(80):
         value = (theta * np.sqrt(w @ rows)).sum(axis=1)
-        gap = gradient.max(axis=1) - (w * gradient).sum(axis=1)  # by concavity no less than what is missing
+        gap = gradient.max(axis=1) - (w * gradient).sum(
+            axis=1
+        )  # by concavity no less than what is missing
         better = gap < best_gap
         best, best_gap = np.where(better[:, None], w, best), np.minimum(gap, best_gap)
         if (best_gap <= 1e-14 * value).all():
@@ -196,7 +208,8 @@ def _mixture_of_many(rows: Array, theta: Array) -> Array:
         dz = (target - z * dw) / w - z
         with np.errstate(divide="ignore", invalid="ignore"):
             step = np.minimum(
-                np.where(dw < 0, -w / dw, np.inf).min(axis=1), np.where(dz < 0, -z / dz, np.inf).min(axis=1)
+                np.where(dw < 0, -w / dw, np.inf).min(axis=1),
+                np.where(dz < 0, -z / dz, np.inf).min(axis=1),
             )
         step = np.minimum(1.0, 0.99 * step)[:, None]
         w = np.maximum(w + step * dw, 1e-300)
@@ -254,19 +267,24 @@ class ConvexImage:
         """
         columns = self.matrix * self._widths
         blocks = tuple(block.unit() for block in self.blocks)
-        x = local_maxima(whitening @ columns, whitening @ (self.offsets[0] - center), blocks, directions)
+        x = local_maxima(
+            whitening @ columns, whitening @ (self.offsets[0] - center), blocks, directions
+        )
         return self.offsets[0] + x @ columns.T
 
     def max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
-        """A bracket on the largest (x − center)' form (x − center), form = W'W, as sup ‖W(Ax + offset − center)‖².
+        """A bracket on the largest (x − center)' form (x − center), form = W'W, as sup ‖W(Ax +
+        offset − center)‖².
 
-        Exact for points, for one Euclidean ball, for boxes of up to 22 columns (21 off center) or in a plane, and
-        where A' form A is diagonal and the set symmetric about center. Otherwise ``upper_bound <= (π/2) · sup``, up to
-        convergence (Nesterov 1998; Grothendieck's inequality): see ``_squared_norm.py``.
+        Exact for points, for one Euclidean ball, for boxes of up to 22 columns (21 off center) or
+        in a plane, and where A' form A is diagonal and the set symmetric about center. Otherwise
+        ``upper_bound <= (π/2) · sup``, up to convergence (Nesterov 1998; Grothendieck's
+        inequality): see ``_squared_norm.py``.
         """
         columns = self.matrix * self._widths
         moved = self.offsets - center
-        # coordinates in units 2^rows, form in units that make its diagonal one: no square over- or underflows
+        # coordinates in units 2^rows, form in units that make its diagonal one: no square over- or
+        # underflows
         reach = np.abs(columns).sum(axis=1) + np.abs(moved).max(axis=0)
         rows = np.frexp(reach)[1]
         scale, correlation, residual = _unit_diagonal(form)
@@ -287,7 +305,9 @@ class ConvexImage:
         upper = value if upper <= value * (1 + EXACT) else upper
         point = self.offsets[maximum.offset] + self.matrix @ (self._widths * maximum.x)
         if math.frexp(upper)[1] + 2 * unit > 1024:
-            raise InvalidDomainError("max_quadratic: the maximum exceeds the largest double; hint: rescale H")
+            raise InvalidDomainError(
+                "max_quadratic: the maximum exceeds the largest double; hint: rescale H"
+            )
         return QuadraticMax(point, math.ldexp(value, 2 * unit), math.ldexp(upper, 2 * unit))
 
 
@@ -297,14 +317,19 @@ def _longest(matrix: Array) -> int:
 
 
 def _unit_diagonal(form: Array) -> tuple[Array, Array, Array]:
-    """(scale, C, residual): form = D(C'C)D, D = diag(scale), up to D·residual·D and negative eigenvalues."""
+    """(scale, C, residual): form = D(C'C)D, D = diag(scale), up to D·residual·D and negative
+    eigenvalues.
+    """
     form = form / 2 + form.T / 2
     diagonal, sizes = np.maximum(np.diag(form), 0.0), np.abs(form)
-    # at most the diagonal if the form is semidefinite; where it is so only up to rounding, that dust counts
+    # at most the diagonal if the form is semidefinite; where it is so only up to rounding, that
+    # dust counts
     dust = sizes * np.divide(sizes, diagonal, out=np.ones_like(sizes), where=diagonal > 0)
     scale = np.sqrt(np.maximum(diagonal, dust.max(axis=1)))
     inverse = 1 / np.where(scale > 0, scale, 1.0)
-    unit = form * inverse * inverse[:, None]  # in this order: no product leaves the range of doubles
+    unit = (
+        form * inverse * inverse[:, None]
+    )  # in this order: no product leaves the range of doubles
     values, axes = np.linalg.eigh(unit)
     # computed, a difference may vanish by luck: what rounding may do to it is added
     sizes = (np.abs(axes) * np.abs(values)) @ np.abs(axes).T

@@ -1,4 +1,6 @@
-"""Arithmetic on many rows, each of which comes out the same whatever the others are, and maps of rows into bodies."""
+"""Arithmetic on many rows, each of which comes out the same whatever the others are, and maps of
+rows into bodies.
+"""
 
 import math
 
@@ -76,7 +78,9 @@ def row_norms(X: Array, q: float) -> Array:
 
 def _power(values: Array, exponent: float) -> Array:
     """Number by number: vectorised powers may round differently at the ends of an array."""
-    return np.array([math.pow(value, exponent) for value in values.ravel().tolist()]).reshape(values.shape)
+    return np.array([math.pow(value, exponent) for value in values.ravel().tolist()]).reshape(
+        values.shape
+    )
 
 
 def _row_sums(X: Array) -> Array:

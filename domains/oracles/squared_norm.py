@@ -1,15 +1,19 @@
-r"""Brackets on ``sup ‖G x + g‖²`` over a product of sign-invariant 2-convex bodies, all of widths one.
+r"""Brackets on ``sup ‖G x + g‖²`` over a product of sign-invariant 2-convex bodies, all of widths
+one.
 
-The upper bound is dual: any y with diag(y) ⪰ Q = G'G gives ``sup_L x'Qx <= h_T(y)``, and the least such bound is
+The upper bound is dual: any y with diag(y) ⪰ Q = G'G gives ``sup_L x'Qx <= h_T(y)``, and the least
+such bound is
 
-    min {h_T(y) : diag(y) ⪰ Q} = max {tr(V'QV) : row norms of V in L} = max {h_L((‖U'g_j‖)_j)² : ‖U‖_F = 1},
+    min {h_T(y) : diag(y) ⪰ Q} = max {tr(V'QV) : row norms of V in L} = max {h_L((‖U'g_j‖)_j)² :
+    ‖U‖_F = 1},
 
 at most π/2 times the supremum (Nesterov 1998; Grothendieck's inequality for positive semidefinite
-matrices). The last form has r × k unknowns, r the rows of G. It is concave in UU', so that k = r leaves no spurious
-maxima; for boxes k(k+1)/2 > n does so for almost every Q (Boumal, Voroninski & Bandeira 2016), and none has been met
-for other bodies. Whatever U the search stops at, ``y_j ∝ ‖U'g_j‖/x_j``, x the support point there, scaled by the
-largest eigenvalue of ``Σ g_j g_j'/y_j``, is feasible: the bound is proven, converged or not.
-An affine term g is one more interval with column g: the body is symmetric, so its coordinate may be taken as 1.
+matrices). The last form has r × k unknowns, r the rows of G. It is concave in UU', so that k = r
+leaves no spurious maxima; for boxes k(k+1)/2 > n does so for almost every Q (Boumal, Voroninski &
+Bandeira 2016), and none has been met for other bodies. Whatever U the search stops at,
+``y_j ∝ ‖U'g_j‖/x_j``, x the support point there, scaled by the largest eigenvalue of
+``Σ g_j g_j'/y_j``, is feasible: the bound is proven, converged or not. An affine term g is one more
+interval with column g: the body is symmetric, so its coordinate may be taken as 1.
 """
 
 import math
@@ -28,10 +32,14 @@ Indices = NDArray[np.intp]
 if TYPE_CHECKING:
     from .image import Block
 
-EXACT_COLUMNS = 22  # boxes of so many columns are enumerated: 2^21 sign patterns, up to the sign of all
+EXACT_COLUMNS = (
+    22  # boxes of so many columns are enumerated: 2^21 sign patterns, up to the sign of all
+)
 ROUNDING = 1e-13  # columns so much shorter than the longest are left to the bound's rounding
 _DIRECTIONS = 64  # roundings tried
-_PROMISING = 12  # of them improved, except for boxes: their steps are cheap, their local maxima many
+_PROMISING = (
+    12  # of them improved, except for boxes: their steps are cheap, their local maxima many
+)
 _ASCENTS = 100
 _ROUNDS = 20  # of ascents and sign flips in turn
 
@@ -109,16 +117,22 @@ def maximize(G: Array, offsets: Array, blocks: "tuple[Block, ...]") -> Found:
     lost = lengths[dust].sum()
     found = _over_offsets(np.where(dust, 0.0, G), offsets, body)
     upper = (math.sqrt(found.upper_bound) + lost) ** 2
-    return Found(found.offset, found.x, math.ldexp(found.value, 2 * shift), math.ldexp(upper, 2 * shift))
+    return Found(
+        found.offset, found.x, math.ldexp(found.value, 2 * shift), math.ldexp(upper, 2 * shift)
+    )
 
 
 def _over_offsets(G: Array, offsets: Array, body: _Body) -> Found:
-    """The largest over offsets, those first whose bounds are largest, until bounds say that no other matters."""
+    """The largest over offsets, those first whose bounds are largest, until bounds say that no
+    other matters.
+    """
     live = np.flatnonzero(G.any(axis=0))
     lengths = np.einsum("ij,ij->i", offsets, offsets)
     if len(live) == 0:
         best = int(np.argmax(lengths))
-        return Found(best, body.max_squares(np.ones(G.shape[1])), float(lengths[best]), float(lengths[best]))
+        return Found(
+            best, body.max_squares(np.ones(G.shape[1])), float(lengths[best]), float(lengths[best])
+        )
     if len(offsets) > 1:  # the body is symmetric: g and −g have the same answer
         leading = np.take_along_axis(offsets, (offsets != 0).argmax(axis=1)[:, None], axis=1)
         _, kept = np.unique(np.where(leading < 0, -offsets, offsets), axis=0, return_index=True)
@@ -126,7 +140,9 @@ def _over_offsets(G: Array, offsets: Array, body: _Body) -> Found:
             found = _over_offsets(G, offsets[kept], body)
             return Found(int(kept[found.offset]), found.x, found.value, found.upper_bound)
     shifted = offsets.any()
-    if body.box[live].all() and len(offsets) * 2 ** (min(len(live), 30) - (not shifted)) <= 2 ** (EXACT_COLUMNS - 1):
+    if body.box[live].all() and len(offsets) * 2 ** (min(len(live), 30) - (not shifted)) <= 2 ** (
+        EXACT_COLUMNS - 1
+    ):
         return _enumerate(G, offsets, live)
     if len(offsets) == 1:
         return _at_offset(G, offsets[0], body, 0)
@@ -173,12 +189,17 @@ def _found(G: Array, g: Array, x: Array, upper: float, offset: int) -> Found:
 
 
 def _enumerate(G: Array, offsets: Array, live: Indices) -> Found:
-    """Every sign pattern: two lists of partial sums, and their squared distances by matrix products."""
+    """Every sign pattern: two lists of partial sums, and their squared distances by matrix
+    products.
+    """
     fixed = live[len(live) :] if offsets.any() else live[-1:]  # up to the sign of all
     free = live[: len(live) - len(fixed)]
     base = offsets + G[:, fixed].sum(axis=1)
     split = max(0, (len(free) - (len(base) - 1).bit_length()) // 2)
-    first, second = _sign_sums(base, G[:, free[:split]]), _sign_sums(np.zeros((1, len(G))), G[:, free[split:]])
+    first, second = (
+        _sign_sums(base, G[:, free[:split]]),
+        _sign_sums(np.zeros((1, len(G))), G[:, free[split:]]),
+    )
     # ‖p + q‖² as one inner product
     left = np.column_stack([2 * first, np.square(first).sum(axis=1), np.ones(len(first))])
     right = np.column_stack([second, np.ones(len(second)), np.square(second).sum(axis=1)]).T.copy()
@@ -204,7 +225,9 @@ def _sign_sums(base: Array, columns: Array) -> Array:
 
 
 def _planar(G: Array) -> Array:
-    """The vertex of a zonogon farthest from its center: its edges are the generators, in order of angle."""
+    """The vertex of a zonogon farthest from its center: its edges are the generators, in order of
+    angle.
+    """
     first, second = np.vstack([G, np.zeros((2 - len(G), G.shape[1]))])
     signs = np.where((second < 0) | ((second == 0) & (first < 0)), -1.0, 1.0)
     order = np.argsort(np.arctan2(signs * second, signs * first), kind="stable")
@@ -229,10 +252,11 @@ def _diagonal(G: Array, body: _Body) -> tuple[Array, float] | None:
 
 
 def _trust_region(G: Array, g: Array) -> tuple[Array, float]:
-    """Over the Euclidean unit ball: the secular equation ``Σ (σ_iβ_i/(τ+σ_1²−σ_i²))² = 1``, β = U'g.
+    """Over the Euclidean unit ball: the secular equation ``Σ (σ_iβ_i/(τ+σ_1²−σ_i²))² = 1``, β =
+    U'g.
 
-    Weak duality bounds the supremum by ``‖g‖² + μ + Σ σ_i²β_i²/(μ−σ_i²)`` for every μ = σ_1² + τ, τ > 0 (More &
-    Sorensen 1983). In the hard case τ = 0, the first singular vector fills the ball.
+    Weak duality bounds the supremum by ``‖g‖² + μ + Σ σ_i²β_i²/(μ−σ_i²)`` for every μ = σ_1² + τ, τ
+    > 0 (More & Sorensen 1983). In the hard case τ = 0, the first singular vector fills the ball.
     """
     left, sigma, right = np.linalg.svd(G, full_matrices=False)
     slope = sigma * (left.T @ g)
@@ -245,7 +269,9 @@ def _trust_region(G: Array, g: Array) -> tuple[Array, float]:
 
     high = float(np.linalg.norm(slope))
     low = float(np.max(np.abs(slope) - gaps, initial=0.0))  # no coordinate exceeds one
-    if low == 0.0 and (not used.any() or (gaps[used].min() > 0 and np.linalg.norm(solution(0.0)) <= 1)):
+    if low == 0.0 and (
+        not used.any() or (gaps[used].min() > 0 and np.linalg.norm(solution(0.0)) <= 1)
+    ):
         tau = 0.0
     else:
         tau = low or min(high, 1e-20 * sigma[0] ** 2)
@@ -255,7 +281,11 @@ def _trust_region(G: Array, g: Array) -> tuple[Array, float]:
             low, high = (tau, high) if length > 1 else (low, tau)
             if abs(length - 1) <= 1e-15 or high - low <= 1e-16 * high:
                 break
-            step = (length - 1) * length**2 / float(np.sum(np.divide(x**2, gaps + tau, out=x * 0, where=used)))
+            step = (
+                (length - 1)
+                * length**2
+                / float(np.sum(np.divide(x**2, gaps + tau, out=x * 0, where=used)))
+            )
             tau = tau + step if low < tau + step < high else (low + high) / 2
     x = solution(tau)
     length = float(np.linalg.norm(x))
@@ -268,7 +298,9 @@ def _trust_region(G: Array, g: Array) -> tuple[Array, float]:
 
 
 def _ellipsoid_bounds(G: Array, offsets: Array, body: _Body, y: Array) -> Array:
-    """For each offset a bound over the ellipsoid Σ y_j x_j² <= h_T(y), which encloses the body: shape (k,)."""
+    """For each offset a bound over the ellipsoid Σ y_j x_j² <= h_T(y), which encloses the body:
+    shape (k,).
+    """
     radius = math.sqrt(body.weight(y))
     columns = np.divide(G, np.sqrt(y), out=np.zeros_like(G), where=y > 0) * radius
     left, sigma, _ = np.linalg.svd(columns, full_matrices=False)
@@ -278,7 +310,9 @@ def _ellipsoid_bounds(G: Array, offsets: Array, body: _Body, y: Array) -> Array:
     bounds = np.full(len(offsets), np.inf)
     for j in range(60):
         tau = np.maximum(np.sqrt(slopes.sum(axis=1)) * 2.0 ** (-j / 2), 1e-14 * sigma[0] ** 2)
-        bounds = np.minimum(bounds, sigma[0] ** 2 + tau + (slopes / (gaps + tau[:, None])).sum(axis=1))
+        bounds = np.minimum(
+            bounds, sigma[0] ** 2 + tau + (slopes / (gaps + tau[:, None])).sum(axis=1)
+        )
     return (lengths + bounds) * (1 + ROUNDING * len(G))
 
 
@@ -292,7 +326,9 @@ def _bracket(G: Array, body: _Body) -> tuple[Array, float]:
 
 
 def _majorant(G: Array, body: _Body, y: Array) -> float:
-    """h_T of the least multiple of y >= 0 with diag(y) ⪰ G'G: ``λ_max(Σ g_j g_j'/y_j) · h_T(y)``."""
+    """h_T of the least multiple of y >= 0 with diag(y) ⪰ G'G: ``λ_max(Σ g_j g_j'/y_j)
+    · h_T(y)``.
+    """
     scaled = np.divide(G, np.sqrt(y), out=np.zeros_like(G), where=G.any(axis=0))
     square = scaled @ scaled.T if len(G) <= G.shape[1] else scaled.T @ scaled
     return float(np.linalg.eigvalsh(square)[-1]) * (1 + ROUNDING * len(square)) * body.weight(y)
@@ -312,7 +348,9 @@ def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
         return V, theta, body.support_point(theta)
 
     def objective(flat: Array) -> tuple[float, Array]:
-        """‖U‖²/2 − h_L((‖U'g_j‖)_j), least at the maximum of h_L on the sphere, and its gradient."""
+        """‖U‖²/2 − h_L((‖U'g_j‖)_j), least at the maximum of h_L on the sphere, and
+        its gradient.
+        """
         U = flat.reshape(r, k)
         V, theta, x = parts(U)
         ratio = np.divide(x, theta, out=np.zeros(n), where=live)
@@ -322,7 +360,8 @@ def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
     start *= float(np.prod(parts(start)[1:], axis=0).sum()) / np.square(start).sum()
     solved = scipy.optimize.minimize(
         objective, start.ravel(), jac=True, method="L-BFGS-B",
-        options={"maxiter": 2000, "maxfun": 4000, "maxcor": 20, "ftol": 0.0, "gtol": 1e-10 * np.abs(start).max()},
+        options={"maxiter": 2000, "maxfun": 4000, "maxcor": 20, "ftol": 0.0,
+                 "gtol": 1e-10 * np.abs(start).max()},
     )  # fmt: skip
     U = solved.x.reshape(r, k)
     _, theta, x = parts(U)
@@ -331,7 +370,9 @@ def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
 
 
 def _spread(count: int, k: int) -> Array:
-    """That many well-spread directions of R^k, (count, k): a Kronecker sequence through the normal quantile."""
+    """That many well-spread directions of R^k, (count, k): a Kronecker sequence through the normal
+    quantile.
+    """
     base = 2.0
     for _ in range(50):  # the root of base^(k+1) = base + 1: Roberts' generalised golden ratio
         base = (1 + base) ** (1 / (k + 1))
@@ -368,7 +409,9 @@ def local_maxima(G: Array, g: Array, blocks: "tuple[Block, ...]", directions: Ar
 
 
 def _climb(G: Array, body: _Body, X: Array) -> Array:
-    """Rows improved by ``x ← support point at Qx`` and by flips of single signs, until neither helps."""
+    """Rows improved by ``x ← support point at Qx`` and by flips of single signs, until neither
+    helps.
+    """
     squares = np.square(G).sum(axis=0)
     for _ in range(_ROUNDS):
         values = np.full(len(X), -1.0)

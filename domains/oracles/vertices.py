@@ -1,9 +1,10 @@
 """Vertices of {x : A x <= b}, in exact arithmetic: the double description method.
 
-Motzkin, Raiffa, Thompson & Thrall (1953); Fukuda & Prodon (1996), "Double description method revisited". The polytope
-is a slice of the cone {(t, x) : b t − A x >= 0, t >= 0}, whose extreme rays are kept while the inequalities are added
-one by one; a new ray appears on every edge that the new hyperplane cuts. Floating-point numbers are rationals, and all
-decisions are made in integers: no vertex is ever missed, however degenerate, flat or thin the polytope is.
+Motzkin, Raiffa, Thompson & Thrall (1953); Fukuda & Prodon (1996), "Double description method
+revisited". The polytope is a slice of the cone {(t, x) : b t − A x >= 0, t >= 0}, whose extreme
+rays are kept while the inequalities are added one by one; a new ray appears on every edge that the
+new hyperplane cuts. Floating-point numbers are rationals, and all decisions are made in integers:
+no vertex is ever missed, however degenerate, flat or thin the polytope is.
 """
 
 import math
@@ -27,8 +28,8 @@ Integers = NDArray[np.object_]
 def enumerate_vertices(A: Array, b: Array) -> Array:
     """Vertices of {x : A x <= b}, every coordinate correctly rounded, sorted, shape (k, dim).
 
-    Of vertices that agree to 2^-50 of the width along every axis (where more than dim hyperplanes meet up to rounding)
-    one is kept.
+    Of vertices that agree to 2^-50 of the width along every axis (where more than dim hyperplanes
+    meet up to rounding) one is kept.
 
     Raises:
         InvalidDomainError: the set is empty or unbounded.
@@ -37,37 +38,52 @@ def enumerate_vertices(A: Array, b: Array) -> Array:
     _refuse_large_box(A, b)
     horizon = (1,) + (0,) * A.shape[1]
     rows = {_integers([bound, *-row]) for row, bound in zip(A, b, strict=True)}
-    # the order decides how many rays come and go; the lexicographic one is good (Fukuda & Prodon 1996)
-    inequalities = np.array([horizon, *sorted(rows, key=lambda row: row[1:] + row[:1])], dtype=object)
+    # the order decides how many rays come and go; the lexicographic one is good (Fukuda & Prodon
+    # 1996)
+    inequalities = np.array(
+        [horizon, *sorted(rows, key=lambda row: row[1:] + row[:1])], dtype=object
+    )
     try:
         rays = _extreme_rays(inequalities)
     except DomainTooLargeError:
-        needed = _needed(A, b)  # the others meet a cone that they no longer cut, if the needed ones come first
+        needed = _needed(
+            A, b
+        )  # the others meet a cone that they no longer cut, if the needed ones come first
         if needed.all():
             raise
         first = {_integers([bound, *-row]) for row, bound in zip(A[needed], b[needed], strict=True)}
-        inequalities = np.array(sorted(map(tuple, inequalities), key=lambda row: row not in first), dtype=object)
+        inequalities = np.array(
+            sorted(map(tuple, inequalities), key=lambda row: row not in first), dtype=object
+        )
         rays = _extreme_rays(inequalities)
     tops = np.array([ray[0] > 0 for ray in rays], dtype=bool)
     if not tops.any():
         raise InvalidDomainError(
-            "from_halfspaces: expected a nonempty set, but no x satisfies A x <= b with the numbers exactly as stored; "
-            "hint: write an equality with both signs of the very same numbers, and loosen b where it was rounded"
+            "from_halfspaces: expected a nonempty set, but no x satisfies A x <= b with the "
+            "numbers exactly as stored; "
+            "hint: write an equality with both signs of the very same numbers, and loosen b "
+            "where it was rounded"
         )
     if not tops.all():
         raise _unbounded("a bounded set", rays[~tops][0, 1:])
     try:
         vertices = np.array([[x / ray[0] for x in ray[1:]] for ray in rays], dtype=np.float64)
     except OverflowError:
-        raise InvalidDomainError("from_halfspaces: a vertex exceeds the largest double; hint: rescale b") from None
+        raise InvalidDomainError(
+            "from_halfspaces: a vertex exceeds the largest double; hint: rescale b"
+        ) from None
     lower, upper = vertices.min(axis=0), vertices.max(axis=0)
     half = np.where(upper > lower, upper / 2 - lower / 2, 1.0)
-    _, kept = np.unique(np.round((vertices / half - lower / half) * 2.0**49), axis=0, return_index=True)
+    _, kept = np.unique(
+        np.round((vertices / half - lower / half) * 2.0**49), axis=0, return_index=True
+    )
     return np.unique(vertices[kept] + 0.0, axis=0)
 
 
 def most_vertices(halfspaces: int, dim: int) -> int:
-    """The most vertices that so many halfspaces can have in R^dim (McMullen 1970, the Upper Bound Theorem)."""
+    """The most vertices that so many halfspaces can have in R^dim (McMullen 1970, the Upper Bound
+    Theorem).
+    """
     up, down = (dim + 1) // 2, dim // 2
     return math.comb(halfspaces - up, down) + math.comb(halfspaces - down - 1, up - 1)
 
@@ -100,13 +116,16 @@ def _extreme_rays(inequalities: Integers) -> Integers:
             break
         row = int(np.argmin(done))
         outside = signs[:, row] < 0
-        pairs = _edges(signs[:, done] == 0, np.flatnonzero(signs[:, row] > 0), np.flatnonzero(outside), n - 2)
+        pairs = _edges(
+            signs[:, done] == 0, np.flatnonzero(signs[:, row] > 0), np.flatnonzero(outside), n - 2
+        )
         done[row] = True
         kept = np.flatnonzero(~outside)
         if len(kept) + len(pairs) > min(_RAYS, _NUMBERS // len(table[0])):
             raise _too_large(
                 f"{len(inequalities) - 1} halfspaces in R^{n - 1} can have up to "
-                f"{most_vertices(max(len(inequalities) - 1, n), n - 1):.3g} vertices, and met too many on the way"
+                f"{most_vertices(max(len(inequalities) - 1, n), n - 1):.3g} vertices, and met too "
+                "many on the way"
             )
         new = [_between(table[i], table[j], n, n + row) for i, j in pairs]
         table = [table[i] for i in kept] + new
@@ -115,13 +134,18 @@ def _extreme_rays(inequalities: Integers) -> Integers:
 
 
 def _between(inner: Integers, outer: Integers, n: int, column: int) -> Integers:
-    """The ray between two at which ``column`` vanishes, without a common divisor in its n coordinates."""
+    """The ray between two at which ``column`` vanishes, without a common divisor in its n
+    coordinates.
+    """
     ray = outer * inner[column] - inner * outer[column]
     return ray // math.gcd(*ray[:n])
 
 
-def _edges(zero: NDArray[np.bool_], inner: NDArray[np.intp], outer: NDArray[np.intp], least: int) -> NDArray[np.intp]:
-    """Pairs of rays that span a two-dimensional face, shape (k, 2): no third ray lies on all their common hyperplanes.
+def _edges(
+    zero: NDArray[np.bool_], inner: NDArray[np.intp], outer: NDArray[np.intp], least: int
+) -> NDArray[np.intp]:
+    """Pairs of rays that span a two-dimensional face, shape (k, 2): no third ray lies on all their
+    common hyperplanes.
 
     Args:
         zero: which rays lie on which hyperplanes.
@@ -146,17 +170,24 @@ def _edges(zero: NDArray[np.bool_], inner: NDArray[np.intp], outer: NDArray[np.i
 
 
 def _common(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
-    """How many hyperplanes each row of ``first`` shares with each row of ``second``: exact, as sums of ones."""
-    # BLAS kernels can raise the flag "invalid" for padding that they read beside the arrays (numpy issue 24067).
+    """How many hyperplanes each row of ``first`` shares with each row of ``second``: exact, as sums
+    of ones.
+    """
+    # BLAS kernels can raise the flag "invalid" for padding that they read beside the arrays (numpy
+    # issue 24067).
     with np.errstate(invalid="ignore"):
         return first @ second.T
 
 
 def _simplicial_cone(inequalities: Integers) -> tuple[list[int], Integers]:
-    """As many independent inequalities as there are unknowns, and the extreme rays of the cone of these alone."""
+    """As many independent inequalities as there are unknowns, and the extreme rays of the cone of
+    these alone.
+    """
     n = inequalities.shape[1]
     chosen: list[int] = []
-    reduced: list[tuple[int, list[Fraction], list[Fraction]]] = []  # pivot, row, and the combination it is
+    reduced: list[
+        tuple[int, list[Fraction], list[Fraction]]
+    ] = []  # pivot, row, and the combination it is
     for index, row in enumerate(inequalities):
         left = [Fraction(int(x)) for x in row]
         made = [Fraction(0)] * n
@@ -185,9 +216,13 @@ def _simplicial_cone(inequalities: Integers) -> tuple[list[int], Integers]:
         line[free] = Fraction(1)
         for pivot, row, _ in reduced:
             line[pivot] = -row[free]
-        raise _unbounded("a bounded set that is not empty", np.array(_whole(line), dtype=object)[1:])
+        raise _unbounded(
+            "a bounded set that is not empty", np.array(_whole(line), dtype=object)[1:]
+        )
     inverse = [combination for _, _, combination in sorted(reduced, key=lambda entry: entry[0])]
-    return chosen, np.array([_whole(list(column)) for column in zip(*inverse, strict=True)], dtype=object)
+    return chosen, np.array(
+        [_whole(list(column)) for column in zip(*inverse, strict=True)], dtype=object
+    )
 
 
 def _signs(values: Integers) -> NDArray[np.int8]:
@@ -207,7 +242,9 @@ def _whole(vector: list[Fraction]) -> tuple[int, ...]:
 
 
 def _refuse_large_box(A: Array, b: Array) -> None:
-    """Boxes of too many corners are refused at once; unbounded, flat and empty ones are left to the general method."""
+    """Boxes of too many corners are refused at once; unbounded, flat and empty ones are left to the
+    general method.
+    """
     dim = A.shape[1]
     if 2**dim <= _RAYS or (np.count_nonzero(A, axis=1) != 1).any():
         return
@@ -224,14 +261,19 @@ def _refuse_large_box(A: Array, b: Array) -> None:
 
 def _too_large(reason: str) -> DomainTooLargeError:
     return DomainTooLargeError(
-        f"from_halfspaces: {reason}; at most about {_RAYS} can be listed; hint: Zonotope(np.diag(half_widths), center) "
-        "for a box, product(...) for independent groups of coordinates, LpBall for q = 1 or inf, or give the vertices"
+        f"from_halfspaces: {reason}; at most about {_RAYS} can be listed; hint: "
+        "Zonotope(np.diag(half_widths), center) "
+        "for a box, product(...) for independent groups of coordinates, LpBall for q = 1 or inf, "
+        "or give the vertices"
     )
 
 
 def _unbounded(expected: str, direction: Integers) -> InvalidDomainError:
     largest = max(map(abs, direction))
-    shown = ", ".join(f"{int(x) / int(largest):.3g}" for x in direction[:8]) + (", …" if len(direction) > 8 else "")
+    shown = ", ".join(f"{int(x) / int(largest):.3g}" for x in direction[:8]) + (
+        ", …" if len(direction) > 8 else ""
+    )
     return InvalidDomainError(
-        f"from_halfspaces: expected {expected}, but no inequality stops x in direction ({shown}); hint: add bounds on x"
+        f"from_halfspaces: expected {expected}, but no inequality stops x in direction ({shown}); "
+        "hint: add bounds on x"
     )

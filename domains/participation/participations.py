@@ -1,4 +1,6 @@
-"""What one person can do to all answers of a workload over time, when a person takes part more than once."""
+"""What one person can do to all answers of a workload over time, when a person takes part more than
+once.
+"""
 
 import abc
 import itertools
@@ -27,7 +29,8 @@ class AbstractParticipations(AbstractDomain):
     """Sums of columns of a workload over the ticks that one person may occupy.
 
     Attributes:
-        matrix: A, shape (n, n), lower triangular with no zero on the diagonal; column i is what tick i does.
+        matrix: A, shape (n, n), lower triangular with no zero on the diagonal; column i is what
+            tick i does.
         who: which ticks one person may occupy.
     """
 
@@ -37,16 +40,24 @@ class AbstractParticipations(AbstractDomain):
     def __init__(self, matrix: ArrayLike, who: AbstractPatterns) -> None:
         name = type(self).__name__
         array = numbers(name, "workload", matrix)
-        if array.ndim != 2 or array.shape[0] != array.shape[1] or np.triu(array, 1).any() or not array.diagonal().all():
+        if (
+            array.ndim != 2
+            or array.shape[0] != array.shape[1]
+            or np.triu(array, 1).any()
+            or not array.diagonal().all()
+        ):
             raise InvalidDomainError(
-                f"{name}: expected a lower-triangular workload of shape (n, n) with no zero on the diagonal, got "
-                f"{array.shape}; hint: row t is what is published at time t, column i what the contribution at time i "
+                f"{name}: expected a lower-triangular workload of shape (n, n) with no zero on "
+                "the diagonal, got "
+                f"{array.shape}; hint: row t is what is published at time t, column i what the "
+                "contribution at time i "
                 "does to all of it"
             )
         if not isinstance(who, AbstractPatterns) or who.ticks != len(array):
             got = f"{who.ticks}" if isinstance(who, AbstractPatterns) else type(who).__name__
             raise InvalidDomainError(
-                f"{name}: expected patterns over {len(array)} ticks, got {got}; hint: Epochs({len(array)}, k), "
+                f"{name}: expected patterns over {len(array)} ticks, got {got}; hint: "
+                f"Epochs({len(array)}, k), "
                 f"Apart({len(array)}, k, b)"
             )
         object.__setattr__(self, "matrix", array)
@@ -68,7 +79,9 @@ class AbstractParticipations(AbstractDomain):
         return self.matrix @ self._coefficients(theta @ self.matrix)
 
     def _ascended(self, X: Array, pull: Array) -> Array:
-        """S of a local maximum of ``s' X s − 2 pull @ s``: linearised, and solved, until nothing is gained."""
+        """S of a local maximum of ``s' X s − 2 pull @ s``: linearised, and solved, until nothing is
+        gained.
+        """
         starts = [-pull, X.sum(axis=1), *X[np.argsort(X.diagonal())[::-1][:_STARTS]]]
         best, most = np.zeros(self.dim), -math.inf
         for start in starts:
@@ -88,10 +101,10 @@ class AbstractParticipations(AbstractDomain):
 class CountParticipations(AbstractParticipations):
     r"""``± {Σ_{i ∈ π} s_i a_i : 0 <= s_i <= 1}`` over the patterns π: numbers, added or removed.
 
-    ``max_quadratic`` is exact where all subsets of patterns can be listed (8192 of them), and where A'HA is
-    elementwise nonnegative with few patterns: the form then grows with every s_i, so that its maximum is at full
-    patterns. Otherwise its upper end is a dynamic programme on the positive part of A'HA, since ``s_i X_ij s_j <=
-    max(X_ij, 0)``.
+    ``max_quadratic`` is exact where all subsets of patterns can be listed (8192 of them), and where
+    A'HA is elementwise nonnegative with few patterns: the form then grows with every s_i, so that
+    its maximum is at full patterns. Otherwise its upper end is a dynamic programme on the positive
+    part of A'HA, since ``s_i X_ij s_j <= max(X_ij, 0)``.
 
     Args:
         matrix: A, shape (n, n), lower triangular with no zero on the diagonal.
@@ -100,8 +113,14 @@ class CountParticipations(AbstractParticipations):
     Raises:
         InvalidDomainError: another shape, a zero on the diagonal, patterns over other ticks.
 
-    >>> K = gn.streams.participations(np.tril(np.ones((4, 4))), gn.streams.Epochs(4, 2, kind="counts"))
-    >>> K.support(np.ones(4)), K.max_quadratic(np.eye(4)).upper_bound  # of ticks 0 and 2: 1 + 1 + 4 + 4
+    >>> K = gn.streams.participations(
+    ...     np.tril(np.ones((4, 4))), gn.streams.Epochs(4, 2, kind="counts")
+    ... )
+    >>> # of ticks 0 and 2: 1 + 1 + 4 + 4
+    >>> (
+    ...     K.support(np.ones(4)),
+    ...     K.max_quadratic(np.eye(4)).upper_bound,
+    ... )
     (6.0, 10.0)
     """
 
@@ -166,11 +185,13 @@ class CountParticipations(AbstractParticipations):
 
 @final
 class VectorParticipations(AbstractParticipations):
-    r"""``{Σ_{i ∈ π} s_i a_i : |s_i| <= 1}``, one coordinate of ``{Σ_{i ∈ π} a_i ⊗ u_i : ‖u_i‖₂ <= 1}``.
+    r"""``{Σ_{i ∈ π} s_i a_i : |s_i| <= 1}``, one coordinate of
+    ``{Σ_{i ∈ π} a_i ⊗ u_i : ‖u_i‖₂ <= 1}``.
 
-    The vectors u_i are gradients, say, of any dimension; noise is M for every coordinate of theirs, independently.
-    :func:`optimal_noise` covers all of them, not only this coordinate. So does the upper end of ``max_quadratic``,
-    exactly where patterns are few: the largest ``Σ_{ij} X_ij ⟨u_i, u_j⟩`` is a semidefinite programme.
+    The vectors u_i are gradients, say, of any dimension; noise is M for every coordinate of theirs,
+    independently. :func:`optimal_noise` covers all of them, not only this coordinate. So does the
+    upper end of ``max_quadratic``, exactly where patterns are few: the largest
+    ``Σ_{ij} X_ij ⟨u_i, u_j⟩`` is a semidefinite programme.
 
     Args:
         matrix: A, shape (n, n), lower triangular with no zero on the diagonal.
@@ -195,7 +216,10 @@ class VectorParticipations(AbstractParticipations):
         x = self.matrix @ self._ascended(X, center @ form @ self.matrix)
         value = float((x - center) @ form @ (x - center))
         # |x − c| <= |x| + |c| in the norm of the form
-        upper = (math.sqrt(vector_bound(self.who, X)) + math.sqrt(max(float(center @ form @ center), 0.0))) ** 2
+        upper = (
+            math.sqrt(vector_bound(self.who, X))
+            + math.sqrt(max(float(center @ form @ center), 0.0))
+        ) ** 2
         return QuadraticMax(x, value, max(value, upper))
 
     def __repr__(self) -> str:

@@ -1,4 +1,6 @@
-"""Who takes part when: the sets of ticks that one person may occupy, and largest totals over them."""
+"""Who takes part when: the sets of ticks that one person may occupy, and largest totals
+over them.
+"""
 
 import abc
 import itertools
@@ -22,11 +24,13 @@ _MOST_LISTED = 2**20  # entries of all square matrices on sets together
 
 
 class AbstractPatterns(abc.ABC):
-    """Sets of ticks 0, …, n − 1 that one person may occupy; a person may also leave out some of the ticks of a set.
+    """Sets of ticks 0, …, n − 1 that one person may occupy; a person may also leave out some of the
+    ticks of a set.
 
     Attributes:
         n: ticks.
-        kind: what a person adds at each tick: "counts", a number in [0, 1], or "vectors", a vector no longer than one.
+        kind: what a person adds at each tick: "counts", a number in [0, 1], or "vectors", a vector
+            no longer than one.
     """
 
     n: int
@@ -49,7 +53,8 @@ class AbstractPatterns(abc.ABC):
 
     @abc.abstractmethod
     def totals(self, values: Array, most: int | None = None) -> Array:
-        """The largest total of ``values`` (m, n), which are nonnegative, over the sets of at most ``most`` ticks, (m,).
+        """The largest total of ``values`` (m, n), which are nonnegative, over the sets of at most
+        ``most`` ticks, (m,).
 
         Exact, by dynamic programming over positions and counts.
         """
@@ -168,7 +173,9 @@ class Epochs(_Listed):
         return self.k * self.b >= self.n
 
     def allows(self, ticks: tuple[int, ...]) -> bool:
-        return ticks[-1] - ticks[0] < self.k * self.b and all((t - ticks[0]) % self.b == 0 for t in ticks)
+        return ticks[-1] - ticks[0] < self.k * self.b and all(
+            (t - ticks[0]) % self.b == 0 for t in ticks
+        )
 
     def _sets(self) -> Iterator[tuple[int, ...]]:
         for i in range(self.n):
@@ -262,7 +269,9 @@ class Apart(AbstractPatterns):
 
     @property
     def count(self) -> int:
-        """Every choice of ``most`` ticks, and shorter sets that cannot be longer: no more than all choices."""
+        """Every choice of ``most`` ticks, and shorter sets that cannot be longer: no more than all
+        choices.
+        """
         return sum(math.comb(self.n - (m - 1) * (self.b - 1), m) for m in range(1, self.most + 1))
 
     @property
@@ -270,8 +279,12 @@ class Apart(AbstractPatterns):
         return self.most == 1 or (self.b == 1 and self.k == self.n)
 
     def _steps(self, values: Array, most: int | None) -> Iterator[Array]:
-        """Largest totals over ticks t, t + 1, …, for t = n − 1, …, 0: of at most 0, 1, … ticks, shape (m, most + 1)."""
-        later = [np.zeros((len(values), min(self.most if most is None else most, self.n) + 1))] * self.b
+        """Largest totals over ticks t, t + 1, …, for t = n − 1, …, 0: of at most 0, 1, … ticks,
+        shape (m, most + 1).
+        """
+        later = [
+            np.zeros((len(values), min(self.most if most is None else most, self.n) + 1))
+        ] * self.b
         for t in reversed(range(self.n)):
             now = later[-1].copy()
             now[:, 1:] = np.maximum(now[:, 1:], values[:, t, None] + later[-self.b][:, :-1])
@@ -298,7 +311,9 @@ class Apart(AbstractPatterns):
         return np.array(chosen, dtype=np.intp)
 
     def allows(self, ticks: tuple[int, ...]) -> bool:
-        return len(ticks) <= self.k and all(after - before >= self.b for before, after in itertools.pairwise(ticks))
+        return len(ticks) <= self.k and all(
+            after - before >= self.b for before, after in itertools.pairwise(ticks)
+        )
 
     def _sets(self) -> Iterator[tuple[int, ...]]:
         for m in range(1, self.most + 1):

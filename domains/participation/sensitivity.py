@@ -1,4 +1,6 @@
-"""Proven bounds on what one person can do: the largest quadratic form over the ticks of a pattern."""
+"""Proven bounds on what one person can do: the largest quadratic form over the ticks of
+a pattern.
+"""
 
 import numpy as np
 
@@ -11,18 +13,23 @@ _BATCH = 2**22  # entries of matrices looked at together
 
 
 def form_bound(who: AbstractPatterns, X: Array) -> float:
-    """An upper bound on ``max_π Σ_{i,j ∈ π} X_ij``, X (n, n) symmetric and nonnegative, rounding included.
+    """An upper bound on ``max_π Σ_{i,j ∈ π} X_ij``, X (n, n) symmetric and nonnegative, rounding
+    included.
 
-    Exact where patterns are few, or where X is zero between ticks that meet. Otherwise in two dynamic programmes: each
-    tick takes the most that k − 1 others can add to it, all of them or, twice, only the earlier or only the later
-    ones; then the best pattern of these totals is taken. The least of the three bounds is returned.
+    Exact where patterns are few, or where X is zero between ticks that meet. Otherwise in two
+    dynamic programmes: each tick takes the most that k − 1 others can add to it, all of them or,
+    twice, only the earlier or only the later ones; then the best pattern of these totals is taken.
+    The least of the three bounds is returned.
     """
     between = np.where(who.meet(), X, 0.0)
     if who.lists_few:
         largest = set_sums(between + np.diag(X.diagonal()), who.maximal()).max()
     else:
         shares = [between, 2 * np.tril(between), 2 * np.triu(between)]
-        own = [X.diagonal() + (who.totals(part, who.most - 1) if part.any() else 0.0) for part in shares]
+        own = [
+            X.diagonal() + (who.totals(part, who.most - 1) if part.any() else 0.0)
+            for part in shares
+        ]
         largest = min(float(who.totals(each[None])[0]) for each in own)
     return float(largest) * (1 + who.most**2 * _ROUNDING)
 
@@ -30,7 +37,9 @@ def form_bound(who: AbstractPatterns, X: Array) -> float:
 def set_sums(X: Array, sets: Indices) -> Array:
     """``Σ_{i,j ∈ π} X_ij`` for every set, shape (P,)."""
     parts = max(1, len(sets) * sets.shape[1] ** 2 // _BATCH)
-    return np.concatenate([blocks(X, part).sum(axis=(1, 2)) for part in np.array_split(sets, parts)])
+    return np.concatenate(
+        [blocks(X, part).sum(axis=(1, 2)) for part in np.array_split(sets, parts)]
+    )
 
 
 def blocks(X: Array, sets: Indices) -> Array:
@@ -42,21 +51,26 @@ def blocks(X: Array, sets: Indices) -> Array:
 
 
 def vector_bound(who: AbstractPatterns, X: Array) -> float:
-    """An upper bound on ``max_π max {⟨X_ππ, Z⟩ : Z ⪰ 0, diag Z = 1}``, X (n, n) positive semidefinite.
+    """An upper bound on ``max_π max {⟨X_ππ, Z⟩ : Z ⪰ 0, diag Z = 1}``, X (n, n) positive
+    semidefinite.
 
-    That is what vectors of length one do: Z is their Gram matrix, and any Z is one of vectors of dimension |π|, so the
-    semidefinite programme is no relaxation. Exact, up to rounding, where patterns are few; otherwise
-    ``Σ_{ij} |X_ij|``, as Z_ij <= 1, by :func:`form_bound`.
+    That is what vectors of length one do: Z is their Gram matrix, and any Z is one of vectors of
+    dimension |π|, so the semidefinite programme is no relaxation. Exact, up to rounding, where
+    patterns are few; otherwise ``Σ_{ij} |X_ij|``, as Z_ij <= 1, by :func:`form_bound`.
     """
     rough = form_bound(who, np.abs(X))
     if not who.lists_few:
         return rough
     sets, found = hardest_sets(who, X)
-    return min(rough, float(found.upper.max()) * (1 + who.most**2 * _ROUNDING)) if len(sets) else rough
+    return (
+        min(rough, float(found.upper.max()) * (1 + who.most**2 * _ROUNDING)) if len(sets) else rough
+    )
 
 
 def hardest_sets(who: AbstractPatterns, X: Array) -> tuple[Indices, MaxCut]:
-    """The listed sets that may attain the maximum, and their brackets; the others are proven smaller."""
+    """The listed sets that may attain the maximum, and their brackets; the others are proven
+    smaller.
+    """
     sets = who.maximal()
     # Z = 1 for ticks that do not meet, and Z_ij <= 1
     least = float(np.append(X.diagonal(), 0.0)[sets].sum(axis=1).max())
@@ -64,6 +78,7 @@ def hardest_sets(who: AbstractPatterns, X: Array) -> tuple[Indices, MaxCut]:
     parts = max(1, len(sets) * sets.shape[1] ** 2 // _BATCH)
     found = [largest_forms(blocks(X, part)) for part in np.array_split(sets, parts)]
     joined = (
-        np.concatenate([getattr(f, name) for f in found]) for name in ("value", "upper", "matrices", "multipliers")
+        np.concatenate([getattr(f, name) for f in found])
+        for name in ("value", "upper", "matrices", "multipliers")
     )
     return sets, MaxCut(*joined)

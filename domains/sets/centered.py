@@ -1,4 +1,6 @@
-"""What ellipsoids and zonotopes have in common: a center, and that they are images of a ball or a cube."""
+"""What ellipsoids and zonotopes have in common: a center, and that they are images of a ball or a
+cube.
+"""
 
 import abc
 

@@ -19,9 +19,10 @@ from .centered import AbstractCentered
 class Ellipsoid(AbstractCentered):
     r"""``{x : (x − center)' M⁺ (x − center) <= 1, x − center in range M}``: M is like a covariance.
 
-    M may be singular. With M = F F' it is the image center + F·(unit ball); ``max_quadratic`` is exact (a trust-region
-    problem: Moré & Sorensen 1983). The rank of M is the number of eigenvalues above ``4 · d · 2.2e-16`` times the
-    largest, once M is scaled to unit diagonal: coordinates may differ in scale as they like.
+    M may be singular. With M = F F' it is the image center + F·(unit ball); ``max_quadratic`` is
+    exact (a trust-region problem: Moré & Sorensen 1983). The rank of M is the number of eigenvalues
+    above ``4 · d · 2.2e-16`` times the largest, once M is scaled to unit diagonal: coordinates may
+    differ in scale as they like.
 
     Args:
         M: symmetric positive semidefinite, shape (d, d), finite.
@@ -45,11 +46,14 @@ class Ellipsoid(AbstractCentered):
     def __init__(self, M: ArrayLike, center: ArrayLike = 0.0) -> None:
         array = numbers("Ellipsoid", "M", M)
         if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
-            raise InvalidDomainError(f"Ellipsoid: expected M of shape (d, d) with d >= 1, got {array.shape}")
+            raise InvalidDomainError(
+                f"Ellipsoid: expected M of shape (d, d) with d >= 1, got {array.shape}"
+            )
         diagonal = np.diag(array)
         if (diagonal < 0).any():
             raise InvalidDomainError(
-                f"Ellipsoid: expected positive semidefinite M, got a diagonal entry {diagonal.min():.3g}; "
+                "Ellipsoid: expected positive semidefinite M, got a diagonal entry "
+                f"{diagonal.min():.3g}; "
                 "hint: M is like a covariance; a precision matrix must be inverted first"
             )
         scale = np.sqrt(diagonal)
@@ -61,13 +65,16 @@ class Ellipsoid(AbstractCentered):
         threshold = 4 * len(array) * np.finfo(np.float64).eps * max(values[-1], 0.0)
         if values[0] < -1e-10 * len(array) or array[diagonal == 0].any():
             raise InvalidDomainError(
-                f"Ellipsoid: expected positive semidefinite M, got eigenvalue {values[0]:.3g} at unit diagonal; "
+                f"Ellipsoid: expected positive semidefinite M, got eigenvalue {values[0]:.3g} at "
+                "unit diagonal; "
                 "hint: M = F @ F.T for an image F of the unit ball"
             )
         kept = values > threshold
         object.__setattr__(self, "M", array)
         object.__setattr__(self, "center", center_of("Ellipsoid", center, len(array)))
-        object.__setattr__(self, "factor", read_only(scale[:, None] * (axes[:, kept] * np.sqrt(values[kept]))))
+        object.__setattr__(
+            self, "factor", read_only(scale[:, None] * (axes[:, kept] * np.sqrt(values[kept])))
+        )
 
     def _image(self) -> ConvexImage:
         rank = self.factor.shape[1]
@@ -90,7 +97,9 @@ class Ellipsoid(AbstractCentered):
         return into_ellipsoid(self.center, self.factor, np.sqrt(np.diag(self.M)))
 
     def _contains(self, x: Array) -> bool:
-        """Coordinates in units of half widths, then along principal axes, each forgiven ``SLACK``."""
+        """Coordinates in units of half widths, then along principal axes, each
+        forgiven ``SLACK``.
+        """
         widths = np.sqrt(np.diag(self.M))
         moved, forgiven = x - self.center, rounding(x, self.center)
         flat = widths == 0

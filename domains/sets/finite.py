@@ -26,11 +26,12 @@ def _numbers(values: ArrayLike) -> Array:
 class FiniteSet(AbstractFiniteDomain):
     """N points of R^d: the columns of a workload matrix, or any list of possible records.
 
-    Optimisation sees their convex hull (Nikolov & Tang 2023, Theorem 20); membership is of the points themselves.
+    Optimisation sees their convex hull (Nikolov & Tang 2023, Theorem 20); membership is of the
+    points themselves.
 
     Args:
-        points: shape (N, d), N >= 1, d >= 1, finite; copied to read-only float64. Duplicates are kept, so that
-            row indices mean what the caller thinks.
+        points: shape (N, d), N >= 1, d >= 1, finite; copied to read-only float64. Duplicates are
+            kept, so that row indices mean what the caller thinks.
 
     Raises:
         InvalidDomainError: not two-dimensional, empty, NaN or infinite.
@@ -55,7 +56,8 @@ class FiniteSet(AbstractFiniteDomain):
 
     @classmethod
     def from_workload(cls, W: ArrayLike) -> Self:
-        """The possible contributions of one record to the answers of a workload of counting queries.
+        """The possible contributions of one record to the answers of a workload of counting
+        queries.
 
         Args:
             W: shape (queries, cells); a record in cell j contributes column j.

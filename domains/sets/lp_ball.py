@@ -21,10 +21,11 @@ _STARTS = 32
 class LpBall(AbstractDomain):
     r"""``{x : ‖x‖_q <= radius}`` in R^dim, 1 <= q <= ∞.
 
-    ``max_quadratic`` is exact for q = 1 and q = 2, for the cube in up to 22 dimensions (21 off center), and for q >= 2
-    with diagonal H about the origin. For other q >= 2 its ends differ by at most a factor π/2 (Nesterov 1998). For
-    1 < q < 2 no constant factor is known: the upper end is the better of the exact answer over the enclosing Euclidean
-    ball and, about the origin, ``(max_i H_ii)^(2/q−1) λ_max(H)^(2−2/q)`` (Riesz–Thorin interpolation).
+    ``max_quadratic`` is exact for q = 1 and q = 2, for the cube in up to 22 dimensions (21 off
+    center), and for q >= 2 with diagonal H about the origin. For other q >= 2 its ends differ by at
+    most a factor π/2 (Nesterov 1998). For 1 < q < 2 no constant factor is known: the upper end is
+    the better of the exact answer over the enclosing Euclidean ball and, about the origin,
+    ``(max_i H_ii)^(2/q−1) λ_max(H)^(2−2/q)`` (Riesz–Thorin interpolation).
 
     Args:
         dim: dimension of the space, >= 1.
@@ -32,9 +33,14 @@ class LpBall(AbstractDomain):
         radius: finite, > 0.
 
     Raises:
-        InvalidDomainError: ``dim`` not an integer >= 1, q < 1 or NaN, radius not finite and positive.
+        InvalidDomainError: ``dim`` not an integer >= 1, q < 1 or NaN, radius not finite and
+            positive.
 
-    >>> LpBall(2, 2).support([3.0, 4.0]), LpBall(2, 1).support([3.0, 4.0]), LpBall(2, np.inf).support([3.0, 4.0])
+    >>> (
+    ...     LpBall(2, 2).support([3.0, 4.0]),
+    ...     LpBall(2, 1).support([3.0, 4.0]),
+    ...     LpBall(2, np.inf).support([3.0, 4.0]),
+    ... )
     (5.0, 4.0, 7.0)
     """
 
@@ -56,7 +62,9 @@ class LpBall(AbstractDomain):
         return True
 
     def _image(self) -> ConvexImage | None:
-        """Of the cube, the ball or anything between; the cross-polytope as its vertices; None for 1 < q < 2."""
+        """Of the cube, the ball or anything between; the cross-polytope as its vertices; None for 1
+        < q < 2.
+        """
         if self.q >= 2:
             check_dense("LpBall", self.dim, self.dim, "fewer coordinates")
             block = LpBlock(self.dim, self.q, self.radius)
@@ -91,7 +99,9 @@ class LpBall(AbstractDomain):
     def _max_at_vertex(self, form: Array, center: Array) -> QuadraticMax:
         slope = form @ center
         squares = self.radius**2 * np.diag(form)
-        values = squares + 2 * self.radius * np.abs(slope) + center @ slope  # no term is negative: nothing cancels
+        values = (
+            squares + 2 * self.radius * np.abs(slope) + center @ slope
+        )  # no term is negative: nothing cancels
         top = int(values.argmax())
         x = np.zeros(self.dim)
         x[top] = -math.copysign(self.radius, slope[top])
@@ -99,15 +109,21 @@ class LpBall(AbstractDomain):
         return QuadraticMax(x, value, value if fuzz <= EXACT * value else value + fuzz)
 
     def _bracket(self, form: Array, center: Array) -> QuadraticMax:
-        """For 1 < q < 2: two bounds, and the best of many ascents ``x ← support point at H(x − c)``."""
+        """For 1 < q < 2: two bounds, and the best of many ascents
+        ``x ← support point at H(x − c)``.
+        """
         eye, origin = np.eye(self.dim), np.zeros((1, self.dim))
-        ball = ConvexImage(eye, (LpBlock(self.dim, 2.0, self.radius),), origin).max_quadratic(form, center)
+        ball = ConvexImage(eye, (LpBlock(self.dim, 2.0, self.radius),), origin).max_quadratic(
+            form, center
+        )
         size = 2.0 ** np.frexp(np.abs(form).max())[1]
         reach = 2.0 ** np.frexp(max(self.radius, np.abs(center).max()))[1]
         H, c, block = form / size, center / reach, LpBlock(self.dim, self.q, self.radius / reach)
         _, axes = np.linalg.eigh(H)
         slope = H @ c
-        listed = np.vstack([axes.T[::-1][:_STARTS], eye[np.argsort(-np.diag(H), kind="stable")[:_STARTS]]])
+        listed = np.vstack(
+            [axes.T[::-1][:_STARTS], eye[np.argsort(-np.diag(H), kind="stable")[:_STARTS]]]
+        )
         starts = np.vstack([listed, -listed, [ball.maximizer / reach - c, -slope]])
         best = np.full(len(starts), -1.0)
         X = block.support_point(starts)
@@ -124,7 +140,9 @@ class LpBall(AbstractDomain):
         top = int(lengths.argmax())
         scale = size * reach**2
         upper = min(ball.upper_bound, _interpolated(H, c, block) * scale)
-        return QuadraticMax(X[top] * reach, float(lengths[top] * scale), max(upper, float(lengths[top] * scale)))
+        return QuadraticMax(
+            X[top] * reach, float(lengths[top] * scale), max(upper, float(lengths[top] * scale))
+        )
 
     def _contains(self, x: Array) -> bool:
         sizes = np.abs(x) / self.radius
@@ -139,7 +157,9 @@ class LpBall(AbstractDomain):
 
 
 def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
-    """An upper bound over an ℓ_q ball, 1 < q < 2, between those over ℓ_1 and ℓ_2 (Riesz & Thorin)."""
+    """An upper bound over an ℓ_q ball, 1 < q < 2, between those over ℓ_1 and ℓ_2 (Riesz
+    & Thorin).
+    """
     # ‖W‖ from ℓ_1 to ℓ_2 is its longest column, from ℓ_2 to ℓ_2 its largest singular value
     longest = np.diag(form).max()
     steepest = max(np.linalg.eigvalsh(form)[-1], 0.0) * (1 + 1e-14 * len(form))
@@ -150,6 +170,10 @@ def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
 
 
 def _fuzz(form: Array, center: Array, radius: float) -> float:
-    """A bound on the rounding of ``2<x, Hc> + c'Hc`` over |x_i| <= radius, large where the products H c cancel."""
+    """A bound on the rounding of ``2<x, Hc> + c'Hc`` over |x_i| <= radius, large where the products
+    H c cancel.
+    """
     sizes = np.abs(form) @ np.abs(center)
-    return (8 + 2 * len(center)) * float(np.finfo(float).eps * (2 * radius * sizes.sum() + np.abs(center) @ sizes))
+    return (8 + 2 * len(center)) * float(
+        np.finfo(float).eps * (2 * radius * sizes.sum() + np.abs(center) @ sizes)
+    )

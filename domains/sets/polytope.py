@@ -1,4 +1,6 @@
-"""Polytopes given by vertices, by halfspaces, or by the cuts of a graph: exact oracles by one matrix product."""
+"""Polytopes given by vertices, by halfspaces, or by the cuts of a graph: exact oracles by one
+matrix product.
+"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, final
@@ -26,8 +28,9 @@ _CUT_ENTRIES = 2**24  # numbers in the vertices of a cut polytope: 128 MB
 class Polytope(AbstractPolytope):
     """The convex hull of N points of R^d.
 
-    Unlike a :class:`FiniteSet`, it contains everything between the points, up to rounding. Optimisation treats both
-    alike (Nikolov & Tang 2023, Theorem 20). Points inside the hull of the others are kept as given.
+    Unlike a :class:`FiniteSet`, it contains everything between the points, up to rounding.
+    Optimisation treats both alike (Nikolov & Tang 2023, Theorem 20). Points inside the hull of the
+    others are kept as given.
 
     Args:
         vertices: shape (N, d), N >= 1, d >= 1, finite; copied to read-only float64.
@@ -57,19 +60,23 @@ class Polytope(AbstractPolytope):
     def from_halfspaces(cls, A: ArrayLike, b: ArrayLike) -> Self:
         """``{x : A x <= b}``, by its vertices.
 
-        The vertices are found in exact arithmetic (double description: Motzkin et al. 1953; Fukuda & Prodon 1996), so
-        none is missed, and each coordinate is then rounded once. The numbers are taken exactly as stored: an equality
-        is two inequalities of exactly opposite numbers, and ``0.1 + 0.2 <= x <= 0.3`` is empty.
+        The vertices are found in exact arithmetic (double description: Motzkin et al. 1953; Fukuda
+        & Prodon 1996), so none is missed, and each coordinate is then rounded once. The numbers are
+        taken exactly as stored: an equality is two inequalities of exactly opposite numbers, and
+        ``0.1 + 0.2 <= x <= 0.3`` is empty.
 
         Args:
             A: shape (m, d), finite.
             b: shape (m,), finite.
 
         Raises:
-            InvalidDomainError: wrong shape, NaN, infinity; no x satisfies the inequalities, or the set is unbounded.
+            InvalidDomainError: wrong shape, NaN, infinity; no x satisfies the inequalities, or the
+                set is unbounded.
             DomainTooLargeError: more than several thousand vertices, at the end or on the way.
 
-        >>> Polytope.from_halfspaces([[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]], [0.0, 0.0, 1.0]).vertices
+        >>> Polytope.from_halfspaces(
+        ...     [[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]], [0.0, 0.0, 1.0]
+        ... ).vertices
         array([[0., 0.],
                [0., 1.],
                [1., 0.]])
@@ -88,11 +95,12 @@ class Polytope(AbstractPolytope):
     def cuts(cls, graph: "networkx.Graph") -> Self:
         """The cut polytope of a graph (Deza & Laurent 1997, "Geometry of Cuts and Metrics").
 
-        Its vertices are the indicators over ``graph.edges``, in their order, of the edges between S and its
-        complement, for all sets S of nodes: 2^(nodes − components) of them.
+        Its vertices are the indicators over ``graph.edges``, in their order, of the edges between S
+        and its complement, for all sets S of nodes: 2^(nodes − components) of them.
 
         Args:
-            graph: an undirected networkx graph with at least one edge, without self-loops or parallel edges.
+            graph: an undirected networkx graph with at least one edge, without self-loops or
+                parallel edges.
 
         Raises:
             InvalidDomainError: another kind of graph.
@@ -109,23 +117,30 @@ class Polytope(AbstractPolytope):
 
         if not isinstance(graph, networkx.Graph) or graph.is_directed():
             raise InvalidDomainError(
-                f"cuts: expected an undirected networkx graph, got {type(graph).__name__}; hint: graph.to_undirected()"
+                f"cuts: expected an undirected networkx graph, got {type(graph).__name__}; hint: "
+                "graph.to_undirected()"
             )
         edges = [(u, v) for u, v in graph.edges()]
         if not edges:
             raise InvalidDomainError("cuts: expected at least one edge, got none")
         if any(u == v for u, v in edges):
-            raise InvalidDomainError("cuts: expected no self-loops, which no cut contains; hint: remove them")
+            raise InvalidDomainError(
+                "cuts: expected no self-loops, which no cut contains; hint: remove them"
+            )
         if len({frozenset(edge) for edge in edges}) < len(edges):
-            raise InvalidDomainError("cuts: expected no parallel edges; hint: networkx.Graph(graph) merges them")
+            raise InvalidDomainError(
+                "cuts: expected no parallel edges; hint: networkx.Graph(graph) merges them"
+            )
         # one node of every component stays put: its side is a matter of names
         free = [node for part in networkx.connected_components(graph) for node in list(part)[1:]]
         place = {node: j for j, node in enumerate(sorted(free, key=list(graph).index))}
         entries = len(edges) << len(free)
         if entries > _CUT_ENTRIES:
             raise DomainTooLargeError(
-                f"cuts: 2^{len(free)} cuts × {len(edges)} edges need {entries * 8 / 1e9:.3g} GB, more than "
-                f"{_CUT_ENTRIES * 8 / 1e9:.2g}; hint: a smaller graph, or product(...) of its biconnected components"
+                f"cuts: 2^{len(free)} cuts × {len(edges)} edges need {entries * 8 / 1e9:.3g} GB, "
+                "more than "
+                f"{_CUT_ENTRIES * 8 / 1e9:.2g}; hint: a smaller graph, or product(...) of its "
+                "biconnected components"
             )
         codes = np.arange(2 ** len(free))
 
@@ -168,7 +183,9 @@ class Polytope(AbstractPolytope):
             return Polytope(opposite[0] - opposite[1])
         points = np.unique(self._vertices + 0.0, axis=0)
         if len(points) ** 2 <= _DIFFERENCES:
-            return Polytope(np.unique((points[:, None] - points).reshape(-1, self.dim) + 0.0, axis=0))
+            return Polytope(
+                np.unique((points[:, None] - points).reshape(-1, self.dim) + 0.0, axis=0)
+            )
         from ..algebra.differences import DifferenceBody  # K − K meets its class here
 
         return DifferenceBody(self)
@@ -182,7 +199,9 @@ class Polytope(AbstractPolytope):
         moved = self._vertices - middle
         size = float(np.abs(moved).max()) or 1.0
         rows, targets = (np.column_stack([Y, np.full(len(Y), size)]) for Y in (moved, X - middle))
-        weights = coefficients(targets, rows, lambda c: np.maximum(c, 0.0), lambda y: nnls(rows.T, y)[0])
+        weights = coefficients(
+            targets, rows, lambda c: np.maximum(c, 0.0), lambda y: nnls(rows.T, y)[0]
+        )
         return (weights / weights.sum(axis=1, keepdims=True)) @ self._vertices
 
     def _numbers(self) -> int:

@@ -18,23 +18,26 @@ _CLIMBS = 24  # starting points of the search for a witness
 _CLIMB_STEPS = 300
 _SMALL = 100  # entries up to which bounds are tightened at leisure
 _STRETCHES = (1.0, 1.5, 2.3, 4.0)  # trials of a multiplier where a relaxation is loose
-_FLOOR = 1e-7  # least eigenvalue of a majorant, relative to the largest: keeps its inverse within rounding
+# least eigenvalue of a majorant, relative to the largest: keeps its inverse within rounding
+_FLOOR = 1e-7
 _EPS = float(np.finfo(np.float64).eps)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class SchattenBall(AbstractDomain):
-    r"""Matrices X of shape (m, n), flattened in C order, with ``‖singular values of X‖_q <= radius``.
+    r"""Matrices X of shape (m, n), flattened in C order, with
+    ``‖singular values of X‖_q <= radius``.
 
     q = 1 is the nuclear norm, q = 2 the Frobenius norm (a Euclidean ball), q = ∞ the spectral norm.
 
-    ``max_quadratic`` is exact for q = 2, for vectors (m or n = 1), and for multiples of the identity around the
-    origin; it is a bracket otherwise. Let r = min(m, n). The upper bound is within a factor ``r^{|1 − 2/q|}`` of the
-    maximum around the origin, ``2 r^{|1 − 2/q|}`` around other centers. For q = ∞ it minimises numerically the majorant
-    ``tr Y_1 + tr Y_2 : Y_1 ⊗ I + I ⊗ Y_2 ⪰ H``, whose optimum is within 2√2 of the maximum (Naor, Regev & Vidick
-    2014, the real non-commutative Grothendieck inequality); for random H on up to 20 × 20 matrices it was measured
-    within about 10 %.
+    ``max_quadratic`` is exact for q = 2, for vectors (m or n = 1), and for multiples of the
+    identity around the origin; it is a bracket otherwise. Let r = min(m, n). The upper bound is
+    within a factor ``r^{|1 − 2/q|}`` of the maximum around the origin, ``2 r^{|1 − 2/q|}`` around
+    other centers. For q = ∞ it minimises numerically the majorant
+    ``tr Y_1 + tr Y_2 : Y_1 ⊗ I + I ⊗ Y_2 ⪰ H``, whose optimum is within 2√2 of the maximum (Naor,
+    Regev & Vidick 2014, the real non-commutative Grothendieck inequality); for random H on up to 20
+    × 20 matrices it was measured within about 10 %.
 
     Args:
         shape: (m, n), both >= 1.
@@ -103,7 +106,9 @@ class SchattenBall(AbstractDomain):
         return QuadraticMax(x, value * size * reach**2, max(upper, value) * size * reach**2)
 
     def _bracket(self, H: Array, c: Array, radius: float) -> tuple[Array, float]:
-        """A point of the ball of the given radius, and an upper bound on ``(x − c)'H(x − c)`` over it."""
+        """A point of the ball of the given radius, and an upper bound on ``(x − c)'H(x − c)`` over
+        it.
+        """
         rank = min(self.shape)
         excess = max(0.0, 0.5 - 1 / self.q)
         g, still = H @ c, float(c @ H @ c)
@@ -111,7 +116,10 @@ class SchattenBall(AbstractDomain):
             x, upper = sphere_maximum(H, g, radius)
             return x, upper + still
         if not c.any() and np.array_equal(H, H[0, 0] * np.eye(self.dim)):
-            flat = _unit_support(np.eye(*self.shape) if self.q > 2 else np.eye(1, self.dim).reshape(self.shape), self.q)
+            flat = _unit_support(
+                np.eye(*self.shape) if self.q > 2 else np.eye(1, self.dim).reshape(self.shape),
+                self.q,
+            )
             return radius * flat.ravel(), H[0, 0] * radius**2 * rank ** (2 * excess)
         outer, upper = sphere_maximum(H, g, radius * rank**excess)
         x = self._climb(H, c, radius, [outer, -g])
@@ -130,14 +138,23 @@ class SchattenBall(AbstractDomain):
         return x, upper + still
 
     def _climb(self, H: Array, c: Array, radius: float, starts: list[Array]) -> Array:
-        """The best of the local maxima that ``x ← argmax <H(x − c), ·>`` leads to; the objective never falls."""
+        """The best of the local maxima that ``x ← argmax <H(x − c), ·>`` leads to; the objective
+        never falls.
+        """
         partial = np.eye(*self.shape)
         fixed = [np.roll(partial, i, axis=1) for i in range(min(self.shape[1], 4))]
-        fixed += [partial * np.cos(2 * np.pi * np.sqrt(p) * np.arange(1, self.shape[1] + 1)) for p in (2, 3, 5)]
+        fixed += [
+            partial * np.cos(2 * np.pi * np.sqrt(p) * np.arange(1, self.shape[1] + 1))
+            for p in (2, 3, 5)
+        ]
         fixed += list(np.eye(self.dim)[np.argsort(-np.diag(H), kind="stable")[:4]])
         fixed += list(np.linalg.eigh(H)[1][:, :-7:-1].T)
         best, top = np.zeros(self.dim), -math.inf
-        both = [s * np.ravel(start) for start in [*starts, *fixed] for s in ((1, -1) if c.any() else (1,))]
+        both = [
+            s * np.ravel(start)
+            for start in [*starts, *fixed]
+            for s in ((1, -1) if c.any() else (1,))
+        ]
         for start in both[: 2 * _CLIMBS]:
             x = radius * _unit_support(start.reshape(self.shape), self.q).ravel()
             value = float((x - c) @ H @ (x - c))
@@ -158,10 +175,11 @@ class SchattenBall(AbstractDomain):
 
 
 def sphere_maximum(form: Array, g: Array, radius: float) -> tuple[Array, float]:
-    """A maximizer of ``y'Ay − 2 g'y`` over ``‖y‖ = radius``, and a proven upper bound, the same up to rounding.
+    """A maximizer of ``y'Ay − 2 g'y`` over ``‖y‖ = radius``, and a proven upper bound, the same up
+    to rounding.
 
-    For every τ > 0 and λ = λ_max + τ the maximum is at most ``λ·radius² + Σ g_i²/(λ − λ_i)`` (Moré & Sorensen 1983);
-    for A ⪰ 0 it is that over the ball as well.
+    For every τ > 0 and λ = λ_max + τ the maximum is at most ``λ·radius² + Σ g_i²/(λ − λ_i)`` (Moré
+    & Sorensen 1983); for A ⪰ 0 it is that over the ball as well.
     """
     values, axes = np.linalg.eigh(form)
     b, gaps = axes.T @ g, values[-1] - values
@@ -201,7 +219,9 @@ def _norm(values: Array, p: float) -> float:
 
 
 def _unit_support(theta: Array, q: float) -> Array:
-    """The matrix of the unit Schatten-q ball that maximises <theta, X>: Hölder on the singular values."""
+    """The matrix of the unit Schatten-q ball that maximises <theta, X>: Hölder on the singular
+    values.
+    """
     size = np.abs(theta).max()
     if size == 0:
         return np.zeros(theta.shape)
@@ -217,21 +237,28 @@ def _unit_support(theta: Array, q: float) -> Array:
 
 
 def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[Array]]:
-    """An upper bound on x'Hx over the unit Schatten-q ball, q > 2, and starting points for a witness.
+    """An upper bound on x'Hx over the unit Schatten-q ball, q > 2, and starting points for a
+    witness.
 
-    With ``Y_1 ⊗ I + I ⊗ Y_2 ⪰ H``, Y_1, Y_2 ⪰ 0, ``x'Hx <= <Y_1, XX'> + <Y_2, X'X> <= ‖Y_1‖_p + ‖Y_2‖_p`` by Hölder,
-    p = q/(q−2), because ``‖XX'‖_{q/2} = ‖X‖_q² <= 1``. Any pair is proven: what H exceeds it by costs its largest
-    eigenvalue times ``‖X‖_F² <= min(m, n)^{1/p}``. A good pair minimises a smoothed generalised eigenvalue.
+    With ``Y_1 ⊗ I + I ⊗ Y_2 ⪰ H``, Y_1, Y_2 ⪰ 0,
+    ``x'Hx <= <Y_1, XX'> + <Y_2, X'X> <= ‖Y_1‖_p + ‖Y_2‖_p`` by Hölder, p = q/(q−2), because
+    ``‖XX'‖_{q/2} = ‖X‖_q² <= 1``. Any pair is proven: what H exceeds it by costs its largest
+    eigenvalue times ``‖X‖_F² <= min(m, n)^{1/p}``. A good pair minimises a smoothed generalised
+    eigenvalue.
     """
     m, n = shape
     p = q / (q - 2) if q < math.inf else 1.0
     blocks = H.reshape(m, n, m, n)
 
     def spectrum(Y: list[Array]) -> tuple[Array, Array]:
-        """Eigenvalues and, as columns z with z'Dz = 1, eigenvectors of H against D = Y_1 ⊗ I + I ⊗ Y_2."""
+        """Eigenvalues and, as columns z with z'Dz = 1, eigenvectors of H against D = Y_1 ⊗ I + I ⊗
+        Y_2.
+        """
         (d1, U1), (d2, U2) = (np.linalg.eigh(y) for y in Y)
         scale = 1 / np.sqrt((d1[:, None] + d2).ravel())
-        turned = np.einsum("ia,jb,ijkl,kc,ld->abcd", U1, U2, blocks, U1, U2, optimize=True).reshape(H.shape)
+        turned = np.einsum("ia,jb,ijkl,kc,ld->abcd", U1, U2, blocks, U1, U2, optimize=True).reshape(
+            H.shape
+        )
         values, vectors = np.linalg.eigh(scale[:, None] * turned * scale)
         columns = (scale[:, None] * vectors).reshape(m, n, -1)
         back = np.einsum("ia,jb,abk->ijk", U1, U2, columns, optimize=True)
@@ -255,21 +282,30 @@ def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[A
             inner = _norm_slope(y, norm, p) / sum(norms) - Z
             inner += _FLOOR * np.trace(inner) / len(y) * np.eye(len(y))
             slopes.append((2 * inner @ A).ravel())
-        return math.log(values[-1]) + math.log(total) / sharpness + math.log(sum(norms)), np.concatenate(slopes)
+        return math.log(values[-1]) + math.log(total) / sharpness + math.log(
+            sum(norms)
+        ), np.concatenate(slopes)
 
     flat = np.concatenate([np.eye(m).ravel(), np.eye(n).ravel()])
     steps = 60 if m * n <= _SMALL else 15
     best = _norm(np.ones(min(shape)), p) * float(np.linalg.eigvalsh(H)[-1])
     for sharpness in (10.0, 60.0, 400.0):
         solution = scipy.optimize.minimize(
-            objective, flat, args=(sharpness,), jac=True, method="L-BFGS-B", options={"maxiter": steps}
+            objective,
+            flat,
+            args=(sharpness,),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": steps},
         )
         flat = solution.x / np.abs(solution.x).max()
         _, Y = pair(flat)
         scale = float(spectrum(Y)[0][-1])
         Y = [y * scale for y in Y]
         D = np.kron(Y[0], np.eye(n)) + np.kron(np.eye(m), Y[1])
-        excess = float(np.linalg.eigvalsh(H - D)[-1]) + 4 * m * n * _EPS * (np.linalg.norm(D) + np.linalg.norm(H))
+        excess = float(np.linalg.eigvalsh(H - D)[-1]) + 4 * m * n * _EPS * (
+            np.linalg.norm(D) + np.linalg.norm(H)
+        )
         norms = [_norm(np.abs(np.linalg.eigvalsh(y)), p) for y in Y]
         best = min(best, sum(norms) + max(excess, 0.0) * min(shape) ** (1 / p))
     vectors = spectrum(pair(flat)[1])[1]
@@ -283,11 +319,13 @@ def _norm_slope(y: Array, norm: float, p: float) -> Array:
 
 
 def _rank_one_bound(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[Array]]:
-    """An upper bound on x'Hx over the unit Schatten-q ball, 1 <= q < 2, and starting points for a witness.
+    """An upper bound on x'Hx over the unit Schatten-q ball, 1 <= q < 2, and starting points for a
+    witness.
 
-    On rank-one matrices H and its partial transpose H^Γ agree, so every mixture tH + (1−t)H^Γ bounds q = 1. Both bound
-    complex matrices as well, and complex interpolation between S_1 and S_2 (Riesz–Thorin) gives
-    ``λ_1^{2/q−1} λ_2^{2−2/q}`` with λ_1 = min(λ_max(H), λ_max(H^Γ)), λ_2 = λ_max(H).
+    On rank-one matrices H and its partial transpose H^Γ agree, so every mixture tH + (1−t)H^Γ
+    bounds q = 1. Both bound complex matrices as well, and complex interpolation between S_1 and S_2
+    (Riesz–Thorin) gives ``λ_1^{2/q−1} λ_2^{2−2/q}`` with λ_1 = min(λ_max(H), λ_max(H^Γ)), λ_2 =
+    λ_max(H).
     """
     m, n = shape
     turned = H.reshape(m, n, m, n).transpose(0, 3, 2, 1).reshape(H.shape)
@@ -296,10 +334,14 @@ def _rank_one_bound(H: Array, shape: tuple[int, int], q: float) -> tuple[float, 
         return float(np.linalg.eigvalsh(t * H + (1 - t) * turned)[-1])
 
     ends = mixed(1.0), mixed(0.0)
-    solution = scipy.optimize.minimize_scalar(mixed, bounds=(-1.0, 2.0), method="bounded", options={"xatol": 1e-6})
+    solution = scipy.optimize.minimize_scalar(
+        mixed, bounds=(-1.0, 2.0), method="bounded", options={"xatol": 1e-6}
+    )
     share = float(solution.x)  # pyright: ignore[reportAttributeAccessIssue]
     real = min(*ends, mixed(share))
     through_nuclear = real * min(shape) ** (2 - 2 / q)
     between = max(min(ends), 0.0) ** (2 / q - 1) * ends[0] ** (2 - 2 / q)
     starts = np.linalg.eigh(share * H + (1 - share) * turned)[1][:, :-4:-1].T
-    return min(through_nuclear, between) + 4 * m * n * _EPS * float(np.linalg.norm(H)), [H @ s for s in starts]
+    return min(through_nuclear, between) + 4 * m * n * _EPS * float(np.linalg.norm(H)), [
+        H @ s for s in starts
+    ]

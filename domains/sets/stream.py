@@ -1,4 +1,6 @@
-"""Workloads over time whose inverse has few subdiagonals: sums, decayed sums, momentum, running means."""
+"""Workloads over time whose inverse has few subdiagonals: sums, decayed sums, momentum, running
+means.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,18 +21,19 @@ _MOST_LISTED = 4096  # ticks: 128 MB of points
 @final
 @dataclass(frozen=True, eq=False)
 class StreamWorkload(AbstractFiniteDomain):
-    """The columns of a lower-triangular A, n ticks × n ticks, which is known by the few bands of its inverse.
+    """The columns of a lower-triangular A, n ticks × n ticks, which is known by the few bands of
+    its inverse.
 
-    Row t of A is what is answered at tick t; column i is what the contribution of tick i adds to all answers. A is not
-    formed where n is large.
+    Row t of A is what is answered at tick t; column i is what the contribution of tick i adds to
+    all answers. A is not formed where n is large.
 
     Args:
-        bands: shape (b + 1, n): row m holds ``A⁻¹[t, t − m]`` for every tick t, zero where t < m. The first row, the
-            diagonal, has no zeros.
+        bands: shape (b + 1, n): row m holds ``A⁻¹[t, t − m]`` for every tick t, zero where t < m.
+            The first row, the diagonal, has no zeros.
 
     Raises:
-        InvalidDomainError: not two-dimensional, no ticks, NaN or infinite, a zero on the diagonal, entries before the
-            first tick, or a workload whose entries overflow.
+        InvalidDomainError: not two-dimensional, no ticks, NaN or infinite, a zero on the diagonal,
+            entries before the first tick, or a workload whose entries overflow.
 
     >>> totals = StreamWorkload([[1.0, 1.0, 1.0], [0.0, -1.0, -1.0]])
     >>> totals.apply([1.0, 2.0, 3.0])
@@ -43,19 +46,25 @@ class StreamWorkload(AbstractFiniteDomain):
         try:
             array = read_only(bands)
         except (TypeError, ValueError):
-            raise InvalidDomainError("StreamWorkload: expected a regular array of real numbers") from None
+            raise InvalidDomainError(
+                "StreamWorkload: expected a regular array of real numbers"
+            ) from None
         if array.ndim != 2 or 0 in array.shape or len(array) > array.shape[1]:
             raise InvalidDomainError(
                 f"StreamWorkload: expected bands of shape (b + 1, n) with b < n, got {array.shape}"
             )
         if not np.isfinite(array).all() or (array[0] == 0).any():
-            raise InvalidDomainError("StreamWorkload: expected finite bands without zeros on the diagonal")
+            raise InvalidDomainError(
+                "StreamWorkload: expected finite bands without zeros on the diagonal"
+            )
         if any(band[:m].any() for m, band in enumerate(array)):
             raise InvalidDomainError("StreamWorkload: expected zeros in band m before tick m")
         object.__setattr__(self, "bands", array)
         largest = self.apply(np.ones(self.ticks)), self.transpose_apply(np.ones(self.ticks))
         if not all(np.isfinite(sums).all() for sums in largest):
-            raise InvalidDomainError("StreamWorkload: expected answers that do not overflow; hint: fewer ticks")
+            raise InvalidDomainError(
+                "StreamWorkload: expected answers that do not overflow; hint: fewer ticks"
+            )
 
     @property
     def ticks(self) -> int:
@@ -109,8 +118,10 @@ class StreamWorkload(AbstractFiniteDomain):
     def _dense(self) -> Array:
         if self.ticks > _MOST_LISTED:
             raise DomainTooLargeError(
-                f"StreamWorkload: {self.ticks} columns, more than the {_MOST_LISTED} that are listed; "
-                'hint: optimal_noise(…, neighbors="add-remove") needs none where the inverse has one subdiagonal'
+                f"StreamWorkload: {self.ticks} columns, more than the {_MOST_LISTED} that are "
+                "listed; "
+                'hint: optimal_noise(…, neighbors="add-remove") needs none where the inverse has '
+                "one subdiagonal"
             )
         dense = np.tril(self.apply(np.eye(self.ticks)))
         dense.flags.writeable = False
@@ -121,7 +132,9 @@ class StreamWorkload(AbstractFiniteDomain):
         below = np.zeros_like(self.bands)  # by columns of A⁻¹, as LAPACK wants it
         for m, band in enumerate(self.bands):
             below[m, : self.ticks - m] = band[m:]
-        x, _ = _banded_solve(below, rows.reshape(self.ticks, -1), uplo="L", trans="T" if transposed else "N")
+        x, _ = _banded_solve(
+            below, rows.reshape(self.ticks, -1), uplo="L", trans="T" if transposed else "N"
+        )
         return x.reshape(rows.shape)
 
     def _column(self, tick: int) -> Array:
@@ -142,8 +155,12 @@ class StreamWorkload(AbstractFiniteDomain):
     def _rows(self, method: str, x: ArrayLike) -> Array:
         rows = np.array(x, dtype=np.float64)
         if rows.ndim not in (1, 2) or len(rows) != self.ticks:
-            raise DimensionError(f"{method}: expected shape ({self.ticks},) or ({self.ticks}, k), got {rows.shape}")
+            raise DimensionError(
+                f"{method}: expected shape ({self.ticks},) or ({self.ticks}, k), got {rows.shape}"
+            )
         return rows
 
     def __repr__(self) -> str:
-        return f"StreamWorkload({self.ticks} ticks, {len(self.bands) - 1} subdiagonals in its inverse)"
+        return (
+            f"StreamWorkload({self.ticks} ticks, {len(self.bands) - 1} subdiagonals in its inverse)"
+        )

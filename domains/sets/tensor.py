@@ -19,7 +19,9 @@ from ..records import real_array
 from .schatten import sphere_maximum
 
 _MOST_ENTRIES = 2**20  # coordinates of a tensor: 8 MB
-_MOST_SYMMETRIZED = 1500  # dimensions of symmetric tensors up to which quadratic bounds are symmetrised, …
+_MOST_SYMMETRIZED = (
+    1500  # dimensions of symmetric tensors up to which quadratic bounds are symmetrised, …
+)
 _MOST_RELAXED = 80  # … and up to which a sum-of-squares bound is sought
 _CIRCLE_CELLS = 4096  # arcs looked at together by the branch and bound on the circle
 _EPS = float(np.finfo(np.float64).eps)
@@ -31,15 +33,17 @@ Polynomial = Callable[[Array], tuple[float, Array]]
 @final
 @dataclass(frozen=True, eq=False)
 class TensorPower(AbstractDomain):
-    """Symmetric rank-one tensors ``{x ⊗ … ⊗ x : ‖x‖₂ <= 1}`` in R^(dim**order), flattened in C order.
+    """Symmetric rank-one tensors ``{x ⊗ … ⊗ x : ‖x‖₂ <= 1}`` in R^(dim**order), flattened in C
+    order.
 
-    Their mean is the moment tensor of the x, of order ``order``; Nikolov & Tang (2023), Theorem 64, take x from the
-    cube [−1, 1]^dim instead. For orders above two their oracles are NP-hard (Hillar & Lim 2013), except for
-    ``dim`` <= 2: ``support_point`` climbs from many fixed starting points and may stop at a local maximum, so
-    ``support`` is then a lower end.
+    Their mean is the moment tensor of the x, of order ``order``; Nikolov & Tang (2023), Theorem 64,
+    take x from the cube [−1, 1]^dim instead. For orders above two their oracles are NP-hard (Hillar
+    & Lim 2013), except for ``dim`` <= 2: ``support_point`` climbs from many fixed starting points
+    and may stop at a local maximum, so ``support`` is then a lower end.
 
     Args:
-        dim: dimension of x, >= 1; stored as ``base``. The property ``dim`` is that of the space of tensors.
+        dim: dimension of x, >= 1; stored as ``base``. The property ``dim`` is that of the space of
+            tensors.
         order: number of factors, >= 1.
 
     Raises:
@@ -85,14 +89,22 @@ class TensorPower(AbstractDomain):
 
         Raises:
             DimensionError: wrong shape.
-            InvalidDomainError: no real numbers, a vector outside the unit ball, NaN or infinity; shows no value.
+            InvalidDomainError: no real numbers, a vector outside the unit ball, NaN or infinity;
+                shows no value.
 
         >>> TensorPower(2, 2).embed([[0.6, 0.8]]).round(2)
         array([[0.36, 0.48, 0.48, 0.64]])
         """
-        x = real_array("embed", f"vectors of shape (n, {self.base})", (None, self.base), vectors).astype(np.float64)
-        if not (np.abs(x) <= 2).all() or not (np.linalg.norm(x, axis=1) <= 1 + SLACK / self.order).all():
-            raise InvalidDomainError("embed: expected finite vectors of norm <= 1; hint: divide by their largest norm")
+        x = real_array(
+            "embed", f"vectors of shape (n, {self.base})", (None, self.base), vectors
+        ).astype(np.float64)
+        if (
+            not (np.abs(x) <= 2).all()
+            or not (np.linalg.norm(x, axis=1) <= 1 + SLACK / self.order).all()
+        ):
+            raise InvalidDomainError(
+                "embed: expected finite vectors of norm <= 1; hint: divide by their largest norm"
+            )
         return _powers(x, self.order)
 
     def _support_point(self, theta: Array) -> Array:
@@ -105,7 +117,9 @@ class TensorPower(AbstractDomain):
         return _powers(u[None], self.order)[0] if value > 0 else np.zeros(self.dim)
 
     def _best_vector(self, tensor: Array) -> Array:
-        """A unit vector at which the form of a symmetric tensor is largest, as far as can be told."""
+        """A unit vector at which the form of a symmetric tensor is largest, as far as can
+        be told.
+        """
         d, k = self.base, self.order
         if k == 1:
             return tensor / np.linalg.norm(tensor)
@@ -125,7 +139,8 @@ class TensorPower(AbstractDomain):
         reach = max(1.0, np.abs(center).max())
         if size == 0:
             return QuadraticMax(np.zeros(self.dim), 0.0, 0.0)
-        # the objective over size·reach², so that nothing overflows: X'GX − 2 g'X + still for X = u ⊗ … ⊗ u
+        # the objective over size·reach², so that nothing overflows: X'GX − 2 g'X + still for X = u
+        # ⊗ … ⊗ u
         H, c = form / size, center / reach
         still = float(c @ H @ c)
         coordinates = symmetric_coordinates(d, k)
@@ -152,7 +167,9 @@ class TensorPower(AbstractDomain):
         point = _powers(u[None], k)[0] if polynomial(u)[0] > 0 else np.zeros(self.dim)
         moved = point / reach - c
         value = float(moved @ H @ moved)
-        return QuadraticMax(point, value * size * reach**2, max(upper + still, still, value) * size * reach**2)
+        return QuadraticMax(
+            point, value * size * reach**2, max(upper + still, still, value) * size * reach**2
+        )
 
     def _near(self, X: Array) -> Array:
         """As ``contains`` does: along the leading direction of the first unfolding."""
@@ -228,7 +245,9 @@ def symmetric_coordinates(base: int, order: int) -> SymmetricCoordinates:
     places = [base**i for i in range(order - 1, -1, -1)]
     digits = np.stack([np.arange(base**order) // place % base for place in places], axis=1)
     digits.sort(axis=1)
-    first, kind, counts = np.unique(digits @ np.array(places), return_inverse=True, return_counts=True)
+    first, kind, counts = np.unique(
+        digits @ np.array(places), return_inverse=True, return_counts=True
+    )
     indices = np.stack([first // place % base for place in places], axis=1)
     kind = kind.reshape(-1)
     for array in (kind, indices):
@@ -262,13 +281,21 @@ def _contract(tensor: Array, u: Array, k: int) -> tuple[float, Array]:
 
 
 def _starts(d: int) -> list[Array]:
-    """Unit vectors spread over the sphere: axes, diagonals of coordinate planes, and a lattice of irrational slopes."""
+    """Unit vectors spread over the sphere: axes, diagonals of coordinate planes, and a lattice of
+    irrational slopes.
+    """
     axes = np.eye(d)
     pairs = [
-        (axes[i] + s * axes[j]) / math.sqrt(2) for i, j in itertools.combinations(range(min(d, 6)), 2) for s in (1, -1)
+        (axes[i] + s * axes[j]) / math.sqrt(2)
+        for i, j in itertools.combinations(range(min(d, 6)), 2)
+        for s in (1, -1)
     ]
     slopes = np.sqrt(
-        np.array([p for p in range(2, 12 * d + 12) if all(p % q for q in range(2, math.isqrt(p) + 1))][:d])
+        np.array(
+            [p for p in range(2, 12 * d + 12) if all(p % q for q in range(2, math.isqrt(p) + 1))][
+                :d
+            ]
+        )
     )
     waves = np.cos(2 * np.pi * np.outer(np.arange(1, 4 * min(d, 8) + 1), slopes % 1))
     chosen = np.vstack([axes[:16], np.reshape(pairs, (-1, d)), np.full((1, d), 1.0), waves])
@@ -277,17 +304,21 @@ def _starts(d: int) -> list[Array]:
 
 
 def _leading(tensor: Array, d: int) -> list[Array]:
-    """Both signs of the leading singular vectors of the unfolding (higher-order singular value decomposition)."""
+    """Both signs of the leading singular vectors of the unfolding (higher-order singular value
+    decomposition).
+    """
     unfolded = tensor.reshape(d, -1)
     axes = np.linalg.eigh(unfolded @ unfolded.T)[1][:, -3:]
     return [*axes.T, *-axes.T]
 
 
-def _climb(polynomial: Polynomial, starts: list[Array], tries: int = 12, steps: int = 1000) -> Array:
+def _climb(
+    polynomial: Polynomial, starts: list[Array], tries: int = 12, steps: int = 1000
+) -> Array:
     """The best local maximum on the sphere found from the most promising starts.
 
-    The symmetric higher-order power method u ← (∇f(u) + αu)/‖·‖, its shift α raised until f does not fall (Kolda &
-    Mayo 2011).
+    The symmetric higher-order power method u ← (∇f(u) + αu)/‖·‖, its shift α raised until f does
+    not fall (Kolda & Mayo 2011).
     """
     order = np.argsort([-polynomial(u)[0] for u in starts], kind="stable")[:tries]
     best, top = starts[order[0]], -math.inf
@@ -318,8 +349,8 @@ def _climb(polynomial: Polynomial, starts: list[Array], tries: int = 12, steps: 
 def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array, float]:
     """The global maximum over the sphere of R^1 or R^2: a unit vector, and a proven upper bound.
 
-    On the circle a polynomial is a trigonometric one. Its coefficients bound its second derivative, and arcs that a
-    Taylor bound cannot exclude are halved until the bound closes.
+    On the circle a polynomial is a trigonometric one. Its coefficients bound its second derivative,
+    and arcs that a Taylor bound cannot exclude are halved until the bound closes.
     """
     if d == 1:
         ends = [np.array([1.0]), np.array([-1.0])]
@@ -369,13 +400,15 @@ def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array,
 def _sphere_bound(G: Array, g: Array, coordinates: SymmetricCoordinates) -> float:
     """An upper bound on ``X'GX − 2 g'X`` over the powers X = u ⊗ … ⊗ u of unit vectors.
 
-    They are unit vectors of the symmetric space, so a trust-region problem bounds it; and G may be replaced by G + Z
-    for every Z with X'ZX = 0 on all powers, which are the Z = A − S(A), S the full symmetrisation of 2k indices. Any
-    Z is proven. The best one gives the sum-of-squares bound, of which a few quasi-Newton steps find most.
+    They are unit vectors of the symmetric space, so a trust-region problem bounds it; and G may be
+    replaced by G + Z for every Z with X'ZX = 0 on all powers, which are the Z = A − S(A), S the
+    full symmetrisation of 2k indices. Any Z is proven. The best one gives the sum-of-squares bound,
+    of which a few quasi-Newton steps find most.
     """
     best = sphere_maximum(G, g, 1.0)[1]
     if coordinates.order % 2 == 0 and g.any():
-        # <L, X> = ‖u‖^k = 1 makes the linear term quadratic: it could not tell X from −X, which is no power
+        # <L, X> = ‖u‖^k = 1 makes the linear term quadratic: it could not tell X from −X, which is
+        # no power
         L = _norm_power(coordinates)
         G, g = G - np.outer(g, L) - np.outer(L, g), np.zeros(len(g))
     if len(G) > _MOST_SYMMETRIZED:
@@ -384,7 +417,9 @@ def _sphere_bound(G: Array, g: Array, coordinates: SymmetricCoordinates) -> floa
     totals = np.bincount(kind, weights**2)
 
     def vanishing(A: Array) -> Array:
-        return A - ((np.bincount(kind, weights * A.ravel()) / totals)[kind] * weights).reshape(A.shape)
+        return A - ((np.bincount(kind, weights * A.ravel()) / totals)[kind] * weights).reshape(
+            A.shape
+        )
 
     def bound(Z: Array) -> float:
         return sphere_maximum(G + Z, g, 1.0)[1]
@@ -406,7 +441,9 @@ def _sphere_bound(G: Array, g: Array, coordinates: SymmetricCoordinates) -> floa
         total = float(shares.sum())
         mean = (axes * (shares / total)) @ axes.T
         slope = 2 * vanishing(mean[:N, :N]) / scale
-        return values[-1] + width * math.log(total), np.append(slope, np.trace(mean[:N, :N]) - mean[N, N])
+        return values[-1] + width * math.log(total), np.append(
+            slope, np.trace(mean[:N, :N]) - mean[N, N]
+        )
 
     flat = np.append(Z.ravel() / 4, 0.0)
     for width in (3e-2, 3e-3, 3e-4):
@@ -423,16 +460,23 @@ def _norm_power(coordinates: SymmetricCoordinates) -> Array:
     """L with ``<L, u ⊗ … ⊗ u> = ‖u‖^k``, k even."""
     halves = coordinates.exponents() // 2
     even = (coordinates.exponents() % 2 == 0).all(axis=1)
-    ways = [math.factorial(coordinates.order // 2) / math.prod(map(math.factorial, row)) for row in halves.tolist()]
+    ways = [
+        math.factorial(coordinates.order // 2) / math.prod(map(math.factorial, row))
+        for row in halves.tolist()
+    ]
     return np.where(even, ways, 0.0) / np.sqrt(coordinates.counts)
 
 
 def _pairs(coordinates: SymmetricCoordinates) -> tuple[NDArray[np.intp], Array]:
-    """Which multiset of 2k indices every pair of multisets of k forms, and √(product of their counts), both flat."""
+    """Which multiset of 2k indices every pair of multisets of k forms, and √(product of their
+    counts), both flat.
+    """
     exponents = coordinates.exponents()
     kind = np.zeros(len(exponents) ** 2, dtype=np.intp)
     for column in exponents.T:  # renumbered index by index, so that nothing overflows
         joined = (column[:, None] + column).ravel()
-        kind = np.unique(kind * (2 * coordinates.order + 1) + joined, return_inverse=True)[1].reshape(-1)
+        kind = np.unique(kind * (2 * coordinates.order + 1) + joined, return_inverse=True)[
+            1
+        ].reshape(-1)
     roots = np.sqrt(coordinates.counts)
     return kind, np.outer(roots, roots).ravel()

@@ -1,4 +1,6 @@
-"""Sign-invariant bodies given by what their squares may be: boxes, ellipsoids, group norms and their mixtures."""
+"""Sign-invariant bodies given by what their squares may be: boxes, ellipsoids, group norms and
+their mixtures.
+"""
 
 from dataclasses import dataclass
 from typing import final
@@ -21,12 +23,12 @@ from ..oracles.rows import into_box
 class TwoConvex(AbstractDomain):
     r"""``{x : (x_1², …, x_d²) <= some point of the hull of the rows, coordinatewise}``.
 
-    Every sign-invariant 2-convex body with a polyhedral set of squares: one row is a box of half widths √row, the
-    rows of a diagonal matrix an ellipsoid with those squared half axes, the rows (1, 1, 0, 0), (0, 0, 1, 1) the unit
-    ball of ``√(max(x_1², x_2²) + max(x_3², x_4²))``.
+    Every sign-invariant 2-convex body with a polyhedral set of squares: one row is a box of half
+    widths √row, the rows of a diagonal matrix an ellipsoid with those squared half axes, the rows
+    (1, 1, 0, 0), (0, 0, 1, 1) the unit ball of ``√(max(x_1², x_2²) + max(x_3², x_4²))``.
 
-    ``max_quadratic`` is exact for diagonal H about the origin; otherwise its ends differ by at most a factor π/2
-    (Nesterov 1998), often much less.
+    ``max_quadratic`` is exact for diagonal H about the origin; otherwise its ends differ by at most
+    a factor π/2 (Nesterov 1998), often much less.
 
     Args:
         squares: shape (k, d), k, d >= 1, nonnegative and finite; the listed points of the hull.
@@ -46,9 +48,13 @@ class TwoConvex(AbstractDomain):
     def __init__(self, squares: ArrayLike) -> None:
         array = numbers("TwoConvex", "squares", squares)
         if array.ndim != 2 or 0 in array.shape:
-            raise InvalidDomainError(f"TwoConvex: expected squares of shape (k, d) with k, d >= 1, got {array.shape}")
+            raise InvalidDomainError(
+                f"TwoConvex: expected squares of shape (k, d) with k, d >= 1, got {array.shape}"
+            )
         if (array < 0).any():
-            raise InvalidDomainError(f"TwoConvex: expected nonnegative squares, got {array.min():.3g}")
+            raise InvalidDomainError(
+                f"TwoConvex: expected nonnegative squares, got {array.min():.3g}"
+            )
         object.__setattr__(self, "squares", array)
 
     @property
@@ -67,7 +73,11 @@ class TwoConvex(AbstractDomain):
         return _below_squares(self.squares, X)
 
     def _map_into(self) -> Map | None:
-        return into_box(np.zeros(self.dim), np.sqrt(self.squares[0])) if len(self.squares) == 1 else None
+        return (
+            into_box(np.zeros(self.dim), np.sqrt(self.squares[0]))
+            if len(self.squares) == 1
+            else None
+        )
 
     def _magnitudes(self) -> Array:
         return np.sqrt(self.squares.max(axis=0))
@@ -82,7 +92,9 @@ class TwoConvex(AbstractDomain):
         return self._image().max_quadratic(form, center)
 
     def _contains(self, x: Array) -> bool:
-        """By the linear programme max s over weights with Σ_k w_k squares_k >= s x², coordinatewise."""
+        """By the linear programme max s over weights with Σ_k w_k squares_k >= s x²,
+        coordinatewise.
+        """
         widths = np.sqrt(self.squares.max(axis=0))
         if x[widths == 0].any():
             return False

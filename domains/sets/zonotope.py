@@ -23,11 +23,12 @@ from .centered import AbstractCentered
 class Zonotope(AbstractCentered):
     r"""``{center + Σ_j c_j g_j : |c_j| <= 1}``, the generators g_j as rows.
 
-    ``max_quadratic`` is exact for up to 22 generators (21 if the query's center is not the zonotope's); beyond, its
-    ends differ by at most a factor π/2 (Nesterov 1998), often much less.
+    ``max_quadratic`` is exact for up to 22 generators (21 if the query's center is not the
+    zonotope's); beyond, its ends differ by at most a factor π/2 (Nesterov 1998), often much less.
 
     Args:
-        generators: shape (m, d), d >= 1, finite; zero and repeated rows are welcome, and m = 0 is the center alone.
+        generators: shape (m, d), d >= 1, finite; zero and repeated rows are welcome, and m = 0 is
+            the center alone.
         center: shape (d,), or one number for all coordinates.
 
     Raises:
@@ -55,7 +56,9 @@ class Zonotope(AbstractCentered):
 
     def _image(self) -> ConvexImage:
         m = len(self.generators)
-        return ConvexImage(self.generators.T, (LpBlock(m, math.inf),) if m else (), self.center[None])
+        return ConvexImage(
+            self.generators.T, (LpBlock(m, math.inf),) if m else (), self.center[None]
+        )
 
     def _difference(self) -> "Zonotope":
         return Zonotope(2 * self.generators)
@@ -86,7 +89,9 @@ class Zonotope(AbstractCentered):
         return max(self.dim, len(self.generators))
 
     def _contains(self, x: Array) -> bool:
-        """By the linear programme max s over |c_j| <= 1 with Σ c_j g_j = s(x − center), up to slack."""
+        """By the linear programme max s over |c_j| <= 1 with Σ c_j g_j = s(x − center), up to
+        slack.
+        """
         widths = np.abs(self.generators).sum(axis=0)
         moved, slack = x - self.center, rounding(x, self.center) + SLACK * widths
         if (np.abs(moved) > widths + slack).any():
@@ -94,8 +99,11 @@ class Zonotope(AbstractCentered):
         used = widths > 0
         if not used.any():
             return True
-        # principal axes of the generators, each coordinate in units of its width; flat directions are only slack
-        left, sigma, right = np.linalg.svd(self.generators[:, used].T / widths[used, None], full_matrices=False)
+        # principal axes of the generators, each coordinate in units of its width; flat directions
+        # are only slack
+        left, sigma, right = np.linalg.svd(
+            self.generators[:, used].T / widths[used, None], full_matrices=False
+        )
         target = left.T @ (moved[used] / widths[used])
         slack = float(np.linalg.norm(slack[used] / widths[used]))
         if np.linalg.norm(moved[used] / widths[used] - left @ target) > slack:

@@ -18,8 +18,9 @@ _MOST_ENTRIES = 2**27  # numbers a matrix holds at most: 1 GB
 class AbstractBase(abc.ABC):
     """A workload W over the categories of one attribute, a row per query and a column per category.
 
-    Bases of the same class and arguments are equal, and attributes with equal bases are solved once. A base of your
-    own, a frozen dataclass, supplies ``size``, ``queries`` and ``toarray``; most need no class: see :class:`Base`.
+    Bases of the same class and arguments are equal, and attributes with equal bases are solved
+    once. A base of your own, a frozen dataclass, supplies ``size``, ``queries`` and ``toarray``;
+    most need no class: see :class:`Base`.
 
     Attributes:
         size: number of categories n.
@@ -64,7 +65,8 @@ class AbstractBase(abc.ABC):
     def answer(self, values: ArrayLike, axis: int = 0) -> NDArray[Any]:
         """W along one axis of an array: n entries become q.
 
-        Integers stay integers, and exact, where W holds zeros and ones. The identity answers with ``values`` itself.
+        Integers stay integers, and exact, where W holds zeros and ones. The identity answers with
+        ``values`` itself.
 
         Raises:
             DimensionError: other than n entries along the axis.
@@ -74,7 +76,9 @@ class AbstractBase(abc.ABC):
         """
         table = np.asarray(values)
         if not -table.ndim <= axis < table.ndim or table.shape[axis] != self.size:
-            raise DimensionError(f"answer: expected {self.size} entries along axis {axis}, got shape {table.shape}")
+            raise DimensionError(
+                f"answer: expected {self.size} entries along axis {axis}, got shape {table.shape}"
+            )
         return self._answer(table, axis)
 
     @final
@@ -85,7 +89,9 @@ class AbstractBase(abc.ABC):
         ('young', 'young to old', 'old')
         """
         if len(cells) != self.size:
-            raise DimensionError(f"labels: expected {self.size} names of categories, got {len(cells)}")
+            raise DimensionError(
+                f"labels: expected {self.size} names of categories, got {len(cells)}"
+            )
         return self._labels(cells)
 
     def _answer(self, table: NDArray[Any], axis: int) -> NDArray[Any]:
@@ -104,7 +110,9 @@ class AbstractRuns(AbstractBase):
 
     @abc.abstractmethod
     def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First and last category of every run; a last one of n or more is counted on from the first category."""
+        """First and last category of every run; a last one of n or more is counted on from the
+        first category.
+        """
 
     @final
     def ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -118,7 +126,9 @@ class AbstractRuns(AbstractBase):
 
     def _checked_runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         if self.queries > _MOST_ENTRIES:
-            raise DomainTooLargeError(f"{type(self).__name__}: {self.queries} queries, more than {_MOST_ENTRIES}")
+            raise DomainTooLargeError(
+                f"{type(self).__name__}: {self.queries} queries, more than {_MOST_ENTRIES}"
+            )
         return self._runs()
 
     def _columns(self, codes: NDArray[np.int64]) -> Array:
@@ -128,7 +138,9 @@ class AbstractRuns(AbstractBase):
     def _answer(self, table: NDArray[Any], axis: int) -> NDArray[Any]:
         first, last = self._checked_runs()
         again = np.take(table, np.arange(max(0, int(last.max()) + 1 - self.size)), axis=axis)
-        sums = np.cumsum(np.concatenate([table, again], axis=axis) if again.shape[axis] else table, axis=axis)
+        sums = np.cumsum(
+            np.concatenate([table, again], axis=axis) if again.shape[axis] else table, axis=axis
+        )
         sums = np.concatenate([np.zeros_like(np.take(sums, [0], axis=axis)), sums], axis=axis)
         return np.take(sums, last + 1, axis=axis) - np.take(sums, first, axis=axis)
 
@@ -269,7 +281,10 @@ class Ranges(AbstractRuns):
     def gram(self) -> Array:
         _check_entries(self, self.size)
         places = np.arange(self.size)
-        before, after = np.minimum.outer(places, places) + 1, self.size - np.maximum.outer(places, places)
+        before, after = (
+            np.minimum.outer(places, places) + 1,
+            self.size - np.maximum.outer(places, places),
+        )
         return np.asarray(before * after, dtype=np.float64)
 
 
@@ -280,8 +295,8 @@ class Bins(AbstractRuns):
 
     Args:
         size: number of categories.
-        widths: of every level, the width of its bins (the last may be narrower), or where it is cut: the first
-            category of every bin but the first.
+        widths: of every level, the width of its bins (the last may be narrower), or where it is
+            cut: the first category of every bin but the first.
 
     >>> Bins(3, [1, 2]).toarray()
     array([[1., 0., 0.],
@@ -310,20 +325,31 @@ class Bins(AbstractRuns):
             raise InvalidDomainError("Bins: expected distinct levels, like [5, 10] or [(18, 65)]")
         for level in settled:
             if isinstance(level, int) and not 1 <= level <= self.size:
-                raise InvalidDomainError(f"Bins: expected 1 <= width <= {self.size} categories, got {level}")
-            if isinstance(level, tuple) and (not level or any(a >= b for a, b in pairwise((0, *level, self.size)))):
-                raise InvalidDomainError(f"Bins: expected increasing cuts in 1..{self.size - 1}, got {level}")
+                raise InvalidDomainError(
+                    f"Bins: expected 1 <= width <= {self.size} categories, got {level}"
+                )
+            if isinstance(level, tuple) and (
+                not level or any(a >= b for a, b in pairwise((0, *level, self.size)))
+            ):
+                raise InvalidDomainError(
+                    f"Bins: expected increasing cuts in 1..{self.size - 1}, got {level}"
+                )
 
     @property
     def queries(self) -> int:
-        return sum(-(-self.size // level) if isinstance(level, int) else len(level) + 1 for level in self.widths)
+        return sum(
+            -(-self.size // level) if isinstance(level, int) else len(level) + 1
+            for level in self.widths
+        )
 
     def _starts(self, level: int | tuple[int, ...]) -> NDArray[np.int64]:
         return np.arange(0, self.size, level) if isinstance(level, int) else np.array((0, *level))
 
     def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         starts = [self._starts(level) for level in self.widths]
-        return np.concatenate(starts), np.concatenate([np.append(first[1:], self.size) - 1 for first in starts])
+        return np.concatenate(starts), np.concatenate(
+            [np.append(first[1:], self.size) - 1 for first in starts]
+        )
 
     def gram(self) -> Array:
         _check_entries(self, self.size)
@@ -337,7 +363,8 @@ class Bins(AbstractRuns):
 @final
 @dataclass(frozen=True)
 class Windows(AbstractRuns):
-    """Every run of ``width`` consecutive categories around a circle: hours of a day, months of a year.
+    """Every run of ``width`` consecutive categories around a circle: hours of a day, months of a
+    year.
 
     >>> Windows(3, 2).toarray()
     array([[1., 1., 0.],
@@ -352,7 +379,9 @@ class Windows(AbstractRuns):
         _settle_size(self)
         object.__setattr__(self, "width", _integers("Windows: expected a width", [self.width])[0])
         if not 1 <= self.width <= self.size:
-            raise InvalidDomainError(f"Windows: expected 1 <= width <= {self.size} categories, got {self.width}")
+            raise InvalidDomainError(
+                f"Windows: expected 1 <= width <= {self.size} categories, got {self.width}"
+            )
 
     @property
     def queries(self) -> int:
@@ -375,8 +404,8 @@ class Windows(AbstractRuns):
 class Moments(AbstractBase):
     """Sums of powers of a number that every category stands for, such as the middle of its bin.
 
-    The error of a sum is measured in its own unit, so a workload cares for the highest power most; tables of their own,
-    with weights, balance them.
+    The error of a sum is measured in its own unit, so a workload cares for the highest power most;
+    tables of their own, with weights, balance them.
 
     >>> Moments([1, 2, 4], degrees=[0, 1]).toarray()
     array([[1., 1., 1.],
@@ -394,7 +423,9 @@ class Moments(AbstractBase):
         object.__setattr__(self, "size", len(numbers))
         object.__setattr__(self, "degrees", _integers("Moments: expected degrees", degrees))
         if not self.degrees or len(set(self.degrees)) < len(self.degrees) or min(self.degrees) < 0:
-            raise InvalidDomainError(f"Moments: expected distinct degrees of at least 0, got {self.degrees}")
+            raise InvalidDomainError(
+                f"Moments: expected distinct degrees of at least 0, got {self.degrees}"
+            )
         try:
             _check_magnitude("Moments", self.toarray())
         except OverflowError:
@@ -433,11 +464,14 @@ class Leading(AbstractBase):
 
     def __post_init__(self) -> None:
         if not isinstance(self.base, AbstractBase):
-            raise InvalidDomainError(f"Leading: expected a base, like Prefix(5), got {type(self.base).__name__}")
+            raise InvalidDomainError(
+                f"Leading: expected a base, like Prefix(5), got {type(self.base).__name__}"
+            )
         _settle_size(self)
         if self.size <= self.base.size:
             raise InvalidDomainError(
-                f"Leading: expected more categories than the {self.base.size} of its base, got {self.size}; "
+                f"Leading: expected more categories than the {self.base.size} of its base, got "
+                f"{self.size}; "
                 "hint: the base itself"
             )
 
@@ -454,7 +488,9 @@ class Leading(AbstractBase):
         return np.pad(self.base.gram(), (0, self.size - self.base.size))
 
     def _answer(self, table: NDArray[Any], axis: int) -> NDArray[Any]:
-        return self.base.answer(np.moveaxis(np.moveaxis(table, axis, 0)[: self.base.size], 0, axis), axis)
+        return self.base.answer(
+            np.moveaxis(np.moveaxis(table, axis, 0)[: self.base.size], 0, axis), axis
+        )
 
     def _labels(self, cells: Sequence[object]) -> tuple[str, ...]:
         return self.base.labels(cells[: self.base.size])
@@ -505,14 +541,18 @@ class Base(AbstractBase):
 
 def _in_order(name: str, values: Iterable[Any]) -> Iterable[Any]:
     if isinstance(values, set | frozenset):
-        raise InvalidDomainError(f"{name.partition(':')[0]}: expected a list, which has an order, got a set")
+        raise InvalidDomainError(
+            f"{name.partition(':')[0]}: expected a list, which has an order, got a set"
+        )
     return values
 
 
 def _integers(expected: str, values: Iterable[Any]) -> tuple[int, ...]:
     several = isinstance(values, Iterable) and not isinstance(values, str)
     listed: tuple[Any, ...] = tuple(_in_order(expected, values)) if several else (values,)
-    if not all(isinstance(value, int | np.integer) and not isinstance(value, bool) for value in listed):
+    if not all(
+        isinstance(value, int | np.integer) and not isinstance(value, bool) for value in listed
+    ):
         raise InvalidDomainError(f"{expected}, all integers, got {listed!r:.60}")
     return tuple(map(int, listed))
 
@@ -521,7 +561,9 @@ def _numbers(expected: str, values: ArrayLike, ndim: int) -> Array:
     try:
         array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError):
-        raise InvalidDomainError(f"{expected}, all real; hint: .toarray() for sparse matrices") from None
+        raise InvalidDomainError(
+            f"{expected}, all real; hint: .toarray() for sparse matrices"
+        ) from None
     if array.ndim != ndim or 0 in array.shape:
         raise DimensionError(f"{expected}, got shape {array.shape}")
     if not np.isfinite(array).all():
@@ -532,7 +574,9 @@ def _numbers(expected: str, values: ArrayLike, ndim: int) -> Array:
 def _check_magnitude(name: str, W: Array) -> None:
     """Refuse what squares to infinity or to nothing."""
     if not 1e-100 <= np.abs(W).max() <= 1e100:
-        raise InvalidDomainError(f"{name}: expected a largest entry between 1e-100 and 1e100; hint: another unit")
+        raise InvalidDomainError(
+            f"{name}: expected a largest entry between 1e-100 and 1e100; hint: another unit"
+        )
 
 
 def _settle_size(base: AbstractBase) -> None:

@@ -1,4 +1,6 @@
-"""Marginals of a contingency table: one record's contribution to a collection of marginal tables."""
+"""Marginals of a contingency table: one record's contribution to a collection of
+marginal tables.
+"""
 
 import itertools
 import math
@@ -30,13 +32,14 @@ class Marginals(AbstractTables):
 
     Args:
         sizes: number of categories of every attribute, each >= 1.
-        subsets: attribute subsets, each an iterable of attribute indices; ``()`` is the total. Stored sorted,
-            repeats dropped, in the caller's order.
-        weights: error priority of every subset, positive and finite; ones if omitted. They scale the coordinates of
-            the set, never the tables that are released.
+        subsets: attribute subsets, each an iterable of attribute indices; ``()`` is the total.
+            Stored sorted, repeats dropped, in the caller's order.
+        weights: error priority of every subset, positive and finite; ones if omitted. They scale
+            the coordinates of the set, never the tables that are released.
 
     Raises:
-        InvalidDomainError: no attributes, no subsets, a size below one, an unknown attribute, bad weights.
+        InvalidDomainError: no attributes, no subsets, a size below one, an unknown attribute, bad
+            weights.
 
     >>> K = Marginals((3, 2, 4), [(0, 1), (2,)])
     >>> K.dim, K.cardinality
@@ -50,11 +53,16 @@ class Marginals(AbstractTables):
     weights: tuple[float, ...]
 
     def __init__(
-        self, sizes: Sequence[int], subsets: Iterable[Iterable[int]], weights: Sequence[float] | None = None
+        self,
+        sizes: Sequence[int],
+        subsets: Iterable[Iterable[int]],
+        weights: Sequence[float] | None = None,
     ) -> None:
         counts = tuple(int(n) for n in sizes)
         if not counts or any(n < 1 or n != given for n, given in zip(counts, sizes, strict=True)):
-            raise InvalidDomainError(f"Marginals: expected sizes that are integers >= 1, got {tuple(sizes)}")
+            raise InvalidDomainError(
+                f"Marginals: expected sizes that are integers >= 1, got {tuple(sizes)}"
+            )
         try:
             listed = [tuple(sorted(set(subset))) for subset in subsets]
         except TypeError:
@@ -66,39 +74,52 @@ class Marginals(AbstractTables):
         for subset in listed:
             if any(i not in known for i in subset):
                 raise InvalidDomainError(
-                    f"Marginals: expected attribute indices in 0..{len(counts) - 1}, got subset {subset}"
+                    f"Marginals: expected attribute indices in 0..{len(counts) - 1}, got subset "
+                    f"{subset}"
                 )
         listed = [tuple(map(int, subset)) for subset in listed]
         unique = tuple(dict.fromkeys(listed))
         if not unique:
-            raise InvalidDomainError("Marginals: expected at least one subset; hint: [()] asks for the total alone")
+            raise InvalidDomainError(
+                "Marginals: expected at least one subset; hint: [()] asks for the total alone"
+            )
         if weights is not None and len(unique) < len(listed):
-            raise InvalidDomainError("Marginals: expected one weight for each distinct subset, got one subset twice")
+            raise InvalidDomainError(
+                "Marginals: expected one weight for each distinct subset, got one subset twice"
+            )
         object.__setattr__(self, "sizes", counts)
         object.__setattr__(self, "subsets", unique)
         object.__setattr__(self, "weights", checked_weights("Marginals", weights, len(unique)))
 
     @classmethod
     def all_kway(cls, sizes: Sequence[int], k: int, cumulative: bool = False) -> Self:
-        """All k-way marginals; with ``cumulative``, all marginals of at most k attributes, the total included.
+        """All k-way marginals; with ``cumulative``, all marginals of at most k attributes, the
+        total included.
 
         >>> Marginals.all_kway((3, 2, 4), 2).subsets
         ((0, 1), (0, 2), (1, 2))
         """
         if not 0 <= k <= len(sizes):
-            raise InvalidDomainError(f"all_kway: expected 0 <= k <= {len(sizes)} attributes, got k={k}")
+            raise InvalidDomainError(
+                f"all_kway: expected 0 <= k <= {len(sizes)} attributes, got k={k}"
+            )
         orders = range(k + 1) if cumulative else [k]
         count = sum(math.comb(len(sizes), order) for order in orders)
         if count > _SUBSETS:
             raise DomainTooLargeError(
-                f"all_kway: {count:.3g} marginals, more than {_SUBSETS}; hint: list the ones you need"
+                f"all_kway: {count:.3g} marginals, more than {_SUBSETS}; hint: list the ones you "
+                "need"
             )
-        return cls(sizes, [s for order in orders for s in itertools.combinations(range(len(sizes)), order)])
+        return cls(
+            sizes, [s for order in orders for s in itertools.combinations(range(len(sizes)), order)]
+        )
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The subsets with their attributes' bases, as of :class:`Products`: all identities."""
-        bases = tuple(map(Identity, self.sizes))  # one of each: there may be a hundred thousand subsets
+        bases = tuple(
+            map(Identity, self.sizes)
+        )  # one of each: there may be a hundred thousand subsets
         return tuple(tuple((i, bases[i]) for i in subset) for subset in self.subsets)
 
     @property
@@ -131,8 +152,10 @@ class Marginals(AbstractTables):
     def _check_enumerable(self, oracle: str) -> None:
         if self.cardinality > _ORACLE_CELLS:
             raise DomainTooLargeError(
-                f"{oracle}: exact answers enumerate {self.cardinality:.3g} records, more than {_ORACLE_CELLS}; "
-                "hint: drop unused attributes, or use the closed forms of gamma and add-remove, which need no oracle"
+                f"{oracle}: exact answers enumerate {self.cardinality:.3g} records, more than "
+                f"{_ORACLE_CELLS}; "
+                "hint: drop unused attributes, or use the closed forms of gamma and add-remove, "
+                "which need no oracle"
             )
 
     def _support_point(self, theta: Array) -> Array:
@@ -152,25 +175,40 @@ class Marginals(AbstractTables):
         best_value, best_record = -math.inf, 0
         step = max(1, _CHUNK_ENTRIES // len(self.subsets) ** 2)
         for start in range(0, self.cardinality, step):
-            columns = self._columns(codes_between(start, min(start + step, self.cardinality), self.sizes))
-            # a point has one nonzero coordinate per subset: gather those instead of multiplying by zeros
+            columns = self._columns(
+                codes_between(start, min(start + step, self.cardinality), self.sizes)
+            )
+            # a point has one nonzero coordinate per subset: gather those instead of multiplying by
+            # zeros
             blocks = form[columns[:, :, None], columns[:, None, :]]
-            values = constant + np.einsum("nij,i,j->n", blocks, weights, weights) - 2 * linear[columns] @ weights
+            values = (
+                constant
+                + np.einsum("nij,i,j->n", blocks, weights, weights)
+                - 2 * linear[columns] @ weights
+            )
             top = int(np.argmax(values))
             if values[top] > best_value:
                 best_value, best_record = float(values[top]), start + top
         return QuadraticMax(
-            self._embed(codes_between(best_record, best_record + 1, self.sizes))[0], best_value, best_value
+            self._embed(codes_between(best_record, best_record + 1, self.sizes))[0],
+            best_value,
+            best_value,
         )
 
     def _contains(self, x: Array) -> bool:
         record = [0] * len(self.sizes)
         for subset, (_, _, block) in zip(self.subsets, self.blocks(), strict=True):
-            cell = np.unravel_index(int(np.argmax(x[block])), [self.sizes[i] for i in subset]) if subset else ()
+            cell = (
+                np.unravel_index(int(np.argmax(x[block])), [self.sizes[i] for i in subset])
+                if subset
+                else ()
+            )
             for i, code in zip(subset, cell, strict=True):
                 record[i] = int(code)
         return bool(np.array_equal(self._embed(np.array([record], dtype=np.int64))[0], x))
 
     def __repr__(self) -> str:
         listed = ", ".join(map(str, self.subsets[:4])) + (", …" if len(self.subsets) > 4 else "")
-        return f"Marginals({len(self.subsets)} tables, {self.dim} cells, sizes={self.sizes}: {listed})"
+        return (
+            f"Marginals({len(self.subsets)} tables, {self.dim} cells, sizes={self.sizes}: {listed})"
+        )

@@ -1,4 +1,6 @@
-"""Products of one-attribute queries: one record's contribution to prefix sums, ranges, bins and counts of tables."""
+"""Products of one-attribute queries: one record's contribution to prefix sums, ranges, bins and
+counts of tables.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,21 +25,21 @@ _CHUNK_ENTRIES = 2**22
 class Products(AbstractTables):
     """All points ``(w_S ⊗_{i∈S} W_i e_{x_i})_{S in subsets}`` over records x in [n_1] × … × [n_m].
 
-    Coordinates are queries: subsets in the order given, each the product of its attributes' queries in C order.
-    ``Marginals(sizes, …)`` are products of identities.
+    Coordinates are queries: subsets in the order given, each the product of its attributes' queries
+    in C order. ``Marginals(sizes, …)`` are products of identities.
 
     Args:
-        bases: one per attribute: :class:`Identity`, :class:`Prefix`, :class:`Ranges`, :class:`Bins`, :class:`Windows`,
-            :class:`Moments`, or any matrix as a :class:`Base`.
-        subsets: attribute subsets, each an iterable of attribute indices, or a mapping from indices to other bases
-            than the attributes' own; ``()`` is the total. Stored as ``terms``: sorted pairs of an attribute and its
-            base, without repeats and totals.
-        weights: error priority of every subset, positive and finite; ones if omitted. They scale the coordinates of
-            the set, never the answers that are released.
+        bases: one per attribute: :class:`Identity`, :class:`Prefix`, :class:`Ranges`,
+            :class:`Bins`, :class:`Windows`, :class:`Moments`, or any matrix as a :class:`Base`.
+        subsets: attribute subsets, each an iterable of attribute indices, or a mapping from indices
+            to other bases than the attributes' own; ``()`` is the total. Stored as ``terms``:
+            sorted pairs of an attribute and its base, without repeats and totals.
+        weights: error priority of every subset, positive and finite; ones if omitted. They scale
+            the coordinates of the set, never the answers that are released.
 
     Raises:
-        InvalidDomainError: no attributes, no subsets, one twice, an unknown attribute, bases of different sizes for one
-            attribute, bad weights.
+        InvalidDomainError: no attributes, no subsets, one twice, an unknown attribute, bases of
+            different sizes for one attribute, bad weights.
 
     >>> K = Products([Prefix(3), Identity(2)], [(0, 1), {0: Ranges(3)}])
     >>> K.sizes, K.dim, K.cardinality
@@ -60,14 +62,22 @@ class Products(AbstractTables):
     ) -> None:
         own = tuple(bases) if isinstance(bases, Iterable) else ()
         if not own or not all(isinstance(base, AbstractBase) for base in own):
-            raise InvalidDomainError("Products: expected a base for every attribute, like [Prefix(10), Identity(2)]")
-        terms = [self._term(own, subset) for subset in subsets] if isinstance(subsets, Iterable) else []
+            raise InvalidDomainError(
+                "Products: expected a base for every attribute, like [Prefix(10), Identity(2)]"
+            )
+        terms = (
+            [self._term(own, subset) for subset in subsets] if isinstance(subsets, Iterable) else []
+        )
         if not terms:
-            raise InvalidDomainError("Products: expected at least one subset; hint: [()] asks for the total alone")
+            raise InvalidDomainError(
+                "Products: expected at least one subset; hint: [()] asks for the total alone"
+            )
         try:
             distinct = len(set(terms))
         except TypeError:
-            raise InvalidDomainError("Products: expected hashable bases; hint: frozen dataclasses are") from None
+            raise InvalidDomainError(
+                "Products: expected hashable bases; hint: frozen dataclasses are"
+            ) from None
         if distinct < len(terms):
             raise InvalidDomainError("Products: expected distinct subsets, got one twice")
         object.__setattr__(self, "bases", own)
@@ -77,19 +87,29 @@ class Products(AbstractTables):
         object.__setattr__(self, "subsets", tuple(tuple(i for i, _ in term) for term in terms))
 
     @staticmethod
-    def _term(own: tuple[AbstractBase, ...], subset: Iterable[int] | Mapping[int, AbstractBase]) -> Term:
+    def _term(
+        own: tuple[AbstractBase, ...], subset: Iterable[int] | Mapping[int, AbstractBase]
+    ) -> Term:
         """The attributes of a subset with their bases; totals are what is not asked about."""
         if not isinstance(subset, Iterable):
             raise InvalidDomainError(
-                f"Products: expected subsets like [(0, 1), {{2: Prefix(5)}}], got {type(subset).__name__} in the list"
+                f"Products: expected subsets like [(0, 1), {{2: Prefix(5)}}], got "
+                f"{type(subset).__name__} in the list"
             )
         indices = list(subset)
-        if not all(isinstance(i, int | np.integer) and not isinstance(i, bool) and 0 <= i < len(own) for i in indices):
-            raise InvalidDomainError(f"Products: expected attribute indices in 0..{len(own) - 1}, got another")
+        if not all(
+            isinstance(i, int | np.integer) and not isinstance(i, bool) and 0 <= i < len(own)
+            for i in indices
+        ):
+            raise InvalidDomainError(
+                f"Products: expected attribute indices in 0..{len(own) - 1}, got another"
+            )
         chosen = {int(i): subset[i] if isinstance(subset, Mapping) else own[i] for i in indices}
         for i, base in chosen.items():
             if not isinstance(base, AbstractBase) or base.size != own[i].size:
-                raise InvalidDomainError(f"Products: expected a base of {own[i].size} categories for attribute {i}")
+                raise InvalidDomainError(
+                    f"Products: expected a base of {own[i].size} categories for attribute {i}"
+                )
         return tuple((i, chosen[i]) for i in sorted(chosen) if not isinstance(chosen[i], Total))
 
     @property
@@ -104,11 +124,16 @@ class Products(AbstractTables):
             yield self._embed(codes_between(start, min(start + step, self.cardinality), self.sizes))
 
     def _support_point(self, theta: Array) -> Array:
-        best = (points[np.argmax(points @ theta)].copy() for points in self._chunks("support_point"))
+        best = (
+            points[np.argmax(points @ theta)].copy() for points in self._chunks("support_point")
+        )
         return max(best, key=lambda point: float(point @ theta))
 
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
-        best = (FiniteSet(points)._max_quadratic(form, center) for points in self._chunks("max_quadratic"))
+        best = (
+            FiniteSet(points)._max_quadratic(form, center)
+            for points in self._chunks("max_quadratic")
+        )
         return max(best, key=lambda found: found.value)
 
     def _contains(self, x: Array) -> bool:

@@ -24,7 +24,8 @@ Term = tuple[tuple[int, AbstractBase], ...]
 
 
 class AbstractTables(AbstractFiniteDomain):
-    """All points ``(w_S ⊗_{i∈S} W_i e_{x_i})`` over records x in [n_1] × … × [n_m], one block for every term.
+    """All points ``(w_S ⊗_{i∈S} W_i e_{x_i})`` over records x in [n_1] × … × [n_m], one block for
+    every term.
 
     Attributes:
         sizes: number of categories of every attribute.
@@ -90,8 +91,10 @@ class AbstractTables(AbstractFiniteDomain):
         records = checked_codes(codes, self.sizes)
         if len(records) * self.dim > MOST_ENTRIES:
             raise DomainTooLargeError(
-                f"embed: expected at most {MOST_ENTRIES // self.dim} records of {self.dim} coordinates at once, "
-                "which need 1 GB, got more; hint: embed in chunks, or count cells instead of records"
+                f"embed: expected at most {MOST_ENTRIES // self.dim} records of {self.dim} "
+                "coordinates at once, "
+                "which need 1 GB, got more; hint: embed in chunks, or count cells instead of "
+                "records"
             )
         return self._embed(records)
 
@@ -111,9 +114,12 @@ class AbstractTables(AbstractFiniteDomain):
     def _check_entries(self, function: str, most: int, hint: str) -> None:
         """Refuse to go through more numbers than ``most``."""
         if self.cardinality * self.dim > most:
-            records, dim = (f"{x:.3g}" if x < 1e300 else "over 1e300" for x in (self.cardinality, self.dim))
+            records, dim = (
+                f"{x:.3g}" if x < 1e300 else "over 1e300" for x in (self.cardinality, self.dim)
+            )
             raise DomainTooLargeError(
-                f"{function}: {records} records × {dim} coordinates are more than {most} numbers; hint: {hint}"
+                f"{function}: {records} records × {dim} coordinates are more than {most} numbers; "
+                f"hint: {hint}"
             )
 
     def blocks(self) -> Iterator[tuple[Term, float, slice]]:
@@ -135,7 +141,9 @@ class AbstractTables(AbstractFiniteDomain):
 def checked_weights(who: str, weights: Sequence[float] | None, count: int) -> tuple[float, ...]:
     """One positive number for every subset, ones if there are none, or an InvalidDomainError."""
     try:
-        scale: tuple[Any, ...] = tuple(float(w) for w in weights) if weights is not None else (1.0,) * count
+        scale: tuple[Any, ...] = (
+            tuple(float(w) for w in weights) if weights is not None else (1.0,) * count
+        )
     except (TypeError, ValueError):
         scale = ()
     if len(scale) != count or not all(math.isfinite(w) and w > 0 for w in scale):

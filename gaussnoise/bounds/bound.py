@@ -30,25 +30,30 @@ _BELOW = 1 - 1e-9
 class Bound:
     """A proof that no unbiased private mechanism has less error.
 
-    From :func:`lower_bound`. Mechanisms need not add noise at all; only their mean must be right on every data set.
+    From :func:`lower_bound`. Mechanisms need not add noise at all; only their mean must be right on
+    every data set.
 
     Attributes:
-        error: no unbiased mechanism has ``‖sd‖_p`` below this, at the data sets that ``explain()`` names; in units of
-            the mean (sums under add-remove). Every query of :class:`Products` counts with the root mean square of its
-            table, as in :func:`optimal_noise`.
-        gamma_lower: certified lower end of γ° of ``reachable``, the set of moves to neighbours that the proof uses.
+        error: no unbiased mechanism has ``‖sd‖_p`` below this, at the data sets that ``explain()``
+            names; in units of the mean (sums under add-remove). Every query of :class:`Products`
+            counts with the root mean square of its table, as in :func:`optimal_noise`.
+        gamma_lower: certified lower end of γ° of ``reachable``, the set of moves to neighbours that
+            the proof uses.
         reachable: how that set is written.
         spectrum: eigenvalues behind ``gamma_lower``, and how often each counts.
         privacy: what the mechanisms promise.
-        promise: what the proof uses of it: another budget where it resamples data for "distributional".
+        promise: what the proof uses of it: another budget where it resamples data for
+            "distributional".
         n: number of records; None for sums.
         p: error norm.
-        gap: by how much ``gamma_lower`` may be short of γ°, relative; NaN where no upper end was looked for.
-        unbiased: "empirical", for the mean of the data; "distributional", for the mean of what they were drawn from.
+        gap: by how much ``gamma_lower`` may be short of γ°, relative; NaN where no upper end was
+            looked for.
+        unbiased: "empirical", for the mean of the data; "distributional", for the mean of what they
+            were drawn from.
         private: whether it was computed from data: then it must not be published.
         least: fewest records that it is proven for: as many as one person exchanges.
-        deviation: that of the draws' own mean, ``√(tr(W cov P)/n)``, where a distribution P was given; its square is
-            part of that of ``error``.
+        deviation: that of the draws' own mean, ``√(tr(W cov P)/n)``, where a distribution P was
+            given; its square is part of that of ``error``.
 
     >>> bound = gn.lower_bound(gn.FiniteSet(np.eye(2)), gn.zCDP(0.1), n=100)
     >>> print(bound)
@@ -70,7 +75,9 @@ class Bound:
 
     @property
     def at_neighbor(self) -> bool:
-        """Whether ``error`` is of the data set or one of its neighbours, not of every data set itself."""
+        """Whether ``error`` is of the data set or one of its neighbours, not of every data set
+        itself.
+        """
         return isinstance(self.privacy, ApproxDP | TV | KL)
 
     @cached_property
@@ -84,10 +91,11 @@ class Bound:
         return math.hypot(moves, self.deviation) * (1 - _MARGIN)
 
     def neighbor_error(self, error: float) -> float:
-        """Where ``error`` cannot be said of a data set alone: least error at its worst neighbour, given its own.
+        """Where ``error`` cannot be said of a data set alone: least error at its worst neighbour,
+        given its own.
 
-        A mechanism may answer one data set without noise; then it must fail next to it (Nikolov & Tang 2023, Theorem
-        53).
+        A mechanism may answer one data set without noise; then it must fail next to it (Nikolov &
+        Tang 2023, Theorem 53).
 
         Args:
             error: ``‖sd‖_p`` at a data set, at least 0.
@@ -96,31 +104,43 @@ class Bound:
             A lower bound on the largest ``‖sd‖_p`` at its neighbours.
 
         Raises:
-            ParameterError: a definition under which every data set has its own bound; or a negative error.
+            ParameterError: a definition under which every data set has its own bound; or a negative
+                error.
 
         >>> bound = gn.lower_bound(gn.FiniteSet(np.eye(2)), gn.ApproxDP(1.0, 1e-6), n=100)
         >>> print(f"{bound.error:.6f} {bound.neighbor_error(0):.3f}")
         0.006785 7.071
         """
         if not self.at_neighbor:
-            raise ParameterError(f"neighbor_error: under {self.privacy} every data set has its own bound: .error")
+            raise ParameterError(
+                f"neighbor_error: under {self.privacy} every data set has its own bound: .error"
+            )
         if not 0 <= error < math.inf:
             raise ParameterError(f"neighbor_error: expected a finite error >= 0, got {error!r}")
         n = float(self.n or 1)
         return TradeOff.of(self.promise).neighbor(error * n, *self.spectrum) / n * (1 - _MARGIN)
 
     def factor(self, error: float) -> float:
-        """How many times a mechanism's ``‖sd‖_p`` is what is proven of all; one for a mechanism without error."""
+        """How many times a mechanism's ``‖sd‖_p`` is what is proven of all; one for a mechanism
+        without error.
+        """
         if error == 0:
             return 1.0
         return error / self.error if self.error > 0 else math.inf
 
     def sentence(self, error: float) -> str:
         """``error`` beside it, in words."""
-        known = f"certified within a factor {self.factor(error):.4g} of the best any unbiased mechanism can do"
+        known = (
+            f"certified within a factor {self.factor(error):.4g} of the best any unbiased "
+            "mechanism can do"
+        )
         if self.factor(error) < _BELOW:
-            known = f"{error:.4g} is biased or not as private: less than any unbiased mechanism can do"
-        return f"{known} under {self.privacy}, {self.where}{', NOT PRIVATE' if self.private else ''}"
+            known = (
+                f"{error:.4g} is biased or not as private: less than any unbiased mechanism can do"
+            )
+        return (
+            f"{known} under {self.privacy}, {self.where}{', NOT PRIVATE' if self.private else ''}"
+        )
 
     def as_dict(self, error: float) -> dict[str, object]:
         """It and ``error`` beside it, for a release's record.
@@ -129,9 +149,13 @@ class Bound:
             ParameterError: it was computed from data, or the error is less than the bound.
         """
         if self.private:
-            raise ParameterError("as_dict: this bound was computed from data, which no release may tell")
+            raise ParameterError(
+                "as_dict: this bound was computed from data, which no release may tell"
+            )
         if self.factor(error) < _BELOW:
-            raise ParameterError(f"as_dict: expected an error of {self.error:.6g} or more, got {error:.6g}")
+            raise ParameterError(
+                f"as_dict: expected an error of {self.error:.6g} or more, got {error:.6g}"
+            )
         factor = self.factor(error)
         return {
             "error": self.error,
@@ -153,11 +177,17 @@ class Bound:
 
     def __repr__(self) -> str:
         label = ", NOT PRIVATE: computed from data" if self.private else ""
-        return f"Bound(‖sd‖_{self.p:g} >= {self.error:.6g} for unbiased mechanisms under {self.privacy}{label})"
+        return (
+            f"Bound(‖sd‖_{self.p:g} >= {self.error:.6g} for unbiased mechanisms under "
+            f"{self.privacy}{label})"
+        )
 
     def explain(self) -> str:
         """The bound, the data sets it holds for, and the theorems behind it, in words."""
-        lines = [f"‖sd‖_{self.p:g} >= {self.error:.6g} for every mechanism that is unbiased and keeps {self.privacy}"]
+        lines = [
+            f"‖sd‖_{self.p:g} >= {self.error:.6g} for every mechanism that is unbiased and keeps "
+            f"{self.privacy}"
+        ]
         if self.unbiased == "distributional":
             lines[0] += ", for the mean of the distribution"
         lines.append(f"where        {self.where}")
@@ -173,7 +203,8 @@ class Bound:
         promise = self.promise
         if self.unbiased == "distributional" and self._shuffled:
             found.append(
-                "on shuffled data it is unbiased for the data, with the same promise: its mean over n draws is that of "
+                "on shuffled data it is unbiased for the data, with the same promise: its mean "
+                "over n draws is that of "
                 "P for every P, and both are polynomials of degree n in the masses of P"
             )
         elif self.unbiased == "distributional":
@@ -183,65 +214,88 @@ class Bound:
             if isinstance(promise, ApproxDP):
                 rule += f", δ' = δ (e^ε' − 1)/(e^ε − 1) = {promise.delta:.3g}"
             found.append(
-                f"on resampled data it is unbiased for the data, with {rule} (Nikolov & Tang 2023, Lemma 57, "
+                f"on resampled data it is unbiased for the data, with {rule} (Nikolov & Tang "
+                "2023, Lemma 57, "
                 "Theorem 58)"
             )
         match promise:
             case LocalDP():
                 found.append(
-                    "messages vary independently, each by Hammersley–Chapman–Robins (Nikolov & Tang 2023, Lemma 54, "
+                    "messages vary independently, each by Hammersley–Chapman–Robins (Nikolov & "
+                    "Tang 2023, Lemma 54, "
                     "Theorem 55)"
                 )
             case PureDP():
                 found.append(
-                    "Hammersley–Chapman–Robins with χ² <= 4 sinh²(ε/2) (Nikolov & Tang 2023, Lemma 39, Theorem 42)"
+                    "Hammersley–Chapman–Robins with χ² <= 4 sinh²(ε/2) (Nikolov & Tang 2023, "
+                    "Lemma 39, Theorem 42)"
                 )
             case zCDP():
-                found.append("Hammersley–Chapman–Robins with χ² <= e^{2ρ} − 1 (Nikolov & Tang 2023, Theorem 43)")
+                found.append(
+                    "Hammersley–Chapman–Robins with χ² <= e^{2ρ} − 1 (Nikolov & Tang 2023, "
+                    "Theorem 43)"
+                )
             case GDP():
                 found.append("Hammersley–Chapman–Robins with χ² <= e^{μ²} − 1")
             case _:
                 weak = TradeOff.of(promise)
                 if not isinstance(promise, ApproxDP):
-                    found.append(f"it implies ({weak.epsilon:g}, {weak.delta:.6g})-differential privacy")
+                    found.append(
+                        f"it implies ({weak.epsilon:g}, {weak.delta:.6g})-differential privacy"
+                    )
                 found.append(
-                    "α Var + (1 − α) Var' >= (1 − δ) β / (δ + 4 β sinh²(ε/2)) Δ², β = α(1 − α), where means of "
-                    "neighbours are Δ apart, for every direction of the certificate (in place of Nikolov & Tang 2023, "
+                    "α Var + (1 − α) Var' >= (1 − δ) β / (δ + 4 β sinh²(ε/2)) Δ², β = α(1 − α), "
+                    "where means of "
+                    "neighbours are Δ apart, for every direction of the certificate (in place of "
+                    "Nikolov & Tang 2023, "
                     "Theorems 4, 51, 52)"
                 )
-                found.append(f"without any noise at the data, a neighbour has {self.neighbor_error(0):.6g} at least")
+                found.append(
+                    f"without any noise at the data, a neighbour has {self.neighbor_error(0):.6g} "
+                    "at least"
+                )
         if self.deviation > 0:
-            found.append(f"the mean of the draws varies by itself: (tr(W cov P)/n)^(1/2) = {self.deviation:.6g}")
+            found.append(
+                "the mean of the draws varies by itself: (tr(W cov P)/n)^(1/2) = "
+                f"{self.deviation:.6g}"
+            )
         return found
 
     @property
     def _shuffled(self) -> bool:
-        """Whether the proof for the mean of a distribution shuffles the data, rather than resample them."""
+        """Whether the proof for the mean of a distribution shuffles the data, rather than resample
+        them.
+        """
         return isinstance(self.promise, PureDP | zCDP | GDP) and self.promise == self.privacy
 
 
 def proven(privacy: Privacy, n: int | None, unbiased: Unbiased) -> Privacy:
     r"""What the promise is of the mechanism that is unbiased for the mean of the data.
 
-    For "distributional" that is another mechanism. Let M take n records and be unbiased for the mean μ(P) of every
-    distribution P on K from n independent draws, and let M̃ shuffle the records first, evenly over the n! orders.
+    For "distributional" that is another mechanism. Let M take n records and be unbiased for the
+    mean μ(P) of every distribution P on K from n independent draws, and let M̃ shuffle the records
+    first, evenly over the n! orders.
 
-    M̃ is as private as M: in each order, neighbours stay neighbours, and answers to them are mixtures over the same
-    orders. χ², being jointly convex, is then at most the largest over the orders.
+    M̃ is as private as M: in each order, neighbours stay neighbours, and answers to them are
+    mixtures over the same orders. χ², being jointly convex, is then at most the largest over the
+    orders.
 
-    M̃ is unbiased for the mean of the data. Fix records a_1, …, a_k of K, k <= n, and let m be what the mean of M̃ is
-    away from that of the data: of data made of these records it depends only on how often each occurs, c. For
-    P = Σ p_j δ_{a_j} the mean of M̃ over n draws is that of M, since the draws are exchangeable, hence μ(P), and so is
-    the mean of the data's mean. So ``Σ_c n!/(c_1! … c_k!) p^c m(c) = 0`` for every p of sum one and, the left side
-    being homogeneous of degree n, for every p >= 0: a polynomial that vanishes there has no coefficients, and all m(c)
-    are zero. Every data set of n records of K is made of at most n of them, whatever K is.
+    M̃ is unbiased for the mean of the data. Fix records a_1, …, a_k of K, k <= n, and let m be what
+    the mean of M̃ is away from that of the data: of data made of these records it depends only on
+    how often each occurs, c. For P = Σ p_j δ_{a_j} the mean of M̃ over n draws is that of M, since
+    the draws are exchangeable, hence μ(P), and so is the mean of the data's mean. So
+    ``Σ_c n!/(c_1! … c_k!) p^c m(c) = 0`` for every p of sum one and, the left side being
+    homogeneous of degree n, for every p >= 0: a polynomial that vanishes there has no coefficients,
+    and all m(c) are zero. Every data set of n records of K is made of at most n of them, whatever K
+    is.
 
-    So M̃ has covariances Σ_X at data X for which all that is known of empirically unbiased mechanisms holds, with the
-    same constants. M has that of M̃ at every P, and by the law of total variance ``Σ_P = E Σ_X + cov(P)/n``: for every
-    W, ``tr(W Σ_P) >= min_X tr(W Σ_X) + tr(W cov P)/n``. The weights W must be the same for all X.
+    So M̃ has covariances Σ_X at data X for which all that is known of empirically unbiased
+    mechanisms holds, with the same constants. M has that of M̃ at every P, and by the law of total
+    variance ``Σ_P = E Σ_X + cov(P)/n``: for every W,
+    ``tr(W Σ_P) >= min_X tr(W Σ_X) + tr(W cov P)/n``. The weights W must be the same for all X.
 
-    That bounds the error over P by the error at data sets, so it serves definitions under which every data set has a
-    bound. Under the others data are resampled: see :func:`resampled`.
+    That bounds the error over P by the error at data sets, so it serves definitions under which
+    every data set has a bound. Under the others data are resampled: see :func:`resampled`.
 
     Source: ours; it replaces Nikolov & Tang (2023), Theorems 58 and 59 with their larger ε.
     """
@@ -253,9 +307,10 @@ def proven(privacy: Privacy, n: int | None, unbiased: Unbiased) -> Privacy:
 def resampled(privacy: Privacy, n: int) -> Privacy:
     r"""What a mechanism on n draws from n records promises.
 
-    Exchange one draw after the other. It is of the changed record with probability 1/n, so by subsampling each step is
-    ``(ln(1 + (e^ε − 1)/n), δ/n)``-private (advanced joint convexity: Balle, Barthe & Gaboardi 2018), and n of them add
-    up to ``ε' = n ln(1 + (e^ε − 1)/n)``, ``δ' = δ (e^ε' − 1)/(e^ε − 1)``. Total variation stays as it is.
+    Exchange one draw after the other. It is of the changed record with probability 1/n, so by
+    subsampling each step is ``(ln(1 + (e^ε − 1)/n), δ/n)``-private (advanced joint convexity:
+    Balle, Barthe & Gaboardi 2018), and n of them add up to ``ε' = n ln(1 + (e^ε − 1)/n)``,
+    ``δ' = δ (e^ε' − 1)/(e^ε − 1)``. Total variation stays as it is.
 
     Raises:
         ParameterError: nothing is known, or nothing is left of it.
@@ -269,7 +324,8 @@ def resampled(privacy: Privacy, n: int) -> Privacy:
             return privacy
         case _:
             raise ParameterError(
-                "lower_bound: distributionally unbiased mechanisms have a bound under PureDP, zCDP, GDP, ApproxDP and "
+                "lower_bound: distributionally unbiased mechanisms have a bound under PureDP, "
+                "zCDP, GDP, ApproxDP and "
                 f"TV; got {privacy}"
             )
     epsilon = min(max(epsilon, 1e-200), _MOST_PURE)  # with more, nothing is left
@@ -280,11 +336,18 @@ def resampled(privacy: Privacy, n: int) -> Privacy:
         lost = delta * (math.expm1(amplified) / math.expm1(epsilon)) * (1 + _MARGIN)
         if lost < 1:
             return ApproxDP(amplified, lost)
-    raise ParameterError(f"lower_bound: resampling {n} records leaves nothing of {privacy}; hint: a smaller epsilon")
+    raise ParameterError(
+        f"lower_bound: resampling {n} records leaves nothing of {privacy}; hint: a smaller epsilon"
+    )
 
 
 def bound_of(
-    noise: OptimalNoise, privacy: Privacy, n: int | None, *, unbiased: Unbiased = "empirical", rows: int = 1
+    noise: OptimalNoise,
+    privacy: Privacy,
+    n: int | None,
+    *,
+    unbiased: Unbiased = "empirical",
+    rows: int = 1,
 ) -> Bound:
     """The bound that holds whatever the data, from noise that is already known.
 
@@ -308,15 +371,19 @@ def bound_of(
     """
     if isinstance(noise.neighbors, PolicyGraph):
         raise ParameterError(
-            "lower_bound: under a policy graph no bound holds whatever the data; hint: data=, for theirs"
+            "lower_bound: under a policy graph no bound holds whatever the data; hint: data=, "
+            "for theirs"
         )
     if noise.neighbors == "add-remove":
-        return bound_from(Proof.of(noise), noise.p, privacy, n, rows, "K ∪ −K: any record may be added", unbiased)
+        return bound_from(
+            Proof.of(noise), noise.p, privacy, n, rows, "K ∪ −K: any record may be added", unbiased
+        )
     proof = Proof.of(noise)
-    # two independent draws from the certificate of γ_p(K) differ by twice its covariance: γ°(K − K) >= √2 γ_p(K)
+    # two independent draws from the certificate of γ_p(K) differ by twice its covariance: γ°(K − K)
+    # >= √2 γ_p(K)
     share = math.sqrt(0.5) * (1 - _MARGIN) if noise.shifted else 0.5
-    # the weaker definitions ask for one measure for all data; local privacy, and a mixture of data, at p > 2 for the
-    # same weights, which in tables all records have
+    # the weaker definitions ask for one measure for all data; local privacy, and a mixture of data,
+    # at p > 2 for the same weights, which in tables all records have
     common = noise.certificate.is_of_alike_records
     mixed = isinstance(privacy, LocalDP) or (unbiased == "distributional" and not common)
     weaker = isinstance(privacy, ApproxDP | TV | KL) or (mixed and noise.p > 2)
@@ -324,7 +391,9 @@ def bound_of(
     if one is not None and one.gamma_lower > share * noise.gamma_lower:
         least = "{±(x − y)} of any one record x, where that is least"
         return bound_from(one, noise.p, privacy, n, 1.0, least, unbiased)
-    if noise.shifted and noise.gamma > 0:  # γ°((K − K)/2) <= γ_p(K), which is √2 times what is claimed of it
+    if (
+        noise.shifted and noise.gamma > 0
+    ):  # γ°((K − K)/2) <= γ_p(K), which is √2 times what is claimed of it
         proof = proof._replace(gap=math.sqrt(2) * (1 + noise.gap) - 1)
     half = "(K − K)/2: wherever the data are, half the sum of two moves by one record"
     return bound_from(proof, noise.p, privacy, n, rows * share, half, unbiased, least=rows)

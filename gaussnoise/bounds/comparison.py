@@ -74,21 +74,29 @@ class Comparison:
             "way": [way.name for way in self.ways],
             "error": [way.error for way in self.ways],
             "times_least": [way.error / least if least > 0 else 1.0 for way in self.ways],
-            "times_bound": [math.nan if self.bound is None else self.bound.factor(way.error) for way in self.ways],
+            "times_bound": [
+                math.nan if self.bound is None else self.bound.factor(way.error)
+                for way in self.ways
+            ],
             "note": [way.note for way in self.ways],
         }
 
     def __str__(self) -> str:
         columns = self.columns()
         width = max(map(len, columns["way"]))
-        lines = [f"{'':<{width}}  {f'‖sd‖_{self.p:g}':>10}  {'× least':>8}  {'× bound':>8}  under {self.privacy!r}"]
+        lines = [
+            f"{'':<{width}}  {f'‖sd‖_{self.p:g}':>10}  {'× least':>8}  {'× bound':>8}  under "
+            f"{self.privacy!r}"
+        ]
         for name, error, least, bound, note in zip(*columns.values(), strict=True):
             times = f"{bound:>8.3f}" if self.bound is not None else f"{'–':>8}"
             lines.append(f"{name:<{width}}  {error:>10.4g}  {least:>8.3f}  {times}  {note}")
         if self.bound is None:
             lines.append("under a policy graph no bound is known that holds whatever the data")
         else:
-            lines.append(f"{'no unbiased mechanism':<{width}}  {self.bound.error:>10.4g}  {self.bound.where}")
+            lines.append(
+                f"{'no unbiased mechanism':<{width}}  {self.bound.error:>10.4g}  {self.bound.where}"
+            )
         return "\n".join(lines)
 
     def plot(self) -> "Figure":
@@ -105,7 +113,9 @@ class Comparison:
         axes.bar_label(bars, [f"{error:.4g}" for error in errors], padding=4)
         axes.invert_yaxis()
         axes.margins(x=0.15)
-        kind = {2: "root total variance", math.inf: "largest standard deviation"}.get(self.p, f"‖sd‖, p = {self.p:g}")
+        kind = {2: "root total variance", math.inf: "largest standard deviation"}.get(
+            self.p, f"‖sd‖, p = {self.p:g}"
+        )
         axes.set_xlabel(f"{kind} under {self.privacy!r}")
         if self.bound is not None:
             label = f"no unbiased mechanism is left of this, {self.bound.where}"
@@ -124,15 +134,17 @@ def compare(
     neighbors: Relation = "replace",
     tol: float = 1e-4,
 ) -> Comparison:
-    """The optimal Gaussian beside spherical, independent, Laplace noise and the paper's calibration, and the bound.
+    """The optimal Gaussian beside spherical, independent, Laplace noise and the paper's
+    calibration, and the bound.
 
-    Laplace noise is on the answers or, where that is less error, on the counts of records at each listed point; under
-    (ε, δ) with a small δ it can be the least of all on workloads of few cells.
+    Laplace noise is on the answers or, where that is less error, on the counts of records at each
+    listed point; under (ε, δ) with a small δ it can be the least of all on workloads of few cells.
 
-    All protect the same neighbours. The Gaussians spend the same ρ; Laplace noise is ε-private with an ε that implies
-    the budget: ε itself of :class:`PureDP` and :class:`ApproxDP`, √(2ρ) of zCDP (Bun & Steinke 2016, Proposition 3.3)
-    and √(2α) of KL, and the largest for which randomised response is private under GDP and TV: nothing that is
-    ε-private is easier to tell apart. Errors are those of continuous noise.
+    All protect the same neighbours. The Gaussians spend the same ρ; Laplace noise is ε-private with
+    an ε that implies the budget: ε itself of :class:`PureDP` and :class:`ApproxDP`, √(2ρ) of zCDP
+    (Bun & Steinke 2016, Proposition 3.3) and √(2α) of KL, and the largest for which randomised
+    response is private under GDP and TV: nothing that is ε-private is easier to tell apart. Errors
+    are those of continuous noise.
 
     Args:
         domain: K.
@@ -146,7 +158,8 @@ def compare(
         A :class:`Comparison`; print or plot it.
 
     Raises:
-        ParameterError: n missing or forbidden, p < 2, a privacy definition without noise of this kind.
+        ParameterError: n missing or forbidden, p < 2, a privacy definition without noise of this
+            kind.
 
     >>> prefix = gn.FiniteSet.from_workload(np.tril(np.ones((16, 16))))
     >>> ways = gn.compare(prefix, gn.zCDP(0.1), n=100)
@@ -162,7 +175,8 @@ def compare(
     sums = neighbors == "add-remove"
     if sums != (n is None):
         raise ParameterError(
-            f"compare: expected n for means, and none for sums under add-remove; got {neighbors!r:.50} and n={n!r}"
+            "compare: expected n for means, and none for sums under add-remove; got "
+            f"{neighbors!r:.50} and n={n!r}"
         )
     if not isinstance(privacy, AbstractPrivacy | PureDP):
         raise ParameterError(f"compare: expected a budget like zCDP(rho), got {privacy!r:.50}")
@@ -175,19 +189,28 @@ def compare(
     if isinstance(privacy, AbstractPrivacy):
         per = 1 / (math.sqrt(2 * privacy.to_zcdp().rho) * divisor)
         ways.append(Way(_OPTIMAL, noise.gamma * per, f"certified gap {noise.gap:.1e}"))
-        ways.append(Way("spherical Gaussian", euclidean * domain.dim ** (1 / p) * per, "ℓ₂ sensitivity"))
+        ways.append(
+            Way("spherical Gaussian", euclidean * domain.dim ** (1 / p) * per, "ℓ₂ sensitivity")
+        )
         # the least ‖σ‖_p with Σ (width/σ)² <= 1
         split = float((widths ** (2 / (1 + 2 / p))).sum() ** (0.5 + 1 / p))
-        ways.append(Way("independent Gaussians", split * per, "budget split over coordinates at its best"))
+        ways.append(
+            Way("independent Gaussians", split * per, "budget split over coordinates at its best")
+        )
         if noise.neighbors == "replace":
             with interrupts_pass():
                 paper = gamma(domain, p, tol)
-            ways.append(Way("Nikolov–Tang Gaussian", 2 * paper.gamma * per, "twice the noise of γ_p(K)"))
+            ways.append(
+                Way("Nikolov–Tang Gaussian", 2 * paper.gamma * per, "twice the noise of γ_p(K)")
+            )
     epsilon = _pure(privacy)
-    # alike in all coordinates, or the least ‖σ‖_p with Σ width/σ <= ε, or of how many records sit at each point
+    # alike in all coordinates, or the least ‖σ‖_p with Σ width/σ <= ε, or of how many records sit
+    # at each point
     laplace = {
         "ℓ₁ sensitivity": manhattan * domain.dim ** (1 / p),
-        "ε split over coordinates at its best": float((widths ** (1 / (1 + 1 / p))).sum() ** (1 + 1 / p)),
+        "ε split over coordinates at its best": float(
+            (widths ** (1 / (1 + 1 / p))).sum() ** (1 + 1 / p)
+        ),
     }
     counts = _from_counts(domain, noise.neighbors, p)
     if counts is not None:
@@ -196,7 +219,13 @@ def compare(
             histogram = counts * (1 if sums else math.sqrt(2)) * per
             ways.append(Way("Gaussian on counts", histogram, "of records at each listed point"))
     how = min(laplace, key=laplace.__getitem__)
-    ways.append(Way("Laplace", math.sqrt(2) * laplace[how] / (epsilon * divisor), f"{how}, ε = {epsilon:.4g}"))
+    ways.append(
+        Way(
+            "Laplace",
+            math.sqrt(2) * laplace[how] / (epsilon * divisor),
+            f"{how}, ε = {epsilon:.4g}",
+        )
+    )
     bound = None if isinstance(noise.neighbors, PolicyGraph) else bound_of(noise, privacy, n)
     return Comparison(tuple(sorted(ways, key=lambda way: way.error)), bound, privacy, p)
 
@@ -215,24 +244,34 @@ def _pure(privacy: AbstractPrivacy | PureDP) -> float:
 
 
 def _from_counts(domain: AbstractDomain, neighbors: Relation, p: float) -> float | None:
-    """``‖sd‖_p`` of the answers from the counts of records at each listed point, each with noise of variance one.
+    """``‖sd‖_p`` of the answers from the counts of records at each listed point, each with noise of
+    variance one.
 
-    With a public number of records only the points' differences matter, so they are taken from their mean.
+    With a public number of records only the points' differences matter, so they are taken from
+    their mean.
     """
     if not isinstance(domain, AbstractFiniteDomain) or isinstance(domain, Marginals):
         return None
     points = domain.to_finite_set().points
-    return norm(np.linalg.norm(points - (0 if neighbors == "add-remove" else points.mean(axis=0)), axis=0), p)
+    return norm(
+        np.linalg.norm(points - (0 if neighbors == "add-remove" else points.mean(axis=0)), axis=0),
+        p,
+    )
 
 
 def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, float, float]:
-    """How far neighbours move each coordinate, shape (d,), the ℓ₂ norm and the ℓ₁ norm; bounds where not exact."""
+    """How far neighbours move each coordinate, shape (d,), the ℓ₂ norm and the ℓ₁ norm; bounds
+    where not exact.
+    """
     if isinstance(domain, Marginals):
         return _of_tables(domain, neighbors)
     members = domain._listed()
     listed = None if members is None else members.points
     if listed is not None and isinstance(neighbors, PolicyGraph):
-        listed, neighbors = listed[neighbors.edges[:, 0]] - listed[neighbors.edges[:, 1]], "add-remove"
+        listed, neighbors = (
+            listed[neighbors.edges[:, 0]] - listed[neighbors.edges[:, 1]],
+            "add-remove",
+        )
     if listed is not None and neighbors == "add-remove":
         lengths = np.linalg.norm(listed, axis=1).max(), np.abs(listed).sum(axis=1).max()
         return np.abs(listed).max(axis=0), float(lengths[0]), float(lengths[1])
@@ -243,13 +282,23 @@ def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, 
         return widths, float(pdist(listed).max()), float(pdist(listed, "cityblock").max())
     reach = hull(domain, -domain) if neighbors == "add-remove" else domain - domain
     widths = np.array([reach.support(axis) for axis in np.eye(domain.dim)])
-    return widths, math.sqrt(reach.max_quadratic(np.eye(domain.dim)).upper_bound), float(widths.sum())
+    return (
+        widths,
+        math.sqrt(reach.max_quadratic(np.eye(domain.dim)).upper_bound),
+        float(widths.sum()),
+    )
 
 
 def _of_tables(domain: Marginals, neighbors: Relation) -> tuple[Array, float, float]:
-    """One record has one cell in every table; two that differ in all attributes share none but totals."""
+    """One record has one cell in every table; two that differ in all attributes share none but
+    totals.
+    """
     cells = [domain.cells(S) for S in domain.subsets]
     counted = [neighbors == "add-remove" or n > 1 for n in cells]
     weights = np.where(counted, domain.weights, 0.0)
     moved = 1.0 if neighbors == "add-remove" else 2.0
-    return np.repeat(weights, cells), math.sqrt(moved * float(weights @ weights)), moved * float(weights.sum())
+    return (
+        np.repeat(weights, cells),
+        math.sqrt(moved * float(weights @ weights)),
+        moved * float(weights.sum()),
+    )

@@ -1,4 +1,6 @@
-"""The error at one distribution of mechanisms that are unbiased for the mean of every one, from n draws."""
+"""The error at one distribution of mechanisms that are unbiased for the mean of every one, from n
+draws.
+"""
 
 import math
 from contextlib import suppress
@@ -21,15 +23,18 @@ _MARGIN = 1e-12
 _MOST_RECORDS, _MOST_ENTRIES = 48, 2**16  # whose own moves are looked at: seconds
 
 
-def at_distribution(domain: AbstractDomain, rows: Array, counts: Array, proof: Proof, p: float, free: Bound) -> Bound:
+def at_distribution(
+    domain: AbstractDomain, rows: Array, counts: Array, proof: Proof, p: float, free: Bound
+) -> Bound:
     """The best of what is proven at P, the distribution of the records in ``rows``.
 
-    With the shuffled mechanism of :func:`proven`, ``‖sd(Σ_P)‖_p² >= E γ_W(S_X)² / (nχ)² + tr(W cov P)/n`` for every
-    ``‖w‖_{s*} <= 1``, X being n draws from P. Their moves S_X are S, those of all the records, where X has them all,
-    with a chance of ``q >= 1 − Σ (1 − f_i)^n``. In any case S ⊆ 2 hull S_X: a move x − y is the sum of x − x' and
-    x' − y, x' being in X. So ``E γ_W(S_X)² >= (q + (1 − q)/4) γ_W(S)²``. And it is at least ``Σ f_i γ_W(S_i)²``, of the
-    moves of the first draw alone. What holds whatever P is holds too. Under pure privacy the data may be resampled
-    instead, at a larger ε.
+    With the shuffled mechanism of :func:`proven`,
+    ``‖sd(Σ_P)‖_p² >= E γ_W(S_X)² / (nχ)² + tr(W cov P)/n`` for every ``‖w‖_{s*} <= 1``, X being n
+    draws from P. Their moves S_X are S, those of all the records, where X has them all, with a
+    chance of ``q >= 1 − Σ (1 − f_i)^n``. In any case S ⊆ 2 hull S_X: a move x − y is the sum of x −
+    x' and x' − y, x' being in X. So ``E γ_W(S_X)² >= (q + (1 − q)/4) γ_W(S)²``. And it is at least
+    ``Σ f_i γ_W(S_i)²``, of the moves of the first draw alone. What holds whatever P is holds too.
+    Under pure privacy the data may be resampled instead, at a larger ε.
 
     Args:
         domain: K.
@@ -41,7 +46,9 @@ def at_distribution(domain: AbstractDomain, rows: Array, counts: Array, proof: P
     """
     privacy, n = free.privacy, free.n or 1
     shares = counts / counts.sum()
-    all_drawn = max(1 - float(np.exp(n * np.log1p(-np.minimum(shares, 1 - 1e-16))).sum()) - _MARGIN, 0.0)
+    all_drawn = max(
+        1 - float(np.exp(n * np.log1p(-np.minimum(shares, 1 - 1e-16))).sum()) - _MARGIN, 0.0
+    )
     reached = math.sqrt(all_drawn + (1 - all_drawn) / 4) * (1 - _MARGIN)
     ways: list[tuple[Proof, float, str]] = [
         (proof, reached, "{±(x − y)}: x in the data, y in K, as far as draws have x")
@@ -54,12 +61,18 @@ def at_distribution(domain: AbstractDomain, rows: Array, counts: Array, proof: P
     bounds = [replace(free, private=True, deviation=_deviation(rows, shares, even) / math.sqrt(n))]
     for of, share, moved in ways:
         deviation = _deviation(rows, shares, of.weights if even is None else even) / math.sqrt(n)
-        bound = bound_from(of, p, privacy, n, share, moved, "distributional", private=True, deviation=deviation)
+        bound = bound_from(
+            of, p, privacy, n, share, moved, "distributional", private=True, deviation=deviation
+        )
         bounds.append(bound)
     if isinstance(privacy, PureDP) and n == counts.sum():
         with suppress(ParameterError):  # nothing is left of a large ε
             promise, at = resampled(privacy, n), "{±(x − y)}: x in the data, y in K"
-            bounds.append(bound_from(proof, p, privacy, n, 1.0, at, "distributional", private=True, promise=promise))
+            bounds.append(
+                bound_from(
+                    proof, p, privacy, n, 1.0, at, "distributional", private=True, promise=promise
+                )
+            )
     return max(bounds, key=float)
 
 

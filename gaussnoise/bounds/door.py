@@ -40,33 +40,37 @@ def lower_bound(
 ) -> Bound:
     r"""The error that no unbiased private mechanism can beat, with a proof.
 
-    Under replacement, ``‖sd‖_p >= γ°_p(K − K) / (2nχ)`` whatever the data, and ``γ°_p(S_X) / (nχ)`` at the data set X,
-    where ``S_X = {±(x − y)}`` over its records x and all y in K. For few listed points, and for tables of up to about
-    eleven attributes, the first is improved to the least of the second over data that are all one point. Under
-    add-remove ``γ°_p(K ∪ −K) / χ`` for sums, whatever the data. χ² is the largest between neighbours: ``4 sinh²(ε/2)``,
-    ``e^{2ρ} − 1`` or ``e^{μ²} − 1``.
+    Under replacement, ``‖sd‖_p >= γ°_p(K − K) / (2nχ)`` whatever the data, and ``γ°_p(S_X) / (nχ)``
+    at the data set X, where ``S_X = {±(x − y)}`` over its records x and all y in K. For few listed
+    points, and for tables of up to about eleven attributes, the first is improved to the least of
+    the second over data that are all one point. Under add-remove ``γ°_p(K ∪ −K) / χ`` for sums,
+    whatever the data. χ² is the largest between neighbours: ``4 sinh²(ε/2)``, ``e^{2ρ} − 1`` or
+    ``e^{μ²} − 1``.
 
-    Mechanisms that are unbiased for the mean of a distribution P have the same bounds, and more if P is given:
-    ``‖sd‖² >= γ²/(nχ)² + tr(W cov P)/n``, W the weights behind γ.
+    Mechanisms that are unbiased for the mean of a distribution P have the same bounds, and more if
+    P is given: ``‖sd‖² >= γ²/(nχ)² + tr(W cov P)/n``, W the weights behind γ.
 
-    Under local privacy it is √n in place of n, and at X the root mean square over records of ``γ°_p({±(x_i − y)})``, or
-    rather that with the same coordinate weights for all.
+    Under local privacy it is √n in place of n, and at X the root mean square over records of
+    ``γ°_p({±(x_i − y)})``, or rather that with the same coordinate weights for all.
 
-    Under (ε, δ), total variation and KL privacy some data sets can be answered without error; the bound is on the worse
-    of the data set and its neighbours, see :meth:`Bound.neighbor_error`.
+    Under (ε, δ), total variation and KL privacy some data sets can be answered without error; the
+    bound is on the worse of the data set and its neighbours, see :meth:`Bound.neighbor_error`.
 
     Args:
         domain: K.
-        privacy: :class:`PureDP`, :class:`zCDP`, :class:`GDP`, :class:`ApproxDP`, :class:`TV`, :class:`KL`, or
-            :class:`LocalDP` (without interaction, means).
-        n: number of records, or of draws; required for means unless data tell it, forbidden for sums.
+        privacy: :class:`PureDP`, :class:`zCDP`, :class:`GDP`, :class:`ApproxDP`, :class:`TV`,
+            :class:`KL`, or :class:`LocalDP` (without interaction, means).
+        n: number of records, or of draws; required for means unless data tell it, forbidden for
+            sums.
         p: error norm in [2, ∞].
         neighbors: "replace", "add-remove" or a policy graph, as in :func:`optimal_noise`.
-        data: a data set, for its own bound: records as rows, or row indices of listed points. The result depends on
-            it without noise: NOT PRIVATE. Under add-remove all data sets have the same bound, and none is taken.
-        unbiased: "empirical", for the mean of the records; "distributional", for the mean of any distribution on K
-            that they are n independent draws from (not under :class:`KL`). ``data`` are then that distribution, equally
-            likely records, and what its draws vary by themselves counts as well.
+        data: a data set, for its own bound: records as rows, or row indices of listed points. The
+            result depends on it without noise: NOT PRIVATE. Under add-remove all data sets have the
+            same bound, and none is taken.
+        unbiased: "empirical", for the mean of the records; "distributional", for the mean of any
+            distribution on K that they are n independent draws from (not under :class:`KL`).
+            ``data`` are then that distribution, equally likely records, and what its draws vary by
+            themselves counts as well.
         tol: relative gap of the certificate behind it.
 
     Returns:
@@ -77,8 +81,8 @@ def lower_bound(
         DataError: data that are not in the domain; shows no value.
         DomainTooLargeError: more points than can be listed, for data.
 
-    Source: Nikolov & Tang (2023), Theorems 42, 43, 51, 52, 55, 58 and 59; constants, add-remove, the trade-off,
-    distributions without a larger ε, and local privacy at X are ours.
+    Source: Nikolov & Tang (2023), Theorems 42, 43, 51, 52, 55, 58 and 59; constants, add-remove,
+    the trade-off, distributions without a larger ε, and local privacy at X are ours.
 
     >>> bound = gn.lower_bound(gn.FiniteSet(np.eye(4)), gn.zCDP(0.1), n=100)
     >>> print(f"{bound.error:.6f}")  # of data that are all one cell
@@ -93,14 +97,17 @@ def lower_bound(
     if relation == "add-remove":
         if n is not None or data is not None:
             raise ParameterError(
-                "lower_bound: add-remove protects how many records there are; its bound is on sums, and the same at "
+                "lower_bound: add-remove protects how many records there are; its bound is on "
+                "sums, and the same at "
                 "every data set; hint: leave n and data out"
             )
         return bound_of(solved(domain, p, relation, tol), privacy, None)
     if data is not None:
         return _at(domain, privacy, n, p, relation, data, unbiased, tol)
     if isinstance(relation, PolicyGraph):
-        raise ParameterError("lower_bound: expected data= under a policy graph: no bound holds whatever they are")
+        raise ParameterError(
+            "lower_bound: expected data= under a policy graph: no bound holds whatever they are"
+        )
     n = _check_n(n)
     return bound_of(solved(domain, p, relation, tol), privacy, n, unbiased=unbiased)
 
@@ -116,7 +123,9 @@ def _at(
     tol: float,
 ) -> Bound:
     rows, counts = records_of(domain, data)
-    if not isinstance(domain, AbstractFiniteDomain):  # moves, and variances, do not depend on where K is
+    if not isinstance(
+        domain, AbstractFiniteDomain
+    ):  # moves, and variances, do not depend on where K is
         domain, shift = domain._apart()
         rows = rows - shift
     records = int(counts.sum())
@@ -129,7 +138,9 @@ def _at(
         raise DataError(f"lower_bound: expected exactly n = {n} records, got another number")
     if not isinstance(privacy, LocalDP):
         proof = _solved_at(domain, moves(domain, rows, relation), p, tol)
-        at = "{±(x − y)}: x in the data, y in K" + (" joined to x" if isinstance(relation, PolicyGraph) else "")
+        at = "{±(x − y)}: x in the data, y in K" + (
+            " joined to x" if isinstance(relation, PolicyGraph) else ""
+        )
         return bound_from(proof, p, privacy, records, 1.0, at, unbiased, private=True)
     most = min(_MOST_LOCAL_RECORDS, max(1, _MOST_LOCAL_ENTRIES // domain.dim**2))
     if len(rows) > most:
@@ -138,7 +149,9 @@ def _at(
             f"{most} distinct ones in R^{domain.dim}, got more; hint: leave data out"
         )
     proof = local_proof(domain, rows, counts, p)
-    reachable = "x − y for every record x of the data by itself, y in K; root mean square over records"
+    reachable = (
+        "x − y for every record x of the data by itself, y in K; root mean square over records"
+    )
     return bound_from(proof, p, privacy, records, 1.0, reachable, "empirical", private=True)
 
 
@@ -148,19 +161,25 @@ def _solved_at(domain: AbstractDomain, reach: AbstractDomain, p: float, tol: flo
         return proof_of(domain, reach, p, tol)
     except (DomainError, GaussNoiseError, ArithmeticError) as error:
         kind = type(error).__name__
-    raise DataError(f"lower_bound: these records are too far from ordinary sizes to be compared ({kind})")
+    raise DataError(
+        f"lower_bound: these records are too far from ordinary sizes to be compared ({kind})"
+    )
 
 
 def _check(privacy: object, neighbors: object, unbiased: object) -> None:
     if not isinstance(privacy, AbstractPrivacy | PureDP | LocalDP):
         raise ParameterError(
-            f"lower_bound: expected a privacy definition like zCDP(rho) or PureDP(epsilon), got {privacy!r:.100}"
+            "lower_bound: expected a privacy definition like zCDP(rho) or PureDP(epsilon), got "
+            f"{privacy!r:.100}"
         )
     if unbiased not in get_args(Unbiased):
-        raise ParameterError(f"lower_bound: expected unbiased in {get_args(Unbiased)}, got {unbiased!r}")
+        raise ParameterError(
+            f"lower_bound: expected unbiased in {get_args(Unbiased)}, got {unbiased!r}"
+        )
     if isinstance(privacy, LocalDP) and (neighbors != "replace" or unbiased != "empirical"):
         raise ParameterError(
-            'lower_bound: local privacy is for means of the data: neighbors="replace", unbiased="empirical"'
+            'lower_bound: local privacy is for means of the data: neighbors="replace", '
+            'unbiased="empirical"'
         )
     if unbiased == "distributional" and neighbors != "replace":
         raise ParameterError('lower_bound: the mean of a distribution has neighbors="replace" only')
@@ -168,5 +187,7 @@ def _check(privacy: object, neighbors: object, unbiased: object) -> None:
 
 def _check_n(n: int | None) -> int:
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or not 1 <= n <= _MOST_RECORDS:
-        raise ParameterError(f"lower_bound: expected an integer n in [1, 2^63], or data, got {n!r:.100}")
+        raise ParameterError(
+            f"lower_bound: expected an integer n in [1, 2^63], or data, got {n!r:.100}"
+        )
     return int(n)

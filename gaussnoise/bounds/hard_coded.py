@@ -15,11 +15,12 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class HardCodedMechanism:
-    r"""An unbiased (0, δ)-private mean without any error at its favourite data set. A counterexample, not a tool.
+    r"""An unbiased (0, δ)-private mean without any error at its favourite data set. A
+    counterexample, not a tool.
 
-    It answers μ(X₀), except with probability δ: then ``μ(X₀) + (μ(X) − μ(X₀))/δ``, which tells everything about the
-    data. At X the covariance is ``(1 − δ)/δ (μ(X) − μ(X₀))(μ(X) − μ(X₀))'``: zero at X₀, huge next door. Nothing is
-    released here; :meth:`simulate` shows what would be.
+    It answers μ(X₀), except with probability δ: then ``μ(X₀) + (μ(X) − μ(X₀))/δ``, which tells
+    everything about the data. At X the covariance is ``(1 − δ)/δ (μ(X) − μ(X₀))(μ(X) − μ(X₀))'``:
+    zero at X₀, huge next door. Nothing is released here; :meth:`simulate` shows what would be.
 
     Args:
         favourite: X₀, records as rows, shape (n, d).
@@ -33,7 +34,11 @@ class HardCodedMechanism:
 
     >>> from gaussnoise.bounds import HardCodedMechanism
     >>> mechanism = HardCodedMechanism([[0.0], [0.0]], delta=0.01)
-    >>> float(mechanism.error([[0.0], [0.0]])), round(float(mechanism.error([[0.0], [1.0]])), 4)  # √99 / 2
+    >>> # √99 / 2
+    >>> (
+    ...     float(mechanism.error([[0.0], [0.0]])),
+    ...     round(float(mechanism.error([[0.0], [1.0]])), 4),
+    ... )
     (0.0, 4.9749)
     """
 
@@ -49,7 +54,9 @@ class HardCodedMechanism:
         """μ(X) − μ(X₀)."""
         rows, known = _rows(data), _rows(self.favourite)
         if rows.shape != known.shape:
-            raise DataError(f"HardCodedMechanism: expected records of shape {known.shape}, got {rows.shape}")
+            raise DataError(
+                f"HardCodedMechanism: expected records of shape {known.shape}, got {rows.shape}"
+            )
         return rows.mean(axis=0) - known.mean(axis=0)
 
     def covariance(self, data: ArrayLike) -> Array:
@@ -71,7 +78,12 @@ class HardCodedMechanism:
 
 def _rows(records: ArrayLike) -> Array:
     array = as_array("HardCodedMechanism", records)
-    if array.ndim != 2 or not len(array) or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
+    if (
+        array.ndim != 2
+        or not len(array)
+        or array.dtype.kind not in "biuf"
+        or not np.isfinite(array).all()
+    ):
         raise DataError("HardCodedMechanism: expected finite records as rows, shape (n, d)")
     rows = array.astype(np.float64)
     rows.flags.writeable = False

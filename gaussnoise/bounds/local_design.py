@@ -1,4 +1,6 @@
-"""The bound for local privacy at one data set: every record has neighbours of its own, and all vary at once."""
+"""The bound for local privacy at one data set: every record has neighbours of its own, and all vary
+at once.
+"""
 
 import math
 
@@ -17,26 +19,31 @@ Array = NDArray[np.float64]
 
 _ROUNDS = 40
 _STEPS = 20  # of the weights, between looks at the oracle
-_CLOSE, _IDLE = 1e-4, 3  # relative gain of a round below which it is idle, and how many such end the search
+_CLOSE, _IDLE = (
+    1e-4,
+    3,
+)  # relative gain of a round below which it is idle, and how many such end the search
 _CLIMBS = 3  # from as many axes of the form, either way
 _FLOOR = 1e-12  # relative, of eigenvalues: directions the points do not reach
 _TRIED = 0.1  # of a record's weight, for its newest point
 
 
 def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) -> Proof:
-    r"""Lower bound on ``√max_w Σ_i f_i γ_w(x_i − K)²``, f_i the share of record i and ``‖w‖_{s*} <= 1``.
+    r"""Lower bound on ``√max_w Σ_i f_i γ_w(x_i − K)²``, f_i the share of record i and
+    ``‖w‖_{s*} <= 1``.
 
-    ``γ_w(S)`` is the largest ``tr((W^{1/2} C W^{1/2})^{1/2})``, C the second moment of a measure on S. An estimate f of
-    independent messages has ``Σ_X ⪰ Σ_i V_i``, V_i the covariance of E[f | message i], which up to a constant is an
-    unbiased estimate of x_i/n from one private message: hence ``tr(W V_i) >= γ_w(x_i − K)² / (nχ)²``, and the largest
-    ``Σ_j w_j Σ_jj`` is ``‖sd(Σ_X)‖_p²``. One measure for all records together would claim too much: they share the
+    ``γ_w(S)`` is the largest ``tr((W^{1/2} C W^{1/2})^{1/2})``, C the second moment of a measure on
+    S. An estimate f of independent messages has ``Σ_X ⪰ Σ_i V_i``, V_i the covariance of E[f |
+    message i], which up to a constant is an unbiased estimate of x_i/n from one private message:
+    hence ``tr(W V_i) >= γ_w(x_i − K)² / (nχ)²``, and the largest ``Σ_j w_j Σ_jj`` is
+    ``‖sd(Σ_X)‖_p²``. One measure for all records together would claim too much: they share the
     weights w, but not the direction in which a message varies.
 
-    Found by multiplicative steps on the measures and w, and points of K far from every record. Any outcome is a proof;
-    the best is kept.
+    Found by multiplicative steps on the measures and w, and points of K far from every record. Any
+    outcome is a proof; the best is kept.
 
-    Source: Nikolov & Tang (2023), Lemma 54, whose averaged messages are Hájek's projection; their Theorem 55 goes on
-    with half of the width of K, instead of the moves of each record.
+    Source: Nikolov & Tang (2023), Lemma 54, whose averaged messages are Hájek's projection; their
+    Theorem 55 goes on with half of the width of K, instead of the moves of each record.
     """
     shares = counts / counts.sum()
     axes = np.vstack([np.eye(domain.dim), -np.eye(domain.dim)])
@@ -58,7 +65,8 @@ def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) ->
                 gains = evened((shares * ratios.sum(axis=1)) @ ratios, tables)
                 w = (gains / gains.sum()) ** dual_power(p)
         proven = [
-            PointCertificate(*of, w, None, centered=False).lower_bound() for of in zip(points, weights, strict=True)
+            PointCertificate(*of, w, None, centered=False).lower_bound()
+            for of in zip(points, weights, strict=True)
         ]
         lower = size * math.sqrt(shares @ (np.array(proven) / size) ** 2) * (1 - ROUNDING_MARGIN)
         if lower > best.gamma_lower:
@@ -75,7 +83,9 @@ def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) ->
 
 
 def _far(domain: AbstractDomain, form: Array, row: Array, start: Array) -> Array:
-    """A member of K where ``(y − x)' H (y − x)`` is large; of bodies by climbing: proving it the largest is slow."""
+    """A member of K where ``(y − x)' H (y − x)`` is large; of bodies by climbing: proving it the
+    largest is slow.
+    """
     if isinstance(domain, AbstractFiniteDomain | AbstractPolytope):
         return domain.max_quadratic(form, row).maximizer
     best, value = start, float((start - row) @ form @ (start - row))
@@ -90,7 +100,9 @@ def _far(domain: AbstractDomain, form: Array, row: Array, start: Array) -> Array
 
 
 def _gradients(points: Array, weights: Array, w: Array) -> tuple[Array, Array]:
-    """Of every record: ``W^{1/2} (W^{1/2} C W^{1/2})^{-1/2} W^{1/2}``, and the diagonal of the root of the middle."""
+    """Of every record: ``W^{1/2} (W^{1/2} C W^{1/2})^{-1/2} W^{1/2}``, and the diagonal of the root
+    of the middle.
+    """
     root = np.sqrt(w)
     scaled = np.sqrt(weights)[:, :, None] * points * root
     values, axes = np.linalg.eigh(scaled.transpose(0, 2, 1) @ scaled)

@@ -1,4 +1,6 @@
-"""The moves of the mean to neighbours of one data set, or members of them: any will do for a lower bound."""
+"""The moves of the mean to neighbours of one data set, or members of them: any will do for a lower
+bound.
+"""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,16 +53,23 @@ def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractD
         here = np.array([point.tobytes() in present for point in listed + 0.0])
         edges = neighbors.edges[here[neighbors.edges].any(axis=1)]
         if not len(edges):
-            raise ParameterError("lower_bound: no record of the data has a neighbour in the policy graph")
+            raise ParameterError(
+                "lower_bound: no record of the data has a neighbour in the policy graph"
+            )
         return FiniteSet(np.unique(listed[edges[:, 0]] - listed[edges[:, 1]], axis=0))
     if len(listed) * domain.dim > _MOST_ENTRIES:
         raise DomainTooLargeError(
-            f"lower_bound: {len(listed)} points in R^{domain.dim} are too many to list their differences; "
+            f"lower_bound: {len(listed)} points in R^{domain.dim} are too many to list their "
+            "differences; "
             "hint: leave data out, for the bound that holds whatever they are"
         )
     chosen = _far(rows, max(1, _MOST_ENTRIES // listed.size))
     differences = (chosen[:, None, :] - listed[None, :, :]).reshape(-1, domain.dim)
-    return FiniteSet(np.unique(differences[differences.any(axis=1)], axis=0) if differences.any() else differences[:1])
+    return FiniteSet(
+        np.unique(differences[differences.any(axis=1)], axis=0)
+        if differences.any()
+        else differences[:1]
+    )
 
 
 def _far(rows: Array, most: int) -> Array:

@@ -1,12 +1,13 @@
 r"""How much two neighbours' outputs must vary in one direction, when their means are one apart.
 
-Let P and Q be what a mechanism shows on two data sets, f an unbiased estimate of one coordinate, E_P f − E_Q f = 1. For
-every 0 < α < 1, by Cauchy's inequality for p − q against αp + (1 − α)q,
+Let P and Q be what a mechanism shows on two data sets, f an unbiased estimate of one coordinate,
+E_P f − E_Q f = 1. For every 0 < α < 1, by Cauchy's inequality for p − q against αp + (1 − α)q,
 
     α Var_P f + (1 − α) Var_Q f  >=  1/T_α − α(1 − α),      T_α = ∫ (p − q)² / (αp + (1 − α)q),
 
-with equality for some f of the outcome. T_α is a divergence, so it is largest for the pair that is least private. At
-α = 1 it is χ²(Q ‖ P), and Var_P f >= 1/χ² alone: the inequality of Hammersley, Chapman and Robins.
+with equality for some f of the outcome. T_α is a divergence, so it is largest for the pair that is
+least private. At α = 1 it is χ²(Q ‖ P), and Var_P f >= 1/χ² alone: the inequality of Hammersley,
+Chapman and Robins.
 """
 
 import math
@@ -27,9 +28,11 @@ _CLIPS = np.geomspace(1.0, 1e9, 60)
 
 
 def chi_squared(privacy: AbstractPrivacy | PureDP | LocalDP) -> float:
-    """Largest χ² between neighbours' outputs; infinite where the definition allows what is impossible on one side.
+    """Largest χ² between neighbours' outputs; infinite where the definition allows what is
+    impossible on one side.
 
-    Source: Nikolov & Tang (2023), Lemma 39 (pure) and Theorem 43 (ρ-zCDP, at order two); N(μ, 1) against N(0, 1) (GDP).
+    Source: Nikolov & Tang (2023), Lemma 39 (pure) and Theorem 43 (ρ-zCDP, at order two); N(μ, 1)
+    against N(0, 1) (GDP).
 
     >>> print(f"{chi_squared(gn.PureDP(1.0)):.6f} {chi_squared(gn.zCDP(0.1)):.6f}")
     1.086161 0.221403
@@ -50,18 +53,21 @@ def chi_squared(privacy: AbstractPrivacy | PureDP | LocalDP) -> float:
 class TradeOff:
     r"""Variances at two (ε, δ)-indistinguishable neighbours.
 
-    Their worst pair has four outcomes (Kairouz, Oh & Viswanath 2015), for which that reads, with χ² = 4 sinh²(ε/2),
+    Their worst pair has four outcomes (Kairouz, Oh & Viswanath 2015), for which that reads, with χ²
+    = 4 sinh²(ε/2),
 
         α Var_P + (1 − α) Var_Q  >=  κ(α) = (1 − δ) α(1 − α) / (δ + α(1 − α) χ²).
 
-    Equality is possible. In several dimensions, with a measure λ on differences s_j of neighbours X, X_j, coordinate
-    weights W, and any 0 <= u <= 1 on the eigenvectors of ``(W^{1/2} C W^{1/2})^{1/2}``, C = Σ λ_j s_j s_j', of
-    eigenvalues σ: apply it to θ_j = T s_j with T of eigenvalues u/σ between the W^{1/2}, and add up.
+    Equality is possible. In several dimensions, with a measure λ on differences s_j of neighbours
+    X, X_j, coordinate weights W, and any 0 <= u <= 1 on the eigenvectors of
+    ``(W^{1/2} C W^{1/2})^{1/2}``, C = Σ λ_j s_j s_j', of eigenvalues σ: apply it to θ_j = T s_j
+    with T of eigenvalues u/σ between the W^{1/2}, and add up.
 
         α ‖sd(Σ_X)‖_p² + (1 − α) Σu² · max_j ‖sd(Σ_{X_j})‖_p²  >=  κ(α) (Σ u σ)²
 
-    since tr(Σ_X T C T) <= tr(Σ_X W) <= ‖sd(Σ_X)‖_p² and θ'Σ_jθ <= ‖W^{-1/2} θ‖² tr(Σ_j W). With u = 1 the right side
-    is κ(α) γ². It implies Nikolov & Tang (2023), Theorems 4, 51 and 52, where the least σ stands for γ/√rank.
+    since tr(Σ_X T C T) <= tr(Σ_X W) <= ‖sd(Σ_X)‖_p² and θ'Σ_jθ <= ‖W^{-1/2} θ‖² tr(Σ_j W). With u =
+    1 the right side is κ(α) γ². It implies Nikolov & Tang (2023), Theorems 4, 51 and 52, where the
+    least σ stands for γ/√rank.
     """
 
     epsilon: float
@@ -84,18 +90,30 @@ class TradeOff:
     def kappa(self, other: Array | float) -> Array:
         """κ at ``1 − α = other``.
 
-        >>> print(f"{TradeOff(1.0, 1e-6).kappa(0.5):.10f}")  # the larger variance is at least the average
+        >>> # the larger variance is at least the average
+        >>> print(f"{TradeOff(1.0, 1e-6).kappa(0.5):.10f}")
         0.9206692830
         """
         beta = np.asarray((1 - other) * other)
-        return (1 - self.delta) * beta / (max(self.delta, _LEAST) + beta * _of_epsilon(self.epsilon)) * (1 - _MARGIN)
+        return (
+            (1 - self.delta)
+            * beta
+            / (max(self.delta, _LEAST) + beta * _of_epsilon(self.epsilon))
+            * (1 - _MARGIN)
+        )
 
     def worst(self, spectrum: Array, counts: Array) -> float:
-        """Lower bound on the larger of ‖sd(Σ_X)‖_p and the neighbours' largest, from σ and their multiplicities."""
+        """Lower bound on the larger of ‖sd(Σ_X)‖_p and the neighbours' largest, from σ and their
+        multiplicities.
+        """
         if not len(spectrum) or not spectrum.max() > 0:
             return 0.0
         sums, squares = _clipped(spectrum, counts)
-        values = self.kappa(_SHARES)[:, None] * sums**2 / ((1 - _SHARES)[:, None] + _SHARES[:, None] * squares)
+        values = (
+            self.kappa(_SHARES)[:, None]
+            * sums**2
+            / ((1 - _SHARES)[:, None] + _SHARES[:, None] * squares)
+        )
         return float(spectrum.max()) * math.sqrt(values.max())
 
     def neighbor(self, error: float, spectrum: Array, counts: Array) -> float:
@@ -107,7 +125,9 @@ class TradeOff:
         if own > _MOST_OWN:
             return 0.0
         sums, squares = _clipped(spectrum, counts)
-        left = self.kappa(_SHARES)[:, None] * sums**2 - (1 - _SHARES)[:, None] * own**2 * (1 + _MARGIN)
+        left = self.kappa(_SHARES)[:, None] * sums**2 - (1 - _SHARES)[:, None] * own**2 * (
+            1 + _MARGIN
+        )
         return size * math.sqrt(max(float((left / (_SHARES[:, None] * squares)).max()), 0.0))
 
 
@@ -116,7 +136,9 @@ def _of_epsilon(epsilon: float) -> float:
 
 
 def _clipped(spectrum: Array, counts: Array) -> tuple[Array, Array]:
-    """``Σuσ/σ₁`` and ``Σu²`` for ``u = min(1, c σ/σ₁)`` at several c: small eigenvalues cost more than they bring."""
+    """``Σuσ/σ₁`` and ``Σu²`` for ``u = min(1, c σ/σ₁)`` at several c: small eigenvalues cost more
+    than they bring.
+    """
     share = spectrum / spectrum.max()
     u = np.minimum(1.0, _CLIPS[:, None] * share)
     return u @ (counts * share), u**2 @ counts

@@ -1,8 +1,9 @@
-"""The moves of data that are all one point: every data set has some record, so no other can move less than all of them.
+"""The moves of data that are all one point: every data set has some record, so no other can move
+less than all of them.
 
-Nothing here depends on data: the record is the one of the listed points whose moves need the least noise. In tables
-records look all alike, and what symmetry leaves, once one is fixed, is small: its stabiliser permutes the other
-categories of every attribute.
+Nothing here depends on data: the record is the one of the listed points whose moves need the least
+noise. In tables records look all alike, and what symmetry leaves, once one is fixed, is small: its
+stabiliser permutes the other categories of every attribute.
 """
 
 import itertools
@@ -23,9 +24,15 @@ from .tables import proof_of
 
 Array = NDArray[np.float64]
 
-_MOST_CENTERS, _MOST_ENTRIES = 48, 2**14  # of sets whose every point is tried as the only record: under a second
+_MOST_CENTERS, _MOST_ENTRIES = (
+    48,
+    2**14,
+)  # of sets whose every point is tried as the only record: under a second
 _TOLERANCE = 1e-5
-_MOST_PATTERNS, _MOST_WORK = 2**12, 2**24  # of tables: patterns, and those times squares of the blocks' sizes
+_MOST_PATTERNS, _MOST_WORK = (
+    2**12,
+    2**24,
+)  # of tables: patterns, and those times squares of the blocks' sizes
 _STEPS, _CLOSE = 100, 1e-5
 
 
@@ -35,7 +42,10 @@ def one_record(noise: OptimalNoise) -> Proof | None:
     if isinstance(noise.certificate, MarginalCertificate):
         return _of_tables(noise.certificate)
     domain = noise.domain
-    if not isinstance(domain, AbstractFiniteDomain) or domain.cardinality * domain.dim > _MOST_ENTRIES:
+    if (
+        not isinstance(domain, AbstractFiniteDomain)
+        or domain.cardinality * domain.dim > _MOST_ENTRIES
+    ):
         return None
     points = np.unique(domain.to_finite_set().points, axis=0)
     if not 1 < len(points) <= _MOST_CENTERS:
@@ -49,12 +59,14 @@ def one_record(noise: OptimalNoise) -> Proof | None:
 
 
 def _of_tables(certificate: MarginalCertificate) -> Proof | None:
-    r"""The best measure on patterns D of attributes in which y differs from x, uniform on what they can be.
+    r"""The best measure on patterns D of attributes in which y differs from x, uniform on what they
+    can be.
 
-    A zero-sum coordinate of y is that of x where they agree; elsewhere ``−z_x/(n − 1) + t``, with t orthogonal to z_x,
-    uniform, and of squared length 1 − 1/(n − 1)² of its. So the part of T of ``a_x − a_y`` falls into sets Q ⊆ T ∩ D of
-    attributes that bring t. Those of one Q have ``Π_{i∈Q} (n_i − 2)`` alike dimensions, on each of which the second
-    moment is a matrix over the T ⊇ Q: ``V V' / dim``, columns D. Its root's trace is the nuclear norm of V.
+    A zero-sum coordinate of y is that of x where they agree; elsewhere ``−z_x/(n − 1) + t``, with t
+    orthogonal to z_x, uniform, and of squared length 1 − 1/(n − 1)² of its. So the part of T of
+    ``a_x − a_y`` falls into sets Q ⊆ T ∩ D of attributes that bring t. Those of one Q have
+    ``Π_{i∈Q} (n_i − 2)`` alike dimensions, on each of which the second moment is a matrix over the
+    T ⊇ Q: ``V V' / dim``, columns D. Its root's trace is the nuclear norm of V.
     """
     energies = _energies(certificate)
     if energies is None:
@@ -70,13 +82,17 @@ def _of_tables(certificate: MarginalCertificate) -> Proof | None:
     if sum(len(above) ** 2 for above in blocks.values()) * len(patterns) > _MOST_WORK:
         return None
     differs = np.array([[i in D for i in range(len(sizes))] for D in patterns])
-    turned = np.where(differs, [-1 / max(n - 1, 1) for n in sizes], 1.0)  # factors of the part along z_x
+    turned = np.where(
+        differs, [-1 / max(n - 1, 1) for n in sizes], 1.0
+    )  # factors of the part along z_x
     matrices = []
     for Q, above in blocks.items():
         rest = [turned[:, [i for i in T if i not in Q]].prod(axis=1) for T in above]
         moved = np.array(rest) - (0 if Q else 1)
         moved *= differs[:, list(Q)].all(axis=1) * np.sqrt([energies[T] for T in above])[:, None]
-        matrices.append((math.prod(sizes[i] - 2 for i in Q), moved * math.sqrt(_tangential(sizes, Q))))
+        matrices.append(
+            (math.prod(sizes[i] - 2 for i in Q), moved * math.sqrt(_tangential(sizes, Q)))
+        )
     shares = np.full(len(patterns), 1 / len(patterns))
     best = Proof(0.0, (np.zeros(1), np.ones(1)), math.nan)
     before = 0.0
@@ -103,10 +119,14 @@ def _tangential(sizes: tuple[int, ...], Q: Subset) -> float:
 
 
 def _energies(certificate: MarginalCertificate) -> dict[Subset, float] | None:
-    """Squared length of the part of every T ≠ ∅ in a record, coordinates weighted; None where there are too many."""
+    """Squared length of the part of every T ≠ ∅ in a record, coordinates weighted; None where there
+    are too many.
+    """
     workload = certificate.workload()
     if 2 ** sum(len(members) for members in workload.moving.classes) > _MOST_PATTERNS:
         return None
     squares = max(certificate.domain.weights) ** 2 * certificate.losses(workload) / workload.ranks
     kinds = zip(workload.residuals, squares.tolist(), strict=True)
-    return {T: square for kind, square in kinds if kind for T in workload.moving.members(kind)} or None
+    return {
+        T: square for kind, square in kinds if kind for T in workload.moving.members(kind)
+    } or None

@@ -38,7 +38,9 @@ class Proof(NamedTuple):
     def of(noise: OptimalNoise) -> "Proof":
         """That of solved noise."""
         certificate = noise.certificate
-        weights = certificate.coordinate_weights if isinstance(certificate, PointCertificate) else None
+        weights = (
+            certificate.coordinate_weights if isinstance(certificate, PointCertificate) else None
+        )
         values, counts = certificate.spectrum()
         if isinstance(certificate, PointCertificate) and certificate.rows is None:
             # what the rounding of the points may add to any of them (Weyl)
@@ -52,7 +54,9 @@ def noise_of(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) 
 
 
 def solved(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
-    """Noise whose certificate is what counts: a gap left open is told by the bound, not by a warning."""
+    """Noise whose certificate is what counts: a gap left open is told by the bound, not by a
+    warning.
+    """
     with warnings.catch_warnings(), interrupts_pass():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return optimal_noise(domain, p, neighbors, tol)

@@ -1,4 +1,6 @@
-"""Products of queries have an error norm of their own: every query counts with the root mean square of its table."""
+"""Products of queries have an error norm of their own: every query counts with the root mean square
+of its table.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +20,13 @@ Array = NDArray[np.float64]
 
 
 def tables_of(domain: AbstractDomain) -> NDArray[np.intp]:
-    """Of each coordinate, what it shares its dual weight with, shape (d,): a table's queries; else itself alone."""
+    """Of each coordinate, what it shares its dual weight with, shape (d,): a table's queries; else
+    itself alone.
+    """
     if isinstance(domain, Products):
-        return np.repeat(np.arange(len(domain.terms)), [domain.queries(term) for term in domain.terms])
+        return np.repeat(
+            np.arange(len(domain.terms)), [domain.queries(term) for term in domain.terms]
+        )
     return np.arange(domain.dim)
 
 
@@ -38,10 +44,12 @@ def proof_of(domain: AbstractDomain, moves: AbstractDomain, p: float, tol: float
 
 
 def _table_proof(moves: Array, tables: NDArray[np.intp], p: float, tol: float) -> Proof:
-    """Lower bound on ``√max_w γ_w(±moves)²`` over ``‖w‖_{s*} <= 1`` with one weight for each table, p > 2.
+    """Lower bound on ``√max_w γ_w(±moves)²`` over ``‖w‖_{s*} <= 1`` with one weight for each table,
+    p > 2.
 
-    ``γ_w(S)`` is the largest ``tr((W^{1/2} C W^{1/2})^{1/2})``, C the second moment of a measure on S: at most
-    ``√tr(WM)`` for every M that covers S, and the largest of those is M's error in the norm of the tables.
+    ``γ_w(S)`` is the largest ``tr((W^{1/2} C W^{1/2})^{1/2})``, C the second moment of a measure on
+    S: at most ``√tr(WM)`` for every M that covers S, and the largest of those is M's error in the
+    norm of the tables.
 
     Args:
         moves: shape (N, d).

@@ -13,7 +13,9 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _terminated)
     status = run(sys.argv[1:])
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # nothing is left to stop, and to raise in a shutdown may abort it
+        signal.signal(
+            number, signal.SIG_IGN
+        )  # nothing is left to stop, and to raise in a shutdown may abort it
     sys.exit(status)
 
 

@@ -32,7 +32,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,  # its tracebacks show local variables, which hold data
     help="Unbiased private marginals with the least Gaussian noise, certified. "
-    "--version says which; --debug, with any command, shows where an error came from, and may show data.",
+    "--version says which; --debug, with any command, shows where an error came from, and may "
+    "show data.",
 )
 ledger_app = typer.Typer(
     no_args_is_help=True,
@@ -43,35 +44,56 @@ app.add_typer(ledger_app, name="ledger")
 stream_app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Tables that go on, on one budget: at every tick new rows come in; their tables, and those of all, go out.",
+    help="Tables that go on, on one budget: at every tick new rows come in; their tables, and "
+    "those of all, go out.",
 )
 app.add_typer(stream_app, name="stream")
 _out = Console(highlight=False, soft_wrap=True, emoji=False)
 _err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
-SchemaFile = Annotated[Path, typer.Option("--schema", "-s", help="TOML schema; `gaussnoise schema TABLE` drafts one.")]
+SchemaFile = Annotated[
+    Path, typer.Option("--schema", "-s", help="TOML schema; `gaussnoise schema TABLE` drafts one.")
+]
 Workload = Annotated[
     list[str],
     typer.Option(
         "--marginals",
         "-m",
-        help="k for all k-way marginals, or names: -m age,income -m sex (repeatable), with -m age:prefix,sex for "
+        help="k for all k-way marginals, or names: -m age,income -m sex (repeatable), with -m "
+        "age:prefix,sex for "
         "cumulative counts; age:ranges for all runs.",
     ),
 ]
-Rho = Annotated[float | None, typer.Option("--rho", help="Budget of the whole release: rho of zCDP.")]
-Epsilon = Annotated[float | None, typer.Option("--epsilon", help="Instead of --rho: epsilon, with --delta.")]
-Delta = Annotated[float | None, typer.Option("--delta", help="Instead of --rho: delta, with --epsilon.")]
+Rho = Annotated[
+    float | None, typer.Option("--rho", help="Budget of the whole release: rho of zCDP.")
+]
+Epsilon = Annotated[
+    float | None, typer.Option("--epsilon", help="Instead of --rho: epsilon, with --delta.")
+]
+Delta = Annotated[
+    float | None, typer.Option("--delta", help="Instead of --rho: delta, with --epsilon.")
+]
 Neighbors = Annotated[
     str,
-    typer.Option("--neighbors", help="Neighbours: add-remove (one row more or less) or replace (one row exchanged)."),
+    typer.Option(
+        "--neighbors",
+        help="Neighbours: add-remove (one row more or less) or replace (one row exchanged).",
+    ),
 ]
-Norm = Annotated[float, typer.Option("--p", help="Error norm: 2 for total variance, inf for the largest error.")]
+Norm = Annotated[
+    float, typer.Option("--p", help="Error norm: 2 for total variance, inf for the largest error.")
+]
 Within = Annotated[
     float | None,
-    typer.Option("--within", help="Instead of a budget: every cell within so many rows at 95 %, at the least rho."),
+    typer.Option(
+        "--within",
+        help="Instead of a budget: every cell within so many rows at 95 %, at the least rho.",
+    ),
 ]
-Rows = Annotated[int, typer.Option("--rows-per-person", help="The most rows of one person: persons are protected.")]
+Rows = Annotated[
+    int,
+    typer.Option("--rows-per-person", help="The most rows of one person: persons are protected."),
+]
 
 LedgerFile = Annotated[Path, typer.Argument(help="Ledger of one data set.")]
 StreamFolder = Annotated[Path, typer.Argument(help="Folder of a stream.")]
@@ -102,7 +124,10 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if debug:
             raise
-        _err.print(f"[red]internal error:[/red] {type(error).__name__}; --debug shows where, and may show data")
+        _err.print(
+            f"[red]internal error:[/red] {type(error).__name__}; --debug shows where, and may "
+            "show data"
+        )
         return 70
     return 0
 
@@ -110,14 +135,20 @@ def run(arguments: list[str]) -> int:
 @app.command("schema")
 def draft_schema(
     table: Annotated[Path, typer.Argument(help="CSV or Parquet file.")],
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write; printed if omitted.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File to write; printed if omitted.")
+    ] = None,
 ) -> None:
     """Draft a TOML schema from a table, to be checked by hand before any release."""
     attributes, left_out = draft(str(table))
     if not attributes:
         raise DataError(f"schema: no column can be an attribute; {'; '.join(left_out.values())}")
     schema = Schema(attributes)
-    text = _DRAFT_WARNING + schema.to_toml() + "".join(f"\n# left out: {reason}\n" for reason in left_out.values())
+    text = (
+        _DRAFT_WARNING
+        + schema.to_toml()
+        + "".join(f"\n# left out: {reason}\n" for reason in left_out.values())
+    )
     if out is None:
         sys.stdout.write(text)
     else:
@@ -128,16 +159,19 @@ def draft_schema(
             raise ParameterError(f"schema: cannot create {out} ({type(error).__name__})") from None
         _say(f"wrote {out}: {len(schema.names)} attributes")
     _err.print(
-        "[yellow]warning:[/yellow] this draft was read off the data. Categories and edges must be public knowledge: "
+        "[yellow]warning:[/yellow] this draft was read off the data. Categories and edges must "
+        "be public knowledge: "
         "check every line, and keep the draft as confidential as the table until you have."
     )
 
 
 _DRAFT_WARNING = """\
 # DRAFT, read off the data: as confidential as the table itself.
-# Categories and edges must be public knowledge (a questionnaire, a code book), never what happens to occur.
+# Categories and edges must be public knowledge (a questionnaire, a code book),
+# never what happens to occur.
 # Add the ones that do not occur, remove the ones nobody could know, then delete this warning.
-# A catch-all for nulls and anything else:  other = "other"   (a draft treats empty fields and NA as null)
+# A catch-all for nulls and anything else:  other = "other"
+# (a draft treats empty fields and NA as null)
 
 """
 
@@ -155,7 +189,9 @@ def show_plan(
     rows_per_person: Rows = 1,
 ) -> None:
     """Say what a release would look like. Needs no data."""
-    _say(str(_plan(schema, marginals, (rho, epsilon, delta), neighbors, p, within, rows_per_person)))
+    _say(
+        str(_plan(schema, marginals, (rho, epsilon, delta), neighbors, p, within, rows_per_person))
+    )
 
 
 @app.command("bound")
@@ -177,15 +213,21 @@ def show_bound(
 
 @app.command("optimize")
 def show_noise(
-    workload: Annotated[Path, typer.Argument(help="Matrix of queries by cells: .npy, or CSV of numbers alone.")],
+    workload: Annotated[
+        Path, typer.Argument(help="Matrix of queries by cells: .npy, or CSV of numbers alone.")
+    ],
     neighbors: Neighbors = "add-remove",
     p: Norm = 2,
     tol: Annotated[float, typer.Option("--tol", help="Relative gap to certify.")] = 1e-6,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="File to write the noise to, .npz.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File to write the noise to, .npz.")
+    ] = None,
 ) -> None:
     """Say what noise is best for a workload of counting queries. Needs no data."""
     if not p >= 2:
-        raise ParameterError(f"optimize: expected --p 2 or more, got {p:g}; hint: --p inf for the largest error")
+        raise ParameterError(
+            f"optimize: expected --p 2 or more, got {p:g}; hint: --p inf for the largest error"
+        )
     if out is not None and out.suffix != ".npz":
         raise ParameterError(f"optimize: expected --out FILE.npz, got {out}")
     if out is not None and os.path.lexists(out):
@@ -194,8 +236,14 @@ def show_noise(
     noise = optimal_noise(FiniteSet.from_workload(_matrix(workload)), p, relation, tol)
     deviations = noise.covariance.standard_deviation()
     _say(f"{len(deviations)} queries, {neighbors} neighbours, p = {p:g}: {noise.method}")
-    _say(f"least error at unit sensitivity: {noise.gamma_lower:.8g} <= gamma <= {noise.gamma:.8g}, gap {noise.gap:.1e}")
-    _say(f"standard deviations of the answers from {deviations.min():.6g} to {deviations.max():.6g}, over sqrt(2 rho)")
+    _say(
+        f"least error at unit sensitivity: {noise.gamma_lower:.8g} <= gamma <= {noise.gamma:.8g}, "
+        f"gap {noise.gap:.1e}"
+    )
+    _say(
+        f"standard deviations of the answers from {deviations.min():.6g} to "
+        f"{deviations.max():.6g}, over sqrt(2 rho)"
+    )
     _say(f'in Python: optimal_noise(..., neighbors="{neighbors}"), whose own default is "replace"')
     if neighbors == "replace":
         _say("of sums; divide by the public number of records for means")
@@ -225,20 +273,30 @@ def make_release(
         str,
         typer.Option(
             "--on-outside",
-            help="A row with a null, or a value outside the schema, where no catch-all takes it: drop (it counts in no "
-            "table), or refuse (the whole release; tells something about the rows: for development).",
+            help="A row with a null, or a value outside the schema, where no catch-all takes it: "
+            "drop (it counts in no "
+            "table), or refuse (the whole release; tells something about the rows: for "
+            "development).",
         ),
     ] = "drop",
     ledger: Annotated[
-        Path | None, typer.Option("--ledger", help="Charge this budget first; `gaussnoise ledger create` starts one.")
+        Path | None,
+        typer.Option(
+            "--ledger", help="Charge this budget first; `gaussnoise ledger create` starts one."
+        ),
     ] = None,
     id: Annotated[
-        str | None, typer.Option("--id", help="Name in the ledger: run again with it, the same result is read again.")
+        str | None,
+        typer.Option(
+            "--id", help="Name in the ledger: run again with it, the same result is read again."
+        ),
     ] = None,
 ) -> None:
     """Release marginals of a table, spending the budget once."""
     if (ledger is None) != (id is None):
-        raise ParameterError("release: expected --ledger and --id together: a ledger knows releases by their id")
+        raise ParameterError(
+            "release: expected --ledger and --id together: a ledger knows releases by their id"
+        )
     planned = _plan(schema, marginals, (rho, epsilon, delta), neighbors, p, within, rows_per_person)
     _release(planned, table, out, format, on_outside, ledger, id)
 
@@ -250,12 +308,17 @@ def release_means(
     by: Annotated[
         list[str] | None,
         typer.Option(
-            "--by", help="Grouping column and its categories, public: --by sex=f,m (repeatable); or --by sex, with -s."
+            "--by",
+            help="Grouping column and its categories, public: --by sex=f,m (repeatable); or --by "
+            "sex, with -s.",
         ),
     ] = None,
-    schema: Annotated[Path | None, typer.Option("--schema", "-s", help="TOML schema with categories for --by.")] = None,
+    schema: Annotated[
+        Path | None, typer.Option("--schema", "-s", help="TOML schema with categories for --by.")
+    ] = None,
     person: Annotated[
-        str | None, typer.Option("--person", help="Column that says whose row it is: persons are protected.")
+        str | None,
+        typer.Option("--person", help="Column that says whose row it is: persons are protected."),
     ] = None,
     rho: Rho = None,
     epsilon: Epsilon = None,
@@ -263,17 +326,28 @@ def release_means(
     neighbors: Neighbors = "add-remove",
     spread: Annotated[
         float,
-        typer.Option("--spread", help="Assumed root of the moment, in distances between the first and last decile."),
+        typer.Option(
+            "--spread",
+            help="Assumed root of the moment, in distances between the first and last decile.",
+        ),
     ] = 1.0,
-    k: Annotated[float, typer.Option("--k", help="Order of that moment: more for lighter tails.")] = 2.0,
+    k: Annotated[
+        float, typer.Option("--k", help="Order of that moment: more for lighter tails.")
+    ] = 2.0,
     level: Annotated[float, typer.Option("--level", help="Of the intervals.")] = 0.95,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="New JSON file for the results.")] = None,
-    ledger: Annotated[Path | None, typer.Option("--ledger", help="Charge this budget first.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="New JSON file for the results.")
+    ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="Charge this budget first.")
+    ] = None,
     id: Annotated[str | None, typer.Option("--id", help="Name in the ledger.")] = None,
 ) -> None:
     """Release means of numeric columns, with intervals, where no bounds are known."""
     if (ledger is None) != (id is None):
-        raise ParameterError("mean: expected --ledger and --id together: a ledger knows releases by their id")
+        raise ParameterError(
+            "mean: expected --ledger and --id together: a ledger knows releases by their id"
+        )
     if out is not None and os.path.lexists(out):
         raise OutputError(f"mean: {out} exists already; hint: choose a new name")
     relation: Any = neighbors
@@ -295,12 +369,15 @@ def _grouping(entry: str, schema: Path | None) -> tuple[str, list[Any]]:
     if equals:
         return name.strip(), [category.strip() for category in listed.split(",")]
     if schema is None:
-        raise ParameterError(f"mean: expected --by {name}=a,b with all categories, or --schema FILE that lists them")
+        raise ParameterError(
+            f"mean: expected --by {name}=a,b with all categories, or --schema FILE that lists them"
+        )
     attributes = {attribute.name: attribute for attribute in Schema.load(schema).attributes}
     attribute = attributes.get(name)
     if attribute is None or attribute.categories is None:
         raise ParameterError(
-            f"mean: expected --by a column with categories in {schema}, got {name!r}{near(name, attributes)}"
+            f"mean: expected --by a column with categories in {schema}, got "
+            f"{name!r}{near(name, attributes)}"
         )
     return name, [category for category in attribute.categories if category != attribute.other]
 
@@ -310,21 +387,34 @@ def start_stream(
     folder: Annotated[Path, typer.Argument(help="New folder for the stream.")],
     schema: SchemaFile,
     marginals: Workload,
-    ticks: Annotated[int, typer.Option("--ticks", help="How many tables of new rows will come in, at most.")],
+    ticks: Annotated[
+        int, typer.Option("--ticks", help="How many tables of new rows will come in, at most.")
+    ],
     rho: Rho = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
-    reports: Annotated[int, typer.Option("--reports", help="In how many ticks one person has rows, at most.")] = 1,
-    apart: Annotated[int, typer.Option("--apart", help="How far these ticks are apart, at least.")] = 1,
+    reports: Annotated[
+        int, typer.Option("--reports", help="In how many ticks one person has rows, at most.")
+    ] = 1,
+    apart: Annotated[
+        int, typer.Option("--apart", help="How far these ticks are apart, at least.")
+    ] = 1,
     workload: Annotated[
-        str, typer.Option("--workload", help="What is to have the least error: totals, periods or both.")
+        str,
+        typer.Option(
+            "--workload", help="What is to have the least error: totals, periods or both."
+        ),
     ] = "totals",
     period: Annotated[
-        str | None, typer.Option("--period", help="Column with the number of each row's tick, from 1 on.")
+        str | None,
+        typer.Option("--period", help="Column with the number of each row's tick, from 1 on."),
     ] = None,
     late: Annotated[
         str,
-        typer.Option("--late", help="Rows of earlier ticks, as --period says: refuse, or carry to the tick at hand."),
+        typer.Option(
+            "--late",
+            help="Rows of earlier ticks, as --period says: refuse, or carry to the tick at hand.",
+        ),
     ] = "refuse",
     neighbors: Neighbors = "add-remove",
     p: Norm = 2,
@@ -333,14 +423,21 @@ def start_stream(
     ] = 1,
     format: Annotated[str, typer.Option("--format", help="Table files: csv or parquet.")] = "csv",
     on_outside: Annotated[
-        str, typer.Option("--on-outside", help="As for release: drop rows that do not fit the schema, or refuse.")
+        str,
+        typer.Option(
+            "--on-outside", help="As for release: drop rows that do not fit the schema, or refuse."
+        ),
     ] = "drop",
-    ledger: Annotated[Path | None, typer.Option("--ledger", help="Charge this budget, once for all ticks.")] = None,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="Charge this budget, once for all ticks.")
+    ] = None,
     id: Annotated[str | None, typer.Option("--id", help="Name in the ledger.")] = None,
 ) -> None:
     """Begin a stream: its whole budget is spent here, once. Needs no data."""
     if (ledger is None) != (id is None):
-        raise ParameterError("stream: expected --ledger and --id together: a ledger knows streams by their id")
+        raise ParameterError(
+            "stream: expected --ledger and --id together: a ledger knows streams by their id"
+        )
     wanted: dict[str, Any] = {"late": late, "workload": workload}  # checked there
     over = Ticks(ticks, reports, apart, period=period, **wanted)
     relation: Any = neighbors
@@ -353,7 +450,10 @@ def start_stream(
     planned.start(folder, ledger=ledger, id=id, **options)
     _say(str(planned))
     _say(f"wrote {folder}/stream.json: public; tables of every tick will be in {folder}/ticks")
-    _say(f"{folder}/private will hold exact counts, which later ticks need: keep it as confidential as the rows")
+    _say(
+        f"{folder}/private will hold exact counts, which later ticks need: keep it as "
+        "confidential as the rows"
+    )
 
 
 @stream_app.command("tick")
@@ -362,9 +462,14 @@ def run_tick(
     table: Annotated[Path, typer.Argument(help="CSV or Parquet file with the new rows.")],
     number: Annotated[
         int | None,
-        typer.Option("--tick", help="Its number: run again with it after a crash, and no row is counted twice."),
+        typer.Option(
+            "--tick",
+            help="Its number: run again with it after a crash, and no row is counted twice.",
+        ),
     ] = None,
-    ledger: Annotated[Path | None, typer.Option("--ledger", help="Where the stream's ledger is now, if moved.")] = None,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="Where the stream's ledger is now, if moved.")
+    ] = None,
 ) -> None:
     """Count the new rows of one tick; publish their tables, and those of all rows so far."""
     stream = Stream.open(folder, ledger)
@@ -377,7 +482,9 @@ def run_tick(
 @stream_app.command("show")
 def show_stream(
     folder: StreamFolder,
-    ledger: Annotated[Path | None, typer.Option("--ledger", help="Where the stream's ledger is now, if moved.")] = None,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="Where the stream's ledger is now, if moved.")
+    ] = None,
 ) -> None:
     """Say what was planned, how many ticks are done, and what the last of them published."""
     stream = Stream.open(folder, ledger)
@@ -393,7 +500,9 @@ def show_stream(
 @ledger_app.command("create")
 def create_ledger(
     path: LedgerFile,
-    rho: Annotated[float, typer.Option("--rho", help="Budget of all releases together: rho of zCDP.")],
+    rho: Annotated[
+        float, typer.Option("--rho", help="Budget of all releases together: rho of zCDP.")
+    ],
 ) -> None:
     """Start a ledger with a fixed budget."""
     _say(f"wrote {Ledger.create(path, zCDP(rho)).path}: rho {rho:g} for all releases together")
@@ -402,9 +511,13 @@ def create_ledger(
 @ledger_app.command("show")
 def show_ledger(
     path: LedgerFile,
-    delta: Annotated[float, typer.Option("--delta", help="Say also what (epsilon, delta) has been spent.")] = 1e-6,
+    delta: Annotated[
+        float, typer.Option("--delta", help="Say also what (epsilon, delta) has been spent.")
+    ] = 1e-6,
 ) -> None:
-    """List all charges and refusals of a ledger. A refusal depends on the data; all else here is public."""
+    """List all charges and refusals of a ledger. A refusal depends on the data; all else here is
+    public.
+    """
     ledger = Ledger.open(path)
     entries = ledger.entries()
     spent, budget = ledger.epsilon(delta), zCDP(ledger.rho).epsilon(delta)
@@ -416,7 +529,10 @@ def show_ledger(
     _say(f"epsilon at delta {delta:g}: {spent:.4g} for what is spent, {budget:.4g} for the budget")
     for entry in entries:
         digest = "" if entry.sha256 is None else f"  sha256 {entry.sha256[:12]}"
-        _say(f"  {entry.begun}  {entry.state:<8}  rho {entry.rho:<10.6g}  {entry.id}  ({entry.protects}){digest}")
+        _say(
+            f"  {entry.begun}  {entry.state:<8}  rho {entry.rho:<10.6g}  {entry.id}  "
+            f"({entry.protects}){digest}"
+        )
         _say(f"    {entry.target}")
 
 
@@ -429,7 +545,9 @@ def demo() -> None:
 
     table, schema = load()
     folder = next(
-        f for k in range(1, 10_000) if not (f := Path("gaussnoise-demo" + (f"-{k}" if k > 1 else ""))).exists()
+        f
+        for k in range(1, 10_000)
+        if not (f := Path("gaussnoise-demo" + (f"-{k}" if k > 1 else ""))).exists()
     )
     try:
         folder.mkdir()
@@ -441,17 +559,24 @@ def demo() -> None:
     result = _release(planned, folder / "survey.csv", folder / "release")
     affair = result["marriage", "affair"]
     low, high = affair.confidence_interval()
-    _say("For example, people with an affair, by how they rate their marriage (private estimate, 95 % interval):")
+    _say(
+        "For example, people with an affair, by how they rate their marriage (private estimate, "
+        "95 % interval):"
+    )
     for k, label in enumerate(affair.labels[0]):
         _say(f"  {label!s:<10} {affair.estimate[k, 1]:8.0f}   {low[k, 1]:8.0f} … {high[k, 1]:.0f}")
-    _say(f"\nwrote {folder}/survey.csv          the sensitive table (6366 answers to a magazine survey of 1974)")
+    _say(
+        f"\nwrote {folder}/survey.csv          the sensitive table (6366 answers to a magazine "
+        "survey of 1974)"
+    )
     _say(f"wrote {folder}/schema.toml         its public schema")
     # a virtual environment that is not activated has the command, but not on the path
     command = "gaussnoise" if shutil.which("gaussnoise") else os.path.relpath(sys.argv[0])
     _say(
         "\nTry next:\n"
         f"  {command} plan --schema {folder}/schema.toml --marginals 3 --rho 0.1\n"
-        f"  {command} release {folder}/survey.csv --schema {folder}/schema.toml -m age,affair -m religious,affair "
+        f"  {command} release {folder}/survey.csv --schema {folder}/schema.toml -m age,affair -m "
+        "religious,affair "
         "--rho 0.05 --out mine\n"
         f"  {command} schema YOUR_TABLE.csv --out schema.toml"
     )
@@ -486,25 +611,34 @@ def _matrix(path: Path) -> Any:
             return np.load(path, allow_pickle=False)
         with open(path, encoding="utf-8") as file:
             if file.readline().startswith(","):
-                raise ParameterError(f"optimize: expected numbers alone in {path}, got a header and an index; {_PLAIN}")
+                raise ParameterError(
+                    f"optimize: expected numbers alone in {path}, got a header and an index; "
+                    f"{_PLAIN}"
+                )
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # what it says of an empty file
             numbers = np.loadtxt(path, delimiter=",", ndmin=2)
     except OSError as error:
-        reason = "there is no such file" if isinstance(error, FileNotFoundError) else type(error).__name__
+        reason = (
+            "there is no such file"
+            if isinstance(error, FileNotFoundError)
+            else type(error).__name__
+        )
         raise ParameterError(f"optimize: cannot read {path}: {reason}") from None
     except (ValueError, UserWarning) as error:
         if isinstance(error, ParameterError):
             raise
         raise ParameterError(
             f"optimize: expected a matrix of numbers in {path}; "
-            "hint: one query a line, a number for every cell, commas between, no header and no index"
+            "hint: one query a line, a number for every cell, commas between, no header and no "
+            "index"
         ) from None
     for line, what in ((numbers[0], "header"), (numbers[:, 0], "index")):
         if min(numbers.shape) > 1 and np.array_equal(line, np.arange(len(line))):
             where = "row" if what == "header" else "column"
             raise ParameterError(
-                f"optimize: the first {where} of {path} counts 0, 1, 2, …, as the {what} does that pandas writes; "
+                f"optimize: the first {where} of {path} counts 0, 1, 2, …, as the {what} does "
+                "that pandas writes; "
                 f"{_PLAIN}, and .npy for a matrix that begins so"
             )
     return numbers
@@ -516,7 +650,10 @@ _PLAIN = "hint: frame.to_csv(path, header=False, index=False) writes numbers alo
 def _workload(marginals: list[str], known: tuple[str, ...]) -> int | list[Entry]:
     if len(marginals) == 1 and marginals[0].isdigit():
         return int(marginals[0])
-    return [_entry([name.strip() for name in listed.split(",") if name.strip()], known) for listed in marginals]
+    return [
+        _entry([name.strip() for name in listed.split(",") if name.strip()], known)
+        for listed in marginals
+    ]
 
 
 def _entry(names: list[str], known: tuple[str, ...]) -> Entry:
@@ -554,13 +691,18 @@ def _release(
     if _err.is_terminal or planned.seconds > _PATIENCE:
         _err.print(work_text(planned), markup=False)
     wanted: dict[str, Any] = {"format": format, "on_outside": on_outside}  # checked there
-    result = planned.release(str(table), out=out, progress=_err.is_terminal, ledger=ledger, id=id, **wanted)
+    result = planned.release(
+        str(table), out=out, progress=_err.is_terminal, ledger=ledger, id=id, **wanted
+    )
     _say((out / "summary.txt").read_text(encoding="utf-8"))
     tables: Any = result.tables
     files = list(dict.fromkeys(place.file for place in tables.places.values()))
     _say(f"wrote {out}/{files[0]}" + (f" … {len(files)} files" if len(files) > 1 else ""))
     _say(f"wrote {out}/release.json        everything an auditor needs")
-    _say(f"wrote {out}/summary.txt" + (f", {out}/release.png" if (out / "release.png").exists() else ""))
+    _say(
+        f"wrote {out}/summary.txt"
+        + (f", {out}/release.png" if (out / "release.png").exists() else "")
+    )
     return result
 
 

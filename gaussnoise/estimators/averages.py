@@ -1,4 +1,6 @@
-"""How far clipping moves the mean of an average of independent records with bounded moments: proven, with constants."""
+"""How far clipping moves the mean of an average of independent records with bounded moments:
+proven, with constants.
+"""
 
 import math
 from dataclasses import dataclass
@@ -10,12 +12,16 @@ from scipy.special import gammainc
 Array = NDArray[np.float64]
 
 _MOST_ORDER = 20  # of the moments that are computed term by term
-_PLACES, _RATES = 32, 64  # of the grids over which bounds are minimised; every point of a grid is a bound
+_PLACES, _RATES = (
+    32,
+    64,
+)  # of the grids over which bounds are minimised; every point of a grid is a bound
 
 
 @dataclass(frozen=True)
 class Averages:
-    """Means of ``samples`` independent records of one distribution in R^dim, with E|⟨v, X − μ⟩|^k <= 1 for unit v.
+    """Means of ``samples`` independent records of one distribution in R^dim, with E|⟨v, X − μ⟩|^k
+    <= 1 for unit v.
 
     All lengths are in units of the moment. A bound for averages of ``samples`` records holds for
     averages of more.
@@ -38,7 +44,8 @@ class Averages:
         partitions without single elements.
         """
         counted = sum(
-            _partitions(order, blocks) * math.perm(self.samples, blocks) for blocks in range(1, order // 2 + 1)
+            _partitions(order, blocks) * math.perm(self.samples, blocks)
+            for blocks in range(1, order // 2 + 1)
         )
         return counted / self.samples**order
 
@@ -54,11 +61,17 @@ class Averages:
             off: by how much the ball's center is off the mean, at most.
         """
         bounds = [self._by_moment(order, reach, off) for order in self._orders()]
-        bounds.append(self._by_truncation_on_a_line(reach) if self.dim == 1 else self._by_truncation(reach, off))
+        bounds.append(
+            self._by_truncation_on_a_line(reach)
+            if self.dim == 1
+            else self._by_truncation(reach, off)
+        )
         return np.min(bounds, axis=0)
 
     def _orders(self) -> list[tuple[float, float]]:
-        """Orders with a bound on that moment of the average, which is never more than one record's."""
+        """Orders with a bound on that moment of the average, which is never more than
+        one record's.
+        """
         even = range(2, min(math.floor(self.k), _MOST_ORDER) + 1, 2)
         return [*((float(order), self.moment(order)) for order in even), (self.k, 1.0)]
 
@@ -109,13 +122,17 @@ class Averages:
         z = rate * width
         with np.errstate(over="ignore"):
             variance = m / width**2 + 2 * math.sqrt(m * d) / width
-            exponent = variance * (np.expm1(z) - z) + rate * math.sqrt(m * d) - rate * m * (t - heavy)
+            exponent = (
+                variance * (np.expm1(z) - z) + rate * math.sqrt(m * d) - rate * m * (t - heavy)
+            )
             light = np.exp(np.minimum(exponent, 700.0) - 1) / (m * rate)
         light = np.where(y <= t, 0.0, light)
         return (heavy + (math.sqrt(m) + off * m) * far + light).min(axis=(1, 2))
 
     def _grids(self, t: Array, first: Array) -> tuple[Array, Array, Array]:
-        """Shapes (t, 1, 1), (t, places, 1), (1, 1, rates): from one record's share of the reach to all of it."""
+        """Shapes (t, 1, 1), (t, places, 1), (1, 1, rates): from one record's share of the reach to
+        all of it.
+        """
         share = np.geomspace(1.0, 2.0 * max(self.samples, 2), _PLACES)
         rates = np.geomspace(min(0.1 * t.min(), 1 / (self.samples * t.max())), 20.0, _RATES)
         y = np.concatenate([t[:, None], first[:, None] * share], axis=1)
@@ -128,9 +145,13 @@ def _excess(q: float) -> float:
 
 
 def _partitions(elements: int, blocks: int) -> int:
-    """Partitions of a set into blocks of two or more (associated Stirling numbers of the second kind)."""
+    """Partitions of a set into blocks of two or more (associated Stirling numbers of the second
+    kind).
+    """
     if elements == 0 or blocks == 0:
         return int(elements == blocks == 0)
     if elements < 2 * blocks:
         return 0
-    return blocks * _partitions(elements - 1, blocks) + (elements - 1) * _partitions(elements - 2, blocks - 1)
+    return blocks * _partitions(elements - 1, blocks) + (elements - 1) * _partitions(
+        elements - 2, blocks - 1
+    )

@@ -15,9 +15,10 @@ from ..privacy.lattice_bound import MIN_STEPS
 class Budget:
     """A promise, and the share of it that every step may spend.
 
-    Under pure privacy shares of ε add up. Otherwise every step adds discrete Gaussian noise and may look at what came
-    before: shares of ρ add up, under zCDP by its composition, under the other promises since adaptive Gaussian steps
-    are together no easier to tell apart than one Gaussian of the whole ρ (Dong, Roth & Su 2022, Corollary 3.3).
+    Under pure privacy shares of ε add up. Otherwise every step adds discrete Gaussian noise and may
+    look at what came before: shares of ρ add up, under zCDP by its composition, under the other
+    promises since adaptive Gaussian steps are together no easier to tell apart than one Gaussian of
+    the whole ρ (Dong, Roth & Su 2022, Corollary 3.3).
 
     Attributes:
         privacy: the promise.
@@ -51,12 +52,15 @@ class Budget:
         if isinstance(privacy, PureDP):
             if not pure:
                 raise ParameterError(
-                    f"{function}: expected zCDP(rho) or ApproxDP(epsilon, delta), got PureDP; hint: this estimator "
+                    f"{function}: expected zCDP(rho) or ApproxDP(epsilon, delta), got PureDP; "
+                    "hint: this estimator "
                     "adds Gaussian noise"
                 )
             return cls(privacy, dict(shares), draws)
         if not gaussian:
-            raise ParameterError(f"{function}: expected PureDP(epsilon), got {type(privacy).__name__}")
+            raise ParameterError(
+                f"{function}: expected PureDP(epsilon), got {type(privacy).__name__}"
+            )
         check_gaussian(function, privacy, stacklevel=4)
         assert_known = privacy
         return cls(assert_known, dict(shares), draws, thresholded)  # pyright: ignore[reportArgumentType]
@@ -88,14 +92,16 @@ class Budget:
 
     @property
     def rho(self) -> float:
-        """What a ledger charges: ρ, or ε²/2 under pure privacy (Bun & Steinke 2016, Proposition 1.4).
+        """What a ledger charges: ρ, or ε²/2 under pure privacy (Bun & Steinke 2016, Proposition
+        1.4).
 
         Raises:
             NotAvailableError: a threshold, which no ρ describes.
         """
         if self.thresholded:
             raise NotAvailableError(
-                "ledger: an unbounded search for the location spends a part of delta that ledgers of rho cannot count; "
+                "ledger: an unbounded search for the location spends a part of delta that "
+                "ledgers of rho cannot count; "
                 "hint: give a public range (radius=)"
             )
         return rounded_up(Fraction(self.whole) ** 2 / 2) if self.pure else self.whole
@@ -105,10 +111,16 @@ class Budget:
         """What every step spends, in words."""
         name = "epsilon" if self.pure else "rho"
         said = {step: f"{name} = {self.of_step(step):.6g}" for step in self.shares}
-        return said | ({"threshold": f"delta = {self.threshold_delta:.6g}"} if self.thresholded else {})
+        return said | (
+            {"threshold": f"delta = {self.threshold_delta:.6g}"} if self.thresholded else {}
+        )
 
     def record(self) -> dict[str, object]:
         """The promise and how noise follows from it."""
         if isinstance(self.privacy, PureDP):
-            return {"definition": "pure DP", "epsilon": self.privacy.epsilon, "method": "discrete Laplace noise"}
+            return {
+                "definition": "pure DP",
+                "epsilon": self.privacy.epsilon,
+                "method": "discrete Laplace noise",
+            }
         return self.privacy.as_dict(max(self.draws, 1), MIN_STEPS) | {"rho": self.whole}

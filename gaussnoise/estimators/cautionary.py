@@ -12,18 +12,20 @@ from .samples import check_finite, samples
 
 
 def release_one_at_random(data: ArrayLike) -> Estimate:
-    """One record, chosen at random, as it is: 1/n-total-variation private, and NOT private. A warning example.
+    """One record, chosen at random, as it is: 1/n-total-variation private, and NOT private. A
+    warning example.
 
-    Whatever the output says of anybody else, one person loses everything. Yet the distributions of the output on
-    neighbouring data differ by at most 1/n in total variation: :class:`TV` with a small α, or an (ε, δ) with δ of
-    1/n, does not exclude this. Hence keep δ well below 1/n, or promise zCDP or GDP, whose test between two records has
-    bounded power *whatever was published*.
+    Whatever the output says of anybody else, one person loses everything. Yet the distributions of
+    the output on neighbouring data differ by at most 1/n in total variation: :class:`TV` with a
+    small α, or an (ε, δ) with δ of 1/n, does not exclude this. Hence keep δ well below 1/n, or
+    promise zCDP or GDP, whose test between two records has bounded power *whatever was published*.
 
     Args:
         data: records, shape (n,) or (n, d).
 
     Returns:
-        An :class:`Estimate` with ``private=False``: unbiased for the mean, with the error of one record.
+        An :class:`Estimate` with ``private=False``: unbiased for the mean, with the error of one
+        record.
 
     Raises:
         DataError: not finite real numbers.
@@ -44,7 +46,8 @@ def release_one_at_random(data: ArrayLike) -> Estimate:
     check_finite("release_one_at_random", rows, "refuse")
     n = len(rows)
     warnings.warn(
-        "release_one_at_random: publishes one record as it is; a promise of total variation 1/n, or of a delta of "
+        "release_one_at_random: publishes one record as it is; a promise of total variation 1/n, "
+        "or of a delta of "
         "1/n, allows that",
         PrivacyWarning,
         stacklevel=2,
@@ -58,7 +61,12 @@ def release_one_at_random(data: ArrayLike) -> Estimate:
         beta=0.0,
         noise="gaussian",
         split={},
-        privacy={"definition": "total variation privacy", "alpha": 1 / n, "neighbors": "replace", "unit": "one record"},
+        privacy={
+            "definition": "total variation privacy",
+            "alpha": 1 / n,
+            "neighbors": "replace",
+            "unit": "one record",
+        },
         assumed="nothing",
         private=False,
     )

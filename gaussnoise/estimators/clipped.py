@@ -37,7 +37,9 @@ class _Ball:
 class _Box:
     """Ranges of coordinates."""
 
-    def __init__(self, low: Array, high: Array, amount: float, p: float, n: int, *, pure: bool) -> None:
+    def __init__(
+        self, low: Array, high: Array, amount: float, p: float, n: int, *, pure: bool
+    ) -> None:
         self.low, self.high, self.amount, self.pure = low, high, amount, pure
         self.middle, self.half_widths = low / 2 + high / 2, high / 2 - low / 2
         self.request: dict[str, object] = {"low": low.tolist(), "high": high.tolist()}
@@ -50,11 +52,14 @@ class _Box:
         moved = np.clip(rows, self.low, self.high) - self.middle
         moved[np.isnan(moved)] = 0.0
         if self._mechanism is None:
-            # of all independent noises of one ε, the least total variance: scales that grow like h^(1/3)
+            # of all independent noises of one ε, the least total variance: scales that grow like
+            # h^(1/3)
             unit = np.cbrt(self.half_widths)
             size = float((self.half_widths / unit).sum())
             found = laplace_mean(moved / (unit * size), 1.0, self.amount)
-            return NoisyMean(self.middle + unit * size * found.estimate, unit * size * found.deviation)
+            return NoisyMean(
+                self.middle + unit * size * found.estimate, unit * size * found.deviation
+            )
         released = self._mechanism.release(moved, on_outside="project")
         return NoisyMean(self.middle + released.estimate, released.standard_deviation)
 
@@ -87,17 +92,20 @@ def clipped_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The mean of records that are clipped to a public set: a range, a box, a ball, or any set with a known map.
+    r"""The mean of records that are clipped to a public set: a range, a box, a ball, or any set
+    with a known map.
 
-    Give the set as ``bounds=(low, high)``, as ``center=`` and ``radius=``, or as ``domain=``. Under pure privacy the
-    noise is independent Laplace noise: of scale ``2 h_j^(1/3) Σ_i h_i^(2/3) / (nε)`` for a box of half widths h,
-    which has the least total variance, and ``2√d radius / (nε)`` for a ball. Otherwise it is the optimal Gaussian for
-    the set (:func:`gaussnoise.optimal_noise`), which for a box takes less than for the ball around it.
+    Give the set as ``bounds=(low, high)``, as ``center=`` and ``radius=``, or as ``domain=``. Under
+    pure privacy the noise is independent Laplace noise: of scale
+    ``2 h_j^(1/3) Σ_i h_i^(2/3) / (nε)`` for a box of half widths h, which has the least total
+    variance, and ``2√d radius / (nε)`` for a ball. Otherwise it is the optimal Gaussian for the set
+    (:func:`gaussnoise.optimal_noise`), which for a box takes less than for the ball around it.
 
     Formal guarantees:
         * The promise, for one record replaced by any other; the number of records is public.
         * Every record is clipped by itself, rounded to integers by itself, and summed exactly.
-        * If all records are in the set, the estimate is unbiased, up to the rounding of the lattice.
+        * If all records are in the set, the estimate is unbiased, up to the rounding of the
+          lattice.
 
     Args:
         data: records, shape (n,) or (n, d).
@@ -106,23 +114,26 @@ def clipped_mean(
         center: of a ball, a number or shape (d,).
         radius: of that ball.
         domain: a set in R^d into which ``on_outside="project"`` knows a map; Gaussian noise only.
-        p: norm of the error that the noise is to be optimal for, 2 to infinity; Gaussian noise only.
-        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities go to the boundary
-            of a box or ball, NaN to its center.
+        p: norm of the error that the noise is to be optimal for, 2 to infinity; Gaussian noise
+            only.
+        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
+            go to the boundary of a box or ball, NaN to its center.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: what the ledger is to call this estimate.
 
     Returns:
         An :class:`Estimate`: ``bias_bound`` is zero, for the mean of the *clipped* distribution;
-        ``sampling_deviation`` is half the set's width over √n, the largest that any distribution on it has.
+        ``sampling_deviation`` is half the set's width over √n, the largest that any distribution on
+        it has.
 
     Raises:
         ParameterError: no set, or two; arguments out of range.
         DataError: not real numbers; NaN or infinities, unless they are clipped.
         NotAvailableError: a set into which no map is known.
 
-    Source: for the error of both kinds of noise, Bassily, Smith & Thakurta (2014), Theorems 5.4 and 5.5, and Steinke &
-    Ullman (2015), Theorem 1.1, for lower bounds; the optimal covariance, Nikolov & Tang (2023).
+    Source: for the error of both kinds of noise, Bassily, Smith & Thakurta (2014), Theorems 5.4 and
+    5.5, and Steinke & Ullman (2015), Theorem 1.1, for lower bounds; the optimal covariance, Nikolov
+    & Tang (2023).
 
     >>> heights = np.random.default_rng(0).normal(170, 10, size=5000)
     >>> mean = gn.estimators.clipped_mean(heights, gn.PureDP(0.5), bounds=(0, 300))
@@ -136,18 +147,24 @@ def clipped_mean(
     n, d = rows.shape
     given = [bounds is not None, center is not None or radius is not None, domain is not None]
     if sum(given) != 1:
-        raise ParameterError(f"{name}: expected one of bounds=, center= with radius=, or domain=, got {sum(given)}")
+        raise ParameterError(
+            f"{name}: expected one of bounds=, center= with radius=, or domain=, got {sum(given)}"
+        )
     budget = Budget.of(name, privacy, {"mean": 1.0}, d, pure=domain is None)
     amount = budget.of_step("mean")
     if domain is not None:
         if not isinstance(domain, AbstractDomain) or domain.dim != d:
-            raise ParameterError(f"{name}: expected a domain in R^{d}, as the records have {d} coordinates")
+            raise ParameterError(
+                f"{name}: expected a domain in R^{d}, as the records have {d} coordinates"
+            )
         clip = _Set(domain, amount, p, n)
         said = f"records in {domain!r}"
     elif bounds is not None:
         low, high = (vector(name, "bounds", end, d) for end in bounds)
         if not (low < high).all():
-            raise ParameterError(f"{name}: expected bounds=(low, high) with low < high in every coordinate")
+            raise ParameterError(
+                f"{name}: expected bounds=(low, high) with low < high in every coordinate"
+            )
         clip = _Box(low, high, amount, p, n, pure=budget.pure)
         said = "records within the bounds"
     else:
@@ -171,4 +188,13 @@ def clipped_mean(
         )
 
     request = clip.request | {"n": n, "p": repr(float(p)), "on_nonfinite": on_nonfinite}
-    return published(name, draw, budget, rows=rows, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)
+    return published(
+        name,
+        draw,
+        budget,
+        rows=rows,
+        request=request,
+        protects=PROTECTS["record"],
+        ledger=ledger,
+        id=id,
+    )

@@ -1,4 +1,6 @@
-"""Means of unbounded data in many dimensions: a ball of possible means that shrinks from step to step (CoinPress)."""
+"""Means of unbounded data in many dimensions: a ball of possible means that shrinks from step to
+step (CoinPress).
+"""
 
 import hashlib
 import math
@@ -27,7 +29,9 @@ _LAST = 0.75  # of the budget, for the step whose noise stays in the estimate
 _MOST_STEPS = 20
 _TRIED_STEPS = 8  # more never had less error in any setting that was tried
 _AS_GOOD = 1.01  # an interval this much wider is worth a step less
-_TAILS = np.geomspace(0.3, 40.0, 48)  # log odds of clipping a record, from which the last step chooses
+_TAILS = np.geomspace(
+    0.3, 40.0, 48
+)  # log odds of clipping a record, from which the last step chooses
 _MOST_DEVIATIONS = 1e12  # beyond, floats around the center are too coarse
 _MOST_RECORDS = 2**62
 _LARGEST = 1e200  # of a number before coordinates are turned: infinities become this
@@ -62,15 +66,19 @@ class Spread:
             return cls(np.full(dim, positive(function, "covariance", covariance)), None)
         if matrix.shape != (dim, dim) or not np.isfinite(matrix).all():
             raise ParameterError(
-                f"{function}: expected covariance to be a positive number or a matrix of shape ({dim}, {dim}), "
+                f"{function}: expected covariance to be a positive number or a matrix of shape "
+                f"({dim}, {dim}), "
                 f"got shape {matrix.shape}"
             )
         if np.abs(matrix - matrix.T).max() > 1e-10 * np.abs(matrix).max():
-            raise ParameterError(f"{function}: expected a symmetric covariance; hint: (C + C.T) / 2")
+            raise ParameterError(
+                f"{function}: expected a symmetric covariance; hint: (C + C.T) / 2"
+            )
         values, axes = np.linalg.eigh((matrix + matrix.T) / 2)
         if not values[0] > 4 * dim * np.finfo(np.float64).eps * values[-1]:
             raise ParameterError(
-                f"{function}: expected a positive definite covariance, got the eigenvalue {values[0]:.3g}; "
+                f"{function}: expected a positive definite covariance, got the eigenvalue "
+                f"{values[0]:.3g}; "
                 "hint: it is an upper bound, so add a small multiple of the identity"
             )
         return cls(values, None if (values == values[0]).all() else axes)
@@ -83,7 +91,11 @@ class Spread:
 
     def turned(self, rows: Array) -> Array:
         """Coordinates along the axes; each row by itself."""
-        return rows if self.axes is None else row_products(np.clip(rows, -_LARGEST, _LARGEST), self.axes.T)
+        return (
+            rows
+            if self.axes is None
+            else row_products(np.clip(rows, -_LARGEST, _LARGEST), self.axes.T)
+        )
 
     def back(self, turned: Array) -> Array:
         """A vector in the given coordinates again."""
@@ -120,16 +132,17 @@ class Step:
 class Plan:
     """What all steps do, from public numbers alone.
 
-    A record minus the center of a step after the first is ``(x_i − x̄) − noise``, unless a record was clipped before:
-    x_i − x̄ is normal with a covariance below the distribution's, and does not depend on the noise. In the first step
-    it is ``(x_i − μ) + (μ − center)``.
+    A record minus the center of a step after the first is ``(x_i − x̄) − noise``, unless a record
+    was clipped before: x_i − x̄ is normal with a covariance below the distribution's, and does not
+    depend on the noise. In the first step it is ``(x_i − μ) + (μ − center)``.
 
     Attributes:
         variances: of the distribution along its axes, at most, shape (d,).
         n: number of records.
         rhos: ρ of every step.
         radius: how far the mean may be from the center.
-        beta: chance that an early step clips any record, or that the center of a later one is too far away.
+        beta: chance that an early step clips any record, or that the center of a later one is too
+            far away.
         shaped: whether records may be clipped to ellipsoids.
     """
 
@@ -147,7 +160,9 @@ class Plan:
         for rho in self.rhos[:-1]:
             found = [self._early(scale, rho, steps) for scale in self._scales]
             # the last scale is the last step's, where the mean has to be found again
-            steps.append(min(found, key=lambda step: float((step.noise / self._scales[-1] ** 2).sum())))
+            steps.append(
+                min(found, key=lambda step: float((step.noise / self._scales[-1] ** 2).sum()))
+            )
         return [*steps, min((self._last(scale, steps) for scale in self._scales), key=self._width)]
 
     @property
@@ -201,7 +216,9 @@ class Plan:
         return math.sqrt(error.quantile(self._log_odds)) + step.bias * float(step.scale.max())
 
     def _width(self, step: Step) -> float:
-        return float((2 * np.sqrt(step.noise + self.variances / self.n) + step.scale * step.bias).sum())
+        return float(
+            (2 * np.sqrt(step.noise + self.variances / self.n) + step.scale * step.bias).sum()
+        )
 
 
 def coinpress_mean(
@@ -217,52 +234,60 @@ def coinpress_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The mean of N(μ, Σ) from n records, ‖μ − center‖₂ <= radius, Σ at most ``covariance``: clipped means in steps.
+    r"""The mean of N(μ, Σ) from n records, ‖μ − center‖₂ <= radius, Σ at most ``covariance``:
+    clipped means in steps.
 
-    Every step clips records around the mean that the step before found, adds noise, and so knows the mean well enough
-    to clip closer in the next one. The last step spends 3/4 of ρ, the others share the rest. Only the last one's noise
-    is in the estimate, so that the radius costs next to nothing where n is large enough for two steps.
+    Every step clips records around the mean that the step before found, adds noise, and so knows
+    the mean well enough to clip closer in the next one. The last step spends 3/4 of ρ, the others
+    share the rest. Only the last one's noise is in the estimate, so that the radius costs next to
+    nothing where n is large enough for two steps.
 
-    *Balls and ellipsoids.* Records are clipped to the ball, or to an ellipsoid ``{x : xᵀC⁻¹x <= R²}``: they become
-    ``y = A⁻¹x`` with C = AAᵀ, are clipped to the ball of radius R, and get that ball's noise, mapped back: covariance
-    ``4R²C/(2ρn²)``. No unbiased Gaussian noise for the ellipsoid has a smaller trace: a covariance M covers it iff
-    ``M ⪰ R²C``. R² is about ``tr(C⁻¹Σ)``, and ``tr(C) tr(C⁻¹Σ)`` is least at C ∝ Σ^½ (Cauchy–Schwarz), with value
-    ``(tr Σ^½)²``, against ``d tr Σ`` for balls. While the radius is large, balls are better, and taken.
+    *Balls and ellipsoids.* Records are clipped to the ball, or to an ellipsoid
+    ``{x : xᵀC⁻¹x <= R²}``: they become ``y = A⁻¹x`` with C = AAᵀ, are clipped to the ball of radius
+    R, and get that ball's noise, mapped back: covariance ``4R²C/(2ρn²)``. No unbiased Gaussian
+    noise for the ellipsoid has a smaller trace: a covariance M covers it iff ``M ⪰ R²C``. R² is
+    about ``tr(C⁻¹Σ)``, and ``tr(C) tr(C⁻¹Σ)`` is least at C ∝ Σ^½ (Cauchy–Schwarz), with value
+    ``(tr Σ^½)²``, against ``d tr Σ`` for balls. While the radius is large, balls are better, and
+    taken.
 
-    *Radii.* Early steps clip no record but for a chance of beta/2 in all; the last one clips where noise, sampling and
-    the bound on the bias make the shortest intervals. Tails are Chernoff's, for the squared length of a normal vector.
+    *Radii.* Early steps clip no record but for a chance of beta/2 in all; the last one clips where
+    noise, sampling and the bound on the bias make the shortest intervals. Tails are Chernoff's, for
+    the squared length of a normal vector.
 
     Formal guarantees:
-        * The promise, for one record replaced by any other, whatever the data: that they are normal matters for the
-          error alone. The number of records is public.
-        * Every step is a clipped mean with a ρ of its own. It may use what the steps before released: they compose.
-        * Every record is clipped by itself, rounded to integers by itself, and summed exactly; one charge for all.
+        * The promise, for one record replaced by any other, whatever the data: that they are normal
+          matters for the error alone. The number of records is public.
+        * Every step is a clipped mean with a ρ of its own. It may use what the steps before
+          released: they compose.
+        * Every record is clipped by itself, rounded to integers by itself, and summed exactly; one
+          charge for all.
 
     Args:
         data: records, shape (n, d), or (n,).
         privacy: :class:`zCDP`, :class:`ApproxDP`, or another promise that Gaussian noise keeps.
         center: of the ball of possible means, a number or shape (d,).
         radius: of that ball, Euclidean.
-        steps: how many; without it, as many as make the shortest intervals, by public numbers alone.
-        covariance: at least the distribution's, in the order of semidefinite matrices: a number times the identity, or
-            shape (d, d), positive definite. Without it, the identity.
+        steps: how many; without it, as many as make the shortest intervals, by public numbers
+            alone.
+        covariance: at least the distribution's, in the order of semidefinite matrices: a number
+            times the identity, or shape (d, d), positive definite. Without it, the identity.
         beta: chance that an early step clips a record or misses the mean.
-        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities go to the boundary
-            of the clipping set, NaN to its center.
+        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
+            go to the boundary of the clipping set, NaN to its center.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: what the ledger is to call this estimate.
 
     Returns:
-        An :class:`Estimate`, shaped like a record. ``bias_bound`` is for normal data; tails that are heavier are
-        clipped more, and the interval may miss its level.
+        An :class:`Estimate`, shaped like a record. ``bias_bound`` is for normal data; tails that
+        are heavier are clipped more, and the interval may miss its level.
 
     Raises:
-        ParameterError: too few records for the steps to come closer than ``radius``, saying how many would do;
-            arguments out of range.
+        ParameterError: too few records for the steps to come closer than ``radius``, saying how
+            many would do; arguments out of range.
         DataError: not real numbers; NaN or infinities, unless they are clipped.
 
-    Source: Biswas, Dong, Kamath & Ullman (2020), "CoinPress: practical private mean and covariance estimation",
-    Algorithms 1 and 2. Ellipsoids and the last radius are ours.
+    Source: Biswas, Dong, Kamath & Ullman (2020), "CoinPress: practical private mean and covariance
+    estimation", Algorithms 1 and 2. Ellipsoids and the last radius are ours.
 
     >>> x = np.random.default_rng(0).normal(30, 1, size=(4000, 5))
     >>> mean = gn.estimators.coinpress_mean(x, gn.zCDP(0.5), radius=1000)
@@ -273,14 +298,22 @@ def coinpress_mean(
     rows = samples(name, data, on_nonfinite)
     shape, rows = rows.shape[1:], rows.reshape(len(rows), -1)
     n, d = rows.shape
-    middle, reach, beta = vector(name, "center", center, d), positive(name, "radius", radius), chance(name, beta)
+    middle, reach, beta = (
+        vector(name, "center", center, d),
+        positive(name, "radius", radius),
+        chance(name, beta),
+    )
     spread = Spread.of(name, covariance, d)
     if reach > _MOST_DEVIATIONS * math.sqrt(spread.variances.max()):
-        raise ParameterError(f"{name}: expected a radius of at most {_MOST_DEVIATIONS:g} deviations, got {reach:g}")
+        raise ParameterError(
+            f"{name}: expected a radius of at most {_MOST_DEVIATIONS:g} deviations, got {reach:g}"
+        )
 
     def planned(count: int, records: int) -> Plan:
         budget = steps_budget(name, privacy, count, count * d)
-        return Plan(spread.variances, records, [budget.of_step(step) for step in budget.shares], reach, beta)
+        return Plan(
+            spread.variances, records, [budget.of_step(step) for step in budget.shares], reach, beta
+        )
 
     count = chosen_steps(name, steps, n, planned)
     budget, plan = steps_budget(name, privacy, count, count * d), planned(count, n)
@@ -293,7 +326,9 @@ def coinpress_mean(
         for step, share in zip(plan.steps, budget.shares, strict=True):
             place, scale = place * scale / step.scale, step.scale
             with np.errstate(all="ignore"):
-                found = ball_mean(turned / scale, place, step.radius, budget.of_step(share), pure=False)
+                found = ball_mean(
+                    turned / scale, place, step.radius, budget.of_step(share), pure=False
+                )
             place, deviation = found.estimate, found.deviation
         bias = plan.steps[-1].bias
         return Estimate(
@@ -305,12 +340,28 @@ def coinpress_mean(
             noise="gaussian",
             split=budget.split,
             privacy=record,
-            assumed=f"a normal distribution, its mean within {reach:g} of the center, its covariance at most as given",
+            assumed=f"a normal distribution, its mean within {reach:g} of the center, its "
+            "covariance at most as given",
         )
 
-    request = {"center": middle.tolist(), "radius": reach, "steps": count, "covariance": spread.request, "beta": beta}
+    request = {
+        "center": middle.tolist(),
+        "radius": reach,
+        "steps": count,
+        "covariance": spread.request,
+        "beta": beta,
+    }
     request |= {"n": n, "on_nonfinite": on_nonfinite}
-    return published(name, draw, budget, rows=rows, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)
+    return published(
+        name,
+        draw,
+        budget,
+        rows=rows,
+        request=request,
+        protects=PROTECTS["record"],
+        ledger=ledger,
+        id=id,
+    )
 
 
 class _Planned(Protocol):
@@ -325,10 +376,14 @@ class _Planned(Protocol):
 def steps_budget(function: str, privacy: AbstractPrivacy, steps: int, draws: int) -> Budget:
     """The last step's 3/4, and equal shares of the rest."""
     early = {f"step {i + 1}": (1 - _LAST) / (steps - 1) for i in range(steps - 1)}
-    return Budget.of(function, privacy, early | {f"step {steps}": _LAST if early else 1.0}, draws, pure=False)
+    return Budget.of(
+        function, privacy, early | {f"step {steps}": _LAST if early else 1.0}, draws, pure=False
+    )
 
 
-def chosen_steps(function: str, steps: int | None, n: int, planned: Callable[[int, int], _Planned]) -> int:
+def chosen_steps(
+    function: str, steps: int | None, n: int, planned: Callable[[int, int], _Planned]
+) -> int:
     """How many steps: as asked for, or as few as make intervals about as short as any number does.
 
     Raises:
@@ -339,7 +394,9 @@ def chosen_steps(function: str, steps: int | None, n: int, planned: Callable[[in
     elif isinstance(steps, int) and not isinstance(steps, bool) and 1 <= steps <= _MOST_STEPS:
         tried = [steps]
     else:
-        raise ParameterError(f"{function}: expected an integer steps from 1 to {_MOST_STEPS}, or None, got {steps!r}")
+        raise ParameterError(
+            f"{function}: expected an integer steps from 1 to {_MOST_STEPS}, or None, got {steps!r}"
+        )
     plans = {count: planned(count, n) for count in tried}
     good = [count for count, plan in plans.items() if plan.shrinks]
     if good:
@@ -349,12 +406,17 @@ def chosen_steps(function: str, steps: int | None, n: int, planned: Callable[[in
     while enough < _MOST_RECORDS and not any(planned(count, enough).shrinks for count in tried):
         enough *= 2
     if enough >= _MOST_RECORDS:
-        raise ParameterError(f"{function}: no number of records is enough for so large a range and so small a budget")
+        raise ParameterError(
+            f"{function}: no number of records is enough for so large a range and so small a budget"
+        )
     low = enough // 2
     while enough - low > 1:
         half = (low + enough) // 2
-        low, enough = (low, half) if any(planned(count, half).shrinks for count in tried) else (half, enough)
+        low, enough = (
+            (low, half) if any(planned(count, half).shrinks for count in tried) else (half, enough)
+        )
     raise ParameterError(
-        f"{function}: expected at least {enough} records for an answer better than what is known before, got {n}; "
+        f"{function}: expected at least {enough} records for an answer better than what is known "
+        f"before, got {n}; "
         "hint: more budget, or another number of steps"
     )

@@ -1,4 +1,6 @@
-"""Means of a table's numeric columns, by group, with nothing known of the numbers but that they are numbers."""
+"""Means of a table's numeric columns, by group, with nothing known of the numbers but that they are
+numbers.
+"""
 
 import json
 import math
@@ -113,10 +115,16 @@ class ColumnMeans:
         unknown = any(math.isnan(mean.mean) for mean in self.means)
         return "\n".join(
             [
-                f"Means of the population with {self.level:.0%} intervals, {promise(self.privacy, True)}",
+                f"Means of the population with {self.level:.0%} intervals, "
+                f"{promise(self.privacy, True)}",
                 *lines,
-                "low to high: noise and sampling, added like squares, and then the bound on the bias of clipping.",
-                *(["nan: a group too small to tell, or both deciles are one number: give bounds."] if unknown else []),
+                "low to high: noise and sampling, added like squares, and then the bound on the "
+                "bias of clipping.",
+                *(
+                    ["nan: a group too small to tell, or both deciles are one number: give bounds."]
+                    if unknown
+                    else []
+                ),
                 f"{self.privacy['assumed']}",
                 f"each column's budget: {spent}",
             ]
@@ -154,11 +162,16 @@ class ColumnMeans:
             if record["format"] != _FORMAT:
                 raise ValueError
             means = tuple(
-                ColumnMean(**{**mean, "clipped": tuple(map(float, mean["clipped"]))}) for mean in record["means"]
+                ColumnMean(**{**mean, "clipped": tuple(map(float, mean["clipped"]))})
+                for mean in record["means"]
             )
-            return cls(means, float(record["level"]), dict(record["split"]), dict(record["privacy"]))
+            return cls(
+                means, float(record["level"]), dict(record["split"]), dict(record["privacy"])
+            )
         except OSError as error:
-            raise OutputError(f"load: cannot read {os.fspath(path)} ({type(error).__name__})") from None
+            raise OutputError(
+                f"load: cannot read {os.fspath(path)} ({type(error).__name__})"
+            ) from None
         except (ValueError, LookupError, TypeError, AttributeError):
             raise CertificateError(
                 f"load: expected a file written by ColumnMeans.save, got {os.fspath(path)}"
@@ -179,27 +192,33 @@ def column_means(
     ledger: Ledger | str | os.PathLike[str] | None = None,
     id: str | None = None,
 ) -> ColumnMeans:
-    r"""Means of numeric columns, where no bounds are known: locate, clip and release, with intervals.
+    r"""Means of numeric columns, where no bounds are known: locate, clip and release, with
+    intervals.
 
-    For each column: a noisy count; its first and last decile, by halving the range of all numbers, bit by bit, with
-    noisy counts; a range around their middle c, ``c ± T``; then of each group the noisy sums of 1, u and u², where u is
-    the number clipped to that range, from −1 to 1. The mean is ``c + T Σu / Σ1``.
+    For each column: a noisy count; its first and last decile, by halving the range of all numbers,
+    bit by bit, with noisy counts; a range around their middle c, ``c ± T``; then of each group the
+    noisy sums of 1, u and u², where u is the number clipped to that range, from −1 to 1. The mean
+    is ``c + T Σu / Σ1``.
 
-    T balances noise against the bias of clipping, for distributions with ``(E|X − c|^k)^(1/k) <= spread · (last −
-    first decile)``. With k = 2 a normal one has 0.39 times that distance, an exponential 0.5, a lognormal of parameter
-    1 0.65. ``bias`` is the bound under this assumption, in each group; whether it holds is for you to judge. Where
-    tails are known to be light, a larger k takes much less noise.
+    T balances noise against the bias of clipping, for distributions with
+    ``(E|X − c|^k)^(1/k) <= spread · (last − first decile)``. With k = 2 a normal one has 0.39 times
+    that distance, an exponential 0.5, a lognormal of parameter 1 0.65. ``bias`` is the bound under
+    this assumption, in each group; whether it holds is for you to judge. Where tails are known to
+    be light, a larger k takes much less noise.
 
     Formal guarantees:
-        * The promise, for one row more or less ("add-remove") or one replaced; with ``person``, for all rows of one
-          person, each of whom counts once, by the mean of their own rows. A row that has no number in a column, or no
-          listed category, is like one that is not there.
-        * Every row or person is one integer vector of bounded length: a decile's search counts 9 below and −1 above;
-          the sums change by at most √3, or √6 when one is replaced. All noise is discrete Gaussian, through OpenDP.
-        * What later steps spend may depend on earlier results, within one budget that was settled beforehand.
+        * The promise, for one row more or less ("add-remove") or one replaced; with ``person``, for
+          all rows of one person, each of whom counts once, by the mean of their own rows. A row
+          that has no number in a column, or no listed category, is like one that is not there.
+        * Every row or person is one integer vector of bounded length: a decile's search counts 9
+          below and −1 above; the sums change by at most √3, or √6 when one is replaced. All noise
+          is discrete Gaussian, through OpenDP.
+        * What later steps spend may depend on earlier results, within one budget that was settled
+          beforehand.
 
     Args:
-        table: a dataframe of any kind, or the path of a CSV or Parquet file. Text that is no number counts as none.
+        table: a dataframe of any kind, or the path of a CSV or Parquet file. Text that is no number
+            counts as none.
         columns: names of numeric columns, at least one; each gets an equal share of the budget.
         privacy: :class:`zCDP`, :class:`ApproxDP`, or another promise that Gaussian noise keeps.
         by: categories of grouping columns, public: groups are all combinations.
@@ -212,20 +231,22 @@ def column_means(
         id: what the ledger is to call this.
 
     Returns:
-        A :class:`ColumnMeans`. Where both deciles are the same number, or a group too small, means are NaN with
-        infinite intervals: give bounds yourself (:func:`clipped_mean`).
+        A :class:`ColumnMeans`. Where both deciles are the same number, or a group too small, means
+        are NaN with infinite intervals: give bounds yourself (:func:`clipped_mean`).
 
     Raises:
         ParameterError: arguments out of range.
         DataError: a missing column, or one that is neither numbers nor text.
         NotAvailableError: ``person`` together with ``by``.
 
-    Source: for the search, Smith (2011) and Karwa & Vadhan (2018) in spirit; the clipping, Kamath, Singhal & Ullman
-    (2020).
+    Source: for the search, Smith (2011) and Karwa & Vadhan (2018) in spirit; the clipping, Kamath,
+    Singhal & Ullman (2020).
 
     >>> import polars as pl
     >>> rng = np.random.default_rng(0)
-    >>> frame = pl.DataFrame({"income": rng.lognormal(10, 0.5, 20_000), "sex": rng.choice(["f", "m"], 20_000)})
+    >>> frame = pl.DataFrame(
+    ...     {"income": rng.lognormal(10, 0.5, 20_000), "sex": rng.choice(["f", "m"], 20_000)}
+    ... )
     >>> found = gn.estimators.column_means(frame, ["income"], gn.zCDP(0.1), by={"sex": ["f", "m"]})
     >>> truth = float(np.exp(10 + 0.125))
     >>> all(mean.low < truth < mean.high for mean in found.means)
@@ -236,10 +257,13 @@ def column_means(
     if not columns or len(set(columns)) < len(columns):
         raise ParameterError(f"{name}: expected at least one column, each once")
     if neighbors not in ("add-remove", "replace"):
-        raise ParameterError(f'{name}: expected neighbors="add-remove" or "replace", got {neighbors!r}')
+        raise ParameterError(
+            f'{name}: expected neighbors="add-remove" or "replace", got {neighbors!r}'
+        )
     if person is not None and by:
         raise NotAvailableError(
-            f"{name}: person= with by= is not there yet: rows of one person may be in several groups; "
+            f"{name}: person= with by= is not there yet: rows of one person may be in several "
+            "groups; "
             "hint: one table with a row for each person"
         )
     spread, k = positive(name, "spread", spread), moment_order(name, k)
@@ -255,10 +279,14 @@ def column_means(
         "unit": f"one {unit}",
         "libraries": dict(versions("gaussnoise", "opendp", "numpy", "scipy")),
         "disclaimers": disclaimers(
-            f"one {unit} {'more or less' if neighbors == 'add-remove' else 'replaced by any other'}.", private=True
+            f"one {unit} "
+            f"{'more or less' if neighbors == 'add-remove' else 'replaced by any other'}.",
+            private=True,
         ),
-        "assumed": "Assumed in every group: the distance of a number from the middle of the first and the last decile, "
-        f"as the root of its moment of order {k:g}, is at most {spread:g} times the distance between these deciles.",
+        "assumed": "Assumed in every group: the distance of a number from the middle of the "
+        "first and the last decile, "
+        f"as the root of its moment of order {k:g}, is at most {spread:g} times the distance "
+        "between these deciles.",
     }
     part = rounded_down(Fraction(budget.whole) / len(columns))
     split = {step: f"rho = {part * share:.6g}" for step, share in _SHARES.items()}
@@ -273,8 +301,16 @@ def column_means(
     if ledger is None and id is None:
         return draw()
     if ledger is None or id is None:
-        raise ParameterError(f"{name}: expected ledger= and id= together: a ledger knows releases by their id")
-    request = {"estimator": name, "privacy": repr(privacy), "columns": columns, "by": groups, "person": person}
+        raise ParameterError(
+            f"{name}: expected ledger= and id= together: a ledger knows releases by their id"
+        )
+    request = {
+        "estimator": name,
+        "privacy": repr(privacy),
+        "columns": columns,
+        "by": groups,
+        "person": person,
+    }
     request |= {"neighbors": neighbors, "spread": spread, "k": k, "level": level}
     rows = "one row" if person is None else "all rows of one person"
     return Ledger.of(ledger).once(
@@ -290,7 +326,11 @@ def column_means(
 
 
 def _means(
-    column: str, numbers: Numbers, rho: float, neighbors: Neighbors, known: tuple[float, float, float]
+    column: str,
+    numbers: Numbers,
+    rho: float,
+    neighbors: Neighbors,
+    known: tuple[float, float, float],
 ) -> list[ColumnMean]:
     """Of one column, in every group; known are spread, k and level."""
     spread, k, level = known
@@ -312,21 +352,31 @@ def _means(
     grid = np.rint(u * 2.0**_GRID).astype(np.int64)
     square = np.rint(u * u * 2.0**_GRID).astype(np.int64)
     sums = [
-        [int(part[cells == cell].sum()) for part in (np.full(len(x), 2**_GRID, dtype=np.int64), grid, square)]
+        [
+            int(part[cells == cell].sum())
+            for part in (np.full(len(x), 2**_GRID, dtype=np.int64), grid, square)
+        ]
         for cell in range(len(numbers.groups))
     ]
     bits = max(math.ceil(math.log2(MIN_STEPS * math.sqrt(2 * left))) - _GRID + 1, 0)
     query = IntegerQuery(squared << (2 * (_GRID + bits)), left)
     noise = iter(query.draw(3 * len(sums)))
-    drawn = [[math.ldexp((value << bits) + next(noise), -_GRID - bits) for value in row] for row in sums]
+    drawn = [
+        [math.ldexp((value << bits) + next(noise), -_GRID - bits) for value in row] for row in sums
+    ]
     sd = math.ldexp(query.scale, -_GRID - bits)
     clip = _Clip(center, radius, size, tail_bias(radius, k, size), float(-ndtri((1 - level) / 2)))
-    return [_mean(column, group, row, sd, clip) for group, row in zip(numbers.groups, drawn, strict=True)]
+    return [
+        _mean(column, group, row, sd, clip)
+        for group, row in zip(numbers.groups, drawn, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
 class _Clip:
-    """A range around a center, and what is assumed: numbers are off the center by ``size``, root mean square."""
+    """A range around a center, and what is assumed: numbers are off the center by ``size``, root
+    mean square.
+    """
 
     center: float
     radius: float
@@ -335,7 +385,9 @@ class _Clip:
     quantile: float
 
 
-def _mean(column: str, group: Mapping[str, object], sums: list[float], sd: float, clip: _Clip) -> ColumnMean:
+def _mean(
+    column: str, group: Mapping[str, object], sums: list[float], sd: float, clip: _Clip
+) -> ColumnMean:
     """A ratio of noisy sums; its noise to first order, which needs a count of many deviations."""
     count, total, squares = sums
     if count < 10 * sd:
@@ -346,14 +398,28 @@ def _mean(column: str, group: Mapping[str, object], sums: list[float], sd: float
     noise = clip.quantile * clip.radius * sd * math.hypot(1, ratio) / count
     sampling = clip.quantile * deviation / math.sqrt(count)
     half = math.hypot(noise, sampling) + clip.bias
-    mean, ends = clip.center + clip.radius * ratio, (clip.center - clip.radius, clip.center + clip.radius)
-    return ColumnMean(column, group, mean, count, mean - half, mean + half, noise, sampling, clip.bias, ends)
+    mean, ends = (
+        clip.center + clip.radius * ratio,
+        (clip.center - clip.radius, clip.center + clip.radius),
+    )
+    return ColumnMean(
+        column, group, mean, count, mean - half, mean + half, noise, sampling, clip.bias, ends
+    )
 
 
 def _unknown(column: str, group: Mapping[str, object], count: float) -> ColumnMean:
     infinite = math.inf
     return ColumnMean(
-        column, group, math.nan, count, -infinite, infinite, infinite, infinite, infinite, (-infinite, infinite)
+        column,
+        group,
+        math.nan,
+        count,
+        -infinite,
+        infinite,
+        infinite,
+        infinite,
+        infinite,
+        (-infinite, infinite),
     )
 
 
@@ -362,7 +428,9 @@ def _share(rho: float, step: str) -> float:
 
 
 def _noisy(count: int, squared: int, rho: float) -> float:
-    """A count, whose square one row or person moves by ``squared`` at most, with noise that spends ρ."""
+    """A count, whose square one row or person moves by ``squared`` at most, with noise that spends
+    ρ.
+    """
     query, bits = _count_query(squared, rho)
     return math.ldexp((count << bits) + query.draw(1)[0], -bits)
 
@@ -376,8 +444,9 @@ def _count_query(squared: int, rho: float) -> tuple[IntegerQuery, int]:
 class _Deciles:
     """A search for the first and the last decile among all floating-point numbers, in order.
 
-    Every question is whether nine times the numbers below some number outweigh those above (or the other way round):
-    one row moves that by at most nine; one that is replaced by another, by at most ten.
+    Every question is whether nine times the numbers below some number outweigh those above (or the
+    other way round): one row moves that by at most nine; one that is replaced by another, by at
+    most ten.
 
     Attributes:
         spent: ρ of the questions asked so far.
@@ -406,7 +475,12 @@ class _Deciles:
         below = int(np.searchsorted(self._x, number, side="left"))
         above = len(self._x) - below
         self.spent += Fraction(self._each)
-        return _noisy(9 * below - above if which == 0 else below - 9 * above, self._squared, self._each) < 0
+        return (
+            _noisy(
+                9 * below - above if which == 0 else below - 9 * above, self._squared, self._each
+            )
+            < 0
+        )
 
 
 def _place(number: float) -> int:

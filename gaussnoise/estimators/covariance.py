@@ -32,7 +32,8 @@ class Whitening:
 
     Attributes:
         squared_radius: q, of the ball that rows are clipped to.
-        kept: ``1 − E(χ²_d − q)₊/d``: the share of the covariance that clipping leaves in every direction, at least.
+        kept: ``1 − E(χ²_d − q)₊/d``: the share of the covariance that clipping leaves in every
+            direction, at least.
         widened: the covariance is at most ``(Z + widened I)/shrunk`` for the step's result Z.
         shrunk: see there.
         ratio: how many times the covariance the next upper bound on it is, at most.
@@ -51,16 +52,19 @@ class Whitening:
 class CovariancePlan:
     r"""What all steps do, from public numbers alone.
 
-    A step's rows are w = T⁻¹x with covariance at most I, T² being the upper bound on Σ that is known. In the order of
-    matrices, and with kept = 1 − δ:
+    A step's rows are w = T⁻¹x with covariance at most I, T² being the upper bound on Σ that is
+    known. In the order of matrices, and with kept = 1 − δ:
 
-    * ``(1 − δ) Cov(w) <= E[clipped w wᵀ] <= Cov(w)``: for w = Σ^½ g, g standard normal, what clipping takes off along v
-      is at most ``E[(v·w)² (1 − q/‖g‖²)₊]``, which by symmetry is ``vᵀΣv · E(‖g‖² − q)₊/d``.
-    * The mean of n such matrices is at least ``(1 − √(d/n) − z/√(2n))²`` times that, and at most ``(1 + …)²`` times.
+    * ``(1 − δ) Cov(w) <= E[clipped w wᵀ] <= Cov(w)``: for w = Σ^½ g, g standard normal, what
+      clipping takes off along v is at most ``E[(v·w)² (1 − q/‖g‖²)₊]``, which by symmetry is
+      ``vᵀΣv · E(‖g‖² − q)₊/d``.
+    * The mean of n such matrices is at least ``(1 − √(d/n) − z/√(2n))²`` times that, and at most
+      ``(1 + …)²`` times.
     * The noise is at least −(√(2d) + z − √2) deviations.
 
-    z is a normal quantile. The last two are the expectations of extreme eigenvalues with the fluctuation that one
-    dimension has; in simulations it is less in every other. They are for accuracy; no privacy rests on them.
+    z is a normal quantile. The last two are the expectations of extreme eigenvalues with the
+    fluctuation that one dimension has; in simulations it is less in every other. They are for
+    accuracy; no privacy rests on them.
 
     Attributes:
         dim: d.
@@ -93,9 +97,13 @@ class CovariancePlan:
 
     @property
     def shrinks(self) -> bool:
-        """Whether every step knows more than the one before, and the last one something worth knowing."""
+        """Whether every step knows more than the one before, and the last one something worth
+        knowing.
+        """
         ratios = [self.ratio, *(step.ratio for step in self.steps[:-1])]
-        return all(b < a for a, b in itertools.pairwise(ratios)) and self.width < min(1.0, self.ratio - 1)
+        return all(b < a for a, b in itertools.pairwise(ratios)) and self.width < min(
+            1.0, self.ratio - 1
+        )
 
     def _tried(self, rho: float, ratio: float) -> list[Whitening]:
         d, n, z = self.dim, self.n, -float(ndtri(self.beta / (2 * len(self.rhos))))
@@ -125,21 +133,23 @@ def coinpress_covariance(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The covariance Σ of N(0, Σ) from n records, smallest · I <= Σ <= largest · I: whitened and clipped in steps.
+    r"""The covariance Σ of N(0, Σ) from n records, smallest · I <= Σ <= largest · I: whitened and
+    clipped in steps.
 
-    Every step divides records by a root of the upper bound on Σ that is known, clips them to a ball, and adds noise to
-    the mean of x xᵀ; the result, made a little wider, is the next upper bound. The last step spends 3/4 of ρ, the
-    others share the rest.
+    Every step divides records by a root of the upper bound on Σ that is known, clips them to a
+    ball, and adds noise to the mean of x xᵀ; the result, made a little wider, is the next upper
+    bound. The last step spends 3/4 of ρ, the others share the rest.
 
-    The mean must be zero. Of other data take differences of disjoint pairs, divided by √2: half as many records, each
-    of them two people's.
+    The mean must be zero. Of other data take differences of disjoint pairs, divided by √2: half as
+    many records, each of them two people's.
 
     Formal guarantees:
-        * The promise, for one record replaced by any other, whatever the data: that they are normal matters for the
-          error alone. The number of records is public.
-        * ``‖x xᵀ − y yᵀ‖²_F = ‖x‖⁴ + ‖y‖⁴ − 2 (x·y)² <= 2γ⁴`` for vectors no longer than γ, and noise is calibrated to
-          this bound for the *rounded* rows: the diagonal, and √2 (to 0.03 %) times what is above it, have the same
-          deviation. Every record is whitened, clipped and rounded by itself; sums are exact integers.
+        * The promise, for one record replaced by any other, whatever the data: that they are normal
+          matters for the error alone. The number of records is public.
+        * ``‖x xᵀ − y yᵀ‖²_F = ‖x‖⁴ + ‖y‖⁴ − 2 (x·y)² <= 2γ⁴`` for vectors no longer than γ, and
+          noise is calibrated to this bound for the *rounded* rows: the diagonal, and √2 (to 0.03 %)
+          times what is above it, have the same deviation. Every record is whitened, clipped and
+          rounded by itself; sums are exact integers.
         * Steps use what the steps before released: they compose. One charge for all.
 
     Args:
@@ -147,25 +157,26 @@ def coinpress_covariance(
         privacy: :class:`zCDP`, :class:`ApproxDP`, or another promise that Gaussian noise keeps.
         largest: variance in any direction, at most.
         smallest: variance in any direction, at least.
-        steps: how many; without it, as many as make the shortest intervals in the worst case, by public numbers alone.
+        steps: how many; without it, as many as make the shortest intervals in the worst case, by
+            public numbers alone.
         beta: chance that an upper bound on Σ is none.
-        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities go to the boundary
-            of the clipping set, records with NaN to its center.
+        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
+            go to the boundary of the clipping set, records with NaN to its center.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: what the ledger is to call this estimate.
 
     Returns:
-        An :class:`Estimate` of shape (d, d), symmetric. It may have negative eigenvalues where n is small: raising them
-        to ``smallest`` would be private as well, but the noise of the result would no longer be the one that intervals
-        rest on. Bounds on sampling and bias come from the last upper bound on Σ, hence from the private result; they
-        are for normal data of mean zero.
+        An :class:`Estimate` of shape (d, d), symmetric. It may have negative eigenvalues where n is
+        small: raising them to ``smallest`` would be private as well, but the noise of the result
+        would no longer be the one that intervals rest on. Bounds on sampling and bias come from the
+        last upper bound on Σ, hence from the private result; they are for normal data of mean zero.
 
     Raises:
         ParameterError: too few records, saying how many would do; arguments out of range.
         DataError: not real numbers of shape (n, d); NaN or infinities, unless they are clipped.
 
-    Source: Biswas, Dong, Kamath & Ullman (2020), "CoinPress: practical private mean and covariance estimation",
-    Algorithms 3 and 4; noise, radii and widening are ours.
+    Source: Biswas, Dong, Kamath & Ullman (2020), "CoinPress: practical private mean and covariance
+    estimation", Algorithms 3 and 4; noise, radii and widening are ours.
 
     >>> x = np.random.default_rng(0).normal(size=(20_000, 2)) * [3, 1]
     >>> found = gn.estimators.coinpress_covariance(x, gn.zCDP(0.5), largest=100)
@@ -183,7 +194,9 @@ def coinpress_covariance(
 
     def planned(count: int, records: int) -> CovariancePlan:
         budget = steps_budget(name, privacy, count, count * entries)
-        return CovariancePlan(d, records, [budget.of_step(step) for step in budget.shares], most / least, beta)
+        return CovariancePlan(
+            d, records, [budget.of_step(step) for step in budget.shares], most / least, beta
+        )
 
     count = chosen_steps(name, steps, n, planned)
     budget, plan = steps_budget(name, privacy, count, count * entries), planned(count, n)
@@ -209,11 +222,28 @@ def coinpress_covariance(
             noise="gaussian",
             split=budget.split,
             privacy=record,
-            assumed=f"a normal distribution with mean 0 and variances from {least:g} to {most:g} in all directions",
+            assumed=f"a normal distribution with mean 0 and variances from {least:g} to {most:g} "
+            "in all directions",
         )
 
-    request = {"largest": most, "smallest": least, "steps": count, "beta": beta, "n": n, "on_nonfinite": on_nonfinite}
-    return published(name, draw, budget, rows=rows, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)
+    request = {
+        "largest": most,
+        "smallest": least,
+        "steps": count,
+        "beta": beta,
+        "n": n,
+        "on_nonfinite": on_nonfinite,
+    }
+    return published(
+        name,
+        draw,
+        budget,
+        rows=rows,
+        request=request,
+        protects=PROTECTS["record"],
+        ledger=ledger,
+        id=id,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +261,9 @@ class _Found:
     bound: Array
 
 
-def _released(rows: Array, bound: Array, least: float, step: Whitening, lattice: MomentLattice) -> _Found:
+def _released(
+    rows: Array, bound: Array, least: float, step: Whitening, lattice: MomentLattice
+) -> _Found:
     """A step, from the upper bound on the covariance that was known before it."""
     values, axes = np.linalg.eigh(bound)
     roots = np.sqrt(np.maximum(values, least))
@@ -241,7 +273,11 @@ def _released(rows: Array, bound: Array, least: float, step: Whitening, lattice:
     estimate = step.squared_radius * (root @ found.estimate @ root)
     estimate = (estimate + estimate.T) / 2
     wider = (estimate + step.widened * (root @ root)) / step.shrunk
-    return _Found(estimate, step.squared_radius * _carried(root, found.diagonal, found.off), (wider + wider.T) / 2)
+    return _Found(
+        estimate,
+        step.squared_radius * _carried(root, found.diagonal, found.off),
+        (wider + wider.T) / 2,
+    )
 
 
 def _carried(root: Array, diagonal: float, off: float) -> Array:

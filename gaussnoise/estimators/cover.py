@@ -1,4 +1,6 @@
-"""The mean of people's records under pure privacy, chosen from a cover of all means that a location leaves."""
+"""The mean of people's records under pure privacy, chosen from a cover of all means that a location
+leaves.
+"""
 
 import itertools
 import math
@@ -46,7 +48,8 @@ def pure_person_level_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The mean of a distribution in few dimensions under pure privacy, where a person is protected with all records.
+    r"""The mean of a distribution in few dimensions under pure privacy, where a person is protected
+    with all records.
 
     A quarter of ε finds every coordinate within ``6 moment/√samples``, as in
     :func:`person_level_mean`. The rest chooses a candidate from a grid on that box. A candidate p
@@ -104,7 +107,9 @@ def pure_person_level_mean(
     the nearest decides, so that directions are enough.
 
     >>> people = [np.random.default_rng(i).normal([1, 2], 0.5, size=(20, 2)) for i in range(1000)]
-    >>> mean = gn.estimators.pure_person_level_mean(people, gn.PureDP(2), samples=20, moment=0.6, k=6, radius=10)
+    >>> mean = gn.estimators.pure_person_level_mean(
+    ...     people, gn.PureDP(2), samples=20, moment=0.6, k=6, radius=10
+    ... )
     >>> bool(np.linalg.norm(mean.estimate - [1, 2]) < mean.bias_bound[0] < 0.4)
     True
     """
@@ -113,10 +118,14 @@ def pure_person_level_mean(
     shape, averages = averages.shape[1:], averages.reshape(len(averages), -1)
     n, d = averages.shape
     known, beta = moments(name, d, samples, moment, k), chance(name, beta)
-    budget = Budget.of(name, privacy, {"location": _LOCATION, "choice": 1 - _LOCATION}, 0, gaussian=False)
+    budget = Budget.of(
+        name, privacy, {"location": _LOCATION, "choice": 1 - _LOCATION}, 0, gaussian=False
+    )
     half, _ = search(name, privacy, radius)
     middle = vector(name, "center", center, d)
-    hunt = Search(d, budget.of_step("location"), True, known.spread, half, 0.0, beta / 2, "variance")
+    hunt = Search(
+        d, budget.of_step("location"), True, known.spread, half, 0.0, beta / 2, "variance"
+    )
     hunt.check(name, n, "people")
     wanted = None if accuracy is None else positive(name, "accuracy", accuracy)
     choice = NoisyMaximum(1, budget.of_step("choice"))
@@ -137,13 +146,26 @@ def pure_person_level_mean(
             noise="gaussian",
             split=budget.split,
             privacy=record,
-            assumed=f"{known.said}; the bound on the bias is one on the whole error, in Euclidean norm",
+            assumed=f"{known.said}; the bound on the bias is one on the whole error, in Euclidean "
+            "norm",
         )
 
-    request: dict[str, object] = {"radius": half, "center": middle.tolist(), "n": n, "accuracy": wanted}
+    request: dict[str, object] = {
+        "radius": half,
+        "center": middle.tolist(),
+        "n": n,
+        "accuracy": wanted,
+    }
     request |= known.request | {"beta": beta, "on_nonfinite": on_nonfinite}
     return published(
-        name, draw, budget, rows=averages, request=request, protects=PROTECTS["person"], ledger=ledger, id=id
+        name,
+        draw,
+        budget,
+        rows=averages,
+        request=request,
+        protects=PROTECTS["person"],
+        ledger=ledger,
+        id=id,
     )
 
 
@@ -172,7 +194,9 @@ class Cover:
     def candidates(self) -> Array:
         """Shape (cells^dim, dim)."""
         line = (np.arange(self.cells) + 0.5) * (2 * self.half / self.cells) - self.half
-        found: Array = np.stack(np.meshgrid(*[line] * self.dim, indexing="ij"), axis=-1, dtype=np.float64)
+        found: Array = np.stack(
+            np.meshgrid(*[line] * self.dim, indexing="ij"), axis=-1, dtype=np.float64
+        )
         return found.reshape(-1, self.dim)
 
     def scores(self, rows: Array) -> Integers:
@@ -193,7 +217,9 @@ class Cover:
             furthest = float(np.abs(points).max() + _UNITS)
             with np.errstate(all="ignore"):
                 seen = np.rint(_along(rows, direction) / unit)
-            seen = np.sort(np.clip(np.nan_to_num(seen, nan=0.0), -furthest, furthest).astype(np.int64))
+            seen = np.sort(
+                np.clip(np.nan_to_num(seen, nan=0.0), -furthest, furthest).astype(np.int64)
+            )
             forth = fewest_changes(seen, points, _UNITS, needed)
             other = fewest_changes(-seen[::-1], -points, _UNITS, needed)
             least = np.minimum(least, np.minimum(forth, other)[back])
@@ -201,7 +227,8 @@ class Cover:
 
 
 def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) -> Integers:
-    """How many values must change for ``Σ clip(value − point, ±reach)`` to exceed ``needed``, for every point.
+    """How many values must change for ``Σ clip(value − point, ±reach)`` to exceed ``needed``, for
+    every point.
 
     A changed value adds at most ``reach`` instead of what it adds now, which gains most where that
     is least. So the fewest changes are those of the smallest values. All in integers, by bisection
@@ -216,7 +243,9 @@ def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) 
     n = len(values)
     sums = np.concatenate([[0], np.cumsum(values)])
     low = np.searchsorted(values, points - reach, side="right")  # so many are clipped from below
-    high = np.searchsorted(values, points + reach, side="left")  # all after these are clipped from above
+    high = np.searchsorted(
+        values, points + reach, side="left"
+    )  # all after these are clipped from above
     few, enough = np.full(len(points), -1), np.full(len(points), n)
     while (enough - few > 1).any():
         changed = (few + enough) // 2
@@ -244,7 +273,9 @@ def _along(rows: Array, direction: Array) -> Array:
 def _half_of_directions(dim: int) -> list[Array]:
     """All nonzero sign vectors in {−1, 0, 1}^dim as unit vectors, one of each pair of opposites."""
     signs = (np.array(s, dtype=np.float64) for s in itertools.product((0, 1, -1), repeat=dim))
-    return [s / math.sqrt(np.abs(s).sum()) for s in signs if s.any() and s[np.flatnonzero(s)[0]] > 0]
+    return [
+        s / math.sqrt(np.abs(s).sum()) for s in signs if s.any() and s[np.flatnonzero(s)[0]] > 0
+    ]
 
 
 def _directions(dim: int) -> int:
@@ -263,7 +294,9 @@ def _alignment(dim: int) -> float:
 
 @dataclass(frozen=True)
 class _Bias:
-    """Bounds on the bias of clipping projections, worked out once: a bound for one reach holds for all larger ones."""
+    """Bounds on the bias of clipping projections, worked out once: a bound for one reach holds for
+    all larger ones.
+    """
 
     reach: Array
     bound: Array
@@ -280,7 +313,13 @@ class _Bias:
 
 
 def _cover(
-    name: str, known: Moments, hunt: Search, n: int, choice: NoisyMaximum, beta: float, accuracy: float | None
+    name: str,
+    known: Moments,
+    hunt: Search,
+    n: int,
+    choice: NoisyMaximum,
+    beta: float,
+    accuracy: float | None,
 ) -> Cover:
     """The smallest grid that proves the accuracy, or the one that proves most.
 
@@ -296,8 +335,10 @@ def _cover(
         most += 1
     if most < 2:
         raise ParameterError(
-            f"{name}: expected at most {MOST_COMPARISONS} comparisons, got {2**d * _directions(d)} or more, of 2^{d} "
-            f"candidates in {_directions(d)} directions each; hint: fewer coordinates, or zCDP or ApproxDP and "
+            f"{name}: expected at most {MOST_COMPARISONS} comparisons, got "
+            f"{2**d * _directions(d)} or more, of 2^{d} "
+            f"candidates in {_directions(d)} directions each; hint: fewer coordinates, or zCDP or "
+            "ApproxDP and "
             "person_level_mean"
         )
     goal = half * math.sqrt(d) if accuracy is None else accuracy
@@ -315,16 +356,22 @@ def _cover(
         low = high // 2
         while high - low > max(1, low // 1000):
             middle = (low + high) // 2
-            low, high = (low, middle) if any(cover.error <= goal for cover in best(middle)) else (middle, high)
+            low, high = (
+                (low, middle)
+                if any(cover.error <= goal for cover in best(middle))
+                else (middle, high)
+            )
         raise ParameterError(
-            f"{name}: expected at least {high} people for an error of {goal:.3g}, got {n}; hint: more budget, more "
+            f"{name}: expected at least {high} people for an error of {goal:.3g}, got {n}; hint: "
+            "more budget, more "
             "samples of each person, or a larger accuracy="
         )
     within = [cover for cover in enough if cover.cells <= most]
     if not within:
         size = enough[0].cells
         raise ParameterError(
-            f"{name}: expected at most {most**d} candidates in {d} dimensions, got {size**d} for an error of "
+            f"{name}: expected at most {most**d} candidates in {d} dimensions, got {size**d} for "
+            "an error of "
             f"{goal:.3g}; hint: a larger accuracy=, or fewer coordinates"
         )
     return within[0] if accuracy is not None else min(within, key=lambda cover: cover.error)

@@ -11,7 +11,14 @@ from .budget import Budget
 from .estimate import Estimate
 from .knowledge import positive
 from .samples import OnNonfinite, samples
-from .steps import PROTECTS, count_deviation, laplace_counts, noisy_counts, privacy_record, published
+from .steps import (
+    PROTECTS,
+    count_deviation,
+    laplace_counts,
+    noisy_counts,
+    privacy_record,
+    published,
+)
 
 _MOST_CELLS = 2**20
 
@@ -27,25 +34,29 @@ def histogram_density(
 ) -> Estimate:
     r"""A density on [0, 1]^b by a noisy histogram, where the density is Lipschitz.
 
-    With about ``min(n^(b/(b+2)), (nα)^(b/(b+1)))`` cells the mean integrated squared error is of the order
-    ``n^(−2/(b+2)) + (nα)^(−2/(b+1))``, which no private estimator beats; α is ε, or √(2ρ).
+    With about ``min(n^(b/(b+2)), (nα)^(b/(b+1)))`` cells the mean integrated squared error is of
+    the order ``n^(−2/(b+2)) + (nα)^(−2/(b+1))``, which no private estimator beats; α is ε, or
+    √(2ρ).
 
     Formal guarantees:
-        * The promise, for one record replaced by any other, which moves two counts by one: Laplace noise of ℓ1
-          sensitivity 2, or Gaussian noise of ℓ2 sensitivity √2, on integer counts. The number of records is public.
+        * The promise, for one record replaced by any other, which moves two counts by one: Laplace
+          noise of ℓ1 sensitivity 2, or Gaussian noise of ℓ2 sensitivity √2, on integer counts. The
+          number of records is public.
 
     Args:
-        data: records in the unit cube, shape (n,) or (n, b); coordinates beyond it are counted in the cells beside.
+        data: records in the unit cube, shape (n,) or (n, b); coordinates beyond it are counted in
+            the cells beside.
         privacy: :class:`PureDP`, or a promise that Gaussian noise keeps.
         lipschitz: the density's Lipschitz constant in the Euclidean norm, at most.
-        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": NaN counts in the middle.
+        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": NaN counts
+            in the middle.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: what the ledger is to call this estimate.
 
     Returns:
-        An :class:`Estimate` of shape (m,) * b: the density in each of m^b cells, unbiased for its average over the
-        cell; entries may be negative. ``bias_bound`` is how far the density anywhere in a cell may be from that
-        average, ``lipschitz √b / m``.
+        An :class:`Estimate` of shape (m,) * b: the density in each of m^b cells, unbiased for its
+        average over the cell; entries may be negative. ``bias_bound`` is how far the density
+        anywhere in a cell may be from that average, ``lipschitz √b / m``.
 
     Raises:
         ParameterError: arguments out of range, or more than 2^20 cells.
@@ -68,15 +79,21 @@ def histogram_density(
     cells = min(n ** (b / (b + 2)), max(n * alpha, 1.0) ** (b / (b + 1)))
     m = max(round(cells ** (1 / b)), 1)
     if m**b > _MOST_CELLS:
-        raise ParameterError(f"{name}: expected at most {_MOST_CELLS} cells, got {m}^{b}; hint: fewer dimensions")
+        raise ParameterError(
+            f"{name}: expected at most {_MOST_CELLS} cells, got {m}^{b}; hint: fewer dimensions"
+        )
     budget = Budget.of(name, privacy, {"histogram": 1.0}, m**b)
     amount = budget.of_step("histogram")
     record = privacy_record(budget, "record", n)
 
     def draw() -> Estimate:
         with np.errstate(all="ignore"):
-            at = np.clip(np.nan_to_num(np.floor(rows * m), nan=m // 2, posinf=m - 1, neginf=0), 0, m - 1)
-        counts = np.bincount(np.ravel_multi_index(tuple(at.astype(np.int64).T), (m,) * b), minlength=m**b)
+            at = np.clip(
+                np.nan_to_num(np.floor(rows * m), nan=m // 2, posinf=m - 1, neginf=0), 0, m - 1
+            )
+        counts = np.bincount(
+            np.ravel_multi_index(tuple(at.astype(np.int64).T), (m,) * b), minlength=m**b
+        )
         noisy = laplace_counts(counts, amount) if budget.pure else noisy_counts(counts, amount)
         deviation = math.sqrt(8) / amount if budget.pure else count_deviation(amount)
         shape, unit = (m,) * b, m**b / n
@@ -94,4 +111,13 @@ def histogram_density(
         )
 
     request = {"lipschitz": slope, "n": n, "dim": b, "on_nonfinite": on_nonfinite}
-    return published(name, draw, budget, rows=rows, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)
+    return published(
+        name,
+        draw,
+        budget,
+        rows=rows,
+        request=request,
+        protects=PROTECTS["record"],
+        ledger=ledger,
+        id=id,
+    )

@@ -26,18 +26,21 @@ _FORMAT = "gaussnoise.estimate/1"
 @final
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """A private estimate of a population quantity, with what is known of its error. BIASED by clipping.
+    """A private estimate of a population quantity, with what is known of its error. BIASED by
+    clipping.
 
-    No private estimate of an unbounded mean is unbiased, under pure and concentrated privacy (Kamath et al. 2023, "A
-    bias-variance-privacy trilemma for statistical estimation"): the interval carries a bound on the bias instead.
+    No private estimate of an unbounded mean is unbiased, under pure and concentrated privacy
+    (Kamath et al. 2023, "A bias-variance-privacy trilemma for statistical estimation"): the
+    interval carries a bound on the bias instead.
 
     Attributes:
         estimate: shape () for samples of shape (n,), else (d,) or what the estimator says.
-        noise_deviation: standard deviation of the noise of the last step, known exactly, shaped like the estimate.
-        sampling_deviation: bound on the standard deviation of a mean of n records, from the knowledge given; shaped
+        noise_deviation: standard deviation of the noise of the last step, known exactly, shaped
             like the estimate.
-        bias_bound: bound on the bias of clipping, shaped like the estimate, with the knowledge given and but for a
-            chance of ``beta``.
+        sampling_deviation: bound on the standard deviation of a mean of n records, from the
+            knowledge given; shaped like the estimate.
+        bias_bound: bound on the bias of clipping, shaped like the estimate, with the knowledge
+            given and but for a chance of ``beta``.
         beta: chance that an earlier step missed, so that the last one clips too much.
         noise: "gaussian" or "laplace", the law of the last step's noise.
         split: what every step spends.
@@ -59,14 +62,17 @@ class Estimate:
 
     @property
     def standard_deviation(self) -> Array:
-        """Of the noise and the sampling together, shaped like the estimate; the bias is in :attr:`bias_bound`."""
+        """Of the noise and the sampling together, shaped like the estimate; the bias is in
+        :attr:`bias_bound`.
+        """
         return np.hypot(self.noise_deviation, self.sampling_deviation)
 
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
         """An interval for the population quantity, for each coordinate alone.
 
-        Half its width is the quantile of noise plus sampling error (a Gaussian, by the central limit theorem), plus
-        the bound on the bias. The chance of an earlier step's miss is taken off what the level leaves.
+        Half its width is the quantile of noise plus sampling error (a Gaussian, by the central
+        limit theorem), plus the bound on the bias. The chance of an earlier step's miss is taken
+        off what the level leaves.
 
         Args:
             level: of confidence, in (0, 1 − beta).
@@ -76,11 +82,14 @@ class Estimate:
         """
         if not 0 < level < 1 - self.beta:
             raise ParameterError(
-                f"confidence_interval: expected 0 < level < 1 - beta = {1 - self.beta:.6g}, got {level!r}; "
+                f"confidence_interval: expected 0 < level < 1 - beta = {1 - self.beta:.6g}, got "
+                f"{level!r}; "
                 "hint: 0.95, or ask the estimator for a smaller beta="
             )
         if not np.isfinite(self.standard_deviation).all():
-            raise ParameterError("confidence_interval: no bound on the error of this estimate is known")
+            raise ParameterError(
+                "confidence_interval: no bound on the error of this estimate is known"
+            )
         missed = (1 - level) - self.beta
         width = np.vectorize(_half_width, otypes=[np.float64])(
             self.noise_deviation, self.sampling_deviation, missed, self.noise == "laplace"
@@ -91,11 +100,15 @@ class Estimate:
     def explain(self) -> str:
         """What was promised, what every step spent, and what the error is made of, in sentences."""
         steps = "; ".join(f"{step}: {spent}" for step, spent in self.split.items())
-        worst = [float(np.max(x)) for x in (self.noise_deviation, self.sampling_deviation, self.bias_bound)]
+        worst = [
+            float(np.max(x))
+            for x in (self.noise_deviation, self.sampling_deviation, self.bias_bound)
+        ]
         lines = [
             str(self),
             f"The budget was spent on {steps}.",
-            f"Largest standard deviation of the noise {worst[0]:.4g}, of sampling at most {worst[1]:.4g}; the bias of "
+            f"Largest standard deviation of the noise {worst[0]:.4g}, of sampling at most "
+            f"{worst[1]:.4g}; the bias of "
             f"clipping is at most {worst[2]:.4g}, but for a chance of {self.beta:g}.",
             f"Taken to be known: {self.assumed}.",
             "Clipping is biased: no private mean of unbounded data is unbiased.",
@@ -147,16 +160,24 @@ class Estimate:
                 private=record["private"],
             )
         except OSError as error:
-            raise OutputError(f"load: cannot read {os.fspath(path)} ({type(error).__name__})") from None
+            raise OutputError(
+                f"load: cannot read {os.fspath(path)} ({type(error).__name__})"
+            ) from None
         except (ValueError, LookupError, TypeError, OverflowError, AttributeError):
-            raise CertificateError(f"load: expected a file written by Estimate.save, got {os.fspath(path)}") from None
+            raise CertificateError(
+                f"load: expected a file written by Estimate.save, got {os.fspath(path)}"
+            ) from None
 
     def __repr__(self) -> str:
         return f"Estimate({np.size(self.estimate)} coordinates, {self.privacy['definition']})"
 
     def __str__(self) -> str:
         return estimate_text(
-            "Estimate", np.ravel(self.estimate), self.privacy, self.private, np.ravel(self.standard_deviation)
+            "Estimate",
+            np.ravel(self.estimate),
+            self.privacy,
+            self.private,
+            np.ravel(self.standard_deviation),
         )
 
 

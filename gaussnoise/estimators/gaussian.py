@@ -14,7 +14,8 @@ from .location import Search, search
 from .samples import OnNonfinite, samples
 from .steps import PROTECTS, ball_mean, privacy_record, published
 
-_LOCATION = 0.25  # of the budget: what finds the bin needs little, and the last step's noise falls with what is left
+# of the budget: what finds the bin needs little, and the last step's noise falls with what is left
+_LOCATION = 0.25
 
 
 def gaussian_mean(
@@ -29,20 +30,22 @@ def gaussian_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The mean of N(μ, σ²) from n records, |μ − center| <= radius: a coarse location, then a clipped mean around it.
+    r"""The mean of N(μ, σ²) from n records, |μ − center| <= radius: a coarse location, then a
+    clipped mean around it.
 
-    A quarter of the budget finds the fullest of bins 2σ wide, whose middle is within 2σ of μ; the rest releases the
-    mean of records clipped at ``2σ + σ√(2 log(2n/β))`` around it. The error is ``O(σ/√n + σ√(log n)/(nε))``,
-    whatever the range, once n is some ``log(radius/σ)/ε``.
+    A quarter of the budget finds the fullest of bins 2σ wide, whose middle is within 2σ of μ; the
+    rest releases the mean of records clipped at ``2σ + σ√(2 log(2n/β))`` around it. The error is
+    ``O(σ/√n + σ√(log n)/(nε))``, whatever the range, once n is some ``log(radius/σ)/ε``.
 
     Formal guarantees:
-        * The promise, for one record replaced by any other, whatever the data: that they are normal matters for
-          the error alone. The number of records is public.
+        * The promise, for one record replaced by any other, whatever the data: that they are normal
+          matters for the error alone. The number of records is public.
         * Both steps are on integers, drawn through OpenDP; one budget, one charge.
 
     Args:
         data: records, shape (n,).
-        privacy: :class:`PureDP`, :class:`zCDP`, :class:`ApproxDP`, or another promise that Gaussian noise keeps.
+        privacy: :class:`PureDP`, :class:`zCDP`, :class:`ApproxDP`, or another promise that Gaussian
+            noise keeps.
         sigma: standard deviation, known, or at most.
         radius: half the range of possible means; without one, :class:`ApproxDP` only.
         center: middle of that range.
@@ -52,8 +55,9 @@ def gaussian_mean(
         id: what the ledger is to call this estimate.
 
     Returns:
-        An :class:`Estimate` of shape (). The interval holds for normal data; for skewed or heavier tails its level may
-        be missed by the bias of clipping: :func:`heavy_tailed_mean` has a bound for it.
+        An :class:`Estimate` of shape (). The interval holds for normal data; for skewed or heavier
+        tails its level may be missed by the bias of clipping: :func:`heavy_tailed_mean` has a bound
+        for it.
 
     Raises:
         ParameterError: too few records, saying how many would do; arguments out of range.
@@ -75,7 +79,14 @@ def gaussian_mean(
     shares = {"location": _LOCATION, "mean": 1 - _LOCATION}
     budget = Budget.of(name, privacy, shares, (probe.draws or n) + 1, thresholded=thresholded)
     hunt = Search(
-        1, budget.of_step("location"), budget.pure, spread, half, budget.threshold_delta, beta / 2, "gaussian"
+        1,
+        budget.of_step("location"),
+        budget.pure,
+        spread,
+        half,
+        budget.threshold_delta,
+        beta / 2,
+        "gaussian",
     )
     hunt.check(name, n)
     tail = math.sqrt(2 * math.log(4 * n / beta))
@@ -84,7 +95,9 @@ def gaussian_mean(
 
     def draw() -> Estimate:
         place = hunt.find(rows, middle)
-        found = ball_mean(rows, np.nan_to_num(place), reach, budget.of_step("mean"), pure=budget.pure)
+        found = ball_mean(
+            rows, np.nan_to_num(place), reach, budget.of_step("mean"), pure=budget.pure
+        )
         return Estimate(
             estimate=found.estimate[0],
             noise_deviation=found.deviation[0],
@@ -97,12 +110,28 @@ def gaussian_mean(
             assumed=f"a normal distribution with standard deviation at most {spread:g}",
         )
 
-    request = {"sigma": spread, "radius": None if radius is None else half, "center": middle.tolist(), "beta": beta}
+    request = {
+        "sigma": spread,
+        "radius": None if radius is None else half,
+        "center": middle.tolist(),
+        "beta": beta,
+    }
     request |= {"n": n, "on_nonfinite": on_nonfinite}
-    return published(name, draw, budget, rows=rows, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)
+    return published(
+        name,
+        draw,
+        budget,
+        rows=rows,
+        request=request,
+        protects=PROTECTS["record"],
+        ledger=ledger,
+        id=id,
+    )
 
 
 def _beyond(t: float) -> float:
-    """``E (|Z| − t)₊``, by which clipping at t can move the mean of a standard normal, wherever it clips from."""
+    """``E (|Z| − t)₊``, by which clipping at t can move the mean of a standard normal, wherever it
+    clips from.
+    """
     density = math.exp(-t * t / 2) / math.sqrt(2 * math.pi)
     return 2 * (density - t * math.exp(float(log_ndtr(-t))))

@@ -43,7 +43,9 @@ def chance(function: str, beta: object) -> float:
 
 
 def moment_order(function: str, k: object, *, infinite: bool = False) -> float:
-    """The order of a moment, at least 2; infinity for bounded distributions, where that is allowed."""
+    """The order of a moment, at least 2; infinity for bounded distributions, where that
+    is allowed.
+    """
     if infinite and isinstance(k, float) and k == math.inf:
         return math.inf
     found = number(function, "k", k)
@@ -66,4 +68,7 @@ def vector(function: str, name: str, value: ArrayLike, dim: int) -> Array:
 def digest(domain: AbstractDomain) -> list[object]:
     """A set as a ledger compares it."""
     header, arrays = describe(domain)
-    return [header, {name: [a.shape, hashlib.sha256(a.tobytes()).hexdigest()] for name, a in arrays.items()}]
+    return [
+        header,
+        {name: [a.shape, hashlib.sha256(a.tobytes()).hexdigest()] for name, a in arrays.items()},
+    ]

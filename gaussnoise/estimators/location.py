@@ -31,11 +31,14 @@ Array = NDArray[np.float64]
 THRESHOLDED = 0.1  # of δ, where the range is unbounded
 _LEVEL = 2**12  # bins of a histogram; a range of more is searched level by level
 _MOST_LEVELS = 20
-_MOST_KEYS = 2.0**61  # bins of an unbounded range, on either side; numbers beyond share the last one
-# Width of a bin and error of its middle in deviations, and by what share of all records the bin with the mean's
-# surroundings leads any bin whose middle is further away than that error.
-# "variance": 8/9 of the mass is within 3 deviations (Chebyshev), hence in at most two bins of width 6.
-# "gaussian": a bin of width 2 holds Φ(2) − Φ(0) or more; one whose middle is 2 away Φ(3) − Φ(1) or less.
+_MOST_KEYS = (
+    2.0**61
+)  # bins of an unbounded range, on either side; numbers beyond share the last one
+# Width of a bin and error of its middle in deviations, and by what share of all records the bin
+# with the mean's surroundings leads any bin whose middle is further away than that error.
+# "variance": 8/9 of the mass is within 3 deviations (Chebyshev), hence in at most two bins of width
+# 6. "gaussian": a bin of width 2 holds Φ(2) − Φ(0) or more; one whose middle is 2 away Φ(3) − Φ(1)
+# or less.
 _SHAPES = {"variance": (6.0, 6.0, 1 / 3), "gaussian": (2.0, 2.0, 0.3199)}
 
 
@@ -86,12 +89,15 @@ class Search:
             radius = coarse / 2 + self.error
             if len(levels) > _MOST_LEVELS:
                 raise ParameterError(
-                    f"coarse location: expected a range of at most {_LEVEL}^{_MOST_LEVELS} bins; hint: a smaller radius"
+                    f"coarse location: expected a range of at most {_LEVEL}^{_MOST_LEVELS} bins; "
+                    "hint: a smaller radius"
                 )
 
     @property
     def draws(self) -> int:
-        """How many integer noises are drawn for n records, but for those of an unbounded range, one for each."""
+        """How many integer noises are drawn for n records, but for those of an unbounded range, one
+        for each.
+        """
         return 0 if math.isinf(self.radius) else self.dim * sum(bins for _, bins in self.levels)
 
     def _part(self, whole: float, parts: int) -> float:
@@ -112,7 +118,8 @@ class Search:
         steps = self.dim * len(self.levels)
         beta = self.beta / steps
         fall = max(
-            fullest_shortfall(bins, self._part(self.amount, steps), beta / 2, pure=self.pure) for _, bins in self.levels
+            fullest_shortfall(bins, self._part(self.amount, steps), beta / 2, pure=self.pure)
+            for _, bins in self.levels
         )
         return fall + 2 * math.sqrt(n * math.log(4 / beta) / 2)
 
@@ -142,19 +149,25 @@ class Search:
             middle = (low + enough) // 2
             low, enough = (low, middle) if self._enough(middle) else (middle, enough)
         raise ParameterError(
-            f"{function}: expected at least {enough} {unit} to find the location with this budget, got {n}; "
+            f"{function}: expected at least {enough} {unit} to find the location with this "
+            f"budget, got {n}; "
             "hint: a smaller range (radius=), a larger beta, or more budget"
         )
 
     def find(self, rows: Array, center: Array) -> Array:
-        """The middle of the chosen bin of every coordinate, shape (d,); NaN where no bin passed the threshold."""
+        """The middle of the chosen bin of every coordinate, shape (d,); NaN where no bin passed the
+        threshold.
+        """
         return np.array([self._find_one(rows[:, j], float(center[j])) for j in range(self.dim)])
 
     def _find_one(self, x: Array, center: float) -> float:
         if math.isinf(self.radius):
             with np.errstate(all="ignore"):
                 keys = np.nan_to_num(
-                    np.floor((x - center) / self.width), nan=0.0, posinf=_MOST_KEYS, neginf=-_MOST_KEYS
+                    np.floor((x - center) / self.width),
+                    nan=0.0,
+                    posinf=_MOST_KEYS,
+                    neginf=-_MOST_KEYS,
                 )
             keys = np.clip(keys, -_MOST_KEYS, _MOST_KEYS).astype(np.int64)
             key = fullest_of_any(keys, *self._unbounded)
@@ -163,7 +176,9 @@ class Search:
         for width, bins in self.levels:
             low = center - width * bins / 2
             with np.errstate(all="ignore"):
-                cells = np.nan_to_num(np.floor((x - low) / width), nan=bins // 2, posinf=bins - 1, neginf=0)
+                cells = np.nan_to_num(
+                    np.floor((x - low) / width), nan=bins // 2, posinf=bins - 1, neginf=0
+                )
             cells = np.clip(cells, 0, bins - 1).astype(np.int64)
             chosen = fullest(np.bincount(cells, minlength=bins), amount, pure=self.pure)
             center = low + (chosen + 0.5) * width
@@ -175,7 +190,8 @@ def search(
     privacy: AbstractPrivacy | PureDP,
     radius: float | None,
 ) -> tuple[float, float]:
-    """The range's half width, infinite if there is none, and the share of δ that a threshold then takes.
+    """The range's half width, infinite if there is none, and the share of δ that a threshold then
+    takes.
 
     Raises:
         ParameterError: an unbounded range under a promise without δ.
@@ -184,7 +200,8 @@ def search(
         return positive(function, "radius", radius), 0.0
     if not isinstance(privacy, ApproxDP):
         raise ParameterError(
-            f"{function}: expected radius=, half the range of possible means: without one only ApproxDP can find the "
+            f"{function}: expected radius=, half the range of possible means: without one only "
+            "ApproxDP can find the "
             f"location, got {type(privacy).__name__}"
         )
     return math.inf, THRESHOLDED
@@ -202,28 +219,32 @@ def coarse_location(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Where the mean is, within six deviations: the fullest bin of a noisy histogram of every coordinate.
+    r"""Where the mean is, within six deviations: the fullest bin of a noisy histogram of every
+    coordinate.
 
-    Bins are ``6 sigma`` wide. By Chebyshev's inequality at least 8/9 of the mass is within three deviations of the
-    mean, so that a bin beside it leads every bin far away by a third of all records.
+    Bins are ``6 sigma`` wide. By Chebyshev's inequality at least 8/9 of the mass is within three
+    deviations of the mean, so that a bin beside it leads every bin far away by a third of all
+    records.
 
     Formal guarantees:
-        * The promise, for one record replaced by any other; the number of records is public. One record moves two
-          counts by one each: pure privacy chooses the bin by permute and flip (sensitivity 1, up or down); other
-          promises add a discrete Gaussian of ℓ2 sensitivity √2 to every bin; without a range, to the bins that
-          occur, and a tenth of δ pays for showing only those above a threshold.
+        * The promise, for one record replaced by any other; the number of records is public. One
+          record moves two counts by one each: pure privacy chooses the bin by permute and flip
+          (sensitivity 1, up or down); other promises add a discrete Gaussian of ℓ2 sensitivity √2
+          to every bin; without a range, to the bins that occur, and a tenth of δ pays for showing
+          only those above a threshold.
         * What becomes of a record does not depend on others; counts are integers.
 
     Args:
         data: records, shape (n,) or (n, d).
-        privacy: :class:`PureDP`, :class:`zCDP`, :class:`ApproxDP`, or another promise that Gaussian noise keeps.
+        privacy: :class:`PureDP`, :class:`zCDP`, :class:`ApproxDP`, or another promise that Gaussian
+            noise keeps.
         sigma: standard deviation of every coordinate, at most; a larger one is safe and coarser.
-        radius: half the range of possible means; without one, :class:`ApproxDP` only. Ranges of more than 4096 bins
-            are searched level by level.
+        radius: half the range of possible means; without one, :class:`ApproxDP` only. Ranges of
+            more than 4096 bins are searched level by level.
         center: middle of that range, shape () or (d,).
         beta: chance of a wrong answer.
-        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities count in the last
-            bins, NaN in the middle.
+        on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip": infinities
+            count in the last bins, NaN in the middle.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: what the ledger is to call this estimate.
 
@@ -234,8 +255,8 @@ def coarse_location(
         ParameterError: too few records, saying how many would do; arguments out of range.
         DataError: not real numbers; NaN or infinities, unless they are clipped.
 
-    Source: Karwa & Vadhan (2018), "Finite sample differentially private confidence intervals", Algorithm 1; constants
-    our own.
+    Source: Karwa & Vadhan (2018), "Finite sample differentially private confidence intervals",
+    Algorithm 1; constants our own.
 
     >>> x = np.random.default_rng(0).normal(170, 10, size=2000)
     >>> place = gn.estimators.coarse_location(x, gn.PureDP(1), sigma=20, radius=10_000)
@@ -248,9 +269,22 @@ def coarse_location(
     spread, beta = positive(name, "sigma", sigma), chance(name, beta)
     half, thresholded = search(name, privacy, radius)
     middle = vector(name, "center", center, rows.shape[1])
-    probe = Search(rows.shape[1], 1.0, isinstance(privacy, PureDP), spread, half, 0.0, beta, "variance")
-    budget = Budget.of(name, privacy, {"location": 1.0}, probe.draws or rows.size, thresholded=thresholded)
-    hunt = Search(rows.shape[1], budget.whole, budget.pure, spread, half, budget.threshold_delta, beta, "variance")
+    probe = Search(
+        rows.shape[1], 1.0, isinstance(privacy, PureDP), spread, half, 0.0, beta, "variance"
+    )
+    budget = Budget.of(
+        name, privacy, {"location": 1.0}, probe.draws or rows.size, thresholded=thresholded
+    )
+    hunt = Search(
+        rows.shape[1],
+        budget.whole,
+        budget.pure,
+        spread,
+        half,
+        budget.threshold_delta,
+        beta,
+        "variance",
+    )
     hunt.check(name, len(rows))
     record = privacy_record(budget, "record", len(rows))
 
@@ -270,6 +304,20 @@ def coarse_location(
             + ("" if math.isinf(half) else f", a mean within {half:g} of the center"),
         )
 
-    request = {"sigma": spread, "radius": half if radius is not None else None, "center": middle.tolist(), "beta": beta}
+    request = {
+        "sigma": spread,
+        "radius": half if radius is not None else None,
+        "center": middle.tolist(),
+        "beta": beta,
+    }
     request |= {"n": len(rows), "on_nonfinite": on_nonfinite}
-    return published(name, draw, budget, rows=rows, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)
+    return published(
+        name,
+        draw,
+        budget,
+        rows=rows,
+        request=request,
+        protects=PROTECTS["record"],
+        ledger=ledger,
+        id=id,
+    )

@@ -17,11 +17,13 @@ _LOCATION = 0.25  # of the budget, as for normal data
 
 
 def tail_bias(t: float, k: float, size: float) -> float:
-    r"""Least upper bound on ``E (‖X‖ − t)₊`` where ``E ‖X‖^k <= size^k``: by how much clipping at t moves the mean.
+    r"""Least upper bound on ``E (‖X‖ − t)₊`` where ``E ‖X‖^k <= size^k``: by how much clipping at t
+    moves the mean.
 
-    ``(x − t)₊ <= c x^k`` for all x >= 0 with ``c = (k−1)^(k−1) / (k^k t^(k−1))``, the slope of the power that touches
-    the line, at x = tk/(k−1); two points, one of them there, attain it. This is less than ``1/((k−1) t^(k−1))``,
-    Lemma 3 of Barber & Duchi (2014): by a factor 4 at k = 2. Bounded distributions (k = ∞) are not moved by t >= size.
+    ``(x − t)₊ <= c x^k`` for all x >= 0 with ``c = (k−1)^(k−1) / (k^k t^(k−1))``, the slope of the
+    power that touches the line, at x = tk/(k−1); two points, one of them there, attain it. This is
+    less than ``1/((k−1) t^(k−1))``, Lemma 3 of Barber & Duchi (2014): by a factor 4 at k = 2.
+    Bounded distributions (k = ∞) are not moved by t >= size.
     """
     if math.isinf(k):
         return max(size - t, 0.0)
@@ -49,21 +51,27 @@ def heavy_tailed_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The mean of a distribution with ``E|X − μ|^k <= moment^k``: a coarse location, then a clipped mean around it.
+    r"""The mean of a distribution with ``E|X − μ|^k <= moment^k``: a coarse location, then a
+    clipped mean around it.
 
-    A quarter of the budget finds μ within 6 ``moment``; the rest releases the mean of records clipped at τ more than
-    that, where τ balances the worst bias ``moment^k (k−1)^(k−1) / (k^k τ^(k−1))`` against the noise, of order τ/(nε).
-    The error is ``O(1/√n + (1/(nε))^((k−1)/k))`` in units of ``moment``, which no private estimator beats.
+    A quarter of the budget finds μ within 6 ``moment``; the rest releases the mean of records
+    clipped at τ more than that, where τ balances the worst bias
+    ``moment^k (k−1)^(k−1) / (k^k τ^(k−1))`` against the noise, of order τ/(nε). The error is
+    ``O(1/√n + (1/(nε))^((k−1)/k))`` in units of ``moment``, which no private estimator beats.
 
     Formal guarantees:
-        * The promise, for one record replaced by any other, whatever the data. The number of records is public.
+        * The promise, for one record replaced by any other, whatever the data. The number of
+          records is public.
         * Both steps are on integers, drawn through OpenDP; one budget, one charge.
-        * ``bias_bound`` holds for every distribution with that moment, but for a chance of ``beta``.
+        * ``bias_bound`` holds for every distribution with that moment, but for a chance of
+          ``beta``.
 
     Args:
         data: records, shape (n,). For vectors, :func:`person_level_mean` with ``samples=1``.
-        privacy: :class:`PureDP`, :class:`zCDP`, :class:`ApproxDP`, or another promise that Gaussian noise keeps.
-        moment: the k-th root of the k-th central absolute moment, at most; for k = 2 the standard deviation.
+        privacy: :class:`PureDP`, :class:`zCDP`, :class:`ApproxDP`, or another promise that Gaussian
+            noise keeps.
+        moment: the k-th root of the k-th central absolute moment, at most; for k = 2 the standard
+            deviation.
         k: at least 2.
         radius: half the range of possible means; without one, :class:`ApproxDP` only.
         center: middle of that range.
@@ -79,7 +87,8 @@ def heavy_tailed_mean(
         ParameterError: too few records, saying how many would do; arguments out of range.
         DataError: not real numbers of shape (n,); NaN or infinities, unless they are clipped.
 
-    Source: Kamath, Singhal & Ullman (2020), "Private mean estimation of heavy-tailed distributions"; Kamath, lecture
+    Source: Kamath, Singhal & Ullman (2020), "Private mean estimation of heavy-tailed
+    distributions"; Kamath, lecture
     15. The radius is our own: it minimises the bound instead of its order.
 
     >>> x = np.random.default_rng(0).standard_t(5, size=5000) + 70
@@ -90,14 +99,28 @@ def heavy_tailed_mean(
     """
     name = "heavy_tailed_mean"
     rows = samples(name, data, on_nonfinite, dims=(1,))[:, None]
-    n, size, k, beta = len(rows), positive(name, "moment", moment), moment_order(name, k), chance(name, beta)
+    n, size, k, beta = (
+        len(rows),
+        positive(name, "moment", moment),
+        moment_order(name, k),
+        chance(name, beta),
+    )
     half, thresholded = search(name, privacy, radius)
     middle = vector(name, "center", center, 1)
     probe = Search(1, 1.0, isinstance(privacy, PureDP), size, half, 0.0, beta, "variance")
     shares = {"location": _LOCATION, "mean": 1 - _LOCATION}
     budget = Budget.of(name, privacy, shares, (probe.draws or n) + 1, thresholded=thresholded)
     amount = budget.of_step("mean")
-    hunt = Search(1, budget.of_step("location"), budget.pure, size, half, budget.threshold_delta, beta, "variance")
+    hunt = Search(
+        1,
+        budget.of_step("location"),
+        budget.pure,
+        size,
+        half,
+        budget.threshold_delta,
+        beta,
+        "variance",
+    )
     hunt.check(name, n)
     tail = best_radius(k, size, noise_of_ball(1, amount, n, pure=budget.pure))
     record = privacy_record(budget, "record", n)
@@ -117,9 +140,23 @@ def heavy_tailed_mean(
             assumed=f"a central moment of order {k:g} of at most {size:g}^{k:g}",
         )
 
-    request = {"moment": size, "k": k, "radius": None if radius is None else half, "center": middle.tolist()}
+    request = {
+        "moment": size,
+        "k": k,
+        "radius": None if radius is None else half,
+        "center": middle.tolist(),
+    }
     request |= {"beta": beta, "n": n, "on_nonfinite": on_nonfinite}
-    return published(name, draw, budget, rows=rows, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)
+    return published(
+        name,
+        draw,
+        budget,
+        rows=rows,
+        request=request,
+        protects=PROTECTS["record"],
+        ledger=ledger,
+        id=id,
+    )
 
 
 def truncated_mean(
@@ -134,17 +171,20 @@ def truncated_mean(
 ) -> Estimate:
     r"""The mean of records projected to a ball around the origin, where ``E‖X‖₂^k <= moment^k``.
 
-    The radius minimises ``bias² + E‖noise‖²``: ``T = moment ((k−1)/B²)^(1/2k) a^(1/k)`` with a the bias at T = 1 and B
-    the noise there; it grows like ``(n²ρ/d)^(1/2k)``, and like ``(nε/d)^(1/k)`` under pure privacy.
+    The radius minimises ``bias² + E‖noise‖²``: ``T = moment ((k−1)/B²)^(1/2k) a^(1/k)`` with a the
+    bias at T = 1 and B the noise there; it grows like ``(n²ρ/d)^(1/2k)``, and like ``(nε/d)^(1/k)``
+    under pure privacy.
 
     Formal guarantees:
-        * The promise, for one record replaced by any other; the number of records is public. A replaced record moves
-          the mean by at most 2T/n, which is what noise is calibrated to: exactly, for every promise.
+        * The promise, for one record replaced by any other; the number of records is public. A
+          replaced record moves the mean by at most 2T/n, which is what noise is calibrated to:
+          exactly, for every promise.
         * ``bias_bound`` holds for every distribution with that moment.
 
     Args:
         data: records, shape (n,) or (n, d).
-        privacy: :class:`PureDP`, :class:`KL`, :class:`ApproxDP`, :class:`zCDP`, :class:`TV` or :class:`GDP`.
+        privacy: :class:`PureDP`, :class:`KL`, :class:`ApproxDP`, :class:`zCDP`, :class:`TV` or
+            :class:`GDP`.
         moment: the k-th root of ``E‖X‖₂^k``, at most; around the origin, not the mean.
         k: at least 2; infinity for records in the ball of radius ``moment``.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them.
@@ -155,10 +195,10 @@ def truncated_mean(
         ParameterError: arguments out of range.
         DataError: not real numbers; NaN or infinities, unless they are clipped.
 
-    Source: Barber & Duchi (2014), "Privacy and statistical risk", (20) and Proposition 6. Two of their noises are too
-    small for what they promise: ``2T² log(1/δ)/(n²α²)`` for (α, δ), half the standard deviation of the usual Gaussian
-    mechanism's; and those of their appendix C, which has half the variance (KL) and half the scale (pure) of section 4.
-    Here all are calibrated exactly.
+    Source: Barber & Duchi (2014), "Privacy and statistical risk", (20) and Proposition 6. Two of
+    their noises are too small for what they promise: ``2T² log(1/δ)/(n²α²)`` for (α, δ), half the
+    standard deviation of the usual Gaussian mechanism's; and those of their appendix C, which has
+    half the variance (KL) and half the scale (pure) of section 4. Here all are calibrated exactly.
 
     >>> x = np.random.default_rng(0).standard_t(4, size=(5000, 3))
     >>> mean = gn.estimators.truncated_mean(x, gn.KL(0.1), moment=3, k=3)
@@ -190,7 +230,16 @@ def truncated_mean(
         )
 
     request = {"moment": size, "k": repr(k), "n": n, "on_nonfinite": on_nonfinite}
-    return published(name, draw, budget, rows=rows, request=request, protects=PROTECTS["record"], ledger=ledger, id=id)
+    return published(
+        name,
+        draw,
+        budget,
+        rows=rows,
+        request=request,
+        protects=PROTECTS["record"],
+        ledger=ledger,
+        id=id,
+    )
 
 
 def noise_of_ball(d: int, amount: float, n: int, *, pure: bool) -> float:

@@ -25,7 +25,8 @@ _MOST_GROUPS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """Numbers of each column, NaN where there is none, and the group of every row, −1 outside all groups.
+    """Numbers of each column, NaN where there is none, and the group of every row, −1 outside all
+    groups.
 
     Attributes:
         columns: arrays of shape (rows,), or (people,).
@@ -44,10 +45,13 @@ class Numbers:
         return x[inside], self.cells[inside]
 
 
-def read_numbers(table: object, columns: Sequence[str], by: Mapping[str, Sequence[Any]], person: str | None) -> Numbers:
+def read_numbers(
+    table: object, columns: Sequence[str], by: Mapping[str, Sequence[Any]], person: str | None
+) -> Numbers:
     """The columns of a table, here, in this machine's memory.
 
-    With ``person``, a person's number is the mean of their own finite ones; rows without a person's name are left out.
+    With ``person``, a person's number is the mean of their own finite ones; rows without a person's
+    name are left out.
 
     Raises:
         DataError: a missing column, or one that is neither numbers nor text.
@@ -55,10 +59,13 @@ def read_numbers(table: object, columns: Sequence[str], by: Mapping[str, Sequenc
     """
     listed = [Attribute(name, list(values)) for name, values in by.items()]
     groups = tuple(
-        dict(zip(by, values, strict=True)) for values in itertools.product(*(a.categories or () for a in listed))
+        dict(zip(by, values, strict=True))
+        for values in itertools.product(*(a.categories or () for a in listed))
     )
     if not 1 <= len(groups) <= _MOST_GROUPS:
-        raise ParameterError(f"column_means: expected 1 to {_MOST_GROUPS} groups, got {len(groups)}")
+        raise ParameterError(
+            f"column_means: expected 1 to {_MOST_GROUPS} groups, got {len(groups)}"
+        )
     frame = open_table(table)
     engine = frame.implementation
     text = isinstance(table, str | os.PathLike) and is_csv(table)
@@ -67,7 +74,8 @@ def read_numbers(table: object, columns: Sequence[str], by: Mapping[str, Sequenc
     missing = sorted({name for name in wanted if name not in types})
     if missing:
         raise DataError(
-            f"table: expected columns {', '.join(map(repr, missing))}, which are missing{near(missing[0], types)}"
+            f"table: expected columns {', '.join(map(repr, missing))}, which are "
+            f"missing{near(missing[0], types)}"
         )
     for name in columns:
         if not (types[name].is_numeric() or types[name] == nw.String):
@@ -79,7 +87,9 @@ def read_numbers(table: object, columns: Sequence[str], by: Mapping[str, Sequenc
         names = list(dict.fromkeys(wanted))
         if text:
             relation: Any = frame.to_native()
-            parts = [f"TRY_CAST(trim({sql(name)}) AS DOUBLE) AS x{k}" for k, name in enumerate(columns)]
+            parts = [
+                f"TRY_CAST(trim({sql(name)}) AS DOUBLE) AS x{k}" for k, name in enumerate(columns)
+            ]
             parts += [f"{sql(name)} AS g{k}" for k, name in enumerate(names)]
             return nw.from_native(relation.project(", ".join(parts))).collect("pyarrow")
         picked = [nw.col(name).alias(f"x{k}") for k, name in enumerate(columns)]
@@ -88,11 +98,16 @@ def read_numbers(table: object, columns: Sequence[str], by: Mapping[str, Sequenc
 
     data = guarded(_TASK, collect, engine=engine)
     place = {name: f"g{k}" for k, name in enumerate(dict.fromkeys(wanted))}
-    numbers = {name: guarded(_TASK, lambda k=k: _floats(data[f"x{k}"])) for k, name in enumerate(columns)}
+    numbers = {
+        name: guarded(_TASK, lambda k=k: _floats(data[f"x{k}"])) for k, name in enumerate(columns)
+    }
     rows = len(data)
     cells = np.zeros(rows, dtype=np.int64)
     for attribute in attributes:
-        codes = guarded(_TASK, lambda a=attribute: code_column(data[place[a.name]], a)).astype(np.int64) - 1
+        codes = (
+            guarded(_TASK, lambda a=attribute: code_column(data[place[a.name]], a)).astype(np.int64)
+            - 1
+        )
         cells = np.where((cells >= 0) & (codes >= 0), cells * attribute.size + codes, -1)
     if person is None:
         return Numbers(numbers, cells, groups)
@@ -107,9 +122,12 @@ def _as_written(attribute: Attribute, dtype: nw.dtypes.DType) -> Attribute:
     values: Any = attribute.categories or ()
     if dtype == nw.String and not isinstance(values[0], str):
         return Attribute(
-            attribute.name, [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
+            attribute.name,
+            [str(value).lower() if isinstance(value, bool) else str(value) for value in values],
         )
-    if dtype.is_integer() and all(isinstance(value, str) and value.lstrip("-").isdecimal() for value in values):
+    if dtype.is_integer() and all(
+        isinstance(value, str) and value.lstrip("-").isdecimal() for value in values
+    ):
         return Attribute(attribute.name, [int(value) for value in values])
     return attribute
 

@@ -1,4 +1,6 @@
-"""The mean of records of which every person has several, where a person is protected with all of them."""
+"""The mean of records of which every person has several, where a person is protected with all of
+them.
+"""
 
 import math
 from dataclasses import dataclass, replace
@@ -20,7 +22,9 @@ from .steps import PROTECTS, NoisyMean, ball_mean, privacy_record, published
 Array = NDArray[np.float64]
 
 _LOCATION = 0.25  # of the budget, as for other means
-_ROUNDS = 0.15  # of the budget for all rounds between the location and the last mean, if there are any
+_ROUNDS = (
+    0.15  # of the budget for all rounds between the location and the last mean, if there are any
+)
 _MOST_ROUNDS = 3
 _RADII = 120  # of the grid on which a radius is chosen
 
@@ -40,7 +44,8 @@ def person_level_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The mean of a distribution of which n people have ``samples`` records each; a person is protected with all.
+    r"""The mean of a distribution of which n people have ``samples`` records each; a person is
+    protected with all.
 
     Every person's records are averaged. A histogram of every coordinate finds the mean within
     ``6 moment/√samples``; rounds of clipping and noise, each around the estimate of the one before
@@ -91,7 +96,9 @@ def person_level_mean(
     are not explicit, and the bounds on the bias here are our own (``estimators/averages.py``).
 
     >>> people = [np.random.default_rng(i).normal(50, 4, size=25) for i in range(2000)]
-    >>> mean = gn.estimators.person_level_mean(people, gn.PureDP(1), samples=25, moment=5, radius=1000)
+    >>> mean = gn.estimators.person_level_mean(
+    ...     people, gn.PureDP(1), samples=25, moment=5, radius=1000
+    ... )
     >>> bool(abs(mean.estimate - 50) < 0.3), mean.split["location"]
     (True, 'epsilon = 0.25')
     """
@@ -104,7 +111,8 @@ def person_level_mean(
     middle = vector(name, "center", center, d)
     if d > 1 and isinstance(privacy, PureDP):
         raise ParameterError(
-            f"{name}: expected one coordinate under PureDP, got {d}; hint: pure_person_level_mean for a few "
+            f"{name}: expected one coordinate under PureDP, got {d}; hint: pure_person_level_mean "
+            "for a few "
             "coordinates, or zCDP or ApproxDP"
         )
     beta, pure = chance(name, beta), isinstance(privacy, PureDP)
@@ -132,10 +140,21 @@ def person_level_mean(
             assumed=known.said,
         )
 
-    request: dict[str, object] = {"radius": None if radius is None else half, "center": middle.tolist(), "n": n}
+    request: dict[str, object] = {
+        "radius": None if radius is None else half,
+        "center": middle.tolist(),
+        "n": n,
+    }
     request |= known.request | {"beta": plan.beta, "on_nonfinite": on_nonfinite}
     return published(
-        name, draw, plan.budget, rows=averages, request=request, protects=PROTECTS["person"], ledger=ledger, id=id
+        name,
+        draw,
+        plan.budget,
+        rows=averages,
+        request=request,
+        protects=PROTECTS["person"],
+        ledger=ledger,
+        id=id,
     )
 
 
@@ -157,7 +176,9 @@ class Moments:
         return self.moment / math.sqrt(self.averages.samples)
 
     def clipping_bias(self, reach: Array, off: float) -> Array:
-        """A bound on how far clipping moves the mean, as :meth:`Averages.clipping_bias`, in units of the records."""
+        """A bound on how far clipping moves the mean, as :meth:`Averages.clipping_bias`, in units
+        of the records.
+        """
         return self.moment * self.averages.clipping_bias(reach / self.moment, off / self.moment)
 
     @property
@@ -165,8 +186,10 @@ class Moments:
         """In words."""
         known = self.averages
         return (
-            f"records are independent, {known.samples} or more of each person, with a central moment of order "
-            f"{known.k:g} of at most {self.moment:g}^{known.k:g}" + (" in every direction" if known.dim > 1 else "")
+            f"records are independent, {known.samples} or more of each person, with a central "
+            "moment of order "
+            f"{known.k:g} of at most {self.moment:g}^{known.k:g}"
+            + (" in every direction" if known.dim > 1 else "")
         )
 
     @property
@@ -185,10 +208,13 @@ def moments(function: str, dim: int, samples: object, moment: object, k: object)
     least = number(function, "samples", samples)
     if not (least >= 1 and least == int(least)):
         raise ParameterError(
-            f"{function}: expected samples, how many records every person has at least, to be a positive integer, "
+            f"{function}: expected samples, how many records every person has at least, to be a "
+            "positive integer, "
             f"got {samples!r}"
         )
-    return Moments(Averages(dim, int(least), moment_order(function, k)), positive(function, "moment", moment))
+    return Moments(
+        Averages(dim, int(least), moment_order(function, k)), positive(function, "moment", moment)
+    )
 
 
 @dataclass(frozen=True)
@@ -242,8 +268,12 @@ def _plan(name: str, budget: Budget, probe: Search, n: int, known: Moments, beta
 
 
 @lru_cache(maxsize=256)
-def _clip(step: str, known: Moments, n: int, amount: float, off: float, beta: float, *, pure: bool) -> _Clip:
-    """The radius for which bias and noise together are least, around a center that is off the mean by ``off``."""
+def _clip(
+    step: str, known: Moments, n: int, amount: float, off: float, beta: float, *, pure: bool
+) -> _Clip:
+    """The radius for which bias and noise together are least, around a center that is off the mean
+    by ``off``.
+    """
     d = known.averages.dim
     total = math.sqrt(d) * known.spread
     reach = total * np.geomspace(0.5, 100.0 * max(n, 10), _RADII)
@@ -255,10 +285,17 @@ def _clip(step: str, known: Moments, n: int, amount: float, off: float, beta: fl
     log = math.log(2 / beta)
     # tails: of a Laplace variable; of the norm of a Gaussian (Laurent & Massart 2000)
     drawn = scale[best] * (log if pure else math.sqrt(d + 2 * math.sqrt(d * log) + 2 * log))
-    # of the norm of a sum of bounded vectors (Bousquet 2002; clipping raises no total variance), at all
-    # centers of a net at once: the center was found from the same people, and moves a mean no further than itself
+    # of the norm of a sum of bounded vectors (Bousquet 2002; clipping raises no total variance), at
+    # all centers of a net at once: the center was found from the same people, and moves a mean no
+    # further than itself
     mean, width = total / math.sqrt(n), 2 * radius[best] / n
     mesh = mean / 2
     log += d * math.log1p(2 * off / mesh)
     sampled = mesh + mean + math.sqrt(2 * (mean**2 + 2 * width * mean) * log) + width * log / 3
-    return _Clip(step, float(radius[best]), float(bias[best]), float(noise[best]), float(bias[best] + drawn + sampled))
+    return _Clip(
+        step,
+        float(radius[best]),
+        float(bias[best]),
+        float(noise[best]),
+        float(bias[best] + drawn + sampled),
+    )

@@ -1,4 +1,6 @@
-"""Minimax rates of private mean and density estimation, as the sources state them: without constants."""
+"""Minimax rates of private mean and density estimation, as the sources state them: without
+constants.
+"""
 
 import math
 from typing import Literal, NamedTuple
@@ -39,10 +41,12 @@ def rates(
     Args:
         setting: what is estimated:
 
-            * "bounded": the mean *of the data*, records in a ball of this radius (squared ℓ2 error);
+            * "bounded": the mean *of the data*, records in a ball of this radius (squared ℓ2
+              error);
             * "moments": a population mean, ``E‖X‖₂^k <= radius^k``;
             * "normal": the mean of N(μ, radius²) in one dimension, |μ| unbounded up to logarithms;
-            * "person": a population mean from m records of each of n people, directional moments of order k;
+            * "person": a population mean from m records of each of n people, directional moments of
+              order k;
             * "density": a Lipschitz density on [0, 1]^d, integrated squared error;
             * "support": θ of uniform records on [0, θ], θ <= radius.
         n: number of records, or people.
@@ -59,9 +63,10 @@ def rates(
     Raises:
         ParameterError: another setting, or arguments out of range.
 
-    Sources: Bassily, Smith & Thakurta (2014) and Steinke & Ullman (2015) for "bounded"; Barber & Duchi (2014), Table
-    1 and Propositions 2 to 6, for "moments", "density" and "support"; Karwa & Vadhan (2018) for "normal"; Agarwal,
-    Kamath, Majid, Mouzakis, Silver & Ullman (2024), Theorems 1.1, 1.2 and 6.1, for "person".
+    Sources: Bassily, Smith & Thakurta (2014) and Steinke & Ullman (2015) for "bounded"; Barber &
+    Duchi (2014), Table 1 and Propositions 2 to 6, for "moments", "density" and "support"; Karwa &
+    Vadhan (2018) for "normal"; Agarwal, Kamath, Majid, Mouzakis, Silver & Ullman (2024), Theorems
+    1.1, 1.2 and 6.1, for "person".
 
     >>> table = gn.estimators.rates("moments", n=10_000, d=10, eps=1, k=math.inf)
     >>> f"{table['pure'].lower:.6f} {table['TV'].lower:.6f}"
@@ -72,12 +77,19 @@ def rates(
         raise ParameterError(f"{name}: expected one of {', '.join(_SETTINGS)}, got {setting!r}")
     if not all(isinstance(count, int) and count >= 1 for count in (n, d, m)):
         raise ParameterError(f"{name}: expected integers n, d, m >= 1")
-    eps, scale, k = positive(name, "eps", eps), positive(name, "radius", radius), moment_order(name, k, infinite=True)
+    eps, scale, k = (
+        positive(name, "eps", eps),
+        positive(name, "radius", radius),
+        moment_order(name, k, infinite=True),
+    )
     if not 0 < delta < 1:
         raise ParameterError(f"{name}: expected 0 < delta < 1, got {delta!r}")
     square = scale * scale
     found = _SETTINGS[setting](n, d, eps, math.log(1 / delta), k, m)
-    return {kind: Rate(low * square, high * square, source) for kind, (low, high, source) in found.items()}
+    return {
+        kind: Rate(low * square, high * square, source)
+        for kind, (low, high, source) in found.items()
+    }
 
 
 _Rates = dict[str, tuple[float, float, str]]
@@ -103,7 +115,11 @@ def _moments(n: int, d: int, eps: float, log: float, k: float, m: int) -> _Rates
     return {
         "none": (1 / n, 1 / n, "Barber & Duchi (2014), Table 1"),
         "pure": (rate(d * d), rate(d * d), "Barber & Duchi (2014), Propositions 4 and 6 (iii)"),
-        "approximate": (rate(min(d * d, log * log)), rate(d * log), "Barber & Duchi (2014), Propositions 4 and 6 (ii)"),
+        "approximate": (
+            rate(min(d * d, log * log)),
+            rate(d * log),
+            "Barber & Duchi (2014), Propositions 4 and 6 (ii)",
+        ),
         "TV": (rate(1), rate(d), "Barber & Duchi (2014), Proposition 2 and Table 1"),
         "KL": (rate(1), rate(d), "Barber & Duchi (2014), Propositions 2 and 6 (i)"),
     }
@@ -113,7 +129,11 @@ def _normal(n: int, d: int, eps: float, log: float, k: float, m: int) -> _Rates:
     spent = (n * eps) ** 2
     return {
         "none": (1 / n, 1 / n, "the sample mean"),
-        "pure": (1 / n + 1 / spent, 1 / n + math.log(max(n, 2)) / spent, "Karwa & Vadhan (2018); Kamath, lecture 15"),
+        "pure": (
+            1 / n + 1 / spent,
+            1 / n + math.log(max(n, 2)) / spent,
+            "Karwa & Vadhan (2018); Kamath, lecture 15",
+        ),
     }
 
 
@@ -139,7 +159,11 @@ def _density(n: int, d: int, eps: float, log: float, k: float, m: int) -> _Rates
 def _support(n: int, d: int, eps: float, log: float, k: float, m: int) -> _Rates:
     return {
         "none": (1 / n**2, 1 / n**2, "the largest record"),
-        "TV": ((1 / (32 * n * eps)) ** 2, math.nan, "Barber & Duchi (2014), Proposition 3, with its constant"),
+        "TV": (
+            (1 / (32 * n * eps)) ** 2,
+            math.nan,
+            "Barber & Duchi (2014), Proposition 3, with its constant",
+        ),
     }
 
 

@@ -15,22 +15,29 @@ OnNonfinite = Literal["refuse", "clip"]
 
 
 def samples(
-    function: str, data: ArrayLike, on_nonfinite: OnNonfinite = "refuse", dims: tuple[int, ...] = (1, 2)
+    function: str,
+    data: ArrayLike,
+    on_nonfinite: OnNonfinite = "refuse",
+    dims: tuple[int, ...] = (1, 2),
 ) -> Array:
-    """Records as floats, shape (n,) or (n, d), n >= 1; infinities and NaN stay, for :func:`check_finite`.
+    """Records as floats, shape (n,) or (n, d), n >= 1; infinities and NaN stay, for
+    :func:`check_finite`.
 
     Raises:
         DataError: not an array of real numbers, or no record.
         ParameterError: another ``on_nonfinite``.
     """
     if on_nonfinite not in ("refuse", "clip"):
-        raise ParameterError(f'{function}: expected on_nonfinite="refuse" or "clip", got {on_nonfinite!r}')
+        raise ParameterError(
+            f'{function}: expected on_nonfinite="refuse" or "clip", got {on_nonfinite!r}'
+        )
     array = as_array(function, data)
     shapes = " or ".join("(n,)" if dim == 1 else "(n, d)" for dim in dims)
     if array.ndim not in dims or 0 in array.shape or array.dtype.kind not in "iuf":
         raise DataError(
             f"{function}: expected real numbers of shape {shapes}, one row a record, "
-            f"got {kind(array)} with {array.ndim} dimensions" + (" and no record" if 0 in array.shape else "")
+            f"got {kind(array)} with {array.ndim} dimensions"
+            + (" and no record" if 0 in array.shape else "")
         )
     with np.errstate(all="ignore"):  # of numbers too large for floats
         rows = np.ascontiguousarray(array, dtype=np.float64)
@@ -38,9 +45,11 @@ def samples(
 
 
 def check_finite(function: str, rows: Array, on_nonfinite: object) -> None:
-    """Refuse infinities and NaN, unless they are to be clipped: to the boundary, and to the center (:func:`clipped`).
+    """Refuse infinities and NaN, unless they are to be clipped: to the boundary, and to the center
+    (:func:`clipped`).
 
-    Whether they are there depends on the data: under a ledger this is asked where refusals are recorded.
+    Whether they are there depends on the data: under a ledger this is asked where refusals are
+    recorded.
 
     Raises:
         DataError: a number that is not finite.
@@ -48,12 +57,16 @@ def check_finite(function: str, rows: Array, on_nonfinite: object) -> None:
     if on_nonfinite == "refuse" and not np.isfinite(rows).all():
         raise DataError(
             f"{function}: expected finite numbers, got NaN or an infinity; hint: "
-            'on_nonfinite="clip" sends infinities to the boundary of the clipping set and NaN to its center'
+            'on_nonfinite="clip" sends infinities to the boundary of the clipping set and NaN to '
+            "its center"
         )
 
 
-def by_person(function: str, data: object, person: ArrayLike | None, on_nonfinite: OnNonfinite = "refuse") -> Array:
-    """The mean of every person's own records, shape (n,) or (n, d); the order of people says nothing.
+def by_person(
+    function: str, data: object, person: ArrayLike | None, on_nonfinite: OnNonfinite = "refuse"
+) -> Array:
+    """The mean of every person's own records, shape (n,) or (n, d); the order of people says
+    nothing.
 
     Args:
         function: named in messages.
@@ -67,11 +80,15 @@ def by_person(function: str, data: object, person: ArrayLike | None, on_nonfinit
     if person is None:
         if isinstance(data, np.ndarray) or not isinstance(data, list | tuple):
             raise DataError(
-                f"{function}: expected person=, whose record each row is, or a list with the records of each person"
+                f"{function}: expected person=, whose record each row is, or a list with the "
+                "records of each person"
             )
         each = [samples(function, records, on_nonfinite) for records in data]
         if not each or len({records.shape[1:] for records in each}) > 1:
-            raise DataError(f"{function}: expected the records of at least one person, all with the same columns")
+            raise DataError(
+                f"{function}: expected the records of at least one person, all with the same "
+                "columns"
+            )
         return np.array([_mean(records) for records in each])
     rows = samples(function, data, on_nonfinite)  # pyright: ignore[reportArgumentType]
     labels = as_array(function, person)
@@ -93,7 +110,8 @@ def _mean(records: Array) -> Array:
 
 
 def clipped(rows: Array, center: Array, radius: float) -> Array:
-    """``(rows − center) / radius``, each row by itself moved into the unit ball along its ray; NaN to the center.
+    """``(rows − center) / radius``, each row by itself moved into the unit ball along its ray; NaN
+    to the center.
 
     Elementwise arithmetic and sums along a row alone: what becomes of a record depends on no other.
     """

@@ -12,7 +12,9 @@ from ..privacy.sampler import IntegerQuery
 
 Array = NDArray[np.float64]
 
-_BITS = 20  # of a row's numbers: rounding is then far below the noise of any number of rows that fit
+_BITS = (
+    20  # of a row's numbers: rounding is then far below the noise of any number of rows that fit
+)
 _SUMMED = 2**62  # what a sum in 64-bit integers may be
 _EXACT = 2**53  # what a sum in floats may be, so that no order of adding rounds
 _COARSE = 2.0**53  # lattice steps per deviation, at most
@@ -27,7 +29,8 @@ class NoisyMoment:
     Attributes:
         estimate: shape (d, d), symmetric.
         diagonal: standard deviation of the noise of each entry (i, i).
-        off: standard deviation of the noise of each entry (i, j), i < j; all these noises are independent.
+        off: standard deviation of the noise of each entry (i, j), i < j; all these noises are
+            independent.
     """
 
     estimate: Array
@@ -37,16 +40,18 @@ class NoisyMoment:
 
 @dataclass(frozen=True)
 class MomentLattice:
-    r"""Integers for n rows of the unit ball in R^d, and noise for their second moment that spends ρ.
+    r"""Integers for n rows of the unit ball in R^d, and noise for their second moment that spends
+    ρ.
 
-    A row becomes ``z = rint(2^bits x)``; one whose squared length is above ``longest``, which no row of the ball is,
-    counts as zero. Neighbours' sums differ by ``z zᵀ − w wᵀ``, and
+    A row becomes ``z = rint(2^bits x)``; one whose squared length is above ``longest``, which no
+    row of the ball is, counts as zero. Neighbours' sums differ by ``z zᵀ − w wᵀ``, and
 
         ‖z zᵀ − w wᵀ‖²_F = ‖z‖⁴ + ‖w‖⁴ − 2 (z·w)² <= 2 longest²,
 
-    with equality for orthogonal z and w (in one dimension ``(z² − w²)² <= longest²``). One discrete Gaussian is added
-    to each of ``29 M_ii`` and ``41 M_ij``, i < j, whose squared change is at most ``29² ‖·‖²_F``. Off the diagonal that
-    is half the variance of equal noise on all entries of the upper triangle, whose change can be as large.
+    with equality for orthogonal z and w (in one dimension ``(z² − w²)² <= longest²``). One discrete
+    Gaussian is added to each of ``29 M_ii`` and ``41 M_ij``, i < j, whose squared change is at most
+    ``29² ‖·‖²_F``. Off the diagonal that is half the variance of equal noise on all entries of the
+    upper triangle, whose change can be as large.
 
     Attributes:
         dim: d.
@@ -63,7 +68,9 @@ class MomentLattice:
         """The finest grid on which sums and noise fit into 64 bits, of those that are worth it."""
         for bits in range(_BITS, 0, -1):
             longest = self._longest(bits)
-            if self.rows * longest < _SUMMED and DIAGONAL * longest <= _COARSE * math.sqrt(self.rho):
+            if self.rows * longest < _SUMMED and DIAGONAL * longest <= _COARSE * math.sqrt(
+                self.rho
+            ):
                 return bits
         raise ParameterError(f"noise: no lattice for {self.rows} rows and rho = {self.rho:.3g}")
 
@@ -86,7 +93,9 @@ class MomentLattice:
         far = 2 if self.dim > 1 else 1
         query = IntegerQuery(far * (DIAGONAL * self.longest) ** 2, self.rho)
         if query.scale < MIN_STEPS:
-            raise ParameterError(f"noise: rho = {self.rho:.3g} needs a lattice too fine for {self.rows} rows")
+            raise ParameterError(
+                f"noise: rho = {self.rho:.3g} needs a lattice too fine for {self.rows} rows"
+            )
         return query
 
     def integers(self, inside: Array) -> NDArray[np.int64]:
@@ -96,7 +105,9 @@ class MomentLattice:
         return found
 
     def total(self, integers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """``Σ z zᵀ``, exactly: every float is an integer below 2⁵³ in a piece, and pieces are added as integers."""
+        """``Σ z zᵀ``, exactly: every float is an integer below 2⁵³ in a piece, and pieces are added
+        as integers.
+        """
         found = np.zeros((self.dim, self.dim), dtype=np.int64)
         size = max(_EXACT // self.longest, 1)
         for start in range(0, len(integers), size):

@@ -17,7 +17,13 @@ from ..errors import ParameterError
 from ..mechanisms.gaussian import GaussianMechanism
 from ..noise.solve import optimal_noise
 from ..privacy.definitions import zCDP
-from ..privacy.laplace import LaplaceQuery, NoisyMaximum, frequent, frequent_scale, frequent_threshold
+from ..privacy.laplace import (
+    LaplaceQuery,
+    NoisyMaximum,
+    frequent,
+    frequent_scale,
+    frequent_threshold,
+)
 from ..privacy.lattice_bound import MIN_STEPS
 from ..privacy.ledger import Ledger
 from ..privacy.sampler import IntegerQuery
@@ -43,7 +49,8 @@ def published(
     ledger: object,
     id: str | None,
 ) -> Estimate:
-    """The estimate, drawn now or, under a ledger, charged first, drawn once, and read again ever after.
+    """The estimate, drawn now or, under a ledger, charged first, drawn once, and read again ever
+    after.
 
     Args:
         function: the estimator's name, which is part of the request.
@@ -63,7 +70,9 @@ def published(
     if ledger is None and id is None:
         return checked()
     if ledger is None or id is None:
-        raise ParameterError(f"{function}: expected ledger= and id= together: a ledger knows releases by their id")
+        raise ParameterError(
+            f"{function}: expected ledger= and id= together: a ledger knows releases by their id"
+        )
     return Ledger.of(ledger).once(
         id,
         cost=budget.rho,
@@ -80,13 +89,17 @@ def _write(path: Path, estimate: Estimate) -> None:
     path.write_text(estimate.to_json(), encoding="utf-8")
 
 
-PROTECTS: Mapping[str, str] = {"record": "one row under replace", "person": "all rows of one person under replace"}
+PROTECTS: Mapping[str, str] = {
+    "record": "one row under replace",
+    "person": "all rows of one person under replace",
+}
 
 
 def privacy_record(budget: Budget, unit: Literal["record", "person"], n: int) -> dict[str, object]:
     """What is public about an estimate, whatever the data."""
     protected = (
-        f"one {unit}, replaced by any other; the number of {'records' if unit == 'record' else 'people'} is public."
+        f"one {unit}, replaced by any other; the number of "
+        f"{'records' if unit == 'record' else 'people'} is public."
     )
     return budget.record() | {
         "neighbors": "replace",
@@ -112,10 +125,12 @@ class NoisyMean:
 
 
 def ball_mean(rows: Array, center: Array, radius: float, amount: float, *, pure: bool) -> NoisyMean:
-    """The mean of rows clipped to the Euclidean ball, with noise that spends ``amount``: ρ, or ε if ``pure``.
+    """The mean of rows clipped to the Euclidean ball, with noise that spends ``amount``: ρ, or ε if
+    ``pure``.
 
-    Every record is moved into the ball by itself (:func:`~gaussnoise.estimators.samples.clipped`), and put on a lattice
-    of integers; one replaced record changes the sum by at most twice the radius.
+    Every record is moved into the ball by itself (:func:`~gaussnoise.estimators.samples.clipped`),
+    and put on a lattice of integers; one replaced record changes the sum by at most twice the
+    radius.
     """
     n, d = rows.shape
     inside = clipped(rows, center, radius)
@@ -134,35 +149,49 @@ def _unit_ball(d: int, rho: float, n: int) -> GaussianMechanism:
 
 
 def laplace_mean(rows: Array, length: float, epsilon: float) -> NoisyMean:
-    """The mean of rows, none longer than ``length`` in ℓ1 norm, with independent Laplace noise that spends ε.
+    """The mean of rows, none longer than ``length`` in ℓ1 norm, with independent Laplace noise that
+    spends ε.
 
-    Rows become integers, each by itself. One that is longer, which rounding alone can make, counts as zero.
+    Rows become integers, each by itself. One that is longer, which rounding alone can make, counts
+    as zero.
     """
     n, d = rows.shape
-    bits = math.floor(math.log2(min(_GRID, _MOST / (8 * n * max(epsilon, 1.0))) * epsilon / (2 * length)))
+    bits = math.floor(
+        math.log2(min(_GRID, _MOST / (8 * n * max(epsilon, 1.0))) * epsilon / (2 * length))
+    )
     integers = np.rint(np.ldexp(rows, bits)).astype(np.int64)
     longest = math.floor(math.ldexp(length, bits)) + d
     integers[np.abs(integers).sum(axis=1) > longest] = 0
     query = LaplaceQuery(2 * longest, epsilon)
-    noisy = [int(total) + noise for total, noise in zip(integers.sum(axis=0), query.draw(d), strict=True)]
+    noisy = [
+        int(total) + noise for total, noise in zip(integers.sum(axis=0), query.draw(d), strict=True)
+    ]
     estimate = np.array([math.ldexp(value, -bits) / n for value in noisy])
     return NoisyMean(estimate, np.full(d, math.ldexp(query.standard_deviation, -bits) / n))
 
 
 def laplace_deviation(length: float, epsilon: float, n: int) -> float:
-    """Standard deviation of :func:`laplace_mean`'s noise, up to its lattice: ``√8 · length / (nε)``."""
+    """Standard deviation of :func:`laplace_mean`'s noise, up to its lattice:
+    ``√8 · length / (nε)``.
+    """
     return math.sqrt(8) * length / (n * epsilon)
 
 
 def noisy_counts(counts: NDArray[np.int64], rho: float) -> Array:
-    """Counts with Gaussian noise that spends ρ, where one replaced record moves two of them by one."""
+    """Counts with Gaussian noise that spends ρ, where one replaced record moves two of them
+    by one.
+    """
     query, bits = _count_query(rho, int(counts.sum()))
     noise = query.draw(len(counts))
-    return np.array([math.ldexp((int(c) << bits) + e, -bits) for c, e in zip(counts, noise, strict=True)])
+    return np.array(
+        [math.ldexp((int(c) << bits) + e, -bits) for c, e in zip(counts, noise, strict=True)]
+    )
 
 
 def laplace_counts(counts: NDArray[np.int64], epsilon: float) -> Array:
-    """Counts with discrete Laplace noise that spends ε, where one replaced record moves two of them by one."""
+    """Counts with discrete Laplace noise that spends ε, where one replaced record moves two of them
+    by one.
+    """
     noise = LaplaceQuery(2, epsilon).draw(len(counts))
     return np.array([float(int(c) + e) for c, e in zip(counts, noise, strict=True)])
 
@@ -174,10 +203,14 @@ def count_deviation(rho: float) -> float:
 
 @lru_cache(maxsize=8)
 def _count_query(rho: float, n: int) -> tuple[IntegerQuery, int]:
-    """An integer lattice as fine as all promises need, on which n records still fit into 64 bits."""
+    """An integer lattice as fine as all promises need, on which n records still fit into
+    64 bits.
+    """
     bits = max(math.ceil(math.log2(2 * MIN_STEPS * math.sqrt(rho))), 0)
     if n << bits >= _MOST:
-        raise ParameterError(f"noise: rho = {rho:.3g} needs a lattice too fine for so many records; hint: less rho")
+        raise ParameterError(
+            f"noise: rho = {rho:.3g} needs a lattice too fine for so many records; hint: less rho"
+        )
     return IntegerQuery(2 * 4**bits, rho), bits
 
 
@@ -189,21 +222,27 @@ def fullest(counts: NDArray[np.int64], amount: float, *, pure: bool) -> int:
 
 
 def fullest_shortfall(bins: int, amount: float, beta: float, *, pure: bool) -> float:
-    """How many records fewer than the fullest bin the chosen one may have, but for a chance of ``beta``."""
+    """How many records fewer than the fullest bin the chosen one may have, but for a chance of
+    ``beta``.
+    """
     if pure:
         return NoisyMaximum(1, amount).shortfall(bins, beta)
     return 2 * count_deviation(amount) * math.sqrt(2 * math.log(max(bins, 2) / beta))
 
 
 def fullest_of_any(keys: NDArray[np.int64], rho: float, delta: float) -> int | None:
-    """The most frequent of keys that nobody can list, up to noise and a threshold; None if none is above it."""
+    """The most frequent of keys that nobody can list, up to noise and a threshold; None if none is
+    above it.
+    """
     steps = _threshold_steps(rho)
     noisy = frequent(Counter(keys.tolist()), steps=steps, rho=rho, delta=delta)
     return max(noisy, key=lambda key: noisy[key]) if noisy else None
 
 
 def fullest_of_any_needs(n: int, rho: float, delta: float, beta: float) -> tuple[float, float]:
-    """The shortfall of :func:`fullest_of_any` as above, and how many records the fullest key must have to be shown."""
+    """The shortfall of :func:`fullest_of_any` as above, and how many records the fullest key must
+    have to be shown.
+    """
     steps = _threshold_steps(rho)
     tail = frequent_scale(steps, rho) * math.sqrt(2 * math.log(max(n, 2) / beta))
     return 2 * tail, frequent_threshold(steps, rho, delta) + tail

@@ -1,4 +1,6 @@
-"""How long normal vectors are: tails that hold, by Chernoff's bound with the best of many exponents."""
+"""How long normal vectors are: tails that hold, by Chernoff's bound with the best of many
+exponents.
+"""
 
 import math
 from dataclasses import dataclass
@@ -16,9 +18,9 @@ _ODDS = np.geomspace(1e-12, 1e6, 600)  # of exponents, relative to the largest o
 class SquaredLength:
     r"""The squared length Q of Z + v: Z normal with mean 0, v a vector that does not depend on it.
 
-    With λ the variances, ``E e^{sQ} <= Π (1 − 2sλ_i)^{−1/2} · exp(s shift²/(1 − 2s max λ))`` for 0 <= s < 1/(2 max λ).
-    Any s gives a bound, so that a grid of them costs accuracy and never truth. (Laurent & Massart 2000, Lemma 1, is
-    what one choice of s gives for v = 0.)
+    With λ the variances, ``E e^{sQ} <= Π (1 − 2sλ_i)^{−1/2} · exp(s shift²/(1 − 2s max λ))`` for 0
+    <= s < 1/(2 max λ). Any s gives a bound, so that a grid of them costs accuracy and never truth.
+    (Laurent & Massart 2000, Lemma 1, is what one choice of s gives for v = 0.)
 
     Attributes:
         variances: eigenvalues of a covariance that is at least Z's, shape (d,).
@@ -36,7 +38,9 @@ class SquaredLength:
     def _log_moments(self) -> Array:
         relative = self.variances / self.variances.max()
         part = _ODDS / (1 + _ODDS)
-        return -0.5 * np.log1p(-np.outer(part, relative)).sum(axis=1) + self._exponents * self.shift**2 * (1 + _ODDS)
+        return -0.5 * np.log1p(-np.outer(part, relative)).sum(
+            axis=1
+        ) + self._exponents * self.shift**2 * (1 + _ODDS)
 
     def quantile(self, log_odds: float) -> float:
         """Q is larger with a chance of at most ``exp(−log_odds)``."""
@@ -45,7 +49,9 @@ class SquaredLength:
     def excess(self, q: float) -> float:
         """Bound on ``E (Q − q)₊``, by ``x₊ <= e^{sx − 1}/s``."""
         with np.errstate(over="ignore"):
-            return float((np.exp(self._log_moments - self._exponents * q - 1) / self._exponents).min())
+            return float(
+                (np.exp(self._log_moments - self._exponents * q - 1) / self._exponents).min()
+            )
 
     def excess_length(self, q: float) -> float:
         """Bound on ``E (√Q − √q)₊``: a concave function is below its tangent."""

@@ -1,4 +1,6 @@
-"""Named arrays and a JSON header in one ``.npz`` file, read without pickles and without trust in what it says."""
+"""Named arrays and a JSON header in one ``.npz`` file, read without pickles and without trust in
+what it says.
+"""
 
 import json
 import math
@@ -18,15 +20,21 @@ from ..errors import CertificateError, GaussNoiseError, OutputError
 
 Arrays = dict[str, NDArray[Any]]
 
-# What is stored may be this large, besides four times the file itself: numbers that do not repeat hardly shrink.
+# What is stored may be this large, besides four times the file itself: numbers that do not repeat
+# hardly shrink.
 _UNPACKED = 2**28
 _SHRINKS = 4
 _LONGEST_HEADER = 10_000  # characters that say shape and type of one array; numpy's own limit
-_VERSIONS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+_VERSIONS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
 
 # whatever a damaged file can make zipfile, numpy, json or the constructors say
 DAMAGE = (
-    ArithmeticError, AttributeError, DomainError, EOFError, GaussNoiseError, LookupError, MemoryError, OSError,
+    ArithmeticError, AttributeError, DomainError, EOFError, GaussNoiseError, LookupError,
+    MemoryError,
+    OSError,
     RecursionError, RuntimeError, SyntaxError, TypeError, ValueError, tokenize.TokenError,
     zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
@@ -35,18 +43,22 @@ DAMAGE = (
 def write_arrays(
     path: str | os.PathLike[str], header: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Store a header and arrays of numbers, compressed unless they are too large to be read again if they were."""
+    """Store a header and arrays of numbers, compressed unless they are too large to be read again
+    if they were.
+    """
     contents: dict[str, Any] = {"header": np.array(json.dumps(header)), **arrays}
     small = sum(array.nbytes + _LONGEST_HEADER for array in contents.values()) <= _UNPACKED
     with open(path, "wb") as file:  # an open file, or numpy would append .npz to the name
         (np.savez_compressed if small else np.savez)(file, **contents)
 
 
-def read_arrays(path: str | os.PathLike[str], format: str, integers: tuple[str, ...]) -> tuple[dict[str, Any], Arrays]:
+def read_arrays(
+    path: str | os.PathLike[str], format: str, integers: tuple[str, ...]
+) -> tuple[dict[str, Any], Arrays]:
     """What :func:`write_arrays` stored: the header, and read-only arrays of floats.
 
-    Nothing is unpacked before the directory and the arrays' own headers say that it is small enough: 256 MB and four
-    times the size of the file.
+    Nothing is unpacked before the directory and the arrays' own headers say that it is small
+    enough: 256 MB and four times the size of the file.
 
     Args:
         path: the file.
@@ -68,7 +80,9 @@ def read_arrays(path: str | os.PathLike[str], format: str, integers: tuple[str, 
             raise CertificateError("load: expected every name once in the file")
         most = _UNPACKED + _SHRINKS * os.fstat(file.fileno()).st_size
         if sum(member.file_size for member in stored.infolist()) > most:
-            raise CertificateError(f"load: expected arrays of at most {most / 1e6:.0f} MB for a file of this size")
+            raise CertificateError(
+                f"load: expected arrays of at most {most / 1e6:.0f} MB for a file of this size"
+            )
         for name, member in zip(names, stored.infolist(), strict=True):
             kinds = "U" if name == "header" else "iu" if name.startswith(integers) else "f"
             with stored.open(member) as packed:
@@ -76,7 +90,9 @@ def read_arrays(path: str | os.PathLike[str], format: str, integers: tuple[str, 
         arrays: Arrays = {}
         for name, member in zip(names, stored.infolist(), strict=True):
             with stored.open(member) as packed:
-                arrays[name] = np.lib.format.read_array(packed, allow_pickle=False, max_header_size=_LONGEST_HEADER)
+                arrays[name] = np.lib.format.read_array(
+                    packed, allow_pickle=False, max_header_size=_LONGEST_HEADER
+                )
                 if packed.read(1):  # reading to the end checks the sum
                     raise CertificateError(f"load: expected no more than one array under {name}")
     header = json.loads(str(arrays.pop("header")))
@@ -93,8 +109,13 @@ def damaged(path: str | os.PathLike[str], what: str, reason: str) -> Certificate
 
 
 def _name(member: zipfile.ZipInfo) -> str:
-    if not member.filename.endswith(".npy") or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise CertificateError("load: expected arrays, stored or deflated, and nothing else in the file")
+    if not member.filename.endswith(".npy") or member.compress_type not in (
+        zipfile.ZIP_STORED,
+        zipfile.ZIP_DEFLATED,
+    ):
+        raise CertificateError(
+            "load: expected arrays, stored or deflated, and nothing else in the file"
+        )
     return member.filename.removesuffix(".npy")
 
 

@@ -1,4 +1,6 @@
-"""Files and folders that are there as a whole or not at all, though names be moved meanwhile; readers with a limit."""
+"""Files and folders that are there as a whole or not at all, though names be moved meanwhile;
+readers with a limit.
+"""
 
 import contextlib
 import hashlib
@@ -21,13 +23,17 @@ except ImportError:  # Windows
     fcntl = None
 
 MOST_RECORD = 2**24  # bytes of a record in JSON, which takes up to 25 times as much memory
-_OPEN_FOLDERS = Path("/proc/self/fd")  # Linux: a path through it stays in a folder, whatever becomes of its name
+_OPEN_FOLDERS = Path(
+    "/proc/self/fd"
+)  # Linux: a path through it stays in a folder, whatever becomes of its name
 RESULT = "result"  # in a scratch folder
 
 
 @contextmanager
 def held(folder: Path) -> Iterator[Path]:
-    """A path to a folder that leads there even if its name is moved, or made a link: on Linux; else the path itself."""
+    """A path to a folder that leads there even if its name is moved, or made a link: on Linux; else
+    the path itself.
+    """
     if not _OPEN_FOLDERS.is_dir():
         yield folder
         return
@@ -42,7 +48,8 @@ def held(folder: Path) -> Iterator[Path]:
 def new_folder(folder: Path) -> Iterator[Path]:
     """A path into a new folder that only we may enter, locked until the end.
 
-    The lock is the operating system's: whoever can have it knows that we are dead. Nobody else can put links into it.
+    The lock is the operating system's: whoever can have it knows that we are dead. Nobody else can
+    put links into it.
     """
     folder.mkdir(mode=0o700)
     if not _OPEN_FOLDERS.is_dir():
@@ -51,7 +58,8 @@ def new_folder(folder: Path) -> Iterator[Path]:
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         if os.fstat(handle).st_uid not in (os.geteuid(), folder.parent.stat().st_uid):
-            raise PermissionError  # another one was put in its place; where all files are one user's, so is the parent
+            # another one was put in its place; where all files are one user's, so is the parent
+            raise PermissionError
         _lock(handle)
         yield _OPEN_FOLDERS / str(handle)
     finally:
@@ -102,13 +110,16 @@ def _clear(parent: Path, name: str) -> None:
 
 
 def result_in(scratch: Path) -> Path:
-    """Where the result is, of a scratch folder that may be the result itself: so the first ledgers kept it."""
+    """Where the result is, of a scratch folder that may be the result itself: so the first ledgers
+    kept it.
+    """
     inner = scratch / RESULT
     return inner if os.path.lexists(inner) else scratch
 
 
 def publish(scratch: Path | None, parent: Path, place: Path, who: str = "ledger") -> None:
-    """Give a complete file or directory its name, unless that is taken; or make a name it has already last.
+    """Give a complete file or directory its name, unless that is taken; or make a name it has
+    already last.
 
     Args:
         scratch: what is to be named, if it has no name yet.
@@ -130,12 +141,17 @@ def publish(scratch: Path | None, parent: Path, place: Path, who: str = "ledger"
         sync(parent, deep=False)
         moved = not os.path.lexists(place) or not os.path.samestat(os.lstat(place), os.lstat(named))
     except FileExistsError:
-        raise OutputError(f"{who}: {place} exists already; hint: move it away and run again") from None
+        raise OutputError(
+            f"{who}: {place} exists already; hint: move it away and run again"
+        ) from None
     except OSError as error:
-        raise OutputError(f"{who}: cannot create {place} ({type(error).__name__}); hint: run again") from None
+        raise OutputError(
+            f"{who}: cannot create {place} ({type(error).__name__}); hint: run again"
+        ) from None
     if moved:
         raise OutputError(
-            f"{who}: {place.parent} was moved or replaced meanwhile; the result is in the folder that had this name"
+            f"{who}: {place.parent} was moved or replaced meanwhile; the result is in the folder "
+            "that had this name"
         )
 
 
@@ -172,11 +188,16 @@ def check_parent(place: Path, who: str) -> None:
     if taken:
         raise OutputError(f"{who}: {place} exists already; hint: name a new one")
     if not writable:
-        raise OutputError(f"{who}: cannot write to {place.parent}; hint: name a place inside an existing directory")
+        raise OutputError(
+            f"{who}: cannot write to {place.parent}; hint: name a place inside an existing "
+            "directory"
+        )
 
 
 def _exists(place: Path) -> bool:
-    """Whether anything has this name; other failures than that nothing has it are raised, as ``lexists`` does not."""
+    """Whether anything has this name; other failures than that nothing has it are raised, as
+    ``lexists`` does not.
+    """
     try:
         place.lstat()
     except FileNotFoundError:
@@ -199,12 +220,17 @@ def save_text(path: str | os.PathLike[str], text: str) -> None:
         OutputError: the file exists, or cannot be written.
     """
     try:
-        with aside(Path(os.path.abspath(path))) as scratch, open(scratch, "x", encoding="utf-8") as file:
+        with (
+            aside(Path(os.path.abspath(path))) as scratch,
+            open(scratch, "x", encoding="utf-8") as file,
+        ):
             file.write(text)
     except OutputError:
         raise
     except OSError as error:
-        raise OutputError(f"save: cannot write {os.fspath(path)} ({type(error).__name__})") from None
+        raise OutputError(
+            f"save: cannot write {os.fspath(path)} ({type(error).__name__})"
+        ) from None
 
 
 def read_json(path: Path, most: int = MOST_RECORD) -> Any:
@@ -243,7 +269,11 @@ def files_in(folder: Path) -> Iterator[str]:
 
 def digests_in(folder: Path) -> dict[str, str]:
     """sha256 of every file of a release, but that of its ``release.json``."""
-    return {name: file_digest(folder / name) for name in sorted(files_in(folder)) if name != "release.json"}
+    return {
+        name: file_digest(folder / name)
+        for name in sorted(files_in(folder))
+        if name != "release.json"
+    }
 
 
 def folder_fault(folder: Path, files: Mapping[str, str], every: bool) -> str | None:

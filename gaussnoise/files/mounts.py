@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 _TABLE = Path("/proc/self/mountinfo")
-# Several machines write to these, or may; their locks are left to servers and options that nobody here can see.
+# Several machines write to these, or may; their locks are left to servers and options that nobody
+# here can see.
 _SHARED = {
-    "9p", "acfs", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "gfs", "gfs2", "gpfs", "lustre", "ncpfs", "nfs",
-    "nfs4", "ocfs2", "orangefs", "panfs", "prl_fs", "pvfs2", "smb2", "smb3", "smbfs", "vboxsf", "virtiofs", "vmhgfs",
+    "9p", "acfs", "afs", "beegfs", "ceph", "cifs", "coda", "davfs", "gfs", "gfs2", "gpfs",
+    "lustre", "ncpfs", "nfs",
+    "nfs4", "ocfs2", "orangefs", "panfs", "prl_fs", "pvfs2", "smb2", "smb3",
+    "smbfs", "vboxsf", "virtiofs", "vmhgfs",
 }  # fmt: skip
 _LOCAL_FUSE = {"fuse.fuse-overlayfs"}  # containers without root; "fuseblk" is a local disk as well
 
@@ -24,7 +27,9 @@ class Mount(NamedTuple):
     @property
     def shared(self) -> bool:
         """Whether other machines may write to it."""
-        return self.kind in _SHARED or (self.kind.startswith("fuse.") and self.kind not in _LOCAL_FUSE)
+        return self.kind in _SHARED or (
+            self.kind.startswith("fuse.") and self.kind not in _LOCAL_FUSE
+        )
 
 
 def mount_of(path: Path, table: str | None = None) -> Mount | None:
@@ -37,13 +42,17 @@ def mount_of(path: Path, table: str | None = None) -> Mount | None:
         mount = _mount(line)
         if mount is None or not (name + "/").startswith(mount.point.rstrip("/") + "/"):
             continue
-        if deepest is None or len(mount.point) >= len(deepest.point):  # the last one hides those before
+        if deepest is None or len(mount.point) >= len(
+            deepest.point
+        ):  # the last one hides those before
             deepest = mount
     return deepest
 
 
 def _mount(line: str) -> Mount | None:
-    """One line: numbers, root, point, options, "-", kind, and more; blanks in names are written in octal."""
+    """One line: numbers, root, point, options, "-", kind, and more; blanks in names are written in
+    octal.
+    """
     fields, _, rest = line.partition(" - ")
     try:
         point, kind = fields.split(" ")[4], rest.split(" ")[0]

@@ -1,4 +1,6 @@
-"""What a pickle of our objects holds. Whoever unpickles runs whatever its maker wrote: never open a stranger's."""
+"""What a pickle of our objects holds. Whoever unpickles runs whatever its maker wrote: never open a
+stranger's.
+"""
 
 from dataclasses import fields
 from types import MappingProxyType
@@ -8,11 +10,13 @@ from typing import Any
 class PickledByArguments:
     """Dataclasses whose pickles and copies hold the constructor's arguments and nothing else.
 
-    What was derived from them is derived again, and checked again: a noise scale or a codebook that somebody put in
-    its place does not travel.
+    What was derived from them is derived again, and checked again: a noise scale or a codebook that
+    somebody put in its place does not travel.
     """
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         known: Any = self
         arguments = (getattr(self, field.name) for field in fields(known) if field.init)
-        return type(self), tuple(dict(x) if isinstance(x, MappingProxyType) else x for x in arguments)
+        return type(self), tuple(
+            dict(x) if isinstance(x, MappingProxyType) else x for x in arguments
+        )

@@ -1,4 +1,6 @@
-"""Records of a convex body on an integer lattice: each is rounded by itself, sums are exact, sensitivity is proved."""
+"""Records of a convex body on an integer lattice: each is rounded by itself, sums are exact,
+sensitivity is proved.
+"""
 
 import math
 import operator
@@ -33,7 +35,8 @@ _EPS = float(np.finfo(np.float64).eps)
 _GRID_BITS = 50  # of a record's coordinate, relative to the body's reach along it
 _LARGEST = 2**51  # grid steps: what a coordinate may be
 _SUMMED = 2**11  # records added in 64-bit integers: 2⁵¹ · 2¹¹ = 2⁶²
-# Members are computed, and rounded: by how much more than the sensitivity's share a record's whitened length may be.
+# Members are computed, and rounded: by how much more than the sensitivity's share a record's
+# whitened length may be.
 _FORGIVEN = 2.0**-26
 _CHUNK_ENTRIES = 2**21  # numbers of one record's longest description × records at once: 16 MB
 _BARE = 1e-9  # of a coordinate's size: what may stick out of the noise's range, with rounding
@@ -43,25 +46,30 @@ _BARE = 1e-9  # of a coordinate's size: what may stick out of the noise's range,
 class BodyLattice(AbstractLattice, PickledByArguments):
     r"""Integers that a sum of records is released through.
 
-    With M = scale² L Lᵀ, W a left inverse of L, o the origin, and powers of two ``steps`` and ``size`` (near scale):
+    With M = scale² L Lᵀ, W a left inverse of L, o the origin, and powers of two ``steps`` and
+    ``size`` (near scale):
 
-    * A record x becomes ``z(x) = rint((x − o) / steps)``, clipped to ±2⁵¹: one subtraction, one scaling and one
-      rounding for each coordinate by itself. No matrix product, hence nothing that depends on other records.
-    * ``Z = Σ z(x)`` is exact, and so is ``Q = rint(2^bits · W (steps ∘ Z) / size)``: W as stored, in Python integers.
+    * A record x becomes ``z(x) = rint((x − o) / steps)``, clipped to ±2⁵¹: one subtraction, one
+      scaling and one rounding for each coordinate by itself. No matrix product, hence nothing that
+      depends on other records.
+    * ``Z = Σ z(x)`` is exact, and so is ``Q = rint(2^bits · W (steps ∘ Z) / size)``: W as stored,
+      in Python integers.
 
     Sensitivity. Rounding Q moves each coordinate by at most 1/2, so neighbours differ by at most
-    ``2^bits · sup ‖w‖ + √r``, where w is ``W (steps ∘ z)/size`` of the record added or removed, or the difference of
-    the two exchanged. A release refuses every record whose w is not
+    ``2^bits · sup ‖w‖ + √r``, where w is ``W (steps ∘ z)/size`` of the record added or removed, or
+    the difference of the two exchanged. A release refuses every record whose w is not
 
-    * in the ball of ``radius``, where the body has a center (or sums are released): 2·radius (radius) bounds the
-      difference, whatever the domain's own oracles say; or else
-    * within ``radius`` of W (K − o)/size, or the slack of its membership: the noise's ``sensitivity_squared``, as
-      stored, bounds differences of members, and twice the larger is added. This rests on the domain's oracles being
-      right up to the rounding of numbers of the size that :func:`magnitudes` finds.
+    * in the ball of ``radius``, where the body has a center (or sums are released): 2·radius
+      (radius) bounds the difference, whatever the domain's own oracles say; or else
+    * within ``radius`` of W (K − o)/size, or the slack of its membership: the noise's
+      ``sensitivity_squared``, as stored, bounds differences of members, and twice the larger is
+      added. This rests on the domain's oracles being right up to the rounding of numbers of the
+      size that :func:`magnitudes` finds.
 
-    Where records are dropped (sums only) one that is not a member, or whose w is longer than ``radius``, has z = 0, so
-    that w is in the same ball. Both are decided record by record, by elementwise arithmetic alone: whether one counts
-    depends on nothing but itself, and neighbours differ by what one record can add.
+    Where records are dropped (sums only) one that is not a member, or whose w is longer than
+    ``radius``, has z = 0, so that w is in the same ball. Both are decided record by record, by
+    elementwise arithmetic alone: whether one counts depends on nothing but itself, and neighbours
+    differ by what one record can add.
 
     Attributes:
         domain: K.
@@ -95,9 +103,15 @@ class BodyLattice(AbstractLattice, PickledByArguments):
 
     @classmethod
     def build(
-        cls, noise: OptimalNoise, covariance: FactorCovariance, rho: float, choose_bits: Callable[[float], int]
+        cls,
+        noise: OptimalNoise,
+        covariance: FactorCovariance,
+        rho: float,
+        choose_bits: Callable[[float], int],
     ) -> Self:
-        """For a budget ρ; ``choose_bits`` finds the lattice for a standard deviation in units of w."""
+        """For a budget ρ; ``choose_bits`` finds the lattice for a standard deviation in units
+        of w.
+        """
         domain, factor = noise.domain, covariance.unit_factor
         sums = noise.neighbors == "add-remove"
         origin, centered = _origin(noise)
@@ -110,21 +124,25 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         W = left_inverse(factor) if factor.shape[1] else np.zeros((0, domain.dim))
         r, d = W.shape
         outside = _outside(domain, origin, reach, factor, W)
-        # a record is at most this far from what its integers say, coordinate by coordinate, and so are candidates
+        # a record is at most this far from what its integers say, coordinate by coordinate, and so
+        # are candidates
         numbers = magnitudes(domain) + np.abs(origin)
         blur = steps + 4 * (widest(domain) + 8) * _EPS * numbers
         margin = 1e-6 * float(reach.max()) + blur
         box = np.array([lower - margin, upper + margin])
         if not r:
             nothing = IntegerQuery(1, 1.0)
-            return cls(domain, None, W, origin, exponents, live, box, 0.0, 0, nothing, factor, size, blur)
+            return cls(
+                domain, None, W, origin, exponents, live, box, 0.0, 0, nothing, factor, size, blur
+            )
 
         def whitened(lengths: Array) -> float:
             """Longest w of vectors in the box of these half widths."""
             return float(np.linalg.norm(np.abs(W) @ (lengths / size))) * (1 + 8 * (d + r) * _EPS)
 
         error = _left_error(W, factor)
-        # M = scale² L L', hence ‖w‖ <= (1 + error) · scale/size · √sensitivity over differences of members
+        # M = scale² L L', hence ‖w‖ <= (1 + error) · scale/size · √sensitivity over differences of
+        # members
         longest = math.sqrt(noise.sensitivity_squared) * (covariance.scale / size) * (1 + 8 * _EPS)
         share = longest if sums else longest / 2
         rounding = 4 * (d + 8) * _EPS * whitened(steps * _LARGEST)
@@ -135,21 +153,37 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         else:
             body = W @ ((domain - origin) * (1 / size))
             low, high = bounding_box(body)
-            beyond = 2 * SLACK * float((high - low).max()) + 128 * _EPS * float(np.abs([low, high]).max())
+            beyond = 2 * SLACK * float((high - low).max()) + 128 * _EPS * float(
+                np.abs([low, high]).max()
+            )
             outer = (max(radius, beyond) + whitened(blur)) * (1 + 4 * (r + 8) * _EPS) + rounding
-            length = longest * (1 + error) + 2 * outer + whitened(4 * RANGE_TOLERANCE * np.maximum(reach, blur))
+            length = (
+                longest * (1 + error)
+                + 2 * outer
+                + whitened(4 * RANGE_TOLERANCE * np.maximum(reach, blur))
+            )
         length *= 1 + 32 * _EPS
         bits = choose_bits(length / math.sqrt(2 * rho))
-        squared = math.floor((Fraction(length) * 2**bits + Fraction(math.sqrt(r)) * (1 + Fraction(_EPS))) ** 2)
+        squared = math.floor(
+            (Fraction(length) * 2**bits + Fraction(math.sqrt(r)) * (1 + Fraction(_EPS))) ** 2
+        )
         deviations = np.linalg.norm(factor, axis=1) * size
         projected = np.abs(factor) @ (np.abs(W) @ blur)
         decoding = 8 * (r + 4) * _EPS * (np.abs(origin) + deviations * longest)
-        bias = outside + projected + decoding + deviations * (error * longest + math.sqrt(r) * math.ldexp(1.0, -bits))
+        bias = (
+            outside
+            + projected
+            + decoding
+            + deviations * (error * longest + math.sqrt(r) * math.ldexp(1.0, -bits))
+        )
         query = IntegerQuery(squared, rho)
-        return cls(domain, body, W, origin, exponents, live, box, radius, bits, query, factor, size, bias)
+        return cls(
+            domain, body, W, origin, exponents, live, box, radius, bits, query, factor, size, bias
+        )
 
     def sums(self, records: NDArray, on_outside: str) -> list[int]:
-        """The exact integer answer for records, shape (n, d): all in the body, projected into it, or those that are.
+        """The exact integer answer for records, shape (n, d): all in the body, projected into it,
+        or those that are.
 
         Raises:
             DataError: a record that is not finite, or outside, where they are refused.
@@ -170,8 +204,10 @@ class BodyLattice(AbstractLattice, PickledByArguments):
                     grid *= self._short(grid)[:, None]
                 elif not self._accepts(X, grid):
                     raise DataError(
-                        "release: expected every record in the declared domain, got one outside; hint: widen the "
-                        'domain, or on_outside="drop" or "project" (which are biased) where a map into it is known'
+                        "release: expected every record in the declared domain, got one outside; "
+                        "hint: widen the "
+                        'domain, or on_outside="drop" or "project" (which are biased) where a '
+                        "map into it is known"
                     )
                 for first in range(0, len(grid), _SUMMED):
                     added = grid[first : first + _SUMMED].sum(axis=0).tolist()
@@ -213,9 +249,13 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         return self.exponents - (math.frexp(self.size)[1] - 1)
 
     def _inside(self, X: Array, moved: Array) -> Array:
-        """Members as they are, and zero for every other record: each by itself, whatever the others are."""
+        """Members as they are, and zero for every other record: each by itself, whatever the others
+        are.
+        """
         slack = SLACK / 4 * float((self.box[1] - self.box[0]).max())
-        inside = (np.abs(X - moved) <= slack).all(axis=1, keepdims=True)  # written so that NaN fails
+        inside = (np.abs(X - moved) <= slack).all(
+            axis=1, keepdims=True
+        )  # written so that NaN fails
         return np.where(inside, X, 0.0)
 
     def _short(self, grid: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -224,13 +264,21 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         return lengths <= self.radius
 
     def _accepts(self, X: Array, grid: NDArray[np.int64]) -> bool:
-        """Whether all records are members, as far as the domain forgives rounding, and short enough for the noise."""
+        """Whether all records are members, as far as the domain forgives rounding, and short enough
+        for the noise.
+        """
         if not ((X >= self.box[0]) & (X <= self.box[1])).all():
             return False
         w = self.whitened(grid)
         close = near_members(self.domain, X)
-        slack = SLACK / 4 * float((self.box[1] - self.box[0]).max()) + 8 * _EPS * np.abs(X).max(axis=1, initial=0.0)
-        known = np.zeros(len(X), dtype=bool) if close is None else np.linalg.norm(X - close, axis=1) <= slack
+        slack = SLACK / 4 * float((self.box[1] - self.box[0]).max()) + 8 * _EPS * np.abs(X).max(
+            axis=1, initial=0.0
+        )
+        known = (
+            np.zeros(len(X), dtype=bool)
+            if close is None
+            else np.linalg.norm(X - close, axis=1) <= slack
+        )
         if self.body is None:
             if not (np.linalg.norm(w, axis=1) <= self.radius).all():
                 return False
@@ -253,7 +301,9 @@ def _is_near(body: AbstractDomain, x: Array) -> bool:
 
 
 def _origin(noise: OptimalNoise) -> tuple[Array, bool]:
-    """What records are measured from, and whether a ball about it bounds neighbours' differences without loss."""
+    """What records are measured from, and whether a ball about it bounds neighbours' differences
+    without loss.
+    """
     domain = noise.domain
     if noise.neighbors == "add-remove":
         return np.zeros(domain.dim), True
@@ -272,7 +322,8 @@ def _left_error(W: Array, factor: Array) -> float:
 
 
 def _outside(domain: AbstractDomain, origin: Array, reach: Array, factor: Array, W: Array) -> Array:
-    """By how much support points stick out of o + range(L) along each axis; CovarianceError if by more than rounding.
+    """By how much support points stick out of o + range(L) along each axis; CovarianceError if by
+    more than rounding.
 
     What sticks out is never released: the check is for bias, not for privacy.
     """
@@ -287,7 +338,8 @@ def _outside(domain: AbstractDomain, origin: Array, reach: Array, factor: Array,
     if (left > _BARE * sizes).any():
         worst = int(np.argmax(left / np.where(sizes > 0, sizes, 1.0)))
         raise CovarianceError(
-            f"the covariance leaves some direction of the domain without noise: coordinate {worst} sticks out of its "
+            "the covariance leaves some direction of the domain without noise: coordinate "
+            f"{worst} sticks out of its "
             f"range by {left[worst]:.2g}, at a size of {reach[worst]:.2g}"
         )
     return left

@@ -1,4 +1,6 @@
-"""The unbiased correlated Gaussian mechanism on an integer lattice: for listed points, and for convex bodies."""
+"""The unbiased correlated Gaussian mechanism on an integer lattice: for listed points, and for
+convex bodies.
+"""
 
 import hashlib
 import math
@@ -40,15 +42,23 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-# Lattice steps per standard deviation, a power of two below the sampler's limit with room to calibrate: rounding the
-# strategy to the lattice biases a sum of n records by at most n √r 2⁻⁴⁹ standard deviations.
+# Lattice steps per standard deviation, a power of two below the sampler's limit with room to
+# calibrate: rounding the strategy to the lattice biases a sum of n records by at most n √r 2⁻⁴⁹
+# standard deviations.
 _SCALE_BITS = 48
 # Coarser lattices would round the strategy visibly: a budget that small releases nothing but noise.
 _MIN_BITS = 20
 _EXACT_PAIR_ENTRIES = 2**21
 
-_OUTSIDE = {"refuse": "refused", "project": "projected, each by itself", "drop": "dropped, each by itself"}
-_PROTECTED = "one record, against anyone who sees only this release. The domain and its noise are assumed public."
+_OUTSIDE = {
+    "refuse": "refused",
+    "project": "projected, each by itself",
+    "drop": "dropped, each by itself",
+}
+_PROTECTED = (
+    "one record, against anyone who sees only this release. The domain and its noise "
+    "are assumed public."
+)
 
 
 @final
@@ -56,25 +66,30 @@ _PROTECTED = "one record, against anyone who sees only this release. The domain 
 class GaussianMechanism(PickledByArguments):
     r"""Unbiased answers with covariance ``Σ = M · sensitivity_squared / (2ρ n²)`` (no n² for sums).
 
-    Listed points: the strategy ``b_i`` (point_i = origin + L b_i, M = L L') is rounded to integers before any data are
-    seen. Bodies: every record is rounded to a public grid by itself. A release sums integers exactly, adds OpenDP's
-    discrete Gaussian, and only then decodes to real numbers.
+    Listed points: the strategy ``b_i`` (point_i = origin + L b_i, M = L L') is rounded to integers
+    before any data are seen. Bodies: every record is rounded to a public grid by itself. A release
+    sums integers exactly, adds OpenDP's discrete Gaussian, and only then decodes to real numbers.
 
     Formal guarantees:
-        * ρ-zCDP for the stated relation, with a proven integer sensitivity of the *rounded* records. For bodies it
-          includes the rounding that membership forgives, 1e-9 of their size and 2⁻²⁶ of the noise's ellipsoid; records
-          beyond either are refused. Whether a release is refused depends on the data.
-        * ``standard_deviation`` and ``covariance`` are those of the noise really drawn: for bodies they exceed the
-          formula by a share of about 3e-8, for very thin ones by more.
-        * The estimate is unbiased up to ``rounding_bias``, a public bound, unless records are projected.
+        * ρ-zCDP for the stated relation, with a proven integer sensitivity of the *rounded*
+          records. For bodies it includes the rounding that membership forgives, 1e-9 of their size
+          and 2⁻²⁶ of the noise's ellipsoid; records beyond either are refused. Whether a release is
+          refused depends on the data.
+        * ``standard_deviation`` and ``covariance`` are those of the noise really drawn: for bodies
+          they exceed the formula by a share of about 3e-8, for very thin ones by more.
+        * The estimate is unbiased up to ``rounding_bias``, a public bound, unless records are
+          projected.
 
     Args:
-        noise: from :func:`optimal_noise` or :func:`gamma`; carries the domain and the neighbouring relation.
+        noise: from :func:`optimal_noise` or :func:`gamma`; carries the domain and the neighbouring
+            relation.
         privacy: :class:`zCDP`, :class:`ApproxDP`, :class:`GDP`, :class:`KL` or :class:`TV`.
-        n: number of records, public: required under replacement (means), forbidden under add/remove (sums).
+        n: number of records, public: required under replacement (means), forbidden under add/remove
+            (sums).
 
     Raises:
-        ParameterError: n missing or forbidden, not a Gaussian's privacy definition, or marginals noise.
+        ParameterError: n missing or forbidden, not a Gaussian's privacy definition, or marginals
+            noise.
         CovarianceError: the noise leaves some direction of the sensitivity set bare.
 
     >>> noise = gn.optimal_noise(gn.FiniteSet(np.eye(3)))
@@ -83,7 +98,9 @@ class GaussianMechanism(PickledByArguments):
     0.002000
     >>> mechanism.release(counts=[500, 300, 200]).estimate.shape
     (3,)
-    >>> disc = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(0.5))
+    >>> disc = gn.GaussianMechanism(
+    ...     gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(0.5)
+    ... )
     >>> disc.release([[0.6, 0.8], [0.1, -0.2]]).estimate.shape
     (2,)
     """
@@ -95,14 +112,18 @@ class GaussianMechanism(PickledByArguments):
     def __post_init__(self) -> None:
         if not isinstance(self.noise, OptimalNoise):
             raise ParameterError(
-                f"GaussianMechanism: expected noise from optimal_noise() or gamma(), got {type(self.noise).__name__}"
+                "GaussianMechanism: expected noise from optimal_noise() or gamma(), got "
+                f"{type(self.noise).__name__}"
             )
         if not self._listed and self.noise.neighbors not in ("replace", "add-remove"):
-            raise ParameterError("GaussianMechanism: policy graphs join the listed points of a finite domain")
+            raise ParameterError(
+                "GaussianMechanism: policy graphs join the listed points of a finite domain"
+            )
         check_gaussian("GaussianMechanism", self.privacy, stacklevel=3)
         if self._sums and self.n is not None:
             raise ParameterError(
-                "GaussianMechanism: add-remove neighbours have different numbers of records, so n is private and a "
+                "GaussianMechanism: add-remove neighbours have different numbers of records, so "
+                "n is private and a "
                 "mean cannot be calibrated to it; hint: leave n out and release sums"
             )
         if not self._sums and (not isinstance(self.n, int | np.integer) or self.n < 1):
@@ -131,15 +152,19 @@ class GaussianMechanism(PickledByArguments):
     def _lattice(self) -> "_Lattice | BodyLattice":
         if isinstance(self.noise.covariance, StreamCovariance):
             raise ParameterError(
-                "GaussianMechanism: a workload over time of more ticks than are written out; hint: gn.streams.noise "
+                "GaussianMechanism: a workload over time of more ticks than are written out; "
+                "hint: gn.streams.noise "
                 "for training, gaussnoise.plan(..., over=gn.streams.Ticks(n)) for tables"
             )
         if not isinstance(self.noise.covariance, FactorCovariance):
             raise ParameterError(
-                "GaussianMechanism: marginals are released from tables; hint: gaussnoise.plan(schema, workload, "
+                "GaussianMechanism: marginals are released from tables; hint: "
+                "gaussnoise.plan(schema, workload, "
                 "privacy), or optimal_noise(domain.to_finite_set(), ...) for a small domain"
             )
-        rho = self.privacy.to_zcdp(max(self.noise.covariance.unit_factor.shape[1], 1), POINT_STEPS).rho
+        rho = self.privacy.to_zcdp(
+            max(self.noise.covariance.unit_factor.shape[1], 1), POINT_STEPS
+        ).rho
         if self._listed:
             lattice = _Lattice.build(self._points.points, self.noise, self.noise.covariance, rho)
         else:
@@ -147,7 +172,10 @@ class GaussianMechanism(PickledByArguments):
                 self.noise, self.noise.covariance, rho, lambda length: _lattice_bits(length, rho)
             )
         if lattice.rank and lattice.scale < POINT_STEPS:
-            raise GaussNoiseError(f"GaussianMechanism: a scale of {lattice.scale:.3g} is too coarse; hint: another rho")
+            raise GaussNoiseError(
+                f"GaussianMechanism: a scale of {lattice.scale:.3g} is too coarse; hint: another "
+                "rho"
+            )
         return lattice
 
     @cached_property
@@ -169,7 +197,8 @@ class GaussianMechanism(PickledByArguments):
 
     @cached_property
     def bound(self) -> Bound | None:
-        """What no unbiased mechanism with this budget can beat, whatever the data; None under policy graphs.
+        """What no unbiased mechanism with this budget can beat, whatever the data; None under
+        policy graphs.
 
         >>> noise = gn.optimal_noise(gn.LpBall(3, 2), neighbors="add-remove")
         >>> mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.1))
@@ -182,7 +211,9 @@ class GaussianMechanism(PickledByArguments):
 
     @property
     def rounding_bias(self) -> Array:
-        """Bound on how far rounding moves the mean, or each record's term of the sum, shape (d,)."""
+        """Bound on how far rounding moves the mean, or each record's term of the sum,
+        shape (d,).
+        """
         lattice = self._lattice
         return lattice.bias(self._points.points) if isinstance(lattice, _Lattice) else lattice.bias
 
@@ -208,38 +239,47 @@ class GaussianMechanism(PickledByArguments):
             counts: instead of data, how many records sit at each listed point, shape (N,).
             rows: another name for data.
             indices: instead of data, at which listed point every record sits, shape (n,).
-            on_outside: what becomes of a record that is none of the listed points, or outside the body, NaN and
-                infinity included. With the last two no release is refused for what the rows hold, but the answer is
-                biased, by how much is private:
+            on_outside: what becomes of a record that is none of the listed points, or outside the
+                body, NaN and infinity included. With the last two no release is refused for what
+                the rows hold, but the answer is biased, by how much is private:
 
                 * "refuse" the whole release: then *that* it was refused depends on the data;
-                * "project" every such record, by itself, to a point of the body: the nearest for boxes and Euclidean
-                  balls, else (ℓ_q balls, ellipsoids) the one on the ray to the center; without a number, the center;
-                * "drop" it from a sum, under add/remove. Private as before: it adds zero, so the terms are from
-                  K ∪ {0}, and the sensitivity of sums, ``sup ‖x‖`` in the noise's norm, is the same over both. For
-                  listed points, and bodies where a map into them is known; a mean of n public records counts all.
-            ledger: a :class:`Ledger` or its path: the release is charged to its budget first, drawn once, and kept
-                beside it; run again with the same arguments, it is read from there, whatever interrupted the first.
+                * "project" every such record, by itself, to a point of the body: the nearest for
+                  boxes and Euclidean balls, else (ℓ_q balls, ellipsoids) the one on the ray to the
+                  center; without a number, the center;
+                * "drop" it from a sum, under add/remove. Private as before: it adds zero, so the
+                  terms are from K ∪ {0}, and the sensitivity of sums, ``sup ‖x‖`` in the noise's
+                  norm, is the same over both. For listed points, and bodies where a map into them
+                  is known; a mean of n public records counts all.
+            ledger: a :class:`Ledger` or its path: the release is charged to its budget first, drawn
+                once, and kept beside it; run again with the same arguments, it is read from there,
+                whatever interrupted the first.
             id: what the ledger is to call this release.
 
         Returns:
             A :class:`Release`: the mean under replacement, the sum under add/remove.
 
         Raises:
-            DataError: records outside the domain, not finite, wrong shape or number; shows no value.
+            DataError: records outside the domain, not finite, wrong shape or number; shows no
+                value.
             NotAvailableError: "project" or "drop" without a known map into the domain.
-            InvalidDomainError: a ledger for a domain of your own class, which has no description to compare.
+            InvalidDomainError: a ledger for a domain of your own class, which has no description to
+                compare.
             ParameterError: ledger without id; "drop" for means.
             BudgetError: the ledger's budget does not allow it; nothing was drawn.
             LedgerError: another release under this id, or an unusable ledger.
         """
         self._check_outside(on_outside)
         data = one_kind("release", data, counts, rows, indices, listed=self._listed)
-        record = self._record(private=True, on_outside=on_outside)  # whatever can fail without data does so here
+        record = self._record(
+            private=True, on_outside=on_outside
+        )  # whatever can fail without data does so here
         if ledger is None and id is None:
             return self._released(data, counts, on_outside, record)
         if ledger is None or id is None:
-            raise ParameterError("release: expected ledger= and id= together: a ledger knows releases by their id")
+            raise ParameterError(
+                "release: expected ledger= and id= together: a ledger knows releases by their id"
+            )
         return Ledger.of(ledger).once(
             id,
             cost=self.rho_charged,
@@ -254,7 +294,11 @@ class GaussianMechanism(PickledByArguments):
         )
 
     def _released(
-        self, data: ArrayLike | None, counts: ArrayLike | None, on_outside: str, record: dict[str, object]
+        self,
+        data: ArrayLike | None,
+        counts: ArrayLike | None,
+        on_outside: str,
+        record: dict[str, object],
     ) -> Release:
         exact, offset = self._exact(data, counts, on_outside)
         noisy = [value + noise for value, noise in zip(exact, self._lattice.draw(), strict=True)]
@@ -296,22 +340,28 @@ class GaussianMechanism(PickledByArguments):
         return Release(self._decoded(drawn, offset), self.covariance, record, private=False)
 
     def dp_event(self) -> "DpEvent":
-        """What a release costs, for ``dp-accounting`` to compose: :func:`gaussnoise.privacy.dp_event`."""
+        """What a release costs, for ``dp-accounting`` to compose:
+        :func:`gaussnoise.privacy.dp_event`.
+        """
         return dp_event(self.rho_charged)
 
     def to_opendp(self) -> Any:
         """The mechanism as a measurement of OpenDP, to chain and compose there.
 
-        Input: row indices of the listed points, or records as rows; symmetric distance for sums, change-one distance
-        for means. Output: the estimate, as a list, under zero-concentrated divergence; d records more or less (or
-        changed) cost d² times :attr:`rho_charged`. OpenDP cannot look into measurements made by others: this enables
-        its features "contrib" and "honest-but-curious", and its own vetting says nothing about them. OpenDP converts
-        row indices before they get here: what it says of some that do not fit may show them, and it knows no masks.
+        Input: row indices of the listed points, or records as rows; symmetric distance for sums,
+        change-one distance for means. Output: the estimate, as a list, under zero-concentrated
+        divergence; d records more or less (or changed) cost d² times :attr:`rho_charged`. OpenDP
+        cannot look into measurements made by others: this enables its features "contrib" and
+        "honest-but-curious", and its own vetting says nothing about them. OpenDP converts row
+        indices before they get here: what it says of some that do not fit may show them, and it
+        knows no masks.
 
         Raises:
             NotAvailableError: a policy graph, which is no distance OpenDP knows.
 
-        >>> sums = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(2)), neighbors="add-remove"), gn.zCDP(0.1))
+        >>> sums = gn.GaussianMechanism(
+        ...     gn.optimal_noise(gn.FiniteSet(np.eye(2)), neighbors="add-remove"), gn.zCDP(0.1)
+        ... )
         >>> measurement = sums.to_opendp()
         >>> print(f"{measurement.map(1):.3f} {measurement.map(2):.3f}", len(measurement([0, 1, 1])))
         0.100 0.400 2
@@ -324,17 +374,22 @@ class GaussianMechanism(PickledByArguments):
 
         if isinstance(self.noise.neighbors, PolicyGraph):
             raise NotAvailableError(
-                "to_opendp: OpenDP has no distance for policy graphs; hint: release() here, and dp_event()"
+                "to_opendp: OpenDP has no distance for policy graphs; hint: release() here, and "
+                "dp_event()"
             )
         enable_features("contrib", "honest-but-curious")
         rows = f"records in R^{self.noise.domain.dim}, as rows"
         name = "indices" if self._listed else "rows"
         return make_user_measurement(
-            vector_domain(atom_domain(T="i64")) if self._listed else user_domain(rows, lambda records: True),
+            vector_domain(atom_domain(T="i64"))
+            if self._listed
+            else user_domain(rows, lambda records: True),
             symmetric_distance() if self._sums else change_one_distance(),
             zero_concentrated_divergence(),
             function=lambda records: self.release(**{name: records}).estimate.tolist(),
-            privacy_map=lambda distance: rounded_up(Fraction(self.rho_charged) * int(distance) ** 2),
+            privacy_map=lambda distance: rounded_up(
+                Fraction(self.rho_charged) * int(distance) ** 2
+            ),
             TO="Vec<f64>",
         )
 
@@ -349,7 +404,9 @@ class GaussianMechanism(PickledByArguments):
     def _request(self) -> dict[str, object]:
         """All public parameters of a release."""
         header, arrays = describe(self.noise.domain)
-        digests = {name: [a.shape, hashlib.sha256(a.tobytes()).hexdigest()] for name, a in arrays.items()}
+        digests = {
+            name: [a.shape, hashlib.sha256(a.tobytes()).hexdigest()] for name, a in arrays.items()
+        }
         return {
             "domain": [header, digests],
             "neighbors": self._relation,
@@ -367,19 +424,25 @@ class GaussianMechanism(PickledByArguments):
     def _check_outside(self, on_outside: str) -> None:
         """Refuse what is no rule for records outside, or none for this mechanism."""
         if on_outside not in tuple(_OUTSIDE):
-            raise ParameterError(f'release: expected on_outside="refuse", "project" or "drop", got {on_outside!r}')
+            raise ParameterError(
+                f'release: expected on_outside="refuse", "project" or "drop", got {on_outside!r}'
+            )
         if on_outside == "drop" and not self._sums:
             raise ParameterError(
-                'release: on_outside="drop" is for sums: a mean of n public records counts every one; '
+                'release: on_outside="drop" is for sums: a mean of n public records counts every '
+                "one; "
                 'hint: on_outside="project" for bodies, or neighbors="add-remove"'
             )
         if on_outside == "project" and self._listed:
             raise NotAvailableError(
-                'release: on_outside="project" maps into convex bodies; listed points are matched exactly; '
+                'release: on_outside="project" maps into convex bodies; listed points are '
+                "matched exactly; "
                 'hint: on_outside="drop" leaves other rows out of a sum'
             )
 
-    def _exact(self, data: ArrayLike | None, counts: ArrayLike | None, on_outside: str) -> tuple[list[int], Array]:
+    def _exact(
+        self, data: ArrayLike | None, counts: ArrayLike | None, on_outside: str
+    ) -> tuple[list[int], Array]:
         """The answer before noise, in integers, and what is public about it."""
         lattice = self._lattice
         if isinstance(lattice, BodyLattice):
@@ -390,7 +453,9 @@ class GaussianMechanism(PickledByArguments):
     def _records(self, data: ArrayLike | None, counts: ArrayLike | None) -> NDArray:
         """Real-valued records as rows, not looked at yet."""
         if data is None or counts is not None:
-            raise ParameterError("release: expected data, records as rows; counts= belongs to listed points")
+            raise ParameterError(
+                "release: expected data, records as rows; counts= belongs to listed points"
+            )
         records = real_rows("release", self.noise.domain.dim, data)
         self._check_number(len(records))
         return records
@@ -398,11 +463,13 @@ class GaussianMechanism(PickledByArguments):
     def _check_number(self, records: int) -> None:
         if self.n is not None and records != self.n:
             raise DataError(
-                f"release: expected exactly n = {self.n} records, as stated to the mechanism; got another number"
+                f"release: expected exactly n = {self.n} records, as stated to the mechanism; got "
+                "another number"
             )
 
     def _offset(self, counts: list[int]) -> Array:
-        """Mean of the records' origins: one point for all, or one for each component of a policy graph.
+        """Mean of the records' origins: one point for all, or one for each component of a policy
+        graph.
 
         How many records are in a component is public, by the policy's own declaration.
         """
@@ -447,15 +514,21 @@ class GaussianMechanism(PickledByArguments):
             record["epsilon_delta"] = {"epsilon": epsilon, "delta": SHOWN_DELTA}
         return record
 
-    def _counts(self, data: ArrayLike | None, counts: ArrayLike | None, on_outside: str = "refuse") -> list[int]:
-        counted = counts_of("release", self._points.points, data, counts, others=on_outside == "drop")
+    def _counts(
+        self, data: ArrayLike | None, counts: ArrayLike | None, on_outside: str = "refuse"
+    ) -> list[int]:
+        counted = counts_of(
+            "release", self._points.points, data, counts, others=on_outside == "drop"
+        )
         self._check_number(sum(counted))
         return counted
 
 
 @dataclass(frozen=True, eq=False)
 class _Lattice(AbstractLattice, PickledByArguments):
-    """The integer strategy: record i contributes ``strategy[i] ≈ 2^bits · b_i``, where point_i = origins[i] + L b_i."""
+    """The integer strategy: record i contributes ``strategy[i] ≈ 2^bits · b_i``, where point_i =
+    origins[i] + L b_i.
+    """
 
     strategy: list[list[int]]
     bits: int
@@ -465,14 +538,18 @@ class _Lattice(AbstractLattice, PickledByArguments):
     origins: Array
 
     @classmethod
-    def build(cls, points: Array, noise: OptimalNoise, covariance: FactorCovariance, rho: float) -> "_Lattice":
+    def build(
+        cls, points: Array, noise: OptimalNoise, covariance: FactorCovariance, rho: float
+    ) -> "_Lattice":
         rows = _origin_rows(points, noise.neighbors)
         origins = np.zeros_like(points) if rows is None else points[rows]
         size = covariance.scale
         whitened = whiten(covariance.unit_factor, (points - origins) / size)
         check_range(whitened, np.abs(points - origins).max(axis=0) / size)
         if covariance.unit_factor.shape[1] == 0:
-            return cls([[] for _ in points], 0, IntegerQuery(1, 1.0), covariance.unit_factor, size, origins)
+            return cls(
+                [[] for _ in points], 0, IntegerQuery(1, 1.0), covariance.unit_factor, size, origins
+            )
         length = math.sqrt(noise.sensitivity_squared / (2 * rho))
         bits = _lattice_bits(length, rho)
         integers = [[int(x) for x in row] for row in np.rint(np.ldexp(whitened.coordinates, bits))]
@@ -480,11 +557,15 @@ class _Lattice(AbstractLattice, PickledByArguments):
         return cls(integers, bits, query, covariance.unit_factor, size, origins)
 
     def bias(self, points: Array) -> Array:
-        """Largest difference between a point and what its integers decode to, in extended precision."""
+        """Largest difference between a point and what its integers decode to, in extended
+        precision.
+        """
         wide = np.longdouble
         integers = np.array([[math.ldexp(x, -self.bits) for x in row] for row in self.strategy])
         integers = integers.reshape(len(self.strategy), self.rank)
-        decoded = self.size * (integers.astype(wide) @ self.unit_factor.T.astype(wide)) + self.origins
+        decoded = (
+            self.size * (integers.astype(wide) @ self.unit_factor.T.astype(wide)) + self.origins
+        )
         decoding = (
             np.abs(points).max(axis=0)
             + np.abs(self.origins)
@@ -494,7 +575,9 @@ class _Lattice(AbstractLattice, PickledByArguments):
         return (np.abs(decoded - points).max(axis=0) + rounding).astype(np.float64)
 
     def sums(self, counts: list[int]) -> list[int]:
-        """Exact integer totals of the strategy over all records, one for each of its coordinates."""
+        """Exact integer totals of the strategy over all records, one for each of
+        its coordinates.
+        """
         present = [(count, row) for count, row in zip(counts, self.strategy, strict=True) if count]
         return [sum(count * row[k] for count, row in present) for k in range(self.rank)]
 
@@ -504,17 +587,20 @@ def _lattice_bits(length: float, rho: float) -> int:
     bits = _SCALE_BITS - math.frexp(length)[1]
     if not (length > 0 and _MIN_BITS <= bits <= MAX_BITS):
         raise ParameterError(
-            f"GaussianMechanism: rho = {rho:.3g} needs a lattice of 2^{-bits} per unit of noise, expected between "
+            f"GaussianMechanism: rho = {rho:.3g} needs a lattice of 2^{-bits} per unit of noise, "
+            "expected between "
             f"2^-{MAX_BITS} and 2^-{_MIN_BITS}; hint: rho between 1e-12 and 1e100"
         )
     return bits
 
 
 def _origin_rows(points: Array, neighbors: Relation) -> NDArray[np.intp] | None:
-    """For every point, the one its strategy is measured from, shape (N,); None for the origin of the space.
+    """For every point, the one its strategy is measured from, shape (N,); None for the origin of
+    the space.
 
-    A member of K where the number of records is public: coordinates that no neighbour can change come out exactly. For
-    a policy graph, one in the same component, found from the points themselves: equal points are one value.
+    A member of K where the number of records is public: coordinates that no neighbour can change
+    come out exactly. For a policy graph, one in the same component, found from the points
+    themselves: equal points are one value.
     """
     if neighbors == "add-remove":
         return None
@@ -532,19 +618,28 @@ def _published(neighbors: Relation) -> str:
 
 
 def _largest_change(integers: list[list[int]], bits: int, neighbors: Relation) -> int:
-    """Largest squared length, or squared distance between neighbouring rows: exact, or an integer bound 1e-12 above."""
+    """Largest squared length, or squared distance between neighbouring rows: exact, or an integer
+    bound 1e-12 above.
+    """
     if neighbors == "add-remove":
         return max(sum(x * x for x in row) for row in integers)
     count, rank = len(integers), len(integers[0])
     if isinstance(neighbors, PolicyGraph):
         return max(
-            (sum((x - y) ** 2 for x, y in zip(integers[i], integers[j], strict=True)) for i, j in neighbors.edges),
+            (
+                sum((x - y) ** 2 for x, y in zip(integers[i], integers[j], strict=True))
+                for i, j in neighbors.edges
+            ),
             default=0,
         )
     if count * count * rank <= _EXACT_PAIR_ENTRIES:
         rows = np.array(integers, dtype=object)
-        changes = (int(np.square(rows[i + 1 :] - rows[i]).sum(axis=1).max()) for i in range(count - 1))
+        changes = (
+            int(np.square(rows[i + 1 :] - rows[i]).sum(axis=1).max()) for i in range(count - 1)
+        )
         return max(changes, default=0)
     rounded = np.array([[math.ldexp(x, -bits) for x in row] for row in integers])
     lengths = np.linalg.norm(rounded, axis=1) * (1 + 8 * rank * np.finfo(np.float64).eps)
-    return math.ceil(Fraction(largest_pair(Whitened(rounded, lengths, np.zeros(rank)))) * Fraction(4) ** bits)
+    return math.ceil(
+        Fraction(largest_pair(Whitened(rounded, lengths, np.zeros(rank)))) * Fraction(4) ** bits
+    )

@@ -1,4 +1,6 @@
-"""Unbiased means under local differential privacy: every user sends one message, and nobody else is trusted."""
+"""Unbiased means under local differential privacy: every user sends one message, and nobody else is
+trusted.
+"""
 
 import hashlib
 import math
@@ -47,11 +49,13 @@ Outside = Literal["refuse", "project", "drop"]
 @final
 @dataclass(frozen=True, eq=False)
 class LocalEstimate:
-    """A mean estimated from private messages. Everything in it is safe to publish when ``private`` is true.
+    """A mean estimated from private messages. Everything in it is safe to publish when ``private``
+    is true.
 
     Attributes:
         estimate: unbiased, shape (d,).
-        standard_deviation: of every coordinate, shape (d,): an upper bound, whatever the records were.
+        standard_deviation: of every coordinate, shape (d,): an upper bound, whatever the records
+            were.
         n: number of messages.
         privacy: a record of the promise and of how the messages were made.
         private: False for simulations, whose numbers must not be published.
@@ -74,44 +78,51 @@ class LocalEstimate:
 
     def __str__(self) -> str:
         title = f"LocalEstimate of {self.n} messages by {self.privacy['randomizer']}"
-        return estimate_text(title, self.estimate, self.privacy, self.private, self.standard_deviation)
+        return estimate_text(
+            title, self.estimate, self.privacy, self.private, self.standard_deviation
+        )
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class LocalMechanism:
-    r"""Means of records that never leave their users: each sends one ε-locally private message, a server averages.
+    r"""Means of records that never leave their users: each sends one ε-locally private message, a
+    server averages.
 
-    With M = A A' and v the optimum of ``γ_p(K)``, a user's record x is ``y = A⁻¹(x − v)`` in the unit ball, rounded
-    without bias to a unit vector, and randomised. Decoded, the message of a record with y = ‖y‖ŷ has mean x and
-    covariance ``A (α (1 − ŷŷ') + β ŷŷ' − yy') A' ⪯ β M``, where α <= β are the randomiser's.
+    With M = A A' and v the optimum of ``γ_p(K)``, a user's record x is ``y = A⁻¹(x − v)`` in the
+    unit ball, rounded without bias to a unit vector, and randomised. Decoded, the message of a
+    record with y = ‖y‖ŷ has mean x and covariance ``A (α (1 − ŷŷ') + β ŷŷ' − yy') A' ⪯ β M``, where
+    α <= β are the randomiser's.
 
     Formal guarantees:
-        * ε-local differential privacy of one message, for the floating-point program: messages are from a finite set,
-          and no two records' probabilities of one differ by more than a rational factor, which is at most e^ε. All
-          randomness is the operating system's. Nothing else about the code is assumed; see
-          ``gaussnoise.mechanisms.randomizers`` for the argument. A user who reports k times is protected at kε.
-        * All of this whatever K, M and v are, and whoever chose them: y is moved into the unit ball, and every y is
-          equally private. So it holds for a mechanism that :meth:`load` read from an untrusted server's file, too.
-        * Not covered: how long a report took, and that a record outside K is refused instead of reported. With
-          ``on_outside="drop"`` none is refused.
-        * The estimate is unbiased, up to rounding and 1e-12 of quadrature, over records in K. Users who lie can move it
-          by any message's size: local privacy has no remedy for that.
+        * ε-local differential privacy of one message, for the floating-point program: messages are
+          from a finite set, and no two records' probabilities of one differ by more than a rational
+          factor, which is at most e^ε. All randomness is the operating system's. Nothing else about
+          the code is assumed; see ``gaussnoise.mechanisms.randomizers`` for the argument. A user
+          who reports k times is protected at kε.
+        * All of this whatever K, M and v are, and whoever chose them: y is moved into the unit
+          ball, and every y is equally private. So it holds for a mechanism that :meth:`load` read
+          from an untrusted server's file, too.
+        * Not covered: how long a report took, and that a record outside K is refused instead of
+          reported. With ``on_outside="drop"`` none is refused.
+        * The estimate is unbiased, up to rounding and 1e-12 of quadrature, over records in K. Users
+          who lie can move it by any message's size: local privacy has no remedy for that.
 
-    ``randomizer``: choose "privunit" for vectors and "randomized-response" for segments, r = 1. The total variance of a
-    unit vector's message, :attr:`squared_norm` − 1, at (r, ε) = (2, 8), (3, 2), (10, 4), (100, 1):
+    ``randomizer``: choose "privunit" for vectors and "randomized-response" for segments, r = 1. The
+    total variance of a unit vector's message, :attr:`squared_norm` − 1, at (r, ε) = (2, 8), (3, 2),
+    (10, 4), (100, 1):
 
-        * "privunit", the default: 0.022, 3.71, 3.70, 633. A cap of k of N candidates on the sphere: PrivUnit (Bhowmick,
-          Duchi, Freudiger, Kapoor & Rogers 2018) for N → ∞. The least of these three at every r >= 2 and ε we computed;
-          for r = 1 randomised response.
-        * "privunitg": 0.205, 4.82, 4.36, 637. The same with normal candidates, PrivUnitG (Asi, Feldman &
-          Talwar 2022) for N → ∞. Both are within 1 % of their limits up to ε about 8 in hundreds of dimensions, 4 in
-          thousands; the covariance stated is that of the finite N.
-        * "point-release": 1.47, 5.90, 15.1, 731. One bit about a random direction (Duchi, Jordan & Wainwright 2018;
-          Błasiok, Bun, Nikolov & Steinke 2019; the choice of Nikolov & Tang 2023, Theorem 17). α = β. Near privunit for
-          small ε; beyond 4 it hardly improves.
-        * "randomized-response": segments only: one bit. Variance ``coth²(ε/2) − y²`` times M, which at the ends is the
-          least possible, 1/sinh²(ε/2).
+        * "privunit", the default: 0.022, 3.71, 3.70, 633. A cap of k of N candidates on the sphere:
+          PrivUnit (Bhowmick, Duchi, Freudiger, Kapoor & Rogers 2018) for N → ∞. The least of these
+          three at every r >= 2 and ε we computed; for r = 1 randomised response.
+        * "privunitg": 0.205, 4.82, 4.36, 637. The same with normal candidates, PrivUnitG (Asi,
+          Feldman & Talwar 2022) for N → ∞. Both are within 1 % of their limits up to ε about 8 in
+          hundreds of dimensions, 4 in thousands; the covariance stated is that of the finite N.
+        * "point-release": 1.47, 5.90, 15.1, 731. One bit about a random direction (Duchi, Jordan &
+          Wainwright 2018; Błasiok, Bun, Nikolov & Steinke 2019; the choice of Nikolov & Tang 2023,
+          Theorem 17). α = β. Near privunit for small ε; beyond 4 it hardly improves.
+        * "randomized-response": segments only: one bit. Variance ``coth²(ε/2) − y²`` times M, which
+          at the ends is the least possible, 1/sinh²(ε/2).
 
     Args:
         domain: K; of at most 4096 coordinates.
@@ -120,8 +131,8 @@ class LocalMechanism:
         randomizer: see above.
 
     Raises:
-        ParameterError: another definition of privacy, ε too small, an unknown randomizer, a segment's randomizer for
-            more dimensions, a domain of one point, or p < 2.
+        ParameterError: another definition of privacy, ε too small, an unknown randomizer, a
+            segment's randomizer for more dimensions, a domain of one point, or p < 2.
         DomainTooLargeError: more than 4096 coordinates.
 
     Warns:
@@ -136,7 +147,8 @@ class LocalMechanism:
     >>> answer = mechanism.aggregate(messages)
     >>> answer.estimate.shape, answer.n
     ((3,), 100)
-    >>> print(f"{mechanism.error(100):.3f} {mechanism.bound(100).error:.3f}")  # root total variance; least of any
+    >>> # root total variance; least of any
+    >>> print(f"{mechanism.error(100):.3f} {mechanism.bound(100).error:.3f}")
     0.217 0.074
     >>> coin = gn.LocalMechanism(gn.LpBall(1, 2), gn.LocalDP(1.0), randomizer="randomized-response")
     >>> print(f"{coin.error(1):.6f}")  # coth(1/2)
@@ -146,25 +158,32 @@ class LocalMechanism:
     domain: AbstractDomain
     privacy: LocalDP
     p: float = 2
-    randomizer: Literal["privunit", "privunitg", "point-release", "randomized-response"] = "privunit"
+    randomizer: Literal["privunit", "privunitg", "point-release", "randomized-response"] = (
+        "privunit"
+    )
 
     def __post_init__(self) -> None:
         if not isinstance(self.privacy, LocalDP):
             raise ParameterError(
-                f"LocalMechanism: expected LocalDP(epsilon), got {self.privacy!r:.50}; hint: LocalDP(1.0); the other "
+                f"LocalMechanism: expected LocalDP(epsilon), got {self.privacy!r:.50}; hint: "
+                "LocalDP(1.0); the other "
                 "definitions are promises of a trusted server, for GaussianMechanism"
             )
         if not self.privacy.epsilon >= _LEAST_EPSILON:
             raise ParameterError(
-                f"LocalMechanism: expected epsilon >= {_LEAST_EPSILON:g}, got {self.privacy.epsilon!r}; hint: a budget "
+                f"LocalMechanism: expected epsilon >= {_LEAST_EPSILON:g}, got "
+                f"{self.privacy.epsilon!r}; hint: a budget "
                 "this small reports nothing but noise"
             )
         if self.randomizer not in tuple(_RANDOMIZERS):
             names = " or ".join(f'"{name}"' for name in _RANDOMIZERS)
-            raise ParameterError(f"LocalMechanism: expected randomizer={names}, got {self.randomizer!r}")
+            raise ParameterError(
+                f"LocalMechanism: expected randomizer={names}, got {self.randomizer!r}"
+            )
         if isinstance(self.domain, AbstractDomain) and self.domain.dim > _MOST_DIMENSIONS:
             raise DomainTooLargeError(
-                f"LocalMechanism: {self.domain.dim:.3g} coordinates, more than {_MOST_DIMENSIONS}; hint: every user "
+                f"LocalMechanism: {self.domain.dim:.3g} coordinates, more than "
+                f"{_MOST_DIMENSIONS}; hint: every user "
                 "handles vectors of that length: split the questions among the users"
             )
         self._codebook  # noqa: B018 (solved now, so that bad arguments are refused before data are near)
@@ -181,28 +200,36 @@ class LocalMechanism:
         return LocalMechanism._of, (self.noise, self.privacy, self.randomizer)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the parameters to one ``.npz`` file for users and server: plain numbers and text, no code, no codebook.
+        """Write the parameters to one ``.npz`` file for users and server: plain numbers and text,
+        no code, no codebook.
 
-        Other machines may solve for another M with the same arguments, whose messages do not add up with these.
+        Other machines may solve for another M with the same arguments, whose messages do not add up
+        with these.
 
         Raises:
             InvalidDomainError: a domain of your own class.
         """
         header, arrays = described(self.noise)
-        header |= {"format": _FORMAT, "epsilon": self.privacy.epsilon, "randomizer": self.randomizer}
+        header |= {
+            "format": _FORMAT,
+            "epsilon": self.privacy.epsilon,
+            "randomizer": self.randomizer,
+        }
         write_arrays(path, header, arrays)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "LocalMechanism":
         """Read a mechanism that :meth:`save` wrote, from anyone.
 
-        Reading runs no code from the file. The codebook is built here, from the ε that is then shown, so every message
-        is ε-private whatever the file says. ε and K are the maker's choice: read ``privacy`` and ``domain`` before use,
-        and report with ``on_outside="drop"``, or whoever chose K sees which records lie outside.
+        Reading runs no code from the file. The codebook is built here, from the ε that is then
+        shown, so every message is ε-private whatever the file says. ε and K are the maker's choice:
+        read ``privacy`` and ``domain`` before use, and report with ``on_outside="drop"``, or
+        whoever chose K sees which records lie outside.
 
         Raises:
             OutputError: the file cannot be read.
-            CertificateError: not such a file, or its claims do not survive :meth:`OptimalNoise.verify`.
+            CertificateError: not such a file, or its claims do not survive
+                :meth:`OptimalNoise.verify`.
 
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as folder:
@@ -216,13 +243,18 @@ class LocalMechanism:
         try:
             header, arrays = read_arrays(path, _FORMAT, INTEGERS)
             if type(header["epsilon"]) is not float or type(header["randomizer"]) is not str:
-                raise CertificateError("load: expected a number epsilon and the name of a randomizer")
+                raise CertificateError(
+                    "load: expected a number epsilon and the name of a randomizer"
+                )
             noise = rebuilt(header, arrays)
             if not noise.shifted or noise.domain.dim > _MOST_DIMENSIONS:
                 raise CertificateError(
-                    f"load: expected the optimum of gamma(), of at most {_MOST_DIMENSIONS} coordinates"
+                    f"load: expected the optimum of gamma(), of at most {_MOST_DIMENSIONS} "
+                    "coordinates"
                 )
-            return LocalMechanism._of(verified(noise), LocalDP(header["epsilon"]), header["randomizer"])
+            return LocalMechanism._of(
+                verified(noise), LocalDP(header["epsilon"]), header["randomizer"]
+            )
         except (CertificateError, OutputError):
             raise
         except DAMAGE as error:
@@ -232,7 +264,9 @@ class LocalMechanism:
     @cached_property
     def noise(self) -> OptimalNoise:
         """The optimum of ``γ_p(K)``: M and v."""
-        with interrupts_pass():  # a mechanism that the user has stopped must not go on with worse noise
+        with (
+            interrupts_pass()
+        ):  # a mechanism that the user has stopped must not go on with worse noise
             return gamma(self.domain, self.p)
 
     @cached_property
@@ -252,10 +286,13 @@ class LocalMechanism:
     @cached_property
     def _codebook(self) -> Codebook:
         if self.dim == 0:
-            raise ParameterError("LocalMechanism: the domain is a single point, which is its mean; nothing to report")
+            raise ParameterError(
+                "LocalMechanism: the domain is a single point, which is its mean; nothing to report"
+            )
         if self.randomizer == "randomized-response" and self.dim != 1:
             raise ParameterError(
-                f"LocalMechanism: randomized-response is for segments, r = 1; this domain has r = {self.dim}; "
+                "LocalMechanism: randomized-response is for segments, r = 1; this domain has r = "
+                f"{self.dim}; "
                 'hint: randomizer="privunit" is the best for more dimensions'
             )
         return _RANDOMIZERS[self.randomizer](self.dim, self.privacy.epsilon)
@@ -267,9 +304,11 @@ class LocalMechanism:
 
     @cached_property
     def _label(self) -> bytes:
-        """What messages of equal mechanisms begin with: a digest of the codebook and of the map that decodes them.
+        """What messages of equal mechanisms begin with: a digest of the codebook and of the map
+        that decodes them.
 
-        To six digits, so that rounding does not matter; a factor that another machine's linear algebra has turned does.
+        To six digits, so that rounding does not matter; a factor that another machine's linear
+        algebra has turned does.
         """
         code, M = self._codebook, self._factor
         exact = repr((code.dim, code.pairs, code.closest, code.spherical, code.hits, code.bits))
@@ -277,23 +316,37 @@ class LocalMechanism:
         reach = M.scale * size
         rounded = [
             np.rint(values * 2.0**20) + 0.0
-            for values in (M.unit_factor / size, self.noise.center / max(reach, float(np.abs(self.noise.center).max())))
+            for values in (
+                M.unit_factor / size,
+                self.noise.center / max(reach, float(np.abs(self.noise.center).max())),
+            )
         ]
-        content = exact.encode() + b"".join(values.tobytes() for values in rounded) + f"{reach:.5e}".encode()
+        content = (
+            exact.encode()
+            + b"".join(values.tobytes() for values in rounded)
+            + f"{reach:.5e}".encode()
+        )
         return hashlib.sha256(content).digest()[:_LABEL]
 
     @property
     def squared_norm(self) -> float:
-        """``E‖message‖² = (r − 1) α + β`` in coordinates where M is the identity; total variance is this less ‖y‖²."""
+        """``E‖message‖² = (r − 1) α + β`` in coordinates where M is the identity; total variance is
+        this less ‖y‖².
+        """
         return (self.dim - 1) * self._codebook.across + self._codebook.along
 
     @property
     def covariance_bound(self) -> FactorCovariance:
-        """β M: no record's message, decoded, has more covariance, in the order of quadratic forms; divide by n."""
-        return FactorCovariance(self._factor.unit_factor, self._factor.scale * math.sqrt(self._codebook.along))
+        """β M: no record's message, decoded, has more covariance, in the order of quadratic forms;
+        divide by n.
+        """
+        return FactorCovariance(
+            self._factor.unit_factor, self._factor.scale * math.sqrt(self._codebook.along)
+        )
 
     def covariance(self, record: ArrayLike) -> FactorCovariance:
-        """Exact covariance of one message of a *hypothetical* record, decoded: of a real one it is private.
+        """Exact covariance of one message of a *hypothetical* record, decoded: of a real one it is
+        private.
 
         Args:
             record: as for :meth:`report`.
@@ -311,15 +364,17 @@ class LocalMechanism:
         root = math.sqrt(across if length else across + (along - across) / r) * np.eye(r)
         if length:
             direction = y / length
-            root += (math.sqrt(max(along - length**2, 0.0)) - math.sqrt(across)) * np.outer(direction, direction)
+            root += (math.sqrt(max(along - length**2, 0.0)) - math.sqrt(across)) * np.outer(
+                direction, direction
+            )
         return FactorCovariance(self._factor.unit_factor @ root, self._factor.scale)
 
     def error(self, n: int) -> float:
         """Upper bound on ``‖sd‖_p`` of the average of n messages, whatever the records.
 
-        Proved by ``α ‖diag M‖ + (β − α) sup ‖(Aŷ)²‖``, norms of order p/2, the last at most the lesser of ``‖diag M‖``
-        and M's largest eigenvalue. With α = β (point release, randomised response) it is approached by records near v,
-        if those are in K.
+        Proved by ``α ‖diag M‖ + (β − α) sup ‖(Aŷ)²‖``, norms of order p/2, the last at most the
+        lesser of ``‖diag M‖`` and M's largest eigenvalue. With α = β (point release, randomised
+        response) it is approached by records near v, if those are in K.
 
         Raises:
             ParameterError: n not a positive integer.
@@ -328,12 +383,15 @@ class LocalMechanism:
             raise ParameterError(f"error: expected an integer number of messages n >= 1, got {n!r}")
         across, along = self._codebook.across, self._codebook.along
         total = norm(self._factor.standard_deviation(), self.p)
-        longest = self._factor.scale * float(np.linalg.norm(self._factor.unit_factor, 2)) * (1 + 1e-12)
+        longest = (
+            self._factor.scale * float(np.linalg.norm(self._factor.unit_factor, 2)) * (1 + 1e-12)
+        )
         more = math.sqrt(along - across) * min(total, longest)
         return math.hypot(math.sqrt(across) * total, more) / math.sqrt(n)
 
     def bound(self, n: int) -> Bound:
-        """What no unbiased local mechanism beats, without interaction and whatever the n records: :func:`lower_bound`.
+        """What no unbiased local mechanism beats, without interaction and whatever the n records:
+        :func:`lower_bound`.
 
         Raises:
             ParameterError: n not a positive integer.
@@ -345,28 +403,34 @@ class LocalMechanism:
         return lower_bound(self.domain, self.privacy, n, self.p)
 
     def report(self, record: ArrayLike, *, on_outside: Outside = "refuse") -> bytes:
-        """What one user sends: ε-locally private, drawn anew at every call, from the system's randomness.
+        """What one user sends: ε-locally private, drawn anew at every call, from the system's
+        randomness.
 
         Args:
             record: a member of K, shape (d,); or a row index of a :class:`FiniteSet`.
             on_outside: what becomes of a record outside K: "refuse"; "project", into a body, as
-                :meth:`GaussianMechanism.release` does; or "drop", a message that tells nothing, as of v. The last two
-                bias the mean, and with them no record is refused for its values.
+                :meth:`GaussianMechanism.release` does; or "drop", a message that tells nothing, as
+                of v. The last two bias the mean, and with them no record is refused for its values.
 
         Returns:
             A message of :attr:`message_bytes` bytes.
 
         Raises:
-            DataError: not a record, not finite, or outside K; shows no value. That a user reports nothing is seen.
+            DataError: not a record, not finite, or outside K; shows no value. That a user reports
+                nothing is seen.
             NotAvailableError: "project" without a known map into the domain.
         """
         given = as_array("report", record)
         if given.ndim > 1:
-            raise DataError(f"report: expected one record, got an array of {given.ndim} dimensions; hint: reports()")
+            raise DataError(
+                f"report: expected one record, got an array of {given.ndim} dimensions; hint: "
+                "reports()"
+            )
         return self.reports(given[None], on_outside=on_outside)[0]
 
     def reports(self, records: ArrayLike, *, on_outside: Outside = "refuse") -> list[bytes]:
-        """The messages of many users, as :meth:`report` makes them: one for each row of ``records``, shape (n, d).
+        """The messages of many users, as :meth:`report` makes them: one for each row of
+        ``records``, shape (n, d).
 
         Raises:
             DataError: as for :meth:`report`, by any of them.
@@ -385,37 +449,51 @@ class LocalMechanism:
         """
         return self._estimate(messages, private=True)
 
-    def simulate(self, data: ArrayLike, rng: np.random.Generator, *, on_outside: Outside = "refuse") -> LocalEstimate:
-        """Reports of ``data``'s rows and their aggregate, with random bytes from ``rng``: for studies, NOT private."""
+    def simulate(
+        self, data: ArrayLike, rng: np.random.Generator, *, on_outside: Outside = "refuse"
+    ) -> LocalEstimate:
+        """Reports of ``data``'s rows and their aggregate, with random bytes from ``rng``: for
+        studies, NOT private.
+        """
         if not isinstance(rng, np.random.Generator):
             raise not_a_generator(rng)
         return self._estimate(self._messages(data, on_outside, rng.bytes), private=False)
 
     def _messages(self, records: ArrayLike, on_outside: str, draw: Bytes) -> list[bytes]:
         code = self._codebook
-        with np.errstate(all="ignore"):  # no warning or error of the caller's choice may tell a record's numbers
+        with np.errstate(
+            all="ignore"
+        ):  # no warning or error of the caller's choice may tell a record's numbers
             Y = self._coordinates(records, on_outside)
             return [self._label + code.message(code.unit(y, draw), draw) for y in Y]
 
     def _coordinates(self, records: ArrayLike, on_outside: str) -> Array:
-        """Every record's y, shape (n, r), in the unit ball whatever the numbers: of one that is none, zero."""
+        """Every record's y, shape (n, r), in the unit ball whatever the numbers: of one that is
+        none, zero.
+        """
         X, counted = self._members(records, on_outside)
         with np.errstate(all="ignore"):
             Y = ((X - self.noise.center) / self._factor.scale) @ self._whitening.T
             Y = np.where(counted[:, None] & np.isfinite(Y).all(axis=1, keepdims=True), Y, 0.0)
-            size = np.maximum(np.abs(Y).max(axis=1, initial=0.0, keepdims=True), 1.0)  # lest squares overflow
+            size = np.maximum(
+                np.abs(Y).max(axis=1, initial=0.0, keepdims=True), 1.0
+            )  # lest squares overflow
             lengths = size * np.linalg.norm(Y / size, axis=1, keepdims=True)
             return Y / np.maximum(lengths, 1.0)
 
     def _members(self, records: ArrayLike, on_outside: str) -> tuple[Array, NDArray[np.bool_]]:
         """Points of K, one for every record, and which of them are to count."""
         if on_outside not in ("refuse", "project", "drop"):
-            raise ParameterError(f'report: expected on_outside="refuse", "project" or "drop", got {on_outside!r}')
+            raise ParameterError(
+                f'report: expected on_outside="refuse", "project" or "drop", got {on_outside!r}'
+            )
         domain, given = self.domain, as_array("report", records)
         if isinstance(domain, FiniteSet) and given.ndim == 1 and given.dtype.kind in "iu":
             known = (given >= 0) & (given < len(domain.points))
             if not (known.all() or on_outside == "drop"):
-                raise DataError(f"report: expected row indices in 0..{len(domain.points) - 1}, got one outside")
+                raise DataError(
+                    f"report: expected row indices in 0..{len(domain.points) - 1}, got one outside"
+                )
             return domain.points[np.where(known, given, 0).astype(np.intp)], known
         given = real_rows("report", domain.dim, given)
         move = map_into(domain) if on_outside == "project" else None
@@ -427,7 +505,9 @@ class LocalMechanism:
             if move is not None:
                 return move(X), np.ones(len(X), dtype=bool)
             size = float(magnitudes(domain).max())
-            near = np.asarray((np.abs(X) <= 2 * size).all(axis=1))  # squares of other records may overflow
+            near = np.asarray(
+                (np.abs(X) <= 2 * size).all(axis=1)
+            )  # squares of other records may overflow
             X = np.where(near[:, None], X, self.noise.center)
             try:
                 close = near_members(domain, X)
@@ -440,8 +520,10 @@ class LocalMechanism:
             known &= near
         if on_outside == "refuse" and not known.all():
             raise DataError(
-                "report: expected a record in the declared domain, got one outside; hint: widen the domain, "
-                'on_outside="drop", or on_outside="project" where a map into it is known (both are biased)'
+                "report: expected a record in the declared domain, got one outside; hint: widen "
+                "the domain, "
+                'on_outside="drop", or on_outside="project" where a map into it is known (both '
+                "are biased)"
             )
         return X, known
 
@@ -456,15 +538,23 @@ class LocalMechanism:
             read = [code.read(self._unlabelled(message)) for message in messages]
         except (ValueError, TypeError):
             raise DataError(
-                f"aggregate: expected messages of {self.message_bytes} bytes from report() of an equal mechanism, got "
-                "something else; hint: save() one mechanism and load() it for users and server: other machines may "
+                f"aggregate: expected messages of {self.message_bytes} bytes from report() of an "
+                "equal mechanism, got "
+                "something else; hint: save() one mechanism and load() it for users and server: "
+                "other machines may "
                 "solve for another with the same arguments"
             ) from None
         if not read:
             raise DataError("aggregate: expected at least one message")
         n = len(read)
         chunk = max(1, _DECODED // self.dim)
-        mean = sum((code.decoded(read[i : i + chunk]).sum(axis=0) for i in range(0, n, chunk)), np.zeros(self.dim)) / n
+        mean = (
+            sum(
+                (code.decoded(read[i : i + chunk]).sum(axis=0) for i in range(0, n, chunk)),
+                np.zeros(self.dim),
+            )
+            / n
+        )
         estimate = self.noise.center + self._factor.scale * (self._factor.unit_factor @ mean)
         record: dict[str, object] = {
             "definition": "local DP",

@@ -1,4 +1,6 @@
-"""The projection mechanism: the nearest possible answer. Less error where n is small, and biased."""
+"""The projection mechanism: the nearest possible answer. Less error where n is small,
+and biased.
+"""
 
 import math
 from dataclasses import dataclass
@@ -25,7 +27,8 @@ _MOST_STEPS = 2000
 class BiasedRelease:
     """A released estimate after a step that makes it possible, and no longer unbiased.
 
-    No standard deviation or interval is known: the error has become partly bias, which depends on the true answer.
+    No standard deviation or interval is known: the error has become partly bias, which depends on
+    the true answer.
 
     Attributes:
         estimate: biased answer, shape (d,).
@@ -36,9 +39,15 @@ class BiasedRelease:
         privacy: the record of the release it was made from.
 
     >>> votes = gn.FiniteSet(np.eye(3))
-    >>> release = gn.GaussianMechanism(gn.optimal_noise(votes), gn.zCDP(0.1), n=5).release(counts=[5, 0, 0])
+    >>> release = gn.GaussianMechanism(gn.optimal_noise(votes), gn.zCDP(0.1), n=5).release(
+    ...     counts=[5, 0, 0]
+    ... )
     >>> biased = release.projected(votes)
-    >>> print(f"{biased.estimate.sum():.6f}", bool(biased.estimate.min() > -1e-9), biased.distance >= 0)
+    >>> print(
+    ...     f"{biased.estimate.sum():.6f}",
+    ...     bool(biased.estimate.min() > -1e-9),
+    ...     biased.distance >= 0,
+    ... )
     1.000000 True True
     """
 
@@ -54,14 +63,16 @@ class BiasedRelease:
         return f"BiasedRelease({warning}{self.estimate.size} coordinates, biased: {self.method})"
 
     def __str__(self) -> str:
-        return estimate_text(f"BiasedRelease, biased: {self.method}", self.estimate, self.privacy, self.private)
+        return estimate_text(
+            f"BiasedRelease, biased: {self.method}", self.estimate, self.privacy, self.private
+        )
 
 
 def nearest(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
     """The point of hull K nearest to y, and how far from it the answer may be.
 
-    Frank and Wolfe's directions with the best combination of the points found so far (Wolfe 1976): with x the answer
-    and ``g = max_{z ∈ K} <y − x, z − x>``, the nearest point is within √g of x.
+    Frank and Wolfe's directions with the best combination of the points found so far (Wolfe 1976):
+    with x the answer and ``g = max_{z ∈ K} <y − x, z − x>``, the nearest point is within √g of x.
     """
     atoms, weights = np.array([domain.support_point(y)]), np.ones(1)
     best, close = (atoms[0], np.inf), _CLOSE * _size(domain, y)
@@ -73,16 +84,19 @@ def nearest(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
             best = x, within
         if within <= close or (atoms == vertex).all(axis=1).any():
             break
-        moved, weights = nearest_combination(np.vstack([atoms, vertex]) - y, np.append(weights, 0.0))
+        moved, weights = nearest_combination(
+            np.vstack([atoms, vertex]) - y, np.append(weights, 0.0)
+        )
         atoms = moved + y
     return best
 
 
 def nearest_sum(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
-    """The point of the cone over K, the sums of any number of records, nearest to y; and how far it may be.
+    """The point of the cone over K, the sums of any number of records, nearest to y; and how far it
+    may be.
 
-    As :func:`nearest`: of x* = tz, z ∈ hull K, t is at most ``‖y‖ / ‖z₀‖``, z₀ the nearest point of hull K to zero, and
-    ``‖x − x*‖² <= t max_{z ∈ K} <y − x, z>``.
+    As :func:`nearest`: of x* = tz, z ∈ hull K, t is at most ``‖y‖ / ‖z₀‖``, z₀ the nearest point of
+    hull K to zero, and ``‖x − x*‖² <= t max_{z ∈ K} <y − x, z>``.
 
     Raises:
         NotAvailableError: zero is in hull K: any answer is nearly possible.

@@ -1,26 +1,30 @@
-r"""Randomisers of unit vectors under ε-local differential privacy, as choices from a public random codebook.
+r"""Randomisers of unit vectors under ε-local differential privacy, as choices from a public random
+codebook.
 
-A *token* is drawn without looking at the record. It names N = 2h *candidates* ±u_1 … ±u_h, by a hash function that
-anyone can compute. The k candidates closest to the unit vector y are the *cap*. With probability a the message is a
-uniform one of the cap, else a uniform one of the other N − k; what is sent is the token and the candidate's index.
+A *token* is drawn without looking at the record. It names N = 2h *candidates* ±u_1 … ±u_h, by a
+hash function that anyone can compute. The k candidates closest to the unit vector y are the *cap*.
+With probability a the message is a uniform one of the cap, else a uniform one of the other N − k;
+what is sent is the token and the candidate's index.
 
 Why it is ε-private, as a floating-point program. Messages are from a finite set, and for every y
 
     P(token, index) = P(token) · (a/k  if the index is in the cap of y, else (1 − a)/(N − k)),
 
-because *every* y has a cap of exactly k indices, however rounding ranks the candidates. So no two records'
-probabilities of a message differ by more than the factor a (N − k)/((1 − a) k), and a is a multiple of 2^−bits for
-which that rational number is at most e^ε, and at least one. Neither the candidates' distribution, nor the hash
-function, nor y enters: only that the operating system's random bytes are uniform. Running time is not part of the
-message; whoever can measure it on the user's device is not covered.
+because *every* y has a cap of exactly k indices, however rounding ranks the candidates. So no two
+records' probabilities of a message differ by more than the factor a (N − k)/((1 − a) k), and a is a
+multiple of 2^−bits for which that rational number is at most e^ε, and at least one. Neither the
+candidates' distribution, nor the hash function, nor y enters: only that the operating system's
+random bytes are uniform. Running time is not part of the message; whoever can measure it on the
+user's device is not covered.
 
-Why it is unbiased. Candidates are spherically symmetric, so the mean of the one sent is ``scale · y``, with ``scale``
-from order statistics (up to 1e-12 of quadrature, and to the hash function's output being like random bytes).
+Why it is unbiased. Candidates are spherically symmetric, so the mean of the one sent is
+``scale · y``, with ``scale`` from order statistics (up to 1e-12 of quadrature, and to the hash
+function's output being like random bytes).
 
-Sources: Ye & Barg (2018), choosing k of N; Shah, Chen, Ballé, Kairouz & Theis (2022), "Optimal Compression of Locally
-Differentially Private Mechanisms", and Isik, Chen, Ozgur, Weissman & No (2023), "Exact Optimality of
-Communication-Privacy-Utility Tradeoffs in Distributed Mean Estimation", the k closest of a random codebook. The
-functions below say what the codebooks are.
+Sources: Ye & Barg (2018), choosing k of N; Shah, Chen, Ballé, Kairouz & Theis (2022), "Optimal
+Compression of Locally Differentially Private Mechanisms", and Isik, Chen, Ozgur, Weissman & No
+(2023), "Exact Optimality of Communication-Privacy-Utility Tradeoffs in Distributed Mean
+Estimation", the k closest of a random codebook. The functions below say what the codebooks are.
 """
 
 import hashlib
@@ -43,7 +47,10 @@ Bytes = Callable[[int], bytes]  # that many random ones
 
 _TOKEN = 16  # bytes: two users' tokens never meet
 _CLOSE = 1.01  # times the variance of infinitely many candidates is near enough
-_MOST_PAIRS, _MOST_NUMBERS = 2**12, 2**20  # of candidates, and of their coordinates: 30 milliseconds a message
+_MOST_PAIRS, _MOST_NUMBERS = (
+    2**12,
+    2**20,
+)  # of candidates, and of their coordinates: 30 milliseconds a message
 _WORDS = 64  # a hash call's worth: its own cost is that of some 50
 _FARTHEST = 13.0  # standard deviations: where quadrature ends
 _NODES = 1000
@@ -87,13 +94,21 @@ class Codebook(PickledByArguments):
 
     @cached_property
     def scale(self) -> float:
-        """Mean of ⟨u, y⟩ of the candidate sent. All N add up to zero, which tells the mean outside the cap."""
-        return self.cap_mean * float((self.chance * self.size - self.closest) / (self.size - self.closest))
+        """Mean of ⟨u, y⟩ of the candidate sent. All N add up to zero, which tells the mean outside
+        the cap.
+        """
+        return self.cap_mean * float(
+            (self.chance * self.size - self.closest) / (self.size - self.closest)
+        )
 
     @cached_property
     def across(self) -> float:
-        """E⟨u, z⟩²/scale² for unit vectors z orthogonal to y; on the line, where there are none, ``along``."""
-        square = self._square  # normal coordinates are independent; on the sphere their squares add up to one
+        """E⟨u, z⟩²/scale² for unit vectors z orthogonal to y; on the line, where there are none,
+        ``along``.
+        """
+        square = (
+            self._square
+        )  # normal coordinates are independent; on the sphere their squares add up to one
         if self.spherical and self.dim > 1:
             square = min(square, max(1 - self._chosen_square, 0.0) / (self.dim - 1))
         return square / self.scale**2
@@ -105,9 +120,15 @@ class Codebook(PickledByArguments):
 
     @cached_property
     def _chosen_square(self) -> float:
-        """E⟨u, y⟩² of the candidate sent: at least that of one nobody chose, as caps are likelier than their share."""
-        outside = (self.size * self._square - self.closest * self.cap_square) / (self.size - self.closest)
-        return max(float(self.chance) * self.cap_square + float(1 - self.chance) * outside, self._square)
+        """E⟨u, y⟩² of the candidate sent: at least that of one nobody chose, as caps are likelier
+        than their share.
+        """
+        outside = (self.size * self._square - self.closest * self.cap_square) / (
+            self.size - self.closest
+        )
+        return max(
+            float(self.chance) * self.cap_square + float(1 - self.chance) * outside, self._square
+        )
 
     @property
     def _square(self) -> float:
@@ -135,7 +156,9 @@ class Codebook(PickledByArguments):
         return token + index.to_bytes(self._index, "big")
 
     def choose(self, products: Array, below: Callable[[int], int]) -> int:
-        """An index, given ⟨u_j, y⟩ for every pair j: ``2j`` is u_j, ``2j + 1`` is −u_j; ``below(n)`` is in 0..n−1."""
+        """An index, given ⟨u_j, y⟩ for every pair j: ``2j`` is u_j, ``2j + 1`` is −u_j;
+        ``below(n)`` is in 0..n−1.
+        """
         # the larger half of ±u_j is in the cap, for the k largest |⟨u_j, y⟩|
         order, k = np.argsort(-np.abs(products), kind="stable"), self.closest
         if below(2**self.bits) < self.hits:
@@ -150,7 +173,10 @@ class Codebook(PickledByArguments):
         """All u_j, shape (h, r)."""
         if not self._token:
             return np.ones((1, 1))
-        blocks = (_words(token, i, self._together * self.dim) for i in range(-(-self.pairs // self._together)))
+        blocks = (
+            _words(token, i, self._together * self.dim)
+            for i in range(-(-self.pairs // self._together))
+        )
         return self._vectors(blocks)[: self.pairs]
 
     def read(self, message: bytes) -> tuple[bytes, int]:
@@ -178,11 +204,15 @@ class Codebook(PickledByArguments):
 
     @property
     def _together(self) -> int:
-        """Candidates made by one call of the hash function; the server makes as many to read one."""
+        """Candidates made by one call of the hash function; the server makes as many to
+        read one.
+        """
         return max(1, _WORDS // self.dim)
 
     def unit(self, y: Array, draw: Bytes) -> Array:
-        """A unit vector of mean y, shape (r,), for y in the unit ball: ±y/‖y‖, or any direction if y is zero."""
+        """A unit vector of mean y, shape (r,), for y in the unit ball: ±y/‖y‖, or any direction if
+        y is zero.
+        """
         length = float(np.linalg.norm(y))
         if length == 0:
             u = _normals([_words(draw(_TOKEN), 0, self.dim)], self.dim)[0]
@@ -198,9 +228,9 @@ class Codebook(PickledByArguments):
 def privunit(dim: int, epsilon: float) -> Codebook:
     r"""PrivUnit (Bhowmick, Duchi, Freudiger, Kapoor & Rogers 2018) with a cap of k of N candidates.
 
-    As :func:`privunitg`, from candidates uniform on the sphere; on the line, whose sphere has two points, randomised
-    response. With the best cap the limit has the least variance of a large family of unbiased randomisers (Asi, Feldman
-    & Talwar 2022).
+    As :func:`privunitg`, from candidates uniform on the sphere; on the line, whose sphere has two
+    points, randomised response. With the best cap the limit has the least variance of a large
+    family of unbiased randomisers (Asi, Feldman & Talwar 2022).
     """
     if dim == 1:
         return point_release(dim, epsilon)
@@ -208,22 +238,26 @@ def privunit(dim: int, epsilon: float) -> Codebook:
 
 
 def privunitg(dim: int, epsilon: float) -> Codebook:
-    r"""PrivUnitG (Asi, Feldman & Talwar 2022) with a cap of k of N candidates instead of a cap of known mass.
+    r"""PrivUnitG (Asi, Feldman & Talwar 2022) with a cap of k of N candidates instead of a cap of
+    known mass.
 
-    PrivUnitG sends a normal vector u conditioned on ⟨u, y⟩ >= t with probability a, and on ⟨u, y⟩ < t otherwise. Its
-    ε needs the cap's mass exactly, which no floating-point sampler has. Here normal candidates are drawn first and the
-    k closest are the cap: N → ∞ with k/N = Φ(−t) is PrivUnitG. Of the powers of two up to 4096, the number of pairs is
-    the least whose variance is within 1 % of that limit's; k minimises the variance. Beyond ε about 10 the largest
-    codebook is not enough to come that close.
+    PrivUnitG sends a normal vector u conditioned on ⟨u, y⟩ >= t with probability a, and on ⟨u, y⟩ <
+    t otherwise. Its ε needs the cap's mass exactly, which no floating-point sampler has. Here
+    normal candidates are drawn first and the k closest are the cap: N → ∞ with k/N = Φ(−t) is
+    PrivUnitG. Of the powers of two up to 4096, the number of pairs is the least whose variance is
+    within 1 % of that limit's; k minimises the variance. Beyond ε about 10 the largest codebook is
+    not enough to come that close.
     """
     return _codebook(dim, epsilon, False, *_least_variance(dim, float(epsilon), False))
 
 
 def point_release(dim: int, epsilon: float) -> Codebook:
-    """One of the two directions ±u, u uniform on the sphere: the one on y's side with probability e^ε/(1 + e^ε).
+    """One of the two directions ±u, u uniform on the sphere: the one on y's side with probability
+    e^ε/(1 + e^ε).
 
-    The ℓ₂ randomiser of Duchi, Jordan & Wainwright (2018), Section 4.2.3, as local point release for the unit ball:
-    Błasiok, Bun, Nikolov & Steinke (2019), "Towards Instance-Optimal Private Query Release", local model.
+    The ℓ₂ randomiser of Duchi, Jordan & Wainwright (2018), Section 4.2.3, as local point release
+    for the unit ball: Błasiok, Bun, Nikolov & Steinke (2019), "Towards Instance-Optimal Private
+    Query Release", local model.
     """
     mean = math.exp(gammaln(dim / 2) - gammaln((dim + 1) / 2)) / math.sqrt(math.pi)
     return _codebook(dim, epsilon, True, 1, 1, mean, 1 / dim)
@@ -249,7 +283,9 @@ def _least_variance(dim: int, epsilon: float, spherical: bool) -> tuple[int, int
     while True:
         near = np.rint(2 * pairs * mass * np.geomspace(0.5, 2, 40))
         closest = np.unique(np.append(np.clip(near, 1, pairs), pairs)).astype(int)
-        moments = np.array([cap_moments(pairs, k, dim if spherical else None) for k in closest.tolist()])
+        moments = np.array(
+            [cap_moments(pairs, k, dim if spherical else None) for k in closest.tolist()]
+        )
         variances = _excess(dim, epsilon, spherical, closest / (2 * pairs), *moments.T)
         j = int(np.argmin(variances))
         more = 2 * pairs
@@ -259,12 +295,17 @@ def _least_variance(dim: int, epsilon: float, spherical: bool) -> tuple[int, int
 
 
 def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
-    """Least variance of infinitely many candidates, and the mass of the cap: of those with ⟨u, y⟩ >= t."""
+    """Least variance of infinitely many candidates, and the mass of the cap: of those with ⟨u, y⟩
+    >= t.
+    """
     mass = np.geomspace(0.5, _LEAST_CAP, 3001)
     if spherical:
         rest = betaincinv((dim - 1) / 2, 0.5, 2 * mass)  # 1 − t²
         density = np.exp(gammaln(dim / 2) - gammaln((dim - 1) / 2)) / math.sqrt(math.pi)
-        mean, square = density * rest ** ((dim - 1) / 2) / ((dim - 1) * mass), mass  # squares add up to one
+        mean, square = (
+            density * rest ** ((dim - 1) / 2) / ((dim - 1) * mass),
+            mass,
+        )  # squares add up to one
     else:
         t = -ndtri(mass)
         mean = np.exp(-(t**2) / 2) / math.sqrt(2 * math.pi) / mass
@@ -274,8 +315,12 @@ def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
     return float(variances[j]), float(mass[j])
 
 
-def _excess(dim: int, epsilon: float, spherical: bool, share: Array, mean: Array, square: Array) -> Array:
-    """E‖u‖²/scale² − 1, the total variance of what is decoded from a unit vector, for caps of these shares."""
+def _excess(
+    dim: int, epsilon: float, spherical: bool, share: Array, mean: Array, square: Array
+) -> Array:
+    """E‖u‖²/scale² − 1, the total variance of what is decoded from a unit vector, for caps of these
+    shares.
+    """
     chance = share / (share + (1 - share) * math.exp(-epsilon))
     scale = mean * (chance - share) / (1 - share)
     along = chance * square + (1 - chance) * (1 - share * square) / (1 - share)
@@ -283,7 +328,9 @@ def _excess(dim: int, epsilon: float, spherical: bool, share: Array, mean: Array
 
 
 def cap_moments(pairs: int, closest: int, dim: int | None = None) -> tuple[float, float]:
-    """First and second moment of the k largest of h absolute values, averaged over the k; see :func:`_quadrature`."""
+    """First and second moment of the k largest of h absolute values, averaged over the k; see
+    :func:`_quadrature`.
+    """
     values, tails, weights = _quadrature(dim)
     among = bdtr(closest - 1, pairs - 1, tails) if pairs > 1 else np.ones_like(values)
     weights = weights * among * (pairs / closest)
@@ -292,11 +339,17 @@ def cap_moments(pairs: int, closest: int, dim: int | None = None) -> tuple[float
 
 @lru_cache(maxsize=8)
 def _quadrature(dim: int | None) -> tuple[Array, Array, Array]:
-    """Gauss–Legendre: absolute values of a standard normal, or of ⟨u, y⟩ on the sphere; chances of more; weights."""
+    """Gauss–Legendre: absolute values of a standard normal, or of ⟨u, y⟩ on the sphere; chances of
+    more; weights.
+    """
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     if dim is None:
         z = (nodes + 1) * (_FARTHEST / 2)
-        return z, 2 * ndtr(-z), weights * (_FARTHEST / 2) * np.exp(-(z**2) / 2) * math.sqrt(2 / math.pi)
+        return (
+            z,
+            2 * ndtr(-z),
+            weights * (_FARTHEST / 2) * np.exp(-(z**2) / 2) * math.sqrt(2 / math.pi),
+        )
     # angles with y: less than a normal's chance of being so far from a right one
     reach = min(math.pi / 2, _FARTHEST / math.sqrt(max(dim - 2, 1)))
     angle = math.pi / 2 - reach + (nodes + 1) * (reach / 2)

@@ -1,4 +1,6 @@
-"""What a mechanism returns: an unbiased estimate with the covariance of the noise that was really drawn."""
+"""What a mechanism returns: an unbiased estimate with the covariance of the noise that was really
+drawn.
+"""
 
 import json
 import os
@@ -44,8 +46,11 @@ class Release:
         """Of every coordinate, shape (d,)."""
         return self.covariance.standard_deviation()
 
-    def confidence_interval(self, level: float = 0.95, simultaneous: bool = False) -> ConfidenceInterval:
-        """Intervals that hold the true value with probability ``level``, each alone or all together (Šidák).
+    def confidence_interval(
+        self, level: float = 0.95, simultaneous: bool = False
+    ) -> ConfidenceInterval:
+        """Intervals that hold the true value with probability ``level``, each alone or all together
+        (Šidák).
 
         Returns:
             ``(low, high)``, arrays of shape (d,).
@@ -63,15 +68,19 @@ class Release:
         """
         w = np.asarray(weights, dtype=np.float64)
         if w.shape != self.estimate.shape:
-            raise ParameterError(f"contrast: expected weights of shape {self.estimate.shape}, got {w.shape}")
-        return Contrast(float(w @ self.estimate), float(np.linalg.norm(w @ self.covariance.factor())))
+            raise ParameterError(
+                f"contrast: expected weights of shape {self.estimate.shape}, got {w.shape}"
+            )
+        return Contrast(
+            float(w @ self.estimate), float(np.linalg.norm(w @ self.covariance.factor()))
+        )
 
     def projected(self, domain: AbstractDomain) -> BiasedRelease:
         """The nearest possible answer: in hull K for means, in the cone over it for sums. BIASED.
 
-        The projection mechanism. It costs no privacy, and where n is small it takes much less error than any unbiased
-        answer must have, so that lower bounds on those do not hold for it. Keep the unbiased release for anything that
-        is added up or compared.
+        The projection mechanism. It costs no privacy, and where n is small it takes much less error
+        than any unbiased answer must have, so that lower bounds on those do not hold for it. Keep
+        the unbiased release for anything that is added up or compared.
 
         Args:
             domain: K, that records come from.
@@ -83,8 +92,9 @@ class Release:
             ParameterError: a domain of another dimension.
             NotAvailableError: sums of records that may cancel.
 
-        Source: Nikolov, Talwar & Zhang (2016), "The geometry of differential privacy: the small database and
-        approximate cases"; Nikolov & Tang (2023), Theorems 6 and 7, for what unbiased answers cannot do.
+        Source: Nikolov, Talwar & Zhang (2016), "The geometry of differential privacy: the small
+        database and approximate cases"; Nikolov & Tang (2023), Theorems 6 and 7, for what unbiased
+        answers cannot do.
 
         >>> noise = gn.optimal_noise(gn.LpBall(50, 1))
         >>> release = gn.GaussianMechanism(noise, gn.zCDP(0.1), n=10).release(np.zeros((10, 50)))
@@ -92,7 +102,11 @@ class Release:
         True
         """
         if not isinstance(domain, AbstractDomain) or domain.dim != self.estimate.size:
-            got = f"one in R^{domain.dim}" if isinstance(domain, AbstractDomain) else type(domain).__name__
+            got = (
+                f"one in R^{domain.dim}"
+                if isinstance(domain, AbstractDomain)
+                else type(domain).__name__
+            )
             raise ParameterError(
                 f"projected: expected a domain in R^{self.estimate.size}, got {got}; "
                 "hint: the one that the mechanism's noise is for"
@@ -140,22 +154,35 @@ class Release:
             if record["format"] != _FORMAT or type(record["private"]) is not bool:
                 raise ValueError
             estimate, deviation = (
-                np.array(record[name], dtype=np.float64) for name in ("estimate", "standard_deviation")
+                np.array(record[name], dtype=np.float64)
+                for name in ("estimate", "standard_deviation")
             )
             release = cls(estimate, covariance, dict(record["privacy"]), record["private"])
         except OSError as error:
-            raise OutputError(f"load: cannot read {os.fspath(path)} ({type(error).__name__})") from None
+            raise OutputError(
+                f"load: cannot read {os.fspath(path)} ({type(error).__name__})"
+            ) from None
         except (ValueError, LookupError, TypeError, OverflowError):
-            raise CertificateError(f"load: expected a file written by Release.save, got {os.fspath(path)}") from None
-        if estimate.shape != expected.shape or not np.allclose(deviation, expected, rtol=1e-9, atol=0):
-            raise CertificateError(f"load: expected a release of the noise given, got another in {os.fspath(path)}")
+            raise CertificateError(
+                f"load: expected a file written by Release.save, got {os.fspath(path)}"
+            ) from None
+        if estimate.shape != expected.shape or not np.allclose(
+            deviation, expected, rtol=1e-9, atol=0
+        ):
+            raise CertificateError(
+                f"load: expected a release of the noise given, got another in {os.fspath(path)}"
+            )
         return release
 
     def __repr__(self) -> str:
         return f"Release({self.estimate.size} coordinates, {promise(self.privacy, self.private)})"
 
     def __str__(self) -> str:
-        lines = [estimate_text("Release", self.estimate, self.privacy, self.private, self.standard_deviation)]
+        lines = [
+            estimate_text(
+                "Release", self.estimate, self.privacy, self.private, self.standard_deviation
+            )
+        ]
         bound = self.privacy.get("lower_bound")  # none under policy graphs
         if isinstance(bound, Mapping):
             lines.append(bound["sentence"])

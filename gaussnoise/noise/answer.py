@@ -33,7 +33,9 @@ def answer(
     trace: Sequence[Progress],
     tol: float,
 ) -> OptimalNoise:
-    """The one builder of answers. ``unsolved`` is how the solve ended if the gap is wider than ``tol``."""
+    """The one builder of answers. ``unsolved`` is how the solve ended if the gap is wider than
+    ``tol``.
+    """
     if not lower <= upper:
         raise CertificateError(
             f"expected a lower end below the upper one, got {lower!r} > {upper!r}; "
@@ -72,7 +74,8 @@ def answer_of(
     most: int = MAX_STEPS,
     slack: float = 0.0,
 ) -> OptimalNoise:
-    """The answer by a design; what sticks out of the covariance's range lies in a box, whose sides sum to ``outside``.
+    """The answer by a design; what sticks out of the covariance's range lies in a box, whose sides
+    sum to ``outside``.
 
     ``slack`` is what the certificate may owe to the rounding of its points.
     """
@@ -80,7 +83,11 @@ def answer_of(
     upper = float((covariance.error(problem.p) + outside) * (1 + ROUNDING_MARGIN))
     lower = max(certificate.lower_bound() - slack, 0.0)
     # the last word is that of the checks
-    seen = [*(now for now in trace if now.lower > 0), Progress(design.steps, lower, upper)] if design.steps else []
+    seen = (
+        [*(now for now in trace if now.lower > 0), Progress(design.steps, lower, upper)]
+        if design.steps
+        else []
+    )
     return answer(
         problem,
         covariance=covariance,

@@ -36,7 +36,9 @@ _SPARED = 1e-2
 _SHARE = 0.7  # of the tolerance is for the solver; the rest, for what checking adds
 
 
-def body_noise(function: str, problem: Problem, tol: float, method: str, watch: Watch) -> OptimalNoise:
+def body_noise(
+    function: str, problem: Problem, tol: float, method: str, watch: Watch
+) -> OptimalNoise:
     """The best noise for a set that is known through oracles; ``function`` is named in messages."""
     if problem.p == 2 and method == "auto":
         known = tensor_noise(problem, tol)
@@ -44,9 +46,15 @@ def body_noise(function: str, problem: Problem, tol: float, method: str, watch: 
             return known
     domain, p, relation, shifted = problem.domain, problem.p, problem.neighbors, problem.shifted
     if problem.protected is None:
-        raise ParameterError(f'{function}: method="oracle" knows no policy graphs; hint: method="auto"')
+        raise ParameterError(
+            f'{function}: method="oracle" knows no policy graphs; hint: method="auto"'
+        )
     check_dim(function, domain.dim)
-    still, shift = moved_back(domain, shifted=shifted) if relation == "replace" else (domain, np.zeros(domain.dim))
+    still, shift = (
+        moved_back(domain, shifted=shifted)
+        if relation == "replace"
+        else (domain, np.zeros(domain.dim))
+    )
     covered = still - still if relation == "replace" and not shifted else still
     center = still._center() if shifted else np.zeros(domain.dim)
     symmetric = center is not None
@@ -61,22 +69,34 @@ def body_noise(function: str, problem: Problem, tol: float, method: str, watch: 
         center = shift + (origin if symmetric else origin + size * design.center)
         body = about(covered, center - shift, size, drift(domain, shift))
     factor, longest, outside = _enclosing(design.factor, body)
-    covariance = FactorCovariance(factor, size * longest * (1 + ROUNDING_MARGIN) if longest > 0 else size)
+    covariance = FactorCovariance(
+        factor, size * longest * (1 + ROUNDING_MARGIN) if longest > 0 else size
+    )
     kept = _heaviest(design.weights, _SPARED * tol)
     points, members, weights = points[kept], members[kept], design.weights[kept]
     rows, weights = thinned(points, weights, centered=not symmetric)
     members = members[rows]
     if shifted and symmetric:  # the measure, and its mirror image about the center
-        members, weights = np.vstack([members, origin - size * points[rows]]), np.tile(weights, 2) / 2
+        members, weights = (
+            np.vstack([members, origin - size * points[rows]]),
+            np.tile(weights, 2) / 2,
+        )
     certificate = PointCertificate(
-        members, weights, design.coordinate_weights, None, shifted, shift if shifted and shift.any() else None
+        members,
+        weights,
+        design.coordinate_weights,
+        None,
+        shifted,
+        shift if shifted and shift.any() else None,
     )
     sensitivity = 1.0
     if shifted:
         sensitivity = 4.0
         if not symmetric and longest > 0:
             both = Body((still - still) * (1 / size))
-            sensitivity = min(4.0, (both.enclosure(factor, left_inverse(factor), slack=2).longest / longest) ** 2)
+            sensitivity = min(
+                4.0, (both.enclosure(factor, left_inverse(factor), slack=2).longest / longest) ** 2
+            )
     return answer_of(
         problem,
         design,
@@ -102,7 +122,9 @@ def _heaviest(weights: Array, spared: float) -> NDArray[np.bool_]:
 
 
 def _enclosing(factor: Array, body: Body) -> tuple[Array, float, Array]:
-    """A factor whose ellipsoid, scaled by the length, covers the body but for ``outside``, which is rounding."""
+    """A factor whose ellipsoid, scaled by the length, covers the body but for ``outside``, which is
+    rounding.
+    """
     inverse = left_inverse(factor)
     enclosed = body.enclosure(factor, inverse, slack=2)
     stuck = enclosed.outside > RANGE_TOLERANCE * body.sizes
@@ -134,7 +156,15 @@ def _design(
     points = body.start()
     live = (points != 0).any(axis=0)
     if not live.any():
-        nothing = Design(np.ones(1), np.zeros(body.dim), np.zeros((body.dim, 0)), points[0], 0.0, 0, "a single point")
+        nothing = Design(
+            np.ones(1),
+            np.zeros(body.dim),
+            np.zeros((body.dim, 0)),
+            points[0],
+            0.0,
+            0,
+            "a single point",
+        )
         return nothing, points[:1], 0
     inner = body if live.all() else Body(np.eye(body.dim)[live] @ body.domain)
     basis = span(points[:, live] - (points[0, live] if centered else 0.0))
@@ -153,8 +183,12 @@ def _design(
     return design.on_all(live, p), placed(points.T, live).T, rank
 
 
-def _factor(domain: AbstractDomain, p: float, tol: float, report: Report | None, spent: int) -> Factor:
-    """One factor of a product, solved after ``spent`` steps; its bracket says nothing yet about the product's."""
+def _factor(
+    domain: AbstractDomain, p: float, tol: float, report: Report | None, spent: int
+) -> Factor:
+    """One factor of a product, solved after ``spent`` steps; its bracket says nothing yet about the
+    product's.
+    """
 
     def alive(steps: int, *_: float) -> None:
         if report is not None:

@@ -1,4 +1,6 @@
-"""Covariance matrices, stored as what they are made of, so that feasibility can be checked on stored numbers."""
+"""Covariance matrices, stored as what they are made of, so that feasibility can be checked on
+stored numbers.
+"""
 
 import abc
 from dataclasses import dataclass
@@ -68,7 +70,10 @@ class Covariance(abc.ABC):
     def __matmul__(self, other: ArrayLike) -> Array:
         x = np.asarray(other, dtype=np.float64)
         if x.ndim not in (1, 2) or x.shape[0] != self.dim:
-            raise ParameterError(f"Covariance @ x: expected x of shape ({self.dim},) or ({self.dim}, k), got {x.shape}")
+            raise ParameterError(
+                f"Covariance @ x: expected x of shape ({self.dim},) or ({self.dim}, k), got "
+                f"{x.shape}"
+            )
         return self._multiply(x.reshape(self.dim, -1)).reshape(x.shape)
 
     def error(self, p: float) -> float:
@@ -77,7 +82,9 @@ class Covariance(abc.ABC):
 
     def encode(self) -> Stored:
         """Its numbers, for a file."""
-        raise CovarianceError(f"save: expected a covariance that can be stored, got {type(self).__name__}")
+        raise CovarianceError(
+            f"save: expected a covariance that can be stored, got {type(self).__name__}"
+        )
 
     def _check_dense(self, entries: int) -> None:
         if entries > _DENSE_ENTRIES:
@@ -90,7 +97,8 @@ class Covariance(abc.ABC):
 @final
 @dataclass(frozen=True, eq=False)
 class FactorCovariance(Covariance, PickledByArguments):
-    """``M = scale² · L @ L.T`` with the entries of L near one, so that scales of 1e±150 neither under- nor overflow.
+    """``M = scale² · L @ L.T`` with the entries of L near one, so that scales of 1e±150 neither
+    under- nor overflow.
 
     >>> FactorCovariance(np.array([[3.0], [4.0]]), 2.0).standard_deviation()
     array([6., 8.])
@@ -101,10 +109,14 @@ class FactorCovariance(Covariance, PickledByArguments):
 
     def __post_init__(self) -> None:
         if not 0 < self.scale < np.inf:
-            raise ParameterError(f"FactorCovariance: expected a positive, finite scale, got {self.scale!r}")
+            raise ParameterError(
+                f"FactorCovariance: expected a positive, finite scale, got {self.scale!r}"
+            )
         copied = np.array(self.unit_factor, dtype=np.float64)
         if not np.isfinite(copied).all():
-            raise CovarianceError("FactorCovariance: expected a finite factor, got NaN or infinite entries")
+            raise CovarianceError(
+                "FactorCovariance: expected a finite factor, got NaN or infinite entries"
+            )
         copied.flags.writeable = False
         object.__setattr__(self, "unit_factor", copied)
 

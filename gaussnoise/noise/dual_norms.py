@@ -1,4 +1,6 @@
-"""The dual norms γ₂* and γ_F*: Grothendieck's semidefinite programme, solved by cvxpy and certified without it."""
+"""The dual norms γ₂* and γ_F*: Grothendieck's semidefinite programme, solved by cvxpy and certified
+without it.
+"""
 
 import contextlib
 import math
@@ -20,7 +22,8 @@ from .factorize import asked_norm, check_matrix, warn_of_gap
 Array = NDArray[np.float64]
 Solver = Literal["clarabel", "scs"]
 
-# Eigenvalues of the solver's Gram matrix below this fraction of the largest are its tolerance, not directions.
+# Eigenvalues of the solver's Gram matrix below this fraction of the largest are its tolerance, not
+# directions.
 _NEGLIGIBLE = 1e-12
 _CLARABEL_ORDER, _LARGEST_ORDER = 40, 600
 # SCS stops at 1e-4 on its own; 1e-9 leaves certified gaps of 1e-9 (40 x 30) at little cost.
@@ -28,23 +31,27 @@ _SETTINGS = {"clarabel": {}, "scs": {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iter
 
 
 def dual_norm(
-    A: ArrayLike, error: str | float = "max", tol: float = 1e-6, solver: Solver | Literal["auto"] = "auto"
+    A: ArrayLike,
+    error: str | float = "max",
+    tol: float = 1e-6,
+    solver: Solver | Literal["auto"] = "auto",
 ) -> "DualNorm":
     r"""The dual norm ``γ_(p)*(A) = max { Σ A_ij B_ij : γ_(p)(B) <= 1 } = max Σ A_ij <u_i, v_j>``.
 
-    The vectors have ``‖v_j‖ <= 1`` and ``‖(‖u_i‖)_i‖_p <= 1``: unit vectors at p = ∞, which is Grothendieck's
-    semidefinite relaxation of ``max Σ ±A_ij±`` and within his constant (< 1.7823) of it. Dually, with weights as in
-    :class:`Witness`, ``γ_(p)*(A) = min ‖W^{-1/2} A Λ^{-1/2}‖``, an operator norm.
+    The vectors have ``‖v_j‖ <= 1`` and ``‖(‖u_i‖)_i‖_p <= 1``: unit vectors at p = ∞, which is
+    Grothendieck's semidefinite relaxation of ``max Σ ±A_ij±`` and within his constant (< 1.7823) of
+    it. Dually, with weights as in :class:`Witness`, ``γ_(p)*(A) = min ‖W^{-1/2} A Λ^{-1/2}‖``, an
+    operator norm.
 
-    The solver only proposes: the lower end is recomputed from the normalised vectors, and the upper end from the
-    weights by singular values.
+    The solver only proposes: the lower end is recomputed from the normalised vectors, and the upper
+    end from the weights by singular values.
 
     Args:
         A: shape (queries, cells).
         error: "max" (p = ∞), "mean" (p = 2), or p itself in [2, ∞], as in :func:`factorize`.
         tol: certified relative gap to reach, in (0, 1).
-        solver: "clarabel" (interior point), "scs" (first order), or "auto": Clarabel up to 40 rows and columns
-            together, which then takes a few seconds, and SCS above.
+        solver: "clarabel" (interior point), "scs" (first order), or "auto": Clarabel up to 40 rows
+            and columns together, which then takes a few seconds, and SCS above.
 
     Returns:
         A :class:`DualNorm`; ``float(...)`` is the lower end, attained by its vectors.
@@ -57,21 +64,25 @@ def dual_norm(
     Warns:
         ConvergenceWarning: the gap is wider than ``tol``; both ends hold all the same.
 
-    Source: Grothendieck (1953); Alon & Naor (2006), Section 2, for the programme; the trace-duality of γ₂ and of
-    Theorem 26 in Nikolov & Tang (2023) for its dual.
+    Source: Grothendieck (1953); Alon & Naor (2006), Section 2, for the programme; the trace-duality
+    of γ₂ and of Theorem 26 in Nikolov & Tang (2023) for its dual.
 
-    >>> bound = gn.dual_norm([[1, 1], [1, -1]])  # the CHSH game: 2^{3/2} with quantum strategies, 2 without
+    >>> # the CHSH game: 2^{3/2} with quantum strategies, 2 without
+    >>> bound = gn.dual_norm([[1, 1], [1, -1]])
     >>> print(f"{bound.value:.6f}", bound.gap < 1e-6)
     2.828427 True
     """
     p = asked_norm("dual_norm", error, tol)
     if solver not in ("auto", *get_args(Solver)):
-        raise ParameterError(f'dual_norm: expected solver="auto", "clarabel" or "scs", got {solver!r}')
+        raise ParameterError(
+            f'dual_norm: expected solver="auto", "clarabel" or "scs", got {solver!r}'
+        )
     matrix = check_matrix("dual_norm", A)
     order = sum(matrix.shape)
     if order > _LARGEST_ORDER:
         raise DomainTooLargeError(
-            f"dual_norm: a semidefinite programme of order {order}, more than {_LARGEST_ORDER}, would take hours; "
+            f"dual_norm: a semidefinite programme of order {order}, more than {_LARGEST_ORDER}, "
+            "would take hours; "
             "hint: fewer queries or cells"
         )
     if solver == "auto":
@@ -88,8 +99,14 @@ def dual_norm(
     lower = float(np.sum(U * (unit @ V)) * (1 - ROUNDING_MARGIN))
     # the solver's weights, or what stationarity makes of its vectors: better where weights are tiny
     queries = np.linalg.norm(unit @ V, axis=1)
-    stationary = queries ** ((p - 2) / (p - 1) if p < math.inf else 1.0), np.linalg.norm(unit.T @ U, axis=1)
-    upper, w, cells = min((_operator_norm(unit, *weights, p) for weights in (proposed, stationary)), key=lambda u: u[0])
+    stationary = (
+        queries ** ((p - 2) / (p - 1) if p < math.inf else 1.0),
+        np.linalg.norm(unit.T @ U, axis=1),
+    )
+    upper, w, cells = min(
+        (_operator_norm(unit, *weights, p) for weights in (proposed, stationary)),
+        key=lambda u: u[0],
+    )
     result = DualNorm(
         p,
         size * lower,
@@ -107,13 +124,15 @@ def dual_norm(
 @final
 @dataclass(frozen=True, eq=False)
 class DualNorm:
-    """``value <= γ_(p)*(A) <= upper``, with what proves each end; made by :func:`gaussnoise.dual_norm`.
+    """``value <= γ_(p)*(A) <= upper``, with what proves each end; made by
+    :func:`gaussnoise.dual_norm`.
 
     Attributes:
         p: the norm of the error.
         value: the lower end, ``Σ A_ij <left_i, right_j>``. It is attained.
-        upper: the upper end, ``‖W^{-1/2} A Λ^{-1/2}‖`` over the rows and columns of A that are not zero. Divide by
-            it to bound factorization norms: ``γ_(p)(B) >= Σ A_ij B_ij / upper`` for every B.
+        upper: the upper end, ``‖W^{-1/2} A Λ^{-1/2}‖`` over the rows and columns of A that are not
+            zero. Divide by it to bound factorization norms: ``γ_(p)(B) >= Σ A_ij B_ij / upper`` for
+            every B.
         left: vectors u_i as rows, shape (queries, k); the p-norm of their lengths is at most one.
         right: vectors v_j as rows, shape (cells, k), of length at most one.
         query_weights: w, shape (queries,), as in :class:`Witness`; zero for zero rows.
@@ -151,7 +170,8 @@ class DualNorm:
 
     def __repr__(self) -> str:
         return (
-            f"DualNorm({self.value:.10g} <= gamma_({self.p:g})* <= {self.upper:.10g}, gap {self.gap:.1e}, "
+            f"DualNorm({self.value:.10g} <= gamma_({self.p:g})* <= {self.upper:.10g}, gap "
+            f"{self.gap:.1e}, "
             f"vectors by {self.solver})"
         )
 
@@ -159,15 +179,20 @@ class DualNorm:
 def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Array]]:
     """A Gram matrix of the v_j and weights (d_u, d_v), unrepaired, from the dual programme.
 
-    ``min (‖d_u‖_{p/(p−2)} + Σ d_v)/2`` such that ``[[diag d_u, −A], [−A', diag d_v]]`` is positive semidefinite; the
-    Gram matrix of all vectors is its multiplier. At p = 2, d_u is constant, and only A'A matters.
+    ``min (‖d_u‖_{p/(p−2)} + Σ d_v)/2`` such that ``[[diag d_u, −A], [−A', diag d_v]]`` is positive
+    semidefinite; the Gram matrix of all vectors is its multiplier. At p = 2, d_u is constant, and
+    only A'A matters.
     """
     try:
         import cvxpy as cp
     except ImportError:
-        raise NotAvailableError('dual_norm: needs cvxpy; hint: pip install "cvxpy[clarabel,scs]"') from None
+        raise NotAvailableError(
+            'dual_norm: needs cvxpy; hint: pip install "cvxpy[clarabel,scs]"'
+        ) from None
     if solver.upper() not in cp.installed_solvers():
-        raise NotAvailableError(f"dual_norm: solver {solver!r} is not installed; hint: pip install {solver}")
+        raise NotAvailableError(
+            f"dual_norm: solver {solver!r} is not installed; hint: pip install {solver}"
+        )
     q, n = A.shape
     core = np.linalg.qr(A)[1] if p == 2 and q > n else A
     conjugate: Any = _conjugate(p)  # cvxpy's stubs say int
@@ -182,7 +207,9 @@ def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Arra
             problem.solve(solver=solver.upper(), **_SETTINGS[solver])
     if any(value is None for value in (constraint.dual_value, d_u.value, d_v.value)):
         return np.eye(n), (np.ones(q), np.ones(n))
-    gram, queries, cells = (np.asarray(value) for value in (constraint.dual_value, d_u.value, d_v.value))
+    gram, queries, cells = (
+        np.asarray(value) for value in (constraint.dual_value, d_u.value, d_v.value)
+    )
     if not (np.isfinite(gram).all() and min(np.trace(gram), queries.max(), cells.max()) > 0):
         return np.eye(n), (np.ones(q), np.ones(n))
     return gram[len(core) :, len(core) :], (np.ones(q) if p == 2 else queries, cells)
@@ -210,7 +237,9 @@ def _vectors(A: Array, gram: Array, p: float) -> tuple[Array, Array]:
 
 
 def _operator_norm(A: Array, queries: Array, cells: Array, p: float) -> tuple[float, Array, Array]:
-    """The upper bound ``‖W^{-1/2} A Λ^{-1/2}‖`` from weights made positive and normalised, and these."""
+    """The upper bound ``‖W^{-1/2} A Λ^{-1/2}‖`` from weights made positive and normalised, and
+    these.
+    """
     w, cells = (np.maximum(d, np.finfo(float).eps * d.max()) for d in (queries, cells))
     w = w / norm(w, _conjugate(p))
     cells = cells / cells.sum()

@@ -10,17 +10,23 @@ from .sensitivity import Covered, largest_pair
 
 Array = NDArray[np.float64]
 
-# Points farther than this outside the factor's range, relative to their sizes, betray rows short of digits.
+# Points farther than this outside the factor's range, relative to their sizes, betray rows short of
+# digits.
 _ROUGH = 1e-13
 
 
 def enclosing(factor: Array, target: Covered) -> tuple[Array, Whitened]:
-    """A factor whose ellipsoid, scaled, covers the target, and proven lengths of the target in it."""
+    """A factor whose ellipsoid, scaled, covers the target, and proven lengths of the target
+    in it.
+    """
     sizes = np.abs(target.points).max(axis=0)
     whitened = whiten(factor, target.points)
     if (whitened.outside > _ROUGH * sizes).any():
-        # small rows that depend on large ones lost digits to them: solve each anew from the points' coordinates
-        factor = np.asarray(np.linalg.lstsq(whitened.coordinates, target.points, rcond=None)[0].T, dtype=np.float64)
+        # small rows that depend on large ones lost digits to them: solve each anew from the points'
+        # coordinates
+        factor = np.asarray(
+            np.linalg.lstsq(whitened.coordinates, target.points, rcond=None)[0].T, dtype=np.float64
+        )
         whitened = whiten(factor, target.points)
     stuck = sticks_out(whitened, sizes)
     if stuck.any():
@@ -31,12 +37,15 @@ def enclosing(factor: Array, target: Covered) -> tuple[Array, Whitened]:
 
 
 def pair_sensitivity(whitened: Whitened, longest: float) -> float:
-    """What replacing a record costs once the longest of the points it moves between has length one."""
+    """What replacing a record costs once the longest of the points it moves between has
+    length one.
+    """
     return min(largest_pair(whitened) / longest**2, 4.0) if longest > 0 else 0.0
 
 
 def widened(factor: Array, stuck: NDArray[np.bool_], outside: Array) -> Array:
-    """A factor that also covers what sticks out along the coordinates ``stuck``, tiny beside the others.
+    """A factor that also covers what sticks out along the coordinates ``stuck``, tiny beside the
+    others.
 
     E(M) + E(D) lies in E((1+t) M + (1+1/t) D); D is an ellipsoid around the box of what sticks out.
     """

@@ -1,4 +1,6 @@
-"""Factorization norms of a matrix, γ₂ (max error) and γ_F (mean error), with both factors and a dual witness."""
+"""Factorization norms of a matrix, γ₂ (max error) and γ_F (mean error), with both factors and a
+dual witness.
+"""
 
 import functools
 import math
@@ -27,8 +29,9 @@ from .structure import Piece, pieces, runs, table
 Array = NDArray[np.float64]
 
 _MOST_ENTRIES = 2**27  # 1 GB
-# Uniform weights are called optimal when they close the certificate this far: what rounding margins leave over at order
-# 4096 (1e-11 at 1024). A Hadamard matrix of order 1024 with one sign changed ends at 2e-7.
+# Uniform weights are called optimal when they close the certificate this far: what rounding margins
+# leave over at order 4096 (1e-11 at 1024). A Hadamard matrix of order 1024 with one sign changed
+# ends at 2e-7.
 _CLOSED = 1e-10
 # Beyond these, factors and products of norms would over- or underflow.
 _LARGEST, _SMALLEST = 1e300, 1e-300
@@ -36,43 +39,52 @@ _COLUMNS = 512  # of an extended-precision product, at a time
 
 
 def factorize(
-    A: ArrayLike | Sequence[ArrayLike] | StreamWorkload, error: str | float = "max", tol: float = 1e-6
+    A: ArrayLike | Sequence[ArrayLike] | StreamWorkload,
+    error: str | float = "max",
+    tol: float = 1e-6,
 ) -> "Factorization":
     r"""The best factorization ``A = L R``, and a proof that no other is better.
 
-    ``γ_(p)(A) = min { ‖L‖_p · ‖R‖ : A = L R }``, with ``‖L‖_p`` the p-norm of the row norms of L and ``‖R‖`` the
-    largest column norm of R. Answering the queries A by measuring R with Gaussian noise and decoding with L has error
-    ``γ_(p)(A)/√(2ρ)`` under ρ-zCDP when one record is added or removed, and no Gaussian noise does better.
+    ``γ_(p)(A) = min { ‖L‖_p · ‖R‖ : A = L R }``, with ``‖L‖_p`` the p-norm of the row norms of L
+    and ``‖R‖`` the largest column norm of R. Answering the queries A by measuring R with Gaussian
+    noise and decoding with L has error ``γ_(p)(A)/√(2ρ)`` under ρ-zCDP when one record is added or
+    removed, and no Gaussian noise does better.
 
     Args:
-        A: shape (queries, cells); or a list of matrices ``[A1, ..., Ak]`` that stands for ``A1 ⊗ ... ⊗ Ak``, which is
-            never formed: γ_(p)(K ⊗ L) = γ_(p)(K) γ_(p)(L), by products of the factors and of the witnesses; or a
-            workload over time, such as ``gn.streams.prefix_sums(n)``, of up to 1024 ticks.
-        error: "max" (p = ∞: the largest standard deviation, the γ₂ norm of functional analysis), "mean" (p = 2: root
-            total variance, γ_F, not divided by anything), or p itself in [2, ∞].
+        A: shape (queries, cells); or a list of matrices ``[A1, ..., Ak]`` that stands for
+            ``A1 ⊗ ... ⊗ Ak``, which is never formed: γ_(p)(K ⊗ L) = γ_(p)(K) γ_(p)(L), by products
+            of the factors and of the witnesses; or a workload over time, such as
+            ``gn.streams.prefix_sums(n)``, of up to 1024 ticks.
+        error: "max" (p = ∞: the largest standard deviation, the γ₂ norm of functional analysis),
+            "mean" (p = 2: root total variance, γ_F, not divided by anything), or p itself in [2,
+            ∞].
         tol: certified relative gap to reach, in (0, 1).
 
     Returns:
         A :class:`Factorization`; ``float(...)`` is the upper end.
 
-    Structure is used when it holds exactly for the stored numbers, and is named in ``.method``: group-circulants
-    ``A[g, h] = f(g ∓ h)`` over Z_{n1} × ... × Z_{nk} in C order, by FFT; matrices of entries 0 and ±c that are
-    Kronecker products (others only as lists: rounded products need not equal their entries); and all matrices whose
-    uniform weights close the certificate, such as Hadamard matrices and orbits of a symmetry group.
+    Structure is used when it holds exactly for the stored numbers, and is named in ``.method``:
+    group-circulants ``A[g, h] = f(g ∓ h)`` over Z_{n1} × ... × Z_{nk} in C order, by FFT; matrices
+    of entries 0 and ±c that are Kronecker products (others only as lists: rounded products need not
+    equal their entries); and all matrices whose uniform weights close the certificate, such as
+    Hadamard matrices and orbits of a symmetry group.
 
     Raises:
-        ParameterError: not a finite real matrix of one row and column at least, entries beyond 1e±300, unknown
-            error, tol outside (0, 1).
-        CovarianceError: dependent queries whose sizes differ so much (1e5 and more) that rounding of one hides another.
+        ParameterError: not a finite real matrix of one row and column at least, entries beyond
+            1e±300, unknown error, tol outside (0, 1).
+        CovarianceError: dependent queries whose sizes differ so much (1e5 and more) that rounding
+            of one hides another.
 
     Warns:
         ConvergenceWarning: the gap is wider than ``tol``.
 
-    Source: Nikolov & Tang (2023), Theorems 23 and 26; Haagerup's characterisation of γ₂ is the case p = ∞. Li, Miklau,
-    Hay, McGregor & Rastogi (2015) for p = 2 and Edmonds, Nikolov & Ullman (2020) for p = ∞ in private query answering.
-    Lee, Shraibman & Špalek (2008) for γ₂ of Kronecker products; their argument serves every p.
+    Source: Nikolov & Tang (2023), Theorems 23 and 26; Haagerup's characterisation of γ₂ is the case
+    p = ∞. Li, Miklau, Hay, McGregor & Rastogi (2015) for p = 2 and Edmonds, Nikolov & Ullman (2020)
+    for p = ∞ in private query answering. Lee, Shraibman & Špalek (2008) for γ₂ of Kronecker
+    products; their argument serves every p.
 
-    >>> f = gn.factorize([[1, 0], [1, 1]], error="mean")  # prefix sums of two cells: the golden ratio
+    >>> # prefix sums of two cells: the golden ratio
+    >>> f = gn.factorize([[1, 0], [1, 1]], error="mean")
     >>> print(f"{f.value:.5f}", f.gap < 1e-6)
     1.61803 True
     >>> float(np.abs(f.left @ f.right - [[1, 0], [1, 1]]).max()) < 1e-12
@@ -87,7 +99,8 @@ def factorize(
     result = Factorization(given, p, tol, tuple(_part(piece, p, share) for piece in simple))
     if result.value > _LARGEST or (result.value < _SMALLEST and all(M.any() for M in given)):
         raise ParameterError(
-            f"factorize: the product's value {result.value:g} leaves 1e±300; hint: rescale the factors"
+            f"factorize: the product's value {result.value:g} leaves 1e±300; hint: rescale the "
+            "factors"
         )
     warn_of_gap("factorize", result.gap, tol, "the factors are valid")
     return result
@@ -96,19 +109,23 @@ def factorize(
 @final
 @dataclass(frozen=True, eq=False)
 class Witness:
-    """Why no factorization is better: ``γ_(p)(A) >= ‖W^{1/2} A Λ^{1/2}‖_*`` (Nikolov & Tang 2023, Theorem 26).
+    """Why no factorization is better: ``γ_(p)(A) >= ‖W^{1/2} A Λ^{1/2}‖_*`` (Nikolov & Tang 2023,
+    Theorem 26).
 
     Attributes:
-        query_weights: w, diagonal of W, shape (queries,), nonnegative; ones at p = 2, of sum one at p = ∞, otherwise
-            of unit norm ``‖w‖_{p/(p−2)}``. Queries of large weight are the ones that cost.
-        cell_weights: λ, diagonal of Λ, shape (cells,), a probability vector. Cells of large weight are hard to hide.
+        query_weights: w, diagonal of W, shape (queries,), nonnegative; ones at p = 2, of sum one at
+            p = ∞, otherwise of unit norm ``‖w‖_{p/(p−2)}``. Queries of large weight are the ones
+            that cost.
+        cell_weights: λ, diagonal of Λ, shape (cells,), a probability vector. Cells of large weight
+            are hard to hide.
     """
 
     query_weights: Array
     cell_weights: Array
 
     def lower_bound(self, A: ArrayLike) -> float:
-        """The nuclear norm ``‖W^{1/2} A Λ^{1/2}‖_*``, recomputed by singular values, less a margin for rounding.
+        """The nuclear norm ``‖W^{1/2} A Λ^{1/2}‖_*``, recomputed by singular values, less a margin
+        for rounding.
 
         Args:
             A: shape (queries, cells).
@@ -120,11 +137,14 @@ class Witness:
         matrix = check_matrix("lower_bound", A)
         if matrix.shape != (len(self.query_weights), len(self.cell_weights)):
             raise ParameterError(
-                f"lower_bound: expected A of shape {(len(self.query_weights), len(self.cell_weights))}, "
+                "lower_bound: expected A of shape "
+                f"{(len(self.query_weights), len(self.cell_weights))}, "
                 f"got {matrix.shape}"
             )
         columns = np.arange(matrix.shape[1])[:, None]
-        return PointCertificate(matrix.T, self.cell_weights, self.query_weights, columns, centered=False).lower_bound()
+        return PointCertificate(
+            matrix.T, self.cell_weights, self.query_weights, columns, centered=False
+        ).lower_bound()
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,11 +168,13 @@ class _Part:
 @final
 @dataclass(frozen=True, eq=False)
 class Factorization(PickledByArguments):
-    """``A ≈ left @ right`` with both ends of the bracket on γ_(p)(A); made by :func:`gaussnoise.factorize`.
+    """``A ≈ left @ right`` with both ends of the bracket on γ_(p)(A); made by
+    :func:`gaussnoise.factorize`.
 
-    Guarantees, on the stored numbers: the columns of ``right`` have length at most one, ``lower <= γ_(p)(A) <= value``,
-    and ``value`` is the p-norm of the row lengths of ``left`` times the largest column length of ``right``, plus
-    what ``A − left @ right`` could add, plus a margin for rounding.
+    Guarantees, on the stored numbers: the columns of ``right`` have length at most one,
+    ``lower <= γ_(p)(A) <= value``, and ``value`` is the p-norm of the row lengths of ``left`` times
+    the largest column length of ``right``, plus what ``A − left @ right`` could add, plus a margin
+    for rounding.
 
     Attributes:
         matrices: what was factorized, as given; one matrix, or the Kronecker factors.
@@ -169,7 +191,10 @@ class Factorization(PickledByArguments):
     @property
     def shape(self) -> tuple[int, int]:
         """``(queries, cells)``."""
-        return (math.prod(len(M) for M in self.matrices), math.prod(M.shape[1] for M in self.matrices))
+        return (
+            math.prod(len(M) for M in self.matrices),
+            math.prod(M.shape[1] for M in self.matrices),
+        )
 
     @property
     def value(self) -> float:
@@ -183,14 +208,18 @@ class Factorization(PickledByArguments):
 
     @property
     def gap(self) -> float:
-        """``value / lower − 1``: at most this much better could any factorization be. Zero when value is zero."""
+        """``value / lower − 1``: at most this much better could any factorization be. Zero when
+        value is zero.
+        """
         if self.value == 0:
             return 0.0
         return self.value / self.lower - 1 if self.lower > 0 else math.inf
 
     @property
     def residual(self) -> float:
-        """Largest entry of ``A − left @ right``, relative to the largest of A; for products, a bound on it."""
+        """Largest entry of ``A − left @ right``, relative to the largest of A; for products, a
+        bound on it.
+        """
         if len(self.parts) == 1:
             return self.parts[0].residual
         return math.expm1(math.fsum(math.log1p(part.residual) for part in self.parts))
@@ -230,7 +259,8 @@ class Factorization(PickledByArguments):
 
     @cached_property
     def noise(self) -> OptimalNoise:
-        """``optimal_noise`` of the columns of A under "add-remove"; structured matrices solve for it when first asked.
+        """``optimal_noise`` of the columns of A under "add-remove"; structured matrices solve for
+        it when first asked.
 
         Raises:
             DomainTooLargeError: a Kronecker product of more than 2^27 entries.
@@ -254,7 +284,9 @@ class Factorization(PickledByArguments):
 def warn_of_gap(function: str, gap: float, tol: float, certain: str) -> None:
     """Tell the caller of a door of a gap that is wider than asked for."""
     if gap > tol:
-        message = f"{function}: certified gap {gap:.2g}, wider than tol={tol:g}; {certain} all the same"
+        message = (
+            f"{function}: certified gap {gap:.2g}, wider than tol={tol:g}; {certain} all the same"
+        )
         warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
 
@@ -267,7 +299,9 @@ def asked_norm(function: str, error: object, tol: object) -> float:
             return math.inf if error == "max" else 2.0
     elif isinstance(error, int | float) and error >= 2:
         return float(error)
-    raise ParameterError(f'{function}: expected error="max", "mean" or a number p >= 2, got {error!r}')
+    raise ParameterError(
+        f'{function}: expected error="max", "mean" or a number p >= 2, got {error!r}'
+    )
 
 
 def check_matrix(function: str, A: object) -> Array:
@@ -280,29 +314,38 @@ def check_matrix(function: str, A: object) -> Array:
             "hint: every Kronecker factor must be a matrix"
         ) from None
     if hasattr(A, "toarray") and not array.ndim:  # scipy's sparse matrices are objects to numpy
-        raise ParameterError(f"{function}: expected a dense matrix, got {type(A).__name__}; hint: A.toarray()")
+        raise ParameterError(
+            f"{function}: expected a dense matrix, got {type(A).__name__}; hint: A.toarray()"
+        )
     if array.dtype.kind not in "biufO":
         raise ParameterError(f"{function}: expected real numbers, got dtype {array.dtype}")
     if array.ndim != 2 or 0 in array.shape:
         raise ParameterError(
-            f"{function}: expected A of shape (queries, cells), at least (1, 1), got {array.shape}; "
+            f"{function}: expected A of shape (queries, cells), at least (1, 1), got "
+            f"{array.shape}; "
             "hint: [[...]] for one query; a list of matrices for a Kronecker product"
         )
     try:
         matrix = np.array(array, dtype=np.float64, order="C")
     except (TypeError, ValueError):
-        raise ParameterError(f"{function}: expected real numbers, got {array.flat[0]!r} and the like") from None
+        raise ParameterError(
+            f"{function}: expected real numbers, got {array.flat[0]!r} and the like"
+        ) from None
     if not np.isfinite(matrix).all():
         raise ParameterError(f"{function}: expected finite entries, got NaN or infinity")
     size = float(np.abs(matrix).max())
     if size and not _SMALLEST <= size <= _LARGEST:
-        raise ParameterError(f"{function}: expected the largest entry within 1e±300, got {size:g}; hint: rescale A")
+        raise ParameterError(
+            f"{function}: expected the largest entry within 1e±300, got {size:g}; hint: rescale A"
+        )
     matrix.flags.writeable = False
     return matrix
 
 
 def _listed(A: object) -> Sequence[object]:
-    """The matrices of a list of matrices; anything else, a matrix written as a list of rows included, by itself."""
+    """The matrices of a list of matrices; anything else, a matrix written as a list of rows
+    included, by itself.
+    """
     try:
         listed = isinstance(A, list | tuple) and len(A) > 0 and all(np.ndim(M) == 2 for M in A)
     except ValueError:  # a ragged row: no matrix either way
@@ -315,7 +358,9 @@ def _multiplied(bounds: list[float], side: int) -> float:
     if len(bounds) == 1 or 0 in bounds:
         return min(bounds)
     exponent = sum(math.frexp(bound)[1] for bound in bounds)
-    product = math.prod(math.frexp(bound)[0] for bound in bounds) * (1 + side * len(bounds) * np.finfo(float).eps)
+    product = math.prod(math.frexp(bound)[0] for bound in bounds) * (
+        1 + side * len(bounds) * np.finfo(float).eps
+    )
     try:
         return math.ldexp(product, exponent)
     except OverflowError:
@@ -323,17 +368,22 @@ def _multiplied(bounds: list[float], side: int) -> float:
 
 
 def _kronecker(factors: Sequence[Array]) -> Array:
-    """The Kronecker product, scales kept apart so that 1e200 ⊗ 1e−200 survives; refused above a gigabyte."""
+    """The Kronecker product, scales kept apart so that 1e200 ⊗ 1e−200 survives; refused above a
+    gigabyte.
+    """
     if len(factors) == 1:
         return factors[0]
     entries = math.prod(factor.size for factor in factors)
     if entries > _MOST_ENTRIES:
         raise DomainTooLargeError(
             f"factorize: the dense Kronecker product needs {entries * 8 / 1e9:.3g} GB; "
-            "hint: value, lower and gap need no dense matrix, and parts[i].left, parts[i].right are its factors"
+            "hint: value, lower and gap need no dense matrix, and parts[i].left, parts[i].right "
+            "are its factors"
         )
     exponents = [_exponent(factor) for factor in factors]
-    product = functools.reduce(np.kron, (np.ldexp(f, -e) for f, e in zip(factors, exponents, strict=True)))
+    product = functools.reduce(
+        np.kron, (np.ldexp(f, -e) for f, e in zip(factors, exponents, strict=True))
+    )
     product = np.ldexp(product, sum(exponents))
     product.flags.writeable = False
     return product
@@ -349,7 +399,15 @@ def _part(piece: Piece, p: float, tol: float) -> _Part:
     if not A.any():
         q, n = A.shape
         weights = Witness(even_weights(q, p), np.full(n, 1 / n))
-        return _Part(np.zeros((q, 0)), np.zeros((0, n)), weights, 0.0, 0.0, 0.0, "a zero matrix needs no noise")
+        return _Part(
+            np.zeros((q, 0)),
+            np.zeros((0, n)),
+            weights,
+            0.0,
+            0.0,
+            0.0,
+            "a zero matrix needs no noise",
+        )
     exponent = _exponent(A)
     unit = np.ldexp(A, -exponent)
     if piece.orders:
@@ -359,7 +417,9 @@ def _part(piece: Piece, p: float, tol: float) -> _Part:
         if not found.value <= found.lower * (1 + _CLOSED):
             found = _by_optimisation(A, unit, exponent, p, tol)
     if not found.lower <= found.value:
-        raise CertificateError(f"factorize: rounding crossed the bounds: {found.lower!r} > {found.value!r}")
+        raise CertificateError(
+            f"factorize: rounding crossed the bounds: {found.lower!r} > {found.value!r}"
+        )
     value, lower = (float(np.ldexp(bound, exponent)) for bound in (found.value, found.lower))
     return replace(found, left=np.ldexp(found.left, exponent), value=value, lower=lower)
 
@@ -379,7 +439,9 @@ def _of_stream(workload: StreamWorkload, p: float, tol: float) -> Factorization:
 def _by_optimisation(
     A: Array, unit: Array, exponent: int, p: float, tol: float, domain: AbstractDomain | None = None
 ) -> _Part:
-    """The general route: the optimal covariance ``M = L L'`` of the columns, and their coordinates in L."""
+    """The general route: the optimal covariance ``M = L L'`` of the columns, and their coordinates
+    in L.
+    """
     rows = A.any(axis=1)  # zero queries need no noise
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # factorize judges the final gap
@@ -390,10 +452,13 @@ def _by_optimisation(
     if isinstance(certificate, StreamCertificate):
         raise DomainTooLargeError(
             f"factorize: factors of {len(A)} ticks, more than are written out; "
-            'hint: optimal_noise(workload, p, neighbors="add-remove") has the same bracket without them'
+            'hint: optimal_noise(workload, p, neighbors="add-remove") has the same bracket '
+            "without them"
         )
     if not isinstance(certificate, PointCertificate) or certificate.rows is None:
-        raise CertificateError(f"factorize: expected weights on columns, got {type(certificate).__name__}")
+        raise CertificateError(
+            f"factorize: expected weights on columns, got {type(certificate).__name__}"
+        )
     factor = np.ldexp(noise.covariance.factor(), -exponent)
     left = np.zeros((len(A), factor.shape[1]))
     left[rows], right = _bounded(factor, whiten(factor, unit[rows].T).coordinates.T)
@@ -407,7 +472,9 @@ def _by_optimisation(
 
 
 def _at_uniform_weights(A: Array, p: float) -> _Part:
-    """The polar factors ``U S^{1/2}`` and ``S^{1/2} V'`` of A: optimal if their rows and columns are equally long."""
+    """The polar factors ``U S^{1/2}`` and ``S^{1/2} V'`` of A: optimal if their rows and columns
+    are equally long.
+    """
     rows, columns = (A != 0).any(axis=1), (A != 0).any(axis=0)
     w = np.where(rows, rows.sum() ** -dual_power(p), 0.0 if p > 2 else 1.0)
     cells = columns / columns.sum()
@@ -430,15 +497,20 @@ def _bounded(left: Array, right: Array) -> tuple[Array, Array]:
     return left * longest, right / longest
 
 
-def _attained(A: Array, left: Array, right: Array, p: float, precision: type = np.float64) -> tuple[float, float]:
-    """Upper bound on γ_(p)(A) from stored factors, and the largest entry of the residual relative to that of A.
+def _attained(
+    A: Array, left: Array, right: Array, p: float, precision: type = np.float64
+) -> tuple[float, float]:
+    """Upper bound on γ_(p)(A) from stored factors, and the largest entry of the residual relative
+    to that of A.
 
     The residual E, and what rounding hides of it, is factorized as E·I: its row norms are added.
     """
     n = A.shape[1]
     wide = left.astype(precision)
     columns = (slice(start, start + _COLUMNS) for start in range(0, n, _COLUMNS))
-    residual = np.hstack([(A[:, c] - wide @ right[:, c].astype(precision)).astype(np.float64) for c in columns])
+    residual = np.hstack(
+        [(A[:, c] - wide @ right[:, c].astype(precision)).astype(np.float64) for c in columns]
+    )
     lengths = np.linalg.norm(left, axis=1)
     rounding = (len(right) + 2) * float(np.finfo(precision).eps) * math.sqrt(n) * lengths
     charge = norm(np.linalg.norm(residual, axis=1) + rounding, p)
@@ -447,9 +519,11 @@ def _attained(A: Array, left: Array, right: Array, p: float, precision: type = n
 
 
 def _by_symmetry(A: Array, orders: tuple[int, ...], sign: int, p: float) -> _Part:
-    """A group-circulant, ``A[g, h] = f(g − sign·h)``: the polar factors are group-circulants too, found by FFT.
+    """A group-circulant, ``A[g, h] = f(g − sign·h)``: the polar factors are group-circulants too,
+    found by FFT.
 
-    The group permutes rows and columns transitively, so uniform weights are optimal: γ_(p) = n^{1/p − 1} Σ|f̂|.
+    The group permutes rows and columns transitively, so uniform weights are optimal: γ_(p) = n^{1/p
+    − 1} Σ|f̂|.
     """
     n = len(A)
     spectrum = np.fft.fftn(A[:, 0].reshape(orders))
@@ -458,13 +532,19 @@ def _by_symmetry(A: Array, orders: tuple[int, ...], sign: int, p: float) -> _Par
     first_left = np.fft.ifftn(spectrum / np.where(roots > 0, roots, 1.0)).real.ravel()
     first_right = np.fft.ifftn(roots).real.ravel()
     longest = float(np.linalg.norm(first_right)) * (1 + ROUNDING_MARGIN / 2)
-    left, right = (first_left * longest)[table(orders, 1)], (first_right / longest)[table(orders, sign)]
+    left, right = (
+        (first_left * longest)[table(orders, 1)],
+        (first_right / longest)[table(orders, sign)],
+    )
     # the stored product is exactly group-circulant: its first row tells all
     row_value, residual = _attained(A[:1], left[:1], right, p, precision=np.longdouble)
-    # FFT errors are relative to the Euclidean norm (Higham 2002, Theorem 24.2); √n carries them to the sum
+    # FFT errors are relative to the Euclidean norm (Higham 2002, Theorem 24.2); √n carries them to
+    # the sum
     margin = ROUNDING_MARGIN + 32 * np.finfo(np.float64).eps * math.log2(2 * n) * math.sqrt(n)
     lower = float(n ** (1 / p - 1) * sizes.sum() * (1 - margin))
     group = " x ".join(f"Z_{m}" + (f"^{k}" if k > 1 else "") for m, k in runs(orders))
-    method = f"group-circulant over {group}: uniform weights are optimal by symmetry, factors by FFT"
+    method = (
+        f"group-circulant over {group}: uniform weights are optimal by symmetry, factors by FFT"
+    )
     weights = Witness(even_weights(n, p), np.full(n, 1 / n))
     return _Part(left, right, weights, n ** (1 / p) * row_value, lower, residual, method)

@@ -33,7 +33,16 @@ if TYPE_CHECKING:
 _FORMAT = "gaussnoise.noise/4"
 _DOMAIN = "domain."  # before the names of the arrays that a domain is made of
 INTEGERS = ("policy_edges", "certificate_rows", "patterns", "contrasts", "participations")
-_SCALARS = ("p", "neighbors", "shifted", "gamma", "gamma_lower", "sensitivity_squared", "method", "steps")
+_SCALARS = (
+    "p",
+    "neighbors",
+    "shifted",
+    "gamma",
+    "gamma_lower",
+    "sensitivity_squared",
+    "method",
+    "steps",
+)
 
 
 def write(noise: "OptimalNoise", path: str | os.PathLike[str]) -> None:
@@ -47,7 +56,9 @@ def described(noise: "OptimalNoise") -> tuple[dict[str, Any], Arrays]:
     header: dict[str, Any] = {name: getattr(noise, name) for name in _SCALARS}
     header["status"] = noise.status.name
     arrays: Arrays = {"center": noise.center}
-    if not (any(noise.center.strides) or noise.center[:1].any()):  # one zero stands for all, in memory as well
+    if not (
+        any(noise.center.strides) or noise.center[:1].any()
+    ):  # one zero stands for all, in memory as well
         header["center"], arrays = "zeros", {}
     if isinstance(noise.neighbors, PolicyGraph):
         header["neighbors"] = "policy graph"
@@ -58,7 +69,9 @@ def described(noise: "OptimalNoise") -> tuple[dict[str, Any], Arrays]:
         own, numbers = part.encode()
         header |= own
         arrays |= numbers
-    arrays["trace"] = np.array([[now.steps, now.lower, now.upper] for now in noise.trace]).reshape(-1, 3)
+    arrays["trace"] = np.array([[now.steps, now.lower, now.upper] for now in noise.trace]).reshape(
+        -1, 3
+    )
     return header, arrays
 
 
@@ -91,15 +104,23 @@ def rebuilt(header: dict[str, Any], arrays: dict[str, Any]) -> "OptimalNoise":
     _check_types(header)
     domain = rebuild(
         header["domain"],
-        {name.removeprefix(_DOMAIN): array for name, array in arrays.items() if name.startswith(_DOMAIN)},
+        {
+            name.removeprefix(_DOMAIN): array
+            for name, array in arrays.items()
+            if name.startswith(_DOMAIN)
+        },
     )
     if header["neighbors"] == "policy graph":
         if not isinstance(domain, AbstractFiniteDomain):
             raise CertificateError("load: expected a policy graph on listed points")
-        header["neighbors"] = PolicyGraph.from_edges(arrays["policy_edges"], domain.to_finite_set().points)
+        header["neighbors"] = PolicyGraph.from_edges(
+            arrays["policy_edges"], domain.to_finite_set().points
+        )
     problem = Problem(domain, header["p"], header["neighbors"], header["shifted"])
     covariance, kind = _parts(domain, header, arrays)
-    center = np.broadcast_to(0.0, domain.dim) if header.get("center") == "zeros" else arrays["center"]
+    center = (
+        np.broadcast_to(0.0, domain.dim) if header.get("center") == "zeros" else arrays["center"]
+    )
     if center.shape != (domain.dim,) or covariance.dim != domain.dim:
         raise CertificateError("load: the covariance belongs to another domain")
     return OptimalNoise(
@@ -108,7 +129,9 @@ def rebuilt(header: dict[str, Any], arrays: dict[str, Any]) -> "OptimalNoise":
         center=center,
         certificate=kind.decode(problem, header, arrays),
         status=Status[header["status"]],
-        trace=tuple(Progress(int(steps), lower, upper) for steps, lower, upper in arrays["trace"].tolist()),
+        trace=tuple(
+            Progress(int(steps), lower, upper) for steps, lower, upper in arrays["trace"].tolist()
+        ),
         **{name: header[name] for name in _SCALARS},
     )
 
@@ -126,10 +149,14 @@ def _check_types(header: dict) -> None:
         or not all(type(x) in (int, float) and x >= 0 for x in numbers)
         or not all(math.isfinite(x) for x in finite)
     ):
-        raise CertificateError("load: expected numbers, a relation and a method; the header holds something else")
+        raise CertificateError(
+            "load: expected numbers, a relation and a method; the header holds something else"
+        )
 
 
-def _parts(domain: AbstractDomain, header: dict, arrays: dict) -> tuple[Covariance, type[Certificate]]:
+def _parts(
+    domain: AbstractDomain, header: dict, arrays: dict
+) -> tuple[Covariance, type[Certificate]]:
     """The covariance, and what kind of certificate goes with it."""
     if isinstance(domain, Products) and "strategies" in header:
         distinct = [

@@ -1,4 +1,6 @@
-"""Covariance of tables of counts: all cells of one table vary alike, and variances are sums over attribute subsets."""
+"""Covariance of tables of counts: all cells of one table vary alike, and variances are sums over
+attribute subsets.
+"""
 
 import itertools
 import math
@@ -15,7 +17,15 @@ from domains.tables.tables import AbstractTables, Term
 
 from ..files.pickling import PickledByArguments
 from ..solvers.tables.orbits import ByType, Orbits, Type
-from ..solvers.tables.residuals import Subset, extended, part_of, project_zero_sum, rank, subsets_of, zero_sum_basis
+from ..solvers.tables.residuals import (
+    Subset,
+    extended,
+    part_of,
+    project_zero_sum,
+    rank,
+    subsets_of,
+    zero_sum_basis,
+)
 from ..solvers.tables.strategies import AbstractStrategy, IdentityStrategy
 from .product_covariance import ProductCovariance
 from .table_covariance import TableCovariance
@@ -28,8 +38,8 @@ Array = NDArray[np.float64]
 class MarginalCovariance(TableCovariance, PickledByArguments):
     """Noise of marginal tables that agree with each other, never built as one matrix.
 
-    Independent zero-sum tensors ``η_T ~ N(0, variances[T] · Π_T)`` reach table S as ``Σ_{T ⊆ S} η_T ⊗ 1/N_{S∖T}``,
-    and coordinate block S of the domain as its weight times that.
+    Independent zero-sum tensors ``η_T ~ N(0, variances[T] · Π_T)`` reach table S as
+    ``Σ_{T ⊆ S} η_T ⊗ 1/N_{S∖T}``, and coordinate block S of the domain as its weight times that.
     """
 
     domain: AbstractTables
@@ -57,7 +67,10 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
     def table_variance(self, subset: Subset) -> float:
         orbits = self.by_type.orbits
         kind = orbits.type_of(tuple(i for i in subset if i in orbits))
-        return math.fsum(self._sums.get(T, 0.0) for T in subsets_of(kind)) / float(self.domain.cells(subset)) ** 2
+        return (
+            math.fsum(self._sums.get(T, 0.0) for T in subsets_of(kind))
+            / float(self.domain.cells(subset)) ** 2
+        )
 
     @property
     def deviations(self) -> Array:
@@ -75,7 +88,9 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
 
     @cached_property
     def by_type(self) -> ByType:
-        """The variances up to exchange of alike attributes; no two are alike where none were said to be."""
+        """The variances up to exchange of alike attributes; no two are alike where none were said
+        to be.
+        """
         if isinstance(self.variances, ByType):
             return self.variances
         return ByType(Orbits(tuple((i,) for i in range(len(self.domain.sizes)))), self.variances)
@@ -91,7 +106,9 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
 
     @cached_property
     def _kinds(self) -> tuple[list[Subset], NDArray[np.intp]]:
-        """One table of every kind, and which of them each table is like: one of the same variance and size."""
+        """One table of every kind, and which of them each table is like: one of the same variance
+        and size.
+        """
         subsets = self.domain.subsets
         classes = -2 - np.arange(len(self.domain.sizes))  # outside the classes, no two are alike
         for k, members in enumerate(self.by_type.orbits.classes):
@@ -113,7 +130,9 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
         tables = list(zip(self.domain.subsets, self.domain.weights, strict=True))
         for T, variance in self.variances.items():
             basis = np.sqrt(variance) * zero_sum_basis([self.domain.sizes[i] for i in T])
-            columns.append(np.concatenate([self._lift(T, basis, S, weight) for S, weight in tables]))
+            columns.append(
+                np.concatenate([self._lift(T, basis, S, weight) for S, weight in tables])
+            )
         return np.concatenate(columns, axis=1)
 
     def _multiply(self, x: Array) -> Array:
@@ -134,15 +153,21 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
         return result
 
     def _lift(self, T: Subset, values: Array, S: Subset, weight: float) -> Array:
-        """Columns ``values`` (cells of T, k) as they reach coordinate block S, shape (cells of S, k)."""
+        """Columns ``values`` (cells of T, k) as they reach coordinate block S, shape (cells of S,
+        k).
+        """
         if not set(T) <= set(S):
             return np.zeros((self.domain.cells(S), values.shape[1]))
-        lifted = extended(values, T, S, self.domain.sizes) * (weight * self.domain.cells(T) / self.domain.cells(S))
+        lifted = extended(values, T, S, self.domain.sizes) * (
+            weight * self.domain.cells(T) / self.domain.cells(S)
+        )
         return lifted.reshape(-1, values.shape[1])
 
 
 def covariance_of_cells(
-    tables: AbstractTables, strategies: tuple[AbstractStrategy, ...], variances: Mapping[Subset, float]
+    tables: AbstractTables,
+    strategies: tuple[AbstractStrategy, ...],
+    variances: Mapping[Subset, float],
 ) -> TableCovariance:
     """Of tables of counts, however their attributes are measured."""
     if all(isinstance(own, IdentityStrategy) for own in strategies):

@@ -31,25 +31,35 @@ class Status(enum.Enum):
         "Rounding stopped progress: the noise is feasible, hence private; "
         "loosen tol, center the points, or even out sizes that differ by more than 1e5."
     )
-    MAX_STEPS = "The step limit came first: the noise is feasible, hence private; loosen tol to accept its gap."
+    MAX_STEPS = (
+        "The step limit came first: the noise is feasible, hence private; loosen tol to "
+        "accept its gap."
+    )
     ORACLE = (
-        "The bracket is as narrow as the domain's quadratic oracle proves: the noise is feasible, hence private; "
+        "The bracket is as narrow as the domain's quadratic oracle proves: the noise is "
+        "feasible, hence private; "
         "accept the gap, or describe the set by fewer generators or by its vertices."
     )
     PATTERNS = (
-        "More patterns of differing attributes than can be looked at: the noise covers a safe bound, hence is private; "
+        "More patterns of differing attributes than can be looked at: the noise covers a safe "
+        "bound, hence is private; "
         "accept the gap, or ask for fewer or more alike attributes."
     )
     PRODUCTS = (
-        "The best noise that measures each attribute in one way: feasible, hence private; the gap is what other noises "
-        "could win at most. For small tables, optimal_noise(domain.to_finite_set()) looks at all noises."
+        "The best noise that measures each attribute in one way: feasible, hence private; the "
+        "gap is what other noises "
+        "could win at most. For small tables, optimal_noise(domain.to_finite_set()) looks at all "
+        "noises."
     )
     COUPLINGS = (
-        "The best noise that measures each attribute in one way: feasible, hence private; at this size, no certificate "
-        "but a coarse one that leaves couplings between tables out, so that most of the gap may be its own."
+        "The best noise that measures each attribute in one way: feasible, hence private; at "
+        "this size, no certificate "
+        "but a coarse one that leaves couplings between tables out, so that most of the gap may "
+        "be its own."
     )
     PARTICIPATIONS = (
-        "The search over what one person may do was stopped: the noise is feasible, hence private; accept the "
+        "The search over what one person may do was stopped: the noise is feasible, hence "
+        "private; accept the "
         "gap, or ask for at most 48 ticks, or fewer patterns, which are solved to the tolerance."
     )
     INTERRUPTED = "Interrupted: the noise is feasible, hence private; run again for a narrower gap."
@@ -67,25 +77,27 @@ def gap_between(lower: float, upper: float) -> float:
 class OptimalNoise:
     """The best Gaussian covariance for a domain at unit sensitivity, with its proof.
 
-    Made by :func:`gaussnoise.optimal_noise` (calibrated to the neighbouring relation, no shift) and by
-    :func:`gaussnoise.gamma` (the paper's γ_p(K), with shift).
+    Made by :func:`gaussnoise.optimal_noise` (calibrated to the neighbouring relation, no shift) and
+    by :func:`gaussnoise.gamma` (the paper's γ_p(K), with shift).
 
     Attributes:
         domain: the set K.
         p: the norm of the error ``‖sd‖_p``.
         neighbors: relation the mechanism will protect: "replace", "add-remove" or a policy graph.
-        shifted: whether M encloses K − center (``gamma``) instead of the sensitivity set (``optimal_noise``).
+        shifted: whether M encloses K − center (``gamma``) instead of the sensitivity set
+            (``optimal_noise``).
         gamma: upper end of the bracket: ``‖sd(M)‖_p`` of the stored covariance.
         gamma_lower: lower end, proved by ``certificate``.
         covariance: M, a :class:`Covariance`.
         center: v, shape (d,), zeros without shift.
         certificate: the dual witness.
-        sensitivity_squared: proven upper bound on ``sup s' M⁺ s`` over differences s of neighbours: 1 from
-            ``optimal_noise``, up to 4 from ``gamma``.
+        sensitivity_squared: proven upper bound on ``sup s' M⁺ s`` over differences s of neighbours:
+            1 from ``optimal_noise``, up to 4 from ``gamma``.
         method: which route was taken, and why.
         status: how the solve ended.
         steps: iterations spent, 0 for closed forms.
-        trace: the bracket after every step; empty for closed forms, and for answers read from a file.
+        trace: the bracket after every step; empty for closed forms, and for answers read from a
+            file.
     """
 
     domain: AbstractDomain
@@ -110,7 +122,9 @@ class OptimalNoise:
 
     @property
     def gap(self) -> float:
-        """``gamma / gamma_lower − 1``: at most this much better could any covariance be. Zero when gamma is zero."""
+        """``gamma / gamma_lower − 1``: at most this much better could any covariance be. Zero when
+        gamma is zero.
+        """
         return gap_between(self.gamma_lower, self.gamma)
 
     def __float__(self) -> float:
@@ -119,17 +133,20 @@ class OptimalNoise:
     def __repr__(self) -> str:
         name = f"gamma_{self.p:g}(K)" if self.shifted else f"gamma_{self.p:g}, {self.neighbors}"
         return (
-            f"OptimalNoise({name}: {self.gamma_lower:.10g} <= gamma <= {self.gamma:.10g}, gap {self.gap:.1e}, "
+            f"OptimalNoise({name}: {self.gamma_lower:.10g} <= gamma <= {self.gamma:.10g}, gap "
+            f"{self.gap:.1e}, "
             f"{self.domain!r})"
         )
 
     def verify(self) -> Verification:
-        """Recompute both bounds from the domain and the stored numbers, by another way than the solver's.
+        """Recompute both bounds from the domain and the stored numbers, by another way than the
+        solver's.
 
-        Finite sets: rational arithmetic for both ends at small sizes; else coordinates by QR with residuals in extended
-        precision, and the dual by an inner product with a matrix of proven norm. Marginals: rational arithmetic, and
-        the finite check as well when the full table has at most 512 cells. Other domains: their oracle's upper bound in
-        coordinates by a singular value decomposition, and membership of every point of the certificate.
+        Finite sets: rational arithmetic for both ends at small sizes; else coordinates by QR with
+        residuals in extended precision, and the dual by an inner product with a matrix of proven
+        norm. Marginals: rational arithmetic, and the finite check as well when the full table has
+        at most 512 cells. Other domains: their oracle's upper bound in coordinates by a singular
+        value decomposition, and membership of every point of the certificate.
 
         Returns:
             The recomputed bracket.
@@ -138,14 +155,18 @@ class OptimalNoise:
             CertificateError: a stored claim is stronger than what could be recomputed.
             CovarianceError: some direction of the sensitivity set gets no noise.
 
-        >>> gn.optimal_noise(gn.FiniteSet(np.eye(3)), neighbors="add-remove").verify().sensitivity_squared <= 1
+        >>> gn.optimal_noise(
+        ...     gn.FiniteSet(np.eye(3)), neighbors="add-remove"
+        ... ).verify().sensitivity_squared <= 1
         True
         """
         return verify(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the answer and its domain to one ``.npz`` file, without pickles."""
-        from .file import write  # files and pictures meet the class here: methods for what other files do
+        from .file import (
+            write,
+        )  # files and pictures meet the class here: methods for what other files do
 
         write(self, path)
 
@@ -153,7 +174,8 @@ class OptimalNoise:
     def load(path: str | os.PathLike[str]) -> "OptimalNoise":
         """Read an answer written by :meth:`save`, and verify it.
 
-        Verification shows that the file is consistent, not who wrote it: read ``neighbors`` and ``domain`` before use.
+        Verification shows that the file is consistent, not who wrote it: read ``neighbors`` and
+        ``domain`` before use.
 
         Raises:
             OutputError: the file cannot be read.
@@ -164,7 +186,8 @@ class OptimalNoise:
         return read(path)
 
     def plot(self, axes: tuple[int, int] = (0, 1)) -> "Figure":
-        """Draw the set that the noise covers, its optimal ellipsoid, the certificate's points and the naive ball.
+        """Draw the set that the noise covers, its optimal ellipsoid, the certificate's points and
+        the naive ball.
 
         Args:
             axes: the two coordinates to project to.
@@ -189,7 +212,8 @@ class OptimalNoise:
             A matplotlib Figure.
 
         Raises:
-            ParameterError: a closed form, or an answer read from a file, which have no steps to show.
+            ParameterError: a closed form, or an answer read from a file, which have no steps to
+                show.
         """
         from .plots import plot_convergence
 

@@ -33,16 +33,24 @@ _MOST_STEPS, _MOST_SLOW_STEPS = 400, 120
 
 
 def participation_noise(
-    function: str, problem: Problem, domain: VectorParticipations, tol: float, method: str, watch: Watch
+    function: str,
+    problem: Problem,
+    domain: VectorParticipations,
+    tol: float,
+    method: str,
+    watch: Watch,
 ) -> OptimalNoise:
-    """The covariance M of each coordinate: noise is M for every coordinate of the vectors, independently.
+    """The covariance M of each coordinate: noise is M for every coordinate of the vectors,
+    independently.
 
-    By Newton's method on the dual where patterns are disjoint; where they are not, or where it stalls, by a barrier
-    method on few patterns of few ticks, and else by column generation from what Newton's method found.
+    By Newton's method on the dual where patterns are disjoint; where they are not, or where it
+    stalls, by a barrier method on few patterns of few ticks, and else by column generation from
+    what Newton's method found.
     """
     if problem.protected != "add-remove" or method != "auto":
         raise ParameterError(
-            f'{function}: expected neighbors="add-remove" and method="auto" for people who add vectors; hint: a person '
+            f'{function}: expected neighbors="add-remove" and method="auto" for people who add '
+            "vectors; hint: a person "
             "replaced by another is one removed and one added, twice the noise"
         )
     who, A, p = domain.who, domain.matrix, problem.p
@@ -83,7 +91,9 @@ def _found(
             sets = covering_sets(A, who, p)
         enough = tol if who.are_disjoint else max(_ROUGH, tol)
         proven = report if who.are_disjoint else None  # the dual of a restriction is no lower end
-        found = separated_optimum(A, who, sets, p, tol=enough, max_steps=_MOST_SLOW_STEPS, report=proven)
+        found = separated_optimum(
+            A, who, sets, p, tol=enough, max_steps=_MOST_SLOW_STEPS, report=proven
+        )
         Z = _correlations(found.second_moment, sets, found.weights)
         if who.are_disjoint and found.gap <= tol:
             return sets, Z, found, f"Newton's method over {len(sets)} disjoint patterns"
@@ -97,7 +107,8 @@ def _found(
 
 
 def _correlations(second_moment: Array, sets: Indices, weights: Array) -> Array:
-    """Z of every set, shape (P, k, k), with ``Σ p_π Z_π`` near Λ: equal to it where patterns are disjoint.
+    """Z of every set, shape (P, k, k), with ``Σ p_π Z_π`` near Λ: equal to it where patterns are
+    disjoint.
 
     Whatever they are, they are what one person may do.
     """
@@ -126,4 +137,6 @@ def _certificate(
     vectors = axes * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=2, keepdims=True), math.ulp(0.0))
     w = w / max(dual_ball_norm(w, p), 1.0)
-    return ParticipationCertificate(domain, sets[kept], weights[kept] / weights[kept].sum(), vectors, w)
+    return ParticipationCertificate(
+        domain, sets[kept], weights[kept] / weights[kept].sum(), vectors, w
+    )

@@ -1,4 +1,6 @@
-"""Pictures of an answer: what it covers, how tightly, on whose word, and how the solver got there."""
+"""Pictures of an answer: what it covers, how tightly, on whose word, and how the solver
+got there.
+"""
 
 import math
 from collections.abc import Mapping
@@ -28,7 +30,9 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_DIRECTIONS = 360  # even, so that −θ is among them; chords of one degree are 4e-5 of the radius off a circle
+_DIRECTIONS = (
+    360  # even, so that −θ is among them; chords of one degree are 4e-5 of the radius off a circle
+)
 _MOST_MEMBERS = 500
 _LARGEST_AREA = 180.0  # of a certificate's heaviest point, in square points
 _MOST_DIMENSIONS = 2048  # of a quadratic form handed to an oracle: seconds
@@ -43,11 +47,12 @@ _SET, _WITNESS = "0.86", "#e69f00"
 
 
 def plot_noise(noise: "OptimalNoise", axes: tuple[int, int] = (0, 1)) -> "Figure":
-    """The set that the noise covers, in the optimal ellipsoid, with the points that prove it optimal.
+    """The set that the noise covers, in the optimal ellipsoid, with the points that prove it
+    optimal.
 
-    Beside them the least ball around the same center that covers the set: the shape of plain spherical noise. In more
-    than two dimensions, everything is projected on two coordinates: shadows of touching bodies need not touch. In one,
-    intervals are drawn.
+    Beside them the least ball around the same center that covers the set: the shape of plain
+    spherical noise. In more than two dimensions, everything is projected on two coordinates:
+    shadows of touching bodies need not touch. In one, intervals are drawn.
 
     Args:
         noise: what to draw.
@@ -77,7 +82,9 @@ def plot_noise(noise: "OptimalNoise", axes: tuple[int, int] = (0, 1)) -> "Figure
     picture = figure.add_axes((left / width, bottom / height, across / width, up / height))
     draw = _draw_plane if plane else _draw_line
     draw(picture, scene)
-    projected = "" if noise.domain.dim <= 2 else f"\nprojected from R^{noise.domain.dim} on two coordinates"
+    projected = (
+        "" if noise.domain.dim <= 2 else f"\nprojected from R^{noise.domain.dim} on two coordinates"
+    )
     picture.set_title(f"{_problem(noise)}\n{_bracket(noise)}{projected}", fontsize="medium")
     return figure
 
@@ -99,7 +106,11 @@ def plot_convergence(noise: "OptimalNoise") -> "Figure":
     from matplotlib.ticker import MaxNLocator
 
     if not noise.trace:
-        reason = "a closed form, found in 0 steps" if noise.steps == 0 else "one loaded from a file without it"
+        reason = (
+            "a closed form, found in 0 steps"
+            if noise.steps == 0
+            else "one loaded from a file without it"
+        )
         raise ParameterError(
             f"plot_convergence: expected an answer with the trace of its steps, got {reason}; "
             "hint: solve again by an iterative method"
@@ -128,7 +139,9 @@ def plot_convergence(noise: "OptimalNoise") -> "Figure":
 def _draw_bracket(axes: "Axes", steps: NDArray[np.int64], lower: Array, upper: Array) -> None:
     """Both ends, relative to the answer; steps that are far off leave the frame."""
     known = np.isfinite(upper)
-    axes.fill_between(steps[known], lower[known], upper[known], step="post", color=OURS, alpha=0.12, lw=0)
+    axes.fill_between(
+        steps[known], lower[known], upper[known], step="post", color=OURS, alpha=0.12, lw=0
+    )
     style = _steps(len(steps))
     axes.plot(steps[known], upper[known], color=OURS, label="upper end: best noise so far", **style)
     axes.plot(steps, lower, color=_WITNESS, label="lower end: best certificate so far", **style)
@@ -138,12 +151,19 @@ def _draw_bracket(axes: "Axes", steps: NDArray[np.int64], lower: Array, upper: A
     axes.set_ylabel("bounds on γ / final upper end")
 
 
-def _draw_gaps(axes: "Axes", noise: "OptimalNoise", steps: NDArray[np.int64], lower: Array, upper: Array) -> None:
+def _draw_gaps(
+    axes: "Axes", noise: "OptimalNoise", steps: NDArray[np.int64], lower: Array, upper: Array
+) -> None:
     """The relative gap, and how much of it each end is to blame for, on a logarithmic axis."""
     with np.errstate(divide="ignore"):
         gaps = {
             "gap": (upper / lower - 1, "0.6", "-", 4),
-            "upper end above the final lower end": (upper / np.float64(noise.gamma_lower) - 1, OURS, "--", 1.5),
+            "upper end above the final lower end": (
+                upper / np.float64(noise.gamma_lower) - 1,
+                OURS,
+                "--",
+                1.5,
+            ),
             "lower end below the final upper end": (noise.gamma / lower - 1, _WITNESS, "--", 1.5),
         }
     for label, (gap, color, dashes, width) in gaps.items():
@@ -166,7 +186,8 @@ class _Scene:
     """What is to be drawn, in one or two coordinates (k).
 
     Attributes:
-        outline: shape (m, k), support points of the covered set around the compass; two in one dimension.
+        outline: shape (m, k), support points of the covered set around the compass; two in one
+            dimension.
         members: shape (n, k), the set's own points where they are few; empty otherwise.
         ellipse: shape (m, k), boundary points of center + E(M).
         ball: shape (m, k), boundary points of the least ball found; empty where there is none.
@@ -193,7 +214,11 @@ class _Scene:
 def _scene(noise: "OptimalNoise", shown: list[int]) -> _Scene:
     """Everything that plot_noise draws, before anything is drawn."""
     angles = 2 * np.pi * np.arange(_DIRECTIONS) / _DIRECTIONS
-    circle = np.column_stack([np.cos(angles), np.sin(angles)]) if len(shown) == 2 else np.array([[1.0], [-1.0]])
+    circle = (
+        np.column_stack([np.cos(angles), np.sin(angles)])
+        if len(shown) == 2
+        else np.array([[1.0], [-1.0]])
+    )
     outline, members = _shadow(noise, shown, circle)
     center = noise.center[shown]
     ellipse = center + circle @ _root(noise, shown).T
@@ -214,10 +239,15 @@ def _scene(noise: "OptimalNoise", shown: list[int]) -> _Scene:
         masses=masses,
         center=center / unit,
         reach=(max(near, radii[1]) if radii and framed else near) / unit,
-        names=tuple(_name(noise.domain, i) + (f", in units of {unit:.0e}" if unit != 1 else "") for i in shown),
+        names=tuple(
+            _name(noise.domain, i) + (f", in units of {unit:.0e}" if unit != 1 else "")
+            for i in shown
+        ),
         labels={
             "set": _set_name(noise),
-            "members": "its points" if len(shown) == noise.domain.dim else "projections of its points",
+            "members": "its points"
+            if len(shown) == noise.domain.dim
+            else "projections of its points",
             "noise": f"optimal noise: {'v + E(M)' if noise.shifted else 'E(M)'}",
             "ball": _ball_name(noise, radii) + ("" if framed else ", beyond the frame"),
             "certificate": _certificate_name(noise.certificate),
@@ -236,16 +266,21 @@ def _coordinates(noise: "OptimalNoise", axes: tuple[int, int]) -> list[int]:
     if dim == 1 and integers and pair == [0, 1]:
         return [0]
     if dim == 1:
-        raise ParameterError(f"plot: expected no axes for a domain in R^1, got {axes!r}; hint: leave them out")
+        raise ParameterError(
+            f"plot: expected no axes for a domain in R^1, got {axes!r}; hint: leave them out"
+        )
     if len(pair) != 2 or not integers or not all(0 <= i < dim for i in pair) or pair[0] == pair[1]:
         raise ParameterError(
-            f"plot: expected axes=(i, j), two different coordinates of 0..{dim - 1}, got {axes!r}; hint: axes=(0, 1)"
+            f"plot: expected axes=(i, j), two different coordinates of 0..{dim - 1}, got "
+            f"{axes!r}; hint: axes=(0, 1)"
         )
     return [int(i) for i in pair]
 
 
 def _shadow(noise: "OptimalNoise", shown: list[int], circle: Array) -> tuple[Array, Array]:
-    """Support points of the projected set in the directions of ``circle``, and its members where they are few."""
+    """Support points of the projected set in the directions of ``circle``, and its members where
+    they are few.
+    """
     domain, relation = noise.domain, noise.neighbors
     if isinstance(relation, PolicyGraph) and not noise.shifted:
         ends = _points(domain)[:, shown][relation.edges]
@@ -254,7 +289,9 @@ def _shadow(noise: "OptimalNoise", shown: list[int], circle: Array) -> tuple[Arr
         return _support_points(listed, circle), _few(listed)
     listed = _listed(domain, shown)
     if listed is None:
-        ahead = np.array([domain.support_point(_lift(theta, shown, domain.dim))[shown] for theta in circle])
+        ahead = np.array(
+            [domain.support_point(_lift(theta, shown, domain.dim))[shown] for theta in circle]
+        )
     else:
         ahead = _support_points(listed, circle)
     behind = np.roll(ahead, len(circle) // 2, axis=0)  # the support points of −θ
@@ -263,7 +300,9 @@ def _shadow(noise: "OptimalNoise", shown: list[int], circle: Array) -> tuple[Arr
         return ahead, _few(members)
     if relation == "add-remove":
         larger = np.einsum("ij,ij->i", circle, ahead) >= np.einsum("ij,ij->i", circle, -behind)
-        return np.where(larger[:, None], ahead, -behind), _few(_distinct(np.concatenate([members, -members])))
+        return np.where(larger[:, None], ahead, -behind), _few(
+            _distinct(np.concatenate([members, -members]))
+        )
     if len(members) ** 2 > _MOST_MEMBERS**2 // 4:
         members = members[:0]
     differences = (members[:, None] - members).reshape(-1, len(shown))
@@ -274,30 +313,40 @@ def _listed(domain: AbstractDomain, shown: list[int]) -> Array | None:
     """The projections of a finite domain's points, each once; None for others."""
     if isinstance(domain, Marginals):
         return _marginal_points(domain, shown)
-    return _distinct(_points(domain)[:, shown]) if isinstance(domain, AbstractFiniteDomain) else None
+    return (
+        _distinct(_points(domain)[:, shown]) if isinstance(domain, AbstractFiniteDomain) else None
+    )
 
 
 def _points(domain: AbstractDomain) -> Array:
     """The listed points of a finite domain."""
     if not isinstance(domain, AbstractFiniteDomain):
-        raise ParameterError(f"plot: expected a finite domain under a policy graph, got {type(domain).__name__}")
+        raise ParameterError(
+            f"plot: expected a finite domain under a policy graph, got {type(domain).__name__}"
+        )
     return domain.to_finite_set().points
 
 
 def _marginal_points(domain: Marginals, shown: list[int]) -> Array:
-    """The projections of all records on one or two cells: which combinations occur follows from counting."""
+    """The projections of all records on one or two cells: which combinations occur follows from
+    counting.
+    """
     cells = [_cell(domain, i) for i in shown]
     weights = [domain.weights[domain.subsets.index(S)] for S, _ in cells]
     codes = [dict(zip(S, cell, strict=True)) for S, cell in cells]
     every = domain.cells(set().union(*codes))
-    counts = [every // domain.cells(S) for S, _ in cells]  # records, of the attributes at hand, in each cell
+    counts = [
+        every // domain.cells(S) for S, _ in cells
+    ]  # records, of the attributes at hand, in each cell
     if len(cells) == 1:
         present = {(1,): counts[0], (0,): every - counts[0]}
     else:
         agree = all(codes[0][i] == codes[1][i] for i in codes[0].keys() & codes[1].keys())
         present = {(1, 1): int(agree), (1, 0): counts[0] - agree, (0, 1): counts[1] - agree}
         present[0, 0] = every - sum(present.values())
-    return np.array([pattern for pattern, count in present.items() if count > 0]) * np.array(weights)
+    return np.array([pattern for pattern, count in present.items() if count > 0]) * np.array(
+        weights
+    )
 
 
 def _cell(domain: Marginals, coordinate: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -331,7 +380,9 @@ def _few(points: Array) -> Array:
 
 
 def _root(noise: "OptimalNoise", shown: list[int]) -> Array:
-    """A root F of the projected covariance, F F' = M on the coordinates shown: the correlation needs no squares."""
+    """A root F of the projected covariance, F F' = M on the coordinates shown: the correlation
+    needs no squares.
+    """
     deviations = noise.covariance.standard_deviation()[shown]
     if len(shown) == 1:
         return deviations[:, None]
@@ -344,13 +395,17 @@ def _root(noise: "OptimalNoise", shown: list[int]) -> Array:
 
 
 def _radii(noise: "OptimalNoise") -> tuple[float, float] | None:
-    """A bracket on the largest Euclidean norm over what is covered, about the center; None where it costs too much."""
+    """A bracket on the largest Euclidean norm over what is covered, about the center; None where it
+    costs too much.
+    """
     domain, relation = noise.domain, noise.neighbors
     if isinstance(relation, PolicyGraph) and not noise.shifted:
         points = _points(domain)
         step = max(1, _CHUNK_ENTRIES // domain.dim)
         parts = (relation.edges[k : k + step] for k in range(0, len(relation.edges), step))
-        radius = max((_longest(points[part[:, 0]] - points[part[:, 1]]) for part in parts), default=0.0)
+        radius = max(
+            (_longest(points[part[:, 0]] - points[part[:, 1]]) for part in parts), default=0.0
+        )
         return radius, radius
     if isinstance(noise.covariance, MarginalCovariance):
         radius = _marginal_radius(noise.covariance.domain, noise)
@@ -386,7 +441,9 @@ def _diameter(points: Array) -> float:
 
 
 def _marginal_radius(domain: AbstractTables, noise: "OptimalNoise") -> float:
-    """The largest norm for closed forms, whose center is constant on every table; records have one cell in each."""
+    """The largest norm for closed forms, whose center is constant on every table; records have one
+    cell in each.
+    """
     counts = [domain.cells(S) for S in domain.subsets]
     squares = [weight**2 for weight in domain.weights]
     if noise.shifted:
@@ -399,7 +456,9 @@ def _marginal_radius(domain: AbstractTables, noise: "OptimalNoise") -> float:
 
 
 def _measure(certificate: Certificate, shown: list[int]) -> tuple[Array, Array]:
-    """The certificate's measure, projected: points that share a shadow are one, and signs are even."""
+    """The certificate's measure, projected: points that share a shadow are one, and signs
+    are even.
+    """
     if not isinstance(certificate, PointCertificate):
         return np.empty((0, len(shown))), np.empty(0)
     points, weights = certificate.points[:, shown], certificate.weights / certificate.weights.sum()
@@ -409,7 +468,9 @@ def _measure(certificate: Certificate, shown: list[int]) -> tuple[Array, Array]:
         points, weights = np.concatenate([points, -points]), np.concatenate([weights, weights]) / 2
     size = float(np.abs(points).max()) or 1.0
     # differences of equal shadows agree up to rounding
-    _, first, same = np.unique(np.round(points / size, 9) + 0.0, axis=0, return_index=True, return_inverse=True)
+    _, first, same = np.unique(
+        np.round(points / size, 9) + 0.0, axis=0, return_index=True, return_inverse=True
+    )
     masses = np.bincount(same.reshape(-1), weights).astype(np.float64)
     visible = masses > _VISIBLE * masses.max()
     return points[first][visible], masses[visible]
@@ -417,12 +478,25 @@ def _measure(certificate: Certificate, shown: list[int]) -> tuple[Array, Array]:
 
 def _draw_plane(axes: "Axes", scene: _Scene) -> None:
     """Two coordinates, at equal scales."""
-    axes.fill(*scene.outline.T, facecolor=_SET, edgecolor="0.6", lw=1, label=scene.labels["set"], zorder=1)
+    axes.fill(
+        *scene.outline.T, facecolor=_SET, edgecolor="0.6", lw=1, label=scene.labels["set"], zorder=1
+    )
     if len(scene.members):
-        axes.plot(*scene.members.T, "o", ms=2.5, color="0.35", label=scene.labels["members"], zorder=4)
+        axes.plot(
+            *scene.members.T, "o", ms=2.5, color="0.35", label=scene.labels["members"], zorder=4
+        )
     ellipse, ball = _closed(scene.ellipse), _closed(scene.ball)
-    axes.plot(*ellipse.T, color=OURS, lw=2, solid_capstyle="round", label=scene.labels["noise"], zorder=3)
-    axes.plot(*ball.T, color=THEIRS, lw=1.5, ls=(0, (5, 3)) if len(ball) else "", label=scene.labels["ball"], zorder=2)
+    axes.plot(
+        *ellipse.T, color=OURS, lw=2, solid_capstyle="round", label=scene.labels["noise"], zorder=3
+    )
+    axes.plot(
+        *ball.T,
+        color=THEIRS,
+        lw=1.5,
+        ls=(0, (5, 3)) if len(ball) else "",
+        label=scene.labels["ball"],
+        zorder=2,
+    )
     _draw_witnesses(axes, scene, scene.witnesses)
     axes.plot(*scene.center, "+", color=OURS, ms=8)
     half = 1.08 * scene.reach or 1.0
@@ -433,23 +507,39 @@ def _draw_plane(axes: "Axes", scene: _Scene) -> None:
     axes.set_ylabel(scene.names[1])
     axes.set_axisbelow(True)
     axes.grid(color="0.94")
-    axes.legend(loc="upper left", bbox_to_anchor=(0, -0.1), fontsize="small", frameon=False, borderaxespad=0)
+    axes.legend(
+        loc="upper left", bbox_to_anchor=(0, -0.1), fontsize="small", frameon=False, borderaxespad=0
+    )
 
 
 def _draw_line(axes: "Axes", scene: _Scene) -> None:
     """One coordinate: an interval for each thing, one below the other."""
-    spans = {"set": (scene.outline, "0.6", 7), "noise": (scene.ellipse, OURS, 3), "ball": (scene.ball, THEIRS, 3)}
+    spans = {
+        "set": (scene.outline, "0.6", 7),
+        "noise": (scene.ellipse, OURS, 3),
+        "ball": (scene.ball, THEIRS, 3),
+    }
     rows = {"set": 3, "noise": 2, "ball": 1, "certificate": 0}
     for end in scene.ellipse[:, 0]:
         axes.axvline(end, color=OURS, lw=0.8, ls=":", zorder=0)
     for name, (ends, color, width) in spans.items():
         heights = np.full(len(ends), rows[name])
-        axes.plot(ends[:, 0], heights, "|-", color=color, lw=width, ms=14, mew=2, solid_capstyle="butt")
-    axes.plot(scene.members[:, 0], np.full(len(scene.members), rows["set"]), "o", ms=3, color="0.15")
+        axes.plot(
+            ends[:, 0], heights, "|-", color=color, lw=width, ms=14, mew=2, solid_capstyle="butt"
+        )
+    axes.plot(
+        scene.members[:, 0], np.full(len(scene.members), rows["set"]), "o", ms=3, color="0.15"
+    )
     heights = np.full(len(scene.witnesses), rows["certificate"])
     _draw_witnesses(axes, scene, np.column_stack([scene.witnesses, heights]))
     for name, row in rows.items():  # beside the lines, which a legend would only repeat
-        axes.text(0.01, row + 0.3, scene.labels[name], transform=axes.get_yaxis_transform(), fontsize="small")
+        axes.text(
+            0.01,
+            row + 0.3,
+            scene.labels[name],
+            transform=axes.get_yaxis_transform(),
+            fontsize="small",
+        )
     half = 1.08 * scene.reach or 1.0
     axes.set_xlim(scene.center[0] - half, scene.center[0] + half)
     axes.set_ylim(-0.5, 3.8)
@@ -466,7 +556,9 @@ def _draw_witnesses(axes: "Axes", scene: _Scene, positions: Array) -> None:
         axes.plot([], [], " ", label=label)
         return
     areas = _LARGEST_AREA * scene.masses / scene.masses.max()
-    axes.scatter(*positions.T, s=areas, color=_WITNESS, edgecolor="0.15", lw=0.5, label=label, zorder=3.5)
+    axes.scatter(
+        *positions.T, s=areas, color=_WITNESS, edgecolor="0.15", lw=0.5, label=label, zorder=3.5
+    )
 
 
 def _closed(boundary: Array) -> Array:
@@ -489,7 +581,9 @@ def _bracket(noise: "OptimalNoise") -> str:
     """Both ends, rounded outwards to as many digits as their gap deserves."""
     if noise.gamma == 0:
         return "γ = 0"
-    digits = 4 if noise.gap >= 1 else min(max(2 - math.floor(math.log10(max(noise.gap, 1e-300))), 4), 10)
+    digits = (
+        4 if noise.gap >= 1 else min(max(2 - math.floor(math.log10(max(noise.gap, 1e-300))), 4), 10)
+    )
     low = Context(prec=digits, rounding=ROUND_FLOOR).create_decimal_from_float(noise.gamma_lower)
     high = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(noise.gamma)
     return f"{low:g} ≤ γ ≤ {high:g}, gap {noise.gap:.1e}"
@@ -516,7 +610,11 @@ def _ball_name(noise: "OptimalNoise", radii: tuple[float, float] | None) -> str:
         return name
     sides = 1.0 if noise.p == math.inf else noise.domain.dim ** (1 / noise.p)
     low, high = (radius / noise.gamma * sides for radius in radii)
-    return f"{name}, {_times(high) if high <= 1.005 * low else f'{_times(low)} to {_times(high)}'} times the error"
+    return (
+        f"{name}, "
+        f"{_times(high) if high <= 1.005 * low else f'{_times(low)} to {_times(high)}'} times the "
+        "error"
+    )
 
 
 def _times(ratio: float) -> str:
@@ -529,7 +627,10 @@ def _certificate_name(certificate: Certificate) -> str:
         shares = np.cumsum(np.sort(certificate.weights)[::-1]) / certificate.weights.sum()
         count = 1 + int(np.count_nonzero(shares < _MOST_WEIGHT))
         sign, plural = "" if certificate.centered else "±", "" if count == 1 else "s"
-        return f"certificate: area ∝ weight, {100 * _MOST_WEIGHT:g} % of it on {sign}{count} point{plural}"
+        return (
+            f"certificate: area ∝ weight, {100 * _MOST_WEIGHT:g} % of it on {sign}{count} "
+            f"point{plural}"
+        )
     return f"certificate: {certificate.caption}"
 
 
@@ -538,4 +639,6 @@ def _name(domain: AbstractDomain, coordinate: int) -> str:
     if not isinstance(domain, Marginals):
         return f"coordinate {coordinate}"
     S, cell = _cell(domain, coordinate)
-    return label_text(f"coordinate {coordinate}: " + (f"cell {cell} of table {S}" if S else "the total"), 56)
+    return label_text(
+        f"coordinate {coordinate}: " + (f"cell {cell} of table {S}" if S else "the total"), 56
+    )

@@ -18,10 +18,12 @@ Integers = NDArray[np.intp]
 @final
 @dataclass(frozen=True, eq=False)
 class PolicyGraph:
-    """Neighbouring datasets differ in one record, whose two values are joined by an edge (Blowfish privacy).
+    """Neighbouring datasets differ in one record, whose two values are joined by an edge (Blowfish
+    privacy).
 
-    Values at graph distance k are protected at k²ρ; values in different components not at all: how many records are
-    in each component is published exactly. Whoever passes such an object instead of a networkx graph accepts that.
+    Values at graph distance k are protected at k²ρ; values in different components not at all: how
+    many records are in each component is published exactly. Whoever passes such an object instead
+    of a networkx graph accepts that.
 
     Attributes:
         edges: shape (E, 2), row indices into the domain's points, each pair sorted.
@@ -41,22 +43,30 @@ class PolicyGraph:
 
     @classmethod
     def from_networkx(cls, graph: Any, points: Array, function: str) -> "PolicyGraph":
-        """The policy of a networkx graph on the row indices of ``points``; refused if its components are private."""
+        """The policy of a networkx graph on the row indices of ``points``; refused if its
+        components are private.
+        """
         count = len(points)
         if graph.is_directed():
-            raise ParameterError(f"{function}: expected an undirected policy graph; hint: graph.to_undirected()")
+            raise ParameterError(
+                f"{function}: expected an undirected policy graph; hint: graph.to_undirected()"
+            )
         integers = (int, np.integer)
         for v in graph.nodes:
             if not isinstance(v, integers) or isinstance(v, bool) or not 0 <= v < count:
                 raise ParameterError(
-                    f"{function}: expected a policy graph whose nodes are row indices 0..{count - 1}, got "
+                    f"{function}: expected a policy graph whose nodes are row indices "
+                    f"0..{count - 1}, got "
                     f"node {v!r}; hint: networkx.relabel_nodes(graph, {{label: row}})"
                 )
-        pairs = np.array([sorted((int(u), int(v))) for u, v in graph.edges() if u != v], dtype=np.intp).reshape(-1, 2)
+        pairs = np.array(
+            [sorted((int(u), int(v))) for u, v in graph.edges() if u != v], dtype=np.intp
+        ).reshape(-1, 2)
         policy = cls.from_edges(pairs, points)
         if policy.parts > 1 and graph.graph.get("components") != "public":
             raise ParameterError(
-                f'{function}: {policy.unprotected}; hint: connect it, or set graph.graph["components"] = "public" '
+                f"{function}: {policy.unprotected}; hint: connect it, or set "
+                'graph.graph["components"] = "public" '
                 "if that is known anyway"
             )
         return policy
@@ -67,7 +77,9 @@ class PolicyGraph:
         count = len(points)
         edges = np.asarray(edges)
         if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
-            raise ParameterError(f"PolicyGraph: expected integer edges of shape (E, 2), got {edges.shape}")
+            raise ParameterError(
+                f"PolicyGraph: expected integer edges of shape (E, 2), got {edges.shape}"
+            )
         if len(edges) and not (0 <= edges.min() and edges.max() < count):
             raise ParameterError(f"PolicyGraph: expected edges between row indices 0..{count - 1}")
         edges = np.unique(np.sort(edges, axis=1), axis=0)
@@ -87,14 +99,17 @@ class PolicyGraph:
     def unprotected(self) -> str:
         """What a policy of several parts gives away."""
         return (
-            f"the policy graph has {self.parts} components on {len(self.components)} points (points without edges are "
+            f"the policy graph has {self.parts} components on {len(self.components)} points "
+            "(points without edges are "
             "components of their own), and which one a record is in gets no protection at all"
         )
 
     def warn(self, function: str, stacklevel: int) -> None:
         """Warn if there are several parts."""
         if self.parts > 1:
-            warnings.warn(f"{function}: {self.unprotected}", PolicyWarning, stacklevel=stacklevel + 1)
+            warnings.warn(
+                f"{function}: {self.unprotected}", PolicyWarning, stacklevel=stacklevel + 1
+            )
 
     def origins(self) -> Integers:
         """For every point, the first one of its component, shape (N,)."""

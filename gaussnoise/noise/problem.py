@@ -14,13 +14,15 @@ Relation = Literal["replace", "add-remove"] | PolicyGraph
 @final
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The least ``‖sd(M)‖_p`` over the covariances M whose ellipsoid covers what one record can change.
+    """The least ``‖sd(M)‖_p`` over the covariances M whose ellipsoid covers what one record can
+    change.
 
     Attributes:
         domain: the set K.
         p: norm of the error, in [2, ∞].
         neighbors: the relation that is to be protected.
-        shifted: whether the ellipsoid is to cover K up to a shift (the paper's γ_p(K)) instead of the sensitivity set.
+        shifted: whether the ellipsoid is to cover K up to a shift (the paper's γ_p(K)) instead of
+            the sensitivity set.
     """
 
     domain: AbstractDomain

@@ -25,7 +25,8 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class ProductCovariance(TableCovariance, PickledByArguments):
-    """A sum over attribute subsets of products over attributes, whatever is measured of each attribute and asked of it.
+    """A sum over attribute subsets of products over attributes, whatever is measured of each
+    attribute and asked of it.
 
     Attributes:
         domain: whose coordinates are the queries.
@@ -47,7 +48,9 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return tuple((i, Identity(self.strategies[i].size)) for i in subset)
 
     def term_variance(self, term: Term) -> Array:
-        own, rest = zip(*(self._parts(i, base) for i, base in term), strict=True) if term else ((), ())
+        own, rest = (
+            zip(*(self._parts(i, base) for i, base in term), strict=True) if term else ((), ())
+        )
         total = np.zeros([base.queries for _, base in term])
         for T in self._inside(_attributes(term)):
             parts = (own[k] if i in T else rest[k] for k, (i, _) in enumerate(term))
@@ -58,13 +61,17 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         """Sum of :meth:`term_variance`, from the Gram matrices of the bases alone."""
         return math.fsum(
             self.variances[T]
-            * math.prod(self._traces(i, base)[0] if i in T else self._traces(i, base)[1] for i, base in term)
+            * math.prod(
+                self._traces(i, base)[0] if i in T else self._traces(i, base)[1] for i, base in term
+            )
             for T in self._inside(_attributes(term))
         )
 
     @property
     def deviations(self) -> Array:
-        return np.sqrt([self.term_total(term) for term in self.domain.terms]) / np.sqrt(self.queries)
+        return np.sqrt([self.term_total(term) for term in self.domain.terms]) / np.sqrt(
+            self.queries
+        )
 
     @property
     def largest_deviations(self) -> Array:
@@ -75,12 +82,18 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         distinct = list(dict.fromkeys(self.strategies))
         header["strategies"] = [distinct.index(strategy) for strategy in self.strategies]
         header["identities"] = [s.size if isinstance(s, IdentityStrategy) else 0 for s in distinct]
-        solved = {f"contrasts{k}": s.contrasts for k, s in enumerate(distinct) if isinstance(s, SolvedStrategy)}
+        solved = {
+            f"contrasts{k}": s.contrasts
+            for k, s in enumerate(distinct)
+            if isinstance(s, SolvedStrategy)
+        }
         return header, arrays | solved
 
     def standard_deviation(self) -> Array:
         blocks = self.domain.blocks()
-        return np.concatenate([weight * np.sqrt(self.term_variance(term)).reshape(-1) for term, weight, _ in blocks])
+        return np.concatenate(
+            [weight * np.sqrt(self.term_variance(term)).reshape(-1) for term, weight, _ in blocks]
+        )
 
     def factor(self) -> Array:
         sizes = [strategy.size for strategy in self.strategies]
@@ -91,7 +104,9 @@ class ProductCovariance(TableCovariance, PickledByArguments):
             blocks = []
             for term, weight, block in self.domain.blocks():
                 if set(T) <= {i for i, _ in term}:
-                    lifted = reduce(np.kron, (self._lift(i, base, i in T) for i, base in term), np.ones((1, 1)))
+                    lifted = reduce(
+                        np.kron, (self._lift(i, base, i in T) for i, base in term), np.ones((1, 1))
+                    )
                     blocks.append(weight * math.sqrt(variance) * lifted)
                 else:
                     blocks.append(np.zeros((block.stop - block.start, width)))
@@ -106,7 +121,9 @@ class ProductCovariance(TableCovariance, PickledByArguments):
                 part = answers
                 for axis, (i, base) in enumerate(term):
                     part = _along(self._lift(i, base, i in T).T, part, axis)
-                part = part.reshape(*[part.shape[axis] for axis, (i, _) in enumerate(term) if i in T], -1)
+                part = part.reshape(
+                    *[part.shape[axis] for axis, (i, _) in enumerate(term) if i in T], -1
+                )
                 pulled[T] = pulled[T] + part if T in pulled else part
         result = np.zeros_like(x)
         for term, weight, block in self.domain.blocks():
@@ -119,10 +136,13 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return result
 
     def _lift(self, i: int, base: AbstractBase, measured: bool) -> Array:
-        """What a coordinate of η along attribute i, or the total of what is beside it, adds to each query."""
+        """What a coordinate of η along attribute i, or the total of what is beside it, adds to each
+        query.
+        """
         strategy = self.strategies[i]
         lifted = base.answer(strategy.root if measured else strategy.profile[:, None])
-        # what all categories have in common is no contrast: exactly nothing, where rounding leaves something
+        # what all categories have in common is no contrast: exactly nothing, where rounding leaves
+        # something
         return np.where(np.isnan(constants(base))[:, None], lifted, 0.0) if measured else lifted
 
     @cached_property
@@ -134,7 +154,9 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         key = (id(self.strategies[i]), base, True)
         if key not in self._memory:
             if base.is_identity and isinstance(self.strategies[i], IdentityStrategy):
-                own = np.full(base.size, 1 - 1 / base.size)  # without a matrix: there may be many categories
+                own = np.full(
+                    base.size, 1 - 1 / base.size
+                )  # without a matrix: there may be many categories
             else:
                 own = np.square(self._lift(i, base, True)).sum(axis=1)
             self._memory[key] = own, np.square(self._lift(i, base, False)[:, 0])
@@ -145,7 +167,10 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         key = (id(self.strategies[i]), base, False)
         if key not in self._memory:
             strategy = self.strategies[i]
-            self._memory[key] = strategy.gain(base) / (strategy.unit or 1.0), strategy.total_gain(base)
+            self._memory[key] = (
+                strategy.gain(base) / (strategy.unit or 1.0),
+                strategy.total_gain(base),
+            )
         return self._memory[key]
 
 
@@ -154,7 +179,9 @@ def _attributes(term: Term) -> Subset:
 
 
 def constants(base: AbstractBase) -> Array:
-    """The one number that a query multiplies all categories by, shape (queries,); NaN where there are several."""
+    """The one number that a query multiplies all categories by, shape (queries,); NaN where there
+    are several.
+    """
     if base.is_identity:  # without a matrix: there may be many categories
         return np.full(base.size, 1.0 if base.size == 1 else np.nan)
     if isinstance(base, AbstractRuns):

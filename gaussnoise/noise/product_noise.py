@@ -1,4 +1,6 @@
-"""From strategies for attributes to an answer for products of their queries, and its check by other means."""
+"""From strategies for attributes to an answer for products of their queries, and its check by other
+means.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,36 +23,62 @@ from .sensitivity import largest_move
 
 Array = NDArray[np.float64]
 
-_WORTH = 0.01  # of a gap: what a search for strategies with short differences may win, for its seconds
+_WORTH = (
+    0.01  # of a gap: what a search for strategies with short differences may win, for its seconds
+)
 _CLOSED = 1e-9  # what both ends of a closed bracket may be apart by rounding
 
 
-def product_optimum(problem: Problem, domain: Products, protected: Protected, tol: float, watch: Watch) -> OptimalNoise:
-    """The best noise that is made of one strategy per attribute, with a bracket on the best of all noises."""
+def product_optimum(
+    problem: Problem, domain: Products, protected: Protected, tol: float, watch: Watch
+) -> OptimalNoise:
+    """The best noise that is made of one strategy per attribute, with a bracket on the best of all
+    noises.
+    """
     replaced = protected == "replace"
     workload = Workload.of(domain, total=not replaced)
     optimum = product_noise(workload, problem.p, replaced=replaced, tol=tol, watch=watch)
     best = _answer(problem, domain, protected, tol, optimum, watch)
     if replaced and best.gap > _WORTH:
-        best = _answer(problem, domain, protected, tol, paired(optimum, problem.p, tol=tol, watch=watch), watch)
+        best = _answer(
+            problem, domain, protected, tol, paired(optimum, problem.p, tol=tol, watch=watch), watch
+        )
     return best
 
 
 def _answer(
-    problem: Problem, domain: Products, protected: Protected, tol: float, found: ProductNoise, watch: Watch
+    problem: Problem,
+    domain: Products,
+    protected: Protected,
+    tol: float,
+    found: ProductNoise,
+    watch: Watch,
 ) -> OptimalNoise:
     """Feasible noise from what was found, and both ends."""
     p, replaced = problem.p, protected == "replace"
     workload, tables = found.workload, found.noise
-    noise = tables.noise * largest_move(workload, 1 / tables.noise, replaced=replaced) * (1 + 8 * ROUNDING_MARGIN)
-    variances = ByType(workload.moving, dict(zip(workload.residuals, (noise * workload.units).tolist(), strict=True)))
+    noise = (
+        tables.noise
+        * largest_move(workload, 1 / tables.noise, replaced=replaced)
+        * (1 + 8 * ROUNDING_MARGIN)
+    )
+    variances = ByType(
+        workload.moving,
+        dict(zip(workload.residuals, (noise * workload.units).tolist(), strict=True)),
+    )
     strategies: list[AbstractStrategy] = [IdentityStrategy(n) for n in domain.sizes]
     for members, strategy in zip(workload.orbits.classes, workload.strategies, strict=True):
         for i in members:
             strategies[i] = strategy
     covariance = ProductCovariance(domain, tuple(strategies), variances)
     certificate = ProductCertificate(
-        domain, p, protected, tables.shares, tables.patterns, tables.pattern_weights, found.cell_weights
+        domain,
+        p,
+        protected,
+        tables.shares,
+        tables.patterns,
+        tables.pattern_weights,
+        found.cell_weights,
     )
     upper = max(domain.weights) * workload.error(noise, p) * (1 + ROUNDING_MARGIN)
     lower = certificate.lower_bound()
@@ -71,7 +99,9 @@ def _answer(
         upper=upper,
         lower=lower,
         sensitivity_squared=1.0,
-        method=f"products of {solved} one-attribute optima over {kinds}" if solved else f"closed form over {kinds}",
+        method=f"products of {solved} one-attribute optima over {kinds}"
+        if solved
+        else f"closed form over {kinds}",
         unsolved=unsolved,
         steps=found.rounds,
         trace=watch.trace,

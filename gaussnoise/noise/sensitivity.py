@@ -1,4 +1,6 @@
-"""The set that noise must cover: by how much one record can move the answer, for each neighbouring relation."""
+"""The set that noise must cover: by how much one record can move the answer, for each neighbouring
+relation.
+"""
 
 import math
 import sys
@@ -40,7 +42,8 @@ def check_relation(function: str, neighbors: Any, domain: AbstractDomain) -> Rel
     if not isinstance(domain, AbstractFiniteDomain):
         got = repr(neighbors) if isinstance(neighbors, str) else type(neighbors).__name__
         raise ParameterError(
-            f'{function}: expected neighbors="replace" or "add-remove", got {got}; hint: policy graphs join the listed '
+            f'{function}: expected neighbors="replace" or "add-remove", got {got}; hint: policy '
+            "graphs join the listed "
             f"points of a FiniteSet, which {type(domain).__name__} has not"
         )
     if isinstance(neighbors, PolicyGraph) and len(neighbors.components) == domain.cardinality:
@@ -53,25 +56,30 @@ def check_relation(function: str, neighbors: Any, domain: AbstractDomain) -> Rel
         return PolicyGraph.from_networkx(neighbors, domain.to_finite_set().points, function)
     got = repr(neighbors) if isinstance(neighbors, str) else type(neighbors).__name__
     raise ParameterError(
-        f'{function}: expected neighbors="replace", "add-remove" or a networkx graph on the row indices '
+        f'{function}: expected neighbors="replace", "add-remove" or a networkx graph on the row '
+        "indices "
         f"0..{domain.cardinality - 1} of the points, got {got}"
     )
 
 
 def members(points: Array, rows: Rows) -> Array:
-    """Points of the set named by rows of one index (a point) or two (a difference), shape (k, d)."""
+    """Points of the set named by rows of one index (a point) or two (a difference), shape
+    (k, d).
+    """
     first = points[rows[:, 0]]
     return first - points[rows[:, 1]] if rows.shape[1] == 2 else first
 
 
 @dataclass(frozen=True, eq=False)
 class Covered:
-    """What an ellipsoid is to cover, up to sign and translation: listed points, or all differences of listed points.
+    """What an ellipsoid is to cover, up to sign and translation: listed points, or all differences
+    of listed points.
 
     Attributes:
         points: shape (k, d).
-        rows: shape (k, 1) or (k, 2), the domain's rows each listed point is made of; None when ``points`` are the
-            domain's own, less a common origin, and all their differences are meant.
+        rows: shape (k, 1) or (k, 2), the domain's rows each listed point is made of; None when
+            ``points`` are the domain's own, less a common origin, and all their differences are
+            meant.
     """
 
     points: Array
@@ -88,11 +96,13 @@ class Covered:
         return whitened.outside if self.rows is not None else 2 * whitened.outside
 
 
-def covered(domain: FiniteSet, neighbors: Relation, *, shifted: bool = False, listed: bool = False) -> Covered:
+def covered(
+    domain: FiniteSet, neighbors: Relation, *, shifted: bool = False, listed: bool = False
+) -> Covered:
     """K itself (about a point of it) when ``shifted``, else the sensitivity set of a relation.
 
-    Differences of many points are left implicit unless they must be ``listed``, where DomainTooLargeError is raised if
-    they do not fit.
+    Differences of many points are left implicit unless they must be ``listed``, where
+    DomainTooLargeError is raised if they do not fit.
     """
     points = domain.points
     count = len(points)
@@ -120,16 +130,23 @@ def _distinct(points: Array, rows: Rows) -> Covered:
     # the first nonzero coordinate positive
     leading = np.take_along_axis(values, (values != 0).argmax(axis=1)[:, None], axis=1)
     oriented = np.where(leading < 0, -values, values) + 0.0
-    seen = {row.tobytes(): i for i, row in enumerate(oriented)}  # hashing is much faster than sorting rows
+    seen = {
+        row.tobytes(): i for i, row in enumerate(oriented)
+    }  # hashing is much faster than sorting rows
     first = np.fromiter(seen.values(), dtype=np.intp, count=len(seen))
     first = first[(values[first] != 0).any(axis=1)]
     if not len(first):
-        return Covered(np.zeros((1, points.shape[1])), rows[:1] if len(rows) else np.zeros((1, 2), dtype=np.intp))
+        return Covered(
+            np.zeros((1, points.shape[1])),
+            rows[:1] if len(rows) else np.zeros((1, 2), dtype=np.intp),
+        )
     return Covered(values[first], rows[first])
 
 
 def largest_pair(whitened: Whitened) -> float:
-    """Proven upper bound on ``max_{i,j} ‖b_i − b_j‖²``; four times the largest length² when pairs are too many."""
+    """Proven upper bound on ``max_{i,j} ‖b_i − b_j‖²``; four times the largest length² when pairs
+    are too many.
+    """
     b, lengths = whitened.coordinates, whitened.lengths
     cap = 4 * float(lengths.max()) ** 2
     if b.shape[1] == 0:
@@ -144,29 +161,42 @@ def largest_pair(whitened: Whitened) -> float:
     return min(cap, (math.sqrt(largest + rounding) * (1 + ROUNDING_MARGIN) + 2 * slack) ** 2)
 
 
-def marginal_sensitivity(domain: AbstractTables, variances: Mapping[Subset, float], neighbors: Relation) -> float:
-    """Upper bound on s' M⁺ s over neighbours' differences, M made of zero-sum noises of the given ``variances``.
+def marginal_sensitivity(
+    domain: AbstractTables, variances: Mapping[Subset, float], neighbors: Relation
+) -> float:
+    """Upper bound on s' M⁺ s over neighbours' differences, M made of zero-sum noises of the given
+    ``variances``.
 
-    Add/remove: ``Σ_T r_T/(N_T σ_T²)``. Replace: the largest over patterns D of differing attributes of
-    ``Σ_T 2 r_T/(N_T σ_T²) (1 − Π_{i ∈ T∩D} −1/(n_i−1))``; every T at its own worst pattern where they are too many.
+    Add/remove: ``Σ_T r_T/(N_T σ_T²)``. Replace: the largest over patterns D of differing attributes
+    of ``Σ_T 2 r_T/(N_T σ_T²) (1 − Π_{i ∈ T∩D} −1/(n_i−1))``; every T at its own worst pattern where
+    they are too many.
     """
-    shares = {T: rank(T, domain.sizes) / (domain.cells(T) * variance) for T, variance in variances.items()}
+    shares = {
+        T: rank(T, domain.sizes) / (domain.cells(T) * variance) for T, variance in variances.items()
+    }
     if neighbors == "add-remove":
         return math.fsum(shares.values()) * (1 + ROUNDING_MARGIN / 4)
     shares = {T: share for T, share in shares.items() if T}
     total = math.fsum(shares.values())
     orbits = Orbits(tuple(c for c in alike(shares, domain.sizes) if any(c[0] in T for T in shares)))
     if not is_enumerable(orbits):
-        worst = (2 * share * (1 + 1 / (min(domain.sizes[i] for i in T) - 1)) for T, share in shares.items())
+        worst = (
+            2 * share * (1 + 1 / (min(domain.sizes[i] for i in T) - 1))
+            for T, share in shares.items()
+        )
         return math.fsum(worst) * (1 + ROUNDING_MARGIN)
     # the same attribute of both records agrees (factor 1) or differs (factor −1/(n−1))
     unequal = [-1 / (domain.sizes[members[0]] - 1) for members in orbits.classes]
-    sums = pattern_sums(orbits, {orbits.type_of(T): s for T, s in shares.items()}, [1.0] * len(unequal), unequal)
+    sums = pattern_sums(
+        orbits, {orbits.type_of(T): s for T, s in shares.items()}, [1.0] * len(unequal), unequal
+    )
     return 2 * (total - float(sums.min())) * (1 + ROUNDING_MARGIN)
 
 
 def largest_move(workload: Workload, shares: Array, *, replaced: bool) -> float:
-    """Largest squared change of all measurements, ``shares`` being one over their noise; rounding is included."""
+    """Largest squared change of all measurements, ``shares`` being one over their noise; rounding
+    is included.
+    """
     moved = workload.largest_move(shares, replaced=replaced)
     if replaced:  # differences of a total and sums like it
         moved += 2 * ROUNDING_MARGIN * float(workload.residual_counts @ shares)

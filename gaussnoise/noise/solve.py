@@ -1,4 +1,6 @@
-"""The doors to an optimal covariance: calibrated to privacy (``optimal_noise``), or the paper's (``gamma``)."""
+"""The doors to an optimal covariance: calibrated to privacy (``optimal_noise``), or the paper's
+(``gamma``).
+"""
 
 from numbers import Real
 from typing import TYPE_CHECKING
@@ -53,7 +55,8 @@ _SHARE = 0.9  # of the tolerance is for the solver; the rest, for what checking 
 _MOST_CUTS = 400_000  # of the ellipsoid method: about a minute at the largest size it accepts
 _MOST_CELLS = 2**27  # one number per cell: 1 GB
 _MOST_NAMED = 2**60  # numpy's indices have 63 bits
-# A point whose weight is below this fraction of the largest adds nothing to the certificate but size.
+# A point whose weight is below this fraction of the largest adds nothing to the certificate but
+# size.
 _NEGLIGIBLE_WEIGHT = 1e-14
 _LARGEST, _SMALLEST = 5e300, 1e-300
 _LARGEST_SIMPLEX = 2**26  # numbers in twice its differences
@@ -68,30 +71,31 @@ def optimal_noise(
     *,
     progress: bool | Watcher | None = None,
 ) -> OptimalNoise:
-    """The covariance of least error that covers everything one record can change; by default, one record *replaced*.
+    """The covariance of least error that covers what one record can change; by default, one
+    record *replaced*.
 
-    :func:`plan` and the command line protect a record that is added or removed unless told otherwise: pass
-    ``neighbors="add-remove"`` for the same here.
+    :func:`plan` and the command line protect a record that is added or removed unless told
+    otherwise: pass ``neighbors="add-remove"`` for the same here.
 
-    Minimises ``‖sd(M)‖_p`` subject to ``s' M⁺ s <= 1`` on the sensitivity set: K − K when a record is replaced,
-    K ∪ −K when one is added or removed, the differences along the edges of a policy graph. With noise ``M/(2ρ)`` on
-    the sum of records, this is ρ-zCDP exactly. Ctrl-C while steps are taken returns the best
-    certified answer so far.
+    Minimises ``‖sd(M)‖_p`` subject to ``s' M⁺ s <= 1`` on the sensitivity set: K − K when a record
+    is replaced, K ∪ −K when one is added or removed, the differences along the edges of a policy
+    graph. With noise ``M/(2ρ)`` on the sum of records, this is ρ-zCDP exactly. Ctrl-C while steps
+    are taken returns the best certified answer so far.
 
     Args:
         domain: any domain, or one of your own (see :class:`AbstractDomain`).
-        p: error norm in [2, ∞]: 2 is root total variance, ``math.inf`` the largest standard deviation. For
-            :class:`Products`, every query counts with the root mean square of its table (with its own under a policy
-            graph, by another method, and in :func:`gamma`).
-        neighbors: "replace" (n is public, means), "add-remove" (n is private, sums), or an undirected networkx graph on
-            the row indices of the points (n is public, means): values it joins are to be indistinguishable, values at
-            distance k are protected at k²ρ. A disconnected graph is refused unless ``graph.graph["components"]`` is
-            ``"public"``.
+        p: error norm in [2, ∞]: 2 is root total variance, ``math.inf`` the largest standard
+            deviation. For :class:`Products`, every query counts with the root mean square of its
+            table (with its own under a policy graph, by another method, and in :func:`gamma`).
+        neighbors: "replace" (n is public, means), "add-remove" (n is private, sums), or an
+            undirected networkx graph on the row indices of the points (n is public, means): values
+            it joins are to be indistinguishable, values at distance k are protected at k²ρ. A
+            disconnected graph is refused unless ``graph.graph["components"]`` is ``"public"``.
         tol: certified relative gap to reach, in (0, 1).
-        method: "auto" chooses and says so in ``.method``: a closed form, listed points, a relaxation without its
-            matrix, or column generation on the quadratic oracle, which "oracle" asks for. Independent, slower routes
-            for small sets: "sdp-clarabel" and "sdp-scs" ("sdp" takes Clarabel where it fits), and "ellipsoid", the
-            central-cut method.
+        method: "auto" chooses and says so in ``.method``: a closed form, listed points, a
+            relaxation without its matrix, or column generation on the quadratic oracle, which
+            "oracle" asks for. Independent, slower routes for small sets: "sdp-clarabel" and
+            "sdp-scs" ("sdp" takes Clarabel where it fits), and "ellipsoid", the central-cut method.
         progress: True draws a progress bar; a callable receives a :class:`Progress` at every step.
 
     Returns:
@@ -99,19 +103,20 @@ def optimal_noise(
 
     Raises:
         ParameterError: p < 2, tol outside (0, 1), unknown relation or method, disconnected policy.
-        DomainTooLargeError: points, or differences for the reference methods, that cannot be listed; more than 4096
-            dimensions.
+        DomainTooLargeError: points, or differences for the reference methods, that cannot be
+            listed; more than 4096 dimensions.
         CovarianceError: coordinates whose sizes differ by more than about 1e15.
         NotAvailableError: a reference solver that failed.
 
     Warns:
-        ConvergenceWarning: the gap is wider than ``tol``; the noise is feasible all the same. Of :class:`Products` of
-            several attributes it often is; then ``.status`` says what to try.
+        ConvergenceWarning: the gap is wider than ``tol``; the noise is feasible all the same. Of
+            :class:`Products` of several attributes it often is; then ``.status`` says what to try.
         PolicyWarning: the policy graph has several components.
 
     Source: Nikolov & Tang (2023), Definition 2 without shift; Theorem 26 for the dual.
 
-    >>> noise = gn.optimal_noise(gn.FiniteSet(np.eye(4)))  # histogram of 4 cells, one record replaced
+    >>> # histogram of 4 cells, one record replaced
+    >>> noise = gn.optimal_noise(gn.FiniteSet(np.eye(4)))
     >>> print(f"{noise.gamma:.6f}", noise.gap < 1e-6)  # sqrt(2 (4 - 1))
     2.449490 True
     """
@@ -119,7 +124,10 @@ def optimal_noise(
     relation = check_relation("optimal_noise", neighbors, domain)
     if isinstance(relation, PolicyGraph):
         relation.warn("optimal_noise", stacklevel=2)
-    return warned(_solved("optimal_noise", Problem(domain, float(p), relation), float(tol), method, progress), tol)
+    return warned(
+        _solved("optimal_noise", Problem(domain, float(p), relation), float(tol), method, progress),
+        tol,
+    )
 
 
 def gamma(
@@ -132,7 +140,8 @@ def gamma(
 ) -> OptimalNoise:
     """The paper's ``γ_p(K) = min ‖sd(M)‖_p`` over ellipsoids ``v + E(M)`` that contain K.
 
-    Its M encloses K − v, not K − K: ``sensitivity_squared`` is up to 4 under replacement, and the mechanism reads it.
+    Its M encloses K − v, not K − K: ``sensitivity_squared`` is up to 4 under replacement, and the
+    mechanism reads it.
 
     Args:
         domain: any domain.
@@ -142,7 +151,8 @@ def gamma(
         progress: as in :func:`optimal_noise`.
 
     Returns:
-        An :class:`OptimalNoise` with ``center`` v and ``neighbors == "replace"``; ``float(...)`` is the upper end.
+        An :class:`OptimalNoise` with ``center`` v and ``neighbors == "replace"``; ``float(...)`` is
+        the upper end.
 
     Raises:
         ParameterError: p < 2, tol outside (0, 1), unknown method.
@@ -163,7 +173,9 @@ def gamma(
     return warned(_solved("gamma", problem, float(tol), method, progress), tol)
 
 
-def _solved(function: str, problem: Problem, tol: float, method: str, progress: bool | Watcher | None) -> OptimalNoise:
+def _solved(
+    function: str, problem: Problem, tol: float, method: str, progress: bool | Watcher | None
+) -> OptimalNoise:
     """The answer by the first route that knows one."""
     domain = problem.domain
     with watching(progress, tol) as watch:
@@ -188,15 +200,20 @@ def check_problem(function: str, domain: AbstractDomain, p: float, tol: float, m
     """What every door asks of its arguments."""
     if not isinstance(domain, AbstractDomain):
         raise ParameterError(
-            f"{function}: expected a domain, got {type(domain).__name__}; hint: FiniteSet(points), or "
+            f"{function}: expected a domain, got {type(domain).__name__}; hint: "
+            "FiniteSet(points), or "
             "FiniteSet.from_workload(W) for a workload matrix"
         )
     if not isinstance(p, Real) or not p >= 2:
-        raise ParameterError(f"{function}: expected p >= 2, got {p!r}; hint: math.inf for the largest error")
+        raise ParameterError(
+            f"{function}: expected p >= 2, got {p!r}; hint: math.inf for the largest error"
+        )
     if not isinstance(tol, Real) or not 0 < tol < 1:
         raise ParameterError(f"{function}: expected 0 < tol < 1, got {tol!r}")
     if method not in _METHODS:
-        raise ParameterError(f"{function}: expected method in {', '.join(_METHODS)}; got {method!r}")
+        raise ParameterError(
+            f"{function}: expected method in {', '.join(_METHODS)}; got {method!r}"
+        )
 
 
 def _listed(function: str, domain: AbstractDomain, method: str) -> FiniteSet | None:
@@ -206,27 +223,37 @@ def _listed(function: str, domain: AbstractDomain, method: str) -> FiniteSet | N
     listed = domain._listed()
     if listed is None and method != "auto":
         raise ParameterError(
-            f"{function}: method={method!r} needs listed points, which {type(domain).__name__} has not; "
+            f"{function}: method={method!r} needs listed points, which {type(domain).__name__} "
+            "has not; "
             'hint: method="auto", or FiniteSet(points) with points whose hull approximates it'
         )
     return listed
 
 
-def _marginals(problem: Problem, domain: Marginals, protected: Protected, tol: float, watch: Watch) -> OptimalNoise:
+def _marginals(
+    problem: Problem, domain: Marginals, protected: Protected, tol: float, watch: Watch
+) -> OptimalNoise:
     p, shifted = problem.p, problem.shifted
     if shifted and domain.dim > _MOST_CELLS:
         raise DomainTooLargeError(
-            f"gamma: a center of {domain.dim:.3g} cells, more than {_MOST_CELLS}; hint: optimal_noise stores none"
+            f"gamma: a center of {domain.dim:.3g} cells, more than {_MOST_CELLS}; hint: "
+            "optimal_noise stores none"
         )
     if domain.dim > _MOST_NAMED:
         raise DomainTooLargeError(f"marginals: {domain.dim:.3g} cells, more than can be numbered")
     workload = Workload.of(domain, total=protected == "add-remove")
-    optimum = table_noise(workload, p, replaced=protected == "replace", tol=_SHARE * tol, watch=watch)
+    optimum = table_noise(
+        workload, p, replaced=protected == "replace", tol=_SHARE * tol, watch=watch
+    )
     enclosed = workload.largest_move(1 / optimum.noise, replaced=protected == "replace")
     noise = optimum.noise * enclosed * (1 + 8 * ROUNDING_MARGIN)
     variances = noise * workload.units
-    by_type = ByType(workload.moving, dict(zip(workload.residuals, variances.tolist(), strict=True)))
-    certificate = MarginalCertificate(domain, p, protected, optimum.shares, optimum.patterns, optimum.pattern_weights)
+    by_type = ByType(
+        workload.moving, dict(zip(workload.residuals, variances.tolist(), strict=True))
+    )
+    certificate = MarginalCertificate(
+        domain, p, protected, optimum.shares, optimum.patterns, optimum.pattern_weights
+    )
     center = np.broadcast_to(0.0, domain.dim)
     if shifted:
         cells = [domain.cells(S) for S in domain.subsets]
@@ -244,7 +271,11 @@ def _marginals(problem: Problem, domain: Marginals, protected: Protected, tol: f
         upper=upper,
         lower=lower,
         sensitivity_squared=marginal_sensitivity(domain, by_type, "replace") if shifted else 1.0,
-        method=("safe bound: every residual at its own worst pattern of differing attributes; " if optimum.safe else "")
+        method=(
+            "safe bound: every residual at its own worst pattern of differing attributes; "
+            if optimum.safe
+            else ""
+        )
         + (f"interior-point method over {kinds}" if iterated else f"closed form over {kinds}"),
         unsolved=Status.PATTERNS if optimum.safe else unsolved,
         steps=optimum.steps if iterated else 0,
@@ -253,7 +284,9 @@ def _marginals(problem: Problem, domain: Marginals, protected: Protected, tol: f
     )
 
 
-def _points(problem: Problem, listed: FiniteSet, tol: float, method: str, watch: Watch) -> OptimalNoise:
+def _points(
+    problem: Problem, listed: FiniteSet, tol: float, method: str, watch: Watch
+) -> OptimalNoise:
     p, relation, shifted = problem.p, problem.neighbors, problem.shifted
     _check_size(float(np.abs(listed.points).max()))
     target = covered(listed, relation, shifted=shifted, listed=method != "auto")
@@ -263,12 +296,16 @@ def _points(problem: Problem, listed: FiniteSet, tol: float, method: str, watch:
     size = float(np.ldexp(0.5, np.frexp(largest)[1]))
     unit = target.points / size
     if ((unit == 0) & (target.points != 0)).any():
-        raise ParameterError("expected coordinates whose sizes differ by less than 1e300; hint: rescale them")
+        raise ParameterError(
+            "expected coordinates whose sizes differ by less than 1e300; hint: rescale them"
+        )
     workload = linear_workload(problem) if method == "auto" else None
     if workload is not None and target.rows is not None:
         design, rows, rank = stream_design(workload, p, tol, watch), target.rows, listed.dim
     else:
-        design, rows, rank = _design(unit, target.rows, p, tol, method, watch.scaled(size), shifted=shifted)
+        design, rows, rank = _design(
+            unit, target.rows, p, tol, method, watch.scaled(size), shifted=shifted
+        )
     center = listed.points[0] + size * design.center if shifted else np.zeros(listed.dim)
     # about the center that will be stored, rounding and all
     moved = Covered((listed.points - center) / size if shifted else unit, target.rows)
@@ -276,10 +313,13 @@ def _points(problem: Problem, listed: FiniteSet, tol: float, method: str, watch:
         factor, whitened = enclosing(design.factor, moved)
     except CovarianceError as error:
         raise CovarianceError(
-            f"the points' coordinates differ too much in size for double precision ({error}); hint: rescale them"
+            f"the points' coordinates differ too much in size for double precision ({error}); "
+            "hint: rescale them"
         ) from None
     longest = moved.longest(whitened)
-    covariance = FactorCovariance(factor, size * longest * (1 + ROUNDING_MARGIN) if longest > 0 else size)
+    covariance = FactorCovariance(
+        factor, size * longest * (1 + ROUNDING_MARGIN) if longest > 0 else size
+    )
     kept = design.weights > _NEGLIGIBLE_WEIGHT * design.weights.max()
     certificate = PointCertificate(
         points=members(listed.points, rows[kept]),
@@ -291,7 +331,9 @@ def _points(problem: Problem, listed: FiniteSet, tol: float, method: str, watch:
     reason = f"for a finite set: {len(unit)} points"
     if target.rows is None:
         pairs = listed.cardinality * (listed.cardinality - 1) // 2
-        reason = f"for more differences than are worth listing: {pairs} of {listed.cardinality} points"
+        reason = (
+            f"for more differences than are worth listing: {pairs} of {listed.cardinality} points"
+        )
     if method != "auto":
         reason = f"as asked: {len(unit)} points"
     return answer_of(
@@ -312,7 +354,8 @@ def _points(problem: Problem, listed: FiniteSet, tol: float, method: str, watch:
 def _check_size(largest: float) -> None:
     if largest > _LARGEST or 0 < largest < _SMALLEST:
         raise ParameterError(
-            f"expected points, and differences, of sizes between {_SMALLEST:g} and {_LARGEST:g}, got {largest:g}; "
+            f"expected points, and differences, of sizes between {_SMALLEST:g} and {_LARGEST:g}, "
+            f"got {largest:g}; "
             "hint: rescale them"
         )
 
@@ -327,7 +370,9 @@ def _design(
     *,
     shifted: bool,
 ) -> tuple[Design, Rows, int]:
-    """The best design by ``method``, the domain's rows its weights are on, and the rank of what it covers."""
+    """The best design by ``method``, the domain's rows its weights are on, and the rank of what it
+    covers.
+    """
     live = (unit != 0).any(axis=0)
     points = unit[:, live]
     basis = span(points)
@@ -336,13 +381,17 @@ def _design(
         rows = np.zeros((1, 2), dtype=np.intp) if rows is None else rows
         dim = unit.shape[1]
         weights = np.full(len(rows), 1 / len(rows))
-        nothing = Design(weights, np.zeros(dim), np.zeros((dim, 0)), np.zeros(dim), 0.0, 0, "nothing to protect")
+        nothing = Design(
+            weights, np.zeros(dim), np.zeros((dim, 0)), np.zeros(dim), 0.0, 0, "nothing to protect"
+        )
         return nothing, rows, 0
     symmetric = _symmetric(points, rows, p, rank, shifted=shifted) if method == "auto" else None
     if symmetric is not None:
         design, rows = symmetric
     elif rows is None:
-        design, rows = pairwise_design(points, p, basis, tol=_SHARE * tol, max_steps=MAX_STEPS, report=report)
+        design, rows = pairwise_design(
+            points, p, basis, tol=_SHARE * tol, max_steps=MAX_STEPS, report=report
+        )
     elif method == "auto":
         fidelity = Fidelity(points, p, shifted, basis)
         design = optimal_design(fidelity, tol=_SHARE * tol, max_steps=MAX_STEPS, report=report)
@@ -351,8 +400,12 @@ def _design(
     return design.on_all(live, p), rows, rank
 
 
-def _symmetric(points: Array, rows: Rows | None, p: float, rank: int, *, shifted: bool) -> tuple[Design, Rows] | None:
-    """The uniform measure on what is covered, where it is optimal, and the rows; on all pairs, of a regular simplex."""
+def _symmetric(
+    points: Array, rows: Rows | None, p: float, rank: int, *, shifted: bool
+) -> tuple[Design, Rows] | None:
+    """The uniform measure on what is covered, where it is optimal, and the rows; on all pairs, of a
+    regular simplex.
+    """
     if rows is None:
         if len(points) != rank + 1 or len(points) ** 2 * points.shape[1] > _LARGEST_SIMPLEX:
             return None
@@ -375,7 +428,9 @@ def _reference(
     if method == "ellipsoid":
         from ..solvers.reference.ellipsoid import ellipsoid
 
-        return ellipsoid(points, p=p, centered=shifted, tol=_SHARE * tol, max_steps=_MOST_CUTS, report=report)
+        return ellipsoid(
+            points, p=p, centered=shifted, tol=_SHARE * tol, max_steps=_MOST_CUTS, report=report
+        )
     from ..solvers.reference.sdp import sdp
 
     if method == "sdp-scs":

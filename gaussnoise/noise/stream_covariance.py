@@ -20,7 +20,8 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class StreamCovariance(Covariance):
-    """``M = scale² W^-½ (W^½ A Λ Aᵀ W^½)^½ W^-½``: never formed, and defined exactly by these numbers.
+    """``M = scale² W^-½ (W^½ A Λ Aᵀ W^½)^½ W^-½``: never formed, and defined exactly by these
+    numbers.
 
     Attributes:
         workload: A.
@@ -49,7 +50,8 @@ class StreamCovariance(Covariance):
 
     def factor(self) -> Array:
         raise DomainTooLargeError(
-            f"Covariance: a dense factor for {self.dim} ticks; hint: gn.streams.noise makes noise tick by tick"
+            f"Covariance: a dense factor for {self.dim} ticks; hint: gn.streams.noise makes noise "
+            "tick by tick"
         )
 
     def toarray(self) -> Array:

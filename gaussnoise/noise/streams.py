@@ -1,4 +1,6 @@
-"""Workloads over time as answers: of more ticks than are written out, or as a design for those that are."""
+"""Workloads over time as answers: of more ticks than are written out, or as a design for those that
+are.
+"""
 
 import math
 from dataclasses import replace
@@ -45,7 +47,9 @@ def stream_design(workload: StreamWorkload, p: float, tol: float, watch: Watch) 
     found = stream_optimum(workload.bands, p, tol=_SHARE * tol, report=watch.scaled(1.0))
     w = _inside(found.coordinate_weights, p)
     root = np.sqrt(w)
-    U, sizes, _ = np.linalg.svd(root[:, None] * workload.toarray() * np.sqrt(found.weights), full_matrices=False)
+    U, sizes, _ = np.linalg.svd(
+        root[:, None] * workload.toarray() * np.sqrt(found.weights), full_matrices=False
+    )
     return Design(
         weights=found.weights,
         coordinate_weights=w,
@@ -58,11 +62,16 @@ def stream_design(workload: StreamWorkload, p: float, tol: float, watch: Watch) 
     )
 
 
-def stream_noise(problem: Problem, workload: StreamWorkload, tol: float, watch: Watch) -> OptimalNoise:
+def stream_noise(
+    problem: Problem, workload: StreamWorkload, tol: float, watch: Watch
+) -> OptimalNoise:
     """The optimal noise of a workload over time, never written out."""
     p = problem.p
     found = stream_optimum(workload.bands, p, tol=_SHARE * tol, report=watch.scaled(1.0))
-    weights, w = found.weights / found.weights.sum() * (1 - ROUNDING_MARGIN), _inside(found.coordinate_weights, p)
+    weights, w = (
+        found.weights / found.weights.sum() * (1 - ROUNDING_MARGIN),
+        _inside(found.coordinate_weights, p),
+    )
     certificate = StreamCertificate(workload, weights, w)
     unit = StreamCovariance(workload, weights, w, 1.0)
     own, again = unit.evaluation, twice_checked(certificate, unit, p)
@@ -92,4 +101,6 @@ def _inside(w: Array, p: float) -> Array:
 
 def _note(found: StreamOptimum) -> str:
     nodes = len(found.evaluation.root.sizes)
-    return f"multiplicative algorithm in linear time by the banded inverse ({nodes} resolvents a step)"
+    return (
+        f"multiplicative algorithm in linear time by the banded inverse ({nodes} resolvents a step)"
+    )

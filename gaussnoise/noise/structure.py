@@ -1,4 +1,6 @@
-"""Structure found exactly in a matrix: circulants over a finite abelian group, and Kronecker products."""
+"""Structure found exactly in a matrix: circulants over a finite abelian group, and Kronecker
+products.
+"""
 
 import itertools
 import math
@@ -13,7 +15,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A matrix that is no further Kronecker product, and the group it is circulant over, if there is one."""
+    """A matrix that is no further Kronecker product, and the group it is circulant over, if there
+    is one.
+    """
 
     matrix: Array
     orders: tuple[int, ...] = ()
@@ -44,15 +48,19 @@ def table(orders: tuple[int, ...], sign: int) -> NDArray[np.intp]:
 
 
 def _group(A: Array) -> Piece | None:
-    """A with orders n1, ..., nk and a sign such that ``A[g, h] = f(g − sign·h)`` bit by bit; None if there are none.
+    """A with orders n1, ..., nk and a sign such that ``A[g, h] = f(g − sign·h)`` bit by bit; None
+    if there are none.
 
-    Digits are found from the last to the first: the column of a digit's unit must be f, shifted in that digit.
+    Digits are found from the last to the first: the column of a digit's unit must be f, shifted in
+    that digit.
     """
     n, f = len(A), A[:, 0]
     if A.shape != (n, n) or n == 1 or not set(A[0]) <= set(f):
         return None
     if (f == f[0]).all():
-        return Piece(A, (n,)) if (A == f[0]).all() else None  # otherwise, every order of digits would be tried
+        return (
+            Piece(A, (n,)) if (A == f[0]).all() else None
+        )  # otherwise, every order of digits would be tried
     for sign in (1, -1):
         for orders in _orders(A, sign, ()):
             if np.array_equal(A, f[table(orders, sign)]):
@@ -61,7 +69,9 @@ def _group(A: Array) -> Piece | None:
 
 
 def _orders(A: Array, sign: int, found: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Ways to complete the last orders ``found`` that agree with the columns of units, and with the last column."""
+    """Ways to complete the last orders ``found`` that agree with the columns of units, and with the
+    last column.
+    """
     n, stride = len(A), math.prod(found)
     if stride == n:
         f = A[:, 0].reshape(found)
@@ -75,7 +85,9 @@ def _orders(A: Array, sign: int, found: tuple[int, ...]) -> Iterator[tuple[int, 
 
 
 def _split(A: Array) -> tuple[Array, Array] | None:
-    """B, C with ``A = B ⊗ C`` exactly, neither 1 × 1, B as small as possible; None if A has entries beside 0 and ±c."""
+    """B, C with ``A = B ⊗ C`` exactly, neither 1 × 1, B as small as possible; None if A has entries
+    beside 0 and ±c.
+    """
     size = np.abs(A).max()
     if not size or not ((size == np.abs(A)) | (A == 0)).all():
         return None
@@ -87,7 +99,10 @@ def _split(A: Array) -> tuple[Array, Array] | None:
             if (a, b) in ((1, 1), A.shape):
                 continue
             blocks = signs.reshape(a, len(A) // a, b, A.shape[1] // b)
-            (block, row), (strip, column) = divmod(int(i), blocks.shape[1]), divmod(int(j), blocks.shape[3])
+            (block, row), (strip, column) = (
+                divmod(int(i), blocks.shape[1]),
+                divmod(int(j), blocks.shape[3]),
+            )
             B = blocks[:, row, :, column]
             C = blocks[block, :, strip, :] * signs[i, j]
             if np.count_nonzero(B) * np.count_nonzero(C) == count and (

@@ -21,8 +21,8 @@ Array = NDArray[np.float64]
 class TableCovariance(Covariance):
     """Covariance of the answers about tables, never built as one matrix.
 
-    Independent ``η_T ~ N(0, variances[T] · ⊗_{i∈T} E_i)`` on the cells over T reach the cells over S as
-    ``Σ_{T ⊆ S} η_T ⊗_{i∈S∖T} v_i``; see :class:`AbstractStrategy` for E and v.
+    Independent ``η_T ~ N(0, variances[T] · ⊗_{i∈T} E_i)`` on the cells over T reach the cells over
+    S as ``Σ_{T ⊆ S} η_T ⊗_{i∈S∖T} v_i``; see :class:`AbstractStrategy` for E and v.
 
     Attributes:
         domain: whose coordinates the answers are.
@@ -36,7 +36,9 @@ class TableCovariance(Covariance):
 
     @abc.abstractmethod
     def table_variance(self, subset: Subset) -> Array | float:
-        """Variance of every cell of the (unweighted) table of ``subset``, shape (sizes…), or one for all."""
+        """Variance of every cell of the (unweighted) table of ``subset``, shape (sizes…), or one
+        for all.
+        """
 
     @abc.abstractmethod
     def mean_variance(self, subset: Subset) -> float:
@@ -49,7 +51,9 @@ class TableCovariance(Covariance):
     @property
     @abc.abstractmethod
     def deviations(self) -> Array:
-        """Root mean square of the standard deviations of each term's (unweighted) queries, in the domain's order."""
+        """Root mean square of the standard deviations of each term's (unweighted) queries, in the
+        domain's order.
+        """
 
     @property
     @abc.abstractmethod
@@ -66,7 +70,9 @@ class TableCovariance(Covariance):
         return self.domain.dim
 
     def error(self, p: float) -> float:
-        """The p-norm over all queries, each counted with its term's root mean square (at p = 2, no difference)."""
+        """The p-norm over all queries, each counted with its term's root mean square (at p = 2, no
+        difference).
+        """
         return norm(np.array(self.domain.weights) * self.deviations * self.queries ** (1 / p), p)
 
     def encode(self) -> Stored:

@@ -24,8 +24,12 @@ def tensor_noise(problem: Problem, tol: float) -> OptimalNoise | None:
         return None
     designed = tensor_design(power, kind)
     center = scale * designed.center + shift if problem.shifted else np.zeros(domain.dim)
-    if problem.shifted and np.abs(center - shift - scale * designed.center).max() > _LOST * abs(scale):
-        return None  # so far away that its center is rounded: the general route covers what that moves
+    if problem.shifted and np.abs(center - shift - scale * designed.center).max() > _LOST * abs(
+        scale
+    ):
+        return (
+            None  # so far away that its center is rounded: the general route covers what that moves
+        )
     size = abs(scale) * math.sqrt(1 + ROUNDING_MARGIN) * (1 + 8 * ASTRAY)
     nothing = np.zeros(domain.dim)
     return answer_of(

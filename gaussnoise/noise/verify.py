@@ -1,4 +1,6 @@
-"""Both bounds of an answer, recomputed from its domain and its stored numbers by another way than the solver's."""
+"""Both bounds of an answer, recomputed from its domain and its stored numbers by another way than
+the solver's.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +21,9 @@ Array = NDArray[np.float64]
 
 
 def verify(noise: "OptimalNoise") -> Verification:
-    """Recompute, compare with what ``noise`` claims, and raise CertificateError if it claims more."""
+    """Recompute, compare with what ``noise`` claims, and raise CertificateError if it
+    claims more.
+    """
     numbers = [_in_memory(noise.center)]
     if isinstance(noise.covariance, FactorCovariance):
         numbers.append(noise.covariance.unit_factor)
@@ -28,16 +32,24 @@ def verify(noise: "OptimalNoise") -> Verification:
     if not noise.p >= 2:
         raise CertificateError(f"verify: expected p >= 2, got {noise.p!r}")
     if noise.shifted and noise.neighbors != "replace":
-        raise CertificateError("verify: an ellipsoid around K says nothing about sums: expected neighbors='replace'")
+        raise CertificateError(
+            "verify: an ellipsoid around K says nothing about sums: expected neighbors='replace'"
+        )
     if isinstance(noise.neighbors, PolicyGraph):
         check_relation("verify", noise.neighbors, noise.domain)
     elif noise.neighbors not in ("replace", "add-remove"):
-        raise CertificateError("verify: expected neighbors='replace', 'add-remove' or a policy graph, got another")
+        raise CertificateError(
+            "verify: expected neighbors='replace', 'add-remove' or a policy graph, got another"
+        )
     if noise.center.shape != (noise.domain.dim,):
-        raise CertificateError(f"verify: expected a center of shape ({noise.domain.dim},), got {noise.center.shape}")
+        raise CertificateError(
+            f"verify: expected a center of shape ({noise.domain.dim},), got {noise.center.shape}"
+        )
     if not noise.shifted and _in_memory(noise.center).any():
         raise CertificateError("verify: expected a center of zeros without shift")
-    checks = noise.certificate.check(noise.problem, noise.covariance, noise.center, noise.sensitivity_squared)
+    checks = noise.certificate.check(
+        noise.problem, noise.covariance, noise.center, noise.sensitivity_squared
+    )
     worst = Verification(
         gamma=max(f.gamma for f in checks),
         gamma_lower=min(f.gamma_lower for f in checks),
@@ -48,7 +60,8 @@ def verify(noise: "OptimalNoise") -> Verification:
     # written so that NaN fails
     if not worst.enclosure <= 1:
         raise CertificateError(
-            f"verify: too little noise: expected z' M⁺ z <= 1 on the set, recomputed {worst.enclosure!r}"
+            "verify: too little noise: expected z' M⁺ z <= 1 on the set, recomputed "
+            f"{worst.enclosure!r}"
         )
     if not worst.sensitivity_squared <= noise.sensitivity_squared * (1 + 8 * ROUNDING_MARGIN):
         raise CertificateError(
@@ -58,10 +71,14 @@ def verify(noise: "OptimalNoise") -> Verification:
     if not worst.gamma <= noise.gamma:
         raise CertificateError(f"verify: stored gamma {noise.gamma!r}, recomputed {worst.gamma!r}")
     if not noise.gamma_lower <= noise.gamma:
-        raise CertificateError(f"verify: stored gamma_lower {noise.gamma_lower!r} > gamma {noise.gamma!r}")
+        raise CertificateError(
+            f"verify: stored gamma_lower {noise.gamma_lower!r} > gamma {noise.gamma!r}"
+        )
     for f in checks:
         if not f.gamma_lower >= noise.gamma_lower * (1 - f.rounding - 8 * ROUNDING_MARGIN):
-            raise CertificateError(f"verify: stored gamma_lower {noise.gamma_lower!r}, recomputed {f.gamma_lower!r}")
+            raise CertificateError(
+                f"verify: stored gamma_lower {noise.gamma_lower!r}, recomputed {f.gamma_lower!r}"
+            )
     return worst
 
 

@@ -19,21 +19,28 @@ def is_small(factor: Array, points: Array) -> bool:
 def longest_square(factor: Array, points: Array, center: Array, weights: Array) -> Fraction:
     """Largest ``(x − v)' M⁺ (x − v)`` over rows x, M = L L' of the stored L, exactly.
 
-    L must have independent columns. Where x − v leaves the range of L by rounding, its projection is meant, with
-    coordinates weighted by ``weights``.
+    L must have independent columns. Where x − v leaves the range of L by rounding, its projection
+    is meant, with coordinates weighted by ``weights``.
     """
     scales = [Fraction(weight) for weight in weights.tolist()]
-    L = [[s * Fraction(value) for value in row] for s, row in zip(scales, factor.tolist(), strict=True)]
+    L = [
+        [s * Fraction(value) for value in row]
+        for s, row in zip(scales, factor.tolist(), strict=True)
+    ]
     r = factor.shape[1]
     if r == 0:
         return Fraction(0)
     moved = [
-        [s * (Fraction(x) - Fraction(v)) for s, x, v in zip(scales, point, center.tolist(), strict=True)]
+        [
+            s * (Fraction(x) - Fraction(v))
+            for s, x, v in zip(scales, point, center.tolist(), strict=True)
+        ]
         for point in points.tolist()
     ]
     gram = [[sum((row[i] * row[j] for row in L), Fraction(0)) for j in range(r)] for i in range(r)]
     pulled = [
-        [sum((row[i] * x for row, x in zip(L, point, strict=True)), Fraction(0)) for point in moved] for i in range(r)
+        [sum((row[i] * x for row, x in zip(L, point, strict=True)), Fraction(0)) for point in moved]
+        for i in range(r)
     ]
     coordinates = _solve(gram, pulled)
     return max(sum((row[k] ** 2 for row in coordinates), Fraction(0)) for k in range(len(moved)))

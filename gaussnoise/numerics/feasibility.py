@@ -1,4 +1,6 @@
-"""Is every point inside the ellipsoid of the *stored* factor? Asked after every solve, and again by ``verify``."""
+"""Is every point inside the ellipsoid of the *stored* factor? Asked after every solve, and again by
+``verify``.
+"""
 
 from dataclasses import dataclass
 
@@ -10,8 +12,9 @@ from ..errors import CovarianceError
 
 Array = NDArray[np.float64]
 
-# Points may stick out of range(L) by this fraction of the size of the coordinate they stick out along: rounding, not
-# signal. It is charged to gamma, and releases do not lean on it: their sensitivity is computed on drawn integers.
+# Points may stick out of range(L) by this fraction of the size of the coordinate they stick out
+# along: rounding, not signal. It is charged to gamma, and releases do not lean on it: their
+# sensitivity is computed on drawn integers.
 RANGE_TOLERANCE = 1e-11
 _LARGE = 200  # columns
 _LONG_OPERATIONS = 2**20  # products in extended precision, which no BLAS helps: ten milliseconds
@@ -23,8 +26,9 @@ class Whitened:
 
     Attributes:
         coordinates: shape (N, r).
-        lengths: shape (N,), upper bounds on ``sqrt(point' (L L')^+ point)``, rounding included; of the projection on
-            range(L), coordinates weighted by :func:`row_weights`, where a point sticks out by rounding.
+        lengths: shape (N,), upper bounds on ``sqrt(point' (L L')^+ point)``, rounding included; of
+            the projection on range(L), coordinates weighted by :func:`row_weights`, where a point
+            sticks out by rounding.
         outside: shape (d,), by how much points stick out of range(L) along each axis.
     """
 
@@ -34,10 +38,11 @@ class Whitened:
 
 
 def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Whitened:
-    """Coordinates of ``points`` (N, d) in the columns of ``factor`` (d, r), by QR and one step of refinement.
+    """Coordinates of ``points`` (N, d) in the columns of ``factor`` (d, r), by QR and one step of
+    refinement.
 
-    Residuals are accumulated in ``precision``; by default in extended precision where that takes no time. Raises
-    CovarianceError when the factor is too nearly singular to tell.
+    Residuals are accumulated in ``precision``; by default in extended precision where that takes no
+    time. Raises CovarianceError when the factor is too nearly singular to tell.
     """
     count, r = len(points), factor.shape[1]
     if precision is None:
@@ -49,7 +54,11 @@ def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Wh
     Q, R = np.linalg.qr(factor)
     # the singular values of R are those of the factor up to this
     backward = 8 * max(factor.shape) * np.finfo(np.float64).eps * float(np.linalg.norm(R))
-    inverse = solve_triangular(R, np.eye(r), check_finite=False).T if R.diagonal().all() else np.full((r, r), np.inf)
+    inverse = (
+        solve_triangular(R, np.eye(r), check_finite=False).T
+        if R.diagonal().all()
+        else np.full((r, r), np.inf)
+    )
     smallest = _smallest_singular(R, inverse, backward) - backward
     if not smallest > backward:
         raise CovarianceError(
@@ -62,18 +71,24 @@ def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Wh
     coordinates = coordinates + (left @ Q) @ inverse
     left = (wide_points - coordinates.astype(precision) @ wide_factor).astype(float)
     outside = np.abs(left / rows).max(axis=0)
-    # what is left inside range(L) moves the coordinates by at most ‖left‖/σ_min, and was itself rounded
+    # what is left inside range(L) moves the coordinates by at most ‖left‖/σ_min, and was itself
+    # rounded
     unit = 8 * r * np.finfo(np.float64).eps
     plain = np.linalg.norm(coordinates, axis=1)
     sizes = np.linalg.norm(points, axis=1)
     rounded = 8 * r * float(np.finfo(precision).eps) * (sizes + np.linalg.norm(factor) * plain)
-    rounded = rounded + 2 * np.finfo(np.float64).eps * sizes  # of the points themselves, where they are differences
-    lengths = plain * (1 + unit) + (np.linalg.norm(left @ Q, axis=1) + rounded) * (1 + unit) / smallest
+    rounded = (
+        rounded + 2 * np.finfo(np.float64).eps * sizes
+    )  # of the points themselves, where they are differences
+    lengths = (
+        plain * (1 + unit) + (np.linalg.norm(left @ Q, axis=1) + rounded) * (1 + unit) / smallest
+    )
     return Whitened(coordinates, lengths, outside)
 
 
 def row_weights(factor: Array) -> Array:
-    """Powers of two that even out the rows of a factor, shape (d,): rows of very different size spoil a QR.
+    """Powers of two that even out the rows of a factor, shape (d,): rows of very different size
+    spoil a QR.
 
     Rows below a 1e-8 of the largest may be rounding themselves, and are not blown up to matter.
     """
@@ -82,7 +97,9 @@ def row_weights(factor: Array) -> Array:
 
 
 def _smallest_singular(R: Array, inverse: Array, backward: float) -> float:
-    """Lower bound on the smallest singular value; from the inverse where that is clear, which is ten times faster."""
+    """Lower bound on the smallest singular value; from the inverse where that is clear, which is
+    ten times faster.
+    """
     # the inverse itself is computed to a fraction backward/smallest
     smallest = 0.5 / float(np.linalg.norm(inverse))
     if len(R) > _LARGE and smallest > 1e3 * backward:
@@ -91,7 +108,9 @@ def _smallest_singular(R: Array, inverse: Array, backward: float) -> float:
 
 
 def sticks_out(whitened: Whitened, sizes: Array) -> NDArray[np.bool_]:
-    """Along which axes points leave range(L); ``sizes`` (d,) are the largest magnitudes of the points themselves."""
+    """Along which axes points leave range(L); ``sizes`` (d,) are the largest magnitudes of the
+    points themselves.
+    """
     return ~(whitened.outside <= RANGE_TOLERANCE * sizes)  # NaN sticks out
 
 
@@ -101,6 +120,7 @@ def check_range(whitened: Whitened, sizes: Array) -> None:
     if excess.any():
         worst = int(np.argmax(np.where(excess, whitened.outside, 0.0)))
         raise CovarianceError(
-            f"the covariance leaves some direction of the sensitivity set without noise: coordinate {worst} sticks out "
+            "the covariance leaves some direction of the sensitivity set without noise: "
+            f"coordinate {worst} sticks out "
             f"of its range by {whitened.outside[worst]:.2g}, at a size of {sizes[worst]:.2g}"
         )

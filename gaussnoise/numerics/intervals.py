@@ -21,14 +21,19 @@ class ConfidenceInterval(NamedTuple):
 def quantile(level: float, count: int = 1) -> float:
     """Half-width in standard deviations at confidence ``level``.
 
-    ``count`` > 1: simultaneous over that many correlated Gaussians, by Šidák's inequality (1967), hence conservative.
+    ``count`` > 1: simultaneous over that many correlated Gaussians, by Šidák's inequality (1967),
+    hence conservative.
     """
     if not 0 < level < 1:
-        raise ParameterError(f"confidence_interval: expected 0 < level < 1, got {level!r}; hint: 0.95")
+        raise ParameterError(
+            f"confidence_interval: expected 0 < level < 1, got {level!r}; hint: 0.95"
+        )
     return float(-ndtri(-np.expm1(np.log(level) / max(count, 1)) / 2))
 
 
-def confidence_interval(estimate: Array, sd: Array, level: float, simultaneous: bool) -> ConfidenceInterval:
+def confidence_interval(
+    estimate: Array, sd: Array, level: float, simultaneous: bool
+) -> ConfidenceInterval:
     """``estimate ∓ quantile · sd``."""
     half = quantile(level, np.size(estimate) if simultaneous else 1) * sd
     return ConfidenceInterval(estimate - half, estimate + half)
@@ -42,11 +47,14 @@ class Contrast(NamedTuple):
 
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
         """Interval that holds the true value with probability ``level``."""
-        return confidence_interval(np.asarray(self.estimate), np.asarray(self.standard_deviation), level, False)
+        return confidence_interval(
+            np.asarray(self.estimate), np.asarray(self.standard_deviation), level, False
+        )
 
 
 class Contrasts(NamedTuple):
-    """Released linear combinations with the exact covariance of their noise, shapes (k,) and (k, k).
+    """Released linear combinations with the exact covariance of their noise, shapes (k,) and (k,
+    k).
 
     >>> pair = Contrasts(np.array([10.0, 40.0]), np.array([[4.0, 1.0], [1.0, 9.0]]))
     >>> pair.standard_deviation.tolist()
@@ -64,8 +72,11 @@ class Contrasts(NamedTuple):
         """Of every combination, shape (k,)."""
         return np.sqrt(np.diagonal(self.covariance))
 
-    def confidence_interval(self, level: float = 0.95, simultaneous: bool = False) -> ConfidenceInterval:
-        """Intervals that hold the true values with probability ``level``, each alone or all together (Šidák 1967).
+    def confidence_interval(
+        self, level: float = 0.95, simultaneous: bool = False
+    ) -> ConfidenceInterval:
+        """Intervals that hold the true values with probability ``level``, each alone or all
+        together (Šidák 1967).
 
         Whatever the correlations, simultaneous intervals hold together at least that often.
 

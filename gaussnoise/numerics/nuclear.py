@@ -26,6 +26,8 @@ def nuclear_norm_below(G: NDArray[np.floating]) -> tuple[float, float]:
     inner = float((U * (G @ V.T)).sum())
     # ‖UV‖² <= ‖U'U‖ ‖VV'‖, each within a Frobenius norm of one
     identity = np.eye(int(kept.sum()))
-    excess = sum(float(np.linalg.norm((part - identity).astype(np.float64))) for part in (U.T @ U, V @ V.T))
+    excess = sum(
+        float(np.linalg.norm((part - identity).astype(np.float64))) for part in (U.T @ U, V @ V.T)
+    )
     blurred = 8 * (max(G.shape) + 8) * eps * float(kept.sum())
     return inner / (1 + excess / 2) * (1 - blurred), blurred

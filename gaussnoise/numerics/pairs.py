@@ -31,10 +31,11 @@ class FarPairs:
 
 
 def far_pairs(points: Array, beyond: float = np.inf) -> FarPairs:
-    """Farthest pairs of ``points`` (N, r); those of squared length above ``beyond`` are listed, one for every row.
+    """Farthest pairs of ``points`` (N, r); those of squared length above ``beyond`` are listed, one
+    for every row.
 
-    Rows whose distance from the middle, added to the largest such distance, stays below the farthest pair of a sample
-    and below the threshold cannot matter, and are skipped.
+    Rows whose distance from the middle, added to the largest such distance, stays below the
+    farthest pair of a sample and below the threshold cannot matter, and are skipped.
     """
     middle = (points.max(axis=0) + points.min(axis=0)) / 2
     radii = np.linalg.norm(points - middle, axis=1)
@@ -46,8 +47,10 @@ def far_pairs(points: Array, beyond: float = np.inf) -> FarPairs:
     kept = outer[radii[outer] + radii.max() >= reach * (1 - 1e-12)]
     if len(kept) ** 2 * points.shape[1] > _MOST_OPERATIONS:
         raise DomainTooLargeError(
-            f'neighbors="replace": the farthest of {len(kept)} points in {points.shape[1]} dimensions needs '
-            f"{len(kept) ** 2 * points.shape[1]:.2g} operations a step; hint: keep only the extreme points, or "
+            f'neighbors="replace": the farthest of {len(kept)} points in {points.shape[1]} '
+            "dimensions needs "
+            f"{len(kept) ** 2 * points.shape[1]:.2g} operations a step; hint: keep only the "
+            "extreme points, or "
             "gaussnoise.gamma(domain), whose sensitivity is at most four times that of replacement"
         )
     partners = _partners(points[kept])

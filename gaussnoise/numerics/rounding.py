@@ -3,8 +3,8 @@
 import math
 from fractions import Fraction
 
-# Relative margin put on both ends of a bracket computed in double precision: thousands of times the rounding error
-# of the sums behind it, a millionth of the usual tolerance.
+# Relative margin put on both ends of a bracket computed in double precision: thousands of times the
+# rounding error of the sums behind it, a millionth of the usual tolerance.
 ROUNDING_MARGIN = 2.0**-40
 CANCELLATION = 2.0**-45  # absolute error of 1 − Π, and relative of sums to one, many times over
 

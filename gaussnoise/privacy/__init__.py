@@ -1,6 +1,17 @@
 """Privacy definitions and conversions between them; the sampler and the ledger."""
 
-from .definitions import GDP, KL, TV, AbstractPrivacy, ApproxDP, LocalDP, PureDP, dp_event, gaussian_epsilon, zCDP
+from .definitions import (
+    GDP,
+    KL,
+    TV,
+    AbstractPrivacy,
+    ApproxDP,
+    LocalDP,
+    PureDP,
+    dp_event,
+    gaussian_epsilon,
+    zCDP,
+)
 from .testing import implied, most_power, total_variation
 
 __all__ = [

@@ -1,18 +1,20 @@
 r"""(ε, δ) of Gaussian noise, exactly: Balle & Wang (2018), Theorem 8.
 
-Gaussian noise of whitened sensitivity Δ is (ε, δ)-differentially private iff ``δ(ε, Δ) <= δ``, where
+Gaussian noise of whitened sensitivity Δ is (ε, δ)-differentially private iff ``δ(ε, Δ) <= δ``,
+where
 
     δ(ε, Δ) = Φ(−a) − e^ε Φ(−b) = φ(a) (R(a) − R(b)),   a = ε/Δ − Δ/2,   b = ε/Δ + Δ/2,
 
-and R = Φ(−·)/φ is Mills' ratio: no factor overflows, and since ``e^ε φ(b) = φ(a)`` nothing large cancels.
+and R = Φ(−·)/φ is Mills' ratio: no factor overflows, and since ``e^ε φ(b) = φ(a)`` nothing large
+cancels.
 """
 
 import math
 
 from scipy.special import erfcx
 
-# ρ is kept this much smaller, relatively, than the search finds: 100 times what an error of evaluating δ(ε, Δ) did to
-# it at worst, against 400 digits
+# ρ is kept this much smaller, relatively, than the search finds: 100 times what an error of
+# evaluating δ(ε, Δ) did to it at worst, against 400 digits
 MARGIN = 1e-9
 _MOST_EPSILON = 700.0  # e^ε overflows soon after
 _MOST_DELTA = 0.99  # of larger ones, 1 − δ would matter, and nobody wants them
@@ -27,7 +29,8 @@ def log_delta(epsilon: float, distance: float) -> float:
     if a > 40:  # less than any float, as δ(ε, Δ) <= Φ(−a)
         return -a * a / 2
     if distance < _SMALL:
-        # R' = −(1 − xR) and 1 − xR = ∫ t exp(−xt − t²/2) dt is convex: the trapezoidal rule is above the integral
+        # R' = −(1 − xR) and 1 − xR = ∫ t exp(−xt − t²/2) dt is convex: the trapezoidal rule is
+        # above the integral
         difference = distance * ((1 - a * _mills(a)) + (1 - b * _mills(b))) / 2
     else:
         difference = _mills(a) - _mills(b)
@@ -39,11 +42,14 @@ def _mills(x: float) -> float:
 
 
 def largest_rho(epsilon: float, delta: float) -> float:
-    """Half the largest Δ² whose noise is (ε, δ)-private, less a margin; 0 where none is found (or δ <= 0)."""
+    """Half the largest Δ² whose noise is (ε, δ)-private, less a margin; 0 where none is found (or δ
+    <= 0).
+    """
     if not (delta > 0 and epsilon <= _MOST_EPSILON):
         return 0.0
     goal = math.log(min(delta, _MOST_DELTA))
-    # two that are private for sure: Bun & Steinke (2016), Proposition 1.3, where a = √(−2 log δ); and ε = 0
+    # two that are private for sure: Bun & Steinke (2016), Proposition 1.3, where a = √(−2 log δ);
+    # and ε = 0
     low = max(
         math.sqrt(2) * epsilon / (math.sqrt(epsilon - goal) + math.sqrt(-goal)),
         math.sqrt(2 * math.pi) * math.exp(goal),
@@ -58,7 +64,9 @@ def largest_rho(epsilon: float, delta: float) -> float:
 
 
 def least_epsilon(rho: float, delta: float, most: float) -> float:
-    """The least ε in [0, most] at which ``Δ = √(2ρ)`` and a margin is (ε, δ)-private; ``most`` where none is found."""
+    """The least ε in [0, most] at which ``Δ = √(2ρ)`` and a margin is (ε, δ)-private; ``most``
+    where none is found.
+    """
     if not (0 < delta < 1 and most <= _MOST_EPSILON):
         return most
     # a smaller margin than largest_rho's, whose answers are thus no more than what was asked for

@@ -1,9 +1,11 @@
-"""Privacy definitions; those that Gaussians keep, reduced to the one number they need: ρ, half the squared sensitivity.
+"""Privacy definitions; those that Gaussians keep, reduced to the one number they need: ρ, half the
+squared sensitivity.
 
-What is drawn is a discrete Gaussian on a fine integer lattice. zCDP and KL hold for it exactly. The other definitions
-are those of a continuous Gaussian, carried over by :func:`.lattice_bound.lattice_distance`: rounded to integers, the
-continuous Gaussian keeps its promises, since the exact answers are integers and rounding is post-processing; and what
-is drawn lies within a total variation η of that.
+What is drawn is a discrete Gaussian on a fine integer lattice. zCDP and KL hold for it exactly. The
+other definitions are those of a continuous Gaussian, carried over by
+:func:`.lattice_bound.lattice_distance`: rounded to integers, the continuous Gaussian keeps its
+promises, since the exact answers are integers and rounding is post-processing; and what is drawn
+lies within a total variation η of that.
 """
 
 import abc
@@ -35,12 +37,15 @@ class AbstractPrivacy(abc.ABC):
 
     @abc.abstractmethod
     def to_zcdp(self, draws: int = 1, steps: float = MIN_STEPS) -> "zCDP":
-        """The ρ to spend: a Gaussian Σ of ``Δ' Σ⁺ Δ <= 2ρ`` for all differences Δ of neighbours keeps the promise.
+        """The ρ to spend: a Gaussian Σ of ``Δ' Σ⁺ Δ <= 2ρ`` for all differences Δ of neighbours
+        keeps the promise.
 
         Formal guarantees:
-            * The promise holds for the release of ``draws`` integers plus independent discrete Gaussians of scale at
-              least ``steps``, if the integers' change between neighbours has squared length at most ``2ρ scale²``.
-            * ρ is below the mathematical value by a margin that covers the rounding of its evaluation.
+            * The promise holds for the release of ``draws`` integers plus independent discrete
+              Gaussians of scale at least ``steps``, if the integers' change between neighbours has
+              squared length at most ``2ρ scale²``.
+            * ρ is below the mathematical value by a margin that covers the rounding of its
+              evaluation.
 
         Args:
             draws: how many integer noises a release draws, at least.
@@ -52,7 +57,9 @@ class AbstractPrivacy(abc.ABC):
 
     @abc.abstractmethod
     def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
-        """The promise, and how ρ follows from it, for a release's record; arguments as for :meth:`to_zcdp`."""
+        """The promise, and how ρ follows from it, for a release's record; arguments as for
+        :meth:`to_zcdp`.
+        """
 
 
 @final
@@ -73,12 +80,15 @@ class zCDP(AbstractPrivacy):  # noqa: N801 (the field writes it so)
     rho: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rho", _positive("zCDP", "rho", self.rho, "0.1 is a common choice"))
+        object.__setattr__(
+            self, "rho", _positive("zCDP", "rho", self.rho, "0.1 is a common choice")
+        )
 
     def epsilon(self, delta: float) -> float:
         """The ε for which this implies (ε, δ)-differential privacy, by OpenDP's conversion.
 
-        It holds for every ρ-zCDP mechanism; :func:`~gaussnoise.privacy.gaussian_epsilon` is less, for Gaussians.
+        It holds for every ρ-zCDP mechanism; :func:`~gaussnoise.privacy.gaussian_epsilon` is less,
+        for Gaussians.
 
         >>> round(gn.zCDP(0.1).epsilon(1e-6), 3)
         2.142
@@ -96,16 +106,18 @@ class zCDP(AbstractPrivacy):  # noqa: N801 (the field writes it so)
 @final
 @dataclass(frozen=True)
 class ApproxDP(AbstractPrivacy):
-    """(ε, δ)-differential privacy, by the exact calibration of Gaussian noise (Balle & Wang 2018, Theorem 8).
+    """(ε, δ)-differential privacy, by the exact calibration of Gaussian noise (Balle & Wang 2018,
+    Theorem 8).
 
-    What is drawn lies within a total variation η of the rounded Gaussian, so noise that is ``(ε, δ − (1 + e^ε) η)``-
-    private when continuous is (ε, δ)-private as drawn. Where that correction takes most of δ, at (ε, δ) like (1, 1e-18)
-    or (20, 1e-9), ρ is the largest that implies (ε, δ) through zCDP by OpenDP's conversion, which needs no correction.
+    What is drawn lies within a total variation η of the rounded Gaussian, so noise that is
+    ``(ε, δ − (1 + e^ε) η)``- private when continuous is (ε, δ)-private as drawn. Where that
+    correction takes most of δ, at (ε, δ) like (1, 1e-18) or (20, 1e-9), ρ is the largest that
+    implies (ε, δ) through zCDP by OpenDP's conversion, which needs no correction.
 
     Args:
         epsilon: finite, positive.
-        delta: in (0, 1); well below 1 / records, or few are protected: :func:`plan` and :class:`GaussianMechanism` warn
-            from 0.01 on (:class:`PrivacyWarning`).
+        delta: in (0, 1); well below 1 / records, or few are protected: :func:`plan` and
+            :class:`GaussianMechanism` warn from 0.01 on (:class:`PrivacyWarning`).
 
     Raises:
         ParameterError: out of range.
@@ -130,7 +142,9 @@ class ApproxDP(AbstractPrivacy):
 
     def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
         zcdp, analytic = self._calibrated(draws, steps)
-        method: dict[str, object] = {"method": "through zCDP, by OpenDP's conversion, exact on the lattice"}
+        method: dict[str, object] = {
+            "method": "through zCDP, by OpenDP's conversion, exact on the lattice"
+        }
         if analytic:
             method = _lattice_method(
                 "analytic Gaussian calibration (Balle & Wang 2018, Theorem 8), "
@@ -139,21 +153,27 @@ class ApproxDP(AbstractPrivacy):
                 steps,
             )
         return (
-            {"definition": "approximate DP", "epsilon": self.epsilon, "delta": self.delta} | method | {"rho": zcdp.rho}
+            {"definition": "approximate DP", "epsilon": self.epsilon, "delta": self.delta}
+            | method
+            | {"rho": zcdp.rho}
         )
 
     def _calibrated(self, draws: int, steps: float) -> tuple[zCDP, bool]:
         """The zCDP to spend, and whether it is from the analytic calibration."""
         left = _drawn_delta(self.delta, self.epsilon, draws, steps)
         analytic = largest_rho(self.epsilon, left)
-        if analytic > 0 and left > _MOST_OF_DELTA * self.delta:  # exact, so that no conversion can do better
+        if (
+            analytic > 0 and left > _MOST_OF_DELTA * self.delta
+        ):  # exact, so that no conversion can do better
             return zCDP(analytic), True
         through_zcdp = _rho_through_zcdp(self.epsilon, self.delta)
         rho = max(analytic, through_zcdp)
         if not rho > 0:
             raise ParameterError(
-                f"ApproxDP: epsilon = {self.epsilon!r} is too small for delta = {self.delta!r} and {draws} draws on a "
-                f"lattice of {steps:.3g} steps, which is off by {lattice_distance(draws, steps):.3g}; "
+                f"ApproxDP: epsilon = {self.epsilon!r} is too small for delta = {self.delta!r} "
+                f"and {draws} draws on a "
+                f"lattice of {steps:.3g} steps, which is off by "
+                f"{lattice_distance(draws, steps):.3g}; "
                 "hint: epsilon at least 1e-9, or a larger delta"
             )
         return zCDP(rho), analytic >= through_zcdp
@@ -162,11 +182,13 @@ class ApproxDP(AbstractPrivacy):
 @final
 @dataclass(frozen=True)
 class GDP(AbstractPrivacy):
-    r"""μ-Gaussian differential privacy (Dong, Roth & Su 2022): no easier to tell apart than N(0, 1) and N(μ, 1).
+    r"""μ-Gaussian differential privacy (Dong, Roth & Su 2022): no easier to tell apart than N(0, 1)
+    and N(μ, 1).
 
-    A continuous Gaussian is μ-GDP iff ``ρ <= μ²/2``. No lattice keeps that exactly. What is drawn lies within total
-    variation η of a μ-GDP mechanism: a test between neighbours of false alarm rate α has a miss rate of at least
-    ``G_μ(α + η) − η``, with ``G_μ(α) = Φ(Φ⁻¹(1 − α) − μ)``. It is μ²/2-zCDP exactly.
+    A continuous Gaussian is μ-GDP iff ``ρ <= μ²/2``. No lattice keeps that exactly. What is drawn
+    lies within total variation η of a μ-GDP mechanism: a test between neighbours of false alarm
+    rate α has a miss rate of at least ``G_μ(α + η) − η``, with ``G_μ(α) = Φ(Φ⁻¹(1 − α) − μ)``. It
+    is μ²/2-zCDP exactly.
 
     Args:
         mu: in [1e-150, 1e150].
@@ -183,14 +205,17 @@ class GDP(AbstractPrivacy):
     def __post_init__(self) -> None:
         object.__setattr__(self, "mu", _positive("GDP", "mu", self.mu))
         if not 1e-150 <= self.mu <= 1e150:
-            raise ParameterError(f"GDP: expected 1e-150 <= mu <= 1e150, got {self.mu!r}; hint: 1 is a common choice")
+            raise ParameterError(
+                f"GDP: expected 1e-150 <= mu <= 1e150, got {self.mu!r}; hint: 1 is a common choice"
+            )
 
     def to_zcdp(self, draws: int = 1, steps: float = MIN_STEPS) -> zCDP:
         return zCDP(rounded_down(Fraction(self.mu) ** 2 / 2))
 
     def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
         method = _lattice_method(
-            "rho = mu^2 / 2; the noise drawn is rho-zCDP exactly, and within a total variation of lattice_distance of "
+            "rho = mu^2 / 2; the noise drawn is rho-zCDP exactly, and within a total variation "
+            "of lattice_distance of "
             "a mu-GDP mechanism",
             draws,
             steps,
@@ -203,8 +228,9 @@ class GDP(AbstractPrivacy):
 class KL(AbstractPrivacy):
     """Kullback–Leibler privacy: neighbours' outputs have divergence at most α, in either order.
 
-    ρ = α, for a Gaussian and as drawn: with P the discrete Gaussian around 0 and P' around an integer Δ,
-    ``KL(P ‖ P') = E_P[(k − Δ)² − k²]/2s² = Δ²/2s²``, since E_P k = 0; coordinates add up to half the whitened Δ².
+    ρ = α, for a Gaussian and as drawn: with P the discrete Gaussian around 0 and P' around an
+    integer Δ, ``KL(P ‖ P') = E_P[(k − Δ)² − k²]/2s² = Δ²/2s²``, since E_P k = 0; coordinates add up
+    to half the whitened Δ².
 
     Args:
         alpha: in nats; finite, positive.
@@ -236,11 +262,12 @@ class KL(AbstractPrivacy):
 @final
 @dataclass(frozen=True)
 class TV(AbstractPrivacy):
-    """Total variation privacy, the same as (0, α)-differential privacy: no event's probability differs by more than α.
+    """Total variation privacy, the same as (0, α)-differential privacy: no event's probability
+    differs by more than α.
 
-    Two Gaussians at whitened distance Δ = √(2ρ) have total variation 2Φ(Δ/2) − 1. What is drawn lies within η of them
-    on either side, so that is kept at α − 2η. Where nothing is left of it, ρ = 2α² by Pinsker's inequality, which holds
-    on the lattice as :class:`KL` does.
+    Two Gaussians at whitened distance Δ = √(2ρ) have total variation 2Φ(Δ/2) − 1. What is drawn
+    lies within η of them on either side, so that is kept at α − 2η. Where nothing is left of it, ρ
+    = 2α² by Pinsker's inequality, which holds on the lattice as :class:`KL` does.
 
     Args:
         alpha: in (0, 1).
@@ -257,17 +284,27 @@ class TV(AbstractPrivacy):
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", _positive("TV", "alpha", self.alpha))
         if not 1e-150 <= self.alpha < 1:
-            raise ParameterError(f"TV: expected 1e-150 <= alpha < 1, got {self.alpha!r}; hint: well below 1")
+            raise ParameterError(
+                f"TV: expected 1e-150 <= alpha < 1, got {self.alpha!r}; hint: well below 1"
+            )
 
     def to_zcdp(self, draws: int = 1, steps: float = MIN_STEPS) -> zCDP:
         return self._calibrated(draws, steps)[0]
 
     def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
         zcdp, analytic = self._calibrated(draws, steps)
-        method: dict[str, object] = {"method": "rho = 2 alpha^2 (Pinsker's inequality), exact on the lattice"}
+        method: dict[str, object] = {
+            "method": "rho = 2 alpha^2 (Pinsker's inequality), exact on the lattice"
+        }
         if analytic:
-            method = _lattice_method("2 Phi(sqrt(rho / 2)) - 1 = alpha - 2 * lattice_distance", draws, steps)
-        return {"definition": "total variation privacy", "alpha": self.alpha} | method | {"rho": zcdp.rho}
+            method = _lattice_method(
+                "2 Phi(sqrt(rho / 2)) - 1 = alpha - 2 * lattice_distance", draws, steps
+            )
+        return (
+            {"definition": "total variation privacy", "alpha": self.alpha}
+            | method
+            | {"rho": zcdp.rho}
+        )
 
     def _calibrated(self, draws: int, steps: float) -> tuple[zCDP, bool]:
         """The zCDP to spend, and whether it is from the Gaussian's own total variation."""
@@ -280,10 +317,12 @@ class TV(AbstractPrivacy):
 @final
 @dataclass(frozen=True)
 class PureDP:
-    """ε-differential privacy (Dwork et al. 2006): no Gaussian keeps it; for :func:`~gaussnoise.lower_bound`.
+    """ε-differential privacy (Dwork et al. 2006): no Gaussian keeps it; for
+    :func:`~gaussnoise.lower_bound`.
 
     Args:
-        epsilon: no event's probability changes by more than a factor e^ε between neighbours; in (0, 700].
+        epsilon: no event's probability changes by more than a factor e^ε between neighbours; in (0,
+            700].
 
     Raises:
         ParameterError: out of range.
@@ -303,11 +342,12 @@ class PureDP:
 class LocalDP:
     """ε-local differential privacy: every person's own message is ε-private, whoever reads it.
 
-    For :class:`~gaussnoise.LocalMechanism` and :func:`~gaussnoise.lower_bound`, without interaction: no message depends
-    on another person's.
+    For :class:`~gaussnoise.LocalMechanism` and :func:`~gaussnoise.lower_bound`, without
+    interaction: no message depends on another person's.
 
     Args:
-        epsilon: no message's probability changes by more than a factor e^ε between any two records; in (0, 700].
+        epsilon: no message's probability changes by more than a factor e^ε between any two records;
+            in (0, 700].
 
     Raises:
         ParameterError: out of range.
@@ -323,10 +363,11 @@ class LocalDP:
 
 
 def gaussian_epsilon(rho: float, delta: float, draws: int = 1, steps: float = MIN_STEPS) -> float:
-    """The ε for which *Gaussian noise* that spends ρ is (ε, δ)-differentially private, as drawn on the lattice.
+    """The ε for which *Gaussian noise* that spends ρ is (ε, δ)-differentially private, as drawn on
+    the lattice.
 
-    Analytic (Balle & Wang 2018, Theorem 8), with the correction of :class:`ApproxDP`; never more than what
-    :meth:`zCDP.epsilon` says of any ρ-zCDP mechanism.
+    Analytic (Balle & Wang 2018, Theorem 8), with the correction of :class:`ApproxDP`; never more
+    than what :meth:`zCDP.epsilon` says of any ρ-zCDP mechanism.
 
     Args:
         rho: what is charged, at least 0.
@@ -355,8 +396,9 @@ def gaussian_epsilon(rho: float, delta: float, draws: int = 1, steps: float = MI
 def dp_event(rho: float) -> "DpEvent":
     """What dp-accounting composes: a ρ-zCDP event, exact on the lattice.
 
-    Its RDP accountant takes it, alone or with other events, and adds up ρ. Its PLD accountant, which knows Gaussians
-    but not zCDP, does not: ``GaussianDpEvent(1 / √(2ρ))`` would be the continuous Gaussian, not what is drawn.
+    Its RDP accountant takes it, alone or with other events, and adds up ρ. Its PLD accountant,
+    which knows Gaussians but not zCDP, does not: ``GaussianDpEvent(1 / √(2ρ))`` would be the
+    continuous Gaussian, not what is drawn.
 
     Args:
         rho: what is charged, at least 0 and finite.
@@ -378,7 +420,9 @@ def dp_event(rho: float) -> "DpEvent":
     try:
         from dp_accounting.dp_event import ZCDpEvent
     except ImportError:
-        raise NotAvailableError('dp_event: needs dp-accounting; hint: pip install "gaussnoise[accounting]"') from None
+        raise NotAvailableError(
+            'dp_event: needs dp-accounting; hint: pip install "gaussnoise[accounting]"'
+        ) from None
     return ZCDpEvent(rho)
 
 
@@ -388,7 +432,8 @@ def check_gaussian(function: str, privacy: object, stacklevel: int = 2) -> None:
         if isinstance(privacy, ApproxDP) and privacy.delta >= _LARGE_DELTA:
             swapped = f"ApproxDP(epsilon={privacy.delta!r}, delta={privacy.epsilon!r})"
             warnings.warn(
-                f"{function}: delta = {privacy.delta!r} allows each record to be published with that probability; "
+                f"{function}: delta = {privacy.delta!r} allows each record to be published with "
+                "that probability; "
                 "expected delta well below 1 / records, like 1e-6"
                 + (f"; hint: did you mean {swapped}?" if privacy.epsilon < privacy.delta else ""),
                 PrivacyWarning,
@@ -419,7 +464,8 @@ def _positive(function: str, name: str, value: float, hint: str = "") -> float:
     number = _number(function, name, value)
     if not (math.isfinite(number) and number > 0):
         raise ParameterError(
-            f"{function}: expected finite {name} > 0, got {number!r}" + (f"; hint: {hint}" if hint else "")
+            f"{function}: expected finite {name} > 0, got {number!r}"
+            + (f"; hint: {hint}" if hint else "")
         )
     return number
 
@@ -427,13 +473,18 @@ def _positive(function: str, name: str, value: float, hint: str = "") -> float:
 def _pure(name: str, epsilon: float) -> float:
     epsilon = _positive(name, "epsilon", epsilon)
     if epsilon > _MOST_PURE:
-        raise ParameterError(f"{name}: expected epsilon <= {_MOST_PURE:g}, got {epsilon!r}; hint: 1 is a common choice")
+        raise ParameterError(
+            f"{name}: expected epsilon <= {_MOST_PURE:g}, got {epsilon!r}; hint: 1 is a common "
+            "choice"
+        )
     return epsilon
 
 
 def _check_delta(function: str, delta: float) -> None:
     if not 0 < delta < 1:
-        raise ParameterError(f"{function}: expected 0 < delta < 1, got {delta!r}; hint: well below 1 / records")
+        raise ParameterError(
+            f"{function}: expected 0 < delta < 1, got {delta!r}; hint: well below 1 / records"
+        )
 
 
 def _drawn_delta(delta: float, epsilon: float, draws: int, steps: float) -> float:
@@ -452,7 +503,9 @@ def _lattice_method(method: str, draws: int, steps: float) -> dict[str, object]:
 
 
 def _rho_through_zcdp(epsilon: float, delta: float) -> float:
-    """Largest ρ found, on the private side of a bisection, that implies (ε, δ) by OpenDP's conversion; 0 where none."""
+    """Largest ρ found, on the private side of a bisection, that implies (ε, δ) by OpenDP's
+    conversion; 0 where none.
+    """
     log = -math.log(delta)
     # Bun & Steinke (2016), Proposition 1.3: a valid ρ to start from
     low = (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2 * (1 - 1e-9)
@@ -477,5 +530,7 @@ def _epsilon(rho: float, delta: float) -> float:
     distance = math.sqrt(2 * rho) * (1 + 1e-15)
     try:
         return make_zCDP_to_approxDP(discrete_gaussian(1.0)).map(distance).epsilon(delta)
-    except OpenDPException:  # overflows at ρ in the thousands; Bun & Steinke (2016), Proposition 1.3, always holds
+    except (
+        OpenDPException
+    ):  # overflows at ρ in the thousands; Bun & Steinke (2016), Proposition 1.3, always holds
         return rho + 2 * math.sqrt(rho * -math.log(delta))

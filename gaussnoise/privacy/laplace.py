@@ -1,4 +1,6 @@
-"""Noise of pure differential privacy: OpenDP's discrete Laplace on exact integers, and its noisy maximum."""
+"""Noise of pure differential privacy: OpenDP's discrete Laplace on exact integers, and its noisy
+maximum.
+"""
 
 import math
 from collections.abc import Mapping
@@ -28,8 +30,12 @@ class LaplaceQuery(PickledByArguments):
 
     @cached_property
     def scale(self) -> float:
-        """Scale of the discrete Laplace: the least, up to rounding, that OpenDP charges within budget."""
-        return _least_scale(self.sensitivity / self.budget, self.budget, lambda s: _laplace(s).map(self.sensitivity))
+        """Scale of the discrete Laplace: the least, up to rounding, that OpenDP charges within
+        budget.
+        """
+        return _least_scale(
+            self.sensitivity / self.budget, self.budget, lambda s: _laplace(s).map(self.sensitivity)
+        )
 
     @cached_property
     def epsilon(self) -> float:
@@ -38,18 +44,23 @@ class LaplaceQuery(PickledByArguments):
 
     @property
     def standard_deviation(self) -> float:
-        """Of each noise: ``√(2q) / (1 − q)`` with q = e^{−1/scale}, which is √2 scale on a fine lattice."""
+        """Of each noise: ``√(2q) / (1 − q)`` with q = e^{−1/scale}, which is √2 scale on a fine
+        lattice.
+        """
         q = math.exp(-1 / self.scale)
         return math.sqrt(2 * q) / -math.expm1(-1 / self.scale)
 
     def draw(self, count: int) -> list[int]:
-        """``count`` independent noises. No seed: randomness comes from the operating system through OpenDP."""
+        """``count`` independent noises. No seed: randomness comes from the operating system through
+        OpenDP.
+        """
         return _laplace(self.scale)([0] * count)
 
 
 @dataclass(frozen=True)
 class NoisyMaximum(PickledByArguments):
-    """The index of the largest of some integer scores, up to noise (McKenna & Sheldon 2020, permute and flip).
+    """The index of the largest of some integer scores, up to noise (McKenna & Sheldon 2020, permute
+    and flip).
 
     Attributes:
         sensitivity: largest change of any score between neighbours, up or down; an integer >= 1.
@@ -63,7 +74,9 @@ class NoisyMaximum(PickledByArguments):
     def scale(self) -> float:
         """Scale of the exponential noise on each score."""
         return _least_scale(
-            2 * self.sensitivity / self.budget, self.budget, lambda s: _maximum(s).map(self.sensitivity)
+            2 * self.sensitivity / self.budget,
+            self.budget,
+            lambda s: _maximum(s).map(self.sensitivity),
         )
 
     @cached_property
@@ -72,9 +85,11 @@ class NoisyMaximum(PickledByArguments):
         return float(_maximum(self.scale).map(self.sensitivity))
 
     def shortfall(self, count: int, beta: float) -> float:
-        """By how much the chosen one of ``count`` scores may fall short of the largest, but for a chance of ``beta``.
+        """By how much the chosen one of ``count`` scores may fall short of the largest, but for a
+        chance of ``beta``.
 
-        With exponential noise: ``scale · log(count / β)``, which permute and flip never exceeds in distribution.
+        With exponential noise: ``scale · log(count / β)``, which permute and flip never exceeds in
+        distribution.
         """
         return self.scale * math.log(max(count, 2) / beta)
 
@@ -84,12 +99,14 @@ class NoisyMaximum(PickledByArguments):
 
 
 def frequent(counts: Mapping[int, int], *, steps: int, rho: float, delta: float) -> dict[int, int]:
-    """Which keys are frequent, when nobody can list all keys: noisy counts, in 1/steps, of those above a threshold.
+    """Which keys are frequent, when nobody can list all keys: noisy counts, in 1/steps, of those
+    above a threshold.
 
     Formal guarantees:
-        * ρ-zCDP but for an event of probability δ, when neighbours differ by one record *replaced*: two counts change,
-          each by one (Rogers 2023, on whose argument OpenDP's threshold rests).
-        * The noise is a discrete Gaussian of at least ``steps`` lattice steps, on the counts times ``steps``.
+        * ρ-zCDP but for an event of probability δ, when neighbours differ by one record *replaced*:
+          two counts change, each by one (Rogers 2023, on whose argument OpenDP's threshold rests).
+        * The noise is a discrete Gaussian of at least ``steps`` lattice steps, on the counts times
+          ``steps``.
 
     Args:
         counts: of the keys that occur, each at least 1.
@@ -120,7 +137,9 @@ def _gaussian_scale(steps: int, rho: float) -> float:
 
 
 def _threshold_of(steps: int, rho: float, delta: float) -> int:
-    """The least threshold, within a lattice step in 2⁻²⁰, for which OpenDP charges no more than (ρ, δ)."""
+    """The least threshold, within a lattice step in 2⁻²⁰, for which OpenDP charges no more than (ρ,
+    δ).
+    """
     scale, low = _gaussian_scale(steps, rho), steps
     high = steps + math.ceil(40 * scale)
     while high - low > max(1, int(scale * 2.0**-20)):
@@ -136,14 +155,17 @@ def _threshold(steps: int, rho: float, delta: float) -> Any:
     charged = made.map(_replaced(steps))
     if not (charged[0] <= rho and charged[1] <= delta):
         raise ParameterError(
-            f"coarse_location: rho = {rho:.3g} and delta = {delta:.3g} allow no threshold; hint: a larger budget, or "
+            f"coarse_location: rho = {rho:.3g} and delta = {delta:.3g} allow no threshold; hint: "
+            "a larger budget, or "
             "a public range for the location"
         )
     return made
 
 
 def _replaced(steps: int) -> tuple[int, float, int]:
-    """How far one replaced record moves counts: how many of them, together in ℓ2 norm (rounded up), and the largest."""
+    """How far one replaced record moves counts: how many of them, together in ℓ2 norm (rounded up),
+    and the largest.
+    """
     return 2, math.nextafter(math.sqrt(2) * steps, math.inf), steps
 
 
@@ -181,14 +203,17 @@ def _maximum(scale: float) -> Any:
     from opendp.metrics import linf_distance
 
     discrete_gaussian(1.0)  # checks OpenDP, once
-    return make_noisy_max(vector_domain(atom_domain(T="i64")), linf_distance(T="i64"), max_divergence(), scale=scale)
+    return make_noisy_max(
+        vector_domain(atom_domain(T="i64")), linf_distance(T="i64"), max_divergence(), scale=scale
+    )
 
 
 def _least_scale(first: float, budget: float, charge: Any) -> float:
     scale = first
     if not 0 < scale <= MAX_SCALE:
         raise ParameterError(
-            f"noise: epsilon = {budget:.3g} needs a scale of {scale:.3g} lattice steps, expected at most "
+            f"noise: epsilon = {budget:.3g} needs a scale of {scale:.3g} lattice steps, expected "
+            "at most "
             f"{MAX_SCALE:.3g}; hint: a budget this small releases nothing but noise"
         )
     while Fraction(charge(scale)) > Fraction(budget):

@@ -1,4 +1,6 @@
-"""What lattices of listed points and of bodies share: one integer query, and the factor that decodes its answers."""
+"""What lattices of listed points and of bodies share: one integer query, and the factor that
+decodes its answers.
+"""
 
 import math
 
@@ -9,7 +11,9 @@ from .sampler import IntegerQuery
 
 
 class AbstractLattice:
-    """Integer answers of ``rank`` coordinates; 2^bits lattice steps are one unit of the strategy."""
+    """Integer answers of ``rank`` coordinates; 2^bits lattice steps are one unit of
+    the strategy.
+    """
 
     bits: int
     query: IntegerQuery

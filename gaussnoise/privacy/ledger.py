@@ -15,7 +15,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, final
 
-from ..errors import BudgetError, DataError, GaussNoiseError, LedgerError, LedgerWarning, OutputError, ParameterError
+from ..errors import (
+    BudgetError,
+    DataError,
+    GaussNoiseError,
+    LedgerError,
+    LedgerWarning,
+    OutputError,
+    ParameterError,
+)
 from ..files.disk import (
     RESULT,
     aside,
@@ -54,8 +62,10 @@ T = TypeVar("T")
 _HISTORY = ("entries", "refusals")
 OLD_TABLES = "gaussnoise.tables/2"  # of folders whose record listed tables only
 _REFUSED = (
-    "release: the data break the declared schema or domain; under a ledger it is not said where, and the refusal is "
-    'recorded; hint: with on_outside="drop" (tables, sums) or "project" (bodies) no value decides; or look for the '
+    "release: the data break the declared schema or domain; under a ledger it is not said where, "
+    "and the refusal is "
+    'recorded; hint: with on_outside="drop" (tables, sums) or "project" (bodies) no value '
+    "decides; or look for the "
     "mistake on made-up data"
 )
 _LONGEST_ID = 200
@@ -67,34 +77,40 @@ class Ledger:
     """A file that keeps all releases from one data set within one budget of ρ-zCDP.
 
     Formal guarantees:
-        * Every draw is preceded by its own charge, on disk before any noise exists, and charges never add up to more
-          than ``rho`` (1 + 10⁻¹²): whatever the number of programs, and whenever they are killed. Budgets that are
-          chosen as results come in add up like fixed ones (Feldman & Zrnic 2021; Whitehouse et al. 2023).
-        * One id has one result. Once it is written, the same request under the same id reads it again; nothing is
-          drawn, nothing charged. Another request under that id is refused. The data are not compared: an id names one
-          release of one table.
-        * A program that dies between charge and result (kill -9, SIGTERM, a power cut) loses the charge, never
-          privacy. What it drew was never published, but may have been seen: it stays charged, and the next run under
-          that id draws again and is charged again, if the budget allows. So does one after an interrupted one, or one
-          that cannot write.
-        * What a dead program left unpublished beside its target is taken away by the next program that opens this
-          ledger, or releases under it. A result that was complete stays, and the next run under its id publishes it.
-        * A refusal of the data (:class:`DataError`) is recorded: the error and the entry say that the data were
-          refused, and nothing else about them. If nothing was written by then, it costs nothing; else it stays charged.
-          Whether data are refused depends on them, and no budget bounds what refusals tell: count them.
-        * A ledger has one name. Hard links, files that are mounted, and copies of a ledger that is still there are
-          refused: their charges would not be seen, or be lost in a crash. Moving it is fine, with its journal if a
-          crash left one; a move that left it behind is refused.
+        * Every draw is preceded by its own charge, on disk before any noise exists, and charges
+          never add up to more than ``rho`` (1 + 10⁻¹²): whatever the number of programs, and
+          whenever they are killed. Budgets that are chosen as results come in add up like fixed
+          ones (Feldman & Zrnic 2021; Whitehouse et al. 2023).
+        * One id has one result. Once it is written, the same request under the same id reads it
+          again; nothing is drawn, nothing charged. Another request under that id is refused. The
+          data are not compared: an id names one release of one table.
+        * A program that dies between charge and result (kill -9, SIGTERM, a power cut) loses the
+          charge, never privacy. What it drew was never published, but may have been seen: it stays
+          charged, and the next run under that id draws again and is charged again, if the budget
+          allows. So does one after an interrupted one, or one that cannot write.
+        * What a dead program left unpublished beside its target is taken away by the next program
+          that opens this ledger, or releases under it. A result that was complete stays, and the
+          next run under its id publishes it.
+        * A refusal of the data (:class:`DataError`) is recorded: the error and the entry say that
+          the data were refused, and nothing else about them. If nothing was written by then, it
+          costs nothing; else it stays charged. Whether data are refused depends on them, and no
+          budget bounds what refusals tell: count them.
+        * A ledger has one name. Hard links, files that are mounted, and copies of a ledger that is
+          still there are refused: their charges would not be seen, or be lost in a crash. Moving it
+          is fine, with its journal if a crash left one; a move that left it behind is refused.
 
-    All releases must protect the same: charges under different relations or privacy units do not add up.
+    All releases must protect the same: charges under different relations or privacy units do not
+    add up.
 
-    The file is an SQLite database with a rollback journal, ``<path>-journal``, which is there during a charge, or after
-    a crash in one. Locks are the operating system's and end with the program that holds them, so none can be stale.
-    They need a local disk: none is created on one that Linux says is shared by machines, and opening one there warns.
-    An older copy put back in the same place forgets charges, and nothing here can notice.
+    The file is an SQLite database with a rollback journal, ``<path>-journal``, which is there
+    during a charge, or after a crash in one. Locks are the operating system's and end with the
+    program that holds them, so none can be stale. They need a local disk: none is created on one
+    that Linux says is shared by machines, and opening one there warns. An older copy put back in
+    the same place forgets charges, and nothing here can notice.
 
     Attributes:
-        path: of the ledger; ``<path>.releases`` is the folder for results that have no place of their own.
+        path: of the ledger; ``<path>.releases`` is the folder for results that have no place of
+            their own.
         rho: the budget, fixed when the ledger was created.
 
     >>> import tempfile
@@ -113,9 +129,10 @@ class Ledger:
 
         Args:
             path: a new file.
-            budget: of everything that will ever be released under it. Other promises, such as (ε, δ), do not add up;
-                they cost the ρ of their noise here, and ``budget.epsilon(delta)`` is what all releases together imply;
-                :meth:`epsilon`, what those so far do.
+            budget: of everything that will ever be released under it. Other promises, such as (ε,
+                δ), do not add up; they cost the ρ of their noise here, and
+                ``budget.epsilon(delta)`` is what all releases together imply; :meth:`epsilon`, what
+                those so far do.
 
         Raises:
             ParameterError: not zCDP, or not a path.
@@ -125,13 +142,19 @@ class Ledger:
         from .definitions import zCDP
 
         if not isinstance(budget, zCDP):
-            raise ParameterError(f"Ledger.create: expected a budget like zCDP(1.0), got {type(budget).__name__}")
+            raise ParameterError(
+                f"Ledger.create: expected a budget like zCDP(1.0), got {type(budget).__name__}"
+            )
         target, rho = _absolute("Ledger.create", path), budget.rho
         if os.path.lexists(target):
-            raise OutputError(f"Ledger.create: {target} exists already; hint: Ledger.open(path), its budget is fixed")
+            raise OutputError(
+                f"Ledger.create: {target} exists already; hint: Ledger.open(path), its budget is "
+                "fixed"
+            )
         if (mount := mount_of(target.parent)) and mount.shared:
             raise LedgerError(
-                f"Ledger.create: expected a local disk, got {mount.kind} at {mount.point}, where locks may not reach "
+                f"Ledger.create: expected a local disk, got {mount.kind} at {mount.point}, where "
+                "locks may not reach "
                 "other machines; hint: keep the ledger on one machine's own disk and release there"
             )
         try:
@@ -141,7 +164,9 @@ class Ledger:
         except OutputError:
             raise
         except OSError as error:
-            raise OutputError(f"Ledger.create: cannot write to {target.parent} ({type(error).__name__})") from None
+            raise OutputError(
+                f"Ledger.create: cannot write to {target.parent} ({type(error).__name__})"
+            ) from None
         return cls(target, rho)
 
     @classmethod
@@ -160,7 +185,8 @@ class Ledger:
             ledger, unfinished = cls(target, budget_of(database)), unfinished_in(database)
         if (mount := mount_of(target)) and mount.shared:
             warnings.warn(
-                f"ledger: {target} is on {mount.kind}, where locks may not reach other machines: charges could be "
+                f"ledger: {target} is on {mount.kind}, where locks may not reach other machines: "
+                "charges could be "
                 "lost; hint: move it to a local disk, or let one machine alone release under it",
                 LedgerWarning,
                 stacklevel=2,
@@ -178,13 +204,19 @@ class Ledger:
         if isinstance(ledger, Ledger):
             return ledger
         if not isinstance(ledger, str | os.PathLike):
-            raise ParameterError(f"expected ledger to be a Ledger or its path, got {type(ledger).__name__}")
+            raise ParameterError(
+                f"expected ledger to be a Ledger or its path, got {type(ledger).__name__}"
+            )
         return cls.open(ledger)
 
     def entries(self) -> tuple[LedgerEntry, ...]:
         """All charges and refusals, oldest first."""
         with transaction(self.path) as database:
-            return tuple(sorted([*entries_in(database), *refusals_in(database)], key=lambda entry: entry.attempt))
+            return tuple(
+                sorted(
+                    [*entries_in(database), *refusals_in(database)], key=lambda entry: entry.attempt
+                )
+            )
 
     @property
     def spent(self) -> float:
@@ -199,18 +231,22 @@ class Ledger:
             return 0.0 + rounded_down(left_rho(database))
 
     def epsilon(self, delta: float) -> float:
-        """The ε for which everything charged so far, lost charges too, is jointly (ε, δ)-differentially private.
+        """The ε for which everything charged so far, lost charges too, is jointly (ε,
+        δ)-differentially private.
 
         Formal guarantees:
-            * What was asked, and in how many releases, may depend on earlier results, as long as what was charged and
-              drawn in all is no more than was settled beforehand. Where results decided whether to spend more, only the
-              budget was settled: then ``gn.zCDP(ledger.rho).epsilon(delta)`` holds (Whitehouse et al. 2023).
-            * Where all noise is Gaussian and the ledger knows how much was drawn, ρ is that of one Gaussian. Proof: say
-              that release i shifts continuous, rounded noise by a whitened length μ_i <= √(2ρ_i) which the past
-              determines. It can be made from an increment over a time μ_i² of a Brownian motion, with drift 0 or 1, and
-              independent noise. So all are post-processing of a path over ``[0, 2ρ]``, whose likelihood ratio is that
-              of its end (Smith & Thakurta 2022; Koskela, Tobaben & Honkela 2023). The divergences of the discrete
-              noise, which :func:`~gaussnoise.privacy.lattice_bound.lattice_distance` bounds, add up by the chain rule.
+            * What was asked, and in how many releases, may depend on earlier results, as long as
+              what was charged and drawn in all is no more than was settled beforehand. Where
+              results decided whether to spend more, only the budget was settled: then
+              ``gn.zCDP(ledger.rho).epsilon(delta)`` holds (Whitehouse et al. 2023).
+            * Where all noise is Gaussian and the ledger knows how much was drawn, ρ is that of one
+              Gaussian. Proof: say that release i shifts continuous, rounded noise by a whitened
+              length μ_i <= √(2ρ_i) which the past determines. It can be made from an increment over
+              a time μ_i² of a Brownian motion, with drift 0 or 1, and independent noise. So all are
+              post-processing of a path over ``[0, 2ρ]``, whose likelihood ratio is that of its end
+              (Smith & Thakurta 2022; Koskela, Tobaben & Honkela 2023). The divergences of the
+              discrete noise, which :func:`~gaussnoise.privacy.lattice_bound.lattice_distance`
+              bounds, add up by the chain rule.
             * Otherwise through zCDP, which adds up for any noise.
 
         Args:
@@ -249,34 +285,45 @@ class Ledger:
         read: Callable[[Path], T],
         draws: int | None = None,
     ) -> T:
-        """The one result of ``id``: drawn under a charge of its own, or read again. Waits for others drawing it.
+        """The one result of ``id``: drawn under a charge of its own, or read again. Waits for
+        others drawing it.
 
         Args:
             id: 1 to 200 printable characters without slashes.
             cost: ρ that ``write`` spends, at most.
-            request: all public parameters of the result, as JSON values; never anything from the data.
+            request: all public parameters of the result, as JSON values; never anything from the
+                data.
             protects: neighbouring relation and privacy unit.
             target: where the result belongs; None for a file in the ledger's own folder.
-            write: draws noise and writes the result to a path where nothing is yet: a file, or a directory whose
-                ``release.json`` lists the sha256 of all other files under "files".
+            write: draws noise and writes the result to a path where nothing is yet: a file, or a
+                directory whose ``release.json`` lists the sha256 of all other files under "files".
             read: the result from its file or directory.
-            draws: if all noise is discrete Gaussian, of at least ``MIN_STEPS`` lattice steps: of how many integers, at
-                most. None for any other noise that keeps ``cost``-zCDP.
+            draws: if all noise is discrete Gaussian, of at least ``MIN_STEPS`` lattice steps: of
+                how many integers, at most. None for any other noise that keeps ``cost``-zCDP.
 
         Raises:
             ParameterError: a bad id, cost, number of draws or target.
             BudgetError: the budget does not allow the cost; nothing was drawn.
             DataError: ``write`` refused the data; it is not said why.
-            LedgerError: another request under this id; a result that is missing or was changed; an unusable ledger.
+            LedgerError: another request under this id; a result that is missing or was changed; an
+                unusable ledger.
             OutputError: the target exists already, or cannot be written.
         """
         _check_id(id)
         if not (math.isfinite(cost) and cost >= 0):
             raise ParameterError(f"ledger: expected a finite cost >= 0, got {cost!r}")
         if not (draws is None or (isinstance(draws, int) and 0 <= draws < 2**63)):
-            raise ParameterError(f"ledger: expected a 64-bit number of draws >= 0, or None, got {draws!r}")
-        parts = {name: _text_digest(json.dumps(value, sort_keys=True)) for name, value in request.items()}
-        place = self._folder / f"{_file_name(id)}.json" if target is None else _absolute("ledger", target)
+            raise ParameterError(
+                f"ledger: expected a 64-bit number of draws >= 0, or None, got {draws!r}"
+            )
+        parts = {
+            name: _text_digest(json.dumps(value, sort_keys=True)) for name, value in request.items()
+        }
+        place = (
+            self._folder / f"{_file_name(id)}.json"
+            if target is None
+            else _absolute("ledger", target)
+        )
         with transaction(self.path) as database:
             entry, unfinished = result_of(database, id, parts), unfinished_in(database)
         self._tidy(unfinished)
@@ -290,7 +337,8 @@ class Ledger:
                     entry = self._settle(entry, scratch, parent, place)
         if _digest(place) != entry.sha256:
             raise LedgerError(
-                f"ledger: the result of {id!r} was published at {entry.target}, but {place} is missing, unreadable or "
+                f"ledger: the result of {id!r} was published at {entry.target}, but {place} is "
+                "missing, unreadable or "
                 "was changed; hint: put it back, or take another id for a new release"
             )
         return read(place)
@@ -306,18 +354,24 @@ class Ledger:
 
     @contextmanager
     def _alone(self, id: str) -> Iterator[None]:
-        """Waits until nobody else works on this id. The lock is a transaction on an empty file: it dies with us.
+        """Waits until nobody else works on this id. The lock is a transaction on an empty file: it
+        dies with us.
 
-        It saves others from drawing in vain; privacy does not rest on it, every draw has its own charge.
+        It saves others from drawing in vain; privacy does not rest on it, every draw has its own
+        charge.
         """
         path = self._lock_file(id)
         for folder in (self._folder, path.parent):
             try:
                 folder.mkdir(exist_ok=True)
             except OSError as error:
-                raise LedgerError(f"ledger: cannot create {folder} ({type(error).__name__})") from None
+                raise LedgerError(
+                    f"ledger: cannot create {folder} ({type(error).__name__})"
+                ) from None
         with sqlite_errors(path):
-            lock = sqlite3.connect(path, timeout=1.0, isolation_level=None)  # Ctrl-C is heard once a second
+            lock = sqlite3.connect(
+                path, timeout=1.0, isolation_level=None
+            )  # Ctrl-C is heard once a second
         with closing(lock):
             with sqlite_errors(path):
                 while not locked(lock):
@@ -325,14 +379,21 @@ class Ledger:
             yield
 
     def _tidy(self, unfinished: list[LedgerEntry]) -> None:
-        """Take away what dead programs had not finished to write: those whose lock can be had, at once."""
+        """Take away what dead programs had not finished to write: those whose lock can be had, at
+        once.
+        """
         for entry in unfinished:
-            scratch, path = Path(entry.target).with_name(_scratch_name(entry)), self._lock_file(entry.id)
+            scratch, path = (
+                Path(entry.target).with_name(_scratch_name(entry)),
+                self._lock_file(entry.id),
+            )
             if not os.path.lexists(scratch):
                 continue
             with contextlib.suppress(sqlite3.Error, LedgerError):  # it is tried again
                 uri = f"{path.as_uri()}?mode=rw"  # without its lock file, nobody can tell
-                with closing(sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)) as lock:
+                with closing(
+                    sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)
+                ) as lock:
                     if locked(lock):
                         with transaction(self.path) as database:
                             still = [other.attempt for other in unfinished_in(database)]
@@ -340,7 +401,13 @@ class Ledger:
                             remove(scratch)
 
     def _charge(
-        self, id: str, cost: float, request: dict[str, str], protects: str, place: Path, draws: int | None
+        self,
+        id: str,
+        cost: float,
+        request: dict[str, str],
+        protects: str,
+        place: Path,
+        draws: int | None,
     ) -> LedgerEntry:
         """The entry that has the result of this id, or a new charge, on disk when this returns."""
         with transaction(self.path, "IMMEDIATE") as database:
@@ -348,10 +415,13 @@ class Ledger:
             if current is not None and current.state != "reserved":
                 return current
             check_parent(place, "ledger")
-            others = {row[0] for row in database.execute("SELECT DISTINCT protects FROM entries")} - {protects}
+            others = {
+                row[0] for row in database.execute("SELECT DISTINCT protects FROM entries")
+            } - {protects}
             if others:
                 raise LedgerError(
-                    f"ledger: expected a release that protects {others.pop()}, as those before it, got {protects}; "
+                    f"ledger: expected a release that protects {others.pop()}, as those before "
+                    f"it, got {protects}; "
                     "hint: their costs do not add up, keep one ledger for each"
                 )
             rho = budget_of(database)
@@ -359,15 +429,23 @@ class Ledger:
             if spent_units(database) + units > CAP:
                 left = float(left_rho(database))
                 raise BudgetError(
-                    f"ledger: expected a cost of at most rho = {left:.6g}, what is left of {rho:.6g}, got {cost:.6g}"
+                    f"ledger: expected a cost of at most rho = {left:.6g}, what is left of "
+                    f"{rho:.6g}, got {cost:.6g}"
                 )
-            if current is not None:  # we hold its lock: whoever reserved it is dead, and may have drawn
-                database.execute("UPDATE entries SET state = 'lost' WHERE attempt = ?", [current.attempt])
+            if (
+                current is not None
+            ):  # we hold its lock: whoever reserved it is dead, and may have drawn
+                database.execute(
+                    "UPDATE entries SET state = 'lost' WHERE attempt = ?", [current.attempt]
+                )
             begun = datetime.now(UTC).isoformat(timespec="seconds")
-            # a number of its own for every attempt: those of refusals are no longer among the charges
-            attempt = f"1 + max({', '.join(f'(SELECT coalesce(max(attempt), 0) FROM {t})' for t in _HISTORY)})"
+            # a number of its own for every attempt: those of refusals are no longer among the
+            # charges
+            last = (f"(SELECT coalesce(max(attempt), 0) FROM {table})" for table in _HISTORY)
+            attempt = f"1 + max({', '.join(last)})"
             database.execute(
-                "INSERT INTO entries (attempt, id, units, state, protects, request, target, begun, draws) "
+                "INSERT INTO entries (attempt, id, units, state, protects, request, target, "
+                "begun, draws) "
                 f"VALUES ({attempt}, ?, ?, 'reserved', ?, ?, ?, ?, ?)",
                 [id, units, protects, json.dumps(request), str(place), begun, draws],
             )
@@ -377,7 +455,9 @@ class Ledger:
             remove(Path(entry.target).with_name(_scratch_name(entry)))
         return reserved
 
-    def _draw(self, entry: LedgerEntry, scratch: Path, write: Callable[[Path], object]) -> LedgerEntry:
+    def _draw(
+        self, entry: LedgerEntry, scratch: Path, write: Callable[[Path], object]
+    ) -> LedgerEntry:
         """Write the result aside, on disk and with its digest in the ledger when this returns."""
         written = True
         try:
@@ -388,12 +468,16 @@ class Ledger:
                     written = any(not path.is_dir() for path in folder.rglob("*"))
         except BaseException as error:
             remove(scratch)
-            # refusals know the data only; a failure to write may depend on what was drawn, and stays charged, as does
-            # all that is written: it may have been seen
-            if isinstance(error, GaussNoiseError) and not (written or isinstance(error, OutputError)):
+            # refusals know the data only; a failure to write may depend on what was drawn, and
+            # stays charged, as does all that is written: it may have been seen
+            if isinstance(error, GaussNoiseError) and not (
+                written or isinstance(error, OutputError)
+            ):
                 self._take_back(entry, refused=isinstance(error, DataError))
             if isinstance(error, OSError) and not isinstance(error, GaussNoiseError):
-                raise OutputError(f"ledger: cannot write beside {entry.target} ({type(error).__name__})") from None
+                raise OutputError(
+                    f"ledger: cannot write beside {entry.target} ({type(error).__name__})"
+                ) from None
             if not isinstance(error, DataError):
                 raise
         else:
@@ -404,10 +488,14 @@ class Ledger:
         """Undo a charge for which nothing was drawn; a refusal of the data is kept instead."""
         columns = "attempt, id, protects, request, target, begun"
         mine = "WHERE attempt = ? AND state = 'reserved'"
-        with contextlib.suppress(LedgerError), transaction(self.path, "IMMEDIATE") as database:  # or it stays charged
+        with (
+            contextlib.suppress(LedgerError),
+            transaction(self.path, "IMMEDIATE") as database,
+        ):  # or it stays charged
             if refused:
                 database.execute(
-                    f"INSERT INTO refusals ({columns}) SELECT {columns} FROM entries {mine}", [entry.attempt]
+                    f"INSERT INTO refusals ({columns}) SELECT {columns} FROM entries {mine}",
+                    [entry.attempt],
                 )
             database.execute(f"DELETE FROM entries {mine}", [entry.attempt])
 
@@ -415,12 +503,15 @@ class Ledger:
         """Say that a result is complete: from now on it is published, not drawn again."""
         with transaction(self.path, "IMMEDIATE") as database:
             mine = database.execute(
-                "UPDATE entries SET state = 'written', sha256 = ? WHERE attempt = ? AND state = 'reserved'",
+                "UPDATE entries SET state = 'written', sha256 = ? WHERE attempt = ? AND state = "
+                "'reserved'",
                 [digest, entry.attempt],
             ).rowcount
         if not mine:
             remove(scratch)
-            raise LedgerError(f"ledger: another program took {entry.id!r} over; hint: leave lock files alone")
+            raise LedgerError(
+                f"ledger: another program took {entry.id!r} over; hint: leave lock files alone"
+            )
         return replace(entry, state="written", sha256=digest)
 
     @staticmethod
@@ -441,14 +532,20 @@ class Ledger:
     def _settle(self, entry: LedgerEntry, scratch: Path, parent: Path, place: Path) -> LedgerEntry:
         """Put a written result into place, whoever drew it, and seal its entry."""
         if os.path.realpath(entry.target) != os.path.realpath(place):
-            raise LedgerError(f"ledger: {entry.id!r} was begun at {entry.target}; hint: run it again there")
+            raise LedgerError(
+                f"ledger: {entry.id!r} was begun at {entry.target}; hint: run it again there"
+            )
         there, result = _digest(place) == entry.sha256, result_in(scratch)
         if not there and _digest(result) != entry.sha256:
-            raise LedgerError(f"ledger: the result of {entry.id!r} was drawn, but is missing; hint: another id")
+            raise LedgerError(
+                f"ledger: the result of {entry.id!r} was drawn, but is missing; hint: another id"
+            )
         publish(None if there else result, parent, place)
         remove(scratch)
         with transaction(self.path, "IMMEDIATE") as database:
-            database.execute("UPDATE entries SET state = 'sealed' WHERE attempt = ?", [entry.attempt])
+            database.execute(
+                "UPDATE entries SET state = 'sealed' WHERE attempt = ?", [entry.attempt]
+            )
         return replace(entry, state="sealed")
 
 
@@ -479,9 +576,15 @@ def _absolute(who: str, path: object) -> Path:
 
 
 def _check_id(id: object) -> None:
-    if not (isinstance(id, str) and 0 < len(id) <= _LONGEST_ID and id.isprintable() and not set(id) & set("/\\")):
+    if not (
+        isinstance(id, str)
+        and 0 < len(id) <= _LONGEST_ID
+        and id.isprintable()
+        and not set(id) & set("/\\")
+    ):
         raise ParameterError(
-            f"ledger: expected an id of 1 to {_LONGEST_ID} printable characters without slashes, got {id!r:.250}"
+            f"ledger: expected an id of 1 to {_LONGEST_ID} printable characters without slashes, "
+            f"got {id!r:.250}"
         )
 
 
@@ -491,7 +594,9 @@ def _file_name(id: str) -> str:
 
 
 def _scratch_name(entry: LedgerEntry) -> str:
-    """Of the folder where an attempt writes: beside its place, so that the result can be moved there in one step."""
+    """Of the folder where an attempt writes: beside its place, so that the result can be moved
+    there in one step.
+    """
     return f".{_file_name(entry.id)}.{entry.attempt}.partial"
 
 
@@ -500,13 +605,18 @@ def _text_digest(text: str) -> str:
 
 
 def _digest(result: Path) -> str | None:
-    """sha256 of a file, or of the ``release.json`` of a directory; None unless all is there as that says."""
+    """sha256 of a file, or of the ``release.json`` of a directory; None unless all is there as that
+    says.
+    """
     try:
         if not result.is_dir():
             return file_digest(result)
         content = (result / "release.json").read_bytes()
         record = json.loads(content)
-        if folder_fault(result, record["files"], every=record.get("format") != OLD_TABLES) is not None:
+        if (
+            folder_fault(result, record["files"], every=record.get("format") != OLD_TABLES)
+            is not None
+        ):
             return None
         return hashlib.sha256(content).hexdigest()
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):

@@ -12,8 +12,9 @@ from ..errors import LedgerError
 from ..numerics.rounding import rounded_up
 from .ledger_file import DAMAGED, knows_draws
 
-# Costs are integers: shares of the budget, rounded up to 2⁻⁶², so that any budget will do and 64 bits are enough. The
-# cap is a part in 10¹² above the budget: ten releases at 0.1 fit into 1, though ten times the float 0.1 is more than 1.
+# Costs are integers: shares of the budget, rounded up to 2⁻⁶², so that any budget will do and 64
+# bits are enough. The cap is a part in 10¹² above the budget: ten releases at 0.1 fit into 1,
+# though ten times the float 0.1 is more than 1.
 BUDGET_UNITS = 2**62
 CAP = BUDGET_UNITS + 2**22
 
@@ -21,21 +22,24 @@ CAP = BUDGET_UNITS + 2**22
 @final
 @dataclass(frozen=True, eq=False)
 class LedgerEntry:
-    """One charge, or one refusal of the data. Public; whether data were refused is all that it says of them.
+    """One charge, or one refusal of the data. Public; whether data were refused is all that it says
+    of them.
 
     Attributes:
         attempt: its number in the ledger: entries are in this order, whatever clocks say.
         id: what the release is called.
         rho: charged, rounded up; 0 for a refusal.
-        state: "reserved": being drawn, or its program died meanwhile; "written": drawn, to be put into place by the
-            next run; "sealed": published; "lost": its program died before the result was written. All these are
-            charged. "refused": the data broke the declared schema or domain, nothing was drawn.
+        state: "reserved": being drawn, or its program died meanwhile; "written": drawn, to be put
+            into place by the next run; "sealed": published; "lost": its program died before the
+            result was written. All these are charged. "refused": the data broke the declared schema
+            or domain, nothing was drawn.
         sha256: of the result: the file, or the ``release.json`` of a directory.
         protects: neighbouring relation and privacy unit.
         request: a digest of every part of what was asked for.
         target: where the result belongs.
         begun: time of the charge or refusal by this machine's clock, UTC.
-        draws: how many discrete Gaussians it adds, at most; None where no more than rho is known of the noise.
+        draws: how many discrete Gaussians it adds, at most; None where no more than rho is known of
+            the noise.
     """
 
     attempt: int
@@ -50,7 +54,9 @@ class LedgerEntry:
     draws: int | None
 
 
-def entries_in(database: sqlite3.Connection, where: str = "true", *values: object) -> Iterator[LedgerEntry]:
+def entries_in(
+    database: sqlite3.Connection, where: str = "true", *values: object
+) -> Iterator[LedgerEntry]:
     """Charges, oldest first: all of them, or those that SQL picks."""
     rho = Fraction(budget_of(database))
     columns = "attempt, id, units, state, sha256, protects, request, target, begun"
@@ -60,7 +66,9 @@ def entries_in(database: sqlite3.Connection, where: str = "true", *values: objec
         charged = rounded_up(Fraction(units, BUDGET_UNITS) * rho)
         if not (draws is None or (type(draws) is int and draws >= 0)):
             raise LedgerError(f"ledger: an entry is damaged; {DAMAGED}")
-        yield LedgerEntry(attempt, name, charged, state, sha256, protects, _parsed(request), target, begun, draws)
+        yield LedgerEntry(
+            attempt, name, charged, state, sha256, protects, _parsed(request), target, begun, draws
+        )
 
 
 def refusals_in(database: sqlite3.Connection) -> Iterator[LedgerEntry]:
@@ -69,7 +77,9 @@ def refusals_in(database: sqlite3.Connection) -> Iterator[LedgerEntry]:
         return  # one of the first ledgers
     rows = database.execute("SELECT attempt, id, protects, request, target, begun FROM refusals")
     for attempt, name, protects, request, target, begun in rows:
-        yield LedgerEntry(attempt, name, 0.0, "refused", None, protects, _parsed(request), target, begun, 0)
+        yield LedgerEntry(
+            attempt, name, 0.0, "refused", None, protects, _parsed(request), target, begun, 0
+        )
 
 
 def unfinished_in(database: sqlite3.Connection) -> list[LedgerEntry]:
@@ -96,7 +106,9 @@ def spent_rho(database: sqlite3.Connection) -> float:
 
 def left_rho(database: sqlite3.Connection) -> Fraction:
     """ρ that can still be charged."""
-    return Fraction(max(BUDGET_UNITS - spent_units(database), 0), BUDGET_UNITS) * Fraction(budget_of(database))
+    return Fraction(max(BUDGET_UNITS - spent_units(database), 0), BUDGET_UNITS) * Fraction(
+        budget_of(database)
+    )
 
 
 def budget_of(database: sqlite3.Connection) -> float:
@@ -116,13 +128,16 @@ def units_of(cost: float, budget: float) -> int:
     return math.ceil(Fraction(cost) / Fraction(budget) * BUDGET_UNITS)
 
 
-def result_of(database: sqlite3.Connection, id: str, request: Mapping[str, str]) -> LedgerEntry | None:
+def result_of(
+    database: sqlite3.Connection, id: str, request: Mapping[str, str]
+) -> LedgerEntry | None:
     """The entry that has the result of this id, or will; refuses requests other than its own."""
     entry = None
     for entry in entries_in(database, "id = ?", id):
         if changed := _differences(entry.request, request):
             raise LedgerError(
-                f"ledger: {id!r} was used for a release with another {', '.join(changed)}; hint: an id names one "
+                f"ledger: {id!r} was used for a release with another {', '.join(changed)}; hint: "
+                "an id names one "
                 "release; take another for a new one"
             )
     return None if entry is None or entry.state == "lost" else entry

@@ -1,4 +1,6 @@
-"""The file of a ledger: an SQLite database of one name, in transactions that are on disk once they end."""
+"""The file of a ledger: an SQLite database of one name, in transactions that are on disk once they
+end.
+"""
 
 import glob
 import os
@@ -53,18 +55,24 @@ def new_tables(scratch: Path, target: Path, rho: float) -> None:
         database.execute("PRAGMA synchronous = EXTRA")
         database.executescript(_TABLES + _LATER_TABLES)
         database.execute("INSERT INTO budget VALUES (?)", [rho.hex()])
-        _settle_home(database, Path(os.path.realpath(target)))  # so that no copy passes for the first
+        _settle_home(
+            database, Path(os.path.realpath(target))
+        )  # so that no copy passes for the first
         database.execute(f"PRAGMA application_id = {_APPLICATION}")
         database.execute(f"PRAGMA user_version = {_FORMAT}")
 
 
 @contextmanager
 def transaction(path: Path, kind: str = "DEFERRED") -> Iterator[sqlite3.Connection]:
-    """A checked ledger, in a transaction that is undone on errors and on disk once it ends without."""
+    """A checked ledger, in a transaction that is undone on errors and on disk once it
+    ends without.
+    """
     _check_one_name(path)
     with sqlite_errors(path):
         uri = f"{path.as_uri()}?mode=rw"  # never create one
-        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as database:
+        with closing(
+            sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
+        ) as database:
             # EXTRA: a journal that came back after a power cut would undo a charge
             database.execute("PRAGMA synchronous = EXTRA")
             if database.execute("PRAGMA application_id").fetchone() != (_APPLICATION,):
@@ -72,7 +80,8 @@ def transaction(path: Path, kind: str = "DEFERRED") -> Iterator[sqlite3.Connecti
             (version,) = database.execute("PRAGMA user_version").fetchone()
             if version != _FORMAT:
                 raise LedgerError(
-                    f"ledger: expected format {_FORMAT} at {path}, got {version}; hint: upgrade gaussnoise"
+                    f"ledger: expected format {_FORMAT} at {path}, got {version}; hint: upgrade "
+                    "gaussnoise"
                 )
             _leave_write_ahead_log(database, patient=kind != "DEFERRED")
             database.execute(f"BEGIN {kind}")
@@ -86,10 +95,14 @@ def transaction(path: Path, kind: str = "DEFERRED") -> Iterator[sqlite3.Connecti
 
 
 def _check_one_name(path: Path) -> None:
-    """Refuse what is no file, or has another name as well: each name would have a journal of its own."""
+    """Refuse what is no file, or has another name as well: each name would have a journal of its
+    own.
+    """
     try:
         status = os.stat(path)
-        if status.st_nlink > 1:  # perhaps the name under which it was created, by a program that died then
+        if (
+            status.st_nlink > 1
+        ):  # perhaps the name under which it was created, by a program that died then
             for left in path.parent.glob(f".{glob.escape(path.name)}.*.partial"):
                 for file in (left, left / RESULT):
                     if os.path.lexists(file) and os.path.samestat(os.lstat(file), status):
@@ -99,25 +112,29 @@ def _check_one_name(path: Path) -> None:
         status = None
     except (OSError, ValueError) as error:
         raise LedgerError(
-            f"ledger: {path} cannot be opened ({type(error).__name__}); hint: see its permissions and those of its "
+            f"ledger: {path} cannot be opened ({type(error).__name__}); hint: see its permissions "
+            "and those of its "
             "folder"
         ) from None
     if status is None or not stat.S_ISREG(status.st_mode):
         raise LedgerError(f"ledger: no ledger at {path}; hint: Ledger.create(path, budget)")
     if status.st_nlink > 1:
         raise LedgerError(
-            f"ledger: expected one name for {path}, got a hard link: after a crash, charges under one name are unknown "
+            f"ledger: expected one name for {path}, got a hard link: after a crash, charges under "
+            "one name are unknown "
             "under the other; hint: find its names with `find / -samefile`, and keep one"
         )
     if (mount := mount_of(path)) and mount.point == os.path.realpath(path):
         raise LedgerError(
-            f"ledger: expected one name for {path}, got a file that is mounted there: after a crash, charges under one "
+            f"ledger: expected one name for {path}, got a file that is mounted there: after a "
+            "crash, charges under one "
             "name are unknown under the other; hint: mount its folder"
         )
 
 
 def _leave_write_ahead_log(database: sqlite3.Connection, *, patient: bool) -> None:
-    """The first ledgers had one, and it belongs to a name, not to the file: two names had two of them.
+    """The first ledgers had one, and it belongs to a name, not to the file: two names had two of
+    them.
 
     This needs a moment without others. A transaction that only reads goes on without it.
     """
@@ -128,7 +145,10 @@ def _leave_write_ahead_log(database: sqlite3.Connection, *, patient: bool) -> No
         except sqlite3.OperationalError as error:
             if not patient:
                 return
-            if _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or time.monotonic() > end:
+            if (
+                _code(error) not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+                or time.monotonic() > end
+            ):
                 raise
             time.sleep(0.01)
 
@@ -147,9 +167,11 @@ def _settle_home(database: sqlite3.Connection, here: Path) -> None:
 
 
 def _check_home(database: sqlite3.Connection, path: Path) -> None:
-    """Refuse a copy of a ledger that is still there, and one whose journal was left where it came from.
+    """Refuse a copy of a ledger that is still there, and one whose journal was left where it came
+    from.
 
-    A ledger knows where it was charged last; a journal that is still there would undo what follows, or is missing here.
+    A ledger knows where it was charged last; a journal that is still there would undo what follows,
+    or is missing here.
     """
     here = Path(os.path.realpath(path))
     row = database.execute("SELECT identity, path FROM home").fetchone()
@@ -167,7 +189,8 @@ def _check_home(database: sqlite3.Connection, path: Path) -> None:
             raise LedgerError(f"ledger: {path} is {home} as well; hint: use that name")
         if there is not None and not same and _identity(home) == identity:
             raise LedgerError(
-                f"ledger: {path} is a copy of {home}, which is still there: charges to one are unknown to the other; "
+                f"ledger: {path} is a copy of {home}, which is still there: charges to one are "
+                "unknown to the other; "
                 "hint: release under that one; a copy can be read"
             )
         journal = home.with_name(home.name + "-journal")
@@ -185,7 +208,9 @@ def _identity(path: Path) -> str | None:
     """Of the ledger at a path, if one is there."""
     try:
         uri = f"{path.as_uri()}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as database:
+        with closing(
+            sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
+        ) as database:
             return database.execute("SELECT identity FROM home").fetchone()[0]
     except (sqlite3.Error, TypeError):
         return None
@@ -215,7 +240,11 @@ def sqlite_errors(path: Path) -> Iterator[None]:
         raise LedgerError(f"ledger: {path} {meaning}") from None
     except GaussNoiseError:
         raise
-    except (TypeError, ValueError, RecursionError):  # its tables hold something else, also what SQLite says of them
+    except (
+        TypeError,
+        ValueError,
+        RecursionError,
+    ):  # its tables hold something else, also what SQLite says of them
         raise LedgerError(f"ledger: {path} is damaged; {DAMAGED}") from None
 
 

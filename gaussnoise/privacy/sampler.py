@@ -1,4 +1,6 @@
-"""The only source of released noise: OpenDP's discrete Gaussian on exact integers, from system randomness."""
+"""The only source of released noise: OpenDP's discrete Gaussian on exact integers, from system
+randomness.
+"""
 
 import importlib.metadata
 import math
@@ -36,10 +38,12 @@ _MOST_THREADS = 8
 
 @dataclass(frozen=True)
 class IntegerQuery(PickledByArguments):
-    """An integer-valued query of known squared sensitivity, and the share of the budget it may spend.
+    """An integer-valued query of known squared sensitivity, and the share of the budget it may
+    spend.
 
     Attributes:
-        sensitivity_squared: largest squared change of the integer answer between neighbours, an integer >= 1.
+        sensitivity_squared: largest squared change of the integer answer between neighbours, an
+            integer >= 1.
         budget: ρ it may spend at most.
     """
 
@@ -56,14 +60,18 @@ class IntegerQuery(PickledByArguments):
 
     @cached_property
     def scale(self) -> float:
-        """Standard deviation of the discrete Gaussian: the least, up to rounding, that OpenDP charges within budget."""
+        """Standard deviation of the discrete Gaussian: the least, up to rounding, that OpenDP
+        charges within budget.
+        """
         if not self.budget > 0:
             raise ParameterError(f"noise: expected a budget rho > 0, got {self.budget!r}")
         scale = self.distance / math.sqrt(2 * self.budget)
         while 0 < scale <= MAX_SCALE and discrete_gaussian(scale).map(self.distance) > self.budget:
             scale *= 1 + 2.0**-50
         if not scale > 0:
-            raise ParameterError(f"noise: rho = {self.budget:.3g} is too large; hint: at most 1e100")
+            raise ParameterError(
+                f"noise: rho = {self.budget:.3g} is too large; hint: at most 1e100"
+            )
         if not scale <= MAX_SCALE:
             raise ParameterError(
                 f"noise: rho = {self.budget:.3g} needs a scale of {scale:.3g} lattice steps, "
@@ -78,14 +86,20 @@ class IntegerQuery(PickledByArguments):
         return discrete_gaussian(self.scale).map(self.distance)
 
     def draw(self, count: int) -> list[int]:
-        """``count`` independent noises. No seed: randomness comes from the operating system through OpenDP."""
+        """``count`` independent noises. No seed: randomness comes from the operating system through
+        OpenDP.
+        """
         return discrete_gaussian(self.scale)([0] * count)
 
 
 class NoiseStream:
-    """A known number of independent noises, drawn ahead in threads (OpenDP lets go of Python's lock)."""
+    """A known number of independent noises, drawn ahead in threads (OpenDP lets go of Python's
+    lock).
+    """
 
-    def __init__(self, draw: Callable[[int], ArrayLike], count: int, pool: ThreadPoolExecutor) -> None:
+    def __init__(
+        self, draw: Callable[[int], ArrayLike], count: int, pool: ThreadPoolExecutor
+    ) -> None:
         self._draw, self._unasked, self._pool = draw, count, pool
         self._coming: deque[Future[Integers]] = deque()
         self._here = np.zeros(0, dtype=np.int64)
@@ -115,8 +129,12 @@ class NoiseStream:
 
 
 @contextmanager
-def noise_stream(draw: Callable[[int], ArrayLike], count: int, threads: int) -> Iterator[NoiseStream]:
-    """A stream of ``count`` noises, drawn from now on; what has not been taken at the end is thrown away."""
+def noise_stream(
+    draw: Callable[[int], ArrayLike], count: int, threads: int
+) -> Iterator[NoiseStream]:
+    """A stream of ``count`` noises, drawn from now on; what has not been taken at the end is thrown
+    away.
+    """
     pool = ThreadPoolExecutor(threads)
     try:
         yield NoiseStream(draw, count, pool)
@@ -130,7 +148,9 @@ def sampling_threads() -> int:
 
 
 def discrete_gaussian(scale: float) -> Any:
-    """OpenDP's zCDP measurement that adds a discrete Gaussian of standard deviation ``scale`` to 64-bit integers."""
+    """OpenDP's zCDP measurement that adds a discrete Gaussian of standard deviation ``scale`` to
+    64-bit integers.
+    """
     return _opendp()(scale)
 
 
@@ -139,7 +159,8 @@ def _opendp() -> Callable[[float], Any]:
     """What makes the measurements: looked for, and looked at, once in every process.
 
     Raises:
-        NotAvailableError: no OpenDP, one that is too old, or one that does not do what noise rests on.
+        NotAvailableError: no OpenDP, one that is too old, or one that does not do what noise rests
+            on.
     """
     wanted = ".".join(map(str, OLDEST_OPENDP))
     try:
@@ -151,11 +172,13 @@ def _opendp() -> Callable[[float], Any]:
         version = importlib.metadata.version("opendp")
     except (ImportError, OSError) as error:
         raise NotAvailableError(
-            f'noise: expected OpenDP, which draws it, got {type(error).__name__}; hint: pip install "opendp>={wanted}"'
+            f"noise: expected OpenDP, which draws it, got {type(error).__name__}; hint: pip "
+            f'install "opendp>={wanted}"'
         ) from None
     if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST_OPENDP:
         raise NotAvailableError(
-            f"noise: expected OpenDP {wanted} or later, got {version}, whose discrete Gaussian is biased; "
+            f"noise: expected OpenDP {wanted} or later, got {version}, whose discrete Gaussian is "
+            "biased; "
             f'hint: pip install "opendp>={wanted}"'
         )
 
@@ -168,14 +191,24 @@ def _opendp() -> Callable[[float], Any]:
 
 
 def _check(make: Callable[[float], Any], version: str) -> None:
-    """A few numbers that can only come out otherwise if privacy is lost: the odds are below 1e-13."""
+    """A few numbers that can only come out otherwise if privacy is lost: the odds are
+    below 1e-13.
+    """
     charged = all(
-        abs(Fraction(make(scale).map(distance)) * 2 * Fraction(scale) ** 2 / Fraction(distance) ** 2 - 1) <= _CLOSE
+        abs(
+            Fraction(make(scale).map(distance)) * 2 * Fraction(scale) ** 2 / Fraction(distance) ** 2
+            - 1
+        )
+        <= _CLOSE
         for distance, scale in _CHARGES
     )
     drawn = make(MAX_SCALE)([0] * _DRAWS)
     # distinct, not zero, and within 256 standard deviations
-    if not charged or len({0, *drawn}) != _DRAWS + 1 or not all(type(x) is int and abs(x) < 2**62 for x in drawn):
+    if (
+        not charged
+        or len({0, *drawn}) != _DRAWS + 1
+        or not all(type(x) is int and abs(x) < 2**62 for x in drawn)
+    ):
         raise NotAvailableError(
             f"noise: OpenDP {version} does not charge or draw what it should on this machine; "
             "hint: install it again, or another version"

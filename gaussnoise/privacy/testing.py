@@ -1,4 +1,6 @@
-"""What a promise means to somebody who tests whether a record was there, and which promises follow from which."""
+"""What a promise means to somebody who tests whether a record was there, and which promises follow
+from which.
+"""
 
 import math
 from collections.abc import Callable
@@ -12,16 +14,20 @@ from .definitions import GDP, KL, TV, AbstractPrivacy, ApproxDP, PureDP, zCDP
 
 Promise = AbstractPrivacy | PureDP
 
-_ORDERS = np.concatenate([1 + np.geomspace(1e-3, 1, 24), np.geomspace(2.1, 1e4, 48)])  # of Rényi divergences
+_ORDERS = np.concatenate(
+    [1 + np.geomspace(1e-3, 1, 24), np.geomspace(2.1, 1e4, 48)]
+)  # of Rényi divergences
 _UP = 1 + 2.0**-30  # rounding of what is computed, on the safe side
 
 
 def most_power(privacy: Promise, level: float) -> float:
-    r"""The largest power of any test, of this level, of whether one record is what it is or another.
+    r"""The largest power of any test, of this level, of whether one record is what it is or
+    another.
 
-    Whoever sees the output and knows all other records rejects wrongly with probability ``level``, and rightly with at
-    most this. For ``PureDP``, ``ApproxDP``, ``TV`` and ``GDP`` this is the definition itself, and some mechanism allows
-    it; for ``KL`` and ``zCDP`` it follows from the divergences of the test's own outcome.
+    Whoever sees the output and knows all other records rejects wrongly with probability ``level``,
+    and rightly with at most this. For ``PureDP``, ``ApproxDP``, ``TV`` and ``GDP`` this is the
+    definition itself, and some mechanism allows it; for ``KL`` and ``zCDP`` it follows from the
+    divergences of the test's own outcome.
 
     Args:
         privacy: any promise about neighbours.
@@ -33,7 +39,8 @@ def most_power(privacy: Promise, level: float) -> float:
     Raises:
         ParameterError: not a promise, or level out of range.
 
-    Source: Wasserman & Zhou (2010), Theorem 2.4; Barber & Duchi (2014), Proposition 1; Dong, Roth & Su (2022).
+    Source: Wasserman & Zhou (2010), Theorem 2.4; Barber & Duchi (2014), Proposition 1; Dong, Roth &
+    Su (2022).
 
     >>> from gaussnoise.privacy import most_power
     >>> [round(most_power(gn.PureDP(1), level), 3) for level in (0.01, 0.05, 0.5)]
@@ -47,29 +54,38 @@ def most_power(privacy: Promise, level: float) -> float:
         epsilon = 0.0 if isinstance(privacy, TV) else privacy.epsilon
         delta = {TV: "alpha", ApproxDP: "delta"}.get(type(privacy))
         extra = getattr(privacy, delta) if delta else 0.0
-        return min(math.exp(epsilon) * level + extra, 1 - math.exp(-epsilon) * (1 - extra - level), 1.0)
+        return min(
+            math.exp(epsilon) * level + extra, 1 - math.exp(-epsilon) * (1 - extra - level), 1.0
+        )
     if isinstance(privacy, GDP):
         return float(ndtr(ndtri(level) + privacy.mu))
     if isinstance(privacy, KL):
         return _power_of_kl(privacy.alpha, level)
     if isinstance(privacy, zCDP):
         # of any order, and of either order of the two outcomes: the least holds
-        return min(_power_of_kl(privacy.rho, level), *(_power_of_renyi(privacy.rho, a, level) for a in _ORDERS))
-    raise ParameterError(f"most_power: expected a promise like PureDP(1) or zCDP(0.1), got {type(privacy).__name__}")
+        return min(
+            _power_of_kl(privacy.rho, level),
+            *(_power_of_renyi(privacy.rho, a, level) for a in _ORDERS),
+        )
+    raise ParameterError(
+        f"most_power: expected a promise like PureDP(1) or zCDP(0.1), got {type(privacy).__name__}"
+    )
 
 
 def total_variation(privacy: Promise) -> float:
-    """The largest difference in any event's probability: one minus the least sum of both error rates of a test.
+    """The largest difference in any event's probability: one minus the least sum of both error
+    rates of a test.
 
-    Exact for ``PureDP`` (tanh(ε/2)), ``ApproxDP`` ((e^ε − 1 + 2δ)/(e^ε + 1)), ``TV`` and ``GDP`` (2Φ(μ/2) − 1). For
-    ``KL`` and ``zCDP`` the less of Pinsker's √(α/2) and Bretagnolle & Huber's √(1 − e^−α).
+    Exact for ``PureDP`` (tanh(ε/2)), ``ApproxDP`` ((e^ε − 1 + 2δ)/(e^ε + 1)), ``TV`` and ``GDP``
+    (2Φ(μ/2) − 1). For ``KL`` and ``zCDP`` the less of Pinsker's √(α/2) and Bretagnolle & Huber's
+    √(1 − e^−α).
 
     Raises:
         ParameterError: not a promise.
 
-    Source: Barber & Duchi (2014), (2) to (6). Their (3) promises a sum of errors of 2/(1+e^ε) − δ/(1+e^ε), too much
-    where δ > 0: at ε = 0 the two distributions may differ by δ, so that the sum is 1 − δ, not 1 − δ/2. It is
-    (2 − 2δ)/(1 + e^ε).
+    Source: Barber & Duchi (2014), (2) to (6). Their (3) promises a sum of errors of 2/(1+e^ε) −
+    δ/(1+e^ε), too much where δ > 0: at ε = 0 the two distributions may differ by δ, so that the sum
+    is 1 − δ, not 1 − δ/2. It is (2 − 2δ)/(1 + e^ε).
 
     >>> from gaussnoise.privacy import total_variation
     >>> round(total_variation(gn.PureDP(1)), 4), round(total_variation(gn.GDP(1)), 4)
@@ -78,7 +94,10 @@ def total_variation(privacy: Promise) -> float:
     if isinstance(privacy, PureDP):
         return math.tanh(privacy.epsilon / 2)
     if isinstance(privacy, ApproxDP):
-        return min(math.tanh(privacy.epsilon / 2) + 2 * privacy.delta / (math.exp(privacy.epsilon) + 1), 1.0)
+        return min(
+            math.tanh(privacy.epsilon / 2) + 2 * privacy.delta / (math.exp(privacy.epsilon) + 1),
+            1.0,
+        )
     if isinstance(privacy, TV):
         return privacy.alpha
     if isinstance(privacy, GDP):
@@ -87,17 +106,20 @@ def total_variation(privacy: Promise) -> float:
         divergence = privacy.alpha if isinstance(privacy, KL) else privacy.rho
         return min(math.sqrt(divergence / 2), math.sqrt(-math.expm1(-divergence)))
     raise ParameterError(
-        f"total_variation: expected a promise like PureDP(1) or zCDP(0.1), got {type(privacy).__name__}"
+        "total_variation: expected a promise like PureDP(1) or zCDP(0.1), got "
+        f"{type(privacy).__name__}"
     )
 
 
 def implied(privacy: Promise, delta: float = 1e-6) -> list[Promise]:
-    """The promises of other kinds that every mechanism keeps which keeps this one, as strong as is known.
+    """The promises of other kinds that every mechanism keeps which keeps this one, as strong as is
+    known.
 
-    ``PureDP(ε)`` implies zCDP(ε²/2), KL(ε tanh(ε/2)), TV(tanh(ε/2)) and (ε, δ) for every δ; zCDP(ρ) implies KL(ρ),
-    (ε(δ), δ) and total variation; GDP(μ) implies zCDP(μ²/2), and more exactly (ε, δ) and total variation; (ε, δ) and KL
-    imply total variation; TV(α) is (0, α). Nothing leads back from total variation, as :func:`release_one_at_random
-    <gaussnoise.estimators.release_one_at_random>` shows.
+    ``PureDP(ε)`` implies zCDP(ε²/2), KL(ε tanh(ε/2)), TV(tanh(ε/2)) and (ε, δ) for every δ; zCDP(ρ)
+    implies KL(ρ), (ε(δ), δ) and total variation; GDP(μ) implies zCDP(μ²/2), and more exactly (ε, δ)
+    and total variation; (ε, δ) and KL imply total variation; TV(α) is (0, α). Nothing leads back
+    from total variation, as
+    :func:`release_one_at_random <gaussnoise.estimators.release_one_at_random>` shows.
 
     Args:
         privacy: any promise about neighbours.
@@ -106,8 +128,8 @@ def implied(privacy: Promise, delta: float = 1e-6) -> list[Promise]:
     Raises:
         ParameterError: not a promise, or delta out of range.
 
-    Source: Bun & Steinke (2016), Propositions 1.3 and 1.4; Dong, Roth & Su (2022), Corollary 2.13; Barber & Duchi
-    (2014), section 2.
+    Source: Bun & Steinke (2016), Propositions 1.3 and 1.4; Dong, Roth & Su (2022), Corollary 2.13;
+    Barber & Duchi (2014), section 2.
 
     >>> from gaussnoise.privacy import implied
     >>> implied(gn.PureDP(1))[0]
@@ -119,7 +141,11 @@ def implied(privacy: Promise, delta: float = 1e-6) -> list[Promise]:
     found: list[Promise] = []
     if isinstance(privacy, PureDP):
         epsilon = privacy.epsilon
-        found += [zCDP(epsilon * epsilon / 2), KL(epsilon * math.tanh(epsilon / 2)), ApproxDP(epsilon, delta)]
+        found += [
+            zCDP(epsilon * epsilon / 2),
+            KL(epsilon * math.tanh(epsilon / 2)),
+            ApproxDP(epsilon, delta),
+        ]
     elif isinstance(privacy, GDP):
         rho = privacy.mu**2 / 2
         found += [zCDP(rho), KL(rho), ApproxDP(_gdp_epsilon(privacy.mu, delta), delta)]
@@ -140,7 +166,8 @@ def _gdp_epsilon(mu: float, delta: float) -> float:
 def _power_of_kl(divergence: float, level: float) -> float:
     """The largest q with ``kl(q ‖ level) <= divergence`` and ``kl(level ‖ q) <= divergence``."""
     return min(
-        _largest(lambda q: _kl(q, level), divergence, level), _largest(lambda q: _kl(level, q), divergence, level)
+        _largest(lambda q: _kl(q, level), divergence, level),
+        _largest(lambda q: _kl(level, q), divergence, level),
     )
 
 
@@ -175,6 +202,7 @@ def _renyi(order: float, p: float, q: float) -> float:
     """Of two Bernoulli variables."""
     with np.errstate(divide="ignore"):
         first, second = (
-            order * np.log(a) + (1 - order) * np.log(b) if a > 0 else -math.inf for a, b in ((p, q), (1 - p, 1 - q))
+            order * np.log(a) + (1 - order) * np.log(b) if a > 0 else -math.inf
+            for a, b in ((p, q), (1 - p, 1 - q))
         )
     return float(np.logaddexp(first, second)) / (order - 1)

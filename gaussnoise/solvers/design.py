@@ -43,8 +43,15 @@ class Design:
     inexact: bool = False
 
     def on_all(self, live: NDArray[np.bool_], p: float) -> "Design":
-        """The same where only the coordinates ``live`` were solved for; the others are zero on all points."""
+        """The same where only the coordinates ``live`` were solved for; the others are zero on all
+        points.
+        """
         w = np.ones(len(live))
         if p > 2:  # a certificate only inside the dual ball
             w = placed(self.coordinate_weights / dual_ball_norm(self.coordinate_weights, p), live)
-        return replace(self, coordinate_weights=w, center=placed(self.center, live), factor=placed(self.factor, live))
+        return replace(
+            self,
+            coordinate_weights=w,
+            center=placed(self.center, live),
+            factor=placed(self.factor, live),
+        )

@@ -89,9 +89,11 @@ _interrupts_pass = ContextVar("interrupts_pass", default=False)
 
 @contextmanager
 def interrupts_pass() -> Iterator[None]:
-    """Within this block Ctrl-C stops the program, also where a solver could return the best answer so far.
+    """Within this block Ctrl-C stops the program, also where a solver could return the best answer
+    so far.
 
-    For solves that are only a step of a larger task: what the user has stopped must not go on with a worse answer.
+    For solves that are only a step of a larger task: what the user has stopped must not go on with
+    a worse answer.
     """
     before = _interrupts_pass.set(True)
     try:
@@ -110,7 +112,9 @@ Counted = Callable[[int, int], object]  # called with how much is done, and how 
 
 @contextmanager
 def counting(progress: bool | Counted | None, total: int, unit: str) -> Iterator[Counted]:
-    """Where to say how far a task is: the caller's own callback, a progress bar for True, or nobody."""
+    """Where to say how far a task is: the caller's own callback, a progress bar for True, or
+    nobody.
+    """
     check_progress(progress)
     if progress is None or progress is False:
         yield lambda done, total: None
@@ -121,7 +125,11 @@ def counting(progress: bool | Counted | None, total: int, unit: str) -> Iterator
         from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
 
-        columns = (BarColumn(), TextColumn("{task.completed:,.0f} of {task.total:,.0f} " + unit), TimeRemainingColumn())
+        columns = (
+            BarColumn(),
+            TextColumn("{task.completed:,.0f} of {task.total:,.0f} " + unit),
+            TimeRemainingColumn(),
+        )
         with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task("", total=total)
             yield lambda done, total: bar.update(task, completed=done)

@@ -1,4 +1,6 @@
-"""Data that arrive over time: workloads, noise generators, certificates for anybody's strategy, tables that go on."""
+"""Data that arrive over time: workloads, noise generators, certificates for anybody's strategy,
+tables that go on.
+"""
 
 from domains.participation.patterns import AnyOf, Apart, Epochs, Window
 
@@ -13,7 +15,15 @@ from .ticks import Ticks
 from .time_strategy import TimeStrategy
 from .unknown_length import UnknownLength, unknown_length
 from .unlimited import UnlimitedTotals
-from .workloads import decayed_sums, matrix, momentum, prefix_sums, recurrence, running_means, sliding_windows
+from .workloads import (
+    decayed_sums,
+    matrix,
+    momentum,
+    prefix_sums,
+    recurrence,
+    running_means,
+    sliding_windows,
+)
 
 __all__ = [
     "AnyOf",

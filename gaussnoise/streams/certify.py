@@ -23,7 +23,9 @@ from .participations import dense, participations
 Array = NDArray[np.float64]
 
 _RESIDUAL = 1e-9  # of the workload's largest entry: farther away, A C⁻¹ has lost too many digits
-_ROUNDING = 16 * np.finfo(np.float64).eps  # of a squared length, times the ticks of one person and all ticks
+_ROUNDING = (
+    16 * np.finfo(np.float64).eps
+)  # of a squared length, times the ticks of one person and all ticks
 
 
 @final
@@ -32,11 +34,14 @@ class StrategyCertificate:
     """What a strategy costs, and what every strategy must cost.
 
     Attributes:
-        error: ``‖sd‖_p`` of all answers at unit noise multiplier: an upper bound. Noise σ·sensitivity on the strategy's
-            answers makes it σ·error; σ = 1/√(2ρ) is ρ-zCDP.
-        lower: a certified lower end of the same for every strategy, of any kind, under the same participation.
-        sensitivity: a proven upper bound on how far one person moves the strategy's answers, as they were given.
-        p: the norm of the error: 2 is root total variance, ``math.inf`` the largest standard deviation.
+        error: ``‖sd‖_p`` of all answers at unit noise multiplier: an upper bound. Noise
+            σ·sensitivity on the strategy's answers makes it σ·error; σ = 1/√(2ρ) is ρ-zCDP.
+        lower: a certified lower end of the same for every strategy, of any kind, under the same
+            participation.
+        sensitivity: a proven upper bound on how far one person moves the strategy's answers, as
+            they were given.
+        p: the norm of the error: 2 is root total variance, ``math.inf`` the largest standard
+            deviation.
         participation: who takes part when; None for once each.
         optimal: the best noise known, with the certificate behind ``lower``.
     """
@@ -61,13 +66,20 @@ class StrategyCertificate:
             what, share = f"root mean square error of the {n} answers", math.sqrt(n)
         elif self.p == math.inf:
             what = f"largest standard deviation among the {n} answers"
-        who = "Everybody takes part once." if self.participation is None else f"Who takes part: {self.participation!r}."
+        who = (
+            "Everybody takes part once."
+            if self.participation is None
+            else f"Who takes part: {self.participation!r}."
+        )
         best = self.optimal.gamma
         return (
-            f"At unit noise multiplier, the {what} is at most {self.error / share:.6g} with this strategy. No strategy "
-            f"of any kind, under the same participation, has less than {self.lower / share:.6g}: this one is at most "
+            f"At unit noise multiplier, the {what} is at most {self.error / share:.6g} with this "
+            "strategy. No strategy "
+            f"of any kind, under the same participation, has less than {self.lower / share:.6g}: "
+            "this one is at most "
             f"{100 * (self.factor - 1):.3g} % above the best possible, and the best one known has "
-            f"{best / share:.6g}. {who} One person moves the strategy's answers, as they were given, by at most "
+            f"{best / share:.6g}. {who} One person moves the strategy's answers, as they were "
+            "given, by at most "
             f"{self.sensitivity:.6g}."
         )
 
@@ -78,13 +90,16 @@ class StrategyCertificate:
 def certify(
     strategy: Any, workload: Any, participation: AbstractPatterns | None = None, p: float = 2
 ) -> StrategyCertificate:
-    """Compare a strategy C for a workload A, published as A C⁻¹ (C x + noise), with the best possible noise.
+    """Compare a strategy C for a workload A, published as A C⁻¹ (C x + noise), with the best
+    possible noise.
 
     Args:
-        strategy: C, lower triangular of shape (n, n), at any scale: its sensitivity is computed. Or the first column
-            of a Toeplitz one, shape (k,), k <= n; or an object with ``materialize(n)``, ``materialize()`` or
-            ``toarray()``, as the matrices of jax_privacy are.
-        workload: A, shape (n, n), lower triangular with no zero on the diagonal, or an object with ``toarray()``.
+        strategy: C, lower triangular of shape (n, n), at any scale: its sensitivity is computed. Or
+            the first column of a Toeplitz one, shape (k,), k <= n; or an object with
+            ``materialize(n)``, ``materialize()`` or ``toarray()``, as the matrices of jax_privacy
+            are.
+        workload: A, shape (n, n), lower triangular with no zero on the diagonal, or an object with
+            ``toarray()``.
         participation: who takes part when; once each if omitted.
         p: error norm in [2, ∞].
 
@@ -92,11 +107,12 @@ def certify(
         A :class:`StrategyCertificate`.
 
     Raises:
-        ParameterError: a strategy of another shape, not lower triangular, or too nearly singular; p < 2.
+        ParameterError: a strategy of another shape, not lower triangular, or too nearly singular; p
+            < 2.
         InvalidDomainError: a workload that is not lower triangular, or patterns over other ticks.
 
-    Source: the lower end is that of :func:`gaussnoise.optimal_noise` (Nikolov & Tang 2023, Theorem 26; for repeated
-    participation, see ``ParticipationCertificate``).
+    Source: the lower end is that of :func:`gaussnoise.optimal_noise` (Nikolov & Tang 2023, Theorem
+    26; for repeated participation, see ``ParticipationCertificate``).
 
     >>> A = np.tril(np.ones((30, 30)))
     >>> root = np.cumprod([1.0, *((2 * k - 1) / (2 * k) for k in range(1, 30))])  # A = C C
@@ -105,10 +121,13 @@ def certify(
     4.304 3.941 1.092
     """
     if not isinstance(p, Real) or not p >= 2:
-        raise ParameterError(f"certify: expected p >= 2, got {p!r}; hint: math.inf for the largest error")
+        raise ParameterError(
+            f"certify: expected p >= 2, got {p!r}; hint: math.inf for the largest error"
+        )
     if participation is not None and not isinstance(participation, AbstractPatterns):
         raise ParameterError(
-            f"certify: expected who takes part when, or None, got {type(participation).__name__}; hint: "
+            f"certify: expected who takes part when, or None, got {type(participation).__name__}; "
+            "hint: "
             "gn.streams.Epochs(n, k), gn.streams.Apart(n, k, b)"
         )
     who = participation
@@ -119,14 +138,18 @@ def certify(
     C = _matrix(strategy, n)
     B = solve_triangular(C.T, A.T, lower=False).T
     if not np.abs(B @ C - A).max() <= _RESIDUAL * np.abs(A).max():
-        raise ParameterError("certify: the strategy is too nearly singular for double precision; hint: rescale it")
+        raise ParameterError(
+            "certify: the strategy is too nearly singular for double precision; hint: rescale it"
+        )
     sensitivity = _sensitivity(C, who)
     error = norm(np.linalg.norm(B, axis=1), p) * sensitivity * (1 + n * ROUNDING_MARGIN)
     domain: AbstractDomain = FiniteSet(A.T) if who is None else participations(A, who)
     if who is None and isinstance(workload, StreamWorkload):
         domain = workload
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the sentences say how far apart the ends are
+        warnings.simplefilter(
+            "ignore", ConvergenceWarning
+        )  # the sentences say how far apart the ends are
         best = optimal_noise(domain, p, neighbors="add-remove")
     return StrategyCertificate(error, best.gamma_lower, sensitivity, float(p), who, best)
 
@@ -153,16 +176,20 @@ def _matrix(strategy: Any, n: int) -> Array:
         array = np.asarray(dense(given), dtype=np.float64)
     except (TypeError, ValueError):
         raise ParameterError(
-            f"certify: expected a strategy as an array of numbers, or an object with materialize or toarray, got "
+            "certify: expected a strategy as an array of numbers, or an object with materialize "
+            "or toarray, got "
             f"{type(strategy).__name__}"
         ) from None
     if array.ndim == 1 and 0 < len(array) <= n:
         array = np.tril(toeplitz(np.append(array, np.zeros(n - len(array)))))
     if array.shape != (n, n) or not np.isfinite(array).all():
         raise ParameterError(
-            f"certify: expected a finite strategy of shape ({n}, {n}), or the first column of a Toeplitz one, of at "
+            f"certify: expected a finite strategy of shape ({n}, {n}), or the first column of a "
+            "Toeplitz one, of at "
             f"most {n} numbers; got shape {array.shape}"
         )
     if np.triu(array, 1).any() or not array.diagonal().all():
-        raise ParameterError("certify: expected a lower-triangular strategy with no zero on the diagonal")
+        raise ParameterError(
+            "certify: expected a lower-triangular strategy with no zero on the diagonal"
+        )
     return array

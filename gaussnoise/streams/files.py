@@ -1,4 +1,6 @@
-"""What a stream and its ticks say about themselves, for machines and people: nothing in it depends on the data."""
+"""What a stream and its ticks say about themselves, for machines and people: nothing in it depends
+on the data.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -42,18 +44,25 @@ def stream_record(plan: StreamPlan, key: str, format: str, on_outside: OnOutside
         "plan": asked_of(plan.tables) | {"privacy": asked_privacy(plan.privacy)},
         "noise": {
             "query": (
-                "at tick t, sum over i <= t of time_matrix[t, i] times what the table plan measures on the rows "
-                "of tick i: for every measured set T of attributes, multiplier_T * kron(C_j, j in T) on its "
-                "marginal counts; discrete Gaussian noise of scale sigma on every integer, fresh at every tick"
+                "at tick t, sum over i <= t of time_matrix[t, i] times what the table plan "
+                "measures on the rows "
+                "of tick i: for every measured set T of attributes, multiplier_T * kron(C_j, j "
+                "in T) on its "
+                "marginal counts; discrete Gaussian noise of scale sigma on every integer, fresh "
+                "at every tick"
             ),
-            "multipliers": [[list(kind), int(s)] for kind, s in plan.query.multipliers.values_by_type.items()],
+            "multipliers": [
+                [list(kind), int(s)] for kind, s in plan.query.multipliers.values_by_type.items()
+            ],
             **({"contrasts": contrasts} if (contrasts := contrasts_of(plan.tables)) else {}),
             "time_sensitivity_squared": plan.strategy.sensitivity_squared,
             "integer_sensitivity_squared": query.sensitivity_squared,
             "sigma": query.scale,
             "rho_of_one_row_per_report": query.rho,
         },
-        "time_matrix": [" ".join(map(str, row[: t + 1])) for t, row in enumerate(plan.strategy.matrix.tolist())],
+        "time_matrix": [
+            " ".join(map(str, row[: t + 1])) for t, row in enumerate(plan.strategy.matrix.tolist())
+        ],
         "time_lower": plan.strategy.lower,
         "certified_gap": plan.gap,
         "request_sha256": plan.request_sha256,
@@ -87,7 +96,8 @@ def tick_record(
     """``release.json`` of one tick, once its other files are written."""
     names = plan.schema.names
     deviations = {
-        what: plan.covariance(plan.window(first, tick)) for what, first in (("cumulative", 1), ("period", tick))
+        what: plan.covariance(plan.window(first, tick))
+        for what, first in (("cumulative", 1), ("period", tick))
     }
     tables = {
         what: [
@@ -124,7 +134,10 @@ def places_in(listed: Sequence[Mapping[str, Any]], plan: StreamPlan) -> dict[Sub
     """Where the record of a tick says that each table is."""
     found = {}
     for S, entry in zip(plan.tables.tables.subsets, listed, strict=True):
-        if entry["attributes"] != [plan.schema.names[i] for i in S] or type(entry["first_row"]) is not int:
+        if (
+            entry["attributes"] != [plan.schema.names[i] for i in S]
+            or type(entry["first_row"]) is not int
+        ):
             raise ValueError
         shape = tuple(plan.schema.sizes[i] for i in S)
         found[S] = Place(str(entry["file"]), entry["first_row"], shape)
@@ -152,8 +165,10 @@ def disclaimers(plan: StreamPlan) -> list[str]:
     """What is promised, and what is not."""
     whom = participation_text(plan)
     return _text.disclaimers(
-        f"{whom}; by all {plan.over.n} ticks together, against anyone who sees only what is published. How often "
-        "a person reports is a promise of the publisher's, not checked. Categories, bins and the times of ticks "
+        f"{whom}; by all {plan.over.n} ticks together, against anyone who sees only what is "
+        "published. How often "
+        "a person reports is a promise of the publisher's, not checked. Categories, bins and the "
+        "times of ticks "
         "are assumed public.",
         True,
     )
@@ -163,9 +178,11 @@ def summary_text(plan: StreamPlan, tick: int) -> str:
     """``summary.txt`` of one tick."""
     width = max(len("marginal"), *(len(marginal_name(m)) for m in plan.marginals))
     lines = [
-        f"Tick {tick} of {plan.over.n}: {len(plan.marginals)} marginals, of its own rows (period/) and of all "
+        f"Tick {tick} of {plan.over.n}: {len(plan.marginals)} marginals, of its own rows "
+        "(period/) and of all "
         "rows so far (cumulative/): safe to publish",
-        f"charged      rho = {plan.rho_charged:.10g} of {plan.rho:.10g}, once, for all {plan.over.n} ticks together",
+        f"charged      rho = {plan.rho_charged:.10g} of {plan.rho:.10g}, once, for all "
+        f"{plan.over.n} ticks together",
         *plan_text(plan).splitlines()[1:4],
         "",
         f"{'marginal':<{width}}  {'sd of this tick':>15}  {'sd of all so far':>16}",
@@ -178,9 +195,11 @@ def summary_text(plan: StreamPlan, tick: int) -> str:
         [
             *lines,
             "",
-            "Estimates are unbiased counts: they may be negative or fractional. Tables agree on shared margins, "
+            "Estimates are unbiased counts: they may be negative or fractional. Tables agree on "
+            "shared margins, "
             "and those of all rows are the sums of those of each tick.",
-            f"In files, low and high are the ends of {level_text(LEVEL)} intervals, for every number by itself.",
+            f"In files, low and high are the ends of {level_text(LEVEL)} intervals, for every "
+            "number by itself.",
             *disclaimers(plan),
         ]
     )

@@ -1,4 +1,6 @@
-"""Correlated noise for a stream, one tick at a time, in the memory of a few contributions: research and training."""
+"""Correlated noise for a stream, one tick at a time, in the memory of a few contributions: research
+and training.
+"""
 
 import hashlib
 import secrets
@@ -16,29 +18,35 @@ Array = NDArray[np.float64]
 
 @final
 class NoiseGenerator:
-    """Noise to add to the contributions of a stream, tick by tick; the answers then carry the designed noise.
+    """Noise to add to the contributions of a stream, tick by tick; the answers then carry the
+    designed noise.
 
-    Add :meth:`next` to the contribution of each tick (in training: to the sum of clipped gradients of each step), times
-    ``σ · clip``, and put the sums through the workload as if they were data. One person changes the whitened stream by
-    at most ``σ⁻¹`` then: the run is ``1/(2σ²)``-zCDP, also where contributions depend on earlier answers.
+    Add :meth:`next` to the contribution of each tick (in training: to the sum of clipped gradients
+    of each step), times ``σ · clip``, and put the sums through the workload as if they were data.
+    One person changes the whitened stream by at most ``σ⁻¹`` then: the run is ``1/(2σ²)``-zCDP,
+    also where contributions depend on earlier answers.
 
-    This is floating-point noise, for research and training, like that of other libraries of private training. It is not
-    what :meth:`Plan.release` and the other releases of this package draw: those add integers from a vetted sampler.
+    This is floating-point noise, for research and training, like that of other libraries of private
+    training. It is not what :meth:`Plan.release` and the other releases of this package draw: those
+    add integers from a vetted sampler.
 
     Attributes:
         ticks: n, how many times it can be asked.
-        sensitivity: proven upper bound on the largest column norm of the strategy C = L⁻¹ A; 1 after scaling.
+        sensitivity: proven upper bound on the largest column norm of the strategy C = L⁻¹ A; 1
+            after scaling.
         standard_deviation: of the noise of every answer at σ = 1, shape (n,), read-only.
         loss: error of the answers at σ = 1: root mean square at "mean", largest at "max".
         lower: certified lower end of this error over all noise of sensitivity 1.
         factor: loss / lower, at least 1: what few states cost at most.
         buffers: arrays of the shape of one contribution that are kept between ticks.
 
-    Source: noise by Nikolov & Tang (2023); nodes of the inverse square root in the spirit of Hale, Higham & Trefethen
-    (2008); correlated noise for training by Denisov et al. (2022).
+    Source: noise by Nikolov & Tang (2023); nodes of the inverse square root in the spirit of Hale,
+    Higham & Trefethen (2008); correlated noise for training by Denisov et al. (2022).
     """
 
-    def __init__(self, filter: Filter, squared_sensitivity: float, *, loss: float, lower: float) -> None:
+    def __init__(
+        self, filter: Filter, squared_sensitivity: float, *, loss: float, lower: float
+    ) -> None:
         self._filter = filter.scaled(float(np.sqrt(squared_sensitivity)))
         self.ticks = filter.bands.shape[1]
         self.sensitivity = 1.0
@@ -62,12 +70,14 @@ class NoiseGenerator:
 
     def __repr__(self) -> str:
         return (
-            f"NoiseGenerator({self.ticks} ticks, {self.buffers} buffers, error {self.loss:.6g} at unit sensitivity: "
+            f"NoiseGenerator({self.ticks} ticks, {self.buffers} buffers, error {self.loss:.6g} at "
+            "unit sensitivity: "
             f"at most {self.factor - 1:.2%} above the best possible)"
         )
 
     def next(self, shape: int | tuple[int, ...] = ()) -> Array:
-        """Noise for the contribution of the next tick, at σ = 1, from the randomness of the operating system.
+        """Noise for the contribution of the next tick, at σ = 1, from the randomness of the
+        operating system.
 
         Args:
             shape: of one contribution, the same at every tick.
@@ -77,15 +87,18 @@ class NoiseGenerator:
         """
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         # 53 bits a number, away from 0 and 1
-        bits = np.frombuffer(secrets.token_bytes(8 * int(np.prod(shape))), dtype=np.uint64) >> np.uint64(11)
+        bits = np.frombuffer(
+            secrets.token_bytes(8 * int(np.prod(shape))), dtype=np.uint64
+        ) >> np.uint64(11)
         return self.correlate(ndtri((bits + 0.5) * 2.0**-53).reshape(shape))
 
     def correlate(self, normal: Any) -> Any:
-        """The same from your own independent standard normal numbers, of any library: numpy, torch, jax.
+        """The same from your own independent standard normal numbers, of any library: numpy, torch,
+        jax.
 
         Args:
-            normal: fresh numbers of the shape of one contribution. Only ``+`` and ``*`` with floats are asked of them,
-                so that they stay on their device.
+            normal: fresh numbers of the shape of one contribution. Only ``+`` and ``*`` with floats
+                are asked of them, so that they stay on their device.
 
         >>> noise = gn.streams.noise(gn.streams.prefix_sums(64))
         >>> noise.correlate(np.zeros(3))
@@ -93,13 +106,17 @@ class NoiseGenerator:
         """
         t, design = self._tick, self._filter
         if t == self.ticks:
-            raise ParameterError(f"next: all {self.ticks} ticks are used; hint: plan a workload of more ticks")
+            raise ParameterError(
+                f"next: all {self.ticks} ticks are used; hint: plan a workload of more ticks"
+            )
         _, q, b = design.steps.shape
         shape = tuple(getattr(normal, "shape", ()))
         if not t:
             self._states, self._answers = [0.0 * normal] * (q * b), [0.0 * normal] * b
         elif shape != (expected := tuple(getattr(self._answers[0], "shape", ()))):
-            raise ParameterError(f"next: expected the shape {expected} of the ticks before, got {shape}")
+            raise ParameterError(
+                f"next: expected the shape {expected} of the ticks before, got {shape}"
+            )
         states = self._advanced(t) if t else self._states
         answer = float(design.scales[t]) * normal
         for chain in states[::b]:
@@ -126,11 +143,15 @@ class NoiseGenerator:
         return moved
 
     def toarray(self) -> Array:
-        """The strategy C, shape (n, n), lower triangular: what :func:`certify` compares with the best possible."""
+        """The strategy C, shape (n, n), lower triangular: what :func:`certify` compares with the
+        best possible.
+        """
         return self._filter.strategy()
 
     def state_dict(self) -> dict[str, Any]:
-        """All that changes from tick to tick; saved numbers of a training run must be kept as private as its noise."""
+        """All that changes from tick to tick; saved numbers of a training run must be kept as
+        private as its noise.
+        """
         return {
             "design": self._digest(),
             "tick": self._tick,
@@ -146,7 +167,8 @@ class NoiseGenerator:
         """
         if not isinstance(state, dict) or state.get("design") != self._digest():
             raise ParameterError(
-                "load_state_dict: expected the state of a generator of this design, got another one; "
+                "load_state_dict: expected the state of a generator of this design, got another "
+                "one; "
                 "hint: make the generator with the same workload, participation, states and loss"
             )
         self._tick = int(state["tick"])
@@ -155,4 +177,6 @@ class NoiseGenerator:
     def _digest(self) -> str:
         design = self._filter
         arrays = (design.bands, design.steps, design.gains, design.scales)
-        return hashlib.sha256(b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)).hexdigest()
+        return hashlib.sha256(
+            b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)
+        ).hexdigest()

@@ -1,4 +1,6 @@
-"""From exact counts of the ticks so far to noisy integers; from these to estimates of the last tick's counts."""
+"""From exact counts of the ticks so far to noisy integers; from these to estimates of the last
+tick's counts.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -23,7 +25,9 @@ Tables = Mapping[Subset, Counts]  # exact counts of every planned marginal
 Noisy = Mapping[Subset, Sequence[int]]  # the noisy answer of every residual
 
 
-def counted(plan: Plan, over: Ticks, tick: int, table: object, on_outside: OnOutside) -> dict[Subset, Counts]:
+def counted(
+    plan: Plan, over: Ticks, tick: int, table: object, on_outside: OnOutside
+) -> dict[Subset, Counts]:
     """Exact counts of every planned marginal of one tick's rows.
 
     Raises:
@@ -31,7 +35,11 @@ def counted(plan: Plan, over: Ticks, tick: int, table: object, on_outside: OnOut
     """
     used = sorted({i for S in plan.tables.subsets for i in S})
     planned = {tuple(used.index(i) for i in S): S for S in plan.tables.subsets}
-    attributes, wanted, when = [plan.schema.attributes[i] for i in used], list(planned), (len(used),)
+    attributes, wanted, when = (
+        [plan.schema.attributes[i] for i in used],
+        list(planned),
+        (len(used),),
+    )
     if over.period is not None:
         attributes.append(Attribute(over.period, categories=range(1, over.n + 1)))
         wanted.append(when)
@@ -63,8 +71,12 @@ def parts_of(plan: StreamPlan) -> dict[Subset, Subset]:
     return found
 
 
-def measured(plan: StreamPlan, ticks: Sequence[Tables], noise: NoiseStream) -> dict[Subset, list[int]]:
-    """What is measured at the last of these ticks, with fresh noise: ``Σ_i C_ti q_i`` on every residual, exactly."""
+def measured(
+    plan: StreamPlan, ticks: Sequence[Tables], noise: NoiseStream
+) -> dict[Subset, list[int]]:
+    """What is measured at the last of these ticks, with fresh noise: ``Σ_i C_ti q_i`` on every
+    residual, exactly.
+    """
     row: list[int] = plan.strategy.matrix[len(ticks) - 1, : len(ticks)].tolist()
     rows = max(int(counts.sum()) for tables in ticks for counts in tables.values())
     exact = np.int64 if sum(map(abs, row)) * max(rows, 1) < 2**62 else object
@@ -73,13 +85,17 @@ def measured(plan: StreamPlan, ticks: Sequence[Tables], noise: NoiseStream) -> d
         weighted: Any = np.zeros([plan.schema.sizes[i] for i in T], dtype=exact)
         for weight, tables in zip(row, ticks, strict=True):
             weighted = weighted + weight * part_of(tables[S], S, T).astype(exact)
-        answer = plan.query.noisy(T, np.asarray(weighted, dtype=exact), noise.take(plan.query.rows(T)))
+        answer = plan.query.noisy(
+            T, np.asarray(weighted, dtype=exact), noise.take(plan.query.rows(T))
+        )
         noisy[T] = [int(x) for x in answer]
     return noisy
 
 
 def estimated(plan: StreamPlan, ticks: Sequence[Noisy], rows: int) -> dict[Subset, Array]:
-    """Unbiased tables of the last tick's own rows, from what was measured so far; ``rows``: how many, where public."""
+    """Unbiased tables of the last tick's own rows, from what was measured so far; ``rows``: how
+    many, where public.
+    """
     weights, unit = plan.strategy.row_of_inverse(len(ticks) - 1)
     query = plan.query
     residuals: dict[Subset, Array] = {}
@@ -93,7 +109,9 @@ def estimated(plan: StreamPlan, ticks: Sequence[Noisy], rows: int) -> dict[Subse
     return dict(_assembled(plan, residuals, 0.0 if () in query.multipliers else float(rows)))
 
 
-def _assembled(plan: StreamPlan, residuals: Mapping[Subset, Array], rows: float) -> Iterator[tuple[Subset, Array]]:
+def _assembled(
+    plan: StreamPlan, residuals: Mapping[Subset, Array], rows: float
+) -> Iterator[tuple[Subset, Array]]:
     for S in plan.tables.tables.subsets:
         table = plan.query.spread(np.array(rows), (), S).copy()
         for T in measured_parts(S, plan.query):

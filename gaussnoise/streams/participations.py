@@ -14,30 +14,40 @@ from ..errors import ParameterError
 Array = NDArray[np.float64]
 
 
-def participations(workload: Any, who: AbstractPatterns) -> CountParticipations | VectorParticipations:
-    """What one person can do to all answers of a workload over time, as a domain for :func:`gaussnoise.optimal_noise`.
+def participations(
+    workload: Any, who: AbstractPatterns
+) -> CountParticipations | VectorParticipations:
+    """What one person can do to all answers of a workload over time, as a domain for
+    :func:`gaussnoise.optimal_noise`.
 
-    People are added or removed: pass ``neighbors="add-remove"``. Of vectors, the answer's error and covariance are
-    those of one coordinate: add noise of covariance M to every coordinate of the n published vectors, independently.
+    People are added or removed: pass ``neighbors="add-remove"``. Of vectors, the answer's error and
+    covariance are those of one coordinate: add noise of covariance M to every coordinate of the n
+    published vectors, independently.
 
     Args:
-        workload: A, shape (n, n), lower triangular with no zero on the diagonal: an array, or an object with
-            ``toarray()``. Row t is published at time t; column i is what the contribution at time i does to all rows.
-        who: :class:`Epochs`, :class:`Apart`, :func:`AnyOf` or :class:`Window`, over the same n ticks.
+        workload: A, shape (n, n), lower triangular with no zero on the diagonal: an array, or an
+            object with ``toarray()``. Row t is published at time t; column i is what the
+            contribution at time i does to all rows.
+        who: :class:`Epochs`, :class:`Apart`, :func:`AnyOf` or :class:`Window`, over the same n
+            ticks.
 
     Returns:
-        A domain in R^n: of ``kind="counts"`` the set ±{Σ_{i∈π} s_i a_i : 0 <= s_i <= 1}; of ``kind="vectors"``
-        {Σ_{i∈π} a_i ⊗ u_i : ‖u_i‖₂ <= 1}, of which the domain shows one coordinate.
+        A domain in R^n: of ``kind="counts"`` the set ±{Σ_{i∈π} s_i a_i : 0 <= s_i <= 1}; of
+        ``kind="vectors"`` {Σ_{i∈π} a_i ⊗ u_i : ‖u_i‖₂ <= 1}, of which the domain shows one
+        coordinate.
 
     Raises:
         ParameterError: no patterns.
-        InvalidDomainError: a workload of another shape, with a zero on the diagonal, or over other ticks.
+        InvalidDomainError: a workload of another shape, with a zero on the diagonal, or over other
+            ticks.
 
-    Source: Choquette-Choo et al. (2023), "Multi-epoch matrix factorization"; the semidefinite programme of one
-    pattern, the loss of nothing for disjoint ones, and the certificate are this project's.
+    Source: Choquette-Choo et al. (2023), "Multi-epoch matrix factorization"; the semidefinite
+    programme of one pattern, the loss of nothing for disjoint ones, and the certificate are this
+    project's.
 
     >>> K = gn.streams.participations(np.tril(np.ones((16, 16))), gn.streams.Epochs(16, 4))
-    >>> print(f"{gn.optimal_noise(K, neighbors='add-remove').gamma / 4:.5f}")  # root mean square of 16 answers
+    >>> # root mean square of 16 answers
+    >>> print(f"{gn.optimal_noise(K, neighbors='add-remove').gamma / 4:.5f}")
     3.67061
     """
     if not isinstance(who, AbstractPatterns):

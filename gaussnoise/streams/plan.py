@@ -45,7 +45,9 @@ Array = NDArray[np.float64]
 
 _MOST_INTEGERS = 10**8  # of all ticks: their files are read at every tick
 _WANTED_BITS, _FEWEST_BITS = 16, 12  # of the time strategy's columns
-_MULTIPLIER_BITS = 12  # that residuals keep where bits are few: deviations to a part in four thousand
+_MULTIPLIER_BITS = (
+    12  # that residuals keep where bits are few: deviations to a part in four thousand
+)
 _MOST_SCALE_BITS = 53
 
 
@@ -54,25 +56,29 @@ _MOST_SCALE_BITS = 53
 class StreamPlan(PickledByArguments):
     """A release of tables that goes on from tick to tick: a public document, computed without data.
 
-    At tick t the integers that a release of tables measures are known of each tick's rows so far, q_1, …, q_t; what is
-    measured is ``Σ_{i<=t} C_ti q_i`` with fresh discrete Gaussian noise. One person's reports move all of that by at
-    most ``Δ² max_π Σ_{i,j∈π} |(CᵀC)_ij|`` squared, Δ² for the rows of one person in one table: see
-    :func:`.reports.largest_change`.
+    At tick t the integers that a release of tables measures are known of each tick's rows so far,
+    q_1, …, q_t; what is measured is ``Σ_{i<=t} C_ti q_i`` with fresh discrete Gaussian noise. One
+    person's reports move all of that by at most ``Δ² max_π Σ_{i,j∈π} |(CᵀC)_ij|`` squared, Δ² for
+    the rows of one person in one table: see :func:`.reports.largest_change`.
 
     Formal guarantees:
-        * All ticks together are ρ-zCDP, even if the rows of a tick, and who reports in it, depend on what was published
-          before. Proof: given what was published before tick t, the noise of tick t is a discrete Gaussian of scale σ
-          around integers, which differ between neighbours by some s_t that the past determines, since C is lower
-          triangular. With p, q the probabilities of what tick t shows, ``E_q[(p/q)^α | past] <=
-          exp(α(α−1)‖s_t‖²/2σ²)`` (Canonne, Kamath & Steinke 2020, Proposition 5). So ``Π_t (p/q)^α
-          exp(−α(α−1)‖s_t‖²/2σ²)`` is a supermartingale that starts at 1; and whatever happens, the s_t are those of
-          *some* reports that one person may make, hence ``Σ_t ‖s_t‖² <= 2ρσ²`` for every course of events. Together,
-          ``E_q Π_t (p/q)^α <= exp(α(α−1)ρ)``. Who reports may be chosen on the way, as long as it is a person's at most
-          ``reports`` ticks, each two ``apart``, in every course of events.
-        * Other promises, such as (ε, δ), hold by the same argument as for releases one after another under a
-          :class:`Ledger`: a path of one Brownian motion, and distances of the lattice that add up.
-        * What is published of a tick is never changed afterwards: the estimates of tick t's counts are row t of C⁻¹
-          times the measurements so far. They are unbiased, totals are their sums, and tables agree on shared margins.
+        * All ticks together are ρ-zCDP, even if the rows of a tick, and who reports in it, depend
+          on what was published before. Proof: given what was published before tick t, the noise of
+          tick t is a discrete Gaussian of scale σ around integers, which differ between neighbours
+          by some s_t that the past determines, since C is lower triangular. With p, q the
+          probabilities of what tick t shows, ``E_q[(p/q)^α | past] <= exp(α(α−1)‖s_t‖²/2σ²)``
+          (Canonne, Kamath & Steinke 2020, Proposition 5). So ``Π_t (p/q)^α exp(−α(α−1)‖s_t‖²/2σ²)``
+          is a supermartingale that starts at 1; and whatever happens, the s_t are those of *some*
+          reports that one person may make, hence ``Σ_t ‖s_t‖² <= 2ρσ²`` for every course of events.
+          Together, ``E_q Π_t (p/q)^α <= exp(α(α−1)ρ)``. Who reports may be chosen on the way, as
+          long as it is a person's at most ``reports`` ticks, each two ``apart``, in every course of
+          events.
+        * Other promises, such as (ε, δ), hold by the same argument as for releases one after
+          another under a :class:`Ledger`: a path of one Brownian motion, and distances of the
+          lattice that add up.
+        * What is published of a tick is never changed afterwards: the estimates of tick t's counts
+          are row t of C⁻¹ times the measurements so far. They are unbiased, totals are their sums,
+          and tables agree on shared margins.
 
     Attributes:
         tables: the plan of one tick's tables, as if released alone with the whole budget.
@@ -81,9 +87,12 @@ class StreamPlan(PickledByArguments):
         strategy: how ticks are measured together.
         multipliers: of residuals, by type; None for those that the tables' plan has.
 
-    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
+    >>> schema = gn.Schema(
+    ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
+    ... )
     >>> weekly = gn.plan(schema, 2, gn.zCDP(0.1), over=gn.streams.Ticks(52))
-    >>> print(f"{weekly.standard_deviation('sex', 'age', ticks=(1, 52)):.3f}")  # of a total over all ticks
+    >>> # of a total over all ticks
+    >>> print(f"{weekly.standard_deviation('sex', 'age', ticks=(1, 52)):.3f}")
     4.999
     """
 
@@ -95,7 +104,9 @@ class StreamPlan(PickledByArguments):
 
     def __post_init__(self) -> None:
         if self.strategy.ticks.as_dict() != self.over.as_dict():
-            raise ParameterError("StreamPlan: expected a strategy for the same ticks; hint: call plan(..., over=)")
+            raise ParameterError(
+                "StreamPlan: expected a strategy for the same ticks; hint: call plan(..., over=)"
+            )
 
     @property
     def schema(self) -> Schema:
@@ -151,10 +162,14 @@ class StreamPlan(PickledByArguments):
         """What OpenDP's map charges for all noise of all ticks, for all reports of one person."""
         query = drawn_query(self.query)
         if query.scale < TABLE_STEPS:
-            raise GaussNoiseError("stream: the noise is too coarse for its lattice; hint: another rho")
+            raise GaussNoiseError(
+                "stream: the noise is too coarse for its lattice; hint: another rho"
+            )
         charged = rounded_up(Fraction(query.rho) * self.tables.rows_per_person**2)
         if charged > self.rho:
-            raise GaussNoiseError(f"stream: noise would cost rho = {charged!r}, more than the planned {self.rho!r}")
+            raise GaussNoiseError(
+                f"stream: noise would cost rho = {charged!r}, more than the planned {self.rho!r}"
+            )
         return charged
 
     @cached_property
@@ -177,17 +192,20 @@ class StreamPlan(PickledByArguments):
             ParameterError: more weights than ticks, or not finite.
         """
         variance, drawn = self.strategy.variance(self.weights(weights)), self.query.variances
-        scaled = ByType(drawn.orbits, {kind: variance * own for kind, own in drawn.values_by_type.items()})
+        scaled = ByType(
+            drawn.orbits, {kind: variance * own for kind, own in drawn.values_by_type.items()}
+        )
         return covariance_of_cells(
             Marginals(self.schema.sizes, self.tables.tables.subsets), self.query.strategies, scaled
         )
 
     @cached_property
     def time_covariance(self) -> Array:
-        """Covariance of the estimates of a cell's counts in each two ticks, over its variance at tick 1, shape (n, n).
+        """Covariance of the estimates of a cell's counts in each two ticks, over its variance at
+        tick 1, shape (n, n).
 
-        The covariance of any two cells in any two ticks is their covariance at tick 1 times this: time and tables are
-        independent of each other.
+        The covariance of any two cells in any two ticks is their covariance at tick 1 times this:
+        time and tables are independent of each other.
         """
         inverse = self.strategy.inverse
         return (inverse @ inverse.T) / float(np.square(inverse[0]).sum())
@@ -216,7 +234,9 @@ class StreamPlan(PickledByArguments):
         """
         ends = (first, last)
         if not (all(type(t) is int for t in ends) and 1 <= first <= last <= self.over.n):
-            raise ParameterError(f"ticks: expected 1 <= first <= last <= {self.over.n}, got {ends!r:.50}")
+            raise ParameterError(
+                f"ticks: expected 1 <= first <= last <= {self.over.n}, got {ends!r:.50}"
+            )
         return (np.arange(1, last + 1) >= first).astype(np.float64)
 
     def weights(self, given: ArrayLike) -> Array:
@@ -224,9 +244,17 @@ class StreamPlan(PickledByArguments):
         try:
             weights = np.array(given, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ParameterError(f"ticks: expected a list of weights, got {type(given).__name__}") from None
-        if weights.ndim != 1 or not 1 <= len(weights) <= self.over.n or not np.isfinite(weights).all():
-            raise ParameterError(f"ticks: expected 1 to {self.over.n} finite weights, got shape {weights.shape}")
+            raise ParameterError(
+                f"ticks: expected a list of weights, got {type(given).__name__}"
+            ) from None
+        if (
+            weights.ndim != 1
+            or not 1 <= len(weights) <= self.over.n
+            or not np.isfinite(weights).all()
+        ):
+            raise ParameterError(
+                f"ticks: expected 1 to {self.over.n} finite weights, got shape {weights.shape}"
+            )
         return weights
 
     @property
@@ -238,8 +266,9 @@ class StreamPlan(PickledByArguments):
     def gap(self) -> float:
         """How much more error than the least possible this has, at most.
 
-        The optimum of the product is the product of the optima, in every p-norm: the product of two covariances covers
-        the products of their points, and the product of two dual measures proves the product of the lower ends.
+        The optimum of the product is the product of the optima, in every p-norm: the product of two
+        covariances covers the products of their points, and the product of two dual measures proves
+        the product of the lower ends.
         """
         return (1 + self.tables.noise.gap) * (1 + self.strategy.gap) - 1
 
@@ -254,20 +283,24 @@ class StreamPlan(PickledByArguments):
     ) -> "Stream":
         """Begin the stream in a new folder; under a ledger, its whole budget is charged here, once.
 
-        A program that is killed between the charge and the record of it loses the charge, as for any release.
+        A program that is killed between the charge and the record of it loses the charge, as for
+        any release.
 
-        ``path/ticks`` and ``path/stream.json`` are public. ``path/private`` holds the exact counts of every tick, which
-        later ticks need: keep it as confidential as the rows.
+        ``path/ticks`` and ``path/stream.json`` are public. ``path/private`` holds the exact counts
+        of every tick, which later ticks need: keep it as confidential as the rows.
 
         Args:
-            path: a new directory; with ledger and id, the same one again reads the stream that was started there.
+            path: a new directory; with ledger and id, the same one again reads the stream that was
+                started there.
             ledger: a :class:`Ledger` or its path.
-            id: what the ledger is to call this stream; its ticks are entries of their own, at no further cost.
+            id: what the ledger is to call this stream; its ticks are entries of their own, at no
+                further cost.
             format: of table files, "csv" or "parquet".
             on_outside: as for :meth:`Plan.release`, at every tick.
 
         Raises:
-            OutputError: the directory exists, or cannot be written; a privacy definition that a file cannot hold.
+            OutputError: the directory exists, or cannot be written; a privacy definition that a
+                file cannot hold.
             ParameterError: more than 1000 marginals as CSV; ledger and id not together.
             BudgetError: the ledger's budget does not allow it.
             LedgerError: another release under this id, or an unusable ledger.
@@ -277,7 +310,11 @@ class StreamPlan(PickledByArguments):
         return started(self, path, ledger=ledger, id=id, format=format, on_outside=on_outside)
 
     def simulate(
-        self, tables: Sequence[object], rng: np.random.Generator, *, on_outside: OnOutside = "refuse"
+        self,
+        tables: Sequence[object],
+        rng: np.random.Generator,
+        *,
+        on_outside: OnOutside = "refuse",
     ) -> "StreamTables":
         """The first ticks with floating-point noise from ``rng``: for studies, NOT private.
 
@@ -301,7 +338,9 @@ class StreamPlan(PickledByArguments):
         return simulated(self, tables, draw, on_outside=on_outside)
 
     def dp_event(self) -> "DpEvent":
-        """What the stream costs, for ``dp-accounting`` to compose: :func:`gaussnoise.privacy.dp_event`."""
+        """What the stream costs, for ``dp-accounting`` to compose:
+        :func:`gaussnoise.privacy.dp_event`.
+        """
         return dp_event(self.rho_charged)
 
     def __str__(self) -> str:
@@ -313,7 +352,10 @@ class StreamPlan(PickledByArguments):
 def drawn_query(query: ResidualQuery) -> IntegerQuery:
     """The integers that get noise; tables in which no row can change anything are refused."""
     if query.query is None:
-        raise ParameterError("plan: over= needs tables that rows can change; hint: release these once, they are exact")
+        raise ParameterError(
+            "plan: over= needs tables that rows can change; hint: release these once, they are "
+            "exact"
+        )
     return query.query
 
 
@@ -323,16 +365,22 @@ def continual(
     strategy: TimeStrategy | None = None,
     multipliers: Mapping[Type, int] | None = None,
 ) -> StreamPlan:
-    """The plan of a stream of such tables, as it was begun with, or by the best strategy that is known.
+    """The plan of a stream of such tables, as it was begun with, or by the best strategy that is
+    known.
 
     Raises:
         ParameterError: not ticks; a budget that cannot be drawn.
         DomainTooLargeError: more noisy integers than can be kept.
     """
     if not isinstance(over, Ticks):
-        raise ParameterError(f"plan: expected over=gn.streams.Ticks(52) or the like, got {type(over).__name__}")
+        raise ParameterError(
+            f"plan: expected over=gn.streams.Ticks(52) or the like, got {type(over).__name__}"
+        )
     if over.period in tables.schema.names:
-        raise ParameterError(f"plan: expected a period column beside the attributes, got {over.period!r}, one of them")
+        raise ParameterError(
+            f"plan: expected a period column beside the attributes, got {over.period!r}, one of "
+            "them"
+        )
     drawn = over.n * tables.integers
     if drawn > _MOST_INTEGERS:
         raise DomainTooLargeError(
@@ -359,7 +407,8 @@ def _coarsened(tables: Plan, over: Ticks) -> tuple[ResidualQuery, Mapping[Type, 
     query = query.with_multipliers(known, tables.neighbors)
     if (bits := _bits(query, over)) < _FEWEST_BITS:
         raise ParameterError(
-            f"plan: noise on these tables leaves {bits} of 64 bits for {over.n} ticks; hint: a larger rho, queries of "
+            f"plan: noise on these tables leaves {bits} of 64 bits for {over.n} ticks; hint: a "
+            "larger rho, queries of "
             "like size"
         )
     return query, known
@@ -367,4 +416,6 @@ def _coarsened(tables: Plan, over: Ticks) -> tuple[ResidualQuery, Mapping[Type, 
 
 def _bits(query: ResidualQuery, over: Ticks) -> int:
     """Of the longest column: as fine as 64-bit noise allows."""
-    return min(BITS, math.floor(_MOST_SCALE_BITS - math.log2(drawn_query(query).scale * over.most_reports)))
+    return min(
+        BITS, math.floor(_MOST_SCALE_BITS - math.log2(drawn_query(query).scale * over.most_reports))
+    )

@@ -1,4 +1,6 @@
-"""How far the reports of one person together can move what is measured over time, in exact integers."""
+"""How far the reports of one person together can move what is measured over time, in exact
+integers.
+"""
 
 import math
 from typing import Any
@@ -13,18 +15,21 @@ _MOST_PATTERNS = 20_000  # listed one by one
 
 
 def largest_change(gram: Integers, reports: int, apart: int) -> int:
-    """Upper bound on ``Σ_{i,j∈π} |X_ij|`` over all sets π of at most so many ticks, each two at least ``apart`` apart.
+    """Upper bound on ``Σ_{i,j∈π} |X_ij|`` over all sets π of at most so many ticks, each two at
+    least ``apart`` apart.
 
-    A person with rows in the ticks of π changes the answers of tick i's table by some u_i with ‖u_i‖ <= Δ, which may
-    differ from tick to tick; what is measured over time changes by ``Σ_i C_·i ⊗ u_i``, of squared length
+    A person with rows in the ticks of π changes the answers of tick i's table by some u_i with
+    ‖u_i‖ <= Δ, which may differ from tick to tick; what is measured over time changes by
+    ``Σ_i C_·i ⊗ u_i``, of squared length
 
         Σ_{i,j∈π} X_ij ⟨u_i, u_j⟩ <= Δ² Σ_{i,j∈π} |X_ij|,    X = CᵀC,
 
     by the inequality of Cauchy and Schwarz. Attained at u_i = u where X >= 0.
 
-    Exact, where ticks of one person do not meet in X or the sets are few; otherwise each tick i is charged r_i, the
-    most that a set with i in it has in row i, and Σ_{i∈π} r_i is maximised: both by dynamic programming over
-    positions and counts (the bound of Choquette-Choo et al. 2023, Section 4).
+    Exact, where ticks of one person do not meet in X or the sets are few; otherwise each tick i is
+    charged r_i, the most that a set with i in it has in row i, and Σ_{i∈π} r_i is maximised: both
+    by dynamic programming over positions and counts (the bound of Choquette-Choo et al. 2023,
+    Section 4).
 
     Args:
         gram: X, integers, shape (n, n).
@@ -48,7 +53,9 @@ def largest_change(gram: Integers, reports: int, apart: int) -> int:
 
 
 def _most(weights: Integers, k: int, apart: int) -> list[int]:
-    """Of every row of weights >= 0, the largest sum over at most k positions, each two at least ``apart`` apart."""
+    """Of every row of weights >= 0, the largest sum over at most k positions, each two at least
+    ``apart`` apart.
+    """
     rows, n = weights.shape
     before = np.zeros((n + 1, rows), dtype=weights.dtype)  # by how many positions are looked at
     for _ in range(k):
@@ -74,7 +81,9 @@ def _largest_of_all(sizes: Integers, k: int, apart: int) -> int:
     return best
 
 
-def worst_reports(gram: Array, reports: int, apart: int, signed: bool) -> dict[tuple[float, ...], float]:
+def worst_reports(
+    gram: Array, reports: int, apart: int, signed: bool
+) -> dict[tuple[float, ...], float]:
     """Reports that move much, 0 or 1 (or −1) in every tick, and how much: for a search, no bound.
 
     Grown from every tick by the report that adds most.

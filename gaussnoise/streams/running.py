@@ -43,17 +43,20 @@ _LONGEST_ID = 180
 class Stream:
     """A release of tables that goes on, in a folder.
 
-    ``path/stream.json`` and ``path/ticks`` are public. ``path/private`` is NOT: it holds the exact counts of every
-    tick, which later ticks need; only its owner may read it. Keep it as confidential as the rows, and never copy a
-    stream to go on from both copies: a tick drawn twice with other noise costs its budget twice.
+    ``path/stream.json`` and ``path/ticks`` are public. ``path/private`` is NOT: it holds the exact
+    counts of every tick, which later ticks need; only its owner may read it. Keep it as
+    confidential as the rows, and never copy a stream to go on from both copies: a tick drawn twice
+    with other noise costs its budget twice.
 
     Formal guarantees:
-        * Every tick is drawn once. What is published of it is made of measurements that were on disk before, so that it
-          is the same however often it is interrupted; a draw that was interrupted before that was seen by nobody.
-        * No tick is left out, and none is run under another's number. With ``number`` the same call can be repeated
-          until it succeeds, whatever interrupted it, and never counts rows twice.
-        * An older copy of ``private`` is refused, and so is one of ``ticks``. An older copy of both together cannot be
-          told from the stream as it was then, unless the stream is under a ledger, which knows each of its ticks.
+        * Every tick is drawn once. What is published of it is made of measurements that were on
+          disk before, so that it is the same however often it is interrupted; a draw that was
+          interrupted before that was seen by nobody.
+        * No tick is left out, and none is run under another's number. With ``number`` the same call
+          can be repeated until it succeeds, whatever interrupted it, and never counts rows twice.
+        * An older copy of ``private`` is refused, and so is one of ``ticks``. An older copy of both
+          together cannot be told from the stream as it was then, unless the stream is under a
+          ledger, which knows each of its ticks.
 
     Attributes:
         plan: what was planned.
@@ -85,8 +88,11 @@ class Stream:
     id: str | None = None
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str], ledger: Ledger | str | os.PathLike[str] | None = None) -> "Stream":
-        """A stream that was started, to go on or to be read; without its private folder it can only be read.
+    def open(
+        cls, path: str | os.PathLike[str], ledger: Ledger | str | os.PathLike[str] | None = None
+    ) -> "Stream":
+        """A stream that was started, to go on or to be read; without its private folder it can only
+        be read.
 
         Args:
             path: its folder.
@@ -102,19 +108,21 @@ class Stream:
         """Count the new rows of one tick, and publish the tables of the tick and of all so far.
 
         Args:
-            table: the new rows: a dataframe (anything narwhals reads) or the path of a CSV or Parquet file; a tick
-                without rows is a table without rows.
-            number: of the tick. With it, a call that was interrupted can be repeated, and reads the tick's tables again
-                if they were drawn; rows are not compared. Without it, rows that count exactly as those of the tick
-                before are refused, since they may be the same.
+            table: the new rows: a dataframe (anything narwhals reads) or the path of a CSV or
+                Parquet file; a tick without rows is a table without rows.
+            number: of the tick. With it, a call that was interrupted can be repeated, and reads the
+                tick's tables again if they were drawn; rows are not compared. Without it, rows that
+                count exactly as those of the tick before are refused, since they may be the same.
 
         Returns:
             The tables of all rows so far.
 
         Raises:
-            DataError: the table breaks the schema, or has rows of other ticks. Under a ledger it is not said how.
+            DataError: the table breaks the schema, or has rows of other ticks. Under a ledger it is
+                not said how.
             ParameterError: not a number of a tick.
-            StreamError: not the next tick; all ticks are done; the folder was changed, or is an older copy.
+            StreamError: not the next tick; all ticks are done; the folder was changed, or is an
+                older copy.
             OutputError: the folder cannot be written.
         """
         n = self.plan.over.n
@@ -122,38 +130,53 @@ class Stream:
             raise ParameterError(f"tick: expected a number from 1 to {n}, got {number!r:.50}")
         backend = frame_backend(table)
         if not self.state.private.is_dir():
-            raise StreamError(f"tick: {self.state.private} is missing: without it the stream can only be read")
+            raise StreamError(
+                f"tick: {self.state.private} is missing: without it the stream can only be read"
+            )
         _ = self.plan.rho_charged
         with self.state.alone():
             self._check_ledger()
             commits = self.state.commits(self.plan)
             done = self.state.published()
-            if len(commits) > done:  # its program died: what it drew is published now, and nothing drawn again
+            if (
+                len(commits) > done
+            ):  # its program died: what it drew is published now, and nothing drawn again
                 self._publish(done + 1, commits, None)
                 if number is None:
                     raise StreamError(
-                        f"tick: tick {done + 1} had been drawn when its program ended; it is published now, at "
+                        f"tick: tick {done + 1} had been drawn when its program ended; it is "
+                        "published now, at "
                         f"{self.state.tick_folder(done + 1)}, and these rows were not read; "
                         f"hint: number={done + 1} reads it, number={done + 2} goes on with new rows"
                     )
                 done += 1
             if number is None or number == done + 1:
                 if done == n:
-                    raise StreamError(f"tick: all {n} ticks are done; hint: start a new stream, on a budget of its own")
+                    raise StreamError(
+                        f"tick: all {n} ticks are done; hint: start a new stream, on a budget of "
+                        "its own"
+                    )
                 self._publish(done + 1, commits, table, compared=number is None)
                 done += 1
             elif number > done:
                 raise StreamError(
-                    f"tick: expected tick {done + 1} next, got {number}; hint: a table without rows for it"
+                    f"tick: expected tick {done + 1} next, got {number}; hint: a table without "
+                    "rows for it"
                 )
         return self._total(done if number is None else number, backend)
 
-    def _publish(self, tick: int, commits: list[Commit], table: object, *, compared: bool = False) -> None:
+    def _publish(
+        self, tick: int, commits: list[Commit], table: object, *, compared: bool = False
+    ) -> None:
         """Draw a tick if that has not been done, and put its folder into place."""
         target = self.state.tick_folder(tick)
 
         def write(folder: Path) -> None:
-            known = commits if len(commits) >= tick else [*commits, self._drawn(tick, commits, table, compared)]
+            known = (
+                commits
+                if len(commits) >= tick
+                else [*commits, self._drawn(tick, commits, table, compared)]
+            )
             self._write(folder, known[:tick])
 
         if self.ledger is None or self.id is None:
@@ -177,10 +200,13 @@ class Stream:
         counts = counted(plan.tables, plan.over, tick, table, self.on_outside)
         if compared and commits and commits[-1].rows and _equal(counts, commits[-1].counts):
             raise StreamError(
-                f"tick: these rows count exactly as those of tick {tick - 1} do; hint: number={tick} if they are new, "
+                f"tick: these rows count exactly as those of tick {tick - 1} do; hint: "
+                f"number={tick} if they are new, "
                 f"number={tick - 1} reads that tick again"
             )
-        with noise_stream(drawn_query(plan.query).draw, plan.query.count, sampling_threads()) as noise:
+        with noise_stream(
+            drawn_query(plan.query).draw, plan.query.count, sampling_threads()
+        ) as noise:
             noisy = measured(plan, [*(commit.counts for commit in commits), counts], noise)
         return self.state.commit(plan, counts, noisy, commits)
 
@@ -195,12 +221,16 @@ class Stream:
         for what, tables, first in (("cumulative", total, 1), ("period", own, tick)):
             (folder / what).mkdir()
             deviation = self._deviation(first, tick)
-            with table_writer(folder / what, plan.schema, plan.tables.tables.subsets, deviation, self.format) as writer:
+            with table_writer(
+                folder / what, plan.schema, plan.tables.tables.subsets, deviation, self.format
+            ) as writer:
                 for S in plan.tables.tables.subsets:
                     writer.write(S, tables[S])
             written[what] = writer.tables
         (folder / "summary.txt").write_text(summary_text(plan, tick) + "\n", encoding="utf-8")
-        record = tick_record(plan, self.state.key, tick, commits[-1].noisy, written, folder, self.on_outside)
+        record = tick_record(
+            plan, self.state.key, tick, commits[-1].noisy, written, folder, self.on_outside
+        )
         text = json.dumps(record, indent=2, ensure_ascii=False)
         (folder / "release.json").write_text(text + "\n", encoding="utf-8")
 
@@ -212,10 +242,15 @@ class Stream:
         """Whether the stream as it is here is the one that was charged."""
         if self.ledger is None:
             return
-        mine = [entry for entry in self.ledger.entries() if entry.id == self.id and entry.state == "sealed"]
+        mine = [
+            entry
+            for entry in self.ledger.entries()
+            if entry.id == self.id and entry.state == "sealed"
+        ]
         if not mine or mine[-1].sha256 != file_digest(self.path / "stream.json"):
             raise LedgerError(
-                f"tick: {self.path / 'stream.json'} is not what was charged under {self.id!r} in the ledger"
+                f"tick: {self.path / 'stream.json'} is not what was charged under {self.id!r} in "
+                "the ledger"
             )
 
     def __len__(self) -> int:
@@ -245,8 +280,17 @@ class Stream:
                 fault = "'release.json' is of another stream or tick"
             if fault is None:
                 return StoredTables(folder / what, places_in(record[what], self.plan))
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, GaussNoiseError) as error:
-            raise StreamError(f"stream: {folder} is not a complete tick ({type(error).__name__})") from None
+        except (
+            OSError,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+            GaussNoiseError,
+        ) as error:
+            raise StreamError(
+                f"stream: {folder} is not a complete tick ({type(error).__name__})"
+            ) from None
         raise StreamError(f"stream: in {folder}, {fault}; hint: the folder as it was written")
 
     def _total(self, tick: int, backend: Any) -> TableRelease:
@@ -290,13 +334,18 @@ def started(
     check_format(format, len(plan.marginals))
     check_outside("start", plan.tables, on_outside)
     if (ledger is None) != (id is None):
-        raise ParameterError("start: expected ledger= and id= together: a ledger knows streams by their id")
+        raise ParameterError(
+            "start: expected ledger= and id= together: a ledger knows streams by their id"
+        )
     if id is not None and not (isinstance(id, str) and len(id) <= _LONGEST_ID):
-        raise ParameterError(f"start: expected an id of 1 to {_LONGEST_ID} characters, got {id!r:.250}")
+        raise ParameterError(
+            f"start: expected an id of 1 to {_LONGEST_ID} characters, got {id!r:.250}"
+        )
     book = None if ledger is None else Ledger.of(ledger)
     if book is None and os.path.lexists(folder / "stream.json"):
         raise OutputError(
-            f"start: {folder} exists already; hint: gn.streams.Stream.open({str(folder)!r}) goes on with it"
+            f"start: {folder} exists already; hint: gn.streams.Stream.open({str(folder)!r}) goes "
+            "on with it"
         )
     key = secrets.token_hex(16)
     record = stream_record(plan, key, format, on_outside) | {"format": FORMAT}
@@ -330,12 +379,19 @@ def started(
 
 
 def simulated(
-    plan: StreamPlan, tables: Sequence[object], draw: Callable[[int], ArrayLike], *, on_outside: OnOutside
+    plan: StreamPlan,
+    tables: Sequence[object],
+    draw: Callable[[int], ArrayLike],
+    *,
+    on_outside: OnOutside,
 ) -> StreamTables:
     """Ticks whose noise is what ``draw`` returns for a number of integers: NOT private."""
     check_outside("simulate", plan.tables, on_outside)
     if not isinstance(tables, list | tuple) or len(tables) > plan.over.n:
-        raise ParameterError(f"simulate: expected a list of at most {plan.over.n} tables, got {type(tables).__name__}")
+        raise ParameterError(
+            f"simulate: expected a list of at most {plan.over.n} tables, got "
+            f"{type(tables).__name__}"
+        )
     exact, noisy, periods = [], [], []
     for tick, table in enumerate(tables, 1):
         exact.append(counted(plan.tables, plan.over, tick, table, on_outside))
@@ -366,15 +422,22 @@ def _opened(folder: Path, ledger: Ledger | None) -> Stream:
 
 
 def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, OnOutside]:
-    """What a stream's record says was asked for, planned again; its name, format of files, and rule for rows."""
+    """What a stream's record says was asked for, planned again; its name, format of files, and rule
+    for rows.
+    """
     try:
         if record["format"] != FORMAT:
             raise OutputError(
-                f"open: expected format {FORMAT!r} in {folder}, got another; hint: the version that wrote it"
+                f"open: expected format {FORMAT!r} in {folder}, got another; hint: the version "
+                "that wrote it"
             )
         over, key = Ticks(**record["ticks"]), record["stream"]
         format, on_outside = record["table_format"], record["on_outside"]
-        if format not in get_args(FileFormat) or on_outside not in get_args(OnOutside) or type(key) is not str:
+        if (
+            format not in get_args(FileFormat)
+            or on_outside not in get_args(OnOutside)
+            or type(key) is not str
+        ):
             raise ValueError
     except OutputError:
         raise
@@ -386,13 +449,18 @@ def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, On
         # later versions may plan with other last digits; what is measured stays what it was
         plan = continual(tables, over, strategy, multipliers_in(record))
         written, ours = record["noise"], stream_record(plan, key, format, on_outside)["noise"]
-        same = all(written.get(name) == ours[name] for name in ours if name != "query")  # which only says it in words
+        same = all(
+            written.get(name) == ours[name] for name in ours if name != "query"
+        )  # which only says it in words
         same = same and record["request_sha256"] == plan.request_sha256
     except (GaussNoiseError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise OutputError(f"open: {folder} is not a complete stream ({type(error).__name__})") from None
+        raise OutputError(
+            f"open: {folder} is not a complete stream ({type(error).__name__})"
+        ) from None
     if not same:
         raise OutputError(
-            f"open: {folder} was calibrated by another version or machine; hint: its tables can be read as they are; "
+            f"open: {folder} was calibrated by another version or machine; hint: its tables can "
+            "be read as they are; "
             "go on with the version that began it"
         )
     return plan, key, format, on_outside

@@ -1,14 +1,16 @@
-"""What a stream keeps between ticks. Its exact counts are PRIVATE, as confidential as the rows themselves.
+"""What a stream keeps between ticks. Its exact counts are PRIVATE, as confidential as the rows
+themselves.
 
-Later ticks measure sums over earlier rows exactly, so something that determines their counts must be kept: the
-counts, or the noise, which with what is published is the same. Counts are kept and noise never is: an older copy
-that is put back then leads to a second draw, which costs at most what the first did, where kept noise under other
-rows would show their difference exactly.
+Later ticks measure sums over earlier rows exactly, so something that determines their counts must
+be kept: the counts, or the noise, which with what is published is the same. Counts are kept and
+noise never is: an older copy that is put back then leads to a second draw, which costs at most what
+the first did, where kept noise under other rows would show their difference exactly.
 
-A tick is committed by one file, ``private/exact-counts-0003.json``: what was counted and what was measured of it, on
-disk before anything of it is published, and never written again. What is published is made of committed measurements
-alone, so it is the same however often it is made. A draw that was not committed was in the memory of a dead program,
-and in a folder that only the owner of the exact counts can read; nobody else has seen it.
+A tick is committed by one file, ``private/exact-counts-0003.json``: what was counted and what was
+measured of it, on disk before anything of it is published, and never written again. What is
+published is made of committed measurements alone, so it is the same however often it is made. A
+draw that was not committed was in the memory of a dead program, and in a folder that only the owner
+of the exact counts can read; nobody else has seen it.
 """
 
 import contextlib
@@ -86,11 +88,17 @@ class State:
             StreamError: one is missing between others.
         """
         try:
-            there = sorted(int(p.name) for p in (self.path / "ticks").iterdir() if p.name.isdecimal())
+            there = sorted(
+                int(p.name) for p in (self.path / "ticks").iterdir() if p.name.isdecimal()
+            )
         except OSError as error:
-            raise StreamError(f"stream: cannot read {self.path / 'ticks'} ({type(error).__name__})") from None
+            raise StreamError(
+                f"stream: cannot read {self.path / 'ticks'} ({type(error).__name__})"
+            ) from None
         if there != list(range(1, len(there) + 1)):
-            raise StreamError(f"stream: a tick is missing in {self.path / 'ticks'}; hint: put its folder back")
+            raise StreamError(
+                f"stream: a tick is missing in {self.path / 'ticks'}; hint: put its folder back"
+            )
         return len(there)
 
     def commits(self, plan: StreamPlan) -> list[Commit]:
@@ -111,11 +119,14 @@ class State:
         later = [name for name in os.listdir(self.private) if name.startswith("exact-counts-")]
         if len(found) < done or len(later) != len(found):
             raise StreamError(
-                f"stream: {self.private} is older than what is published, or a file in it is missing; hint: put back "
+                f"stream: {self.private} is older than what is published, or a file in it is "
+                "missing; hint: put back "
                 "what was there; a stream cannot go on from an older copy"
             )
         if len(found) > done + 1:
-            raise StreamError(f"stream: what was published of some ticks is missing in {self.path / 'ticks'}")
+            raise StreamError(
+                f"stream: what was published of some ticks is missing in {self.path / 'ticks'}"
+            )
         for tick, commit in enumerate(found[:done], 1):
             self._check_published(tick, commit)
         return found
@@ -153,7 +164,9 @@ class State:
         except OutputError:
             raise
         except OSError as error:
-            raise OutputError(f"stream: cannot write to {self.private} ({type(error).__name__})") from None
+            raise OutputError(
+                f"stream: cannot write to {self.private} ({type(error).__name__})"
+            ) from None
         return Commit(rows, counts, noisy, file_digest(file))
 
     def _file(self, tick: int) -> Path:
@@ -166,7 +179,9 @@ class State:
                 return {"previous": file_digest(self.path / "stream.json"), "published": ""}
             record = file_digest(self.tick_folder(len(before)) / "release.json")
         except OSError as error:
-            raise StreamError(f"stream: cannot read what {self.path} has published ({type(error).__name__})") from None
+            raise StreamError(
+                f"stream: cannot read what {self.path} has published ({type(error).__name__})"
+            ) from None
         return {"previous": before[-1].sha256, "published": record}
 
     def _read(self, plan: StreamPlan, file: Path, tick: int, links: Mapping[str, str]) -> Commit:
@@ -183,16 +198,22 @@ class State:
             if (
                 (content["format"], content["stream"], content["tick"]) != (_FORMAT, self.key, tick)
                 or {int(table.sum()) for table in counts.values()} != {rows}
-                or not all(len(noisy[T]) == plan.query.rows(T) and all(type(x) is int for x in noisy[T]) for T in parts)
+                or not all(
+                    len(noisy[T]) == plan.query.rows(T) and all(type(x) is int for x in noisy[T])
+                    for T in parts
+                )
             ):
                 raise ValueError
             linked = {name: content[name] for name in links}
             digest = file_digest(file)
         except (OSError, ValueError, LookupError, TypeError, OverflowError) as error:
-            raise StreamError(f"stream: {file} is damaged, or of another stream ({type(error).__name__})") from None
+            raise StreamError(
+                f"stream: {file} is damaged, or of another stream ({type(error).__name__})"
+            ) from None
         if linked != links:
             raise StreamError(
-                f"stream: {file} does not follow what is before it: a file of the stream was changed, or is an "
+                f"stream: {file} does not follow what is before it: a file of the stream was "
+                "changed, or is an "
                 "older or another copy; hint: put back what was there"
             )
         return Commit(rows, counts, noisy, digest)
@@ -204,15 +225,20 @@ class State:
             same = (record["stream"], record["tick"]) == (self.key, tick)
             same = same and record["measurements_sha256"] == measurements_sha256(commit.noisy)
         except (OSError, ValueError, LookupError, TypeError) as error:
-            raise StreamError(f"stream: {folder} is not what was published ({type(error).__name__})") from None
+            raise StreamError(
+                f"stream: {folder} is not what was published ({type(error).__name__})"
+            ) from None
         if not same:
             raise StreamError(
-                f"stream: {folder} was published from other measurements than {self.private} holds; hint: put "
+                f"stream: {folder} was published from other measurements than {self.private} "
+                "holds; hint: put "
                 "back what was there; a stream cannot go on from another copy"
             )
 
     def _tidy(self) -> None:
-        """Take away what dead programs left half written; what a ledger will still publish has other names."""
+        """Take away what dead programs left half written; what a ledger will still publish has
+        other names.
+        """
         for folder in (self.private, self.path / "ticks"):
             with contextlib.suppress(OSError):  # it is tried again
                 for path in [path for path in folder.iterdir() if _LEFT.fullmatch(path.name)]:
@@ -220,7 +246,9 @@ class State:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Waits until no other program works on the stream; the lock is the operating system's and dies with us."""
+        """Waits until no other program works on the stream; the lock is the operating system's and
+        dies with us.
+        """
         try:
             lock = sqlite3.connect(self.private / "lock", timeout=1.0, isolation_level=None)
             with closing(lock):
@@ -229,12 +257,16 @@ class State:
                 self._tidy()
                 yield
         except sqlite3.Error as error:
-            raise OutputError(f"stream: cannot lock {self.private} ({type(error).__name__})") from None
+            raise OutputError(
+                f"stream: cannot lock {self.private} ({type(error).__name__})"
+            ) from None
 
 
 def measurements_sha256(noisy: Mapping[Subset, Sequence[int]]) -> str:
     """Of what was measured with noise: public, unlike any digest of exact counts."""
-    return hashlib.sha256(json.dumps([list(values) for values in noisy.values()]).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps([list(values) for values in noisy.values()]).encode()
+    ).hexdigest()
 
 
 def made(path: Path) -> None:
@@ -255,7 +287,8 @@ def made(path: Path) -> None:
         (path / "ticks").mkdir(exist_ok=True)
         (path / "private").mkdir(mode=0o700, exist_ok=True)
         found = os.lstat(path / "private")
-        # another one's, or a link: exact counts are not written there; where all files are one user's, so is the parent
+        # another one's, or a link: exact counts are not written there; where all files are one
+        # user's, so is the parent
         if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (_user(), path.stat().st_uid):
             raise PermissionError
         os.chmod(path / "private", 0o700)

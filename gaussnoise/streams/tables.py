@@ -1,4 +1,6 @@
-"""Tables over time: of single ticks, of all so far, of any combination, with exact covariances between them."""
+"""Tables over time: of single ticks, of all so far, of any combination, with exact covariances
+between them.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,7 +28,8 @@ class StreamTables(PickledByArguments):
     Attributes:
         plan: what was planned.
         private: False for simulations, whose numbers must not be published.
-        periods: of every tick so far, unbiased tables of its own rows, by sorted positions of their attributes.
+        periods: of every tick so far, unbiased tables of its own rows, by sorted positions of their
+            attributes.
         backend: the dataframe library of ``to_frame()``.
         on_outside: what became of rows with values outside the schema.
 
@@ -58,22 +61,31 @@ class StreamTables(PickledByArguments):
         return self._window(1, len(self) if tick is None else tick)
 
     def difference(self, later: int, earlier: int) -> TableRelease:
-        """``total(later)`` less ``total(earlier)``: counts of the rows that came in after one tick, up to another."""
+        """``total(later)`` less ``total(earlier)``: counts of the rows that came in after one tick,
+        up to another.
+        """
         if type(earlier) is not int or type(later) is not int or not 0 <= earlier < later:
-            raise ParameterError(f"difference: expected ticks later > earlier >= 0, got {later!r:.50}, {earlier!r:.50}")
+            raise ParameterError(
+                f"difference: expected ticks later > earlier >= 0, got {later!r:.50}, "
+                f"{earlier!r:.50}"
+            )
         return self._window(earlier + 1, later)
 
     def _window(self, first: int, last: int) -> TableRelease:
         weights = self.plan.window(first, last)
         if last > len(self):
             raise ParameterError(f"ticks: expected one of the {len(self)} ticks so far, got {last}")
-        return self._combined(weights, f"tick {last}" if first == last else f"ticks {first} to {last}")
+        return self._combined(
+            weights, f"tick {last}" if first == last else f"ticks {first} to {last}"
+        )
 
     def combined(self, weights: ArrayLike) -> TableRelease:
-        """``Σ_t weights[t] · (counts of tick t)``: windows, trends, any contrast over time, with exact deviations.
+        """``Σ_t weights[t] · (counts of tick t)``: windows, trends, any contrast over time, with
+        exact deviations.
 
         Args:
-            weights: of ticks 1, 2, …, at most as many as there are. Under replacement they must be integers.
+            weights: of ticks 1, 2, …, at most as many as there are. Under replacement they must be
+                integers.
 
         Raises:
             ParameterError: too many weights, or not finite.
@@ -81,13 +93,15 @@ class StreamTables(PickledByArguments):
         checked = self.plan.weights(weights)
         if self.plan.neighbors == "replace" and (checked != np.rint(checked)).any():
             raise ParameterError(
-                "combined: expected integer weights under replacement, where numbers of rows are exact; "
+                "combined: expected integer weights under replacement, where numbers of rows are "
+                "exact; "
                 "hint: multiply them, and divide the result"
             )
         return self._combined(checked, "a combination of ticks")
 
     def contrast(self, weights: Mapping[int, Weights]) -> Contrast:
-        """A linear combination of cells of tables of several ticks' own rows, with its exact standard deviation.
+        """A linear combination of cells of tables of several ticks' own rows, with its exact
+        standard deviation.
 
         Args:
             weights: for each tick, as for :meth:`TableRelease.contrast`.
@@ -95,9 +109,12 @@ class StreamTables(PickledByArguments):
         Raises:
             ParameterError: unknown ticks or marginals, or wrong shapes.
         """
-        if not isinstance(weights, Mapping) or not all(type(t) is int and 1 <= t <= len(self) for t in weights):
+        if not isinstance(weights, Mapping) or not all(
+            type(t) is int and 1 <= t <= len(self) for t in weights
+        ):
             raise ParameterError(
-                f"contrast: expected weights of ticks, {{tick: weights}}, with 1 <= tick <= {len(self)}"
+                f"contrast: expected weights of ticks, {{tick: weights}}, with 1 <= tick <= "
+                f"{len(self)}"
             )
         ticks = sorted(weights)
         if not ticks:
@@ -109,7 +126,9 @@ class StreamTables(PickledByArguments):
 
     def _combined(self, weights: Array, what: str) -> TableRelease:
         if len(weights) > len(self):
-            raise ParameterError(f"ticks: expected weights of the {len(self)} ticks so far, got {len(weights)}")
+            raise ParameterError(
+                f"ticks: expected weights of the {len(self)} ticks so far, got {len(weights)}"
+            )
         tables: dict[Subset, Array] = {}
         for S in self.plan.tables.tables.subsets:
             table = np.zeros([self.plan.schema.sizes[i] for i in S])
@@ -133,4 +152,7 @@ class StreamTables(PickledByArguments):
 
     def __repr__(self) -> str:
         warning = "" if self.private else "NOT PRIVATE, a simulation: "
-        return f"StreamTables({warning}{len(self)} of {self.plan.over.n} ticks, {len(self.plan.marginals)} marginals)"
+        return (
+            f"StreamTables({warning}{len(self)} of {self.plan.over.n} ticks, "
+            f"{len(self.plan.marginals)} marginals)"
+        )

@@ -36,16 +36,25 @@ def plan_text(plan: "StreamPlan") -> str:
     number = "private" if plan.neighbors == "add-remove" else "public and exact"
     lines = [
         f"Plan: {n} ticks of {len(plan.marginals)} marginals, {plan.tables.tables.dim} cells",
-        f"neighbours   {plan.neighbors} ({participation_text(plan)}; the number of rows is {number})",
+        f"neighbours   {plan.neighbors} ({participation_text(plan)}; the number of rows is "
+        f"{number})",
         f"budget       {budget_text(plan.privacy, plan.rho, plan.integers, 'of all ticks')}",
-        f"noise        {plan.integers} integers in all ticks together, charged once, when the stream starts",
-        *([f"late rows    column {over.period!r} says; {_late_text(over.late)}"] if over.period is not None else []),
+        f"noise        {plan.integers} integers in all ticks together, charged once, when the "
+        "stream starts",
+        *(
+            [f"late rows    column {over.period!r} says; {_late_text(over.late)}"]
+            if over.period is not None
+            else []
+        ),
         "",
-        f"{'marginal':<{width}}  {'cells':>7}  {'sd of tick 1':>12}  {f'sd of tick {n}':>12}  {f'sd of all {n}':>12}",
+        f"{'marginal':<{width}}  {'cells':>7}  {'sd of tick 1':>12}  {f'sd of tick {n}':>12}  "
+        f"{f'sd of all {n}':>12}",
     ]
     for name, marginal in zip(names, shown, strict=True):
         S = tuple(sorted(plan.tables.subset(marginal)))
-        sds = [plan.standard_deviation(*marginal, ticks=ticks) for ticks in ((1, 1), (n, n), (1, n))]
+        sds = [
+            plan.standard_deviation(*marginal, ticks=ticks) for ticks in ((1, 1), (n, n), (1, n))
+        ]
         numbers = "  ".join(f"{sd:>12.4g}" for sd in sds)
         lines.append(f"{name:<{width}}  {plan.tables.tables.cells(S):>7}  {numbers}")
     if len(plan.marginals) > len(shown):
@@ -54,7 +63,11 @@ def plan_text(plan: "StreamPlan") -> str:
 
 
 def _late_text(late: str) -> str:
-    return "of an earlier tick, they are refused" if late == "refuse" else "they are counted in the tick they come in"
+    return (
+        "of an earlier tick, they are refused"
+        if late == "refuse"
+        else "they are counted in the tick they come in"
+    )
 
 
 def _verdict(plan: "StreamPlan") -> list[str]:
@@ -65,14 +78,19 @@ def _verdict(plan: "StreamPlan") -> list[str]:
     p = plan.strategy.p
     # noise on every tick's own tables: reports of one person in k ticks move k of them
     fresh = float(np.linalg.norm(answers, ord=p)) * math.sqrt(reports)
-    lines = [f"error {fresh / ours:.3g} times less than with noise of its own for every tick's rows, added up"]
+    lines = [
+        f"error {fresh / ours:.3g} times less than with noise of its own for every tick's rows, "
+        "added up"
+    ]
     if plan.gap < _CLOSED:
         lines.append(
-            f"optimal among all Gaussian noises that protect these answers over time: certified gap {plan.gap:.1e}"
+            "optimal among all Gaussian noises that protect these answers over time: certified "
+            f"gap {plan.gap:.1e}"
         )
     else:
         least = 100 / (1 + plan.gap)
         lines.append(
-            f"no Gaussian noise that protects these answers over time has less than {least:.4g} % of this error"
+            f"no Gaussian noise that protects these answers over time has less than {least:.4g} % "
+            "of this error"
         )
     return lines

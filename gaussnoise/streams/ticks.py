@@ -1,4 +1,6 @@
-"""When rows come in, who may take part how often, and what is wanted over time: public, stated before any data."""
+"""When rows come in, who may take part how often, and what is wanted over time: public, stated
+before any data.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Literal, final, get_args
@@ -29,18 +31,21 @@ class Ticks(PickledByArguments):
 
     Args:
         n: how many ticks, at most; from 1 to 2000. Fewer may happen: the budget is for all n.
-        reports: in how many ticks one person can have rows, at most. It is a promise of yours: nothing is checked.
-        apart: how far the numbers of two ticks with rows of one person differ, at least: with 4, after tick 3 not
-            before tick 7. A promise too.
-        workload: which answers over time are to have the least error: "totals", the running totals; "periods", the
-            counts of each tick alone; "both"; or a matrix of m answers by n ticks, of rank n, or a workload over time.
-            All are published anyway. With ``unknown_length(n).workload`` and p = ∞ in the plan, the noise is good at
-            every length at which the stream may end.
-        late: what becomes of rows that ``period`` says are of an earlier tick: "refuse" the table, or "carry", count
-            them in the tick that they come in, which is also where they are a person's report. Without ``period`` rows
-            are of the tick that they come in.
-        period: a column that holds the number of each row's tick, from 1 on; it is checked at every tick. Rows of a
-            later tick are refused. Refusals depend on the rows, also where others that do not fit are dropped.
+        reports: in how many ticks one person can have rows, at most. It is a promise of yours:
+            nothing is checked.
+        apart: how far the numbers of two ticks with rows of one person differ, at least: with 4,
+            after tick 3 not before tick 7. A promise too.
+        workload: which answers over time are to have the least error: "totals", the running totals;
+            "periods", the counts of each tick alone; "both"; or a matrix of m answers by n ticks,
+            of rank n, or a workload over time. All are published anyway. With
+            ``unknown_length(n).workload`` and p = ∞ in the plan, the noise is good at every length
+            at which the stream may end.
+        late: what becomes of rows that ``period`` says are of an earlier tick: "refuse" the table,
+            or "carry", count them in the tick that they come in, which is also where they are a
+            person's report. Without ``period`` rows are of the tick that they come in.
+        period: a column that holds the number of each row's tick, from 1 on; it is checked at every
+            tick. Rows of a later tick are refused. Refusals depend on the rows, also where others
+            that do not fit are dropped.
 
     Raises:
         ParameterError: out of range, or a workload that does not tell all ticks apart.
@@ -64,18 +69,25 @@ class Ticks(PickledByArguments):
         ):
             end = "" if most is None else f" <= {most}"
             if type(value) is not int or value < 1 or (most is not None and value > most):
-                raise ParameterError(f"Ticks: expected an integer 1 <= {name}{end}, got {value!r:.50}")
+                raise ParameterError(
+                    f"Ticks: expected an integer 1 <= {name}{end}, got {value!r:.50}"
+                )
         if self.late not in get_args(Late):
             raise ParameterError(f'Ticks: expected late="refuse" or "carry", got {self.late!r:.50}')
         if self.period is not None and not (isinstance(self.period, str) and self.period):
-            raise ParameterError(f"Ticks: expected period to be a column's name, got {self.period!r:.50}")
+            raise ParameterError(
+                f"Ticks: expected period to be a column's name, got {self.period!r:.50}"
+            )
         if self.late == "carry" and self.period is None:
-            raise ParameterError('Ticks: late="carry" needs period=, the column that says which rows are late')
+            raise ParameterError(
+                'Ticks: late="carry" needs period=, the column that says which rows are late'
+            )
         if not isinstance(self.workload, str):
             object.__setattr__(self, "workload", _checked(self.workload, self.n))
         elif self.workload not in _NAMED:
             raise ParameterError(
-                f'Ticks: expected workload="totals", "periods", "both" or a matrix, got {self.workload!r}'
+                'Ticks: expected workload="totals", "periods", "both" or a matrix, got '
+                f"{self.workload!r}"
             )
 
     @property
@@ -102,10 +114,14 @@ class Ticks(PickledByArguments):
 
     def __repr__(self) -> str:
         shown = [str(self.n)]
-        shown += [f"{k}={v!r}" for k, v in (("reports", self.reports), ("apart", self.apart)) if v != 1]
+        shown += [
+            f"{k}={v!r}" for k, v in (("reports", self.reports), ("apart", self.apart)) if v != 1
+        ]
         named = isinstance(self.workload, str)
         shown += (
-            [] if named and self.workload == "totals" else [f"workload={self.workload!r}" if named else "workload=…"]
+            []
+            if named and self.workload == "totals"
+            else [f"workload={self.workload!r}" if named else "workload=…"]
         )
         shown += [f"late={self.late!r}"] * (self.late != "refuse") + [f"period={self.period!r}"] * (
             self.period is not None
@@ -115,11 +131,19 @@ class Ticks(PickledByArguments):
 
 def _checked(workload: ArrayLike | StreamWorkload, n: int) -> Array:
     try:
-        matrix = np.array(workload.toarray() if isinstance(workload, StreamWorkload) else workload, dtype=np.float64)
+        matrix = np.array(
+            workload.toarray() if isinstance(workload, StreamWorkload) else workload,
+            dtype=np.float64,
+        )
     except (TypeError, ValueError):
-        raise ParameterError(f"Ticks: expected a workload of numbers, got {type(workload).__name__}") from None
+        raise ParameterError(
+            f"Ticks: expected a workload of numbers, got {type(workload).__name__}"
+        ) from None
     if matrix.ndim != 2 or matrix.shape[1] != n or not np.isfinite(matrix).all():
-        raise ParameterError(f"Ticks: expected a workload of finite numbers, answers by {n} ticks, got {matrix.shape}")
+        raise ParameterError(
+            f"Ticks: expected a workload of finite numbers, answers by {n} ticks, got "
+            f"{matrix.shape}"
+        )
     if np.linalg.matrix_rank(matrix) < n:
         raise ParameterError(
             f"Ticks: expected a workload of rank {n}, which tells all ticks apart, got less; "

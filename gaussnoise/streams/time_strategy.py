@@ -1,4 +1,6 @@
-"""What is measured over time: integer combinations of the ticks so far, chosen for the least error."""
+"""What is measured over time: integer combinations of the ticks so far, chosen for the
+least error.
+"""
 
 import math
 from collections.abc import Iterator
@@ -34,19 +36,22 @@ _FRACTION = 320  # bits of a row of the inverse
 @final
 @dataclass(frozen=True, eq=False)
 class TimeStrategy(PickledByArguments):
-    """A lower triangular integer matrix C: at tick t, ``Σ_{i<=t} C_ti · (answers on tick i's rows)`` gets fresh noise.
+    """A lower triangular integer matrix C: at tick t,
+    ``Σ_{i<=t} C_ti · (answers on tick i's rows)`` gets fresh noise.
 
     Attributes:
         matrix: C, shape (n, n), int64, with a positive diagonal.
         ticks: what it was chosen for.
         p: norm of the error over all answers.
-        lower: proven lower end of the least error at unit sensitivity, of any strategy; 0 where none is known.
+        lower: proven lower end of the least error at unit sensitivity, of any strategy; 0 where
+            none is known.
 
     Raises:
         ParameterError: not lower triangular integers.
 
     >>> import numpy as np
-    >>> own = gn.streams.TimeStrategy(np.eye(12, dtype=np.int64), gn.streams.Ticks(12), 2, 0.0)  # each tick alone
+    >>> # each tick alone
+    >>> own = gn.streams.TimeStrategy(np.eye(12, dtype=np.int64), gn.streams.Ticks(12), 2, 0.0)
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
     >>> best = gn.plan(schema, 1, gn.zCDP(1), over=gn.streams.Ticks(12)).strategy
     >>> print(f"{own.error:.3f} {best.error:.3f} {best.gap < 1e-5}")
@@ -68,7 +73,8 @@ class TimeStrategy(PickledByArguments):
             or np.abs(C).max() >= 2**31
         ):
             raise ParameterError(
-                f"TimeStrategy: expected lower triangular 32-bit integers of shape ({self.ticks.n}, {self.ticks.n}) "
+                "TimeStrategy: expected lower triangular 32-bit integers of shape "
+                f"({self.ticks.n}, {self.ticks.n}) "
                 f"with a positive diagonal, got {C.dtype} of shape {C.shape}"
             )
         C.flags.writeable = False
@@ -76,7 +82,9 @@ class TimeStrategy(PickledByArguments):
 
     @cached_property
     def sensitivity_squared(self) -> int:
-        """How far a person's reports can move all measurements, over how far one report moves a tick's answers."""
+        """How far a person's reports can move all measurements, over how far one report moves a
+        tick's answers.
+        """
         return largest_change(gram(self.matrix), self.ticks.reports, self.ticks.apart)
 
     @cached_property
@@ -87,7 +95,9 @@ class TimeStrategy(PickledByArguments):
 
     @property
     def error(self) -> float:
-        """p-norm of the standard deviations of all answers of the workload, at unit sensitivity: an upper end."""
+        """p-norm of the standard deviations of all answers of the workload, at unit sensitivity: an
+        upper end.
+        """
         return _error(self.ticks.matrix, self.inverse, self.p) * math.sqrt(self.sensitivity_squared)
 
     @property
@@ -100,9 +110,11 @@ class TimeStrategy(PickledByArguments):
         return float(np.square(weights @ self.inverse[: len(weights), : len(weights)]).sum())
 
     def row_of_inverse(self, t: int) -> tuple[list[int], int]:
-        """Row t of C⁻¹ as integers over 2^bits, and 2^bits: ``Σ_i r_i C_ij`` is 2^bits at j = t, else within C_jj of 0.
+        """Row t of C⁻¹ as integers over 2^bits, and 2^bits: ``Σ_i r_i C_ij`` is 2^bits at j = t,
+        else within C_jj of 0.
 
-        By back substitution in Python integers, for t from 0: of counts below 2⁶⁰, what is lost is below 2⁻¹⁶⁰ rows.
+        By back substitution in Python integers, for t from 0: of counts below 2⁶⁰, what is lost is
+        below 2⁻¹⁶⁰ rows.
         """
         C: list[list[int]] = self.matrix[: t + 1, : t + 1].tolist()
         unit = 1 << _FRACTION
@@ -123,11 +135,12 @@ def gram(matrix: NDArray[np.int64]) -> NDArray[Any]:
 def chosen(ticks: Ticks, p: float, bits: int = BITS) -> TimeStrategy:
     """The best of some strategies, by their error at their own exact sensitivity.
 
-    For one report it is the certified optimum: M covers the columns of A, and any factor ``CᵀC = AᵀM⁺A`` measures with
-    it; one is lower triangular whatever A is, so nothing is lost by measuring in time. For more reports it is the best
-    found among that optimum, banded matrices in which no two reports of a person meet, optima for a number of sets of
-    reports, with the same row in every tick or with opposite ones, and mixtures of them (``CᵀC`` may be mixed: both its
-    error and what it charges are convex in it). Sets with the same row in every tick prove the lower end.
+    For one report it is the certified optimum: M covers the columns of A, and any factor
+    ``CᵀC = AᵀM⁺A`` measures with it; one is lower triangular whatever A is, so nothing is lost by
+    measuring in time. For more reports it is the best found among that optimum, banded matrices in
+    which no two reports of a person meet, optima for a number of sets of reports, with the same row
+    in every tick or with opposite ones, and mixtures of them (``CᵀC`` may be mixed: both its error
+    and what it charges are convex in it). Sets with the same row in every tick prove the lower end.
 
     Args:
         ticks: workload and reports.
@@ -158,7 +171,9 @@ def _chosen(ticks: Ticks, p: float, bits: int) -> TimeStrategy:
         others = [_unit_gram(own) for own in strategies]
         for _ in range(_ROUNDS[0]):
             now = _unit_gram(best)
-            mixtures = [causal_factor((1 - share) * now + share * X) for X in others for share in _SHARES]
+            mixtures = [
+                causal_factor((1 - share) * now + share * X) for X in others for share in _SHARES
+            ]
             better = min(map(strategy, mixtures), key=_error_of)
             if better.error > best.error * (1 - _WORTH):
                 break
@@ -183,7 +198,9 @@ def _optimum(A: Array, reports: Array, p: float) -> tuple[Array, float]:
 
 
 def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[list[Array], float]:
-    """Strategies for sets of reports: evenly spaced ones, then round by round the worst of what they leave out."""
+    """Strategies for sets of reports: evenly spaced ones, then round by round the worst of what
+    they leave out.
+    """
     n, k, apart = ticks.n, ticks.most_reports, ticks.apart
     steps = {apart, max(apart, n // k), max(apart, (n - 1) // (k - 1))}
     sets = {tuple(row) for row in np.eye(n).tolist()}
@@ -206,10 +223,14 @@ def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[li
 
 
 def _banded(C: Array, ticks: Ticks) -> Iterator[Array]:
-    """Matrices whose columns are of one length, and orthogonal where one person may have both ticks."""
+    """Matrices whose columns are of one length, and orthogonal where one person may have both
+    ticks.
+    """
     n, width = ticks.n, min(ticks.apart, ticks.n)
     sources = [C]
-    if isinstance(ticks.workload, str) and ticks.workload == "totals":  # its square root (Fichtenberger et al. 2023)
+    if (
+        isinstance(ticks.workload, str) and ticks.workload == "totals"
+    ):  # its square root (Fichtenberger et al. 2023)
         terms = np.cumprod(np.concatenate([[1.0], 1 - 1 / (2 * np.arange(1, n))]))
         sources.append(np.tril(toeplitz(terms)))
     for source in sources:
@@ -226,7 +247,8 @@ def _integers(C: Array, bits: int) -> NDArray[np.int64]:
     scaled = np.rint(np.ldexp(C / np.linalg.norm(C, axis=0).max(), bits)).astype(np.int64)
     if np.diagonal(scaled).min() < _LEAST_PIVOT:
         raise ParameterError(
-            f"Ticks: some tick matters less than {_LEAST_PIVOT / 2**bits:.1g} times another, which cannot be "
+            f"Ticks: some tick matters less than {_LEAST_PIVOT / 2**bits:.1g} times another, "
+            "which cannot be "
             "measured in integers; hint: a workload with more even weights, or a larger budget"
         )
     return np.tril(scaled)

@@ -23,16 +23,20 @@ _PER_DOUBLING = 2  # lengths at which the best noise of known length is computed
 @final
 @dataclass(frozen=True, eq=False)
 class UnknownLength:
-    """One noise for all lengths of a stream up to a largest one, as good as possible at every one of them.
+    """One noise for all lengths of a stream up to a largest one, as good as possible at every one
+    of them.
 
     Attributes:
-        lengths: where the best noise of known length was computed, shape (m,), ending with the largest length.
+        lengths: where the best noise of known length was computed, shape (m,), ending with the
+            largest length.
         known: certified lower ends of its largest standard deviation at sensitivity 1, shape (m,).
-        targets: what the noise was designed to be proportional to, tick by tick: interpolated, shape (n,).
-        workload: the answers divided by their targets; :func:`noise` makes a generator of few states for it.
-        noise: its certified optimal noise at p = ∞. ``noise.gamma`` is the price: no answer has more than this many
-            times its target's standard deviation, and no noise of sensitivity 1 can promise less than
-            ``noise.gamma_lower``.
+        targets: what the noise was designed to be proportional to, tick by tick: interpolated,
+            shape (n,).
+        workload: the answers divided by their targets; :func:`noise` makes a generator of few
+            states for it.
+        noise: its certified optimal noise at p = ∞. ``noise.gamma`` is the price: no answer has
+            more than this many times its target's standard deviation, and no noise of sensitivity 1
+            can promise less than ``noise.gamma_lower``.
         standard_deviation: of every answer at sensitivity 1, shape (n,).
     """
 
@@ -45,30 +49,37 @@ class UnknownLength:
 
     @property
     def price(self) -> float:
-        """Largest standard deviation over that of known length, at all computed lengths; an upper bound."""
+        """Largest standard deviation over that of known length, at all computed lengths; an upper
+        bound.
+        """
         return float((self.standard_deviation[self.lengths - 1] / self.known).max())
 
     def __str__(self) -> str:
         forever = UnlimitedTotals().standard_deviation(int(self.lengths[-1]))
         doubled = np.sqrt(_doubling(self.lengths, self.known))
         lines = [
-            f"Running totals of at most {self.lengths[-1]} ticks that may end at any of them; noise of sensitivity 1.",
-            f"Not knowing the length costs at most a factor {self.price:.4g} of standard deviation at these lengths; "
+            f"Running totals of at most {self.lengths[-1]} ticks that may end at any of them; "
+            "noise of sensitivity 1.",
+            f"Not knowing the length costs at most a factor {self.price:.4g} of standard "
+            "deviation at these lengths; "
             f"no noise stays below {self.noise.gamma_lower:.4g} times the targets at all ticks.",
             "  ticks   known length   unknown length   doubling   without end",
         ]
         for length, known, twice in zip(self.lengths, self.known, doubled, strict=True):
             here = self.standard_deviation[length - 1]
-            lines.append(f"{length:>7}{known:>15.5g}{here:>17.5g}{twice:>11.5g}{forever[length - 1]:>14.5g}")
+            lines.append(
+                f"{length:>7}{known:>15.5g}{here:>17.5g}{twice:>11.5g}{forever[length - 1]:>14.5g}"
+            )
         return "\n".join(lines)
 
 
 def unknown_length(ticks: int) -> UnknownLength:
     """The best noise for running totals of a stream that may end at any tick up to a largest one.
 
-    The best noise of known length t has the standard deviation γ₂(t). This noise has at every tick t about the same
-    multiple of it: a certified optimum, as the totals divided by γ₂(t) are a workload over time like any other. At
-    1024 ticks it is 1.25 times, where starting anew at twice the length costs 2.05 times.
+    The best noise of known length t has the standard deviation γ₂(t). This noise has at every tick
+    t about the same multiple of it: a certified optimum, as the totals divided by γ₂(t) are a
+    workload over time like any other. At 1024 ticks it is 1.25 times, where starting anew at twice
+    the length costs 2.05 times.
 
     Args:
         ticks: the largest length, at least 2. Ten times as many cost little.
@@ -76,7 +87,8 @@ def unknown_length(ticks: int) -> UnknownLength:
     Raises:
         ParameterError: fewer than two ticks.
 
-    Source: found for this package; Jacobsen & Fawaz (2025) for streams without any end (:class:`UnlimitedTotals`).
+    Source: found for this package; Jacobsen & Fawaz (2025) for streams without any end
+    (:class:`UnlimitedTotals`).
 
     >>> any_length = gn.streams.unknown_length(64)
     >>> print(f"{any_length.price:.3f}")
@@ -87,7 +99,9 @@ def unknown_length(ticks: int) -> UnknownLength:
     doublings = math.log2(ticks)
     lengths = np.unique(np.rint(2 ** np.arange(0, doublings, 1 / _PER_DOUBLING)).astype(np.intp))
     lengths = np.append(lengths[lengths < ticks], ticks)
-    known = np.array([optimal_noise(prefix_sums(int(t)), math.inf, "add-remove").gamma_lower for t in lengths])
+    known = np.array(
+        [optimal_noise(prefix_sums(int(t)), math.inf, "add-remove").gamma_lower for t in lengths]
+    )
     targets = np.interp(np.log(np.arange(1, ticks + 1)), np.log(lengths), known)
     # the bands of (D⁻¹ A)⁻¹ = A⁻¹ D, D the targets
     workload = recurrence(ticks, [targets, np.concatenate([[0.0], -targets[:-1]])])
@@ -103,7 +117,9 @@ def unknown_length(ticks: int) -> UnknownLength:
 
 
 def _doubling(lengths: NDArray[np.intp], known: Array) -> Array:
-    """Least variance of a total, where the best noise starts anew at ticks 1, 2, 4, …: those of all parts add up."""
+    """Least variance of a total, where the best noise starts anew at ticks 1, 2, 4, …: those of all
+    parts add up.
+    """
     at = np.log2(lengths)
 
     def variance(length: int) -> float:

@@ -22,17 +22,19 @@ _LARGEST_LOGARITHM = 200.0
 @final
 @dataclass(frozen=True)
 class UnlimitedTotals:
-    """Noise for running totals that never have to end, with variance of order ``log(t)^(2 + 2 exponent)``.
+    """Noise for running totals that never have to end, with variance of order
+    ``log(t)^(2 + 2 exponent)``.
 
-    The strategy is the lower-triangular Toeplitz matrix of ``(1 − z)^-1/2 (log(1/(1 − z))/z)^-(1/2 + exponent)``: the
-    squares of its coefficients have a finite sum, so that every column, however long, is no longer than
-    ``sensitivity``. It keeps all past noise. Where a largest length is known, :func:`unknown_length` is far better.
+    The strategy is the lower-triangular Toeplitz matrix of
+    ``(1 − z)^-1/2 (log(1/(1 − z))/z)^-(1/2 + exponent)``: the squares of its coefficients have a
+    finite sum, so that every column, however long, is no longer than ``sensitivity``. It keeps all
+    past noise. Where a largest length is known, :func:`unknown_length` is far better.
 
     Args:
         exponent: positive; smaller ones are better only for streams that are extremely long.
 
-    Source: Jacobsen & Fawaz (2025). Their doubly logarithmic factor is left out: up to 4096 ticks it would change the
-    standard deviation by less than a tenth.
+    Source: Jacobsen & Fawaz (2025). Their doubly logarithmic factor is left out: up to 4096 ticks
+    it would change the standard deviation by less than a tenth.
 
     >>> forever = gn.streams.UnlimitedTotals(0.2)
     >>> print(f"{forever.sensitivity:.4f}", forever.standard_deviation(1000)[-1].round(4))
@@ -43,15 +45,20 @@ class UnlimitedTotals:
 
     def __post_init__(self) -> None:
         if not 0.01 <= self.exponent <= 2:
-            raise ParameterError(f"UnlimitedTotals: expected an exponent between 0.01 and 2, got {self.exponent!r}")
+            raise ParameterError(
+                f"UnlimitedTotals: expected an exponent between 0.01 and 2, got {self.exponent!r}"
+            )
 
     @cached_property
     def sensitivity(self) -> float:
         """Norm of a column of the infinite strategy, rounded up.
 
-        By Parseval it is ``∫ |f(e^iθ)|² dθ/2π``, with θ = π e^-u, whose logarithmic tail is integrated in log u.
+        By Parseval it is ``∫ |f(e^iθ)|² dθ/2π``, with θ = π e^-u, whose logarithmic tail is
+        integrated in log u.
         """
-        from scipy.integrate import quad  # a tenth of a second that importing the package need not take
+        from scipy.integrate import (
+            quad,
+        )  # a tenth of a second that importing the package need not take
 
         pieces = [
             quad(self._density, low, high, epsabs=0, epsrel=1e-10, limit=500)
@@ -61,22 +68,33 @@ class UnlimitedTotals:
         end = start + 60 / (2 * self.exponent)
         pieces.append(quad(self._slow_density, start, end, epsabs=0, epsrel=1e-10, limit=2000))
         # from there on less than the density of the leading term
-        pieces.append((math.exp(-2 * self.exponent * end) / (2 * self.exponent * math.pi) * 1.01, 0.0))
+        pieces.append(
+            (math.exp(-2 * self.exponent * end) / (2 * self.exponent * math.pi) * 1.01, 0.0)
+        )
         total, error = (sum(column) for column in zip(*pieces, strict=True))
         if error > _QUADRATURE * total:
-            raise ParameterError(f"UnlimitedTotals: the exponent {self.exponent} is too small to integrate")
+            raise ParameterError(
+                f"UnlimitedTotals: the exponent {self.exponent} is too small to integrate"
+            )
         return math.sqrt((total + error) * (1 + ROUNDING_MARGIN))
 
     def _density(self, u: float) -> float:
         theta = math.pi * math.exp(-u)
         chord = 2 * math.sin(theta / 2)
-        return theta / chord * math.hypot(-math.log(chord), (math.pi - theta) / 2) ** -(1 + 2 * self.exponent) / math.pi
+        return (
+            theta
+            / chord
+            * math.hypot(-math.log(chord), (math.pi - theta) / 2) ** -(1 + 2 * self.exponent)
+            / math.pi
+        )
 
     def _slow_density(self, y: float) -> float:
         if y > _LARGEST_LOGARITHM:
             return math.exp(-2 * self.exponent * y) / math.pi
         u = math.exp(y)
-        return u * math.hypot(u - math.log(math.pi), math.pi / 2) ** -(1 + 2 * self.exponent) / math.pi
+        return (
+            u * math.hypot(u - math.log(math.pi), math.pi / 2) ** -(1 + 2 * self.exponent) / math.pi
+        )
 
     def strategy(self, ticks: int) -> Array:
         """First column of C for the first ticks, shape (ticks,), divided by the sensitivity."""
@@ -89,7 +107,9 @@ class UnlimitedTotals:
 
 
 def _coefficients(count: int, power: float) -> Array:
-    """Of ``(1 − z)^-1/2 (log(1/(1 − z))/z)^power``, shape (count,), by Miller's recurrence for powers of a series."""
+    """Of ``(1 − z)^-1/2 (log(1/(1 − z))/z)^power``, shape (count,), by Miller's recurrence for
+    powers of a series.
+    """
     logarithm = 1 / np.arange(1, count + 1)
     powers = np.ones(count)
     orders = np.arange(count)

@@ -25,7 +25,8 @@ def prefix_sums(n: int) -> StreamWorkload:
 
 
 def decayed_sums(n: int, decay: float) -> StreamWorkload:
-    """Sums that forget: each tick keeps the share ``decay`` of what was, and adds the new contribution.
+    """Sums that forget: each tick keeps the share ``decay`` of what was, and adds the new
+    contribution.
 
     Args:
         n: ticks.
@@ -37,11 +38,16 @@ def decayed_sums(n: int, decay: float) -> StreamWorkload:
     >>> gn.streams.decayed_sums(3, 0.5).apply([1, 1, 1])
     array([1.  , 1.5 , 1.75])
     """
-    return recurrence(_ticks("decayed_sums", n), [1.0, -_between("decayed_sums", "decay", decay, low=0, high=1)])
+    return recurrence(
+        _ticks("decayed_sums", n), [1.0, -_between("decayed_sums", "decay", decay, low=0, high=1)]
+    )
 
 
-def momentum(n: int, momentum: float, weight_decay: float = 0.0, schedule: ArrayLike | None = None) -> StreamWorkload:
-    """The model after each step of gradient descent with momentum, as a function of the gradients (but for its sign).
+def momentum(
+    n: int, momentum: float, weight_decay: float = 0.0, schedule: ArrayLike | None = None
+) -> StreamWorkload:
+    """The model after each step of gradient descent with momentum, as a function of the gradients
+    (but for its sign).
 
     ``m_t = momentum · m_{t−1} + g_t`` and ``θ_t = (1 − weight_decay) θ_{t−1} + schedule_t · m_t``.
 
@@ -64,7 +70,9 @@ def momentum(n: int, momentum: float, weight_decay: float = 0.0, schedule: Array
         raise ParameterError("momentum: expected a momentum and a weight decay below 1")
     rates = np.ones(n) if schedule is None else np.array(schedule, dtype=np.float64)
     if rates.shape != (n,) or not (np.isfinite(rates) & (rates > 0)).all():
-        raise ParameterError(f"momentum: expected {n} positive learning rates, got shape {rates.shape}")
+        raise ParameterError(
+            f"momentum: expected {n} positive learning rates, got shape {rates.shape}"
+        )
     before = 1 / np.concatenate([rates[:1], rates[:-1]])
     return recurrence(n, [1 / rates, -kept / rates - beta * before, kept * beta * before])
 
@@ -80,7 +88,8 @@ def running_means(n: int) -> StreamWorkload:
 
 
 def sliding_windows(n: int, width: int) -> FiniteSet:
-    """At tick t, the sum of the last ``width`` contributions. Its inverse is not banded: the points are listed.
+    """At tick t, the sum of the last ``width`` contributions. Its inverse is not banded: the points
+    are listed.
 
     Raises:
         ParameterError: a width that is not between 1 and n.
@@ -101,8 +110,8 @@ def recurrence(n: int, coefficients: Sequence[ArrayLike]) -> StreamWorkload:
 
     Args:
         n: ticks.
-        coefficients: ``c_0, …, c_b``, each a number or an array of shape (n,), one for each tick t; what would reach
-            before the first tick does not count. They are the bands of A⁻¹.
+        coefficients: ``c_0, …, c_b``, each a number or an array of shape (n,), one for each tick t;
+            what would reach before the first tick does not count. They are the bands of A⁻¹.
 
     Raises:
         ParameterError: no coefficients, or arrays of another length.
@@ -115,7 +124,8 @@ def recurrence(n: int, coefficients: Sequence[ArrayLike]) -> StreamWorkload:
     rows = [np.asarray(c, dtype=np.float64) for c in coefficients]
     if not rows or any(row.shape not in ((), (n,)) for row in rows):
         raise ParameterError(
-            f"recurrence: expected numbers or arrays of shape ({n},), got shapes {[row.shape for row in rows]}"
+            f"recurrence: expected numbers or arrays of shape ({n},), got shapes "
+            f"{[row.shape for row in rows]}"
         )
     bands = np.array([np.broadcast_to(row, n) for row in rows[:n]])
     for m, band in enumerate(bands):
@@ -127,8 +137,8 @@ def matrix(A: ArrayLike) -> StreamWorkload | FiniteSet:
     """Any lower-triangular workload: row t is what is answered at tick t.
 
     Returns:
-        A :class:`StreamWorkload` where the inverse has few subdiagonals and gives A back bit by bit, else the columns
-        as a :class:`FiniteSet`.
+        A :class:`StreamWorkload` where the inverse has few subdiagonals and gives A back bit by
+        bit, else the columns as a :class:`FiniteSet`.
 
     Raises:
         ParameterError: not a square, lower-triangular array of finite numbers.
@@ -150,12 +160,16 @@ def _banded(dense: Array) -> StreamWorkload | None:
     if not dense.diagonal().all():
         return None
     inverse = np.linalg.inv(dense)
-    below = [m for m in range(n) if np.abs(inverse.diagonal(-m)).max() > 1e-9 * np.abs(inverse).max()]
+    below = [
+        m for m in range(n) if np.abs(inverse.diagonal(-m)).max() > 1e-9 * np.abs(inverse).max()
+    ]
     b = max(below)
     if b > max(1, n // 4):
         return None
     bands = np.array([np.concatenate([np.zeros(m), inverse.diagonal(-m)]) for m in range(b + 1)])
-    candidates = (StreamWorkload(given) for given in (np.rint(bands * 2**40) / 2**40, bands) if given[0].all())
+    candidates = (
+        StreamWorkload(given) for given in (np.rint(bands * 2**40) / 2**40, bands) if given[0].all()
+    )
     return next((found for found in candidates if np.array_equal(found.toarray(), dense)), None)
 
 

@@ -1,6 +1,8 @@
-"""Attacks on the edges of the program: readers, messages, files, ledgers, pickles. All but the links worked once.
+"""Attacks on the edges of the program: readers, messages, files, ledgers, pickles. All but the
+links worked once.
 
-Each attack returns how often it was tried and how often it succeeded. ``python tests/audit/report.py`` prints them all.
+Each attack returns how often it was tried and how often it succeeded.
+``python tests/audit/report.py`` prints them all.
 """
 
 import contextlib
@@ -73,13 +75,24 @@ def moved(folder, suffix, lines, target, schema):
 
 def swallowed_rows(folder):
     """Quotes inside fields, before and after them, in CSV and TSV."""
-    schema = gn.Schema([gn.Attribute("g", ["u", "v"], other="rest"), gn.Attribute("t", ["x", "y", "z"], other="rest")])
+    schema = gn.Schema(
+        [
+            gn.Attribute("g", ["u", "v"], other="rest"),
+            gn.Attribute("t", ["x", "y", "z"], other="rest"),
+        ]
+    )
 
     def around(open_, target, close, d=","):
         ends = [f"v{d}{open_}"], [f"v{d}{close}"]
-        return [f"g{d}t", *[f"u{d}x"] * 700, *ends[0], *[f"u{d}x"] * 9, target, *[f"u{d}y"] * 3000, *ends[1]] + [
-            f"u{d}z"
-        ] * 300
+        return [
+            f"g{d}t",
+            *[f"u{d}x"] * 700,
+            *ends[0],
+            *[f"u{d}x"] * 9,
+            target,
+            *[f"u{d}y"] * 3000,
+            *ends[1],
+        ] + [f"u{d}z"] * 300
 
     shapes = [
         ('"La', "v,4' 2\"", "5' 8\""),
@@ -122,7 +135,9 @@ def unequal_integers(folder):
     """3 and 3.0 are one integer, also where doubles are too coarse to tell integers apart."""
     for value in (3, 2**53 - 1, 2**53 + 1, 2**62 + 1):
         schema = gn.Schema([gn.Attribute("g", [value], other="rest")])
-        (folder / "t.csv").write_text(f"g\n{value}\n{value}.0\n{value + 1}\n{value + 1}.0\n", encoding="utf-8")
+        (folder / "t.csv").write_text(
+            f"g\n{value}\n{value}.0\n{value + 1}\n{value + 1}.0\n", encoding="utf-8"
+        )
         found = counted(folder / "t.csv", schema)
         yield found is None or found.tolist() != [2, 2]
 
@@ -159,7 +174,9 @@ def refusal_oracle(folder):
             patch.delattr(
                 "gaussnoise.tables.release.plots.plot_release"
             )  # takes a second, and a release can do without
-            status = run(["release", str(path), "-s", str(text), "-m", "1", "--rho", "1", "--out", str(out)])
+            status = run(
+                ["release", str(path), "-s", str(text), "-m", "1", "--rho", "1", "--out", str(out)]
+            )
         if status:
             raise gn.DataError
 
@@ -167,7 +184,21 @@ def refusal_oracle(folder):
         return gn.Schema([gn.Attribute("income", edges=[0, top])])
 
     yield searched(path, schema_of, 86_000, 86_256, in_the_shell) == max(incomes)
-    strange = ["", "NA", "nan", "inf", "-1", "1e999", "x", "1_000", "0x10", "99999999999999999999", "\x00", "é", "'"]
+    strange = [
+        "",
+        "NA",
+        "nan",
+        "inf",
+        "-1",
+        "1e999",
+        "x",
+        "1_000",
+        "0x10",
+        "99999999999999999999",
+        "\x00",
+        "é",
+        "'",
+    ]
     for value in strange:
         path.write_text(f"income\n5\n{value}\n7\n", encoding="utf-8")
         try:
@@ -210,12 +241,19 @@ def values_of_types(folder):
         pd.DataFrame({"a": pd.Categorical(words)}),
         pa.table({"a": pa.array(words).dictionary_encode()}),
         pa.table({"a": [{kit.CANARY: 1}, {kit.CANARY: 2}]}),
-        duckdb.sql(f"SELECT x::ENUM('{kit.CANARY}', 'x') AS a FROM (VALUES ('{kit.CANARY}'), ('x')) AS t(x)"),
+        duckdb.sql(
+            f"SELECT x::ENUM('{kit.CANARY}', 'x') AS a FROM (VALUES ('{kit.CANARY}'), ('x')) AS "
+            "t(x)"
+        ),
         duckdb.sql(f"SELECT {{'{kit.CANARY}': 1}} AS a"),
         pl.DataFrame({"a": pl.Series(words, dtype=pl.Enum(words))}).lazy(),
     ]
     for frame in frames:
-        for attribute in (gn.Attribute("a", [1, 2]), gn.Attribute("a", edges=[0, 1]), gn.Attribute("a", [True])):
+        for attribute in (
+            gn.Attribute("a", [1, 2]),
+            gn.Attribute("a", edges=[0, 1]),
+            gn.Attribute("a", [True]),
+        ):
             with kit.listening() as heard:
                 try:
                     gn.plan(gn.Schema([attribute]), 1, gn.zCDP(1.0)).release(frame)
@@ -231,7 +269,9 @@ def values_of_types(folder):
 
 
 def records_in_messages(folder):
-    """Codes and rows that do not fit: neither values nor how many, nor how long the longest text is."""
+    """Codes and rows that do not fit: neither values nor how many, nor how long the longest text
+    is.
+    """
     marks = (str(kit.NUMBER), kit.CANARY, "7391", "<U")
     bad = [
         [[kit.NUMBER, 0]],
@@ -251,8 +291,12 @@ def records_in_messages(folder):
         gn.LpBall(2, 2).contains,
         gn.LocalMechanism(gn.LpBall(2, 2), gn.LocalDP(1.0)).report,
         gn.LocalMechanism(gn.LpBall(2, 2), gn.LocalDP(1.0)).reports,
-        gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(1.0)).release,
-        gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(2)), neighbors="add-remove"), gn.zCDP(1.0)).release,
+        gn.GaussianMechanism(
+            gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(1.0)
+        ).release,
+        gn.GaussianMechanism(
+            gn.optimal_noise(gn.FiniteSet(np.eye(2)), neighbors="add-remove"), gn.zCDP(1.0)
+        ).release,
     ]
     for ask in askers:
         for records in bad:
@@ -264,13 +308,19 @@ def records_in_messages(folder):
 
 def masked_records(folder):
     """What a mask hides is not to be counted as if it were there."""
-    points = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(2)), neighbors="add-remove"), gn.zCDP(1.0))
-    ball = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(1.0))
+    points = gn.GaussianMechanism(
+        gn.optimal_noise(gn.FiniteSet(np.eye(2)), neighbors="add-remove"), gn.zCDP(1.0)
+    )
+    ball = gn.GaussianMechanism(
+        gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(1.0)
+    )
     hidden = np.ma.array([[1.0, 0.0], [0.0, 1.0]], mask=[[True, False], [False, False]])
     yield not refused(lambda: points.release(hidden))
     yield not refused(lambda: points.release(counts=np.ma.array([1, 2], mask=[True, False])))
     yield not refused(lambda: ball.release(hidden))
-    yield not refused(lambda: gn.Marginals((2, 2), [(0,)]).embed(np.ma.array([[1, 0]], mask=[[True, False]])))
+    yield not refused(
+        lambda: gn.Marginals((2, 2), [(0,)]).embed(np.ma.array([[1, 0]], mask=[[True, False]]))
+    )
     yield not refused(lambda: gn.LocalMechanism(gn.LpBall(2, 2), gn.LocalDP(1.0)).reports(hidden))
 
 
@@ -278,7 +328,9 @@ def masked_records(folder):
 
 
 def second_names(folder):
-    """A hard link is a second name of a ledger: with a log of its own, as long as programs keep both open."""
+    """A hard link is a second name of a ledger: with a log of its own, as long as programs keep
+    both open.
+    """
     script = """\
         import sqlite3, sys
         import gaussnoise as gn
@@ -304,7 +356,9 @@ def second_names(folder):
     running, published = [], []
     for name in ("ledger", "other"):
         command = [*program, str(folder / name), name]
-        running.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        running.append(
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        )
         published.append(int(running[-1].stdout.readline()))
     for one in running:
         one.communicate()
@@ -330,12 +384,16 @@ def leftovers(folder):
         _ledger.sync = killed
         mechanism.release(counts=[1, 2], ledger=ledger, id="x")
     """
-    mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(2)), neighbors="add-remove"), gn.zCDP(0.1))
+    mechanism = gn.GaussianMechanism(
+        gn.optimal_noise(gn.FiniteSet(np.eye(2)), neighbors="add-remove"), gn.zCDP(0.1)
+    )
     for name in ("SIGKILL", "SIGTERM"):
         place = folder / name
         place.mkdir()
         program = textwrap.dedent(script).format(signal=name)
-        subprocess.run([sys.executable, "-P", "-c", program, place], check=False, capture_output=True)
+        subprocess.run(
+            [sys.executable, "-P", "-c", program, place], check=False, capture_output=True
+        )
         mechanism.release(counts=[1, 2], ledger=place / "ledger", id="another")
         yield bool(list(place.rglob("*.partial*")))
 
@@ -348,7 +406,9 @@ def shared_disks(folder):
     ):
         with pytest.MonkeyPatch.context() as patch:
             pretended = folder / f"mounts{k}"
-            pretended.write_text(f"{table}\n999 1 0:99 / {folder} rw - {kind} server rw\n", encoding="utf-8")
+            pretended.write_text(
+                f"{table}\n999 1 0:99 / {folder} rw - {kind} server rw\n", encoding="utf-8"
+            )
             patch.setattr("gaussnoise.files.mounts._TABLE", pretended, raising=False)
             yield not refused(lambda k=k: gn.Ledger.create(folder / f"ledger{k}", gn.zCDP(1.0)))
 
@@ -368,25 +428,32 @@ def losses_after_the_charge(folder):
 
 
 def swallowed_interrupts(folder):
-    """Ctrl-C while planning, and while rows are counted: the program ends, and nothing is published.
+    """Ctrl-C while planning, and while rows are counted: the program ends, and nothing is
+    published.
 
     While rows are counted, an engine raises an error of its own for it, or drops it.
     """
     rows = ",".join(["a", "b"]) + "\n" + "".join(f"{k % 7},{k % 5}\n" for k in range(2000))
     (folder / "t.csv").write_text(rows, encoding="utf-8")
     (folder / "s.toml").write_text(
-        '[attributes.a]\nedges = [0, 1, 2, 3, 4, 5, 6, 7]\nbase = "prefix"\n[attributes.b]\nedges = [0, 1, 2, 3, 5]\n',
+        "[attributes.a]\nedges = [0, 1, 2, 3, 4, 5, 6, 7]\nbase = "
+        '"prefix"\n[attributes.b]\nedges = [0, 1, 2, 3, 5]\n',
         encoding="utf-8",
     )
     tally = ("gaussnoise.tables.counting.count", None, "_tally_duckdb")
     places = {
-        "planning": (("gaussnoise.solvers.points.fidelity", "Fidelity", "at"), 4, "raise KeyboardInterrupt"),
+        "planning": (
+            ("gaussnoise.solvers.points.fidelity", "Fidelity", "at"),
+            4,
+            "raise KeyboardInterrupt",
+        ),
         "counting": (tally, 1, "import duckdb; raise duckdb.InterruptException"),
         "dropped": (tally, 1, "drop()"),
     }
     script = """\
         import contextlib, importlib, json, os, signal, sys, time
-        import duckdb, narwhals, pyarrow, gaussnoise.cli.app, gaussnoise.tables.release.plots  # not in every fork
+        # once, not in every fork
+        import duckdb, narwhals, pyarrow, gaussnoise.cli.app, gaussnoise.tables.release.plots
         from gaussnoise.cli import main
         def drop():
             with contextlib.suppress(BaseException):
@@ -461,12 +528,20 @@ def altered_folders(folder):
         file.symlink_to(target)
 
     alterations = {
-        "summary": lambda place: (place / "summary.txt").write_text("all is well", encoding="utf-8"),
+        "summary": lambda place: (place / "summary.txt").write_text(
+            "all is well", encoding="utf-8"
+        ),
         "picture": lambda place: (place / "release.png").write_bytes(b"another"),
-        "added": lambda place: (place / "tables" / "3-c.csv").write_text("a,estimate\n", encoding="utf-8"),
-        "added beside": lambda place: (place / "notes.txt").write_text("see also", encoding="utf-8"),
+        "added": lambda place: (place / "tables" / "3-c.csv").write_text(
+            "a,estimate\n", encoding="utf-8"
+        ),
+        "added beside": lambda place: (place / "notes.txt").write_text(
+            "see also", encoding="utf-8"
+        ),
         "removed": lambda place: (place / "summary.txt").unlink(),
-        "table": lambda place: next((place / "tables").iterdir()).write_text("a,estimate\nx,1\ny,2\n"),
+        "table": lambda place: next((place / "tables").iterdir()).write_text(
+            "a,estimate\nx,1\ny,2\n"
+        ),
         "outside": edited(outside),
         "absolute": edited(absolute),
         "link": link,
@@ -481,15 +556,25 @@ def altered_folders(folder):
 
 
 def swapped_folders(folder):
-    """Somebody else puts a link where a release is being written: nothing may get to where it leads."""
-    plan = gn.plan(gn.Schema([gn.Attribute("a", ["x", "y"]), gn.Attribute("b", [1, 2, 3])]), ["a", "b"], gn.zCDP(1.0))
+    """Somebody else puts a link where a release is being written: nothing may get to where it
+    leads.
+    """
+    plan = gn.plan(
+        gn.Schema([gn.Attribute("a", ["x", "y"]), gn.Attribute("b", [1, 2, 3])]),
+        ["a", "b"],
+        gn.zCDP(1.0),
+    )
     for swapped in ("parent", "scratch", "target"):
         for under in ("a ledger", "no ledger"):
             place = folder / f"{swapped} under {under}"
             there, victim = place / "there", place / "victim"
             there.mkdir(parents=True)
             victim.mkdir()
-            options = {"ledger": gn.Ledger.create(place / "l", gn.zCDP(1.0)), "id": "x"} if under == "a ledger" else {}
+            options = (
+                {"ledger": gn.Ledger.create(place / "l", gn.zCDP(1.0)), "id": "x"}
+                if under == "a ledger"
+                else {}
+            )
 
             def swap(done, total, swapped=swapped, place=place, there=there, victim=victim):
                 if (place / "done").exists():
@@ -506,7 +591,9 @@ def swapped_folders(folder):
                     (there / "out").symlink_to(victim)
 
             with contextlib.suppress(*OURS):
-                plan.release(pa.table({"a": ["x"], "b": [1]}), out=there / "out", progress=swap, **options)
+                plan.release(
+                    pa.table({"a": ["x"], "b": [1]}), out=there / "out", progress=swap, **options
+                )
             yield any(victim.iterdir())
 
 
@@ -514,8 +601,19 @@ def untyped_errors(folder):
     """Files that no writer of ours made: nested, torn, of another kind, not readable."""
     plan = published(folder / "release")
     deep = "[" * 100_000 + "]" * 100_000
-    mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(2)), neighbors="add-remove"), gn.zCDP(0.1))
-    texts = [deep, '{"format": ' + deep + "}", "", "[]", "null", '{"format": 1}', "\x00", '{"a": ' * 50_000]
+    mechanism = gn.GaussianMechanism(
+        gn.optimal_noise(gn.FiniteSet(np.eye(2)), neighbors="add-remove"), gn.zCDP(0.1)
+    )
+    texts = [
+        deep,
+        '{"format": ' + deep + "}",
+        "",
+        "[]",
+        "null",
+        '{"format": 1}',
+        "\x00",
+        '{"a": ' * 50_000,
+    ]
     for text in texts:
         (folder / "f.json").write_text(text, encoding="utf-8")
         yield not refused(lambda: gn.Release.load(folder / "f.json", mechanism.covariance))
@@ -523,7 +621,12 @@ def untyped_errors(folder):
         place.mkdir()
         (place / "release.json").write_text(text, encoding="utf-8")
         yield not refused(lambda place=place: gn.TableRelease.load(place, plan))
-    for name, content in (("t.parquet", b"PAR1 no"), ("t.csv", b"\xff\xfe"), ("t.parquet", b""), ("t.csv.gz", b"no")):
+    for name, content in (
+        ("t.parquet", b"PAR1 no"),
+        ("t.csv", b"\xff\xfe"),
+        ("t.parquet", b""),
+        ("t.csv.gz", b"no"),
+    ):
         (folder / name).write_bytes(content)
         yield not refused(lambda name=name: plan.release(str(folder / name)))
     yield not refused(lambda: gn.Ledger.open(folder))
@@ -540,7 +643,9 @@ def untyped_errors(folder):
                 lambda: gn.Ledger.open({str(folder / "closed" / "ledger")!r}),
                 lambda: plan.release({str(folder / "closed" / "t.csv")!r}),
                 lambda: plan.release(table, out={str(folder / "closed" / "out")!r}),
-                lambda: plan.release(table, out="/proc/x/out", ledger={str(folder / "closed" / "ledger")!r}, id="x"),
+                lambda: plan.release(
+                    table, out="/proc/x/out", ledger={str(folder / "closed" / "ledger")!r}, id="x"
+                ),
                 lambda: gn.TableRelease.load({str(folder / "closed" / "out")!r}, plan),
                 lambda: gn.OptimalNoise.load({str(folder / "closed" / "noise.npz")!r}),
             ]
@@ -562,7 +667,10 @@ def untyped_errors(folder):
         """
         os.chmod(folder, 0o755)
         done = subprocess.run(
-            [sys.executable, "-P", "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False
+            [sys.executable, "-P", "-c", textwrap.dedent(script)],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         lines = done.stdout.split()
         yield len(lines) != 6
@@ -576,7 +684,9 @@ def small_files_of_large_arrays(folder):
     with zipfile.ZipFile(folder / "noise.npz") as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (300, 2**17)})
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": (300, 2**17)}
+    )
     for name in ("factor.npy", "added.npy"):
         path = folder / name.replace("npy", "npz")
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -588,7 +698,10 @@ def small_files_of_large_arrays(folder):
                 for _ in range(300):
                     member.write(bytes(2**20))
         tracemalloc.start()
-        yield not refused(lambda path=path: gn.OptimalNoise.load(path)) or tracemalloc.get_traced_memory()[1] > 2**26
+        yield (
+            not refused(lambda path=path: gn.OptimalNoise.load(path))
+            or tracemalloc.get_traced_memory()[1] > 2**26
+        )
         tracemalloc.stop()
 
 
@@ -596,8 +709,12 @@ def small_files_of_large_arrays(folder):
 
 
 def replaced_codebooks(folder):
-    """A server hands out a mechanism; what its users send must keep the ε that the mechanism says."""
-    mechanism = gn.LocalMechanism(gn.LpBall(1, 2), gn.LocalDP(1.0), randomizer="randomized-response")
+    """A server hands out a mechanism; what its users send must keep the ε that the
+    mechanism says.
+    """
+    mechanism = gn.LocalMechanism(
+        gn.LpBall(1, 2), gn.LocalDP(1.0), randomizer="randomized-response"
+    )
     hostile = gn.LocalMechanism(gn.LpBall(1, 2), gn.LocalDP(30.0), randomizer="randomized-response")
     mechanism.__dict__["_codebook"] = hostile._codebook
     sent = pickle.loads(pickle.dumps(mechanism))
@@ -607,7 +724,9 @@ def replaced_codebooks(folder):
         yield _one_sided(gn.LocalMechanism.load(folder / "local"))
     else:
         yield True
-    mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(2)), neighbors="add-remove"), gn.zCDP(0.1))
+    mechanism = gn.GaussianMechanism(
+        gn.optimal_noise(gn.FiniteSet(np.eye(2)), neighbors="add-remove"), gn.zCDP(0.1)
+    )
     loud = gn.GaussianMechanism(mechanism.noise, gn.zCDP(1e6))
     mechanism.__dict__["_lattice"] = loud._lattice
     yield pickle.loads(pickle.dumps(mechanism)).rho_charged > 0.1
@@ -618,9 +737,15 @@ def replaced_codebooks(folder):
 
 
 def _one_sided(mechanism):
-    """Whether messages of a record at an end say where it is more often than ε = 1 allows, at a false alarm of 1e-6."""
+    """Whether messages of a record at an end say where it is more often than ε = 1 allows, at a
+    false alarm of 1e-6.
+    """
     estimates = [mechanism.aggregate([mechanism.report([1.0])]).estimate[0] for _ in range(400)]
-    return sum(x > 0 for x in estimates) > 400 * 0.7311 + 4.9 * 10 if mechanism.privacy.epsilon == 1.0 else True
+    return (
+        sum(x > 0 for x in estimates) > 400 * 0.7311 + 4.9 * 10
+        if mechanism.privacy.epsilon == 1.0
+        else True
+    )
 
 
 def old_samplers(folder):
@@ -664,7 +789,11 @@ def exact_totals(folder):
             yield not float(low) <= rows <= float(high)
             last = release.answers({"a": "prefix"})
             low, high = last.confidence_interval(0.95)
-            yield last.standard_deviation[-1] != 0 or not low[-1] <= rows <= high[-1] or last.estimate[-1] != rows
+            yield (
+                last.standard_deviation[-1] != 0
+                or not low[-1] <= rows <= high[-1]
+                or last.estimate[-1] != rows
+            )
 
 
 def slow_categories(folder):

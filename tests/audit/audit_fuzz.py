@@ -1,4 +1,6 @@
-"""Fuzzing: schemas, tables, files and command lines that nobody would write, with a value planted in them."""
+"""Fuzzing: schemas, tables, files and command lines that nobody would write, with a value planted
+in them.
+"""
 
 import contextlib
 import csv
@@ -47,7 +49,25 @@ def check(outcome):
 # Inputs.
 
 NAMES = ["a", "b", "größe", "a b", "x.y", "[red]", 'sel"ect', "'", "c0", "n", "😀"]
-WORDS = ["x", "y", "X", " x", "", "NA", "null", "nan", "1", "1.0", "true", "ü", "a,b", 'say "hi"', "l\n", "\t", "'"]
+WORDS = [
+    "x",
+    "y",
+    "X",
+    " x",
+    "",
+    "NA",
+    "null",
+    "nan",
+    "1",
+    "1.0",
+    "true",
+    "ü",
+    "a,b",
+    'say "hi"',
+    "l\n",
+    "\t",
+    "'",
+]
 ODD_WORDS = ["\x00", "\x1b[31m", "\ud800", "\u202e", "\ufeff", "x" * 3000, "\r", "=1+1", "\\N"]
 INTEGERS = [0, 1, -1, 2, 7, 2**31, 2**53 + 1, 2**63 - 1, -(2**63), 2**64, 10**30]
 NUMBERS = [0.0, -0.0, 0.5, 1.0, 2.0, 1e12, -1e12, 1e308, 5e-324, 1e12 + 0.5]
@@ -74,11 +94,19 @@ def attributes(draw, name):
     other = draw(st.sampled_from([None, "rest"]))
     if kind == "edges":
         edges = draw(
-            st.lists(st.sampled_from([-math.inf, -1e12, -1, 0, 0.5, 1, 2, 1e12, math.inf]), min_size=2, unique=True)
+            st.lists(
+                st.sampled_from([-math.inf, -1e12, -1, 0, 0.5, 1, 2, 1e12, math.inf]),
+                min_size=2,
+                unique=True,
+            )
         )
         return gn.Attribute(name, edges=sorted(edges), other=other)
     pool = {"text": WORDS, "int": INTEGERS, "bool": [True, False]}[kind]
-    return gn.Attribute(name, draw(st.lists(st.sampled_from(pool), min_size=1, max_size=4, unique=True)), other=other)
+    return gn.Attribute(
+        name,
+        draw(st.lists(st.sampled_from(pool), min_size=1, max_size=4, unique=True)),
+        other=other,
+    )
 
 
 @st.composite
@@ -165,7 +193,10 @@ def as_lazy_polars(problem, _):
 
 
 def as_pyarrow(problem, _):
-    return pa.table([pa.array(values) for _, values in problem.columns], names=[name for name, _ in problem.columns])
+    return pa.table(
+        [pa.array(values) for _, values in problem.columns],
+        names=[name for name, _ in problem.columns],
+    )
 
 
 def as_duckdb(problem, folder):
@@ -220,7 +251,10 @@ BUILDERS = {
 def raw_files(draw):
     """Bytes that look like CSV now and then."""
     schema = gn.Schema(
-        [gn.Attribute("a", ["x", "y"], other=draw(st.sampled_from([None, "o"]))), gn.Attribute("b", [1, 2])]
+        [
+            gn.Attribute("a", ["x", "y"], other=draw(st.sampled_from([None, "o"]))),
+            gn.Attribute("b", [1, 2]),
+        ]
     )
     pieces = [
         "a,b\n",
@@ -255,15 +289,40 @@ def toml(value):
         return f"[{', '.join(map(toml, value))}]"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{toml(key)} = {toml(item)}" for key, item in value.items()) + "}"
-    escaped = "".join(c if c not in '"\\' and c.isprintable() and c.isascii() else f"\\U{ord(c):08x}" for c in value)
+    escaped = "".join(
+        c if c not in '"\\' and c.isprintable() and c.isascii() else f"\\U{ord(c):08x}"
+        for c in value
+    )
     return f'"{escaped}"'
 
 
-TEXTS = st.sampled_from([*NAMES, *WORDS, "\x00", "\u202e", "\ufeff", "estimate", "low", "x" * 3000, "[0, 1)"])
-ENDS = [-math.inf, -1e308, -0.0, 0, 0.0, 5e-324, 0.1, 1, 2, 2**53 + 1, 2**63, 10**400, 1e308, math.inf, math.nan]
+TEXTS = st.sampled_from(
+    [*NAMES, *WORDS, "\x00", "\u202e", "\ufeff", "estimate", "low", "x" * 3000, "[0, 1)"]
+)
+ENDS = [
+    -math.inf,
+    -1e308,
+    -0.0,
+    0,
+    0.0,
+    5e-324,
+    0.1,
+    1,
+    2,
+    2**53 + 1,
+    2**63,
+    10**400,
+    1e308,
+    math.inf,
+    math.nan,
+]
 DAY = datetime.date(2020, 1, 2)
-SCALARS = st.one_of(TEXTS, st.sampled_from([*INTEGERS, *ENDS, True, False, DAY]), st.integers(), st.floats())
-VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner), max_leaves=6)
+SCALARS = st.one_of(
+    TEXTS, st.sampled_from([*INTEGERS, *ENDS, True, False, DAY]), st.integers(), st.floats()
+)
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner), max_leaves=6
+)
 POOLS = (TEXTS, st.sampled_from(INTEGERS), st.booleans())
 LISTS = {
     "categories": st.one_of(*(st.lists(pool, max_size=5) for pool in POOLS)),
@@ -271,7 +330,9 @@ LISTS = {
     "other": TEXTS,
 }
 ENTRIES = st.one_of(
-    st.sampled_from(["categories", "edges"]).flatmap(lambda key: st.fixed_dictionaries({key: LISTS[key]})),
+    st.sampled_from(["categories", "edges"]).flatmap(
+        lambda key: st.fixed_dictionaries({key: LISTS[key]})
+    ),
     st.fixed_dictionaries({}, optional=LISTS),
     st.dictionaries(st.sampled_from([*LISTS, "label"]), VALUES, max_size=3),
 )
@@ -282,21 +343,29 @@ def schema_texts(draw):
     """TOML of a schema, of anything else, torn, or no TOML at all."""
     kind = draw(st.sampled_from(["valid", "entries", "entries", "torn", "anything", "text"]))
     if kind == "text":
-        return draw(st.text(max_size=80)) + draw(st.text("[]{}.=,#\"'\\\n\r\t 019aexn-+_:TZ", max_size=40))
+        return draw(st.text(max_size=80)) + draw(
+            st.text("[]{}.=,#\"'\\\n\r\t 019aexn-+_:TZ", max_size=40)
+        )
     if kind == "anything":
-        return "\n".join(f"{toml(key)} = {toml(value)}" for key, value in draw(st.dictionaries(TEXTS, VALUES)).items())
+        return "\n".join(
+            f"{toml(key)} = {toml(value)}"
+            for key, value in draw(st.dictionaries(TEXTS, VALUES)).items()
+        )
     if kind == "entries":
         entries = draw(st.lists(st.tuples(TEXTS, ENTRIES), max_size=3))
         root = draw(st.sampled_from(["attributes"] * 6 + ["attribute", "attributes.a"]))
         return "\n".join(
-            f"[{root}.{toml(name)}]\n" + "".join(f"{key} = {toml(value)}\n" for key, value in entry.items())
+            f"[{root}.{toml(name)}]\n"
+            + "".join(f"{key} = {toml(value)}\n" for key, value in entry.items())
             for name, entry in entries
         )
     names = draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True))
     text = gn.Schema([draw(attributes(name)) for name in names]).to_toml()
     for _ in range(draw(st.integers(1, 3)) if kind == "torn" else 0):
         start, end = sorted(draw(st.tuples(*[st.integers(0, len(text))] * 2)))
-        piece = draw(st.sampled_from(["", text[start:end], *'[]"=\n#.', "nan", "1e999", "\ufeff", "\0"]))
+        piece = draw(
+            st.sampled_from(["", text[start:end], *'[]"=\n#.', "nan", "1e999", "\ufeff", "\0"])
+        )
         text = text[:start] + piece + text[draw(st.sampled_from([start, end])) :]
     return text
 
@@ -371,8 +440,22 @@ def ask_shell(problem, kind):
         if table is None:
             return UNBUILDABLE
         (folder / "schema.toml").write_text(problem.schema.to_toml(), encoding="utf-8", newline="")
-        words = ["release", str(table), "-s", str(folder / "schema.toml"), "-m", str(problem.way), "--rho", "0.5"]
-        words += ["--neighbors", problem.neighbors, "--rows-per-person", str(problem.rows_per_person)]
+        words = [
+            "release",
+            str(table),
+            "-s",
+            str(folder / "schema.toml"),
+            "-m",
+            str(problem.way),
+            "--rho",
+            "0.5",
+        ]
+        words += [
+            "--neighbors",
+            problem.neighbors,
+            "--rows-per-person",
+            str(problem.rows_per_person),
+        ]
         status = []
         with kit.listening() as heard, pytest.MonkeyPatch.context() as patch:
             patch.setattr(
@@ -381,25 +464,40 @@ def ask_shell(problem, kind):
             status.append(run([*words, "--out", str(folder / "out")]))
         complete = (folder / "out" / "release.json").exists()
         left = [p.name for p in folder.iterdir()]
-        valid = (status == [0] and complete) or (status == [1] and sorted(left) == sorted(["schema.toml", table.name]))
+        valid = (status == [0] and complete) or (
+            status == [1] and sorted(left) == sorted(["schema.toml", table.name])
+        )
         leaks = kit.leaks(heard.text, kit.written(folder / "out"))
         told = "wrote " in heard.text if status == [0] else heard.text.strip().startswith("error: ")
-        typed = status[0] in (0, 1) and told and "Traceback" not in heard.text and "internal error" not in heard.text
+        typed = (
+            status[0] in (0, 1)
+            and told
+            and "Traceback" not in heard.text
+            and "internal error" not in heard.text
+        )
         return Outcome("released" if status == [0] else "refused", typed, valid, tuple(leaks))
 
 
 def ask_schema(text):
-    """Whether a schema text loads or is refused by type, at once; what loads is written and read the same."""
+    """Whether a schema text loads or is refused by type, at once; what loads is written and read
+    the same.
+    """
 
     def call():
         schema = gn.Schema.loads(text)
         again = gn.Schema.loads(schema.to_toml())
-        return again == schema and again.sizes == schema.sizes and again.to_toml() == schema.to_toml()
+        return (
+            again == schema and again.sizes == schema.sizes and again.to_toml() == schema.to_toml()
+        )
 
     begun = time.process_time()
     outcome = _ask(call, False)
     at_once = time.process_time() - begun < 1.0
-    return replace(outcome, typed=outcome.answer in ("released", "SchemaError"), valid=outcome.valid and at_once)
+    return replace(
+        outcome,
+        typed=outcome.answer in ("released", "SchemaError"),
+        valid=outcome.valid and at_once,
+    )
 
 
 def ask_schema_file(content):
@@ -414,7 +512,9 @@ def ask_schema_file(content):
         told = said.startswith("Plan: " if status == 0 else "error: ") and "Traceback" not in said
         typed = outcome.answer in ("released", "SchemaError") and status in (0, 1) and told
         # one that loads can still be too large to plan
-        alike = (outcome.answer == "released") == (status == 0 or said.startswith("error: ParameterError"))
+        alike = (outcome.answer == "released") == (
+            status == 0 or said.startswith("error: ParameterError")
+        )
         return replace(outcome, typed=typed, valid=alike and os.listdir(name) == ["schema.toml"])
 
 
@@ -426,7 +526,9 @@ def schema_files():
         content = text.encode(encoding, errors="replace")
         return content[: len(content) // 2] + extra + content[len(content) // 2 :]
 
-    extra = st.sampled_from([b""] * 6 + [b"\xff", b"\xed\xa0\x80", b"\0", b"\r"]) | st.binary(max_size=20)
+    extra = st.sampled_from([b""] * 6 + [b"\xff", b"\xed\xa0\x80", b"\0", b"\r"]) | st.binary(
+        max_size=20
+    )
     encoding = st.sampled_from(["utf-8"] * 5 + ["utf-16", "latin-1", "utf-8-sig"])
     return st.tuples(schema_texts(), encoding, extra).map(encoded) | st.binary(max_size=60)
 
@@ -457,19 +559,25 @@ def _excel(rows):
 
 def _mysql(rows):
     """SELECT … INTO OUTFILE … ENCLOSED BY: backslashes before quotes, and a sign for NULL."""
-    return "".join(",".join("\\N" if t == "NA" else _quoted(t, '\\"') for t in row) + "\n" for row in rows)
+    return "".join(
+        ",".join("\\N" if t == "NA" else _quoted(t, '\\"') for t in row) + "\n" for row in rows
+    )
 
 
 def _postgres(rows):
     """COPY as text: escapes for tabs, line ends and backslashes, in a file of tabs."""
     signs = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
-    return "".join("\t".join("".join(signs.get(c, c) for c in t) for t in row) + "\n" for row in rows)
+    return "".join(
+        "\t".join("".join(signs.get(c, c) for c in t) for t in row) + "\n" for row in rows
+    )
 
 
 def _r(rows):
     """write.csv, with the names of the rows."""
     names = ["", *map(str, range(1, len(rows)))]
-    return "".join(",".join(map(_quoted, (name, *row))) + "\n" for name, row in zip(names, rows, strict=True))
+    return "".join(
+        ",".join(map(_quoted, (name, *row))) + "\n" for name, row in zip(names, rows, strict=True)
+    )
 
 
 def _sas(rows):
@@ -482,19 +590,35 @@ EXPORTERS = {"excel": _excel, "mysql": _mysql, "postgres": _postgres, "r": _r, "
 
 @st.composite
 def exported_files(draw, exporter):
-    """A schema, bytes by that program's habits, now and then cut, encoded or begun otherwise, and a file name."""
+    """A schema, bytes by that program's habits, now and then cut, encoded or begun otherwise, and a
+    file name.
+    """
     schema = gn.Schema(
-        [gn.Attribute("a", ["x", "y"], other=draw(st.sampled_from([None, "o"]))), gn.Attribute("b", [1, 2], other="o")]
+        [
+            gn.Attribute("a", ["x", "y"], other=draw(st.sampled_from([None, "o"]))),
+            gn.Attribute("b", [1, 2], other="o"),
+        ]
     )
-    word = st.sampled_from([*WORDS, "x", "y", "5' 8\"", '"', kit.CANARY, f'{kit.CANARY} "', f'"{kit.CANARY}"', "a\\"])
-    rows = draw(st.lists(st.tuples(word, st.sampled_from(["1", "2", "1.0", "NA", "", str(kit.NUMBER)])), max_size=6))
+    word = st.sampled_from(
+        [*WORDS, "x", "y", "5' 8\"", '"', kit.CANARY, f'{kit.CANARY} "', f'"{kit.CANARY}"', "a\\"]
+    )
+    rows = draw(
+        st.lists(
+            st.tuples(word, st.sampled_from(["1", "2", "1.0", "NA", "", str(kit.NUMBER)])),
+            max_size=6,
+        )
+    )
     text = EXPORTERS[exporter]([("a", "b"), *rows])
     if draw(st.integers(0, 3)) == 0:
         text = draw(st.sampled_from(["sep=;\r\n", "sep=,\n", "\ufeff", "\n", '"'])) + text
     if draw(st.integers(0, 3)) == 0:
         text = text[: draw(st.integers(0, len(text)))]
     encoding = draw(st.sampled_from(["utf-8"] * 5 + ["utf-16", "latin-1"]))
-    return schema, text.encode(encoding, errors="replace"), "t.tsv" if exporter == "postgres" else "t.csv"
+    return (
+        schema,
+        text.encode(encoding, errors="replace"),
+        "t.tsv" if exporter == "postgres" else "t.csv",
+    )
 
 
 # Counting with what does not fit left out.
@@ -571,32 +695,48 @@ def _parquet(table, folder):
 
 @st.composite
 def typed_tables(draw):
-    """A schema and a table whose columns have a type that can hold its attributes, and anything of that type."""
+    """A schema and a table whose columns have a type that can hold its attributes, and anything of
+    that type.
+    """
     schema = gn.Schema([draw(attributes(name)) for name in ("a", "größe")])
     rows = draw(st.integers(0, 6))
     columns = {}
     for attribute in schema.attributes:
         if attribute.edges is not None:
-            kind, pool = draw(st.sampled_from([(pa.float64(), [*NUMBERS, *STRANGE]), (pa.int64(), _whole(64))]))
+            kind, pool = draw(
+                st.sampled_from([(pa.float64(), [*NUMBERS, *STRANGE]), (pa.int64(), _whole(64))])
+            )
         elif isinstance(attribute.categories[0], bool):
             kind, pool = pa.bool_(), [True, False, None]
         elif isinstance(attribute.categories[0], int):
             kind, pool = draw(
                 st.sampled_from(
-                    [(pa.int64(), _whole(64)), (pa.int32(), _whole(32)), (pa.float64(), [*NUMBERS, *STRANGE])]
+                    [
+                        (pa.int64(), _whole(64)),
+                        (pa.int32(), _whole(32)),
+                        (pa.float64(), [*NUMBERS, *STRANGE]),
+                    ]
                 )
             )
         else:
             kind, pool = pa.string(), [*WORDS, "x" * 300, "\u202e", kit.CANARY, None]
         ends = [e for e in attribute.edges or () if math.isfinite(e) and kind == pa.float64()]
-        pool = [*pool, *(c for c in attribute.categories or () if kind != pa.float64() and (c in pool)), *ends]
+        pool = [
+            *pool,
+            *(c for c in attribute.categories or () if kind != pa.float64() and (c in pool)),
+            *ends,
+        ]
         values = draw(st.lists(st.sampled_from(pool), min_size=rows, max_size=rows))
         columns[attribute.name] = pa.array(values, type=kind)
     return schema, pa.table(columns)
 
 
 def _whole(bits):
-    return [n for n in [*INTEGERS, kit.NUMBER, None] if n is None or -(2 ** (bits - 1)) <= n < 2 ** (bits - 1)]
+    return [
+        n
+        for n in [*INTEGERS, kit.NUMBER, None]
+        if n is None or -(2 ** (bits - 1)) <= n < 2 ** (bits - 1)
+    ]
 
 
 def count_by_row(schema, table, holder):
@@ -618,20 +758,30 @@ def ask_dropping(problem, kind):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         table = _build(BUILDERS[kind], problem, folder)
-        return UNBUILDABLE if table is None else _ask(lambda: bool(count(problem.schema, table)), True)
+        return (
+            UNBUILDABLE if table is None else _ask(lambda: bool(count(problem.schema, table)), True)
+        )
 
 
 @cache  # here and below: made where they are asked, not where this is loaded
 def finite_mechanism(neighbors):
-    noise = gn.optimal_noise(gn.FiniteSet([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), neighbors=neighbors)
+    noise = gn.optimal_noise(
+        gn.FiniteSet([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), neighbors=neighbors
+    )
     return gn.GaussianMechanism(noise, gn.zCDP(0.5), n=None if neighbors == "add-remove" else 3)
 
 
 @st.composite
 def point_data(draw):
-    values = st.sampled_from([0, 1, 2, -1, 0.0, 1.0, 0.5, *STRANGE, *PLANTED, *OBJECTS, *INTEGERS, True, "0"])
+    values = st.sampled_from(
+        [0, 1, 2, -1, 0.0, 1.0, 0.5, *STRANGE, *PLANTED, *OBJECTS, *INTEGERS, True, "0"]
+    )
     good = draw(st.sampled_from([[0, 1, 2], [[0.0, 1.0]] * 3, np.array([0, 0, 1], dtype=np.uint8)]))
-    bad = draw(st.one_of(st.lists(values, max_size=4), st.lists(st.lists(values, max_size=3), max_size=4), values))
+    bad = draw(
+        st.one_of(
+            st.lists(values, max_size=4), st.lists(st.lists(values, max_size=3), max_size=4), values
+        )
+    )
     data = draw(st.sampled_from([good, bad, bad, bad]))
     return (
         draw(st.sampled_from(["add-remove", "replace"])),
@@ -651,7 +801,9 @@ def ask_points(neighbors, keyword, data):
 # Whatever reads real-valued records.
 @cache
 def _disc():
-    return gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(0.5))
+    return gn.GaussianMechanism(
+        gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(0.5)
+    )
 
 
 @cache
@@ -677,10 +829,28 @@ READERS = {
 
 @st.composite
 def body_data(draw):
-    numbers = [0, 1, 0.5, -0.25, 5e-324, 1e308, 2.0, True, "0.5", *STRANGE, *PLANTED, *OBJECTS, 10**30]
+    numbers = [
+        0,
+        1,
+        0.5,
+        -0.25,
+        5e-324,
+        1e308,
+        2.0,
+        True,
+        "0.5",
+        *STRANGE,
+        *PLANTED,
+        *OBJECTS,
+        10**30,
+    ]
     rows = st.lists(st.lists(st.sampled_from(numbers), min_size=1, max_size=3), max_size=4)
-    members = st.lists(st.sampled_from([[0.1, 0.2], [0, 1], [-0.25, 0.5], [1.0, 0.0]]), min_size=3, max_size=3)
-    data = draw(st.one_of(members, rows, rows, st.sampled_from(numbers), st.lists(st.sampled_from(numbers))))
+    members = st.lists(
+        st.sampled_from([[0.1, 0.2], [0, 1], [-0.25, 0.5], [1.0, 0.0]]), min_size=3, max_size=3
+    )
+    data = draw(
+        st.one_of(members, rows, rows, st.sampled_from(numbers), st.lists(st.sampled_from(numbers)))
+    )
     if draw(st.booleans()):
         kinds = [np.float32, np.int64, np.float16, complex, str, object]
         with contextlib.suppress(Exception), np.errstate(all="ignore"):

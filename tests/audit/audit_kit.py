@@ -1,4 +1,6 @@
-"""Tools of an auditor: lower bounds on ε, tests of fit, mutants of the mechanism, and nets for leaked values."""
+"""Tools of an auditor: lower bounds on ε, tests of fit, mutants of the mechanism, and nets for
+leaked values.
+"""
 
 import contextlib
 import functools
@@ -25,7 +27,8 @@ from gaussnoise.tables.release import stream as _stream
 
 # Probability that one correct mechanism is accused, or a test of fit fails by chance.
 ALARM = 1e-6
-# Where some ten thousand draws see most of what a Gaussian spends: ε = 2.9 in truth, about 2.2 proven.
+# Where some ten thousand draws see most of what a Gaussian spends: ε = 2.9 in truth, about 2.2
+# proven.
 RHO = 2.0
 DELTA = 0.2
 
@@ -34,7 +37,9 @@ DELTA = 0.2
 
 
 def gaussian_epsilon(rho, delta):
-    """The least ε of a Gaussian that spends ρ exactly (Balle & Wang 2018, Theorem 8, with μ² = 2ρ)."""
+    """The least ε of a Gaussian that spends ρ exactly (Balle & Wang 2018, Theorem 8, with μ²
+    = 2ρ).
+    """
     mu = math.sqrt(2 * rho)
 
     def excess(epsilon):
@@ -55,7 +60,9 @@ def _largest_share(hits, draws, error):
 
 
 def bound_from_hits(left_hits, right_hits, draws, delta, alarm=ALARM):
-    """Clopper–Pearson lower bound on ε: ``P(S) <= e^ε Q(S) + δ``, given how often S happened among ``draws`` each."""
+    """Clopper–Pearson lower bound on ε: ``P(S) <= e^ε Q(S) + δ``, given how often S happened among
+    ``draws`` each.
+    """
     p = _least_share(int(left_hits), draws, alarm / 2)
     q = _largest_share(int(right_hits), draws, alarm / 2)
     return math.log((p - delta) / q) if p > delta else -math.inf
@@ -64,20 +71,31 @@ def bound_from_hits(left_hits, right_hits, draws, delta, alarm=ALARM):
 Score = Callable[[np.ndarray], np.ndarray]
 
 
-def epsilon_bound(left, right, fit: Callable[[np.ndarray, np.ndarray], Score], delta=DELTA, alarm=ALARM):
-    """A lower bound on ε that holds with probability ``1 - alarm``, from outputs on two neighbours, one a row.
+def epsilon_bound(
+    left, right, fit: Callable[[np.ndarray, np.ndarray], Score], delta=DELTA, alarm=ALARM
+):
+    """A lower bound on ε that holds with probability ``1 - alarm``, from outputs on two neighbours,
+    one a row.
 
-    The first half teaches the attacker a score and a threshold, the second half is counted. The rows of one side must
-    be independent; left and right may share their noise, as each has a bound of its own, at half the alarm.
+    The first half teaches the attacker a score and a threshold, the second half is counted. The
+    rows of one side must be independent; left and right may share their noise, as each has a bound
+    of its own, at half the alarm.
     """
     half = len(left) // 2
     score = fit(left[:half], right[:half])
     seen_left, seen_right = score(left[:half]), score(right[:half])
-    thresholds = np.unique(np.quantile(np.concatenate([seen_left, seen_right]), np.linspace(0.01, 0.999, 120)))
-    found = [bound_from_hits((seen_left > t).sum(), (seen_right > t).sum(), half, delta, alarm) for t in thresholds]
+    thresholds = np.unique(
+        np.quantile(np.concatenate([seen_left, seen_right]), np.linspace(0.01, 0.999, 120))
+    )
+    found = [
+        bound_from_hits((seen_left > t).sum(), (seen_right > t).sum(), half, delta, alarm)
+        for t in thresholds
+    ]
     best = thresholds[int(np.argmax(found))]
     new_left, new_right = score(left[half:]), score(right[half:])
-    return bound_from_hits((new_left > best).sum(), (new_right > best).sum(), len(new_left), delta, alarm)
+    return bound_from_hits(
+        (new_left > best).sum(), (new_right > best).sum(), len(new_left), delta, alarm
+    )
 
 
 def likelihood_ratio(difference) -> Callable[[np.ndarray, np.ndarray], Score]:
@@ -89,7 +107,8 @@ def likelihood_ratio(difference) -> Callable[[np.ndarray, np.ndarray], Score]:
         size = np.sqrt(np.square(pooled).mean(axis=0)) + np.abs(difference)
         size[size == 0] = 1.0
         scaled = pooled / size
-        # the ridge keeps directions without noise finite; where the truths differ along one it is a separation of 1e4
+        # the ridge keeps directions without noise finite; where the truths differ along one it is a
+        # separation of 1e4
         covariance = scaled.T @ scaled / len(scaled) + 1e-9 * np.eye(len(difference))
         weights = np.linalg.solve(covariance, difference / size) / size
         middle = right.mean(axis=0)
@@ -99,15 +118,23 @@ def likelihood_ratio(difference) -> Callable[[np.ndarray, np.ndarray], Score]:
 
 
 def low_bits(values):
-    """The largest k ≤ 80 such that the first number of each row is a multiple of 2^-80 2^k: what rounding leaves."""
-    numerators, denominators = zip(*(float(v).as_integer_ratio() for v in np.asarray(values)[:, 0]), strict=True)
+    """The largest k ≤ 80 such that the first number of each row is a multiple of 2^-80 2^k: what
+    rounding leaves.
+    """
+    numerators, denominators = zip(
+        *(float(v).as_integer_ratio() for v in np.asarray(values)[:, 0]), strict=True
+    )
     odd = [(n & -n).bit_length() if n else 200 for n in map(int, numerators)]
-    return np.array([min(80 + o - d.bit_length(), 80) for o, d in zip(odd, denominators, strict=True)])
+    return np.array(
+        [min(80 + o - d.bit_length(), 80) for o, d in zip(odd, denominators, strict=True)]
+    )
 
 
 def low_bits_ratio(left, right) -> Score:
     """How much likelier each class of low bits is on the left, as seen."""
-    seen = [np.bincount(np.maximum(low_bits(side), 0), minlength=81) + 0.5 for side in (left, right)]
+    seen = [
+        np.bincount(np.maximum(low_bits(side), 0), minlength=81) + 0.5 for side in (left, right)
+    ]
     table = np.log(seen[0] / seen[1])
     return lambda outputs: table[np.maximum(low_bits(outputs), 0)]
 
@@ -151,7 +178,10 @@ def worst_neighbours(plan, base=()):
         return [*base, *[rows[0]] * k], list(base)
 
     def change(row):
-        return sum(int(np.square((a - b).astype(object)).sum()) for a, b in zip(ans[rows[0]], ans[row], strict=True))
+        return sum(
+            int(np.square((a - b).astype(object)).sum())
+            for a, b in zip(ans[rows[0]], ans[row], strict=True)
+        )
 
     ans = {row: answers(plan, tables_of([row], plan)) for row in rows}
     return [*base, *[rows[0]] * k], [*base, *[max(rows, key=change)] * k]
@@ -169,11 +199,15 @@ def answers(plan, tables):
 
 
 def noisy_integers(plan, sides, draws):
-    """What ``draws`` releases of each side's records measure, before any decoding: arrays of shape (draws, integers).
+    """What ``draws`` releases of each side's records measure, before any decoding: arrays of shape
+    (draws, integers).
 
     All sides get the same noise: drawing is what takes time here, and no draw knows the data.
     """
-    exact = [np.concatenate([np.zeros(0), *answers(plan, tables_of(side, plan))]).astype(np.int64) for side in sides]
+    exact = [
+        np.concatenate([np.zeros(0), *answers(plan, tables_of(side, plan))]).astype(np.int64)
+        for side in sides
+    ]
     noise = np.array(plan.query.query.draw(draws * len(exact[0]))).reshape(draws, len(exact[0]))
     return [(answer + noise).astype(np.float64) / plan.query.query.scale for answer in exact]
 
@@ -184,13 +218,22 @@ def exact_integers(plan, records):
 
 
 def streamed(plan, tables, draws):
-    """Estimates of ``draws`` releases, all planned tables side by side, without counting records anew each time."""
+    """Estimates of ``draws`` releases, all planned tables side by side, without counting records
+    anew each time.
+    """
     query = plan.query
     draw = query.query.draw if query.query else (lambda count: [0] * count)
     with _sampler.noise_stream(draw, draws * query.count, 1) as noise:
         return np.array(
             [
-                flat(dict(_stream.noisy_tables(iter(tables.items()), plan.domain.subsets, query, noise)), plan)
+                flat(
+                    dict(
+                        _stream.noisy_tables(
+                            iter(tables.items()), plan.domain.subsets, query, noise
+                        )
+                    ),
+                    plan,
+                )
                 for _ in range(draws)
             ]
         )
@@ -228,7 +271,10 @@ def line_integers(mechanism, sides, draws):
 
 def line_difference(mechanism):
     high, low = line_neighbours(mechanism)
-    sums = [np.array(mechanism._lattice.sums([int(c) for c in side]), dtype=np.float64) for side in (high, low)]
+    sums = [
+        np.array(mechanism._lattice.sums([int(c) for c in side]), dtype=np.float64)
+        for side in (high, low)
+    ]
     return (sums[0] - sums[1]) / mechanism._lattice.scale
 
 
@@ -256,13 +302,20 @@ def audit_line(mechanism, draws):
 def lattice_noise(mechanism, draws):
     """Its integers, one draw a row."""
     lattice = mechanism._lattice
-    return np.array(lattice.query.draw(draws * lattice.rank), dtype=object).reshape(draws, lattice.rank)
+    return np.array(lattice.query.draw(draws * lattice.rank), dtype=object).reshape(
+        draws, lattice.rank
+    )
 
 
 def audit_records(mechanism, high, low, noise, on_outside="refuse"):
-    """The same for records of a convex body, given as two neighbouring data sets, and draws of its noise."""
+    """The same for records of a convex body, given as two neighbouring data sets, and draws of its
+    noise.
+    """
     lattice = mechanism._lattice
-    exact = [np.array(lattice.sums(np.array(X, dtype=float), on_outside), dtype=object) for X in (high, low)]
+    exact = [
+        np.array(lattice.sums(np.array(X, dtype=float), on_outside), dtype=object)
+        for X in (high, low)
+    ]
     samples = [((answer + noise) / lattice.scale).astype(np.float64) for answer in exact]
     difference = ((exact[0] - exact[1]) / lattice.scale).astype(np.float64)
     return epsilon_bound(*samples, likelihood_ratio(difference))
@@ -294,7 +347,9 @@ def scaled_noise(factor):
 def _wrong_relation(patch):
     right = _measure.squared_sensitivity
     patch.setattr(
-        _measure, "squared_sensitivity", lambda orbits, bases, squares, _: right(orbits, bases, squares, "add-remove")
+        _measure,
+        "squared_sensitivity",
+        lambda orbits, bases, squares, _: right(orbits, bases, squares, "add-remove"),
     )
 
 
@@ -302,7 +357,9 @@ def _wrong_relation_of_points(patch):
     from gaussnoise.mechanisms import gaussian as _mechanism
 
     right = _mechanism._largest_change
-    patch.setattr(_mechanism, "_largest_change", lambda integers, bits, _: right(integers, bits, "add-remove"))
+    patch.setattr(
+        _mechanism, "_largest_change", lambda integers, bits, _: right(integers, bits, "add-remove")
+    )
 
 
 def _persons_as_rows(patch):
@@ -325,7 +382,9 @@ def _exact_total(patch):
     patch.setattr(
         _measure.ResidualQuery,
         "noisy",
-        lambda query, T, marginal, noise: right(query, T, marginal, noise if T else np.zeros_like(noise)),
+        lambda query, T, marginal, noise: right(
+            query, T, marginal, noise if T else np.zeros_like(noise)
+        ),
     )
 
 
@@ -334,7 +393,9 @@ def _one_table_forgotten(patch):
     patch.setattr(
         _measure.ResidualQuery,
         "noisy",
-        lambda query, T, marginal, noise: right(query, T, marginal, noise if T != (0,) else np.zeros_like(noise)),
+        lambda query, T, marginal, noise: right(
+            query, T, marginal, noise if T != (0,) else np.zeros_like(noise)
+        ),
     )
 
 
@@ -343,18 +404,24 @@ def _rounded_answers(patch):
     patch.setattr(
         _measure.ResidualQuery,
         "answer",
-        lambda query, T, marginal: right(query, T, np.asarray(marginal.astype(np.float32)).astype(np.int64)),
+        lambda query, T, marginal: right(
+            query, T, np.asarray(marginal.astype(np.float32)).astype(np.int64)
+        ),
     )
 
 
 def _float_preimage_bound(draws=4000):
     """Noise at unit scale on ``round(A⁻¹ counts)`` in float64, where counts are near 2⁵³."""
     A = np.array([[1.0, 1.0], [1.0, -1.0]]) / math.sqrt(2)
-    high, low = (np.array([2**55 + 4 + k, 3]) for k in (1, 0))  # half way between two floats: to even, 8 further
+    high, low = (
+        np.array([2**55 + 4 + k, 3]) for k in (1, 0)
+    )  # half way between two floats: to even, 8 further
 
     def outputs(counts):
         noise = np.array(_sampler.IntegerQuery(1, RHO).draw(2 * draws)).reshape(draws, 2)
-        return (np.rint(A @ counts.astype(np.float64)) - np.rint(A @ low.astype(np.float64))) + noise
+        return (
+            np.rint(A @ counts.astype(np.float64)) - np.rint(A @ low.astype(np.float64))
+        ) + noise
 
     step = np.rint(A @ high.astype(np.float64)) - np.rint(A @ low.astype(np.float64))
     return epsilon_bound(outputs(high), outputs(low), likelihood_ratio(step))
@@ -388,16 +455,36 @@ def one_table(categories, neighbors="add-remove"):
 
 MUTANTS = [
     Mutant("noise × 0.7 on tables", scaled_noise(0.7), lambda: audit_tables(one_table(3), 14_000)),
-    Mutant("noise × 0.7 on tables, replace", scaled_noise(0.7), lambda: audit_tables(one_table(3, "replace"), 14_000)),
-    Mutant("noise × 0.7 on sums", scaled_noise(0.7), lambda: audit_line(line_mechanism("add-remove"), 20_000)),
-    Mutant("noise × 0.7 on means", scaled_noise(0.7), lambda: audit_line(line_mechanism("replace"), 20_000)),
-    Mutant("add-remove sensitivity for replace", _wrong_relation, lambda: audit_tables(one_table(2, "replace"), 8000)),
+    Mutant(
+        "noise × 0.7 on tables, replace",
+        scaled_noise(0.7),
+        lambda: audit_tables(one_table(3, "replace"), 14_000),
+    ),
+    Mutant(
+        "noise × 0.7 on sums",
+        scaled_noise(0.7),
+        lambda: audit_line(line_mechanism("add-remove"), 20_000),
+    ),
+    Mutant(
+        "noise × 0.7 on means",
+        scaled_noise(0.7),
+        lambda: audit_line(line_mechanism("replace"), 20_000),
+    ),
+    Mutant(
+        "add-remove sensitivity for replace",
+        _wrong_relation,
+        lambda: audit_tables(one_table(2, "replace"), 8000),
+    ),
     Mutant(
         "add-remove sensitivity for replaced points",
         _wrong_relation_of_points,
         lambda: audit_line(line_mechanism("replace", points=(0.0, -1.0, 1.0)), 4000),
     ),
-    Mutant("k² forgotten for k rows", _persons_as_rows, lambda: audit_tables(two_tables(rows_per_person=3), 2000)),
+    Mutant(
+        "k² forgotten for k rows",
+        _persons_as_rows,
+        lambda: audit_tables(two_tables(rows_per_person=3), 2000),
+    ),
     Mutant(
         "k² forgotten for k rows, replace",
         _persons_as_rows,
@@ -407,7 +494,9 @@ MUTANTS = [
     Mutant("answers rounded to float32", _rounded_answers, lambda: audit_big_counts(1000)),
     Mutant("noise reused between tables", _reused_noise, lambda: audit_streams(two_tables(), 1000)),
     Mutant("exact total under add-remove", _exact_total, lambda: audit_streams(two_tables(), 1000)),
-    Mutant("one table without noise", _one_table_forgotten, lambda: audit_streams(two_tables(), 1000)),
+    Mutant(
+        "one table without noise", _one_table_forgotten, lambda: audit_streams(two_tables(), 1000)
+    ),
     Mutant("one budget for two marginals", _nothing, _twice_the_budget),
 ]
 
@@ -419,14 +508,18 @@ def audit_big_counts(draws):
     high = {(0, 1): low[0, 1] + np.array([[1, 0, 0], [0, 0, 0]])}
     left, right = streamed(plan, high, draws), streamed(plan, low, draws)
     # what the mutant makes of one row more is for the attacker to learn
-    return epsilon_bound(left, right, likelihood_ratio(left[: draws // 2].mean(0) - right[: draws // 2].mean(0)))
+    return epsilon_bound(
+        left, right, likelihood_ratio(left[: draws // 2].mean(0) - right[: draws // 2].mean(0))
+    )
 
 
 # Fit, with power.
 
 
 def whitened(errors, covariance):
-    """Independent standard normals if the errors have the covariance; also what lies where there is no noise."""
+    """Independent standard normals if the errors have the covariance; also what lies where there is
+    no noise.
+    """
     values, vectors = np.linalg.eigh(covariance)
     there = values > 1e-10 * max(values.max(), 1e-300)
     return errors @ vectors[:, there] / np.sqrt(values[there]), errors @ vectors[:, ~there]
@@ -446,7 +539,9 @@ def shape_fits(z):
 
 
 def directions_fit(z):
-    """Coordinates have variance one each and no correlation: the scatter matrix against its Wishart moments."""
+    """Coordinates have variance one each and no correlation: the scatter matrix against its Wishart
+    moments.
+    """
     n, d = z.shape
     scatter = (z.T @ z / n - np.eye(d)) * math.sqrt(n)
     deviation = 1 + (math.sqrt(2) - 1) * np.eye(d)
@@ -463,7 +558,9 @@ MARKS = ("CANARY", "7391739")
 
 
 def said(error):
-    """Everything an exception could show: message, arguments, notes, traceback and hidden ancestors."""
+    """Everything an exception could show: message, arguments, notes, traceback and hidden
+    ancestors.
+    """
     seen, waiting, parts = set(), [error], []
     while waiting:
         error = waiting.pop()
@@ -473,7 +570,9 @@ def said(error):
             parts += traceback.TracebackException.from_exception(error).format()
             waiting += [error.__cause__, error.__context__]
     # the traceback quotes the source lines of this very test suite
-    return "\n".join(line for part in parts for line in part.split("\n") if not line.startswith("    "))
+    return "\n".join(
+        line for part in parts for line in part.split("\n") if not line.startswith("    ")
+    )
 
 
 class Caught:

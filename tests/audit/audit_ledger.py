@@ -1,4 +1,6 @@
-"""Faults for the ledger, sound and naive: programs that are killed and race, and a count of the damage they did."""
+"""Faults for the ledger, sound and naive: programs that are killed and race, and a count of the
+damage they did.
+"""
 
 import contextlib
 import hashlib
@@ -58,16 +60,32 @@ class Programs:
             database.execute("CREATE TABLE entries (id TEXT)")
 
     def start(self, first, last, stride=1, kill_at=0):
-        """A program that asks for results ``first`` to ``last``, and is killed at a line of its own counting."""
+        """A program that asks for results ``first`` to ``last``, and is killed at a line of its own
+        counting.
+        """
         self.runs += 1
-        words = [HERE / "ledger_child.py", self.kind, PACKAGE, self.folder, first, last, stride, kill_at]
+        words = [
+            HERE / "ledger_child.py",
+            self.kind,
+            PACKAGE,
+            self.folder,
+            first,
+            last,
+            stride,
+            kill_at,
+        ]
         return subprocess.Popen(
-            [sys.executable, "-I", "-S", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-I", "-S", *map(str, words)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
 
     def lines(self, name):
         path = self.folder / name
-        return [tuple(line.split()) for line in path.read_text().splitlines()] if path.exists() else []
+        return (
+            [tuple(line.split()) for line in path.read_text().splitlines()] if path.exists() else []
+        )
 
     def damage(self):
         """Once all programs have ended."""
@@ -88,7 +106,12 @@ class Programs:
             runs=self.runs,
             published=len(results),
             twice=sum((drawn - charges).values()),
-            lost=len({id for id, _ in (told - set(results.items())) | (set(results.items()) - set(draws))}),
+            lost=len(
+                {
+                    id
+                    for id, _ in (told - set(results.items())) | (set(results.items()) - set(draws))
+                }
+            ),
             beyond=max(charges.total(), len(draws), CAP) - CAP,
         )
 
@@ -118,7 +141,8 @@ def racing(kind, folder):
 
 
 def killed_at_lines(kind, folder, count=None):
-    """Programs killed at every line of one request, or at ``count`` of them, each then run again to the end.
+    """Programs killed at every line of one request, or at ``count`` of them, each then run again to
+    the end.
 
     Each has a ledger of its own, so that all run the same lines.
 
@@ -130,14 +154,19 @@ def killed_at_lines(kind, folder, count=None):
     count = count or lines
     points = sorted({1 + k * (lines - 1) // (count - 1) for k in range(count)})
     for begin in range(0, len(points), 12):
-        batch = [(Programs(kind, folder / str(point)), point) for point in points[begin : begin + 12]]
+        batch = [
+            (Programs(kind, folder / str(point)), point) for point in points[begin : begin + 12]
+        ]
         for program in [programs.start(0, 1, kill_at=point) for programs, point in batch]:
             program.communicate(timeout=60)
             if program.returncode != -signal.SIGKILL:
                 raise RuntimeError("a program was not killed")
         left = [[entry.state for entry in programs.ledger.entries()] for programs, _ in batch]
         finished([programs.start(0, 1) for programs, _ in batch])
-        yield from ((programs, *(states or ["nothing"])) for (programs, _), states in zip(batch, left, strict=True))
+        yield from (
+            (programs, *(states or ["nothing"]))
+            for (programs, _), states in zip(batch, left, strict=True)
+        )
 
 
 def storm(kind, folder, kills):
@@ -161,8 +190,8 @@ def storm(kind, folder, kills):
     return programs, killed
 
 
-# Kill -9 in releases: functions at whose first line, and what must be left. What may have been drawn stays charged;
-# what was written whole is published by the next run, not drawn again.
+# Kill -9 in releases: functions at whose first line, and what must be left. What may have been
+# drawn stays charged; what was written whole is published by the next run, not drawn again.
 STAGES = {
     "tables": {
         "_charge": [],  # before the ledger is opened for it
@@ -185,16 +214,31 @@ STAGES = {
 
 
 def killed_releases(what, folder, points, kind=SOUND):
-    """Whole releases of "tables" or "records" killed at some points (see ``release_child.py``), each then run twice.
+    """Whole releases of "tables" or "records" killed at some points (see ``release_child.py``),
+    each then run twice.
 
     Returns:
         What was found at each point, and the damage of all.
     """
     folder.mkdir(exist_ok=True)
-    command = [sys.executable, "-W", "ignore", HERE / "release_child.py", folder, what, kind, *points]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        HERE / "release_child.py",
+        folder,
+        what,
+        kind,
+        *points,
+    ]
     single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # forked
     done = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, check=False, timeout=900, env=os.environ | single
+        list(map(str, command)),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+        env=os.environ | single,
     )
     if done.returncode or done.stderr:
         raise RuntimeError(done.stderr)
@@ -203,7 +247,11 @@ def killed_releases(what, folder, points, kind=SOUND):
 
 
 def _damage_of_release(one):
-    whole = set(one["answers"]) and all(map(math.isfinite, one["answers"])) and len(set(one["answers"])) == 1
+    whole = (
+        set(one["answers"])
+        and all(map(math.isfinite, one["answers"]))
+        and len(set(one["answers"])) == 1
+    )
     return Damage(
         runs=3,
         published=one["states"].count("sealed"),

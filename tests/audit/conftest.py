@@ -6,7 +6,9 @@ from pathlib import Path
 
 for _name in ("audit_kit", "audit_attacks", "audit_fuzz", "audit_ledger"):
     if _name not in sys.modules:
-        _spec = importlib.util.spec_from_file_location(_name, Path(__file__).with_name(f"{_name}.py"))
+        _spec = importlib.util.spec_from_file_location(
+            _name, Path(__file__).with_name(f"{_name}.py")
+        )
         _module = importlib.util.module_from_spec(_spec)
         sys.modules[_name] = _module  # dataclasses look their module up
         _spec.loader.exec_module(_module)

@@ -1,7 +1,9 @@
-"""One who asks a ledger for results: ``python -I -S ledger_child.py KIND PACKAGE FOLDER FIRST LAST STRIDE KILL``.
+"""One who asks a ledger for results:
+``python -I -S ledger_child.py KIND PACKAGE FOLDER FIRST LAST STRIDE KILL``.
 
-It loads the ledger alone, through bare packages, to start in a moment. With KILL > 0 it kills itself at the KILL-th
-line that it runs of the ledger, or of its own; what it draws and answers, it says in two files first.
+It loads the ledger alone, through bare packages, to start in a moment. With KILL > 0 it kills
+itself at the KILL-th line that it runs of the ledger, or of its own; what it draws and answers, it
+says in two files first.
 """
 
 import json
@@ -51,12 +53,21 @@ def read(place):
 
 def charged_first(id):
     return _ledger.Ledger.open(f"{folder}/l").once(
-        id, cost=COST, request={"id": id}, protects="rows", target=None, write=writer(id), read=read, draws=1
+        id,
+        cost=COST,
+        request={"id": id},
+        protects="rows",
+        target=None,
+        write=writer(id),
+        read=read,
+        draws=1,
     )
 
 
 def kept_aside(id, spent):
-    """The naive part of both naive ledgers: a file that is there is the result, any other is drawn, if spent allows."""
+    """The naive part of both naive ledgers: a file that is there is the result, any other is drawn,
+    if spent allows.
+    """
     place = _ledger.Path(folder) / f"{id}.json"
     if place.exists():
         return read(place), False
@@ -98,7 +109,11 @@ def trace(frame, event, argument):
     return trace
 
 
-ask = {"charged first": charged_first, "deducted afterwards": deducted_afterwards, "in memory": counted_in_memory}[kind]
+ask = {
+    "charged first": charged_first,
+    "deducted afterwards": deducted_afterwards,
+    "in memory": counted_in_memory,
+}[kind]
 print("ready", flush=True)
 count = last - first
 for k in range(count):

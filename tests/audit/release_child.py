@@ -1,7 +1,9 @@
-"""Whole releases under a ledger, forked and killed: ``python release_child.py FOLDER tables|records KIND POINT...``.
+"""Whole releases under a ledger, forked and killed:
+``python release_child.py FOLDER tables|records KIND POINT...``.
 
-A point is the name of a function of ours, at whose first line the release is killed; or one number, of points that are
-spread over all distinct lines. Each release is then run twice more. Prints what was found, as JSON.
+A point is the name of a function of ours, at whose first line the release is killed; or one number,
+of points that are spread over all distinct lines. Each release is then run twice more. Prints what
+was found, as JSON.
 """
 
 import json
@@ -33,7 +35,9 @@ if what == "tables":  # loaded now, not in every fork
 _plots.plot_release = None  # half a second each, and not missed
 
 plan = gn.plan(gn.Schema([gn.Attribute(f"a{i}", range(3)) for i in range(3)]), 2, gn.zCDP(COST))
-mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(COST))
+mechanism = gn.GaussianMechanism(
+    gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(COST)
+)
 plan.dp_event(), mechanism.dp_event()  # calibrated, and OpenDP is loaded
 draw, once = _sampler.IntegerQuery.draw, gn.Ledger.once
 
@@ -52,7 +56,9 @@ def deducted_afterwards(ledger, id, *, target, write, read, **options):
         _disk.remove(place.with_name("scratch"))
         write(place.with_name("scratch"))
         place.with_name("scratch").rename(place)
-        once(ledger, id, target=None, write=lambda path: path.write_text("paid"), read=str, **options)
+        once(
+            ledger, id, target=None, write=lambda path: path.write_text("paid"), read=str, **options
+        )
     return read(place)
 
 

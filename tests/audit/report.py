@@ -1,4 +1,6 @@
-"""The audit as Markdown tables: ``python tests/audit/report.py [EXAMPLES]`` in a checkout, some minutes."""
+"""The audit as Markdown tables: ``python tests/audit/report.py [EXAMPLES]`` in a checkout, some
+minutes.
+"""
 
 import collections
 import dataclasses
@@ -31,24 +33,37 @@ def sound():
     """Mechanisms as they are."""
     claim = kit.gaussian_epsilon(kit.RHO, kit.DELTA)
     for neighbors in ("add-remove", "replace"):
-        yield f"sums or means, {neighbors}", kit.audit_line(kit.line_mechanism(neighbors), 100_000), claim
+        yield (
+            f"sums or means, {neighbors}",
+            kit.audit_line(kit.line_mechanism(neighbors), 100_000),
+            claim,
+        )
         yield f"tables, {neighbors}", kit.audit_tables(kit.two_tables(neighbors), 20_000), claim
 
 
 def fuzzed(examples):
     """Kinds of input, and how many ended how; random ones, other than the tests'."""
     asked = {
-        **{f"tables in {kind}": (fuzz.problems(), lambda p, k=kind: fuzz.ask_python(p, k)) for kind in fuzz.BUILDERS},
+        **{
+            f"tables in {kind}": (fuzz.problems(), lambda p, k=kind: fuzz.ask_python(p, k))
+            for kind in fuzz.BUILDERS
+        },
         "files at the command line": (
             st.tuples(fuzz.problems(), st.sampled_from(["csv", "parquet"])),
             lambda p: fuzz.ask_shell(*p),
         ),
         "bytes for CSV": (fuzz.raw_files(), lambda p: fuzz.ask_bytes(*p)),
         **{
-            f"CSV as {exporter} writes it": (fuzz.exported_files(exporter), lambda p: fuzz.ask_bytes(*p))
+            f"CSV as {exporter} writes it": (
+                fuzz.exported_files(exporter),
+                lambda p: fuzz.ask_bytes(*p),
+            )
             for exporter in fuzz.EXPORTERS
         },
-        "rows left out of pandas": (fuzz.problems(), lambda p: fuzz.ask_dropping(p, "pandas objects")),
+        "rows left out of pandas": (
+            fuzz.problems(),
+            lambda p: fuzz.ask_dropping(p, "pandas objects"),
+        ),
         "schema texts": (fuzz.schema_texts(), fuzz.ask_schema),
         "schema files": (fuzz.schema_files(), fuzz.ask_schema_file),
         "records of finite sets": (fuzz.point_data(), lambda p: fuzz.ask_points(*p)),
@@ -85,21 +100,35 @@ def _tally(strategy, ask, examples):
 
 
 def ledgers(folder):
-    """Faults, and the damage: on the ledger in every way, then on naive ones, where it must show."""
+    """Faults, and the damage: on the ledger in every way, then on naive ones, where it
+    must show.
+    """
     deducting, counting = ledger.NAIVE
 
     def lines(kind):
-        return sum((p.damage() for p, _ in ledger.killed_at_lines(kind, folder / f"lines {kind}")), ledger.Damage())
+        return sum(
+            (p.damage() for p, _ in ledger.killed_at_lines(kind, folder / f"lines {kind}")),
+            ledger.Damage(),
+        )
 
     yield "kill -9 at every line that charges, draws and publishes", lines(ledger.SOUND)
     yield "a storm of kills", ledger.storm(ledger.SOUND, folder / "storm", _KILLS)[0].damage()
     yield "four programs racing to the cap", ledger.racing(ledger.SOUND, folder / "race").damage()
     for what, name in (("tables", "Plan.release"), ("records", "GaussianMechanism.release")):
-        yield f"kill -9 throughout {name}", ledger.killed_releases(what, folder / what, [_POINTS])[1]
+        yield (
+            f"kill -9 throughout {name}",
+            ledger.killed_releases(what, folder / what, [_POINTS])[1],
+        )
     yield "deducting after the draw, kill -9 at every line", lines(deducting)
-    yield "deducting after the draw, a storm", ledger.storm(deducting, folder / "storm 2", _KILLS)[0].damage()
+    yield (
+        "deducting after the draw, a storm",
+        ledger.storm(deducting, folder / "storm 2", _KILLS)[0].damage(),
+    )
     yield "deducting after the draw, a race", ledger.racing(deducting, folder / "race 2").damage()
-    yield "counting in memory, a storm", ledger.storm(counting, folder / "storm 3", _KILLS)[0].damage()
+    yield (
+        "counting in memory, a storm",
+        ledger.storm(counting, folder / "storm 3", _KILLS)[0].damage(),
+    )
     yield "counting in memory, a race", ledger.racing(counting, folder / "race 3").damage()
     naive = ledger.killed_releases("tables", folder / "tables 2", [_POINTS], deducting)
     yield "deducting after the draw, kill -9 throughout Plan.release", naive[1]
@@ -109,8 +138,14 @@ def main(examples=_EXAMPLES):
     """Print what was tried and what happened."""
     print(f"| mechanism | ε claimed at δ = {kit.DELTA:g} | ε proven | verdict |\n|---|---|---|---|")
     for name, found, claim in [*sound(), *faults()]:
-        print(f"| {name} | {claim:.2f} | ≥ {max(found, 0):.2f} | {'caught' if found > claim else 'within'} |")
-    print("\n| fuzzed | inputs | released | refused by type | other errors | invalid | values leaked |")
+        print(
+            f"| {name} | {claim:.2f} | ≥ {max(found, 0):.2f} | "
+            f"{'caught' if found > claim else 'within'} |"
+        )
+    print(
+        "\n| fuzzed | inputs | released | refused by type | other errors | invalid | values "
+        "leaked |"
+    )
     print("|---|---|---|---|---|---|---|")
     for name, seen in fuzzed(examples):
         columns = ("inputs", "released", "refused", "untyped", "invalid", "leaks")
@@ -120,7 +155,13 @@ def main(examples=_EXAMPLES):
         print("\n| attack | tries | succeeded |\n|---|---|---|")
         for name, tried, succeeded in attacks.verdicts(Path(folder)):
             print(f"| {name} | {tried} | {succeeded} |", flush=True)
-    columns = ("runs", "results published", "drawn twice", "lost or corrupted", "charged beyond the budget")
+    columns = (
+        "runs",
+        "results published",
+        "drawn twice",
+        "lost or corrupted",
+        "charged beyond the budget",
+    )
     print(f"\n| fault injected | {' | '.join(columns)} |\n|{'---|' * 6}")
     with tempfile.TemporaryDirectory() as folder:
         for name, damage in ledgers(Path(folder)):

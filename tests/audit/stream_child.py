@@ -1,8 +1,9 @@
-"""Ticks of streams, forked and killed: ``python stream_child.py FOLDER POINTS plain|ledger|forgetful...``.
+"""Ticks of streams, forked and killed:
+``python stream_child.py FOLDER POINTS plain|ledger|forgetful...``.
 
-POINTS is the number of points for each kind of stream, spread over all distinct lines that a tick runs. At each, the
-first tick is killed there; then it is asked for twice more, by its number, and the second tick once. Prints what was
-found, as JSON.
+POINTS is the number of points for each kind of stream, spread over all distinct lines that a tick
+runs. At each, the first tick is killed there; then it is asked for twice more, by its number, and
+the second tick once. Prints what was found, as JSON.
 """
 
 import json
@@ -72,7 +73,11 @@ def forked(place, number, at=None):
 
 def prepared(place, kind):
     place.mkdir(parents=True)
-    options = {"ledger": gn.Ledger.create(place / "ledger", gn.zCDP(0.1)), "id": "x"} if kind == "ledger" else {}
+    options = (
+        {"ledger": gn.Ledger.create(place / "ledger", gn.zCDP(0.1)), "id": "x"}
+        if kind == "ledger"
+        else {}
+    )
     plan.start(place / "stream", **options)
 
 
@@ -114,7 +119,10 @@ def attempts(kind, count):
     prepared(whole, kind)
     forked(whole, 1)
     lines = int((whole / "lines").read_text())
-    return [attempt(kind, k) for k in sorted({1 + k * (lines - 1) // max(count - 1, 1) for k in range(count)})]
+    return [
+        attempt(kind, k)
+        for k in sorted({1 + k * (lines - 1) // max(count - 1, 1) for k in range(count)})
+    ]
 
 
 commits = _state.State.commits

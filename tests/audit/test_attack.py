@@ -1,9 +1,11 @@
-"""Floating-point noise tells neighbours apart at one look (Mironov 2012); what is released must not.
+"""Floating-point noise tells neighbours apart at one look (Mironov 2012); what is released must
+not.
 
-Outputs are images of noisy integers, and every integer is reachable from every data set. Sources: Mironov (2012), "On
-significance of the least significant bits for differential privacy"; Jin et al. (2022), "Are we there yet? Timing and
-floating-point attacks on differential privacy systems"; Casacuberta et al. (2022), "Widespread underestimation of
-sensitivity in differentially private libraries".
+Outputs are images of noisy integers, and every integer is reachable from every data set. Sources:
+Mironov (2012), "On significance of the least significant bits for differential privacy"; Jin et al.
+(2022), "Are we there yet? Timing and floating-point attacks on differential privacy systems";
+Casacuberta et al. (2022), "Widespread underestimation of sensitivity in differentially private
+libraries".
 """
 
 import itertools
@@ -49,7 +51,9 @@ def test_numpy_noise_is_separated_by_its_low_bits():
 @RELATIONS
 def test_released_sums_and_means_hide_behind_their_low_bits(neighbors):
     mechanism = kit.line_mechanism(neighbors, RHO)
-    right, left = (kit.released(mechanism, counts, 1600) for counts in kit.line_neighbours(mechanism))
+    right, left = (
+        kit.released(mechanism, counts, 1600) for counts in kit.line_neighbours(mechanism)
+    )
     assert low_bits_bound(left, right) < CLAIM
     assert low_bits_bound(right, left) < CLAIM
 
@@ -57,7 +61,10 @@ def test_released_sums_and_means_hide_behind_their_low_bits(neighbors):
 @RELATIONS
 def test_released_tables_hide_behind_their_low_bits(neighbors):
     plan = kit.planned((2, 3), [(0, 1)], RHO, neighbors=neighbors)
-    sides = [kit.streamed(plan, kit.tables_of(side, plan), 1400) for side in kit.worst_neighbours(plan, [(0, 0)])]
+    sides = [
+        kit.streamed(plan, kit.tables_of(side, plan), 1400)
+        for side in kit.worst_neighbours(plan, [(0, 0)])
+    ]
     assert low_bits_bound(*sides) < CLAIM
     assert low_bits_bound(*sides[::-1]) < CLAIM
 
@@ -66,7 +73,9 @@ def test_released_tables_hide_behind_their_low_bits(neighbors):
 
 
 def decoded(mechanism, integers):
-    """What noisy integers of a finite mechanism are published as, from the fields of the mechanism alone."""
+    """What noisy integers of a finite mechanism are published as, from the fields of the mechanism
+    alone.
+    """
     lattice, n = mechanism._lattice, mechanism.n or 1
     coordinates = np.array([float(Fraction(m) / 2**lattice.bits / n) for m in integers])
     return lattice.size * (lattice.unit_factor @ coordinates) + lattice.origins[0]
@@ -77,7 +86,9 @@ def recovered(mechanism, estimate):
     lattice, n = mechanism._lattice, mechanism.n or 1
     step = Fraction(lattice.size * float(lattice.unit_factor[0, 0])) / n / 2**lattice.bits
     near = round((Fraction(float(estimate)) - Fraction(float(lattice.origins[0, 0]))) / step)
-    hits = (m for k in range(12) for m in (near - k, near + k) if decoded(mechanism, [m])[0] == estimate)
+    hits = (
+        m for k in range(12) for m in (near - k, near + k) if decoded(mechanism, [m])[0] == estimate
+    )
     return next(hits, None)
 
 
@@ -107,9 +118,11 @@ def test_float_noise_is_off_the_lattice():
 
 
 def lattice_coordinates(release):
-    """What tables say about the noisy integers of every measured set: numbers that are integers if they are images.
+    """What tables say about the noisy integers of every measured set: numbers that are integers if
+    they are images.
 
-    C determines its argument up to constants along each axis, so differences along the axes are all there is.
+    C determines its argument up to constants along each axis, so differences along the axes are all
+    there is.
     """
     query, found = release.query, {}
     for measured in release.measurements():
@@ -141,7 +154,8 @@ def test_tables_are_images_of_integers(neighbors, scale):
     assert fractional_parts(release).max() < 2.0**-14 * scale  # 2^32 lattice steps, of 53 bits
     # one row less: another integer vector, from which the same images are as reachable
     before, after = (
-        kit.answers(plan, kit.tables_of(records, plan)) for records in ([(0, 1, 2), (1, 2, 3)], [(0, 1, 2)])
+        kit.answers(plan, kit.tables_of(records, plan))
+        for records in ([(0, 1, 2), (1, 2, 3)], [(0, 1, 2)])
     )
     assert all(np.issubdtype((a - b).dtype, np.integer) for a, b in zip(before, after, strict=True))
 
@@ -152,12 +166,16 @@ def test_float_noise_on_tables_is_off_the_lattice(neighbors):
     release = plan.release(kit.table_of([(0, 1, 2), (1, 2, 3), (1, 0, 0)], 3))
     rng = np.random.default_rng(2)
     cells = rng.normal(size=SIZES)
-    naive = {S: table + cells.sum(axis=tuple(i for i in range(3) if i not in S)) for S, table in release.tables.items()}
+    naive = {
+        S: table + cells.sum(axis=tuple(i for i in range(3) if i not in S))
+        for S, table in release.tables.items()
+    }
     parts = fractional_parts(replace(release, tables=naive))
     assert (parts > 0.05).mean() > 0.7
 
 
-# The published numbers are a function of the noisy integers: no trace of what was exact, not one bit of rounding.
+# The published numbers are a function of the noisy integers: no trace of what was exact, not one
+# bit of rounding.
 
 
 def with_noise(patch, numbers):
@@ -172,7 +190,9 @@ def with_noise(patch, numbers):
 
 
 def published_alike(monkeypatch, plan, total):
-    """Compare the bits of two neighbours' tables for equal noisy integers; the types that held the exact answers."""
+    """Compare the bits of two neighbours' tables for equal noisy integers; the types that held the
+    exact answers.
+    """
     full = np.array([[total - total // 2, 0, 0], [0, total // 2, 0]])
     more = full.copy()
     more[0, 2] += 1
@@ -196,21 +216,29 @@ def published_alike(monkeypatch, plan, total):
 @pytest.mark.parametrize("rho", [1e-6, 0.5, 1e9, 1e13])
 @pytest.mark.parametrize("rows", [1, 7, 2**31, 10**12])
 def test_equal_noisy_integers_are_published_alike(monkeypatch, neighbors, rho, rows):
-    published_alike(monkeypatch, kit.planned((2, 3), [(0, 1), (1,)], rho, neighbors=neighbors), rows)
+    published_alike(
+        monkeypatch, kit.planned((2, 3), [(0, 1), (1,)], rho, neighbors=neighbors), rows
+    )
 
 
 @pytest.mark.parametrize("rho", [1e-6, 0.5, 1e9, 1e12, 1e13])
 @pytest.mark.parametrize("T", [(0,), (1,), (0, 1)])
 def test_equal_noisy_integers_are_published_alike_on_either_side_of_64_bits(monkeypatch, rho, T):
-    """Where one row more makes exact answers too long for 64 bits: no trace of the other integer type."""
+    """Where one row more makes exact answers too long for 64 bits: no trace of the other integer
+    type.
+    """
     plan = kit.planned((2, 3), [(0, 1), (1,)], rho)
-    most = (2**62 - 1) // (int(plan.query.multipliers[T]) * math.prod(2 * plan.schema.sizes[i] for i in T))
+    most = (2**62 - 1) // (
+        int(plan.query.multipliers[T]) * math.prod(2 * plan.schema.sizes[i] for i in T)
+    )
     before, after = published_alike(monkeypatch, plan, most)
     assert before != after
 
 
 def test_rounding_that_depends_on_the_type_is_caught(monkeypatch):
-    """64-bit integers are rounded twice when divided, Python's once: the type, hence the exact answer, would show."""
+    """64-bit integers are rounded twice when divided, Python's once: the type, hence the exact
+    answer, would show.
+    """
 
     def decode(query, T, noisy):
         values = np.array(noisy / int(query.multipliers[T]), dtype=np.float64)
@@ -223,7 +251,9 @@ def test_rounding_that_depends_on_the_type_is_caught(monkeypatch):
     caught = 0
     for rho, T in itertools.product([1e-6, 0.5, 1e9, 1e12, 1e13], [(0,), (1,), (0, 1)]):
         plan = kit.planned((2, 3), [(0, 1), (1,)], rho)
-        most = (2**62 - 1) // (int(plan.query.multipliers[T]) * math.prod(2 * plan.schema.sizes[i] for i in T))
+        most = (2**62 - 1) // (
+            int(plan.query.multipliers[T]) * math.prod(2 * plan.schema.sizes[i] for i in T)
+        )
         try:
             published_alike(monkeypatch, plan, most)
         except AssertionError:
@@ -238,7 +268,9 @@ def test_equal_noisy_integers_make_equal_files(monkeypatch, tmp_path, neighbors,
     exact = [np.concatenate(kit.answers(plan, kit.tables_of(side, plan))) for side in sides]
     noise = np.arange(plan.query.count) * 2**30
     files = []
-    for k, (side, drawn) in enumerate(zip(sides, (noise, noise + exact[0] - exact[1]), strict=True)):
+    for k, (side, drawn) in enumerate(
+        zip(sides, (noise, noise + exact[0] - exact[1]), strict=True)
+    ):
         with monkeypatch.context() as patch:
             with_noise(patch, drawn.tolist())
             release = plan.release(kit.table_of(side, 2), out=tmp_path / str(k), format=format)
@@ -253,7 +285,9 @@ def test_equal_noisy_integers_make_equal_files(monkeypatch, tmp_path, neighbors,
 def test_equal_noisy_integers_of_points_are_published_alike(monkeypatch, neighbors):
     points = np.random.default_rng(4).normal(size=(6, 3))
     n = None if neighbors == "add-remove" else 9
-    mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(points), neighbors=neighbors), gn.zCDP(RHO), n=n)
+    mechanism = gn.GaussianMechanism(
+        gn.optimal_noise(gn.FiniteSet(points), neighbors=neighbors), gn.zCDP(RHO), n=n
+    )
     left, right = [4, 0, 3, 1, 1, 0], [4, 0, 3, 1, 0, 1 if n else 0]
     exact = [mechanism._lattice.sums(counts) for counts in (left, right)]
     noise = [2**47 + 12345, -(2**48) + 1, 77]
@@ -274,7 +308,9 @@ def test_equal_noisy_integers_of_points_are_published_alike(monkeypatch, neighbo
 def guessed_counts(mechanism, estimate, seeds):
     """Counts that some seed's noise leaves, if they are whole."""
     for seed in seeds:
-        noise = mechanism.simulate(None, np.random.default_rng(seed), counts=np.zeros(4, dtype=int)).estimate
+        noise = mechanism.simulate(
+            None, np.random.default_rng(seed), counts=np.zeros(4, dtype=int)
+        ).estimate
         counts = estimate - noise
         if np.abs(counts - np.rint(counts)).max() < 1e-6 and counts.min() > -0.5:
             return np.rint(counts).astype(int).tolist()
@@ -294,8 +330,14 @@ def test_seeds_give_simulated_tables_away_and_not_releases():
     table, empty = kit.table_of([(0, 1), (1, 2), (1, 2)], 2), kit.table_of([], 2)
 
     def whole(release):
-        noises = (plan.simulate(empty, np.random.default_rng(seed)).tables[0, 1] for seed in range(40))
-        return [np.rint(release.tables[0, 1] - z).tolist() for z in noises if _is_whole(release.tables[0, 1] - z)]
+        noises = (
+            plan.simulate(empty, np.random.default_rng(seed)).tables[0, 1] for seed in range(40)
+        )
+        return [
+            np.rint(release.tables[0, 1] - z).tolist()
+            for z in noises
+            if _is_whole(release.tables[0, 1] - z)
+        ]
 
     assert whole(plan.simulate(table, np.random.default_rng(31))) == [[[0, 1, 0], [0, 0, 2]]]
     assert whole(plan.release(table)) == []
@@ -307,7 +349,9 @@ def _is_whole(values):
 
 @RELATIONS
 def test_noise_does_not_repeat(neighbors):
-    """No two of all integers of many releases are equal: at 2³² steps a repetition among 4000 has odds of 1 in 1000."""
+    """No two of all integers of many releases are equal: at 2³² steps a repetition among 4000 has
+    odds of 1 in 1000.
+    """
     plan = kit.planned((2, 3), [(0, 1), (1,)], RHO, neighbors=neighbors)
     exact = np.concatenate(kit.answers(plan, kit.tables_of([(0, 0)], plan)))
     drawn = np.array(plan.query.query.draw(200 * len(exact)))

@@ -23,7 +23,10 @@ def test_the_attack_fails(open_folder, name):
 
 # What stops an attack, and what is put in its place.
 UNDONE = {
-    "one row of a file hides others": ("gaussnoise.tables.reading.csv._check_bytes", lambda path, tabs: (False, 0)),
+    "one row of a file hides others": (
+        "gaussnoise.tables.reading.csv._check_bytes",
+        lambda path, tabs: (False, 0),
+    ),
     "valid fields of several lines refused": (
         "gaussnoise.tables.reading.csv._check_bytes",
         lambda path, tabs: (False, 0),

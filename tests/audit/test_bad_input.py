@@ -67,14 +67,19 @@ def sums(data=None, **options):
 REFUSED = [
     # NaN, inf, float category, wrong length, wrong dtype
     ("NaN number", lambda: survey().release(row(size=[math.nan])), gn.DataError, "column 'size'"),
-    ("infinite number", lambda: survey().release(row(size=[math.inf])), gn.DataError, "column 'size'"),
+    ("infinite number", lambda: survey().release(row(size=[math.inf])), gn.DataError, "column "
+    "'size'"),
     ("float category", lambda: survey().release(row(code=[1.0])), gn.DataError, "column 'code'"),
-    ("text for numbers", lambda: survey().release(row(size=["0.5"])), gn.DataError, "column 'size'"),
+    ("text for numbers", lambda: survey().release(row(size=["0.5"])), gn.DataError,
+     "column 'size'"),
     ("text for codes", lambda: survey().release(row(code=["1"])), gn.DataError, "column 'code'"),
     ("numbers for text", lambda: survey().release(row(word=[1])), gn.DataError, "column 'word'"),
-    ("integers for booleans", lambda: survey().release(row(flag=[1])), gn.DataError, "column 'flag'"),
-    ("a float category, with a catch-all", lambda: survey("o").release(row(code=[1.0])), gn.DataError, "column 'code'"),
-    ("missing column", lambda: survey().release(row().drop_columns("flag")), gn.DataError, "'flag'"),
+    ("integers for booleans", lambda: survey().release(row(flag=[1])), gn.DataError, "column "
+    "'flag'"),
+    ("a float category, with a catch-all", lambda: survey("o").release(row(code=[1.0])),
+     gn.DataError, "column 'code'"),
+    ("missing column", lambda: survey().release(row().drop_columns("flag")), gn.DataError,
+     "'flag'"),
     ("not a table", lambda: survey().release([[1, 2]]), gn.DataError, "expected a dataframe"),
     ("a number for a table", lambda: survey().release(7), gn.DataError, "expected a dataframe"),
     ("NaN row of points", lambda: means([[math.nan, 0, 0], [1, 0, 0]]), gn.DataError, "points"),
@@ -91,10 +96,14 @@ REFUSED = [
     ("neither data nor counts", sums, gn.ParameterError, "either"),
     # category outside the schema, null
     ("unknown category", lambda: survey().release(row(word=["z"])), gn.DataError, "column 'word'"),
-    ("null category", lambda: survey().release(row(word=pa.array([None], pa.string()))), gn.DataError, "column 'word'"),
-    ("null number", lambda: survey().release(row(size=pa.array([None], pa.float64()))), gn.DataError, "column 'size'"),
-    ("null boolean", lambda: survey().release(row(flag=pa.array([None], pa.bool_()))), gn.DataError, "column 'flag'"),
-    ("number outside the edges", lambda: survey().release(row(size=[2.5])), gn.DataError, "column 'size'"),
+    ("null category", lambda: survey().release(row(word=pa.array([None], pa.string()))),
+     gn.DataError, "column 'word'"),
+    ("null number", lambda: survey().release(row(size=pa.array([None], pa.float64()))),
+     gn.DataError, "column 'size'"),
+    ("null boolean", lambda: survey().release(row(flag=pa.array([None], pa.bool_()))),
+     gn.DataError, "column 'flag'"),
+    ("number outside the edges", lambda: survey().release(row(size=[2.5])), gn.DataError,
+     "column 'size'"),
     ("numbers that may be counts", lambda: sums([3, 0, 1]), gn.DataError, "counts= says how many"),
     # record outside the declared body
     ("index outside", lambda: sums(indices=[3]), gn.DataError, "row indices in 0..2"),
@@ -103,12 +112,16 @@ REFUSED = [
     # empty data: means need their public n
     ("empty data for a mean", lambda: means([]), gn.DataError, "exactly n = 2"),
     ("no counts for a mean", lambda: means(counts=[0, 0, 0]), gn.DataError, "exactly n = 2"),
-    ("no n for a mean", lambda: gn.GaussianMechanism(NOISE, gn.zCDP(1)), gn.ParameterError, "n >= 1"),
+    ("no n for a mean", lambda: gn.GaussianMechanism(NOISE, gn.zCDP(1)), gn.ParameterError, "n "
+    ">= 1"),
     ("n = 0", lambda: gn.GaussianMechanism(NOISE, gn.zCDP(1), n=0), gn.ParameterError, "n >= 1"),
-    ("n for sums", lambda: gn.GaussianMechanism(SUMS, gn.zCDP(1), n=3), gn.ParameterError, "n is private"),
+    ("n for sums", lambda: gn.GaussianMechanism(SUMS, gn.zCDP(1), n=3), gn.ParameterError, "n is "
+    "private"),
     # covariance
-    ("ellipsoid not symmetric", lambda: gn.Ellipsoid([[1, 2], [0, 1]]), gn.InvalidDomainError, "symmetric"),
-    ("ellipsoid not PSD", lambda: gn.Ellipsoid([[1, 2], [2, 1]]), gn.InvalidDomainError, "eigenvalue -1"),
+    ("ellipsoid not symmetric", lambda: gn.Ellipsoid([[1, 2], [0, 1]]), gn.InvalidDomainError,
+     "symmetric"),
+    ("ellipsoid not PSD", lambda: gn.Ellipsoid([[1, 2], [2, 1]]), gn.InvalidDomainError,
+     "eigenvalue -1"),
     ("ellipsoid of NaN", lambda: gn.Ellipsoid([[math.nan]]), gn.InvalidDomainError, "Ellipsoid"),
     (
         "singular covariance",
@@ -116,7 +129,8 @@ REFUSED = [
         gn.CovarianceError,
         "without noise",
     ),
-    ("no covariance", lambda: replaced(FactorCovariance(np.zeros((3, 0)), 1.0)), gn.CovarianceError, "without noise"),
+    ("no covariance", lambda: replaced(FactorCovariance(np.zeros((3, 0)), 1.0)),
+     gn.CovarianceError, "without noise"),
     (
         "means' noise for sums",
         lambda: gn.GaussianMechanism(replace(NOISE, neighbors="add-remove"), gn.zCDP(1)),
@@ -131,7 +145,8 @@ REFUSED = [
     ("zero points", lambda: gn.FiniteSet(np.zeros((0, 2))), gn.InvalidDomainError, "N, d >= 1"),
     ("NaN points", lambda: gn.FiniteSet([[math.nan]]), gn.InvalidDomainError, "finite"),
     ("infinite points", lambda: gn.FiniteSet([[math.inf]]), gn.InvalidDomainError, "finite"),
-    ("zero marginals", lambda: gn.plan(schema(2), [], gn.zCDP(1)), gn.ParameterError, "at least one marginal"),
+    ("zero marginals", lambda: gn.plan(schema(2), [], gn.zCDP(1)), gn.ParameterError, "at least "
+    "one marginal"),
     # σ = 0 or NaN, δ ∉ (0,1), ε ≤ 0, ρ ≤ 0, p < 2
     *[
         (f"rho = {x!r}", lambda x=x: gn.zCDP(x), gn.ParameterError, "rho")
@@ -154,14 +169,16 @@ REFUSED = [
             "plan": lambda p: small(p=p),
         }.items()
     ],
-    ("zero variance", lambda: replaced(FactorCovariance(np.zeros((3, 2)), 1.0)), gn.GaussNoiseError, ""),
+    ("zero variance", lambda: replaced(FactorCovariance(np.zeros((3, 2)), 1.0)),
+     gn.GaussNoiseError, ""),
     ("rho too small to draw", lambda: small_at(1e-300).release(table()), gn.ParameterError, "rho"),
     ("rho too large to draw", lambda: small_at(1e300).release(table()), gn.ParameterError, "rho"),
     ("no noise to speak of", lambda: IntegerQuery(1, math.inf).draw(1), gn.ParameterError, "rho"),
     ("sigma = NaN", lambda: IntegerQuery(1, math.nan).draw(1), gn.ParameterError, "rho"),
     # several rows per person
     *[
-        (f"rows_per_person = {x!r}", lambda x=x: small(rows_per_person=x), gn.ParameterError, "rows_per_person")
+        (f"rows_per_person = {x!r}", lambda x=x: small(rows_per_person=x), gn.ParameterError,
+         "rows_per_person")
         for x in (0, -3, 2.0, math.nan, True, "3", None, 10**30)
     ],
     ("unknown relation", lambda: small(neighbors="swap"), gn.ParameterError, "neighbors"),
@@ -178,7 +195,9 @@ def table(*records):
     return kit.table_of(records, 2)
 
 
-@pytest.mark.parametrize(("call", "kind", "part"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
+@pytest.mark.parametrize(
+    ("call", "kind", "part"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED]
+)
 def test_bad_input_is_refused_by_type_and_name(call, kind, part):
     with pytest.raises(kind) as caught:
         call()
@@ -201,7 +220,9 @@ def test_empty_tables_are_released(neighbors):
     release = small(neighbors=neighbors).release(table())
     estimate, sd = release["a0", "a1"].estimate, release["a0", "a1"].standard_deviation
     assert (np.abs(estimate) < 8 * sd).all()
-    assert (release[()].estimate == 0) == (neighbors == "replace")  # where the number of rows is public
+    assert (release[()].estimate == 0) == (
+        neighbors == "replace"
+    )  # where the number of rows is public
 
 
 def test_empty_sums_are_released():
@@ -227,14 +248,18 @@ def test_a_domain_of_one_point(points):
     constant = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(points)), gn.zCDP(0.5), n=4)
     assert constant.rho_charged == 0
     assert constant.release(indices=[0] * 4).estimate.tolist() == [3, 4]
-    noisy = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(points), neighbors="add-remove"), gn.zCDP(0.5))
+    noisy = gn.GaussianMechanism(
+        gn.optimal_noise(gn.FiniteSet(points), neighbors="add-remove"), gn.zCDP(0.5)
+    )
     assert noisy.rho_charged == pytest.approx(0.5)
     assert noisy.standard_deviation == pytest.approx([3, 4])
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize("k", [1, 7])
-def test_rows_of_a_person_multiply_the_budget_by_their_square_and_are_stated(tmp_path, neighbors, k):
+def test_rows_of_a_person_multiply_the_budget_by_their_square_and_are_stated(
+    tmp_path, neighbors, k
+):
     plan = small(neighbors=neighbors, rows_per_person=k)
     release = plan.release(table((0, 0)), out=tmp_path / "out")
     assert release.query.query.rho * k**2 == pytest.approx(0.5, rel=1e-9)
@@ -264,24 +289,39 @@ def test_the_catch_all_takes_nulls_and_strangers(kind):
         assert np.rint(found).tolist() == [1, *[0] * (len(found) - 2), 2]
 
 
-# Refused before any work: within a generous ratio of the calls that planning one small table makes, and little memory.
+# Refused before any work: within a generous ratio of the calls that planning one small table makes,
+# and little memory.
 
 HUGE = [
     ("10^12 cells", lambda: gn.plan(schema(*[1000] * 4), 4, gn.zCDP(1))),
-    ("10^12 cells, replace", lambda: gn.plan(schema(*[1000] * 4), 4, gn.zCDP(1), neighbors="replace")),
+    (
+        "10^12 cells, replace",
+        lambda: gn.plan(schema(*[1000] * 4), 4, gn.zCDP(1), neighbors="replace"),
+    ),
     ("2^60 cells", lambda: gn.plan(schema(*[2] * 60), 60, gn.zCDP(1))),
-    ("2^60 cells, replace", lambda: gn.plan(schema(*[2] * 60), 60, gn.zCDP(1), neighbors="replace")),
+    (
+        "2^60 cells, replace",
+        lambda: gn.plan(schema(*[2] * 60), 60, gn.zCDP(1), neighbors="replace"),
+    ),
     ("10^17 tables", lambda: gn.plan(schema(*[2] * 60), 30, gn.zCDP(1))),
     ("2^60 records", lambda: gn.Marginals((2,) * 60, [(0, 1)]).to_finite_set()),
-    ("2^60 points, ellipsoid", lambda: gn.optimal_noise(gn.Marginals((2,) * 60, [(0, 1)]), method="ellipsoid")),
+    (
+        "2^60 points, ellipsoid",
+        lambda: gn.optimal_noise(gn.Marginals((2,) * 60, [(0, 1)]), method="ellipsoid"),
+    ),
     ("2^60 points, sdp", lambda: gn.optimal_noise(gn.Marginals((2,) * 60, [(0, 1)]), method="sdp")),
-    ("2^60 vertices", lambda: gn.Polytope.from_halfspaces(np.vstack([np.eye(60), -np.eye(60)]), np.ones(120))),
+    (
+        "2^60 vertices",
+        lambda: gn.Polytope.from_halfspaces(np.vstack([np.eye(60), -np.eye(60)]), np.ones(120)),
+    ),
 ]
 _GENEROUS = 50  # a thousandth of it, were all planned, is beyond any memory
 
 
 def calls(call):
-    """How many functions, Python's and C's, are called on the way: unlike seconds, alike on every machine."""
+    """How many functions, Python's and C's, are called on the way: unlike seconds, alike on every
+    machine.
+    """
     made, before = [0], sys.getprofile()
 
     def count(frame, event, argument):
@@ -362,21 +402,34 @@ COMMAND_LINES = {
     "zero categories": ({"schema": "[attributes.a]\ncategories = []\n"}, "at least one category"),
     "zero attributes": ({"schema": "[attributes]\n"}, "at least one attribute"),
     "10^12 cells": (
-        {"schema": "".join(f"[attributes.a{k}]\nedges = {list(range(1001))}\n" for k in range(4)), "m": "4"},
+        {"schema": "".join(f"[attributes.a{k}]\nedges = {list(range(1001))}\n" for k in range(4)),
+        "m": "4"},
         "cells would take",
     ),
     "2^60 cells": (
-        {"schema": "".join(f"[attributes.a{k}]\ncategories = [0, 1]\n" for k in range(60)), "m": "60"},
+        {"schema": "".join(f"[attributes.a{k}]\ncategories = [0, 1]\n" for k in range(60)),
+        "m": "60"},
         "more than",
     ),
 }  # fmt: skip
 
 
-def command_line(folder, table=None, budget=("--rho", "0.5"), more=(), schema=None, m="1", format="csv"):
+def command_line(
+    folder, table=None, budget=("--rho", "0.5"), more=(), schema=None, m="1", format="csv"
+):
     (folder / "schema.toml").write_text(schema or survey().schema.to_toml(), encoding="utf-8")
     write = pyarrow.csv.write_csv if format == "csv" else pyarrow.parquet.write_table
     write(FILES["good"] if table is None else table, folder / f"t.{format}")
-    given = ["release", str(folder / f"t.{format}"), "-s", str(folder / "schema.toml"), "-m", m, *budget, *more]
+    given = [
+        "release",
+        str(folder / f"t.{format}"),
+        "-s",
+        str(folder / "schema.toml"),
+        "-m",
+        m,
+        *budget,
+        *more,
+    ]
     return run([*given, "--out", str(folder / "out")])
 
 
@@ -401,7 +454,9 @@ def test_bad_input_at_the_command_line(tmp_path, capsys, name, format):
 
 
 @pytest.mark.parametrize("format", ["csv", "parquet"])
-@pytest.mark.parametrize("name", ["NaN", "infinite", "unknown category", "null", "float category", "outside the edges"])
+@pytest.mark.parametrize(
+    "name", ["NaN", "infinite", "unknown category", "null", "float category", "outside the edges"]
+)
 def test_no_value_decides_at_the_command_line(tmp_path, capsys, name, format):
     changes, _ = COMMAND_LINES[name]
     assert command_line(tmp_path, **changes, format=format) == 0
@@ -409,7 +464,8 @@ def test_no_value_decides_at_the_command_line(tmp_path, capsys, name, format):
 
 
 @pytest.mark.parametrize(
-    ("name", "neighbors", "k"), [("good", "add-remove", "4"), ("empty", "add-remove", "1"), ("empty", "replace", "4")]
+    ("name", "neighbors", "k"),
+    [("good", "add-remove", "4"), ("empty", "add-remove", "1"), ("empty", "replace", "4")],
 )
 def test_good_and_empty_tables_at_the_command_line(tmp_path, capsys, name, neighbors, k):
     more = ["--neighbors", neighbors, "--rows-per-person", k, "--on-outside", "refuse"]

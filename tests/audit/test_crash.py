@@ -1,4 +1,6 @@
-"""kill -9 and races on the ledger: what is lost is budget, never privacy or a result; naive ledgers do the damage."""
+"""kill -9 and races on the ledger: what is lost is budget, never privacy or a result; naive ledgers
+do the damage.
+"""
 
 import os
 import signal
@@ -43,7 +45,10 @@ def test_a_storm_of_kills(tmp_path):
 
 def test_naive_ledgers_are_caught(tmp_path):
     deducting, counting = audit.NAIVE
-    kills = [programs.damage() for programs, _ in audit.killed_at_lines(deducting, tmp_path / "lines", 12)]
+    kills = [
+        programs.damage()
+        for programs, _ in audit.killed_at_lines(deducting, tmp_path / "lines", 12)
+    ]
     assert sum(kills, audit.Damage()).twice
     assert not audit.storm(deducting, tmp_path / "storm", 9)[0].damage().none
     assert audit.racing(counting, tmp_path / "race").damage().beyond

@@ -1,4 +1,6 @@
-"""Lower bounds on ε from real draws: below the claim always, near it where it is tight, above it for every mutant."""
+"""Lower bounds on ε from real draws: below the claim always, near it where it is tight, above it
+for every mutant.
+"""
 
 import functools
 
@@ -20,7 +22,9 @@ def test_the_claim_is_the_exact_gaussian_curve(rho, epsilon):
     """Against the integral of the positive part of p − e^ε q."""
     mu = np.sqrt(2 * rho)
     y = np.linspace(-30, 30, 200_001)
-    delta = np.maximum(stats.norm.pdf(y - mu) - np.exp(epsilon) * stats.norm.pdf(y), 0).sum() * (y[1] - y[0])
+    delta = np.maximum(stats.norm.pdf(y - mu) - np.exp(epsilon) * stats.norm.pdf(y), 0).sum() * (
+        y[1] - y[0]
+    )
     assert kit.gaussian_epsilon(rho, delta) == pytest.approx(epsilon, abs=1e-6)
     assert kit.gaussian_epsilon(rho, delta) <= gn.zCDP(rho).epsilon(delta)
 
@@ -60,7 +64,9 @@ def test_sums_and_means_spend_what_they_claim(neighbors, points):
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
-@pytest.mark.parametrize("options", [{"p": np.inf}, {"rows_per_person": 3, "weights": [1.0, 5.0]}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{"p": np.inf}, {"rows_per_person": 3, "weights": [1.0, 5.0]}], ids=str
+)
 def test_tables_spend_what_they_claim(neighbors, options):
     found = kit.audit_tables(kit.two_tables(neighbors, **options), 4000)
     assert 0.35 * CLAIM < found < CLAIM
@@ -73,11 +79,16 @@ def test_released_tables_spend_no_more(neighbors):
 
 
 def whole_releases_bound(neighbors):
-    """Every step of ``release`` included, from records to tables; at a budget where few draws have power."""
+    """Every step of ``release`` included, from records to tables; at a budget where few draws have
+    power.
+    """
     plan = kit.two_tables(neighbors, rho=0.5)
     sides = kit.worst_neighbours(plan, [(0, 0), (1, 1)])
     tables = [kit.table_of(side, 2) for side in sides]
-    outputs = [np.array([kit.flat(plan.release(table).tables, plan) for _ in range(120)]) for table in tables]
+    outputs = [
+        np.array([kit.flat(plan.release(table).tables, plan) for _ in range(120)])
+        for table in tables
+    ]
     high, low = (kit.flat(kit.tables_of(side, plan), plan) for side in sides)
     return kit.epsilon_bound(*outputs, kit.likelihood_ratio(high - low))
 
@@ -115,7 +126,11 @@ def test_every_mutant_is_caught(monkeypatch, mutant):
 
 BODIES = {
     "disc": (gn.LpBall(2, 2), [0.6, 0.8], [-0.6, -0.8]),
-    "box far from the origin": (gn.LpBall(2, np.inf) + np.array([3.0, 7.0]), [4.0, 8.0], [2.0, 6.0]),
+    "box far from the origin": (
+        gn.LpBall(2, np.inf) + np.array([3.0, 7.0]),
+        [4.0, 8.0],
+        [2.0, 6.0],
+    ),
     "triangle": (gn.Polytope([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), [1.0, 0.0], [0.0, 1.0]),
 }
 
@@ -140,7 +155,9 @@ def test_records_of_bodies_spend_what_they_claim(name, neighbors):
     others = [far] if neighbors == "replace" else []
     low = [[*others, opposite], [far]][neighbors == "add-remove"]
     high = [*low[:-1], far] if neighbors == "replace" else [far, far]
-    found = kit.audit_records(body_mechanism(name, neighbors), high, low, body_noise(name, neighbors))
+    found = kit.audit_records(
+        body_mechanism(name, neighbors), high, low, body_noise(name, neighbors)
+    )
     assert 0.7 * CLAIM < found < CLAIM
 
 
@@ -148,7 +165,9 @@ def test_records_of_bodies_spend_what_they_claim(name, neighbors):
 def test_projected_records_spend_no_more(neighbors):
     low = [[0.0, 0.0], [-30.0, 1.0]] if neighbors == "replace" else [[0.0, 0.0]]
     high = [[0.0, 0.0], [1e30, 1.0]]
-    found = kit.audit_records(body_mechanism("disc", neighbors), high, low, body_noise("disc", neighbors), "project")
+    found = kit.audit_records(
+        body_mechanism("disc", neighbors), high, low, body_noise("disc", neighbors), "project"
+    )
     assert 0.7 * CLAIM < found < CLAIM
 
 

@@ -1,4 +1,6 @@
-"""Lower bounds on ε for the steps of estimators, and for a whole one: never above the claim, above it for mutants."""
+"""Lower bounds on ε for the steps of estimators, and for a whole one: never above the claim, above
+it for mutants.
+"""
 
 import math
 
@@ -34,8 +36,24 @@ def index_score(left, right):
 
 
 AUDITS = {
-    "Laplace mean": (lambda rows: steps.laplace_mean(rows, 1.0, PURE).estimate, HIGH, LOW, first, PURE, 0.0, 700),
-    "Laplace counts": (lambda counts: steps.laplace_counts(counts, PURE), BEFORE, AFTER, counts_score, PURE, 0.0, 700),
+    "Laplace mean": (
+        lambda rows: steps.laplace_mean(rows, 1.0, PURE).estimate,
+        HIGH,
+        LOW,
+        first,
+        PURE,
+        0.0,
+        700,
+    ),
+    "Laplace counts": (
+        lambda counts: steps.laplace_counts(counts, PURE),
+        BEFORE,
+        AFTER,
+        counts_score,
+        PURE,
+        0.0,
+        700,
+    ),
     "fullest bin": (
         lambda counts: steps.fullest(counts, PURE, pure=True),
         np.array([3, 2, 0]),
@@ -63,7 +81,15 @@ AUDITS = {
         kit.DELTA,
         800,
     ),
-    "decile": (lambda balance: columns._noisy(balance, 81, RHO), 9, 0, first, GAUSSIAN, kit.DELTA, 800),
+    "decile": (
+        lambda balance: columns._noisy(balance, 81, RHO),
+        9,
+        0,
+        first,
+        GAUSSIAN,
+        kit.DELTA,
+        800,
+    ),
 }
 
 
@@ -85,7 +111,9 @@ def weaker(monkeypatch):
     for owner in (LaplaceQuery, steps.IntegerQuery):
         whole = owner.draw
         monkeypatch.setattr(
-            owner, "draw", lambda self, count, whole=whole: [round(noise / 5) for noise in whole(self, count)]
+            owner,
+            "draw",
+            lambda self, count, whole=whole: [round(noise / 5) for noise in whole(self, count)],
         )
     whole_scale = NoisyMaximum.scale.func
     monkeypatch.setattr(NoisyMaximum, "scale", property(lambda self: whole_scale(self) / 5))
@@ -109,13 +137,20 @@ ESTIMATORS = {
     "CoinPress": lambda far, privacy: gn.estimators.coinpress_mean(
         np.append(REST, far)[:, None] * [1.0, 0.0], privacy, radius=3, steps=2
     ),
-    "box": lambda far, privacy: gn.estimators.clipped_mean(np.append(REST, far), privacy, bounds=(-1, 1)),
+    "box": lambda far, privacy: gn.estimators.clipped_mean(
+        np.append(REST, far), privacy, bounds=(-1, 1)
+    ),
 }
 
 
 def whole(name, times=200):
-    """One record, or person, that lies as far out as clipping lets it, or further; all steps included."""
-    sides = [outputs(lambda far=far: ESTIMATORS[name](far, gn.zCDP(WHOLE)).estimate, times) for far in (1e6, -1e6)]
+    """One record, or person, that lies as far out as clipping lets it, or further; all steps
+    included.
+    """
+    sides = [
+        outputs(lambda far=far: ESTIMATORS[name](far, gn.zCDP(WHOLE)).estimate, times)
+        for far in (1e6, -1e6)
+    ]
     return kit.epsilon_bound(*sides, first)
 
 
@@ -137,7 +172,9 @@ def test_estimates_that_do_not_clip_are_caught(monkeypatch):
 
 def test_people_who_count_record_by_record_are_caught(monkeypatch):
     """Noise for one record, where one person has ten."""
-    monkeypatch.setattr("gaussnoise.estimators.person.by_person", lambda name, data, person, rule: data)
+    monkeypatch.setattr(
+        "gaussnoise.estimators.person.by_person", lambda name, data, person, rule: data
+    )
     assert whole("person-level mean") > kit.gaussian_epsilon(WHOLE, kit.DELTA)
 
 

@@ -1,4 +1,6 @@
-"""The noise really drawn has the stated covariance, over all tables jointly and at any count; the tests have power."""
+"""The noise really drawn has the stated covariance, over all tables jointly and at any count; the
+tests have power.
+"""
 
 import audit_kit as kit
 import networkx as nx
@@ -48,7 +50,10 @@ def claimed(plan):
     """Σ = k² M / (2ρ) from the optimum alone, not from what is said of the draw."""
     M = plan.noise.covariance.toarray()
     weights = np.concatenate(
-        [[w] * plan.domain.cells(S) for w, S in zip(plan.domain.weights, plan.domain.subsets, strict=True)]
+        [
+            [w] * plan.domain.cells(S)
+            for w, S in zip(plan.domain.weights, plan.domain.subsets, strict=True)
+        ]
     )
     return M / np.outer(weights, weights) * plan.rows_per_person**2 / (2 * plan.rho)
 
@@ -58,9 +63,12 @@ def test_tables_jointly_have_the_covariance_of_the_optimum(name):
     options, neighbors = PLANS[name]
     plan = kit.planned(SIZES, SUBSETS, **({"rho": 0.5} | options), neighbors=neighbors)
     errors = table_errors(plan)
-    # the multipliers follow the wanted standard deviations to one in a million: far below what 500 draws see
+    # the multipliers follow the wanted standard deviations to one in a million: far below what 500
+    # draws see
     assert set(fits(errors, claimed(plan)).values()) == {True}
-    assert plan.covariance.toarray() == pytest.approx(claimed(plan), rel=1e-5, abs=1e-5 * np.diag(claimed(plan)).max())
+    assert plan.covariance.toarray() == pytest.approx(
+        claimed(plan), rel=1e-5, abs=1e-5 * np.diag(claimed(plan)).max()
+    )
     assert errors.shape == (DRAWS, plan.domain.dim)
 
 
@@ -109,7 +117,9 @@ def finite_errors(mechanism, counts, draws):
 def optimum(mechanism):
     """Σ = M·sensitivity²/(2ρn²)."""
     noise, n = mechanism.noise, mechanism.n or 1
-    return noise.covariance.toarray() * noise.sensitivity_squared / (2 * mechanism.privacy.rho * n**2)
+    return (
+        noise.covariance.toarray() * noise.sensitivity_squared / (2 * mechanism.privacy.rho * n**2)
+    )
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -154,9 +164,13 @@ def test_whole_releases_of_many_rows(monkeypatch, neighbors):
     plan = kit.planned((2, 3), [(0, 1), (1,)], 0.5, neighbors=neighbors)
     full = np.array([[10**12, 0, 3], [1, 10**12 // 7, 5]])
     tables = {(0, 1): full, (1,): full.sum(axis=0)}
-    monkeypatch.setattr("gaussnoise.tables.release.publish.count_marginals", lambda *_: iter(tables.items()))
+    monkeypatch.setattr(
+        "gaussnoise.tables.release.publish.count_marginals", lambda *_: iter(tables.items())
+    )
     nobody = kit.table_of([], 2)
-    errors = np.array([kit.flat(plan.release(nobody).tables, plan) for _ in range(60)]) - kit.flat(tables, plan)
+    errors = np.array([kit.flat(plan.release(nobody).tables, plan) for _ in range(60)]) - kit.flat(
+        tables, plan
+    )
     z, _ = kit.whitened(errors, claimed(plan))
     assert kit.scale_fits(z)
     assert kit.mean_fits(z)
@@ -172,7 +186,8 @@ def test_sums_over_many_records_have_the_noise_of_few(rows):
     assert kit.scale_fits(z)
     assert kit.mean_fits(z)
     assert not kit.scale_fits(0.7 * z)
-    # rounding the strategy and the decoded floats moves sums by far less than one standard deviation
+    # rounding the strategy and the decoded floats moves sums by far less than one standard
+    # deviation
     moved = counts.sum() * mechanism.rounding_bias + 1e-15 * counts.sum() * 5
     assert (moved < 0.05 * mechanism.standard_deviation).all()
 

@@ -1,4 +1,5 @@
-"""Made-up schemas and tables end in a valid release or a typed error, and no planted value appears anywhere.
+"""Made-up schemas and tables end in a valid release or a typed error, and no planted value appears
+anywhere.
 
 A few examples of each kind; ``report.py`` tries hundreds.
 """
@@ -17,7 +18,11 @@ SETTINGS = settings(
     derandomize=True,
     deadline=None,
     database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.filter_too_much,
+        HealthCheck.data_too_large,
+    ],
 )
 
 
@@ -40,7 +45,12 @@ def test_any_table_is_released_or_refused_by_type(kind):
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_any_file_at_the_command_line(kind):
-    asked(9, fuzz.problems(), lambda problem: fuzz.check(fuzz.ask_shell(problem, kind)), f"shell, {kind}")
+    asked(
+        9,
+        fuzz.problems(),
+        lambda problem: fuzz.check(fuzz.ask_shell(problem, kind)),
+        f"shell, {kind}",
+    )
 
 
 def test_any_bytes_in_a_csv_file():
@@ -117,7 +127,9 @@ def test_any_bytes_in_a_schema_file():
 
 
 def test_a_schema_that_changes_on_the_way_is_caught(monkeypatch):
-    monkeypatch.setattr("gaussnoise.tables.schema.schema._quoted", lambda text: '"' + text.strip() + '"')
+    monkeypatch.setattr(
+        "gaussnoise.tables.schema.schema._quoted", lambda text: '"' + text.strip() + '"'
+    )
     text = '[attributes.a]\ncategories = ["x", " y"]'
     assert not fuzz.ask_schema(text).valid
     monkeypatch.undo()

@@ -1,4 +1,6 @@
-"""Whole streams under the auditor: what all ticks together spend, and kill -9 between counting and publishing."""
+"""Whole streams under the auditor: what all ticks together spend, and kill -9 between counting and
+publishing.
+"""
 
 import json
 import os
@@ -27,7 +29,9 @@ def planned(reports=1, apart=1, neighbors="add-remove"):
 
 
 def sides(plan, ticks):
-    """Counts of each tick with and without one person, who has a row in these ticks; or has another one."""
+    """Counts of each tick with and without one person, who has a row in these ticks; or has another
+    one.
+    """
     one, other = np.array([1, 0]), np.array([0, 1 if plan.neighbors == "replace" else 0])
     base = np.array([5, 3])
     with_person = [{(0,): base + (one if t in ticks else 0)} for t in range(TICKS)]
@@ -36,9 +40,16 @@ def sides(plan, ticks):
 
 
 def measured(plan, tables, noise):
-    """All that is measured in one run of the stream, one row, in standard deviations of the noise."""
+    """All that is measured in one run of the stream, one row, in standard deviations of
+    the noise.
+    """
     found = [measure.measured(plan, tables[: t + 1], noise) for t in range(TICKS)]
-    return np.array([x for noisy in found for values in noisy.values() for x in values], dtype=np.float64) / plan.scale
+    return (
+        np.array(
+            [x for noisy in found for values in noisy.values() for x in values], dtype=np.float64
+        )
+        / plan.scale
+    )
 
 
 class Nothing:
@@ -49,7 +60,9 @@ class Nothing:
 
 
 def found_epsilon(plan, ticks):
-    """Lower bound on ε of all ticks together, for a person with rows in ``ticks``: exact integers, then noise."""
+    """Lower bound on ε of all ticks together, for a person with rows in ``ticks``: exact integers,
+    then noise.
+    """
     left, right = (measured(plan, side, Nothing()) for side in sides(plan, ticks))
     noise = np.array(plan.query.query.draw(DRAWS * len(left))).reshape(DRAWS, -1) / plan.scale
     return kit.epsilon_bound(left + noise, right + noise, kit.likelihood_ratio(left - right))
@@ -60,7 +73,9 @@ def found_epsilon_as_run(plan, ticks, draws):
     left, right = sides(plan, ticks)
     difference = measured(plan, left, Nothing()) - measured(plan, right, Nothing())
     with noise_stream(plan.query.query.draw, 2 * draws * TICKS * plan.query.count, 1) as noise:
-        samples = [np.array([measured(plan, side, noise) for _ in range(draws)]) for side in (left, right)]
+        samples = [
+            np.array([measured(plan, side, noise) for _ in range(draws)]) for side in (left, right)
+        ]
     return kit.epsilon_bound(*samples, kit.likelihood_ratio(difference))
 
 
@@ -74,7 +89,9 @@ def test_streams_spend_no_more_than_they_claim(plan, ticks):
 
 
 def test_runs_of_streams_spend_no_more_than_they_claim():
-    assert found_epsilon_as_run(planned(), [0], 300) < CLAIM  # too few to say more; the next tests show the power
+    assert (
+        found_epsilon_as_run(planned(), [0], 300) < CLAIM
+    )  # too few to say more; the next tests show the power
 
 
 def test_more_reports_than_planned_are_caught():
@@ -117,17 +134,34 @@ HERE = Path(__file__).parent
 def killed(tmp_path_factory):
     """What was found of each kind of stream, killed at a few lines."""
     folder = tmp_path_factory.mktemp("killed")
-    command = [sys.executable, "-W", "ignore", HERE / "stream_child.py", folder, 4, "plain", "ledger", "forgetful"]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        HERE / "stream_child.py",
+        folder,
+        4,
+        "plain",
+        "ledger",
+        "forgetful",
+    ]
     single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # forked
     done = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, check=False, timeout=900, env=os.environ | single
+        list(map(str, command)),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+        env=os.environ | single,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
 def is_sound(found):
-    """Drawn once for what was committed, published once, the same whenever it is asked for, no tick left out."""
+    """Drawn once for what was committed, published once, the same whenever it is asked for, no tick
+    left out.
+    """
     first, again, second = found["answers"]
     return (
         found["killed"]

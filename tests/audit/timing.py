@@ -1,9 +1,11 @@
-"""Does the time of a draw tell how large its noise is? ``python tests/audit/timing.py [DRAWS]``, some minutes, by hand.
+"""Does the time of a draw tell how large its noise is? ``python tests/audit/timing.py [DRAWS]``,
+some minutes, by hand.
 
-OpenDP draws a discrete Gaussian by rejection from a discrete Laplace, whose size comes from a loop that runs the longer
-the larger the noise. Whoever can time single draws exactly learns something about them. This measures how much: for
-single draws, and for whole releases, where a report of the time is all there is. Ranks, so that a busy machine only
-hides what there is; times are taken less the median of their neighbours, so that drifting clocks do neither.
+OpenDP draws a discrete Gaussian by rejection from a discrete Laplace, whose size comes from a loop
+that runs the longer the larger the noise. Whoever can time single draws exactly learns something
+about them. This measures how much: for single draws, and for whole releases, where a report of the
+time is all there is. Ranks, so that a busy machine only hides what there is; times are taken less
+the median of their neighbours, so that drifting clocks do neither.
 """
 
 import math
@@ -35,7 +37,9 @@ def timed(ask, times):
 
 
 def verdict(spent, sizes):
-    """Rank correlation of times and sizes, its p-value, and median times of the smallest and the largest tenth."""
+    """Rank correlation of times and sizes, its p-value, and median times of the smallest and the
+    largest tenth.
+    """
     padded = np.pad(spent, _NEIGHBOURS // 2, mode="reflect")
     drift = np.median(np.lib.stride_tricks.sliding_window_view(padded, _NEIGHBOURS), axis=1)
     found = stats.spearmanr(spent - drift, sizes)
@@ -50,7 +54,8 @@ def line(name, spent, sizes):
     said = "tells" if p < _ALARM else "not seen"
     bits = -math.log2(1 - r**2) / 2  # of a Gaussian with this correlation
     return (
-        f"| {name} | {len(spent)} | {r:+.3f} | {p:.0e} | {bits:.4f} | {small / 1e3:.1f} | {large / 1e3:.1f} | {said} |"
+        f"| {name} | {len(spent)} | {r:+.3f} | {p:.0e} | {bits:.4f} | {small / 1e3:.1f} | "
+        f"{large / 1e3:.1f} | {said} |"
     )
 
 
@@ -72,15 +77,23 @@ def releases(count):
         spent, answers = timed(lambda m=sums, d=dim: m.release(counts=[100] * d), count)
         errors = np.array([a.estimate for a in answers]) - 100
         yield f"release of {dim} sums", spent, np.linalg.norm(errors, axis=1)
-    schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
+    schema = gn.Schema(
+        [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
+    )
     rows = pa.table({"sex": ["F", "M"] * 60, "age": [7, 33, 70] * 40})
     plan = gn.plan(schema, 2, gn.zCDP(0.5))
     spent, answers = timed(lambda: plan.release(rows)["sex", "age"].estimate, count // 10)
-    yield "release of a 2 × 3 table", spent, np.linalg.norm(np.array(answers).reshape(count // 10, -1) - 20, axis=1)
+    yield (
+        "release of a 2 × 3 table",
+        spent,
+        np.linalg.norm(np.array(answers).reshape(count // 10, -1) - 20, axis=1),
+    )
 
 
 def control(draws):
-    """What the table shows where there is nothing, and where there is: sleepless loops as long as the noise."""
+    """What the table shows where there is nothing, and where there is: sleepless loops as long as
+    the noise.
+    """
     sizes = np.abs(np.random.default_rng(0).normal(size=draws))
     spent, _ = timed(lambda: sum(range(300)), draws)
     yield "control: no noise at all", spent, sizes
@@ -91,9 +104,16 @@ def control(draws):
 
 def main():
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else _DRAWS
-    print("| what | times | rank correlation | p | bits | smallest tenth, µs | largest tenth, µs | verdict |")
+    print(
+        "| what | times | rank correlation | p | bits | smallest tenth, µs | largest tenth, µs | "
+        "verdict |"
+    )
     print("|---|---|---|---|---|---|---|---|")
-    for rows in (control(draws), single_draws(draws), releases(max(200, draws * _RELEASES // _DRAWS))):
+    for rows in (
+        control(draws),
+        single_draws(draws),
+        releases(max(200, draws * _RELEASES // _DRAWS)),
+    ):
         for name, spent, sizes in rows:
             print(line(name, spent, sizes), flush=True)
 

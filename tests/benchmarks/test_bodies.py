@@ -1,4 +1,5 @@
-"""Speed of oracles and of column generation, as ratios against one eigendecomposition in the same run.
+"""Speed of oracles and of column generation, as ratios against one eigendecomposition in the same
+run.
 
 Run with ``pytest tests/benchmarks -m benchmark -s -n 0``; every test prints what it measured.
 """
@@ -47,24 +48,38 @@ def test_all_signs_of_22_generators(eigh):
 @pytest.mark.parametrize("p", [2, math.inf])
 @pytest.mark.parametrize("dim", [5, 12, 22])
 def test_22_generators_to_a_millionth(eigh, dim, p):
-    """Expected: 0.1 to 4 s, most of it in dimension 22, where some 250 vertices carry the certificate."""
+    """Expected: 0.1 to 4 s, most of it in dimension 22, where some 250 vertices carry the
+    certificate.
+    """
     taken, noise = seconds(lambda: gn.gamma(gn.Zonotope(generators(22, dim)), p))
-    print(f"\n22 generators in R^{dim}, p = {p}: {taken:.3g} s, {taken / eigh:.3g} eigh(1024), gap {noise.gap:.1e}")
+    print(
+        f"\n22 generators in R^{dim}, p = {p}: {taken:.3g} s, {taken / eigh:.3g} eigh(1024), gap "
+        f"{noise.gap:.1e}"
+    )
     assert noise.gap <= 1e-6
     assert taken < 60 * eigh
 
 
 @pytest.mark.parametrize("draw", ["normal", "uniform", "standard_t"])
 def test_200_generators_in_20_dimensions(eigh, draw):
-    """Expected: 2 to 5 s; gaps of 11 % for Gaussian generators, 3 % for uniform ones, 9 % for Student's t(2).
+    """Expected: 2 to 5 s; gaps of 11 % for Gaussian generators, 3 % for uniform ones, 9 % for
+    Student's t(2).
 
-    With many generators in all directions a zonotope is nearly a ball, and the relaxation √(π/2)(1 − 1/(4d)) too large.
+    With many generators in all directions a zonotope is nearly a ball, and the relaxation √(π/2)(1
+    − 1/(4d)) too large.
     """
     rng = np.random.default_rng(0)
-    G = rng.standard_t(2, size=(200, 20)) if draw == "standard_t" else getattr(rng, draw)(size=(200, 20))
+    G = (
+        rng.standard_t(2, size=(200, 20))
+        if draw == "standard_t"
+        else getattr(rng, draw)(size=(200, 20))
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gn.ConvergenceWarning)
         taken, noise = seconds(lambda: gn.gamma(gn.Zonotope(G)))
-    print(f"\n200 {draw} generators in R^20: {taken:.3g} s, {taken / eigh:.3g} eigh(1024), gap {noise.gap:.1%}")
+    print(
+        f"\n200 {draw} generators in R^20: {taken:.3g} s, {taken / eigh:.3g} eigh(1024), gap "
+        f"{noise.gap:.1%}"
+    )
     assert noise.gamma <= math.sqrt(math.pi / 2) * noise.gamma_lower
     assert taken < 100 * eigh

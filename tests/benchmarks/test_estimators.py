@@ -1,9 +1,11 @@
-"""Errors of estimators against published ones: ``pytest tests/benchmarks/test_estimators.py -m benchmark -s -n 0``.
+"""Errors of estimators against published ones:
+``pytest tests/benchmarks/test_estimators.py -m benchmark -s -n 0``.
 
-References: the trimmed means over 100 runs that CoinPress's published code stores (github.com/twistedcubic/coin-press),
-for standard normal data and ρ = 0.5. Its covariances come from ``W = X A`` and ``A⁻¹ Z A⁻¹`` with a matrix A that is no
-longer symmetric after two steps: ``X Aᵀ`` and ``A⁻¹ Z A⁻ᵀ`` would be right. A repaired copy has errors of
-0.251 (n = 3000, t = 3), 0.234 (n = 3000, t = 5) and 0.128 (n = 8000, t = 3), where one without has 0.326, 0.486, 0.135.
+References: the trimmed means over 100 runs that CoinPress's published code stores
+(github.com/twistedcubic/coin-press), for standard normal data and ρ = 0.5. Its covariances come
+from ``W = X A`` and ``A⁻¹ Z A⁻¹`` with a matrix A that is no longer symmetric after two steps:
+``X Aᵀ`` and ``A⁻¹ Z A⁻ᵀ`` would be right. A repaired copy has errors of 0.251 (n = 3000, t = 3),
+0.234 (n = 3000, t = 5) and 0.128 (n = 8000, t = 3), where one without has 0.326, 0.486, 0.135.
 """
 
 import numpy as np
@@ -53,9 +55,16 @@ def mean_error(n, radius, steps, variances):
     ],
 )
 def test_means_meet_the_published_errors(n, radius, steps, reference):
-    """Expected: at most as large, but for Monte Carlo error; n = 1000, t = 4 and the largest radius 3 % larger."""
-    found, error = errors(mean_error(n, radius * np.sqrt(50), steps, np.ones(50)), TRIALS if n < 5000 else 40)
-    print(f"\nmean, n = {n}, r = {radius:g} √d, t = {steps}: {found:.4f} ± {error:.4f}, published {reference}")
+    """Expected: at most as large, but for Monte Carlo error; n = 1000, t = 4 and the largest radius
+    3 % larger.
+    """
+    found, error = errors(
+        mean_error(n, radius * np.sqrt(50), steps, np.ones(50)), TRIALS if n < 5000 else 40
+    )
+    print(
+        f"\nmean, n = {n}, r = {radius:g} √d, t = {steps}: {found:.4f} ± {error:.4f}, published "
+        f"{reference}"
+    )
     assert found <= 1.05 * reference + 4 * error
 
 
@@ -71,10 +80,14 @@ def test_means_meet_the_published_errors(n, radius, steps, reference):
     ],
 )
 def test_covariances_meet_the_published_errors(n, steps, reference):
-    """Expected: smaller; half of it in one step, since noise above the diagonal has half the variance."""
+    """Expected: smaller; half of it in one step, since noise above the diagonal has half the
+    variance.
+    """
 
     def run(rng):
-        found = gn.estimators.coinpress_covariance(rng.normal(size=(n, 10)), RHO, largest=10 * np.sqrt(10), steps=steps)
+        found = gn.estimators.coinpress_covariance(
+            rng.normal(size=(n, 10)), RHO, largest=10 * np.sqrt(10), steps=steps
+        )
         return np.linalg.norm(found.estimate - np.eye(10))
 
     found, error = errors(run)
@@ -84,10 +97,12 @@ def test_covariances_meet_the_published_errors(n, steps, reference):
 
 @pytest.mark.parametrize("n", [1000, 3000, 10_000])
 def test_ellipsoids_beat_balls_where_the_covariance_is_far_from_round(n, monkeypatch):
-    """Expected: a third of the noise of a ball that knows Σ, and an eighth of one that knows Σ <= I.
+    """Expected: a third of the noise of a ball that knows Σ, and an eighth of one that knows Σ <=
+    I.
 
-    Eigenvalues 1/i², d = 50, r = 10: noise alone is compared, as sampling is the same for all. By traces alone half:
-    ``tr Σ^½`` against ``√(d tr Σ)``; but the largest eigenvalue makes the tail, hence the radius, of the ball longer.
+    Eigenvalues 1/i², d = 50, r = 10: noise alone is compared, as sampling is the same for all. By
+    traces alone half: ``tr Σ^½`` against ``√(d tr Σ)``; but the largest eigenvalue makes the tail,
+    hence the radius, of the ball longer.
     """
     variances = 1 / np.arange(1, 51.0) ** 2
     trials = 40 if n < 5000 else 15
@@ -104,10 +119,23 @@ def test_ellipsoids_beat_balls_where_the_covariance_is_far_from_round(n, monkeyp
 
         return errors(run, trials)
 
-    ours, ball, unknown = noise(np.diag(variances)), noise(np.diag(variances), shaped=False), noise(None)
-    print(f"\neigenvalues 1/i², d = 50, n = {n}: distance to the sample's mean, ± its standard error")
-    for name, (found, error) in {"ellipsoid": ours, "ball, Σ known": ball, "ball, Σ <= I": unknown}.items():
+    ours, ball, unknown = (
+        noise(np.diag(variances)),
+        noise(np.diag(variances), shaped=False),
+        noise(None),
+    )
+    print(
+        f"\neigenvalues 1/i², d = 50, n = {n}: distance to the sample's mean, ± its standard error"
+    )
+    for name, (found, error) in {
+        "ellipsoid": ours,
+        "ball, Σ known": ball,
+        "ball, Σ <= I": unknown,
+    }.items():
         print(f"  {name:>14}: {found:.5f} ± {error:.5f}, {found / ours[0]:.2f} times")
-    print(f"  second by traces alone: {np.sqrt(50 * variances.sum()) / np.sqrt(variances).sum():.2f} times")
+    print(
+        "  second by traces alone: "
+        f"{np.sqrt(50 * variances.sum()) / np.sqrt(variances).sum():.2f} times"
+    )
     assert 2.5 * ours[0] < ball[0]
     assert 2 * ball[0] < unknown[0]

@@ -1,8 +1,9 @@
-"""Planning time for many marginals as ratios within one run: against one eigendecomposition, and against a peer.
+"""Planning time for many marginals as ratios within one run: against one eigendecomposition, and
+against a peer.
 
-Run with ``pytest tests/benchmarks -m benchmark -s -n 0``; every test prints what it measured. ResidualPlanner (Xiao et
-al. 2023) is not on PyPI: the peer is its convex programme, one variable for every residual, written in cvxpy with one
-sparse matrix and scaled for the solver.
+Run with ``pytest tests/benchmarks -m benchmark -s -n 0``; every test prints what it measured.
+ResidualPlanner (Xiao et al. 2023) is not on PyPI: the peer is its convex programme, one variable
+for every residual, written in cvxpy with one sparse matrix and scaled for the solver.
 """
 
 import itertools
@@ -36,7 +37,9 @@ def eigh_seconds(n=1024):
 
 
 def up_to_three_way(d):
-    """A schema of d attributes of ten categories, and the names of all marginals of at most three of them."""
+    """A schema of d attributes of ten categories, and the names of all marginals of at most three
+    of them.
+    """
     schema = gn.Schema([gn.Attribute(f"a{i}", range(CATEGORIES)) for i in range(d)])
     return schema, [m for k in range(4) for m in itertools.combinations(schema.names, k)]
 
@@ -49,7 +52,8 @@ def table(title, columns, rows):
 
 @pytest.mark.parametrize("p", [2, math.inf])
 def test_planning_grows_with_the_number_of_marginals(p):
-    """Expected: linear in the number of marginals; at d = 100, 166,751 of them, as long as a few eigh(1024).
+    """Expected: linear in the number of marginals; at d = 100, 166,751 of them, as long as a few
+    eigh(1024).
 
     Printing, and the numbers over all marginals, take a fraction of that.
     """
@@ -59,8 +63,12 @@ def test_planning_grows_with_the_number_of_marginals(p):
     for d in (10, 20, 50, 100):
         schema, names = up_to_three_way(d)
         taken, plan = seconds(lambda s=schema, n=names: gn.plan(s, n, gn.zCDP(1), p=p), repeat=2)
-        said, _ = seconds(lambda plan=plan: (str(plan), plan.improvement, plan.error, plan.integers))
-        rows.append((d, len(names), plan.domain.dim, taken, said, taken / unit, 1e6 * taken / len(names)))
+        said, _ = seconds(
+            lambda plan=plan: (str(plan), plan.improvement, plan.error, plan.integers)
+        )
+        rows.append(
+            (d, len(names), plan.domain.dim, taken, said, taken / unit, 1e6 * taken / len(names))
+        )
         each[d] = taken / len(names)
         assert plan.noise.gap <= 1e-6
         assert said <= max(taken, 0.1)
@@ -75,10 +83,14 @@ def test_planning_grows_with_the_number_of_marginals(p):
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_targets_and_replaced_rows_cost_little_more(neighbors):
-    """Expected: a plan by targets takes less than three times as long as one without, under either relation."""
+    """Expected: a plan by targets takes less than three times as long as one without, under either
+    relation.
+    """
     schema, names = up_to_three_way(50)
     plain, _ = seconds(lambda: gn.plan(schema, names, gn.zCDP(1), p=math.inf), repeat=2)
-    taken, plan = seconds(lambda: gn.plan(schema, names, targets=1000.0, neighbors=neighbors), repeat=2)
+    taken, plan = seconds(
+        lambda: gn.plan(schema, names, targets=1000.0, neighbors=neighbors), repeat=2
+    )
     said, ratio = seconds(lambda: (str(plan), plan.target_ratio)[1])
     table(f"targets, {neighbors}", ("plain, s", "targets, s", "print, s"), [(plain, taken, said)])
     assert 1 - 1e-5 <= ratio <= 1
@@ -96,7 +108,9 @@ def test_values_at_unit_sensitivity(d, variance, root_mean_square):
     n = CATEGORIES
     # Σ_T r_T √β_T, β_T = Σ_{S ⊇ T} 1/N_S, by the number of attributes of T and S
     closed = sum(
-        math.comb(d, t) * (n - 1) ** t * math.sqrt(sum(math.comb(d - t, s - t) / n**s for s in range(t, 4)))
+        math.comb(d, t)
+        * (n - 1) ** t
+        * math.sqrt(sum(math.comb(d - t, s - t) / n**s for s in range(t, 4)))
         for t in range(4)
     )
     mean = gn.optimal_noise(domain, 2, "add-remove")
@@ -104,15 +118,23 @@ def test_values_at_unit_sensitivity(d, variance, root_mean_square):
     assert mean.gamma == pytest.approx(closed, rel=1e-9)
     assert mean.gamma / math.sqrt(domain.dim) == pytest.approx(root_mean_square, rel=1e-9)
     assert largest.gamma_lower**2 * (1 - 1e-9) <= variance <= largest.gamma**2 * (1 + 1e-9)
-    table(f"d = {d}", ("p", "here", "expected"), [("2", closed / math.sqrt(domain.dim), root_mean_square)])
+    table(
+        f"d = {d}",
+        ("p", "here", "expected"),
+        [("2", closed / math.sqrt(domain.dim), root_mean_square)],
+    )
     table(f"d = {d}", ("p", "here", "expected"), [("inf", largest.gamma**2, variance)])
 
 
 def programme(domain, p):
-    """Least total, or largest, variance over the noise of every residual at unit sensitivity, by Clarabel."""
+    """Least total, or largest, variance over the noise of every residual at unit sensitivity, by
+    Clarabel.
+    """
     cp = pytest.importorskip("cvxpy")
     sizes = domain.sizes
-    residuals = sorted({T for S in domain.subsets for k in range(len(S) + 1) for T in itertools.combinations(S, k)})
+    residuals = sorted(
+        {T for S in domain.subsets for k in range(len(S) + 1) for T in itertools.combinations(S, k)}
+    )
     place = {T: k for k, T in enumerate(residuals)}
     rank = np.array([float(math.prod(sizes[i] - 1 for i in T)) for T in residuals])
     cells = np.array([float(domain.cells(T)) for T in residuals])
@@ -123,7 +145,8 @@ def programme(domain, p):
             columns.append(place[T])
             values.append(rank[place[T]] * cells[place[T]] / domain.cells(S) ** 2)
     reach = csr_array((values, (rows, columns)), shape=(len(domain.subsets), len(residuals)))
-    # noise in units of its cost, and errors in units of the mean, so that the solver sees numbers near one
+    # noise in units of its cost, and errors in units of the mean, so that the solver sees numbers
+    # near one
     noise = cp.Variable(len(residuals), pos=True)
     unit = rank / cells
     variances = (reach * (unit * len(residuals))) @ noise
@@ -136,7 +159,8 @@ def programme(domain, p):
 
 @pytest.mark.parametrize("p", [2, math.inf])
 def test_against_the_convex_programme_side_by_side(p):
-    """Expected: the same optimum, six times faster at p = 2, where listing marginals is most of the work for both.
+    """Expected: the same optimum, six times faster at p = 2, where listing marginals is most of the
+    work for both.
 
     At p = ∞ three times faster at d = 10, and about thirty times at d = 50.
     """

@@ -1,7 +1,9 @@
-"""How the error of people's means falls, against the rates of Agarwal et al. (2024): ``pytest -m benchmark -s -n 0``.
+"""How the error of people's means falls, against the rates of Agarwal et al. (2024):
+``pytest -m benchmark -s -n 0``.
 
-Error less that of the same people's mean without privacy, so that sampling does not hide noise and bias. Each slope is
-of the root mean square error against one number, on logarithmic scales; its interval is by resampling of the trials.
+Error less that of the same people's mean without privacy, so that sampling does not hide noise and
+bias. Each slope is of the root mean square error against one number, on logarithmic scales; its
+interval is by resampling of the trials.
 """
 
 import numpy as np
@@ -15,7 +17,9 @@ TRIALS = 100
 
 
 def symmetric_power(rng, shape, k):
-    """A law with moments just above k: its tail falls like x^−(k + 0.5), and its k-th moment is one."""
+    """A law with moments just above k: its tail falls like x^−(k + 0.5), and its k-th moment is
+    one.
+    """
     order = k + 0.5
     size = rng.random(shape) ** (-1 / order) * rng.choice((-1.0, 1.0), shape)
     return size * ((order - k) / order) ** (1 / k)
@@ -33,7 +37,9 @@ def private_error(n, m, epsilon, k, seed):
 
 
 def slope(places, errors, seed=0):
-    """Least-squares slope of the log of the root mean square error, and a 95% interval by resampling trials."""
+    """Least-squares slope of the log of the root mean square error, and a 95% interval by
+    resampling trials.
+    """
     rng, x = np.random.default_rng(seed), np.log(places)
 
     def fit(samples):
@@ -44,12 +50,17 @@ def slope(places, errors, seed=0):
 
 
 def show(name, expected, found):
-    print(f"{name}: slope {found[0]:+.2f} ({found[1]:+.2f}, {found[2]:+.2f}), the source's rate {expected}")
+    print(
+        f"{name}: slope {found[0]:+.2f} ({found[1]:+.2f}, {found[2]:+.2f}), the source's rate "
+        f"{expected}"
+    )
 
 
 def scaled(k, **series):
     """Errors of a series in which one of n, m, epsilon varies."""
-    fixed = {"n": 1000, "m": 16, "epsilon": 2.0} | {name: v for name, v in series.items() if np.isscalar(v)}
+    fixed = {"n": 1000, "m": 16, "epsilon": 2.0} | {
+        name: v for name, v in series.items() if np.isscalar(v)
+    }
     (name, values), *_ = [(name, v) for name, v in series.items() if not np.isscalar(v)]
     return values, [private_error(**(fixed | {name: v}), k=k, seed=i) for i, v in enumerate(values)]
 
@@ -61,7 +72,13 @@ def scaled(k, **series):
         ("n, k = 4, m = 1", 4, {"n": (500, 1000, 2000, 4000), "m": 1}, "-3/4 to -1", (-1.2, -0.6)),
         ("n, k = 8, m = 64", 8, {"n": (500, 1000, 2000, 4000), "m": 64}, "-1", (-1.2, -0.75)),
         ("epsilon, k = 2", 2, {"epsilon": (1.0, 2.0, 4.0, 8.0)}, "-1/2", (-0.75, -0.3)),
-        ("epsilon, k = 8, m = 64", 8, {"epsilon": (1.0, 2.0, 4.0, 8.0), "m": 64}, "-1", (-1.2, -0.75)),
+        (
+            "epsilon, k = 8, m = 64",
+            8,
+            {"epsilon": (1.0, 2.0, 4.0, 8.0), "m": 64},
+            "-1",
+            (-1.2, -0.75),
+        ),
         ("m, k = 2", 2, {"m": (1, 4, 16, 64)}, "-1/2", (-0.65, -0.35)),
         ("m, k = 8", 8, {"m": (1, 4, 16, 64)}, "-1/2", (-0.65, -0.3)),
     ],
@@ -75,13 +92,17 @@ def test_slopes_in_one_dimension(title, k, series, expected, within):
 
 
 def test_the_error_falls_with_the_order_of_the_moment():
-    errors = {k: np.sqrt(np.mean(np.square(private_error(2000, 4, 1.0, k, seed=k)))) for k in (2, 3, 4, 8)}
+    errors = {
+        k: np.sqrt(np.mean(np.square(private_error(2000, 4, 1.0, k, seed=k)))) for k in (2, 3, 4, 8)
+    }
     print("\nk: " + ", ".join(f"{k}: {e:.4f}" for k, e in errors.items()))
     assert errors[8] < errors[4] < errors[2]
 
 
 def test_slopes_of_the_proven_error_where_people_are_many():
-    """Bias and noise without simulation, from 10^4 to 10^7 people: beyond logarithms, and in all regimes."""
+    """Bias and noise without simulation, from 10^4 to 10^7 people: beyond logarithms, and in all
+    regimes.
+    """
     from gaussnoise.estimators.location import Search
     from gaussnoise.estimators.person import _clip, moments
 
@@ -100,9 +121,15 @@ def test_slopes_of_the_proven_error_where_people_are_many():
     print()
     for k in (2, 3, 4, 8):
         slopes = {m: fit(people, [proven(int(n), m, k) for n in people]) for m in (1, 100)}
-        print(f"n, k = {k}: m = 1 {slopes[1]:+.3f} (source {1 / k - 1:+.3f}), m = 100 {slopes[100]:+.3f}")
+        print(
+            f"n, k = {k}: m = 1 {slopes[1]:+.3f} (source {1 / k - 1:+.3f}), m = 100 "
+            f"{slopes[100]:+.3f}"
+        )
         assert abs(slopes[1] - (1 / k - 1)) < 0.08
-        print(f"m, k = {k}, n = 10^5: {fit(many, [proven(10**5, int(m), k) for m in many]):+.3f} (source -0.5 or less)")
+        print(
+            f"m, k = {k}, n = 10^5: {fit(many, [proven(10**5, int(m), k) for m in many]):+.3f} "
+            "(source -0.5 or less)"
+        )
     for k in (2, 4):
         dims = np.array([1, 4, 16, 64])
         found = fit(dims[1:], [proven(10**6, 16, k, int(d)) for d in dims[1:]])

@@ -1,7 +1,9 @@
-"""Planning time for products of one-attribute queries, in eigendecompositions of the same run; every gap is printed.
+"""Planning time for products of one-attribute queries, in eigendecompositions of the same run;
+every gap is printed.
 
-Run with ``pytest tests/benchmarks -m benchmark -s -n 0``. QuerySmasher (2026) reports 25 to 166 seconds for the two
-surveys below, where one eigendecomposition of order 1024 takes about a third of a second.
+Run with ``pytest tests/benchmarks -m benchmark -s -n 0``. QuerySmasher (2026) reports 25 to 166
+seconds for the two surveys below, where one eigendecomposition of order 1024 takes about a third of
+a second.
 """
 
 import itertools
@@ -31,7 +33,9 @@ def seconds(run):
 
 @pytest.mark.parametrize("survey", SURVEYS)
 def test_planning_and_certifying(survey):
-    """Expected: a few eigendecompositions; the certificate is the larger part where three prefixes share a table."""
+    """Expected: a few eigendecompositions; the certificate is the larger part where three prefixes
+    share a table.
+    """
     sizes, prefixes = SURVEYS[survey]
     matrix = np.random.default_rng(0).normal(size=(1024, 1024))
     unit = min(seconds(lambda: np.linalg.eigh(matrix @ matrix.T))[0] for _ in range(2))
@@ -42,9 +46,13 @@ def test_planning_and_certifying(survey):
             continue
         subsets = [S for k in ways for S in itertools.combinations(range(len(sizes)), k)]
         domain = gn.Products(bases, subsets)
-        taken, noise = seconds(lambda domain=domain: gn.optimal_noise(domain, neighbors="add-remove"))
+        taken, noise = seconds(
+            lambda domain=domain: gn.optimal_noise(domain, neighbors="add-remove")
+        )
         error = noise.gamma / math.sqrt(domain.dim)
-        rows.append([str(ways), float(np.prod([float(n) for n in sizes])), error, noise.gap, taken / unit])
+        rows.append(
+            [str(ways), float(np.prod([float(n) for n in sizes])), error, noise.gap, taken / unit]
+        )
         slowest = max(slowest, taken / unit)
     print(f"\n{survey}: ways, cells, root mean square deviation, certified gap, time in eigh(1024)")
     for ways, cells, error, gap, ratio in rows:

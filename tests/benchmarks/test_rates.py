@@ -1,4 +1,6 @@
-"""Fitted slopes of estimators' private error, in n, d, ε, R and k, beside the minimax rates of the sources."""
+"""Fitted slopes of estimators' private error, in n, d, ε, R and k, beside the minimax rates of the
+sources.
+"""
 
 import math
 
@@ -27,15 +29,29 @@ def rms(draw):
 def private_error(privacy, n=4000, radius=100.0):
     """What privacy adds to the sample mean of normal data."""
     x = np.random.default_rng(0).normal(size=n)
-    return rms(lambda: float(E.gaussian_mean(x, privacy, sigma=1, radius=radius).estimate) - x.mean())
+    return rms(
+        lambda: float(E.gaussian_mean(x, privacy, sigma=1, radius=radius).estimate) - x.mean()
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "sizes", "error", "expected", "slack"),
     [
         # the clipping radius grows like √log n
-        ("n, pure", [2000, 8000, 32_000, 128_000], lambda n: private_error(gn.PureDP(1), n), -1.0, 0.1),
-        ("n, zCDP", [2000, 8000, 32_000, 128_000], lambda n: private_error(gn.zCDP(0.1), n), -1.0, 0.1),
+        (
+            "n, pure",
+            [2000, 8000, 32_000, 128_000],
+            lambda n: private_error(gn.PureDP(1), n),
+            -1.0,
+            0.1,
+        ),
+        (
+            "n, zCDP",
+            [2000, 8000, 32_000, 128_000],
+            lambda n: private_error(gn.zCDP(0.1), n),
+            -1.0,
+            0.1,
+        ),
         ("ε", [0.8, 1.6, 3.2, 6.4], lambda e: private_error(gn.PureDP(e)), -1.0, 0.1),
         ("ρ", [0.05, 0.2, 0.8, 3.2], lambda r: private_error(gn.zCDP(r)), -0.5, 0.05),
         ("R", [1e1, 1e3, 1e6, 1e9], lambda R: private_error(gn.PureDP(2), radius=R), 0.0, 0.05),
@@ -47,14 +63,23 @@ def test_normal_means(name, sizes, error, expected, slack):
     assert abs(found - expected) <= slack + half
 
 
-@pytest.mark.parametrize(("privacy", "expected"), [(gn.PureDP(1), 1.0), (gn.zCDP(0.5), 0.5)], ids=repr)
+@pytest.mark.parametrize(
+    ("privacy", "expected"), [(gn.PureDP(1), 1.0), (gn.zCDP(0.5), 0.5)], ids=repr
+)
 def test_means_in_a_ball_by_dimension(privacy, expected):
-    """ℓ2 error d/(nε) of pure privacy against √d/n of zCDP: equal at d = 1, and worlds apart at d = 256."""
+    """ℓ2 error d/(nε) of pure privacy against √d/n of zCDP: equal at d = 1, and worlds apart at d =
+    256.
+    """
 
     def error(d):
         x = np.zeros((500, d))
         return math.sqrt(
-            np.mean([np.square(E.clipped_mean(x, privacy, center=0, radius=1).estimate).sum() for _ in range(20)])
+            np.mean(
+                [
+                    np.square(E.clipped_mean(x, privacy, center=0, radius=1).estimate).sum()
+                    for _ in range(20)
+                ]
+            )
         )
 
     sizes = [1, 4, 16, 64, 256]
@@ -75,7 +100,9 @@ def test_heavy_tails_by_the_moment_that_is_known(k):
         t = best_radius(k, 1.0, noise_of_ball(1, 0.1, n, pure=False))
         far = t * k / (k - 1)
         odds = far**-k
-        x = np.where(np.arange(n) < round(n * odds), far, 0.0)  # as many as expected: no sampling error
+        x = np.where(
+            np.arange(n) < round(n * odds), far, 0.0
+        )  # as many as expected: no sampling error
         return rms(lambda: float(E.truncated_mean(x, privacy, moment=1, k=k).estimate) - x.mean())
 
     sizes = [2000, 8000, 32_000, 128_000, 512_000]
@@ -84,9 +111,9 @@ def test_heavy_tails_by_the_moment_that_is_known(k):
     print(f"slope in n, k = {k:g}: {found:.3f} ± {half:.3f}, rate {expected:.3f}")
     assert abs(found - expected) <= 0.06 + half
     rates = [E.rates("moments", n, 1, 0.01, k=k)["KL"] for n in sizes]
-    assert slope(sizes, [math.sqrt(rate.lower - 1 / n) for rate, n in zip(rates, sizes, strict=True)])[
-        0
-    ] == pytest.approx(expected)
+    assert slope(
+        sizes, [math.sqrt(rate.lower - 1 / n) for rate, n in zip(rates, sizes, strict=True)]
+    )[0] == pytest.approx(expected)
 
 
 def test_densities():

@@ -1,4 +1,6 @@
-"""A release of a million noisy integers, beside the sampler alone: ``pytest -m benchmark -s -n 0``."""
+"""A release of a million noisy integers, beside the sampler alone: ``pytest -m benchmark -s
+-n 0``.
+"""
 
 import itertools
 import time
@@ -19,7 +21,9 @@ ROWS = 50_000
 
 @pytest.fixture(scope="module")
 def plan():
-    return gn.plan(gn.Schema([gn.Attribute(f"a{i}", range(n)) for i, n in enumerate(SIZES)]), 3, gn.zCDP(0.5))
+    return gn.plan(
+        gn.Schema([gn.Attribute(f"a{i}", range(n)) for i, n in enumerate(SIZES)]), 3, gn.zCDP(0.5)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +51,10 @@ def test_a_million_cells_are_projected_and_rounded_in_time_that_hardly_grows_fas
             work(table)
             starts.append(time.process_time())
         taken[cells] = min(b - a for a, b in itertools.pairwise(starts))
-    print(f"\n{work.__name__}: {taken[10**6] / taken[10**5]:.1f} times as long for ten times as many cells")
+    print(
+        f"\n{work.__name__}: {taken[10**6] / taken[10**5]:.1f} times as long for ten times as "
+        "many cells"
+    )
     assert taken[10**6] < 30 * taken[10**5]
 
 
@@ -58,7 +65,10 @@ def test_nearly_all_time_of_a_large_release_is_spent_drawing_noise(plan, table, 
     plan.release(table, out=None if format is None else tmp_path / "out", format=format or "csv")
     whole = time.perf_counter() - start
     alone = min(before, sampling(plan))
-    print(f"\n{plan.integers} integers to {format or 'memory'}: {whole:.1f} s, {alone:.1f} s of them the sampler's")
+    print(
+        f"\n{plan.integers} integers to {format or 'memory'}: {whole:.1f} s, {alone:.1f} s of "
+        "them the sampler's"
+    )
     assert plan.integers > 10**6
     assert whole < 1.35 * alone  # 1.1 on a quiet machine
     assert whole < 3 * plan.seconds

@@ -1,7 +1,8 @@
-"""Speed as ratios within one run: against one eigendecomposition of the same size, and against peers.
+"""Speed as ratios within one run: against one eigendecomposition of the same size, and against
+peers.
 
-Run with ``pytest tests/benchmarks -m benchmark -s -n 0``; every test prints what it measured. Peers that are not
-installed are skipped aloud.
+Run with ``pytest tests/benchmarks -m benchmark -s -n 0``; every test prints what it measured. Peers
+that are not installed are skipped aloud.
 """
 
 import math
@@ -41,16 +42,31 @@ def solve(domain, p, method="auto"):
 
 
 def log(name, **values):
-    print(f"\n{name}: " + ", ".join(f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in values.items()))
+    print(
+        f"\n{name}: "
+        + ", ".join(
+            f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in values.items()
+        )
+    )
 
 
 @pytest.mark.parametrize("p", [2, math.inf])
 def test_prefix_sums_of_1024_cost_few_eigendecompositions(p):
-    """Expected: nine steps; 20 eigendecompositions at p = 2 and 23 at p = ∞, five of them for checking."""
+    """Expected: nine steps; 20 eigendecompositions at p = 2 and 23 at p = ∞, five of them for
+    checking.
+    """
     solve(prefix(256), p)  # warm up
     unit = eigh_seconds(1024)
     taken, noise = seconds(lambda: solve(prefix(1024), p))
-    log("prefix 1024", p=p, steps=noise.steps, gap=noise.gap, seconds=taken, eigh=unit, ratio=taken / unit)
+    log(
+        "prefix 1024",
+        p=p,
+        steps=noise.steps,
+        gap=noise.gap,
+        seconds=taken,
+        eigh=unit,
+        ratio=taken / unit,
+    )
     assert noise.gap <= 1e-6
     assert taken <= 30 * unit
 
@@ -60,7 +76,9 @@ def test_steps_hardly_grow_and_time_is_cubic():
     for p in (2, math.inf):
         steps = []
         for n in (64, 128, 256, 512, 1024):
-            taken, noise = seconds(lambda n=n, p=p: solve(prefix(n), p), repeat=2 if n < 1024 else 1)
+            taken, noise = seconds(
+                lambda n=n, p=p: solve(prefix(n), p), repeat=2 if n < 1024 else 1
+            )
             log("prefix", n=n, p=p, steps=noise.steps, gap=noise.gap, seconds=taken)
             steps.append(noise.steps)
         assert max(steps) <= 1.5 * min(steps)
@@ -68,19 +86,38 @@ def test_steps_hardly_grow_and_time_is_cubic():
 
 @pytest.mark.parametrize("p", [2, math.inf])
 def test_prefix_sums_of_4096_finish(p):
-    """Expected: 64 times the time of 1024, a few GB; nobody else has a certified answer at this size."""
+    """Expected: 64 times the time of 1024, a few GB; nobody else has a certified answer at this
+    size.
+    """
     taken, noise = seconds(lambda: solve(prefix(4096), p))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    log("prefix 4096", p=p, steps=noise.steps, gap=noise.gap, seconds=taken, peak_gb=peak, value=noise.gamma)
+    log(
+        "prefix 4096",
+        p=p,
+        steps=noise.steps,
+        gap=noise.gap,
+        seconds=taken,
+        peak_gb=peak,
+        value=noise.gamma,
+    )
     assert noise.gap <= 1e-6
 
 
 @pytest.mark.parametrize(("p", "least"), [(2, 30), (math.inf, 100)])
 def test_against_scs_on_prefix_sums_of_64(p, least):
-    """Expected: SCS takes 0.6 to 14 s and ends a little infeasible; its answer is repaired before it is compared."""
+    """Expected: SCS takes 0.6 to 14 s and ends a little infeasible; its answer is repaired before
+    it is compared.
+    """
     peer, other = seconds(lambda: _at_any_gap(prefix(64), p, "sdp-scs"))
     taken, noise = seconds(lambda: solve(prefix(64), p), repeat=3)
-    log("prefix 64 against SCS", p=p, seconds=taken, peer=peer, ratio=peer / taken, peer_gap=other.gap)
+    log(
+        "prefix 64 against SCS",
+        p=p,
+        seconds=taken,
+        peer=peer,
+        ratio=peer / taken,
+        peer_gap=other.gap,
+    )
     assert noise.gap <= 1e-6
     assert noise.gamma <= other.gamma * (1 + 1e-6)
     assert peer >= least * taken
@@ -88,17 +125,27 @@ def test_against_scs_on_prefix_sums_of_64(p, least):
 
 @pytest.mark.parametrize(("method", "least"), [("sdp-scs", 50), ("sdp-clarabel", 50)])
 def test_against_sdp_solvers_on_gaussian_points(method, least):
-    """Expected: SCS about 1 s, Clarabel half a second in the block form that suits it, this a few milliseconds."""
+    """Expected: SCS about 1 s, Clarabel half a second in the block form that suits it, this a few
+    milliseconds.
+    """
     domain = gn.FiniteSet(np.random.default_rng(0).normal(size=(100, 10)))
     peer, other = seconds(lambda: _at_any_gap(domain, 2, method))
     taken, noise = seconds(lambda: solve(domain, 2), repeat=5)
-    log(f"10 x 100 against {method}", seconds=taken, peer=peer, ratio=peer / taken, peer_gap=other.gap)
+    log(
+        f"10 x 100 against {method}",
+        seconds=taken,
+        peer=peer,
+        ratio=peer / taken,
+        peer_gap=other.gap,
+    )
     assert noise.gap <= 1e-6
     assert peer >= least * taken
 
 
 def test_against_clarabel_on_the_joint_form_of_gaussian_points():
-    """Expected: one matrix of order 110 takes Clarabel about a minute; the block form above is our own improvement."""
+    """Expected: one matrix of order 110 takes Clarabel about a minute; the block form above is our
+    own improvement.
+    """
     cp = pytest.importorskip("cvxpy")
     points = np.random.default_rng(0).normal(size=(100, 10))
     joint = cp.Variable((110, 110), PSD=True)
@@ -120,14 +167,23 @@ def _at_any_gap(domain, p, method):
 @pytest.mark.parametrize("tail", ["gaussian", "student-t(2)", "cauchy"])
 @pytest.mark.parametrize("problem", ["gamma", "add-remove", "replace"])
 def test_3000_points_in_100_dimensions_take_about_a_second(tail, problem):
-    """Expected: a few eigendecompositions of size 1024, of a tenth of a second each; replace ten times more."""
+    """Expected: a few eigendecompositions of size 1024, of a tenth of a second each; replace ten
+    times more.
+    """
     rng = np.random.default_rng(0)
     freedom = {"gaussian": 1e9, "student-t(2)": 2, "cauchy": 1}[tail]
     domain = gn.FiniteSet(rng.standard_t(freedom, size=(3000, 100)))
     unit = eigh_seconds(1024)
     for p in (2, 3, 8, math.inf):
         taken, noise = seconds(lambda p=p: _solved(domain, p, problem))
-        log(f"100 x 3000 {tail}, {problem}", p=p, steps=noise.steps, gap=noise.gap, seconds=taken, ratio=taken / unit)
+        log(
+            f"100 x 3000 {tail}, {problem}",
+            p=p,
+            steps=noise.steps,
+            gap=noise.gap,
+            seconds=taken,
+            ratio=taken / unit,
+        )
         assert noise.gap <= 1e-6
         assert taken <= (100 if problem == "replace" else 30) * unit
 
@@ -139,7 +195,8 @@ def _solved(domain, p, problem):
 @pytest.mark.parametrize("error", ["mean", "max"])
 @pytest.mark.parametrize("n", [16, 64, 256, 512])
 def test_against_the_dense_optimiser_of_jax_privacy(n, error):
-    """Expected: the peer's largest error is 1.6 % above the optimum at 16 and 9.4 % at 256, its mean error up to 0.1 %.
+    """Expected: the peer's largest error is 1.6 % above the optimum at 16 and 9.4 % at 256, its
+    mean error up to 0.1 %.
 
     It is 20 to 4000 times slower; 512 for the largest error takes it a quarter of an hour.
     """
@@ -149,7 +206,13 @@ def test_against_the_dense_optimiser_of_jax_privacy(n, error):
     peer, strategy = seconds(lambda: dense.optimize(n, epochs=1, reduction_fn=_reduction(error)))
     loss = _loss(np.asarray(strategy, dtype=float), n, p)
     taken, noise = seconds(lambda: solve(prefix(n), p))
-    log(f"prefix {n}, {error}", seconds=taken, peer=peer, ratio=peer / taken, excess=loss / noise.gamma - 1)
+    log(
+        f"prefix {n}, {error}",
+        seconds=taken,
+        peer=peer,
+        ratio=peer / taken,
+        excess=loss / noise.gamma - 1,
+    )
     assert noise.gamma <= loss * (1 + 1e-6)
     assert taken < peer
 
@@ -161,7 +224,9 @@ def _reduction(error):
 
 
 def _loss(strategy, n, p):
-    """Error of measuring ``strategy`` (scaled to unit columns) and decoding prefix sums with its inverse."""
+    """Error of measuring ``strategy`` (scaled to unit columns) and decoding prefix sums with its
+    inverse.
+    """
     strategy = strategy / np.linalg.norm(strategy, axis=0).max()
     left = np.linalg.solve(strategy.T, np.tril(np.ones((n, n))).T).T
     return float(np.linalg.norm(np.linalg.norm(left, axis=1), p))

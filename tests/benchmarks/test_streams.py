@@ -1,4 +1,6 @@
-"""Workloads over time: time in proportion to ticks, and noise of few states against its published peer."""
+"""Workloads over time: time in proportion to ticks, and noise of few states against its published
+peer.
+"""
 
 import math
 import time
@@ -19,7 +21,9 @@ def seconds(work):
 
 
 def test_one_evaluation_is_linear_in_ticks():
-    """From a thousand to a million ticks: a thousand times the ticks, less than three thousand times the time."""
+    """From a thousand to a million ticks: a thousand times the ticks, less than three thousand
+    times the time.
+    """
     taken = {}
     for n in (1_000, 10_000, 100_000, 1_000_000):
         given = gn.streams.prefix_sums(n).bands, np.full(n, 1 / n), np.ones(n)
@@ -52,7 +56,12 @@ def test_few_states_are_closer_to_the_optimum_than_buffered_toeplitz_matrices(lo
     n = 256
     matrix = peer.optimize(n=n, error=loss, min_buffers=4, max_buffers=4)
     workload = gn.streams.prefix_sums(n)
-    theirs = gn.streams.certify(np.asarray(matrix.toeplitz_coefs(n)), workload, p=2 if loss == "mean" else math.inf)
+    theirs = gn.streams.certify(
+        np.asarray(matrix.toeplitz_coefs(n)), workload, p=2 if loss == "mean" else math.inf
+    )
     ours = gn.streams.noise(workload, states=4, loss=loss)
-    print(f"{loss}: 4 buffers {theirs.factor - 1:.2%} above the optimum, 4 states {ours.factor - 1:.2%}")
+    print(
+        f"{loss}: 4 buffers {theirs.factor - 1:.2%} above the optimum, 4 states "
+        f"{ours.factor - 1:.2%}"
+    )
     assert ours.factor - 1 < (theirs.factor - 1) / 10

@@ -1,4 +1,6 @@
-"""Bases of one attribute. Reference: the queries of ``cases.QUERIES``, asked of every category in plain loops."""
+"""Bases of one attribute. Reference: the queries of ``cases.QUERIES``, asked of every category in
+plain loops.
+"""
 
 import pickle
 from dataclasses import dataclass
@@ -49,7 +51,8 @@ BASES = [
     Windows(1, 1), Windows(7, 1), Windows(7, 3), Windows(7, 5), Windows(7, 7),
     Moments([2.5]), Moments([-1.0, 0.0, 0.5, 3.0], [0, 3, 1]),
     Leading(Prefix(1), 2), Leading(Ranges(3), 5), Leading(Moments([1.5, 2.0], [0, 2]), 3),
-    Base([[2.0]]), Base([[1, -1, 0], [0, 1, -1]]), Base(np.random.default_rng(0).normal(size=(5, 3))),
+    Base([[2.0]]), Base([[1, -1, 0], [0, 1, -1]]), Base(np.random.default_rng(0).normal(size=(5,
+    3))),
 ]  # fmt: skip
 every_base = pytest.mark.parametrize("base", BASES, ids=repr)
 
@@ -93,7 +96,9 @@ def test_answers_are_products_along_an_axis(data):
     W = base.toarray()
     expected = np.apply_along_axis(lambda x: W @ x, axis, values) if values.size else None
     answers = base.answer(values, axis)
-    assert answers.shape == tuple(base.queries if k == axis % len(shape) else n for k, n in enumerate(shape))
+    assert answers.shape == tuple(
+        base.queries if k == axis % len(shape) else n for k, n in enumerate(shape)
+    )
     if expected is not None:
         np.testing.assert_allclose(answers, expected, rtol=1e-12, atol=1e-12)
 
@@ -101,17 +106,28 @@ def test_answers_are_products_along_an_axis(data):
 @given(st.data())
 @settings(derandomize=True, max_examples=150, deadline=None)
 def test_counts_are_exact_integers(data):
-    base = data.draw(st.sampled_from([base for base in BASES if type(getattr(base, "base", base)) in COUNTS]))
+    base = data.draw(
+        st.sampled_from([base for base in BASES if type(getattr(base, "base", base)) in COUNTS])
+    )
     dtype = data.draw(st.sampled_from([np.int64, np.int32, np.uint8, np.uint64, bool, object]))
     shape, axis = shaped(data, base.size)
-    most = {np.int64: 2**59, np.int32: 2**31 - 1, np.uint8: 255, np.uint64: 2**60, bool: 1, object: 2**90}[dtype]
+    most = {
+        np.int64: 2**59,
+        np.int32: 2**31 - 1,
+        np.uint8: 255,
+        np.uint64: 2**60,
+        bool: 1,
+        object: 2**90,
+    }[dtype]
     size = int(np.prod(shape))
     drawn = [data.draw(st.integers(0, most)) for _ in range(size)]
     values = np.array(drawn, dtype=dtype).reshape(shape)
     numbers = np.array([int(x) for x in values.ravel()] + [None], dtype=object)[:-1].reshape(shape)
     answers = base.answer(values, axis)
     assert (
-        answers.dtype == object if dtype is object else answers.dtype.kind in ("b" if base.is_identity else "") + "iu"
+        answers.dtype == object
+        if dtype is object
+        else answers.dtype.kind in ("b" if base.is_identity else "") + "iu"
     )
     W = [[int(x) for x in row] for row in matrix(base)]
     lines = np.moveaxis(numbers, axis, -1).reshape(-1, base.size)
@@ -165,9 +181,17 @@ def test_ends_of_ranges():
     assert [end.tolist() for end in Windows(3, 2).ends()] == [[0, 1, 2], [1, 2, 0]]
 
 
-@pytest.mark.parametrize("base", [Identity(5), Prefix(5), Bins(5, [2]), Moments([1.0, 2.0, 3.0, 4.0, 5.0]), Users(5)])
+@pytest.mark.parametrize(
+    "base", [Identity(5), Prefix(5), Bins(5, [2]), Moments([1.0, 2.0, 3.0, 4.0, 5.0]), Users(5)]
+)
 def test_shapes_are_checked(base):
-    for values, axis in ((np.ones(4), 0), (np.ones((5, 4)), 1), (np.ones(5), 1), (np.ones(5), -2), (3.0, 0)):
+    for values, axis in (
+        (np.ones(4), 0),
+        (np.ones((5, 4)), 1),
+        (np.ones(5), 1),
+        (np.ones(5), -2),
+        (3.0, 0),
+    ):
         with pytest.raises(DimensionError, match="answer: expected 5 entries along axis"):
             base.answer(values, axis)
     with pytest.raises(DimensionError, match="labels: expected 5 names of categories, got 4"):
@@ -220,7 +244,8 @@ def test_answers_of_large_bases_need_no_matrix():
 
 
 HUGE = [
-    Identity(10**12), Total(10**12), Prefix(10**12), Ranges(10**12), Bins(10**12, [7, 10**11, (5, 10**11)]),
+    Identity(10**12), Total(10**12), Prefix(10**12), Ranges(10**12), Bins(10**12, [7, 10**11, (5,
+    10**11)]),
     Windows(10**12, 10**11),
 ]  # fmt: skip
 
@@ -244,7 +269,9 @@ def test_huge_runs_are_refused():
         Users(20_000).gram()
 
 
-@pytest.mark.parametrize("cls", [Identity, Total, Prefix, Ranges, lambda n: Bins(n, [1]), lambda n: Windows(n, 1)])
+@pytest.mark.parametrize(
+    "cls", [Identity, Total, Prefix, Ranges, lambda n: Bins(n, [1]), lambda n: Windows(n, 1)]
+)
 @pytest.mark.parametrize("size", [0, -1, 2.0, 2.5, True, None, "3", [3], np.nan])
 def test_sizes_are_validated(cls, size):
     with pytest.raises(InvalidDomainError, match="categor"):
@@ -285,7 +312,8 @@ def test_sizes_are_validated(cls, size):
         (lambda: Bins(9, [{5, 2}]), "Bins: expected a list"),
         (lambda: Moments({1.0, 2.0}), "Moments: expected a list"),
         (lambda: Moments([1.0, 2.0], {1, 2}), "Moments: expected a list"),
-        (lambda: Leading(Prefix(3), 3), "more categories than the 3 of its base, got 3; hint: the base itself"),
+        (lambda: Leading(Prefix(3), 3), "more categories than the 3 of its base, got 3; hint: "
+        "the base itself"),
         (lambda: Leading(Prefix(3), 2.5), "integers"),
         (lambda: Leading([[1.0]], 2), "Leading: expected a base, like Prefix.5., got list"),
         (lambda: Base([[1.0, np.inf]]), "finite"),
@@ -302,7 +330,14 @@ def test_construction_is_validated(make, message):
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: Base([1.0]), lambda: Base([[]]), lambda: Moments([]), lambda: Moments(3.0), lambda: Moments([[1]])]
+    "make",
+    [
+        lambda: Base([1.0]),
+        lambda: Base([[]]),
+        lambda: Moments([]),
+        lambda: Moments(3.0),
+        lambda: Moments([[1]]),
+    ],
 )
 def test_shapes_of_arguments_are_validated(make):
     with pytest.raises(DimensionError, match="got shape"):

@@ -1,4 +1,6 @@
-"""Balls, ellipsoids, zonotopes and bodies given by their squares: supports, members, maxima and refusals."""
+"""Balls, ellipsoids, zonotopes and bodies given by their squares: supports, members, maxima and
+refusals.
+"""
 
 import itertools
 import math
@@ -39,7 +41,10 @@ every_body = pytest.mark.parametrize("K", BODIES.values(), ids=BODIES)
 
 def directions(dim, count=12):
     rng = np.random.default_rng(1)
-    return [*rng.normal(size=(count, dim)), *(rng.normal(size=(count, dim)) * 10.0 ** rng.integers(-6, 6, size=dim))]
+    return [
+        *rng.normal(size=(count, dim)),
+        *(rng.normal(size=(count, dim)) * 10.0 ** rng.integers(-6, 6, size=dim)),
+    ]
 
 
 def reach(K):
@@ -113,7 +118,9 @@ def test_quadratic_maxima_bracket_members(name, shift):
 def test_difference_is_the_difference_of_members(K):
     for theta in directions(K.dim):
         expected = K.support(theta) + K.support(-theta)
-        assert K._difference().support(theta) == pytest.approx(expected, rel=1e-12, abs=1e-12 * expected)
+        assert K._difference().support(theta) == pytest.approx(
+            expected, rel=1e-12, abs=1e-12 * expected
+        )
     assert K._difference().is_symmetric
 
 
@@ -139,7 +146,9 @@ def test_lp_ball_supports_are_dual_norms(q):
     for theta in directions(6):
         top = np.abs(theta).max()
         expected = 3 * top * np.linalg.norm(theta / top, dual if dual < 1e3 else math.inf)
-        assert LpBall(6, q, 3).support(theta) == pytest.approx(expected, rel=1e-9 if dual < 1e3 else 1e-3)
+        assert LpBall(6, q, 3).support(theta) == pytest.approx(
+            expected, rel=1e-9 if dual < 1e3 else 1e-3
+        )
 
 
 @pytest.mark.parametrize("q", [1, 1.5, 2, 3, math.inf])
@@ -215,7 +224,9 @@ def test_ellipsoid_follows_its_matrix():
     K = Ellipsoid(M, [1.0, -1.0])
     np.testing.assert_allclose(K.factor @ K.factor.T, M, rtol=1e-14)
     for theta in directions(2):
-        assert K.support(theta) == pytest.approx(theta @ [1, -1] + math.sqrt(theta @ M @ theta), rel=1e-12)
+        assert K.support(theta) == pytest.approx(
+            theta @ [1, -1] + math.sqrt(theta @ M @ theta), rel=1e-12
+        )
     found = K.max_quadratic(np.linalg.inv(M), [1.0, -1.0])
     assert found.value == found.upper_bound == pytest.approx(1.0)
 
@@ -267,7 +278,9 @@ def test_zonotope_agrees_with_its_vertices():
     for theta in directions(3):
         assert K.support(theta) == pytest.approx((vertices @ theta).max(), rel=1e-12)
     found = K.max_quadratic(np.eye(3), [1.0, 1.0, 1.0])
-    assert found.value == found.upper_bound == pytest.approx(np.square(vertices - 1).sum(axis=1).max())
+    assert (
+        found.value == found.upper_bound == pytest.approx(np.square(vertices - 1).sum(axis=1).max())
+    )
     assert all(K.contains(x) for x in vertices)
     mixed = rng.dirichlet(np.ones(len(vertices)), size=20) @ vertices
     assert all(K.contains(x) for x in mixed)
@@ -304,11 +317,15 @@ def test_two_convex_special_cases():
     squares = rng.uniform(0.1, 2, size=4)
     ellipsoid, box = TwoConvex(np.diag(squares)), TwoConvex(squares[None])
     for theta in directions(4):
-        assert ellipsoid.support(theta) == pytest.approx(Ellipsoid(np.diag(squares)).support(theta), rel=1e-12)
+        assert ellipsoid.support(theta) == pytest.approx(
+            Ellipsoid(np.diag(squares)).support(theta), rel=1e-12
+        )
         assert box.support(theta) == pytest.approx(np.abs(theta) @ np.sqrt(squares), rel=1e-12)
     group = TwoConvex([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0]])
     for theta in directions(4):
-        assert group.support(theta) == pytest.approx(math.hypot(*np.abs(theta.reshape(2, 2)).sum(axis=1)), rel=1e-12)
+        assert group.support(theta) == pytest.approx(
+            math.hypot(*np.abs(theta.reshape(2, 2)).sum(axis=1)), rel=1e-12
+        )
 
 
 def test_two_convex_membership_is_a_gauge():

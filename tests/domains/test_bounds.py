@@ -64,7 +64,11 @@ def test_what_bounds_a_form_by_a_product_is_above_it_in_every_direction_and_near
 @pytest.mark.parametrize("distance", [0.0, 1.0, 100.0])
 def test_the_bound_of_a_kronecker_product_is_above_all_members(monkeypatch, distance):
     """Where no member is looked for."""
-    monkeypatch.setattr(products, "bracket", lambda support, H, c, upper, starts: QuadraticMax(starts[0], 0.0, upper))
+    monkeypatch.setattr(
+        products,
+        "bracket",
+        lambda support, H, c, upper, starts: QuadraticMax(starts[0], 0.0, upper),
+    )
     rng = np.random.default_rng(4)
     points = np.einsum("ni,nj->nij", sphere(rng, 2), sphere(rng, 2)).reshape(-1, 4)
     K = kron(LpBall(2, 2), LpBall(2, 2))

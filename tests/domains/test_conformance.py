@@ -24,7 +24,14 @@ def directions(dim):
 def forms(dim):
     rng = np.random.default_rng(3)
     full, thin = rng.normal(size=(dim, dim)), rng.normal(size=(dim, 1))
-    return [full @ full.T, thin @ thin.T, np.eye(dim), np.zeros((dim, dim)), 1e200 * np.eye(dim), 1e-200 * np.eye(dim)]
+    return [
+        full @ full.T,
+        thin @ thin.T,
+        np.eye(dim),
+        np.zeros((dim, dim)),
+        1e200 * np.eye(dim),
+        1e-200 * np.eye(dim),
+    ]
 
 
 def quadratic(points, H, center):
@@ -32,11 +39,23 @@ def quadratic(points, H, center):
 
 
 def test_every_concrete_domain_has_a_case(cases):
-    modules = [importlib.import_module(found.name) for found in pkgutil.walk_packages(domains.__path__, "domains.")]
-    known = [*vars(domains).values(), *(value for module in modules for value in vars(module).values())]
-    concrete = {c for c in known if inspect.isclass(c) and issubclass(c, AbstractDomain) and not inspect.isabstract(c)}
+    modules = [
+        importlib.import_module(found.name)
+        for found in pkgutil.walk_packages(domains.__path__, "domains.")
+    ]
+    known = [
+        *vars(domains).values(),
+        *(value for module in modules for value in vars(module).values()),
+    ]
+    concrete = {
+        c
+        for c in known
+        if inspect.isclass(c) and issubclass(c, AbstractDomain) and not inspect.isabstract(c)
+    }
     assert len(concrete) > 15
-    assert {type(case.domain) for case in cases if type(case.domain).__module__.startswith("domains.")} == concrete
+    assert {
+        type(case.domain) for case in cases if type(case.domain).__module__.startswith("domains.")
+    } == concrete
 
 
 def test_reference_points_are_members(case):
@@ -61,7 +80,9 @@ def test_support_dominates_every_member(case):
 def test_support_is_positively_homogeneous(case, factor):
     for theta in directions(case.domain.dim):
         expected = factor * case.domain.support(theta)
-        assert case.domain.support(factor * theta) == pytest.approx(expected, rel=1e-12, abs=1e-12 * factor)
+        assert case.domain.support(factor * theta) == pytest.approx(
+            expected, rel=1e-12, abs=1e-12 * factor
+        )
 
 
 def test_support_is_subadditive(case):
@@ -76,14 +97,18 @@ def test_quadratic_maximum_brackets_brute_force(case):
     dim = case.domain.dim
     centers = np.zeros(dim), case.points.mean(axis=0), np.full(dim, -7.0)
     for k, H in enumerate(forms(dim)):
-        for center in centers if k == 0 else [centers[k % 3], centers[(k + 1) % 3]][: 2 if k < 3 else 1]:
+        for center in (
+            centers if k == 0 else [centers[k % 3], centers[(k + 1) % 3]][: 2 if k < 3 else 1]
+        ):
             found = case.domain.max_quadratic(H, center)
             best = quadratic(case.points, H, center).max()
             slack = 1e-12 * np.abs(H).max() * (1 + np.abs(case.points).max() + 7) ** 2 * dim**2
             assert found.value <= found.upper_bound
             assert found.upper_bound >= best - slack
             assert case.domain.contains(found.maximizer)
-            assert quadratic([found.maximizer], H, center)[0] == pytest.approx(found.value, rel=1e-9, abs=slack)
+            assert quadratic([found.maximizer], H, center)[0] == pytest.approx(
+                found.value, rel=1e-9, abs=slack
+            )
             if case.closed_form is None:  # the points are all of K
                 assert found.value <= best + slack
 
@@ -94,7 +119,9 @@ def test_finite_quadratic_maximum_is_exact(case):
     for H in forms(case.domain.dim):
         found = case.domain.max_quadratic(H)
         assert found.value == found.upper_bound
-        assert found.value == pytest.approx(quadratic(case.points, H, np.zeros(case.domain.dim)).max(), rel=1e-9)
+        assert found.value == pytest.approx(
+            quadratic(case.points, H, np.zeros(case.domain.dim)).max(), rel=1e-9
+        )
 
 
 def test_arguments_that_are_no_arrays_of_numbers_are_typed_errors(case):
@@ -106,9 +133,13 @@ def test_arguments_that_are_no_arrays_of_numbers_are_typed_errors(case):
         "max_quadratic": lambda: K.max_quadratic(csr_array(np.eye(K.dim))),
     }
     for door, ask in asked.items():
-        with pytest.raises(domains.InvalidDomainError, match=rf"^{door}: expected .*got .*; hint: .toarray\(\)$"):
+        with pytest.raises(
+            domains.InvalidDomainError, match=rf"^{door}: expected .*got .*; hint: .toarray\(\)$"
+        ):
             ask()
-    with pytest.raises(domains.InvalidDomainError, match=r"max_quadratic: expected center .*got coo_array; hint"):
+    with pytest.raises(
+        domains.InvalidDomainError, match=r"max_quadratic: expected center .*got coo_array; hint"
+    ):
         K.max_quadratic(np.eye(K.dim), vector)
     with pytest.raises(domains.InvalidDomainError, match=r"^support: expected theta .*got list$"):
         K.support([[1.0], [2.0, 3.0]])
@@ -123,7 +154,8 @@ def test_center_defaults_to_the_origin(case):
 def test_is_symmetric_agrees_with_brute_force(case):
     if case.closed_form:
         mirrored = all(
-            case.support(t) == pytest.approx(case.support(-t), abs=1e-9) for t in directions(case.domain.dim)
+            case.support(t) == pytest.approx(case.support(-t), abs=1e-9)
+            for t in directions(case.domain.dim)
         )
         # a body may be symmetric without knowing it, never the reverse
         assert mirrored or not case.domain.is_symmetric
@@ -165,7 +197,10 @@ def test_fields_are_frozen_and_arrays_read_only(case):
         value = getattr(case.domain, field.name)
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(case.domain, field.name, value)
-        assert isinstance(value, tuple | int | float | AbstractDomain | AbstractPatterns) or not value.flags.writeable
+        assert (
+            isinstance(value, tuple | int | float | AbstractDomain | AbstractPatterns)
+            or not value.flags.writeable
+        )
 
 
 def test_answers_are_copies_and_arguments_are_left_alone(case):
@@ -226,7 +261,9 @@ def test_vector_arguments_are_validated(case, method):
     call = getattr(case.domain, method)
     dim = case.domain.dim
     for wrong in (np.ones(dim + 1), np.ones((dim, 1)), 1.0, []):
-        with pytest.raises(DimensionError, match=rf"{method}: expected \w+ of shape \({dim},\), got"):
+        with pytest.raises(
+            DimensionError, match=rf"{method}: expected \w+ of shape \({dim},\), got"
+        ):
             call(wrong)
     for bad in (np.nan, np.inf, -np.inf):
         with pytest.raises(InvalidDomainError, match="NaN or infinity"):

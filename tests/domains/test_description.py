@@ -6,7 +6,15 @@ import json
 import numpy as np
 import pytest
 
-from domains import AbstractDomain, FiniteSet, InvalidDomainError, LpBall, Marginals, Polytope, TensorPower
+from domains import (
+    AbstractDomain,
+    FiniteSet,
+    InvalidDomainError,
+    LpBall,
+    Marginals,
+    Polytope,
+    TensorPower,
+)
 from domains.algebra.hulls import Hull
 from domains.algebra.images import Scaled, Translate
 from domains.algebra.products import Product
@@ -32,7 +40,9 @@ def assert_same(a, b):
 
 def through_json(domain):
     tree, arrays = describe(domain)
-    return json.loads(json.dumps(tree, allow_nan=False)), {name: array.copy() for name, array in arrays.items()}
+    return json.loads(json.dumps(tree, allow_nan=False)), {
+        name: array.copy() for name, array in arrays.items()
+    }
 
 
 def is_ours(domain):
@@ -54,12 +64,22 @@ def test_every_domain_comes_back_bit_for_bit(case):
 
 
 def test_every_class_of_the_package_is_known(cases):
-    ours = {type(case.domain).__name__ for case in cases if type(case.domain).__module__.startswith("domains.")}
+    ours = {
+        type(case.domain).__name__
+        for case in cases
+        if type(case.domain).__module__.startswith("domains.")
+    }
     assert ours == set(_classes())
 
 
 def test_infinite_exponents_and_nested_tuples_survive():
-    K = Product((LpBall(2, np.inf), Marginals((2, 3), [(0, 1), (), (1,)], [0.1, 1e-99, 3.0]), TensorPower(2, 3)))
+    K = Product(
+        (
+            LpBall(2, np.inf),
+            Marginals((2, 3), [(0, 1), (), (1,)], [0.1, 1e-99, 3.0]),
+            TensorPower(2, 3),
+        )
+    )
     assert_same(rebuild(*through_json(K)), K)
 
 
@@ -114,25 +134,35 @@ def test_the_forgeries_below_start_from_something_valid():
         {"type": "__class__", "fields": {}},
         {"type": ["LpBall"], "fields": {}},
         {"type": "LpBall", "fields": {"dim": 2, "q": 2.0}},
-        ball(self=3), ball(more=3), ball(dim=0), ball(dim=2.5), ball(dim=True), ball(dim="2"), ball(dim=None),
+        ball(self=3), ball(more=3), ball(dim=0), ball(dim=2.5), ball(dim=True), ball(dim="2"),
+        ball(dim=None),
         ball(q=0.5), ball(q={"float": "nan"}), ball(q={"float": 3.0}), ball(q={"float": ["inf"]}),
         ball(radius={"float": "inf"}),
-        ball(radius=-1.0), ball(radius=10**400), ball(radius=BALL), ball(radius=[1.0]), ball(radius={"array": "a"}),
-        ball(dim={"array": "missing"}), ball(dim={"array": ["a"]}), ball(dim={"array": "a", "b": 1}),
-        node("FiniteSet", points={"array": "missing"}), node("FiniteSet", points={"array": "integers"}),
-        node("FiniteSet", points={"array": "objects"}), node("FiniteSet", points={"array": "not an array"}),
+        ball(radius=-1.0), ball(radius=10**400), ball(radius=BALL), ball(radius=[1.0]),
+        ball(radius={"array": "a"}),
+        ball(dim={"array": "missing"}), ball(dim={"array": ["a"]}), ball(dim={"array": "a",
+        "b": 1}),
+        node("FiniteSet", points={"array": "missing"}), node("FiniteSet",
+        points={"array": "integers"}),
+        node("FiniteSet", points={"array": "objects"}), node("FiniteSet", points={"array": "not "
+        "an array"}),
         node("FiniteSet", points={"array": "nan"}), node("FiniteSet", points={"array": "vector"}),
         node("Polytope", vertices={"array": "half"}),
-        node("Product", parts=[]), node("Product", parts=3), node("Product", parts=[3]), node("Product", parts=BALL),
-        node("Product", parts={"array": "a"}), node("Hull", parts=[]), node("MinkowskiSum", parts=[BALL, 1.0]),
+        node("Product", parts=[]), node("Product", parts=3), node("Product", parts=[3]),
+        node("Product", parts=BALL),
+        node("Product", parts={"array": "a"}), node("Hull", parts=[]), node("MinkowskiSum",
+        parts=[BALL, 1.0]),
         node("Hull", parts=[BALL, ball(dim=3)]), node("DifferenceBody", body=3),
         node("DifferenceBody", body={"array": "a"}),
         node("Scaled", body=1.0, factor=2.0), node("Scaled", body=BALL, factor=0.0),
         node("Scaled", body=BALL, factor=BALL),
-        node("Scaled", body=BALL, factor={"array": "number"}), node("Scaled", body=BALL, factor={"float": "inf"}),
+        node("Scaled", body=BALL, factor={"array": "number"}), node("Scaled", body=BALL,
+        factor={"float": "inf"}),
         node("Scaled", body=[BALL], factor=1.0),
-        node("Translate", body=BALL, shift={"array": "a"}), node("Translate", body=BALL, shift=BALL),
-        node("LinearImage", matrix={"array": "vector"}, body=BALL), node("Kronecker", left=BALL, right=1),
+        node("Translate", body=BALL, shift={"array": "a"}), node("Translate", body=BALL,
+        shift=BALL),
+        node("LinearImage", matrix={"array": "vector"}, body=BALL), node("Kronecker", left=BALL,
+        right=1),
         node("Marginals", sizes=[2], subsets=[[1]], weights=[1.0]),
         node("Marginals", sizes=2, subsets=[[0]], weights=[1.0]),
         node("Marginals", sizes=[2], subsets=[[0]], weights=[-1.0]),
@@ -159,7 +189,9 @@ def test_forged_descriptions_are_refused(tree):
 
 
 def test_reasons_are_ours_and_show_no_data():
-    with pytest.raises(InvalidDomainError, match="make a LpBall: LpBall: expected 1 <= q") as caught:
+    with pytest.raises(
+        InvalidDomainError, match="make a LpBall: LpBall: expected 1 <= q"
+    ) as caught:
         rebuild(ball(q=0.5), {})
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None

@@ -1,4 +1,6 @@
-"""is_near, knowing only support points: bodies with boundary points in closed form, inside and outside by little."""
+"""is_near, knowing only support points: bodies with boundary points in closed form, inside and
+outside by little.
+"""
 
 import numpy as np
 import pytest
@@ -134,7 +136,9 @@ def test_sums_and_products_of_round_and_edged_bodies():
     A, B = square_matrix(d), square_matrix(d, 2)
     total = Oracle(d, lambda theta: A @ ball(theta @ A) + B @ cube(theta @ B))
     assert_boundary(total, total._support_point(direction(d)), np.zeros(d))
-    both = Oracle(2 * d, lambda theta: np.concatenate([A @ ball(theta[:d] @ A), B @ cube(theta[d:] @ B)]))
+    both = Oracle(
+        2 * d, lambda theta: np.concatenate([A @ ball(theta[:d] @ A), B @ cube(theta[d:] @ B)])
+    )
     x = np.concatenate([A @ ball(direction(d)), 0.1 * B @ cube(direction(d, 3) @ B)])
     assert is_near(both, x)
     assert not is_near(both, x * (1 + 1e-6))
@@ -147,7 +151,9 @@ def test_agrees_with_linear_programs_on_integer_points(k, d):
     rng = np.random.default_rng(k)
     V = rng.integers(-2, 3, size=(rng.integers(1, 12), d)).astype(float)
     x = V[: rng.integers(1, len(V) + 1)].mean(axis=0) if k % 2 else rng.integers(-2, 3, size=d) / 2
-    found = linprog(np.zeros(len(V)), A_eq=np.vstack([V.T, np.ones(len(V))]), b_eq=np.append(x, 1.0))
+    found = linprog(
+        np.zeros(len(V)), A_eq=np.vstack([V.T, np.ones(len(V))]), b_eq=np.append(x, 1.0)
+    )
     assert is_near(points(V), x) == (found.status == 0)
 
 
@@ -174,7 +180,10 @@ def test_a_few_calls_settle_what_is_far_inside_or_outside():
 
 def test_running_out_of_steps_is_an_error_not_an_answer(monkeypatch):
     monkeypatch.setattr(_distance, "_ROUNDS", 0)
-    with pytest.raises(DomainTooLargeError, match="cannot tell members of Oracle from others to 1e-09 in dimension 3"):
+    with pytest.raises(
+        DomainTooLargeError,
+        match="cannot tell members of Oracle from others to 1e-09 in dimension 3",
+    ):
         is_near(image(np.eye(3), 0.0, ball), np.array([0.1, 0.2, 0.3]))
 
 

@@ -6,7 +6,9 @@ import pytest
 from domains import DomainError, FiniteSet, InvalidDomainError
 
 
-@pytest.mark.parametrize("points", [[], [[]], [1.0, 2.0], 3.0, np.zeros((2, 2, 2)), np.zeros((0, 3)), np.zeros((3, 0))])
+@pytest.mark.parametrize(
+    "points", [[], [[]], [1.0, 2.0], 3.0, np.zeros((2, 2, 2)), np.zeros((0, 3)), np.zeros((3, 0))]
+)
 def test_points_must_be_a_nonempty_table(points):
     with pytest.raises(InvalidDomainError, match=r"shape \(N, d\)"):
         FiniteSet(points)

@@ -1,4 +1,6 @@
-"""The oracle of images of 2-convex bodies: against brute force, an SDP solver, duality and its own guarantees."""
+"""The oracle of images of 2-convex bodies: against brute force, an SDP solver, duality and its own
+guarantees.
+"""
 
 import itertools
 import math
@@ -51,7 +53,9 @@ shapes = st.tuples(st.integers(3, 5), st.integers(1, 7))
 def queries(draw):
     d, n = draw(shapes)
     columns = np.array(draw(st.lists(entries, min_size=d * n, max_size=d * n))).reshape(d, n)
-    columns *= 10.0 ** np.array(draw(st.lists(st.sampled_from([0, 0, 0, -9, -30, 4]), min_size=n, max_size=n)))
+    columns *= 10.0 ** np.array(
+        draw(st.lists(st.sampled_from([0, 0, 0, -9, -30, 4]), min_size=n, max_size=n))
+    )
     columns[:, -1] = columns[:, draw(st.integers(0, n - 1))]
     k = draw(st.sampled_from([1, 1, 2, 4]))
     offsets = np.array(draw(st.lists(entries, min_size=d * k, max_size=d * k))).reshape(k, d)
@@ -66,7 +70,11 @@ def queries(draw):
 def test_boxes_are_exact_by_enumeration(query):
     columns, offsets, H, center = query
     found, best = box(columns, offsets).max_quadratic(H, center), brute(*query)
-    floor = 1e-12 * np.abs(H).max() * (np.abs(columns).sum() + np.abs(offsets).max() + np.abs(center).max()) ** 2
+    floor = (
+        1e-12
+        * np.abs(H).max()
+        * (np.abs(columns).sum() + np.abs(offsets).max() + np.abs(center).max()) ** 2
+    )
     assert found.value == pytest.approx(best, rel=1e-9, abs=floor)
     assert best * (1 - ROUNDING) - floor <= found.upper_bound <= best * (1 + 1e-9) + floor
 
@@ -79,9 +87,17 @@ def test_brackets_hold_without_enumeration(query):
         patch.setattr(squared_norm, "EXACT_COLUMNS", -100)
         found = box(columns, offsets).max_quadratic(H, center)
     best = brute(*query)
-    floor = 1e-12 * np.abs(H).max() * (np.abs(columns).sum() + np.abs(offsets).max() + np.abs(center).max()) ** 2
+    floor = (
+        1e-12
+        * np.abs(H).max()
+        * (np.abs(columns).sum() + np.abs(offsets).max() + np.abs(center).max()) ** 2
+    )
     assert found.value <= best * (1 + ROUNDING) + floor
-    assert best * (1 - ROUNDING) - floor <= found.upper_bound <= math.pi / 2 * best * (1 + 1e-6) + floor
+    assert (
+        best * (1 - ROUNDING) - floor
+        <= found.upper_bound
+        <= math.pi / 2 * best * (1 + 1e-6) + floor
+    )
 
 
 def test_hundreds_of_small_boxes_stay_within_half_pi(no_enumeration):
@@ -89,7 +105,12 @@ def test_hundreds_of_small_boxes_stay_within_half_pi(no_enumeration):
     worst, met = 1.0, 0
     for _ in range(400):
         d, n = rng.integers(3, 6), rng.integers(3, 9)
-        query = rng.normal(size=(d, n)), np.zeros((1, d)), np.eye(d), rng.normal(size=d) * rng.integers(0, 2)
+        query = (
+            rng.normal(size=(d, n)),
+            np.zeros((1, d)),
+            np.eye(d),
+            rng.normal(size=d) * rng.integers(0, 2),
+        )
         found, best = box(query[0]).max_quadratic(*query[2:]), brute(*query)
         check_bracket(found, best)
         worst, met = max(worst, found.upper_bound / best), met + (found.value > best * (1 - 1e-9))
@@ -116,7 +137,11 @@ def test_zonogons_are_exact(seed, no_enumeration):
     d = len(columns)
     center = rng.normal(size=d) * (seed % 2)
     found = box(columns).max_quadratic(np.eye(d), center)
-    assert found.value == found.upper_bound == pytest.approx(brute(columns, np.zeros((1, d)), np.eye(d), center))
+    assert (
+        found.value
+        == found.upper_bound
+        == pytest.approx(brute(columns, np.zeros((1, d)), np.eye(d), center))
+    )
 
 
 def relaxation(Q, q):
@@ -132,7 +157,9 @@ def test_upper_bound_solves_the_semidefinite_relaxation(q, r, n, no_enumeration)
     columns = np.random.default_rng(7).normal(size=(r, n))
     image = ConvexImage(columns, (LpBlock(n, q),), np.zeros((1, r)))
     expected = relaxation(columns.T @ columns, q)
-    assert image.max_quadratic(np.eye(r), np.zeros(r)).upper_bound == pytest.approx(expected, rel=2e-6)
+    assert image.max_quadratic(np.eye(r), np.zeros(r)).upper_bound == pytest.approx(
+        expected, rel=2e-6
+    )
 
 
 def test_every_iterate_gives_a_bound(no_enumeration, monkeypatch):
@@ -162,14 +189,20 @@ def dual_function(Q, p, still, radius):
 
     grid = np.linspace(-30, 20, 4000)
     at = grid[int(np.argmin([bound(t) for t in grid]))]
-    return scipy.optimize.minimize_scalar(bound, bounds=(at - 0.05, at + 0.05), method="bounded").fun
+    return scipy.optimize.minimize_scalar(
+        bound, bounds=(at - 0.05, at + 0.05), method="bounded"
+    ).fun
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_balls_are_exact(seed):
     rng = np.random.default_rng(seed)
     d, n = rng.integers(1, 6), rng.integers(1, 6)
-    A, center, radius = rng.normal(size=(d, n)), rng.normal(size=d) * 10.0 ** rng.integers(-8, 4), 0.7
+    A, center, radius = (
+        rng.normal(size=(d, n)),
+        rng.normal(size=d) * 10.0 ** rng.integers(-8, 4),
+        0.7,
+    )
     F = rng.normal(size=(d, d))
     H = F.T @ F
     found = ConvexImage(A, (LpBlock(n, 2.0, radius),), np.zeros((1, d))).max_quadratic(H, center)
@@ -177,14 +210,21 @@ def test_balls_are_exact(seed):
     assert found.value == found.upper_bound == pytest.approx(expected, rel=1e-8)
 
 
-@pytest.mark.parametrize("center", [[0, 0, 0.1], [0, 0, 1e-9], [0, 0.5, 0.1], [1e-18, 0, 0.1], [0, 0, 1], [0, 0, 5]])
+@pytest.mark.parametrize(
+    "center", [[0, 0, 0.1], [0, 0, 1e-9], [0, 0.5, 0.1], [1e-18, 0, 0.1], [0, 0, 1], [0, 0, 5]]
+)
 @pytest.mark.parametrize("double", [False, True])
 def test_hard_cases_of_the_ball(center, double):
     H = np.diag([2.0, 2.0 if double else 1.0, 1.0])
-    found = ConvexImage(np.eye(3), (LpBlock(3, 2.0),), np.zeros((1, 3))).max_quadratic(H, np.array(center, dtype=float))
+    found = ConvexImage(np.eye(3), (LpBlock(3, 2.0),), np.zeros((1, 3))).max_quadratic(
+        H, np.array(center, dtype=float)
+    )
     angles = np.linspace(0, np.pi, 601)
     u, v = np.meshgrid(angles, 2 * angles)
-    sphere = np.stack([np.sin(u) * np.cos(v), np.sin(u) * np.sin(v), np.cos(u)], axis=-1).reshape(-1, 3) - center
+    sphere = (
+        np.stack([np.sin(u) * np.cos(v), np.sin(u) * np.sin(v), np.cos(u)], axis=-1).reshape(-1, 3)
+        - center
+    )
     best = ((sphere @ H) * sphere).sum(axis=1).max()
     assert found.value == found.upper_bound
     assert best * (1 - 1e-12) <= found.upper_bound <= best * (1 + 1e-5)
@@ -198,14 +238,18 @@ def test_orthogonal_columns_are_exact(q):
     rng = np.random.default_rng(4)
     turn, _ = np.linalg.qr(rng.normal(size=(30, 30)))
     y = rng.uniform(0.1, 2, size=30)
-    found = ConvexImage(turn * np.sqrt(y), (LpBlock(30, q),), np.zeros((1, 30))).max_quadratic(np.eye(30), np.zeros(30))
+    found = ConvexImage(turn * np.sqrt(y), (LpBlock(30, q),), np.zeros((1, 30))).max_quadratic(
+        np.eye(30), np.zeros(30)
+    )
     order = 1 if q == math.inf else math.inf if q == 2 else q / (q - 2)
     expected = y.max() * (np.linalg.norm(y / y.max(), order) if order < 1e6 else 1.0)
     assert found.value == found.upper_bound == pytest.approx(expected, rel=1e-7)
 
 
 def members(blocks, count, rng):
-    return np.hstack([block.support_point(rng.normal(size=(count, block.size))) for block in blocks])
+    return np.hstack(
+        [block.support_point(rng.normal(size=(count, block.size))) for block in blocks]
+    )
 
 
 rows = np.random.default_rng(5).uniform(size=(4, 5)) ** 2
@@ -214,7 +258,10 @@ MIXED = {
     "ball and box": (LpBlock(4, 2.0, 2.0), LpBlock(3, math.inf)),
     "all sorts": (LpBlock(2, 3.0), SquaresBlock(rows), LpBlock(1, 5.0), LpBlock(2, 2.0, 0.1)),
     "squares": (SquaresBlock(rows),),
-    "squares with an empty coordinate": (SquaresBlock(rows * [1, 1, 0, 1, 1]), LpBlock(1, math.inf)),
+    "squares with an empty coordinate": (
+        SquaresBlock(rows * [1, 1, 0, 1, 1]),
+        LpBlock(1, math.inf),
+    ),
 }
 
 
@@ -246,7 +293,9 @@ def test_one_row_of_squares_is_a_box():
     image = ConvexImage(columns, (SquaresBlock(squares),), np.zeros((1, 5)))
     found = image.max_quadratic(np.eye(5), np.ones(5))
     assert found.value == found.upper_bound
-    assert found.value == pytest.approx(brute(columns * np.sqrt(squares), np.zeros((1, 5)), np.eye(5), np.ones(5)))
+    assert found.value == pytest.approx(
+        brute(columns * np.sqrt(squares), np.zeros((1, 5)), np.eye(5), np.ones(5))
+    )
 
 
 @pytest.mark.parametrize("k", [2, 3, 8])
@@ -300,7 +349,9 @@ def test_no_columns_are_plain_points():
     np.testing.assert_array_equal(found.maximizer, [0, -3])
 
 
-@pytest.mark.parametrize("blocks", [(LpBlock(6, math.inf),), (LpBlock(6, 3.0),), (LpBlock(6, 2.0),)])
+@pytest.mark.parametrize(
+    "blocks", [(LpBlock(6, math.inf),), (LpBlock(6, 3.0),), (LpBlock(6, 2.0),)]
+)
 def test_offsets_give_the_largest_of_their_answers(blocks):
     rng = np.random.default_rng(11)
     A, offsets, center = rng.normal(size=(5, 6)), rng.normal(size=(120, 5)), np.ones(5)
@@ -327,7 +378,9 @@ def test_two_million_sign_patterns(columns):
     A, center = rng.normal(size=(6, columns)), np.ones(6) * (columns == 21)
     found = box(A).max_quadratic(np.eye(6), center)
     assert found.value == found.upper_bound
-    bracket = box(np.column_stack([A, np.zeros((6, 2)), 1e-9 * np.ones((6, 2))])).max_quadratic(np.eye(6), center)
+    bracket = box(np.column_stack([A, np.zeros((6, 2)), 1e-9 * np.ones((6, 2))])).max_quadratic(
+        np.eye(6), center
+    )
     assert bracket.value == pytest.approx(found.value, rel=1e-6)
     assert bracket.upper_bound >= found.value
 
@@ -368,7 +421,10 @@ def test_overflow_is_named():
 def test_nothing_to_maximise():
     image = box(np.ones((2, 3)), [1.0, 2.0])
     assert image.max_quadratic(np.zeros((2, 2)), np.ones(2)).upper_bound == 0
-    assert box(np.zeros((2, 3)), [1.0, 2.0]).max_quadratic(np.eye(2), np.array([1.0, 2.0])).upper_bound == 0
+    assert (
+        box(np.zeros((2, 3)), [1.0, 2.0]).max_quadratic(np.eye(2), np.array([1.0, 2.0])).upper_bound
+        == 0
+    )
     assert box(np.zeros((2, 3)), [1.0, 2.0]).max_quadratic(np.eye(2), np.zeros(2)).upper_bound == 5
 
 
@@ -409,7 +465,10 @@ def test_bounds_hold_for_the_stored_form_however_badly_conditioned(enumerated, m
     for _ in range(60):
         turn, _ = np.linalg.qr(rng.normal(size=(3, 3)))
         sizes = 10.0 ** -rng.integers(0, 8, size=3)
-        columns, center = (turn * sizes) @ rng.normal(size=(3, 3)), (turn * sizes) @ rng.normal(size=3)
+        columns, center = (
+            (turn * sizes) @ rng.normal(size=(3, 3)),
+            (turn * sizes) @ rng.normal(size=3),
+        )
         H = (turn / sizes**2) @ turn.T
         H = (H + H.T) / 2
         found = box(columns).max_quadratic(H, center)
@@ -417,6 +476,9 @@ def test_bounds_hold_for_the_stored_form_however_badly_conditioned(enumerated, m
         best = Fraction(0)
         for signs in itertools.product([-1, 1], repeat=3):
             terms = zip(columns.tolist(), center.tolist(), strict=True)
-            x = [sum(s * Fraction(a) for s, a in zip(signs, row, strict=True)) - Fraction(c) for row, c in terms]
+            x = [
+                sum(s * Fraction(a) for s, a in zip(signs, row, strict=True)) - Fraction(c)
+                for row, c in terms
+            ]
             best = max(best, sum(x[i] * exact[i][j] * x[j] for i in range(3) for j in range(3)))
         assert Fraction(found.upper_bound) >= best * (1 - Fraction(1, 10**10))

@@ -1,4 +1,6 @@
-"""Who takes part when: patterns against all sets of ticks, sensitivities against all vectors, signs and subsets."""
+"""Who takes part when: patterns against all sets of ticks, sensitivities against all vectors, signs
+and subsets.
+"""
 
 import itertools
 
@@ -30,7 +32,9 @@ def occupied(who):
     """Every set of ticks that one person may occupy, by its definition."""
     allowed = {
         Apart: lambda t: len(t) <= who.k and all(b - a >= who.b for a, b in itertools.pairwise(t)),
-        Epochs: lambda t: all((i - t[0]) % who.b == 0 for i in t) and (t[-1] - t[0]) // who.b < who.k,
+        Epochs: lambda t: (
+            all((i - t[0]) % who.b == 0 for i in t) and (t[-1] - t[0]) // who.b < who.k
+        ),
         Window: lambda t: t[-1] - t[0] < who.k,
     }[type(who)]
     every = (t for m in range(1, who.n + 1) for t in itertools.combinations(range(who.n), m))
@@ -51,7 +55,12 @@ def test_patterns_are_the_sets_that_their_definition_allows(who):
     assert set(listed) == largest
     assert who.most == max(map(len, every))
     assert who.are_disjoint == (sum(map(len, largest)) == who.n)
-    pairs = [(i, j) for i in range(who.n) for j in range(who.n) if i != j and tuple(sorted((i, j))) in every]
+    pairs = [
+        (i, j)
+        for i in range(who.n)
+        for j in range(who.n)
+        if i != j and tuple(sorted((i, j))) in every
+    ]
     np.testing.assert_array_equal(np.argwhere(who.meet()), np.array(pairs).reshape(-1, 2))
     tried = (t for m in range(1, who.n + 1) for t in itertools.combinations(range(who.n), m))
     assert all(who.allows(t) == (t in every) for t in tried)
@@ -79,7 +88,9 @@ def test_bounds_by_dynamic_programming_are_never_below_all_sets(who, monkeypatch
             X = np.abs(gram(who.n, rng))
             largest = max(X[np.ix_(t, t)].sum() for t in occupied(who))
             assert form_bound(who, X) >= largest * (1 - 1e-12)
-            separated = np.where(who.meet(), 0.0, X)  # exact where ticks that meet have nothing in common
+            separated = np.where(
+                who.meet(), 0.0, X
+            )  # exact where ticks that meet have nothing in common
             exact = max(separated[np.ix_(t, t)].sum() for t in occupied(who))
             assert form_bound(who, separated) == pytest.approx(exact, rel=1e-9)
             if few:
@@ -88,7 +99,9 @@ def test_bounds_by_dynamic_programming_are_never_below_all_sets(who, monkeypatch
 
 def test_the_largest_form_of_unit_vectors_agrees_with_a_semidefinite_programme():
     rng = np.random.default_rng(2)
-    X = np.stack([gram(4, rng, rank) for rank in (1, 2, 3, 4)] + [np.zeros((4, 4)), np.diag([1.0, 0, 2, 0])])
+    X = np.stack(
+        [gram(4, rng, rank) for rank in (1, 2, 3, 4)] + [np.zeros((4, 4)), np.diag([1.0, 0, 2, 0])]
+    )
     found = largest_forms(X)
     brackets = zip(X, found.value, found.upper, found.matrices, found.multipliers, strict=True)
     for form, value, upper, Z, y in brackets:
@@ -161,7 +174,10 @@ def test_counts_of_too_many_subsets_to_list_are_bracketed(who):
         (lambda: Apart(3, 2, 0), "b an integer"),
         (lambda: Window(3, 2, kind="gradients"), 'kind="counts" or kind="vectors"'),
         (lambda: VectorParticipations(np.ones((3, 3)), Epochs(3, 2)), "lower-triangular"),
-        (lambda: VectorParticipations(np.tril(np.ones((3, 3)), -1), Epochs(3, 2)), "no zero on the diagonal"),
+        (
+            lambda: VectorParticipations(np.tril(np.ones((3, 3)), -1), Epochs(3, 2)),
+            "no zero on the diagonal",
+        ),
         (lambda: VectorParticipations(np.eye(3), Epochs(4, 2)), "patterns over 3 ticks, got 4"),
         (lambda: CountParticipations(np.eye(3), None), "got NoneType"),
         (lambda: CountParticipations(np.full((2, 2), np.nan), Epochs(2, 1)), "finite"),

@@ -1,4 +1,6 @@
-"""Polytope: vertices from halfspaces, against rational brute force; cuts of graphs; centers and differences."""
+"""Polytope: vertices from halfspaces, against rational brute force; cuts of graphs; centers and
+differences.
+"""
 
 import itertools
 import math
@@ -27,7 +29,9 @@ def solve(rows, bounds):
         table[column] = [x / table[column][column] for x in table[column]]
         for i in range(n):
             if i != column:
-                table[i] = [x - table[i][column] * y for x, y in zip(table[i], table[column], strict=True)]
+                table[i] = [
+                    x - table[i][column] * y for x, y in zip(table[i], table[column], strict=True)
+                ]
     return tuple(row[-1] for row in table)
 
 
@@ -39,7 +43,8 @@ def brute_force(A, b):
     for some in itertools.combinations(range(len(rows)), len(rows[0])):
         x = solve([rows[i] for i in some], [bounds[i] for i in some])
         if x is not None and all(
-            sum(a * y for a, y in zip(row, x, strict=True)) <= bound for row, bound in zip(rows, bounds, strict=True)
+            sum(a * y for a, y in zip(row, x, strict=True)) <= bound
+            for row, bound in zip(rows, bounds, strict=True)
         ):
             found.add(x)
     return {tuple(float(y) + 0.0 for y in x) for x in found}
@@ -56,7 +61,9 @@ def box(d):
 @settings(derandomize=True, max_examples=100, deadline=None)
 @given(st.data())
 def test_vertices_agree_with_rational_brute_force(data):
-    """Small integers make parallel, repeated, redundant and degenerate inequalities, and flat and empty sets."""
+    """Small integers make parallel, repeated, redundant and degenerate inequalities, and flat and
+    empty sets.
+    """
     d = data.draw(st.integers(1, 3))
     entries = st.integers(-2, 2)
     rows = data.draw(st.lists(st.tuples(*[entries] * (d + 1)), min_size=1, max_size=7))
@@ -75,7 +82,10 @@ def test_vertices_agree_with_rational_brute_force(data):
 def test_vertices_of_general_polytopes_agree_with_brute_force(d, m):
     for k in range(2):
         rng = np.random.default_rng(k)
-        A, b = np.vstack([rng.normal(size=(m, d)), box(d)]), np.append(rng.uniform(0.5, 1, m), np.full(2 * d, 2.0))
+        A, b = (
+            np.vstack([rng.normal(size=(m, d)), box(d)]),
+            np.append(rng.uniform(0.5, 1, m), np.full(2 * d, 2.0)),
+        )
         assert listed(Polytope.from_halfspaces(A, b)) == brute_force(A, b)
 
 
@@ -89,14 +99,20 @@ def test_cubes_and_cross_polytopes(d):
 
 
 def test_birkhoff_polytope_is_flat_and_degenerate():
-    """Doubly stochastic 3 × 3 matrices: the permutation matrices (Birkhoff 1946; von Neumann 1953)."""
+    """Doubly stochastic 3 × 3 matrices: the permutation matrices (Birkhoff 1946; von
+    Neumann 1953).
+    """
     sums = np.vstack([np.kron(np.eye(3), np.ones(3)), np.kron(np.ones(3), np.eye(3))])
     K = Polytope.from_halfspaces(np.vstack([sums, -sums, -np.eye(9)]), [1] * 6 + [-1] * 6 + [0] * 9)
-    assert listed(K) == {tuple(np.eye(3)[list(p)].ravel()) for p in itertools.permutations(range(3))}
+    assert listed(K) == {
+        tuple(np.eye(3)[list(p)].ravel()) for p in itertools.permutations(range(3))
+    }
 
 
 def test_a_point_and_a_segment():
-    assert listed(Polytope.from_halfspaces([[1, 1], [-1, -1], [-1, 0], [0, -1]], np.zeros(4))) == {(0.0, 0.0)}
+    assert listed(Polytope.from_halfspaces([[1, 1], [-1, -1], [-1, 0], [0, -1]], np.zeros(4))) == {
+        (0.0, 0.0)
+    }
     assert listed(Polytope.from_halfspaces([[2], [-4], [1]], [3, 2, 9])) == {(-0.5,), (1.5,)}
 
 
@@ -111,7 +127,9 @@ def test_thin_and_far_polytopes_keep_all_vertices():
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e150])
 def test_inequalities_may_be_scaled(scale):
     factors = scale * np.array([1.0, 3.0, 7.0])
-    K = Polytope.from_halfspaces(np.array([[-1, 0], [0, -1], [1, 1]]) * factors[:, None], factors * [0, 0, 1])
+    K = Polytope.from_halfspaces(
+        np.array([[-1, 0], [0, -1], [1, 1]]) * factors[:, None], factors * [0, 0, 1]
+    )
     np.testing.assert_allclose(K.vertices, [[0, 0], [0, 1], [1, 0]], atol=1e-15)
 
 
@@ -126,7 +144,9 @@ def test_supports_agree_with_linear_programs():
 
 
 def test_every_edge_leads_to_listed_vertices():
-    """A simple polytope whose vertices each have d neighbours in the list has no others: its graph is connected."""
+    """A simple polytope whose vertices each have d neighbours in the list has no others: its graph
+    is connected.
+    """
     rng = np.random.default_rng(4)
     A, b = rng.normal(size=(18, 7)), np.ones(18)
     V = Polytope.from_halfspaces(A, b).vertices
@@ -182,12 +202,15 @@ def test_empty_sets_are_refused(A, b):
     ],
 )
 def test_unbounded_sets_are_refused_and_the_direction_named(A, b, direction):
-    with pytest.raises(InvalidDomainError, match=rf"no inequality stops x in direction .*{direction}"):
+    with pytest.raises(
+        InvalidDomainError, match=rf"no inequality stops x in direction .*{direction}"
+    ):
         Polytope.from_halfspaces(A, b)
 
 
 @pytest.mark.parametrize(
-    ("A", "b"), [([1.0, 2.0], [1.0]), ([[1.0]], [1.0, 2.0]), (np.zeros((2, 0)), [1, 1]), ([[1.0]], 1.0)]
+    ("A", "b"),
+    [([1.0, 2.0], [1.0]), ([[1.0]], [1.0, 2.0]), (np.zeros((2, 0)), [1, 1]), ([[1.0]], 1.0)],
 )
 def test_halfspaces_have_shapes(A, b):
     with pytest.raises(InvalidDomainError, match=r"expected A of shape \(m, d\)"):
@@ -215,17 +238,23 @@ def test_large_boxes_are_refused_at_once_with_a_hint():
 def test_what_is_too_large_is_refused_with_an_estimate(monkeypatch):
     monkeypatch.setattr(enumeration, "_RAYS", 100)
     A = np.random.default_rng(0).normal(size=(20, 7))
-    with pytest.raises(DomainTooLargeError, match=r"20 halfspaces in R\^7 can have up to 1\.12e\+03 vertices"):
+    with pytest.raises(
+        DomainTooLargeError, match=r"20 halfspaces in R\^7 can have up to 1\.12e\+03 vertices"
+    ):
         Polytope.from_halfspaces(A, np.ones(20))
 
 
 def test_upper_bound_theorem():
-    """Attained by polygons, simple 3-polytopes (2m − 4) and duals of cyclic polytopes (Gale's evenness condition)."""
+    """Attained by polygons, simple 3-polytopes (2m − 4) and duals of cyclic polytopes (Gale's
+    evenness condition).
+    """
 
     def cyclic_facets(m, d):
         gaps = lambda facet, i, j: sum(i < k < j for k in facet)  # noqa: E731
         facets = itertools.combinations(range(m), d)
-        rest = [[i for i in range(m) if i not in facet] for facet in itertools.combinations(range(m), d)]
+        rest = [
+            [i for i in range(m) if i not in facet] for facet in itertools.combinations(range(m), d)
+        ]
         return sum(
             all(gaps(facet, i, j) % 2 == 0 for i, j in itertools.combinations(out, 2))
             for facet, out in zip(facets, rest, strict=True)
@@ -283,7 +312,9 @@ def test_center_is_known_where_it_is_exact():
     np.testing.assert_array_equal(Polytope([[1.0], [2.0], [2.0]])._center(), [1.5])
     assert Polytope(hexagon[:5])._center() is None
     assert Polytope([[1.0], [1.5], [2.5]])._center() is None
-    assert Polytope([[0.1], [0.2]])._center() is not None or 0.1 + 0.2 != Fraction(0.1) + Fraction(0.2)
+    assert Polytope([[0.1], [0.2]])._center() is not None or 0.1 + 0.2 != Fraction(0.1) + Fraction(
+        0.2
+    )
     # symmetric about 0.15 only up to the last bit
     assert Polytope([[0.0], [0.1], [0.2], [0.1 + 0.2]])._center() is None
     assert Polytope([[-1e308], [1.7e308]])._center() is not None
@@ -352,11 +383,17 @@ def every_cut(graph):
 def test_cuts_agree_with_brute_force(graph):
     K = Polytope.cuts(graph)
     assert listed(K) == set(every_cut(graph))
-    assert len(K.vertices) == 2 ** (len(graph) - networkx.number_connected_components(graph)) == len(listed(K))
+    assert (
+        len(K.vertices)
+        == 2 ** (len(graph) - networkx.number_connected_components(graph))
+        == len(listed(K))
+    )
 
 
 def test_cuts_of_planar_graphs_obey_and_fill_the_cycle_inequalities():
-    """The cut polytope of K4 is the metric polytope: 16 triangle inequalities (Deza & Laurent 1997, §27)."""
+    """The cut polytope of K4 is the metric polytope: 16 triangle inequalities (Deza & Laurent 1997,
+    §27).
+    """
     rows, bounds = [], []
     edges = list(networkx.complete_graph(4).edges())
     for triangle in itertools.combinations(range(4), 3):
@@ -366,7 +403,9 @@ def test_cuts_of_planar_graphs_obey_and_fill_the_cycle_inequalities():
             row[sides] = signs
             rows.append(row)
             bounds.append(bound)
-    assert listed(Polytope.from_halfspaces(rows, bounds)) == listed(Polytope.cuts(networkx.complete_graph(4)))
+    assert listed(Polytope.from_halfspaces(rows, bounds)) == listed(
+        Polytope.cuts(networkx.complete_graph(4))
+    )
 
 
 def test_largest_cut_is_found():

@@ -1,4 +1,6 @@
-"""Products of bases. References: plain loops (``cases.query_answers``), marginals, Kronecker products of matrices."""
+"""Products of bases. References: plain loops (``cases.query_answers``), marginals, Kronecker
+products of matrices.
+"""
 
 import itertools
 import json
@@ -31,7 +33,8 @@ from domains.description import describe, rebuild
 
 def bases_of(n):
     return [
-        Identity(n), Total(n), Prefix(n), Ranges(n), Bins(n, sorted({1, n})), Windows(n, (n + 1) // 2),
+        Identity(n), Total(n), Prefix(n), Ranges(n), Bins(n, sorted({1, n})), Windows(n,
+        (n + 1) // 2),
         Moments(np.arange(n) + 1.0, [0, 2]), Base(np.arange(2.0 * n).reshape(2, n) - n + 0.5),
     ]  # fmt: skip
 
@@ -39,12 +42,17 @@ def bases_of(n):
 @st.composite
 def products(draw):
     """Arguments of a domain, and its subsets as mappings."""
-    own = [draw(st.sampled_from(bases_of(draw(st.integers(1, 3))))) for _ in range(draw(st.integers(1, 3)))]
+    own = [
+        draw(st.sampled_from(bases_of(draw(st.integers(1, 3)))))
+        for _ in range(draw(st.integers(1, 3)))
+    ]
     terms = {}
     for _ in range(draw(st.integers(1, 4))):
         S = draw(st.sets(st.integers(0, len(own) - 1)))
         chosen = {i: draw(st.sampled_from([own[i], *bases_of(own[i].size)])) for i in S}
-        terms[frozenset((i, base) for i, base in chosen.items() if type(base) is not Total)] = chosen
+        terms[frozenset((i, base) for i, base in chosen.items() if type(base) is not Total)] = (
+            chosen
+        )
     weights = draw(st.lists(st.floats(0.1, 10.0), min_size=len(terms), max_size=len(terms)))
     return own, list(terms.values()), weights
 
@@ -73,7 +81,10 @@ def test_descriptions_come_back(arguments):
 @pytest.mark.parametrize("weights", [None, [2.0, 0.5, 3.0]])
 def test_products_of_identities_are_marginals(weights):
     sizes, subsets = (3, 1, 4), [(0, 2), (1,), ()]
-    K, L = Products([Identity(n) for n in sizes], subsets, weights), Marginals(sizes, subsets, weights)
+    K, L = (
+        Products([Identity(n) for n in sizes], subsets, weights),
+        Marginals(sizes, subsets, weights),
+    )
     np.testing.assert_array_equal(K.to_finite_set().points, L.to_finite_set().points)
     assert (K.sizes, K.subsets, K.terms, K.weights) == (L.sizes, L.subsets, L.terms, L.weights)
     theta = np.random.default_rng(0).normal(size=K.dim)
@@ -101,8 +112,17 @@ def test_answers_to_counts_are_sums_of_points():
 
 def test_subsets_are_sorted_and_without_repeats_and_totals():
     own = [Prefix(2), Total(3), Identity(1)]
-    K = Products(own, [(2, 0, 2), (1,), {np.int64(1): Ranges(3), 0: Total(2)}, np.array([0]), (i for i in [2])])
-    assert K.terms == (((0, own[0]), (2, own[2])), (), ((1, Ranges(3)),), ((0, own[0]),), ((2, own[2]),))
+    K = Products(
+        own,
+        [(2, 0, 2), (1,), {np.int64(1): Ranges(3), 0: Total(2)}, np.array([0]), (i for i in [2])],
+    )
+    assert K.terms == (
+        ((0, own[0]), (2, own[2])),
+        (),
+        ((1, Ranges(3)),),
+        ((0, own[0]),),
+        ((2, own[2]),),
+    )
     assert all(type(i) is int for term in K.terms for i, _ in term)
     assert K.subsets == ((0, 2), (), (1,), (0,), (2,))
     assert [K.queries(term) for term in K.terms] == [2, 1, 6, 2, 1]
@@ -175,7 +195,9 @@ def test_no_records_embed_to_no_rows():
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint64])
 def test_codes_of_any_integers_embed(dtype):
     K = Products([Windows(5, 2), Prefix(3)], [(0, 1)])
-    np.testing.assert_array_equal(K.embed(np.array([[0, 2], [4, 1]], dtype=dtype)), K.embed([[0, 2], [4, 1]]))
+    np.testing.assert_array_equal(
+        K.embed(np.array([[0, 2], [4, 1]], dtype=dtype)), K.embed([[0, 2], [4, 1]])
+    )
 
 
 @pytest.mark.parametrize("codes", [[0, 1], [[0]], [[0, 1, 2]], [[[0, 1]]]])
@@ -206,7 +228,9 @@ def test_oracles_go_through_all_chunks(monkeypatch):
     for theta in rng.normal(size=(20, K.dim)):
         assert K.support(theta) == pytest.approx(points.support(theta), rel=1e-14)
         H, c = np.outer(theta, theta) + np.eye(K.dim), rng.normal(size=K.dim)
-        assert K.max_quadratic(H, c).value == pytest.approx(points.max_quadratic(H, c).value, rel=1e-12)
+        assert K.max_quadratic(H, c).value == pytest.approx(
+            points.max_quadratic(H, c).value, rel=1e-12
+        )
     assert all(K.contains(x) for x in points.points)
 
 
@@ -249,7 +273,10 @@ def test_embedding_wide_ranges_needs_no_matrix():
 
 
 def test_repr():
-    assert repr(Products([Prefix(3), Identity(2)], [(0, 1)])) == "Products(1 tables, 6 queries, sizes=(3, 2))"
+    assert (
+        repr(Products([Prefix(3), Identity(2)], [(0, 1)]))
+        == "Products(1 tables, 6 queries, sizes=(3, 2))"
+    )
 
 
 def node(name, **fields):
@@ -257,7 +284,10 @@ def node(name, **fields):
 
 
 def described(**changes):
-    fields = {"bases": [node("Prefix", size=2), node("Base", matrix={"array": "W"})], "subsets": [[0, 1]]}
+    fields = {
+        "bases": [node("Prefix", size=2), node("Base", matrix={"array": "W"})],
+        "subsets": [[0, 1]],
+    }
     return node("Products", **fields | {"weights": [1.0]} | changes)
 
 
@@ -267,24 +297,34 @@ ARRAYS = {"W": np.array([[1.0, -1.0]]), "v": np.array([1.0, 2.0]), "nan": np.arr
 def test_the_forgeries_below_start_from_something_valid():
     K = rebuild(described(), ARRAYS)
     assert K.terms == (((0, Prefix(2)), (1, Base([[1, -1]]))),)
-    K = rebuild(described(subsets=[[[0, node("Moments", values={"array": "v"}, degrees=[2])], 1]]), ARRAYS)
+    K = rebuild(
+        described(subsets=[[[0, node("Moments", values={"array": "v"}, degrees=[2])], 1]]), ARRAYS
+    )
     assert K.terms == (((0, Moments([1.0, 2.0], [2])), (1, Base([[1, -1]]))),)
 
 
 @pytest.mark.parametrize(
     "tree",
     [
-        node("Prefix", size=2), node("Base", matrix={"array": "W"}), described(bases=[]), described(bases=3),
-        described(bases=node("Prefix", size=2)), described(bases=[3, 3]), described(bases={"array": "v"}),
-        described(bases=[node("LpBall", dim=2, q=2.0, radius=1.0)] * 2), described(bases=[described()] * 2),
-        described(bases=[[node("Prefix", size=2)]]), described(bases=[node("AbstractBase", size=2)] * 2),
-        described(subsets=[]), described(subsets=3), described(subsets=[0]), described(subsets=[[2]]),
+        node("Prefix", size=2), node("Base", matrix={"array": "W"}), described(bases=[]),
+        described(bases=3),
+        described(bases=node("Prefix", size=2)), described(bases=[3, 3]),
+        described(bases={"array": "v"}),
+        described(bases=[node("LpBall", dim=2, q=2.0, radius=1.0)] * 2),
+        described(bases=[described()] * 2),
+        described(bases=[[node("Prefix", size=2)]]), described(bases=[node("AbstractBase",
+        size=2)] * 2),
+        described(subsets=[]), described(subsets=3), described(subsets=[0]),
+        described(subsets=[[2]]),
         described(subsets=[[-1]]), described(subsets=[[0.5]]), described(subsets=[[[0]]]),
         described(subsets=[[[0, 1]]]),
-        described(subsets=[[[0, node("Prefix", size=3)]]]), described(subsets=[[[2, node("Prefix", size=2)]]]),
-        described(subsets=[[[node("Prefix", size=2), 0]]]), described(subsets=[[node("Prefix", size=2)]]),
+        described(subsets=[[[0, node("Prefix", size=3)]]]), described(subsets=[[[2, node("Prefix",
+        size=2)]]]),
+        described(subsets=[[[node("Prefix", size=2), 0]]]), described(subsets=[[node("Prefix",
+        size=2)]]),
         described(subsets={"array": "v"}), described(subsets=[[0], [0]], weights=[1.0, 1.0]),
-        described(weights=[]), described(weights=[-1.0]), described(weights=[node("Prefix", size=2)]),
+        described(weights=[]), described(weights=[-1.0]), described(weights=[node("Prefix",
+        size=2)]),
         described(bases=[node("Prefix", size=0), node("Prefix", size=2)]),
         described(bases=[node("Prefix", size=2.0), node("Prefix", size=2)]),
         described(bases=[node("Prefix", size=2, more=1), node("Prefix", size=2)]),
@@ -292,13 +332,17 @@ def test_the_forgeries_below_start_from_something_valid():
         described(bases=[node("Windows", size=2), node("Prefix", size=2)]),
         described(bases=[node("Bins", size=2, widths=[3]), node("Prefix", size=2)]),
         described(bases=[node("Bins", size=2, widths={"array": "v"}), node("Prefix", size=2)]),
-        described(bases=[node("Moments", values={"array": "W"}, degrees=[1]), node("Prefix", size=2)]),
-        described(bases=[node("Moments", values={"array": "v"}, degrees=[10**6]), node("Prefix", size=2)]),
+        described(bases=[node("Moments", values={"array": "W"}, degrees=[1]), node("Prefix",
+        size=2)]),
+        described(bases=[node("Moments", values={"array": "v"}, degrees=[10**6]), node("Prefix",
+        size=2)]),
         described(bases=[node("Base", matrix={"array": "nan"}), node("Prefix", size=2)]),
         described(bases=[node("Base", matrix={"array": "v"}), node("Prefix", size=2)]),
         described(bases=[node("Base", matrix={"array": "missing"}), node("Prefix", size=2)]),
-        node("FiniteSet", points=node("Prefix", size=2)), node("Product", parts=[node("Prefix", size=2)]),
-        node("Scaled", body=node("Prefix", size=2), factor=1.0), node("DifferenceBody", body=node("Prefix", size=2)),
+        node("FiniteSet", points=node("Prefix", size=2)), node("Product", parts=[node("Prefix",
+        size=2)]),
+        node("Scaled", body=node("Prefix", size=2), factor=1.0), node("DifferenceBody",
+        body=node("Prefix", size=2)),
         node("LpBall", dim=node("Prefix", size=2), q=2.0, radius=1.0),
         node("Marginals", sizes=[2], subsets=[[node("Prefix", size=2)]], weights=[1.0]),
     ],

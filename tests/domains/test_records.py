@@ -51,7 +51,9 @@ masks = pytest.mark.parametrize("records", MASKS.values(), ids=MASKS.keys())
 @masks
 @embeddings
 def test_masks_are_never_ignored(domain, records):
-    with pytest.raises(domains.InvalidDomainError, match="a masked array, whose mask would be ignored; hint"):
+    with pytest.raises(
+        domains.InvalidDomainError, match="a masked array, whose mask would be ignored; hint"
+    ):
         domain.embed(records)
 
 
@@ -61,8 +63,12 @@ def test_masked_points_are_refused(records):
         domains.FiniteSet(records)
 
 
-@pytest.mark.parametrize("x", [MASKED[0], [0, np.ma.masked], Holder(MASKED[0])], ids=["array", "constant", "asked for"])
-@pytest.mark.parametrize("domain", [domains.LpBall(2, 2), domains.FiniteSet(np.eye(2))], ids=["ball", "points"])
+@pytest.mark.parametrize(
+    "x", [MASKED[0], [0, np.ma.masked], Holder(MASKED[0])], ids=["array", "constant", "asked for"]
+)
+@pytest.mark.parametrize(
+    "domain", [domains.LpBall(2, 2), domains.FiniteSet(np.eye(2))], ids=["ball", "points"]
+)
 def test_masked_points_are_members_of_nothing(domain, x):
     with pytest.raises(domains.InvalidDomainError, match="masked"):
         domain.contains(x)
@@ -95,7 +101,9 @@ def test_what_holds_no_mask_is_not_taken_for_one():
 
 def said(call, argument):
     """What a refusal says."""
-    with pytest.raises((domains.InvalidDomainError, domains.DimensionError, domains.DomainTooLargeError)) as caught:
+    with pytest.raises(
+        (domains.InvalidDomainError, domains.DimensionError, domains.DomainTooLargeError)
+    ) as caught:
         call(argument)
     assert not caught.value.__suppress_context__ or caught.value.__context__ is None
     return str(caught.value)
@@ -133,7 +141,10 @@ def test_a_text_of_any_length_is_described_alike():
 
 @pytest.mark.parametrize(
     "domain",
-    [domains.Marginals((2,) * 14, [range(14)]), domains.Products([domains.Prefix(2)] * 14, [tuple(range(14))])],
+    [
+        domains.Marginals((2,) * 14, [range(14)]),
+        domains.Products([domains.Prefix(2)] * 14, [tuple(range(14))]),
+    ],
     ids=["marginals", "products"],
 )
 def test_too_many_records_are_not_counted_in_public(domain):
@@ -142,8 +153,17 @@ def test_too_many_records_are_not_counted_in_public(domain):
     assert "at most 8192 records" in few
 
 
-@pytest.mark.parametrize("domain", [domains.LpBall(2, 2), domains.FiniteSet(np.eye(2))], ids=["ball", "points"])
+@pytest.mark.parametrize(
+    "domain", [domains.LpBall(2, 2), domains.FiniteSet(np.eye(2))], ids=["ball", "points"]
+)
 def test_members_are_not_described_either(domain):
-    for bad in ([[CANARY]], CANARY, [CANARY, "1"], [float(CANARY), np.nan], [[1], [2, int(CANARY)]], [10**400, 1]):
+    for bad in (
+        [[CANARY]],
+        CANARY,
+        [CANARY, "1"],
+        [float(CANARY), np.nan],
+        [[1], [2, int(CANARY)]],
+        [10**400, 1],
+    ):
         assert "73917" not in said(domain.contains, bad)
     assert said(domain.contains, np.zeros((41, 2))) == said(domain.contains, np.zeros((4242, 2)))

@@ -72,7 +72,10 @@ def test_construction_is_validated(shape, q, radius, message):
 @pytest.mark.parametrize("q", EXPONENTS)
 @pytest.mark.parametrize("shape", [(1, 1), (1, 4), (3, 2), (3, 3)])
 def test_support_is_the_dual_norm(shape, q):
-    K, dual = SchattenBall(shape, q, 2.5), math.inf if q == 1 else 1 if q == math.inf else q / (q - 1)
+    K, dual = (
+        SchattenBall(shape, q, 2.5),
+        math.inf if q == 1 else 1 if q == math.inf else q / (q - 1),
+    )
     rng = np.random.default_rng(0)
     for theta in (
         rng.normal(size=shape),
@@ -99,7 +102,9 @@ def test_membership_is_of_the_norm_ball(q):
 def test_sphere_maximum_is_proven_and_attained(data):
     n = data.draw(st.integers(1, 5))
     small = st.integers(-3, 3)
-    A = np.array(data.draw(st.lists(small, min_size=n * n, max_size=n * n)), dtype=float).reshape(n, n)
+    A = np.array(data.draw(st.lists(small, min_size=n * n, max_size=n * n)), dtype=float).reshape(
+        n, n
+    )
     g = np.array(data.draw(st.lists(small, min_size=n, max_size=n)), dtype=float)
     g *= data.draw(st.sampled_from([0.0, 1e-13, 1e-5, 1.0, 1e3]))
     A, radius = A + A.T, data.draw(st.sampled_from([0.01, 1.0, 30.0]))
@@ -122,7 +127,9 @@ def test_multiples_of_the_identity_are_exact(shape, q):
     assert found.upper_bound == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize(("shape", "q"), [((3, 2), 2), ((1, 5), 1), ((5, 1), math.inf), ((1, 4), 3)])
+@pytest.mark.parametrize(
+    ("shape", "q"), [((3, 2), 2), ((1, 5), 1), ((5, 1), math.inf), ((1, 4), 3)]
+)
 def test_euclidean_balls_are_exact(shape, q):
     rng = np.random.default_rng(2)
     for rank in (1, 2, None):
@@ -142,7 +149,9 @@ def test_spectral_ball_of_2_by_2_against_the_orthogonal_group(rank):
         moved = group - center
         best = np.einsum("ij,jk,ik->i", moved, H, moved).max()
         found = SchattenBall((2, 2), math.inf).max_quadratic(H, center)
-        assert best * (1 - 1e-12) <= found.upper_bound <= best * (1.15 if center.any() else 1 + 1e-4)
+        assert (
+            best * (1 - 1e-12) <= found.upper_bound <= best * (1.15 if center.any() else 1 + 1e-4)
+        )
         assert best * (1 - 1e-12) <= found.value <= best * (1 + 1e-6)
 
 
@@ -157,18 +166,29 @@ def test_brackets_hold_against_many_ascents(shape, q):
         found = SchattenBall(shape, q).max_quadratic(H, center)
         assert found.upper_bound >= best * (1 - 1e-12)
         assert found.value >= best * (1 - 1e-9)
-        assert found.upper_bound <= found.value * min(shape) ** abs(1 - 2 / q) * (2 if center.any() else 1 + 1e-12)
+        assert found.upper_bound <= found.value * min(shape) ** abs(1 - 2 / q) * (
+            2 if center.any() else 1 + 1e-12
+        )
 
 
 @pytest.mark.parametrize("q", [1, 1.3, 2.3, 6, math.inf])
 def test_hard_forms_stay_within_the_promised_factor(q):
-    """Projections onto symmetric or antisymmetric matrices, and others where the Frobenius bound is loose."""
+    """Projections onto symmetric or antisymmetric matrices, and others where the Frobenius bound is
+    loose.
+    """
     n = 3
     flip = np.eye(n * n).reshape(n, n, n, n).transpose(1, 0, 2, 3).reshape(n * n, n * n)
     trace = np.outer(np.eye(n).ravel(), np.eye(n).ravel())
     corner = np.kron(np.diag([1.0, 0, 0]), np.eye(n))
     rng = np.random.default_rng(5)
-    for H in (np.eye(9) + flip, np.eye(9) - flip, trace, corner, np.eye(9) - trace / n, corner + flip @ corner @ flip):
+    for H in (
+        np.eye(9) + flip,
+        np.eye(9) - flip,
+        trace,
+        corner,
+        np.eye(9) - trace / n,
+        corner + flip @ corner @ flip,
+    ):
         best = climbed((n, n), q, H, np.zeros(9), rng, 20)
         found = SchattenBall((n, n), q).max_quadratic(H)
         assert found.upper_bound >= best * (1 - 1e-10)
@@ -182,7 +202,9 @@ def test_the_majorant_beats_the_frobenius_ball():
 
 
 def test_nuclear_norm_uses_the_partial_transpose():
-    H = np.outer(np.eye(3).ravel(), np.eye(3).ravel())  # (tr X)^2 <= 1, where the Frobenius ball says 3
+    H = np.outer(
+        np.eye(3).ravel(), np.eye(3).ravel()
+    )  # (tr X)^2 <= 1, where the Frobenius ball says 3
     found = SchattenBall((3, 3), 1).max_quadratic(H)
     assert found.upper_bound == pytest.approx(1, rel=1e-9)
 

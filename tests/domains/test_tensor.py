@@ -26,7 +26,8 @@ def sphere(d, count, rng):
 
 
 @pytest.mark.parametrize(
-    ("dim", "order"), [(0, 2), (2, 0), (-1, 1), (2.5, 2), (2, 1.5), ("2", 2), (True, 2), (2, math.nan)]
+    ("dim", "order"),
+    [(0, 2), (2, 0), (-1, 1), (2.5, 2), (2, 1.5), ("2", 2), (True, 2), (2, math.nan)],
 )
 def test_construction_is_validated(dim, order):
     with pytest.raises(InvalidDomainError, match="integer >= 1"):
@@ -68,7 +69,8 @@ def test_symmetric_coordinates_are_orthonormal(d, k):
 
 
 @pytest.mark.parametrize(
-    ("d", "k"), [(1, 1), (1, 2), (1, 5), (2, 1), (2, 2), (2, 3), (2, 6), (3, 1), (3, 3), (3, 4), (5, 2)]
+    ("d", "k"),
+    [(1, 1), (1, 2), (1, 5), (2, 1), (2, 2), (2, 3), (2, 6), (3, 1), (3, 3), (3, 4), (5, 2)],
 )
 def test_support_dominates_a_fine_sample(d, k):
     rng, K = np.random.default_rng(2), TensorPower(d, k)
@@ -101,7 +103,9 @@ def test_circle_brackets_are_exact(data):
     k = data.draw(st.integers(1, 5))
     entries = st.integers(-4, 4)
     rank = data.draw(st.integers(1, 2**k))
-    A = np.array(data.draw(st.lists(entries, min_size=rank * 2**k, max_size=rank * 2**k)), dtype=float)
+    A = np.array(
+        data.draw(st.lists(entries, min_size=rank * 2**k, max_size=rank * 2**k)), dtype=float
+    )
     A = A.reshape(2**k, rank)
     center = np.array(data.draw(st.lists(entries, min_size=2**k, max_size=2**k)), dtype=float) / 8
     found = TensorPower(2, k).max_quadratic(A @ A.T, center)
@@ -112,7 +116,9 @@ def test_circle_brackets_are_exact(data):
     assert found.upper_bound - found.value <= 1e-10 * size
 
 
-@pytest.mark.parametrize(("d", "k"), [(1, 1), (1, 2), (1, 3), (3, 1), (3, 2), (3, 3), (4, 2), (3, 4), (5, 2)])
+@pytest.mark.parametrize(
+    ("d", "k"), [(1, 1), (1, 2), (1, 3), (3, 1), (3, 2), (3, 3), (4, 2), (3, 4), (5, 2)]
+)
 @pytest.mark.parametrize("rank", [1, 2, None])
 def test_quadratic_brackets_hold_against_samples(d, k, rank):
     rng, K = np.random.default_rng(4), TensorPower(d, k)
@@ -129,7 +135,9 @@ def test_quadratic_brackets_hold_against_samples(d, k, rank):
 
 def test_the_identity_is_exact_and_the_antisymmetric_part_is_not_seen():
     for d, k in ((3, 2), (3, 3), (2, 5)):
-        assert TensorPower(d, k).max_quadratic(np.eye(d**k)).upper_bound == pytest.approx(1, rel=1e-9)
+        assert TensorPower(d, k).max_quadratic(np.eye(d**k)).upper_bound == pytest.approx(
+            1, rel=1e-9
+        )
     unseen = np.array([0, 1.0, 0, -1, 0, 0, 0, 0, 0])
     assert TensorPower(3, 2).max_quadratic(np.outer(unseen, unseen)).upper_bound <= 1e-12
 

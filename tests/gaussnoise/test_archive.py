@@ -1,4 +1,6 @@
-"""Files from strangers: every reader refuses them with a typed error, and before much memory is taken."""
+"""Files from strangers: every reader refuses them with a typed error, and before much memory is
+taken.
+"""
 
 import io
 import json
@@ -15,7 +17,10 @@ from gaussnoise.files import archive as _archive
 
 MOST = 2**26  # bytes that refusing a file may take
 LOADS = {"noise": gn.OptimalNoise.load, "local": gn.LocalMechanism.load}
-MADE = {"noise": gn.gamma(gn.FiniteSet(np.eye(3))), "local": gn.LocalMechanism(gn.LpBall(3, 2), gn.LocalDP(1.0))}
+MADE = {
+    "noise": gn.gamma(gn.FiniteSet(np.eye(3))),
+    "local": gn.LocalMechanism(gn.LpBall(3, 2), gn.LocalDP(1.0)),
+}
 every_reader = pytest.mark.parametrize("reader", LOADS)
 
 
@@ -28,7 +33,9 @@ def npy(array):
 def claimed(shape, descr="<f8", data=b""):
     """An array as its header says, with other data."""
     buffer = io.BytesIO()
-    np.lib.format.write_array_header_1_0(buffer, {"descr": descr, "fortran_order": False, "shape": shape})
+    np.lib.format.write_array_header_1_0(
+        buffer, {"descr": descr, "fortran_order": False, "shape": shape}
+    )
     return buffer.getvalue() + data
 
 
@@ -73,7 +80,10 @@ def test_a_small_file_of_large_arrays_takes_little_memory(stored):
     """Three hundred megabytes of zeros in three hundred kilobytes."""
     reader, path = stored
     zeros = [claimed((300, 2**17))] + [bytes(2**20)] * 300
-    write(path, [*((k, v) for k, v in members(path).items() if k != "factor.npy"), ("factor.npy", zeros)])
+    write(
+        path,
+        [*((k, v) for k, v in members(path).items() if k != "factor.npy"), ("factor.npy", zeros)],
+    )
     assert path.stat().st_size < 4e5
     assert "MB for a file of this size" in refused(reader, path)
 
@@ -196,7 +206,10 @@ def test_a_center_of_nothing_takes_no_room(tmp_path):
 def test_files_with_a_center_of_zeros_are_still_read(tmp_path):
     noise = gn.optimal_noise(gn.Marginals((2, 3), [(0, 1)]))
     noise.save(tmp_path / "noise.npz")
-    write(tmp_path / "noise.npz", (members(tmp_path / "noise.npz") | {"center.npy": npy(np.zeros(6))}).items())
+    write(
+        tmp_path / "noise.npz",
+        (members(tmp_path / "noise.npz") | {"center.npy": npy(np.zeros(6))}).items(),
+    )
     assert float(gn.OptimalNoise.load(tmp_path / "noise.npz")) == float(noise)
 
 

@@ -1,4 +1,6 @@
-"""Answers for bodies: covered by members found by other means, verified, stored, and refused where they must be."""
+"""Answers for bodies: covered by members found by other means, verified, stored, and refused where
+they must be.
+"""
 
 import dataclasses
 import functools
@@ -50,7 +52,9 @@ def solve(problem, domain, p=2.0, **options):
 
 
 class Cap(AbstractDomain):
-    """A user's own domain: half of the unit ball, x_0 >= 0, with a bound that is ``loose`` times too large."""
+    """A user's own domain: half of the unit ball, x_0 >= 0, with a bound that is ``loose`` times
+    too large.
+    """
 
     def __init__(self, dim, loose=1.0):
         self._dim, self.loose = dim, loose
@@ -131,7 +135,9 @@ class Known:
 
     def members(self, count=60, seed=0):
         axes = np.eye(self.dim)
-        thetas = np.vstack([axes, -axes, np.random.default_rng(seed).normal(size=(count, self.dim))])
+        thetas = np.vstack(
+            [axes, -axes, np.random.default_rng(seed).normal(size=(count, self.dim))]
+        )
         return np.array([self.point(theta) for theta in thetas])
 
 
@@ -147,7 +153,9 @@ def atom(dim, kind, rng, most_squares=2):
         return Known(Zonotope(G, v), lambda t: v + np.where(G @ t < 0, -1.0, 1.0) @ G)
     if kind == "squares":
         squares = rng.integers(0, 9, size=(rng.integers(1, 1 + most_squares), dim)) / 4
-        return Known(TwoConvex(squares), lambda t: squares_member(t, squares), exact=len(squares) == 1)
+        return Known(
+            TwoConvex(squares), lambda t: squares_member(t, squares), exact=len(squares) == 1
+        )
     if kind == "schatten":
         shape, q = ((2, 2) if dim == 4 else (1, dim)), rng.choice([1, 1.5, 2, 3, np.inf])
         return Known(SchattenBall(shape, q), lambda t: schatten_support(t, shape, q))
@@ -166,7 +174,9 @@ BINARY = ["sum", "difference", "hull"]
 
 @st.composite
 def expressions(draw, dim=None, depth=2, most_squares=2):
-    """Composite bodies of at most four dimensions; the numbers come from a drawn seed, the shape from hypothesis."""
+    """Composite bodies of at most four dimensions; the numbers come from a drawn seed, the shape
+    from hypothesis.
+    """
     dim = draw(st.sampled_from([2, 1, 3, 4])) if dim is None else dim
     depth = min(depth, 4 - dim)  # in four dimensions oracles take long: atoms, there
     rng = np.random.default_rng(draw(st.integers(0, 50)))
@@ -180,14 +190,24 @@ def expressions(draw, dim=None, depth=2, most_squares=2):
         A = rng.integers(-4, 5, size=(dim, K.dim)) / 2
         return Known(A @ K.domain, lambda t: A @ K.point(A.T @ t), K.exact)
     if kind in ("product", "kron"):
-        d = draw(st.integers(1, dim - 1)) if kind == "product" else draw(st.integers(1, 2)) if dim == 2 else 2
+        d = (
+            draw(st.integers(1, dim - 1))
+            if kind == "product"
+            else draw(st.integers(1, 2))
+            if dim == 2
+            else 2
+        )
         other = dim - d if kind == "product" else dim // d
-        rows = 1 if kind == "kron" else most_squares  # its supports are found by iteration, those of squares by another
+        rows = (
+            1 if kind == "kron" else most_squares
+        )  # its supports are found by iteration, those of squares by another
         K, L = draw(expressions(d, depth - 1, rows)), draw(expressions(other, depth - 1, rows))
         if kind == "kron":
             return Known(gn.kron(K.domain, L.domain), lambda t: kron_member(t, K, L), exact=False)
         joined = gn.product(K.domain, L.domain)
-        return Known(joined, lambda t: np.concatenate([K.point(t[:d]), L.point(t[d:])]), K.exact and L.exact)
+        return Known(
+            joined, lambda t: np.concatenate([K.point(t[:d]), L.point(t[d:])]), K.exact and L.exact
+        )
     K = draw(expressions(dim, depth - 1))
     if kind == "translate":
         v = rng.integers(-4, 5, size=dim) / 2
@@ -203,14 +223,20 @@ def expressions(draw, dim=None, depth=2, most_squares=2):
         return Known(K.domain + L.domain, lambda t: K.point(t) + L.point(t), exact)
     if kind == "difference":
         return Known(K.domain - L.domain, lambda t: K.point(t) - L.point(-t), exact)
-    return Known(gn.hull(K.domain, L.domain), lambda t: max(K.point(t), L.point(t), key=lambda x: x @ t), exact)
+    return Known(
+        gn.hull(K.domain, L.domain),
+        lambda t: max(K.point(t), L.point(t), key=lambda x: x @ t),
+        exact,
+    )
 
 
 # What every answer must stand up to
 
 
 def covered_members(noise, K, count=60):
-    """Members of what M covers: K less its center, all differences, or K; and those an ascent in M⁺ leads to."""
+    """Members of what M covers: K less its center, all differences, or K; and those an ascent in M⁺
+    leads to.
+    """
     L = noise.covariance.unit_factor
     inverse = np.linalg.pinv(L, rcond=1e-13)
     form = inverse.T @ inverse
@@ -221,7 +247,9 @@ def covered_members(noise, K, count=60):
         return K.point(theta) - K.point(-theta) if noise.neighbors == "replace" else K.point(theta)
 
     axes = np.eye(K.dim)
-    thetas = np.vstack([axes, -axes, np.random.default_rng(1).normal(size=(count, K.dim)), inverse, -inverse])
+    thetas = np.vstack(
+        [axes, -axes, np.random.default_rng(1).normal(size=(count, K.dim)), inverse, -inverse]
+    )
     listed = [pair(theta) for theta in thetas]
     climbed = sorted(listed, key=lambda s: s @ form @ s)[-10:]
     for _ in range(15):
@@ -231,13 +259,17 @@ def covered_members(noise, K, count=60):
 
 
 def check_cover(noise, K, slack=1e-12):
-    """Every member, as far as rounding lets its coordinates be known, is of length at most one, in range."""
+    """Every member, as far as rounding lets its coordinates be known, is of length at most one, in
+    range.
+    """
     members = covered_members(noise, K) / noise.covariance.scale
     L = noise.covariance.unit_factor
     heights = np.abs(L).max(axis=1, initial=0.0)
     rows = 1 / np.where(heights > 0, heights, 1.0)  # consistent equations may be scaled one by one
     found = np.linalg.lstsq(L * rows[:, None], (members * rows).T, rcond=1e-15)[0].T
-    left = (members.astype(np.longdouble) - found.astype(np.longdouble) @ L.T.astype(np.longdouble)) * rows
+    left = (
+        members.astype(np.longdouble) - found.astype(np.longdouble) @ L.T.astype(np.longdouble)
+    ) * rows
     found = found + np.linalg.lstsq(L * rows[:, None], left.astype(np.float64).T, rcond=1e-15)[0].T
     size = np.abs(members).max(initial=0.0)
     assert np.abs(members - found @ L.T).max(initial=0.0) <= 1e-10 * size
@@ -278,7 +310,9 @@ def check(noise, K):
 
 
 def overlap(first, second, margin=1e-9):
-    return first.gamma_lower <= second.gamma * (1 + margin) and second.gamma_lower <= first.gamma * (1 + margin)
+    return first.gamma_lower <= second.gamma * (
+        1 + margin
+    ) and second.gamma_lower <= first.gamma * (1 + margin)
 
 
 @settings(max_examples=25, **HARD)
@@ -311,7 +345,14 @@ def test_monotone_and_subadditive(data, problem):
     k, m = (solve(problem, part.domain, tol=1e-2) for part in (K, L))
     both = solve(problem, gn.hull(K.domain, L.domain), tol=1e-2)
     assert max(k.gamma_lower, m.gamma_lower) <= both.gamma * (1 + 1e-9)
-    check(both, Known(both.domain, lambda t: max(K.point(t), L.point(t), key=lambda x: x @ t), K.exact and L.exact))
+    check(
+        both,
+        Known(
+            both.domain,
+            lambda t: max(K.point(t), L.point(t), key=lambda x: x @ t),
+            K.exact and L.exact,
+        ),
+    )
     added = solve(problem, K.domain + L.domain, tol=1e-2)
     assert added.gamma_lower <= (k.gamma + m.gamma) * (1 + 1e-9)
 
@@ -332,7 +373,9 @@ def test_relations_between_the_three_problems(data):
     assert twice.gamma >= 2 * signed.gamma_lower * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("K", [LpBall(2, 3), SchattenBall((2, 2), 3), TwoConvex([[1.0, 4.0]]), Zonotope(np.eye(2) + 1)])
+@pytest.mark.parametrize(
+    "K", [LpBall(2, 3), SchattenBall((2, 2), 3), TwoConvex([[1.0, 4.0]]), Zonotope(np.eye(2) + 1)]
+)
 def test_symmetric_bodies_pay_twice_for_a_replacement(K):
     around, apart = solve("gamma", K, tol=1e-3), solve("replace", K, tol=1e-3)
     assert 2 * around.gamma_lower <= apart.gamma * (1 + 1e-9)
@@ -344,7 +387,9 @@ def test_symmetric_bodies_pay_twice_for_a_replacement(K):
 
 
 def spherical(count, dim):
-    """Directions, and the cosine of the largest angle between any direction and the nearest of them."""
+    """Directions, and the cosine of the largest angle between any direction and the nearest of
+    them.
+    """
     if dim == 2:
         angles = 2 * math.pi * np.arange(count) / count
         return np.column_stack([np.cos(angles), np.sin(angles)])
@@ -405,7 +450,10 @@ def test_a_dense_discretisation_falls_into_the_bracket(make, count, slack, probl
     K, points = listed(make, count)
     if problem == "replace":
         # K − K by its own support points: the differences of antipodal ones
-        inner = solve("add-remove", FiniteSet(points - np.array([K.point(-t) for t in spherical(count, K.dim)])))
+        inner = solve(
+            "add-remove",
+            FiniteSet(points - np.array([K.point(-t) for t in spherical(count, K.dim)])),
+        )
     else:
         inner = solve(problem, FiniteSet(points))
     noise = solve(problem, K.domain, tol=1e-4)
@@ -528,7 +576,9 @@ def test_bodies_of_a_million_dimensions_are_refused_at_once(name):
         for options in ({}, {"p": 3}, {"method": "oracle"}):
             calls = []
             tracemalloc.start()
-            sys.setprofile(lambda *_, calls=calls: calls.append(1))  # unlike seconds, alike on every machine
+            sys.setprofile(
+                lambda *_, calls=calls: calls.append(1)
+            )  # unlike seconds, alike on every machine
             try:
                 with pytest.raises(gn.DomainTooLargeError, match="hint"):
                     solve(problem, domain, **options)
@@ -585,7 +635,9 @@ POINTS = {
 }
 
 
-@pytest.mark.parametrize(("name", "method", "p"), pairwise(list(POINTS), ["auto", "oracle"], [2, 3, math.inf]))
+@pytest.mark.parametrize(
+    ("name", "method", "p"), pairwise(list(POINTS), ["auto", "oracle"], [2, 3, math.inf])
+)
 def test_single_points(name, method, p):
     v = np.array([1.0, -3.0, 0.1])
     K = POINTS[name](v)
@@ -609,7 +661,9 @@ FLAT_BODIES = {
 }
 
 
-@pytest.mark.parametrize(("name", "problem", "p"), pairwise(list(FLAT_BODIES), PROBLEMS, [2, 3, math.inf]))
+@pytest.mark.parametrize(
+    ("name", "problem", "p"), pairwise(list(FLAT_BODIES), PROBLEMS, [2, 3, math.inf])
+)
 def test_flat_bodies(name, problem, p):
     domain, point = FLAT_BODIES[name]
     K = Known(domain, point)
@@ -638,10 +692,14 @@ ROTATION = np.array([[0.6, 0.8], [-0.8, 0.6]])
 SHAPES = {
     "ball": lambda A: Known(A @ LpBall(2, 3), lambda t: A @ lp_support(A.T @ t, 3)),
     "curved ball": lambda A: Known(A @ LpBall(2, 1.5), lambda t: A @ lp_support(A.T @ t, 1.5)),
-    "zonotope": lambda A: Known(A @ Zonotope(FLAT), lambda t: A @ (np.where(FLAT @ A.T @ t < 0, -1.0, 1.0) @ FLAT)),
+    "zonotope": lambda A: Known(
+        A @ Zonotope(FLAT), lambda t: A @ (np.where(FLAT @ A.T @ t < 0, -1.0, 1.0) @ FLAT)
+    ),
     "pear": lambda A: Known(
         A @ gn.hull(LpBall(2, 2), FiniteSet([[3.0, 0.0]])),
-        lambda t: A @ max(lp_support(A.T @ t, 2), np.array([3.0, 0.0]), key=lambda x: x @ unit(A.T @ t)),
+        lambda t: (
+            A @ max(lp_support(A.T @ t, 2), np.array([3.0, 0.0]), key=lambda x: x @ unit(A.T @ t))
+        ),
     ),
     "your own": lambda A: Known(A @ Cap(2), lambda t: A @ cap_support(A.T @ t)),
 }
@@ -683,7 +741,8 @@ def test_bodies_of_any_size(name, problem, size):
 
 @pytest.mark.parametrize("aspect", [1e3, 1e6, 1e9])
 @pytest.mark.parametrize(
-    ("name", "problem", "turned", "p"), pairwise(list(SHAPES), PROBLEMS, [False, True], [2, math.inf])
+    ("name", "problem", "turned", "p"),
+    pairwise(list(SHAPES), PROBLEMS, [False, True], [2, math.inf]),
 )
 def test_thin_bodies_are_certified_or_refused(name, problem, turned, aspect, p):
     turn = ROTATION if turned else np.eye(2)
@@ -700,7 +759,8 @@ FEW = {
 
 
 @pytest.mark.parametrize(
-    ("name", "problem", "p", "tol"), pairwise(list(FEW), ["gamma", "add-remove"], [2, math.inf], [1e-5, 1e-8])
+    ("name", "problem", "p", "tol"),
+    pairwise(list(FEW), ["gamma", "add-remove"], [2, math.inf], [1e-5, 1e-8]),
 )
 def test_optima_on_few_points(name, problem, p, tol):
     """Where fewer points than dimensions carry weight, those of none still have to span."""
@@ -749,11 +809,17 @@ def test_a_covariance_shrunk_by_a_millionth_fails(name, problem):
     for k in range(len(s)):
         bent = (U * np.where(np.arange(len(s)) == k, s * (1 - 1e-3), s)) @ V
         with pytest.raises(gn.GaussNoiseError):
-            dataclasses.replace(noise, covariance=dataclasses.replace(noise.covariance, unit_factor=bent)).verify()
+            dataclasses.replace(
+                noise, covariance=dataclasses.replace(noise.covariance, unit_factor=bent)
+            ).verify()
     with pytest.raises(gn.GaussNoiseError):
-        dataclasses.replace(noise, covariance=dataclasses.replace(noise.covariance, unit_factor=0 * L)).verify()
+        dataclasses.replace(
+            noise, covariance=dataclasses.replace(noise.covariance, unit_factor=0 * L)
+        ).verify()
     with pytest.raises(gn.GaussNoiseError):
-        dataclasses.replace(noise, covariance=dataclasses.replace(noise.covariance, unit_factor=L[:, 1:])).verify()
+        dataclasses.replace(
+            noise, covariance=dataclasses.replace(noise.covariance, unit_factor=L[:, 1:])
+        ).verify()
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
@@ -796,7 +862,10 @@ def test_noise_for_sums_is_none_for_means(name):
 def test_noise_for_sums_is_none_for_a_policy_graph(method):
     """Opposite points are at distance 2, though each is at distance 1 from the origin."""
     K = FiniteSet([[1.0], [-1.0]])
-    sums, graph = solve("add-remove", K, method=method), gn.optimal_noise(K, neighbors=networkx.path_graph(2))
+    sums, graph = (
+        solve("add-remove", K, method=method),
+        gn.optimal_noise(K, neighbors=networkx.path_graph(2)),
+    )
     with pytest.raises(gn.CertificateError):
         dataclasses.replace(sums, neighbors=graph.neighbors).verify()
 
@@ -808,7 +877,9 @@ def test_an_unknown_relation_fails():
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-@pytest.mark.parametrize("name", ["cube", "ellipsoid", "cross-polytope", "Schatten ball", "product"])
+@pytest.mark.parametrize(
+    "name", ["cube", "ellipsoid", "cross-polytope", "Schatten ball", "product"]
+)
 def test_a_certificate_off_the_set_fails(name, problem):
     noise = exact(name, problem)
     witness = noise.certificate
@@ -829,7 +900,9 @@ def test_a_certificate_off_the_set_fails(name, problem):
     for name in ("points", "weights", "coordinate_weights"):
         nothing = np.full(getattr(witness, name).shape, np.nan)
         with pytest.raises(gn.CertificateError):
-            dataclasses.replace(noise, certificate=dataclasses.replace(witness, **{name: nothing})).verify()
+            dataclasses.replace(
+                noise, certificate=dataclasses.replace(witness, **{name: nothing})
+            ).verify()
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -849,7 +922,9 @@ def test_oracles_of_listed_points_verify(problem, seed):
 STORED = {
     "finite": lambda: FiniteSet([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]]),
     "polytope": lambda: Polytope(np.eye(3)),
-    "halfspaces": lambda: Polytope.from_halfspaces([[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]], [0.0, 0.0, 1.0]),
+    "halfspaces": lambda: Polytope.from_halfspaces(
+        [[-1.0, 0.0], [0.0, -1.0], [1.0, 1.0]], [0.0, 0.0, 1.0]
+    ),
     "marginals": lambda: Marginals.all_kway((2, 3), 1),
     "ball": lambda: LpBall(3, math.inf, 0.1),
     "curved ball": lambda: LpBall(2, 1.5) + np.array([1.0, 2.0]),
@@ -891,13 +966,17 @@ def test_answers_come_back_bit_for_bit(name, problem, tmp_path):
     np.testing.assert_array_equal(back.covariance.factor(), noise.covariance.factor())
     assert type(back.domain) is type(noise.domain)
     for theta in np.random.default_rng(0).normal(size=(5, noise.domain.dim)):
-        np.testing.assert_array_equal(back.domain.support_point(theta), noise.domain.support_point(theta))
+        np.testing.assert_array_equal(
+            back.domain.support_point(theta), noise.domain.support_point(theta)
+        )
 
 
 def test_your_own_domain_cannot_be_saved(tmp_path):
     for domain in (Cap(2), ROTATION @ Cap(2) + [1.0, 2.0], gn.hull(LpBall(2, 2), Cap(2))):
         noise = solve("gamma", domain, tol=1e-2)
-        with pytest.raises(gn.InvalidDomainError, match="expected domains of this package, got Cap"):
+        with pytest.raises(
+            gn.InvalidDomainError, match="expected domains of this package, got Cap"
+        ):
             noise.save(tmp_path / "noise.npz")
         assert not (tmp_path / "noise.npz").exists()
 
@@ -906,12 +985,16 @@ def tampered(noise, path, change):
     """The file of an answer with its header (a dict) and arrays put through ``change``."""
     noise.save(path)
     with zipfile.ZipFile(path) as file:
-        arrays = {name.removesuffix(".npy"): np.load(io.BytesIO(file.read(name))) for name in file.namelist()}
+        arrays = {
+            name.removesuffix(".npy"): np.load(io.BytesIO(file.read(name)))
+            for name in file.namelist()
+        }
     header = json.loads(str(arrays.pop("header")))
     before = json.dumps(header), {name: array.copy() for name, array in arrays.items()}
     change(header, arrays)
     assert (json.dumps(header) != before[0]) or any(
-        name not in arrays or not np.array_equal(arrays[name], array) for name, array in before[1].items()
+        name not in arrays or not np.array_equal(arrays[name], array)
+        for name, array in before[1].items()
     )
     np.savez(path, header=np.array(json.dumps(header)), **arrays)
     return path
@@ -979,7 +1062,9 @@ def stored(name, problem):
     return solve(problem, BODY_FILES[name](), method="oracle")
 
 
-@pytest.mark.parametrize(("name", "change", "problem"), pairwise(list(BODY_FILES), list(CHANGES), PROBLEMS))
+@pytest.mark.parametrize(
+    ("name", "change", "problem"), pairwise(list(BODY_FILES), list(CHANGES), PROBLEMS)
+)
 def test_tampered_files_are_refused(name, problem, change, tmp_path):
     noise = stored(name, problem)
     path = tampered(noise, tmp_path / "noise.npz", CHANGES[change])
@@ -999,7 +1084,16 @@ def test_tampered_files_are_refused(name, problem, change, tmp_path):
         lambda header, arrays: arrays.update(factor=arrays["factor"][:, :-1]),
         lambda header, arrays: arrays.update(factor=arrays["factor"][:, ::-1]),
     ],
-    ids=["factor", "scale", "tensor scale", "atoms", "weights", "center", "fewer columns", "other columns"],
+    ids=[
+        "factor",
+        "scale",
+        "tensor scale",
+        "atoms",
+        "weights",
+        "center",
+        "fewer columns",
+        "other columns",
+    ],
 )
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("k", [2, 3])
@@ -1082,7 +1176,10 @@ def test_an_interrupted_answer_is_certified(name, after, problem):
 
 def test_statuses():
     assert solve("gamma", LpBall(2, 3)).status is gn.Status.SOLVED
-    assert solve("gamma", Zonotope(np.random.default_rng(0).normal(size=(40, 4)))).status is gn.Status.ORACLE
+    assert (
+        solve("gamma", Zonotope(np.random.default_rng(0).normal(size=(40, 4)))).status
+        is gn.Status.ORACLE
+    )
     loose = gn.product(Cap(2, 1.5), LpBall(1, 2))
     assert solve("gamma", loose).status is gn.Status.ORACLE
     symmetric = gn.product(LpBall(2, 1.5) + LpBall(2, 3), LpBall(2, 1.5) + LpBall(2, 2))
@@ -1100,13 +1197,18 @@ def test_the_checks_see_too_little_noise():
     with pytest.raises(AssertionError):
         check_cover(
             dataclasses.replace(
-                tight, covariance=dataclasses.replace(tight.covariance, scale=tight.covariance.scale * 0.999)
+                tight,
+                covariance=dataclasses.replace(
+                    tight.covariance, scale=tight.covariance.scale * 0.999
+                ),
             ),
             K,
         )
     with pytest.raises(AssertionError):
         check_cover(dataclasses.replace(noise, center=noise.center + noise.gamma / 2), K)
-    off = dataclasses.replace(noise.certificate, points=noise.center + 1.5 * (noise.certificate.points - noise.center))
+    off = dataclasses.replace(
+        noise.certificate, points=noise.center + 1.5 * (noise.certificate.points - noise.center)
+    )
     with pytest.raises(AssertionError):
         check_certificate(dataclasses.replace(noise, certificate=off), K)
     with pytest.raises(AssertionError):
@@ -1120,4 +1222,6 @@ def test_the_members_are_members():
             assert all(K.domain.contains(x) for x in K.members(10))
             if K.exact:
                 for theta in np.random.default_rng(1).normal(size=(10, dim)):
-                    assert K.point(theta) @ theta == pytest.approx(K.domain.support(theta), rel=1e-9, abs=1e-12)
+                    assert K.point(theta) @ theta == pytest.approx(
+                        K.domain.support(theta), rel=1e-9, abs=1e-12
+                    )

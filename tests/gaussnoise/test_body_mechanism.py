@@ -1,4 +1,6 @@
-"""Releases of real-valued records: sensitivities checked pair by pair in exact rationals, noise with power."""
+"""Releases of real-valued records: sensitivities checked pair by pair in exact rationals, noise
+with power.
+"""
 
 import bisect
 import dataclasses
@@ -124,21 +126,29 @@ every = pytest.mark.parametrize("noise", KEYS, ids=map(": ".join, KEYS), indirec
 TURNS = [(name, KINDS[i % 3]) for i, name in enumerate(BODIES)]
 each = pytest.mark.parametrize("noise", TURNS, ids=map(": ".join, TURNS), indirect=True)
 chosen = pytest.mark.parametrize(
-    "noise", [("triangle", "replace"), ("flat ellipsoid, moved", "add-remove"), ("l3", "gamma")], indirect=True
+    "noise",
+    [("triangle", "replace"), ("flat ellipsoid, moved", "add-remove"), ("l3", "gamma")],
+    indirect=True,
 )
 
 
 def mechanism_for(noise, privacy=None, n=8):
-    return gn.GaussianMechanism(noise, privacy or gn.zCDP(0.5), n=n if noise.neighbors == "replace" else None)
+    return gn.GaussianMechanism(
+        noise, privacy or gn.zCDP(0.5), n=n if noise.neighbors == "replace" else None
+    )
 
 
 def members(domain, count=8, key=1):
     """Extreme points and averages of them; tensor powers are not convex."""
     rng = np.random.default_rng(key)
-    corners = np.array([domain.support_point(theta) for theta in rng.normal(size=(count, domain.dim))])
+    corners = np.array(
+        [domain.support_point(theta) for theta in rng.normal(size=(count, domain.dim))]
+    )
     if "TensorPower" in repr(domain):
         return corners
-    return np.vstack([corners[: count // 2], rng.dirichlet(np.ones(count), size=count - count // 2) @ corners])
+    return np.vstack(
+        [corners[: count // 2], rng.dirichlet(np.ones(count), size=count - count // 2) @ corners]
+    )
 
 
 # Sensitivity: pairs of records, in exact rationals
@@ -154,12 +164,18 @@ PUSHES = (1e-5, 1e-7, 4e-8, 1.4e-8, 7e-9, 2e-9, 9e-10, 4e-10, 1e-11)
 
 
 def adversarial(lattice):
-    """Records that the lattice accepts: extreme, inside, pushed into the slack, and badly rounded."""
+    """Records that the lattice accepts: extreme, inside, pushed into the slack, and
+    badly rounded.
+    """
     domain, rng = lattice.domain, np.random.default_rng(2)
     W = lattice.whitening
     # at random, and along the noise's own axes
     thetas = np.vstack([rng.normal(size=(1, len(W))) @ W, W[:2]])
-    ends = [domain.support_point(sign * theta / np.abs(theta).max()) for theta in thetas for sign in (1, -1)]
+    ends = [
+        domain.support_point(sign * theta / np.abs(theta).max())
+        for theta in thetas
+        for sign in (1, -1)
+    ]
     middle = np.mean(ends, axis=0)
     size = np.abs(np.array(ends) - middle).max()
     steps = np.ldexp(1.0, lattice.exponents) * lattice.live
@@ -167,7 +183,9 @@ def adversarial(lattice):
     for i, x in enumerate(ends):
         for outward in (x - middle, size * rng.normal(size=domain.dim))[: 1 + (i < 2)]:
             pushed = [x + push * outward for push in PUSHES]
-            place = bisect.bisect_left(pushed, True, key=lambda y: accepted(lattice, y))  # the first of them accepted
+            place = bisect.bisect_left(
+                pushed, True, key=lambda y: accepted(lattice, y)
+            )  # the first of them accepted
             records += pushed[place : place + 1]
         records += [x + 0.49 * steps * rng.choice([-1, 1], size=domain.dim)]
         records += [np.nextafter(x, np.copysign(np.inf, x - middle))]
@@ -182,25 +200,38 @@ def in_rationals(lattice):
     """2^FINEST · 2^bits W diag(steps)/size, row by row, in exact integers."""
     scale = Fraction(2) ** (FINEST + lattice.bits) / Fraction(lattice.size)
     steps = [Fraction(2) ** int(e) for e in lattice.exponents]
-    rows = [[Fraction(float(w)) * s * scale for w, s in zip(row, steps, strict=True)] for row in lattice.whitening]
+    rows = [
+        [Fraction(float(w)) * s * scale for w, s in zip(row, steps, strict=True)]
+        for row in lattice.whitening
+    ]
     assert all(entry.denominator == 1 for row in rows for entry in row)
     return [[entry.numerator for entry in row] for row in rows]
 
 
 def exact_integers(lattice, total):
     """``rint(2^bits W (steps ∘ total)/size)``, halves upwards, as a definition."""
-    values = (sum(w * int(t) for w, t in zip(row, total, strict=True)) for row in in_rationals(lattice))
+    values = (
+        sum(w * int(t) for w, t in zip(row, total, strict=True)) for row in in_rationals(lattice)
+    )
     return [(value + (1 << (FINEST - 1))) >> FINEST for value in values]
 
 
 def changes(lattice, records, relation):
-    """Squared changes of the integer answer, over neighbours among ``records`` beside other records."""
+    """Squared changes of the integer answer, over neighbours among ``records`` beside other
+    records.
+    """
     rng = np.random.default_rng(3)
     grids = [[int(z) for z in lattice.grid(np.array([x]))[0]] for x in records]
-    bases = [[0] * len(grids[0]), [int(b) for b in rng.integers(-(2**58), 2**58, size=len(grids[0]))]]
+    bases = [
+        [0] * len(grids[0]),
+        [int(b) for b in rng.integers(-(2**58), 2**58, size=len(grids[0]))],
+    ]
     for base in bases:
         base = [b * bool(live) for b, live in zip(base, lattice.live, strict=True)]
-        plus = [exact_integers(lattice, [b + z for b, z in zip(base, grid, strict=True)]) for grid in grids]
+        plus = [
+            exact_integers(lattice, [b + z for b, z in zip(base, grid, strict=True)])
+            for grid in grids
+        ]
         if relation == "add-remove":
             bare = exact_integers(lattice, base)
             yield from (sum((a - b) ** 2 for a, b in zip(row, bare, strict=True)) for row in plus)
@@ -217,17 +248,24 @@ def test_no_pair_of_accepted_records_exceeds_the_claim(noise):
     largest = max(changes(lattice, records, noise.neighbors))
     claim = lattice.query.sensitivity_squared
     assert largest <= claim
-    # the records do come close where the bracket is narrow, so that a smaller claim would be noticed
+    # the records do come close where the bracket is narrow, so that a smaller claim would be
+    # noticed
     if noise.gap < 2e-3 and not noise.shifted:
         assert largest >= 0.5 * claim
 
 
-@pytest.mark.parametrize("name", ["l2", "triangle", "Schatten 2", "squares of vectors", "ellipsoid"])
+@pytest.mark.parametrize(
+    "name", ["l2", "triangle", "Schatten 2", "squares of vectors", "ellipsoid"]
+)
 @pytest.mark.parametrize("kind", ["replace", "add-remove"])
 def test_a_claim_without_slack_would_be_caught(name, kind):
     noise = NOISES[name, kind]
     lattice = mechanism_for(noise)._lattice
-    naive = Fraction(noise.covariance.scale / lattice.size) ** 2 * Fraction(noise.sensitivity_squared) * 4**lattice.bits
+    naive = (
+        Fraction(noise.covariance.scale / lattice.size) ** 2
+        * Fraction(noise.sensitivity_squared)
+        * 4**lattice.bits
+    )
     largest = max(changes(lattice, adversarial(lattice), kind))
     assert naive < largest <= lattice.query.sensitivity_squared
 
@@ -240,7 +278,9 @@ def test_a_claim_without_rounding_would_be_caught():
     jumps = []
     for x, y in itertools.combinations(records, 2):
         before, after = (lattice.grid(z[None])[0].tolist() for z in (x, y))
-        moved = (np.array(after) - np.array(before)) * np.ldexp(1.0, lattice.exponents) / lattice.size
+        moved = (
+            (np.array(after) - np.array(before)) * np.ldexp(1.0, lattice.exponents) / lattice.size
+        )
         real = np.linalg.norm(lattice.whitening @ moved) * 2**coarse.bits
         jump = math.dist(exact_integers(coarse, before), exact_integers(coarse, after))
         assert jump <= real + math.sqrt(lattice.rank) * (1 + 1e-12)
@@ -255,7 +295,9 @@ def test_integers_are_those_of_the_definition(noise):
     for largest in (2, 2**20, 2**62):
         total = [
             int(t) * bool(live)
-            for t, live in zip(rng.integers(-largest, largest, size=len(lattice.live)), lattice.live, strict=True)
+            for t, live in zip(
+                rng.integers(-largest, largest, size=len(lattice.live)), lattice.live, strict=True
+            )
         ]
         assert lattice.rounded(total) == exact_integers(lattice, total)
 
@@ -311,7 +353,9 @@ def test_decoding_without_noise_is_the_truth(noise):
     X = members(noise.domain)
     exact, offset = mechanism._exact(X, None, "refuse")
     decoded = mechanism._decoded(exact, offset)
-    truth = np.array([float(sum(map(Fraction, column)) / (mechanism.n or 1)) for column in X.T.tolist()])
+    truth = np.array(
+        [float(sum(map(Fraction, column)) / (mechanism.n or 1)) for column in X.T.tolist()]
+    )
     records = 1 if mechanism.n else len(X)
     assert (np.abs(decoded - truth) <= records * mechanism.rounding_bias).all()
     assert (mechanism.rounding_bias <= 1e-7 * np.abs(X).max()).all()
@@ -325,7 +369,9 @@ def test_stated_covariance(noise, request):
     privacy = gn.zCDP(0.5)
     mechanism = mechanism_for(noise, privacy)
     rho = privacy.to_zcdp().rho
-    expected = noise.covariance.standard_deviation() * math.sqrt(noise.sensitivity_squared / (2 * rho))
+    expected = noise.covariance.standard_deviation() * math.sqrt(
+        noise.sensitivity_squared / (2 * rho)
+    )
     expected /= mechanism.n or 1
     slack = 1e-4 if any(name in request.node.callspec.id for name in THIN) else 1e-7
     assert (mechanism.standard_deviation <= expected * (1 + slack)).all()
@@ -343,7 +389,9 @@ ALARM, DRAWS = 1e-9, 400
 
 
 def whitened(mechanism, errors):
-    """Independent standard normals if the errors have the stated covariance, shape (draws, rank)."""
+    """Independent standard normals if the errors have the stated covariance, shape
+    (draws, rank).
+    """
     return errors @ np.linalg.pinv(mechanism.covariance.factor(), rcond=1e-9).T
 
 
@@ -374,7 +422,9 @@ def test_releases_are_unbiased_with_the_stated_covariance(noise):
     assert scale_is_right(z)
     assert mean_is_right(z)
     assert draws_are_uncorrelated(z)
-    np.testing.assert_allclose(errors, z @ mechanism.covariance.factor().T, atol=1e-9 * np.abs(errors).max())
+    np.testing.assert_allclose(
+        errors, z @ mechanism.covariance.factor().T, atol=1e-9 * np.abs(errors).max()
+    )
     assert stats.kstest(z.ravel(), "norm").pvalue > ALARM
 
 
@@ -384,13 +434,17 @@ def test_wrong_noise_is_noticed(noise, factor):
     mechanism = mechanism_for(noise)
     X, rng = members(noise.domain), np.random.default_rng(3)
     truth = X.sum(axis=0) / (mechanism.n or 1)
-    z = whitened(mechanism, np.array([mechanism.simulate(X, rng).estimate for _ in range(DRAWS)]) - truth)
+    z = whitened(
+        mechanism, np.array([mechanism.simulate(X, rng).estimate for _ in range(DRAWS)]) - truth
+    )
     assert scale_is_right(z)
     assert mean_is_right(z)
     assert draws_are_uncorrelated(z)
     assert not scale_is_right(factor * z)
     assert not mean_is_right(z + 0.3)
-    assert not draws_are_uncorrelated(z @ np.array([[1, 0.5, 0], [0, 1, 0], [0, 0, 1]])[: z.shape[1], : z.shape[1]])
+    assert not draws_are_uncorrelated(
+        z @ np.array([[1, 0.5, 0], [0, 1, 0], [0, 0, 1]])[: z.shape[1], : z.shape[1]]
+    )
 
 
 def test_simulations_repeat_and_say_what_they_are():
@@ -440,19 +494,25 @@ def test_one_point_costs_nothing_under_replacement_and_is_noised_under_add_remov
     assert sums.rho_charged == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("name", ["l2", "flat zonotope, moved", "triangle", "squares of vectors", "user's own"])
+@pytest.mark.parametrize(
+    "name", ["l2", "flat zonotope, moved", "triangle", "squares of vectors", "user's own"]
+)
 def test_a_covariance_with_a_bare_direction_is_refused(name):
     noise = NOISES[name, "replace"]
     factor = noise.covariance.unit_factor
     for kept in (0, factor.shape[1] - 1):
-        flat = dataclasses.replace(noise, covariance=FactorCovariance(10 * factor[:, :kept], noise.covariance.scale))
+        flat = dataclasses.replace(
+            noise, covariance=FactorCovariance(10 * factor[:, :kept], noise.covariance.scale)
+        )
         with pytest.raises(gn.CovarianceError, match="without noise"):
             mechanism_for(flat)
 
 
 def test_gamma_noise_of_means_is_not_noise_for_sums():
     with pytest.raises(gn.CovarianceError):
-        mechanism_for(dataclasses.replace(NOISES["flat zonotope, moved", "gamma"], neighbors="add-remove"))
+        mechanism_for(
+            dataclasses.replace(NOISES["flat zonotope, moved", "gamma"], neighbors="add-remove")
+        )
 
 
 def test_too_little_noise_for_a_body_with_a_center_refuses_records_instead():
@@ -461,7 +521,9 @@ def test_too_little_noise_for_a_body_with_a_center_refuses_records_instead():
     mechanism = mechanism_for(dataclasses.replace(noise, covariance=small), n=1)
     with pytest.raises(gn.DataError, match="outside"):
         mechanism.release([[1.9, 0.0, 0.0]])
-    largest = max(changes(mechanism._lattice, [np.array([s, 0.0, 0.0]) for s in (0.99, -0.99)], "replace"))
+    largest = max(
+        changes(mechanism._lattice, [np.array([s, 0.0, 0.0]) for s in (0.99, -0.99)], "replace")
+    )
     assert largest <= mechanism._lattice.query.sensitivity_squared
     mechanism.release([[0.99, 0.0, 0.0]])
 
@@ -475,7 +537,9 @@ def test_extreme_budgets_are_refused():
 # Membership
 
 
-@pytest.mark.parametrize("name", [name for name in BODIES if name != "image of squares"])  # whose hull cannot tell
+@pytest.mark.parametrize(
+    "name", [name for name in BODIES if name != "image of squares"]
+)  # whose hull cannot tell
 def test_quick_members_are_members(name):
     domain, rng = BODIES[name], np.random.default_rng(6)
     X = members(domain)
@@ -492,18 +556,24 @@ def test_quick_members_are_members(name):
 def on_the_boundary(domain, count=60):
     """Extreme points, and points of faces: far along a random direction from an inner point."""
     rng = np.random.default_rng(15)
-    corners = np.array([domain.support_point(theta) for theta in rng.normal(size=(count, domain.dim))])
+    corners = np.array(
+        [domain.support_point(theta) for theta in rng.normal(size=(count, domain.dim))]
+    )
     if isinstance(domain, Zonotope):
         c = rng.uniform(-1, 1, size=(count, len(domain.generators)))
         for row in c:
             free = rng.choice(len(row), domain.dim - 1, replace=False)
             normal = np.linalg.svd(domain.generators[free])[2][-1]
-            row[:] = np.where(np.isin(np.arange(len(row)), free), row, np.sign(domain.generators @ normal))
+            row[:] = np.where(
+                np.isin(np.arange(len(row)), free), row, np.sign(domain.generators @ normal)
+            )
         return np.vstack([corners, domain.center + c @ domain.generators])
     if isinstance(domain, Polytope):
         facets = spatial.ConvexHull(domain.vertices).simplices
         weights = rng.dirichlet(np.ones(domain.dim), size=count)
-        return np.vstack([corners, np.einsum("ij,ijk->ik", weights, domain.vertices[rng.choice(facets, count)])])
+        return np.vstack(
+            [corners, np.einsum("ij,ijk->ik", weights, domain.vertices[rng.choice(facets, count)])]
+        )
     return corners
 
 
@@ -511,7 +581,9 @@ QUICK = {
     "polytope": Polytope(RNG.normal(size=(30, 4)) + 5),
     "zonotope": Zonotope(RNG.normal(size=(22, 5)), RNG.normal(size=5)),
     "mixture of squares": TwoConvex(RNG.random((4, 5)) * np.array([1.0, 1e-6, 1.0, 10.0, 0.0])),
-    "hull of squares and balls": hull(TwoConvex([[1.0, 4.0], [3.0, 2.0]]), LpBall(2, 3) + np.array([1.0, 0.0])),
+    "hull of squares and balls": hull(
+        TwoConvex([[1.0, 4.0], [3.0, 2.0]]), LpBall(2, 3) + np.array([1.0, 0.0])
+    ),
     "image of squares": BODIES["image of squares"],
     "image of cubes": RNG.normal(size=(5, 8)) @ TensorPower(2, 3),
     "moved, tiny box of squares": 1e-4 * TwoConvex([[1.0, 4.0, 9.0]]) + np.array([1e5, 2e5, -1e6]),
@@ -522,7 +594,9 @@ QUICK = {
 def test_records_on_the_boundary_are_told_all_at_once(name, monkeypatch):
     domain, neighbors = QUICK[name], ("replace", "add-remove")[list(QUICK).index(name) % 2]
     X = on_the_boundary(domain)
-    lattice = mechanism_for(gn.optimal_noise(domain, neighbors=neighbors, tol=0.3), n=len(X))._lattice
+    lattice = mechanism_for(
+        gn.optimal_noise(domain, neighbors=neighbors, tol=0.3), n=len(X)
+    )._lattice
     monkeypatch.setattr(_body_lattice, "contains", lambda *_: False)
     by_hand = [sum(column) for column in zip(*lattice.grid(X).tolist(), strict=True)]
     assert lattice.sums(X, "refuse") == exact_integers(lattice, by_hand)
@@ -532,9 +606,15 @@ def test_records_on_the_boundary_are_told_all_at_once(name, monkeypatch):
 
 def test_equal_records_are_asked_about_once(monkeypatch):
     asked = []
-    monkeypatch.setattr(_body_lattice, "contains", lambda domain, x: bool(asked.append(tuple(x))) or domain.contains(x))
+    monkeypatch.setattr(
+        _body_lattice,
+        "contains",
+        lambda domain, x: bool(asked.append(tuple(x))) or domain.contains(x),
+    )
     X = members(BODIES["user's own"], 6)
-    mechanism_for(NOISES["user's own", "replace"], n=300)._lattice.sums(np.tile(X, (50, 1)), "refuse")
+    mechanism_for(NOISES["user's own", "replace"], n=300)._lattice.sums(
+        np.tile(X, (50, 1)), "refuse"
+    )
     assert sorted(asked) == sorted({tuple(x) for x in X})
 
 
@@ -552,7 +632,11 @@ def test_members_are_accepted_and_others_refused(noise):
         assert accepted(mechanism._lattice, x)
     rng = np.random.default_rng(7)
     for x in X[3:6]:
-        for away in (0.01 * (x - middle), size * rng.normal(size=len(x)), 1e-6 * size * rng.normal(size=len(x))):
+        for away in (
+            0.01 * (x - middle),
+            size * rng.normal(size=len(x)),
+            1e-6 * size * rng.normal(size=len(x)),
+        ):
             assert accepted(mechanism._lattice, x + away) <= noise.domain.contains(x + away)
     with pytest.raises(gn.DataError, match="outside"):
         mechanism.release([middle + 5 * size * np.ones(len(middle))])
@@ -633,7 +717,14 @@ def test_all_forms_of_data_give_the_same_integers():
     mechanism = mechanism_for(NOISES["linf", "add-remove"])
     X = np.random.default_rng(8).integers(-2, 3, size=(30, 3))
     expected = mechanism._exact(X.astype(float), None, "refuse")[0]
-    for form in (X, X.tolist(), X.astype(np.float32), X.astype(np.int8), np.asfortranarray(X), X.astype(np.longdouble)):
+    for form in (
+        X,
+        X.tolist(),
+        X.astype(np.float32),
+        X.astype(np.int8),
+        np.asfortranarray(X),
+        X.astype(np.longdouble),
+    ):
         assert mechanism._exact(form, None, "refuse")[0] == expected
 
 
@@ -644,13 +735,17 @@ def test_arguments_are_validated():
             mechanism.release(data, counts=counts)
     with pytest.raises(gn.ParameterError, match="on_outside"):
         mechanism.release([[0.0] * 3], on_outside="clip")
-    listed = gn.GaussianMechanism(gn.optimal_noise(FiniteSet(np.eye(2)), neighbors="add-remove"), gn.zCDP(1))
+    listed = gn.GaussianMechanism(
+        gn.optimal_noise(FiniteSet(np.eye(2)), neighbors="add-remove"), gn.zCDP(1)
+    )
     with pytest.raises(gn.NotAvailableError, match="convex bodies"):
         listed.release(indices=[0], on_outside="project")
     with pytest.raises(gn.ParameterError, match="n is private"):
         gn.GaussianMechanism(NOISES["l2", "add-remove"], gn.zCDP(1), 10)
     with pytest.raises(gn.ParameterError, match="policy graphs"):
-        gn.GaussianMechanism(dataclasses.replace(NOISES["l2", "replace"], neighbors="else"), gn.zCDP(1), 10)
+        gn.GaussianMechanism(
+            dataclasses.replace(NOISES["l2", "replace"], neighbors="else"), gn.zCDP(1), 10
+        )
 
 
 # Projection
@@ -672,7 +767,13 @@ projectable = pytest.mark.parametrize("domain", PROJECTED.values(), ids=PROJECTE
 def test_projections_are_members_and_leave_members_alone(domain):
     rng = np.random.default_rng(9)
     move = projection(domain)
-    X = np.vstack([members(domain), 3 * rng.normal(size=(40, domain.dim)), 1e300 * rng.normal(size=(5, domain.dim))])
+    X = np.vstack(
+        [
+            members(domain),
+            3 * rng.normal(size=(40, domain.dim)),
+            1e300 * rng.normal(size=(5, domain.dim)),
+        ]
+    )
     moved = move(X)
     assert all(domain.contains(x) for x in moved)
     np.testing.assert_allclose(moved[:8], X[:8], rtol=1e-9, atol=1e-9)
@@ -685,7 +786,9 @@ def test_projections_go_row_by_row(domain):
     move = projection(domain)
     whole = move(X)
     for i in range(len(X)):
-        assert move(X[i : i + 1].copy()).tobytes() == np.ascontiguousarray(whole[i : i + 1]).tobytes()
+        assert (
+            move(X[i : i + 1].copy()).tobytes() == np.ascontiguousarray(whole[i : i + 1]).tobytes()
+        )
     assert move(np.asfortranarray(X)[13:50]).tobytes("C") == whole[13:50].tobytes("C")
 
 
@@ -713,10 +816,15 @@ def test_projected_releases(domain, neighbors):
         lost[3, -1] = bad
         found = X.copy()
         found[3] = domain._center()
-        assert mechanism._exact(lost, None, "project")[0] == mechanism._exact(found, None, "project")[0]
+        assert (
+            mechanism._exact(lost, None, "project")[0]
+            == mechanism._exact(found, None, "project")[0]
+        )
 
 
-@pytest.mark.parametrize("name", ["triangle", "zonotope", "Schatten inf", "squares of vectors", "hull", "user's own"])
+@pytest.mark.parametrize(
+    "name", ["triangle", "zonotope", "Schatten inf", "squares of vectors", "hull", "user's own"]
+)
 def test_projections_that_are_not_known_are_refused_before_data_are_read(name):
     mechanism = mechanism_for(NOISES[name, "add-remove"])
     for on_outside in ("project", "drop"):
@@ -732,8 +840,16 @@ def awkward(domain):
     rng = np.random.default_rng(15)
     inside = members(domain)
     center = domain._center()
-    edges = [center + (x - center) * (1 + t) for x in inside for t in (1e-12, 2.4e-10, 2.5e-10, 1e-9, 1e-6)]
-    outside = [*(3 * rng.normal(size=(10, domain.dim))), np.full(domain.dim, 1e308), np.full(domain.dim, -1e-320)]
+    edges = [
+        center + (x - center) * (1 + t)
+        for x in inside
+        for t in (1e-12, 2.4e-10, 2.5e-10, 1e-9, 1e-6)
+    ]
+    outside = [
+        *(3 * rng.normal(size=(10, domain.dim))),
+        np.full(domain.dim, 1e308),
+        np.full(domain.dim, -1e-320),
+    ]
     for bad in (math.nan, math.inf, -math.inf, 1e300):
         for place in range(domain.dim):
             x = np.array(inside[0])
@@ -768,7 +884,9 @@ def test_what_is_left_out_of_a_sum_is_what_would_be_refused(domain):
         with pytest.raises(gn.DataError):
             mechanism._exact([x], None, "refuse")
         mixed = np.vstack([inside[:3], x, inside[3:]])
-        assert mechanism._exact(mixed, None, "drop")[0] == mechanism._exact(inside, None, "refuse")[0]
+        assert (
+            mechanism._exact(mixed, None, "drop")[0] == mechanism._exact(inside, None, "refuse")[0]
+        )
     release = mechanism.release(np.vstack(outside), on_outside="drop")
     assert release.privacy["records_outside"] == "dropped, each by itself"
 
@@ -786,7 +904,11 @@ def test_no_values_refuse_a_release(domain, on_outside):
     mechanism = mechanism_for(gn.optimal_noise(domain, neighbors="add-remove", tol=5e-2))
     values = [0.0, 1e-320, 1.0, -1e160, 1e308, math.inf, -math.inf, math.nan]
     X = np.random.default_rng(17).choice(values, size=(300, domain.dim))
-    for form in (X, X.astype(np.longdouble) * 2, np.full((2, domain.dim), 2**64 - 1, dtype=np.uint64)):
+    for form in (
+        X,
+        X.astype(np.longdouble) * 2,
+        np.full((2, domain.dim), 2**64 - 1, dtype=np.uint64),
+    ):
         mechanism.release(form, on_outside=on_outside)
     with pytest.raises(gn.DataError):
         mechanism.release(X[:, :1].repeat(domain.dim + 1, axis=1), on_outside=on_outside)
@@ -795,8 +917,12 @@ def test_no_values_refuse_a_release(domain, on_outside):
 # Rounding inside the body itself, of numbers that cancel
 
 
-FAR = LpBall(2, 2) + Polytope([[1e10, 1e10]])  # kept as a sum, so that its members carry the rounding
-CANCELLING = hull(np.hstack([np.eye(2), -np.eye(2)]) @ product(FAR, FAR), LpBall(2, 2, 0.1) + np.array([0.3, 0.2]))
+FAR = LpBall(2, 2) + Polytope(
+    [[1e10, 1e10]]
+)  # kept as a sum, so that its members carry the rounding
+CANCELLING = hull(
+    np.hstack([np.eye(2), -np.eye(2)]) @ product(FAR, FAR), LpBall(2, 2, 0.1) + np.array([0.3, 0.2])
+)
 
 
 def test_rounding_inside_a_hull_is_charged(monkeypatch):
@@ -808,11 +934,16 @@ def test_rounding_inside_a_hull_is_charged(monkeypatch):
     def excess():
         lattice = gn.GaussianMechanism(noise, gn.zCDP(0.5), n=1)._lattice
         first, second = (lattice.sums(sign * x, "refuse") for sign in (1, -1))
-        return sum((a - b) ** 2 for a, b in zip(first, second, strict=True)) - lattice.query.sensitivity_squared
+        return (
+            sum((a - b) ** 2 for a, b in zip(first, second, strict=True))
+            - lattice.query.sensitivity_squared
+        )
 
     assert excess() <= 0
     # less than what its parts are computed from is too little
-    monkeypatch.setattr(_body_lattice, "magnitudes", lambda domain: np.abs(bounding_box(domain)).max(axis=0))
+    monkeypatch.setattr(
+        _body_lattice, "magnitudes", lambda domain: np.abs(bounding_box(domain)).max(axis=0)
+    )
     assert excess() > 0
 
 
@@ -826,16 +957,25 @@ SIGNS = exactly(list(itertools.product((-1, 1), repeat=2)))
 def polygons_of_numbers_that_cancel(far, key=22):
     """Two hulls in the plane, and their corners in rationals."""
     rng = np.random.default_rng(key)
-    A, corners, generators = rng.normal(size=(2, 4)), rng.normal(size=(3, 2)), 0.1 * rng.normal(size=(2, 2))
+    A, corners, generators = (
+        rng.normal(size=(2, 4)),
+        rng.normal(size=(3, 2)),
+        0.1 * rng.normal(size=(2, 2)),
+    )
     square = LpBall(2, math.inf, 1e-3)
     shift = far * np.linalg.svd(A)[2][2]  # which A takes nearly to zero
     P, Z = Polytope(corners + shift[:2]), Zonotope(generators, shift[2:])
-    pairs = itertools.product(exactly(P.vertices), exactly(Z.center) + SIGNS @ exactly(Z.generators))
+    pairs = itertools.product(
+        exactly(P.vertices), exactly(Z.center) + SIGNS @ exactly(Z.generators)
+    )
     yield hull(A @ product(P, Z), square), [exactly(A) @ np.concatenate(pair) for pair in pairs]
     P, Q = Polytope(corners + 0.3 * far), LpBall(2, math.inf, 0.1) - np.full(2, 0.3 * far)
     yield (
         hull(P + Q, square),
-        [p + Fraction(0.1) * s + exactly(Q.shift) for p, s in itertools.product(exactly(P.vertices), SIGNS)],
+        [
+            p + Fraction(0.1) * s + exactly(Q.shift)
+            for p, s in itertools.product(exactly(P.vertices), SIGNS)
+        ],
     )
 
 
@@ -843,7 +983,9 @@ def longest_exactly(noise, points):
     """Largest s' M⁻¹ s over rational points of the plane, by Cramer's rule."""
     (a, b), (c, d) = exactly(noise.covariance.unit_factor).tolist()
     inverse = np.array([[d, -b], [-c, a]], dtype=object) / (a * d - b * c)
-    return max(sum(t * t for t in inverse @ s) for s in points) / Fraction(noise.covariance.scale) ** 2
+    return (
+        max(sum(t * t for t in inverse @ s) for s in points) / Fraction(noise.covariance.scale) ** 2
+    )
 
 
 def covers(far, neighbors):
@@ -851,8 +993,12 @@ def covers(far, neighbors):
     found = []
     for key in range(20, 24):
         for K, corners in polygons_of_numbers_that_cancel(far, key):
-            changes = corners if neighbors == "add-remove" else [x - y for x in corners for y in corners]
-            found.append(longest_exactly(gn.optimal_noise(K, tol=1e-3, neighbors=neighbors), changes))
+            changes = (
+                corners if neighbors == "add-remove" else [x - y for x in corners for y in corners]
+            )
+            found.append(
+                longest_exactly(gn.optimal_noise(K, tol=1e-3, neighbors=neighbors), changes)
+            )
     return max(found)
 
 

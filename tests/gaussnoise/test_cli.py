@@ -35,7 +35,9 @@ def folder(tmp_path, monkeypatch):
     """The working directory: a schema and the same good table twice."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "schema.toml").write_text(SCHEMA, encoding="utf-8")
-    table = pa.table({"sex": ["F", "M", "F"], "age": [7.5, 65.0, 120.0], "smoker": [True, False, False]})
+    table = pa.table(
+        {"sex": ["F", "M", "F"], "age": [7.5, 65.0, 120.0], "smoker": [True, False, False]}
+    )
     csv.write_csv(table, "t.csv")
     parquet.write_table(table, "t.parquet")
     return tmp_path
@@ -53,9 +55,17 @@ def call(capsys):
 
 
 def release_arguments(**changes):
-    options = {"table": "t.csv", "schema": "schema.toml", "m": "2", "rho": "0.5", "out": "out"} | changes
+    options = {
+        "table": "t.csv",
+        "schema": "schema.toml",
+        "m": "2",
+        "rho": "0.5",
+        "out": "out",
+    } | changes
     words = ["release", options.pop("table"), "-s", options.pop("schema"), "-m", options.pop("m")]
-    return words + [word for name, value in options.items() if value for word in (f"--{name}", value)]
+    return words + [
+        word for name, value in options.items() if value for word in (f"--{name}", value)
+    ]
 
 
 def everything(folder):
@@ -80,7 +90,10 @@ def test_plan_takes_epsilon_and_delta(call):
 def test_marginals_by_name(call):
     status, out, _ = call("plan", "-s", "schema.toml", "-m", "age, sex", "-m", "smoker", "--rho", 1)
     assert status == 0
-    assert str(gn.plan(gn.Schema.load("schema.toml"), [("age", "sex"), ("smoker",)], gn.zCDP(1))) == out.strip()
+    assert (
+        str(gn.plan(gn.Schema.load("schema.toml"), [("age", "sex"), ("smoker",)], gn.zCDP(1)))
+        == out.strip()
+    )
 
 
 @pytest.mark.usefixtures("folder")
@@ -109,7 +122,10 @@ def test_release_writes_a_new_directory(folder, call, table, format):
 @pytest.mark.usefixtures("folder")
 def test_csv_and_parquet_agree_up_to_noise(call):
     for table in ("t.csv", "t.parquet"):
-        assert call(*release_arguments(table=table, m="sex,smoker", rho="1e3", out=f"out-{table}"))[0] == 0
+        assert (
+            call(*release_arguments(table=table, m="sex,smoker", rho="1e3", out=f"out-{table}"))[0]
+            == 0
+        )
         released = csv.read_csv(f"out-{table}/tables/1-sex-by-smoker.csv").to_pydict()
         assert [round(x) for x in released["estimate"]] == [1, 1, 0, 1]
 
@@ -127,7 +143,9 @@ def test_schema_goes_to_a_file(folder, call):
     status, _, err = call("schema", "t.parquet", "--out", "draft.toml")
     assert status == 0
     assert gn.Schema.load("draft.toml") == gn.Schema.draft("t.parquet")
-    assert (folder / "draft.toml").read_text(encoding="utf-8").startswith("# DRAFT, read off the data")
+    assert (
+        (folder / "draft.toml").read_text(encoding="utf-8").startswith("# DRAFT, read off the data")
+    )
     assert err.startswith("warning:")
 
 
@@ -146,7 +164,14 @@ def test_a_drafted_schema_releases_its_table(call):
 
 
 def in_subprocess(*arguments, cwd):
-    command = [sys.executable, "-W", "error", "-c", "from gaussnoise.cli import main; main()", *arguments]
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        "-c",
+        "from gaussnoise.cli import main; main()",
+        *arguments,
+    ]
     return subprocess.run(command, cwd=cwd, capture_output=True, encoding="utf-8", check=False)
 
 
@@ -154,7 +179,11 @@ def test_demo_in_an_empty_directory(tmp_path):
     first = in_subprocess("demo", cwd=tmp_path)
     assert (first.returncode, first.stderr) == (0, "")
     assert os.listdir(tmp_path) == ["gaussnoise-demo"]
-    assert sorted(os.listdir(tmp_path / "gaussnoise-demo")) == ["release", "schema.toml", "survey.csv"]
+    assert sorted(os.listdir(tmp_path / "gaussnoise-demo")) == [
+        "release",
+        "schema.toml",
+        "survey.csv",
+    ]
     assert "certified gap" in first.stdout
     for line in first.stdout.splitlines():
         if line.startswith("wrote "):
@@ -268,7 +297,9 @@ def test_an_existing_directory_is_refused_unread(folder, call, monkeypatch):
 
 @pytest.mark.usefixtures("folder")
 def test_bad_schemas_are_shown_with_their_line(folder, call):
-    (folder / "bad.toml").write_text("# survey\n[attributes.sex]\ncategories = ['F']\ntypo = 1\n", encoding="utf-8")
+    (folder / "bad.toml").write_text(
+        "# survey\n[attributes.sex]\ncategories = ['F']\ntypo = 1\n", encoding="utf-8"
+    )
     status, out, err = call("plan", "-s", "bad.toml", "-m", 1, "--rho", 1)
     assert (status, out) == (1, "")
     assert "bad.toml:4: " in err
@@ -276,7 +307,9 @@ def test_bad_schemas_are_shown_with_their_line(folder, call):
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("arguments", [["plan"], ["plan", "-s", "schema.toml", "-m", "1", "--rho", "much"], ["typo"]])
+@pytest.mark.parametrize(
+    "arguments", [["plan"], ["plan", "-s", "schema.toml", "-m", "1", "--rho", "much"], ["typo"]]
+)
 def test_usage_errors_exit_with_two(call, arguments):
     status, out, err = call(*arguments)
     assert (status, out) == (2, "")
@@ -285,7 +318,9 @@ def test_usage_errors_exit_with_two(call, arguments):
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("command", [["plan", "-s", "schema.toml", "-m", "1", "--rho", "1"], ["optimize", "w.csv"]])
+@pytest.mark.parametrize(
+    "command", [["plan", "-s", "schema.toml", "-m", "1", "--rho", "1"], ["optimize", "w.csv"]]
+)
 @pytest.mark.parametrize("p", ["1", "nan"])
 def test_norms_below_two_are_refused(call, command, p):
     status, out, err = call(*command, "--p", p)
@@ -323,7 +358,9 @@ def test_debug_raises(monkeypatch):
 def test_help_lists_the_commands(call):
     status, out, _ = call("--help")
     assert status == 0
-    assert all(name in out for name in ("schema", "plan", "bound", "release", "optimize", "ledger", "demo"))
+    assert all(
+        name in out for name in ("schema", "plan", "bound", "release", "optimize", "ledger", "demo")
+    )
     assert "--debug" in out
     assert "add-remove" in (choices := call("plan", "--help")[1])
     assert "replace (one row" in " ".join(choices.replace("│", " ").split())
@@ -376,10 +413,18 @@ def test_optimize_refuses_what_is_not_a_matrix(folder, call, text):
     [
         (
             {},
-            "expected numbers alone in w.csv, got a header and an index; hint: frame.to_csv(path, header=False",
+            "expected numbers alone in w.csv, got a header and an index; hint: "
+            "frame.to_csv(path, header=False",
         ),
-        ({"index": False}, "the first row of w.csv counts 0, 1, 2, …, as the header does that pandas writes; hint"),
-        ({"header": False}, "the first column of w.csv counts 0, 1, 2, …, as the index does that pandas writes; hint"),
+        (
+            {"index": False},
+            "the first row of w.csv counts 0, 1, 2, …, as the header does that pandas writes; hint",
+        ),
+        (
+            {"header": False},
+            "the first column of w.csv counts 0, 1, 2, …, as the index does that pandas writes; "
+            "hint",
+        ),
     ],
 )
 def test_optimize_takes_no_header_for_a_query(folder, call, options, words):
@@ -402,7 +447,9 @@ def test_a_matrix_that_begins_like_a_header_comes_as_npy(folder, call):
     assert "1 queries" in call("optimize", "one.csv")[1]
 
 
-@pytest.mark.parametrize(("name", "why"), [("none.csv", "there is no such file"), (".", "IsADirectoryError")])
+@pytest.mark.parametrize(
+    ("name", "why"), [("none.csv", "there is no such file"), (".", "IsADirectoryError")]
+)
 def test_optimize_says_which_file_it_cannot_read(folder, call, name, why):
     status, out, err = call("optimize", name)
     assert (status, out) == (1, "")
@@ -433,14 +480,21 @@ def test_version(call):
 
 
 def test_rows_outside_the_schema_are_dropped_unless_refusal_is_asked_for(folder, call):
-    (folder / "bad.csv").write_text("sex,age,smoker\nF,7.5,true\nX,7.5,true\nM,999,true\nF,,false\n", encoding="utf-8")
+    (folder / "bad.csv").write_text(
+        "sex,age,smoker\nF,7.5,true\nX,7.5,true\nM,999,true\nF,,false\n", encoding="utf-8"
+    )
     status, out, err = call(*release_arguments(table="bad.csv", m="sex", rho="1e4"))
     assert (status, err) == (0, "")
     assert "outside the schema, in sex are in no table; how many is private" in out
-    assert json.loads((folder / "out" / "release.json").read_text(encoding="utf-8"))["on_outside"] == "drop"
+    assert (
+        json.loads((folder / "out" / "release.json").read_text(encoding="utf-8"))["on_outside"]
+        == "drop"
+    )
     released = csv.read_csv("out/tables/1-sex.csv").to_pydict()
     assert [round(x) for x in released["estimate"]] == [2, 1]
-    status, out, err = call(*release_arguments(table="bad.csv", out="strict", **{"on-outside": "refuse"}))
+    status, out, err = call(
+        *release_arguments(table="bad.csv", out="strict", **{"on-outside": "refuse"})
+    )
     assert (status, out) == (1, "")
     assert "DataError" in err
     assert not (folder / "strict").exists()
@@ -473,7 +527,8 @@ whole = {owner}.{name}
 
 def slow(*arguments, **options):
     print("here", flush=True)
-    os.read(0, 1)  # until the signal has been sent: a draw is waited for; sys.stdin would hold a lock at shutdown
+    # until the signal has been sent: a draw is waited for; sys.stdin would hold a lock at shutdown
+    os.read(0, 1)
     return whole(*arguments, **options)
 
 {owner}.{name} = slow
@@ -492,10 +547,15 @@ main()
     ],
     ids=str,
 )
-def test_a_release_that_is_stopped_publishes_nothing_and_leaves_nothing(folder, place, number, status):
+def test_a_release_that_is_stopped_publishes_nothing_and_leaves_nothing(
+    folder, place, number, status
+):
     before = set(os.listdir(folder))
     script = SLOW.format(
-        module=place[0], owner=place[1], name=place[2], arguments=release_arguments(m="age:prefix,sex")
+        module=place[0],
+        owner=place[1],
+        name=place[2],
+        arguments=release_arguments(m="age:prefix,sex"),
     )
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     program = subprocess.Popen([sys.executable, "-P", "-c", script], text=True, **pipes)

@@ -1,4 +1,6 @@
-"""Closed forms against column generation, the semidefinite program on vertices, and what formulas alone say."""
+"""Closed forms against column generation, the semidefinite program on vertices, and what formulas
+alone say.
+"""
 
 import itertools
 import math
@@ -11,7 +13,16 @@ from scipy.optimize import minimize_scalar
 from scipy.special import eval_chebyt, eval_gegenbauer
 
 import gaussnoise as gn
-from gaussnoise import Ellipsoid, FiniteSet, LpBall, Polytope, SchattenBall, TensorPower, TwoConvex, Zonotope
+from gaussnoise import (
+    Ellipsoid,
+    FiniteSet,
+    LpBall,
+    Polytope,
+    SchattenBall,
+    TensorPower,
+    TwoConvex,
+    Zonotope,
+)
 
 PS = [2, 3, math.inf]
 QS = [1, 1.5, 2, 3, math.inf]
@@ -20,7 +31,9 @@ CLOSE = 2e-9
 
 
 def solve(problem, domain, p=2.0, **options):
-    """γ_p(K), or γ°_p of the sensitivity set of a relation; gaps wider than asked for are for the test to judge."""
+    """γ_p(K), or γ°_p of the sensitivity set of a relation; gaps wider than asked for are for the
+    test to judge.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gn.ConvergenceWarning)
         if problem == "gamma":
@@ -52,7 +65,9 @@ def check_overlap(first, second, gap=1e-4):
 
 
 def longest(noise, members):
-    """Largest length of members of what is covered (k, d), in coordinates of the stored factor; range included."""
+    """Largest length of members of what is covered (k, d), in coordinates of the stored factor;
+    range included.
+    """
     unit = np.asarray(members) / noise.covariance.scale
     found = np.linalg.lstsq(noise.covariance.unit_factor, unit.T, rcond=None)[0].T
     outside = np.abs(unit - found @ noise.covariance.unit_factor.T).max()
@@ -152,7 +167,9 @@ def schatten_value(shape, q, p):
     return math.prod(shape) ** (1 / p) * min(shape) ** max(0, 1 / 2 - 1 / q)
 
 
-@pytest.mark.parametrize(("shape", "q", "p"), pairwise([(2, 3), (3, 2), (3, 3), (1, 4), (2, 1)], QS, PS))
+@pytest.mark.parametrize(
+    ("shape", "q", "p"), pairwise([(2, 3), (3, 2), (3, 3), (1, 4), (2, 1)], QS, PS)
+)
 def test_schatten_balls(shape, q, p):
     ball = SchattenBall(shape, q, 5.0)
     value = 5 * schatten_value(shape, q, p)
@@ -160,7 +177,10 @@ def test_schatten_balls(shape, q, p):
     check_value(solve("add-remove", ball, p), value)
     noise = solve("replace", ball, p)
     check_value(noise, 2 * value)
-    check_cover(noise, 5 * np.array([schatten_support(theta, shape, q) for theta in directions(20, ball.dim)]))
+    check_cover(
+        noise,
+        5 * np.array([schatten_support(theta, shape, q) for theta in directions(20, ball.dim)]),
+    )
 
 
 @pytest.mark.paper("Theorem 32", by="closed forms of Schatten balls, the spectral norm among them")
@@ -180,13 +200,17 @@ def test_schatten_balls_by_column_generation(q):
 def test_simplices_and_their_root_polytopes(m, p, method):
     simplex, spread = Polytope(np.eye(m)), m ** (1 / p - 1 / 2)
     check_bracket(solve("gamma", simplex, p, method=method), spread * (m - 1) / math.sqrt(m), 1e-6)
-    check_bracket(solve("replace", simplex, p, method=method), spread * math.sqrt(2 * (m - 1)), 1e-6)
+    check_bracket(
+        solve("replace", simplex, p, method=method), spread * math.sqrt(2 * (m - 1)), 1e-6
+    )
     check_bracket(solve("add-remove", simplex, p, method=method), spread * math.sqrt(m), 1e-6)
 
 
 def test_the_difference_body_of_a_simplex_is_at_jungs_bound():
     m = 5
-    ratio = float(solve("replace", Polytope(np.eye(m)), method="oracle")) / float(solve("gamma", Polytope(np.eye(m))))
+    ratio = float(solve("replace", Polytope(np.eye(m)), method="oracle")) / float(
+        solve("gamma", Polytope(np.eye(m)))
+    )
     # 2/√(2r/(r+1)) with r = m − 1 dimensions: γ° <= 2γ, and no smaller than this
     assert ratio == pytest.approx(2 / math.sqrt(2 * (m - 1) / m), rel=1e-5)
 
@@ -226,15 +250,21 @@ def test_the_largest_deviation_of_an_ellipsoid_with_ties():
 
 
 def harmonics(d, k):
-    """``√(D_j π_j)`` for every degree j, from values of Gegenbauer polynomials: ``t^k = Σ π_j P_j(t)``."""
+    """``√(D_j π_j)`` for every degree j, from values of Gegenbauer polynomials:
+    ``t^k = Σ π_j P_j(t)``.
+    """
     degrees = np.arange(k % 2, k + 1, 2)
     t = np.cos((np.arange(len(degrees)) + 0.5) * math.pi / (2 * len(degrees)))
     if d == 2:
         table = np.array([eval_chebyt(j, t) for j in degrees])
     else:
-        table = np.array([eval_gegenbauer(j, d / 2 - 1, t) / eval_gegenbauer(j, d / 2 - 1, 1.0) for j in degrees])
+        table = np.array(
+            [eval_gegenbauer(j, d / 2 - 1, t) / eval_gegenbauer(j, d / 2 - 1, 1.0) for j in degrees]
+        )
     pi = np.linalg.solve(table.T, t**k)
-    counts = [math.comb(d + j - 1, j) - (math.comb(d + j - 3, j - 2) if j > 1 else 0) for j in degrees]
+    counts = [
+        math.comb(d + j - 1, j) - (math.comb(d + j - 3, j - 2) if j > 1 else 0) for j in degrees
+    ]
     return dict(zip(degrees.tolist(), np.sqrt(np.array(counts) * pi), strict=True))
 
 
@@ -244,17 +274,27 @@ def tensor_value(d, k, problem):
         return sum(roots.values()) * (2 if problem == "replace" else 1)
     rest = sum(root for j, root in roots.items() if j)
     height = lambda theta: math.sqrt(1 - theta) * rest + roots[0] * math.sqrt(theta * (1 - theta))  # noqa: E731
-    found = minimize_scalar(lambda theta: -height(theta), bounds=(0, 1), method="bounded", options={"xatol": 1e-12})
+    found = minimize_scalar(
+        lambda theta: -height(theta), bounds=(0, 1), method="bounded", options={"xatol": 1e-12}
+    )
     return -found.fun
 
 
-SPHERES = {(3, 2): 1.8257418584, (3, 3): 3.0149608396, (5, 2): 3.3466401061, (4, 3): 4.2426406871, (4, 4): 5.0450849719}
+SPHERES = {
+    (3, 2): 1.8257418584,
+    (3, 3): 3.0149608396,
+    (5, 2): 3.3466401061,
+    (4, 3): 4.2426406871,
+    (4, 4): 5.0450849719,
+}
 BALLS = {(3, 2): 1.9080294743, (5, 2): 3.3758861461, (3, 3): 3.0149608396, (4, 3): 4.2426406871}
 
 
 @pytest.mark.parametrize(("d", "k"), SPHERES)
 def test_the_reference_knows_the_published_sphere_values(d, k):
-    assert sum(root for j, root in harmonics(d, k).items() if j) == pytest.approx(SPHERES[d, k], abs=1e-10)
+    assert sum(root for j, root in harmonics(d, k).items() if j) == pytest.approx(
+        SPHERES[d, k], abs=1e-10
+    )
 
 
 @pytest.mark.parametrize(("d", "k"), BALLS)
@@ -265,13 +305,16 @@ def test_published_values_of_tensor_powers(d, k):
 
 
 @pytest.mark.parametrize("problem", ["gamma", "add-remove"])
-@pytest.mark.parametrize(("d", "k"), [(2, 1), (2, 2), (2, 3), (2, 4), (2, 5), (3, 1), (3, 4), (4, 4)])
+@pytest.mark.parametrize(
+    ("d", "k"), [(2, 1), (2, 2), (2, 3), (2, 4), (2, 5), (3, 1), (3, 4), (4, 4)]
+)
 def test_tensor_powers(d, k, problem):
     check_value(solve(problem, TensorPower(d, k)), tensor_value(d, k, problem), 1e-9)
 
 
 @pytest.mark.parametrize(
-    ("k", "problem", "value"), [(2, "gamma", 0.5), (2, "replace", 1), (4, "add-remove", 1), (3, "gamma", 1)]
+    ("k", "problem", "value"),
+    [(2, "gamma", 0.5), (2, "replace", 1), (4, "add-remove", 1), (3, "gamma", 1)],
 )
 def test_powers_of_one_number(k, problem, value):
     check_value(solve(problem, TensorPower(1, k)), value)
@@ -305,7 +348,9 @@ def test_moved_tensor_powers_cover_their_members(d, k, problem):
 @pytest.mark.parametrize("k", [2, 3])
 def test_tensor_powers_of_the_plane_by_listed_points(k, problem):
     angles = np.arange(48) * math.pi / 24
-    points = np.vstack([powers(np.column_stack([np.cos(angles), np.sin(angles)]), k), np.zeros(2**k)])
+    points = np.vstack(
+        [powers(np.column_stack([np.cos(angles), np.sin(angles)]), k), np.zeros(2**k)]
+    )
     inner, exact = solve(problem, FiniteSet(points), tol=1e-4), solve(problem, TensorPower(2, k))
     assert inner.gamma_lower <= exact.gamma
     assert exact.gamma_lower <= inner.gamma * 1.01
@@ -340,11 +385,15 @@ def bodies():
 PAIRS = list(itertools.combinations(bodies(), 2))
 
 
-@pytest.mark.parametrize(("first", "second", "p"), [(*PAIRS[k], PS[k % len(PS)]) for k in range(len(PAIRS))])
+@pytest.mark.parametrize(
+    ("first", "second", "p"), [(*PAIRS[k], PS[k % len(PS)]) for k in range(len(PAIRS))]
+)
 def test_products_of_symmetric_bodies(first, second, p):
     K, L = bodies()[first], bodies()[second]
     alpha = 1 / (1 / 2 + 1 / p)
-    ends = [[end(solve("gamma", part, p, tol=1e-8)) for part in (K, L)] for end in (lower_end, float)]
+    ends = [
+        [end(solve("gamma", part, p, tol=1e-8)) for part in (K, L)] for end in (lower_end, float)
+    ]
     low, high = (sum(x**alpha for x in values) ** (1 / alpha) for values in ends)
     noise = solve("gamma", gn.product(K, L) + np.ones(K.dim + L.dim), p)
     assert noise.gamma_lower <= high * (1 + 1e-9)
@@ -360,7 +409,9 @@ def lower_end(noise):
 
 @pytest.mark.parametrize("p", PS)
 def test_products_of_three_by_column_generation(p):
-    body = gn.product(LpBall(1, 2), Zonotope([[1.0, 0.0], [1.0, 1.0], [0.0, 3.0]]), LpBall(1, 2, 0.2))
+    body = gn.product(
+        LpBall(1, 2), Zonotope([[1.0, 0.0], [1.0, 1.0], [0.0, 3.0]]), LpBall(1, 2, 0.2)
+    )
     check_overlap(solve("gamma", body, p), solve("gamma", body, p, method="oracle"), 1e-5)
 
 
@@ -369,7 +420,9 @@ def test_products_of_lopsided_sets(p):
     """The law holds without symmetry as well, by listed points and by oracles."""
     K, L = FiniteSet([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]]), FiniteSet([[0.0], [3.0]])
     alpha = 1 / (1 / 2 + 1 / p)
-    value = (float(solve("gamma", K, p)) ** alpha + float(solve("gamma", L, p)) ** alpha) ** (1 / alpha)
+    value = (float(solve("gamma", K, p)) ** alpha + float(solve("gamma", L, p)) ** alpha) ** (
+        1 / alpha
+    )
     for method in ("auto", "oracle", "sdp-clarabel"):
         noise = solve("gamma", gn.product(K, L), p, method=method)
         assert noise.gamma == pytest.approx(value, rel=3e-6)
@@ -379,12 +432,17 @@ def test_products_of_lopsided_sets(p):
 @pytest.mark.parametrize(("first", "second"), [pair for pair in PAIRS if "ℓ_3" not in pair])
 def test_kronecker_products_of_symmetric_bodies(first, second, p):
     K, L = bodies()[first], bodies()[second]
-    low, high = (math.prod(end(solve("gamma", part, p, tol=1e-8)) for part in (K, L)) for end in (lower_end, float))
+    low, high = (
+        math.prod(end(solve("gamma", part, p, tol=1e-8)) for part in (K, L))
+        for end in (lower_end, float)
+    )
     noise = solve("add-remove", gn.kron(K, L), p)
     assert "Kronecker" in noise.method
     assert noise.gamma_lower <= high * (1 + 1e-9)
     assert low * (1 - 1e-9) <= noise.gamma <= high * (1 + 2e-6)
-    members = [np.array([part.support_point(t) for t in directions(15, part.dim)]) for part in (K, L)]
+    members = [
+        np.array([part.support_point(t) for t in directions(15, part.dim)]) for part in (K, L)
+    ]
     check_cover(noise, np.array([np.kron(x, y) for x in members[0] for y in members[1]]))
 
 
@@ -439,7 +497,8 @@ def test_images_of_balls_are_within_grothendiecks_constant(shape, q):
     A = np.random.default_rng(5).normal(size=shape)
     noise = solve("gamma", A @ LpBall(shape[1], q), tol=1e-3)
     R = relaxed(A, q)
-    # an iterative oracle's bound is widened by a share of its bracket, so that other machines confirm it
+    # an iterative oracle's bound is widened by a share of its bracket, so that other machines
+    # confirm it
     assert noise.gamma <= R * (1 + 5e-3 * noise.gap + 1e-6)
     assert noise.gamma_lower <= R
     # γ >= R √(2/π); what was found below it may lack a little

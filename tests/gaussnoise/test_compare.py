@@ -21,7 +21,10 @@ def ways(comparison):
 @pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
 def test_sensitivities_of_tables_are_those_of_their_listed_points(neighbors):
     tables = gn.Marginals((3, 2, 1, 2), [(), (0,), (0, 1), (1, 3), (2,)], [1, 2, 0.5, 3, 4])
-    found, listed = _sensitivities(tables, neighbors), _sensitivities(tables.to_finite_set(), neighbors)
+    found, listed = (
+        _sensitivities(tables, neighbors),
+        _sensitivities(tables.to_finite_set(), neighbors),
+    )
     for ours, theirs in zip(found, listed, strict=True):
         assert ours == pytest.approx(theirs, rel=1e-12)
 
@@ -50,16 +53,24 @@ def test_budgets_are_split_at_their_best(p):
     def laplace(x):
         return math.sqrt(2) * np.linalg.norm(widths / (np.exp(x) / np.exp(x).sum()), p)
 
-    assert found["independent Gaussians"] == pytest.approx(minimize(gaussian, np.zeros(3), tol=1e-12).fun, rel=1e-6)
+    assert found["independent Gaussians"] == pytest.approx(
+        minimize(gaussian, np.zeros(3), tol=1e-12).fun, rel=1e-6
+    )
     alike = math.sqrt(2) * widths.sum() * 3 ** (1 / p)
-    assert found["Laplace"] == pytest.approx(min(alike, minimize(laplace, np.zeros(3), tol=1e-12).fun), rel=1e-6)
+    assert found["Laplace"] == pytest.approx(
+        min(alike, minimize(laplace, np.zeros(3), tol=1e-12).fun), rel=1e-6
+    )
     assert found["spherical Gaussian"] == pytest.approx(np.linalg.norm(widths) * 3 ** (1 / p))
 
 
 @pytest.mark.parametrize("privacy", [gn.GDP(0.5), gn.GDP(2.0), gn.TV(0.1), gn.TV(0.6)])
 def test_laplace_noise_keeps_the_budget(privacy):
     """Its own errors of both kinds, against those that the definition allows."""
-    (way,) = [w for w in gn.compare(gn.FiniteSet([[0.0], [1.0]]), privacy, n=1).ways if w.name == "Laplace"]
+    (way,) = [
+        w
+        for w in gn.compare(gn.FiniteSet([[0.0], [1.0]]), privacy, n=1).ways
+        if w.name == "Laplace"
+    ]
     scale = way.error / math.sqrt(2)
     cuts = np.linspace(-5 * scale, 1 + 5 * scale, 400)
     false_alarm = stats.laplace.sf(cuts, scale=scale)
@@ -89,7 +100,9 @@ def test_one_table_by_hand():
     assert columns["times_least"][0] == 1
     moves = gn.FiniteSet(np.eye(8)[0] - np.eye(8)[1:])  # of data that are all one cell
     reach = gn.optimal_noise(moves, neighbors="add-remove").gamma / math.sqrt(14)
-    assert columns["times_bound"][0] == pytest.approx(math.sqrt(math.expm1(0.2) / 0.2) / reach, rel=1e-3)
+    assert columns["times_bound"][0] == pytest.approx(
+        math.sqrt(math.expm1(0.2) / 0.2) / reach, rel=1e-3
+    )
     assert "no unbiased mechanism" in str(comparison)
 
 
@@ -111,24 +124,32 @@ def test_laplace_spends_an_epsilon_that_implies_the_budget(privacy, epsilon):
 
 
 def test_counts_of_cells_are_a_baseline_for_workloads():
-    """Laplace noise of scale 1/ε on each of 32 cells adds up along prefixes; it beats the Gaussian at small δ."""
+    """Laplace noise of scale 1/ε on each of 32 cells adds up along prefixes; it beats the Gaussian
+    at small δ.
+    """
     prefix = gn.FiniteSet.from_workload(np.tril(np.ones((32, 32))))
     privacy = gn.ApproxDP(1.0, 1e-6)
     found = ways(gn.compare(prefix, privacy, neighbors="add-remove"))
     cells = math.sqrt(32 * 33 / 2)
     assert found["Laplace"] == pytest.approx(math.sqrt(2) * cells)
-    assert found["Gaussian on counts"] == pytest.approx(cells / math.sqrt(2 * privacy.to_zcdp().rho))
+    assert found["Gaussian on counts"] == pytest.approx(
+        cells / math.sqrt(2 * privacy.to_zcdp().rho)
+    )
     assert found["Laplace"] < found["optimal Gaussian"] < found["Gaussian on counts"]
     means = ways(gn.compare(prefix, privacy, n=10))  # the last prefix is everybody: no noise
     spread = math.sqrt(sum((k + 1) * (31 - k) / 32 for k in range(32)))
-    assert means["Gaussian on counts"] == pytest.approx(spread / math.sqrt(privacy.to_zcdp().rho) / 10)
+    assert means["Gaussian on counts"] == pytest.approx(
+        spread / math.sqrt(privacy.to_zcdp().rho) / 10
+    )
 
 
 def test_policies_protect_their_edges_only():
     prefix = gn.FiniteSet.from_workload(np.tril(np.ones((5, 5))))
     found = gn.compare(prefix, gn.zCDP(0.5), n=1, neighbors=nx.path_graph(5))
     assert found.bound is None
-    assert ways(found)["spherical Gaussian"] == pytest.approx(math.sqrt(5))  # an edge moves one coordinate by one
+    assert ways(found)["spherical Gaussian"] == pytest.approx(
+        math.sqrt(5)
+    )  # an edge moves one coordinate by one
     assert "Nikolov–Tang Gaussian" not in ways(found)
     assert np.isnan(found.columns()["times_bound"]).all()
 
@@ -136,7 +157,9 @@ def test_policies_protect_their_edges_only():
 def test_pictures_show_every_way_and_the_bound():
     comparison = gn.compare(gn.LpBall(3, 2), gn.GDP(1.0), neighbors="add-remove", p=math.inf)
     axes = comparison.plot().axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == [way.name for way in comparison.ways]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        way.name for way in comparison.ways
+    ]
     assert axes.lines[0].get_xdata()[0] == comparison.bound.error
 
 

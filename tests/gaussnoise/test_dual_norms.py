@@ -1,4 +1,6 @@
-"""dual_norm(): closed forms, Grothendieck's inequality, trace duality with factorize(), both ends recomputed."""
+"""dual_norm(): closed forms, Grothendieck's inequality, trace duality with factorize(), both ends
+recomputed.
+"""
 
 import builtins
 import dataclasses
@@ -37,7 +39,8 @@ def check(found, A, expected=None, tol=1e-6):
     assert np.linalg.norm(found.right, axis=1).max() <= 1
     attained = size * np.sum(A / size * (found.left @ found.right.T))
     assert found.lower <= attained * (1 + 1e-14)
-    # the weights are feasible and prove the upper end: [[D_u, −A], [−A', D_v]] is positive semidefinite
+    # the weights are feasible and prove the upper end: [[D_u, −A], [−A', D_v]] is positive
+    # semidefinite
     w, cells = found.query_weights, found.cell_weights
     assert min(w.min(), cells.min()) >= 0
     assert cells.sum() == pytest.approx(1, rel=1e-12)
@@ -46,7 +49,9 @@ def check(found, A, expected=None, tol=1e-6):
     if rows.any():
         core = A[np.ix_(rows, columns)] / size
         scale = found.upper / size
-        block = np.block([[np.diag(scale * w[rows]), -core], [-core.T, np.diag(scale * cells[columns])]])
+        block = np.block(
+            [[np.diag(scale * w[rows]), -core], [-core.T, np.diag(scale * cells[columns])]]
+        )
         roots = 1 / np.sqrt(np.diag(block))
         assert np.linalg.eigvalsh(roots[:, None] * block * roots)[0] >= -1e-13
     if expected is not None:
@@ -60,8 +65,16 @@ def by_primal_sdp(A, p):
     q, n = A.shape
     X = cp.Variable((q + n, q + n), PSD=True)
     squares = cp.diag(X)[:q]
-    sides = cp.sum(squares) if p == 2 else cp.max(squares) if p == math.inf else cp.pnorm(squares, p / 2)
-    problem = cp.Problem(cp.Maximize(cp.sum(cp.multiply(A, X[:q, q:]))), [sides <= 1, cp.diag(X)[q:] <= 1])
+    sides = (
+        cp.sum(squares)
+        if p == 2
+        else cp.max(squares)
+        if p == math.inf
+        else cp.pnorm(squares, p / 2)
+    )
+    problem = cp.Problem(
+        cp.Maximize(cp.sum(cp.multiply(A, X[:q, q:]))), [sides <= 1, cp.diag(X)[q:] <= 1]
+    )
     return problem.solve(solver="CLARABEL")
 
 
@@ -302,14 +315,18 @@ def test_a_missing_cvxpy_is_named(monkeypatch):
 # Refusals
 
 
-@pytest.mark.parametrize("A", [[[1.0, math.nan]], [[]], [1.0, 2.0], [[1j]], [[1.0], [1.0, 2.0]], np.ones((2, 2, 2))])
+@pytest.mark.parametrize(
+    "A", [[[1.0, math.nan]], [[]], [1.0, 2.0], [[1j]], [[1.0], [1.0, 2.0]], np.ones((2, 2, 2))]
+)
 def test_what_is_no_matrix_is_refused(A):
     with pytest.raises(gn.ParameterError, match="dual_norm: expected"):
         dual_norm(A)
 
 
-@pytest.mark.parametrize("options", [{"error": "median"}, {"error": 1.9}, {"error": math.nan}, {"tol": 0}, {"tol": 1.0},
-                                     {"tol": math.nan}, {"solver": "mosek"}, {"solver": None}])  # fmt: skip
+@pytest.mark.parametrize("options", [{"error": "median"}, {"error": 1.9}, {"error": math.nan},
+{"tol": 0}, {"tol": 1.0},
+                                     {"tol": math.nan}, {"solver": "mosek"},
+                                     {"solver": None}])  # fmt: skip
 def test_options_are_validated(options):
     with pytest.raises(gn.ParameterError, match="dual_norm: expected"):
         dual_norm(np.eye(2), **options)

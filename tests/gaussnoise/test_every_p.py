@@ -1,4 +1,6 @@
-"""optimal_noise() and gamma() for 2 <= p <= ∞: published numbers, an independent SDP, optimality conditions, laws."""
+"""optimal_noise() and gamma() for 2 <= p <= ∞: published numbers, an independent SDP, optimality
+conditions, laws.
+"""
 
 import itertools
 import math
@@ -79,7 +81,10 @@ def enclosed(points, problem):
     ],
 )
 def test_largest_error_of_prefix_sums(n, square):
-    check(gn.optimal_noise(FiniteSet.from_workload(prefix_sums(n)), math.inf, "add-remove"), math.sqrt(square))
+    check(
+        gn.optimal_noise(FiniteSet.from_workload(prefix_sums(n)), math.inf, "add-remove"),
+        math.sqrt(square),
+    )
 
 
 @pytest.mark.parametrize(("p", "square"), [(2, 64 * 4.987504570096), (math.inf, 5.20551871894)])
@@ -99,7 +104,11 @@ def test_cross_polytope_and_cube(p, d):
 @problems
 @pytest.mark.parametrize("m", [2, 3, 12])
 def test_simplex(p, problem, m):
-    value = {"gamma": (m - 1) / math.sqrt(m), "replace": math.sqrt(2 * (m - 1)), "add-remove": math.sqrt(m)}[problem]
+    value = {
+        "gamma": (m - 1) / math.sqrt(m),
+        "replace": math.sqrt(2 * (m - 1)),
+        "add-remove": math.sqrt(m),
+    }[problem]
     check(solve(np.eye(m), problem, p), m ** (1 / p - 1 / 2) * value)
 
 
@@ -107,7 +116,11 @@ def test_simplex(p, problem, m):
 @problems
 def test_an_orbit_of_signed_permutations_needs_round_noise(p, problem):
     start = [3.0, 1.0, 0.25]
-    orbit = [np.multiply(s, x) for x in itertools.permutations(start) for s in itertools.product([-1, 1], repeat=3)]
+    orbit = [
+        np.multiply(s, x)
+        for x in itertools.permutations(start)
+        for s in itertools.product([-1, 1], repeat=3)
+    ]
     diameters = 2 if problem == "replace" else 1
     check(solve(orbit, problem, p), diameters * 3 ** (1 / p) * np.linalg.norm(start))
 
@@ -124,8 +137,13 @@ def test_circulants_have_the_nuclear_norm_found_by_fft(p, m):
 @norms
 @pytest.mark.parametrize(("d", "k"), [(4, 2), (6, 1), (5, 3)])
 def test_all_kway_marginals_of_bits(p, d, k):
-    mean = sum(math.comb(d, t) * math.sqrt(2.0**-k * math.comb(d - t, k - t)) for t in range(1, k + 1))
-    check(gn.gamma(Marginals.all_kway((2,) * d, k), p), (2**k * math.comb(d, k)) ** (1 / p - 1 / 2) * mean)
+    mean = sum(
+        math.comb(d, t) * math.sqrt(2.0**-k * math.comb(d - t, k - t)) for t in range(1, k + 1)
+    )
+    check(
+        gn.gamma(Marginals.all_kway((2,) * d, k), p),
+        (2**k * math.comb(d, k)) ** (1 / p - 1 / 2) * mean,
+    )
 
 
 ALL_TWO_WAY = Marginals.all_kway((3, 2, 4), 2)
@@ -145,15 +163,23 @@ def test_published_marginals(domain, problem, p, published, digits):
 
 
 def by_symmetry(domain, problem, p):
-    """``max_{v,π} Σ_T r_T √(β_T κ_T)``: the problem on attribute subsets, where no point and no matrix is left."""
+    """``max_{v,π} Σ_T r_T √(β_T κ_T)``: the problem on attribute subsets, where no point and no
+    matrix is left.
+    """
     sizes, subsets, weights = domain.sizes, domain.subsets, domain.weights
     cells = np.array([math.prod(sizes[i] for i in S) for S in subsets])
     attributes = range(len(sizes))
     every = [T for k in range(len(sizes) + 1) for T in itertools.combinations(attributes, k)]
-    kept = [T for T in every if any(set(T) <= set(S) for S in subsets) and (T or problem == "add-remove")]
+    kept = [
+        T
+        for T in every
+        if any(set(T) <= set(S) for S in subsets) and (T or problem == "add-remove")
+    ]
     ranks = np.array([math.prod(sizes[i] - 1 for i in T) for T in kept])
     inside = np.array([[set(T) <= set(S) for S in subsets] for T in kept])
-    shrink = np.array([[math.prod(-1 / (sizes[i] - 1) for i in set(T) & set(D)) for D in every] for T in kept])
+    shrink = np.array(
+        [[math.prod(-1 / (sizes[i] - 1) for i in set(T) & set(D)) for D in every] for T in kept]
+    )
     power = 1 - 2 / p
 
     def loss(x):
@@ -163,11 +189,18 @@ def by_symmetry(domain, problem, p):
         return -float(ranks @ np.sqrt(np.maximum(beta * kappa, 1e-300)))
 
     groups = [slice(0, len(subsets)), slice(len(subsets), None)]
-    start = np.concatenate([np.full(len(subsets), 1 / len(subsets)), np.full(len(every), 1 / len(every))])
+    start = np.concatenate(
+        [np.full(len(subsets), 1 / len(subsets)), np.full(len(every), 1 / len(every))]
+    )
     simplices = [{"type": "eq", "fun": lambda x, g=group: x[g].sum() - 1} for group in groups]
     options = {"maxiter": 1000, "ftol": 1e-14}
     best = optimize.minimize(
-        loss, start, bounds=[(1e-12, 1)] * len(start), constraints=simplices, method="SLSQP", options=options
+        loss,
+        start,
+        bounds=[(1e-12, 1)] * len(start),
+        constraints=simplices,
+        method="SLSQP",
+        options=options,
     )
     return -best.fun
 
@@ -176,14 +209,18 @@ def by_symmetry(domain, problem, p):
 @pytest.mark.parametrize("p", [2, 4, math.inf])
 @pytest.mark.parametrize("domain", [ALL_TWO_WAY, WEIGHTED], ids=["two-way", "weighted"])
 def test_marginals_agree_with_the_problem_on_attribute_subsets(domain, problem, p):
-    assert float(check(solve(domain, problem, p))) == pytest.approx(by_symmetry(domain, problem, p), rel=1e-5)
+    assert float(check(solve(domain, problem, p))) == pytest.approx(
+        by_symmetry(domain, problem, p), rel=1e-5
+    )
 
 
 # Independent solver
 
 
 def sdp(points, p, shifted):
-    """``γ² = min ‖diag M‖_{p/2}  s.t. [[M, X], [X', Y]] ⪰ 0, diag Y ≤ 1``, columns of X the points less a center."""
+    """``γ² = min ‖diag M‖_{p/2}  s.t. [[M, X], [X', Y]] ⪰ 0, diag Y ≤ 1``, columns of X the points
+    less a center.
+    """
     N, d = points.shape
     joint = cp.Variable((d + N, d + N), PSD=True)
     center = cp.Variable((d, 1))
@@ -196,12 +233,16 @@ def sdp(points, p, shifted):
 
 @pytest.mark.paper("Lemma 28", by="semidefinite program, by cvxpy")
 @pytest.mark.filterwarnings("ignore:pnorm with p=50.0 is being approximated \\(error. 0.00e.00\\)")
-@pytest.mark.parametrize(("p", "problem", "shape"), pairwise(NORMS, PROBLEMS, [(6, 2), (4, 3), (3, 5)]))
+@pytest.mark.parametrize(
+    ("p", "problem", "shape"), pairwise(NORMS, PROBLEMS, [(6, 2), (4, 3), (3, 5)])
+)
 def test_against_an_independent_sdp(p, problem, shape):
     N, d = shape
     points = np.random.default_rng(N + 10 * d).normal(size=(N, d))
     noise = check(solve(points, problem, p))
-    assert float(noise) == pytest.approx(sdp(enclosed(points, problem), p, problem == "gamma"), rel=2e-6)
+    assert float(noise) == pytest.approx(
+        sdp(enclosed(points, problem), p, problem == "gamma"), rel=2e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -230,7 +271,9 @@ TIGHT = {
         "slack coordinate": GENERIC[:6] * [1, 1, 0.05],
     }.items()
 }
-tight = pytest.mark.parametrize("noise", TIGHT.values(), ids=[" ".join(map(str, key)) for key in TIGHT])
+tight = pytest.mark.parametrize(
+    "noise", TIGHT.values(), ids=[" ".join(map(str, key)) for key in TIGHT]
+)
 
 
 def lengths(noise, points):
@@ -239,7 +282,9 @@ def lengths(noise, points):
 
 
 def exact_length(noise, point):
-    """``x' M⁻¹ x`` in rational arithmetic, M = L L' of the stored square L; the point as exact fractions."""
+    """``x' M⁻¹ x`` in rational arithmetic, M = L L' of the stored square L; the point as exact
+    fractions.
+    """
     L = [[Fraction(value) for value in row] for row in noise.covariance.factor().tolist()]
     rows = [[*row, value] for row, value in zip(L, point, strict=True)]
     for i in range(len(rows)):
@@ -259,7 +304,10 @@ def test_primal_feasible_in_rational_arithmetic(noise):
         center = [Fraction(c) for c in noise.center.tolist()]
         moved = [[x - c for x, c in zip(point, center, strict=True)] for point in points]
     elif noise.neighbors == "replace":
-        moved = [[x - y for x, y in zip(*pair, strict=True)] for pair in itertools.combinations(points, 2)]
+        moved = [
+            [x - y for x, y in zip(*pair, strict=True)]
+            for pair in itertools.combinations(points, 2)
+        ]
     else:
         moved = points
     longest = max(exact_length(noise, point) for point in moved)
@@ -274,7 +322,9 @@ def test_dual_feasible(noise):
     assert np.linalg.norm(w, order) <= 1 + 1e-14
     assert (witness.weights > 0).all()
     assert math.fsum(witness.weights) == pytest.approx(1, abs=1e-12)
-    allowed = noise.domain.points if noise.shifted else enclosed(noise.domain.points, noise.neighbors)
+    allowed = (
+        noise.domain.points if noise.shifted else enclosed(noise.domain.points, noise.neighbors)
+    )
     assert all((np.abs(allowed) == np.abs(x)).all(axis=1).any() for x in witness.points)
 
 
@@ -295,16 +345,25 @@ def test_complementary_slackness(noise):
     loss = 1 - (noise.gamma_lower / noise.gamma) ** 2 + 1e-10
     assert (witness.weights * (1 - z) <= loss).all()
     variances = noise.covariance.diagonal()
-    assert witness.coordinate_weights @ variances >= (1 - loss) * noise.covariance.error(noise.p) ** 2
+    assert (
+        witness.coordinate_weights @ variances >= (1 - loss) * noise.covariance.error(noise.p) ** 2
+    )
 
 
 @tight
 def test_stationary(noise):
-    witness, M, W = noise.certificate, noise.covariance.toarray(), np.diag(noise.certificate.coordinate_weights)
+    witness, M, W = (
+        noise.certificate,
+        noise.covariance.toarray(),
+        np.diag(noise.certificate.coordinate_weights),
+    )
     moved = witness.points - noise.center
     C = moved.T @ (witness.weights[:, None] * moved)
     root = noise.gamma**2
-    assert np.abs(M @ W @ M - root * C).max() <= 30 * math.sqrt(noise.gap + 1e-12) * np.abs(root * C).max()
+    assert (
+        np.abs(M @ W @ M - root * C).max()
+        <= 30 * math.sqrt(noise.gap + 1e-12) * np.abs(root * C).max()
+    )
     if noise.shifted:
         assert np.abs(witness.weights @ moved).max() <= 1e-5 * np.abs(moved).max()
 
@@ -320,7 +379,9 @@ random_problems = st.sampled_from(PROBLEMS)
 def small_sets(draw, dim=None, most=5):
     """Integer points: ties, duplicates and flat sets are common."""
     d = dim or draw(st.integers(1, 3))
-    return draw(hnp.arrays(np.int64, (draw(st.integers(1, most)), d), elements=st.integers(-3, 3))).astype(float)
+    return draw(
+        hnp.arrays(np.int64, (draw(st.integers(1, most)), d), elements=st.integers(-3, 3))
+    ).astype(float)
 
 
 @few
@@ -329,13 +390,19 @@ def test_every_small_set_is_solved(points, problem, p):
     check(solve(points, problem, p))
 
 
-@pytest.mark.paper("Theorem 20", by="certified brackets with and without points of the hull, random sets")
+@pytest.mark.paper(
+    "Theorem 20", by="certified brackets with and without points of the hull, random sets"
+)
 @few
 @given(small_sets(), random_problems, random_norms, st.data())
 def test_points_of_the_hull_change_nothing(points, problem, p, data):
-    mix = np.array(data.draw(st.lists(st.integers(0, 4), min_size=len(points), max_size=len(points))))
+    mix = np.array(
+        data.draw(st.lists(st.integers(0, 4), min_size=len(points), max_size=len(points)))
+    )
     assume(mix.any())
-    agree(solve(points, problem, p), solve(np.vstack([points, mix @ points / mix.sum()]), problem, p))
+    agree(
+        solve(points, problem, p), solve(np.vstack([points, mix @ points / mix.sum()]), problem, p)
+    )
 
 
 @pytest.mark.paper("Theorem 20", by="certified brackets of random sets and supersets")
@@ -347,7 +414,9 @@ def test_monotone_under_inclusion(points, more, problem, p):
 
 @pytest.mark.paper("Theorem 20", by="certified brackets of random sets and multiples")
 @few
-@given(small_sets(), random_problems, random_norms, st.sampled_from([-2.0, 0.3, 1e-150, 1e150, -7.7]))
+@given(
+    small_sets(), random_problems, random_norms, st.sampled_from([-2.0, 0.3, 1e-150, 1e150, -7.7])
+)
 def test_scales_with_the_set(points, problem, p, c):
     agree(solve(c * points, problem, p), solve(points, problem, p), abs(c))
 
@@ -369,7 +438,9 @@ def test_translation_changes_nothing(points, problem, p, shift):
 @given(small_sets(dim=2, most=4), small_sets(dim=2, most=4), random_norms)
 def test_subadditive_under_minkowski_sums(K, L, p):
     sums = gn.gamma(FiniteSet([x + y for x in K for y in L]), p)
-    assert sums.gamma_lower <= (gn.gamma(FiniteSet(K), p).gamma + gn.gamma(FiniteSet(L), p).gamma) * (1 + ROUNDING)
+    assert sums.gamma_lower <= (
+        gn.gamma(FiniteSet(K), p).gamma + gn.gamma(FiniteSet(L), p).gamma
+    ) * (1 + ROUNDING)
 
 
 @pytest.mark.paper("Lemma 60", by="certified brackets of random sets and their listed products")
@@ -395,7 +466,9 @@ def test_kronecker_products_of_symmetric_sets_multiply(K, L, p):
 
 @pytest.mark.paper("Lemma 63", by="certified brackets of random sets and their projections")
 @few
-@given(small_sets(dim=3), random_problems, random_norms, st.sampled_from([[0], [2], [0, 1], [1, 2]]))
+@given(
+    small_sets(dim=3), random_problems, random_norms, st.sampled_from([[0], [2], [0, 1], [1, 2]])
+)
 def test_dropping_coordinates_shrinks(points, problem, p, kept):
     at_most(solve(points[:, kept], problem, p), solve(points, problem, p))
 
@@ -437,11 +510,15 @@ AWKWARD = {
     "huge": RNG.normal(size=(10, 3)) * 1e150,
     "tiny": RNG.normal(size=(10, 3)) * 1e-150,
     "underflow": np.array([[1e-160, 1.0], [1.0, 0.0]]),
-    "constant coordinates": np.column_stack([RNG.normal(size=(6, 2)), np.full(6, 0.1), np.zeros(6)]),
+    "constant coordinates": np.column_stack(
+        [RNG.normal(size=(6, 2)), np.full(6, 0.1), np.zeros(6)]
+    ),
     "one coordinate a million times larger": RNG.normal(size=(20, 5)) * [1e6, 1, 1, 1, 1],
     "one coordinate a trillion times larger": RNG.normal(size=(20, 5)) * [1e12, 1, 1, 1, 1],
     "scales from nano to mega": RNG.normal(size=(20, 6)) * 10.0 ** np.arange(-9, 9, 3),
-    "a thin direction off the axes": RNG.normal(size=(15, 3)) * [1, 1, 1e-9] @ np.linalg.qr(RNG.normal(size=(3, 3)))[0],
+    "a thin direction off the axes": RNG.normal(size=(15, 3))
+    * [1, 1, 1e-9]
+    @ np.linalg.qr(RNG.normal(size=(3, 3)))[0],
     "Student, few points": RNG.standard_t(2, size=(30, 300)),
     "Student, many points": RNG.standard_t(2, size=(300, 30)),
     "Cauchy, few points": RNG.standard_cauchy(size=(10, 40)),
@@ -456,7 +533,9 @@ AWKWARD = {
 }
 
 
-@pytest.mark.parametrize(("name", "p", "problem"), pairwise(list(AWKWARD), [2, 2.5, 100, math.inf], PROBLEMS))
+@pytest.mark.parametrize(
+    ("name", "p", "problem"), pairwise(list(AWKWARD), [2, 2.5, 100, math.inf], PROBLEMS)
+)
 def test_awkward_sets_are_solved(name, p, problem):
     check(solve(AWKWARD[name], problem, p))
 
@@ -496,4 +575,9 @@ def test_the_norm_may_be_an_integer(kind):
 def test_flat_sets_away_from_the_origin_survive_verification(seed):
     rng = np.random.default_rng(seed)
     spread = 10.0 ** -rng.integers(3, 8)
-    check(gn.gamma(FiniteSet(1 + spread * rng.normal(size=(rng.integers(2, 4), 3))), [2, 3, math.inf][seed % 3]))
+    check(
+        gn.gamma(
+            FiniteSet(1 + spread * rng.normal(size=(rng.integers(2, 4), 3))),
+            [2, 3, math.inf][seed % 3],
+        )
+    )

@@ -1,4 +1,6 @@
-"""factorize(): published values, exact structure against the general route, proofs recomputed from stored numbers."""
+"""factorize(): published values, exact structure against the general route, proofs recomputed from
+stored numbers.
+"""
 
 import dataclasses
 import itertools
@@ -44,7 +46,10 @@ def check(f, A, expected=None, tol=1e-6):
         assert all(sum(Fraction(x) ** 2 for x in column) <= 1 for column in f.right.T.tolist())
     assert (np.square(f.right.astype(np.longdouble)).sum(axis=0) <= 1).all()
     lengths = np.sqrt(np.square((f.left / size).astype(np.longdouble)).sum(axis=1)).astype(float)
-    assert size * np.linalg.norm(lengths, p) * np.linalg.norm(f.right, axis=0).max(initial=0.0) <= f.value
+    assert (
+        size * np.linalg.norm(lengths, p) * np.linalg.norm(f.right, axis=0).max(initial=0.0)
+        <= f.value
+    )
     # the witness is a dual point, and proves the lower end
     w, cells = f.witness.query_weights, f.witness.cell_weights
     assert w.shape == (len(A),)
@@ -55,7 +60,10 @@ def check(f, A, expected=None, tol=1e-6):
         assert (w == 1).all()
     else:
         assert np.linalg.norm(w, p / (p - 2) if p < math.inf else 1) <= 1 + 1e-12
-    proved = size * np.linalg.svd(np.sqrt(w)[:, None] * (A / size) * np.sqrt(cells), compute_uv=False).sum()
+    proved = (
+        size
+        * np.linalg.svd(np.sqrt(w)[:, None] * (A / size) * np.sqrt(cells), compute_uv=False).sum()
+    )
     assert f.lower <= proved * (1 + ROUNDING)
     assert f.witness.lower_bound(A) >= f.lower * (1 - ROUNDING)
     if expected is not None:
@@ -72,9 +80,18 @@ def agree(a, b):
 
 def by_sdp(A, p):
     """``min ‖diag M‖_{p/2}^{1/2}`` over [[M, A], [A', Y]] >= 0, diag Y <= 1, by cvxpy."""
-    M, Y = cp.Variable((len(A), len(A)), symmetric=True), cp.Variable((A.shape[1],) * 2, symmetric=True)
+    M, Y = (
+        cp.Variable((len(A), len(A)), symmetric=True),
+        cp.Variable((A.shape[1],) * 2, symmetric=True),
+    )
     variances = cp.diag(M)
-    cost = cp.sum(variances) if p == 2 else cp.max(variances) if p == math.inf else cp.pnorm(variances, p / 2)
+    cost = (
+        cp.sum(variances)
+        if p == 2
+        else cp.max(variances)
+        if p == math.inf
+        else cp.pnorm(variances, p / 2)
+    )
     problem = cp.Problem(cp.Minimize(cost), [cp.bmat([[M, A], [A.T, Y]]) >> 0, cp.diag(Y) <= 1])
     return math.sqrt(problem.solve(solver="CLARABEL"))
 
@@ -84,7 +101,10 @@ def prefix(n):
 
 
 def ranges(n):
-    return np.array([[a <= cell < b for cell in range(n)] for a, b in itertools.combinations(range(n + 1), 2)], float)
+    return np.array(
+        [[a <= cell < b for cell in range(n)] for a, b in itertools.combinations(range(n + 1), 2)],
+        float,
+    )
 
 
 def group_matrix(orders, f, sign=1):
@@ -93,7 +113,10 @@ def group_matrix(orders, f, sign=1):
     position = {g: i for i, g in enumerate(elements)}
     return np.array(
         [
-            [f[position[tuple((a - sign * b) % m for a, b, m in zip(g, h, orders, strict=True))]] for h in elements]
+            [
+                f[position[tuple((a - sign * b) % m for a, b, m in zip(g, h, orders, strict=True))]]
+                for h in elements
+            ]
             for g in elements
         ]
     )
@@ -132,7 +155,9 @@ def test_prefix_sums(n, mean, largest):
 
 @pytest.mark.parametrize("n", [2, 3, 10, 50])
 def test_prefix_sums_are_between_the_bounds_of_mathias(n):
-    """Mathias (1993), SIAM J. Matrix Anal. Appl. 14: the skew-circulant of signs is within (J ± ·)/2 of prefix sums."""
+    """Mathias (1993), SIAM J. Matrix Anal. Appl. 14: the skew-circulant of signs is within (J ±
+    ·)/2 of prefix sums.
+    """
     skew = np.abs(1 / np.sin((2 * np.arange(1, n + 1) - 1) * np.pi / (2 * n))).sum() / n
     f = factorize(prefix(n), "max")
     assert f.value >= (0.5 + 0.5 / n) * skew * (1 - ROUNDING)
@@ -194,7 +219,11 @@ def test_rank_one(error):
     f = check(factorize(np.outer(u, v), error), np.outer(u, v))
     assert f.left.shape == (5, 1)
     # the largest column is as hard as all of them: ‖u‖_p · max |v|
-    assert f.lower <= np.linalg.norm(u, f.p) * np.abs(v).max() * (1 + ROUNDING) <= f.value * (1 + 2 * ROUNDING)
+    assert (
+        f.lower
+        <= np.linalg.norm(u, f.p) * np.abs(v).max() * (1 + ROUNDING)
+        <= f.value * (1 + 2 * ROUNDING)
+    )
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -247,9 +276,13 @@ def test_group_circulants(orders, name, error, sign):
     n = math.prod(orders)
     f = RNG.normal(size=n)
     A = group_matrix(orders, f, sign)
-    assert np.linalg.norm(A, "nuc") == pytest.approx(np.abs(characters(orders) @ f).sum(), rel=1e-12)
+    assert np.linalg.norm(A, "nuc") == pytest.approx(
+        np.abs(characters(orders) @ f).sum(), rel=1e-12
+    )
     p = exponent(error)
-    found = check(factorize(A, error), A, n ** (1 / p - 1) * np.abs(characters(orders) @ f).sum(), tol=1e-11)
+    found = check(
+        factorize(A, error), A, n ** (1 / p - 1) * np.abs(characters(orders) @ f).sum(), tol=1e-11
+    )
     assert f"group-circulant over {name}:" in found.method
 
 
@@ -275,7 +308,12 @@ def agree_with_noise(f):
 def test_a_rank_deficient_circulant():
     A = circulant([2.0, 1.0, 0.0, 0.0, 0.0, 1.0]) - 2 / 3  # zero frequency gone
     for error in ERRORS:
-        check(factorize(A, error), A, 6 ** (1 / exponent(error) - 1) * np.linalg.norm(A, "nuc"), tol=1e-11)
+        check(
+            factorize(A, error),
+            A,
+            6 ** (1 / exponent(error) - 1) * np.linalg.norm(A, "nuc"),
+            tol=1e-11,
+        )
 
 
 @pytest.mark.parametrize("orders", [(1024,), (2,) * 10, (16, 64)], ids=str)
@@ -289,7 +327,9 @@ def test_large_group_circulants_need_no_factorization(monkeypatch, orders):
     A = f[structure.table(orders, 1)]
     found = factorize(A, "max")
     assert found.gap < 1e-10
-    assert found.value == pytest.approx(np.abs(np.fft.fftn(f.reshape(orders))).sum() / 1024, rel=1e-10)
+    assert found.value == pytest.approx(
+        np.abs(np.fft.fftn(f.reshape(orders))).sum() / 1024, rel=1e-10
+    )
 
 
 def test_structure_must_hold_to_the_last_bit():
@@ -329,7 +369,12 @@ def test_a_nonabelian_group_closes_at_uniform_weights():
 
     A = np.array([[values[difference(g, h)] for h in elements] for g in elements])
     for error in ERRORS:
-        f = check(factorize(A, error), A, 6 ** (1 / exponent(error) - 1) * np.linalg.norm(A, "nuc"), tol=1e-10)
+        f = check(
+            factorize(A, error),
+            A,
+            6 ** (1 / exponent(error) - 1) * np.linalg.norm(A, "nuc"),
+            tol=1e-10,
+        )
         assert "uniform weights" in f.method
 
 
@@ -349,7 +394,9 @@ def test_kronecker_products_against_the_dense_matrix(monkeypatch, shapes, error)
     for M in matrices[1:]:
         dense = np.kron(dense, M)
     product = check(factorize(matrices, error), dense)
-    assert product.value == pytest.approx(math.prod(factorize(M, error).value for M in matrices), rel=1e-5)
+    assert product.value == pytest.approx(
+        math.prod(factorize(M, error).value for M in matrices), rel=1e-5
+    )
     agree_with_noise(product)
     general(monkeypatch)
     agree(product, check(factorize(dense, error), dense))
@@ -427,7 +474,9 @@ def test_splitting_is_exact(matrices):
 # Laws
 
 
-small = hnp.arrays(float, st.tuples(st.integers(1, 4), st.integers(1, 4)), elements=st.integers(-3, 3).map(float))
+small = hnp.arrays(
+    float, st.tuples(st.integers(1, 4), st.integers(1, 4)), elements=st.integers(-3, 3).map(float)
+)
 
 
 @given(small, st.sampled_from(ERRORS))
@@ -436,7 +485,10 @@ def test_any_small_matrix(A, error):
     f = check(factorize(A, error), A)
     p = exponent(error)
     # trivial factorizations I·A and A·I
-    trivial = min(len(A) ** (1 / p) * np.linalg.norm(A, axis=0).max(), np.linalg.norm(np.linalg.norm(A, axis=1), p))
+    trivial = min(
+        len(A) ** (1 / p) * np.linalg.norm(A, axis=0).max(),
+        np.linalg.norm(np.linalg.norm(A, axis=1), p),
+    )
     assert f.lower <= trivial * (1 + ROUNDING)
     assert f.value >= np.linalg.norm(np.abs(A).max(axis=1), p) / len(A) ** (1 / p) * (1 - ROUNDING)
 
@@ -479,7 +531,9 @@ def test_mean_and_max_are_ordered():
     values = [factorize(A, p) for p in (2, 2.5, 4, 20, math.inf)]
     for one, other in itertools.pairwise(values):
         assert one.value >= other.lower
-        assert one.lower * 6 ** (1 / other.p - 1 / one.p) <= other.value  # normalised by q^{1/p}, it grows
+        assert (
+            one.lower * 6 ** (1 / other.p - 1 / one.p) <= other.value
+        )  # normalised by q^{1/p}, it grows
     assert factorize(A, math.inf).value == pytest.approx(factorize(A, "max").value, rel=1e-12)
     assert factorize(A, 2).value == factorize(A, "mean").value
 
@@ -516,7 +570,8 @@ def test_the_noise_is_that_of_the_columns(error):
         [[1e-9, 1.0], [1.0, 0.0]],
     ],
     ids=[
-        "scalar", "huge scalar", "zero", "zeros", "one query", "one cell", "ones", "duplicates", "polynomials",
+        "scalar", "huge scalar", "zero", "zeros", "one query", "one cell", "ones", "duplicates",
+        "polynomials",
         "many cells", "heavy tails", "small entry",
     ],
 )  # fmt: skip
@@ -548,7 +603,13 @@ def test_the_answer_cannot_be_changed():
     A = prefix(3)
     for matrices in (A, [A, np.eye(2)], np.eye(3), np.zeros((2, 2))):
         f = factorize(matrices, "mean")
-        for array in (f.left, f.right, f.witness.query_weights, f.witness.cell_weights, *f.matrices):
+        for array in (
+            f.left,
+            f.right,
+            f.witness.query_weights,
+            f.witness.cell_weights,
+            *f.matrices,
+        ):
             with pytest.raises(ValueError, match="read-only"):
                 array[...] = 1
         with pytest.raises(dataclasses.FrozenInstanceError):
@@ -632,9 +693,15 @@ def tampered(f, **changes):
         lambda part: {"right": 1.000001 * part.right, "left": part.left / 1.000001},
         lambda part: {"value": part.value * (1 - 1e-9)},
         lambda part: {"lower": part.lower * (1 + 1e-9)},
-        lambda part: {"witness": Witness(part.witness.query_weights, np.roll(part.witness.cell_weights, 1))},
-        lambda part: {"witness": Witness(part.witness.query_weights, 2 * part.witness.cell_weights)},
-        lambda part: {"witness": Witness(1.001 * part.witness.query_weights, part.witness.cell_weights)},
+        lambda part: {
+            "witness": Witness(part.witness.query_weights, np.roll(part.witness.cell_weights, 1))
+        },
+        lambda part: {
+            "witness": Witness(part.witness.query_weights, 2 * part.witness.cell_weights)
+        },
+        lambda part: {
+            "witness": Witness(1.001 * part.witness.query_weights, part.witness.cell_weights)
+        },
         lambda part: {"value": 1.1 * part.value},
     ],
 )

@@ -1,4 +1,6 @@
-"""γ_p(K + v) is γ_p(K) however far v is: both ends, what ``verify()`` accepts, and what files keep."""
+"""γ_p(K + v) is γ_p(K) however far v is: both ends, what ``verify()`` accepts, and what
+files keep.
+"""
 
 import dataclasses
 import functools
@@ -60,7 +62,9 @@ def test_translates_have_the_bracket_of_the_body(name, size):
 
 @pytest.mark.parametrize("size", FAR)
 def test_the_disc_has_the_root_of_two_in_exact_arithmetic(size):
-    """The lower end again, from the certificate's points in 50 digits: a measure on the disc about its center."""
+    """The lower end again, from the certificate's points in 50 digits: a measure on the disc about
+    its center.
+    """
     noise = gn.gamma(DISC + shift(2, size))
     with mpmath.workdps(50):
         points = mpmath.matrix(noise.certificate.points.tolist())
@@ -68,7 +72,9 @@ def test_the_disc_has_the_root_of_two_in_exact_arithmetic(size):
             assert mpmath.hypot(*points[i, :]) <= 1 + mpmath.mpf(10) ** -15
         weights = [mpmath.mpf(w) for w in noise.certificate.weights.tolist()]
         total = mpmath.fsum(weights)
-        mean = [mpmath.fsum(w * points[i, j] for i, w in enumerate(weights)) / total for j in range(2)]
+        mean = [
+            mpmath.fsum(w * points[i, j] for i, w in enumerate(weights)) / total for j in range(2)
+        ]
         cov = mpmath.matrix(2, 2)
         for i, w in enumerate(weights):
             for j in range(2):
@@ -76,10 +82,16 @@ def test_the_disc_has_the_root_of_two_in_exact_arithmetic(size):
                     cov[j, k] += w / total * (points[i, j] - mean[j]) * (points[i, k] - mean[k])
         value = mpmath.fsum(mpmath.sqrt(x) for x in mpmath.eigsy(cov, eigvals_only=True))
         assert noise.gamma_lower <= value <= mpmath.sqrt(2) * (1 + mpmath.mpf(10) ** -15)
-    # and the upper end: the stored ellipse about the stored center, in rationals, holds far more than the disc needs
+    # and the upper end: the stored ellipse about the stored center, in rationals, holds far more
+    # than the disc needs
     factor = noise.covariance.factor()
-    radius = Fraction(float(np.linalg.svd(factor, compute_uv=False)[-1])) * (1 - Fraction(1, 10**14))
-    moved = [Fraction(c) - Fraction(v) for c, v in zip(noise.center.tolist(), shift(2, size).tolist(), strict=True)]
+    radius = Fraction(float(np.linalg.svd(factor, compute_uv=False)[-1])) * (
+        1 - Fraction(1, 10**14)
+    )
+    moved = [
+        Fraction(c) - Fraction(v)
+        for c, v in zip(noise.center.tolist(), shift(2, size).tolist(), strict=True)
+    ]
     assert 1 + sum(map(abs, moved)) <= radius
     assert noise.gamma == pytest.approx(math.sqrt(2), rel=2e-9)
 
@@ -92,11 +104,17 @@ def test_an_inflated_certificate_is_refused(size):
     excess = 1 + 1e-6
     for origin in (noise.certificate.origin, None, 0.5 * shift(2, size)):
         base = noise.certificate.points
-        at_home = [base * excess, base * excess + shift(2, size), (base - shift(2, size)) * excess + shift(2, size)]
+        at_home = [
+            base * excess,
+            base * excess + shift(2, size),
+            (base - shift(2, size)) * excess + shift(2, size),
+        ]
         for points in at_home:
             witness = dataclasses.replace(noise.certificate, points=points, origin=origin)
             lower = noise.gamma_lower * (1 + 9e-7)
-            forged = dataclasses.replace(noise, certificate=witness, gamma=max(noise.gamma, lower), gamma_lower=lower)
+            forged = dataclasses.replace(
+                noise, certificate=witness, gamma=max(noise.gamma, lower), gamma_lower=lower
+            )
             with pytest.raises((gn.CertificateError, gn.CovarianceError)):
                 forged.verify()
 
@@ -140,7 +158,9 @@ def test_sets_that_round_their_own_points_pay_for_it(size):
     noise.verify()
 
 
-@pytest.mark.parametrize(("name", "size"), [("disc", 1e8), ("disc", 1e12), ("hull", 1e8), ("product", 1e12)])
+@pytest.mark.parametrize(
+    ("name", "size"), [("disc", 1e8), ("disc", 1e12), ("hull", 1e8), ("product", 1e12)]
+)
 def test_replaced_records_do_not_depend_on_where_the_body_is(name, size):
     body = BODIES[name]
     near, far = (quiet(gn.optimal_noise, K, tol=1e-5) for K in (body, body + shift(2, size)))
@@ -166,16 +186,32 @@ def test_files_keep_where_points_are(size, tmp_path):
         known = noise.certificate.origin
         assert (known is None) == (again.certificate.origin is None) == (size < 1e8)
         # nearby, points are where they were before there were origins
-        assert known is not None or all((body + shift(2, size)).contains(x) for x in noise.certificate.points)
+        assert known is not None or all(
+            (body + shift(2, size)).contains(x) for x in noise.certificate.points
+        )
 
 
 def test_what_is_moved_back_is_the_body_itself():
     v = shift(2, 1e10)
-    for body in (DISC, BODIES["zonotope"], BODIES["ellipsoid"], BODIES["image"], BODIES["product"], BODIES["hull"]):
-        for moved in (body + v, 3 * (body + v), [[1.0, 1.0], [0.0, 2.0]] @ (body + v), (body + v) + (DISC - v / 2)):
+    for body in (
+        DISC,
+        BODIES["zonotope"],
+        BODIES["ellipsoid"],
+        BODIES["image"],
+        BODIES["product"],
+        BODIES["hull"],
+    ):
+        for moved in (
+            body + v,
+            3 * (body + v),
+            [[1.0, 1.0], [0.0, 2.0]] @ (body + v),
+            (body + v) + (DISC - v / 2),
+        ):
             still, by = moved._apart()
             unit = np.array([0.6, -0.8])
             assert np.abs(still.support_point(unit)).max() < 100
-            assert moved.support_point(unit) == pytest.approx(still.support_point(unit) + by, abs=1e-4)
+            assert moved.support_point(unit) == pytest.approx(
+                still.support_point(unit) + by, abs=1e-4
+            )
     assert np.array_equal(gn.hull(DISC + v, DISC + 2 * v)._apart()[1], v)
     assert isinstance(gn.gamma(DISC).certificate, PointCertificate)

@@ -1,4 +1,6 @@
-"""The check that everything private leans on: does a point lie in the ellipsoid of a stored factor?"""
+"""The check that everything private leans on: does a point lie in the ellipsoid of a
+stored factor?
+"""
 
 import dataclasses
 import warnings
@@ -25,7 +27,9 @@ def test_lengths_are_never_understated_however_singular_the_factor():
     refused = 0
     for _ in range(3000):
         factor = rng.normal(size=(2, 2))
-        factor[:, 1] = factor[:, 0] * rng.normal() + rng.normal(size=2) * 10.0 ** rng.uniform(-17, 0)
+        factor[:, 1] = factor[:, 0] * rng.normal() + rng.normal(size=2) * 10.0 ** rng.uniform(
+            -17, 0
+        )
         point = factor @ rng.normal(size=2)
         try:
             bound = whiten(factor, point[None]).lengths[0]
@@ -74,7 +78,9 @@ def test_the_rounding_of_a_constant_coordinate_gets_next_to_no_noise():
 @pytest.mark.parametrize("rho", [0.5, 1e6, 1e16])
 def test_the_rounding_bias_is_a_bound_in_exact_arithmetic(rho):
     points = np.tril(np.ones((12, 12))).T + 1000.0
-    mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(points), neighbors="add-remove"), gn.zCDP(rho))
+    mechanism = gn.GaussianMechanism(
+        gn.optimal_noise(gn.FiniteSet(points), neighbors="add-remove"), gn.zCDP(rho)
+    )
     lattice = mechanism._lattice
     step = Fraction(lattice.size) / Fraction(2) ** lattice.bits
     for integers, point in zip(lattice.strategy, points, strict=True):
@@ -94,7 +100,11 @@ def test_points_closer_than_double_precision_are_never_overclaimed():
                 noise = gn.gamma(gn.FiniteSet(pair))
             except (gn.CovarianceError, gn.CertificateError):
                 continue
-        exact = float(np.abs(pair[1] - pair[0]).astype(np.longdouble) @ np.abs(pair[1] - pair[0])) ** 0.5 / 2
+        exact = (
+            float(np.abs(pair[1] - pair[0]).astype(np.longdouble) @ np.abs(pair[1] - pair[0]))
+            ** 0.5
+            / 2
+        )
         assert noise.gamma_lower <= exact * (1 + 1e-12) <= noise.gamma * (1 + 2e-12)
 
 

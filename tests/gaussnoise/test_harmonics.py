@@ -1,4 +1,6 @@
-"""Closed forms for tensor powers: exact coefficients, projections, designs and their certificates."""
+"""Closed forms for tensor powers: exact coefficients, projections, designs and
+their certificates.
+"""
 
 import functools
 import itertools
@@ -20,9 +22,30 @@ from gaussnoise.solvers.bodies.harmonics import (
     zonal_weights,
 )
 
-SMALL = [(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (2, 2), (2, 3), (2, 4), (2, 6), (3, 2), (3, 3), (3, 4), (4, 2), (5, 2)]
+SMALL = [
+    (1, 1),
+    (1, 2),
+    (1, 3),
+    (1, 4),
+    (2, 1),
+    (2, 2),
+    (2, 3),
+    (2, 4),
+    (2, 6),
+    (3, 2),
+    (3, 3),
+    (3, 4),
+    (4, 2),
+    (5, 2),
+]
 KINDS = ["gamma", "add-remove", "replace"]
-SPHERE = {(3, 2): 1.8257418584, (3, 3): 3.0149608396, (5, 2): 3.3466401061, (4, 3): 4.2426406871, (4, 4): 5.0450849719}
+SPHERE = {
+    (3, 2): 1.8257418584,
+    (3, 3): 3.0149608396,
+    (5, 2): 3.3466401061,
+    (4, 3): 4.2426406871,
+    (4, 4): 5.0450849719,
+}
 BALL = {(3, 2): 1.9080294743, (5, 2): 3.3758861461}
 
 
@@ -39,7 +62,9 @@ def zonal(d, j, t):
     """P_j(t), from scipy's Gegenbauer or Chebyshev polynomials."""
     if d == 2:
         return scipy.special.eval_chebyt(j, t)
-    return scipy.special.eval_gegenbauer(j, d / 2 - 1, t) / scipy.special.eval_gegenbauer(j, d / 2 - 1, 1.0)
+    return scipy.special.eval_gegenbauer(j, d / 2 - 1, t) / scipy.special.eval_gegenbauer(
+        j, d / 2 - 1, 1.0
+    )
 
 
 def lengths(design, points):
@@ -78,7 +103,9 @@ def test_zonal_weights_expand_the_power_exactly(d, k):
     assert sum(pi.values()) == 1
     assert set(pi) == set(range(k % 2, k + 1, 2))
     for t in np.linspace(-1, 1, 7):
-        assert sum(float(share) * zonal(d, j, t) for j, share in pi.items()) == pytest.approx(t**k, abs=1e-14)
+        assert sum(float(share) * zonal(d, j, t) for j, share in pi.items()) == pytest.approx(
+            t**k, abs=1e-14
+        )
 
 
 @pytest.mark.parametrize(("d", "k"), SMALL)
@@ -89,7 +116,11 @@ def test_multiplicities_add_up_to_the_symmetric_tensors(d, k):
 
 @pytest.mark.parametrize(("d", "k"), SMALL)
 def test_bases_are_orthonormal_projections_of_the_right_length(d, k):
-    bases, pi, rng = harmonic_bases(TensorPower(d, k)), zonal_weights(d, k), np.random.default_rng(0)
+    bases, pi, rng = (
+        harmonic_bases(TensorPower(d, k)),
+        zonal_weights(d, k),
+        np.random.default_rng(0),
+    )
     joined = np.hstack(list(bases.values()))
     np.testing.assert_allclose(joined.T @ joined, np.eye(joined.shape[1]), atol=1e-13)
     u, v = sphere(d, 2, rng)
@@ -111,7 +142,9 @@ def test_designs_cover_the_set_and_close_their_certificate(d, k, kind):
     assert design.factor.shape == (d**k, rank)
     assert np.linalg.matrix_rank(design.factor) == rank
     assert np.linalg.norm(design.factor) == pytest.approx(design.upper, rel=1e-12)
-    assert design.lower == TensorCertificate(domain, design.atoms, design.weights, kind).lower_bound()
+    assert (
+        design.lower == TensorCertificate(domain, design.atoms, design.weights, kind).lower_bound()
+    )
     assert design.lower <= design.upper <= design.lower * (1 + 1e-7)
     longest = lengths(design, sensitivity_points(domain, kind, np.random.default_rng(1))).max()
     assert 0.99 <= longest <= 1 + 1e-12
@@ -126,11 +159,15 @@ def test_designs_without_slack_are_closed_to_rounding():
 
 @pytest.mark.parametrize(("d", "k"), SPHERE)
 def test_published_values_on_the_sphere(d, k):
-    """γ_2 of the sphere's powers: the ball's where the order is odd, the traceless part where it is even."""
+    """γ_2 of the sphere's powers: the ball's where the order is odd, the traceless part where it is
+    even.
+    """
     roots = {j: math.sqrt(multiplicity(d, j) * share) for j, share in zonal_weights(d, k).items()}
     assert sum(r for j, r in roots.items() if j) == pytest.approx(SPHERE[d, k], abs=1e-10)
     if k % 2:
-        assert tensor_design(TensorPower(d, k), "gamma").upper == pytest.approx(SPHERE[d, k], abs=1e-10)
+        assert tensor_design(TensorPower(d, k), "gamma").upper == pytest.approx(
+            SPHERE[d, k], abs=1e-10
+        )
 
 
 @pytest.mark.parametrize(("d", "k"), BALL)
@@ -155,9 +192,15 @@ def test_squares_in_closed_form():
     """Order two needs only the pairs at right angles and the single vectors: one unknown weight."""
     for d in (2, 3, 4, 7):
         omega = np.linspace(0, 1, 200001)
-        roots = {j: math.sqrt(multiplicity(d, j) * share) for j, share in zonal_weights(d, 2).items()}
-        best = roots[0] * np.sqrt(omega) + roots[2] * np.sqrt(omega + 2 * (1 - omega) * (1 + 1 / (d - 1)))
-        assert tensor_design(TensorPower(d, 2), "replace").upper == pytest.approx(best.max(), rel=1e-8)
+        roots = {
+            j: math.sqrt(multiplicity(d, j) * share) for j, share in zonal_weights(d, 2).items()
+        }
+        best = roots[0] * np.sqrt(omega) + roots[2] * np.sqrt(
+            omega + 2 * (1 - omega) * (1 + 1 / (d - 1))
+        )
+        assert tensor_design(TensorPower(d, 2), "replace").upper == pytest.approx(
+            best.max(), rel=1e-8
+        )
 
 
 def grid(d, count):
@@ -177,7 +220,9 @@ def grid(d, count):
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_finite_samples_agree(d, k, count, loss, kind):
-    """The general solver on listed points stays below, and comes close; on the circle regular polygons are exact."""
+    """The general solver on listed points stays below, and comes close; on the circle regular
+    polygons are exact.
+    """
     domain = TensorPower(d, k)
     x = domain.embed(grid(d, count))
     if k % 2:
@@ -222,9 +267,14 @@ def test_certificates_are_bounds_whatever_the_measure(kind):
         atoms = rng.uniform(size=(4, 3))
         if kind != "replace":
             atoms[:, 1] = 0
-        assert TensorCertificate(domain, atoms, rng.dirichlet(np.ones(4)), kind).lower_bound() <= best.upper
+        assert (
+            TensorCertificate(domain, atoms, rng.dirichlet(np.ones(4)), kind).lower_bound()
+            <= best.upper
+        )
     doubled = TensorCertificate(domain, best.atoms, 2 * best.weights, kind)
-    assert doubled.lower_bound() == pytest.approx(best.lower, rel=1e-12)  # a measure is normalised first
+    assert doubled.lower_bound() == pytest.approx(
+        best.lower, rel=1e-12
+    )  # a measure is normalised first
 
 
 @pytest.mark.parametrize(
@@ -240,24 +290,36 @@ def test_certificates_are_bounds_whatever_the_measure(kind):
     ],
 )
 def test_certificates_of_strangers_prove_nothing_outside_the_set(atom, weight, kind):
-    assert TensorCertificate(TensorPower(3, 2), np.array([atom]), np.array([weight]), kind).lower_bound() == 0
+    assert (
+        TensorCertificate(
+            TensorPower(3, 2), np.array([atom]), np.array([weight]), kind
+        ).lower_bound()
+        == 0
+    )
 
 
 def test_the_certificate_is_the_second_moment_of_its_measure():
     """Against the nuclear norm of an explicit sample of the turned pairs."""
     domain = TensorPower(2, 4)
-    atoms, weights = np.array([[1.0, 0, 0], [1, 0.5, 0.3], [0.8, 1, -0.7]]), np.array([0.2, 0.5, 0.3])
+    atoms, weights = (
+        np.array([[1.0, 0, 0], [1, 0.5, 0.3], [0.8, 1, -0.7]]),
+        np.array([0.2, 0.5, 0.3]),
+    )
     angles = 2 * np.pi * np.arange(64) / 64
     moment = np.zeros((16, 16))
     for (a, b, t), w in zip(atoms, weights, strict=True):
         for turn in angles:
             for side in (1, -1):
                 u = np.array([np.cos(turn), np.sin(turn)])
-                v = np.array([np.cos(turn + side * np.arccos(t)), np.sin(turn + side * np.arccos(t))])
+                v = np.array(
+                    [np.cos(turn + side * np.arccos(t)), np.sin(turn + side * np.arccos(t))]
+                )
                 s = a * power(u, 4) - b * power(v, 4)
                 moment += w * np.outer(s, s) / 128
     expected = np.sqrt(np.maximum(np.linalg.eigvalsh(moment), 0)).sum()
-    assert TensorCertificate(domain, atoms, weights, "replace").lower_bound() == pytest.approx(expected, rel=1e-6)
+    assert TensorCertificate(domain, atoms, weights, "replace").lower_bound() == pytest.approx(
+        expected, rel=1e-6
+    )
 
 
 def test_large_factors_are_refused():

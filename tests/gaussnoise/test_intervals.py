@@ -20,22 +20,33 @@ def correlated(k, correlation):
 
 
 def covered(covariance, level, simultaneous, scale=1.0, repetitions=4000):
-    """How often each interval, and all of them, held the truth; ``scale`` ≠ 1 is a wrong standard deviation."""
+    """How often each interval, and all of them, held the truth; ``scale`` ≠ 1 is a wrong standard
+    deviation.
+    """
     rng = np.random.default_rng(7)
     k = len(covariance)
     truth = np.linspace(-5, 5, k)
     # singular covariances have no Cholesky factor
     eigenvalues, vectors = np.linalg.eigh(covariance)
-    noise = rng.standard_normal((repetitions, k)) @ (vectors * np.sqrt(np.maximum(eigenvalues, 0))).T
+    noise = (
+        rng.standard_normal((repetitions, k)) @ (vectors * np.sqrt(np.maximum(eigenvalues, 0))).T
+    )
     low, high = np.stack(
-        [Contrasts(truth + eta, scale**2 * covariance).confidence_interval(level, simultaneous) for eta in noise]
+        [
+            Contrasts(truth + eta, scale**2 * covariance).confidence_interval(level, simultaneous)
+            for eta in noise
+        ]
     ).transpose(1, 0, 2)
     inside = (low <= truth) & (truth <= high)
     return inside.sum(axis=0), inside.all(axis=1).sum()
 
 
 def plausible(hits, rate, repetitions=4000):
-    return binom.ppf(FALSE_ALARM, repetitions, rate) <= hits <= binom.isf(FALSE_ALARM, repetitions, rate)
+    return (
+        binom.ppf(FALSE_ALARM, repetitions, rate)
+        <= hits
+        <= binom.isf(FALSE_ALARM, repetitions, rate)
+    )
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99])
@@ -46,7 +57,9 @@ def test_quantiles_are_gaussian(level):
 
 def test_quantiles_of_many_intervals_keep_their_digits():
     # 1 − (1 − x)^(1/m) = (x + x²/2 + …)/m, which 1 − level^(1/m) would lose to rounding
-    assert quantile(1 - 1e-6, 10**8) == pytest.approx(norm.isf((1e-6 + 5e-13) / 10**8 / 2), rel=1e-11)
+    assert quantile(1 - 1e-6, 10**8) == pytest.approx(
+        norm.isf((1e-6 + 5e-13) / 10**8 / 2), rel=1e-11
+    )
     assert math.isfinite(quantile(0.999999, 10**12))
 
 
@@ -72,14 +85,18 @@ def test_standard_deviations_are_roots_of_the_diagonal():
 def test_one_contrast_is_a_contrast():
     several, one = Contrasts(np.array([4.0]), np.array([[9.0]])), Contrast(4.0, 3.0)
     for simultaneous in (False, True):
-        assert several.confidence_interval(0.8, simultaneous) == pytest.approx(one.confidence_interval(0.8))
+        assert several.confidence_interval(0.8, simultaneous) == pytest.approx(
+            one.confidence_interval(0.8)
+        )
 
 
 def test_each_is_the_contrast_of_its_own():
     contrasts = Contrasts(np.array([4.0, -1.0]), correlated(2, -0.3))
     low, high = contrasts.confidence_interval(0.8)
     for j in range(2):
-        alone = Contrast(contrasts.estimate[j], contrasts.standard_deviation[j]).confidence_interval(0.8)
+        alone = Contrast(
+            contrasts.estimate[j], contrasts.standard_deviation[j]
+        ).confidence_interval(0.8)
         assert (low[j], high[j]) == pytest.approx(alone)
 
 

@@ -60,7 +60,18 @@ def read(path):
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def once(ledger, id="a", *, cost=0.1, request=None, protects=ROW, target=None, write=None, read=read, draws=None):
+def once(
+    ledger,
+    id="a",
+    *,
+    cost=0.1,
+    request=None,
+    protects=ROW,
+    target=None,
+    write=None,
+    read=read,
+    draws=None,
+):
     request = {"what": 1} if request is None else request
     write = drawing(0)[0] if write is None else write
     options = {"protects": protects, "target": target, "write": write, "read": read, "draws": draws}
@@ -129,7 +140,9 @@ def test_ids_that_differ_only_in_case_or_accents_have_their_own_files(ledger):
     assert all(name.isascii() and len(name) < 100 for name in names)
 
 
-@pytest.mark.parametrize("id", ["", "a" * 201, "a/b", "a\\b", "a\nb", "a\0b", "\ud800", 7, None, b"a"])
+@pytest.mark.parametrize(
+    "id", ["", "a" * 201, "a/b", "a\\b", "a\nb", "a\0b", "\ud800", 7, None, b"a"]
+)
 def test_bad_ids(ledger, id):
     with pytest.raises(gn.ParameterError, match="expected an id"):
         once(ledger, id)
@@ -167,11 +180,14 @@ def test_equal_parts_add_up_whatever_binary_fractions_do(tmp_path, rho, pieces, 
         units = -(-Fraction(rho / pieces) * 2**62 // Fraction(rho))
         row = (int(units), "sealed", "0" * 64, ROW, "{}", "x", "")
         insert = (
-            "INSERT INTO entries (id, units, state, sha256, protects, request, target, begun) VALUES (?,?,?,?,?,?,?,?)"
+            "INSERT INTO entries (id, units, state, sha256, protects, request, target, "
+            "begun) VALUES (?,?,?,?,?,?,?,?)"
         )
         database.executemany(insert, [(str(k), *row) for k in range(pieces - 1)])
     once(ledger, cost=rho / pieces)
-    assert sum(Fraction(entry.rho) for entry in ledger.entries()) <= Fraction(rho) * (1 + Fraction(1, 10**12))
+    assert sum(Fraction(entry.rho) for entry in ledger.entries()) <= Fraction(rho) * (
+        1 + Fraction(1, 10**12)
+    )
     with pytest.raises(BudgetError):
         once(ledger, "more", cost=rho * 1e-11)
 
@@ -229,17 +245,23 @@ def test_epsilon_of_other_noise_is_through_zcdp(ledger):
 
 
 def losses(rng, steps, spends):
-    """Privacy losses of 200 000 adaptive compositions of Gaussians, and the ρ spent; ``spends`` sees the losses."""
+    """Privacy losses of 200 000 adaptive compositions of Gaussians, and the ρ spent; ``spends``
+    sees the losses.
+    """
     loss, rho = np.zeros(200_000), np.zeros(200_000)
     for k in range(steps):
         cost = spends(k, loss, rho)
-        loss += cost + np.sqrt(2 * cost) * rng.normal(size=len(loss))  # log N(√(2ρ), 1)/N(0, 1), under the first
+        loss += cost + np.sqrt(2 * cost) * rng.normal(
+            size=len(loss)
+        )  # log N(√(2ρ), 1)/N(0, 1), under the first
         rho += cost
     return loss, rho
 
 
 def test_epsilon_holds_however_a_fixed_sum_is_split_by_results(ledger):
-    """The δ of ε, estimated from adaptive compositions; and why the sum must not depend on results."""
+    """The δ of ε, estimated from adaptive compositions; and why the sum must not depend
+    on results.
+    """
     delta, rng = 0.05, np.random.default_rng(0)
     for k in range(5):
         once(ledger, str(k), cost=0.1, draws=1)
@@ -299,7 +321,9 @@ def small():
 def test_releases_say_what_they_draw(ledger, small, tmp_path):
     plan, table = small
     plan.release(table, out=tmp_path / "out", ledger=ledger, id="tables")
-    noise = gn.optimal_noise(gn.FiniteSet([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), neighbors="add-remove")
+    noise = gn.optimal_noise(
+        gn.FiniteSet([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), neighbors="add-remove"
+    )
     assert [entry.draws for entry in ledger.entries()] == [plan.integers]
     assert ledger.epsilon(1e-6) == pytest.approx(gaussian_epsilon(0.1, 1e-6), rel=1e-6)
     gn.GaussianMechanism(noise, gn.zCDP(0.2)).release(counts=[1, 2, 3], ledger=ledger, id="sums")
@@ -314,7 +338,9 @@ def test_another_rule_for_rows_outside_is_another_release(ledger, small, tmp_pat
         plan.release(table, out=tmp_path / "out", ledger=ledger, id="tables")
     again = plan.release(table, out=tmp_path / "out", ledger=ledger, id="tables", on_outside="drop")
     np.testing.assert_array_equal(first["a", "b"].estimate, again["a", "b"].estimate)
-    mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(0.2))
+    mechanism = gn.GaussianMechanism(
+        gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(0.2)
+    )
     mechanism.release([[0.0, 2.0]], ledger=ledger, id="sums", on_outside="drop")
     with pytest.raises(gn.LedgerError):
         mechanism.release([[0.0, 2.0]], ledger=ledger, id="sums", on_outside="project")
@@ -345,7 +371,9 @@ def test_directories(ledger, tmp_path):
 
     assert release("out", 1) == release("out", 2) == 1
     (entry,) = ledger.entries()
-    assert entry.sha256 == hashlib.sha256((tmp_path / "out" / "release.json").read_bytes()).hexdigest()
+    assert (
+        entry.sha256 == hashlib.sha256((tmp_path / "out" / "release.json").read_bytes()).hexdigest()
+    )
     (tmp_path / "out").rename(tmp_path / "moved")
     assert release("moved", 2) == 1
     with pytest.raises(LedgerError, match="missing, unreadable or was changed"):
@@ -401,7 +429,9 @@ def failing(error):
 SECRET = "column 'income' holds 104729"
 
 
-@pytest.mark.parametrize("prepare", [lambda path: None, lambda path: (path / "tables").mkdir(parents=True)])
+@pytest.mark.parametrize(
+    "prepare", [lambda path: None, lambda path: (path / "tables").mkdir(parents=True)]
+)
 def test_a_refusal_of_the_data_is_recorded_without_a_charge(ledger, prepare):
     def write(path):
         prepare(path)
@@ -455,7 +485,9 @@ def test_other_errors_before_the_draw_stay_as_they_are(ledger):
 def test_tables_are_refused_without_their_column(ledger, small, tmp_path):
     plan, _ = small
     with pytest.raises(gn.DataError) as caught:
-        plan.release(pa.table({"a": [1, 7], "b": [1, 3]}), out=tmp_path / "out", ledger=ledger, id="x")
+        plan.release(
+            pa.table({"a": [1, 7], "b": [1, 3]}), out=tmp_path / "out", ledger=ledger, id="x"
+        )
     said = "".join(traceback.format_exception(caught.value))
     assert "'a'" not in said.split("DataError")[-1]
     assert "During handling" not in said
@@ -464,7 +496,13 @@ def test_tables_are_refused_without_their_column(ledger, small, tmp_path):
 
 @pytest.mark.parametrize(
     "error",
-    [OSError(28, "full"), gn.OutputError("full"), KeyboardInterrupt(), ZeroDivisionError(), gn.DataError("too late")],
+    [
+        OSError(28, "full"),
+        gn.OutputError("full"),
+        KeyboardInterrupt(),
+        ZeroDivisionError(),
+        gn.DataError("too late"),
+    ],
 )
 def test_all_other_failures_stay_charged(ledger, error):
     expected = gn.OutputError if isinstance(error, OSError) else type(error)
@@ -478,7 +516,9 @@ def test_all_other_failures_stay_charged(ledger, error):
     assert ledger.spent == pytest.approx(0.2, rel=1e-12)
 
 
-@pytest.mark.parametrize("error", [PermissionError(13, "mine"), gn.DataError("mine"), KeyError("mine")])
+@pytest.mark.parametrize(
+    "error", [PermissionError(13, "mine"), gn.DataError("mine"), KeyError("mine")]
+)
 @pytest.mark.parametrize("under", ["no ledger", "a ledger"])
 def test_what_a_progress_callback_raises_passes_as_it_is(ledger, small, tmp_path, error, under):
     plan, table = small
@@ -493,7 +533,9 @@ def test_what_a_progress_callback_raises_passes_as_it_is(ledger, small, tmp_path
     assert "_CallbackError" not in "".join(traceback.format_exception(error))
     assert not (tmp_path / "out").exists()
     assert not partials(tmp_path)
-    assert [entry.state for entry in ledger.entries()] == ["reserved"] * ("id" in options)  # noise was there
+    assert [entry.state for entry in ledger.entries()] == ["reserved"] * (
+        "id" in options
+    )  # noise was there
     plan.release(table, out=tmp_path / "out", progress=lambda done, total: None, **options)
 
 
@@ -514,7 +556,9 @@ def test_a_writer_that_writes_nothing(ledger):
 def test_a_directory_must_pin_its_files(ledger, tmp_path, files):
     def write(folder):
         folder.mkdir()
-        (folder / "release.json").write_text(json.dumps({} if files is None else {"files": files}), encoding="utf-8")
+        (folder / "release.json").write_text(
+            json.dumps({} if files is None else {"files": files}), encoding="utf-8"
+        )
 
     with pytest.raises(gn.OutputError, match="incomplete"):
         once(ledger, write=write, target=tmp_path / "out")
@@ -578,9 +622,15 @@ BAD_FILES = {
     "empty": (lambda path: path.write_bytes(b""), "something else"),
     "text": (lambda path: path.write_bytes(b"budget = 1\n" * 100), "not a ledger, or is damaged"),
     "another database": (lambda path: edit(path, "PRAGMA application_id = 7"), "something else"),
-    "a newer format": (lambda path: edit(path, "PRAGMA user_version = 2"), "expected format 1 at .*, got 2"),
+    "a newer format": (
+        lambda path: edit(path, "PRAGMA user_version = 2"),
+        "expected format 1 at .*, got 2",
+    ),
     "truncated": (lambda path: path.write_bytes(path.read_bytes()[:5000]), "damaged"),
-    "overwritten": (lambda path: path.write_bytes(path.read_bytes()[:4096] + b"\xff" * 12288), "damaged"),
+    "overwritten": (
+        lambda path: path.write_bytes(path.read_bytes()[:4096] + b"\xff" * 12288),
+        "damaged",
+    ),
     "no tables": (lambda path: edit(path, "DROP TABLE budget"), "damaged"),
     "no budget": (lambda path: edit(path, "DELETE FROM budget"), "damaged"),
     "two budgets": (lambda path: edit(path, "INSERT INTO budget SELECT * FROM budget"), "damaged"),
@@ -670,9 +720,10 @@ def first_format(path):
 
 PACKAGE = Path(gn.__file__).parent
 # Loads the ledger alone, through bare packages: a tenth of a second instead of one.
+PACKAGES = [("gaussnoise", str(PACKAGE)), ("gaussnoise.privacy", str(PACKAGE / "privacy"))]
 BARE = f"""
 import sys, types
-for name, path in {[("gaussnoise", str(PACKAGE)), ("gaussnoise.privacy", str(PACKAGE / "privacy"))]!r}:
+for name, path in {PACKAGES!r}:
     bare = sys.modules[name] = types.ModuleType(name)
     bare.__path__ = [path]
 from gaussnoise.privacy.ledger import Ledger
@@ -687,7 +738,8 @@ drawn = 0
 for id in ids:
     try:
         Ledger.open(path).once(
-            id, cost=0.1, request={}, protects="rows", target=None, write=lambda p: p.write_text("1"), read=str, draws=1
+            id, cost=0.1, request={}, protects="rows", target=None,
+            write=lambda p: p.write_text("1"), read=str, draws=1
         )
         drawn += 1
     except (BudgetError, LedgerError):
@@ -698,8 +750,18 @@ sys.stdin.read()
 
 
 def attack(path, prefix):
-    """A program that releases 0.1 ten times over one name of a ledger, and how often it could; it stays open."""
-    command = [sys.executable, "-I", "-S", "-c", BARE + ATTACK, str(path), *(f"{prefix}{k}" for k in range(10))]
+    """A program that releases 0.1 ten times over one name of a ledger, and how often it could; it
+    stays open.
+    """
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        "-c",
+        BARE + ATTACK,
+        str(path),
+        *(f"{prefix}{k}" for k in range(10)),
+    ]
     program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     return program, int(program.stdout.readline())
 
@@ -731,7 +793,8 @@ except gn.LedgerError as error: print(error)' "$2"
 mount --bind "$4" "$5"
 "$3" -c 'import gaussnoise as gn, sys
 for k, folder in enumerate(sys.argv[1:]):
-    gn.Ledger.open(folder + "/l").once(str(k), cost=0.1, request={}, protects="rows", target=None, read=str,
+    gn.Ledger.open(folder + "/l").once(str(k), cost=0.1, request={}, protects="rows",
+        target=None, read=str,
         write=lambda p: p.write_text("1"))
 print(len(gn.Ledger.open(folder + "/l").entries()))' "$4" "$5" "$4"
 """
@@ -747,7 +810,10 @@ def test_a_mounted_file_is_refused_and_a_mounted_folder_is_not(tmp_path):
         pytest.skip("this test mounts, and may not here")
     words = [path, other, sys.executable, tmp_path / "place", tmp_path / "mounted"]
     done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", MOUNT, "sh", *map(str, words)], capture_output=True, text=True, check=False
+        ["unshare", "-m", "sh", "-c", MOUNT, "sh", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     refused, count = done.stdout.splitlines()
@@ -759,17 +825,39 @@ def test_mounts_are_read_as_linux_writes_them():
     table = (
         "22 1 254:0 / / rw - ext4 /dev/vda rw\n"
         "23 22 0:40 / /mnt/a\\040b rw shared:3 - nfs4 server:/x rw\n"
-        "24 23 0:41 / /mnt/a\\040b/c rw - fuse.sshfs host: rw\nnonsense\n25 22 8:1 / /m rw - xfs /dev/sda rw\n"
+        "24 23 0:41 / /mnt/a\\040b/c rw - fuse.sshfs host: rw\nnonsense\n25 22 8:1 / /m rw - xfs "
+        "/dev/sda rw\n"
         "26 22 8:2 / /m rw - fuseblk /dev/sdb rw\n"
     )
-    kinds = {"/x": "ext4", "/mnt/a b/l": "nfs4", "/mnt/a b/c/l": "fuse.sshfs", "/mnt/a": "ext4", "/m/l": "fuseblk"}
+    kinds = {
+        "/x": "ext4",
+        "/mnt/a b/l": "nfs4",
+        "/mnt/a b/c/l": "fuse.sshfs",
+        "/mnt/a": "ext4",
+        "/m/l": "fuseblk",
+    }
     found = {path: mount_of(Path(path), table) for path in kinds}
     assert {path: mount.kind for path, mount in found.items()} == kinds
     assert [mount.shared for mount in found.values()] == [False, True, True, False, False]
     assert mount_of(Path("/x"), "") is None
-    local = ("ext4", "xfs", "btrfs", "overlay", "tmpfs", "zfs", "ext3", "f2fs", "apfs", "vfat", "fuseblk")
+    local = (
+        "ext4",
+        "xfs",
+        "btrfs",
+        "overlay",
+        "tmpfs",
+        "zfs",
+        "ext3",
+        "f2fs",
+        "apfs",
+        "vfat",
+        "fuseblk",
+    )
     assert not any(Mount("/", kind).shared for kind in local)
-    assert all(Mount("/", kind).shared for kind in ("nfs", "nfs4", "cifs", "smb3", "9p", "lustre", "fuse.glusterfs"))
+    assert all(
+        Mount("/", kind).shared
+        for kind in ("nfs", "nfs4", "cifs", "smb3", "9p", "lustre", "fuse.glusterfs")
+    )
 
 
 def test_ledgers_are_not_created_on_shared_disks_and_warn_there(ledger, tmp_path, monkeypatch):
@@ -788,7 +876,9 @@ def test_the_name_it_was_created_under_is_forgotten(ledger):
     left = ledger.path.with_name(f".{ledger.path.name}.0123456789abcdef.partial")
     left.mkdir()
     os.link(ledger.path, left / "result")
-    os.link(ledger.path, ledger.path.with_name(f".{ledger.path.name}.abcdefgh.partial"))  # of the first ledgers
+    os.link(
+        ledger.path, ledger.path.with_name(f".{ledger.path.name}.abcdefgh.partial")
+    )  # of the first ledgers
     assert once(ledger) == 1
     assert os.stat(ledger.path).st_nlink == 1
 
@@ -797,10 +887,17 @@ def test_the_first_ledgers_leave_their_write_ahead_log(tmp_path):
     path = first_format(tmp_path / "l")
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("SELECT * FROM entries").fetchall()
-        reader.execute("INSERT INTO entries VALUES (7, 'old', 0, 'lost', NULL, 'rows', '{}', 'x', '')")
-        assert [entry.id for entry in Ledger.open(path).entries()] == ["old"]  # while another has it open
+        reader.execute(
+            "INSERT INTO entries VALUES (7, 'old', 0, 'lost', NULL, 'rows', '{}', 'x', '')"
+        )
+        assert [entry.id for entry in Ledger.open(path).entries()] == [
+            "old"
+        ]  # while another has it open
     assert once(Ledger.open(path), protects="rows") == 1
-    assert [(entry.attempt, entry.id) for entry in Ledger.open(path).entries()] == [(7, "old"), (8, "a")]
+    assert [(entry.attempt, entry.id) for entry in Ledger.open(path).entries()] == [
+        (7, "old"),
+        (8, "a"),
+    ]
     with contextlib.closing(sqlite3.connect(path)) as database:
         assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
     assert not path.with_name("l-wal").exists()
@@ -846,11 +943,16 @@ def test_a_copy_can_be_read_but_not_charged(ledger):
 
 def test_a_crash_in_a_charge_is_undone_and_a_move_without_its_journal_is_refused(ledger):
     once(ledger)
-    journal, moved = ledger.path.with_name(ledger.path.name + "-journal"), ledger.path.with_name("moved")
+    journal, moved = (
+        ledger.path.with_name(ledger.path.name + "-journal"),
+        ledger.path.with_name("moved"),
+    )
     code = (
         "import sqlite3, os, sys; d = sqlite3.connect(sys.argv[1], isolation_level=None);"
-        "d.execute('PRAGMA cache_size = 1'); d.execute('BEGIN IMMEDIATE'); d.execute('DELETE FROM entries');"
-        "d.executemany('INSERT INTO home VALUES (?, ?)', [('x' * 3000, b'')] * 200); os.kill(os.getpid(), 9)"
+        "d.execute('PRAGMA cache_size = 1'); d.execute('BEGIN IMMEDIATE'); d.execute('DELETE "
+        "FROM entries');"
+        "d.executemany('INSERT INTO home VALUES (?, ?)', [('x' * 3000, b'')] * 200); "
+        "os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", code, str(ledger.path)], check=False)
     assert journal.exists()
@@ -896,7 +998,8 @@ plan = gn.plan(schema, 1, gn.zCDP(0.1))
 import pyarrow as pa
 table = pa.table({"a": [1]})
 ledger, folder, mine, warm = sys.argv[1:]
-plan.release(table, out=warm + "/out")  # loads what is loaded late: others may not read this installation
+# loads what is loaded late: others may not read this installation
+plan.release(table, out=warm + "/out")
 mechanism.release(counts=[1, 1], ledger=gn.Ledger.create(warm + "/l", gn.zCDP(1.0)), id="x")
 if os.getuid() == 0:
     os.setuid(65534)
@@ -934,12 +1037,21 @@ def test_what_may_not_be_read_or_written_is_a_typed_error():
         done = subprocess.run(list(map(str, words)), capture_output=True, text=True, check=False)
         closed.chmod(0o700)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["LedgerError", "OutputError", "LedgerError", *["OutputError"] * 7]
+    assert done.stdout.split() == [
+        "LedgerError",
+        "OutputError",
+        "LedgerError",
+        *["OutputError"] * 7,
+    ]
 
 
 @pytest.mark.parametrize("path", [3, None, "a\0b", "\udcff", b"\xff"])
 def test_what_is_no_path(ledger, path):
-    for call in (Ledger.open, lambda path: Ledger.create(path, gn.zCDP(1.0)), lambda path: once(ledger, target=path)):
+    for call in (
+        Ledger.open,
+        lambda path: Ledger.create(path, gn.zCDP(1.0)),
+        lambda path: once(ledger, target=path),
+    ):
         if path is not None or call in (Ledger.open,):
             with pytest.raises(gn.ParameterError, match="expected a path"):
                 call(path)
@@ -955,11 +1067,21 @@ def killed(ledger, id, signal_number):
     """A program that dies in the middle of its result; what it left."""
     code = (
         "import os\n"
-        "def write(path):\n    path.write_text('drawn')\n    os.kill(os.getpid(), int(sys.argv[3]))\n"
+        "def write(path):\n    path.write_text('drawn')\n    os.kill(os.getpid(), "
+        "int(sys.argv[3]))\n"
         "Ledger.open(sys.argv[1]).once(sys.argv[2], cost=0.1, request={'what': 1}, "
         f"protects={ROW!r}, target=None, write=write, read=str)"
     )
-    command = [sys.executable, "-I", "-S", "-c", BARE + code, str(ledger.path), id, str(int(signal_number))]
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        "-c",
+        BARE + code,
+        str(ledger.path),
+        id,
+        str(int(signal_number)),
+    ]
     subprocess.run(command, check=False)
 
 
@@ -1030,7 +1152,9 @@ def test_threads(ledger):
         time.sleep(0.05)
         write(path)
 
-    threads = [threading.Thread(target=lambda: results.append(once(ledger, write=slow))) for _ in range(4)]
+    threads = [
+        threading.Thread(target=lambda: results.append(once(ledger, write=slow))) for _ in range(4)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -1077,11 +1201,16 @@ def test_commands(call, tmp_path):
     status, shown, _ = call("ledger show l --delta 1e-3")
     assert status == 0
     spent, budget = gaussian_epsilon(0.7, 1e-3), gn.zCDP(1.0).epsilon(1e-3)
-    assert f"epsilon at delta 0.001: {spent:.4g} for what is spent, {budget:.4g} for the budget" in shown
+    assert (
+        f"epsilon at delta 0.001: {spent:.4g} for what is spent, {budget:.4g} for the budget"
+        in shown
+    )
     assert "epsilon at delta 1e-06: " in call("ledger show l")[1]
     assert "budget rho 1, spent 0.7, left 0.3; charges: 1" in shown
     assert "of [red]May" in shown
-    assert hashlib.sha256((tmp_path / "out" / "release.json").read_bytes()).hexdigest()[:12] in shown
+    assert (
+        hashlib.sha256((tmp_path / "out" / "release.json").read_bytes()).hexdigest()[:12] in shown
+    )
     assert "7.25" not in (tmp_path / "l").read_bytes().decode("latin-1") + shown
 
 
@@ -1160,7 +1289,12 @@ def test_tables_that_hold_something_else_end_in_a_typed_error(ledger, damage):
     with contextlib.closing(sqlite3.connect(ledger.path)) as database:
         database.execute(damage)
         database.commit()
-    for ask in (ledger.entries, lambda: ledger.epsilon(1e-6), lambda: once(ledger, "a"), lambda: once(ledger, "b")):
+    for ask in (
+        ledger.entries,
+        lambda: ledger.epsilon(1e-6),
+        lambda: once(ledger, "a"),
+        lambda: once(ledger, "b"),
+    ):
         with contextlib.suppress(gn.GaussNoiseError):
             ask()
 

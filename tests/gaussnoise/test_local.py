@@ -1,7 +1,7 @@
 """Local mechanisms, against independent references.
 
-ε: audited from real messages (Clopper–Pearson); its proof is tested in test_randomizers.py. Means and covariances:
-simulation, closed forms, and the bound that no unbiased mechanism beats.
+ε: audited from real messages (Clopper–Pearson); its proof is tested in test_randomizers.py. Means
+and covariances: simulation, closed forms, and the bound that no unbiased mechanism beats.
 """
 
 import dataclasses
@@ -30,7 +30,10 @@ def mechanism(domain=BALL, epsilon=2.0, p=2, randomizer="privunitg"):
 def decoded(local, records, rng):
     """Every message of the simulated users, decoded by itself, shape (n, d)."""
     code = local._codebook
-    read = [code.read(local._unlabelled(message)) for message in local._messages(records, "refuse", rng.bytes)]
+    read = [
+        code.read(local._unlabelled(message))
+        for message in local._messages(records, "refuse", rng.bytes)
+    ]
     M = local.noise.covariance
     return local.noise.center + code.decoded(read) @ M.factor().T
 
@@ -49,7 +52,9 @@ def test_reports_use_the_system_randomness_only(monkeypatch):
 
 
 def epsilon_proven(local, left, right, draws):
-    """Clopper–Pearson lower bound on ε: how often messages of two records lie in the cap of the first."""
+    """Clopper–Pearson lower bound on ε: how often messages of two records lie in the cap of the
+    first.
+    """
     code, y = local._codebook, local._coordinates([left], "refuse")[0]
 
     def hits(record):
@@ -80,7 +85,9 @@ def test_messages_spend_what_they_claim_and_a_mutant_more(domain, randomizer, le
     assert 0.5 * 1.5 < epsilon_proven(local, left, right, 2000) <= 1.5
     code = local._codebook
     odds = code.chance / (1 - code.chance) * 3
-    local.__dict__["_codebook"] = dataclasses.replace(code, hits=int(2**code.bits * odds / (1 + odds)))
+    local.__dict__["_codebook"] = dataclasses.replace(
+        code, hits=int(2**code.bits * odds / (1 + odds))
+    )
     assert epsilon_proven(local, left, right, 2000) > 1.5
 
 
@@ -97,7 +104,10 @@ def test_messages_spend_what_they_claim_and_a_mutant_more(domain, randomizer, le
         (BALL, [0.0, 0.0, 0.0]),
         (BALL, [0.3, 0.0, -0.2]),
         (gn.FiniteSet(np.eye(4)), [0.0, 0.0, 1.0, 0.0]),
-        (gn.Marginals((2, 3), [(0,), (0, 1)]), gn.Marginals((2, 3), [(0,), (0, 1)]).embed([[1, 2]])[0]),
+        (
+            gn.Marginals((2, 3), [(0,), (0, 1)]),
+            gn.Marginals((2, 3), [(0,), (0, 1)]).embed([[1, 2]])[0],
+        ),
     ],
     ids=["vertex", "inner", "zero", "short", "flat", "marginals"],
 )
@@ -148,12 +158,16 @@ def test_the_server_sees_what_users_sent():
     assert "LocalEstimate(2 coordinates from 500 messages" in repr(answer)
     assert answer.privacy["epsilon"] == 4.0
     assert (np.abs(answer.estimate - 1.0) < 5.5 * answer.standard_deviation).all()
-    assert answer.standard_deviation.max() == pytest.approx(local.error(500), rel=1e-9)  # p = ∞: both are √β largest sd
+    assert answer.standard_deviation.max() == pytest.approx(
+        local.error(500), rel=1e-9
+    )  # p = ∞: both are √β largest sd
 
 
 @pytest.mark.parametrize("p", [2, 3, math.inf])
 @pytest.mark.parametrize("randomizer", RANDOMIZERS)
-@pytest.mark.parametrize("domain", [TRIANGLE, BALL, gn.FiniteSet(np.eye(3))], ids=["triangle", "ball", "simplex"])
+@pytest.mark.parametrize(
+    "domain", [TRIANGLE, BALL, gn.FiniteSet(np.eye(3))], ids=["triangle", "ball", "simplex"]
+)
 def test_no_record_has_more_error_than_the_bound_or_less_than_any_mechanism(domain, randomizer, p):
     epsilon, rng = 1.5, np.random.default_rng(5)
     local = mechanism(domain, epsilon, p, randomizer)
@@ -163,7 +177,12 @@ def test_no_record_has_more_error_than_the_bound_or_less_than_any_mechanism(doma
         else [domain.support_point(x) for x in rng.normal(size=(9, domain.dim))]
     )
     if not isinstance(domain, gn.FiniteSet):
-        listed = [*listed, np.mean(listed, axis=0), 0.5 * listed[0] + 0.5 * listed[1], local.noise.center]
+        listed = [
+            *listed,
+            np.mean(listed, axis=0),
+            0.5 * listed[0] + 0.5 * listed[1],
+            local.noise.center,
+        ]
     most = local.covariance_bound.toarray()
     least = gn.optimal_noise(domain, p).gamma_lower / (4 * math.sinh(epsilon / 2))
     for record in listed:
@@ -171,8 +190,12 @@ def test_no_record_has_more_error_than_the_bound_or_less_than_any_mechanism(doma
         assert np.linalg.eigvalsh(most - covariance.toarray()).min() >= -1e-9 * most.max()
         assert least <= covariance.error(p) <= local.error(1) * (1 + 1e-12)
     assert local.error(100) == pytest.approx(local.error(1) / 10)
-    assert (local.covariance_bound.standard_deviation() <= np.sqrt(np.diag(most)) * (1 + 1e-12)).all()
-    if randomizer == "point-release" and not isinstance(domain, gn.FiniteSet):  # attained at the center
+    assert (
+        local.covariance_bound.standard_deviation() <= np.sqrt(np.diag(most)) * (1 + 1e-12)
+    ).all()
+    if randomizer == "point-release" and not isinstance(
+        domain, gn.FiniteSet
+    ):  # attained at the center
         assert covariance.error(p) == pytest.approx(local.error(1), rel=1e-6)
 
 
@@ -180,7 +203,9 @@ def test_no_record_has_more_error_than_the_bound_or_less_than_any_mechanism(doma
 def test_randomized_response_is_optimal_at_the_ends(epsilon):
     local = mechanism(SEGMENT, epsilon, randomizer="randomized-response")
     assert local.message_bytes == 4 + 1
-    M = local.noise.covariance.diagonal()[0]  # of a segment longer by its margin, whose ends no record reaches
+    M = local.noise.covariance.diagonal()[
+        0
+    ]  # of a segment longer by its margin, whose ends no record reaches
     assert 1 <= M <= 1 + 1e-8
     for x in (-1.0, 1.0):
         variance = M / math.tanh(epsilon / 2) ** 2 - x**2
@@ -189,7 +214,9 @@ def test_randomized_response_is_optimal_at_the_ends(epsilon):
         # γ°(K − K) = 2: the instance bound
         assert local.covariance([x]).error(2) >= 2 / (4 * math.sinh(epsilon / 2)) * (2 - 1e-7)
     for x in (0.0, 0.25):
-        assert local.covariance([x]).diagonal() == pytest.approx(1 / math.tanh(epsilon / 2) ** 2 - x**2, rel=1e-7)
+        assert local.covariance([x]).diagonal() == pytest.approx(
+            1 / math.tanh(epsilon / 2) ** 2 - x**2, rel=1e-7
+        )
     assert local.error(1) == pytest.approx(1 / math.tanh(epsilon / 2), rel=1e-7)
 
 
@@ -212,7 +239,9 @@ def test_the_bound_is_that_of_all_mechanisms(dim, epsilon, p):
     for randomizer in RANDOMIZERS:
         local = mechanism(gn.LpBall(dim, 2), epsilon, p, randomizer)
         bound = local.bound(25)
-        assert bound.error == pytest.approx(2 * dim ** (1 / p) / (4 * math.sinh(epsilon / 2) * 5), rel=2e-6)
+        assert bound.error == pytest.approx(
+            2 * dim ** (1 / p) / (4 * math.sinh(epsilon / 2) * 5), rel=2e-6
+        )
         assert bound.factor(local.error(25)) == pytest.approx(local.error(25) / bound.error)
         assert bound.factor(local.error(25)) == pytest.approx(local.bound(9).factor(local.error(9)))
         assert bound.factor(local.error(25)) > 1
@@ -271,11 +300,22 @@ def test_what_is_no_message_is_refused():
     local = mechanism()
     message = local.report([0.0, 0.0, 0.0])
     assert local._codebook.size < 256
-    for bad in ([], [b""], [message[:-1]], [message + b"0"], [message[:-1] + b"\xff"], ["text"], [None], 7):
+    for bad in (
+        [],
+        [b""],
+        [message[:-1]],
+        [message + b"0"],
+        [message[:-1] + b"\xff"],
+        ["text"],
+        [None],
+        7,
+    ):
         with pytest.raises(gn.DataError, match="aggregate: expected"):
             local.aggregate(bad)
     with pytest.raises(gn.DataError):  # one bad among good
-        local.aggregate([message, mechanism(SEGMENT, randomizer="randomized-response").report([0.0])])
+        local.aggregate(
+            [message, mechanism(SEGMENT, randomizer="randomized-response").report([0.0])]
+        )
 
 
 @pytest.mark.parametrize(
@@ -286,11 +326,19 @@ def test_what_is_no_message_is_refused():
         ((BALL, gn.LocalDP(1e-10)), gn.ParameterError, "nothing but noise"),
         ((BALL, gn.LocalDP(1.0), 2, "laplace"), gn.ParameterError, "got 'laplace'"),
         ((BALL, gn.LocalDP(1.0), 2, ["privunit"]), gn.ParameterError, r"got \['privunit'\]"),
-        ((BALL, gn.LocalDP(1.0), 2, "randomized-response"), gn.ParameterError, "this domain has r = 3; hint"),
+        (
+            (BALL, gn.LocalDP(1.0), 2, "randomized-response"),
+            gn.ParameterError,
+            "this domain has r = 3; hint",
+        ),
         ((BALL, gn.LocalDP(1.0), 1), gn.ParameterError, "p >= 2"),
         (([[0.0, 1.0]], gn.LocalDP(1.0)), gn.ParameterError, "expected a domain"),
         ((gn.FiniteSet([[1.0, 2.0]]), gn.LocalDP(1.0)), gn.ParameterError, "single point"),
-        ((gn.LpBall(5000, 2), gn.LocalDP(1.0)), gn.DomainTooLargeError, "5e.03 coordinates, more than 4096"),
+        (
+            (gn.LpBall(5000, 2), gn.LocalDP(1.0)),
+            gn.DomainTooLargeError,
+            "5e.03 coordinates, more than 4096",
+        ),
     ],
 )
 def test_bad_arguments(arguments, error, message):
@@ -374,4 +422,6 @@ def test_a_mechanism_that_was_stopped_is_none(monkeypatch):
 
     monkeypatch.setattr(Fidelity, "at", press)
     with pytest.raises(KeyboardInterrupt):
-        gn.LocalMechanism(gn.FiniteSet(np.random.default_rng(0).normal(size=(30, 5))), gn.LocalDP(1.0))
+        gn.LocalMechanism(
+            gn.FiniteSet(np.random.default_rng(0).normal(size=(30, 5))), gn.LocalDP(1.0)
+        )

@@ -1,4 +1,6 @@
-"""Files of local mechanisms come from servers that users do not trust: ε is what is shown, whatever they say."""
+"""Files of local mechanisms come from servers that users do not trust: ε is what is shown, whatever
+they say.
+"""
 
 import copy
 import dataclasses
@@ -30,7 +32,9 @@ HUGE = [0.0, 0.3, -1e300, 1e308, math.inf, -math.inf, math.nan, 5e-324]
 
 
 def assert_private(local):
-    """The odds of the codebook in use, against the ε that is shown; and that every record whatever makes a message."""
+    """The odds of the codebook in use, against the ε that is shown; and that every record whatever
+    makes a message.
+    """
     code = local._codebook
     odds = code.chance * (code.size - code.closest) / ((1 - code.chance) * code.closest)
     assert f"LocalDP(epsilon={local.privacy.epsilon!r})" in repr(local)
@@ -59,7 +63,12 @@ def test_what_was_saved_is_loaded(saved):
     local, path = saved
     again = gn.LocalMechanism.load(path)
     assert repr(again.privacy) == repr(local.privacy)
-    assert (again.p, again.randomizer, again.dim, again._label) == (3, "privunit", local.dim, local._label)
+    assert (again.p, again.randomizer, again.dim, again._label) == (
+        3,
+        "privunit",
+        local.dim,
+        local._label,
+    )
     np.testing.assert_array_equal(again._whitening, local._whitening)
     record = local.domain.support_point(np.ones(local.domain.dim))
     answer = local.aggregate([again.report(record) for _ in range(20)])
@@ -74,13 +83,26 @@ def test_files_hold_parameters_only(saved):
     with zipfile.ZipFile(saved[1]) as file:
         names = file.namelist()
         assert not any(file.read(name).startswith(b"\x80") for name in names)
-    known = ("header", "center", "factor", "trace", "certificate", "coordinate", "domain", "table", "pattern", "tensor")
+    known = (
+        "header",
+        "center",
+        "factor",
+        "trace",
+        "certificate",
+        "coordinate",
+        "domain",
+        "table",
+        "pattern",
+        "tensor",
+    )
     assert all(name.startswith(known) for name in names)
 
 
 @pytest.mark.parametrize("randomizer", ["privunitg", "point-release", "randomized-response"])
 def test_every_randomizer_is_kept(randomizer, tmp_path):
-    gn.LocalMechanism(gn.LpBall(1, 2), gn.LocalDP(0.3), randomizer=randomizer).save(tmp_path / "local.npz")
+    gn.LocalMechanism(gn.LpBall(1, 2), gn.LocalDP(0.3), randomizer=randomizer).save(
+        tmp_path / "local.npz"
+    )
     again = gn.LocalMechanism.load(tmp_path / "local.npz")
     assert (again.randomizer, again.privacy) == (randomizer, gn.LocalDP(0.3))
     assert_private(again)
@@ -142,10 +164,16 @@ HOSTILE = {
     "least noise": scaled("scale", 1e-300),
     "more noise": scaled("scale", 1e300),
     "other center": scaled("center", 3.0),
-    "far center": lambda header, arrays: arrays.update(center=np.full_like(arrays["center"], 1e300)),
-    "center nan": lambda header, arrays: arrays.update(center=np.full_like(arrays["center"], math.nan)),
+    "far center": lambda header, arrays: arrays.update(
+        center=np.full_like(arrays["center"], 1e300)
+    ),
+    "center nan": lambda header, arrays: arrays.update(
+        center=np.full_like(arrays["center"], math.nan)
+    ),
     "factor nan": lambda header, arrays: arrays.update(factor=np.full((3, 3), math.nan)),
-    "wide factor": lambda header, arrays: arrays.update(factor=np.hstack([arrays.get("factor", np.eye(3))] * 9)),
+    "wide factor": lambda header, arrays: arrays.update(
+        factor=np.hstack([arrays.get("factor", np.eye(3))] * 9)
+    ),
     "no factor": lambda header, arrays: arrays.pop("factor", None),
     "no center": lambda header, arrays: arrays.pop("center", None),
     "tiny domain": put(domain={"type": "LpBall", "fields": {"dim": 3, "q": 2, "radius": 1e-200}}),
@@ -154,7 +182,11 @@ HOSTILE = {
     "no domain": put(domain=None),
     "noisier": noisier,
     "turned": lambda header, arrays: arrays.update(
-        {name: np.ascontiguousarray(array[:, ::-1]) for name, array in arrays.items() if name == "factor"}
+        {
+            name: np.ascontiguousarray(array[:, ::-1])
+            for name, array in arrays.items()
+            if name == "factor"
+        }
     ),
 }
 
@@ -170,7 +202,9 @@ def test_hostile_files_are_refused_or_private(saved, change):
     assert_private(local)
 
 
-@pytest.mark.parametrize(("name", "shown"), [("noisier", 1.5), ("epsilon large", 699.0), ("codebook", 1.5)])
+@pytest.mark.parametrize(
+    ("name", "shown"), [("noisier", 1.5), ("epsilon large", 699.0), ("codebook", 1.5)]
+)
 def test_some_hostile_files_are_read(tmp_path, name, shown):
     """They cost the server its accuracy, or show what they ask for."""
     mechanism("triangle").save(tmp_path / "local.npz")
@@ -185,7 +219,9 @@ def test_some_hostile_files_are_read(tmp_path, name, shown):
 def test_privacy_needs_nothing_from_the_noise(scale, center):
     """Not even what verification checks: any noise at all makes private messages."""
     honest = gn.gamma(gn.LpBall(3, 2))
-    factor = FactorCovariance(np.array([[1.0, 1e-200, 0.0], [0.0, 1.0, 1e200], [1e-308, 0.0, 1.0]]), scale)
+    factor = FactorCovariance(
+        np.array([[1.0, 1e-200, 0.0], [0.0, 1.0, 1e200], [1e-308, 0.0, 1.0]]), scale
+    )
     noise = dataclasses.replace(honest, covariance=factor, center=np.full(3, center))
     local = gn.LocalMechanism._of(noise, gn.LocalDP(1.5), "privunit")
     assert_private(local)
@@ -195,7 +231,9 @@ def test_privacy_needs_nothing_from_the_noise(scale, center):
 # Pickles and copies.
 
 
-@pytest.mark.parametrize("again", [lambda x: pickle.loads(pickle.dumps(x)), copy.copy, copy.deepcopy])
+@pytest.mark.parametrize(
+    "again", [lambda x: pickle.loads(pickle.dumps(x)), copy.copy, copy.deepcopy]
+)
 def test_a_codebook_put_in_its_place_does_not_travel(again):
     local = gn.LocalMechanism(gn.LpBall(3, 2), gn.LocalDP(1.0))
     before = local._label

@@ -1,4 +1,6 @@
-"""Noise for marginal tables, over types of attribute subsets, against listed points, enumeration and brute force."""
+"""Noise for marginal tables, over types of attribute subsets, against listed points, enumeration
+and brute force.
+"""
 
 import dataclasses
 import itertools
@@ -32,7 +34,9 @@ def solve(domain, problem, p=2, **options):
 @st.composite
 def workloads(draw, log_weight=3.0):
     """Any tables over at most four attributes of at most four categories."""
-    sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4).filter(lambda n: math.prod(n) <= 36))
+    sizes = draw(
+        st.lists(st.integers(1, 4), min_size=1, max_size=4).filter(lambda n: math.prod(n) <= 36)
+    )
     every = [S for k in range(len(sizes) + 1) for S in itertools.combinations(range(len(sizes)), k)]
     subsets = draw(st.lists(st.sampled_from(every), min_size=1, max_size=6, unique=True))
     exponent = st.one_of(st.just(0.0), st.floats(-log_weight, log_weight))
@@ -41,10 +45,14 @@ def workloads(draw, log_weight=3.0):
 
 
 def unit_factors(domain):
-    """Unit noise on each residual T as it reaches the unweighted tables, by its definition: a factor for every T."""
+    """Unit noise on each residual T as it reaches the unweighted tables, by its definition: a
+    factor for every T.
+    """
     factors = {}
     sizes = domain.sizes
-    for T in {T for S in domain.subsets for k in range(len(S) + 1) for T in itertools.combinations(S, k)}:
+    for T in {
+        T for S in domain.subsets for k in range(len(S) + 1) for T in itertools.combinations(S, k)
+    }:
         projection = np.ones((1, 1))
         for i in T:
             projection = np.kron(projection, np.eye(sizes[i]) - 1 / sizes[i])
@@ -56,7 +64,9 @@ def unit_factors(domain):
         for S in domain.subsets:
             lift = np.ones((1, 1)) if set(T) <= set(S) else np.zeros((1, 1))
             for i in S:
-                lift = np.kron(lift, np.eye(sizes[i]) if i in T else np.full((sizes[i], 1), 1 / sizes[i]))
+                lift = np.kron(
+                    lift, np.eye(sizes[i]) if i in T else np.full((sizes[i], 1), 1 / sizes[i])
+                )
             if set(T) <= set(S):
                 blocks.append(lift @ basis)
             else:
@@ -66,11 +76,15 @@ def unit_factors(domain):
 
 
 def lengths(noise, problem):
-    """``s' M⁺ s`` of all that must be covered, and by how much it sticks out of the range; weights cancel."""
+    """``s' M⁺ s`` of all that must be covered, and by how much it sticks out of the range; weights
+    cancel.
+    """
     domain = noise.domain
     points = Marginals(domain.sizes, domain.subsets).to_finite_set().points
     if problem == "gamma":
-        listed = points - noise.center / np.repeat(domain.weights, [domain.cells(S) for S in domain.subsets])
+        listed = points - noise.center / np.repeat(
+            domain.weights, [domain.cells(S) for S in domain.subsets]
+        )
     elif problem == "add-remove":
         listed = points
     else:
@@ -139,7 +153,9 @@ def contains(noise, expected, digits=1e-11):
         (ADULT, False, 236.842807180514, 10.51526951080805),
         (ADULT, True, 253.605155915272, 10.66500805072590),
         ((10,) * 50, True, 11597.0368144252, 107.2581192625),
-        pytest.param((10,) * 100, True, 91960.9173553719, 303.2161099967, marks=pytest.mark.benchmark),
+        pytest.param(
+            (10,) * 100, True, 91960.9173553719, 303.2161099967, marks=pytest.mark.benchmark
+        ),
     ],
     ids=["Adult, 3-way", "Adult, up to 3-way", "10^50", "10^100"],
 )
@@ -149,10 +165,15 @@ def test_published_values(sizes, cumulative, largest_variance, root_mean_varianc
     contains(gn.optimal_noise(domain, 2, "add-remove"), root_mean_variance * math.sqrt(domain.dim))
 
 
-@pytest.mark.parametrize(("n", "d", "k"), [(2, 64, 2), (2, 12, 4), (3, 20, 3), (7, 30, 2), (5, 4, 4), (10, 6, 1)])
+@pytest.mark.parametrize(
+    ("n", "d", "k"), [(2, 64, 2), (2, 12, 4), (3, 20, 3), (7, 30, 2), (5, 4, 4), (10, 6, 1)]
+)
 def test_all_tables_of_alike_attributes(n, d, k):
     domain = Marginals.all_kway((n,) * d, k)
-    root = sum((n - 1) ** j * math.sqrt(math.comb(k, j) * math.comb(d, j)) for j in range(k + 1)) / n**k
+    root = (
+        sum((n - 1) ** j * math.sqrt(math.comb(k, j) * math.comb(d, j)) for j in range(k + 1))
+        / n**k
+    )
     if (n, d, k) == (2, 64, 2):
         assert root**2 == pytest.approx(204.5872311081, rel=1e-12)
     contains(gn.optimal_noise(domain, math.inf, "add-remove"), root)
@@ -176,7 +197,11 @@ def test_small_values(sizes, k, values):
 def test_replaced_records():
     contains(gn.optimal_noise(Marginals.all_kway((2,) * 10, 3)), 158.7450785499)
     contains(gn.optimal_noise(Marginals.all_kway((3, 2, 4), 2), math.inf), 1.970378, 5e-7)
-    contains(gn.optimal_noise(Marginals((2, 3, 2), [(0, 1), (1, 2), (0,)], (1, 0.7, 2)), math.inf), 2.314939, 5e-7)
+    contains(
+        gn.optimal_noise(Marginals((2, 3, 2), [(0, 1), (1, 2), (0,)], (1, 0.7, 2)), math.inf),
+        2.314939,
+        5e-7,
+    )
     contains(gn.gamma(Marginals.all_kway((3, 2, 4), 2), 4), 2.896, 5e-4)
 
 
@@ -191,8 +216,12 @@ def swapped(S, i, j):
 def labelled(draw):
     """Subsets of five attributes with few labels, made symmetric in some pair now and then."""
     every = [S for k in range(4) for S in itertools.combinations(range(5), k)]
-    values = {S: draw(st.integers(1, 2)) for S in draw(st.lists(st.sampled_from(every), unique=True))}
-    for i, j in draw(st.lists(st.sampled_from(list(itertools.combinations(range(5), 2))), max_size=3)):
+    values = {
+        S: draw(st.integers(1, 2)) for S in draw(st.lists(st.sampled_from(every), unique=True))
+    }
+    for i, j in draw(
+        st.lists(st.sampled_from(list(itertools.combinations(range(5), 2))), max_size=3)
+    ):
         for S in list(values):
             values[swapped(S, i, j)] = values[S]
     return values, draw(st.lists(st.integers(2, 3), min_size=5, max_size=5))
@@ -228,7 +257,9 @@ def test_types_are_counted_like_their_subsets():
         parts = [ORBITS.type_of(T) for T in subsets_of(members[0])]
         assert ORBITS.inside(kind) == {part: parts.count(part) for part in parts}
     below = ORBITS.below(KINDS[:4])
-    found = {ORBITS.type_of(T) for kind in KINDS[:4] for S in ORBITS.members(kind) for T in subsets_of(S)}
+    found = {
+        ORBITS.type_of(T) for kind in KINDS[:4] for S in ORBITS.members(kind) for T in subsets_of(S)
+    }
     assert below == sorted(found, key=lambda t: (len(t), t))
     assert all(i in ORBITS for i in range(6))
     assert 6 not in ORBITS
@@ -240,13 +271,18 @@ def patterns(orbits):
     """A subset of the attributes for every pattern."""
     shape = pattern_shape(orbits)
     for pattern in itertools.product(*map(range, shape)):
-        yield pattern, {i for members, j in zip(orbits.classes, pattern, strict=True) for i in members[:j]}
+        yield (
+            pattern,
+            {i for members, j in zip(orbits.classes, pattern, strict=True) for i in members[:j]},
+        )
 
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_pattern_sums_are_double_sums(exact):
     values = [3, 10**18 + 7, -5, 10**20, 2, 11] if exact else [0.3, 1.0, 2.0, 0.1, 1e-3, 7.0]
-    equal, unequal = ([2, 3, -5], [-7, 1, 10**6]) if exact else ([1.0, 0.5, 2.0], [-0.5, -1.0, -0.25])
+    equal, unequal = (
+        ([2, 3, -5], [-7, 1, 10**6]) if exact else ([1.0, 0.5, 2.0], [-0.5, -1.0, -0.25])
+    )
     shares = dict(zip(KINDS, values, strict=True))
     sums = pattern_sums(ORBITS, shares, equal, unequal, dtype=object if exact else np.float64)
     assert sums.shape == pattern_shape(ORBITS) == (4, 2, 3)
@@ -269,7 +305,10 @@ def test_patterns_move_residuals_like_their_subsets(domain):
     workload = Workload.of(domain, total=False)
     correlation = {i: -1 / (n - 1) for i, n in enumerate(domain.sizes) if n > 1}
     assert {S for T in workload.residuals for S in workload.orbits.members(T)} == {
-        T for S in domain.subsets for T in subsets_of(S) if T and all(domain.sizes[i] > 1 for i in T)
+        T
+        for S in domain.subsets
+        for T in subsets_of(S)
+        if T and all(domain.sizes[i] > 1 for i in T)
     }
 
     def kappa(T, D):
@@ -278,7 +317,9 @@ def test_patterns_move_residuals_like_their_subsets(domain):
     shares = np.arange(1.0, len(workload.residuals) + 1)
     listed = list(patterns(workload.moving))
     everywhere = workload.patterns_moved(shares)
-    average = workload.moved(np.array([pattern for pattern, _ in listed], dtype=np.intp).reshape(len(listed), -1))
+    average = workload.moved(
+        np.array([pattern for pattern, _ in listed], dtype=np.intp).reshape(len(listed), -1)
+    )
     assert average.shape == (len(listed), len(workload.residuals))
     worst = np.zeros(len(workload.residuals))
     for row, (pattern, D) in zip(average, listed, strict=True):
@@ -292,7 +333,9 @@ def test_patterns_move_residuals_like_their_subsets(domain):
 
 def test_numbers_by_type_are_a_mapping():
     by_type = ByType(ORBITS, {(): 1.0, (0, 1): 2.0, (0, 0, 2): 3.0})
-    listed = {S: value for kind, value in by_type.values_by_type.items() for S in ORBITS.members(kind)}
+    listed = {
+        S: value for kind, value in by_type.values_by_type.items() for S in ORBITS.members(kind)
+    }
     assert dict(by_type) == listed
     assert len(by_type) == len(listed) == 1 + 3 + 6
     assert (0, 1) in by_type
@@ -309,8 +352,12 @@ def test_numbers_by_type_are_a_mapping():
 def test_derivatives_of_the_fidelity(p):
     domain = Marginals((3, 2, 4, 2), [(0, 1), (1, 2), (0, 2, 3), (2,), ()], [1, 0.3, 2, 5, 0.7])
     workload = Workload.of(domain, total=False)
-    listed = np.array([[1, 0, 0, 0], [1, 1, 1, 1], [0, 1, 1, 0], [0, 0, 0, 1], [1, 1, 1, 0]], dtype=np.intp)
-    objective = ResidualFidelity(workload.dual_loss(p), workload.moved(listed), workload.residual_counts, p)
+    listed = np.array(
+        [[1, 0, 0, 0], [1, 1, 1, 1], [0, 1, 1, 0], [0, 0, 0, 1], [1, 1, 1, 0]], dtype=np.intp
+    )
+    objective = ResidualFidelity(
+        workload.dual_loss(p), workload.moved(listed), workload.residual_counts, p
+    )
     count, dim = objective.shape
     generator = np.random.default_rng(1)
     weights, shares = generator.dirichlet(np.ones(count)), generator.dirichlet(np.ones(dim))
@@ -327,7 +374,11 @@ def test_derivatives_of_the_fidelity(p):
 
     def slopes(x):
         now = objective.at(x[:count], x[count:] if free else shares)
-        by_shares = objective.power * now.variances * objective.coordinate_weights(x[count:]) / 2 if free else []
+        by_shares = (
+            objective.power * now.variances * objective.coordinate_weights(x[count:]) / 2
+            if free
+            else []
+        )
         return np.concatenate([x[:count] * now.lengths / 2, by_shares])
 
     gradient = slopes(x)
@@ -360,7 +411,11 @@ def test_the_safe_bound_covers(domain, p):
     covered, outside = lengths(noise, "replace")
     assert covered.max() <= 1 + 1e-9
     assert outside.max() <= 1e-12
-    assert lengths(centered, "replace")[0].max() <= centered.sensitivity_squared * (1 + 1e-9) <= 4 * (1 + 1e-6)
+    assert (
+        lengths(centered, "replace")[0].max()
+        <= centered.sensitivity_squared * (1 + 1e-9)
+        <= 4 * (1 + 1e-6)
+    )
     agree(noise, exact)
     assert noise.gamma_lower <= exact.gamma * (1 + ROUNDING)
     assert noise.gamma >= exact.gamma_lower * (1 - ROUNDING)
@@ -389,7 +444,17 @@ def test_many_attributes_that_differ_are_exact_or_say_so():
 # Files and forgeries
 
 DOMAIN = Marginals((2, 3, 1, 2, 2), [(0, 1), (1, 3), (1, 4), (2,), ()], [1.0, 0.7, 0.7, 2.0, 5.0])
-KEPT = ["p", "neighbors", "shifted", "gamma", "gamma_lower", "sensitivity_squared", "method", "status", "steps"]
+KEPT = [
+    "p",
+    "neighbors",
+    "shifted",
+    "gamma",
+    "gamma_lower",
+    "sensitivity_squared",
+    "method",
+    "status",
+    "steps",
+]
 
 
 @pytest.mark.parametrize("p", [2, 3.5, math.inf])
@@ -403,7 +468,9 @@ def test_files_keep_every_bit(problem, p, tmp_path):
     assert dict(loaded.covariance.variances) == dict(noise.covariance.variances)
     np.testing.assert_array_equal(loaded.center, noise.center)
     for name in ("shares", "patterns", "pattern_weights"):
-        np.testing.assert_array_equal(getattr(loaded.certificate, name), getattr(noise.certificate, name))
+        np.testing.assert_array_equal(
+            getattr(loaded.certificate, name), getattr(noise.certificate, name)
+        )
     assert loaded.certificate.protected == noise.certificate.protected
     for name in ("sizes", "subsets", "weights"):
         assert getattr(loaded.domain, name) == getattr(DOMAIN, name)
@@ -421,7 +488,11 @@ def test_a_safe_bound_survives_a_file(tmp_path, monkeypatch):
         noise = gn.optimal_noise(DOMAIN)
     noise.save(tmp_path / "noise.npz")
     loaded = gn.OptimalNoise.load(tmp_path / "noise.npz")
-    assert (loaded.gamma, loaded.gamma_lower, loaded.status) == (noise.gamma, noise.gamma_lower, noise.status)
+    assert (loaded.gamma, loaded.gamma_lower, loaded.status) == (
+        noise.gamma,
+        noise.gamma_lower,
+        noise.status,
+    )
     assert dict(loaded.covariance.variances) == dict(noise.covariance.variances)
 
 
@@ -458,7 +529,11 @@ def test_forgeries_are_refused(domain, problem, p):
         "no noise": {"covariance": covariance({first: 0.0})},
         "no number": {"covariance": covariance({first: math.nan})},
         "infinite": {"covariance": covariance({first: math.inf})},
-        "missing": {"covariance": MarginalCovariance(domain, {T: v for T, v in variances.items() if T != first})},
+        "missing": {
+            "covariance": MarginalCovariance(
+                domain, {T: v for T, v in variances.items() if T != first}
+            )
+        },
         "gamma_lower": {"gamma_lower": noise.gamma_lower * (1 + 1e-6)},
         "gamma": {"gamma": noise.gamma * (1 - 1e-6)},
         "sensitivity": {"sensitivity_squared": noise.sensitivity_squared * (1 - 1e-6)},
@@ -467,24 +542,53 @@ def test_forgeries_are_refused(domain, problem, p):
         "witness elsewhere": {"certificate": other},
         "total": {"certificate": dataclasses.replace(witness, shares=negative)},
         "no share": {"certificate": dataclasses.replace(witness, shares=0 * witness.shares)},
-        "NaN share": {"certificate": dataclasses.replace(witness, shares=math.nan * witness.shares)},
-        "infinite share": {"certificate": dataclasses.replace(witness, shares=np.full_like(witness.shares, math.inf))},
+        "NaN share": {
+            "certificate": dataclasses.replace(witness, shares=math.nan * witness.shares)
+        },
+        "infinite share": {
+            "certificate": dataclasses.replace(
+                witness, shares=np.full_like(witness.shares, math.inf)
+            )
+        },
         "few shares": {"certificate": dataclasses.replace(witness, shares=witness.shares[1:])},
-        "negative weight": {"certificate": dataclasses.replace(witness, pattern_weights=-witness.pattern_weights)},
-        "NaN weight": {"certificate": dataclasses.replace(witness, pattern_weights=math.nan * witness.pattern_weights)},
-        "few weights": {"certificate": dataclasses.replace(witness, pattern_weights=witness.pattern_weights[1:])},
-        "pattern beyond": {"certificate": dataclasses.replace(witness, patterns=witness.patterns + 9)},
-        "pattern before": {"certificate": dataclasses.replace(witness, patterns=witness.patterns - 9)},
-        "pattern short": {"certificate": dataclasses.replace(witness, patterns=witness.patterns[:, 1:])},
-        "pattern fractional": {"certificate": dataclasses.replace(witness, patterns=0.5 * witness.patterns + 0.25)},
+        "negative weight": {
+            "certificate": dataclasses.replace(witness, pattern_weights=-witness.pattern_weights)
+        },
+        "NaN weight": {
+            "certificate": dataclasses.replace(
+                witness, pattern_weights=math.nan * witness.pattern_weights
+            )
+        },
+        "few weights": {
+            "certificate": dataclasses.replace(witness, pattern_weights=witness.pattern_weights[1:])
+        },
+        "pattern beyond": {
+            "certificate": dataclasses.replace(witness, patterns=witness.patterns + 9)
+        },
+        "pattern before": {
+            "certificate": dataclasses.replace(witness, patterns=witness.patterns - 9)
+        },
+        "pattern short": {
+            "certificate": dataclasses.replace(witness, patterns=witness.patterns[:, 1:])
+        },
+        "pattern fractional": {
+            "certificate": dataclasses.replace(witness, patterns=0.5 * witness.patterns + 0.25)
+        },
     }
     forgeries |= {f"neighbors {other}": {"neighbors": other} for other in ("none", None, 3)}
     moved = {"lower": 0.5, "an ulp more": 1 + 2**-52, "far": 1e6} if problem == "gamma" else {}
-    forgeries |= {f"center {name}": {"center": factor * noise.center} for name, factor in moved.items()}
+    forgeries |= {
+        f"center {name}": {"center": factor * noise.center} for name, factor in moved.items()
+    }
     one = np.arange(domain.dim) == domain.dim - 1
-    forgeries |= {"one cell's center": {"center": noise.center + one}, "short center": {"center": noise.center[1:]}}
+    forgeries |= {
+        "one cell's center": {"center": noise.center + one},
+        "short center": {"center": noise.center[1:]},
+    }
     for relation in set(PROBLEMS) - {problem}:
-        forgeries[f"witness for {relation}"] = {"certificate": dataclasses.replace(witness, protected=relation)}
+        forgeries[f"witness for {relation}"] = {
+            "certificate": dataclasses.replace(witness, protected=relation)
+        }
     accepted = []
     for name, changes in forgeries.items():
         if outcome(dataclasses.replace(noise, **changes)) != "refused":
@@ -494,7 +598,11 @@ def test_forgeries_are_refused(domain, problem, p):
 
 def test_a_center_that_was_moved_in_a_file_is_refused(tmp_path):
     noise = gn.gamma(LARGE)
-    for name, center in (("moved", noise.center + 1.0), ("zeros", 0 * noise.center), ("kept", noise.center)):
+    for name, center in (
+        ("moved", noise.center + 1.0),
+        ("zeros", 0 * noise.center),
+        ("kept", noise.center),
+    ):
         dataclasses.replace(noise, center=center).save(tmp_path / f"{name}.npz")
     assert gn.OptimalNoise.load(tmp_path / "kept.npz").gamma == noise.gamma
     for name in ("moved", "zeros"):
@@ -579,7 +687,9 @@ def test_p_of_any_size(problem, p):
         if p < 2.001:
             assert noise.gamma == pytest.approx(solve(domain, problem, 2).gamma, rel=2e-4)
         if p >= 200:
-            assert noise.gamma == pytest.approx(solve(domain, problem, math.inf).gamma, rel=5 / p + 2e-6)
+            assert noise.gamma == pytest.approx(
+                solve(domain, problem, math.inf).gamma, rel=5 / p + 2e-6
+            )
 
 
 def test_large_tables():
@@ -597,14 +707,20 @@ def test_large_tables():
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_a_table_of_sixteen_attributes(problem):
     noise = solve(Marginals((2,) * 16, [range(16)]), problem)
-    expected = {"gamma": (2**16 - 1) / 2**8, "add-remove": 2**8, "replace": math.sqrt(2 * (2**16 - 1))}
+    expected = {
+        "gamma": (2**16 - 1) / 2**8,
+        "add-remove": 2**8,
+        "replace": math.sqrt(2 * (2**16 - 1)),
+    }
     contains(noise, expected[problem])
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("p", [2, 3, math.inf])
 def test_narrow_brackets(problem, p):
-    noise = solve(Marginals((3, 2, 4), [(0, 1), (1, 2), (0,), ()], [1, 0.3, 2, 5]), problem, p, tol=1e-9)
+    noise = solve(
+        Marginals((3, 2, 4), [(0, 1), (1, 2), (0,), ()], [1, 0.3, 2, 5]), problem, p, tol=1e-9
+    )
     assert noise.gap <= 1e-9
     assert noise.status is gn.Status.SOLVED
     noise.verify()
@@ -617,7 +733,9 @@ def test_interrupted(problem, after):
         if now.steps == after:
             raise KeyboardInterrupt
 
-    domain = Marginals((3, 2, 4, 4), [(0, 1), (1, 2), (0, 3), (2, 3), (0,), ()], [1, 0.3, 2, 0.1, 5, 1])
+    domain = Marginals(
+        (3, 2, 4, 4), [(0, 1), (1, 2), (0, 3), (2, 3), (0,), ()], [1, 0.3, 2, 0.1, 5, 1]
+    )
     with pytest.warns(gn.ConvergenceWarning, match="gap"):
         noise = solve(domain, problem, math.inf, progress=stop)
     assert noise.status is gn.Status.INTERRUPTED
@@ -632,7 +750,9 @@ def test_interrupted(problem, after):
 @pytest.mark.parametrize("p", [2, 3, math.inf])
 def test_many_cells_leave_room_for_rounding(p):
     subsets = [(0, 1), (1, 2), (2,), (1,), (0, 2), (0, 1, 2), ()]
-    noise = gn.optimal_noise(Marginals((6, 5, 6), subsets, [1, 0.144, 1, 1, 1, 7.67, 1]), p, tol=1e-8)
+    noise = gn.optimal_noise(
+        Marginals((6, 5, 6), subsets, [1, 0.144, 1, 1, 1, 7.67, 1]), p, tol=1e-8
+    )
     noise.verify()
 
 

@@ -1,4 +1,6 @@
-"""Privacy definitions, exact integer sensitivities, and releases whose noise is tested with power."""
+"""Privacy definitions, exact integer sensitivities, and releases whose noise is tested
+with power.
+"""
 
 import dataclasses
 import itertools
@@ -59,10 +61,14 @@ def test_conversion_agrees_with_renyi_orders(rho, delta):
 
 def opendp_map(scale, distance):
     enable_features("contrib")
-    return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale).map(distance)
+    return make_gaussian(
+        vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=scale
+    ).map(distance)
 
 
-@pytest.mark.parametrize("squared", [1, 2, 3, 10**6 + 1, 2**53 + 1, 2**96 + 1, 3 * 2**95 + 7, 10**29])
+@pytest.mark.parametrize(
+    "squared", [1, 2, 3, 10**6 + 1, 2**53 + 1, 2**96 + 1, 3 * 2**95 + 7, 10**29]
+)
 def test_distance_is_rounded_up(squared):
     distance = IntegerQuery(squared, 1.0).distance
     assert Fraction(distance) ** 2 >= squared
@@ -90,7 +96,9 @@ def test_scales_the_sampler_cannot_draw_are_refused():
 RNG = np.random.default_rng(0)
 SIMPLEX = FiniteSet(np.eye(3))
 RANDOM = FiniteSet(RNG.normal(size=(6, 2)))
-DEFICIENT = FiniteSet(RNG.integers(-3, 4, size=(7, 2)) @ np.array([[1.0, 2.0, 0.1, 0.0], [0.0, 1.0, 0.3, -5.0]]))
+DEFICIENT = FiniteSet(
+    RNG.integers(-3, 4, size=(7, 2)) @ np.array([[1.0, 2.0, 0.1, 0.0], [0.0, 1.0, 0.3, -5.0]])
+)
 DUPLICATES = FiniteSet([[1.0, 0.5], [0.0, 0.1], [1.0, 0.5], [-0.3, 2.0]])
 WIDE = FiniteSet(RNG.normal(size=(4, 9)))
 
@@ -109,20 +117,27 @@ NOISES = {
     "marginals, replace": gn.optimal_noise(Marginals.all_kway((2, 3), 1).to_finite_set()),
     "huge, replace": gn.optimal_noise(FiniteSet(1e120 * RANDOM.points)),
     "tiny, add-remove": gn.optimal_noise(FiniteSet(1e-120 * RANDOM.points), neighbors="add-remove"),
-    "constant coordinate, replace": gn.optimal_noise(FiniteSet([[0.1, 0.0], [0.1, 1.0], [0.1, 5.0]])),
+    "constant coordinate, replace": gn.optimal_noise(
+        FiniteSet([[0.1, 0.0], [0.1, 1.0], [0.1, 5.0]])
+    ),
 }
 every = pytest.mark.parametrize("noise", NOISES.values(), ids=NOISES.keys())
 chosen = pytest.mark.parametrize(
-    "noise", [NOISES[k] for k in ("random, gamma", "rank-deficient, replace", "duplicates, add-remove")]
+    "noise",
+    [NOISES[k] for k in ("random, gamma", "rank-deficient, replace", "duplicates, add-remove")],
 )
 
 
 def mechanism_for(noise, privacy=None, n=12):
-    return gn.GaussianMechanism(noise, privacy or gn.zCDP(0.5), n=n if noise.neighbors == "replace" else None)
+    return gn.GaussianMechanism(
+        noise, privacy or gn.zCDP(0.5), n=n if noise.neighbors == "replace" else None
+    )
 
 
 def some_counts(noise, n=12):
-    return np.random.default_rng(1).multinomial(n, np.full(noise.domain.cardinality, 1 / noise.domain.cardinality))
+    return np.random.default_rng(1).multinomial(
+        n, np.full(noise.domain.cardinality, 1 / noise.domain.cardinality)
+    )
 
 
 def truth(mechanism, counts):
@@ -142,7 +157,10 @@ def truth(mechanism, counts):
         ((NOISES["simplex, replace"], None, 10), "expected a privacy definition"),
         ((SIMPLEX, gn.zCDP(1), 10), "expected noise"),
         ((gn.gamma(Marginals((2, 2), [(0, 1)])), gn.zCDP(1), 10), "plan"),
-        ((gn.optimal_noise(Marginals((2, 2), [(0, 1)]), neighbors="add-remove"), gn.zCDP(1)), "plan"),
+        (
+            (gn.optimal_noise(Marginals((2, 2), [(0, 1)]), neighbors="add-remove"), gn.zCDP(1)),
+            "plan",
+        ),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):
@@ -158,7 +176,9 @@ def test_a_covariance_with_a_bare_direction_is_refused():
 
 
 def test_noise_without_any_covariance_is_refused():
-    noise = dataclasses.replace(NOISES["random, replace"], covariance=FactorCovariance(np.zeros((2, 0)), 1.0))
+    noise = dataclasses.replace(
+        NOISES["random, replace"], covariance=FactorCovariance(np.zeros((2, 0)), 1.0)
+    )
     with pytest.raises(gn.CovarianceError):
         mechanism_for(noise)
 
@@ -173,14 +193,20 @@ def test_gamma_noise_of_means_is_not_noise_for_sums():
 
 
 @every
-@pytest.mark.parametrize("privacy", [gn.zCDP(0.5), gn.zCDP(1e-4), gn.zCDP(1e3), gn.ApproxDP(1, 1e-6)])
+@pytest.mark.parametrize(
+    "privacy", [gn.zCDP(0.5), gn.zCDP(1e-4), gn.zCDP(1e3), gn.ApproxDP(1, 1e-6)]
+)
 def test_stated_covariance(noise, privacy):
     mechanism = mechanism_for(noise, privacy)
     rho = privacy.to_zcdp().rho
-    expected = noise.covariance.standard_deviation() * math.sqrt(noise.sensitivity_squared / (2 * rho))
+    expected = noise.covariance.standard_deviation() * math.sqrt(
+        noise.sensitivity_squared / (2 * rho)
+    )
     expected /= mechanism.n or 1
     np.testing.assert_allclose(mechanism.standard_deviation, expected, rtol=1e-9)
-    assert mechanism.error == pytest.approx(np.linalg.norm(expected / expected.max()) * expected.max(), rel=1e-9)
+    assert mechanism.error == pytest.approx(
+        np.linalg.norm(expected / expected.max()) * expected.max(), rel=1e-9
+    )
     np.testing.assert_allclose(
         mechanism.covariance.toarray() / expected.max() ** 2,
         noise.covariance.toarray() / noise.covariance.standard_deviation().max() ** 2,
@@ -193,7 +219,10 @@ def largest_integer_change(mechanism):
     rows = mechanism._lattice.strategy
     if mechanism.noise.neighbors == "add-remove":
         return max(sum(x * x for x in row) for row in rows)
-    return max(sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) for a, b in itertools.combinations(rows, 2))
+    return max(
+        sum((x - y) ** 2 for x, y in zip(a, b, strict=True))
+        for a, b in itertools.combinations(rows, 2)
+    )
 
 
 @every
@@ -237,7 +266,13 @@ def test_one_record_moves_the_integers_no_further_than_stated(noise):
                 if not after[j]:
                     continue
                 after[j] -= 1
-            assert sum((a - b) ** 2 for a, b in zip(mechanism._lattice.sums(after), before, strict=True)) <= stated
+            assert (
+                sum(
+                    (a - b) ** 2
+                    for a, b in zip(mechanism._lattice.sums(after), before, strict=True)
+                )
+                <= stated
+            )
 
 
 @every
@@ -249,7 +284,10 @@ def test_decoding_without_noise_is_the_truth(noise):
     decoded = mechanism._decoded(sums, mechanism._offset(listed))
     exact = truth(mechanism, counts)
     records = 1 if mechanism.n else counts.sum()
-    slack = records * mechanism.rounding_bias + 1e-11 * np.abs(noise.domain.to_finite_set().points).max() * records
+    slack = (
+        records * mechanism.rounding_bias
+        + 1e-11 * np.abs(noise.domain.to_finite_set().points).max() * records
+    )
     assert (np.abs(decoded - exact) <= slack).all()
     assert (mechanism.rounding_bias <= 1e-9 * mechanism.standard_deviation.max()).all()
 
@@ -259,11 +297,15 @@ def test_large_counts_are_summed_exactly():
     counts = [2**62 + 1, 0, 3, 2**61 + 7, 1, 0]
     sums = mechanism._lattice.sums(mechanism._counts(None, np.array(counts)))
     rows = mechanism._lattice.strategy
-    assert sums == [sum(c * row[k] for c, row in zip(counts, rows, strict=True)) for k in range(len(rows[0]))]
+    assert sums == [
+        sum(c * row[k] for c, row in zip(counts, rows, strict=True)) for k in range(len(rows[0]))
+    ]
 
 
 def test_one_point_costs_nothing_under_replacement():
-    mechanism = gn.GaussianMechanism(gn.optimal_noise(FiniteSet([[3.0, 4.0]] * 2)), gn.zCDP(0.5), n=3)
+    mechanism = gn.GaussianMechanism(
+        gn.optimal_noise(FiniteSet([[3.0, 4.0]] * 2)), gn.zCDP(0.5), n=3
+    )
     release = mechanism.release(indices=[0, 1, 1])
     np.testing.assert_array_equal(release.estimate, [3, 4])
     assert mechanism.rho_charged == release.privacy["rho_charged"] == 0
@@ -271,7 +313,9 @@ def test_one_point_costs_nothing_under_replacement():
 
 
 def test_one_point_is_noised_under_add_remove():
-    mechanism = gn.GaussianMechanism(gn.optimal_noise(FiniteSet([[3.0, 4.0]]), neighbors="add-remove"), gn.zCDP(0.5))
+    mechanism = gn.GaussianMechanism(
+        gn.optimal_noise(FiniteSet([[3.0, 4.0]]), neighbors="add-remove"), gn.zCDP(0.5)
+    )
     np.testing.assert_allclose(mechanism.standard_deviation, [3, 4], rtol=1e-9)
     assert mechanism.rho_charged == pytest.approx(0.5)
 
@@ -283,7 +327,9 @@ DRAWS = 400
 
 
 def whitened(mechanism, errors):
-    """Independent standard normals if the errors have the stated covariance, shape (draws, rank)."""
+    """Independent standard normals if the errors have the stated covariance, shape
+    (draws, rank).
+    """
     L = mechanism.covariance.factor()
     return errors @ np.linalg.pinv(L, rcond=1e-9).T
 
@@ -299,7 +345,10 @@ def mean_is_right(z):
 
 def draws_are_uncorrelated(z):
     limit = stats.norm.isf(ALARM / z.shape[1] ** 2)
-    products = [np.mean(z[:, i] * z[:, j]) * math.sqrt(len(z)) for i, j in itertools.combinations(range(z.shape[1]), 2)]
+    products = [
+        np.mean(z[:, i] * z[:, j]) * math.sqrt(len(z))
+        for i, j in itertools.combinations(range(z.shape[1]), 2)
+    ]
     return all(abs(product) < limit * 1.1 for product in products)
 
 
@@ -307,13 +356,17 @@ def draws_are_uncorrelated(z):
 def test_releases_are_unbiased_with_the_stated_covariance(noise):
     mechanism = mechanism_for(noise)
     counts = some_counts(noise)
-    errors = np.array([mechanism.release(counts=counts).estimate for _ in range(DRAWS)]) - truth(mechanism, counts)
+    errors = np.array([mechanism.release(counts=counts).estimate for _ in range(DRAWS)]) - truth(
+        mechanism, counts
+    )
     z = whitened(mechanism, errors)
     assert z.shape == (DRAWS, 2)
     assert scale_is_right(z)
     assert mean_is_right(z)
     assert draws_are_uncorrelated(z)
-    np.testing.assert_allclose(errors, z @ mechanism.covariance.factor().T, atol=1e-9 * np.abs(errors).max())
+    np.testing.assert_allclose(
+        errors, z @ mechanism.covariance.factor().T, atol=1e-9 * np.abs(errors).max()
+    )
     assert stats.kstest(z.ravel(), "norm").pvalue > ALARM
     assert len(np.unique(z)) == z.size
 
@@ -346,13 +399,17 @@ def test_a_bias_or_a_correlation_is_noticed(noise):
 def test_two_releases_differ():
     mechanism = mechanism_for(NOISES["random, replace"])
     counts = some_counts(mechanism.noise)
-    assert (mechanism.release(counts=counts).estimate != mechanism.release(counts=counts).estimate).all()
+    assert (
+        mechanism.release(counts=counts).estimate != mechanism.release(counts=counts).estimate
+    ).all()
 
 
 def test_simulations_repeat_and_say_what_they_are():
     mechanism = mechanism_for(NOISES["random, replace"])
     counts = some_counts(mechanism.noise)
-    first, second = (mechanism.simulate(None, np.random.default_rng(5), counts=counts) for _ in range(2))
+    first, second = (
+        mechanism.simulate(None, np.random.default_rng(5), counts=counts) for _ in range(2)
+    )
     np.testing.assert_array_equal(first.estimate, second.estimate)
     assert first.private is False
     released = mechanism.release(counts=counts)
@@ -364,7 +421,10 @@ def test_simulations_repeat_and_say_what_they_are():
 
 @pytest.mark.parametrize("rng", [0, None, np.random.RandomState(0), np.random])
 def test_simulations_take_a_generator(rng):
-    with pytest.raises(gn.ParameterError, match=r"expected a numpy Generator, like np\.random\.default_rng\(0\), got"):
+    with pytest.raises(
+        gn.ParameterError,
+        match=r"expected a numpy Generator, like np\.random\.default_rng\(0\), got",
+    ):
         mechanism_for(NOISES["random, replace"]).simulate(None, rng, indices=[0] * 10)
 
 
@@ -390,12 +450,17 @@ def test_a_printed_release_shows_estimate_and_promise(privacy, promised):
     np.testing.assert_allclose(shown[:, 0], release.estimate[:8], rtol=1e-7)
     np.testing.assert_allclose(shown[:, 1], release.standard_deviation[:8], rtol=1e-3)
     assert more == "… and 2 more"
-    assert float(total.split()[-1]) == pytest.approx(math.sqrt(release.covariance.diagonal().sum()), rel=1e-3)
+    assert float(total.split()[-1]) == pytest.approx(
+        math.sqrt(release.covariance.diagonal().sum()), rel=1e-3
+    )
 
 
 @pytest.mark.parametrize(
     ("privacy", "hint"),
-    [(gn.LocalDP(1), "LocalMechanism"), (gn.PureDP(1), r"no Gaussian is purely ε-DP, hint: zCDP\(rho\) or ApproxDP")],
+    [
+        (gn.LocalDP(1), "LocalMechanism"),
+        (gn.PureDP(1), r"no Gaussian is purely ε-DP, hint: zCDP\(rho\) or ApproxDP"),
+    ],
 )
 def test_other_definitions_are_told_where_to_go(privacy, hint):
     with pytest.raises(gn.ParameterError, match=hint):
@@ -428,7 +493,9 @@ def test_all_forms_of_data_give_the_same_integers(noise):
 
 
 def test_signed_zeros_are_the_same_point():
-    mechanism = gn.GaussianMechanism(gn.optimal_noise(FiniteSet([[0.0, 1.0], [1.0, -0.0]])), gn.zCDP(1), n=2)
+    mechanism = gn.GaussianMechanism(
+        gn.optimal_noise(FiniteSet([[0.0, 1.0], [1.0, -0.0]])), gn.zCDP(1), n=2
+    )
     assert mechanism._counts(np.array([[-0.0, 1.0], [1.0, 0.0]]), None) == [1, 1]
 
 
@@ -478,7 +545,9 @@ def test_bad_data_are_refused_without_being_shown(name, data, counts):
         assert str(CANARY) not in str(error)
 
 
-@pytest.mark.parametrize("data", [data for data, _ in BAD_DATA.values() if data is not None], ids=lambda _: "")
+@pytest.mark.parametrize(
+    "data", [data for data, _ in BAD_DATA.values() if data is not None], ids=lambda _: ""
+)
 def test_bad_indices_are_refused_without_being_shown(data):
     with pytest.raises(gn.DataError) as caught:
         mechanism_for(NOISES["random, add-remove"]).release(indices=data)
@@ -486,17 +555,24 @@ def test_bad_indices_are_refused_without_being_shown(data):
         assert str(CANARY) not in str(error)
 
 
-@pytest.mark.parametrize("given", [[3, 0, 5, 1, 2, 4], np.array([3, 0, 5, 1, 2, 4]), [0], [0.5] * 6], ids=repr)
+@pytest.mark.parametrize(
+    "given", [[3, 0, 5, 1, 2, 4], np.array([3, 0, 5, 1, 2, 4]), [0], [0.5] * 6], ids=repr
+)
 @pytest.mark.parametrize("door", ["release", "simulate"])
 def test_a_list_of_numbers_must_say_what_it_is(tmp_path, monkeypatch, given, door):
     """Counts that were taken for row indices gave nonsense, and spent budget."""
     mechanism = mechanism_for(NOISES["random, add-remove"])
     monkeypatch.setattr(
-        "gaussnoise.privacy.sampler.IntegerQuery.draw", lambda *_: pytest.fail("nothing is to be drawn")
+        "gaussnoise.privacy.sampler.IntegerQuery.draw",
+        lambda *_: pytest.fail("nothing is to be drawn"),
     )
     ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(10))
-    options = {"ledger": ledger, "id": "a"} if door == "release" else {"rng": np.random.default_rng(0)}
-    with pytest.raises(gn.DataError, match=r"hint: counts= says .*, indices= which point each record is at"):
+    options = (
+        {"ledger": ledger, "id": "a"} if door == "release" else {"rng": np.random.default_rng(0)}
+    )
+    with pytest.raises(
+        gn.DataError, match=r"hint: counts= says .*, indices= which point each record is at"
+    ):
         getattr(mechanism, door)(given, **options)
     assert ledger.spent == 0
 
@@ -504,17 +580,29 @@ def test_a_list_of_numbers_must_say_what_it_is(tmp_path, monkeypatch, given, doo
 def test_kinds_of_data_by_name_mean_the_same():
     mechanism = mechanism_for(NOISES["random, add-remove"])
     X = mechanism.noise.domain.points
-    forms = [{"counts": [1, 0, 2, 0, 0, 0]}, {"indices": [2, 0, 2]}, {"rows": X[[0, 2, 2]]}, {"data": X[[2, 2, 0]]}]
-    found = [mechanism.simulate(**{"data": None, "rng": np.random.default_rng(3)} | form).estimate for form in forms]
+    forms = [
+        {"counts": [1, 0, 2, 0, 0, 0]},
+        {"indices": [2, 0, 2]},
+        {"rows": X[[0, 2, 2]]},
+        {"data": X[[2, 2, 0]]},
+    ]
+    found = [
+        mechanism.simulate(**{"data": None, "rng": np.random.default_rng(3)} | form).estimate
+        for form in forms
+    ]
     for estimate in found:
         np.testing.assert_array_equal(estimate, found[0])
     assert mechanism.release([]).estimate.shape == X.shape[1:]  # nobody is nobody by every name
 
 
-@pytest.mark.parametrize("kinds", [("rows", "indices"), ("counts", "indices"), ("data", "rows"), ("counts", "rows")])
+@pytest.mark.parametrize(
+    "kinds", [("rows", "indices"), ("counts", "indices"), ("data", "rows"), ("counts", "rows")]
+)
 def test_only_one_kind_of_data_is_given(kinds):
     forms = {"counts": [1, 0, 0, 0, 0, 0], "indices": [0], "rows": [ROW], "data": [ROW]}
-    with pytest.raises(gn.ParameterError, match="expected either data or counts=, rows=, indices=; got several"):
+    with pytest.raises(
+        gn.ParameterError, match="expected either data or counts=, rows=, indices=; got several"
+    ):
         mechanism_for(NOISES["random, add-remove"]).release(**{kind: forms[kind] for kind in kinds})
     disc = gn.GaussianMechanism(BODY, gn.zCDP(0.1))
     with pytest.raises(gn.ParameterError, match="indices= belongs to listed points; hint: rows="):
@@ -524,13 +612,17 @@ def test_only_one_kind_of_data_is_given(kinds):
 
 def test_counts_that_are_floats_are_called_so():
     mechanism = mechanism_for(NOISES["random, add-remove"])
-    with pytest.raises(gn.DataError, match=r"got floats with 1 dimensions; hint: counts.astype.int.$"):
+    with pytest.raises(
+        gn.DataError, match=r"got floats with 1 dimensions; hint: counts.astype.int.$"
+    ):
         mechanism.release(counts=np.ones(6))
     with pytest.raises(gn.DataError, match=r"got integers with 1 dimensions and another length$"):
         mechanism.release(counts=[1, 2])
 
 
-@pytest.mark.parametrize(("short", "long"), [(["a"], ["abcdefghijk"]), ([CANARY], [CANARY] * 3), ([0] * 5, [0] * 99)])
+@pytest.mark.parametrize(
+    ("short", "long"), [(["a"], ["abcdefghijk"]), ([CANARY], [CANARY] * 3), ([0] * 5, [0] * 99)]
+)
 def test_refusals_do_not_depend_on_the_values(short, long):
     messages = []
     for data in (short, long):
@@ -569,7 +661,10 @@ BODY = gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove")
 
 @pytest.mark.parametrize(
     ("noise", "data"),
-    [(NOISES["random, add-remove"], NOISES["random, add-remove"].domain.points[:2]), (BODY, [[0.5, 0.1], [0.0, 1.0]])],
+    [
+        (NOISES["random, add-remove"], NOISES["random, add-remove"].domain.points[:2]),
+        (BODY, [[0.5, 0.1], [0.0, 1.0]]),
+    ],
 )
 def test_a_ledger_draws_once(ledger, noise, data):
     mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.4))
@@ -638,7 +733,9 @@ def test_opendp_knows_no_policy_graphs():
         gn.GaussianMechanism(noise, gn.zCDP(0.1), n=1).to_opendp()
 
 
-@pytest.mark.parametrize("privacy", [gn.ApproxDP(1, 1e-6), gn.GDP(0.5), gn.TV(0.1), gn.KL(0.1)], ids=repr)
+@pytest.mark.parametrize(
+    "privacy", [gn.ApproxDP(1, 1e-6), gn.GDP(0.5), gn.TV(0.1), gn.KL(0.1)], ids=repr
+)
 def test_every_definition_is_recorded(privacy):
     mechanism = gn.GaussianMechanism(BODY, privacy)
     record = mechanism.release([[0.0, 0.0]]).privacy
@@ -660,7 +757,9 @@ def test_intervals_cover():
     moving = mechanism.standard_deviation > 0
     for level in (0.5, 0.95):
         inside = [
-            (r.confidence_interval(level).low <= exact) & (exact <= r.confidence_interval(level).high) for r in releases
+            (r.confidence_interval(level).low <= exact)
+            & (exact <= r.confidence_interval(level).high)
+            for r in releases
         ]
         hits = np.sum(inside, axis=0)[moving]
         low, high = stats.binom.ppf([ALARM, 1 - ALARM], len(releases), level)
@@ -672,10 +771,17 @@ def test_intervals_cover():
 
 def test_simultaneous_intervals_are_wider_by_sidaks_rule():
     release = mechanism_for(NOISES["random, add-remove"]).release(indices=[0, 1])
-    alone, together = release.confidence_interval(0.95), release.confidence_interval(0.95, simultaneous=True)
+    alone, together = (
+        release.confidence_interval(0.95),
+        release.confidence_interval(0.95, simultaneous=True),
+    )
     sidak = stats.norm.ppf((1 + 0.95 ** (1 / 2)) / 2)
-    np.testing.assert_allclose((alone.high - alone.low) / 2, 1.959963984540054 * release.standard_deviation)
-    np.testing.assert_allclose((together.high - together.low) / 2, sidak * release.standard_deviation)
+    np.testing.assert_allclose(
+        (alone.high - alone.low) / 2, 1.959963984540054 * release.standard_deviation
+    )
+    np.testing.assert_allclose(
+        (together.high - together.low) / 2, sidak * release.standard_deviation
+    )
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.5, 95, math.nan])
@@ -737,13 +843,17 @@ def test_a_saved_release_says_everything_once(tmp_path):
 def test_what_a_killed_save_left_behind_never_changes_what_it_published(tmp_path, monkeypatch):
     mechanism = mechanism_for(NOISES["simplex, replace"])
     first, second = (mechanism.release(counts=[5, 4, 3]) for _ in range(2))
-    monkeypatch.setattr("gaussnoise.files.disk.remove", lambda scratch: None)  # killed after the link
+    monkeypatch.setattr(
+        "gaussnoise.files.disk.remove", lambda scratch: None
+    )  # killed after the link
     first.save(tmp_path / "release.json")
     assert len(list(tmp_path.iterdir())) == 2
     monkeypatch.undo()
     with pytest.raises(gn.OutputError, match="exists already"):
         second.save(tmp_path / "release.json")
-    assert json.loads((tmp_path / "release.json").read_text())["estimate"] == first.estimate.tolist()
+    assert (
+        json.loads((tmp_path / "release.json").read_text())["estimate"] == first.estimate.tolist()
+    )
 
 
 def test_a_changed_record_is_no_other_releases_record():
@@ -802,13 +912,19 @@ def test_row_indices_out_of_range_are_left_out(kind):
     assert mechanism._exact(rows, None, "drop")[0] == mechanism._exact(None, expected, "refuse")[0]
     with pytest.raises(gn.DataError, match="got one outside"):
         mechanism.release(indices=rows)
-    assert mechanism.release(indices=rows, on_outside="drop").privacy["records_outside"] == "dropped, each by itself"
+    assert (
+        mechanism.release(indices=rows, on_outside="drop").privacy["records_outside"]
+        == "dropped, each by itself"
+    )
 
 
 def test_rows_of_a_mean_are_not_left_out():
     mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(3))), gn.zCDP(0.5), n=2)
     for data in ([0, 1], [0, 7], None):
-        with pytest.raises(gn.ParameterError, match="is for sums: a mean of n public records counts every one; hint"):
+        with pytest.raises(
+            gn.ParameterError,
+            match="is for sums: a mean of n public records counts every one; hint",
+        ):
             mechanism.release(indices=data, on_outside="drop")
     for wrong in ("clip", ["drop"], None):
         with pytest.raises(gn.ParameterError, match="on_outside"):

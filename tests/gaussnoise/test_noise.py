@@ -1,4 +1,6 @@
-"""The answer as an object: its covariance agrees with the dense matrix, and files bring back the same bits."""
+"""The answer as an object: its covariance agrees with the dense matrix, and files bring back the
+same bits.
+"""
 
 import dataclasses
 import json
@@ -12,7 +14,9 @@ from gaussnoise import FiniteSet, Marginals
 from gaussnoise.noise.covariance import FactorCovariance
 
 WEIGHTED = Marginals((2, 3, 1, 2), [(0, 1), (1, 3), (2,), ()], [1.0, 0.7, 2.0, 5.0])
-RANDOM = FiniteSet(np.random.default_rng(0).normal(size=(6, 3)) @ np.random.default_rng(1).normal(size=(3, 5)))
+RANDOM = FiniteSet(
+    np.random.default_rng(0).normal(size=(6, 3)) @ np.random.default_rng(1).normal(size=(3, 5))
+)
 
 NOISES = {
     "points, gamma": gn.gamma(RANDOM),
@@ -198,7 +202,9 @@ def stored(tmp_path):
     return tmp_path / "noise.npz"
 
 
-@pytest.mark.parametrize("content", [b"", b"text", b"PK\x03\x04 no zip", b"\x93NUMPY\x01\x00", b"\x80\x04K\x01."])
+@pytest.mark.parametrize(
+    "content", [b"", b"text", b"PK\x03\x04 no zip", b"\x93NUMPY\x01\x00", b"\x80\x04K\x01."]
+)
 def test_foreign_files_are_refused(tmp_path, content):
     (tmp_path / "foreign").write_bytes(content)
     with pytest.raises(gn.CertificateError, match="foreign"):
@@ -234,7 +240,9 @@ def test_a_flipped_byte_is_refused_or_harmless(stored):
 
 
 def edit(path, **changes):
-    """Rewrite a stored answer; a value of None removes the entry, a callable receives the old one."""
+    """Rewrite a stored answer; a value of None removes the entry, a callable receives the
+    old one.
+    """
     with np.load(path) as file:
         arrays = dict(file)
     header = json.loads(str(arrays["header"]))
@@ -290,7 +298,11 @@ def test_tampered_files_are_refused(stored, change):
 
 @pytest.mark.parametrize("neighbors", ["none", None, 3, ["replace"]])
 def test_a_relation_that_is_none_is_refused_in_memory(neighbors):
-    for noise in (*NOISES.values(), gn.optimal_noise(gn.LpBall(2, 2)), gn.gamma(gn.FiniteSet(np.eye(3)))):
+    for noise in (
+        *NOISES.values(),
+        gn.optimal_noise(gn.LpBall(2, 2)),
+        gn.gamma(gn.FiniteSet(np.eye(3))),
+    ):
         with pytest.raises(gn.CertificateError, match="neighbors"):
             dataclasses.replace(noise, neighbors=neighbors).verify()
 
@@ -301,7 +313,11 @@ def test_a_relation_that_is_none_is_refused_in_memory(neighbors):
         {"variances": lambda v: [[T, 0.999 * x] for T, x in v]},
         {"variances": lambda v: v[1:]},
         {"variances": lambda v: [[[9], 1.0], *v]},
-        {"domain": lambda d: d | {"fields": d["fields"] | {"weights": [2.0 * w for w in d["fields"]["weights"]]}}},
+        {
+            "domain": lambda d: (
+                d | {"fields": d["fields"] | {"weights": [2.0 * w for w in d["fields"]["weights"]]}}
+            )
+        },
         {"domain": lambda d: d | {"fields": d["fields"] | {"sizes": [-1]}}},
         {"domain": None},
     ],

@@ -52,13 +52,17 @@ def drawn(figure, dpi=40):
 
 
 def texts(figure):
-    return " | ".join(t.get_text() for t in figure.findobj(lambda artist: hasattr(artist, "get_text")))
+    return " | ".join(
+        t.get_text() for t in figure.findobj(lambda artist: hasattr(artist, "get_text"))
+    )
 
 
 def labelled(figure, start):
     """Vertices of what the legend calls ``start``..., shape (k, 2)."""
     handles, labels = figure.axes[0].get_legend_handles_labels()
-    ((handle, label),) = [(h, t) for h, t in zip(handles, labels, strict=True) if t.startswith(start)]
+    ((handle, label),) = [
+        (h, t) for h, t in zip(handles, labels, strict=True) if t.startswith(start)
+    ]
     if hasattr(handle, "get_offsets"):
         return np.asarray(handle.get_offsets()), label
     return (handle.get_xy() if hasattr(handle, "get_xy") else handle.get_xydata()), label
@@ -70,7 +74,9 @@ def covered(noise):
     if noise.shifted:
         rows = points
     elif isinstance(noise.neighbors, gn.PolicyGraph):
-        rows = [sign * (points[i] - points[j]) for i, j in noise.neighbors.edges for sign in (1, -1)]
+        rows = [
+            sign * (points[i] - points[j]) for i, j in noise.neighbors.edges for sign in (1, -1)
+        ]
     elif noise.neighbors == "replace":
         rows = [x - y for x, y in itertools.product(points, repeat=2)]
     else:
@@ -93,7 +99,9 @@ ANSWERS = {
     "largest error": lambda: gn.gamma(gn.FiniteSet(POINTS), p=math.inf),
     "policy": lambda: gn.optimal_noise(gn.FiniteSet(POINTS), neighbors=policy(5)),
     "space, replace": lambda: gn.optimal_noise(gn.FiniteSet(SPACE), p=4),
-    "space, add-remove": lambda: gn.optimal_noise(gn.FiniteSet(SPACE), neighbors="add-remove", p=math.inf),
+    "space, add-remove": lambda: gn.optimal_noise(
+        gn.FiniteSet(SPACE), neighbors="add-remove", p=math.inf
+    ),
     "space, shift": lambda: gn.gamma(gn.FiniteSet(SPACE)),
     "space, policy": lambda: gn.optimal_noise(gn.FiniteSet(SPACE), neighbors=policy(12)),
     "tables, replace": lambda: gn.optimal_noise(TABLES),
@@ -131,14 +139,18 @@ def test_the_region_is_the_hull_of_what_is_covered(noise, picture):
         expected = covered(noise)[:, axes]
         assert ("K − K" in label) == (noise.neighbors == "replace" and not noise.shifted)
         for theta in COMPASS:
-            assert reaches(outline, theta) == pytest.approx(reaches(expected, theta), abs=1e-3 * np.abs(expected).max())
+            assert reaches(outline, theta) == pytest.approx(
+                reaches(expected, theta), abs=1e-3 * np.abs(expected).max()
+            )
             # nothing is drawn that is not covered
             assert reaches(outline, theta) <= reaches(expected, theta) + 1e-12
 
 
 def test_the_points_are_what_is_covered(noise, picture):
     for axes in planes(noise):
-        points, _ = labelled(picture(axes), "its points" if noise.domain.dim == 2 else "projections of")
+        points, _ = labelled(
+            picture(axes), "its points" if noise.domain.dim == 2 else "projections of"
+        )
         expected = np.unique(np.round(covered(noise)[:, axes], 9) + 0.0, axis=0)
         assert np.unique(np.round(points, 9) + 0.0, axis=0) == pytest.approx(expected)
 
@@ -150,7 +162,9 @@ def test_the_ellipse_is_the_projected_covariance_about_the_center(noise, picture
         block, center = M[np.ix_(axes, axes)], noise.center[list(axes)]
         for theta in COMPASS:
             size = math.sqrt(max(theta @ block @ theta, 0.0))
-            assert reaches(ellipse - center, theta) == pytest.approx(size, rel=CHORD, abs=1e-6 * noise.gamma)
+            assert reaches(ellipse - center, theta) == pytest.approx(
+                size, rel=CHORD, abs=1e-6 * noise.gamma
+            )
 
 
 def test_the_drawn_ellipse_contains_the_drawn_set(noise, picture):
@@ -187,7 +201,13 @@ def test_areas_of_the_certificate_are_its_weights():
     for name in ("replace", "add-remove", "shift", "policy", "largest error"):
         noise = ANSWERS[name]()
         collection = plot_noise(noise).axes[0].collections[0]
-        areas = dict(zip(map(tuple, np.round(collection.get_offsets(), 6) + 0.0), collection.get_sizes(), strict=True))
+        areas = dict(
+            zip(
+                map(tuple, np.round(collection.get_offsets(), 6) + 0.0),
+                collection.get_sizes(),
+                strict=True,
+            )
+        )
         signs = (1,) if noise.shifted else (1, -1)
         share = {
             tuple(np.round(sign * x, 6) + 0.0): w / len(signs)
@@ -195,7 +215,9 @@ def test_areas_of_the_certificate_are_its_weights():
             for sign in signs
         }
         scale = max(areas.values()) / max(share.values())
-        assert all(area == pytest.approx(scale * share[point], rel=1e-6) for point, area in areas.items())
+        assert all(
+            area == pytest.approx(scale * share[point], rel=1e-6) for point, area in areas.items()
+        )
         # what is not drawn could not be seen
         assert sum(share[point] for point in areas) > 0.999 * sum(share.values())
 
@@ -203,13 +225,20 @@ def test_areas_of_the_certificate_are_its_weights():
 def test_weights_that_share_a_projection_are_added():
     noise = gn.optimal_noise(gn.FiniteSet(np.eye(6)))
     collection = plot_noise(noise, (2, 4)).axes[0].collections[0]
-    areas = {tuple(np.round(x) + 0.0): a for x, a in zip(collection.get_offsets(), collection.get_sizes(), strict=True)}
+    areas = {
+        tuple(np.round(x) + 0.0): a
+        for x, a in zip(collection.get_offsets(), collection.get_sizes(), strict=True)
+    }
     # of 30 signed differences of 6 basis vectors
     counts = {(0, 0): 12, (1, 0): 4, (-1, 0): 4, (0, 1): 4, (0, -1): 4, (1, -1): 1, (-1, 1): 1}
-    assert areas == pytest.approx({point: max(areas.values()) * n / 12 for point, n in counts.items()}, rel=1e-3)
+    assert areas == pytest.approx(
+        {point: max(areas.values()) * n / 12 for point, n in counts.items()}, rel=1e-3
+    )
 
 
-@pytest.mark.parametrize(("name", "told"), [("replace", "±2 points"), ("shift", "4 points"), ("flat", "±1 point")])
+@pytest.mark.parametrize(
+    ("name", "told"), [("replace", "±2 points"), ("shift", "4 points"), ("flat", "±1 point")]
+)
 def test_the_legend_counts_the_points_that_matter(name, told):
     label = labelled(plot_noise(ANSWERS[name]()), "certificate")[1]
     assert label.endswith(f" on {told}")
@@ -274,9 +303,14 @@ def test_scales_are_equal_and_the_legend_is_below_the_picture(noise):
     assert axes.yaxis.get_label().get_window_extent().x0 >= 0
 
 
-@pytest.mark.parametrize("axes", [(0, 0), (0, 2), (-1, 0), (0,), (0, 1, 1), (0.0, 1.0), (True, 0), "01", 3, None])
+@pytest.mark.parametrize(
+    "axes", [(0, 0), (0, 2), (-1, 0), (0,), (0, 1, 1), (0.0, 1.0), (True, 0), "01", 3, None]
+)
 def test_axes_must_be_two_coordinates(plain, axes):
-    with pytest.raises(gn.ParameterError, match=r"expected axes=\(i, j\), two different coordinates of 0..1, .*hint"):
+    with pytest.raises(
+        gn.ParameterError,
+        match=r"expected axes=\(i, j\), two different coordinates of 0..1, .*hint",
+    ):
         plot_noise(plain, axes)
 
 
@@ -285,7 +319,9 @@ def test_numpy_integers_are_coordinates(plain):
     assert np.array_equal(ellipse, labelled(plot_noise(plain), "optimal noise")[0])
 
 
-@pytest.mark.parametrize("find", [gn.optimal_noise, lambda K: gn.optimal_noise(K, neighbors="add-remove"), gn.gamma])
+@pytest.mark.parametrize(
+    "find", [gn.optimal_noise, lambda K: gn.optimal_noise(K, neighbors="add-remove"), gn.gamma]
+)
 def test_one_dimension_is_drawn_as_intervals(find):
     noise = find(gn.FiniteSet([[0.0], [1.0], [4.0]]))
     figure = drawn(plot_noise(noise))
@@ -382,7 +418,9 @@ def test_records_seen_on_two_cells(data):
     sizes = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=4))
     every = [S for k in range(len(sizes) + 1) for S in itertools.combinations(range(len(sizes)), k)]
     subsets = data.draw(st.lists(st.sampled_from(every), min_size=1, max_size=3, unique=True))
-    weights = data.draw(st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=len(subsets), max_size=len(subsets)))
+    weights = data.draw(
+        st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=len(subsets), max_size=len(subsets))
+    )
     domain = gn.Marginals(sizes, subsets, weights)
     points = domain.to_finite_set().points
     for i, j in itertools.permutations(range(domain.dim), 2):
@@ -392,7 +430,9 @@ def test_records_seen_on_two_cells(data):
 
 
 def traced(noise, *entries):
-    return dataclasses.replace(noise, trace=tuple(gn.Progress(*entry) for entry in entries), steps=len(entries))
+    return dataclasses.replace(
+        noise, trace=tuple(gn.Progress(*entry) for entry in entries), steps=len(entries)
+    )
 
 
 def curve(axes, start):
@@ -402,13 +442,17 @@ def curve(axes, start):
 
 def test_convergence_shows_both_ends_and_their_gap(plain):
     low, high = plain.gamma_lower, plain.gamma
-    noise = traced(plain, (1, low / 2, math.inf), (2, low * 0.9, high * 1.5), (4, low * 0.99, high * 1.01))
+    noise = traced(
+        plain, (1, low / 2, math.inf), (2, low * 0.9, high * 1.5), (4, low * 0.99, high * 1.01)
+    )
     left, right = drawn(plot_convergence(noise)).axes
     assert curve(left, "upper") == pytest.approx(np.array([[2, 1.5], [4, 1.01]]))
     assert curve(left, "lower")[:, 1] == pytest.approx(np.array([0.5, 0.9, 0.99]) * low / high)
     gaps = [high * 1.5 / (low * 0.9) - 1, high * 1.01 / (low * 0.99) - 1]
     assert curve(right, "gap") == pytest.approx(np.column_stack([[2, 4], gaps]))
-    assert curve(right, "lower")[:, 1] == pytest.approx([high / (low * x) - 1 for x in (0.5, 0.9, 0.99)])
+    assert curve(right, "lower")[:, 1] == pytest.approx(
+        [high / (low * x) - 1 for x in (0.5, 0.9, 0.99)]
+    )
     assert curve(right, "upper")[:, 1] == pytest.approx([high * x / low - 1 for x in (1.5, 1.01)])
     assert curve(right, "final gap")[:, 1] == pytest.approx(np.full(2, noise.gap))
     assert right.get_yscale() == "log"
@@ -432,7 +476,11 @@ def test_traces_of_any_length(plain, count):
 
 
 def test_traces_without_a_bound_yet(plain):
-    drawn(plot_convergence(traced(plain, (0, 0.0, math.inf), (1, 0.0, plain.gamma), (2, plain.gamma, plain.gamma))))
+    drawn(
+        plot_convergence(
+            traced(plain, (0, 0.0, math.inf), (1, 0.0, plain.gamma), (2, plain.gamma, plain.gamma))
+        )
+    )
 
 
 def test_without_a_trace_there_is_no_convergence(plain):

@@ -1,4 +1,6 @@
-"""Replacement among many points: the farthest-pair oracle, column generation over pairs, and what verify() catches."""
+"""Replacement among many points: the farthest-pair oracle, column generation over pairs, and what
+verify() catches.
+"""
 
 import dataclasses
 import itertools
@@ -52,7 +54,9 @@ def listed(monkeypatch):
 
 @st.composite
 def point_lists(draw):
-    """Integers, whose squared distances are exact: ties, duplicates, one or two points, no coordinates at all."""
+    """Integers, whose squared distances are exact: ties, duplicates, one or two points, no
+    coordinates at all.
+    """
     shape = draw(st.integers(1, 12)), draw(st.integers(0, 4))
     return draw(hnp.arrays(np.int64, shape, elements=st.integers(-3, 3))).astype(float)
 
@@ -105,7 +109,9 @@ def test_blocks_of_any_size_find_the_same_pairs(monkeypatch, chunk):
     assert found.largest == pytest.approx(max(farthest(points)), rel=1e-14)
 
 
-@pytest.mark.parametrize("kind", ["normal", "heavy tails", "sphere", "far away", "line", "one outlier"])
+@pytest.mark.parametrize(
+    "kind", ["normal", "heavy tails", "sphere", "far away", "line", "one outlier"]
+)
 def test_skipped_rows_do_not_matter(kind):
     rng = np.random.default_rng(1)
     points = {
@@ -148,7 +154,10 @@ def rationals(points):
 
 
 def exact_square(rows):
-    return max(sum((x - y) ** 2 for x, y in zip(*pair, strict=True)) for pair in itertools.product(rows, repeat=2))
+    return max(
+        sum((x - y) ** 2 for x, y in zip(*pair, strict=True))
+        for pair in itertools.product(rows, repeat=2)
+    )
 
 
 # coordinates in a strategy are near one: squares that underflow do not occur there
@@ -191,11 +200,14 @@ def test_the_bound_holds_in_the_stored_ellipsoid(count, stretch):
     {
         "random": np.random.default_rng(3).normal(size=(40, 3)),
         "duplicates": np.repeat(np.random.default_rng(3).normal(size=(8, 3)), 3, axis=0),
-        "flat": np.random.default_rng(4).normal(size=(20, 2)) @ np.random.default_rng(5).normal(size=(2, 4)),
+        "flat": np.random.default_rng(4).normal(size=(20, 2))
+        @ np.random.default_rng(5).normal(size=(2, 4)),
         "one-hot": np.eye(9),
         "cube": np.array(list(itertools.product([0.0, 1.0], repeat=4))),
         "heavy tails": np.random.default_rng(6).standard_t(2, size=(50, 4)),
-        "constant coordinate": np.column_stack([np.random.default_rng(7).normal(size=(20, 2)), np.full(20, 0.1)]),
+        "constant coordinate": np.column_stack(
+            [np.random.default_rng(7).normal(size=(20, 2)), np.full(20, 0.1)]
+        ),
         "two points": np.array([[1.0, 2.0], [0.0, 0.3]]),
         "one large coordinate": np.random.default_rng(8).normal(size=(30, 3)) * [1e6, 1, 1],
         "prefix sums": np.tril(np.ones((20, 20))),
@@ -213,7 +225,9 @@ def test_generated_pairs_do_as_well_as_all_of_them(monkeypatch, name, points, p)
 
 
 @few
-@given(point_lists().filter(lambda x: x.shape[1]), st.one_of(st.floats(2, 50), st.sampled_from(NORMS)))
+@given(
+    point_lists().filter(lambda x: x.shape[1]), st.one_of(st.floats(2, 50), st.sampled_from(NORMS))
+)
 def test_generated_pairs_of_small_sets(points, p):
     with pytest.MonkeyPatch.context() as patch:
         implicit(patch)
@@ -262,7 +276,9 @@ def test_symmetric_sets_need_twice_the_noise_of_their_points():
 
 
 def test_the_differences_a_reference_method_would_list_are_counted():
-    with pytest.raises(gn.DomainTooLargeError, match=r"20000 points have 199990000 differences .* method=\"auto\""):
+    with pytest.raises(
+        gn.DomainTooLargeError, match=r"20000 points have 199990000 differences .* method=\"auto\""
+    ):
         covered(FiniteSet(np.zeros((20_000, 2))), "replace", listed=True)
 
 
@@ -307,7 +323,9 @@ def test_a_scale_that_is_no_size_is_caught(noise, scale):
 def test_a_covariance_thinner_in_one_direction_is_caught(noise):
     squeezed = noise.covariance.unit_factor * [1, 1, 1, 0.999]
     with pytest.raises(gn.CertificateError, match="too little noise"):
-        dataclasses.replace(noise, covariance=FactorCovariance(squeezed, noise.covariance.scale)).verify()
+        dataclasses.replace(
+            noise, covariance=FactorCovariance(squeezed, noise.covariance.scale)
+        ).verify()
 
 
 @solved
@@ -385,11 +403,15 @@ def test_a_difference_of_points_outside_the_domain_is_caught(noise):
 def test_a_witness_on_single_points_is_caught(noise):
     sums = gn.optimal_noise(DOMAIN, noise.p, "add-remove")
     with pytest.raises(gn.CertificateError, match="not a measure on the sensitivity set"):
-        dataclasses.replace(noise, certificate=sums.certificate, gamma_lower=sums.gamma_lower).verify()
+        dataclasses.replace(
+            noise, certificate=sums.certificate, gamma_lower=sums.gamma_lower
+        ).verify()
 
 
 @solved
-@pytest.mark.parametrize(("field", "factor"), [("gamma_lower", 1 + 1e-5), ("gamma", 1 - 1e-9), ("gamma", math.nan)])
+@pytest.mark.parametrize(
+    ("field", "factor"), [("gamma_lower", 1 + 1e-5), ("gamma", 1 - 1e-9), ("gamma", math.nan)]
+)
 def test_a_claim_that_is_too_strong_is_caught(noise, field, factor):
     with pytest.raises(gn.CertificateError):
         dataclasses.replace(noise, **{field: getattr(noise, field) * factor}).verify()
@@ -405,7 +427,11 @@ def test_a_smaller_norm_is_not_what_was_proved(noise):
 @pytest.mark.parametrize("neighbors", ["replace", "add-remove"])
 def test_closed_forms_prove_nothing_about_another_norm(neighbors):
     domain = gn.Marginals.all_kway((3, 2, 4), 2)
-    noise = gn.gamma(domain) if neighbors == "replace" else gn.optimal_noise(domain, neighbors=neighbors)
+    noise = (
+        gn.gamma(domain)
+        if neighbors == "replace"
+        else gn.optimal_noise(domain, neighbors=neighbors)
+    )
     with pytest.raises(gn.CertificateError):
         dataclasses.replace(noise, p=3.0).verify()
 

@@ -1,4 +1,6 @@
-"""Pickles and copies hold arguments: a noise scale that somebody put in its place does not travel."""
+"""Pickles and copies hold arguments: a noise scale that somebody put in its place does
+not travel.
+"""
 
 import copy
 import pickle
@@ -12,7 +14,9 @@ from gaussnoise.privacy.sampler import IntegerQuery
 SCHEMA = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
 NO_NOISE = IntegerQuery(1, 1e30)
 again = pytest.mark.parametrize(
-    "again", [lambda x: pickle.loads(pickle.dumps(x)), copy.copy, copy.deepcopy], ids=["pickle", "copy", "deepcopy"]
+    "again",
+    [lambda x: pickle.loads(pickle.dumps(x)), copy.copy, copy.deepcopy],
+    ids=["pickle", "copy", "deepcopy"],
 )
 
 
@@ -31,7 +35,9 @@ def test_a_scale_put_in_its_place_does_not_travel(again):
 
 
 @again
-@pytest.mark.parametrize("domain", [gn.FiniteSet(np.eye(3)), gn.LpBall(3, 2)], ids=["points", "body"])
+@pytest.mark.parametrize(
+    "domain", [gn.FiniteSet(np.eye(3)), gn.LpBall(3, 2)], ids=["points", "body"]
+)
 def test_a_lattice_put_in_its_place_does_not_travel(again, domain):
     made = mechanism(domain)
     expected = made._lattice.scale, made.rho_charged, made.covariance.error(2)
@@ -61,17 +67,22 @@ def test_a_query_put_in_its_place_does_not_travel(again, workload, neighbors):
 def test_a_release_keeps_its_estimates_and_works_the_rest_out(again):
     import pyarrow as pa
 
-    release = gn.plan(SCHEMA, 2, gn.zCDP(0.1)).release(pa.table({"sex": ["F", "M"] * 9, "age": [3, 30, 70] * 6}))
+    release = gn.plan(SCHEMA, 2, gn.zCDP(0.1)).release(
+        pa.table({"sex": ["F", "M"] * 9, "age": [3, 30, 70] * 6})
+    )
     expected = release.answers({"age": "prefix"})
     vars(release)["_products"] = None
     found = again(release)
     np.testing.assert_array_equal(found["sex", "age"].estimate, release["sex", "age"].estimate)
-    np.testing.assert_array_equal(found.answers({"age": "prefix"}).standard_deviation, expected.standard_deviation)
+    np.testing.assert_array_equal(
+        found.answers({"age": "prefix"}).standard_deviation, expected.standard_deviation
+    )
 
 
 @again
 @pytest.mark.parametrize(
-    "domain", [gn.FiniteSet(np.eye(3)), gn.Marginals((2, 3), [(0, 1)]), gn.Products([gn.Prefix(3)], [(0,)])]
+    "domain",
+    [gn.FiniteSet(np.eye(3)), gn.Marginals((2, 3), [(0, 1)]), gn.Products([gn.Prefix(3)], [(0,)])],
 )
 def test_answers_survive_with_their_proofs(again, domain):
     noise = gn.optimal_noise(domain, tol=0.2)  # the proof of a product leaves a gap of 0.09

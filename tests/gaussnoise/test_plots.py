@@ -15,7 +15,9 @@ from gaussnoise.tables.release.biased import BiasedTable
 
 def simulated(attributes, workload):
     table = pa.table({a.name: [a.categories[0]] * 3 for a in attributes})
-    return gn.plan(gn.Schema(attributes), workload, gn.zCDP(0.5)).simulate(table, np.random.default_rng(0))
+    return gn.plan(gn.Schema(attributes), workload, gn.zCDP(0.5)).simulate(
+        table, np.random.default_rng(0)
+    )
 
 
 def attributes(*sizes):
@@ -73,7 +75,12 @@ def test_error_bars_are_the_95_percent_intervals():
 
 @pytest.mark.parametrize("asked", [("a0", "a1"), ("a1", "a0")])
 def test_any_table_can_be_chosen(asked):
-    assert plot_release(simulated(attributes(3, 4), 2), asked).axes[0].get_title().startswith(" × ".join(asked))
+    assert (
+        plot_release(simulated(attributes(3, 4), 2), asked)
+        .axes[0]
+        .get_title()
+        .startswith(" × ".join(asked))
+    )
 
 
 def test_simulations_are_labelled():
@@ -82,7 +89,9 @@ def test_simulations_are_labelled():
 
 def test_releases_are_not():
     plan = gn.plan(gn.Schema(attributes(2)), 1, gn.zCDP(1))
-    assert "NOT PRIVATE" not in " ".join(texts(plot_release(plan.release(pa.table({"a0": ["v0"]})))))
+    assert "NOT PRIVATE" not in " ".join(
+        texts(plot_release(plan.release(pa.table({"a0": ["v0"]}))))
+    )
 
 
 @pytest.mark.parametrize(
@@ -112,13 +121,20 @@ def table_of(*sizes, rows=60):
     """A simulated table with rows spread over its cells."""
     schema = attributes(*sizes)
     codes = np.random.default_rng(6).integers(0, 10**6, (len(sizes), rows))
-    data = pa.table({a.name: [a.labels[c % a.size] for c in column] for a, column in zip(schema, codes, strict=True)})
+    data = pa.table(
+        {
+            a.name: [a.labels[c % a.size] for c in column]
+            for a, column in zip(schema, codes, strict=True)
+        }
+    )
     plan = gn.plan(gn.Schema(schema), [tuple(a.name for a in schema)], gn.zCDP(0.5))
     return plan.simulate(data, np.random.default_rng(0))[tuple(a.name for a in schema)]
 
 
 def biased(table, estimate, method="rounded"):
-    return BiasedTable(table.attributes, table.labels, np.asarray(estimate), method, table.private, table.backend)
+    return BiasedTable(
+        table.attributes, table.labels, np.asarray(estimate), method, table.private, table.backend
+    )
 
 
 def panels_of(figure):
@@ -133,7 +149,9 @@ def written(axes):
 # Intervals of one table.
 
 
-@pytest.mark.parametrize("sizes", [(), (1,), (3,), (4, 3), (2, 3, 4), (2, 2, 2, 2), (60,), (40, 20)])
+@pytest.mark.parametrize(
+    "sizes", [(), (1,), (3,), (4, 3), (2, 3, 4), (2, 2, 2, 2), (60,), (40, 20)]
+)
 def test_intervals_of_any_shape(sizes):
     table = table_of(*sizes) if sizes else simulated(attributes(2), 1)[()]
     figure = plot_intervals(table)
@@ -172,13 +190,18 @@ def test_positions_beyond_the_room_are_thinned_out_and_say_so():
 
 
 def test_too_many_series_are_refused_with_a_way_out():
-    with pytest.raises(gn.ParameterError, match="expected at most 20 values of the last attribute, got 21; hint: put"):
+    with pytest.raises(
+        gn.ParameterError,
+        match="expected at most 20 values of the last attribute, got 21; hint: put",
+    ):
         plot_intervals(table_of(2, 21))
     assert plot_intervals(table_of(21, 2))
 
 
 def test_only_unbiased_tables_have_intervals():
-    with pytest.raises(gn.ParameterError, match="expected a MarginalTable or a QueryTable, got BiasedTable; hint"):
+    with pytest.raises(
+        gn.ParameterError, match="expected a MarginalTable or a QueryTable, got BiasedTable; hint"
+    ):
         plot_intervals(biased(table_of(3), [1, 0, 2]))
 
 
@@ -196,7 +219,9 @@ def test_a_level_outside_the_unit_interval_is_refused():
 # Heat maps.
 
 
-@pytest.mark.parametrize("sizes", [(), (1,), (8,), (300,), (1, 1), (6, 5), (100, 40), (3, 200), (2, 3, 4), (9, 9, 9)])
+@pytest.mark.parametrize(
+    "sizes", [(), (1,), (8,), (300,), (1, 1), (6, 5), (100, 40), (3, 200), (2, 3, 4), (9, 9, 9)]
+)
 def test_heat_maps_of_any_shape(sizes):
     table = table_of(*sizes) if sizes else simulated(attributes(2), 1)[()]
     figure = plot_heatmap(table)
@@ -230,7 +255,9 @@ def test_three_attributes_are_panels_of_the_one_with_the_fewest_values(sizes):
     for k, axes in enumerate(panels):
         assert axes.images[0].get_array().data == pytest.approx(table.estimate.take(k, axis=fewest))
         assert axes.images[0].norm is panels[0].images[0].norm
-        assert written(axes) == [f"{cell:z.0f}" for cell in table.estimate.take(k, axis=fewest).ravel()]
+        assert written(axes) == [
+            f"{cell:z.0f}" for cell in table.estimate.take(k, axis=fewest).ravel()
+        ]
     down, across = (axis for axis in range(3) if axis != fewest)
     assert panels[0].get_ylabel() == f"a{down}"
     assert all(axes.get_xlabel() == f"a{across}" for axes in panels)
@@ -242,16 +269,23 @@ def test_every_column_and_row_of_panels_is_labelled(panels):
     assert len(shown) == panels
     abreast = math.ceil(math.sqrt(panels))
     assert [bool(axes.get_ylabel()) for axes in shown] == [k % abreast == 0 for k in range(panels)]
-    assert [bool(axes.get_xlabel()) for axes in shown] == [k + abreast >= panels for k in range(panels)]
+    assert [bool(axes.get_xlabel()) for axes in shown] == [
+        k + abreast >= panels for k in range(panels)
+    ]
 
 
 def test_more_than_three_attributes_are_refused_with_a_way_out():
-    with pytest.raises(gn.ParameterError, match=r"expected at most 3 attributes, got 4; hint: .*release\[two, names\]"):
+    with pytest.raises(
+        gn.ParameterError,
+        match=r"expected at most 3 attributes, got 4; hint: .*release\[two, names\]",
+    ):
         plot_heatmap(table_of(2, 2, 2, 2))
 
 
 def test_too_many_panels_are_refused_with_a_way_out():
-    with pytest.raises(gn.ParameterError, match=r"expected at most 16 values of one of 3 .*, got at least 17; hint"):
+    with pytest.raises(
+        gn.ParameterError, match=r"expected at most 16 values of one of 3 .*, got at least 17; hint"
+    ):
         plot_heatmap(table_of(17, 18, 19))
 
 
@@ -260,7 +294,9 @@ def test_cells_whose_interval_holds_zero_are_grey_and_no_others():
     figure = plot_heatmap(table)
     (axes,) = panels_of(figure)
     grey = np.ma.getmaskarray(axes.images[0].get_array())
-    assert np.array_equal(grey, np.abs(table.estimate) <= 1.959963984540054 * table.standard_deviation)
+    assert np.array_equal(
+        grey, np.abs(table.estimate) <= 1.959963984540054 * table.standard_deviation
+    )
     assert 0 < grey.sum() < grey.size
     assert (table.estimate[~grey] < 0).any()
     assert "grey: not significantly different from 0 at 95 %" in figure.get_suptitle()
@@ -336,9 +372,13 @@ def test_titles_and_colour_bars_say_what_the_numbers_are():
     figure = plot_heatmap(table)
     warning = "SIMULATION, NOT PRIVATE — "
     assert plot_intervals(table).axes[0].get_title().startswith(f"{warning}a0 × a1: sd ")
-    assert plot_intervals(replace(table, private=True)).axes[0].get_title().startswith("a0 × a1: sd ")
+    assert (
+        plot_intervals(replace(table, private=True)).axes[0].get_title().startswith("a0 × a1: sd ")
+    )
     assert plot_heatmap(replace(table, private=True)).get_suptitle().startswith("a0 × a1: sd ")
-    assert figure.get_suptitle().startswith(f"{warning}a0 × a1: sd {table.standard_deviation[0, 0]:.3g} in every cell")
+    assert figure.get_suptitle().startswith(
+        f"{warning}a0 × a1: sd {table.standard_deviation[0, 0]:.3g} in every cell"
+    )
     (bar,) = (axes for axes in figure.axes if not axes.images)
     assert bar.get_ylabel() == "rows (unbiased estimate)"
 
@@ -370,11 +410,17 @@ def test_labels_beyond_the_room_are_thinned_out_and_say_so():
     ("label", "draw"),
     [
         *itertools.product(["$_$", "_hidden", "a\nb"], [plot_heatmap, plot_intervals]),
-        *zip(["$5", "x" * 200, "", "\\frac", "%s", "Ünïcödé ≥ π"], itertools.cycle([plot_heatmap, plot_intervals])),
+        *zip(
+            ["$5", "x" * 200, "", "\\frac", "%s", "Ünïcödé ≥ π"],
+            itertools.cycle([plot_heatmap, plot_intervals]),
+        ),
     ],
 )
 def test_odd_labels_and_names_of_one_table_are_drawn(draw, label):
-    three = [gn.Attribute(f"{label}{i}", [label, *(f"{label}{k}" for k in range(i + 1))]) for i in range(3)]
+    three = [
+        gn.Attribute(f"{label}{i}", [label, *(f"{label}{k}" for k in range(i + 1))])
+        for i in range(3)
+    ]
     figure = draw(simulated(three, 3)[tuple(a.name for a in three)])
     assert drawn(figure)
     shown = "".join(texts(figure)).replace("\\$", "$").replace(" ", "")
@@ -383,7 +429,12 @@ def test_odd_labels_and_names_of_one_table_are_drawn(draw, label):
 
 
 def answers(*entries):
-    schema = gn.Schema([gn.Attribute("age", edges=[0, 20, 40, 60, 80], base="prefix"), gn.Attribute("sex", ["F", "M"])])
+    schema = gn.Schema(
+        [
+            gn.Attribute("age", edges=[0, 20, 40, 60, 80], base="prefix"),
+            gn.Attribute("sex", ["F", "M"]),
+        ]
+    )
     data = pa.table({"age": [10, 30, 30, 70] * 50, "sex": ["F", "M"] * 100})
     return gn.plan(schema, list(entries), gn.zCDP(0.5)).simulate(data, np.random.default_rng(0))
 
@@ -401,5 +452,8 @@ def test_answers_are_drawn_like_tables():
 def test_releases_of_several_entries_compare_their_answers():
     release = answers(("age", "sex"), {"age": "ranges"})
     axes = plot_release(release).axes[1]
-    assert sorted(tick.get_text() for tick in axes.get_yticklabels()) == ["age (prefix) × sex", "age (ranges)"]
+    assert sorted(tick.get_text() for tick in axes.get_yticklabels()) == [
+        "age (prefix) × sex",
+        "age (ranges)",
+    ]
     assert axes.get_xlabel() == "standard deviation, root mean square of the answers"

@@ -57,7 +57,9 @@ def agree(a, b):
 
 
 def sdp(edges, p):
-    """``γ² = min ‖diag M‖_{p/2}  s.t. [[M, X], [X', Y]] ⪰ 0, diag Y ≤ 1``, columns of X the edges' differences."""
+    """``γ² = min ‖diag M‖_{p/2}  s.t. [[M, X], [X', Y]] ⪰ 0, diag Y ≤ 1``, columns of X the edges'
+    differences.
+    """
     N, d = edges.shape
     joint = cp.Variable((d + N, d + N), PSD=True)
     constraints = [joint[:d, d:] == edges.T, cp.diag(joint[d:, d:]) <= 1]
@@ -71,16 +73,25 @@ def edges_of(domain, graph):
 
 
 def whitened_square(noise, difference):
-    return float(difference @ np.linalg.pinv(noise.covariance.toarray(), hermitian=True, rcond=1e-10) @ difference)
+    return float(
+        difference
+        @ np.linalg.pinv(noise.covariance.toarray(), hermitian=True, rcond=1e-10)
+        @ difference
+    )
 
 
 # Known policies
 
 
 @norms
-@pytest.mark.parametrize("domain", [CLOUD, FiniteSet(np.eye(5)), FiniteSet([[0.0], [1.0], [1.0], [4.0]])])
+@pytest.mark.parametrize(
+    "domain", [CLOUD, FiniteSet(np.eye(5)), FiniteSet([[0.0], [1.0], [1.0], [4.0]])]
+)
 def test_the_complete_graph_is_replacement(domain, p):
-    agree(check(solve(domain, nx.complete_graph(domain.cardinality), p)), check(gn.optimal_noise(domain, p)))
+    agree(
+        check(solve(domain, nx.complete_graph(domain.cardinality), p)),
+        check(gn.optimal_noise(domain, p)),
+    )
 
 
 @norms
@@ -92,7 +103,13 @@ def test_a_star_is_the_set_less_its_center(p):
 @norms
 @pytest.mark.parametrize(
     "graph",
-    [nx.path_graph(6), nx.cycle_graph(6), nx.complete_bipartite_graph(2, 4), nx.ladder_graph(3), nx.star_graph(5)],
+    [
+        nx.path_graph(6),
+        nx.cycle_graph(6),
+        nx.complete_bipartite_graph(2, 4),
+        nx.ladder_graph(3),
+        nx.star_graph(5),
+    ],
     ids=["path", "cycle", "bipartite", "ladder", "star"],
 )
 def test_against_an_independent_sdp(graph, p):
@@ -127,7 +144,9 @@ def policies(draw, nodes=6):
     graph = nx.empty_graph(nodes)
     graph.add_edges_from([*tree, *more])
     fewer = public(graph)
-    fewer.remove_edges_from(draw(st.lists(st.sampled_from(sorted(graph.edges)), max_size=4, unique=True)))
+    fewer.remove_edges_from(
+        draw(st.lists(st.sampled_from(sorted(graph.edges)), max_size=4, unique=True))
+    )
     return graph, fewer
 
 
@@ -148,7 +167,9 @@ def test_values_at_distance_k_are_protected_at_k_squared(graphs, p):
         noise = solve(CLOUD, policy, p)
         for i, reached in nx.all_pairs_shortest_path_length(policy):
             for j, k in reached.items():
-                assert whitened_square(noise, CLOUD.points[i] - CLOUD.points[j]) <= k**2 * (1 + 1e-9)
+                assert whitened_square(noise, CLOUD.points[i] - CLOUD.points[j]) <= k**2 * (
+                    1 + 1e-9
+                )
 
 
 def test_some_edge_is_protected_no_better_than_it_must_be():
@@ -179,7 +200,9 @@ def test_the_same_path(graph):
 
 @pytest.mark.parametrize("kind", [nx.DiGraph, nx.MultiDiGraph])
 def test_directed_graphs_are_refused(kind):
-    with pytest.raises(gn.ParameterError, match=r"undirected policy graph; hint: graph\.to_undirected\(\)"):
+    with pytest.raises(
+        gn.ParameterError, match=r"undirected policy graph; hint: graph\.to_undirected\(\)"
+    ):
         gn.optimal_noise(CLOUD, neighbors=kind(nx.path_graph(6)))
 
 
@@ -249,14 +272,26 @@ def test_a_long_path_is_solved(p):
         (nx.Graph(), "6 components"),
         (nx.Graph([(0, 1), (2, 3), (4, 5)]), "3 components"),
     ],
-    ids=["too many", "negative", "names", "floats", "pairs", "one left out", "no edges", "nothing", "three parts"],
+    ids=[
+        "too many",
+        "negative",
+        "names",
+        "floats",
+        "pairs",
+        "one left out",
+        "no edges",
+        "nothing",
+        "three parts",
+    ],
 )
 def test_graphs_that_are_not_a_policy_are_refused(graph, message):
     with pytest.raises(gn.ParameterError, match=message):
         gn.optimal_noise(CLOUD, neighbors=graph)
 
 
-@pytest.mark.parametrize("neighbors", ["policy graph", "path", [(0, 1)], np.eye(6), {0: [1]}, nx.Graph, True])
+@pytest.mark.parametrize(
+    "neighbors", ["policy graph", "path", [(0, 1)], np.eye(6), {0: [1]}, nx.Graph, True]
+)
 def test_other_things_are_refused(neighbors):
     with pytest.raises(gn.ParameterError, match="or a networkx graph"):
         gn.optimal_noise(CLOUD, neighbors=neighbors)
@@ -277,7 +312,9 @@ def test_components_are_public_only_by_the_word(declared):
 
 
 def test_public_components_are_warned_about_at_the_callers_line():
-    with pytest.warns(gn.PolicyWarning, match=r"2 components on 6 points .* no protection at all") as caught:
+    with pytest.warns(
+        gn.PolicyWarning, match=r"2 components on 6 points .* no protection at all"
+    ) as caught:
         gn.optimal_noise(CLOUD, neighbors=public(nx.path_graph(5)))
     assert caught[0].filename == __file__
 
@@ -296,7 +333,9 @@ def test_public_components_are_warned_about_at_the_callers_line():
 def test_components_that_do_not_belong_to_the_edges_are_refused(edges, components):
     # split in two, the exact number of records in a part would be released as public knowledge
     with pytest.raises(gn.GaussNoiseError):
-        gn.optimal_noise(FiniteSet(np.eye(3)), neighbors=gn.PolicyGraph(np.array(edges), np.array(components)))
+        gn.optimal_noise(
+            FiniteSet(np.eye(3)), neighbors=gn.PolicyGraph(np.array(edges), np.array(components))
+        )
 
 
 # Verification and files
@@ -311,7 +350,8 @@ NOISES = {
     "one node": solve(FiniteSet([[1.0, 2.0]]), nx.empty_graph(1)),
     "two nodes": solve(FiniteSet([[1.0, 2.0], [0.0, 5.0]]), nx.path_graph(2), math.inf),
     "far parts": solve(
-        FiniteSet(np.vstack([CLOUD.points[:3], CLOUD.points[3:] + 1e6])), public(nx.Graph([(0, 1), (1, 2), (3, 4)]))
+        FiniteSet(np.vstack([CLOUD.points[:3], CLOUD.points[3:] + 1e6])),
+        public(nx.Graph([(0, 1), (1, 2), (3, 4)])),
     ),
 }
 GRAPHS = {
@@ -351,7 +391,11 @@ def test_files_bring_back_the_policy(name, tmp_path):
     np.testing.assert_array_equal(loaded.neighbors.components, noise.neighbors.components)
     np.testing.assert_array_equal(loaded.certificate.rows, noise.certificate.rows)
     np.testing.assert_array_equal(loaded.covariance.factor(), noise.covariance.factor())
-    assert (loaded.gamma, loaded.gamma_lower, loaded.status) == (noise.gamma, noise.gamma_lower, noise.status)
+    assert (loaded.gamma, loaded.gamma_lower, loaded.status) == (
+        noise.gamma,
+        noise.gamma_lower,
+        noise.status,
+    )
 
 
 @pytest.mark.parametrize(
@@ -431,7 +475,10 @@ def counts_for(noise, n=12):
 def test_integer_sensitivity_is_that_of_the_edges(name):
     mechanism = mechanism_for(NOISES[name])
     rows = mechanism._lattice.strategy
-    edges = [sum((x - y) ** 2 for x, y in zip(rows[i], rows[j], strict=True)) for i, j in GRAPHS[name].edges]
+    edges = [
+        sum((x - y) ** 2 for x, y in zip(rows[i], rows[j], strict=True))
+        for i, j in GRAPHS[name].edges
+    ]
     assert mechanism._lattice.query.sensitivity_squared == max(edges)
     assert 0.5 * (1 - 1e-9) <= mechanism.rho_charged <= 0.5
 
@@ -442,7 +489,9 @@ def test_nothing_to_protect_costs_nothing_and_is_exact(name):
     counts = counts_for(NOISES[name])
     release = mechanism.release(counts=counts)
     assert mechanism.rho_charged == release.privacy["rho_charged"] == 0
-    np.testing.assert_allclose(release.estimate, np.array(counts) @ NOISES[name].domain.points / 12, atol=1e-12)
+    np.testing.assert_allclose(
+        release.estimate, np.array(counts) @ NOISES[name].domain.points / 12, atol=1e-12
+    )
     assert not release.standard_deviation.any()
 
 
@@ -458,12 +507,20 @@ def test_decoding_without_noise_is_the_truth(name):
     noise = NOISES[name]
     mechanism, points = mechanism_for(noise), noise.domain.points
     size = noise.domain.cardinality
-    for counts in (counts_for(noise), [12] + [0] * (size - 1), [0] * (size - 1) + [12], [12 // size] * size):
+    for counts in (
+        counts_for(noise),
+        [12] + [0] * (size - 1),
+        [0] * (size - 1) + [12],
+        [12 // size] * size,
+    ):
         n = sum(counts)
         mechanism = mechanism_for(noise, n)
         sums, offset = mechanism._lattice.sums(counts), mechanism._offset(counts)
         decoded = mechanism._decoded(sums, offset)
-        exact = [sum(c * Fraction(x) for c, x in zip(counts, column, strict=True)) / n for column in points.T.tolist()]
+        exact = [
+            sum(c * Fraction(x) for c, x in zip(counts, column, strict=True)) / n
+            for column in points.T.tolist()
+        ]
         slack = mechanism.rounding_bias + 4 * np.finfo(float).eps * np.abs(points).max(axis=0)
         assert (np.abs(decoded - np.array(exact, dtype=float)) <= slack).all()
         assert (mechanism.rounding_bias <= 1e-9 * np.abs(points).max()).all()
@@ -471,13 +528,22 @@ def test_decoding_without_noise_is_the_truth(name):
 
 def test_decoding_many_components_is_the_truth():
     rng = np.random.default_rng(2)
-    points, counts = rng.normal(size=(3000, 2)) * [1, 1e6], rng.integers(0, 1000, size=3000).tolist()
+    points, counts = (
+        rng.normal(size=(3000, 2)) * [1, 1e6],
+        rng.integers(0, 1000, size=3000).tolist(),
+    )
     graph = public(nx.empty_graph(3000))
     graph.add_edges_from([(0, 1), (7, 9)])
     mechanism = mechanism_for(solve(FiniteSet(points), graph), sum(counts))
     decoded = mechanism._decoded(mechanism._lattice.sums(counts), mechanism._offset(counts))
-    exact = [sum(c * Fraction(x) for c, x in zip(counts, column, strict=True)) for column in points.T.tolist()]
-    assert (np.abs(decoded - np.array([x / sum(counts) for x in exact], dtype=float)) <= mechanism.rounding_bias).all()
+    exact = [
+        sum(c * Fraction(x) for c, x in zip(counts, column, strict=True))
+        for column in points.T.tolist()
+    ]
+    assert (
+        np.abs(decoded - np.array([x / sum(counts) for x in exact], dtype=float))
+        <= mechanism.rounding_bias
+    ).all()
 
 
 @noisy
@@ -538,7 +604,10 @@ def test_a_release_names_its_policy():
     assert release.privacy["neighbors"] == "policy graph with 5 edges on 6 points"
     assert release.privacy["published_exactly"] == "number of records"
     parts = mechanism_for(NOISES["disconnected"]).release(counts=counts_for(NOISES["disconnected"]))
-    assert parts.privacy["published_exactly"] == "number of records in each component of the policy graph"
+    assert (
+        parts.privacy["published_exactly"]
+        == "number of records in each component of the policy graph"
+    )
 
 
 @pytest.mark.parametrize("moved", [1, 3, 2**52])
@@ -547,7 +616,9 @@ def test_beyond_53_bits_no_more_than_the_components_sizes_come_out_exactly(moved
     graph = nx.Graph([(0, 1), (2, 3)])
     graph.graph["components"] = "public"
     with pytest.warns(gn.PolicyWarning):
-        noise = gn.optimal_noise(FiniteSet([[0.0, 1.0], [1.0, 1.0], [0.0, 2.0], [1.0, 2.0]]), neighbors=graph)
+        noise = gn.optimal_noise(
+            FiniteSet([[0.0, 1.0], [1.0, 1.0], [0.0, 2.0], [1.0, 2.0]]), neighbors=graph
+        )
     large = 2**53 + 2
     mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.5), n=large + 10)
     exact = [mechanism.release(counts=[large - k, k, 10, 0]).estimate[1] for k in (0, moved)]
@@ -563,4 +634,6 @@ def test_a_policy_protects_means_of_a_public_number_of_records():
 def test_listed_differences_are_one_for_each_edge():
     target = covered(CLOUD, NOISES["path"].neighbors)
     assert sorted(map(tuple, target.rows.tolist())) == [(i, i + 1) for i in range(5)]
-    np.testing.assert_array_equal(target.points, CLOUD.points[target.rows[:, 0]] - CLOUD.points[target.rows[:, 1]])
+    np.testing.assert_array_equal(
+        target.points, CLOUD.points[target.rows[:, 0]] - CLOUD.points[target.rows[:, 1]]
+    )

@@ -1,4 +1,6 @@
-"""Privacy definitions against many digits, the lattice against exact sums, accounting against dp-accounting."""
+"""Privacy definitions against many digits, the lattice against exact sums, accounting against
+dp-accounting.
+"""
 
 import dataclasses
 import json
@@ -23,7 +25,16 @@ from gaussnoise.privacy.lattice_bound import MIN_STEPS, lattice_distance
 DEFINITIONS = [gn.zCDP(0.3), gn.ApproxDP(1, 1e-6), gn.GDP(0.7), gn.KL(0.2), gn.TV(0.1)]
 every = pytest.mark.parametrize("privacy", DEFINITIONS, ids=lambda privacy: type(privacy).__name__)
 FINE = 2.0**47
-SINGLE = [gn.zCDP, gn.GDP, gn.KL, gn.TV, gn.PureDP, gn.LocalDP, dp_event, lambda x: gn.ApproxDP(1, x)]
+SINGLE = [
+    gn.zCDP,
+    gn.GDP,
+    gn.KL,
+    gn.TV,
+    gn.PureDP,
+    gn.LocalDP,
+    dp_event,
+    lambda x: gn.ApproxDP(1, x),
+]
 
 
 def above(x):
@@ -203,7 +214,12 @@ def test_dp_accounting_lands_a_hair_low_and_we_do_not():
 
 
 @settings(hundreds, max_examples=35)
-@given(epsilons, deltas, st.sampled_from([FINE, MIN_STEPS, 200.0]), st.sampled_from([1, 1000, 200_000_000]))
+@given(
+    epsilons,
+    deltas,
+    st.sampled_from([FINE, MIN_STEPS, 200.0]),
+    st.sampled_from([1, 1000, 200_000_000]),
+)
 def test_approximate_dp_is_kept_as_drawn(epsilon, delta, steps, draws):
     privacy = gn.ApproxDP(epsilon, delta)
     record = privacy.as_dict(draws, steps)
@@ -218,7 +234,9 @@ def test_approximate_dp_is_kept_as_drawn(epsilon, delta, steps, draws):
 
 def epsilon_by_renyi(rho, delta):
     """Canonne, Kamath & Steinke (2020), Proposition 12, minimised over a grid of Rényi orders."""
-    a = 1 + np.logspace(-6, 9, 100_001)  # coarser grids are 1e-6 off where log(a) is near -log(delta)
+    a = 1 + np.logspace(
+        -6, 9, 100_001
+    )  # coarser grids are 1e-6 off where log(a) is near -log(delta)
     return np.min(rho * a + (np.log1p(-1 / a) * (a - 1) - np.log(delta) - np.log(a)) / (a - 1))
 
 
@@ -247,7 +265,16 @@ def alarm():
 @pytest.mark.parametrize("draws", [1, 200_000_000])
 @pytest.mark.parametrize(
     ("epsilon", "delta"),
-    [(1e-9, 1e-6), (1e-20, 1e-6), (1e-300, 0.1), (1e-3, 1e-300), (700, 0.5), (1e-300, 1e-300), (1, 5e-324), (1e3, 0.1)],
+    [
+        (1e-9, 1e-6),
+        (1e-20, 1e-6),
+        (1e-300, 0.1),
+        (1e-3, 1e-300),
+        (700, 0.5),
+        (1e-300, 1e-300),
+        (1, 5e-324),
+        (1e3, 0.1),
+    ],
 )
 def test_extreme_budgets_are_refused_or_private(epsilon, delta, draws, alarm):
     try:
@@ -262,7 +289,9 @@ def test_extreme_budgets_are_refused_or_private(epsilon, delta, draws, alarm):
 
 
 def one_coordinate(s):
-    """Of the discrete Gaussian and the rounded normal at scale s: their probabilities, to 30 digits."""
+    """Of the discrete Gaussian and the rounded normal at scale s: their probabilities, to 30
+    digits.
+    """
     s, ks = mp.mpf(s), range(math.ceil(12 * s) + 2)
     weights = [mp.exp(-(mp.mpf(k) ** 2) / (2 * s * s)) for k in ks]
     total = weights[0] + 2 * mp.fsum(weights[1:])
@@ -283,8 +312,15 @@ def test_one_draw_is_as_close_as_proven(s):
 
 def test_two_draws_are_as_close_as_proven():
     both = np.array(one_coordinate(1.0), dtype=float)
-    drawn, rounded = np.multiply.outer(both[:, 0], both[:, 0]), np.multiply.outer(both[:, 1], both[:, 1])
-    assert 0.3 * lattice_distance(2, 1.0) < np.abs(drawn - rounded).sum() / 2 < lattice_distance(2, 1.0)
+    drawn, rounded = (
+        np.multiply.outer(both[:, 0], both[:, 0]),
+        np.multiply.outer(both[:, 1], both[:, 1]),
+    )
+    assert (
+        0.3 * lattice_distance(2, 1.0)
+        < np.abs(drawn - rounded).sum() / 2
+        < lattice_distance(2, 1.0)
+    )
 
 
 @pytest.mark.parametrize("draws", [100, 1600])
@@ -298,7 +334,9 @@ def test_the_distance_grows_like_the_root_of_the_draws(draws):
 
 
 def shifted(privacy, shift, steps):
-    """Discrete Gaussians around 0 and around ``shift``, calibrated: ``(p, p')`` at every integer, and their scale."""
+    """Discrete Gaussians around 0 and around ``shift``, calibrated: ``(p, p')`` at every integer,
+    and their scale.
+    """
     s = shift / math.sqrt(2 * privacy.to_zcdp(1, steps).rho)
     assert s >= steps
     ks = np.arange(-math.ceil(12 * s), math.ceil(12 * s) + shift + 1)
@@ -312,7 +350,9 @@ def test_approximate_dp_holds_for_integers(epsilon, delta):
         for shift in range(math.ceil(steps * 3), math.ceil(steps * 3) + 3):
             p, moved = shifted(gn.ApproxDP(epsilon, delta), shift, steps)
             assert 0.9 * delta < np.maximum(0, p - math.exp(epsilon) * moved).sum() <= delta
-            p, moved = shifted(gn.zCDP(1.2 * gn.ApproxDP(epsilon, delta).to_zcdp(1, steps).rho), shift, steps)
+            p, moved = shifted(
+                gn.zCDP(1.2 * gn.ApproxDP(epsilon, delta).to_zcdp(1, steps).rho), shift, steps
+            )
             assert np.maximum(0, p - math.exp(epsilon) * moved).sum() > delta
 
 
@@ -334,17 +374,26 @@ def test_divergence_holds_exactly_for_integers(alpha):
 def test_gaussian_dp_holds_for_integers_up_to_the_stated_distance(mu):
     p, moved = shifted(gn.GDP(mu), 40, 5.0)
     eta = lattice_distance(1, 5.0)
-    alarms, misses = np.cumsum(p[::-1])[::-1], np.cumsum(moved) - moved  # of the best tests: "shifted" from t on
+    alarms, misses = (
+        np.cumsum(p[::-1])[::-1],
+        np.cumsum(moved) - moved,
+    )  # of the best tests: "shifted" from t on
     for alarm_rate, miss_rate in zip(alarms, misses, strict=True):
         if alarm_rate + eta < 1:
-            promised = float(mp.ncdf(-mp.erfinv(2 * mp.mpf(alarm_rate + eta) - 1) * mp.sqrt(2) - mu)) - eta
+            promised = (
+                float(mp.ncdf(-mp.erfinv(2 * mp.mpf(alarm_rate + eta) - 1) * mp.sqrt(2) - mu)) - eta
+            )
             assert miss_rate >= promised - 1e-12
     middle = len(alarms) // 2
-    assert misses[middle] < mp.ncdf(-mp.erfinv(2 * mp.mpf(alarms[middle]) - 1) * mp.sqrt(2) - mu / 2)
+    assert misses[middle] < mp.ncdf(
+        -mp.erfinv(2 * mp.mpf(alarms[middle]) - 1) * mp.sqrt(2) - mu / 2
+    )
 
 
 @hundreds
-@given(log_uniform(1e-12, 0.999), st.sampled_from([FINE, 2.0**20, 100.0]), st.sampled_from([1, 10**6]))
+@given(
+    log_uniform(1e-12, 0.999), st.sampled_from([FINE, 2.0**20, 100.0]), st.sampled_from([1, 10**6])
+)
 def test_total_variation_is_private_and_tight(alpha, steps, draws):
     record = gn.TV(alpha).as_dict(draws, steps)
     with mp.workdps(50):
@@ -354,7 +403,10 @@ def test_total_variation_is_private_and_tight(alpha, steps, draws):
             assert left < 0.8 * alpha  # √(2/π) = 0.798
         else:
             assert mp.erf(distance(record["rho"]) / mp.sqrt(8)) <= left
-            assert mp.erf(distance(record["rho"], 1 + 3e-9) / mp.sqrt(8)) > left - mp.mpf(2) ** -52 * alpha
+            assert (
+                mp.erf(distance(record["rho"], 1 + 3e-9) / mp.sqrt(8))
+                > left - mp.mpf(2) ** -52 * alpha
+            )
 
 
 @hundreds
@@ -374,7 +426,10 @@ def test_the_reported_epsilon_is_private_and_tight(rho, delta):
     epsilon = gaussian_epsilon(rho, delta, 1, FINE)
     assert epsilon <= gn.zCDP(rho).epsilon(delta)
     assert exact_delta(epsilon, distance(rho)) <= delta
-    if epsilon > 0 and (1 + math.exp(gn.zCDP(rho).epsilon(delta))) * lattice_distance(1, FINE) < 1e-6 * delta:
+    if (
+        epsilon > 0
+        and (1 + math.exp(gn.zCDP(rho).epsilon(delta))) * lattice_distance(1, FINE) < 1e-6 * delta
+    ):
         assert exact_delta(epsilon * (1 - 1e-5), distance(rho)) > delta
 
 
@@ -415,7 +470,9 @@ def test_releases_add_up(rhos, delta):
 
 
 def test_releases_compose_with_other_mechanisms():
-    composed = events.ComposedDpEvent([dp_event(0.1), events.SelfComposedDpEvent(dp_event(0.05), 2)])
+    composed = events.ComposedDpEvent(
+        [dp_event(0.1), events.SelfComposedDpEvent(dp_event(0.05), 2)]
+    )
     other = events.GaussianDpEvent(1 / math.sqrt(2 * 0.3))
     epsilon = RdpAccountant(ORDERS).compose(composed).compose(other).get_epsilon(1e-6)
     assert epsilon == pytest.approx(accounted(0.5).get_epsilon(1e-6), rel=1e-9)

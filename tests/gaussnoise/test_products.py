@@ -1,7 +1,9 @@
-"""Noise for products of one-attribute queries against explicit matrices over all records, brute force and the solver.
+"""Noise for products of one-attribute queries against explicit matrices over all records, brute
+force and the solver.
 
-References: the Gram matrix of all queries and of all measurements, built record by record; ``optimal_noise`` of the
-listed points; nuclear norms of explicit second moments; the closed form of identity marginals; published tables.
+References: the Gram matrix of all queries and of all measurements, built record by record;
+``optimal_noise`` of the listed points; nuclear norms of explicit second moments; the closed form of
+identity marginals; published tables.
 """
 
 import itertools
@@ -50,17 +52,23 @@ def base_of(n, kind, numbers):
 @st.composite
 def products(draw, several=True):
     sizes = draw(st.lists(st.integers(2, 5), min_size=1, max_size=3))
-    kinds = st.sampled_from(["identity", "prefix", "ranges", "bins", "windows", "moments", "matrix"])
+    kinds = st.sampled_from(
+        ["identity", "prefix", "ranges", "bins", "windows", "moments", "matrix"]
+    )
     numbers = st.lists(st.integers(-4, 4), min_size=10, max_size=10)
     bases = [base_of(n, draw(kinds), draw(numbers)) for n in sizes]
-    subsets = [S for k in range(len(sizes) + 1) for S in itertools.combinations(range(len(sizes)), k)]
+    subsets = [
+        S for k in range(len(sizes) + 1) for S in itertools.combinations(range(len(sizes)), k)
+    ]
     chosen = draw(st.lists(st.sampled_from(subsets[1:]), min_size=1, max_size=4, unique=True))
     terms = [dict.fromkeys(S) for S in chosen]
     terms = [{i: bases[i] for i in S} for S in terms]
     if several and draw(st.booleans()):
         extra = {i: Id(sizes[i]) for i in chosen[0]}
         terms += [extra] if extra not in terms else []
-    weights = draw(st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=len(terms), max_size=len(terms)))
+    weights = draw(
+        st.lists(st.sampled_from([0.5, 1.0, 3.0]), min_size=len(terms), max_size=len(terms))
+    )
     return gn.Products(bases, terms, weights)
 
 
@@ -98,7 +106,9 @@ def explicit(noise):
 
 
 def fidelity(noise):
-    """``tr((W^{1/2} C W^{1/2})^{1/2})`` of the certificate's measure, on listed records or pairs of them."""
+    """``tr((W^{1/2} C W^{1/2})^{1/2})`` of the certificate's measure, on listed records or pairs of
+    them.
+    """
     domain, witness = noise.domain, noise.certificate
     workload = witness.workload()
     points = domain.to_finite_set().points
@@ -112,7 +122,9 @@ def fidelity(noise):
         law = np.zeros_like(middle)
         for pattern, weight in zip(witness.patterns.tolist(), witness.pattern_weights, strict=True):
             classes = zip(workload.moving.classes, pattern, strict=True)
-            sets = list(itertools.product(*(itertools.combinations(members, j) for members, j in classes)))
+            sets = list(
+                itertools.product(*(itertools.combinations(members, j) for members, j in classes))
+            )
             for chosen in sets:
                 differing = set(itertools.chain.from_iterable(chosen))
                 parts = []
@@ -127,8 +139,19 @@ def fidelity(noise):
         place = {table: k for k, table in enumerate(workload.tables)}
         w = []
         for term in domain.terms:
-            k = place[tuple(sorted((workload.orbits.class_of(i), _index(workload, i, base)) for i, base in term))]
-            share = witness.shares[k] / witness.shares.sum() / workload.table_counts[k] / workload.queries[k]
+            k = place[
+                tuple(
+                    sorted(
+                        (workload.orbits.class_of(i), _index(workload, i, base)) for i, base in term
+                    )
+                )
+            ]
+            share = (
+                witness.shares[k]
+                / witness.shares.sum()
+                / workload.table_counts[k]
+                / workload.queries[k]
+            )
             w += [share ** (1 - 2 / noise.p)] * int(workload.queries[k])
         points = points * np.sqrt(w)
     values, axes = np.linalg.eigh(middle)
@@ -151,7 +174,9 @@ def test_both_ends_are_what_explicit_matrices_say(domain, neighbors, p):
     assert sensitivity <= 1
     assert sensitivity > 0.999 or neighbors == "replace"  # of "replace", see below
     if p == 2:
-        assert loss == pytest.approx(noise.gamma**2, rel=1e-6)  # the strategy's Gram matrix inverts to the covariance
+        assert loss == pytest.approx(
+            noise.gamma**2, rel=1e-6
+        )  # the strategy's Gram matrix inverts to the covariance
         assert np.trace(noise.covariance.toarray()) == pytest.approx(loss, rel=1e-6)
     true = fidelity(noise)
     assert noise.gamma_lower == pytest.approx(true, rel=1e-6)
@@ -165,8 +190,9 @@ def test_products_are_within_a_few_per_cent_of_the_dense_optimum(domain):
     dense = gn.optimal_noise(domain.to_finite_set(), neighbors="add-remove", tol=1e-3)
     assert dense.gamma_lower <= noise.gamma * (1 + 1e-9)
     assert noise.gamma_lower <= dense.gamma * (1 + 1e-9)
-    # an attribute asked about in several ways is measured in one: {prefix} and {identity × five cells}, 3.5 per cent;
-    # matrices of one query or two, that ask for single cells, need no totals in their tables
+    # an attribute asked about in several ways is measured in one: {prefix} and {identity × five
+    # cells}, 3.5 per cent; matrices of one query or two, that ask for single cells, need no totals
+    # in their tables
     several = any(len(bases) > 1 for bases in noise.certificate.workload().bases)
     rich = not several and not any(isinstance(base, gn.Base | gn.Moments) for base in domain.bases)
     assert noise.gamma <= (1.01 if rich else 1.13) * dense.gamma
@@ -174,11 +200,17 @@ def test_products_are_within_a_few_per_cent_of_the_dense_optimum(domain):
         assert noise.gamma <= dense.gamma * (1 + 1e-3)
 
 
-@pytest.mark.parametrize("base", [P(12), R(9), gn.Windows(8, 3), gn.Moments(range(7), [0, 1]), gn.Bins(9, [3])])
+@pytest.mark.parametrize(
+    "base", [P(12), R(9), gn.Windows(8, 3), gn.Moments(range(7), [0, 1]), gn.Bins(9, [3])]
+)
 def test_one_attribute_alone_is_the_dense_optimum(base):
     noise = gn.optimal_noise(gn.Products([base], [(0,)]), neighbors="add-remove")
-    dense = gn.optimal_noise(gn.FiniteSet.from_workload(base.toarray()), neighbors="add-remove", tol=1e-6)
-    assert noise.gamma == pytest.approx(dense.gamma, rel=2e-5)  # a share of 2⁻¹⁶ is for what the queries cannot see
+    dense = gn.optimal_noise(
+        gn.FiniteSet.from_workload(base.toarray()), neighbors="add-remove", tol=1e-6
+    )
+    assert noise.gamma == pytest.approx(
+        dense.gamma, rel=2e-5
+    )  # a share of 2⁻¹⁶ is for what the queries cannot see
     assert noise.gap < 1e-4
 
 
@@ -215,18 +247,32 @@ def test_replaced_records_cost_little_more_than_the_dense_optimum(domain, excess
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_identities_are_the_closed_form_of_marginals(neighbors):
     sizes, subsets, weights = (4, 3, 2, 1), [(0, 1), (2,), (1, 2), (0, 3), ()], [1, 2, 0.5, 3, 1]
-    noise = gn.optimal_noise(gn.Products([Id(n) for n in sizes], subsets, weights), neighbors=neighbors)
+    noise = gn.optimal_noise(
+        gn.Products([Id(n) for n in sizes], subsets, weights), neighbors=neighbors
+    )
     marginals = gn.optimal_noise(gn.Marginals(sizes, subsets, weights), neighbors=neighbors)
-    assert noise.gamma == pytest.approx(marginals.gamma, rel=1e-12 if neighbors == "add-remove" else 1e-6)
+    assert noise.gamma == pytest.approx(
+        marginals.gamma, rel=1e-12 if neighbors == "add-remove" else 1e-6
+    )
     wanted = marginals.covariance.toarray()
-    np.testing.assert_allclose(noise.covariance.toarray(), wanted, atol=1e-9 if neighbors == "add-remove" else 1e-5)
+    np.testing.assert_allclose(
+        noise.covariance.toarray(), wanted, atol=1e-9 if neighbors == "add-remove" else 1e-5
+    )
 
 
-# root mean square standard deviation at unit sensitivity of all 1-, 2-, 3- and 1..3-way tables: the shared reference
+# root mean square standard deviation at unit sensitivity of all 1-, 2-, 3- and 1..3-way tables: the
+# shared reference
 CPS = (50, 100, 7, 4, 2), 2, [3.06290609, 5.81577797, 7.29957434, 7.56214698]
-ADULT = (100, 100, 100, 99, 85, 42, 16, 15, 9, 7, 6, 5, 2, 2), 5, [4.99096213, 16.7706436, 43.6934833, 43.6235995]
+ADULT = (
+    (100, 100, 100, 99, 85, 42, 16, 15, 9, 7, 6, 5, 2, 2),
+    5,
+    [4.99096213, 16.7706436, 43.6934833, 43.6235995],
+)
 # QuerySmasher, else ResidualPlanner+, as published
-PUBLISHED = {CPS[0]: [3.1352, 6.1920, 8.1243, 8.1470], ADULT[0]: [5.0471, 17.2379, 47.1932, 47.1026]}
+PUBLISHED = {
+    CPS[0]: [3.1352, 6.1920, 8.1243, 8.1470],
+    ADULT[0]: [5.0471, 17.2379, 47.1932, 47.1026],
+}
 
 
 WAYS = [[1], [2], [3], [1, 2, 3]]
@@ -237,13 +283,17 @@ WAYS = [[1], [2], [3], [1, 2, 3]]
     [
         *(pytest.param(*CPS, column, id=f"CPS {WAYS[column]}") for column in range(4)),
         *(pytest.param(*ADULT, column, id=f"Adult {WAYS[column]}") for column in (0, 1, 3)),
-        pytest.param(*ADULT, 2, id="Adult [3]", marks=pytest.mark.benchmark),  # as long as all ways, which hold it
+        pytest.param(
+            *ADULT, 2, id="Adult [3]", marks=pytest.mark.benchmark
+        ),  # as long as all ways, which hold it
     ],
 )
 def test_published_benchmarks(sizes, prefixes, wanted, column):
     ways = WAYS[column]
     bases = [P(n) if i < prefixes else Id(n) for i, n in enumerate(sizes)]
-    domain = gn.Products(bases, [S for k in ways for S in itertools.combinations(range(len(sizes)), k)])
+    domain = gn.Products(
+        bases, [S for k in ways for S in itertools.combinations(range(len(sizes)), k)]
+    )
     noise = gn.optimal_noise(domain, neighbors="add-remove")
     error = noise.gamma / math.sqrt(domain.dim)
     assert error <= wanted[column] * (1 + 2e-4)  # contrasts are integers; what that costs
@@ -267,7 +317,8 @@ def test_many_attributes_are_planned_at_once(count):
     gn.Products([P(6), P(5), Id(3)], [(0, 1), (0, 2), (1, 2)]),
     gn.Products([P(6), P(6), P(6)], [(0, 1, 2), (0, 1), (2,)], [1, 2, 3]),
     gn.Products([P(7), R(4), Id(2), Id(2)], [(0, 1, 2), (0, 3), (1, 3)]),
-    gn.Products([P(4), R(5), P(4)], [(0, 1), (1, 2), (0, 2), (1,)]),  # alike attributes with another between them
+    # alike attributes with another between them
+    gn.Products([P(4), R(5), P(4)], [(0, 1), (1, 2), (0, 2), (1,)]),
 ])  # fmt: skip
 def test_certificates_of_every_size_agree(monkeypatch, domain, neighbors):
     noise = gn.optimal_noise(domain, neighbors=neighbors)
@@ -287,13 +338,26 @@ def test_certificates_of_every_size_agree(monkeypatch, domain, neighbors):
     assert values @ counts <= bounds[-1] * (1 + 1e-6)
 
 
-@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(products(), st.sampled_from(["add-remove", "replace"]), st.sampled_from([2, 4]), st.integers(0, 10**6))
+@settings(
+    max_examples=12,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    products(),
+    st.sampled_from(["add-remove", "replace"]),
+    st.sampled_from([2, 4]),
+    st.integers(0, 10**6),
+)
 def test_any_measure_bounds_from_below(monkeypatch, domain, neighbors, p, seed):
     noise = gn.optimal_noise(domain, p, neighbors)
     rng = np.random.default_rng(seed)
     found = noise.certificate
-    cells = tuple(w * rng.choice([0, 1e-9, 1, 1], len(w)) * rng.exponential(size=len(w)) for w in found.cell_weights)
+    cells = tuple(
+        w * rng.choice([0, 1e-9, 1, 1], len(w)) * rng.exponential(size=len(w))
+        for w in found.cell_weights
+    )
     cells = tuple(w if w.sum() > 0 else np.ones(len(w)) for w in cells)
     shares = rng.exponential(size=len(found.shares))
     witness = replace(found, cell_weights=cells, shares=shares / shares.sum())
@@ -315,7 +379,8 @@ def test_the_quadrature_never_exceeds_the_root():
     s = np.arange(*_product_certificate._ENDS, _product_certificate._STEP)
     scale = _product_certificate._STEP / (2 * math.pi) / (1 + _product_certificate._EXCESS)
     ratios = [
-        scale * (np.exp(s / 2) * np.log1p(k * np.exp(-s))).sum() / math.sqrt(k) for k in np.geomspace(1e-9, 1, 4001)
+        scale * (np.exp(s / 2) * np.log1p(k * np.exp(-s))).sum() / math.sqrt(k)
+        for k in np.geomspace(1e-9, 1, 4001)
     ]
     assert 0.9998 < min(ratios)
     assert max(ratios) < 1
@@ -334,15 +399,21 @@ def test_strategies_decode_what_they_measure(n, bits, seed):
     assert weights.min() >= 0
     assert weights.sum() == pytest.approx(1)
     counts = rng.integers(0, 1000, (n, 2))
-    told = strategy.decode(strategy.contrast(counts, 0).astype(float), 0) + np.outer(strategy.profile, counts.sum(0))
+    told = strategy.decode(strategy.contrast(counts, 0).astype(float), 0) + np.outer(
+        strategy.profile, counts.sum(0)
+    )
     size = np.abs(strategy.root).max()
     np.testing.assert_allclose(told, counts, atol=1e-9 * size * 1000)
     assert strategy.profile.sum() == pytest.approx(1, abs=1e-9 * size)
     np.testing.assert_allclose(C @ strategy.profile, 0, atol=1e-9 * size * 2**bits)
     E = np.linalg.inv(np.vstack([np.ones(n), contrasts(strategy)]))[:, 1:]
-    np.testing.assert_allclose(strategy.root @ strategy.root.T, E @ E.T, rtol=1e-6, atol=1e-9 * size**2)
+    np.testing.assert_allclose(
+        strategy.root @ strategy.root.T, E @ E.T, rtol=1e-6, atol=1e-9 * size**2
+    )
     x = rng.normal(size=(n, 3))
-    np.testing.assert_allclose(strategy.pull(x, 0).T @ strategy.pull(x, 0), x.T @ E @ E.T @ x, rtol=1e-6)
+    np.testing.assert_allclose(
+        strategy.pull(x, 0).T @ strategy.pull(x, 0), x.T @ E @ E.T @ x, rtol=1e-6
+    )
 
 
 def test_the_covariance_is_that_of_the_decoded_noise():
@@ -363,7 +434,9 @@ def test_the_covariance_is_that_of_the_decoded_noise():
 
 
 def _full(noise):
-    """The same noise, with much more of it on what no table needs, so that the full table's Gram matrix is regular."""
+    """The same noise, with much more of it on what no table needs, so that the full table's Gram
+    matrix is regular.
+    """
     full = dict(noise.covariance.variances)
     for k in range(4):
         for T in itertools.combinations(range(3), k):
@@ -372,7 +445,9 @@ def _full(noise):
 
 
 def test_saved_noise_is_the_same_noise(tmp_path):
-    domain = gn.Products([P(6), P(6), Id(3)], [(0, 2), (1, 2), {0: gn.Base(np.eye(6)[:3]), 1: P(6)}], [1, 1, 2])
+    domain = gn.Products(
+        [P(6), P(6), Id(3)], [(0, 2), (1, 2), {0: gn.Base(np.eye(6)[:3]), 1: P(6)}], [1, 1, 2]
+    )
     noise = gn.optimal_noise(domain, neighbors="replace")
     noise.save(tmp_path / "noise.npz")
     again = gn.OptimalNoise.load(tmp_path / "noise.npz")
@@ -386,12 +461,19 @@ def _tampered(noise):
     T = next(iter(T for T in covariance.variances if T))
     less = {**covariance.variances, T: covariance.variances[T] * 0.9}
     yield replace(noise, covariance=replace(covariance, variances=less))
-    yield replace(noise, covariance=replace(covariance, variances={S: v for S, v in less.items() if S != T}))
+    yield replace(
+        noise, covariance=replace(covariance, variances={S: v for S, v in less.items() if S != T})
+    )
     longer = covariance.strategies[0].contrasts * 1
     longer[:, 0] = longer[:, 0] * 2 + 1
     strategies = (SolvedStrategy(longer), *covariance.strategies[1:])
     yield replace(noise, covariance=replace(covariance, strategies=strategies))
-    yield replace(noise, covariance=replace(covariance, strategies=(IdentityStrategy(3), *covariance.strategies[1:])))
+    yield replace(
+        noise,
+        covariance=replace(
+            covariance, strategies=(IdentityStrategy(3), *covariance.strategies[1:])
+        ),
+    )
     yield replace(noise, gamma_lower=noise.gamma)
     yield replace(noise, neighbors="none")
     yield replace(noise, center=np.ones(noise.domain.dim))
@@ -417,20 +499,27 @@ def test_verification_refuses_what_was_tampered_with(neighbors):
 
 
 def test_wrong_requests_are_refused():
-    with pytest.raises(gn.InvalidDomainError, match=r"tell categories apart, .*hint: .* Total\(4\)"):
+    with pytest.raises(
+        gn.InvalidDomainError, match=r"tell categories apart, .*hint: .* Total\(4\)"
+    ):
         gn.optimal_noise(gn.Products([gn.Windows(4, 4)], [(0,)]))
 
 
 def test_attributes_that_would_take_minutes_are_refused():
-    with pytest.raises(gn.DomainTooLargeError, match=r"Prefix: 5000 categories, .* hint: coarser bins"):
+    with pytest.raises(
+        gn.DomainTooLargeError, match=r"Prefix: 5000 categories, .* hint: coarser bins"
+    ):
         gn.optimal_noise(gn.Products([P(5000)], [(0,)]))
 
 
 @pytest.mark.parametrize("base", [
-    gn.Base([[1e8, 1e8 + 1, 1e8 + 3]]), gn.Moments([1e9, 1e9 + 1, 1e9 + 3]), gn.Base([[1e60, 0, 1]]),
+    gn.Base([[1e8, 1e8 + 1, 1e8 + 3]]), gn.Moments([1e9, 1e9 + 1, 1e9 + 3]), gn.Base([[1e60, 0,
+    1]]),
 ])  # fmt: skip
 def test_bases_that_double_precision_cannot_tell_from_totals_are_refused(base):
-    with pytest.raises(gn.InvalidDomainError, match=r"hint: (take away what they have in common|rescale)"):
+    with pytest.raises(
+        gn.InvalidDomainError, match=r"hint: (take away what they have in common|rescale)"
+    ):
         gn.optimal_noise(gn.Products([base, P(3)], [(0, 1)]))
 
 
@@ -440,7 +529,8 @@ def test_bases_that_double_precision_cannot_tell_from_totals_are_refused(base):
     gn.Products([gn.Base([[1, -1, 0], [0, 1, -1]]), P(3)], [(0, 1), (0,)]),
     gn.Products([gn.Base(np.eye(3) - 1 / 3)], [(0,)]),
     gn.Products([gn.Base([[1, -1]])], [(0,)]),
-    gn.Products([gn.Moments(range(60), [1, 2]), gn.Moments(range(50), [1])], [(0, 1)]),  # most directions are not seen
+    # most directions are not seen
+    gn.Products([gn.Moments(range(60), [1, 2]), gn.Moments(range(50), [1])], [(0, 1)]),
     gn.Products([gn.Base([[1, 1, 0, 0]]), R(5)], [(0, 1), (1,)]),
     gn.Products([gn.Leading(R(4), 5), P(3)], [(0, 1), (0,)]),
 ])  # fmt: skip
@@ -450,7 +540,10 @@ def test_bases_that_see_little_are_planned_too(domain, neighbors):
     assert 0 < noise.gamma_lower <= noise.gamma
     if domain.cardinality < 100:
         assert explicit(noise)[1] <= 1
-        assert noise.gamma_lower <= gn.optimal_noise(domain.to_finite_set(), neighbors=neighbors, tol=1e-3).gamma
+        assert (
+            noise.gamma_lower
+            <= gn.optimal_noise(domain.to_finite_set(), neighbors=neighbors, tol=1e-3).gamma
+        )
 
 
 @pytest.mark.parametrize("count", [4, pytest.param(6, marks=pytest.mark.benchmark)])
@@ -458,7 +551,9 @@ def test_one_table_is_certified_by_its_product_where_blocks_are_too_many(monkeyp
     if count < 6:  # as if few were
         for name, value in (("_DENSE", 3), ("_KEPT", (10**9, 0)), ("_MOST_LEFT", -1)):
             monkeypatch.setattr(_product_certificate, name, value)
-    noise = gn.optimal_noise(gn.Products([P(5)] * count, [tuple(range(count))]), neighbors="add-remove")
+    noise = gn.optimal_noise(
+        gn.Products([P(5)] * count, [tuple(range(count))]), neighbors="add-remove"
+    )
     assert not noise.certificate.is_tight
     assert noise.gap < 0.01
     assert noise.certificate.lower_bound() <= gn.factorize([P(5).toarray()] * count, "mean").value
@@ -484,7 +579,11 @@ def test_contrasts_that_measure_nothing_certain_are_refused(contrasts):
 def test_contrasts_of_narrow_integers_do_not_overflow():
     C = np.array([[100, 90, -90, -100], [90, -90, 90, -90], [10, 100, 100, 10]], dtype=np.int8)
     wide = SolvedStrategy(C.astype(np.int64))
-    assert (SolvedStrategy(C).square, SolvedStrategy(C).least) == (wide.square, wide.least) == (26200, wide.least)
+    assert (
+        (SolvedStrategy(C).square, SolvedStrategy(C).least)
+        == (wide.square, wide.least)
+        == (26200, wide.least)
+    )
 
 
 def test_other_routes_list_the_records():
@@ -516,7 +615,8 @@ def test_products_are_released_as_tables():
 def test_a_gap_wider_than_asked_for_is_warned_of_where_it_was_asked_for(neighbors, p):
     domain = gn.Products([P(4), R(3)], [(0,), (0, 1)])
     with pytest.warns(
-        gn.ConvergenceWarning, match=r"certified gap \S+ after \d+ steps, wider than tol=1e-06; The best"
+        gn.ConvergenceWarning,
+        match=r"certified gap \S+ after \d+ steps, wider than tol=1e-06; The best",
     ) as caught:
         noise = gn.optimal_noise(domain, p, neighbors, tol=1e-6)
     assert len(caught) == 1
@@ -528,6 +628,10 @@ def test_a_gap_wider_than_asked_for_is_warned_of_where_it_was_asked_for(neighbor
         assert gn.optimal_noise(domain, p, neighbors, tol=0.5).status is gn.Status.SOLVED
         schema = gn.Schema([gn.Attribute("a", list("uvwx")), gn.Attribute("b", list("wxy"))])
         survey = gn.plan(
-            schema, [{"a": "prefix"}, {"a": "prefix", "b": "ranges"}], gn.zCDP(0.1), neighbors=neighbors, p=p
+            schema,
+            [{"a": "prefix"}, {"a": "prefix", "b": "ranges"}],
+            gn.zCDP(0.1),
+            neighbors=neighbors,
+            p=p,
         )
     assert survey.noise.gap == pytest.approx(noise.gap, rel=1e-6)  # plans say it themselves

@@ -1,4 +1,6 @@
-"""Watching a solve and stopping it: what is reported is certified, and so is what Ctrl-C returns."""
+"""Watching a solve and stopping it: what is reported is certified, and so is what
+Ctrl-C returns.
+"""
 
 import io
 import itertools
@@ -93,7 +95,11 @@ def test_the_last_report_is_the_answer(solve):
 def test_watching_changes_nothing(solve):
     _, watched = heard(solve)
     alone = solve()
-    assert (watched.gamma, watched.gamma_lower, watched.steps) == (alone.gamma, alone.gamma_lower, alone.steps)
+    assert (watched.gamma, watched.gamma_lower, watched.steps) == (
+        alone.gamma,
+        alone.gamma_lower,
+        alone.steps,
+    )
     np.testing.assert_array_equal(watched.covariance.factor(), alone.covariance.factor())
 
 
@@ -112,11 +118,15 @@ def test_a_closed_form_and_a_single_point_report_nothing():
 
 
 # symmetric but for 1e-8: the solver's first step is as good as its last, and no closed form applies
-@pytest.mark.parametrize("points", [S * np.linspace(1, 1 + 1e-8, len(S))[:, None] for S in (np.eye(4), CROSS)])
+@pytest.mark.parametrize(
+    "points", [S * np.linspace(1, 1 + 1e-8, len(S))[:, None] for S in (np.eye(4), CROSS)]
+)
 @pytest.mark.parametrize("p", [2, 3, math.inf])
 def test_a_solve_that_starts_at_its_optimum_reports_a_bracket(points, p, terminal):
     for solve in (gn.gamma, gn.optimal_noise):
-        reports, noise = heard(lambda solve=solve, **options: solve(FiniteSet(points), p, **options))
+        reports, noise = heard(
+            lambda solve=solve, **options: solve(FiniteSet(points), p, **options)
+        )
         assert reports
         assert all(now.lower <= now.upper for now in reports)
         assert solve(FiniteSet(points), p, progress=True).gamma == noise.gamma
@@ -203,7 +213,9 @@ def test_the_bar_may_be_interrupted(terminal, monkeypatch):
 
 
 def pressed(solve, report):
-    """The answer when Ctrl-C arrives during a report (counted from one), and the warnings it gave."""
+    """The answer when Ctrl-C arrives during a report (counted from one), and the warnings
+    it gave.
+    """
     seen = []
 
     def press(now):

@@ -1,4 +1,6 @@
-"""The projection mechanism, against quadratic programmes solved by Clarabel and against closed forms."""
+"""The projection mechanism, against quadratic programmes solved by Clarabel and against closed
+forms.
+"""
 
 import cvxpy as cp
 import numpy as np
@@ -35,9 +37,13 @@ def test_balls_have_closed_forms():
     assert nearest(gn.LpBall(6, 2), inside)[0] == pytest.approx(inside, abs=1e-5)
 
 
-@pytest.mark.parametrize("domain", [gn.LpBall(4, 3), gn.Zonotope(RNG.normal(size=(6, 4))), gn.TensorPower(2, 2)])
+@pytest.mark.parametrize(
+    "domain", [gn.LpBall(4, 3), gn.Zonotope(RNG.normal(size=(6, 4))), gn.TensorPower(2, 2)]
+)
 def test_the_gap_is_true_of_convex_bodies(domain):
-    """Obtuse angles at the answer prove it: no member lies further along y − x than the gap says."""
+    """Obtuse angles at the answer prove it: no member lies further along y − x than the
+    gap says.
+    """
     for y in RNG.normal(size=(5, 4)) * 5:
         x, gap = nearest(domain, y)
         assert domain.support(y - x) - (y - x) @ x <= gap**2 + 1e-12
@@ -61,7 +67,9 @@ def test_projecting_wins_where_records_are_few_and_loses_unbiasedness():
         biased.append(answer.estimate - truth)
     assert np.linalg.norm(biased, axis=1).mean() < 0.5 * np.mean(raw)
     assert np.mean(biased, axis=0)[0] < -0.3  # the truth is a vertex: all answers lie on one side
-    assert np.linalg.norm(biased, axis=1).mean() < mechanism.bound.error  # below what unbiased ones can do
+    assert (
+        np.linalg.norm(biased, axis=1).mean() < mechanism.bound.error
+    )  # below what unbiased ones can do
 
 
 def test_sums_go_to_the_cone_and_refuse_where_it_is_everything():
@@ -71,13 +79,17 @@ def test_sums_go_to_the_cone_and_refuse_where_it_is_everything():
     answer = release.projected(cells)
     assert answer.private
     assert answer.estimate == pytest.approx(np.maximum(release.estimate, 0), abs=1e-5)
-    ball = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(1))
+    ball = gn.GaussianMechanism(
+        gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(1)
+    )
     with pytest.raises(gn.NotAvailableError, match="cancel"):
         ball.release(np.zeros((3, 2))).projected(gn.LpBall(2, 2))
 
 
 def test_another_space_is_refused():
-    release = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(2, 2)), gn.zCDP(1), n=1).release([[0, 0]])
+    release = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(2, 2)), gn.zCDP(1), n=1).release(
+        [[0, 0]]
+    )
     with pytest.raises(gn.ParameterError, match=r"expected a domain in R\^2"):
         release.projected(gn.LpBall(3, 2))
     with pytest.raises(gn.ParameterError, match=r"expected a domain in R\^2"):
@@ -86,8 +98,16 @@ def test_another_space_is_refused():
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_tables_become_those_of_some_records(neighbors):
-    """All together: the marginals of one non-negative table, which is found by a quadratic programme."""
-    schema = gn.Schema([gn.Attribute("a", list("xyz")), gn.Attribute("b", list("uv")), gn.Attribute("c", list("pq"))])
+    """All together: the marginals of one non-negative table, which is found by a quadratic
+    programme.
+    """
+    schema = gn.Schema(
+        [
+            gn.Attribute("a", list("xyz")),
+            gn.Attribute("b", list("uv")),
+            gn.Attribute("c", list("pq")),
+        ]
+    )
     plan = gn.plan(schema, [("b", "a"), ("c", "b"), ("a", "c")], gn.zCDP(0.05), neighbors=neighbors)
     rows = pa.table({"a": ["x", "y"] * 8, "b": ["u"] * 16, "c": ["p"] * 15 + ["q"]})
     release = plan.release(rows)
@@ -104,7 +124,9 @@ def test_tables_become_those_of_some_records(neighbors):
         matrix[place, np.arange(12)] = 1
         pieces.append(matrix @ wide)
         targets.append(release[names].estimate.ravel())
-    rows = 16 if neighbors == "replace" else max(float(release["a"].estimate.sum()), 0.0)  # noise may leave no rows
+    rows = (
+        16 if neighbors == "replace" else max(float(release["a"].estimate.sum()), 0.0)
+    )  # noise may leave no rows
     misfit = cp.sum_squares(cp.hstack(pieces) - np.concatenate(targets))
     cp.Problem(cp.Minimize(misfit), [cp.sum(full) == rows]).solve("CLARABEL")
     for names, piece in zip(plan.marginals, pieces, strict=True):
@@ -115,12 +137,16 @@ def test_tables_become_those_of_some_records(neighbors):
         assert table.estimate.ravel() == pytest.approx(piece.value, abs=2e-3)
         assert table.estimate.min() >= -1e-9
         assert "biased_estimate" in table.columns()
-    assert tables["a", "b"].estimate.sum() == pytest.approx(tables["a", "c"].estimate.sum(), abs=1e-6)
+    assert tables["a", "b"].estimate.sum() == pytest.approx(
+        tables["a", "c"].estimate.sum(), abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("wrong", [np.full((2, 3), 7777.5), gn.FiniteSet(np.full((2, 2), 7777.5))])
 def test_data_taken_for_a_domain_are_not_shown(wrong):
-    release = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(3, 2)), gn.zCDP(1), n=1).release(np.zeros((1, 3)))
+    release = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(3, 2)), gn.zCDP(1), n=1).release(
+        np.zeros((1, 3))
+    )
     with pytest.raises(gn.ParameterError, match=r"in R\^3, got (ndarray|one in R\^2)") as caught:
         release.projected(wrong)
     assert "7777" not in str(caught.value)
@@ -133,7 +159,10 @@ def test_a_printed_answer_is_called_biased_and_keeps_the_promise():
     for release in (mechanism.release(data), mechanism.simulate(data, rng)):
         answer = release.projected(K)
         title, promise, *coordinates, more = str(answer).splitlines()
-        assert title == "BiasedRelease, biased: nearest point of the records' convex hull: 9 coordinates"
+        assert (
+            title
+            == "BiasedRelease, biased: nearest point of the records' convex hull: 9 coordinates"
+        )
         assert promise == str(release).splitlines()[1]
         assert "approximate DP, epsilon = 1.0, delta = 1e-06, under replace" in promise
         assert ("NOT PRIVATE, a simulation" in promise) is not release.private

@@ -1,8 +1,8 @@
 """Randomisers of unit vectors, against independent references.
 
-ε: all random choices are enumerated, in rational arithmetic, and compared with the Taylor series of e^ε. Scale and
-second moments: enumeration, spherical designs, densities of order statistics under adaptive quadrature, closed forms,
-and the integrals of PrivUnit and PrivUnitG.
+ε: all random choices are enumerated, in rational arithmetic, and compared with the Taylor series of
+e^ε. Scale and second moments: enumeration, spherical designs, densities of order statistics under
+adaptive quadrature, closed forms, and the integrals of PrivUnit and PrivUnitG.
 """
 
 import dataclasses
@@ -39,7 +39,9 @@ def probabilities(code, products):
         code.choose(products, lambda n: below(n, 0))
         outcomes = asked[1]
         for outcome in range(outcomes):
-            found[code.choose(products, lambda n, outcome=outcome: below(n, outcome))] += chance / outcomes
+            found[code.choose(products, lambda n, outcome=outcome: below(n, outcome))] += (
+                chance / outcomes
+            )
     return found
 
 
@@ -68,7 +70,9 @@ def test_no_message_is_likelier_by_more_than_epsilon(code, epsilon):
     rng = np.random.default_rng(0)
     if code.size > 200:  # the same rule, with fewer candidates to enumerate
         odds = exponential(epsilon) * Fraction(2, 38) / (1 + Fraction(1, 10**50))
-        code = dataclasses.replace(code, pairs=20, closest=2, hits=math.floor(2**code.bits * odds / (1 + odds)))
+        code = dataclasses.replace(
+            code, pairs=20, closest=2, hits=math.floor(2**code.bits * odds / (1 + odds))
+        )
     candidates = code.candidates(b"\7" * code._token)
     units = rng.normal(size=(6, code.dim))
     units = (
@@ -81,12 +85,20 @@ def test_no_message_is_likelier_by_more_than_epsilon(code, epsilon):
         assert sum(table) == 1
         assert table.count(inside) == code.closest
         assert table.count(outside) == code.size - code.closest
-    worst = max(max(a / b for a, b in zip(one, two, strict=True)) for one in tables for two in tables)
+    worst = max(
+        max(a / b for a, b in zip(one, two, strict=True)) for one in tables for two in tables
+    )
     assert worst <= exponential(epsilon)
     assert worst >= exponential(epsilon) * (1 - Fraction(1, 10**40))
 
 
-@given(st.lists(st.sampled_from([0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-300]), min_size=5, max_size=5))
+@given(
+    st.lists(
+        st.sampled_from([0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 1e-300]),
+        min_size=5,
+        max_size=5,
+    )
+)
 @settings(derandomize=True, max_examples=60, deadline=None)
 def test_every_ranking_has_a_cap_of_k_indices(products):
     """Ties, zeros and even NaN: privacy needs nothing from the numbers."""
@@ -101,9 +113,9 @@ def test_the_coin_is_as_biased_as_epsilon_allows(code, epsilon):
         return code.chance * (code.size - code.closest) / ((1 - code.chance) * code.closest)
 
     assert 1 <= ratio(code) <= exponential(epsilon)
-    assert ratio(dataclasses.replace(code, hits=code.hits + (2**code.bits - code.hits) // 10**40)) > exponential(
-        epsilon
-    )
+    assert ratio(
+        dataclasses.replace(code, hits=code.hits + (2**code.bits - code.hits) // 10**40)
+    ) > exponential(epsilon)
 
 
 def test_whole_numbers_are_drawn_uniformly():
@@ -113,7 +125,9 @@ def test_whole_numbers_are_drawn_uniformly():
         taken = 256 >> (8 - (n - 1).bit_length()) if n > 1 else 1
         counts = np.bincount(found, minlength=n)
         assert len(set(counts[1:])) <= 1
-        assert n == 1 or counts[0] == counts[1] * (1 + taken - n)  # those refused came back as the 0 that followed
+        assert n == 1 or counts[0] == counts[1] * (
+            1 + taken - n
+        )  # those refused came back as the 0 that followed
 
 
 def iter_bytes(values):
@@ -126,7 +140,9 @@ def iter_bytes(values):
 
 @pytest.mark.parametrize(("dim", "pairs", "closest"), [(2, 7, 3), (3, 12, 1), (1, 4, 4), (5, 1, 1)])
 def test_scale_and_second_moment_are_those_of_the_choice(dim, pairs, closest):
-    """For any one codebook, by enumeration; what is left to know is how the cap's moments vary over codebooks."""
+    """For any one codebook, by enumeration; what is left to know is how the cap's moments vary over
+    codebooks.
+    """
     code = dataclasses.replace(privunitg(dim, 1.0), pairs=pairs, closest=closest, hits=7, bits=3)
     products = code.candidates(b"1234567890123456")[:, 0]
     products /= math.sqrt(np.square(products).mean())
@@ -139,7 +155,9 @@ def test_scale_and_second_moment_are_those_of_the_choice(dim, pairs, closest):
     assert code.across * code.scale**2 == 1
 
 
-HEXAGON = [[math.cos(angle), math.sin(angle)] for angle in (0.1, 0.1 + math.pi / 3, 0.1 + 2 * math.pi / 3)]
+HEXAGON = [
+    [math.cos(angle), math.sin(angle)] for angle in (0.1, 0.1 + math.pi / 3, 0.1 + 2 * math.pi / 3)
+]
 GOLDEN = (1 + math.sqrt(5)) / 2
 ICOSAHEDRON = np.array(
     [[0, 1, s * GOLDEN] for s in (1, -1)]
@@ -148,9 +166,13 @@ ICOSAHEDRON = np.array(
 ) / math.hypot(1, GOLDEN)
 
 
-@pytest.mark.parametrize(("design", "closest"), [(HEXAGON, 1), (HEXAGON, 2), (ICOSAHEDRON, 2), (ICOSAHEDRON, 6)])
+@pytest.mark.parametrize(
+    ("design", "closest"), [(HEXAGON, 1), (HEXAGON, 2), (ICOSAHEDRON, 2), (ICOSAHEDRON, 6)]
+)
 def test_spherical_second_moments_are_those_of_the_choice(design, closest):
-    """Codebooks of the sphere's second moments, turned by hand: along y and, on average over directions, across."""
+    """Codebooks of the sphere's second moments, turned by hand: along y and, on average over
+    directions, across.
+    """
     design = np.array(design)
     pairs, dim = design.shape
     np.testing.assert_allclose(design.T @ design / pairs, np.eye(dim) / dim, atol=1e-15)
@@ -164,13 +186,17 @@ def test_spherical_second_moments_are_those_of_the_choice(design, closest):
         moment = (signed.T * chances) @ signed / code.scale**2
         assert code.scale == pytest.approx(chances @ signed @ y, rel=1e-12)
         assert code.along == pytest.approx(y @ moment @ y, rel=1e-12)
-        assert code.across == pytest.approx((np.trace(moment) - y @ moment @ y) / (dim - 1), rel=1e-12)
+        assert code.across == pytest.approx(
+            (np.trace(moment) - y @ moment @ y) / (dim - 1), rel=1e-12
+        )
         assert code.across <= code.along
 
 
 @pytest.mark.parametrize(("dim", "epsilon"), [(2, 3.0), (3, 2.0), (10, 4.0)])
 def test_spherical_messages_have_the_moments_of_their_codebooks(dim, epsilon):
-    """Over many hashed codebooks, the choice averaged by hand: scale, along, and across in one direction."""
+    """Over many hashed codebooks, the choice averaged by hand: scale, along, and across in one
+    direction.
+    """
     code, y, z = privunit(dim, epsilon), *np.eye(dim)[:2]
     tokens = 1000
     found = np.empty((tokens, 3))
@@ -180,7 +206,9 @@ def test_spherical_messages_have_the_moments_of_their_codebooks(dim, epsilon):
         u = code.candidates(i.to_bytes(16, "big"))
         s = u @ y
         cap = np.argsort(np.abs(s))[-code.closest :]
-        weight = np.full(code.pairs, 2 * outside)  # of u and −u together, which have the same square
+        weight = np.full(
+            code.pairs, 2 * outside
+        )  # of u and −u together, which have the same square
         weight[cap] = inside + outside
         mean = (inside - outside) * np.abs(s[cap]).sum()
         found[i] = mean, weight @ s**2, weight @ (u @ z) ** 2
@@ -202,7 +230,9 @@ def test_candidates_on_the_sphere_are_uniform_and_the_server_makes_the_same():
         assert not stats.kstest(1.1 * squares, stats.beta(0.5, 1.5).cdf).pvalue > ALARM
     for index in (0, 43, code.size - 1):
         sign = 1 - 2 * (index % 2)
-        np.testing.assert_array_equal(code.decoded([(b"\5" * 16, index)])[0], sign / code.scale * made[5][index // 2])
+        np.testing.assert_array_equal(
+            code.decoded([(b"\5" * 16, index)])[0], sign / code.scale * made[5][index // 2]
+        )
 
 
 def test_candidates_are_normal_and_the_server_makes_the_same():
@@ -215,7 +245,9 @@ def test_candidates_are_normal_and_the_server_makes_the_same():
     assert np.abs(correlations).max() * math.sqrt(len(everything)) < 6
     for index in (0, 1, 42, 43, code.size - 1):
         sign = 1 - 2 * (index % 2)
-        np.testing.assert_array_equal(code.decoded([(b"\5" * 16, index)])[0], sign / code.scale * made[5][index // 2])
+        np.testing.assert_array_equal(
+            code.decoded([(b"\5" * 16, index)])[0], sign / code.scale * made[5][index // 2]
+        )
 
 
 def test_order_statistics_in_closed_form():
@@ -231,14 +263,19 @@ def test_order_statistics_in_closed_form():
         square = np.mean((pairs + 1 - i) * (pairs + 2 - i) / ((pairs + 1) * (pairs + 2)))
         assert cap_moments(pairs, closest, 3) == pytest.approx((mean, square), rel=1e-12)
     for dim in (2, 3, 50, 67, 68, 69, 4096):  # all of them
-        assert cap_moments(7, 7, dim) == pytest.approx((point_release(dim, 1.0).cap_mean, 1 / dim), rel=1e-11)
+        assert cap_moments(7, 7, dim) == pytest.approx(
+            (point_release(dim, 1.0).cap_mean, 1 / dim), rel=1e-11
+        )
 
 
 @pytest.mark.parametrize(
-    ("pairs", "closest", "dim"), [(5, 2, None), (64, 9, None), (1024, 3, None), (5, 2, 2), (64, 4, 10), (1024, 2, 100)]
+    ("pairs", "closest", "dim"),
+    [(5, 2, None), (64, 9, None), (1024, 3, None), (5, 2, 2), (64, 4, 10), (1024, 2, 100)],
 )
 def test_order_statistics_by_their_densities(pairs, closest, dim):
-    size = stats.halfnorm() if dim is None else stats.beta(0.5, (dim - 1) / 2)  # |normal|, or ⟨u, y⟩²
+    size = (
+        stats.halfnorm() if dim is None else stats.beta(0.5, (dim - 1) / 2)
+    )  # |normal|, or ⟨u, y⟩²
 
     def moment(power, rank):  # of the rank-th largest, a quantile of a beta variable
         power = power if dim is None else power / 2
@@ -246,7 +283,9 @@ def test_order_statistics_by_their_densities(pairs, closest, dim):
         cuts = among.ppf([0.001, 0.1, 0.5, 0.9, 0.999])
         ends = [0, *cuts, 1]
         return sum(
-            integrate.quad(lambda x: size.ppf(x) ** power * among.pdf(x), *part, epsabs=1e-12, limit=300)[0]
+            integrate.quad(
+                lambda x: size.ppf(x) ** power * among.pdf(x), *part, epsabs=1e-12, limit=300
+            )[0]
             for part in itertools.pairwise(ends)
         )
 
@@ -262,7 +301,9 @@ def test_hemispheres_have_the_scale_of_the_sphere(dim):
         mean = 1.0
     else:
         weight = lambda c: (1 - c**2) ** ((dim - 3) / 2)  # noqa: E731
-        mean = integrate.quad(lambda s: math.sin(s) * weight(math.sin(s)) * math.cos(s), 0, math.pi / 2)[0]
+        mean = integrate.quad(
+            lambda s: math.sin(s) * weight(math.sin(s)) * math.cos(s), 0, math.pi / 2
+        )[0]
         mean /= integrate.quad(lambda s: weight(math.sin(s)) * math.cos(s), 0, math.pi / 2)[0]
     assert code.scale == pytest.approx(mean * math.tanh(0.5), rel=1e-9)
     assert code.across == pytest.approx(code.along, rel=1e-12)
@@ -270,35 +311,48 @@ def test_hemispheres_have_the_scale_of_the_sphere(dim):
 
 
 def ideal(t, epsilon, dim):
-    """PrivUnitG with the largest a for t: its variance at unit vectors and its scale m, all by quadrature."""
+    """PrivUnitG with the largest a for t: its variance at unit vectors and its scale m, all by
+    quadrature.
+    """
     normal = stats.norm.pdf
     b = integrate.quad(normal, -12, t)[0]
     a = (1 - b) * math.exp(epsilon) / ((1 - b) * math.exp(epsilon) + b)
     density = lambda z: normal(z) * (a / (1 - b) if z >= t else (1 - a) / b)  # noqa: E731
     moment = lambda j: sum(  # noqa: E731
-        integrate.quad(lambda z: z**j * density(z), *ends)[0] for ends in ((-12, t - 1e-12), (t, 12))
+        integrate.quad(lambda z: z**j * density(z), *ends)[0]
+        for ends in ((-12, t - 1e-12), (t, 12))
     )
     ratio = density(t + 1) / density(t - 1) * normal(t - 1) / normal(t + 1)
-    assert ratio == pytest.approx(math.exp(epsilon), rel=1e-9)  # of densities of opposite directions
+    assert ratio == pytest.approx(
+        math.exp(epsilon), rel=1e-9
+    )  # of densities of opposite directions
     m = moment(1)
-    assert m / math.sqrt(dim) == pytest.approx(normal(t) / math.sqrt(dim) * (a / (1 - b) - (1 - a) / b), rel=1e-7)
+    assert m / math.sqrt(dim) == pytest.approx(
+        normal(t) / math.sqrt(dim) * (a / (1 - b) - (1 - a) / b), rel=1e-7
+    )
     return (dim - 1 + moment(2)) / m**2 - 1, m
 
 
 @pytest.mark.parametrize(("dim", "epsilon"), [(2, 8.0), (2, 1.0), (10, 4.0), (100, 1.0)])
 def test_the_codebook_is_within_a_percent_of_privunitg(dim, epsilon):
-    best = optimize.minimize_scalar(lambda t: ideal(t, epsilon, dim)[0], bounds=(0, 5), method="bounded")
+    best = optimize.minimize_scalar(
+        lambda t: ideal(t, epsilon, dim)[0], bounds=(0, 5), method="bounded"
+    )
     code = privunitg(dim, epsilon)
     assert 1 < ((dim - 1) * code.across + code.along - 1) / best.fun <= 1.0101
     assert code.closest / code.size == pytest.approx(stats.norm.sf(best.x), rel=0.3)
 
 
 @pytest.mark.parametrize(
-    ("dim", "epsilon", "least", "normal"), [(2, 8.0, 0.0217, 0.203), (3, 2.0, 3.683, 4.77), (10, 4.0, 3.674, 4.33)]
+    ("dim", "epsilon", "least", "normal"),
+    [(2, 8.0, 0.0217, 0.203), (3, 2.0, 3.683, 4.77), (10, 4.0, 3.674, 4.33)],
 )
 def test_the_spherical_codebook_is_within_a_percent_of_privunit(dim, epsilon, least, normal):
     def variance(angle):  # of PrivUnit with a cap of this half-angle and its largest a
-        sines = [lambda x: math.sin(x) ** (dim - 2), lambda x: math.sin(x) ** (dim - 2) * math.cos(x)]
+        sines = [
+            lambda x: math.sin(x) ** (dim - 2),
+            lambda x: math.sin(x) ** (dim - 2) * math.cos(x),
+        ]
         mass, inner = (integrate.quad(f, 0, angle)[0] for f in sines)
         share = mass / integrate.quad(sines[0], 0, math.pi)[0]
         a = share * math.exp(epsilon) / (share * math.exp(epsilon) + 1 - share)
@@ -318,7 +372,9 @@ def test_on_the_line_privunit_is_randomised_response():
         code = privunit(1, epsilon)
         assert dataclasses.astuple(code) == dataclasses.astuple(point_release(1, epsilon))
         assert code.message_bytes == 1
-        assert code.across == code.along == pytest.approx(1 / math.tanh(epsilon / 2) ** 2, rel=1e-12)
+        assert (
+            code.across == code.along == pytest.approx(1 / math.tanh(epsilon / 2) ** 2, rel=1e-12)
+        )
 
 
 def test_privunit_has_the_least_variance():
@@ -334,7 +390,9 @@ def test_privunit_has_the_least_variance():
 
 def test_the_largest_scale_is_not_the_least_variance():
     best = optimize.minimize_scalar(lambda t: ideal(t, 8.0, 2)[0], bounds=(0, 5), method="bounded")
-    largest = optimize.minimize_scalar(lambda t: -ideal(t, 8.0, 2)[1], bounds=(0, 5), method="bounded")
+    largest = optimize.minimize_scalar(
+        lambda t: -ideal(t, 8.0, 2)[1], bounds=(0, 5), method="bounded"
+    )
     assert ideal(largest.x, 8.0, 2)[0] / best.fun == pytest.approx(1.31, abs=0.005)
 
 

@@ -20,12 +20,20 @@ def boxed(x):
 
 def wrapped(masked):
     """The same numbers, their mask nearer or farther."""
-    return [masked, list(masked), tuple(masked), [list(x) if np.ndim(x) else x for x in masked], boxed(masked)]
+    return [
+        masked,
+        list(masked),
+        tuple(masked),
+        [list(x) if np.ndim(x) else x for x in masked],
+        boxed(masked),
+    ]
 
 
 def ball(neighbors):
     return gn.GaussianMechanism(
-        gn.optimal_noise(BALL, neighbors=neighbors), gn.zCDP(0.5), 2 if neighbors == "replace" else None
+        gn.optimal_noise(BALL, neighbors=neighbors),
+        gn.zCDP(0.5),
+        2 if neighbors == "replace" else None,
     )
 
 
@@ -40,7 +48,10 @@ def simulated(data):
 TAKERS = {
     "sums": (ball("add-remove").release, ROWS),
     "means": (ball("replace").release, ROWS),
-    "sums with some left out": (lambda data: ball("add-remove").release(data, on_outside="drop"), ROWS),
+    "sums with some left out": (
+        lambda data: ball("add-remove").release(data, on_outside="drop"),
+        ROWS,
+    ),
     "rows of points": (listed().release, ROWS),
     "row indices": (lambda codes: listed().release(indices=codes), CODES),
     "counts": (lambda counts: listed().release(counts=counts), CODES),

@@ -1,4 +1,6 @@
-"""The semidefinite and the ellipsoid route: against each other, closed forms, published values, their own theory."""
+"""The semidefinite and the ellipsoid route: against each other, closed forms, published values,
+their own theory.
+"""
 
 import ast
 import itertools
@@ -54,7 +56,9 @@ def bracket(points, design, p, centered):
     assert math.isclose(design.weights.sum(), 1, rel_tol=1e-12)
     w = design.coordinate_weights
     assert (w >= 0).all()
-    assert np.linalg.norm(w, math.inf if p == 2 else 1 if p == math.inf else p / (p - 2)) <= 1 + 1e-12
+    assert (
+        np.linalg.norm(w, math.inf if p == 2 else 1 if p == math.inf else p / (p - 2)) <= 1 + 1e-12
+    )
     if p == 2:
         assert (w == 1).all()
     if not centered:
@@ -62,7 +66,9 @@ def bracket(points, design, p, centered):
     mean = design.weights @ points if centered else np.zeros(d)
     root = np.sqrt(design.weights)[:, None] * (points - mean) * np.sqrt(w)
     lower = np.linalg.norm(root, "nuc")
-    assert lower == pytest.approx(np.sqrt(np.maximum(np.linalg.eigvalsh(root.T @ root), 0)).sum(), rel=1e-6)
+    assert lower == pytest.approx(
+        np.sqrt(np.maximum(np.linalg.eigvalsh(root.T @ root), 0)).sum(), rel=1e-6
+    )
     # x'M⁺x on the range of M, and nothing of x outside it
     frame, triangle = scipy.linalg.qr(design.factor, mode="economic")
     moved = (points - design.center).T
@@ -70,7 +76,12 @@ def bracket(points, design, p, centered):
     reach = np.square(scipy.linalg.solve_triangular(triangle, frame.T @ moved)).sum(axis=0).max()
     M = reach * design.factor @ design.factor.T
     for x in moved.T / math.sqrt(M.trace()):  # [[M, x], [x', 1]] has no negative direction
-        assert np.linalg.eigvalsh(np.block([[M / M.trace(), x[:, None]], [x[None], np.ones((1, 1))]]))[0] >= -1e-12
+        assert (
+            np.linalg.eigvalsh(np.block([[M / M.trace(), x[:, None]], [x[None], np.ones((1, 1))]]))[
+                0
+            ]
+            >= -1e-12
+        )
     upper = np.linalg.norm(np.sqrt(M.diagonal()), p)
     assert upper / lower - 1 == pytest.approx(design.gap, abs=1e-7)
     return lower, upper
@@ -115,7 +126,9 @@ INSTANCES = dict(_instances())
             for row in pairwise(list(INSTANCES), [2, 2.5, math.inf], [False, True])
             if row[::2] != ("one point", True)
         ),
-        *(("random", p, p > 5) for p in EXPONENTS[2:4]),  # which all closed forms below are asked about, too
+        *(
+            ("random", p, p > 5) for p in EXPONENTS[2:4]
+        ),  # which all closed forms below are asked about, too
     ],
 )
 def test_the_routes_agree(name, p, centered):
@@ -126,7 +139,9 @@ def test_the_routes_agree(name, p, centered):
         assert lower <= upper * (1 + 1e-12)
         assert upper <= lower * (1 + tol)
         brackets.append((lower, upper))
-    assert max(lower for lower, _ in brackets) <= min(upper for _, upper in brackets) * (1 + ROUNDING)
+    assert max(lower for lower, _ in brackets) <= min(upper for _, upper in brackets) * (
+        1 + ROUNDING
+    )
 
 
 @pytest.mark.parametrize("p", [2.01, 30, 300])
@@ -137,7 +152,8 @@ def test_exponents_near_the_ends(route, p):
     assert lower <= upper <= lower * (1 + 1e-6)
 
 
-# -- closed forms ----------------------------------------------------------------------------------------------------
+# -- closed forms
+# ------------------------------------------------------------------------------------------------
 
 
 @every_p
@@ -152,7 +168,9 @@ def test_simplex(p):
 @every_shift
 def test_cross_polytope_and_cube(p, centered):
     check(np.vstack([np.eye(3), -np.eye(3)]), p, centered, 3 ** (1 / p))
-    check(np.array(list(itertools.product([-1.0, 1.0], repeat=3))), p, centered, 3 ** (1 / p + 1 / 2))
+    check(
+        np.array(list(itertools.product([-1.0, 1.0], repeat=3))), p, centered, 3 ** (1 / p + 1 / 2)
+    )
 
 
 @every_p
@@ -175,7 +193,8 @@ def test_prefix_sums_by_the_ellipsoid_method(p):
     assert max(lower, exact[0]) <= min(upper, exact[1]) <= max(lower, exact[0]) * (1 + 1e-6)
 
 
-# -- theory ----------------------------------------------------------------------------------------------------------
+# -- theory
+# ------------------------------------------------------------------------------------------------
 
 
 def _candidates(rng, Y, centered):
@@ -202,8 +221,13 @@ def test_cuts_keep_everything_feasible_and_better(p, centered):
     for _ in range(150):
         _, B, Y = coordinates(rng.uniform(-1, 1, size=(6, 3)), centered=centered)
         Q, v = _candidates(rng, Y, centered)
-        others = [(_feasible(Q2, v2, Y), v2) for Q2, v2 in (_candidates(rng, Y, centered) for _ in range(7))]
-        others += [(_feasible((1 - t) * Q + t * Q2, v, Y), v) for Q2, _ in others for t in (0.01, 0.1)]
+        others = [
+            (_feasible(Q2, v2, Y), v2)
+            for Q2, v2 in (_candidates(rng, Y, centered) for _ in range(7))
+        ]
+        others += [
+            (_feasible((1 - t) * Q + t * Q2, v, Y), v) for Q2, _ in others for t in (0.01, 0.1)
+        ]
         worth = [np.linalg.norm(((B @ Q2) * B).sum(axis=1), p / 2) for Q2, _ in others]
         level = float(np.median(worth))
         G, h, depth, own = cut(B, Y, Q, v, p, level, centered)
@@ -212,7 +236,9 @@ def test_cuts_keep_everything_feasible_and_better(p, centered):
         size = np.linalg.norm(G)
         for (Q2, v2), value in zip(others, worth, strict=True):
             if value <= min(level, own):
-                assert (G * (Q2 - Q)).sum() + h @ (v2 - v) <= -depth + 1e-9 * size * (1 + np.linalg.norm(Q2 - Q))
+                assert (G * (Q2 - Q)).sum() + h @ (v2 - v) <= -depth + 1e-9 * size * (
+                    1 + np.linalg.norm(Q2 - Q)
+                )
     assert kinds == {"gradient", "axis", "point"}
 
 
@@ -230,7 +256,12 @@ def test_the_point_cut_is_the_one_of_nikolov_and_tang():
 @every_shift
 @every_p
 def test_the_first_candidates_contain_the_optimum(p, centered):
-    for name in ("random", "one coordinate dominates", "rank 2 in 4 dimensions", "far from the origin"):
+    for name in (
+        "random",
+        "one coordinate dominates",
+        "rank 2 in 4 dimensions",
+        "far from the origin",
+    ):
         points = INSTANCES[name]
         origin, B, Y = coordinates(points, centered=centered)
         design = by_clarabel(points, p, centered)
@@ -251,17 +282,27 @@ def test_the_first_candidates_contain_the_optimum(p, centered):
 def test_the_shrunk_ellipsoid_contains_what_the_cut_leaves(n):
     rng = np.random.default_rng(n)
     for tau in (0.0, 0.3, 0.9):
-        middle, shape, ray = rng.normal(size=n), rng.normal(size=(n, n)) + 3 * np.eye(n), rng.normal(size=n)
+        middle, shape, ray = (
+            rng.normal(size=n),
+            rng.normal(size=(n, n)) + 3 * np.eye(n),
+            rng.normal(size=n),
+        )
         ray /= np.linalg.norm(ray)
         inside = rng.normal(size=(20000, n))
         inside *= (rng.uniform(size=20000) ** (1 / n) / np.linalg.norm(inside, axis=1))[:, None]
         inside[0] = -ray
         kept = inside[inside @ ray <= -tau]
         after, smaller = ellipsoid_module._shrunk(middle, shape, ray, tau)
-        lengths = np.linalg.norm(np.linalg.solve(smaller, (middle + kept @ shape.T - after).T), axis=0)
+        lengths = np.linalg.norm(
+            np.linalg.solve(smaller, (middle + kept @ shape.T - after).T), axis=0
+        )
         assert lengths.max() <= 1 + 1e-9
-        assert lengths.max() >= 1 - 1e-9  # and no larger than need be: the far end is on its boundary
-        assert abs(np.linalg.det(smaller)) <= abs(np.linalg.det(shape)) * math.exp(-1 / (2 * (n + 1)))
+        assert (
+            lengths.max() >= 1 - 1e-9
+        )  # and no larger than need be: the far end is on its boundary
+        assert abs(np.linalg.det(smaller)) <= abs(np.linalg.det(shape)) * math.exp(
+            -1 / (2 * (n + 1))
+        )
 
 
 def test_symmetric_basis_is_orthonormal():
@@ -298,13 +339,23 @@ def test_the_best_dual_witness_and_center_are_kept():
     square = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.0, 0.0]])
     good, poor = np.full(4, 0.25), np.array([0.1, 0.2, 0.3, 0.4])
     for duals, center in itertools.product(
-        itertools.permutations([(good, np.ones(2)), (poor, np.ones(2))]), [np.full(2, 0.5), np.array([0.4, 0.5])]
+        itertools.permutations([(good, np.ones(2)), (poor, np.ones(2))]),
+        [np.full(2, 0.5), np.array([0.4, 0.5])],
     ):
         design = best_design(square, np.eye(2), center, duals, p=2, centered=True, steps=1, note="")
         assert (design.weights == good).all()
         assert (design.center == 0.5).all()
         assert design.gap == pytest.approx(0, abs=1e-12)
-    design = best_design(square, np.eye(2), np.full(2, 0.5), [(poor, np.ones(2))], p=2, centered=True, steps=1, note="")
+    design = best_design(
+        square,
+        np.eye(2),
+        np.full(2, 0.5),
+        [(poor, np.ones(2))],
+        p=2,
+        centered=True,
+        steps=1,
+        note="",
+    )
     assert (design.center == 0.5).all()
     assert design.gap > 1e-3
 
@@ -319,7 +370,8 @@ def test_dual_weights_survive_a_least_squares_solver_that_gives_up(monkeypatch):
     assert lower < upper * (1 - 1e-3)
 
 
-# -- stopping, refusing, failing -------------------------------------------------------------------------------------
+# -- stopping, refusing, failing
+# -------------------------------------------------------------------------------------
 
 
 @every_shift
@@ -328,7 +380,12 @@ def test_few_steps_still_give_a_bracket(centered):
     exact = bracket(points, by_clarabel(points, 3, centered), 3, centered)
     for max_steps in (0, 3, 500):
         design = ellipsoid(
-            points, p=3, centered=centered, tol=1e-6, max_steps=max_steps, report=lambda *now: seen.append(now)
+            points,
+            p=3,
+            centered=centered,
+            tol=1e-6,
+            max_steps=max_steps,
+            report=lambda *now: seen.append(now),
         )
         lower, upper = bracket(points, design, 3, centered)
         assert lower <= exact[1]
@@ -349,7 +406,9 @@ def test_an_interruption_keeps_the_best_so_far():
     def stop(step, lower, upper):
         raise KeyboardInterrupt
 
-    design = ellipsoid(INSTANCES["random"], p=2, centered=False, tol=1e-6, max_steps=10**5, report=stop)
+    design = ellipsoid(
+        INSTANCES["random"], p=2, centered=False, tol=1e-6, max_steps=10**5, report=stop
+    )
     assert design.interrupted
     assert 0 < design.steps < 1000
     lower, upper = bracket(INSTANCES["random"], design, 2, centered=False)
@@ -382,7 +441,9 @@ def test_the_multipliers_are_the_dual_weights(route, p, monkeypatch):
 @every_p
 def test_poor_multipliers_are_replaced(p, monkeypatch):
     monkeypatch.setattr(sdp_module, "_positive", np.ones_like)
-    lower, upper = bracket(INSTANCES["random"], by_clarabel(INSTANCES["random"], p, False), p, centered=False)
+    lower, upper = bracket(
+        INSTANCES["random"], by_clarabel(INSTANCES["random"], p, False), p, centered=False
+    )
     assert upper <= lower * (1 + 1e-6)
 
 
@@ -394,20 +455,31 @@ def test_an_indefinite_answer_is_repaired(monkeypatch):
         return Q - 1.1 * np.linalg.eigvalsh(Q)[0] * np.eye(len(Q)), *rest
 
     monkeypatch.setattr(sdp_module, "_solve", indefinite)
-    lower, upper = bracket(INSTANCES["random"], by_clarabel(INSTANCES["random"], 2, False), 2, centered=False)
+    lower, upper = bracket(
+        INSTANCES["random"], by_clarabel(INSTANCES["random"], 2, False), 2, centered=False
+    )
     assert lower * (1 + 1e-6) < upper < 2 * lower
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: by_clarabel(np.eye(200), 2, False), r"200 points of rank 200 .* clarabel .* GB.*hint: solver=\"scs\""),
-        (lambda: by_clarabel(np.eye(60, 2).repeat(2000, 0), 2, False), r"120000 points of rank 2 .*GB"),
+        (
+            lambda: by_clarabel(np.eye(200), 2, False),
+            r"200 points of rank 200 .* clarabel .* GB.*hint: solver=\"scs\"",
+        ),
+        (
+            lambda: by_clarabel(np.eye(60, 2).repeat(2000, 0), 2, False),
+            r"120000 points of rank 2 .*GB",
+        ),
         (
             lambda: by_scs(np.eye(301), 2, False),
             r"301 points .* 602 as the order.*more than 600; hint: method=\"auto\"",
         ),
-        (lambda: by_ellipsoid(np.eye(17), 2, False), r"153 unknowns .* 304317 steps; expected at most 150"),
+        (
+            lambda: by_ellipsoid(np.eye(17), 2, False),
+            r"153 unknowns .* 304317 steps; expected at most 150",
+        ),
         (lambda: by_ellipsoid(np.eye(17), 2, True), r"152 unknowns for points of rank 16"),
     ],
 )
@@ -424,7 +496,10 @@ def test_the_largest_sizes_are_not_refused():
 
 def _failing(monkeypatch, solve):
     monkeypatch.setattr(cp.Problem, "solve", solve)
-    return pytest.raises(NotAvailableError, match=r"expected a solution from clarabel, got .*; hint: .*method=\"auto\"")
+    return pytest.raises(
+        NotAvailableError,
+        match=r"expected a solution from clarabel, got .*; hint: .*method=\"auto\"",
+    )
 
 
 def test_solver_errors_are_wrapped(monkeypatch):
@@ -453,7 +528,9 @@ def test_answers_that_are_not_numbers_are_refused(monkeypatch):
 
 def test_a_missing_solver_is_named(monkeypatch):
     monkeypatch.setattr(cp, "installed_solvers", lambda: ["CLARABEL"])
-    with pytest.raises(NotAvailableError, match=r"solver 'scs' is not installed; hint: pip install scs"):
+    with pytest.raises(
+        NotAvailableError, match=r"solver 'scs' is not installed; hint: pip install scs"
+    ):
         by_scs(np.eye(2), 2, False)
 
 
@@ -469,6 +546,7 @@ def test_the_routes_share_nothing_with_the_solver_they_check():
         ours = {
             node.module
             for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").startswith("gaussnoise"))
+            if isinstance(node, ast.ImportFrom)
+            and (node.level or (node.module or "").startswith("gaussnoise"))
         }
         assert ours <= {"design", "duals", "errors", "progress"}

@@ -28,7 +28,9 @@ def counter():
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-@pytest.mark.parametrize("sizes", [[1], [_CHUNK], [3, 0, _CHUNK - 1, 5 * _CHUNK + 1, 1, 1], [7] * 100])
+@pytest.mark.parametrize(
+    "sizes", [[1], [_CHUNK], [3, 0, _CHUNK - 1, 5 * _CHUNK + 1, 1, 1], [7] * 100]
+)
 def test_every_noise_is_handed_out_once_and_no_other_is_drawn(threads, sizes):
     draw, asked = counter()
     with noise_stream(draw, sum(sizes), threads) as noise:
@@ -75,9 +77,12 @@ def test_threads_draw_different_noise():
     query = IntegerQuery(2**80, 0.5)
     with noise_stream(query.draw, 4 * _CHUNK, 4) as noise:
         drawn = noise.take(4 * _CHUNK)
-    # threads that draw the same repeat thousands; among 32,768 draws at this scale, three repeat at odds of 1e-12
+    # threads that draw the same repeat thousands; among 32,768 draws at this scale, three repeat at
+    # odds of 1e-12
     assert len(np.unique(drawn)) > 4 * _CHUNK - 3
-    assert drawn.std() == pytest.approx(query.scale, rel=0.025)  # 6.4 of its own standard deviations
+    assert drawn.std() == pytest.approx(
+        query.scale, rel=0.025
+    )  # 6.4 of its own standard deviations
 
 
 # OpenDP as it is installed
@@ -95,17 +100,22 @@ def releases():
     """Whatever draws, whatever knows a noise scale: all must refuse."""
     return [
         lambda: gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(2))), gn.zCDP(0.1), n=2),
-        lambda: gn.plan(gn.Schema([gn.Attribute("sex", ["F", "M"])]), 1, gn.zCDP(0.1)).query.query.scale,
+        lambda: (
+            gn.plan(gn.Schema([gn.Attribute("sex", ["F", "M"])]), 1, gn.zCDP(0.1)).query.query.scale
+        ),
         lambda: IntegerQuery(1, 0.5).draw(3),
     ]
 
 
-@pytest.mark.parametrize("version", ["0.14.1", "0.14.2a20251201001", "0.9.0", "0.0.0+development", "0", "", "unknown"])
+@pytest.mark.parametrize(
+    "version", ["0.14.1", "0.14.2a20251201001", "0.9.0", "0.0.0+development", "0", "", "unknown"]
+)
 def test_an_old_opendp_draws_nothing(unseen, monkeypatch, version):
     monkeypatch.setattr(importlib.metadata, "version", lambda name: version)
     for ask in releases():
         with pytest.raises(
-            gn.NotAvailableError, match=r'noise: expected OpenDP 0\.15 or later.*hint: pip install "opendp'
+            gn.NotAvailableError,
+            match=r'noise: expected OpenDP 0\.15 or later.*hint: pip install "opendp',
         ):
             ask()
 
@@ -118,7 +128,9 @@ def test_a_newer_opendp_draws(unseen, monkeypatch, version):
 
 def test_no_opendp_is_said_so(unseen, monkeypatch):
     monkeypatch.setitem(sys.modules, "opendp.measurements", None)
-    with pytest.raises(gn.NotAvailableError, match="expected OpenDP, which draws it, got ModuleNotFoundError; hint"):
+    with pytest.raises(
+        gn.NotAvailableError, match="expected OpenDP, which draws it, got ModuleNotFoundError; hint"
+    ):
         IntegerQuery(1, 0.5).draw(3)
 
 
@@ -136,9 +148,13 @@ class Measurement:
 FAULTS = {
     "charges half": lambda real: {"map": lambda distance: real.map(distance) / 2},
     "charges twice": lambda real: {"map": lambda distance: 2 * real.map(distance)},
-    "charges a little less": lambda real: {"map": lambda distance: real.map(distance) * (1 - 1e-12)},
+    "charges a little less": lambda real: {
+        "map": lambda distance: real.map(distance) * (1 - 1e-12)
+    },
     "no noise": lambda real: {"draw": list},
-    "saturates": lambda real: {"draw": lambda zeros: [2**63 - 1 if x > 0 else -(2**63) for x in real(zeros)]},
+    "saturates": lambda real: {
+        "draw": lambda zeros: [2**63 - 1 if x > 0 else -(2**63) for x in real(zeros)]
+    },
     "one noise for all": lambda real: {"draw": lambda zeros: real(zeros[:1]) * len(zeros)},
     "loses some": lambda real: {"draw": lambda zeros: real(zeros)[:-1]},
     "in 32 bits": lambda real: {"draw": lambda zeros: [x & 0 for x in real(zeros)]},
@@ -155,7 +171,9 @@ def test_an_opendp_that_fails_its_check_draws_nothing(unseen, monkeypatch, fault
         return Measurement(made, **fault(made))
 
     monkeypatch.setattr(opendp.measurements, "make_gaussian", make_gaussian)
-    with pytest.raises(gn.NotAvailableError, match="does not charge or draw what it should on this machine; hint"):
+    with pytest.raises(
+        gn.NotAvailableError, match="does not charge or draw what it should on this machine; hint"
+    ):
         IntegerQuery(1, 0.5).draw(3)
 
 

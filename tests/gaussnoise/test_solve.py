@@ -1,4 +1,6 @@
-"""optimal_noise() and gamma(): published numbers, closed forms, independent solvers, laws, exact feasibility."""
+"""optimal_noise() and gamma(): published numbers, closed forms, independent solvers, laws, exact
+feasibility.
+"""
 
 import dataclasses
 import itertools
@@ -27,7 +29,11 @@ ROUNDING = 1e-11
 
 
 def solve(domain, problem, **options):
-    return gn.gamma(domain, **options) if problem == "gamma" else gn.optimal_noise(domain, neighbors=problem, **options)
+    return (
+        gn.gamma(domain, **options)
+        if problem == "gamma"
+        else gn.optimal_noise(domain, neighbors=problem, **options)
+    )
 
 
 PROBLEMS = ["gamma", "add-remove", "replace"]
@@ -46,19 +52,29 @@ def check(noise, expected=None):
 
 
 def exact_lengths(noise):
-    """``s' M⁺ s`` over the enclosed set in rational arithmetic, and by how much points leave range M."""
+    """``s' M⁺ s`` over the enclosed set in rational arithmetic, and by how much points leave range
+    M.
+    """
     points = noise.domain.to_finite_set().points
     if noise.shifted:
-        enclosed = [[Fraction(x) - Fraction(c) for x, c in zip(row, noise.center, strict=True)] for row in points]
+        enclosed = [
+            [Fraction(x) - Fraction(c) for x, c in zip(row, noise.center, strict=True)]
+            for row in points
+        ]
     elif noise.neighbors == "replace":
         pairs = itertools.combinations(points.tolist(), 2)
-        enclosed = [[Fraction(x) - Fraction(y) for x, y in zip(*pair, strict=True)] for pair in pairs]
+        enclosed = [
+            [Fraction(x) - Fraction(y) for x, y in zip(*pair, strict=True)] for pair in pairs
+        ]
     else:
         enclosed = [[Fraction(x) for x in row] for row in points.tolist()]
     L = [[Fraction(x) for x in row] for row in noise.covariance.factor().tolist()]
     r = len(L[0])
     gram = [[sum(row[i] * row[j] for row in L) for j in range(r)] for i in range(r)]
-    right = [[sum(row[i] * x for row, x in zip(L, point, strict=True)) for point in enclosed] for i in range(r)]
+    right = [
+        [sum(row[i] * x for row, x in zip(L, point, strict=True)) for point in enclosed]
+        for i in range(r)
+    ]
     solutions = _gauss(gram, right)
     lengths = [sum(row[k] ** 2 for row in solutions) for k in range(len(enclosed))]
     outside = max(
@@ -99,7 +115,9 @@ def agree(a, b):
 
 def thinner(covariance, share):
     if isinstance(covariance, MarginalCovariance):
-        return MarginalCovariance(covariance.domain, {T: share * v for T, v in covariance.variances.items()})
+        return MarginalCovariance(
+            covariance.domain, {T: share * v for T, v in covariance.variances.items()}
+        )
     return FactorCovariance(covariance.unit_factor, covariance.scale * math.sqrt(share))
 
 
@@ -117,7 +135,9 @@ def thinner(covariance, share):
     ],
 )
 def test_prefix_sums(n, expected):
-    noise = gn.optimal_noise(FiniteSet.from_workload(np.tril(np.ones((n, n)))), neighbors="add-remove")
+    noise = gn.optimal_noise(
+        FiniteSet.from_workload(np.tril(np.ones((n, n)))), neighbors="add-remove"
+    )
     check(noise, math.sqrt(n * expected))
 
 
@@ -185,7 +205,9 @@ def test_closed_forms_of_marginals_are_sharp_and_take_no_steps(sizes, k, values)
 
 @pytest.mark.parametrize(("d", "k"), [(5, 1), (8, 2), (12, 3)])
 def test_all_kway_marginals_of_bits(d, k):
-    expected = sum(math.comb(d, t) * math.sqrt(2.0**-k * math.comb(d - t, k - t)) for t in range(1, k + 1))
+    expected = sum(
+        math.comb(d, t) * math.sqrt(2.0**-k * math.comb(d - t, k - t)) for t in range(1, k + 1)
+    )
     check(gn.gamma(Marginals.all_kway((2,) * d, k)), expected)
 
 
@@ -198,7 +220,9 @@ def test_closed_form_reaches_tables_nobody_could_list():
 
 
 def sdp(points, shifted):
-    """``γ² = min tr M  s.t. [[M, X], [X', Y]] ⪰ 0, diag Y ≤ 1``, columns of X the points (less a free center)."""
+    """``γ² = min tr M  s.t. [[M, X], [X', Y]] ⪰ 0, diag Y ≤ 1``, columns of X the points (less a
+    free center).
+    """
     N, d = points.shape
     joint = cp.Variable((d + N, d + N), PSD=True)
     center = cp.Variable((d, 1))
@@ -214,7 +238,9 @@ def sdp(points, shifted):
 def test_against_an_independent_sdp(problem, N, d):
     points = np.random.default_rng(N + 10 * d).normal(size=(N, d))
     noise = check(solve(FiniteSet(points), problem))
-    enclosed = points if problem == "gamma" else covered(FiniteSet(points), problem, listed=True).points
+    enclosed = (
+        points if problem == "gamma" else covered(FiniteSet(points), problem, listed=True).points
+    )
     assert float(noise) == pytest.approx(sdp(enclosed, problem == "gamma"), rel=2e-6)
 
 
@@ -244,9 +270,14 @@ def test_feasible_in_rational_arithmetic(points, problem):
 @few
 @given(small_sets(), problems, st.data())
 def test_points_of_the_hull_change_nothing(points, problem, data):
-    mix = np.array(data.draw(st.lists(st.integers(0, 4), min_size=len(points), max_size=len(points))))
+    mix = np.array(
+        data.draw(st.lists(st.integers(0, 4), min_size=len(points), max_size=len(points)))
+    )
     assume(mix.any())
-    agree(solve(FiniteSet(points), problem), solve(FiniteSet(np.vstack([points, mix @ points / mix.sum()])), problem))
+    agree(
+        solve(FiniteSet(points), problem),
+        solve(FiniteSet(np.vstack([points, mix @ points / mix.sum()])), problem),
+    )
 
 
 @few
@@ -265,7 +296,11 @@ def test_scales_with_the_set(points, problem, c):
 
 
 @few
-@given(small_sets(dim=2), st.sampled_from(["gamma", "replace"]), hnp.arrays(float, 2, elements=st.integers(-9, 9)))
+@given(
+    small_sets(dim=2),
+    st.sampled_from(["gamma", "replace"]),
+    hnp.arrays(float, 2, elements=st.integers(-9, 9)),
+)
 def test_translation_changes_nothing(points, problem, shift):
     agree(solve(FiniteSet(points), problem), solve(FiniteSet(points + shift), problem))
 
@@ -274,7 +309,9 @@ def test_translation_changes_nothing(points, problem, shift):
 @given(small_sets(dim=2, most=4), small_sets(dim=2, most=4))
 def test_subadditive_under_minkowski_sums(K, L):
     sums = gn.gamma(FiniteSet([x + y for x in K for y in L]))
-    assert sums.gamma_lower <= (gn.gamma(FiniteSet(K)).gamma + gn.gamma(FiniteSet(L)).gamma) * (1 + ROUNDING)
+    assert sums.gamma_lower <= (gn.gamma(FiniteSet(K)).gamma + gn.gamma(FiniteSet(L)).gamma) * (
+        1 + ROUNDING
+    )
 
 
 @few
@@ -289,7 +326,9 @@ def test_product_adds(K, L):
 @few
 @given(small_sets(dim=2, most=4), small_sets(dim=2, most=4))
 def test_kronecker_products_of_symmetric_sets_multiply(K, L):
-    product = gn.optimal_noise(FiniteSet([np.kron(x, y) for x in K for y in L]), neighbors="add-remove")
+    product = gn.optimal_noise(
+        FiniteSet([np.kron(x, y) for x in K for y in L]), neighbors="add-remove"
+    )
     a, b = (gn.optimal_noise(FiniteSet(points), neighbors="add-remove") for points in (K, L))
     assert product.gamma_lower <= a.gamma * b.gamma * (1 + ROUNDING)
     assert product.gamma >= a.gamma_lower * b.gamma_lower * (1 - ROUNDING)
@@ -335,9 +374,17 @@ def test_replacement_lies_between_the_papers_bounds(points):
 @st.composite
 def small_marginals(draw):
     sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
-    listed = [S for k in range(len(sizes) + 1) for S in itertools.combinations(range(len(sizes)), k)]
+    listed = [
+        S for k in range(len(sizes) + 1) for S in itertools.combinations(range(len(sizes)), k)
+    ]
     subsets = draw(st.lists(st.sampled_from(listed), min_size=1, max_size=4, unique=True))
-    weights = draw(st.lists(st.sampled_from([0.1, 0.7, 1.0, 2.0, 30.0]), min_size=len(subsets), max_size=len(subsets)))
+    weights = draw(
+        st.lists(
+            st.sampled_from([0.1, 0.7, 1.0, 2.0, 30.0]),
+            min_size=len(subsets),
+            max_size=len(subsets),
+        )
+    )
     return Marginals(sizes, subsets, weights)
 
 
@@ -389,7 +436,9 @@ def test_optimal_noise_has_unit_sensitivity():
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
-@pytest.mark.parametrize("domain", [Marginals((2, 3), [(0, 1), (0,)], [1.0, 0.5]), FiniteSet([[1.0, 2.0, 3.0]] * 2)])
+@pytest.mark.parametrize(
+    "domain", [Marginals((2, 3), [(0, 1), (0,)], [1.0, 0.5]), FiniteSet([[1.0, 2.0, 3.0]] * 2)]
+)
 def test_feasible_in_rational_arithmetic_on_chosen_domains(domain, problem):
     check_exactly(solve(domain, problem))
 
@@ -397,7 +446,10 @@ def test_feasible_in_rational_arithmetic_on_chosen_domains(domain, problem):
 def test_exact_check_has_power():
     noise = gn.optimal_noise(FiniteSet([[1.0, 0.0], [0.5, 2.0], [-1.0, 1.0]]))
     thin = dataclasses.replace(
-        noise, covariance=FactorCovariance(noise.covariance.unit_factor * (1 - 1e-9), noise.covariance.scale)
+        noise,
+        covariance=FactorCovariance(
+            noise.covariance.unit_factor * (1 - 1e-9), noise.covariance.scale
+        ),
     )
     with pytest.raises(AssertionError):
         check_exactly(thin)
@@ -412,9 +464,13 @@ SOLVED = {
     ),
     "points, replace": gn.optimal_noise(FiniteSet(RNG.normal(size=(5, 3)))),
     "points, gamma": gn.gamma(FiniteSet(RNG.normal(size=(8, 3)))),
-    "marginals, add-remove": gn.optimal_noise(Marginals.all_kway((3, 2, 4), 2), neighbors="add-remove"),
+    "marginals, add-remove": gn.optimal_noise(
+        Marginals.all_kway((3, 2, 4), 2), neighbors="add-remove"
+    ),
     "marginals, gamma": gn.gamma(Marginals.all_kway((3, 2, 4), 2)),
-    "many cells, add-remove": gn.optimal_noise(Marginals.all_kway((4,) * 6, 2), neighbors="add-remove"),
+    "many cells, add-remove": gn.optimal_noise(
+        Marginals.all_kway((4,) * 6, 2), neighbors="add-remove"
+    ),
     "many cells, gamma": gn.gamma(Marginals.all_kway((4,) * 6, 2)),
 }
 solved = pytest.mark.parametrize("noise", SOLVED.values(), ids=SOLVED.keys())
@@ -436,7 +492,12 @@ def test_an_ellipsoid_a_millionth_too_small_is_caught_whatever_sensitivity_is_cl
 @solved
 @pytest.mark.parametrize(
     ("field", "factor"),
-    [("gamma_lower", 1 + 1e-9), ("gamma", 1 - 1e-9), ("sensitivity_squared", 1 - 1e-9), ("sensitivity_squared", 0.5)],
+    [
+        ("gamma_lower", 1 + 1e-9),
+        ("gamma", 1 - 1e-9),
+        ("sensitivity_squared", 1 - 1e-9),
+        ("sensitivity_squared", 0.5),
+    ],
 )
 def test_a_claim_that_is_too_strong_is_caught(noise, field, factor):
     with pytest.raises(gn.CertificateError):
@@ -458,7 +519,9 @@ def test_a_larger_domain_is_caught(name):
         dataclasses.replace(noise, domain=larger).verify()
 
 
-@pytest.mark.parametrize("name", ["marginals, add-remove", "many cells, add-remove", "many cells, gamma"])
+@pytest.mark.parametrize(
+    "name", ["marginals, add-remove", "many cells, add-remove", "many cells, gamma"]
+)
 def test_another_marginal_domain_is_caught(name):
     noise = SOLVED[name]
     heavier = Marginals(noise.domain.sizes, noise.domain.subsets, [2.0] * len(noise.domain.subsets))
@@ -474,7 +537,9 @@ def test_a_covariance_of_lower_rank_is_caught(name):
         dataclasses.replace(noise, covariance=flat).verify()
 
 
-@pytest.mark.parametrize("name", ["marginals, add-remove", "many cells, add-remove", "many cells, gamma"])
+@pytest.mark.parametrize(
+    "name", ["marginals, add-remove", "many cells, add-remove", "many cells, gamma"]
+)
 @pytest.mark.parametrize("variance", [None, 0.0, -1e-3, math.nan])
 def test_a_bare_residual_is_caught(name, variance):
     noise = SOLVED[name]
@@ -485,7 +550,9 @@ def test_a_bare_residual_is_caught(name, variance):
     else:
         variances[bare] = variance
     with pytest.raises((gn.CertificateError, gn.CovarianceError)):
-        dataclasses.replace(noise, covariance=MarginalCovariance(noise.domain, variances), gamma=1e9).verify()
+        dataclasses.replace(
+            noise, covariance=MarginalCovariance(noise.domain, variances), gamma=1e9
+        ).verify()
 
 
 def test_noise_for_replacement_does_not_pass_for_sums():
@@ -499,7 +566,11 @@ def boast(noise, witness):
     claimed = min(2 * noise.gamma, witness.lower_bound())
     assert claimed > 1.1 * noise.gamma
     return dataclasses.replace(
-        noise, covariance=thinner(noise.covariance, 4), gamma=2 * noise.gamma, gamma_lower=claimed, certificate=witness
+        noise,
+        covariance=thinner(noise.covariance, 4),
+        gamma=2 * noise.gamma,
+        gamma_lower=claimed,
+        certificate=witness,
     )
 
 
@@ -507,7 +578,9 @@ def boast(noise, witness):
 @pytest.mark.parametrize("field", ["points", "coordinate_weights"])
 def test_a_witness_outside_the_set_is_caught(name, field):
     noise = SOLVED[name]
-    witness = dataclasses.replace(noise.certificate, **{field: 2 * getattr(noise.certificate, field)})
+    witness = dataclasses.replace(
+        noise.certificate, **{field: 2 * getattr(noise.certificate, field)}
+    )
     with pytest.raises(gn.CertificateError):
         boast(noise, witness).verify()
 
@@ -524,7 +597,9 @@ def test_a_witness_that_is_no_measure_is_caught(name, weight):
     noise = SOLVED[name]
     weights = np.concatenate([[weight], noise.certificate.weights[1:]])
     with pytest.raises(gn.CertificateError):
-        dataclasses.replace(noise, certificate=dataclasses.replace(noise.certificate, weights=weights)).verify()
+        dataclasses.replace(
+            noise, certificate=dataclasses.replace(noise.certificate, weights=weights)
+        ).verify()
 
 
 @pytest.mark.parametrize("name", ["marginals, gamma", "many cells, gamma"])
@@ -539,7 +614,9 @@ def test_a_witness_of_another_domain_is_caught(name):
 def test_a_witness_for_sums_proves_nothing_about_means(name):
     noise = SOLVED[name]
     witness = dataclasses.replace(noise.certificate, protected="add-remove")
-    wide = dataclasses.replace(noise, covariance=thinner(noise.covariance, 4), gamma=2 * noise.gamma)
+    wide = dataclasses.replace(
+        noise, covariance=thinner(noise.covariance, 4), gamma=2 * noise.gamma
+    )
     with pytest.raises(gn.CertificateError):
         dataclasses.replace(wide, certificate=witness, gamma_lower=witness.lower_bound()).verify()
 
@@ -581,7 +658,8 @@ BADLY_SCALED = RNG.normal(size=(20, 6)) * 10.0 ** np.arange(-9, 9, 3)
         RNG.standard_t(2, size=(30, 5)),
     ],
     ids=[
-        "duplicates", "flat", "huge", "tiny", "more dimensions than points", "constant coordinates", "segment",
+        "duplicates", "flat", "huge", "tiny", "more dimensions than points",
+        "constant coordinates", "segment",
         "underflow", "badly scaled", "polynomials", "heavy tails",
     ],
 )  # fmt: skip
@@ -749,7 +827,9 @@ def test_a_histogram_under_replacement_is_known_at_once():
 
 
 def test_nearly_symmetric_sets_are_solved():
-    """One longer point: the uniform measure would claim too high a lower end, or leave that point uncovered."""
+    """One longer point: the uniform measure would claim too high a lower end, or leave that point
+    uncovered.
+    """
     points = np.eye(5)
     points[0] *= 1 + 1e-6
     for neighbors in ("add-remove", "replace"):

@@ -14,7 +14,9 @@ LEVELS = (1e-6, 0.01, 0.3, 0.9)
 
 
 def of_randomised_response(epsilon, level):
-    """The most powerful test of one bit, told truthfully with odds e^ε, randomised at the boundary."""
+    """The most powerful test of one bit, told truthfully with odds e^ε, randomised at
+    the boundary.
+    """
     truth = 1 / (1 + math.exp(-epsilon))
     lie = 1 - truth
     return level / lie * truth if level <= lie else truth + (level - lie) / truth * lie
@@ -22,11 +24,15 @@ def of_randomised_response(epsilon, level):
 
 @pytest.mark.parametrize(("epsilon", "level"), pairwise([0.01, 1, 5], LEVELS))
 def test_pure_privacy_allows_as_much_as_randomised_response_does(epsilon, level):
-    assert most_power(gn.PureDP(epsilon), level) == pytest.approx(of_randomised_response(epsilon, level), rel=1e-12)
+    assert most_power(gn.PureDP(epsilon), level) == pytest.approx(
+        of_randomised_response(epsilon, level), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(
-    "privacy", [gn.PureDP(1), gn.ApproxDP(0.5, 1e-3), gn.TV(0.2), gn.GDP(1), gn.KL(0.3), gn.zCDP(0.3)], ids=repr
+    "privacy",
+    [gn.PureDP(1), gn.ApproxDP(0.5, 1e-3), gn.TV(0.2), gn.GDP(1), gn.KL(0.3), gn.zCDP(0.3)],
+    ids=repr,
 )
 def test_power_is_concave_and_leads_the_level_by_no_more_than_the_total_variation(privacy):
     levels = np.linspace(0, 1, 101)
@@ -35,7 +41,10 @@ def test_power_is_concave_and_leads_the_level_by_no_more_than_the_total_variatio
     assert (np.diff(powers, 2) <= 1e-9).all()
     lead = (powers - levels).max()
     if isinstance(privacy, gn.KL | gn.zCDP):  # two ways to bound the same
-        assert lead <= math.sqrt((privacy.alpha if isinstance(privacy, gn.KL) else privacy.rho) / 2) + 1e-9
+        assert (
+            lead
+            <= math.sqrt((privacy.alpha if isinstance(privacy, gn.KL) else privacy.rho) / 2) + 1e-9
+        )
     else:
         assert lead == pytest.approx(total_variation(privacy), abs=2e-3)
         assert lead <= total_variation(privacy) + 1e-12
@@ -51,7 +60,9 @@ def test_zcdp_and_kl_leave_room_for_the_gaussian_that_keeps_them(rho, level):
 
 
 def test_the_sum_of_both_errors_is_as_small_as_two_atoms_allow():
-    """(ε, δ): an event of probability δ on one side only. Barber & Duchi's (3) would promise a larger sum."""
+    """(ε, δ): an event of probability δ on one side only. Barber & Duchi's (3) would promise a
+    larger sum.
+    """
     epsilon, delta = 0.0, 0.1
     assert 1 - total_variation(gn.ApproxDP(1e-12, delta)) == pytest.approx(1 - delta, abs=1e-9)
     promised = (2 - delta) / (1 + math.exp(epsilon))
@@ -80,7 +91,9 @@ def test_nothing_is_implied_by_total_variation():
     assert implied(gn.TV(0.1)) == []
 
 
-@pytest.mark.parametrize("call", [lambda: most_power(3, 0.1), lambda: most_power(gn.GDP(1), 2), lambda: implied("x")])
+@pytest.mark.parametrize(
+    "call", [lambda: most_power(3, 0.1), lambda: most_power(gn.GDP(1), 2), lambda: implied("x")]
+)
 def test_what_is_no_promise_or_level_is_refused(call):
     with pytest.raises(gn.ParameterError, match="expected"):
         call()

@@ -23,8 +23,8 @@ class Verification:
         gamma_lower: lower end, from the dual witness.
         enclosure: largest z' M⁺ z over the set M encloses (the sensitivity set, or K − center).
         sensitivity_squared: upper bound on s' M⁺ s over the sensitivity set.
-        rounding: the share of ``gamma_lower`` that was given up to the worst case of rounding, and to what membership
-            in a body forgives: 1e-9 of its size.
+        rounding: the share of ``gamma_lower`` that was given up to the worst case of rounding, and
+            to what membership in a body forgives: 1e-9 of its size.
     """
 
     gamma: float
@@ -42,15 +42,21 @@ class Certificate(abc.ABC):
 
     @abc.abstractmethod
     def lower_bound(self) -> float:
-        """``tr((W^{1/2} C W^{1/2})^{1/2})``, C the covariance (or second moment) of the measure; a lower bound on γ."""
+        """``tr((W^{1/2} C W^{1/2})^{1/2})``, C the covariance (or second moment) of the measure; a
+        lower bound on γ.
+        """
 
     @abc.abstractmethod
     def spectrum(self) -> tuple[Array, Array]:
-        """Eigenvalues of ``(W^{1/2} C W^{1/2})^{1/2}``, bounded from below, and their multiplicities."""
+        """Eigenvalues of ``(W^{1/2} C W^{1/2})^{1/2}``, bounded from below, and their
+        multiplicities.
+        """
 
     @property
     def is_of_alike_records(self) -> bool:
-        """Whether symmetry makes all records alike: then one measure serves wherever the data are."""
+        """Whether symmetry makes all records alike: then one measure serves wherever the
+        data are.
+        """
         return False
 
     @property
@@ -58,8 +64,11 @@ class Certificate(abc.ABC):
         """What it is, for pictures, which draw points alone."""
         return f"{type(self).__name__}, which lists no points"
 
-    def check(self, problem: Problem, covariance: Covariance, center: Array, claimed: float) -> list[Verification]:
-        """Both ends again, by another way than the solver's: from the problem's domain and stored numbers alone.
+    def check(
+        self, problem: Problem, covariance: Covariance, center: Array, claimed: float
+    ) -> list[Verification]:
+        """Both ends again, by another way than the solver's: from the problem's domain and stored
+        numbers alone.
 
         Args:
             problem: what the certificate and the covariance are said to solve.
@@ -68,16 +77,27 @@ class Certificate(abc.ABC):
             claimed: the sensitivity² that is claimed; a looser one takes less work.
 
         Raises:
-            CertificateError: it is no measure on what is to be covered, or belongs to another problem.
+            CertificateError: it is no measure on what is to be covered, or belongs to another
+                problem.
             CovarianceError: some direction gets no noise.
         """
-        raise CertificateError(f"verify: expected a certificate that can be checked, got {type(self).__name__}")
+        raise CertificateError(
+            f"verify: expected a certificate that can be checked, got {type(self).__name__}"
+        )
 
     def encode(self) -> Stored:
         """Its numbers, for a file."""
-        raise CertificateError(f"save: expected a certificate that can be stored, got {type(self).__name__}")
+        raise CertificateError(
+            f"save: expected a certificate that can be stored, got {type(self).__name__}"
+        )
 
     @classmethod
-    def decode(cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        """What :meth:`encode` wrote, for this problem; the data may come from anyone, and are not checked yet."""
-        raise CertificateError(f"load: expected a certificate that can be stored, got {cls.__name__}")
+    def decode(
+        cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> Self:
+        """What :meth:`encode` wrote, for this problem; the data may come from anyone, and are not
+        checked yet.
+        """
+        raise CertificateError(
+            f"load: expected a certificate that can be stored, got {cls.__name__}"
+        )

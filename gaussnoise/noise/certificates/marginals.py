@@ -1,4 +1,6 @@
-"""A symmetric measure on records, and its check without the algebra that found it: second moments record by record."""
+"""A symmetric measure on records, and its check without the algebra that found it: second moments
+record by record.
+"""
 
 import itertools
 import math
@@ -35,11 +37,12 @@ _LONG_OPERATIONS = 2**26  # products in extended precision, which no BLAS helps:
 @final
 @dataclass(frozen=True, eq=False)
 class MarginalCertificate(TableCertificate):
-    """A measure on the records, or pairs of records, of a marginal domain, by what symmetry leaves of it.
+    """A measure on the records, or pairs of records, of a marginal domain, by what symmetry leaves
+    of it.
 
-    The measure is uniform on all records (with a random sign when sums are protected), or on the pairs that differ in
-    a pattern D of attributes, with weights π on patterns. Its second moment then has one eigenvalue on every residual,
-    and the bound is ``Σ_T r_T √(β_T κ_T)``.
+    The measure is uniform on all records (with a random sign when sums are protected), or on the
+    pairs that differ in a pattern D of attributes, with weights π on patterns. Its second moment
+    then has one eigenvalue on every residual, and the bound is ``Σ_T r_T √(β_T κ_T)``.
     """
 
     @property
@@ -55,9 +58,15 @@ class MarginalCertificate(TableCertificate):
         return self.bound_over(self.workload())
 
     def bound_over(self, workload: Workload) -> float:
-        """:meth:`lower_bound`, given what :meth:`workload` returns, which takes as long to find as to solve."""
+        """:meth:`lower_bound`, given what :meth:`workload` returns, which takes as long to find as
+        to solve.
+        """
         traces = self._traces(workload)
-        return max(self.domain.weights) * math.fsum(workload.residual_counts * traces) * (1 - ROUNDING_MARGIN)
+        return (
+            max(self.domain.weights)
+            * math.fsum(workload.residual_counts * traces)
+            * (1 - ROUNDING_MARGIN)
+        )
 
     def spectrum(self) -> tuple[Array, Array]:
         workload = self.workload()
@@ -65,7 +74,9 @@ class MarginalCertificate(TableCertificate):
         return values * (1 - ROUNDING_MARGIN), workload.residual_counts * workload.ranks
 
     def losses(self, workload: Workload) -> Array:
-        """Of unit noise on one T of each type, coordinates weighted, when the largest table weight is one."""
+        """Of unit noise on one T of each type, coordinates weighted, when the largest table weight
+        is one.
+        """
         shares = self.shares / (math.fsum(self.shares) * (1 + CANCELLATION))
         return workload.dual_loss(self.p) @ shares ** dual_power(self.p)
 
@@ -81,19 +92,25 @@ class MarginalCertificate(TableCertificate):
             moved = weights @ np.maximum(workload.moved(self.patterns) - CANCELLATION, 0.0)
         return np.sqrt(losses * moved)
 
-    def check(self, problem: Problem, covariance: Covariance, center: Array, claimed: float) -> list[Verification]:
+    def check(
+        self, problem: Problem, covariance: Covariance, center: Array, claimed: float
+    ) -> list[Verification]:
         """Variances subset by subset, and record by record where the full table is small."""
         if not isinstance(covariance, MarginalCovariance):
             raise CertificateError("verify: the covariance belongs to another domain")
         checks = [_by_subsets(self, problem, covariance, center)]
         if _is_explicit(covariance.domain):
             listed = covariance.domain.to_finite_set()
-            checks.append(check_points(problem, covariance, center, listed, explicit_fidelity(self)))
+            checks.append(
+                check_points(problem, covariance, center, listed, explicit_fidelity(self))
+            )
         return checks
 
 
 def _is_explicit(domain: AbstractTables) -> bool:
-    """Whether listing the records checks anything: few enough for extended precision, and of like weights."""
+    """Whether listing the records checks anything: few enough for extended precision, and of like
+    weights.
+    """
     return (
         domain.cardinality <= _EXPLICIT_CELLS
         and domain.cardinality**2 * domain.dim <= _LONG_OPERATIONS
@@ -102,16 +119,21 @@ def _is_explicit(domain: AbstractTables) -> bool:
 
 
 def _is_mean(center: Array, domain: AbstractTables) -> bool:
-    """Whether every table's cells share its weight equally, to the last bit: a division gives it anywhere."""
+    """Whether every table's cells share its weight equally, to the last bit: a division gives it
+    anywhere.
+    """
     return all(
-        bool((center[block] == weight / (block.stop - block.start)).all()) for _, weight, block in domain.blocks()
+        bool((center[block] == weight / (block.stop - block.start)).all())
+        for _, weight, block in domain.blocks()
     )
 
 
 def _by_subsets(
     witness: MarginalCertificate, problem: Problem, covariance: MarginalCovariance, center: Array
 ) -> Verification:
-    """The bracket of a marginal covariance: variances in rational arithmetic over attribute subsets, one by one."""
+    """The bracket of a marginal covariance: variances in rational arithmetic over attribute
+    subsets, one by one.
+    """
     domain = covariance.domain
     if problem.neighbors not in ("replace", "add-remove"):
         raise CertificateError("verify: expected 'replace' or 'add-remove' for marginals")
@@ -119,12 +141,20 @@ def _by_subsets(
         raise CertificateError("verify: the covariance belongs to another domain")
     signed = problem.neighbors == "add-remove"
     expected = {T for T in residual_subsets(domain.subsets, domain.sizes) if T or signed}
-    if set(covariance.variances) != expected or not all(0 < v < math.inf for v in covariance.variances.values()):
-        raise CertificateError("verify: expected a positive variance for every residual of the marginals")
+    if set(covariance.variances) != expected or not all(
+        0 < v < math.inf for v in covariance.variances.values()
+    ):
+        raise CertificateError(
+            "verify: expected a positive variance for every residual of the marginals"
+        )
     if problem.shifted and not _is_mean(center, domain):
-        raise CertificateError("verify: expected the mean of all records as the center of marginals")
+        raise CertificateError(
+            "verify: expected the mean of all records as the center of marginals"
+        )
     variances = {T: Fraction(variance) for T, variance in covariance.variances.items()}
-    enclosure = float(sum((Fraction(rank(T, domain.sizes), domain.cells(T)) / v for T, v in variances.items()), 0))
+    enclosure = float(
+        sum((Fraction(rank(T, domain.sizes), domain.cells(T)) / v for T, v in variances.items()), 0)
+    )
     sensitivity = enclosure
     if problem.neighbors == "replace":
         sensitivity = marginal_sensitivity(domain, covariance.variances, "replace")
@@ -132,11 +162,19 @@ def _by_subsets(
     deviations = []
     for S, weight in zip(domain.subsets, domain.weights, strict=True):
         inside = (T for T in subsets_of(S) if T in variances)
-        summed = sum((variances[T] * rank(T, domain.sizes) * domain.cells(T) for T in inside), Fraction(0))
-        deviations.append(weight * math.sqrt(summed) / domain.cells(S) * float(domain.cells(S)) ** (1 / problem.p))
+        summed = sum(
+            (variances[T] * rank(T, domain.sizes) * domain.cells(T) for T in inside), Fraction(0)
+        )
+        deviations.append(
+            weight * math.sqrt(summed) / domain.cells(S) * float(domain.cells(S)) ** (1 / problem.p)
+        )
     if not (witness.proves(problem) and is_measure(witness)):
-        raise CertificateError("verify: the certificate is not a measure on the records of these marginals")
-    return Verification(norm(np.array(deviations), problem.p), witness.lower_bound(), enclosure, sensitivity)
+        raise CertificateError(
+            "verify: the certificate is not a measure on the records of these marginals"
+        )
+    return Verification(
+        norm(np.array(deviations), problem.p), witness.lower_bound(), enclosure, sensitivity
+    )
 
 
 def is_measure(witness: MarginalCertificate) -> bool:
@@ -189,8 +227,12 @@ def _pair_law(witness: MarginalCertificate, workload: Workload) -> Array:
     count = domain.cardinality
     law = np.zeros((count, count))
     for pattern, weight in zip(witness.patterns.tolist(), witness.pattern_weights, strict=True):
-        choices = [itertools.combinations(members, j) for members, j in zip(classes, pattern, strict=True)]
-        patterns = [set(itertools.chain.from_iterable(chosen)) for chosen in itertools.product(*choices)]
+        choices = [
+            itertools.combinations(members, j) for members, j in zip(classes, pattern, strict=True)
+        ]
+        patterns = [
+            set(itertools.chain.from_iterable(chosen)) for chosen in itertools.product(*choices)
+        ]
         for differing in patterns:
             joint = np.ones((1, 1))
             for i, n in enumerate(domain.sizes):

@@ -1,4 +1,6 @@
-"""The dual witness of people who add a vector at each of their ticks: correlations of these vectors, by pattern."""
+"""The dual witness of people who add a vector at each of their ticks: correlations of these
+vectors, by pattern.
+"""
 
 import itertools
 import math
@@ -25,18 +27,21 @@ Indices = NDArray[np.intp]
 
 # dual norms and rows are normalised in double precision
 _UNIT = 1 + 2.0**-44
-# The semidefinite programmes of the patterns are solved to about 1e-10, not everywhere to the same bits.
+# The semidefinite programmes of the patterns are solved to about 1e-10, not everywhere to the same
+# bits.
 SOLVED_AGAIN = 2.0**-28
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class ParticipationCertificate(Certificate):
-    """Weights on patterns, and the Gram matrix Z of the vectors that a person adds at the ticks of each.
+    """Weights on patterns, and the Gram matrix Z of the vectors that a person adds at the ticks of
+    each.
 
-    For every feasible M, with X = A'M⁻¹A and Λ = Σ p_π Z_π: ``tr(ΛX) = Σ p_π ⟨Z_π, X_ππ⟩ <= Σ p_π tr(Z_π diag y_π)
-    <= 1``, as diag Z_π = 1 and Σ y_π = 1. By Cauchy and Schwarz ``tr((W^½ A Λ A' W^½)^½)² <= tr(WM) tr(ΛX) <=
-    ‖sd(M)‖_p²``, whatever p and w in the dual ball: a lower bound for every strategy.
+    For every feasible M, with X = A'M⁻¹A and Λ = Σ p_π Z_π:
+    ``tr(ΛX) = Σ p_π ⟨Z_π, X_ππ⟩ <= Σ p_π tr(Z_π diag y_π) <= 1``, as diag Z_π = 1 and Σ y_π = 1. By
+    Cauchy and Schwarz ``tr((W^½ A Λ A' W^½)^½)² <= tr(WM) tr(ΛX) <= ‖sd(M)‖_p²``, whatever p and w
+    in the dual ball: a lower bound for every strategy.
 
     Attributes:
         domain: the workload, and who takes part when.
@@ -79,7 +84,9 @@ class ParticipationCertificate(Certificate):
         for j, (ticks, block) in enumerate(zip(self.patterns, scaled, strict=True)):
             # filled-up places are added to a row that the zero column meets
             np.add.at(stacked[:, j * r : (j + 1) * r], ticks, block)
-        return size, np.sqrt(self.coordinate_weights.astype(precision))[:, None] * (padded @ stacked)
+        return size, np.sqrt(self.coordinate_weights.astype(precision))[:, None] * (
+            padded @ stacked
+        )
 
     def spectrum(self) -> tuple[Array, Array]:
         size, G = self._columns()
@@ -87,18 +94,32 @@ class ParticipationCertificate(Certificate):
         rounding = 8 * np.finfo(np.float64).eps * max(G.shape) * singular[0]
         return size * np.maximum(singular - rounding, 0.0), np.ones(len(singular))
 
-    def check(self, problem: Problem, covariance: Covariance, center: Array, claimed: float) -> list[Verification]:
-        """Patterns against who may take part when; the factor by QR and the patterns' semidefinite programmes."""
-        if problem.domain is not self.domain or problem.neighbors != "add-remove" or problem.shifted:
-            raise CertificateError("verify: the certificate of participations belongs to another problem")
+    def check(
+        self, problem: Problem, covariance: Covariance, center: Array, claimed: float
+    ) -> list[Verification]:
+        """Patterns against who may take part when; the factor by QR and the patterns' semidefinite
+        programmes.
+        """
+        if (
+            problem.domain is not self.domain
+            or problem.neighbors != "add-remove"
+            or problem.shifted
+        ):
+            raise CertificateError(
+                "verify: the certificate of participations belongs to another problem"
+            )
         if not isinstance(covariance, FactorCovariance):
             raise CertificateError("verify: expected a covariance with a stored factor")
         if not self._is_measure(problem.p):
-            raise CertificateError("verify: the certificate is no measure on what one person may do")
+            raise CertificateError(
+                "verify: the certificate is no measure on what one person may do"
+            )
         size = float(np.ldexp(0.5, np.frexp(covariance.scale)[1]))
         rest = covariance.scale / size
         longest, outside = longest_move(self.domain, covariance.unit_factor, size)
-        deviations = rest * np.sqrt(np.square(covariance.unit_factor.astype(np.longdouble)).sum(axis=1)).astype(float)
+        deviations = rest * np.sqrt(
+            np.square(covariance.unit_factor.astype(np.longdouble)).sum(axis=1)
+        ).astype(float)
         gamma = size * (norm(deviations, problem.p) + float(outside.sum()))
         lower, rounding = self.below()
         enclosure = (longest / rest) ** 2
@@ -136,10 +157,17 @@ class ParticipationCertificate(Certificate):
         }
 
     @classmethod
-    def decode(cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+    def decode(
+        cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> Self:
         if not isinstance(problem.domain, VectorParticipations):
             raise CertificateError("load: expected participations with the certificate of some")
-        names = "participations", "certificate_weights", "participation_vectors", "coordinate_weights"
+        names = (
+            "participations",
+            "certificate_weights",
+            "participation_vectors",
+            "coordinate_weights",
+        )
         return cls(problem.domain, *(arrays[name] for name in names))
 
 
@@ -149,7 +177,9 @@ def _allowed(row: list[int], n: int, allows: Any) -> bool:
 
 
 def longest_move(domain: VectorParticipations, factor: Array, size: float) -> tuple[float, Array]:
-    """Proven bound on what one person moves, in the coordinates of the factor, and what leaves its range; over size."""
+    """Proven bound on what one person moves, in the coordinates of the factor, and what leaves its
+    range; over size.
+    """
     points = domain.matrix.T / size
     whitened = whiten(factor, points, precision=precision_for(points.size * factor.shape[1]))
     check_range(whitened, np.abs(points).max(axis=0))

@@ -1,4 +1,6 @@
-"""A measure on points, and its check: against a list of points, or against the oracles of a body."""
+"""A measure on points, and its check: against a list of points, or against the oracles of
+a body.
+"""
 
 import math
 from dataclasses import dataclass
@@ -36,14 +38,15 @@ class PointCertificate(Certificate):
     """A measure on listed points.
 
     Attributes:
-        points: shape (k, d), members of the sensitivity set (one of each ± pair), or of K itself when ``centered``.
+        points: shape (k, d), members of the sensitivity set (one of each ± pair), or of K itself
+            when ``centered``.
         weights: shape (k,), positive, summing to one.
         coordinate_weights: w, shape (d,), with ``‖w‖_{s*} <= 1``, s* = p/(p−2): ones at p = 2.
-        rows: shape (k, 1) or (k, 2), which of the domain's listed points each one is, or is the difference of; None
-            where the domain is known through oracles.
+        rows: shape (k, 1) or (k, 2), which of the domain's listed points each one is, or is the
+            difference of; None where the domain is known through oracles.
         centered: whether C is the covariance (γ_p(K)) rather than the second moment (γ°_p).
-        origin: shape (d,), where points are members of K − origin, so that none is rounded by how far away K is; None
-            where they are members of K.
+        origin: shape (d,), where points are members of K − origin, so that none is rounded by how
+            far away K is; None where they are members of K.
     """
 
     points: Array
@@ -73,16 +76,25 @@ class PointCertificate(Certificate):
         rounding = 8 * np.finfo(np.float64).eps * singular[0]
         return size * np.maximum(singular - rounding, 0.0), np.ones(len(singular))
 
-    def check(self, problem: Problem, covariance: Covariance, center: Array, claimed: float) -> list[Verification]:
+    def check(
+        self, problem: Problem, covariance: Covariance, center: Array, claimed: float
+    ) -> list[Verification]:
         """Points against the domain's list of them, or against its oracles."""
-        numbers = [self.points, self.weights, self.coordinate_weights, *([] if self.origin is None else [self.origin])]
+        numbers = [
+            self.points,
+            self.weights,
+            self.coordinate_weights,
+            *([] if self.origin is None else [self.origin]),
+        ]
         if not all(np.isfinite(array).all() for array in numbers):
             raise CertificateError("verify: expected finite numbers, got NaN or infinity")
         if self.rows is None:
             return [_by_oracle(self, problem, covariance, center, claimed)]
         domain = _listed(problem.domain)
         if not _is_measure(self, problem) or not _on_the_set(self, problem, domain):
-            raise CertificateError("verify: the certificate is not a measure on the sensitivity set")
+            raise CertificateError(
+                "verify: the certificate is not a measure on the sensitivity set"
+            )
         return [check_points(problem, covariance, center, domain, _below(self))]
 
     def encode(self) -> Stored:
@@ -98,7 +110,9 @@ class PointCertificate(Certificate):
         return {}, arrays
 
     @classmethod
-    def decode(cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+    def decode(
+        cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> Self:
         return cls(
             arrays["certificate_points"],
             arrays["certificate_weights"],
@@ -113,17 +127,27 @@ def _listed(domain: AbstractDomain) -> FiniteSet:
     """The points whose hull the domain is."""
     listed = domain._listed()
     if listed is None:
-        raise CertificateError(f"verify: the certificate names listed points, which {type(domain).__name__} has not")
+        raise CertificateError(
+            f"verify: the certificate names listed points, which {type(domain).__name__} has not"
+        )
     return listed
 
 
 def _by_oracle(
-    witness: "PointCertificate", problem: Problem, covariance: Covariance, center: Array, claimed: float
+    witness: "PointCertificate",
+    problem: Problem,
+    covariance: Covariance,
+    center: Array,
+    claimed: float,
 ) -> Verification:
-    """The bracket against the domain's own oracles: lengths in coordinates by a singular value decomposition."""
+    """The bracket against the domain's own oracles: lengths in coordinates by a singular value
+    decomposition.
+    """
     domain = problem.domain
     if problem.neighbors not in ("replace", "add-remove"):
-        raise CertificateError("verify: expected 'replace' or 'add-remove' for a set known through oracles")
+        raise CertificateError(
+            "verify: expected 'replace' or 'add-remove' for a set known through oracles"
+        )
     factor, scale = _stored(covariance)
     size = float(np.ldexp(0.5, np.frexp(scale)[1]))
     rest = scale / size
@@ -132,7 +156,9 @@ def _by_oracle(
     if problem.neighbors == "replace" and not (problem.shifted and origin is None):
         still, shift = domain._apart()
     if origin is not None and not np.array_equal(origin, shift):
-        raise CertificateError("verify: the certificate was moved to the origin from elsewhere than its domain")
+        raise CertificateError(
+            "verify: the certificate was moved to the origin from elsewhere than its domain"
+        )
     covered = still - still if problem.neighbors == "replace" and not problem.shifted else still
     body = Body(covered * (1 / size))
     if problem.shifted:
@@ -141,9 +167,13 @@ def _by_oracle(
     inverse = np.linalg.pinv(factor * rows[:, None], rcond=0.0) * rows
     enclosed = body.enclosure(factor, inverse)
     if (enclosed.outside > RANGE_TOLERANCE * body.sizes).any():
-        raise CovarianceError("the covariance leaves some direction of the sensitivity set without noise")
+        raise CovarianceError(
+            "the covariance leaves some direction of the sensitivity set without noise"
+        )
     enclosure = (enclosed.longest / rest) ** 2
-    deviations = rest * np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(np.float64)
+    deviations = rest * np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(
+        np.float64
+    )
     gamma = size * (norm(deviations, problem.p) + float(enclosed.outside.sum()))
     sensitivity = enclosure
     if problem.shifted:
@@ -154,26 +184,39 @@ def _by_oracle(
     if (
         not _is_measure(witness, problem)
         or witness.points.shape[1:] != (domain.dim,)
-        or not all(_belongs(x, covered) or (not problem.shifted and _belongs(-x, covered)) for x in witness.points)
+        or not all(
+            _belongs(x, covered) or (not problem.shifted and _belongs(-x, covered))
+            for x in witness.points
+        )
     ):
         raise CertificateError("verify: the certificate is not a measure on the sensitivity set")
     lower, rounding = _below(witness)
     lower -= Body(covered).rounded(problem.p)
     forgiven = min(Body(covered).forgiven(problem.p) / lower, 1.0) if lower > 0 else 1.0
-    return Verification(gamma, max(lower * (1 - forgiven), 0.0), enclosure, sensitivity, rounding + forgiven)
+    return Verification(
+        gamma, max(lower * (1 - forgiven), 0.0), enclosure, sensitivity, rounding + forgiven
+    )
 
 
 def _belongs(x: Array, domain: AbstractDomain) -> bool:
-    """Whether x is a member, or, having been rounded, in the hull of the members up to their slack."""
+    """Whether x is a member, or, having been rounded, in the hull of the members up to
+    their slack.
+    """
     return domain.contains(x) or is_near(domain, x)
 
 
 def check_points(
-    problem: Problem, covariance: Covariance, center: Array, domain: FiniteSet, below: tuple[float, float]
+    problem: Problem,
+    covariance: Covariance,
+    center: Array,
+    domain: FiniteSet,
+    below: tuple[float, float],
 ) -> Verification:
-    """The bracket against listed points: QR with extended-precision residuals, rational arithmetic where small.
+    """The bracket against listed points: QR with extended-precision residuals, rational arithmetic
+    where small.
 
-    ``below`` is the lower end by the certificate, and the share of it that was given up to rounding.
+    ``below`` is the lower end by the certificate, and the share of it that was given up to
+    rounding.
     """
     factor, scale = _stored(covariance)
     target = covered(domain, problem.neighbors, shifted=problem.shifted)
@@ -189,7 +232,9 @@ def check_points(
         listed = domain.points if problem.shifted else points
         exact = longest_square(factor, listed, origin, row_weights(factor))
         enclosure = float(exact / Fraction(scale) ** 2)
-    deviations = rest * np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(np.float64)
+    deviations = rest * np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(
+        np.float64
+    )
     gamma = size * (norm(deviations, problem.p) + float(target.outside(whitened).sum()))
     sensitivity = largest_pair(whitened) / rest**2 if problem.shifted else enclosure
     return Verification(gamma, below[0], enclosure, sensitivity, below[1])
@@ -229,7 +274,9 @@ def _on_the_set(witness: PointCertificate, problem: Problem, domain: FiniteSet) 
     ):
         return False
     single = problem.shifted or relation == "add-remove"
-    if rows.shape[1] != (1 if single else 2) or not np.array_equal(members(domain.points, rows), witness.points):
+    if rows.shape[1] != (1 if single else 2) or not np.array_equal(
+        members(domain.points, rows), witness.points
+    ):
         return False
     if not isinstance(relation, PolicyGraph):
         return True
@@ -238,7 +285,8 @@ def _on_the_set(witness: PointCertificate, problem: Problem, domain: FiniteSet) 
 
 
 def _below(witness: PointCertificate) -> tuple[float, float]:
-    """Lower bound on ``‖W^{1/2} X Λ^{1/2}‖_*``: its inner product with a matrix Q, over a bound on the norm of Q.
+    """Lower bound on ``‖W^{1/2} X Λ^{1/2}‖_*``: its inner product with a matrix Q, over a bound on
+    the norm of Q.
 
     Second, the share of it that was given up to the worst case of rounding.
     """

@@ -30,15 +30,18 @@ Choice = tuple[tuple[int, int], ...]  # of each class, which base is asked for
 
 _KEPT = (10**9, 64, 48, 32, 24, 16, 8, 4, 2, 1, 0)  # directions of an attribute that stay coupled
 _DENSE = 700  # coordinates of a block whose eigenvalues are found at once
-_MOST_LEFT = 2500  # coordinates left to be solved for densely, once the largest tables are eliminated
+_MOST_LEFT = (
+    2500  # coordinates left to be solved for densely, once the largest tables are eliminated
+)
 _MOST_CHOICES = 16  # of bases, where attributes with several are too large to keep together
 _MOST_CELLS = 2**24  # of a table that is eliminated
 _THIN = 1e-13  # of the largest eigenvalue
 SLACK = 1e-9  # far more than rounding can add to the sums below
 
-# √k = (1/2π) ∫ e^{s/2} log(1 + k e^{−s}) ds. The trapezoidal rule with this step is off by a factor of at most
-# 1 ± 4/(e^a − 1), a = 2π²/step (Poisson summation: the integrand's transform is below π/cosh πω, which is 2π at 0 for
-# the integrand itself); what lies beyond the ends is positive and left out. So the rule over 1 + … is below √k.
+# √k = (1/2π) ∫ e^{s/2} log(1 + k e^{−s}) ds. The trapezoidal rule with this step is off by a factor
+# of at most 1 ± 4/(e^a − 1), a = 2π²/step (Poisson summation: the integrand's transform is below
+# π/cosh πω, which is 2π at 0 for the integrand itself); what lies beyond the ends is positive and
+# left out. So the rule over 1 + … is below √k.
 _STEP = 1.25
 _EXCESS = 4 / math.expm1(2 * math.pi**2 / _STEP)
 _ENDS = (-42.0, 22.0)  # in s, about the logarithm of the trace
@@ -46,15 +49,16 @@ _ENDS = (-42.0, 22.0)  # in s, about the logarithm of the trace
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """One base of one class under the dual weights: ``Λ^{1/2} G Λ^{1/2}`` in a basis that begins with √λ.
+    """One base of one class under the dual weights: ``Λ^{1/2} G Λ^{1/2}`` in a basis that begins
+    with √λ.
 
     Attributes:
         own: its (√λ, √λ) entry.
         cross: the rest of its first column, shape (k,).
         inner: the rest of it, shape (k, k).
         apart: the trace of the root of what was split off.
-        is_scalar: whether the cross part is zero and the inner one a multiple of the identity, exactly; it is then
-            stored as a matrix of one entry.
+        is_scalar: whether the cross part is zero and the inner one a multiple of the identity,
+            exactly; it is then stored as a matrix of one entry.
     """
 
     own: float
@@ -68,15 +72,23 @@ class _Side:
         """``tr (Λ^{1/2} G Λ^{1/2})^{1/2}``, from below."""
         if self.is_scalar:
             return math.sqrt(self.own) + len(self.cross) * math.sqrt(self.inner[0, 0])
-        return _root_trace(np.block([[np.array([[self.own]]), self.cross[None, :]], [self.cross[:, None], self.inner]]))
+        return _root_trace(
+            np.block(
+                [[np.array([[self.own]]), self.cross[None, :]], [self.cross[:, None], self.inner]]
+            )
+        )
 
     @cached_property
     def rotated(self) -> "_Side":
         """The same with a diagonal inner part, and first what couples most."""
         values, axes = np.linalg.eigh(self.inner)
-        live = values > _THIN * values[-1]  # directions that may be rounding are left out of the records
+        live = (
+            values > _THIN * values[-1]
+        )  # directions that may be rounding are left out of the records
         values, cross = np.where(live, values, 0.0), np.where(live, axes.T @ self.cross, 0.0)
-        order = np.argsort(-np.divide(cross**2, values, out=np.zeros_like(cross), where=values > 0), kind="stable")
+        order = np.argsort(
+            -np.divide(cross**2, values, out=np.zeros_like(cross), where=values > 0), kind="stable"
+        )
         return _Side(self.own, cross[order], np.diag(values[order]))
 
     @property
@@ -85,11 +97,17 @@ class _Side:
         return _Side(self.rotated.split(0).own, np.zeros_like(self.cross), self.rotated.inner)
 
     def split(self, kept: int) -> "_Side":
-        """The first coordinates of a diagonal inner part, and what of √λ the others cannot explain."""
+        """The first coordinates of a diagonal inner part, and what of √λ the others
+        cannot explain.
+        """
         values = np.diag(self.inner)
         rest, cross = values[kept:], self.cross[kept:]
         explained = float((cross**2 / np.where(rest > 0, rest, 1.0))[rest > 0].sum())
-        own = max(self.own - explained * (1 + SLACK) - SLACK * self.own, 0.0) if len(rest) else self.own
+        own = (
+            max(self.own - explained * (1 + SLACK) - SLACK * self.own, 0.0)
+            if len(rest)
+            else self.own
+        )
         return _Side(own, self.cross[:kept], self.inner[:kept, :kept], float(np.sqrt(rest).sum()))
 
 
@@ -100,7 +118,9 @@ class Blocks:
         self.workload = workload
         shares = witness.shares / (math.fsum(witness.shares) * (1 + CANCELLATION))
         power = dual_power(witness.p)
-        weights = workload.weights**2 * (shares / (workload.table_counts * workload.queries)) ** power
+        weights = (
+            workload.weights**2 * (shares / (workload.table_counts * workload.queries)) ** power
+        )
         self.tables = list(zip(workload.tables, weights.tolist(), strict=True))
         self.sides = [
             _class_sides(bases, weights / math.fsum(weights))
@@ -108,7 +128,9 @@ class Blocks:
         ]
         self.coupled = [
             k
-            for k, (sides, members) in enumerate(zip(self.sides, workload.orbits.classes, strict=True))
+            for k, (sides, members) in enumerate(
+                zip(self.sides, workload.orbits.classes, strict=True)
+            )
             if members and not all(side.is_scalar for side in sides)
         ]
         self.kappa = dict.fromkeys(workload.residuals, 1.0)
@@ -116,10 +138,15 @@ class Blocks:
             self.kappa = self._moved(witness)
 
     def _moved(self, witness: "ProductCertificate") -> dict[Type, float]:
-        """κ_T = 2 Σ_D π_D (1 − Π_{i∈T∩D} r_i): values x, y of attribute i that differ have the law λλ' + r(Λ − λλ')."""
-        weights = witness.pattern_weights / (math.fsum(witness.pattern_weights) * (1 + CANCELLATION))
+        """κ_T = 2 Σ_D π_D (1 − Π_{i∈T∩D} r_i): values x, y of attribute i that differ have the law
+        λλ' + r(Λ − λλ').
+        """
+        weights = witness.pattern_weights / (
+            math.fsum(witness.pattern_weights) * (1 + CANCELLATION)
+        )
         classes = self.workload.moving.classes
-        # as negative as probabilities of equal values allow: −1/(n−1) where all are alike, and then x ≠ y
+        # as negative as probabilities of equal values allow: −1/(n−1) where all are alike, and then
+        # x ≠ y
         least = [float(cells.min()) / math.fsum(cells) for cells in witness.cell_weights]
         found = {}
         for T in self.workload.residuals:
@@ -127,7 +154,8 @@ class Blocks:
             for k, members in enumerate(classes):
                 t, m, r = T.count(k), len(members), -least[k] / (1 - least[k]) * (1 - CANCELLATION)
                 column = [
-                    sum(math.comb(d, j) * math.comb(m - d, t - j) * r**j for j in range(t + 1)) / math.comb(m, t)
+                    sum(math.comb(d, j) * math.comb(m - d, t - j) * r**j for j in range(t + 1))
+                    / math.comb(m, t)
                     for d in range(m + 1)
                 ]
                 same = same * np.array(column)[witness.patterns[:, k]]
@@ -135,7 +163,9 @@ class Blocks:
         return found
 
     def split(self, kept: int) -> Self:
-        """With so many directions of every attribute still coupled; of those with several bases, all or none."""
+        """With so many directions of every attribute still coupled; of those with several bases,
+        all or none.
+        """
         other = copy.copy(self)
         other.sides = []
         for k, sides in enumerate(self.sides):
@@ -150,13 +180,21 @@ class Blocks:
     def restricted(self, choice: Mapping[int, int]) -> Self:
         """Only the tables that ask for one base of each class with several."""
         other = copy.copy(self)
-        kept = [(table, w) for table, w in self.tables if all(choice.get(k, b) == b for k, b in table)]
-        other.tables = [(tuple((k, 0 if k in choice else b) for k, b in table), w) for table, w in kept]
-        other.sides = [[sides[choice[k]]] if k in choice else sides for k, sides in enumerate(self.sides)]
+        kept = [
+            (table, w) for table, w in self.tables if all(choice.get(k, b) == b for k, b in table)
+        ]
+        other.tables = [
+            (tuple((k, 0 if k in choice else b) for k, b in table), w) for table, w in kept
+        ]
+        other.sides = [
+            [sides[choice[k]]] if k in choice else sides for k, sides in enumerate(self.sides)
+        ]
         return other
 
     def containing(self, R: Type) -> dict[Choice, float]:
-        """Weights of the tables around a set of type R, by the bases they ask for within R, spreads included."""
+        """Weights of the tables around a set of type R, by the bases they ask for within R, spreads
+        included.
+        """
         found: dict[Choice, float] = {}
         for table, weight in self.tables:
             S = tuple(k for k, _ in table)
@@ -179,7 +217,8 @@ class Blocks:
             copies = math.prod(math.comb(len(classes[k]), Q.count(k)) for k in set(Q))
             sides = (self.sides[k][0] for k in Q)
             copies *= math.prod(
-                side.apart if k in self.coupled else len(side.cross) for k, side in zip(Q, sides, strict=True)
+                side.apart if k in self.coupled else len(side.cross)
+                for k, side in zip(Q, sides, strict=True)
             )
             if copies > 0:
                 yield copies, _Group(self, Q)
@@ -188,7 +227,9 @@ class Blocks:
         """The parts of T that may be uncoupled: all that never couples, and any of the rest."""
         never = [k for k in T if k not in self.coupled]
         rest = [k for k in T if k in self.coupled]
-        chosen = itertools.chain.from_iterable(itertools.combinations(rest, j) for j in range(len(rest) + 1))
+        chosen = itertools.chain.from_iterable(
+            itertools.combinations(rest, j) for j in range(len(rest) + 1)
+        )
         return {tuple(sorted((*never, *part))) for part in chosen}
 
     def fidelity(self) -> tuple[float, bool]:
@@ -199,14 +240,24 @@ class Blocks:
         bounds = [found]
         several = [k for k in self.coupled if len(self.sides[k]) > 1]
         choices = itertools.product(*(range(len(self.sides[k])) for k in several))
-        for chosen in itertools.islice(choices, _MOST_CHOICES if several else 0):  # some of the tables, in one way
-            bounds.append(self.restricted(dict(zip(several, chosen, strict=True)))._split_trace()[0])
+        for chosen in itertools.islice(
+            choices, _MOST_CHOICES if several else 0
+        ):  # some of the tables, in one way
+            bounds.append(
+                self.restricted(dict(zip(several, chosen, strict=True)))._split_trace()[0]
+            )
         if () in self.kappa:  # every table apart, whose second moment is a product
-            roots = {(k, b): side.whole_root for k, sides in enumerate(self.sides) for b, side in enumerate(sides)}
+            roots = {
+                (k, b): side.whole_root
+                for k, sides in enumerate(self.sides)
+                for b, side in enumerate(sides)
+            }
             bounds.append(
                 _together(
                     count * w * math.prod(roots[pair] for pair in table) ** 2
-                    for (table, w), count in zip(self.tables, self.workload.table_counts.tolist(), strict=True)
+                    for (table, w), count in zip(
+                        self.tables, self.workload.table_counts.tolist(), strict=True
+                    )
                 )
             )
         return max(bounds), False
@@ -216,7 +267,9 @@ class Blocks:
         for kept in _KEPT:
             groups = list(self.split(kept).groups())
             if all(group.is_small for _, group in groups):
-                return math.fsum(copies * group.root_trace() for copies, group in groups), kept == _KEPT[0]
+                return math.fsum(
+                    copies * group.root_trace() for copies, group in groups
+                ), kept == _KEPT[0]
         return 0.0, False
 
     def uncoupled(self) -> Array:
@@ -231,15 +284,24 @@ class Blocks:
 
 
 class _Group:
-    """Blocks that share the part Q of attributes that do not couple; over sets T of those that do."""
+    """Blocks that share the part Q of attributes that do not couple; over sets T of those
+    that do.
+    """
 
     def __init__(self, blocks: Blocks, Q: Type) -> None:
         self.blocks, self.Q = blocks, Q
         classes = blocks.workload.orbits.classes
-        self.kinds = {i: k for k in blocks.coupled for i in classes[k][Q.count(k) :] if len(blocks.sides[k][0].cross)}
+        self.kinds = {
+            i: k
+            for k in blocks.coupled
+            for i in classes[k][Q.count(k) :]
+            if len(blocks.sides[k][0].cross)
+        }
         residuals = set(blocks.workload.residuals)
         most = max(map(len, residuals)) - len(Q)
-        free = itertools.chain.from_iterable(itertools.combinations(sorted(self.kinds), j) for j in range(most + 1))
+        free = itertools.chain.from_iterable(
+            itertools.combinations(sorted(self.kinds), j) for j in range(most + 1)
+        )
         self.sets = [T for T in free if self._type(T) in residuals]
         self._coefficients: dict[Type, dict[Choice, float]] = {}
 
@@ -255,7 +317,8 @@ class _Group:
         if R not in self._coefficients:
             never = [k for k in self.Q if k not in self.blocks.coupled]
             self._coefficients[R] = {
-                choice: value * math.prod(self.blocks.sides[k][dict(choice)[k]].inner[0, 0] for k in never)
+                choice: value
+                * math.prod(self.blocks.sides[k][dict(choice)[k]].inner[0, 0] for k in never)
                 for choice, value in self.blocks.containing(R).items()
             }
         scale = math.sqrt(self.blocks.kappa[self._type(T)] * self.blocks.kappa[self._type(U)])
@@ -280,11 +343,15 @@ class _Group:
     @property
     def is_uncoupled(self) -> bool:
         """Whether only blocks on the diagonal are left."""
-        return not any(side.cross.any() for k in self.kinds.values() for side in self.blocks.sides[k])
+        return not any(
+            side.cross.any() for k in self.kinds.values() for side in self.blocks.sides[k]
+        )
 
     @property
     def has_several(self) -> bool:
-        """Whether some attribute is asked about in several ways, so that no basis makes all blocks diagonal."""
+        """Whether some attribute is asked about in several ways, so that no basis makes all blocks
+        diagonal.
+        """
         return any(len(self.blocks.sides[k]) > 1 for k in self.kinds.values())
 
     @property
@@ -295,7 +362,9 @@ class _Group:
         if len(self.sets) > _MOST_LEFT:
             return False
         left = sum(map(self._dim, self.sets if self.has_several else self.left))
-        return self.is_dense or (left <= _MOST_LEFT and max(map(self._dim, self.sets)) <= _MOST_CELLS)
+        return self.is_dense or (
+            left <= _MOST_LEFT and max(map(self._dim, self.sets)) <= _MOST_CELLS
+        )
 
     def root_trace(self) -> float:
         """The trace of the group's root, from below."""
@@ -306,7 +375,9 @@ class _Group:
         return self._by_determinants()
 
     def traces(self) -> dict[Type, float]:
-        """By type of the whole T, when nothing couples: its block's root; of several bases, from below."""
+        """By type of the whole T, when nothing couples: its block's root; of several bases, from
+        below.
+        """
         found: dict[Type, float] = {}
         for T in self.sets:
             parts = (
@@ -353,7 +424,9 @@ class _Group:
     def _by_determinants(self) -> float:
         """``Σ_j w_j log det(1 + K/t_j) <= tr K^{1/2}``."""
         K, left = self._dense(self.left), self.left
-        values = {T: sum(self._coefficient(T, T).values()) * self._eigenvalues(T) for T in self.largest}
+        values = {
+            T: sum(self._coefficient(T, T).values()) * self._eigenvalues(T) for T in self.largest
+        }
         trace = float(np.trace(K)) + sum(float(v.sum()) for v in values.values())
         starts = dict(zip(left, np.cumsum([0, *map(self._dim, left)]), strict=False))
         if not trace > 0:
@@ -368,7 +441,9 @@ class _Group:
                     w = 1 / (v + t) / t
                     inside = [U for U in left if set(U) < set(T)]
                     for U, V in itertools.product(inside, inside):
-                        scale = sum(self._coefficient(T, U).values()) * sum(self._coefficient(T, V).values())
+                        scale = sum(self._coefficient(T, U).values()) * sum(
+                            self._coefficient(T, V).values()
+                        )
                         rest[self._places(U, V, starts)] -= scale * self._summed(T, U, V, w)
                 found += _log_determinant(rest)
             total.append(math.sqrt(t) * found)
@@ -378,7 +453,9 @@ class _Group:
         return reduce(np.multiply.outer, (self._diagonal(i)[0] for i in T), np.ones(()))
 
     def _summed(self, T: Subset, U: Subset, V: Subset, w: Array) -> Array:
-        """``Σ w Π f_i`` over the axes of T in neither U nor V; f is p² in both, pq in one, q² in none."""
+        """``Σ w Π f_i`` over the axes of T in neither U nor V; f is p² in both, pq in one, q² in
+        none.
+        """
         operands: list = [w, list(range(len(T)))]
         for axis, i in enumerate(T):
             p, q = self._diagonal(i)
@@ -386,7 +463,9 @@ class _Group:
         return np.einsum(*operands, [axis for axis, i in enumerate(T) if i in U or i in V])
 
     def _places(self, U: Subset, V: Subset, starts: dict[Subset, int]) -> tuple[Places, Places]:
-        """Rows and columns of the entries of block (U, V) that are not zero, over the axes of U ∪ V."""
+        """Rows and columns of the entries of block (U, V) that are not zero, over the axes of U ∪
+        V.
+        """
         both = sorted({*U, *V})
         sizes = [self._dim((i,)) for i in both]
         grid = np.indices(sizes, sparse=True) if both else ()
@@ -403,13 +482,17 @@ class _Group:
 
 
 def _class_sides(bases: tuple[AbstractBase, ...], weights: Array) -> list[_Side]:
-    """Of a class's bases; of categories that are all alike without rounding, since there is nothing to couple."""
+    """Of a class's bases; of categories that are all alike without rounding, since there is nothing
+    to couple.
+    """
     n = len(weights)
     if n == 1 or np.ptp(weights) == 0:
         grams = [None if base.is_identity else base.gram() for base in bases]
         if all(gram is None or is_exchangeable(gram) for gram in grams):
             own = [1 / n if gram is None else float(gram.sum()) / n**2 for gram in grams]
-            apart = [1 / n if gram is None else float(gram[0, 0] - gram[0, -1]) / n for gram in grams]
+            apart = [
+                1 / n if gram is None else float(gram[0, 0] - gram[0, -1]) / n for gram in grams
+            ]
             pairs = zip(own, apart, strict=True)
             return [_Side(a, np.zeros(n - 1), np.full((1, 1), b), is_scalar=True) for a, b in pairs]
     root = np.sqrt(weights)
@@ -423,7 +506,9 @@ def _class_sides(bases: tuple[AbstractBase, ...], weights: Array) -> list[_Side]
 
 
 def _log_determinant(matrix: Array) -> float:
-    """Of 1 and a positive semidefinite matrix; zero, which is below, where t is so small that only rounding is left."""
+    """Of 1 and a positive semidefinite matrix; zero, which is below, where t is so small that only
+    rounding is left.
+    """
     try:
         return max(2 * float(np.log(np.diag(cholesky(matrix, check_finite=False))).sum()), 0.0)
     except np.linalg.LinAlgError:
@@ -440,7 +525,8 @@ def _root_trace(matrix: Array) -> float:
 
 
 def _together(squares: Iterable[float]) -> float:
-    """Of positive semidefinite matrices with these ``(tr √A)²``: a lower bound on the root trace of their sum.
+    """Of positive semidefinite matrices with these ``(tr √A)²``: a lower bound on the root trace of
+    their sum.
 
     ``(tr √A)² = min tr(AX) tr(X⁻¹)`` over positive definite X is concave in A, so of a sum it is at
     least the sum of what it is of the parts; equal where these are multiples of one matrix.

@@ -1,4 +1,6 @@
-"""A product measure on records, and its check from stored integers and weights, attribute by attribute."""
+"""A product measure on records, and its check from stored integers and weights, attribute by
+attribute.
+"""
 
 import math
 from dataclasses import dataclass
@@ -27,15 +29,18 @@ _DAMAGE = AttributeError, IndexError, TypeError, ValueError, ArithmeticError, np
 @final
 @dataclass(frozen=True, eq=False)
 class ProductCertificate(TableCertificate):
-    """A product measure on records, or on pairs that differ in a pattern of attributes, independently where they do.
+    """A product measure on records, or on pairs that differ in a pattern of attributes,
+    independently where they do.
 
-    The second moment of what it covers, over the records, is ``Λ^{1/2} G Λ^{1/2}`` up to factors κ_T, where G is the
-    sum over tables of ``⊗_{i∈S} G_i ⊗_{i∉S} 11'``. Split along every attribute into √λ and what is orthogonal to it,
-    that is a matrix of blocks over pairs T, T' of attribute sets, each a Kronecker product. Identities with uniform
-    weights do not couple blocks. Blocks over the largest tables are diagonal once every G_i is, so that a Schur
-    complement leaves a matrix over smaller tables; roots come from determinants, by a quadrature that errs downwards.
-    Where what is left is too large, the directions of every attribute that couple least are split off from the others
-    and from √λ, for records and for queries: a pinching of the nuclear norm, which lowers it.
+    The second moment of what it covers, over the records, is ``Λ^{1/2} G Λ^{1/2}`` up to factors
+    κ_T, where G is the sum over tables of ``⊗_{i∈S} G_i ⊗_{i∉S} 11'``. Split along every attribute
+    into √λ and what is orthogonal to it, that is a matrix of blocks over pairs T, T' of attribute
+    sets, each a Kronecker product. Identities with uniform weights do not couple blocks. Blocks
+    over the largest tables are diagonal once every G_i is, so that a Schur complement leaves a
+    matrix over smaller tables; roots come from determinants, by a quadrature that errs downwards.
+    Where what is left is too large, the directions of every attribute that couple least are split
+    off from the others and from √λ, for records and for queries: a pinching of the nuclear norm,
+    which lowers it.
 
     Attributes:
         cell_weights: of each class's categories, shape (n,).
@@ -58,13 +63,17 @@ class ProductCertificate(TableCertificate):
         return max(self.domain.weights) * total * (1 - SLACK), tight
 
     def spectrum(self) -> tuple[Array, Array]:
-        """Of the uncoupled blocks, each flattened: what any concave bound on the spectrum may use in its place."""
+        """Of the uncoupled blocks, each flattened: what any concave bound on the spectrum may use
+        in its place.
+        """
         workload = self.workload()
         traces = Blocks(self, workload).uncoupled()
         counts = workload.residual_counts * workload.ranks
         return max(self.domain.weights) * traces / workload.ranks * (1 - SLACK), counts
 
-    def check(self, problem: Problem, covariance: Covariance, center: Array, claimed: float) -> list[Verification]:
+    def check(
+        self, problem: Problem, covariance: Covariance, center: Array, claimed: float
+    ) -> list[Verification]:
         """The bracket of a product covariance, attribute by attribute."""
         try:
             return [_checked(self, problem, covariance)]
@@ -77,7 +86,9 @@ class ProductCertificate(TableCertificate):
 
     def encode(self) -> Stored:
         header, arrays = super().encode()
-        return header, arrays | {f"cell_weights{k}": weights for k, weights in enumerate(self.cell_weights)}
+        return header, arrays | {
+            f"cell_weights{k}": weights for k, weights in enumerate(self.cell_weights)
+        }
 
     @classmethod
     def _more(cls, arrays: dict[str, NDArray[Any]]) -> tuple[Any, ...]:
@@ -96,7 +107,9 @@ def _checked(witness: ProductCertificate, problem: Problem, covariance: Covarian
     domain = covariance.domain
     workload = Workload.of(domain, total=not replaced)
     if not _is_measure(problem, witness, workload):
-        raise CertificateError("verify: the certificate is not a measure on the records of these products")
+        raise CertificateError(
+            "verify: the certificate is not a measure on the records of these products"
+        )
     strategies = tuple(covariance.strategies[members[0]] for members in workload.orbits.classes)
     alike = zip(workload.orbits.classes, strategies, strict=True)
     variances = covariance.variances
@@ -107,13 +120,17 @@ def _checked(witness: ProductCertificate, problem: Problem, covariance: Covarian
         or set(variances) != set(residuals)
         or not all(0 < variances[T] < math.inf for T in residuals)
     ):
-        raise CertificateError("verify: expected a positive variance for every residual of the tables")
+        raise CertificateError(
+            "verify: expected a positive variance for every residual of the tables"
+        )
     workload = workload.measured_by(strategies)
     units = dict(zip(workload.residuals, workload.units.tolist(), strict=True))
     shares: dict = {}
     total = Fraction(0)
     for kind in workload.residuals:
-        members = [Fraction(units[kind]) / Fraction(variances[T]) for T in workload.moving.members(kind)]
+        members = [
+            Fraction(units[kind]) / Fraction(variances[T]) for T in workload.moving.members(kind)
+        ]
         total += sum(members)
         shares[kind] = max(members)
     enclosure = float(total)
@@ -131,5 +148,7 @@ def _is_measure(problem: Problem, witness: ProductCertificate, workload: Workloa
         witness.proves(problem)
         and witness.has_weights(workload)
         and [cells.shape for cells in witness.cell_weights] == [(n,) for n in sizes]
-        and all((w >= 0).all() and np.isfinite(w).all() and w.sum() > 0 for w in witness.cell_weights)
+        and all(
+            (w >= 0).all() and np.isfinite(w).all() and w.sum() > 0 for w in witness.cell_weights
+        )
     )

@@ -43,34 +43,62 @@ class StreamCertificate(Certificate):
 
     def spectrum(self) -> tuple[Array, Array]:
         raise DomainTooLargeError(
-            f"spectrum: {len(self.weights)} ticks, more than are written out; hint: the lower end itself is known"
+            f"spectrum: {len(self.weights)} ticks, more than are written out; hint: the lower end "
+            "itself is known"
         )
 
-    def check(self, problem: Problem, covariance: Covariance, center: Array, claimed: float) -> list[Verification]:
+    def check(
+        self, problem: Problem, covariance: Covariance, center: Array, claimed: float
+    ) -> list[Verification]:
         """The same recursions with the nodes of a wider interval, from the stored weights alone."""
         domain = problem.domain
         if not isinstance(domain, StreamWorkload) or problem.protected != "add-remove":
-            raise CertificateError("verify: the certificate of a workload over time belongs to another problem")
-        if not isinstance(covariance, StreamCovariance) or not (domain is self.workload is covariance.workload):
+            raise CertificateError(
+                "verify: the certificate of a workload over time belongs to another problem"
+            )
+        if not isinstance(covariance, StreamCovariance) or not (
+            domain is self.workload is covariance.workload
+        ):
             raise CertificateError("verify: expected the covariance of this workload over time")
-        numbers = self.weights, self.coordinate_weights, covariance.weights, covariance.coordinate_weights
-        if not all(a.shape == (domain.ticks,) and np.isfinite(a).all() and (a > 0).all() for a in numbers):
+        numbers = (
+            self.weights,
+            self.coordinate_weights,
+            covariance.weights,
+            covariance.coordinate_weights,
+        )
+        if not all(
+            a.shape == (domain.ticks,) and np.isfinite(a).all() and (a > 0).all() for a in numbers
+        ):
             raise CertificateError("verify: expected positive, finite weights, one for each tick")
-        if not (self.weights.sum() <= _UNIT and dual_ball_norm(self.coordinate_weights, problem.p) <= _UNIT):
-            raise CertificateError("verify: the certificate is not a measure on the sensitivity set")
+        if not (
+            self.weights.sum() <= _UNIT
+            and dual_ball_norm(self.coordinate_weights, problem.p) <= _UNIT
+        ):
+            raise CertificateError(
+                "verify: the certificate is not a measure on the sensitivity set"
+            )
         return [twice_checked(self, covariance, problem.p)]
 
     def encode(self) -> Stored:
-        return {}, {"certificate_weights": self.weights, "coordinate_weights": self.coordinate_weights}
+        return {}, {
+            "certificate_weights": self.weights,
+            "coordinate_weights": self.coordinate_weights,
+        }
 
     @classmethod
-    def decode(cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+    def decode(
+        cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> Self:
         if not isinstance(problem.domain, StreamWorkload):
-            raise CertificateError("load: expected a workload over time with the certificate of one")
+            raise CertificateError(
+                "load: expected a workload over time with the certificate of one"
+            )
         return cls(problem.domain, arrays["certificate_weights"], arrays["coordinate_weights"])
 
 
-def twice_checked(certificate: StreamCertificate, covariance: StreamCovariance, p: float) -> Verification:
+def twice_checked(
+    certificate: StreamCertificate, covariance: StreamCovariance, p: float
+) -> Verification:
     """Both ends by the nodes of an interval sixteen times as wide: another rational function."""
     bands, made_of = covariance.workload.bands, (covariance.weights, covariance.coordinate_weights)
     proven_by = certificate.weights, certificate.coordinate_weights

@@ -21,7 +21,8 @@ from .certificate import Certificate, Stored, Verification
 
 Array = NDArray[np.float64]
 
-# harmonic tensors are computed: columns of the factor may leave their degree by this much, relative to their length
+# harmonic tensors are computed: columns of the factor may leave their degree by this much, relative
+# to their length
 ASTRAY = 1e-11
 
 
@@ -32,10 +33,11 @@ class TensorCertificate(Certificate):
 
     Attributes:
         domain: the tensor power, of base d and order k.
-        atoms: shape (n, 3), rows (a, b, t), see :func:`~gaussnoise.solvers.bodies.harmonics.traces_below`.
+        atoms: shape (n, 3), rows (a, b, t), see
+            :func:`~gaussnoise.solvers.bodies.harmonics.traces_below`.
         weights: shape (n,), their probabilities.
-        kind: ``gamma`` takes the covariance of the measure on K, without the sign; ``add-remove`` and ``replace`` the
-            second moment of that on K ∪ −K and K − K.
+        kind: ``gamma`` takes the covariance of the measure on K, without the sign; ``add-remove``
+            and ``replace`` the second moment of that on K ∪ −K and K − K.
         scale: by how much the set is larger than the tensor power.
     """
 
@@ -59,18 +61,29 @@ class TensorCertificate(Certificate):
     def _traces(self) -> dict[int, Fraction]:
         return traces_below(self.domain, self.kind, self.atoms, self.weights)
 
-    def check(self, problem: Problem, covariance: Covariance, center: Array, claimed: float) -> list[Verification]:
+    def check(
+        self, problem: Problem, covariance: Covariance, center: Array, claimed: float
+    ) -> list[Verification]:
         """The factor's harmonic degrees, and the largest form over the set by branch and bound."""
         if not all(np.isfinite(array).all() for array in (self.atoms, self.weights)):
             raise CertificateError("verify: expected finite numbers, got NaN or infinity")
         longest, error = _checked(self, problem, covariance, center)
-        return [Verification(error, self.lower_bound(), longest, 4 * longest if problem.shifted else longest)]
+        return [
+            Verification(
+                error, self.lower_bound(), longest, 4 * longest if problem.shifted else longest
+            )
+        ]
 
     def encode(self) -> Stored:
-        return {"tensor_scale": self.scale}, {"tensor_atoms": self.atoms, "tensor_weights": self.weights}
+        return {"tensor_scale": self.scale}, {
+            "tensor_atoms": self.atoms,
+            "tensor_weights": self.weights,
+        }
 
     @classmethod
-    def decode(cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+    def decode(
+        cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> Self:
         power = stripped(problem.domain)[0]
         if power is None or problem.protected is None:
             raise CertificateError("load: expected a tensor power with the certificate of one")
@@ -81,7 +94,9 @@ class TensorCertificate(Certificate):
 def _checked(
     witness: "TensorCertificate", problem: Problem, covariance: Covariance, center: Array
 ) -> tuple[float, float]:
-    """The largest z' M⁺ z over the set, and γ, from the stored factor; a CertificateError if its shape is wrong."""
+    """The largest z' M⁺ z over the set, and γ, from the stored factor; a CertificateError if its
+    shape is wrong.
+    """
     power, scale, shift = stripped(problem.domain)
     kind = problem.protected
     if (
@@ -94,7 +109,9 @@ def _checked(
         or (kind == "add-remove" and shift.any())
         or problem.p != 2
     ):
-        raise CertificateError("verify: the closed form of tensor powers belongs to another problem")
+        raise CertificateError(
+            "verify: the closed form of tensor powers belongs to another problem"
+        )
     factor = covariance.unit_factor
     bases = harmonic_bases(power)
     degrees, start = {}, 0
@@ -104,19 +121,31 @@ def _checked(
         gram = columns.T @ columns
         mean = float(gram.trace()) / max(len(gram), 1)
         astray = float(np.linalg.norm(gram - mean * np.eye(len(gram))))
-        astray += 2 * float(np.linalg.norm(columns - basis @ (basis.T @ columns))) * math.sqrt(max(mean, 0.0))
+        astray += (
+            2
+            * float(np.linalg.norm(columns - basis @ (basis.T @ columns)))
+            * math.sqrt(max(mean, 0.0))
+        )
         degrees[j] = mean - astray
         if columns.shape[1] != basis.shape[1] or not (0 < degrees[j] and astray <= ASTRAY * mean):
-            raise CertificateError("verify: the factor's columns are not harmonic tensors of one length a degree")
+            raise CertificateError(
+                "verify: the factor's columns are not harmonic tensors of one length a degree"
+            )
     if start != factor.shape[1]:
-        raise CertificateError("verify: the factor has more columns than there are harmonic tensors")
+        raise CertificateError(
+            "verify: the factor has more columns than there are harmonic tensors"
+        )
     share, lost = 0.0, 0.0
     if problem.shifted:
         mean = bases[0][:, 0] * bases[0][0, 0] if power.order % 2 == 0 else np.zeros(power.dim)
         share = float((center - shift) @ mean) / scale / float(mean @ mean or 1.0)
         beside = center - shift - scale * share * mean
-        if not np.linalg.norm(beside) <= 1e-14 * (np.abs(shift).max() + abs(scale)) * math.sqrt(power.dim):
-            raise CertificateError("verify: the center is not a multiple of the mean over the sphere")
+        if not np.linalg.norm(beside) <= 1e-14 * (np.abs(shift).max() + abs(scale)) * math.sqrt(
+            power.dim
+        ):
+            raise CertificateError(
+                "verify: the center is not a multiple of the mean over the sphere"
+            )
         lost = float(np.linalg.norm(beside)) / math.sqrt(min(degrees.values()))
     longest = math.sqrt(enclosure(power, degrees, kind, share)) * abs(scale) + lost
     return (longest / covariance.scale) ** 2, covariance.error(2)

@@ -1,4 +1,6 @@
-"""What the certificates of marginals and of products share: weights of tables, and of patterns of attributes."""
+"""What the certificates of marginals and of products share: weights of tables, and of patterns of
+attributes.
+"""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -20,14 +22,17 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class TableCertificate(Certificate):
-    """A measure on the records of tables, or on pairs of records that differ in a pattern of attributes.
+    """A measure on the records of tables, or on pairs of records that differ in a pattern of
+    attributes.
 
     Attributes:
         domain: the tables.
         p: error norm.
         protected: "gamma" (K about its center), "add-remove" or "replace".
-        shares: dual weights on all tables of a type together, in the order of :attr:`Workload.tables`.
-        patterns: shape (k, classes of more than one category), how many attributes of each class differ.
+        shares: dual weights on all tables of a type together, in the order of
+            :attr:`Workload.tables`.
+        patterns: shape (k, classes of more than one category), how many attributes of each class
+            differ.
         pattern_weights: shape (k,).
     """
 
@@ -44,10 +49,16 @@ class TableCertificate(Certificate):
 
     def proves(self, problem: Problem) -> bool:
         """Whether it says that it is about this problem."""
-        return self.domain is problem.domain and self.p == problem.p and self.protected == problem.protected
+        return (
+            self.domain is problem.domain
+            and self.p == problem.p
+            and self.protected == problem.protected
+        )
 
     def has_weights(self, workload: Workload) -> bool:
-        """Whether shares and pattern weights are distributions over the workload's tables and possible patterns."""
+        """Whether shares and pattern weights are distributions over the workload's tables and
+        possible patterns.
+        """
         patterns, weights, shares = self.patterns, self.pattern_weights, self.shares
         most = [len(members) for members in workload.moving.classes]
         return bool(
@@ -55,7 +66,9 @@ class TableCertificate(Certificate):
             and weights.shape == (len(patterns),)
             and patterns.dtype.kind in "iu"
             and patterns.shape[1:] == (len(most),)
-            and all((a >= 0).all() and np.isfinite(a).all() and a.sum() > 0 for a in (shares, weights))
+            and all(
+                (a >= 0).all() and np.isfinite(a).all() and a.sum() > 0 for a in (shares, weights)
+            )
             and (patterns >= 0).all()
             and (patterns <= most).all()
         )
@@ -68,7 +81,9 @@ class TableCertificate(Certificate):
         }
 
     @classmethod
-    def decode(cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+    def decode(
+        cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> Self:
         if not isinstance(problem.domain, AbstractTables) or problem.protected is None:
             raise CertificateError("load: expected tables with the certificate of some")
         weights = arrays["table_shares"], arrays["patterns"], arrays["pattern_weights"]

@@ -1,4 +1,6 @@
-"""What an ellipsoid is to cover when it cannot be listed: a domain asked through its oracles, in unit coordinates."""
+"""What an ellipsoid is to cover when it cannot be listed: a domain asked through its oracles, in
+unit coordinates.
+"""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +11,15 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import ndtri
 
-from domains import AbstractDomain, DomainTooLargeError, Ellipsoid, FiniteSet, InvalidDomainError, Polytope, Zonotope
+from domains import (
+    AbstractDomain,
+    DomainTooLargeError,
+    Ellipsoid,
+    FiniteSet,
+    InvalidDomainError,
+    Polytope,
+    Zonotope,
+)
 from domains.algebra.images import Translate
 from domains.algebra.members import magnitudes, pulls_back, widest
 from domains.algebra.products import Product
@@ -24,22 +34,28 @@ from ...numerics.norms import norm
 Array = NDArray[np.float64]
 
 _MOST_ENTRIES = 2**24  # of a covariance factor; as many again in support points along the axes
-# Oracles round their bounds to about 1e-10. Iterative ones stop at different steps on different machines, apart by up
-# to 1e-6 where the bracket is wide.
+# Oracles round their bounds to about 1e-10. Iterative ones stop at different steps on different
+# machines, apart by up to 1e-6 where the bracket is wide.
 _EXACT_MARGIN, _ITERATIVE_MARGIN = 2.0**-32, 2.0**-22
 _REPEATABLE = 1e-4  # of the bracket
 _CLOSED = 1e-9  # brackets up to this wide are taken to be this wide
 _MOST_ROUNDING = 1e-3  # of the length of what is covered: beyond, the factor is too nearly singular
-_MOST_CANCELLED = 0.1  # of that length, where numbers cancel in the body itself: it is covered with more noise
+_MOST_CANCELLED = (
+    0.1  # of that length, where numbers cancel in the body itself: it is covered with more noise
+)
 _LONG_OPERATIONS = 2**26  # products in extended precision, which no BLAS helps: half a second
-_FAR = 2.0**10  # times its size: what rounding does to nearer points is less than what all margins leave
+_FAR = (
+    2.0**10
+)  # times its size: what rounding does to nearer points is less than what all margins leave
 _ASCENTS = 50
 _SPREAD = 4  # directions tried per dimension, besides the axes
 
 
 @dataclass(frozen=True, eq=False)
 class Farthest:
-    """The point of a body that is longest in given coordinates, as a bracket on the squared length."""
+    """The point of a body that is longest in given coordinates, as a bracket on the
+    squared length.
+    """
 
     point: Array
     value: float
@@ -85,15 +101,17 @@ class Body:
         return np.abs(self._along_axes).max(axis=0)
 
     def rounded(self, p: float) -> float:
-        """By how much γ_p of support points may exceed that of the body: they are rounded where it is.
+        """By how much γ_p of support points may exceed that of the body: they are rounded where it
+        is.
 
-        What lies in K + E has at most γ_p(K) + γ_p(E), and a ball of radius r has ``d^{1/p} r`` (Nikolov & Tang 2023,
-        Lemma 60).
+        What lies in K + E has at most γ_p(K) + γ_p(E), and a ball of radius r has ``d^{1/p} r``
+        (Nikolov & Tang 2023, Lemma 60).
         """
         return self.dim ** (1 / p) * ROUNDING * float(np.abs(self._ends).max())
 
     def forgiven(self, p: float) -> float:
-        """The same of points that pass for members, of which ``SLACK`` of every width, or of the largest, is forgiven.
+        """The same of points that pass for members, of which ``SLACK`` of every width, or of the
+        largest, is forgiven.
 
         A box of half widths e has γ_p = ‖e‖_{2p/(p + 2)} (Nikolov & Tang 2023, Lemma 62).
         """
@@ -103,7 +121,9 @@ class Body:
     @cached_property
     def _ends(self) -> Array:
         """Largest and least coordinates, shape (2, d)."""
-        return np.array([self._along_axes[: self.dim].diagonal(), self._along_axes[self.dim :].diagonal()])
+        return np.array(
+            [self._along_axes[: self.dim].diagonal(), self._along_axes[self.dim :].diagonal()]
+        )
 
     @cached_property
     def _numbers(self) -> Array:
@@ -120,11 +140,17 @@ class Body:
             return np.zeros((0, self.dim))
         if self._image is not None:
             return self._image.support_points(directions)
-        return np.array([self.domain.support_point(theta) for theta in directions]).reshape(-1, self.dim)
+        return np.array([self.domain.support_point(theta) for theta in directions]).reshape(
+            -1, self.dim
+        )
 
     def start(self) -> Array:
-        """Support points along the axes and in spread directions, enough of them to span the body, shape (k, d)."""
-        points = np.vstack([self._along_axes, self.support_points(spread_directions(_SPREAD * self.dim, self.dim))])
+        """Support points along the axes and in spread directions, enough of them to span the body,
+        shape (k, d).
+        """
+        points = np.vstack(
+            [self._along_axes, self.support_points(spread_directions(_SPREAD * self.dim, self.dim))]
+        )
         while True:
             missing = self._beyond(_complement(points))
             if not len(missing):
@@ -132,7 +158,9 @@ class Body:
             points = np.vstack([points, missing])
 
     def _beyond(self, directions: Array) -> Array:
-        """Support points that leave the space orthogonal to the directions by more than rounding."""
+        """Support points that leave the space orthogonal to the directions by more
+        than rounding.
+        """
         tops = self.support_points(np.vstack([directions, -directions]))
         reach = np.abs(tops @ directions.T).max(axis=1, initial=0.0)
         return tops[reach > RANGE_TOLERANCE * self.sizes.max()]
@@ -147,9 +175,13 @@ class Body:
         return Farthest(point, value, max(farthest.upper_bound, value))
 
     def climb(self, whitening: Array, center: Array, points: Array, directions: Array) -> Array:
-        """Local maximizers of ‖W (x − center)‖, reached from ``points`` and from ``directions`` (k, r) of W x."""
+        """Local maximizers of ‖W (x − center)‖, reached from ``points`` and from ``directions`` (k,
+        r) of W x.
+        """
         if self._image is not None and len(self._image.offsets) == 1:
-            return self._image.local_maxima(whitening, center, np.vstack([(points - center) @ whitening.T, directions]))
+            return self._image.local_maxima(
+                whitening, center, np.vstack([(points - center) @ whitening.T, directions])
+            )
         points = np.vstack([points, self.support_points(directions @ whitening)])
         form = whitening.T @ whitening
         tops = points.copy()
@@ -166,9 +198,11 @@ class Body:
         return tops
 
     def enclosure(self, factor: Array, whitening: Array, *, slack: float = 1.0) -> Enclosure:
-        """Proven lengths in the coordinates of ``factor``, asked through an approximate left inverse of it.
+        """Proven lengths in the coordinates of ``factor``, asked through an approximate left
+        inverse of it.
 
-        Margins for rounding are multiplied by ``slack``: an answer stored with 2 is verified with 1 on any machine.
+        Margins for rounding are multiplied by ``slack``: an answer stored with 2 is verified with 1
+        on any machine.
         """
         r = factor.shape[1]
         if r == 0:
@@ -186,9 +220,13 @@ class Body:
         margin = _EXACT_MARGIN if exact else _ITERATIVE_MARGIN + _REPEATABLE * apart
         # a closed bracket may close further, or less far, another time
         proven = (found.value * (1 + _CLOSED) if exact else found.upper) * (1 + slack * margin)
-        # images are measured after W has been applied; other bodies pull W'W back, at the square of the rounding
+        # images are measured after W has been applied; other bodies pull W'W back, at the square of
+        # the rounding
         share = 8 * slack * (max(self.dim, widest(self.domain)) + 16) * eps
-        plain, cancelled = (share * float(np.linalg.norm(np.abs(whitening) @ s)) for s in (self.sizes, self._numbers))
+        plain, cancelled = (
+            share * float(np.linalg.norm(np.abs(whitening) @ s))
+            for s in (self.sizes, self._numbers)
+        )
         moved = slack * self.blur * float(np.linalg.norm(np.abs(whitening).sum(axis=1)))
         squared = 0.0
         if self._image is None:
@@ -196,10 +234,13 @@ class Body:
         longest = math.sqrt(proven + squared)
         error *= slack
         # written so that NaN fails
-        clear = error < _MOST_ROUNDING and (longest + plain + moved) ** 2 <= proven * (1 + _MOST_ROUNDING)
+        clear = error < _MOST_ROUNDING and (longest + plain + moved) ** 2 <= proven * (
+            1 + _MOST_ROUNDING
+        )
         if not (clear and cancelled <= _MOST_CANCELLED * longest):
             raise CovarianceError(
-                "the covariance is too nearly singular for its set to be checked in double precision; hint: rescale "
+                "the covariance is too nearly singular for its set to be checked in double "
+                "precision; hint: rescale "
                 "coordinates, or directions, whose sizes differ by more than 1e5, and "
                 "move parts that lie far away nearer"
             )
@@ -214,14 +255,17 @@ class Body:
 
 
 def blur(center: Array, size: float) -> float:
-    """What rounding did to the coordinates, in units of ``size``, of a set moved to ``center`` from the origin."""
+    """What rounding did to the coordinates, in units of ``size``, of a set moved to ``center`` from
+    the origin.
+    """
     return 4 * float(np.finfo(np.float64).eps) * float(np.abs(center).max(initial=0.0)) / size
 
 
 def moved_back(domain: AbstractDomain, *, shifted: bool) -> tuple[AbstractDomain, Array]:
     """A domain whose points are not rounded by how far away K is, and the shift from there to K.
 
-    Differences do not depend on a shift; points that do (``shifted``) stay where they are unless they are far away.
+    Differences do not depend on a shift; points that do (``shifted``) stay where they are unless
+    they are far away.
     """
     still, shift = domain._apart()
     far = shift.any() and np.abs(shift).max() > _FAR * Body(still).sizes.max()
@@ -229,9 +273,13 @@ def moved_back(domain: AbstractDomain, *, shifted: bool) -> tuple[AbstractDomain
 
 
 def drift(domain: AbstractDomain, shift: Array) -> float:
-    """What rounding may have done to ``shift``, the sum of several moves; nothing where it is one."""
+    """What rounding may have done to ``shift``, the sum of several moves; nothing where it
+    is one.
+    """
     if isinstance(domain, Product):
-        return max(drift(part, shift[s]) for part, s in zip(domain.parts, domain.slices(), strict=True))
+        return max(
+            drift(part, shift[s]) for part, s in zip(domain.parts, domain.slices(), strict=True)
+        )
     inner = domain.body._apart()[1] if isinstance(domain, Translate) else shift
     once = not inner.any() or isinstance(domain, Zonotope | Ellipsoid | Polytope | FiniteSet)
     return 0.0 if once else 4 * float(np.finfo(np.float64).eps * magnitudes(domain).max())
@@ -239,7 +287,10 @@ def drift(domain: AbstractDomain, shift: Array) -> float:
 
 def about(domain: AbstractDomain, center: Array, size: float, drift: float) -> Body:
     """The domain about ``center``, known up to ``drift``, in units of ``size``."""
-    return Body((domain - center if center.any() else domain) * (1 / size), blur(center, size) + drift / size)
+    return Body(
+        (domain - center if center.any() else domain) * (1 / size),
+        blur(center, size) + drift / size,
+    )
 
 
 def check_dim(function: str, dim: int) -> None:
@@ -247,7 +298,8 @@ def check_dim(function: str, dim: int) -> None:
     if dim**2 > _MOST_ENTRIES:
         raise DomainTooLargeError(
             f"{function}: a covariance in R^{dim} needs {dim**2 * 8 / 1e9:.3g} GB, more than "
-            f"{_MOST_ENTRIES * 8 / 1e9:.3g}; hint: project to fewer coordinates (A @ K), or solve the factors of a "
+            f"{_MOST_ENTRIES * 8 / 1e9:.3g}; hint: project to fewer coordinates (A @ K), or solve "
+            "the factors of a "
             "product one by one"
         )
 
@@ -257,7 +309,9 @@ def unit_body(domain: AbstractDomain, origin: Array) -> tuple[Body, float]:
     moved = Body(domain - origin if origin.any() else domain)
     largest = float(moved.sizes.max())
     if not math.isfinite(largest):
-        raise InvalidDomainError(f"expected finite support points from {type(domain).__name__}, got NaN or infinity")
+        raise InvalidDomainError(
+            f"expected finite support points from {type(domain).__name__}, got NaN or infinity"
+        )
     size = float(np.ldexp(0.5, np.frexp(largest)[1])) if largest > 0 else 1.0
     return Body(moved.domain * (1 / size), blur(origin, size)), size
 
@@ -280,7 +334,9 @@ def _complement(points: Array) -> Array:
 
 
 def spread_directions(count: int, dim: int, batch: int = 0) -> Array:
-    """Directions spread over the sphere, shape (count, dim), others for every batch: a Weyl sequence, made normal."""
+    """Directions spread over the sphere, shape (count, dim), others for every batch: a Weyl
+    sequence, made normal.
+    """
     steps = np.sqrt(np.arange(2, dim + 2) + np.sqrt(2) - 1)
     uniform = np.outer(np.arange(1, count + 1) + batch * count, steps) % 1
     return ndtri(np.clip(uniform, 1e-9, 1 - 1e-9))

@@ -18,15 +18,25 @@ _THIN = 1e-9  # of the largest eigenvalue: what may be rounding is left to the s
 
 
 def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
-    """The optimal design of a body about its center of symmetry, and the points its measure is on; None if unknown."""
+    """The optimal design of a body about its center of symmetry, and the points its measure is on;
+    None if unknown.
+    """
     domain = body.domain
     if isinstance(domain, LpBall | SchattenBall):
         points = _ball_points(domain)
         if points.size <= _MOST_NUMBERS:
-            note = "closed form: the signed permutations that map the ball to itself act irreducibly, so M = c·1"
+            note = (
+                "closed form: the signed permutations that map the ball to itself act "
+                "irreducibly, so M = c·1"
+            )
             return _uniform(points, p, note), points
     image = domain._image()
-    if image is not None and len(image.offsets) == 1 and not image.offsets.any() and len(image.blocks) == 1:
+    if (
+        image is not None
+        and len(image.offsets) == 1
+        and not image.offsets.any()
+        and len(image.blocks) == 1
+    ):
         block = image.blocks[0]
         if block.is_ball and image.matrix.any():
             return _ellipsoid(image.matrix * block.widths[0], p)
@@ -34,10 +44,12 @@ def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
 
 
 def uniform_measure(points: Array, p: float, *, shifted: bool) -> Design | None:
-    """The uniform measure on listed points, shape (N, d), where it is optimal, as symmetry makes it; None elsewhere.
+    """The uniform measure on listed points, shape (N, d), where it is optimal, as symmetry makes
+    it; None elsewhere.
 
-    With C its second moment (covariance when shifted), ``M = W^{-1/2} (W^{1/2} C W^{1/2})^{1/2} W^{-1/2}`` for equal
-    coordinate weights w; optimal iff no point is longer than the mean in ``x' M⁺ x``, and ``‖sd(M)‖_p`` is the trace.
+    With C its second moment (covariance when shifted),
+    ``M = W^{-1/2} (W^{1/2} C W^{1/2})^{1/2} W^{-1/2}`` for equal coordinate weights w; optimal iff
+    no point is longer than the mean in ``x' M⁺ x``, and ``‖sd(M)‖_p`` is the trace.
     """
     count, dim = points.shape
     center = points.mean(axis=0) if shifted else np.zeros(dim)
@@ -58,14 +70,18 @@ def uniform_measure(points: Array, p: float, *, shifted: bool) -> Design | None:
 
 
 def _uniform(points: Array, p: float, note: str) -> Design:
-    """Points whose second moment is a multiple of the identity, in a set of irreducible symmetry."""
+    """Points whose second moment is a multiple of the identity, in a set of
+    irreducible symmetry.
+    """
     count, dim = points.shape
     w = even_weights(dim, p)
     return Design(np.full(count, 1 / count), w, np.eye(dim), np.zeros(dim), 0.0, 0, note)
 
 
 def _ball_points(ball: LpBall | SchattenBall) -> Array:
-    """Longest points of a ball, in number enough for a second moment proportional to the identity."""
+    """Longest points of a ball, in number enough for a second moment proportional to
+    the identity.
+    """
     if isinstance(ball, LpBall):
         if ball.q < 2:
             return ball.radius * np.eye(ball.dim)
@@ -73,7 +89,8 @@ def _ball_points(ball: LpBall | SchattenBall) -> Array:
     m, n = ball.shape
     if ball.q < 2:
         return ball.radius * np.eye(m * n)
-    # partial isometries: signed diagonals of an m × n table, shifted; second moments add up to the identity
+    # partial isometries: signed diagonals of an m × n table, shifted; second moments add up to the
+    # identity
     short, long = sorted((m, n))
     signs = _signs(short)
     tables = np.zeros((long, len(signs), short, long))
@@ -91,7 +108,9 @@ def _signs(dim: int) -> Array:
 
 
 def _ellipsoid(A: Array, p: float) -> tuple[Design, Array]:
-    """A B_2: M = AA' for every p, proved by points A u along the axes of A'WA, weighted by its eigenvalues."""
+    """A B_2: M = AA' for every p, proved by points A u along the axes of A'WA, weighted by its
+    eigenvalues.
+    """
     dim = len(A)
     left, singular, _ = np.linalg.svd(A, full_matrices=False)
     kept = singular > max(A.shape) * np.finfo(np.float64).eps * singular.max(initial=0.0)
@@ -109,4 +128,6 @@ def _ellipsoid(A: Array, p: float) -> tuple[Design, Array]:
     used = weights > 1e-15 * weights.max(initial=0.0)
     points = (factor @ axes[:, used]).T
     note = "closed form: an ellipsoid is its own best enclosure at every p"
-    return Design(weights[used] / weights[used].sum(), w, factor, np.zeros(dim), 0.0, 0, note), points
+    return Design(
+        weights[used] / weights[used].sum(), w, factor, np.zeros(dim), 0.0, 0, note
+    ), points

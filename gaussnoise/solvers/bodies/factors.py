@@ -1,4 +1,6 @@
-"""Products of symmetric bodies: every factor is solved on its own (Nikolov & Tang 2023, Lemmas 60 and 62)."""
+"""Products of symmetric bodies: every factor is solved on its own (Nikolov & Tang 2023, Lemmas 60
+and 62).
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -41,7 +43,9 @@ class Factor:
 def factored(
     domain: AbstractDomain, p: float, solve: Callable[[AbstractDomain], Factor]
 ) -> tuple[Design, Array] | None:
-    """The optimal design of a product of symmetric bodies from those of its factors; None for other domains."""
+    """The optimal design of a product of symmetric bodies from those of its factors; None for other
+    domains.
+    """
     if isinstance(domain, Scaled):
         inner = factored(domain.body, p, solve)
         return None if inner is None else (inner[0], domain.factor * inner[1])
@@ -61,7 +65,9 @@ def _kronecker(left: Factor, right: Factor) -> tuple[Design, Array] | None:
     if kept.sum() * dim > _MOST_NUMBERS:
         return None
     rows = np.argwhere(kept.reshape(len(left.points), -1))
-    points = np.einsum("ki,kj->kij", left.points[rows[:, 0]], right.points[rows[:, 1]]).reshape(-1, dim)
+    points = np.einsum("ki,kj->kij", left.points[rows[:, 0]], right.points[rows[:, 1]]).reshape(
+        -1, dim
+    )
     design = Design(
         weights=weights[kept] / weights[kept].sum(),
         coordinate_weights=_kron(left.design.coordinate_weights, right.design.coordinate_weights),
@@ -81,7 +87,9 @@ def _kron(first: Array, second: Array) -> Array:
 
 
 def _cartesian(factors: list[Factor], p: float) -> tuple[Design, Array]:
-    """``γ_p(K × L)^α = γ_p(K)^α + γ_p(L)^α``, 1/α = 1/2 + 1/p: ellipsoids grow so that Σ 1/growth = 1."""
+    """``γ_p(K × L)^α = γ_p(K)^α + γ_p(L)^α``, 1/α = 1/2 + 1/p: ellipsoids grow so that Σ 1/growth =
+    1.
+    """
     alpha = 2 if p == np.inf else 2 * p / (p + 2)
     errors = np.array([factor.error(p) for factor in factors])
     shares = (errors / errors.max()) ** alpha
@@ -89,12 +97,17 @@ def _cartesian(factors: list[Factor], p: float) -> tuple[Design, Array]:
     # weights of the coordinates that make the same inequality tight
     lifts = np.ones(len(factors)) if p == 2 else shares ** dual_power(p)
     weights, points = _coupled(factors)
-    scaled = [factor.design.factor / np.sqrt(share) for share, factor in zip(shares, factors, strict=True)]
+    scaled = [
+        factor.design.factor / np.sqrt(share) for share, factor in zip(shares, factors, strict=True)
+    ]
     notes = sorted({factor.design.note for factor in factors})
     design = Design(
         weights=weights,
         coordinate_weights=np.concatenate(
-            [lift * factor.design.coordinate_weights for lift, factor in zip(lifts, factors, strict=True)]
+            [
+                lift * factor.design.coordinate_weights
+                for lift, factor in zip(lifts, factors, strict=True)
+            ]
         ),
         factor=np.asarray(block_diag(*scaled), dtype=np.float64),
         center=np.zeros(points.shape[1]),
@@ -108,7 +121,9 @@ def _cartesian(factors: list[Factor], p: float) -> tuple[Design, Array]:
 
 
 def _coupled(factors: list[Factor]) -> tuple[Array, Array]:
-    """A measure on the product with the factors' own as marginals, uncorrelated between factors by random signs."""
+    """A measure on the product with the factors' own as marginals, uncorrelated between factors by
+    random signs.
+    """
     cuts = [np.cumsum(factor.design.weights) / factor.design.weights.sum() for factor in factors]
     ends = np.unique(np.concatenate(cuts))
     ends = ends[ends < 1 - 1e-15]
@@ -118,7 +133,10 @@ def _coupled(factors: list[Factor]) -> tuple[Array, Array]:
     signs = hadamard(1 << max(len(factors) - 1, 0).bit_length())[:, : len(factors)]
     used = masses > _NEGLIGIBLE_WEIGHT
     blocks = [
-        [sign * factor.points[row[used]] for sign, factor, row in zip(pattern, factors, rows, strict=True)]
+        [
+            sign * factor.points[row[used]]
+            for sign, factor, row in zip(pattern, factors, rows, strict=True)
+        ]
         for pattern in signs
     ]
     points = np.vstack([np.hstack(block) for block in blocks])

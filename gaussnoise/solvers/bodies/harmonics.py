@@ -1,11 +1,12 @@
 """Closed form for tensor powers at p = 2: rotations diagonalise the problem over harmonic degrees.
 
-Beyond Nikolov & Tang (2023), Theorem 64, which brackets powers of vectors of a cube in place of a ball. With
-``t^k = Σ_j π_j P_j(t)`` in Gegenbauer polynomials, P_j(1) = 1, the optimal covariance is ``M = Σ_j m_j Π_j``, Π_j the
-projection onto the harmonic tensors of degree j ≡ k mod 2, a space of dimension D_j; and
-``<Π_j x^⊗k, Π_j y^⊗k> = π_j P_j(<x, y>)`` for unit x, y. Measures on the triples (a, b, t), which stand for differences
-``a x^⊗k − b y^⊗k`` of unit vectors with <x, y> = t turned uniformly, are the whole dual problem:
-``γ = max Σ_j √(D_j π_j κ_j)``, ``κ_j = E[a² + b² − 2ab P_j(t)]``.
+Beyond Nikolov & Tang (2023), Theorem 64, which brackets powers of vectors of a cube in place of a
+ball. With ``t^k = Σ_j π_j P_j(t)`` in Gegenbauer polynomials, P_j(1) = 1, the optimal covariance is
+``M = Σ_j m_j Π_j``, Π_j the projection onto the harmonic tensors of degree j ≡ k mod 2, a space of
+dimension D_j; and ``<Π_j x^⊗k, Π_j y^⊗k> = π_j P_j(<x, y>)`` for unit x, y. Measures on the triples
+(a, b, t), which stand for differences ``a x^⊗k − b y^⊗k`` of unit vectors with <x, y> = t turned
+uniformly, are the whole dual problem: ``γ = max Σ_j √(D_j π_j κ_j)``,
+``κ_j = E[a² + b² − 2ab P_j(t)]``.
 """
 
 import math
@@ -38,10 +39,12 @@ _MOST_INTERVALS = 4096
 @final
 @dataclass(frozen=True, eq=False)
 class TensorDesign:
-    """An ellipsoid that covers the sensitivity set up to rounding, and the proof that it is the least.
+    """An ellipsoid that covers the sensitivity set up to rounding, and the proof that it is the
+    least.
 
     Attributes:
-        factor: shape (d^k, r), orthogonal columns: orthonormal harmonic tensors, degree by degree, times √m_j.
+        factor: shape (d^k, r), orthogonal columns: orthonormal harmonic tensors, degree by degree,
+            times √m_j.
         center: shape (d^k,); zeros except for ``gamma`` of an even order.
         degrees: m_j of every degree j; ``upper`` is ``√(Σ D_j m_j)``.
         atoms: shape (n, 3), rows (a, b, t): what the dual measure is on, see :func:`traces_below`.
@@ -76,16 +79,24 @@ def tensor_design(domain: TensorPower, kind: Protected) -> TensorDesign:
     shift = 0.0
     if kind == "replace" and k % 2 == 0:
         kappa, measure = _replace_even(domain, roots)
-        note = f"tensor powers, closed form over harmonic degrees; {len(measure)} kinds of differences"
+        note = (
+            f"tensor powers, closed form over harmonic degrees; {len(measure)} kinds of differences"
+        )
     elif kind == "replace":  # P_j(−1) = −1 for all j: K − K = 2K
         kappa, measure = dict.fromkeys(pi, 4.0), [(1.0, (1.0, 1.0, -1.0))]
         note = "tensor powers of odd order, closed form over harmonic degrees"
     elif kind == "gamma" and k % 2 == 0:
         theta = _mass_at_origin(math.fsum(r for j, r in roots.items() if j), roots[0])
-        kappa, measure = dict.fromkeys(pi, 1 - theta), [(theta, (0.0, 0.0, 0.0)), (1 - theta, (1.0, 0.0, 0.0))]
+        kappa, measure = (
+            dict.fromkeys(pi, 1 - theta),
+            [(theta, (0.0, 0.0, 0.0)), (1 - theta, (1.0, 0.0, 0.0))],
+        )
         kappa[0] = theta * (1 - theta)
         shift = 1 - theta
-        note = "tensor powers of even order around their best center, closed form over harmonic degrees"
+        note = (
+            "tensor powers of even order around their best center, closed form over harmonic "
+            "degrees"
+        )
     else:
         kappa, measure = dict.fromkeys(pi, 1.0), [(1.0, (1.0, 0.0, 0.0))]
         note = "tensor powers, closed form over harmonic degrees"
@@ -93,7 +104,10 @@ def tensor_design(domain: TensorPower, kind: Protected) -> TensorDesign:
     plain = {j: optimum * math.sqrt(pi[j] * kappa[j] / multiplicity(d, j)) for j in pi}
     scale = enclosure(domain, plain, kind, shift) * (1 + ROUNDING_MARGIN)
     degrees = {j: m * scale for j, m in plain.items()}
-    atoms, weights = np.array([atom for _, atom in measure]), np.array([weight for weight, _ in measure])
+    atoms, weights = (
+        np.array([atom for _, atom in measure]),
+        np.array([weight for weight, _ in measure]),
+    )
     bases = harmonic_bases(domain)
     # what is harmonic of degree 0 in any unit power, here that of the first axis
     mean = bases[0][:, 0] * bases[0][0, 0] if k % 2 == 0 else np.zeros(domain.dim)
@@ -109,20 +123,29 @@ def tensor_design(domain: TensorPower, kind: Protected) -> TensorDesign:
     )
 
 
-def traces_below(domain: TensorPower, kind: Protected, atoms: Array, weights: Array) -> dict[int, Fraction]:
-    """``√(D_j π_j κ_j)`` of every degree j, in rationals, rounded down; nothing where atoms or weights are no measure.
+def traces_below(
+    domain: TensorPower, kind: Protected, atoms: Array, weights: Array
+) -> dict[int, Fraction]:
+    """``√(D_j π_j κ_j)`` of every degree j, in rationals, rounded down; nothing where atoms or
+    weights are no measure.
 
     Args:
         domain: the tensor power, of base d and order k.
-        kind: ``gamma`` takes the covariance of the measure on K; the others the second moment on K ∪ −K and K − K.
-        atoms: shape (n, 3), rows (a, b, t) in [0, 1]² × [−1, 1]: points ``±(a x^⊗k − b y^⊗k)`` of unit vectors with
-            ``<x, y> = t``, uniformly turned. For ``gamma`` and ``add-remove`` b is 0, and t unused.
+        kind: ``gamma`` takes the covariance of the measure on K; the others the second moment on K
+            ∪ −K and K − K.
+        atoms: shape (n, 3), rows (a, b, t) in [0, 1]² × [−1, 1]: points ``±(a x^⊗k − b y^⊗k)`` of
+            unit vectors with ``<x, y> = t``, uniformly turned. For ``gamma`` and ``add-remove`` b
+            is 0, and t unused.
         weights: shape (n,), their probabilities.
     """
     d, k = domain.base, domain.order
     mass = [Fraction(w) for w in weights.tolist()]
     triples = [tuple(map(Fraction, row)) for row in atoms.tolist()]
-    if any(w < 0 for w in mass) or not sum(mass) or not all(_is_difference(kind, d, *row) for row in triples):
+    if (
+        any(w < 0 for w in mass)
+        or not sum(mass)
+        or not all(_is_difference(kind, d, *row) for row in triples)
+    ):
         return {}
     mass = [w / sum(mass) for w in mass]
     kappa = dict.fromkeys(zonal_weights(d, k), Fraction(0))
@@ -132,26 +155,37 @@ def traces_below(domain: TensorPower, kind: Protected, atoms: Array, weights: Ar
             kappa[j] += w * (a * a + b * b - 2 * a * b * heights[j])
     if kind == "gamma" and 0 in kappa:
         kappa[0] -= sum(w * a for w, (a, _, _) in zip(mass, triples, strict=True)) ** 2
-    return {j: _root_below(multiplicity(d, j) * pi * kappa[j]) for j, pi in zonal_weights(d, k).items()}
+    return {
+        j: _root_below(multiplicity(d, j) * pi * kappa[j]) for j, pi in zonal_weights(d, k).items()
+    }
 
 
-def enclosure(domain: TensorPower, degrees: Mapping[int, float], kind: Protected, shift: float = 0.0) -> float:
+def enclosure(
+    domain: TensorPower, degrees: Mapping[int, float], kind: Protected, shift: float = 0.0
+) -> float:
     """A proven upper bound of ``(s − c)' M⁺ (s − c)`` over the sensitivity set, M = Σ_j m_j Π_j.
 
-    The center c is ``shift`` times the mean of x^⊗k over the sphere, for ``gamma``, and 0 otherwise. The form is convex
-    in the lengths (a, b), so that only a, b ∈ {0, 1} matter: ``Σ_j π_j/m_j`` and, for pairs, twice the largest value
-    on [−1, 1] of the polynomial ``Σ_j (π_j/m_j)(1 − P_j(t))``, found by branch and bound in Bernstein form.
+    The center c is ``shift`` times the mean of x^⊗k over the sphere, for ``gamma``, and 0
+    otherwise. The form is convex in the lengths (a, b), so that only a, b ∈ {0, 1} matter:
+    ``Σ_j π_j/m_j`` and, for pairs, twice the largest value on [−1, 1] of the polynomial
+    ``Σ_j (π_j/m_j)(1 − P_j(t))``, found by branch and bound in Bernstein form.
     """
     d, k = domain.base, domain.order
     pi = zonal_weights(d, k)
     if set(degrees) != set(pi) or not all(m > 0 for m in degrees.values()):
-        raise ValueError(f"enclosure: expected a positive m_j for every degree j in {sorted(pi)}, got {dict(degrees)}")
+        raise ValueError(
+            f"enclosure: expected a positive m_j for every degree j in {sorted(pi)}, got "
+            f"{dict(degrees)}"
+        )
     shares = {j: float(pi[j]) / degrees[j] for j in pi}
     whole = math.fsum(shares.values())
     if kind == "replace":
         longest = 4 * whole if k % 2 else max(whole, _widest(d, k, shares)[0])
     elif kind == "gamma" and k % 2 == 0:
-        ends = ((1 - shift) ** 2 * shares[0] + math.fsum(s for j, s in shares.items() if j), shift**2 * shares[0])
+        ends = (
+            (1 - shift) ** 2 * shares[0] + math.fsum(s for j, s in shares.items() if j),
+            shift**2 * shares[0],
+        )
         longest = max(ends)
     else:
         longest = whole
@@ -159,7 +193,8 @@ def enclosure(domain: TensorPower, degrees: Mapping[int, float], kind: Protected
 
 
 def zonal_weights(d: int, k: int) -> dict[int, Fraction]:
-    """π_j in ``t^k = Σ_j π_j P_j(t)``: how much of the squared length of x^⊗k is harmonic of degree j.
+    """π_j in ``t^k = Σ_j π_j P_j(t)``: how much of the squared length of x^⊗k is harmonic of degree
+    j.
 
     >>> zonal_weights(3, 2)
     {0: Fraction(1, 3), 2: Fraction(2, 3)}
@@ -184,13 +219,15 @@ def multiplicity(d: int, j: int) -> int:
 def harmonic_bases(domain: TensorPower) -> dict[int, Array]:
     """Orthonormal bases of the harmonic tensors of every degree j, shapes (d^k, D_j).
 
-    They are eigenspaces of |x|²Δ on homogeneous polynomials, symmetric in these coordinates, with the eigenvalues
-    (k−j)(k+j+d−2). It keeps the parity of every exponent, so it is a small matrix for each pattern of parities.
+    They are eigenspaces of |x|²Δ on homogeneous polynomials, symmetric in these coordinates, with
+    the eigenvalues (k−j)(k+j+d−2). It keeps the parity of every exponent, so it is a small matrix
+    for each pattern of parities.
     """
     d, k = domain.base, domain.order
     if domain.dim * math.comb(d + k - 1, k) > _MOST_FACTOR_ENTRIES:
         raise DomainTooLargeError(
-            f"tensor_design: a factor of {domain.dim} × {math.comb(d + k - 1, k)} entries, more than 2^26; "
+            f"tensor_design: a factor of {domain.dim} × {math.comb(d + k - 1, k)} entries, more "
+            "than 2^26; "
             "hint: a smaller order or base"
         )
     coordinates = symmetric_coordinates(d, k)
@@ -254,14 +291,18 @@ def _is_difference(kind: Protected, d: int, a: Fraction, b: Fraction, t: Fractio
 
 
 def _mass_at_origin(slope: float, radial: float) -> float:
-    """θ that maximises ``√(1−θ)·slope + radial·√(θ(1−θ))``: with θ = sin²φ, a quadratic equation for sin φ."""
+    """θ that maximises ``√(1−θ)·slope + radial·√(θ(1−θ))``: with θ = sin²φ, a quadratic equation
+    for sin φ.
+    """
     return (2 * radial / (slope + math.hypot(slope, math.sqrt(8) * radial))) ** 2
 
 
 def _replace_even(
     domain: TensorPower, roots: Mapping[int, float]
 ) -> tuple[dict[int, float], list[tuple[float, tuple[float, float, float]]]]:
-    """κ_j and the measure on differences for even orders: cosines are added where the form is largest."""
+    """κ_j and the measure on differences for even orders: cosines are added where the form is
+    largest.
+    """
     d, k = domain.base, domain.order
     js = list(roots)
     costs = np.array([roots[j] ** 2 for j in js])
@@ -287,14 +328,22 @@ def _replace_even(
     return dict(zip(js, map(float, weights @ np.array(rows)), strict=True)), measure
 
 
-def _add(atoms: list[tuple[float, float, float]], rows: list[Array], d: int, k: int, cosine: float) -> None:
+def _add(
+    atoms: list[tuple[float, float, float]], rows: list[Array], d: int, k: int, cosine: float
+) -> None:
     """Append the pairs of unit vectors at an angle, and their κ_j."""
     atoms.append((1.0, 1.0, cosine))
-    rows.append(np.array([float(2 * (1 - height)) for height in _gegenbauer(d, k, Fraction(cosine)).values()]))
+    rows.append(
+        np.array(
+            [float(2 * (1 - height)) for height in _gegenbauer(d, k, Fraction(cosine)).values()]
+        )
+    )
 
 
 def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
-    """Shares x > 0 that minimise ``Σ costs/x`` subject to ``rows @ x <= 1``, and multipliers that sum to one."""
+    """Shares x > 0 that minimise ``Σ costs/x`` subject to ``rows @ x <= 1``, and multipliers that
+    sum to one.
+    """
     x = np.full(len(costs), 0.5 / rows.sum(axis=1).max())
     weight = float((costs / x).sum())
     target = _BARRIER * weight
@@ -313,7 +362,9 @@ def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
         polished += weight <= target
         # stay inside, then halve until the barrier function falls
         with np.errstate(divide="ignore"):
-            limits = np.concatenate([-x[move < 0] / move[move < 0], (slack / (rows @ move))[rows @ move > 0]])
+            limits = np.concatenate(
+                [-x[move < 0] / move[move < 0], (slack / (rows @ move))[rows @ move > 0]]
+            )
         step = min(1.0, 0.95 * float(limits.min(initial=math.inf)))
         before = float((costs / x).sum()) - weight * float(np.log(slack).sum())
         while step > 1e-12:
@@ -328,10 +379,12 @@ def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
 
 
 def _widest(d: int, k: int, shares: Mapping[int, float]) -> tuple[float, float]:
-    """Upper bound on the largest ``2 Σ_j shares_j (1 − P_j(t))`` over t in [−1, 1], even k, and a t that comes close.
+    """Upper bound on the largest ``2 Σ_j shares_j (1 − P_j(t))`` over t in [−1, 1], even k, and a t
+    that comes close.
 
-    In Bernstein form over u = t² in [0, 1] the coefficients enclose the polynomial, and end coefficients are its
-    values; intervals that may hold more than the best value are halved (de Casteljau).
+    In Bernstein form over u = t² in [0, 1] the coefficients enclose the polynomial, and end
+    coefficients are its values; intervals that may hold more than the best value are halved (de
+    Casteljau).
     """
     if d == 1:
         return 0.0, 1.0
@@ -367,7 +420,9 @@ def _halved(pieces: Array) -> Array:
 
 
 def _bernstein(d: int, k: int, shares: Mapping[int, Fraction]) -> list[float]:
-    """Bernstein coefficients of ``2 Σ_j shares_j (1 − P_j(√u))`` over [0, 1], degree k/2, rounded once."""
+    """Bernstein coefficients of ``2 Σ_j shares_j (1 − P_j(√u))`` over [0, 1], degree k/2, rounded
+    once.
+    """
     degree = k // 2
     # power-basis coefficients in t of every P_j, by the three-term recurrence
     polynomials = [[Fraction(1)], [Fraction(0), Fraction(1)]]
@@ -386,7 +441,13 @@ def _bernstein(d: int, k: int, shares: Mapping[int, Fraction]) -> list[float]:
 
 def _bernstein_coefficient(powers: Iterable[Fraction], i: int, degree: int) -> float:
     """Of the power-basis polynomial, ``Σ_{l<=i} C(i,l)/C(n,l) a_l``."""
-    return float(sum(Fraction(math.comb(i, n), math.comb(degree, n)) * a for n, a in enumerate(powers) if n <= i))
+    return float(
+        sum(
+            Fraction(math.comb(i, n), math.comb(degree, n)) * a
+            for n, a in enumerate(powers)
+            if n <= i
+        )
+    )
 
 
 def _root_below(value: Fraction) -> Fraction:

@@ -1,4 +1,6 @@
-"""Images of sign-invariant 2-convex bodies: the semidefinite relaxation with its matrix eliminated."""
+"""Images of sign-invariant 2-convex bodies: the semidefinite relaxation with its
+matrix eliminated.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +14,14 @@ _MOST_STEPS = 5000
 
 
 def relaxation(body: Body, p: float, rank: int, tol: float) -> Array | None:
-    """The factor (d, rank) of the ellipsoid that the relaxation of a body A L finds best: within √(π/2) of γ.
+    """The factor (d, rank) of the ellipsoid that the relaxation of a body A L finds best: within
+    √(π/2) of γ.
 
-    None where the body is no such image, or one of several translates. For every PSD Q, ``sup_L x'Qx <= min {h_T(y) :
-    diag(y) ⪰ Q} <= (π/2) sup_L x'Qx`` (Nesterov 1998); eliminating M by a Schur complement leaves ``min_y
-    ‖(Σ_j a_ij²/y_j)_i‖_s`` subject to h_T(y) <= 1, and M = A diag(1/y) A'. Its value is ``max h_L((‖W^{1/2} a_j‖)_j)``
-    over ``‖w‖_{s*} <= 1``, concave in w, with h_L the support function; at p = 2 there is nothing to maximise.
+    None where the body is no such image, or one of several translates. For every PSD Q,
+    ``sup_L x'Qx <= min {h_T(y) : diag(y) ⪰ Q} <= (π/2) sup_L x'Qx`` (Nesterov 1998); eliminating M
+    by a Schur complement leaves ``min_y ‖(Σ_j a_ij²/y_j)_i‖_s`` subject to h_T(y) <= 1, and M = A
+    diag(1/y) A'. Its value is ``max h_L((‖W^{1/2} a_j‖)_j)`` over ``‖w‖_{s*} <= 1``, concave in w,
+    with h_L the support function; at p = 2 there is nothing to maximise.
     """
     image = body.domain._image()
     if image is None or len(image.offsets) > 1 or image.matrix.shape[1] == 0:

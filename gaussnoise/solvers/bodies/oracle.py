@@ -1,4 +1,6 @@
-"""Column generation over a body: solve on the points found, ask the oracle what sticks out, repeat."""
+"""Column generation over a body: solve on the points found, ask the oracle what sticks
+out, repeat.
+"""
 
 import math
 from dataclasses import replace
@@ -18,10 +20,13 @@ Array = NDArray[np.float64]
 
 _ROUNDS = 200
 _FIRST_TOL = 1e-2
-_SHARE_OF_NEW = 0.1  # of the measure, for new points: enough to be seen, little enough to keep the rest
+_SHARE_OF_NEW = (
+    0.1  # of the measure, for new points: enough to be seen, little enough to keep the rest
+)
 _NEGLIGIBLE_WEIGHT = 1e-6
 _MOST_ASCENTS = 1000  # points a round that are moved to local maxima
-# More points cannot close the bracket of an inexact oracle: they are found until they move it by less than this share.
+# More points cannot close the bracket of an inexact oracle: they are found until they move it by
+# less than this share.
 _WORTHWHILE = 0.03
 _COLUMNS = "column generation on the quadratic oracle"
 _FRESH = 8  # directions a round, for every dimension
@@ -41,9 +46,9 @@ def oracle_design(
 ) -> tuple[Design, Array]:
     """The optimal covariance of a body, and the points (k, d) of it that its weights are on.
 
-    Every round brackets the answer: weights on some points are a measure on all, and the oracle's proven upper bound
-    scales the ellipsoid. All points that carry weight climb to local maxima of the new ellipsoid together, so that
-    curved bodies converge as an exchange method does (Remez).
+    Every round brackets the answer: weights on some points are a measure on all, and the oracle's
+    proven upper bound scales the ellipsoid. All points that carry weight climb to local maxima of
+    the new ellipsoid together, so that curved bodies converge as an exchange method does (Remez).
 
     Args:
         body: what to cover.
@@ -67,7 +72,9 @@ def oracle_design(
         for k in range(_ROUNDS):
             fidelity = Fidelity(points, p, centered, basis)
             left = max_steps - ends.steps
-            design = optimal_design(fidelity, tol=inner_tol, max_steps=left, start=start, report=ends.within)
+            design = optimal_design(
+                fidelity, tol=inner_tol, max_steps=left, start=start, report=ends.within
+            )
             interrupted = design.interrupted
             shares = fidelity.shares(design.coordinate_weights)
             value = fidelity.at(design.weights, shares).value
@@ -86,13 +93,19 @@ def oracle_design(
             if ends.gap <= tol or interrupted or ends.steps >= max_steps:
                 break
             slack = math.sqrt(far.upper / far.value) - 1
-            saturated = missing < max(tol / 4, _WORTHWHILE * slack) and inner_tol <= max(tol, _WORTHWHILE * slack)
+            saturated = missing < max(tol / 4, _WORTHWHILE * slack) and inner_tol <= max(
+                tol, _WORTHWHILE * slack
+            )
             if saturated:
                 break
             new = _new_points(body, whitening, design, points, far.point, value * (1 + tol / 4), k)
-            inner_tol = max(tol / 4, min(inner_tol, missing / 4) if missing > 2 * inner_tol else inner_tol / 4)
+            inner_tol = max(
+                tol / 4, min(inner_tol, missing / 4) if missing > 2 * inner_tol else inner_tol / 4
+            )
             kept = (design.weights > _NEGLIGIBLE_WEIGHT * design.weights.max()) | (not halved)
-            points, start = _merged(points[kept], design.weights[kept], np.vstack([new, spanning]), shares)
+            points, start = _merged(
+                points[kept], design.weights[kept], np.vstack([new, spanning]), shares
+            )
     except KeyboardInterrupt:
         if best is None or proof is None or not keeps_answer():
             raise
@@ -113,10 +126,15 @@ def oracle_design(
 
 
 def _relaxed(body: Body, factor: Array, p: float) -> Design:
-    """The semidefinite relaxation of an image of a 2-convex body, and as its gap, the upper end it proves."""
+    """The semidefinite relaxation of an image of a 2-convex body, and as its gap, the upper end it
+    proves.
+    """
     far = body.farthest(left_inverse(factor), np.zeros(body.dim))
     upper = math.sqrt(far.upper * norm(np.square(factor).sum(axis=1), p / 2))
-    note = f"semidefinite relaxation of an image of a 2-convex body, without its matrix; below it, {_COLUMNS}"
+    note = (
+        "semidefinite relaxation of an image of a 2-convex body, without its matrix; below "
+        f"it, {_COLUMNS}"
+    )
     nothing = np.zeros(body.dim)
     return Design(np.ones(1), nothing, factor, nothing, upper, 0, note)
 
@@ -124,19 +142,29 @@ def _relaxed(body: Body, factor: Array, p: float) -> Design:
 def _new_points(
     body: Body, whitening: Array, design: Design, points: Array, top: Array, beyond: float, k: int
 ) -> Array:
-    """Local maxima longer than √beyond: ``top``, and those reached from the heaviest points and fresh directions."""
+    """Local maxima longer than √beyond: ``top``, and those reached from the heaviest points and
+    fresh directions.
+    """
     heaviest = np.argsort(design.weights)[::-1][:_MOST_ASCENTS]
     heaviest = heaviest[design.weights[heaviest] > _NEGLIGIBLE_WEIGHT * design.weights.max()]
     fresh = spread_directions(_FRESH * len(whitening), len(whitening), k)
     tops = np.vstack([top[None], body.climb(whitening, design.center, points[heaviest], fresh)])
     lengths = np.square((tops - design.center) @ whitening.T).sum(axis=1)
     longer = tops[lengths > beyond]
-    return longer[np.unique(longer.round(12), axis=0, return_index=True)[1]] if len(longer) else tops[:1]
+    return (
+        longer[np.unique(longer.round(12), axis=0, return_index=True)[1]]
+        if len(longer)
+        else tops[:1]
+    )
 
 
-def _merged(kept: Array, weights: Array, new: Array, shares: Array) -> tuple[Array, tuple[Array, Array]]:
+def _merged(
+    kept: Array, weights: Array, new: Array, shares: Array
+) -> tuple[Array, tuple[Array, Array]]:
     """The points kept and the new ones, with weights to start from."""
-    mass = np.concatenate([(1 - _SHARE_OF_NEW) * weights, np.full(len(new), _SHARE_OF_NEW / len(new))])
+    mass = np.concatenate(
+        [(1 - _SHARE_OF_NEW) * weights, np.full(len(new), _SHARE_OF_NEW / len(new))]
+    )
     merged, place = np.unique(np.vstack([kept, new]) + 0.0, axis=0, return_inverse=True)
     total = np.bincount(place.ravel(), weights=mass, minlength=len(merged))
     return merged, (total / total.sum(), shares)

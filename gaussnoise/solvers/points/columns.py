@@ -21,7 +21,8 @@ Report = Callable[[int, float, float], None]
 _ROUNDS = 100
 _FIRST_TOL = 1e-2
 _NEW_PAIRS = 1000  # a round, at most
-# New pairs share this much of the measure with those before: enough to be seen, little enough to keep the rest.
+# New pairs share this much of the measure with those before: enough to be seen, little enough to
+# keep the rest.
 _SHARE_OF_NEW = 0.1
 _NEGLIGIBLE_WEIGHT = 1e-6
 
@@ -35,10 +36,12 @@ def pairwise_design(
     max_steps: int,
     report: Report | None,
 ) -> tuple[Design, Rows]:
-    """The optimal covariance of all differences of ``points`` (N, d), and the pairs (k, 2) its weights are on.
+    """The optimal covariance of all differences of ``points`` (N, d), and the pairs (k, 2) its
+    weights are on.
 
-    Every round brackets the answer: weights on some pairs are a measure on all, and the farthest pair of all scales
-    the ellipsoid. A round is solved no more sharply than the longest pair it lacks asks for.
+    Every round brackets the answer: weights on some pairs are a measure on all, and the farthest
+    pair of all scales the ellipsoid. A round is solved no more sharply than the longest pair it
+    lacks asks for.
     """
     rows, spanning = _first_pairs(points, basis)
     start: tuple[Array, Array] | None = None
@@ -49,7 +52,9 @@ def pairwise_design(
         for _ in range(_ROUNDS):
             fidelity = Fidelity(points[rows[:, 0]] - points[rows[:, 1]], p, False, basis)
             left = max_steps - ends.steps
-            design = optimal_design(fidelity, tol=inner_tol, max_steps=left, start=start, report=ends.within)
+            design = optimal_design(
+                fidelity, tol=inner_tol, max_steps=left, start=start, report=ends.within
+            )
             interrupted = design.interrupted
             shares = fidelity.shares(design.coordinate_weights)
             value = fidelity.at(design.weights, shares).value
@@ -64,9 +69,12 @@ def pairwise_design(
                 break
             missing = float(np.sqrt(pairs.largest / value)) - 1
             inner_tol = max(tol / 4, min(inner_tol / 2, missing / 4))
-            # pairs are dropped only while that leads somewhere: otherwise the same ones would come and go
+            # pairs are dropped only while that leads somewhere: otherwise the same ones would come
+            # and go
             kept = (design.weights > _NEGLIGIBLE_WEIGHT * design.weights.max()) | (not halved)
-            rows, weights = _merged(rows[kept], design.weights[kept], pairs.rows, pairs.squares, spanning)
+            rows, weights = _merged(
+                rows[kept], design.weights[kept], pairs.rows, pairs.squares, spanning
+            )
             start = weights, shares
     except KeyboardInterrupt:
         if best is None or not keeps_answer():
@@ -79,7 +87,9 @@ def pairwise_design(
 
 
 class Ends:
-    """Both ends over all pairs: lower ends found within a round hold for all, upper ends only for the round's own."""
+    """Both ends over all pairs: lower ends found within a round hold for all, upper ends only for
+    the round's own.
+    """
 
     def __init__(self, report: Report | None) -> None:
         self.steps, self.lower, self.gap = 0, 0.0, np.inf
@@ -98,7 +108,9 @@ class Ends:
 
 
 def _first_pairs(points: Array, basis: Array | None) -> tuple[Rows, Rows]:
-    """Pairs to begin with, far apart once the covariance is evened out; and a few that span all differences."""
+    """Pairs to begin with, far apart once the covariance is evened out; and a few that span all
+    differences.
+    """
     moved = points - points.mean(axis=0)
     moved = moved if basis is None else moved @ basis
     left, singular, _ = np.linalg.svd(moved, full_matrices=False)
@@ -106,7 +118,9 @@ def _first_pairs(points: Array, basis: Array | None) -> tuple[Rows, Rows]:
     far = far_pairs(even, 0.0)
     longest = far.rows[np.argsort(far.squares)[::-1][: max(200, 4 * moved.shape[1])]]
     corners = affine_basis(left)
-    spanning: Rows = np.sort(np.column_stack([np.full(len(corners) - 1, corners[0]), corners[1:]]), axis=1)
+    spanning: Rows = np.sort(
+        np.column_stack([np.full(len(corners) - 1, corners[0]), corners[1:]]), axis=1
+    )
     return np.unique(np.vstack([longest, spanning]), axis=0), spanning
 
 
@@ -115,12 +129,16 @@ def _coordinates(points: Array, factor: Array) -> Array:
     return solve_triangular(R, Q.T @ points.T).T
 
 
-def _merged(rows: Rows, weights: Array, new: Rows, squares: Array, spanning: Rows) -> tuple[Rows, Array]:
+def _merged(
+    rows: Rows, weights: Array, new: Rows, squares: Array, spanning: Rows
+) -> tuple[Rows, Array]:
     """The pairs kept, the longest new ones and those that span, with weights to start from."""
     new = new[np.argsort(squares)[::-1][:_NEW_PAIRS]]
     new = np.vstack([new, spanning])
     both = np.vstack([rows, new])
-    mass = np.concatenate([(1 - _SHARE_OF_NEW) * weights, np.full(len(new), _SHARE_OF_NEW / len(new))])
+    mass = np.concatenate(
+        [(1 - _SHARE_OF_NEW) * weights, np.full(len(new), _SHARE_OF_NEW / len(new))]
+    )
     merged, place = np.unique(both, axis=0, return_inverse=True)
     total = np.bincount(place.ravel(), weights=mass, minlength=len(merged))
     return merged, total / total.sum()

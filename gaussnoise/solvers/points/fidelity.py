@@ -1,4 +1,6 @@
-"""The dual objective ``F(w, λ) = tr((W^{1/2} C W^{1/2})^{1/2})`` of finitely many points, and what it induces."""
+"""The dual objective ``F(w, λ) = tr((W^{1/2} C W^{1/2})^{1/2})`` of finitely many points, and what
+it induces.
+"""
 
 import math
 from dataclasses import dataclass
@@ -13,14 +15,16 @@ from ...numerics.norms import dual_power, norm
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
 
-# An eigendecomposition of the squared matrix loses everything below the root of machine precision. On heavy-tailed
-# points that noise stopped iterations at gaps of 1e-4: wider spectra are found without squaring.
+# An eigendecomposition of the squared matrix loses everything below the root of machine precision.
+# On heavy-tailed points that noise stopped iterations at gaps of 1e-4: wider spectra are found
+# without squaring.
 _SQUARED_RANGE = 1e-11
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """F at one (λ, ω), with its derivatives; m and C are the mean (0 unless centered) and second moment about it.
+    """F at one (λ, ω), with its derivatives; m and C are the mean (0 unless centered) and second
+    moment about it.
 
     Attributes:
         value: F, a lower bound on γ.
@@ -47,15 +51,18 @@ class Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class Fidelity:
-    """F as a function of weights λ on points and shares ω on coordinates, both on a simplex: ``w = ω^{1/s*}``.
+    """F as a function of weights λ on points and shares ω on coordinates, both on a simplex:
+    ``w = ω^{1/s*}``.
 
-    Jointly concave (Nikolov & Tang 2023, Theorem 26): F is concave and increasing in w, and w concave in ω.
+    Jointly concave (Nikolov & Tang 2023, Theorem 26): F is concave and increasing in w, and w
+    concave in ω.
 
     Attributes:
         points: shape (N, d).
         p: error norm.
         centered: whether C is the covariance (γ_p(K)) or the second moment (γ°_p).
-        basis: shape (d, r), orthonormal columns spanning the points (about their mean); None when r = d.
+        basis: shape (d, r), orthonormal columns spanning the points (about their mean); None when r
+            = d.
     """
 
     points: Array
@@ -94,7 +101,9 @@ class Fidelity:
         return shares / shares.sum()
 
     def at(self, weights: Array, shares: Array) -> Evaluation:
-        """Two products and an eigendecomposition of size r, or a singular value decomposition of the points."""
+        """Two products and an eigendecomposition of size r, or a singular value decomposition of
+        the points.
+        """
         moved = self._inside - weights @ self._inside if self.centered else self._inside
         w = self.coordinate_weights(shares)
         triangle = None
@@ -134,13 +143,16 @@ class Fidelity:
 class Curvature:
     """Minus the Hessian of F in the relative changes of x, an (n, n) matrix known by its products.
 
-    Products are in single precision, at half the cost: Newton steps need three digits, and cost most of the time.
+    Products are in single precision, at half the cost: Newton steps need three digits, and cost
+    most of the time.
 
-    F is the least ``½ (tr WM + tr C M⁻¹)`` over M, whose Hessian is diagonal in the axes of N; eliminating M leaves a
-    Gram matrix of features c_i c_i' (points) and −U_j U_j' (coordinates), entry (a, b) weighing s_a s_b/(2(s_a + s_b)).
+    F is the least ``½ (tr WM + tr C M⁻¹)`` over M, whose Hessian is diagonal in the axes of N;
+    eliminating M leaves a Gram matrix of features c_i c_i' (points) and −U_j U_j' (coordinates),
+    entry (a, b) weighing s_a s_b/(2(s_a + s_b)).
 
     Attributes:
-        rows: shape (n, r), c_i and U_j: a relative change of λ_i moves C by λ_i x_i x_i', one of ω_j moves w_j by 1/s*.
+        rows: shape (n, r), c_i and U_j: a relative change of λ_i moves C by λ_i x_i x_i', one of
+            ω_j moves w_j by 1/s*.
         signs: shape (n,), +1 for points, −1 for coordinates.
         kernel: shape (r, r), the weights of the entries.
         pulls: shape (n, r), how points move the mean; None unless centered.
@@ -156,7 +168,9 @@ class Curvature:
     @classmethod
     def at(cls, fidelity: Fidelity, now: Evaluation, x: Array, count: int) -> "Curvature":
         rows = np.empty((len(x), len(now.roots)), dtype=np.float32)
-        np.multiply(now.coordinates, np.sqrt(x[:count, None]), out=rows[:count], casting="same_kind")
+        np.multiply(
+            now.coordinates, np.sqrt(x[:count, None]), out=rows[:count], casting="same_kind"
+        )
         rows[:count] /= np.sqrt(now.roots).astype(np.float32)
         rows[count:] = math.sqrt(fidelity.power) * now.axes[: len(x) - count]
         signs = np.where(np.arange(len(x)) < count, 1.0, -1.0)
@@ -180,7 +194,9 @@ class Curvature:
         scale = np.abs(v).max() or 1.0
         inner = (self.rows.T * (self.signs * v / scale).astype(np.float32)) @ self.rows
         inner *= self.kernel
-        result = scale * self.signs * np.einsum("ij,ij->i", self.rows @ inner, self.rows) + self.bend * v
+        result = (
+            scale * self.signs * np.einsum("ij,ij->i", self.rows @ inner, self.rows) + self.bend * v
+        )
         return result if self.pulls is None else result + self.pulls @ (self.pulls.T @ v)
 
 
@@ -191,8 +207,11 @@ def affine_basis(points: Array) -> NDArray[np.intp]:
 
 
 def _roots(weighted: Array) -> tuple[Array, Array]:
-    """Singular values of a matrix of full column rank, floored at rounding, and its right singular vectors."""
-    # numpy's own product: the threads of a second BLAS, scipy's, would spin against those of the decomposition
+    """Singular values of a matrix of full column rank, floored at rounding, and its right singular
+    vectors.
+    """
+    # numpy's own product: the threads of a second BLAS, scipy's, would spin against those of the
+    # decomposition
     squares, axes = np.linalg.eigh(weighted.T @ weighted)
     if squares[0] > _SQUARED_RANGE * squares[-1]:
         return np.sqrt(squares), axes

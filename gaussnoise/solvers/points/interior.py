@@ -1,4 +1,6 @@
-"""The optimal covariance of finitely many points: a matrix-free interior-point method on the dual."""
+"""The optimal covariance of finitely many points: a matrix-free interior-point method on
+the dual.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,17 +15,20 @@ from .fidelity import Fidelity
 
 Array = NDArray[np.float64]
 
-# Multiplicative steps before the first Newton step: two bring most problems within its reach. With power 1 each
-# increases F, power 2 solves orthogonal points at once; between them lies what saved most Newton steps.
+# Multiplicative steps before the first Newton step: two bring most problems within its reach. With
+# power 1 each increases F, power 2 solves orthogonal points at once; between them lies what saved
+# most Newton steps.
 _PLAIN_STEPS, _PLAIN_POWER = 2, 1.5
 _PLAIN_FLOOR = 1e-3  # of the uniform, mixed in by each
-# Complementarity aimed at by a Newton step, as a fraction of the present one: sharply down after a step of almost full
-# length, gently after a short one. 8 to 30 steps in all on prefix sums, Gaussian and heavy-tailed points, every p.
+# Complementarity aimed at by a Newton step, as a fraction of the present one: sharply down after a
+# step of almost full length, gently after a short one. 8 to 30 steps in all on prefix sums,
+# Gaussian and heavy-tailed points, every p.
 _SHARP, _GENTLE, _ALMOST_FULL = 0.03, 0.5, 0.8
 _TO_THE_BOUNDARY = 0.99
 _BACKTRACKS = 12
-# Newton systems are solved to a relative residual of n μ/F, within these; looser ones waste steps on random
-# points, tighter ones products on all. An error as large as the complementarity aimed at is never worth reducing.
+# Newton systems are solved to a relative residual of n μ/F, within these; looser ones waste steps
+# on random points, tighter ones products on all. An error as large as the complementarity aimed at
+# is never worth reducing.
 _LOOSEST, _TIGHTEST = 0.03, 1e-3
 _MAX_PRODUCTS = 300
 _PATIENCE = 60  # steps without progress before rounding is blamed
@@ -37,13 +42,15 @@ def optimal_design(
     start: tuple[Array, Array] | None = None,
     report: Callable[[int, float, float], None] | None = None,
 ) -> Design:
-    """Maximise F(λ, ω) over weights on points and shares on coordinates; every step carries a bracket.
+    """Maximise F(λ, ω) over weights on points and shares on coordinates; every step carries a
+    bracket.
 
-    Two multiplicative steps like ``λ_i ← λ_i z_i/F``, ``ω_j ← w_j u_j/F`` (Yu 2010), then Newton's method on the
-    optimality conditions ``∂F/∂x_i + slack_i = multiplier, x_i slack_i = μ`` of both simplices as μ → 0. Unknowns are
-    scaled by x, so that weights of every size come out to the same relative precision: points that hardly matter to F
-    decide the upper end of the bracket. Linear systems are solved by preconditioned conjugate gradients on products
-    with the Hessian, each two matrix products of the size of the points.
+    Two multiplicative steps like ``λ_i ← λ_i z_i/F``, ``ω_j ← w_j u_j/F`` (Yu 2010), then Newton's
+    method on the optimality conditions ``∂F/∂x_i + slack_i = multiplier, x_i slack_i = μ`` of both
+    simplices as μ → 0. Unknowns are scaled by x, so that weights of every size come out to the same
+    relative precision: points that hardly matter to F decide the upper end of the bracket. Linear
+    systems are solved by preconditioned conjugate gradients on products with the Hessian, each two
+    matrix products of the size of the points.
 
     Args:
         fidelity: the objective.
@@ -57,7 +64,9 @@ def optimal_design(
         weights=optimum.weights,
         coordinate_weights=fidelity.coordinate_weights(optimum.shares),
         factor=fidelity.factor(optimum.at, optimum.shares),
-        center=optimum.weights @ fidelity.points if fidelity.centered else np.zeros(fidelity.points.shape[1]),
+        center=optimum.weights @ fidelity.points
+        if fidelity.centered
+        else np.zeros(fidelity.points.shape[1]),
         gap=optimum.at.gap,
         steps=optimum.steps,
         note="interior-point method on the dual",
@@ -68,7 +77,8 @@ def optimal_design(
 class Objective(Protocol):
     """F as a function of weights λ and shares ω, ``w = ω^power``: see :class:`Fidelity`.
 
-    ``at`` returns an object with ``value``, ``gap``, ``lengths`` and ``variances``, as :class:`Evaluation` has them.
+    ``at`` returns an object with ``value``, ``gap``, ``lengths`` and ``variances``, as
+    :class:`Evaluation` has them.
     """
 
     @property
@@ -126,7 +136,11 @@ class _Search:
     """The steps of one solve, and the best of them."""
 
     def __init__(
-        self, fidelity: Objective, tol: float, max_steps: int, report: Callable[[int, float, float], None] | None
+        self,
+        fidelity: Objective,
+        tol: float,
+        max_steps: int,
+        report: Callable[[int, float, float], None] | None,
     ) -> None:
         self.fidelity, self.tol, self.max_steps, self.report = fidelity, tol, max_steps, report
         count, dim = fidelity.shape
@@ -158,7 +172,9 @@ class _Search:
                 break
             weights = _mixed(weights * (now.lengths / now.value) ** _PLAIN_POWER)
             if self.fidelity.p > 2:
-                ratio = self.fidelity.coordinate_weights(shares) * now.variances / shares / now.value
+                ratio = (
+                    self.fidelity.coordinate_weights(shares) * now.variances / shares / now.value
+                )
                 shares = _mixed(shares * ratio**_PLAIN_POWER)
         return weights, shares
 
@@ -181,13 +197,18 @@ class _Search:
 
         now, slope = at(x)
         multipliers = np.array([slope[group > 0].max() for group in groups.T])
-        slack = np.maximum(groups @ multipliers - slope, max(now.gap, self.tol) * now.value / (2 * count * x))
+        slack = np.maximum(
+            groups @ multipliers - slope, max(now.gap, self.tol) * now.value / (2 * count * x)
+        )
         length = 1.0
         while not self.finished:
-            # past ``enough`` the bracket is closed by centering, not by a smaller μ; far from the path, center first
+            # past ``enough`` the bracket is closed by centering, not by a smaller μ; far from the
+            # path, center first
             enough = self.tol * now.value / (2 * len(x))
             before = _residual(x, slope, slack, groups, multipliers)
-            ease = 1.0 if before > float(x @ slack) else _SHARP if length > _ALMOST_FULL else _GENTLE
+            ease = (
+                1.0 if before > float(x @ slack) else _SHARP if length > _ALMOST_FULL else _GENTLE
+            )
             target = max(enough, ease * float(x @ slack) / len(x))
             relative, tilt = _conjugate_gradients(
                 self.fidelity.curvature(now, x),
@@ -206,7 +227,11 @@ class _Search:
             )
             tried = x, slack, multipliers
             for _ in range(_BACKTRACKS):
-                tried = x * (1 + length * relative), slack + length * change, multipliers + length * tilt
+                tried = (
+                    x * (1 + length * relative),
+                    slack + length * change,
+                    multipliers + length * tilt,
+                )
                 now, slope = at(tried[0])
                 after = _residual(tried[0], slope, tried[1], groups, tried[2])
                 if self.finished or after <= (1 - 0.01 * length) * before + target * len(x):
@@ -241,10 +266,11 @@ def _conjugate_gradients(
     forcing: float,
     enough: float,
 ) -> tuple[Array, Array]:
-    """δ and y with ``(curvature + diag extra) δ + constraints y = right`` and ``constraints' δ = missing``.
+    """δ and y with ``(curvature + diag extra) δ + constraints y = right`` and
+    ``constraints' δ = missing``.
 
-    Projected on the constraints, preconditioned by the diagonal, to a residual of ``forcing`` times the first, or to
-    ``enough`` in every entry.
+    Projected on the constraints, preconditioned by the diagonal, to a residual of ``forcing`` times
+    the first, or to ``enough`` in every entry.
     """
     diagonal = curvature.diagonal() + extra
     eased = constraints / diagonal[:, None]

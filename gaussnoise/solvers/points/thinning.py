@@ -11,7 +11,8 @@ _ACCURACY = 1e-10
 
 
 def thinned(points: Array, weights: Array, *, centered: bool) -> tuple[Rows, Array]:
-    """Rows of ``points`` (N, d), no more than there are moments, and weights on them with the moments of ``weights``.
+    """Rows of ``points`` (N, d), no more than there are moments, and weights on them with the
+    moments of ``weights``.
 
     The rows of all points where that saves little, would take long, or comes out inaccurate.
     """
@@ -24,7 +25,9 @@ def thinned(points: Array, weights: Array, *, centered: bool) -> tuple[Rows, Arr
         return everything
     inside = inside / np.sqrt(everything[1] @ np.square(inside))
     i, j = np.triu_indices(r)
-    moments = np.hstack([np.ones((len(points), 1)), inside[:, i] * inside[:, j], *([inside] if centered else [])])
+    moments = np.hstack(
+        [np.ones((len(points), 1)), inside[:, i] * inside[:, j], *([inside] if centered else [])]
+    )
     rows, kept = np.zeros(0, dtype=np.intp), np.zeros(0)
     for start in range(0, len(points), count):
         more = everything[0][start : start + count]
@@ -38,7 +41,9 @@ def thinned(points: Array, weights: Array, *, centered: bool) -> tuple[Rows, Arr
 
 
 def _reduced(moments: Array, weights: Array) -> Array:
-    """Weights with the same ``weights @ moments``, at most as many of them positive as there are moments."""
+    """Weights with the same ``weights @ moments``, at most as many of them positive as there are
+    moments.
+    """
     orthogonal, triangle = np.linalg.qr(moments, mode="complete")
     free = orthogonal[:, triangle.shape[1] :].copy()  # directions that leave the moments alone
     weights = weights.copy()
@@ -51,7 +56,8 @@ def _reduced(moments: Array, weights: Array) -> Array:
         place = int(ratios.argmin())
         weights -= ratios[place] * step
         weights[place] = 0.0
-        # a reflection leaves one direction that moves the emptied point: the others stay orthonormal
+        # a reflection leaves one direction that moves the emptied point: the others stay
+        # orthonormal
         mirror = free[place].copy()
         mirror[-1] += np.copysign(np.linalg.norm(mirror), mirror[-1])
         mirror /= np.linalg.norm(mirror)

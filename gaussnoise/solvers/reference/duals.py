@@ -1,4 +1,6 @@
-"""What the reference routes share: coordinates of the span, dual weights from a primal ellipsoid, the certified gap."""
+"""What the reference routes share: coordinates of the span, dual weights from a primal ellipsoid,
+the certified gap.
+"""
 
 import math
 from collections.abc import Iterable
@@ -11,16 +13,18 @@ from ..design import Design
 
 Array = NDArray[np.float64]
 
-# An inactive point costs the lower bound its whole slack, an unbalanced equation only the square of its imbalance. The
-# ellipsoid method stops a third sooner than with equal weights; ten times more or less changes little.
+# An inactive point costs the lower bound its whole slack, an unbalanced equation only the square of
+# its imbalance. The ellipsoid method stops a third sooner than with equal weights; ten times more
+# or less changes little.
 _SLACK_WEIGHT = 30.0
 
 
 def coordinates(points: Array, *, centered: bool) -> tuple[Array, Array, Array]:
     """Origin (d,), basis B (d, r) and coordinates Y (N, r) with ``points = origin + Y B'``.
 
-    A direction in which the points have root-mean-square size σ adds about σ to γ: B and Y have size √σ there, so that
-    the optimal ``Q = B⁻¹ M B⁻ᵀ`` has size one, and a solver's absolute accuracy is worth the same in every direction.
+    A direction in which the points have root-mean-square size σ adds about σ to γ: B and Y have
+    size √σ there, so that the optimal ``Q = B⁻¹ M B⁻ᵀ`` has size one, and a solver's absolute
+    accuracy is worth the same in every direction.
     """
     origin = points[0] if centered else np.zeros(points.shape[1])
     moved = points - origin
@@ -34,7 +38,9 @@ def coordinates(points: Array, *, centered: bool) -> tuple[Array, Array, Array]:
 
 
 def norm(values: Array, order: float) -> float:
-    """``‖values‖_order`` of nonnegative numbers; powers of the largest would overflow for large orders."""
+    """``‖values‖_order`` of nonnegative numbers; powers of the largest would overflow for large
+    orders.
+    """
     largest = float(values.max())
     return largest * float(np.linalg.norm(values / largest, order)) if largest > 0 else 0.0
 
@@ -45,17 +51,23 @@ def dual_norm(w: Array, p: float) -> float:
 
 
 def norm_gradient(variances: Array, p: float) -> Array:
-    """The gradient of ``‖u‖_s``, s = p/2, of dual norm one: the optimal w. A subgradient at p = ∞."""
+    """The gradient of ``‖u‖_s``, s = p/2, of dual norm one: the optimal w. A subgradient at p
+    = ∞.
+    """
     if p == math.inf:
         return np.eye(len(variances))[variances.argmax()]
     return (variances / norm(variances, p / 2)) ** (p / 2 - 1)
 
 
-def dual_weights(points: Array, M: Array, center: Array, p: float, centered: bool) -> tuple[Array, Array]:
-    """λ (N,) and w (d,) for which a nearly optimal M is stationary: ``Σ λ_i (x_i − v)(x_i − v)' ∝ M W M``.
+def dual_weights(
+    points: Array, M: Array, center: Array, p: float, centered: bool
+) -> tuple[Array, Array]:
+    """λ (N,) and w (d,) for which a nearly optimal M is stationary:
+    ``Σ λ_i (x_i − v)(x_i − v)' ∝ M W M``.
 
-    Nonnegative least squares in the coordinates of M's factor, with ``Σ λ_i (x_i − v) = 0`` if centered, and λ_i > 0
-    only where x_i touches the ellipsoid. At p = ∞ w is unknown too, and lives on the largest variances.
+    Nonnegative least squares in the coordinates of M's factor, with ``Σ λ_i (x_i − v) = 0`` if
+    centered, and λ_i > 0 only where x_i touches the ellipsoid. At p = ∞ w is unknown too, and lives
+    on the largest variances.
     """
     squares, axes = np.linalg.eigh(M / norm(M.diagonal(), p / 2))
     kept = squares > 4 * len(M) * np.finfo(np.float64).eps * squares[-1]
@@ -100,9 +112,13 @@ def best_design(
     note: str,
 ) -> Design:
     """One factor, with the dual witness and the center that prove the smallest gap."""
-    lower, weights, w = max(((_fidelity(points, *dual, centered), *dual) for dual in duals), key=lambda found: found[0])
+    lower, weights, w = max(
+        ((_fidelity(points, *dual, centered), *dual) for dual in duals), key=lambda found: found[0]
+    )
     centers = [center, weights @ points] if centered else [center]
-    reach, center = min(((_reach(factor, points - v), v) for v in centers), key=lambda found: found[0])
+    reach, center = min(
+        ((_reach(factor, points - v), v) for v in centers), key=lambda found: found[0]
+    )
     upper = math.sqrt(reach * norm(np.square(factor).sum(axis=1), p / 2))
     return Design(weights, w, factor, center, upper / lower - 1, steps, note)
 
@@ -110,7 +126,9 @@ def best_design(
 def _fidelity(points: Array, weights: Array, w: Array, centered: bool) -> float:
     """The lower bound ``F = ‖W^{1/2} X Λ^{1/2}‖_*``."""
     moved = points - weights @ points if centered else points
-    return float(np.linalg.svd(np.sqrt(weights)[:, None] * moved * np.sqrt(w), compute_uv=False).sum())
+    return float(
+        np.linalg.svd(np.sqrt(weights)[:, None] * moved * np.sqrt(w), compute_uv=False).sum()
+    )
 
 
 def _reach(factor: Array, moved: Array) -> float:

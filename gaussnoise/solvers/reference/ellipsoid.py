@@ -1,4 +1,6 @@
-"""The optimal covariance of finitely many points by the ellipsoid method: a reference route that needs no solver."""
+"""The optimal covariance of finitely many points by the ellipsoid method: a reference route that
+needs no solver.
+"""
 
 import dataclasses
 import math
@@ -15,7 +17,8 @@ from .duals import best_design, coordinates, dual_weights, norm, norm_gradient
 
 Array = NDArray[np.float64]
 
-# n unknowns take about 13 n² steps to a gap of 1e-6: half a minute at 150, and growing as n⁴ from there.
+# n unknowns take about 13 n² steps to a gap of 1e-6: half a minute at 150, and growing as n⁴ from
+# there.
 _MOST_UNKNOWNS = 150
 
 
@@ -28,17 +31,20 @@ def ellipsoid(
     max_steps: int,
     report: Callable[[int, float, float], None] | None = None,
 ) -> Design:
-    """Minimise ``‖diag M‖_s`` over M and v with ``(x − v)' M⁻¹ (x − v) <= 1``, shrinking an ellipsoid of candidates.
+    """Minimise ``‖diag M‖_s`` over M and v with ``(x − v)' M⁻¹ (x − v) <= 1``, shrinking an
+    ellipsoid of candidates.
 
-    M = B Q B' on the span of the points. Every Q becomes feasible when scaled: the best one so far is the answer, and
-    the level below which later cuts look. Its dual weights, computed now and then, say when to stop.
+    M = B Q B' on the span of the points. Every Q becomes feasible when scaled: the best one so far
+    is the answer, and the level below which later cuts look. Its dual weights, computed now and
+    then, say when to stop.
 
     Args:
         points: shape (N, d), entries at most one.
         p: error norm.
         centered: whether v is free (γ_p) or zero (γ°_p).
         tol: gap to reach.
-        max_steps: cuts allowed; a gap of 1e-6 takes about ``13 n²``, n = r(r+1)/2 unknowns (+ r if centered).
+        max_steps: cuts allowed; a gap of 1e-6 takes about ``13 n²``, n = r(r+1)/2 unknowns (+ r if
+            centered).
         report: called with (steps, lower, upper) now and then.
 
     Raises:
@@ -51,7 +57,8 @@ def ellipsoid(
     n = r * (r + 1) // 2 + r * centered
     if n > _MOST_UNKNOWNS:
         raise DomainTooLargeError(
-            f'method="ellipsoid": {n} unknowns for points of rank {r} would take about {13 * n**2} steps; expected at '
+            f'method="ellipsoid": {n} unknowns for points of rank {r} would take about '
+            f"{13 * n**2} steps; expected at "
             f'most {_MOST_UNKNOWNS} unknowns; hint: method="auto"'
         )
     E = symmetric_basis(r)
@@ -63,7 +70,14 @@ def ellipsoid(
         factor, center = B @ np.linalg.cholesky(best[0]), origin + B @ best[1]
         duals = [dual_weights(points, factor @ factor.T, center, p, centered)]
         return best_design(
-            points, factor, center, duals, p=p, centered=centered, steps=steps, note="central-cut ellipsoid method"
+            points,
+            factor,
+            center,
+            duals,
+            p=p,
+            centered=centered,
+            steps=steps,
+            note="central-cut ellipsoid method",
         )
 
     found, step = design(0), 0
@@ -103,11 +117,15 @@ def symmetric_basis(r: int) -> Array:
     return E
 
 
-def enclosing_ball(B: Array, Y: Array, p: float, centered: bool) -> tuple[Array, Array, float, Array]:
-    """A feasible (Q, v), its objective, and the axes of an ellipsoid around it that contains the optimum.
+def enclosing_ball(
+    B: Array, Y: Array, p: float, centered: bool
+) -> tuple[Array, Array, float, Array]:
+    """A feasible (Q, v), its objective, and the axes of an ellipsoid around it that contains the
+    optimum.
 
-    The optimum is no worse, so that tr M is at most ``trace`` for both, and they are at most √2 trace apart; v lies in
-    the hull of the points. A further √2 encloses the product of the two balls.
+    The optimum is no worse, so that tr M is at most ``trace`` for both, and they are at most √2
+    trace apart; v lies in the hull of the points. A further √2 encloses the product of the two
+    balls.
     """
     r = Y.shape[1]
     Q = r * np.diag(np.square(Y).max(axis=0))
@@ -121,10 +139,12 @@ def enclosing_ball(B: Array, Y: Array, p: float, centered: bool) -> tuple[Array,
 def cut(
     B: Array, Y: Array, Q: Array, v: Array, p: float, level: float, centered: bool
 ) -> tuple[Array, Array, float, float]:
-    """A half-space with all that is feasible and no worse than ``level`` and this Q, and what Q is worth once scaled.
+    """A half-space with all that is feasible and no worse than ``level`` and this Q, and what Q is
+    worth once scaled.
 
-    Returns G, h and depth >= 0 with ``<G, Q' − Q> + h'(v' − v) <= −depth`` for all such (Q', v'); and the objective of
-    Q scaled until it covers the points, infinite where it is not positive definite.
+    Returns G, h and depth >= 0 with ``<G, Q' − Q> + h'(v' − v) <= −depth`` for all such (Q', v');
+    and the objective of Q scaled until it covers the points, infinite where it is not positive
+    definite.
     """
     squares, axes = np.linalg.eigh(Q)
     shortest = Y @ axes[:, 0]
@@ -144,8 +164,15 @@ def cut(
 
 
 def _shrunk(middle: Array, shape: Array, ray: Array, tau: float) -> tuple[Array, Array]:
-    """The least ellipsoid around the part of ``middle + shape·(unit ball)`` where ``ray'(ball) <= −tau``."""
+    """The least ellipsoid around the part of ``middle + shape·(unit ball)`` where
+    ``ray'(ball) <= −tau``.
+    """
     n = len(middle)
-    along, across = n * (1 - tau) / (n + 1), n * math.sqrt((1 - tau**2) / (n**2 - 1)) if n > 1 else 0.0
+    along, across = (
+        n * (1 - tau) / (n + 1),
+        n * math.sqrt((1 - tau**2) / (n**2 - 1)) if n > 1 else 0.0,
+    )
     step = shape @ ray
-    return middle - (1 + n * tau) / (n + 1) * step, across * shape + np.outer((along - across) * step, ray)
+    return middle - (1 + n * tau) / (n + 1) * step, across * shape + np.outer(
+        (along - across) * step, ray
+    )

@@ -1,4 +1,6 @@
-"""The optimal covariance of finitely many points as a semidefinite programme, through cvxpy: a reference route."""
+"""The optimal covariance of finitely many points as a semidefinite programme, through cvxpy: a
+reference route.
+"""
 
 import math
 import warnings
@@ -16,8 +18,9 @@ from .duals import best_design, coordinates, dual_norm, dual_weights
 Array = NDArray[np.float64]
 Solver = Literal["clarabel", "scs"]
 
-# Measured: Clarabel takes 110 bytes per entry of its system of equations, and half a minute to a minute for 1.5 GB; SCS
-# decomposes a matrix of order N + r in every iteration, a minute in all at order 400.
+# Measured: Clarabel takes 110 bytes per entry of its system of equations, and half a minute to a
+# minute for 1.5 GB; SCS decomposes a matrix of order N + r in every iteration, a minute in all at
+# order 400.
 _BYTES = 110
 _MOST_GIGABYTES = 2
 _LARGEST_ORDER = 600
@@ -26,10 +29,11 @@ _SCS_WORK = 1e12  # iterations times order cubed: a few minutes
 
 
 def sdp(points: Array, *, p: float, centered: bool, tol: float, solver: Solver) -> Design:
-    """Minimise ``‖diag M‖_s`` subject to ``[[M, X], [X', Y]] ⪰ 0, diag Y <= 1``, X with columns x_i − v.
+    """Minimise ``‖diag M‖_s`` subject to ``[[M, X], [X', Y]] ⪰ 0, diag Y <= 1``, X with columns x_i
+    − v.
 
-    M = B Q B' on the span of the points. The multipliers of ``diag Y <= 1`` are λ, those of ``diag M <= u`` are w, up
-    to scale; should they prove too little, Q may prove more.
+    M = B Q B' on the span of the points. The multipliers of ``diag Y <= 1`` are λ, those of
+    ``diag M <= u`` are w, up to scale; should they prove too little, Q may prove more.
 
     Args:
         points: shape (N, d), entries at most one.
@@ -51,11 +55,15 @@ def sdp(points: Array, *, p: float, centered: bool, tol: float, solver: Solver) 
     center = origin + B @ v
     duals = [(weights / weights.sum(), np.ones(len(B)) if p == 2 else w / dual_norm(w, p))]
     note = f"semidefinite programme by {'Clarabel' if solver == 'clarabel' else 'SCS'}"
-    design = best_design(points, factor, center, duals, p=p, centered=centered, steps=steps, note=note)
+    design = best_design(
+        points, factor, center, duals, p=p, centered=centered, steps=steps, note=note
+    )
     if design.gap <= tol:
         return design
     duals.append(dual_weights(points, factor @ factor.T, center, p, centered))
-    return best_design(points, factor, center, duals, p=p, centered=centered, steps=steps, note=note)
+    return best_design(
+        points, factor, center, duals, p=p, centered=centered, steps=steps, note=note
+    )
 
 
 def _fits(solver: Solver, N: int, r: int) -> bool:
@@ -64,12 +72,23 @@ def _fits(solver: Solver, N: int, r: int) -> bool:
     blocks = solver == "clarabel" and N >= side  # with fewer, eliminating Q fills everything in
     entries = N * max(side**2 / 2, _BLOCK) if blocks else (N + r) ** 4 / 8
     if solver == "clarabel":
-        need, most, unit, hint = entries * _BYTES / 1e9, _MOST_GIGABYTES, "GB", 'solver="scs", or method="auto"'
+        need, most, unit, hint = (
+            entries * _BYTES / 1e9,
+            _MOST_GIGABYTES,
+            "GB",
+            'solver="scs", or method="auto"',
+        )
     else:
-        need, most, unit, hint = N + r, _LARGEST_ORDER, "as the order of its matrix", 'method="auto"'
+        need, most, unit, hint = (
+            N + r,
+            _LARGEST_ORDER,
+            "as the order of its matrix",
+            'method="auto"',
+        )
     if need > most:
         raise DomainTooLargeError(
-            f'method="sdp": {N} points of rank {r} would take {solver} about {need:.3g} {unit}, more than {most}; '
+            f'method="sdp": {N} points of rank {r} would take {solver} about {need:.3g} {unit}, '
+            f"more than {most}; "
             f"hint: {hint}"
         )
     return blocks
@@ -82,9 +101,13 @@ def _solve(
     try:
         import cvxpy as cp
     except ImportError:
-        raise NotAvailableError('method="sdp": needs cvxpy; hint: pip install "cvxpy[clarabel,scs]"') from None
+        raise NotAvailableError(
+            'method="sdp": needs cvxpy; hint: pip install "cvxpy[clarabel,scs]"'
+        ) from None
     if solver.upper() not in cp.installed_solvers():
-        raise NotAvailableError(f'method="sdp": solver {solver!r} is not installed; hint: pip install {solver}')
+        raise NotAvailableError(
+            f'method="sdp": solver {solver!r} is not installed; hint: pip install {solver}'
+        )
     (N, r), d = Y.shape, len(B)
     Q, v, u = cp.Variable((r, r), symmetric=True), cp.Variable(r), cp.Variable(d)
     shift: Any = v if centered else np.zeros(r)
@@ -117,16 +140,29 @@ def _solve(
         settings["max_iters"] = int(min(100_000, _SCS_WORK / (N + r) ** 3))
     try:
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Solution may be inaccurate")  # it is certified afterwards
+            warnings.filterwarnings(
+                "ignore", message="Solution may be inaccurate"
+            )  # it is certified afterwards
             problem.solve(solver=solver.upper(), **settings)
     except cp.SolverError as error:
         raise _failure(solver, "an error") from error
     multipliers: list[Any] = [cone.dual_value for cone in cones]
-    answers: list[Any] = [Q.value, v.value if centered else np.zeros(r), covered.dual_value, *multipliers]
+    answers: list[Any] = [
+        Q.value,
+        v.value if centered else np.zeros(r),
+        covered.dual_value,
+        *multipliers,
+    ]
     if any(answer is None or not np.isfinite(answer).all() for answer in answers):
         raise _failure(solver, f"status {problem.status!r}")
     weights = np.concatenate([multiplier.diagonal()[r:] for multiplier in multipliers])
-    return answers[0], answers[1], _positive(weights), _positive(answers[2]), problem.solver_stats.num_iters or 0
+    return (
+        answers[0],
+        answers[1],
+        _positive(weights),
+        _positive(answers[2]),
+        problem.solver_stats.num_iters or 0,
+    )
 
 
 def _positive(multipliers: Array) -> Array:
@@ -137,5 +173,6 @@ def _positive(multipliers: Array) -> Array:
 
 def _failure(solver: Solver, got: str) -> NotAvailableError:
     return NotAvailableError(
-        f'method="sdp": expected a solution from {solver}, got {got}; hint: the other solver, or method="auto"'
+        f'method="sdp": expected a solution from {solver}, got {got}; hint: the other solver, or '
+        'method="auto"'
     )

@@ -1,1 +1,3 @@
-"""Optimal noise for workloads over time, in linear time, and where people take part more than once."""
+"""Optimal noise for workloads over time, in linear time, and where people take part more
+than once.
+"""

@@ -1,4 +1,6 @@
-"""Diagonals of resolvents of G Gᵀ and Gᵀ G for a lower bidiagonal G: without any subtraction, in linear time."""
+"""Diagonals of resolvents of G Gᵀ and Gᵀ G for a lower bidiagonal G: without any subtraction, in
+linear time.
+"""
 
 import math
 from collections.abc import Iterator
@@ -18,17 +20,18 @@ _UNIT = 2.0**-53
 def diagonals(diagonal: Array, below: Array, shifts: Array) -> Iterator[tuple[int, Array, Array]]:
     """The diagonals of ``(G Gᵀ + s)⁻¹`` and ``(Gᵀ G + s)⁻¹``, node by node.
 
-    Pivots of the elimination from either end are ``s`` plus positive parts that follow ``x ← s + a x/(c + x)``; where
-    the eliminations meet, at tick t, the inverse is one over ``s`` plus both parts. Nothing is ever subtracted, so that
-    every number has a small relative error whatever the condition of G: see :func:`relative_error`.
+    Pivots of the elimination from either end are ``s`` plus positive parts that follow
+    ``x ← s + a x/(c + x)``; where the eliminations meet, at tick t, the inverse is one over ``s``
+    plus both parts. Nothing is ever subtracted, so that every number has a small relative error
+    whatever the condition of G: see :func:`relative_error`.
 
     Args:
         diagonal: of G, shape (n,).
         below: the first subdiagonal, ``G[t, t − 1]`` at t, shape (n,); zero at 0.
         shifts: s, shape (q,), nonnegative.
 
-    Source: differential quotient-difference transforms (Fernando & Parlett 1994) with a positive shift, and their
-    twisted factorisation (Dhillon & Parlett 2004).
+    Source: differential quotient-difference transforms (Fernando & Parlett 1994) with a positive
+    shift, and their twisted factorisation (Dhillon & Parlett 2004).
     """
     alpha, beta = diagonal**2, below**2
     before, after = np.append(0.0, alpha[:-1]), np.append(alpha[1:], 0.0)
@@ -37,17 +40,27 @@ def diagonals(diagonal: Array, below: Array, shifts: Array) -> Iterator[tuple[in
     at_once = max(1, _NUMBERS_AT_ONCE // len(alpha))
     for first in range(0, len(shifts), at_once):
         s = shifts[first : first + at_once]
-        rows = 1 / (s + _chain(beta, before, s, rescaled) + _chain(alpha[::-1], later[::-1], s, rescaled)[::-1])
-        columns = 1 / (s + _chain(alpha, beta, s, rescaled) + _chain(later[::-1], after[::-1], s, rescaled)[::-1])
+        rows = 1 / (
+            s
+            + _chain(beta, before, s, rescaled)
+            + _chain(alpha[::-1], later[::-1], s, rescaled)[::-1]
+        )
+        columns = 1 / (
+            s
+            + _chain(alpha, beta, s, rescaled)
+            + _chain(later[::-1], after[::-1], s, rescaled)[::-1]
+        )
         yield from ((first + j, rows[:, j], columns[:, j]) for j in range(len(s)))
 
 
 def relative_error(n: int) -> float:
-    """Bound on the relative error of every number of :func:`diagonals`, for G given to three roundings an entry.
+    """Bound on the relative error of every number of :func:`diagonals`, for G given to three
+    roundings an entry.
 
-    Products and sums of positive numbers add their relative errors, and the map x ↦ a x/(c + x) never enlarges one: at
-    most 16 units a tick. Other entries of G, by a relative 3u each, are ``D₁ G D₂`` with diagonal D within 6nu of one
-    (Demmel & Kahan 1990), which moves each number by at most four times that.
+    Products and sums of positive numbers add their relative errors, and the map x ↦ a x/(c + x)
+    never enlarges one: at most 16 units a tick. Other entries of G, by a relative 3u each, are
+    ``D₁ G D₂`` with diagonal D within 6nu of one (Demmel & Kahan 1990), which moves each number by
+    at most four times that.
     """
     return 64 * (n + 16) * _UNIT
 
@@ -58,15 +71,19 @@ def _steps_between(*numbers: Array) -> int:
     sizes = np.log2(sizes[sizes > 0])
     width = float(sizes.max() - sizes.min())
     if not width <= _WIDEST:
-        raise CovarianceError("expected weights and bands whose sizes differ by less than 1e60; hint: even them out")
+        raise CovarianceError(
+            "expected weights and bands whose sizes differ by less than 1e60; hint: even them out"
+        )
     return max(1, int(2 * _WIDEST // (width + 2)))
 
 
 def _chain(a: Array, c: Array, s: Array, rescaled: int) -> Array:
-    """``y_0 = a_0``, then ``y_t = a_t x_{t−1}/(c_t + x_{t−1})`` with ``x_t = s + y_t``, for every shift: shape (n, q).
+    """``y_0 = a_0``, then ``y_t = a_t x_{t−1}/(c_t + x_{t−1})`` with ``x_t = s + y_t``, for every
+    shift: shape (n, q).
 
-    Each step is a Möbius map of x with a nonnegative matrix, so that ticks can be taken in √n blocks at once: first
-    the matrix of every block, then x at the beginning of each block, then x within all blocks.
+    Each step is a Möbius map of x with a nonnegative matrix, so that ticks can be taken in √n
+    blocks at once: first the matrix of every block, then x at the beginning of each block, then x
+    within all blocks.
     """
     n, q = len(a), len(s)
     length = max(1, math.isqrt(n))
@@ -75,7 +92,10 @@ def _chain(a: Array, c: Array, s: Array, rescaled: int) -> Array:
     padded = np.pad(a, missing), np.pad(c, missing, constant_values=1.0)
     gains, divisors = (values.reshape(blocks, length).T[:, :, None] for values in padded)
     one, zero = np.ones((blocks, q)), np.zeros((blocks, q))
-    upper, lower = np.stack([one, zero]), np.stack([zero, one])  # rows of the matrix, column by column
+    upper, lower = (
+        np.stack([one, zero]),
+        np.stack([zero, one]),
+    )  # rows of the matrix, column by column
     for step, (gain, divisor) in enumerate(zip(gains, divisors, strict=True)):
         upper, lower = (s + gain) * upper + (s * divisor) * lower, upper + divisor * lower
         if step % rescaled == rescaled - 1:
@@ -83,11 +103,15 @@ def _chain(a: Array, c: Array, s: Array, rescaled: int) -> Array:
             upper, lower = upper * size, lower * size
     x = np.ones((blocks, q))
     for block in range(blocks - 1):
-        x[block + 1] = (upper[0, block] * x[block] + upper[1, block]) / (lower[0, block] * x[block] + lower[1, block])
+        x[block + 1] = (upper[0, block] * x[block] + upper[1, block]) / (
+            lower[0, block] * x[block] + lower[1, block]
+        )
     y = np.empty((length, blocks, q))
     for step, (gain, divisor) in enumerate(zip(gains, divisors, strict=True)):
         if step == 0:
-            divisor = np.concatenate([np.zeros((1, 1)), divisor[1:]])  # the start: y = a, whatever x
+            divisor = np.concatenate(
+                [np.zeros((1, 1)), divisor[1:]]
+            )  # the start: y = a, whatever x
         y[step] = gain * (x / (divisor + x))
         x = s + y[step]
     return y.transpose(1, 0, 2).reshape(-1, q)[:n]

@@ -1,8 +1,10 @@
-"""Column generation over what one person may do: patterns π with correlations Z_π of what is added at their ticks.
+"""Column generation over what one person may do: patterns π with correlations Z_π of what is added
+at their ticks.
 
-Maximise ``F = tr((W^½ A Λ A' W^½)^½)``, Λ = Σ λ_a Z_a, over the weights λ of the atoms found so far and over w; then
-ask the semidefinite programmes of the patterns which atoms are missing, at X = A'N⁻¹A of that maximum; repeat. Atoms
-are matrices, so that no dimension of what is added is left out. F is a lower end all the time, N scaled an upper one.
+Maximise ``F = tr((W^½ A Λ A' W^½)^½)``, Λ = Σ λ_a Z_a, over the weights λ of the atoms found so far
+and over w; then ask the semidefinite programmes of the patterns which atoms are missing, at X =
+A'N⁻¹A of that maximum; repeat. Atoms are matrices, so that no dimension of what is added is left
+out. F is a lower end all the time, N scaled an upper one.
 """
 
 import math
@@ -66,7 +68,9 @@ class _Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class _Atoms:
-    """F as a function of weights on atoms and shares on coordinates, as the interior-point search wants it."""
+    """F as a function of weights on atoms and shares on coordinates, as the interior-point search
+    wants it.
+    """
 
     A: Array
     sets: Indices
@@ -136,7 +140,13 @@ class _Curvature:
     @cached_property
     def _bend(self) -> Array:
         a = self.atoms.power
-        return (1 - a) * a * self.now.variances * self.atoms.coordinate_weights(self.x[len(self.atoms.sets) :]) / 2
+        return (
+            (1 - a)
+            * a
+            * self.now.variances
+            * self.atoms.coordinate_weights(self.x[len(self.atoms.sets) :])
+            / 2
+        )
 
     def diagonal(self) -> Array:
         count = len(self.atoms.sets)
@@ -147,14 +157,18 @@ class _Curvature:
         if len(self.x) == count:
             return by_atom
         axes = np.square(self.now.axes)
-        by_share = self.atoms.power**2 * ((axes @ (self._kernel * self._half**2)) * axes).sum(axis=1)
+        by_share = self.atoms.power**2 * ((axes @ (self._kernel * self._half**2)) * axes).sum(
+            axis=1
+        )
         return np.concatenate([by_atom, by_share + self._bend])
 
     def __matmul__(self, v: Array) -> Array:
         count, now = len(self.atoms.sets), self.now
         feature = now.rows.T @ self.atoms.moment(self.x[:count] * v[:count]) @ now.rows
         if len(v) > count:
-            feature -= self._half * (now.axes.T @ ((self.atoms.power * v[count:])[:, None] * now.axes))
+            feature -= self._half * (
+                now.axes.T @ ((self.atoms.power * v[count:])[:, None] * now.axes)
+            )
         feature *= self._kernel
         by_atom = self.x[:count] * self.atoms.products(now.rows @ feature @ now.rows.T)
         if len(v) == count:
@@ -202,7 +216,10 @@ def exchange_optimum(
         kept = weights > _NEGLIGIBLE * weights.max()
         sets, Z = np.vstack([sets[kept], new_sets]), np.concatenate([Z[kept], new_Z])
         weights = np.concatenate(
-            [(1 - _SHARE_OF_NEW) * weights[kept], np.full(len(new_sets), _SHARE_OF_NEW / len(new_sets))]
+            [
+                (1 - _SHARE_OF_NEW) * weights[kept],
+                np.full(len(new_sets), _SHARE_OF_NEW / len(new_sets)),
+            ]
         )
         weights = weights / weights.sum()
     sets, Z, weights, shares = proof
@@ -210,8 +227,12 @@ def exchange_optimum(
     return Exchanged(best, sets, Z, weights, w, steps)
 
 
-def _missing(who: AbstractPatterns, coordinates: Array, beyond: float) -> tuple[float, Indices, Array]:
-    """What one person does at most in these coordinates (r, n), and the atoms that do most, beyond a value."""
+def _missing(
+    who: AbstractPatterns, coordinates: Array, beyond: float
+) -> tuple[float, Indices, Array]:
+    """What one person does at most in these coordinates (r, n), and the atoms that do most, beyond
+    a value.
+    """
     X = coordinates.T @ coordinates
     magnitudes = np.abs(X)
     if who.lists_few:
@@ -232,7 +253,9 @@ def _missing(who: AbstractPatterns, coordinates: Array, beyond: float) -> tuple[
         n = who.ticks
         gains = np.where(who.meet(), 2 * magnitudes + X.diagonal(), 0.0)
         chosen = {tuple(who.best(gains[i] + _first(n, i)).tolist()) for i in range(n)}
-        sets = np.array([row + (n,) * (who.most - len(row)) for row in sorted(chosen)], dtype=np.intp)
+        sets = np.array(
+            [row + (n,) * (who.most - len(row)) for row in sorted(chosen)], dtype=np.intp
+        )
         found = largest_forms(blocks(X, sets))
         sensitivity = form_bound(who, magnitudes)
     order = np.argsort(-found.value)

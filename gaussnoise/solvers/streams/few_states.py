@@ -12,14 +12,17 @@ Array = NDArray[np.float64]
 
 _SAMPLES, _GRID = 48, 400  # of the trace of a resolvent; of the spectrum that explains them
 _MOST_ROUNDS = 20
-_POWER = 1.5  # of the leverages: two is Newton's step where nodes stay, one the multiplicative algorithm's
+# of the leverages: two is Newton's step where nodes stay, one the multiplicative algorithm's
+_POWER = 1.5
 _BEYOND = 5.0  # logarithm
 _LEVEL = 1e-5  # of the largest leverage above the mean one
 
 
 @dataclass(frozen=True, eq=False)
 class FewStates:
-    """A filter, its largest column, and the error ``‖sd‖_p`` of its noise at that column's length."""
+    """A filter, its largest column, and the error ``‖sd‖_p`` of its noise at that
+    column's length.
+    """
 
     filter: Filter
     squared_sensitivity: float
@@ -27,11 +30,13 @@ class FewStates:
 
 
 def few_states(bands: Array, weights: Array, shares: Array, p: float, nodes: int) -> FewStates:
-    """Noise ``Σ_j c_j (A⁻ᵀ Λ⁻¹ A⁻¹ + s_j W)⁻¹`` with few nodes, of about the least error at unit sensitivity.
+    """Noise ``Σ_j c_j (A⁻ᵀ Λ⁻¹ A⁻¹ + s_j W)⁻¹`` with few nodes, of about the least error at unit
+    sensitivity.
 
-    For fixed λ and w, the mean leverage times the weighted variance is ``Σ r(μ) Σ 1/(μ r(μ))`` over the spectrum μ of
-    ``W^-½ A⁻ᵀ Λ⁻¹ A⁻¹ W^-½``, with ``r(x) = Σ c_j/(x + s_j)``: a smooth function of the nodes. Then λ and w follow the
-    leverages and variances of that noise, as in the multiplicative algorithm for all noise. The best result is kept.
+    For fixed λ and w, the mean leverage times the weighted variance is ``Σ r(μ) Σ 1/(μ r(μ))`` over
+    the spectrum μ of ``W^-½ A⁻ᵀ Λ⁻¹ A⁻¹ W^-½``, with ``r(x) = Σ c_j/(x + s_j)``: a smooth function
+    of the nodes. Then λ and w follow the leverages and variances of that noise, as in the
+    multiplicative algorithm for all noise. The best result is kept.
 
     Args:
         bands: of A⁻¹, shape (b + 1, n).
@@ -65,8 +70,12 @@ def few_states(bands: Array, weights: Array, shares: Array, p: float, nodes: int
 
 
 def _spectrum(bands: Array, weights: Array, coordinate_weights: Array) -> tuple[Array, Array]:
-    """Points and multiplicities that explain the traces of resolvents of ``T' = W^-½ A⁻ᵀ Λ⁻¹ A⁻¹ W^-½``."""
-    largest = float((np.abs(bands).sum(axis=0) ** 2 / weights).max() / coordinate_weights.min()) * len(bands)
+    """Points and multiplicities that explain the traces of resolvents of
+    ``T' = W^-½ A⁻ᵀ Λ⁻¹ A⁻¹ W^-½``.
+    """
+    largest = float(
+        (np.abs(bands).sum(axis=0) ** 2 / weights).max() / coordinate_weights.min()
+    ) * len(bands)
     smallest = 1 / float(resolvent_traces(bands, weights, coordinate_weights, np.zeros(1))[0])
     shifts = np.geomspace(smallest, largest, _SAMPLES)
     traces = resolvent_traces(bands, weights, coordinate_weights, shifts)

@@ -1,4 +1,6 @@
-"""Noise of few states: sums of Markov chains in time, and the recursion with one fresh draw a tick that makes them."""
+"""Noise of few states: sums of Markov chains in time, and the recursion with one fresh draw a tick
+that makes them.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -13,10 +15,12 @@ _UNIT = 2.0**-53
 
 @dataclass(frozen=True, eq=False)
 class Filter:
-    """Noise ``y = L z`` of the answers to a workload over time, z independent standard normal, in one pass.
+    """Noise ``y = L z`` of the answers to a workload over time, z independent standard normal, in
+    one pass.
 
-    With states x (zero at first), ``y_t = Σ_j x_tj0 + r_t z_t`` and ``x_{t+1} = F_{t+1} (x_t + k_t z_t)``, where F
-    puts ``Σ_m φ_jm x_tjm`` before the last b − 1 values of chain j. Its strategy is ``C = L⁻¹ A``.
+    With states x (zero at first), ``y_t = Σ_j x_tj0 + r_t z_t`` and
+    ``x_{t+1} = F_{t+1} (x_t + k_t z_t)``, where F puts ``Σ_m φ_jm x_tjm`` before the last b − 1
+    values of chain j. Its strategy is ``C = L⁻¹ A``.
 
     Attributes:
         bands: shape (b + 1, n), ``A⁻¹[t, t − m]`` in row m, column t.
@@ -35,7 +39,9 @@ class Filter:
         return replace(self, gains=factor * self.gains, scales=factor * self.scales)
 
     def strategy(self) -> Array:
-        """C, shape (n, n), lower triangular: the inverse of how the noise of contributions is made of z."""
+        """C, shape (n, n), lower triangular: the inverse of how the noise of contributions is made
+        of z.
+        """
         n, q, b = self.steps.shape
         states, answers, mixing = np.zeros((q * b, n)), np.zeros((b, n)), np.zeros((n, n))
         seen = _seen(q, b)
@@ -64,11 +70,13 @@ class Filter:
         return variances
 
     def squared_columns(self) -> Array:
-        """Upper bounds on the squared norms of the columns of C, shape (n,), for exactly these stored numbers.
+        """Upper bounds on the squared norms of the columns of C, shape (n,), for exactly these
+        stored numbers.
 
-        A unit contribution at tick t moves the states and the last b answers; a quadratic form P of these, by a
-        recursion backwards in time, is what z then shows of it. Every step adds to P a diagonal that dominates the
-        step's rounding, so that P stays above the exact form by induction.
+        A unit contribution at tick t moves the states and the last b answers; a quadratic form P of
+        these, by a recursion backwards in time, is what z then shows of it. Every step adds to P a
+        diagonal that dominates the step's rounding, so that P stays above the exact form by
+        induction.
         """
         n, q, b = self.steps.shape
         size, dim = q * b, q * b + b
@@ -98,15 +106,22 @@ class Filter:
             enters[:size], enters[size] = k * entry, 1 / first
             heavy = np.abs(enters)
             heavy[:size] = grown * abs(entry)
-            columns[t] = entry**2 + enters @ form @ enters + margin * (entry**2 + heavy @ np.abs(form) @ heavy)
+            columns[t] = (
+                entry**2
+                + enters @ form @ enters
+                + margin * (entry**2 + heavy @ np.abs(form) @ heavy)
+            )
             lost = bulk.T @ np.abs(form) @ bulk + np.outer(np.abs(shown), np.abs(shown))
             form = move.T @ form @ move + np.outer(shown, shown)
             form[np.diag_indices(dim)] += margin * lost.sum(axis=1)
         return columns
 
 
-def filter_of(bands: Array, weights: Array, coordinate_weights: Array, sizes: Array, shifts: Array) -> Filter:
-    """Noise of covariance ``Σ_j c_j (A⁻ᵀ Λ⁻¹ A⁻¹ + s_j W)⁻¹``: each term is a Markov chain of order b in time.
+def filter_of(
+    bands: Array, weights: Array, coordinate_weights: Array, sizes: Array, shifts: Array
+) -> Filter:
+    """Noise of covariance ``Σ_j c_j (A⁻ᵀ Λ⁻¹ A⁻¹ + s_j W)⁻¹``: each term is a Markov chain of order
+    b in time.
 
     Args:
         bands: shape (b + 1, n), ``A⁻¹[t, t − m]`` in row m.
@@ -120,7 +135,9 @@ def filter_of(bands: Array, weights: Array, coordinate_weights: Array, sizes: Ar
     seen = _seen(q, b)
     newest = np.arange(0, q * b, b)
     gains, scales = np.zeros((n, q * b)), np.zeros(n)
-    spread = np.zeros((q * b, q * b))  # of the states, as far as the past does not tell them (Kalman)
+    spread = np.zeros(
+        (q * b, q * b)
+    )  # of the states, as far as the past does not tell them (Kalman)
     for t in range(n):
         if t:
             F = _transition(steps[t])
@@ -134,7 +151,9 @@ def filter_of(bands: Array, weights: Array, coordinate_weights: Array, sizes: Ar
 
 
 def precision_bands(bands: Array, weights: Array) -> Array:
-    """The bands of ``A⁻ᵀ Λ⁻¹ A⁻¹``, shape (b + 1, n): entry (t, t − m) in row m, column t; zeros where t < m."""
+    """The bands of ``A⁻ᵀ Λ⁻¹ A⁻¹``, shape (b + 1, n): entry (t, t − m) in row m, column t; zeros
+    where t < m.
+    """
     b, n = len(bands) - 1, bands.shape[1]
     precision = np.zeros((b + 1, n))
     for m in range(b + 1):
@@ -146,14 +165,21 @@ def precision_bands(bands: Array, weights: Array) -> Array:
 def _chains(
     bands: Array, weights: Array, coordinate_weights: Array, sizes: Array, shifts: Array
 ) -> tuple[Array, Array]:
-    """Steps (n, q, b) and variances of the fresh part (n, q) of the chains, by elimination from the last tick."""
+    """Steps (n, q, b) and variances of the fresh part (n, q) of the chains, by elimination from the
+    last tick.
+    """
     b, n = len(bands) - 1, bands.shape[1]
     precision = precision_bands(bands, weights)
     steps, fresh = np.zeros((n, len(shifts), b)), np.zeros((n, len(shifts)))
-    owed = np.zeros((b + 1, b + 1, len(shifts)))  # [i, m] is what later ticks take from entry (t − i, t − i − m)
+    owed = np.zeros(
+        (b + 1, b + 1, len(shifts))
+    )  # [i, m] is what later ticks take from entry (t − i, t − i − m)
     for t in reversed(range(n)):
         pivot = precision[0, t] + shifts * coordinate_weights[t] - owed[0, 0]
-        below = [(precision[m, t] - owed[0, m]) / pivot if m <= t else np.zeros(len(shifts)) for m in range(1, b + 1)]
+        below = [
+            (precision[m, t] - owed[0, m]) / pivot if m <= t else np.zeros(len(shifts))
+            for m in range(1, b + 1)
+        ]
         owed = np.concatenate([owed[1:], np.zeros_like(owed[:1])])
         for m, one in enumerate(below):
             steps[t, :, m] = -one
@@ -178,11 +204,16 @@ def _seen(q: int, b: int) -> Array:
     return np.tile(np.eye(b)[0], q)
 
 
-def resolvent_traces(bands: Array, weights: Array, coordinate_weights: Array, shifts: Array) -> Array:
+def resolvent_traces(
+    bands: Array, weights: Array, coordinate_weights: Array, shifts: Array
+) -> Array:
     """``tr (W^-½ A⁻ᵀ Λ⁻¹ A⁻¹ W^-½ + s)⁻¹`` for every shift s, shape (q,)."""
     steps, fresh = _chains(bands, weights, coordinate_weights, np.ones(len(shifts)), shifts)
     n, q, b = steps.shape
-    traces, spread = np.zeros(q), np.zeros((q, b, b))  # covariance of the last b values of each chain
+    traces, spread = (
+        np.zeros(q),
+        np.zeros((q, b, b)),
+    )  # covariance of the last b values of each chain
     for t in range(n):
         newest = np.einsum("qm,qmk->qk", steps[t], spread)
         variance = np.einsum("qm,qm->q", newest, steps[t]) + fresh[t]

@@ -31,14 +31,17 @@ class InverseRoot:
 
 
 def inverse_root(low: float, high: float) -> InverseRoot:
-    """Nodes on an interval of positive numbers; their error is bounded for the numbers as they are stored.
+    """Nodes on an interval of positive numbers; their error is bounded for the numbers as they are
+    stored.
 
     Source: Hale, Higham & Trefethen (2008), method 3, by Jacobi's imaginary transformation.
     """
     low = min(low, high / 2)
     ratio = low / high
     q = 2 * math.ceil(4 - _PER_DECADE / 2 * math.log10(ratio))
-    u = (np.arange(q // 2) + 0.5) / q  # of the quarter period; the other half of the nodes mirrors this one
+    u = (
+        np.arange(q // 2) + 0.5
+    ) / q  # of the quarter period; the other half of the nodes mirrors this one
     tangent, weight = _elliptic(u, ratio)
     # sc(K' − u) = 1/(k sc(u)), and cn dn there is 1/(k sc(u)²) times that at u
     shifts = low * np.concatenate([tangent**2, 1 / (ratio * tangent[::-1] ** 2)])
@@ -50,8 +53,8 @@ def inverse_root(low: float, high: float) -> InverseRoot:
 def _elliptic(u: Array, ratio: float) -> tuple[Array, Array]:
     """``sc(u K')`` and ``dc(u K') nc(u K')`` for the modulus ``(1 − ratio)^½``, u in (0, 1/2).
 
-    By theta functions of imaginary argument and the nome of ``ratio``, which converge at once; libraries ask for
-    ``1 − ratio``, which rounds small ratios away.
+    By theta functions of imaginary argument and the nome of ``ratio``, which converge at once;
+    libraries ask for ``1 − ratio``, which rounds small ratios away.
     """
     periods = float(ellipkm1(ratio)) / float(ellipk(ratio))
     nome, v = math.exp(-math.pi * periods), math.pi / 2 * periods * u
@@ -71,9 +74,10 @@ def _elliptic(u: Array, ratio: float) -> tuple[Array, Array]:
 def error_on(sizes: Array, shifts: Array, low: float, high: float) -> float:
     """Upper bound on ``|1 − √x r(x)|`` over [low, high].
 
-    In ``y = log x``, each term t is ``c/(2√s) · sech((y − log s)/2)``. With ``ξ = x/(x + s)``, its first derivative is
-    ``t (1/2 − ξ)``, its second ``t (1/4 − 2ξ + 2ξ²)``, and its third at most 0.22 t in size, so that the third one of
-    the sum g is at most 0.22 g: between points of a grid, Taylor's series from the nearer one bounds g.
+    In ``y = log x``, each term t is ``c/(2√s) · sech((y − log s)/2)``. With ``ξ = x/(x + s)``, its
+    first derivative is ``t (1/2 − ξ)``, its second ``t (1/4 − 2ξ + 2ξ²)``, and its third at most
+    0.22 t in size, so that the third one of the sum g is at most 0.22 g: between points of a grid,
+    Taylor's series from the nearer one bounds g.
     """
     count = math.ceil(math.log(high / low) / _STEP) + 1
     logarithms = np.linspace(math.log(low), math.log(high), count)
@@ -84,7 +88,8 @@ def error_on(sizes: Array, shifts: Array, low: float, high: float) -> float:
         terms = sizes * shares / np.sqrt(x)
         slope = np.abs((terms * (0.5 - shares)).sum(axis=1))
         bend = np.abs((terms * (0.25 - 2 * shares * (1 - shares))).sum(axis=1))
-        # a whole step, where half of one would do: the grid's ends may miss the interval's by rounding
+        # a whole step, where half of one would do: the grid's ends may miss the interval's by
+        # rounding
         off = np.abs(1 - terms.sum(axis=1)) + slope * _STEP + bend * _STEP**2 / 2
         worst = max(worst, float(off.max()))
     rounding = 64 * (len(sizes) + 64) * 2.0**-53

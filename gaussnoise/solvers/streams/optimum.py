@@ -1,4 +1,6 @@
-"""The optimal noise for a workload over time, in linear time: leverages and variances by banded resolvents."""
+"""The optimal noise for a workload over time, in linear time: leverages and variances by banded
+resolvents.
+"""
 
 import itertools
 import math
@@ -26,7 +28,8 @@ _LONGEST = 3.0  # of a step, in the logarithm of a weight
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What λ and w are worth: with N the inverse root that belongs to them, rounding and rational error included.
+    """What λ and w are worth: with N the inverse root that belongs to them, rounding and rational
+    error included.
 
     Attributes:
         leverages: upper bounds on ``a_i' N⁻¹ a_i``, shape (n,).
@@ -45,14 +48,18 @@ class Evaluation:
         return float(np.sqrt(self.leverages.max()) * norm(np.sqrt(self.variances), p))
 
 
-def evaluate(bands: Array, weights: Array, coordinate_weights: Array, *, widened: float = 1.0) -> Evaluation:
-    """By ``G = Λ^-½ A⁻¹ W^-½``: leverages are ``diag (G Gᵀ)^-½ / λ``, variances ``diag (Gᵀ G)^-½ / w``.
+def evaluate(
+    bands: Array, weights: Array, coordinate_weights: Array, *, widened: float = 1.0
+) -> Evaluation:
+    """By ``G = Λ^-½ A⁻¹ W^-½``: leverages are ``diag (G Gᵀ)^-½ / λ``, variances
+    ``diag (Gᵀ G)^-½ / w``.
 
     Args:
         bands: of A⁻¹, shape (2, n).
         weights: λ, shape (n,), positive.
         coordinate_weights: w, shape (n,), positive.
-        widened: by how much the interval of the rational function is longer at either end: other nodes.
+        widened: by how much the interval of the rational function is longer at either end: other
+            nodes.
     """
     n = len(weights)
     diagonal = bands[0] / np.sqrt(weights * coordinate_weights)
@@ -63,7 +70,8 @@ def evaluate(bands: Array, weights: Array, coordinate_weights: Array, *, widened
     diagonal, below = np.abs(diagonal) * scale, np.abs(below) * scale
     _, trace, _ = next(diagonals(diagonal, below, np.zeros(1)))
     loose = 1 + relative_error(n)
-    # no eigenvalue of the inverse is larger than its trace; no singular value of G than its largest row times column
+    # no eigenvalue of the inverse is larger than its trace; no singular value of G than its largest
+    # row times column
     low = (1 - _SLACK) / (float(trace.sum()) * loose) / widened
     sums = diagonal + below, diagonal + np.append(below[1:], 0.0)
     high = (1 + _SLACK) * float(sums[0].max() * sums[1].max()) * widened
@@ -104,12 +112,14 @@ class StreamOptimum:
 
 
 def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> StreamOptimum:
-    """The multiplicative fixed point ``λ_i ∝ λ_i z_i``, ``ω_t ∝ ω_t u_t``, accelerated by Anderson's method.
+    """The multiplicative fixed point ``λ_i ∝ λ_i z_i``, ``ω_t ∝ ω_t u_t``, accelerated by
+    Anderson's method.
 
-    The iterate is mixed with the uniform one before it is evaluated, so that no weight vanishes. The best bracket is
-    kept.
+    The iterate is mixed with the uniform one before it is evaluated, so that no weight vanishes.
+    The best bracket is kept.
 
-    Source: fixed point of the dual of Nikolov & Tang (2023), Theorem 26; Anderson (1965) acceleration in logarithms.
+    Source: fixed point of the dual of Nikolov & Tang (2023), Theorem 26; Anderson (1965)
+    acceleration in logarithms.
     """
     n = bands.shape[1]
     power = 1 - 2 / p
@@ -144,7 +154,9 @@ def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> Str
             point = _accelerated(trail, np.sqrt(np.concatenate(shares)))
             # not so low that a weight could not come back
             least = math.log(_MIXED * tol / n) - _LONGEST
-            point = np.concatenate([np.maximum(part - part.max(), least) for part in point.reshape(-1, n)])
+            point = np.concatenate(
+                [np.maximum(part - part.max(), least) for part in point.reshape(-1, n)]
+            )
     except KeyboardInterrupt:
         if best is None:
             raise

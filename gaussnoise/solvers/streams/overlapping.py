@@ -1,11 +1,14 @@
-"""The best noise where one person's sets of ticks overlap: a barrier method on X = A'M⁻¹A, all sets listed.
+"""The best noise where one person's sets of ticks overlap: a barrier method on X = A'M⁻¹A, all sets
+listed.
 
-Minimise ``‖diag(A X⁻¹ A')‖_{p/2}`` over X ≻ 0 with, for every set π, y_π >= 0, Σ y_π = 1 and X_ππ ⪯ diag(y_π). On the
-path of ``τ · error − Σ log det S_π``, S_π = diag(y_π) − X_ππ, the inverses S_π⁻¹ have constant diagonals ν_π, and are
-ν_π Z_π with Z_π the dual correlation matrices and ν_π/Σν their weights. The norm is smoothed by a barrier of its own:
-``max_ω Σ u_j ω_j^a + (1/τ) Σ log ω_j``, a = 1 − 2/p, Σ ω = 1.
+Minimise ``‖diag(A X⁻¹ A')‖_{p/2}`` over X ≻ 0 with, for every set π, y_π >= 0, Σ y_π = 1 and X_ππ ⪯
+diag(y_π). On the path of ``τ · error − Σ log det S_π``, S_π = diag(y_π) − X_ππ, the inverses S_π⁻¹
+have constant diagonals ν_π, and are ν_π Z_π with Z_π the dual correlation matrices and ν_π/Σν their
+weights. The norm is smoothed by a barrier of its own: ``max_ω Σ u_j ω_j^a + (1/τ) Σ log ω_j``, a =
+1 − 2/p, Σ ω = 1.
 
-Newton's method with the y_π eliminated set by set (Boyd & Vandenberghe 2004, Sections 10.4 and 11.3).
+Newton's method with the y_π eliminated set by set (Boyd & Vandenberghe 2004, Sections 10.4 and
+11.3).
 """
 
 import math
@@ -58,7 +61,9 @@ def affordable(n: int, count: int, k: int) -> bool:
 
 
 class _Pairs:
-    """Symmetric matrices as vectors: coordinates (i, j), i <= j, of the basis e_i e_j' + e_j e_i'."""
+    """Symmetric matrices as vectors: coordinates (i, j), i <= j, of the basis e_i e_j' +
+    e_j e_i'.
+    """
 
     def __init__(self, n: int) -> None:
         self.i, self.j = np.triu_indices(n)
@@ -128,7 +133,16 @@ class _Path:
         else:
             shares = self._shares(variances, 1 / tau, shares)
             error = float(variances @ shares**self.a + np.log(shares).sum() / tau)
-        return _Point(X, y, inverse, variances, np.asarray(np.linalg.inv(S), dtype=np.float64), shares, error, logdet)
+        return _Point(
+            X,
+            y,
+            inverse,
+            variances,
+            np.asarray(np.linalg.inv(S), dtype=np.float64),
+            shares,
+            error,
+            logdet,
+        )
 
     def _shares(self, u: Array, eps: float, shares: Array) -> Array:
         """Maximises ``Σ u ω^a + eps Σ log ω``, Σ ω = 1, by Newton's method from ``shares``."""
@@ -166,11 +180,15 @@ class _Path:
         kept = by_pair - by_one[:, :, None] * (by_pair.sum(axis=1) / total[:, None])[:, None, :]
         local = own.product(B, B) - G.transpose(0, 2, 1) @ kept
         flat = self.places[:, :, None] * (m + 1) + self.places[:, None, :]
-        H += np.bincount(flat.ravel(), weights=local.ravel(), minlength=(m + 1) ** 2).reshape(m + 1, m + 1)[:m, :m]
+        H += np.bincount(flat.ravel(), weights=local.ravel(), minlength=(m + 1) ** 2).reshape(
+            m + 1, m + 1
+        )[:m, :m]
         diagonal = np.diagonal(B, axis1=1, axis2=2)
         right = tau * self.outer.coordinates(price)
         pushed = own.coordinates(B) - (kept * diagonal[:, :, None]).sum(axis=1)
-        right = right - np.bincount(self.places.ravel(), weights=pushed.ravel(), minlength=m + 1)[:m]
+        right = (
+            right - np.bincount(self.places.ravel(), weights=pushed.ravel(), minlength=m + 1)[:m]
+        )
         x = self._solved(H, right, now, tau, R, w)
         local_x = np.append(x, 0.0)[self.places]
         free = np.linalg.solve(squared, diagonal[:, :, None])[:, :, 0]
@@ -180,7 +198,9 @@ class _Path:
         return self.outer.matrix(x), dy, rising
 
     def _solved(self, H: Array, right: Array, now: _Point, tau: float, R: Array, w: Array) -> Array:
-        """The step in X, beside that of the shares, which eliminated would spoil the condition of the system."""
+        """The step in X, beside that of the shares, which eliminated would spoil the condition of
+        the system.
+        """
         if self.p == 2:
             return cho_solve(cho_factor(H, check_finite=False), right, check_finite=False)
         m, n = len(H), self.n

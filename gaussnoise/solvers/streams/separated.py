@@ -1,12 +1,15 @@
-"""The best noise among those under which a person's ticks do not meet: X = A'M⁻¹A is zero between any two of them.
+"""The best noise among those under which a person's ticks do not meet: X = A'M⁻¹A is zero between
+any two of them.
 
-For disjoint patterns this loses nothing. If X_ππ ⪯ diag(y_π) for every π, then ``X' = X + ⊕(diag(y_π) − X_ππ) ⪰ X``
-has the same sensitivity bound, and M' = A X'⁻¹ A' ⪯ M no larger variance in any coordinate, hence no larger
-‖sd(M)‖_p for any p. Where patterns overlap it is a restriction, whose optimum is an upper end.
+For disjoint patterns this loses nothing. If X_ππ ⪯ diag(y_π) for every π, then
+``X' = X + ⊕(diag(y_π) − X_ππ) ⪰ X`` has the same sensitivity bound, and M' = A X'⁻¹ A' ⪯ M no
+larger variance in any coordinate, hence no larger ‖sd(M)‖_p for any p. Where patterns overlap it is
+a restriction, whose optimum is an upper end.
 
-Its dual: maximise ``F = tr((W^½ A Λ A' W^½)^½)`` over w and over Λ ⪰ 0 with ``diag Λ = Σ p_π 1_π``, zero between ticks
-that never meet, free where two meet. F's derivative is infinite where Λ or W is singular: no barrier is needed for
-Λ ⪰ 0. Newton's method; systems by conjugate gradients on products with the Hessian, a few n × n products each.
+Its dual: maximise ``F = tr((W^½ A Λ A' W^½)^½)`` over w and over Λ ⪰ 0 with ``diag Λ = Σ p_π 1_π``,
+zero between ticks that never meet, free where two meet. F's derivative is infinite where Λ or W is
+singular: no barrier is needed for Λ ⪰ 0. Newton's method; systems by conjugate gradients on
+products with the Hessian, a few n × n products each.
 """
 
 import math
@@ -87,14 +90,17 @@ class _Search:
         self.pairs = np.nonzero(np.triu(who.meet(), 1))
 
     def start(self) -> _Point:
-        """Equal weights; ticks that meet uncorrelated, or correlated as columns of A are: exact for a single set."""
+        """Equal weights; ticks that meet uncorrelated, or correlated as columns of A are: exact for
+        a single set.
+        """
         n, P = len(self.A), len(self.sets)
         lengths = np.linalg.norm(self.A, axis=0)
         cosines = (self.A.T @ self.A) / lengths[:, None] / lengths
         sizes = np.sqrt(self.members.sum(axis=0) / P)
         alike = (cosines * sizes[:, None] * sizes)[self.pairs]
         tried = [
-            self.at(np.full(P, 1 / P), inner, np.full(n, 1 / n)) for inner in (np.zeros(len(alike)), 0.999 * alike)
+            self.at(np.full(P, 1 / P), inner, np.full(n, 1 / n))
+            for inner in (np.zeros(len(alike)), 0.999 * alike)
         ]
         found = [now for now in tried if now is not None]
         if not found:
@@ -120,14 +126,28 @@ class _Search:
             roots = np.maximum(roots, roots[0] * np.finfo(np.float64).eps)
         rows = scaled.T @ (axes / np.sqrt(roots))
         variances = np.square(axes * np.sqrt(roots)).sum(axis=1) / w
-        return _Point(weights, inner, shares, L, w, float(roots.sum()), roots, axes, rows, rows @ rows.T, variances)
+        return _Point(
+            weights,
+            inner,
+            shares,
+            L,
+            w,
+            float(roots.sum()),
+            roots,
+            axes,
+            rows,
+            rows @ rows.T,
+            variances,
+        )
 
     def gap(self, now: _Point) -> float:
         sensitivity = form_bound(self.who, np.abs(now.form))
         return math.sqrt(sensitivity * norm(now.variances, self.p / 2)) / now.value - 1
 
     def slopes(self, now: _Point, mu: float) -> tuple[Array, Array, Array]:
-        """Derivatives in relative changes of p, in correlations on pairs, and in relative changes of shares."""
+        """Derivatives in relative changes of p, in correlations on pairs, and in relative changes
+        of shares.
+        """
         by_weight = now.weights * (self.members @ now.form.diagonal()) / 2 + mu
         by_pair = now.form[self.pairs] * self._scales(now)
         by_share = np.zeros(0)
@@ -160,11 +180,17 @@ class _Search:
             d[np.arange(n), np.arange(n)] = (v[:P] * now.weights) @ self.members
             feature = rows.T @ d @ rows
             if free:
-                feature = feature - half * (now.axes.T @ ((self.power * v[P + m :])[:, None] * now.axes))
+                feature = feature - half * (
+                    now.axes.T @ ((self.power * v[P + m :])[:, None] * now.axes)
+                )
             feature = feature * kernel
             back = rows @ feature @ rows.T
             out = np.concatenate(
-                [now.weights * (self.members @ back.diagonal()), 2 * back[self.pairs] * scales, np.zeros(free)]
+                [
+                    now.weights * (self.members @ back.diagonal()),
+                    2 * back[self.pairs] * scales,
+                    np.zeros(free),
+                ]
             )
             if free:
                 out[P + m :] = -self.power * ((now.axes @ (half * feature)) * now.axes).sum(axis=1)
@@ -180,7 +206,8 @@ class _Search:
                 np.square(now.weights) * ((self.members @ spread) * self.members).sum(axis=1) + mu,
                 2 * spread[self.pairs] * np.square(scales),
                 (
-                    self.power**2 * (np.square(now.axes) @ (kernel * half**2) * np.square(now.axes)).sum(axis=1)
+                    self.power**2
+                    * (np.square(now.axes) @ (kernel * half**2) * np.square(now.axes)).sum(axis=1)
                     + bend
                     + mu
                 )
@@ -256,7 +283,9 @@ def separated_optimum(
             shares = now.shares * (1 + length * change[2]) if p > 2 else now.shares
             inner = now.inner + length * change[1] * search._scales(now)
             tried = search.at(weights / weights.sum(), inner / weights.sum(), shares / shares.sum())
-            if tried is not None and _merit(tried, mu, p) >= before + 1e-4 * length * rising - 1e-13 * abs(before):
+            if tried is not None and _merit(
+                tried, mu, p
+            ) >= before + 1e-4 * length * rising - 1e-13 * abs(before):
                 break
             length /= 2
         if tried is None:
@@ -282,7 +311,9 @@ def separated_optimum(
 
 
 def covering_sets(A: Array, who: AbstractPatterns, p: float) -> Indices:
-    """Sets that decide the restricted problem: all where they are few, else those that stick out, round by round."""
+    """Sets that decide the restricted problem: all where they are few, else those that stick out,
+    round by round.
+    """
     if who.lists_few and who.count <= _MOST_SETS:
         return who.maximal()
     n, k = who.ticks, who.most
@@ -296,7 +327,9 @@ def covering_sets(A: Array, who: AbstractPatterns, p: float) -> Indices:
         leverage = np.square(np.linalg.solve(now.factor, A)).sum(axis=0)
         most = float(np.append(leverage, 0.0)[sets].sum(axis=1).max())
         boosted = (who.best(leverage + most * (ticks == i)) for i in range(n))
-        new = {tuple(row.tolist()) for row in boosted if leverage[row].sum() > most * (1 + _ROUGH / 4)}
+        new = {
+            tuple(row.tolist()) for row in boosted if leverage[row].sum() > most * (1 + _ROUGH / 4)
+        }
         if not new - found:
             break
         found |= new

@@ -1,4 +1,6 @@
-"""Optimal noise for tables: symmetry diagonalises the problem over types of attribute subsets; no matrix is left."""
+"""Optimal noise for tables: symmetry diagonalises the problem over types of attribute subsets; no
+matrix is left.
+"""
 
 import math
 from dataclasses import dataclass, replace
@@ -29,10 +31,12 @@ class TableNoise:
     Attributes:
         noise: variance of every type's measurement, for contrasts of unit columns.
         shares: dual weights, on all tables of a type together.
-        patterns: shape (k, classes), how many attributes of each class differ; one row of zeros where none matter.
+        patterns: shape (k, classes), how many attributes of each class differ; one row of zeros
+            where none matter.
         pattern_weights: shape (k,), a probability.
         steps: iterations spent.
-        safe: whether the noise covers every measurement's own worst pattern, since all patterns were too many.
+        safe: whether the noise covers every measurement's own worst pattern, since all patterns
+            were too many.
         interrupted: whether Ctrl-C ended it.
     """
 
@@ -45,10 +49,14 @@ class TableNoise:
     interrupted: bool = False
 
 
-def table_noise(workload: Workload, p: float, *, replaced: bool, tol: float, watch: Watch) -> TableNoise:
-    """Maximise ``Σ_T √(L_T κ_T)`` over shares of tables and, when records are ``replaced``, weights of patterns.
+def table_noise(
+    workload: Workload, p: float, *, replaced: bool, tol: float, watch: Watch
+) -> TableNoise:
+    """Maximise ``Σ_T √(L_T κ_T)`` over shares of tables and, when records are ``replaced``, weights
+    of patterns.
 
-    Patterns of differing attributes are generated as they are needed, by one transform over all of them.
+    Patterns of differing attributes are generated as they are needed, by one transform over all of
+    them.
     """
     patterns: Patterns = np.zeros((1, len(workload.moving.classes)), dtype=np.intp)
     if not workload.residuals:
@@ -56,7 +64,9 @@ def table_noise(workload: Workload, p: float, *, replaced: bool, tol: float, wat
         return TableNoise(np.zeros(0), np.full(tables, 1 / tables), patterns, np.ones(1), 0)
     A = workload.dual_loss(p)
     if not replaced:
-        objective = ResidualFidelity(A, np.ones((1, len(workload.residuals))), workload.residual_counts, p)
+        objective = ResidualFidelity(
+            A, np.ones((1, len(workload.residuals))), workload.residual_counts, p
+        )
         return _solution(objective, patterns, tol, watch)
     patterns = _first_patterns(workload)
     objective = ResidualFidelity(A, workload.moved(patterns), workload.residual_counts, p)
@@ -67,14 +77,25 @@ def table_noise(workload: Workload, p: float, *, replaced: bool, tol: float, wat
         return replace(lower, noise=upper.noise, steps=lower.steps + upper.steps, safe=True)
     start, steps = None, 0
     while True:
-        optimum = maximum(objective, tol=tol / 2, max_steps=MAX_STEPS, start=start, report=watch.scaled(1.0))
+        optimum = maximum(
+            objective, tol=tol / 2, max_steps=MAX_STEPS, start=start, report=watch.scaled(1.0)
+        )
         steps += optimum.steps
-        solution = _gathered(objective, patterns, optimum.weights, optimum.shares, steps, optimum.interrupted)
+        solution = _gathered(
+            objective, patterns, optimum.weights, optimum.shares, steps, optimum.interrupted
+        )
         moved = workload.patterns_moved(1 / solution.noise)
-        if optimum.interrupted or (moved.max() / optimum.at.lengths.max()) ** 0.5 * (1 + optimum.at.gap) <= 1 + tol:
+        if (
+            optimum.interrupted
+            or (moved.max() / optimum.at.lengths.max()) ** 0.5 * (1 + optimum.at.gap) <= 1 + tol
+        ):
             return solution
-        order = np.argpartition(-moved, min(_NEW_PATTERNS, moved.size) - 1, axis=None)[:_NEW_PATTERNS]
-        fresh = np.column_stack(np.unravel_index(order[moved.ravel()[order] > optimum.at.value], moved.shape))
+        order = np.argpartition(-moved, min(_NEW_PATTERNS, moved.size) - 1, axis=None)[
+            :_NEW_PATTERNS
+        ]
+        fresh = np.column_stack(
+            np.unravel_index(order[moved.ravel()[order] > optimum.at.value], moved.shape)
+        )
         kept = optimum.weights > _NEGLIGIBLE * optimum.weights.max()
         known = {tuple(row) for row in patterns[kept].tolist()}
         fresh = np.array([row for row in fresh.tolist() if tuple(row) not in known], dtype=np.intp)
@@ -82,7 +103,9 @@ def table_noise(workload: Workload, p: float, *, replaced: bool, tol: float, wat
             return solution
         patterns = np.vstack([patterns[kept], fresh])
         old = optimum.weights[kept] / optimum.weights[kept].sum()
-        mass = np.concatenate([(1 - _FRESH_SHARE) * old, np.full(len(fresh), _FRESH_SHARE / len(fresh))])
+        mass = np.concatenate(
+            [(1 - _FRESH_SHARE) * old, np.full(len(fresh), _FRESH_SHARE / len(fresh))]
+        )
         start = mass, optimum.shares
         objective = ResidualFidelity(A, workload.moved(patterns), workload.residual_counts, p)
 
@@ -94,18 +117,29 @@ def _first_patterns(workload: Workload) -> Patterns:
     return np.unique(np.vstack([single, most, most - single]), axis=0)
 
 
-def _solution(objective: "ResidualFidelity", patterns: Patterns, tol: float, watch: Watch) -> TableNoise:
+def _solution(
+    objective: "ResidualFidelity", patterns: Patterns, tol: float, watch: Watch
+) -> TableNoise:
     closed = len(objective.K) == 1 and (objective.p == 2 or objective.shape[1] == 1)
     report = None if closed else watch.scaled(1.0)
     optimum = maximum(objective, tol=tol / 2, max_steps=MAX_STEPS, report=report)
-    return _gathered(objective, patterns, optimum.weights, optimum.shares, optimum.steps, optimum.interrupted)
+    return _gathered(
+        objective, patterns, optimum.weights, optimum.shares, optimum.steps, optimum.interrupted
+    )
 
 
 def _gathered(
-    objective: "ResidualFidelity", patterns: Patterns, weights: Array, shares: Array, steps: int, interrupted: bool
+    objective: "ResidualFidelity",
+    patterns: Patterns,
+    weights: Array,
+    shares: Array,
+    steps: int,
+    interrupted: bool,
 ) -> TableNoise:
     losses, moved = objective.parts(weights, shares)
-    return TableNoise(np.sqrt(moved / losses), shares, patterns, weights, steps, interrupted=interrupted)
+    return TableNoise(
+        np.sqrt(moved / losses), shares, patterns, weights, steps, interrupted=interrupted
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +157,8 @@ class ResidualEvaluation:
 
 @dataclass(frozen=True, eq=False)
 class ResidualFidelity:
-    """``F(λ, ω) = Σ_T count_T √(L_T κ_T)``, ``L = A ω^{1−2/p}``, ``κ = λ K``: jointly concave, both being concave.
+    """``F(λ, ω) = Σ_T count_T √(L_T κ_T)``, ``L = A ω^{1−2/p}``, ``κ = λ K``: jointly concave, both
+    being concave.
 
     Attributes:
         A: shape (types of T, types of table).
@@ -171,13 +206,17 @@ class ResidualFidelity:
             return ResidualCurvature(points, None, np.zeros(count))
         w = self.coordinate_weights(x[count:])
         tables = csr_array((self.A * (self.power * w)) * (roots / now.losses)[:, None])
-        bend = np.concatenate([np.zeros(count), (1 - self.power) * self.power * now.variances * w / 2])
+        bend = np.concatenate(
+            [np.zeros(count), (1 - self.power) * self.power * now.variances * w / 2]
+        )
         return ResidualCurvature(points, tables, bend)
 
 
 @dataclass(frozen=True, eq=False)
 class ResidualCurvature:
-    """``G G' + diag bend``, the rows of G being those of ``points`` (k, types of T), then of ``−tables'``."""
+    """``G G' + diag bend``, the rows of G being those of ``points`` (k, types of T), then of
+    ``−tables'``.
+    """
 
     points: Array
     tables: csr_array | None
@@ -186,7 +225,9 @@ class ResidualCurvature:
     def diagonal(self) -> Array:
         squares = np.square(self.points).sum(axis=1)
         if self.tables is not None:
-            squares = np.concatenate([squares, np.asarray((self.tables * self.tables).sum(axis=0)).ravel()])
+            squares = np.concatenate(
+                [squares, np.asarray((self.tables * self.tables).sum(axis=0)).ravel()]
+            )
         return squares + self.bend
 
     def __matmul__(self, v: Array) -> Array:

@@ -1,4 +1,6 @@
-"""Attributes that a workload cannot tell apart, and the types of attribute subsets that are left."""
+"""Attributes that a workload cannot tell apart, and the types of attribute subsets that
+are left.
+"""
 
 import itertools
 import math
@@ -10,15 +12,19 @@ from typing import final
 
 from .residuals import Subset, check_count
 
-# A subset up to exchange of alike attributes: sorted positions of its attributes' classes, repeats included.
+# A subset up to exchange of alike attributes: sorted positions of its attributes' classes, repeats
+# included.
 Type = tuple[int, ...]
 
 
-def alike(values: Mapping[Subset, Hashable], kinds: Sequence[Hashable]) -> tuple[tuple[int, ...], ...]:
-    """Classes of attributes of one kind any two of which may be exchanged without changing ``values``.
+def alike(
+    values: Mapping[Subset, Hashable], kinds: Sequence[Hashable]
+) -> tuple[tuple[int, ...], ...]:
+    """Classes of attributes of one kind any two of which may be exchanged without changing
+    ``values``.
 
-    Exchanges of pairs generate all permutations within a class, and to be exchangeable is an equivalence relation: if
-    (i j) and (j k) change nothing, neither does (i k) = (i j)(j k)(i j).
+    Exchanges of pairs generate all permutations within a class, and to be exchangeable is an
+    equivalence relation: if (i j) and (j k) change nothing, neither does (i k) = (i j)(j k)(i j).
     """
     masks = {sum(1 << i for i in S): value for S, value in values.items()}
     having: dict[int, list[int]] = defaultdict(list)
@@ -29,7 +35,9 @@ def alike(values: Mapping[Subset, Hashable], kinds: Sequence[Hashable]) -> tuple
     def exchangeable(i: int, j: int) -> bool:
         """Enough in one direction: as many subsets have i as have j."""
         flip = 1 << i | 1 << j
-        return all(masks.get(mask ^ flip, masks) == masks[mask] for mask in having[i] if not mask >> j & 1)
+        return all(
+            masks.get(mask ^ flip, masks) == masks[mask] for mask in having[i] if not mask >> j & 1
+        )
 
     classes: dict[Hashable, list[list[int]]] = defaultdict(list)
     for i, kind in enumerate(kinds):
@@ -70,7 +78,9 @@ class Orbits:
 
     def size(self, kind: Type) -> int:
         """How many subsets are of this type."""
-        return math.prod(math.comb(len(self.classes[k]), count) for k, count in Counter(kind).items())
+        return math.prod(
+            math.comb(len(self.classes[k]), count) for k, count in Counter(kind).items()
+        )
 
     def inside(self, kind: Type) -> dict[Type, int]:
         """Types of the subsets of one subset of this type, and how many there are of each."""
@@ -78,18 +88,24 @@ class Orbits:
         parts: dict[Type, int] = {}
         for chosen in itertools.product(*(range(count + 1) for count in counts.values())):
             part = tuple(k for k, m in zip(counts, chosen, strict=True) for _ in range(m))
-            parts[part] = math.prod(math.comb(n, m) for n, m in zip(counts.values(), chosen, strict=True))
+            parts[part] = math.prod(
+                math.comb(n, m) for n, m in zip(counts.values(), chosen, strict=True)
+            )
         return parts
 
     def below(self, kinds: Sequence[Type]) -> list[Type]:
         """All types inside some of ``kinds``, small ones first."""
         check_count(sum(math.prod(c + 1 for c in Counter(kind).values()) for kind in kinds))
-        return sorted({part for kind in kinds for part in self.inside(kind)}, key=lambda t: (len(t), t))
+        return sorted(
+            {part for kind in kinds for part in self.inside(kind)}, key=lambda t: (len(t), t)
+        )
 
     def members(self, kind: Type) -> Iterator[Subset]:
         """The subsets of a type, each sorted."""
         counts = Counter(kind)
-        for parts in itertools.product(*(itertools.combinations(self.classes[k], m) for k, m in counts.items())):
+        for parts in itertools.product(
+            *(itertools.combinations(self.classes[k], m) for k, m in counts.items())
+        ):
             yield tuple(sorted(itertools.chain.from_iterable(parts)))
 
 

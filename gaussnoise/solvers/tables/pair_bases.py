@@ -10,17 +10,22 @@ _STEPS = 300
 _THIN = 1e-12
 
 
-def pair_gram(gram: Array, single: float, tol: float, start: Array | None = None) -> tuple[Array, Array]:
-    """X that minimises ``tr(G X⁻¹) + w max_x X_xx + max_{x≠y} (X_xx + X_yy − 2κ X_xy)``, and where to begin next time.
+def pair_gram(
+    gram: Array, single: float, tol: float, start: Array | None = None
+) -> tuple[Array, Array]:
+    """X that minimises ``tr(G X⁻¹) + w max_x X_xx + max_{x≠y} (X_xx + X_yy − 2κ X_xy)``, and where
+    to begin next time.
 
-    Convex; the dual weighs cells by λ and pairs by η, ``Λ = diag(wλ + 2η1) − 2κη``, ``tr(G^{1/2} Λ G^{1/2})^{1/2}`` is
-    its value, and weights grow with the square of how much their cells and pairs exceed the mean.
+    Convex; the dual weighs cells by λ and pairs by η, ``Λ = diag(wλ + 2η1) − 2κη``,
+    ``tr(G^{1/2} Λ G^{1/2})^{1/2}`` is its value, and weights grow with the square of how much their
+    cells and pairs exceed the mean.
 
     Args:
         gram: G of the queries and the total, shape (n, n).
         single: w, how much the length of a column matters beside that of differences.
         tol: relative gap to stop at.
-        start: dual weights of an earlier call, shape (n, n): of pairs off the diagonal, of cells on it.
+        start: dual weights of an earlier call, shape (n, n): of pairs off the diagonal, of cells on
+            it.
     """
     n = len(gram)
     values, axes = np.linalg.eigh(gram)

@@ -1,4 +1,6 @@
-"""How far replacing a record moves independent measurements: one transform over patterns of differing attributes."""
+"""How far replacing a record moves independent measurements: one transform over patterns of
+differing attributes.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,7 +11,8 @@ from numpy.typing import NDArray
 
 from .orbits import Orbits, Type
 
-# beyond so many patterns, up to exchange of alike attributes, the largest is bounded instead of found
+# beyond so many patterns, up to exchange of alike attributes, the largest is bounded instead of
+# found
 MOST_PATTERNS = 2**24
 
 
@@ -24,12 +27,17 @@ def is_enumerable(orbits: Orbits) -> bool:
 
 
 def pattern_sums(
-    orbits: Orbits, shares: Mapping[Type, Any], equal: Sequence[Any], unequal: Sequence[Any], dtype: type = np.float64
+    orbits: Orbits,
+    shares: Mapping[Type, Any],
+    equal: Sequence[Any],
+    unequal: Sequence[Any],
+    dtype: type = np.float64,
 ) -> NDArray[Any]:
-    """``Σ_T share_T Π_{i∈T∩D} unequal_i Π_{i∈T∖D} equal_i`` for every pattern D, shape :func:`pattern_shape`.
+    """``Σ_T share_T Π_{i∈T∩D} unequal_i Π_{i∈T∖D} equal_i`` for every pattern D, shape
+    :func:`pattern_shape`.
 
-    ``shares`` are per subset, by type; ``equal`` and ``unequal`` belong to the classes. Exact with ``dtype=object`` and
-    integers.
+    ``shares`` are per subset, by type; ``equal`` and ``unequal`` belong to the classes. Exact with
+    ``dtype=object`` and integers.
     """
     counts = [tuple(kind.count(k) for k in range(len(orbits.classes))) for kind in shares]
     most = [max((count[k] for count in counts), default=0) for k in range(len(orbits.classes))]
@@ -42,8 +50,12 @@ def pattern_sums(
     return table
 
 
-def products(count: int, most: int, equal: Any, unequal: Any, dtype: type = np.float64) -> NDArray[Any]:
-    """Entry (j, t), t <= ``most``: the products of factors of t of ``count`` attributes, j of which differ, summed."""
+def products(
+    count: int, most: int, equal: Any, unequal: Any, dtype: type = np.float64
+) -> NDArray[Any]:
+    """Entry (j, t), t <= ``most``: the products of factors of t of ``count`` attributes, j of which
+    differ, summed.
+    """
     matrix = np.zeros((count + 1, most + 1), dtype=dtype)
     for j in range(count + 1):
         for t in range(most + 1):

@@ -1,10 +1,12 @@
-"""Optimal noise for products of one-attribute queries: one small certified problem per attribute, and one number each.
+"""Optimal noise for products of one-attribute queries: one small certified problem per attribute,
+and one number each.
 
-Attribute i is solved alone, for the Gram matrix ``G_i + μ_i 11'``. Its optimal strategy X has ``1'X⁻¹1 = τ`` and is
-``X = 11'/τ + (1 − 1/τ) B'B`` with unit columns of B: the residual basis of every table the attribute is in. A table's
-loss depends on B through two numbers only: what unit noise on B adds (the gain g), and what unit noise on the total
-adds (s). The one-dimensional problems trace their Pareto curve: at its optimum ``−dg/ds = √(g/(s + μ))``. So μ_i is a
-fixed point: the slope at which the tables together would exchange one for the other.
+Attribute i is solved alone, for the Gram matrix ``G_i + μ_i 11'``. Its optimal strategy X has
+``1'X⁻¹1 = τ`` and is ``X = 11'/τ + (1 − 1/τ) B'B`` with unit columns of B: the residual basis of
+every table the attribute is in. A table's loss depends on B through two numbers only: what unit
+noise on B adds (the gain g), and what unit noise on the total adds (s). The one-dimensional
+problems trace their Pareto curve: at its optimum ``−dg/ds = √(g/(s + μ))``. So μ_i is a fixed
+point: the slope at which the tables together would exchange one for the other.
 """
 
 import math
@@ -37,17 +39,22 @@ _LOOSE = 1e-3  # of the tables' weights while the attributes move
 _STILL = 1e-4  # relative change of every μ
 _MOST_ROUNDS = 25
 _MOST_SOLVED = 1200  # categories: half a minute
-_APART, _SMALLEST, _LARGEST = 1e-8, 1e-90, 1e90  # of Gram matrices, so that products and differences keep digits
+_APART, _SMALLEST, _LARGEST = (
+    1e-8,
+    1e-90,
+    1e90,
+)  # of Gram matrices, so that products and differences keep digits
 _MOST_PENALTY = 1e4  # of the Gram matrix's mean: where totals are free
-# What a workload cannot see is measured all the same, so that every cell can be released: this share of the budget,
-# or more where contrasts of few bits would round it away.
+# What a workload cannot see is measured all the same, so that every cell can be released: this
+# share of the budget, or more where contrasts of few bits would round it away.
 _UNSEEN, _ROUNDED = 2.0**-16, 2.0**6
 _SINGULAR = 1e-10
-# Products of contrasts over one table, and of sizes of identities, stay below 2**33, so that noise fits 64 bits.
+# Products of contrasts over one table, and of sizes of identities, stay below 2**33, so that noise
+# fits 64 bits.
 _MOST_BITS, _PRODUCT_BITS, _LEAST_BITS = 20, 33, 8
-# Of the search for strategies with short differences: cells of an attribute, trials, the gap of each, what one class
-# must earn for the next to be searched; logarithms of the penalty on totals (over the Gram matrix's mean), and of what
-# columns count beside differences.
+# Of the search for strategies with short differences: cells of an attribute, trials, the gap of
+# each, what one class must earn for the next to be searched; logarithms of the penalty on totals
+# (over the Gram matrix's mean), and of what columns count beside differences.
 _MOST_PAIRED, _TRIALS, _CLOSE, _EARNED = 128, 30, 1e-2, 1e-3
 _SIMPLEX, _PLACES = [[-1.0, 0.0], [2.0, 0.0], [-1.0, 2.0]], (-6.0, 8.0)
 _TRIES = 129  # of rounding a column to integers of the right length
@@ -74,12 +81,21 @@ class ProductNoise:
     bits: int
 
 
-def product_noise(workload: Workload, p: float, *, replaced: bool, tol: float, watch: Watch) -> ProductNoise:
-    """Strategies and dual weights of every class of attributes by a fixed point, then the noise of all tables."""
-    asked = {k: bases for k, bases in enumerate(workload.bases) if not all(base.is_identity for base in bases)}
+def product_noise(
+    workload: Workload, p: float, *, replaced: bool, tol: float, watch: Watch
+) -> ProductNoise:
+    """Strategies and dual weights of every class of attributes by a fixed point, then the noise of
+    all tables.
+    """
+    asked = {
+        k: bases
+        for k, bases in enumerate(workload.bases)
+        if not all(base.is_identity for base in bases)
+    }
     for base in (base for bases in asked.values() for base in bases if base.size > _MOST_SOLVED):
         raise DomainTooLargeError(
-            f"{type(base).__name__}: {base.size} categories, more than {_MOST_SOLVED}, would take minutes; "
+            f"{type(base).__name__}: {base.size} categories, more than {_MOST_SOLVED}, would take "
+            "minutes; "
             "hint: coarser bins, or counts (Identity) alone"
         )
     grams = {k: tuple(base.gram() for base in bases) for k, bases in asked.items()}
@@ -102,13 +118,20 @@ def product_noise(workload: Workload, p: float, *, replaced: bool, tol: float, w
                 gain, total_gain = weights @ traces
                 gram = np.tensordot(weights, np.stack(grams[k]), axes=1)
                 most = _MOST_PENALTY * float(gram.mean())
-                penalty = most if gain > (most + total_gain) * ratio**2 else max(gain / ratio**2 - total_gain, 0.0)
+                penalty = (
+                    most
+                    if gain > (most + total_gain) * ratio**2
+                    else max(gain / ratio**2 - total_gain, 0.0)
+                )
                 size = total_gain + penalty
                 moved = max(moved, abs(penalty - penalties.get(k, math.inf)) / size)
                 penalties[k] = penalty
                 strategies[k], cells[k] = one_attribute(gram + penalty, bits)
             workload = workload.measured_by(tuple(strategies))
-    summed = {k: np.tensordot(slopes[k][0] / max(slopes[k][0]), np.stack(grams[k]), axes=1) for k in solved}
+    summed = {
+        k: np.tensordot(slopes[k][0] / max(slopes[k][0]), np.stack(grams[k]), axes=1)
+        for k in solved
+    }
     found = table_noise(workload, p, replaced=replaced, tol=tol, watch=watch)
     return ProductNoise(workload, tuple(cells), found, rounds, summed, bits)
 
@@ -116,7 +139,8 @@ def product_noise(workload: Workload, p: float, *, replaced: bool, tol: float, w
 def paired(found: ProductNoise, p: float, *, tol: float, watch: Watch) -> ProductNoise:
     """The same with short differences, where that is better when records are replaced.
 
-    Long columns cost nothing by themselves then; how far that carries depends on the tables an attribute is in.
+    Long columns cost nothing by themselves then; how far that carries depends on the tables an
+    attribute is in.
     """
     with interrupts_pass():
         workload, best = found.workload, _replaced_error(found.workload, p)
@@ -130,7 +154,9 @@ def paired(found: ProductNoise, p: float, *, tol: float, watch: Watch) -> Produc
     return replace(found, workload=workload, noise=noise)
 
 
-def _searched(workload: Workload, p: float, k: int, gram: Array, bits: int) -> tuple[float, Workload]:
+def _searched(
+    workload: Workload, p: float, k: int, gram: Array, bits: int
+) -> tuple[float, Workload]:
     """The best strategy of one class among those that two numbers lead to."""
     start: Array | None = None
     tried: list[tuple[float, Workload]] = []
@@ -145,7 +171,12 @@ def _searched(workload: Workload, p: float, k: int, gram: Array, bits: int) -> t
         tried.append((_replaced_error(other, p), other))
         return tried[-1][0]
 
-    minimize(error, _SIMPLEX[0], method="Nelder-Mead", options={"maxfev": _TRIALS, "initial_simplex": _SIMPLEX})
+    minimize(
+        error,
+        _SIMPLEX[0],
+        method="Nelder-Mead",
+        options={"maxfev": _TRIALS, "initial_simplex": _SIMPLEX},
+    )
     return min(tried, key=lambda pair: pair[0])
 
 
@@ -155,13 +186,21 @@ def _replaced_error(workload: Workload, p: float) -> float:
     return workload.error(found.noise * workload.largest_move(1 / found.noise, replaced=True), p)
 
 
-def _slopes(workload: Workload, p: float, tables: TableNoise, *, replaced: bool) -> dict[int, tuple[Array, float]]:
-    """By class: derivatives of the objective along the gains of its bases, and how much more the spreads matter."""
+def _slopes(
+    workload: Workload, p: float, tables: TableNoise, *, replaced: bool
+) -> dict[int, tuple[Array, float]]:
+    """By class: derivatives of the objective along the gains of its bases, and how much more the
+    spreads matter.
+    """
     A = workload.dual_loss(p)
     shares = tables.shares / tables.shares.sum()
     scaled = (A * shares ** dual_power(p)).tocoo()
     losses = np.asarray(scaled.sum(axis=1)).ravel()
-    moved = tables.pattern_weights @ workload.moved(tables.patterns) if replaced and not tables.safe else 1.0
+    moved = (
+        tables.pattern_weights @ workload.moved(tables.patterns)
+        if replaced and not tables.safe
+        else 1.0
+    )
     factors = workload.residual_counts * np.sqrt(moved / losses)
     gains = {k: np.zeros(len(bases)) for k, bases in enumerate(workload.bases)}
     spreads = {k: np.zeros(len(bases)) for k, bases in enumerate(workload.bases)}
@@ -176,7 +215,10 @@ def _slopes(workload: Workload, p: float, tables: TableNoise, *, replaced: bool)
     slopes = {}
     for k in gains:
         own = np.array([workload.traces[k, b][1] for b in range(len(gains[k]))])
-        slopes[k] = gains[k], float(spreads[k] @ own) / float(gains[k] @ own) if (gains[k] > 0).any() else 1.0
+        slopes[k] = (
+            gains[k],
+            float(spreads[k] @ own) / float(gains[k] @ own) if (gains[k] > 0).any() else 1.0,
+        )
     return slopes
 
 
@@ -191,7 +233,10 @@ def one_attribute(gram: Array, bits: int) -> tuple[SolvedStrategy, Array]:
     seen = values > _SINGULAR * values[-1]
     points = axes[:, seen] * np.sqrt(values[seen] / values[-1])
     design = uniform_measure(points, 2, shifted=False) or optimal_design(
-        Fidelity(points, 2, False, span(points)), tol=_TOLERANCE, max_steps=MAX_STEPS, report=lambda *_: None
+        Fidelity(points, 2, False, span(points)),
+        tol=_TOLERANCE,
+        max_steps=MAX_STEPS,
+        report=lambda *_: None,
     )
     b = whiten(design.factor, points).coordinates
     weights = np.maximum(design.weights, 0.0)
@@ -221,9 +266,11 @@ def _contrasts(X: Array) -> Array:
 
 
 def _integers(B: Array, bits: int) -> NDArray[np.int64]:
-    """B times a power of two, in integers; each column as long as possible without being longer than that power.
+    """B times a power of two, in integers; each column as long as possible without being longer
+    than that power.
 
-    Rounding changes a column's length; of many columns a hair longer or shorter, some round to just below.
+    Rounding changes a column's length; of many columns a hair longer or shorter, some round to just
+    below.
     """
     most = 4**bits
     unit = B / np.linalg.norm(B, axis=0) * 2.0**bits
@@ -248,16 +295,23 @@ def _bits(workload: Workload, solved: Sequence[int]) -> int:
     return bits
 
 
-def _check_seen(asked: Mapping[int, Sequence[AbstractBase]], grams: Mapping[int, Sequence[Array]]) -> None:
-    """Every base must tell categories apart: otherwise it asks for totals, and cells would not be measured."""
+def _check_seen(
+    asked: Mapping[int, Sequence[AbstractBase]], grams: Mapping[int, Sequence[Array]]
+) -> None:
+    """Every base must tell categories apart: otherwise it asks for totals, and cells would not be
+    measured.
+    """
     for k, bases in asked.items():
         for base, gram in zip(bases, grams[k], strict=True):
             largest, name = float(np.abs(gram).max()), type(base).__name__
             if not _SMALLEST < largest < _LARGEST:
-                raise InvalidDomainError(f"{name}: expected queries with entries between 1e-45 and 1e45; hint: rescale")
+                raise InvalidDomainError(
+                    f"{name}: expected queries with entries between 1e-45 and 1e45; hint: rescale"
+                )
             apart = float((np.diag(gram) + gram[0, 0] - 2 * gram[0]).max())
             if len(gram) > 1 and apart <= _APART * largest:
                 raise InvalidDomainError(
-                    f"{name}: expected queries that tell categories apart, by more than 1e-4 of their size; "
+                    f"{name}: expected queries that tell categories apart, by more than 1e-4 of "
+                    "their size; "
                     f"hint: take away what they have in common, or Total({base.size})"
                 )

@@ -1,4 +1,6 @@
-"""The algebra of residuals: a marginal table is a sum of zero-sum tensors over subsets of its attributes."""
+"""The algebra of residuals: a marginal table is a sum of zero-sum tensors over subsets of its
+attributes.
+"""
 
 import itertools
 import math
@@ -27,7 +29,8 @@ def check_count(count: int) -> None:
     """Raise DomainTooLargeError if so many subsets cannot be listed."""
     if count > _MOST_SUBSETS:
         raise DomainTooLargeError(
-            f"marginals: {count:.3g} attribute subsets inside the workload's, more than {_MOST_SUBSETS}; "
+            f"marginals: {count:.3g} attribute subsets inside the workload's, more than "
+            f"{_MOST_SUBSETS}; "
             "hint: ask for marginals of fewer attributes"
         )
 
@@ -50,7 +53,9 @@ def project_zero_sum(tensor: NDArray, axes: Iterable[int]) -> NDArray:
 
 
 def zero_sum_basis(shape: Sequence[int]) -> NDArray[np.float64]:
-    """Orthonormal columns spanning the tensors :func:`project_zero_sum` keeps, shape (cells, rank)."""
+    """Orthonormal columns spanning the tensors :func:`project_zero_sum` keeps, shape
+    (cells, rank).
+    """
     basis = np.ones((1, 1))
     for n in shape:
         basis = np.kron(basis, helmert(n).T)
@@ -63,7 +68,9 @@ def part_of(table: NDArray, S: Subset, T: Subset) -> NDArray:
 
 
 def extended(values: NDArray, T: Subset, S: Subset, sizes: Sequence[int]) -> NDArray:
-    """A tensor over T, constant along S∖T; ``values`` has shape (cells of T,) or (cells of T, k)."""
+    """A tensor over T, constant along S∖T; ``values`` has shape (cells of T,) or (cells of
+    T, k).
+    """
     tail = values.shape[1:]
     seen = [sizes[i] if i in T else 1 for i in S]
     return np.broadcast_to(values.reshape((*seen, *tail)), (*[sizes[i] for i in S], *tail))

@@ -1,4 +1,6 @@
-"""The dual objective of finitely many points where coordinates share their weights: one for every query of a table."""
+"""The dual objective of finitely many points where coordinates share their weights: one for every
+query of a table.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -12,15 +14,18 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class SharedFidelity:
-    """F as a function of weights λ on points and shares v on tables, ``w_j = (v_S / q_S)^{1/s*}`` for each query of S.
+    """F as a function of weights λ on points and shares v on tables, ``w_j = (v_S / q_S)^{1/s*}``
+    for each query of S.
 
-    The largest ``Σ w_j Σ_jj`` over such w is the square of the p-norm in which every query counts with the root mean
-    square of its table's standard deviations. Jointly concave, as :class:`Fidelity` is.
+    The largest ``Σ w_j Σ_jj`` over such w is the square of the p-norm in which every query counts
+    with the root mean square of its table's standard deviations. Jointly concave, as
+    :class:`Fidelity` is.
 
     Attributes:
         inner: of the coordinates.
         tables: shape (d,), of each coordinate, its table, 0..k − 1.
-        queries: shape (k,), q: how many each table has, those included that never move and are no coordinates here.
+        queries: shape (k,), q: how many each table has, those included that never move and are no
+            coordinates here.
     """
 
     inner: Fidelity
@@ -52,7 +57,9 @@ class SharedFidelity:
         """As of the coordinates, but for ``variances``, shape (k,), and the gap."""
         now = self.inner.at(weights, self.per_coordinate(shares))
         variances = np.bincount(self.tables, now.variances) * self.queries**-self.power
-        return replace(now, variances=variances, gap=self.inner.gap(now.lengths, variances, now.value))
+        return replace(
+            now, variances=variances, gap=self.inner.gap(now.lengths, variances, now.value)
+        )
 
     def curvature(self, now: Evaluation, x: Array) -> "SharedCurvature":
         """Second derivatives at x = (λ, v)."""
@@ -61,7 +68,9 @@ class SharedFidelity:
         w = self.inner.coordinate_weights(shares)
         own = replace(now, variances=np.square(now.axes) @ now.roots / w)
         inner = self.inner.curvature(own, np.concatenate([x[:count], shares]))
-        return SharedCurvature(inner, np.concatenate([np.arange(count), count + self.tables]), len(x))
+        return SharedCurvature(
+            inner, np.concatenate([np.arange(count), count + self.tables]), len(x)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +88,9 @@ class SharedCurvature:
     size: int
 
     def diagonal(self) -> Array:
-        """Without what coordinates of one table have in common, which only slows the solver down."""
+        """Without what coordinates of one table have in common, which only slows the
+        solver down.
+        """
         return np.bincount(self.places, self.inner.diagonal(), self.size).astype(np.float64)
 
     def __matmul__(self, v: Array) -> Array:

@@ -1,4 +1,6 @@
-"""How one attribute is measured: integer contrasts C beside the total, and what their noise does to counts."""
+"""How one attribute is measured: integer contrasts C beside the total, and what their noise does to
+counts.
+"""
 
 import abc
 from dataclasses import dataclass
@@ -19,9 +21,10 @@ Array = NDArray[np.float64]
 class AbstractStrategy(abc.ABC):
     """Contrasts of an attribute's n categories.
 
-    A table over attributes S is the sum of what is measured on every T ⊆ S: ``⊗_{i∈T} B_i ⊗_{i∉T} 1'``, where B is C
-    divided by the length of its longest column. The matrix [1; B] has a left inverse [v, B⁺]: what is measured on T is
-    decoded by B⁺ along the attributes of T, and spread by v along those of S∖T.
+    A table over attributes S is the sum of what is measured on every T ⊆ S:
+    ``⊗_{i∈T} B_i ⊗_{i∉T} 1'``, where B is C divided by the length of its longest column. The matrix
+    [1; B] has a left inverse [v, B⁺]: what is measured on T is decoded by B⁺ along the attributes
+    of T, and spread by v along those of S∖T.
 
     Attributes:
         size: n.
@@ -57,7 +60,9 @@ class AbstractStrategy(abc.ABC):
     @property
     @abc.abstractmethod
     def growth(self) -> int:
-        """How many times larger than the sum of nonnegative counts an entry of C applied to them can become."""
+        """How many times larger than the sum of nonnegative counts an entry of C applied to them
+        can become.
+        """
 
     @property
     @abc.abstractmethod
@@ -98,7 +103,9 @@ class AbstractStrategy(abc.ABC):
 
     def gain(self, base: AbstractBase) -> float:
         """Total variance of all answers to ``base`` that unit noise on every row of B leaves."""
-        if base.queries <= 4 * base.size:  # what all queries have in common with the total drops out before rounding
+        if (
+            base.queries <= 4 * base.size
+        ):  # what all queries have in common with the total drops out before rounding
             W = base.toarray()
             return self.unit * float(np.square((W - W[:, :1]) @ self.root).sum())
         return self.unit * float((base.gram() * (self.root @ self.root.T)).sum())
@@ -111,7 +118,8 @@ class AbstractStrategy(abc.ABC):
 @final
 @dataclass(frozen=True)
 class IdentityStrategy(AbstractStrategy):
-    """All categories alike: ``B = √(n/(n−1)) (I − 11'/n)``, a multiple of the integer matrix ``C = nI − 11'``.
+    """All categories alike: ``B = √(n/(n−1)) (I − 11'/n)``, a multiple of the integer matrix
+    ``C = nI − 11'``.
 
     Two categories need one row of it only, ``C = (1, −1)``. ``E = I − 11'/n``.
     """
@@ -185,9 +193,11 @@ class IdentityStrategy(AbstractStrategy):
 @final
 @dataclass(frozen=True, eq=False)
 class SolvedStrategy(AbstractStrategy, PickledByArguments):
-    """The integer contrasts that a one-dimensional problem asks for; everything else follows from them.
+    """The integer contrasts that a one-dimensional problem asks for; everything else follows from
+    them.
 
-    Rounding to integers comes first: what is measured is decoded by the inverse of what is measured.
+    Rounding to integers comes first: what is measured is decoded by the inverse of what is
+    measured.
 
     Attributes:
         contrasts: C, shape (n − 1, n); [1; C] is invertible.
@@ -198,14 +208,23 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
     def __post_init__(self) -> None:
         given = self.contrasts
         if given.dtype.kind not in "iu" or given.ndim != 2 or given.shape[1] != len(given) + 1:
-            raise CovarianceError(f"strategy: expected integer contrasts of shape (n - 1, n), got {given.shape}")
+            raise CovarianceError(
+                f"strategy: expected integer contrasts of shape (n - 1, n), got {given.shape}"
+            )
         if np.square(given.astype(np.float64)).sum(axis=0).max(initial=0.0) >= 2.0**62:
             raise CovarianceError("strategy: expected contrasts whose inner products fit 64 bits")
         copied = given.astype(np.int64)
         copied.flags.writeable = False
         object.__setattr__(self, "contrasts", copied)
-        if np.linalg.matrix_rank(np.vstack([np.ones(self.size), copied / max(1.0, np.abs(copied).max())])) < self.size:
-            raise CovarianceError("strategy: expected contrasts that, with the total, tell all categories apart")
+        if (
+            np.linalg.matrix_rank(
+                np.vstack([np.ones(self.size), copied / max(1.0, np.abs(copied).max())])
+            )
+            < self.size
+        ):
+            raise CovarianceError(
+                "strategy: expected contrasts that, with the total, tell all categories apart"
+            )
 
     @property
     def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -243,7 +262,9 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
     def _inverse(self) -> Array:
         """[v, B⁺]."""
         scale = np.sqrt(float(self.square))
-        return np.asarray(np.linalg.inv(np.vstack([np.ones(self.size), self.contrasts / scale])), dtype=np.float64)
+        return np.asarray(
+            np.linalg.inv(np.vstack([np.ones(self.size), self.contrasts / scale])), dtype=np.float64
+        )
 
     @property
     def profile(self) -> Array:
@@ -266,6 +287,10 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
 
 def is_exchangeable(gram: Array) -> bool:
-    """Whether all categories are alike under a Gram matrix: then they are measured as identities are."""
+    """Whether all categories are alike under a Gram matrix: then they are measured as identities
+    are.
+    """
     n = len(gram)
-    return n == 1 or bool((np.diag(gram) == gram[0, 0]).all() and (gram[~np.eye(n, dtype=bool)] == gram[0, 1]).all())
+    return n == 1 or bool(
+        (np.diag(gram) == gram[0, 0]).all() and (gram[~np.eye(n, dtype=bool)] == gram[0, 1]).all()
+    )

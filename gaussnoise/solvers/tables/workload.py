@@ -1,4 +1,6 @@
-"""A workload of tables over attribute bases, one row per type of table and of residual measurement."""
+"""A workload of tables over attribute bases, one row per type of table and of
+residual measurement.
+"""
 
 import math
 from collections import Counter, defaultdict
@@ -23,17 +25,20 @@ from .strategies import AbstractStrategy, IdentityStrategy
 Array = NDArray[np.float64]
 
 _UNSEEN = 2.0**-24
-# A table up to exchange of alike attributes: of each attribute, its class and which of the class's bases is asked for.
+# A table up to exchange of alike attributes: of each attribute, its class and which of the class's
+# bases is asked for.
 Table = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Tables to be answered from measurements ``⊗_{i∈T} B_i ⊗_{i∉T} 1'``, up to exchange of alike attributes.
+    """Tables to be answered from measurements ``⊗_{i∈T} B_i ⊗_{i∉T} 1'``, up to exchange of alike
+    attributes.
 
     Attributes:
         strategies: one per class of attributes: B.
-        bases: what is asked of each class; of several bases where an attribute has them, and is alike to no other.
+        bases: what is asked of each class; of several bases where an attribute has them, and is
+            alike to no other.
         orbits: the classes; those of more than one category come first.
         tables: types of the tables.
         weights: error priority of each type's tables, divided by the largest.
@@ -72,12 +77,15 @@ class Workload:
         orbits = Orbits(tuple(classes))
         largest = max(domain.weights)
         tables = {
-            tuple(sorted((orbits.class_of(i), asked[i][base]) for i, base in term)): weight / largest
+            tuple(sorted((orbits.class_of(i), asked[i][base]) for i, base in term)): weight
+            / largest
             for term, weight in zip(terms, domain.weights, strict=True)
         }
         moving = sum(sizes[members[0]] > 1 for members in classes)
         types = {tuple(k for k, _ in table) for table in tables}
-        residuals = [T for T in orbits.below(list(types)) if (T or total) and all(k < moving for k in T)]
+        residuals = [
+            T for T in orbits.below(list(types)) if (T or total) and all(k < moving for k in T)
+        ]
         check_count(sum(orbits.size(T) for T in residuals))
         return cls(
             tuple(IdentityStrategy(sizes[members[0]]) for members in classes),
@@ -116,24 +124,34 @@ class Workload:
     @cached_property
     def queries(self) -> Array:
         """Queries of one table of each type."""
-        return np.array([float(math.prod(self.bases[k][b].queries for k, b in table)) for table in self.tables])
+        return np.array(
+            [float(math.prod(self.bases[k][b].queries for k, b in table)) for table in self.tables]
+        )
 
     @cached_property
     def ranks(self) -> Array:
         """Dimension of what a measurement of each type sees."""
-        return np.array([float(math.prod(self.strategies[k].size - 1 for k in T)) for T in self.residuals])
+        return np.array(
+            [float(math.prod(self.strategies[k].size - 1 for k in T)) for T in self.residuals]
+        )
 
     @cached_property
     def units(self) -> Array:
-        """How many times E_T the noise in cells is, when the measurement of each type has unit noise."""
+        """How many times E_T the noise in cells is, when the measurement of each type has unit
+        noise.
+        """
         return np.array([math.prod(self.strategies[k].unit for k in T) for T in self.residuals])
 
     @cached_property
     def loss(self) -> csr_array:
-        """Weighted variance, summed over its queries, of a table S (column) when all its T (row) have unit noise."""
+        """Weighted variance, summed over its queries, of a table S (column) when all its T (row)
+        have unit noise.
+        """
         place = {T: row for row, T in enumerate(self.residuals)}
         entries: list[tuple[int, int, float]] = []
-        for column, (table, S, weight) in enumerate(zip(self.tables, self.types, self.weights, strict=True)):
+        for column, (table, S, weight) in enumerate(
+            zip(self.tables, self.types, self.weights, strict=True)
+        ):
             for T, count in self.orbits.inside(S).items():
                 if T in place:
                     entries.append((place[T], column, count * weight**2 * self.variance(T, table)))
@@ -151,9 +169,11 @@ class Workload:
 
     @cached_property
     def traces(self) -> dict[tuple[int, int], tuple[float, float]]:
-        """Total variance of each class's answers to each base: from unit noise on its contrasts, and on its total.
+        """Total variance of each class's answers to each base: from unit noise on its contrasts,
+        and on its total.
 
-        Totals that no answer needs are counted all the same, a little: then they are measured, and cells released.
+        Totals that no answer needs are counted all the same, a little: then they are measured, and
+        cells released.
         """
         traces = {}
         for k, (strategy, bases) in enumerate(zip(self.strategies, self.bases, strict=True)):
@@ -163,7 +183,8 @@ class Workload:
         return traces
 
     def dual_loss(self, p: float) -> csr_array:
-        """A with ``L = A @ shares^{1−2/p}``: the loss of unit noise on one T, given shares of all tables of each type.
+        """A with ``L = A @ shares^{1−2/p}``: the loss of unit noise on one T, given shares of all
+        tables of each type.
 
         Coordinates get ``w = (share of a query)^{1/s*}``, s* = p/(p−2).
         """
@@ -172,18 +193,25 @@ class Workload:
         return csr_array(scaled * (1 / self.residual_counts)[:, None])
 
     def error(self, noise: Array, p: float) -> float:
-        """``‖sd‖_p`` over all weighted queries, a table's root mean square for each, from every T's noise variance."""
+        """``‖sd‖_p`` over all weighted queries, a table's root mean square for each, from every T's
+        noise variance.
+        """
         variances = (self.loss.T @ noise) / self.queries  # of a query of each type
         return norm(np.sqrt(variances) * (self.table_counts * self.queries) ** (1 / p), p)
 
     def patterns_moved(self, shares: Array) -> Array:
-        """``Σ_T share_T 2 (1 − Π_{i∈T∩D} ρ_i)`` for every pattern D, ``shares`` of one T by type."""
+        """``Σ_T share_T 2 (1 − Π_{i∈T∩D} ρ_i)`` for every pattern D, ``shares`` of one T
+        by type.
+        """
         rho = [strategy.correlation for strategy in self.strategies if strategy.size > 1]
-        sums = pattern_sums(self.moving, dict(zip(self.residuals, shares, strict=True)), [1.0] * len(rho), rho)
+        sums = pattern_sums(
+            self.moving, dict(zip(self.residuals, shares, strict=True)), [1.0] * len(rho), rho
+        )
         return 2 * (float(shares @ self.residual_counts) - sums)
 
     def largest_move(self, shares: Array, *, replaced: bool) -> float:
-        """Largest squared change of all measurements, ``shares`` of one T by type being one over its noise.
+        """Largest squared change of all measurements, ``shares`` of one T by type being one over
+        its noise.
 
         Of more patterns than can be looked at, every T's own worst one.
         """
@@ -194,10 +222,12 @@ class Workload:
         return float(self.patterns_moved(shares).max())
 
     def moved(self, patterns: NDArray[np.intp]) -> Array:
-        """``κ_T(D) = 2 (1 − Π_{i∈T∩D} ρ_i)``, averaged over the T of a type, shape (patterns, residuals).
+        """``κ_T(D) = 2 (1 − Π_{i∈T∩D} ρ_i)``, averaged over the T of a type, shape (patterns,
+        residuals).
 
         Args:
-            patterns: shape (k, classes of more than one category), how many attributes of each class differ.
+            patterns: shape (k, classes of more than one category), how many attributes of each
+                class differ.
         """
         kept = np.ones((len(patterns), len(self.residuals)))
         for k, members in enumerate(self.moving.classes):
@@ -209,6 +239,8 @@ class Workload:
         return 2 * (1 - kept)
 
     def most_moved(self) -> Array:
-        """Largest ``κ_T(D)`` of each T alone: the attribute of most negative correlation differs, else all do."""
+        """Largest ``κ_T(D)`` of each T alone: the attribute of most negative correlation differs,
+        else all do.
+        """
         rho = [[self.strategies[k].correlation for k in T] for T in self.residuals]
         return 2 * (1 - np.array([min(min(r, default=1.0), math.prod(r)) for r in rho]))

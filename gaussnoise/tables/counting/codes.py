@@ -1,4 +1,6 @@
-"""The cell of every record, found where the records live: by one look-up a value, however many cells there are."""
+"""The cell of every record, found where the records live: by one look-up a value, however many
+cells there are.
+"""
 
 import bisect
 import decimal
@@ -17,7 +19,9 @@ from ..reading.csv import is_csv, with_integers
 from ..reading.frames import guarded, open_table, sql, type_name
 from ..schema.schema import Attribute
 
-OnOutside = Literal["refuse", "drop"]  # the whole release, or the row, that has a value outside the schema
+OnOutside = Literal[
+    "refuse", "drop"
+]  # the whole release, or the row, that has a value outside the schema
 Codes = NDArray[np.signedinteger]
 
 # an expression, up to here, needs no table in somebody's database
@@ -27,14 +31,15 @@ _MOST_COMPARISONS = 100
 def code_table(
     table: object, attributes: Sequence[Attribute], on_outside: OnOutside = "refuse"
 ) -> list[Codes] | nw.LazyFrame[Any]:
-    """Small integers, 1 + the cell and 0 where there is none: arrays if the records are here, else columns c0, c1, ….
+    """Small integers, 1 + the cell and 0 where there is none: arrays if the records are here, else
+    columns c0, c1, ….
 
     Args:
         table: as for :func:`gaussnoise.tables.counting.count.count_marginals`.
         attributes: at least one.
-        on_outside: "refuse" wants columns of a type that fits the attribute. "drop" takes whatever a column of pandas
-            or dask holds, since its type there depends on the rows; from other engines, which declare types, it takes
-            integer categories in columns of floats besides.
+        on_outside: "refuse" wants columns of a type that fits the attribute. "drop" takes whatever
+            a column of pandas or dask holds, since its type there depends on the rows; from other
+            engines, which declare types, it takes integer categories in columns of floats besides.
 
     Raises:
         DataError: a missing column or wrong type.
@@ -42,7 +47,9 @@ def code_table(
     frame = open_table(table)
     text = isinstance(table, str | os.PathLike) and is_csv(table)
     drop = on_outside == "drop"
-    untyped = frame.implementation.is_pandas_like() or frame.implementation == nw.Implementation.DASK
+    untyped = (
+        frame.implementation.is_pandas_like() or frame.implementation == nw.Implementation.DASK
+    )
 
     def columns() -> tuple[list[str], Mapping[str, nw.dtypes.DType]]:
         names = frame.collect_schema().names() if not untyped else list(frame.columns)
@@ -53,8 +60,12 @@ def code_table(
     missing = [a.name for a in attributes if a.name not in names]
     if missing:
         hint = "; hint: CSV needs commas, and column names in its first line" if text else ""
-        raise DataError(f"table: expected columns {', '.join(map(repr, missing))}, which are missing{hint}")
-    if drop and not text and not untyped:  # a column of nothing but nulls may have no type: no value decides that
+        raise DataError(
+            f"table: expected columns {', '.join(map(repr, missing))}, which are missing{hint}"
+        )
+    if (
+        drop and not text and not untyped
+    ):  # a column of nothing but nulls may have no type: no value decides that
         bare = {a.name: _own_type(a) for a in attributes if types[a.name] == nw.Unknown}
         if bare:
             frame = guarded(_TASK, lambda: _cast(frame, bare), engine=frame.implementation)
@@ -62,7 +73,9 @@ def code_table(
     if not text and not (drop and untyped):
         for attribute in attributes:
             _check_type(attribute, types[attribute.name], drop)
-    return guarded(_TASK, lambda: _coded(frame, attributes, types, text), engine=frame.implementation)
+    return guarded(
+        _TASK, lambda: _coded(frame, attributes, types, text), engine=frame.implementation
+    )
 
 
 _TASK = "read the table's columns"
@@ -76,7 +89,9 @@ def _own_type(attribute: Attribute) -> nw.dtypes.DType:
 
 def _cast(frame: Any, types: Mapping[str, nw.dtypes.DType]) -> Any:
     """The frame with columns of other types."""
-    return frame.with_columns(*(nw.col(name).cast(dtype).alias(name) for name, dtype in types.items()))
+    return frame.with_columns(
+        *(nw.col(name).cast(dtype).alias(name) for name, dtype in types.items())
+    )
 
 
 def _check_type(attribute: Attribute, dtype: nw.dtypes.DType, floats: bool) -> None:
@@ -84,7 +99,8 @@ def _check_type(attribute: Attribute, dtype: nw.dtypes.DType, floats: bool) -> N
     if attribute.edges is not None:
         if not dtype.is_numeric():
             raise DataError(
-                f"column {attribute.name!r}: expected numbers, as the schema gives edges; got {type_name(dtype)}"
+                f"column {attribute.name!r}: expected numbers, as the schema gives edges; got "
+                f"{type_name(dtype)}"
             )
         return
     kind = _kind(attribute)
@@ -95,7 +111,8 @@ def _check_type(attribute: Attribute, dtype: nw.dtypes.DType, floats: bool) -> N
     }
     if not fits[kind]:
         raise DataError(
-            f"column {attribute.name!r}: expected {kind.__name__} categories, as in the schema; got "
+            f"column {attribute.name!r}: expected {kind.__name__} categories, as in the schema; "
+            "got "
             f"{type_name(dtype)}; hint: cast the column to {_CAST[kind]}"
         )
 
@@ -116,7 +133,11 @@ def _coded(
 ) -> list[Codes] | nw.LazyFrame[Any]:
     named = list(enumerate(attributes))
     if frame.implementation == nw.Implementation.POLARS:
-        coded = frame.lazy().to_native().select(*(_polars(a, types[a.name]).alias(f"c{k}") for k, a in named))
+        coded = (
+            frame.lazy()
+            .to_native()
+            .select(*(_polars(a, types[a.name]).alias(f"c{k}") for k, a in named))
+        )
         if isinstance(frame, nw.LazyFrame):
             return nw.from_native(coded)
         return [column.to_numpy() for column in coded.collect().get_columns()]
@@ -128,7 +149,9 @@ def _coded(
         # attributes without what is asked about them, which a worker has no use for
         plain = [Attribute(a.name, a.categories, a.edges, a.other) for a in attributes]
         native = frame.to_native()[[a.name for a in attributes]]
-        return nw.from_native(native.map_partitions(_pandas, plain, meta=_pandas(native._meta, plain)))
+        return nw.from_native(
+            native.map_partitions(_pandas, plain, meta=_pandas(native._meta, plain))
+        )
     return _joined(frame, attributes, types)
 
 
@@ -139,7 +162,11 @@ def _width(attribute: Attribute) -> Any:
 def _range(dtype: nw.dtypes.DType) -> tuple[int, int]:
     """Least and largest integer of a type."""
     bits = int(re.sub(r"\D", "", type_name(dtype)) or 64)
-    return (0, 2**bits - 1) if type_name(dtype).startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    return (
+        (0, 2**bits - 1)
+        if type_name(dtype).startswith("U")
+        else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    )
 
 
 def _possible(attribute: Attribute, dtype: nw.dtypes.DType) -> dict[Any, int]:
@@ -154,7 +181,8 @@ def _possible(attribute: Attribute, dtype: nw.dtypes.DType) -> dict[Any, int]:
 
 
 def _bounds(edges: Sequence[float], dtype: nw.dtypes.DType) -> tuple[list[Any], Any]:
-    """Where bins begin, and the last number inside; for integers as integers, since floats are fewer.
+    """Where bins begin, and the last number inside; for integers as integers, since floats are
+    fewer.
 
     A number's code is how many bins begin at it or before, and 0 beyond the last number.
     """
@@ -168,7 +196,8 @@ def _bounds(edges: Sequence[float], dtype: nw.dtypes.DType) -> tuple[list[Any], 
     return [max(b, low) for b in begin if b <= high], min(last, high)
 
 
-# Where the records are here: arrow's hash tables and numpy's binary search, or Python for what has no type.
+# Where the records are here: arrow's hash tables and numpy's binary search, or Python for what has
+# no type.
 
 
 def code_column(column: nw.Series[Any], attribute: Attribute) -> Codes:
@@ -180,7 +209,9 @@ def code_column(column: nw.Series[Any], attribute: Attribute) -> Codes:
     if codes is None:
         find = _finder(attribute)
         codes = np.fromiter(map(find, column.to_list()), dtype=np.int32, count=len(column))
-    return codes.astype(np.int8 if attribute.size < 2**7 else np.int16 if attribute.size < 2**15 else np.int32)
+    return codes.astype(
+        np.int8 if attribute.size < 2**7 else np.int16 if attribute.size < 2**15 else np.int32
+    )
 
 
 def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes | None:
@@ -191,7 +222,10 @@ def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes |
     if attribute.edges is not None and dtype.is_numeric():
         begin, last = _bounds(attribute.edges, dtype)
         if dtype.is_integer():
-            numbers, present = values.fill_null(0).to_numpy(), values.is_valid().to_numpy(zero_copy_only=False)
+            numbers, present = (
+                values.fill_null(0).to_numpy(),
+                values.is_valid().to_numpy(zero_copy_only=False),
+            )
         else:
             numbers = values.cast(pa.float64(), safe=False).fill_null(math.nan).to_numpy()
             present = np.isfinite(numbers)
@@ -202,12 +236,19 @@ def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes |
         return None
     if kind is str and (dtype == nw.String or _words(values)):
         values = values.cast(pa.large_string())
-    elif not ((kind is bool and dtype == nw.Boolean) or (kind is int and (dtype.is_integer() or dtype.is_float()))):
+    elif not (
+        (kind is bool and dtype == nw.Boolean)
+        or (kind is int and (dtype.is_integer() or dtype.is_float()))
+    ):
         return None
     cells = _possible(attribute, dtype)
     if kind is int and dtype.is_float():
-        values = pa.array(values.cast(pa.float64()).fill_null(math.nan).to_numpy() + 0.0)  # -0.0 becomes 0.0
-    found = pc.call_function("index_in", [values], pc.SetLookupOptions(pa.array(list(cells), type=values.type)))
+        values = pa.array(
+            values.cast(pa.float64()).fill_null(math.nan).to_numpy() + 0.0
+        )  # -0.0 becomes 0.0
+    found = pc.call_function(
+        "index_in", [values], pc.SetLookupOptions(pa.array(list(cells), type=values.type))
+    )
     codes = np.array([*cells.values(), 0], dtype=np.int32)
     return codes[found.fill_null(len(cells)).to_numpy()]
 
@@ -217,11 +258,15 @@ def _words(values: Any) -> bool:
     import pyarrow as pa
 
     kind = getattr(values.type, "value_type", None)
-    return pa.types.is_dictionary(values.type) and (pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return pa.types.is_dictionary(values.type) and (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    )
 
 
 def _finder(attribute: Attribute) -> Callable[[Any], int]:
-    """The code of one Python object, by its value; 3, 3.0 and Decimal("3") are the same, True is no number."""
+    """The code of one Python object, by its value; 3, 3.0 and Decimal("3") are the same, True is no
+    number.
+    """
     edges, kind = attribute.edges, _kind(attribute)
     cells: dict[Any, int] = {c: k for k, c in enumerate(attribute.categories or (), 1)}
 
@@ -237,7 +282,9 @@ def _finder(attribute: Attribute) -> Callable[[Any], int]:
         elif isinstance(value, np.floating):
             value = float(value)
         elif isinstance(value, complex | np.complexfloating):
-            value = float(value.real) if value.imag == 0 else math.nan  # one makes all of a column complex
+            value = (
+                float(value.real) if value.imag == 0 else math.nan
+            )  # one makes all of a column complex
         elif not isinstance(value, int | float | decimal.Decimal):
             return 0
         if edges is None:
@@ -276,7 +323,12 @@ def _polars(attribute: Attribute, dtype: nw.dtypes.DType) -> Any:
         value = column if dtype.is_integer() else column.cast(pl.Float64)
         present = value.is_not_null() if dtype.is_integer() else value.is_finite()
         codes = pl.lit(pl.Series(begin, dtype=own)).search_sorted(value, side="right")
-        return pl.when(present & (value <= pl.lit(last, dtype=own))).then(codes).otherwise(0).cast(width)
+        return (
+            pl.when(present & (value <= pl.lit(last, dtype=own)))
+            .then(codes)
+            .otherwise(0)
+            .cast(width)
+        )
     cells = _possible(attribute, dtype)
     if not cells:
         return (column.is_null().cast(width) * 0).fill_null(0)  # one per row
@@ -291,19 +343,27 @@ def _polars(attribute: Attribute, dtype: nw.dtypes.DType) -> Any:
 def _duckdb(
     relation: Any, attributes: Sequence[Attribute], types: Mapping[str, nw.dtypes.DType], text: bool
 ) -> nw.LazyFrame[Any]:
-    """A left join with the codes of each attribute. Keys are bytes: text may compare in other ways there."""
+    """A left join with the codes of each attribute. Keys are bytes: text may compare in other ways
+    there.
+    """
     keys = [f"{_duckdb_key(a, types[a.name], text)} AS r{k}" for k, a in enumerate(attributes)]
     joined = relation.project(", ".join(keys))
     if text:
-        joined = with_integers(joined, [f"r{k}" for k, a in enumerate(attributes) if _kind(a) is int])
+        joined = with_integers(
+            joined, [f"r{k}" for k, a in enumerate(attributes) if _kind(a) is int]
+        )
     joined = _duckdb_bins(joined, attributes, types, text)
-    nothing = relation.limit(0).aggregate("count(*) AS n")  # one row, on the connection of the relation
+    nothing = relation.limit(0).aggregate(
+        "count(*) AS n"
+    )  # one row, on the connection of the relation
     codes = []
     for k, attribute in enumerate(attributes):
         if attribute.edges is not None:
             codes.append(f"r{k}")
             continue
-        words = [str(c).lower() if isinstance(c, bool) else str(c) for c in attribute.categories or ()]
+        words = [
+            str(c).lower() if isinstance(c, bool) else str(c) for c in attribute.categories or ()
+        ]
         listed = ",".join(word.encode().hex() for word in words)
         cells = nothing.project(
             f"unhex(unnest(string_split('{listed}', ','))) AS v{k}, "
@@ -315,7 +375,9 @@ def _duckdb(
         codes.append(f"coalesce(k{k}, 0)")
     widths = [_WIDTHS[_width(a)] for a in attributes]
     pairs = enumerate(zip(codes, widths, strict=True))
-    return nw.from_native(joined.project(", ".join(f"CAST({code} AS {width}) AS c{k}" for k, (code, width) in pairs)))
+    return nw.from_native(
+        joined.project(", ".join(f"CAST({code} AS {width}) AS c{k}" for k, (code, width) in pairs))
+    )
 
 
 _WIDTHS = {nw.Int8: "TINYINT", nw.Int16: "SMALLINT", nw.Int32: "INTEGER"}
@@ -324,7 +386,9 @@ _WIDTHS = {nw.Int8: "TINYINT", nw.Int16: "SMALLINT", nw.Int32: "INTEGER"}
 def _duckdb_bins(
     relation: Any, attributes: Sequence[Attribute], types: Mapping[str, nw.dtypes.DType], text: bool
 ) -> Any:
-    """The relation with codes for numbers, found by binary search, one step of all columns at a time."""
+    """The relation with codes for numbers, found by binary search, one step of all columns at a
+    time.
+    """
     searched: dict[str, tuple[str, str, int]] = {}
     others = [f"r{k}" for k, a in enumerate(attributes) if a.edges is None]
     starts, finals = [], []
@@ -334,11 +398,18 @@ def _duckdb_bins(
         dtype = nw.Float64() if text else types[attribute.name]
         begin, last = _bounds(attribute.edges, dtype)
         kind = "HUGEINT" if dtype.is_integer() else "DOUBLE"
-        listed = f"CAST(string_split('{','.join(map(str, begin))}', ',') AS {kind}[])" if begin else f"[]::{kind}[]"
+        listed = (
+            f"CAST(string_split('{','.join(map(str, begin))}', ',') AS {kind}[])"
+            if begin
+            else f"[]::{kind}[]"
+        )
         searched[f"r{k}"] = (f"b{k}", listed, len(begin))
         value = f"TRY_CAST(r{k} AS {kind})"
         inside = "true" if dtype.is_integer() else f"isfinite({value})"
-        starts += [f"CASE WHEN {inside} AND {value} <= CAST('{last}' AS {kind}) THEN {value} END AS r{k}", f"0 AS b{k}"]
+        starts += [
+            f"CASE WHEN {inside} AND {value} <= CAST('{last}' AS {kind}) THEN {value} END AS r{k}",
+            f"0 AS b{k}",
+        ]
         finals.append(f"CASE WHEN r{k} IS NULL THEN 0 ELSE b{k} END AS r{k}")
     if not searched:
         return relation
@@ -346,7 +417,8 @@ def _duckdb_bins(
     steps = max(count for _, _, count in searched.values()).bit_length()
     for step in reversed(range(steps)):
         found = [
-            f"{value}, {bin} + CASE WHEN {value} >= list_extract({listed}, {bin} + {2**step}) THEN {2**step} ELSE 0 END"
+            f"{value}, {bin} + CASE WHEN {value} >= list_extract({listed}, {bin} + {2**step}) "
+            f"THEN {2**step} ELSE 0 END"
             f" AS {bin}"
             for value, (bin, listed, _) in searched.items()
         ]
@@ -358,20 +430,27 @@ def _duckdb_key(attribute: Attribute, dtype: nw.dtypes.DType, text: bool) -> str
     """SQL of the number that falls into a bin, or of the text of a category."""
     column, kind = sql(attribute.name), _kind(attribute)
     if attribute.edges is not None:
-        # trim also keeps duckdb from moving the cast into its CSV reader, where it fails instead of giving NULL
+        # trim also keeps duckdb from moving the cast into its CSV reader, where it fails instead of
+        # giving NULL
         return f"TRY_CAST(trim({column}) AS DOUBLE)" if text else column
     if text:
-        # CSV knows text only: integers are read by value (3, 03 and 3.0 are 3), true and false in any case
+        # CSV knows text only: integers are read by value (3, 03 and 3.0 are 3), true and false in
+        # any case
         return f"lower({column})" if kind is bool else column
     if dtype.is_float():
-        return f"CASE WHEN {column} = trunc({column}) THEN CAST(TRY_CAST({column} AS HUGEINT) AS VARCHAR) END"
+        return (
+            f"CASE WHEN {column} = trunc({column}) THEN CAST(TRY_CAST({column} AS HUGEINT) AS "
+            "VARCHAR) END"
+        )
     return f"CAST({column} AS VARCHAR)"
 
 
 def _joined(
     frame: nw.LazyFrame[Any], attributes: Sequence[Attribute], types: Mapping[str, nw.dtypes.DType]
 ) -> nw.LazyFrame[Any]:
-    """Spark, ibis and whatever narwhals adds: expressions for few cells, joins with small tables for many."""
+    """Spark, ibis and whatever narwhals adds: expressions for few cells, joins with small tables
+    for many.
+    """
     frame = frame.select(*(nw.col(a.name).alias(f"r{k}") for k, a in enumerate(attributes)))
     codes = []
     for k, attribute in enumerate(attributes):
@@ -383,7 +462,11 @@ def _joined(
             if dtype in (nw.Categorical, nw.Enum):
                 frame = frame.with_columns(column.cast(nw.String))
             many = len(cells) > _MOST_COMPARISONS
-            keyed = _small_table(frame, {f"v{k}": list(cells), f"k{k}": list(cells.values())}) if many else None
+            keyed = (
+                _small_table(frame, {f"v{k}": list(cells), f"k{k}": list(cells.values())})
+                if many
+                else None
+            )
             if keyed is None:
                 code = _compare(column, cells)
             else:
@@ -396,7 +479,9 @@ def _joined(
 def _joined_bins(
     frame: nw.LazyFrame[Any], attribute: Attribute, dtype: nw.dtypes.DType, k: int
 ) -> tuple[nw.LazyFrame[Any], nw.Expr]:
-    """Codes of numbers: first the block of bins, then the bin among the block's, whose edges are joined."""
+    """Codes of numbers: first the block of bins, then the bin among the block's, whose edges are
+    joined.
+    """
     begin, last = _bounds(attribute.edges or (), dtype)
     value = nw.col(f"r{k}") if dtype.is_integer() else nw.col(f"r{k}").cast(nw.Float64)
     present = ~value.is_null() if dtype.is_integer() else value.is_finite()
@@ -421,13 +506,17 @@ def _joined_bins(
         firsts = [block[0] for block in blocks]
         frame = frame.with_columns(search(firsts, 0, len(firsts)).cast(nw.Int64).alias(f"b{k}"))
         frame = frame.join(keyed, left_on=f"b{k}", right_on=f"v{k}", how="left")
-        reached = [(value >= nw.col(f"e{k}_{j}")).fill_null(False).cast(nw.Int32) for j in range(1, size)]
+        reached = [
+            (value >= nw.col(f"e{k}_{j}")).fill_null(False).cast(nw.Int32) for j in range(1, size)
+        ]
         before = (nw.col(f"b{k}") - 1) * size + 1
         code = nw.when(nw.col(f"b{k}") > 0).then(before + _sum(reached)).otherwise(nw.lit(0))
     return frame, nw.when(present & (value <= last)).then(code).otherwise(nw.lit(0)).fill_null(0)
 
 
-def _small_table(frame: nw.LazyFrame[Any], columns: dict[str, list[Any]]) -> nw.LazyFrame[Any] | None:
+def _small_table(
+    frame: nw.LazyFrame[Any], columns: dict[str, list[Any]]
+) -> nw.LazyFrame[Any] | None:
     """A table of the frame's engine; None for engines that we cannot give one."""
     if frame.implementation == nw.Implementation.IBIS:
         import ibis
@@ -439,7 +528,9 @@ def _small_table(frame: nw.LazyFrame[Any], columns: dict[str, list[Any]]) -> nw.
 
         kinds = {int: "long", float: "double", str: "string", bool: "boolean"}
         types = ", ".join(f"{name} {kinds[type(values[0])]}" for name, values in columns.items())
-        native = frame.to_native().sparkSession.createDataFrame(list(zip(*columns.values(), strict=True)), types)
+        native = frame.to_native().sparkSession.createDataFrame(
+            list(zip(*columns.values(), strict=True)), types
+        )
         return nw.from_native(functions.broadcast(native))
     return None
 
@@ -447,7 +538,9 @@ def _small_table(frame: nw.LazyFrame[Any], columns: dict[str, list[Any]]) -> nw.
 def _compare(column: nw.Expr, cells: dict[Any, int]) -> nw.Expr:
     """Codes by one comparison a category."""
     nothing = column.is_null().cast(nw.Int32) * 0  # one per row, even if no category is possible
-    return _sum([nothing, *((column == c).fill_null(False).cast(nw.Int32) * k for c, k in cells.items())])
+    return _sum(
+        [nothing, *((column == c).fill_null(False).cast(nw.Int32) * k for c, k in cells.items())]
+    )
 
 
 def _sum(terms: list[nw.Expr]) -> nw.Expr:

@@ -1,4 +1,6 @@
-"""Records in, exact marginals out: grouped where the records live, so that only counts come back."""
+"""Records in, exact marginals out: grouped where the records live, so that only counts
+come back.
+"""
 
 import contextlib
 import itertools
@@ -21,7 +23,8 @@ from .codes import Codes, OnOutside, code_table
 
 Counts = NDArray[np.int64]
 
-# Larger groups save passes over the records and cost memory; from 2^10 to 2^20 the passes took the same time.
+# Larger groups save passes over the records and cost memory; from 2^10 to 2^20 the passes took the
+# same time.
 _GROUP_CELLS = 2**16
 PASS_CELLS = 2**22
 _PASS_GROUPS = 64
@@ -31,7 +34,11 @@ _GROUPING_BITS = 60  # duckdb's GROUPING takes 63 columns
 
 def outside_error(attribute: Attribute) -> DataError:
     """Some record has no cell: a null, NaN, unknown, or outside the edges."""
-    rule = "its declared categories" if attribute.edges is None else "finite numbers inside its declared edges"
+    rule = (
+        "its declared categories"
+        if attribute.edges is None
+        else "finite numbers inside its declared edges"
+    )
     return DataError(
         f"column {attribute.name!r}: expected only {rule}, got a null or another value; "
         'hint: correct the schema, or give the attribute a catch-all: other = "…"'
@@ -39,31 +46,38 @@ def outside_error(attribute: Attribute) -> DataError:
 
 
 def count_marginals(
-    table: object, attributes: Sequence[Attribute], subsets: Sequence[Subset], on_outside: OnOutside = "refuse"
+    table: object,
+    attributes: Sequence[Attribute],
+    subsets: Sequence[Subset],
+    on_outside: OnOutside = "refuse",
 ) -> Iterator[tuple[Subset, Counts]]:
     """Exact counts of every marginal, in an order of its own.
 
-    Unions of subsets are counted, as many as fit into one pass over the records, and summed down. Records already in
-    this process (pandas, polars, pyarrow) are coded once. Files are read once a pass; Spark and dask hold the coded
-    records where they are. For files and lazy engines, memory is that of a pass's counts, whatever the number of rows.
+    Unions of subsets are counted, as many as fit into one pass over the records, and summed down.
+    Records already in this process (pandas, polars, pyarrow) are coded once. Files are read once a
+    pass; Spark and dask hold the coded records where they are. For files and lazy engines, memory
+    is that of a pass's counts, whatever the number of rows.
 
     Args:
-        table: a dataframe narwhals knows (eager or lazy), or the path of a CSV, TSV or Parquet file. A row of a CSV
-            file is a record as RFC 4180 parses it, so a quoted field may hold line ends; TSV knows no quotes.
+        table: a dataframe narwhals knows (eager or lazy), or the path of a CSV, TSV or Parquet
+            file. A row of a CSV file is a record as RFC 4180 parses it, so a quoted field may hold
+            line ends; TSV knows no quotes.
         attributes: columns to read.
         subsets: distinct sorted positions in ``attributes``; every attribute lies in at least one.
-        on_outside: what becomes of a row with a null or another value that has no cell, where the attribute has no
-            catch-all: "refuse" the table, or "drop" the row from every marginal, also from the total. With "drop",
-            rows decide nothing but the counts: columns of pandas and dask may hold anything, and other engines are
-            refused for the types they declare only. What remains are bytes that are no CSV, and queries and functions
-            of the caller's own that fail on some row.
+        on_outside: what becomes of a row with a null or another value that has no cell, where the
+            attribute has no catch-all: "refuse" the table, or "drop" the row from every marginal,
+            also from the total. With "drop", rows decide nothing but the counts: columns of pandas
+            and dask may hold anything, and other engines are refused for the types they declare
+            only. What remains are bytes that are no CSV, and queries and functions of the caller's
+            own that fail on some row.
 
     Yields:
         Each subset with its counts, of shape (sizes of its attributes...).
 
     Raises:
-        DataError: a missing column, wrong type, null, NaN or value outside the schema; names the column, no value.
-            All of these come before the first marginal. Later only: the table changed between two passes.
+        DataError: a missing column, wrong type, null, NaN or value outside the schema; names the
+            column, no value. All of these come before the first marginal. Later only: the table
+            changed between two passes.
     """
     sizes = [a.size for a in attributes]
     before = _state(table)
@@ -71,7 +85,9 @@ def count_marginals(
         frame = open_table(table).lazy()
         rows = guarded(
             _TASK,
-            lambda: frame.select(nw.len().alias("n")).collect("pyarrow").to_native()["n"][0].as_py(),
+            lambda: (
+                frame.select(nw.len().alias("n")).collect("pyarrow").to_native()["n"][0].as_py()
+            ),
             engine=frame.implementation,
         )
         if _state(table) != before:
@@ -104,21 +120,29 @@ _TASK = "count the table's rows"
 _CHANGED = "table: it changed while it was read; hint: work on a copy that nothing else writes to"
 
 
-def group_subsets(subsets: Iterable[Subset], sizes: Sequence[int], most_cells: int) -> dict[Subset, list[Subset]]:
-    """Few unions of subsets, each of at most ``most_cells`` cells or one subset itself; every subset is in one.
+def group_subsets(
+    subsets: Iterable[Subset], sizes: Sequence[int], most_cells: int
+) -> dict[Subset, list[Subset]]:
+    """Few unions of subsets, each of at most ``most_cells`` cells or one subset itself; every
+    subset is in one.
 
     Greedy: from the largest subset left, by whichever subset multiplies the cells least.
     """
     logs = np.log(np.array(sizes, dtype=np.float64))
     left = sorted(subsets, key=lambda S: (-sum(logs[i] for i in S), S))
-    holders = [np.array([k for k, S in enumerate(left) if i in S], dtype=np.intp) for i in range(len(sizes))]
+    holders = [
+        np.array([k for k, S in enumerate(left) if i in S], dtype=np.intp)
+        for i in range(len(sizes))
+    ]
     growth = np.array([sum(logs[i] for i in S) for S in left])
     waiting = np.ones(len(left), dtype=bool)
     groups: dict[Subset, list[Subset]] = {}
     while waiting.any():
         group: set[int] = set()
         inside: list[int] = []
-        grown = growth.copy()  # log of how many times more cells the group would have with each subset
+        grown = (
+            growth.copy()
+        )  # log of how many times more cells the group would have with each subset
         chosen = np.array([np.argmax(waiting)])
         while len(chosen):
             for i in {i for k in chosen for i in left[k]} - group:
@@ -129,17 +153,25 @@ def group_subsets(subsets: Iterable[Subset], sizes: Sequence[int], most_cells: i
             room = max(math.log(most_cells) - sum(logs[i] for i in group), 0) + 1e-9
             fits = np.flatnonzero(waiting & (grown <= room))
             free = fits[grown[fits] <= 1e-9]
-            chosen = free if len(free) else fits[np.argmin(grown[fits])][None] if len(fits) else fits
+            chosen = (
+                free if len(free) else fits[np.argmin(grown[fits])][None] if len(fits) else fits
+            )
         groups[tuple(sorted(group))] = [left[k] for k in inside]
     return groups
 
 
-def passes(groups: dict[Subset, list[Subset]], sizes: Sequence[int]) -> Iterator[dict[Subset, list[Subset]]]:
-    """The groups in batches of bounded memory; the first also has every attribute alone that it would lack."""
+def passes(
+    groups: dict[Subset, list[Subset]], sizes: Sequence[int]
+) -> Iterator[dict[Subset, list[Subset]]]:
+    """The groups in batches of bounded memory; the first also has every attribute alone that it
+    would lack.
+    """
     left = list(groups)
     lacking = set(range(len(sizes)))
     while left:
-        cells = itertools.accumulate(math.prod(sizes[i] for i in group) for group in left[:_PASS_GROUPS])
+        cells = itertools.accumulate(
+            math.prod(sizes[i] for i in group) for group in left[:_PASS_GROUPS]
+        )
         number = max(1, sum(total <= PASS_CELLS for total in cells))
         batch = {group: groups[group] for group in left[:number]}
         left = left[number:]
@@ -182,7 +214,9 @@ def _inside(coded: list[Codes] | nw.LazyFrame[Any], attributes: Sequence[Attribu
 
 
 def _tally(
-    coded: list[Codes] | nw.LazyFrame[Any], attributes: Sequence[Attribute], stack: contextlib.ExitStack
+    coded: list[Codes] | nw.LazyFrame[Any],
+    attributes: Sequence[Attribute],
+    stack: contextlib.ExitStack,
 ) -> Tally:
     """How this engine counts groups of attributes; ``stack`` gives back what it holds."""
     if isinstance(coded, list):
@@ -197,11 +231,14 @@ def _tally(
         stack.callback(native.unpersist)
     elif coded.implementation == nw.Implementation.DASK:
         native = native.persist()
-    # ibis is not held: its cache is a table in the user's database, which some versions then cannot drop
+    # ibis is not held: its cache is a table in the user's database, which some versions then cannot
+    # drop
     return partial(_tally_lazy, nw.from_native(native), attributes)
 
 
-def _tally_arrays(columns: Sequence[NDArray], attributes: Sequence[Attribute], groups: Sequence[Subset]) -> _Tables:
+def _tally_arrays(
+    columns: Sequence[NDArray], attributes: Sequence[Attribute], groups: Sequence[Subset]
+) -> _Tables:
     tables = _Tables(attributes, groups)
     for start in range(0, len(columns[0]), _ROWS_AT_ONCE):
         for S in groups:
@@ -209,8 +246,12 @@ def _tally_arrays(columns: Sequence[NDArray], attributes: Sequence[Attribute], g
     return tables
 
 
-def _tally_duckdb(relation: Any, attributes: Sequence[Attribute], groups: Sequence[Subset]) -> _Tables:
-    """One scan for all groups; GROUPING has a bit for each column, 1 where the row's group lacks it."""
+def _tally_duckdb(
+    relation: Any, attributes: Sequence[Attribute], groups: Sequence[Subset]
+) -> _Tables:
+    """One scan for all groups; GROUPING has a bit for each column, 1 where the row's group lacks
+    it.
+    """
     tables = _Tables(attributes, groups)
     keys = sorted({i for S in groups for i in S})
     parts = [keys[k : k + _GROUPING_BITS] for k in range(0, len(keys), _GROUPING_BITS)]
@@ -223,25 +264,35 @@ def _tally_duckdb(relation: Any, attributes: Sequence[Attribute], groups: Sequen
     for rows in reader(_ROWS_AT_ONCE):
         lacks = [rows[f"g{k}"].to_numpy(zero_copy_only=False) for k in range(len(parts))]
         for S in groups:
-            bits = [sum(1 << k for k, i in enumerate(reversed(part)) if i not in S) for part in parts]
-            own = np.flatnonzero(np.all([lack == bit for lack, bit in zip(lacks, bits, strict=True)], axis=0))
+            bits = [
+                sum(1 << k for k, i in enumerate(reversed(part)) if i not in S) for part in parts
+            ]
+            own = np.flatnonzero(
+                np.all([lack == bit for lack, bit in zip(lacks, bits, strict=True)], axis=0)
+            )
             if len(own):
                 found = rows.take(own)
                 tables.add(S, [found[f"c{i}"].to_numpy() for i in S], found["n"].to_numpy())
     return tables
 
 
-def _tally_polars(coded: nw.LazyFrame[Any], attributes: Sequence[Attribute], groups: Sequence[Subset]) -> _Tables:
+def _tally_polars(
+    coded: nw.LazyFrame[Any], attributes: Sequence[Attribute], groups: Sequence[Subset]
+) -> _Tables:
     """All groups at once, which reads the records once."""
     import polars as pl
 
     tables = _Tables(attributes, groups)
-    for S, found in zip(groups, pl.collect_all([_group(coded, S).to_native() for S in groups]), strict=True):
+    for S, found in zip(
+        groups, pl.collect_all([_group(coded, S).to_native() for S in groups]), strict=True
+    ):
         tables.add(S, [found[f"c{i}"].to_numpy() for i in S], found["n"].to_numpy())
     return tables
 
 
-def _tally_lazy(coded: nw.LazyFrame[Any], attributes: Sequence[Attribute], groups: Sequence[Subset]) -> _Tables:
+def _tally_lazy(
+    coded: nw.LazyFrame[Any], attributes: Sequence[Attribute], groups: Sequence[Subset]
+) -> _Tables:
     tables = _Tables(attributes, groups)
     for S in groups:
         found = _group(coded, S).collect("pyarrow")

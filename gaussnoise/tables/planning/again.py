@@ -1,4 +1,6 @@
-"""What a plan was made from, as plain data, so that a release on disk can be planned again from its own folder."""
+"""What a plan was made from, as plain data, so that a release on disk can be planned again from its
+own folder.
+"""
 
 import dataclasses
 import math
@@ -31,7 +33,9 @@ def asked_of(plan: "Plan") -> dict[str, object]:
         "neighbors": plan.neighbors,
         "p": str(plan.noise.p),  # JSON has no infinity
         "weights": None if plan.targets is not None else list(plan.domain.weights),
-        "targets": None if plan.targets is None else [dataclasses.asdict(target) for target in plan.targets],
+        "targets": None
+        if plan.targets is None
+        else [dataclasses.asdict(target) for target in plan.targets],
         "rows_per_person": plan.rows_per_person,
     }
 
@@ -44,12 +48,16 @@ def asked_privacy(privacy: AbstractPrivacy) -> dict[str, object]:
 
 
 def planned_again(directory: str | os.PathLike[str]) -> "Plan":
-    """The plan of a release on disk, from its own record; whether it is the same is not checked here."""
+    """The plan of a release on disk, from its own record; whether it is the same is not checked
+    here.
+    """
     folder = Path(directory)
     try:
         record = read_json(folder / "release.json")
     except (OSError, ValueError) as error:
-        raise OutputError(f"load: {folder} is not a complete release ({type(error).__name__})") from None
+        raise OutputError(
+            f"load: {folder} is not a complete release ({type(error).__name__})"
+        ) from None
     return planned_from(record, folder)
 
 
@@ -61,7 +69,8 @@ def planned_from(record: Any, folder: Path) -> "Plan":
         asked, writer = record.get("plan"), record["libraries"]["gaussnoise"]
         if asked is None:
             raise OutputError(
-                f"load: {folder} does not say how it was planned, as releases of earlier versions do not; "
+                f"load: {folder} does not say how it was planned, as releases of earlier versions "
+                "do not; "
                 "hint: load(directory, plan), planned again with the same arguments"
             )
         targets = asked["targets"]
@@ -79,12 +88,15 @@ def planned_from(record: Any, folder: Path) -> "Plan":
     except OutputError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise OutputError(f"load: {folder} is not a complete release ({type(error).__name__})") from None
+        raise OutputError(
+            f"load: {folder} is not a complete release ({type(error).__name__})"
+        ) from None
     try:
         return plan(**arguments)
     except (GaussNoiseError, TypeError, ValueError) as error:
         raise OutputError(
-            f"load: {folder} cannot be planned again by this version: {error}; hint: gaussnoise {writer} wrote it; "
+            f"load: {folder} cannot be planned again by this version: {error}; hint: gaussnoise "
+            f"{writer} wrote it; "
             "its files can be read as they are"
         ) from None
 
@@ -114,7 +126,8 @@ def _privacy(asked: Mapping[str, Any], folder: Path) -> AbstractPrivacy:
     own = _DEFINITIONS.get(asked["definition"])
     if own is None:
         raise OutputError(
-            f"load: {folder} was planned for a privacy definition of its own; hint: load(directory, plan), planned "
+            f"load: {folder} was planned for a privacy definition of its own; hint: "
+            "load(directory, plan), planned "
             "again with the same arguments"
         )
     return own(**{name: value for name, value in asked.items() if name != "definition"})

@@ -39,7 +39,11 @@ def plan(
     neighbors: Relation = ...,
     p: float = ...,
     weights: Sequence[float] | None = ...,
-    targets: Target | float | Mapping[str | tuple[str, ...], Target | float] | Sequence[Target | float] | None = ...,
+    targets: Target
+    | float
+    | Mapping[str | tuple[str, ...], Target | float]
+    | Sequence[Target | float]
+    | None = ...,
     rows_per_person: int = ...,
     over: None = ...,
 ) -> Plan: ...
@@ -52,7 +56,11 @@ def plan(
     neighbors: Relation = ...,
     p: float = ...,
     weights: Sequence[float] | None = ...,
-    targets: Target | float | Mapping[str | tuple[str, ...], Target | float] | Sequence[Target | float] | None = ...,
+    targets: Target
+    | float
+    | Mapping[str | tuple[str, ...], Target | float]
+    | Sequence[Target | float]
+    | None = ...,
     rows_per_person: int = ...,
     over: "Ticks",
 ) -> "StreamPlan": ...
@@ -64,35 +72,42 @@ def plan(
     neighbors: Relation = "add-remove",
     p: float = 2,
     weights: Sequence[float] | None = None,
-    targets: Target | float | Mapping[str | tuple[str, ...], Target | float] | Sequence[Target | float] | None = None,
+    targets: Target
+    | float
+    | Mapping[str | tuple[str, ...], Target | float]
+    | Sequence[Target | float]
+    | None = None,
     rows_per_person: int = 1,
     over: "Ticks | None" = None,
 ) -> "Plan | StreamPlan":
-    """The least noise for a set of marginal tables, or of queries about them, before any data are seen.
+    """The least noise for a set of marginal tables, or of queries about them, before any data are
+    seen.
 
     Args:
         schema: the public attributes.
-        workload: k for all k-way marginals, or the attribute names of each marginal; ``()`` is the total. A mapping
-            like ``{"age": "prefix", "sex": "identity"}`` says what is asked about the cells, as ``base`` does in an
-            :class:`Attribute`, whose own it overrides. Tables of cells are released all the same, with the least noise
-            in the answers.
-        privacy: :class:`zCDP`, :class:`ApproxDP` or another definition, for the whole release; with ``targets`` it may
-            be left out, for the least ρ that meets them.
-        neighbors: "add-remove", one row more or less; the number of rows is private. "replace", one row exchanged for
-            another; the number of rows is public.
-        p: error norm in [2, ∞]: 2 minimises total variance over all cells, ``math.inf`` the largest. Queries other than
-            counts enter with the root mean square of their entry.
-        weights: one positive number per marginal: its cells' standard deviations count that much. Error priority only;
-            released tables are plain counts.
-        targets: for every marginal of the workload, within how many rows its cells (or all answers about them) are to
-            lie at 95 %: a number, or a :class:`Target` for another level; by names, or a list in the workload's order.
-            They replace ``p`` and ``weights``: the largest ratio of standard deviation to target is made least, see
+        workload: k for all k-way marginals, or the attribute names of each marginal; ``()`` is the
+            total. A mapping like ``{"age": "prefix", "sex": "identity"}`` says what is asked about
+            the cells, as ``base`` does in an :class:`Attribute`, whose own it overrides. Tables of
+            cells are released all the same, with the least noise in the answers.
+        privacy: :class:`zCDP`, :class:`ApproxDP` or another definition, for the whole release; with
+            ``targets`` it may be left out, for the least ρ that meets them.
+        neighbors: "add-remove", one row more or less; the number of rows is private. "replace", one
+            row exchanged for another; the number of rows is public.
+        p: error norm in [2, ∞]: 2 minimises total variance over all cells, ``math.inf`` the
+            largest. Queries other than counts enter with the root mean square of their entry.
+        weights: one positive number per marginal: its cells' standard deviations count that much.
+            Error priority only; released tables are plain counts.
+        targets: for every marginal of the workload, within how many rows its cells (or all answers
+            about them) are to lie at 95 %: a number, or a :class:`Target` for another level; by
+            names, or a list in the workload's order. They replace ``p`` and ``weights``: the
+            largest ratio of standard deviation to target is made least, see
             :attr:`Plan.target_ratio`.
-        rows_per_person: the most rows that one person can have, when persons are to be protected instead of rows.
-            Standard deviations grow by this factor. It is a promise of yours: nothing in the table is checked.
-        over: :class:`~gaussnoise.streams.Ticks`, for a release that goes on: at every tick a table of new rows comes
-            in, and the tables of its rows and of all so far go out, on one budget. ``rows_per_person`` is then per
-            tick.
+        rows_per_person: the most rows that one person can have, when persons are to be protected
+            instead of rows. Standard deviations grow by this factor. It is a promise of yours:
+            nothing in the table is checked.
+        over: :class:`~gaussnoise.streams.Ticks`, for a release that goes on: at every tick a table
+            of new rows comes in, and the tables of its rows and of all so far go out, on one
+            budget. ``rows_per_person`` is then per tick.
 
     Returns:
         A :class:`Plan`; with ``over``, a :class:`~gaussnoise.streams.StreamPlan`.
@@ -104,11 +119,17 @@ def plan(
     Warns:
         PrivacyWarning: a δ of 0.01 or more.
 
-    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
+    >>> schema = gn.Schema(
+    ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
+    ... )
     >>> survey = gn.plan(schema, 2, gn.zCDP(0.1))
     >>> print(f"{survey.standard_deviation('sex', 'age'):.4f}")
     2.2361
-    >>> cheapest = gn.plan(schema, [("sex", "age"), "age"], targets={("sex", "age"): 50, "age": gn.Target(80, 0.99)})
+    >>> cheapest = gn.plan(
+    ...     schema,
+    ...     [("sex", "age"), "age"],
+    ...     targets={("sex", "age"): 50, "age": gn.Target(80, 0.99)},
+    ... )
     >>> print(f"{cheapest.rho:.6f} {cheapest.half_width('sex', 'age'):.3f}")
     0.000823 50.000
     >>> ages = gn.plan(schema, [{"age": "prefix"}], gn.zCDP(0.1))  # the cumulative distribution
@@ -116,27 +137,39 @@ def plan(
     (3,)
     """
     if not isinstance(schema, Schema):
-        raise ParameterError(f"plan: expected a Schema, got {type(schema).__name__}; hint: Schema.load(path)")
+        raise ParameterError(
+            f"plan: expected a Schema, got {type(schema).__name__}; hint: Schema.load(path)"
+        )
     if privacy is None and targets is None:
         raise ParameterError(
-            "plan: expected a privacy definition like zCDP(rho) or ApproxDP(epsilon, delta), got NoneType; "
+            "plan: expected a privacy definition like zCDP(rho) or ApproxDP(epsilon, delta), got "
+            "NoneType; "
             "hint: targets={...} finds the least budget"
         )
     if privacy is not None:
         check_gaussian("plan", privacy, stacklevel=2)
     if not isinstance(p, Real) or not p >= 2:
-        raise ParameterError(f"plan: expected p >= 2, got {p!r}; hint: math.inf for the largest error")
+        raise ParameterError(
+            f"plan: expected p >= 2, got {p!r}; hint: math.inf for the largest error"
+        )
     if neighbors not in ("add-remove", "replace"):
-        raise ParameterError(f'plan: expected neighbors="add-remove" or "replace", got {neighbors!r}')
+        raise ParameterError(
+            f'plan: expected neighbors="add-remove" or "replace", got {neighbors!r}'
+        )
     if type(rows_per_person) is not int or not 1 <= rows_per_person <= _MOST_ROWS_PER_PERSON:
         raise ParameterError(
-            f"plan: expected an integer 1 <= rows_per_person <= {_MOST_ROWS_PER_PERSON}, got {rows_per_person!r:.50}"
+            f"plan: expected an integer 1 <= rows_per_person <= {_MOST_ROWS_PER_PERSON}, got "
+            f"{rows_per_person!r:.50}"
         )
     domain = workload_domain(schema, workload)
     if weights is not None and np.shape(weights) != (len(domain.subsets),):
-        raise ParameterError(f"plan: expected {len(domain.subsets)} weights, one per marginal, got {weights!r}")
+        raise ParameterError(
+            f"plan: expected {len(domain.subsets)} weights, one per marginal, got {weights!r}"
+        )
     if over is not None and (targets is not None or privacy is None):
-        raise ParameterError("plan: over= takes a budget, no targets; hint: StreamPlan.half_width says what it gives")
+        raise ParameterError(
+            "plan: over= takes a budget, no targets; hint: StreamPlan.half_width says what it gives"
+        )
     goals = None
     if targets is not None:
         if weights is not None or p != 2:
@@ -151,7 +184,8 @@ def plan(
     cells = domain.tables.dim
     if cells > _MOST_CELLS:  # before anything is solved for
         raise DomainTooLargeError(
-            f"plan: {cells:.3g} cells would take {cells * SECONDS_PER_INTEGER / 3600:.3g} hours and "
+            f"plan: {cells:.3g} cells would take {cells * SECONDS_PER_INTEGER / 3600:.3g} hours "
+            "and "
             f"{cells * 8 / 1e9:.3g} GB, more than {_MOST_CELLS:.0e} cells; "
             "hint: ask for fewer or smaller marginals"
         )
@@ -162,14 +196,18 @@ def plan(
         raise ParameterError(f"plan: {error}") from None
     if privacy is None:
         if noise.gamma == 0:
-            raise ParameterError("plan: these tables need no noise, hence no budget; hint: give any, it is not spent")
-        # weighted deviations at unit sensitivity are ratios to the targets; of an entry's queries, the worst counts
+            raise ParameterError(
+                "plan: these tables need no noise, hence no budget; hint: give any, it is not spent"
+            )
+        # weighted deviations at unit sensitivity are ratios to the targets; of an entry's queries,
+        # the worst counts
         ratio = noise.gamma if domain.is_cells else largest_ratio(noise.covariance, goals or ())
         privacy = zCDP(rows_per_person**2 * ratio**2 / 2 * (1 + _ROUNDING))
     result = Plan(schema, domain, noise, privacy, rows_per_person, goals)
     if result.integers > _MOST_CELLS:
         raise DomainTooLargeError(
-            f"plan: {result.integers:.3g} noisy integers would take {result.seconds / 3600:.3g} hours, more than "
+            f"plan: {result.integers:.3g} noisy integers would take {result.seconds / 3600:.3g} "
+            "hours, more than "
             f"{_MOST_CELLS:.0e} of them; hint: ask for fewer or smaller marginals"
         )
     if over is None:

@@ -28,10 +28,13 @@ _TOLERANCE = 1e-4  # of a comparison that is printed to three digits
 
 
 def independent_deviations(plan: "Plan") -> Array:
-    """What :attr:`Plan.deviations` would be, had each entry independent noise and the best split of the budget."""
+    """What :attr:`Plan.deviations` would be, had each entry independent noise and the best split of
+    the budget.
+    """
     cells, weights, p = plan.queries, np.array(plan.domain.weights), plan.noise.p
     if plan.domain.is_cells:
-        # the best noise for one marginal alone at unit sensitivity: replacing a row keeps the sum of its cells
+        # the best noise for one marginal alone at unit sensitivity: replacing a row keeps the sum
+        # of its cells
         alone = np.ones_like(cells) if plan.neighbors == "add-remove" else 2 * (1 - 1 / cells)
     else:
         alone = np.array([_alone(term, plan.neighbors) for term in plan.domain.terms]) / cells
@@ -42,18 +45,29 @@ def independent_deviations(plan: "Plan") -> Array:
 
 
 def saving(plan: "Plan", name: str, protected: Protected) -> float:
-    """``(2 γ / γ°_p(K − K))²``, with the proven lower end of another optimum γ, found without its covariance."""
+    """``(2 γ / γ°_p(K − K))²``, with the proven lower end of another optimum γ, found without its
+    covariance.
+    """
     if plan.neighbors != "replace":
-        raise ParameterError(f'{name}: expected a plan with neighbors="replace", got {plan.neighbors!r}')
+        raise ParameterError(
+            f'{name}: expected a plan with neighbors="replace", got {plan.neighbors!r}'
+        )
     if not plan.domain.is_cells:
-        raise ParameterError(f"{name}: expected a plan for cells alone, got other bases; hint: improvement")
+        raise ParameterError(
+            f"{name}: expected a plan for cells alone, got other bases; hint: improvement"
+        )
     workload = plan.workload
     if protected == "gamma":
         workload = replace(workload, residuals=tuple(T for T in workload.residuals if T))
     with watching(None, _TOLERANCE) as watch, interrupts_pass():
         optimum = table_noise(workload, plan.noise.p, replaced=False, tol=_TOLERANCE, watch=watch)
     proof = MarginalCertificate(
-        plan.domain, plan.noise.p, protected, optimum.shares, optimum.patterns, optimum.pattern_weights
+        plan.domain,
+        plan.noise.p,
+        protected,
+        optimum.shares,
+        optimum.patterns,
+        optimum.pattern_weights,
     )
     lower = proof.bound_over(workload)
     if plan.noise.gamma == 0:

@@ -1,4 +1,6 @@
-"""Exact integers from counts to noisy answers; from then on floats, since nothing private is left."""
+"""Exact integers from counts to noisy answers; from then on floats, since nothing private
+is left.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,8 +24,9 @@ Counts = NDArray[np.int64]
 Integers = NDArray[Any]  # int64 where every intermediate provably fits, Python integers otherwise
 Array = NDArray[np.float64]
 
-# Multipliers of at least 2²⁰ follow the wanted standard deviations to one in a million, and at a scale of 2³² lattice
-# steps the discrete Gaussian is a continuous one to far below any float. OpenDP's integers end at 2⁶³.
+# Multipliers of at least 2²⁰ follow the wanted standard deviations to one in a million, and at a
+# scale of 2³² lattice steps the discrete Gaussian is a continuous one to far below any float.
+# OpenDP's integers end at 2⁶³.
 _LEAST_MULTIPLIER = 2.0**20
 _LEAST_SCALE = 2.0**32
 _MOST_SCALE = 2.0**53
@@ -35,12 +38,14 @@ _ROUNDING = 1e-9  # what sums of floats over more patterns may lack, relative to
 
 @dataclass(frozen=True, eq=False)
 class ResidualQuery(PickledByArguments):
-    """The integer query ``s_T ⊗_{i∈T} C_i`` on every marginal T, stacked: what each T adds to its own margins.
+    """The integer query ``s_T ⊗_{i∈T} C_i`` on every marginal T, stacked: what each T adds to its
+    own margins.
 
     Attributes:
         strategies: of all attributes.
         multipliers: s_T, positive integers.
-        query: what one row can change in all answers together; None when there is nothing to measure.
+        query: what one row can change in all answers together; None when there is nothing to
+            measure.
     """
 
     strategies: tuple[AbstractStrategy, ...]
@@ -55,16 +60,27 @@ class ResidualQuery(PickledByArguments):
         neighbors: Relation,
         rho: float,
     ) -> "ResidualQuery":
-        """For noises ``N(0, variances[T] ⊗_{i∈T} E_i)`` at unit sensitivity, scaled to spend ``rho``."""
+        """For noises ``N(0, variances[T] ⊗_{i∈T} E_i)`` at unit sensitivity, scaled to spend
+        ``rho``.
+        """
         if neighbors == "add-remove" and () not in variances:
-            raise CovarianceError("release: expected noise on the total, which one row more or less changes")
+            raise CovarianceError(
+                "release: expected noise on the total, which one row more or less changes"
+            )
         strategies, by_type = tuple(strategies), _by_type(strategies, variances)
-        orbits, of_class = by_type.orbits, [strategies[members[0]] for members in by_type.orbits.classes]
+        orbits, of_class = (
+            by_type.orbits,
+            [strategies[members[0]] for members in by_type.orbits.classes],
+        )
         # what is charged for one of a class is charged for all
-        if any(strategies[i] != own for own, c in zip(of_class, orbits.classes, strict=True) for i in c):
+        if any(
+            strategies[i] != own for own, c in zip(of_class, orbits.classes, strict=True) for i in c
+        ):
             raise CovarianceError("release: expected alike attributes to be measured alike")
         wanted = {
-            kind: math.sqrt(variance / 2) / math.sqrt(rho) * math.sqrt(math.prod(of_class[k].stretch for k in kind))
+            kind: math.sqrt(variance / 2)
+            / math.sqrt(rho)
+            * math.sqrt(math.prod(of_class[k].stretch for k in kind))
             for kind, variance in by_type.values_by_type.items()
             if kind or neighbors == "add-remove"  # replacing rows leaves the total alone
         }
@@ -72,11 +88,16 @@ class ResidualQuery(PickledByArguments):
             return cls(strategies, ByType(orbits, {}), None)
         scale = min(max(_LEAST_MULTIPLIER * max(wanted.values()), _LEAST_SCALE), _MOST_SCALE)
         multipliers = {kind: round(scale / deviation) for kind, deviation in wanted.items()}
-        if max(multipliers.values()) >> MAX_BITS or min(multipliers.values()) < _COARSEST_MULTIPLIER:
+        if (
+            max(multipliers.values()) >> MAX_BITS
+            or min(multipliers.values()) < _COARSEST_MULTIPLIER
+        ):
             size = "large" if max(multipliers.values()) >> MAX_BITS else "small"
             raise ParameterError(
-                f"rho = {rho:.3g} is too {size}: noise from {min(wanted.values()):.3g} to {max(wanted.values()):.3g} "
-                "lattice steps cannot be drawn; hint: rho between 1e-12 and 1e100, queries of like size, and few "
+                f"rho = {rho:.3g} is too {size}: noise from {min(wanted.values()):.3g} to "
+                f"{max(wanted.values()):.3g} "
+                "lattice steps cannot be drawn; hint: rho between 1e-12 and 1e100, queries of "
+                "like size, and few "
                 "attributes with bases of their own in one table"
             )
         squares = {kind: s**2 for kind, s in multipliers.items()}
@@ -95,10 +116,16 @@ class ResidualQuery(PickledByArguments):
             or values.keys() != self.multipliers.values_by_type.keys()
             or not all(type(s) is int and 0 < s < 2**MAX_BITS for s in values.values())
         ):
-            raise ParameterError("release: expected a positive multiplier for every measured residual")
+            raise ParameterError(
+                "release: expected a positive multiplier for every measured residual"
+            )
         of_class = [self.strategies[members[0]] for members in orbits.classes]
-        moved = squared_sensitivity(orbits, of_class, {kind: s**2 for kind, s in values.items()}, neighbors)
-        return ResidualQuery(self.strategies, ByType(orbits, values), IntegerQuery(moved, self.query.budget))
+        moved = squared_sensitivity(
+            orbits, of_class, {kind: s**2 for kind, s in values.items()}, neighbors
+        )
+        return ResidualQuery(
+            self.strategies, ByType(orbits, values), IntegerQuery(moved, self.query.budget)
+        )
 
     @property
     def count(self) -> int:
@@ -124,27 +151,35 @@ class ResidualQuery(PickledByArguments):
         )
 
     def answer(self, T: Subset, marginal: Counts) -> Integers:
-        """The exact answer on the counts of marginal T, or on integer combinations of counts, flat."""
+        """The exact answer on the counts of marginal T, or on integer combinations of
+        counts, flat.
+        """
         answer: Integers = marginal
         bound = max(int(np.sum(np.abs(marginal))), 1)  # of all intermediates
         for axis, i in enumerate(T):
             bound *= self.strategies[i].growth
-            answer = self.strategies[i].contrast(answer.astype(np.int64 if bound < 2**62 else object), axis)
+            answer = self.strategies[i].contrast(
+                answer.astype(np.int64 if bound < 2**62 else object), axis
+            )
         s = int(self.multipliers[T])
-        # flat before it is multiplied: numpy turns 0-d arrays of Python integers into bare ones, and those into 64 bits
+        # flat before it is multiplied: numpy turns 0-d arrays of Python integers into bare ones,
+        # and those into 64 bits
         return answer.astype(np.int64 if bound * s < 2**62 else object).reshape(-1) * s
 
     def noisy(self, T: Subset, marginal: Counts, noise: Counts) -> Integers:
         """The answer plus noise, exactly."""
         answer = self.answer(T, marginal)
         if answer.dtype not in (np.int64, object) or noise.dtype != np.int64:
-            raise GaussNoiseError(f"release: expected exact integers, got {answer.dtype} and {noise.dtype}")
+            raise GaussNoiseError(
+                f"release: expected exact integers, got {answer.dtype} and {noise.dtype}"
+            )
         if answer.dtype == np.int64 and max(int(noise.max()), -int(noise.min())) < 2**62:
             return answer + noise
         return answer.astype(object) + noise.astype(object)
 
     def decode(self, T: Subset, noisy: Integers, unit: int = 1) -> Array:
-        """What T alone adds to marginal T, from its noisy answer: shape (sizes of T...), sums zero along every axis.
+        """What T alone adds to marginal T, from its noisy answer: shape (sizes of T...), sums zero
+        along every axis.
 
         ``unit``: what the answer was multiplied by.
         """
@@ -161,15 +196,24 @@ class ResidualQuery(PickledByArguments):
         """``values ⊗_{i∈S∖T} v_i``: what is known of T, laid over the cells of S ⊇ T."""
         rest = [i for i in S if i not in T]
         table = values.reshape([self.strategies[i].size if i in T else 1 for i in S])
-        # over all even attributes at once, which rounds once; a public total by dividing, which keeps it exact
-        table = table * (1 / self._even(rest)) if () in self.multipliers or T else table / self._even(rest)
+        # over all even attributes at once, which rounds once; a public total by dividing, which
+        # keeps it exact
+        table = (
+            table * (1 / self._even(rest))
+            if () in self.multipliers or T
+            else table / self._even(rest)
+        )
         for axis, i in enumerate(S):
             if i in rest and not self._is_even(i):
-                table = table * self.strategies[i].profile.reshape([-1 if k == axis else 1 for k in range(len(S))])
+                table = table * self.strategies[i].profile.reshape(
+                    [-1 if k == axis else 1 for k in range(len(S))]
+                )
         return np.broadcast_to(table, [self.strategies[i].size for i in S])
 
     def gather(self, weights: Array, S: Subset, T: Subset) -> Array:
-        """Weights on the cells of S as weights on what is known of T ⊆ S: the transpose of :meth:`spread`."""
+        """Weights on the cells of S as weights on what is known of T ⊆ S: the transpose of
+        :meth:`spread`.
+        """
         rest = [i for i in S if i not in T]
         kept = list(S)
         for i in rest:
@@ -186,11 +230,16 @@ class ResidualQuery(PickledByArguments):
         return float(math.prod(self.strategies[i].size for i in attributes if self._is_even(i)))
 
 
-def measured_integers(strategies: Sequence[AbstractStrategy], values: Mapping[Subset, float]) -> int:
+def measured_integers(
+    strategies: Sequence[AbstractStrategy], values: Mapping[Subset, float]
+) -> int:
     """How many integers are measured on the subsets that have a value, together."""
     by_type = _by_type(strategies, values)
     rows = [strategies[members[0]].rows for members in by_type.orbits.classes]
-    return sum(by_type.orbits.size(kind) * math.prod(rows[k] for k in kind) for kind in by_type.values_by_type)
+    return sum(
+        by_type.orbits.size(kind) * math.prod(rows[k] for k in kind)
+        for kind in by_type.values_by_type
+    )
 
 
 def _by_type(strategies: Sequence[AbstractStrategy], values: Mapping[Subset, float]) -> ByType:
@@ -201,19 +250,28 @@ def _by_type(strategies: Sequence[AbstractStrategy], values: Mapping[Subset, flo
 
 
 def squared_sensitivity(
-    orbits: Orbits, strategies: Sequence[AbstractStrategy], squares: Mapping[Type, int], neighbors: Relation
+    orbits: Orbits,
+    strategies: Sequence[AbstractStrategy],
+    squares: Mapping[Type, int],
+    neighbors: Relation,
 ) -> int:
     """Largest squared change of all answers: one row more or less, or one exchanged for another.
 
-    A row adds at most ``s_T² Π c_i`` to the squared length of answer T, c_i the longest column's. The answers on two
-    rows have inner product ``s_T² Π_{i∈T} m_i``, each m_i between ℓ_i, the least of all, and c_i; the sum over T is
-    affine in every m_i, so that it is least at ends: ℓ_i on some set D of attributes, c_i on the others. Attained where
-    all columns of an attribute are of one length, and all pairs of them at one angle; a bound otherwise.
+    A row adds at most ``s_T² Π c_i`` to the squared length of answer T, c_i the longest column's.
+    The answers on two rows have inner product ``s_T² Π_{i∈T} m_i``, each m_i between ℓ_i, the least
+    of all, and c_i; the sum over T is affine in every m_i, so that it is least at ends: ℓ_i on some
+    set D of attributes, c_i on the others. Attained where all columns of an attribute are of one
+    length, and all pairs of them at one angle; a bound otherwise.
     """
     used = sorted({k for kind in squares for k in kind})
-    orbits, strategies = Orbits(tuple(orbits.classes[k] for k in used)), [strategies[k] for k in used]
+    orbits, strategies = (
+        Orbits(tuple(orbits.classes[k] for k in used)),
+        [strategies[k] for k in used],
+    )
     squares = {tuple(used.index(k) for k in kind): s for kind, s in squares.items()}
-    lengths = {kind: s * math.prod(strategies[k].square for k in kind) for kind, s in squares.items()}
+    lengths = {
+        kind: s * math.prod(strategies[k].square for k in kind) for kind, s in squares.items()
+    }
     total = sum(length * orbits.size(kind) for kind, length in lengths.items())
     if neighbors == "add-remove":
         return total
@@ -224,10 +282,12 @@ def squared_sensitivity(
         return 2 * (total - min(products.reshape(-1)))
     if patterns <= MOST_PATTERNS:
         shares = {kind: length / total for kind, length in lengths.items()}
-        sums = pattern_sums(orbits, shares, [1.0] * len(strategies), [own.correlation for own in strategies])
+        sums = pattern_sums(
+            orbits, shares, [1.0] * len(strategies), [own.correlation for own in strategies]
+        )
         return math.ceil(2 * total * (1 - float(sums.min()) + _ROUNDING))
-    # every answer at its own worst pair of rows: they differ in the one attribute of strongest negative correlation,
-    # or in all if there is none
+    # every answer at its own worst pair of rows: they differ in the one attribute of strongest
+    # negative correlation, or in all if there is none
     return sum(
         2 * orbits.size(kind) * (length - _least_product(squares[kind], kind, longest, least))
         for kind, length in lengths.items()

@@ -1,4 +1,6 @@
-"""What was planned, how well it answers, and what it will cost: public, since it is computed without data."""
+"""What was planned, how well it answers, and what it will cost: public, since it is computed
+without data.
+"""
 
 import hashlib
 import json
@@ -60,7 +62,8 @@ class Plan(PickledByArguments):
 
     Attributes:
         schema: the public attributes.
-        domain: the :class:`Marginals` of the workload, or the :class:`Products` where more than cells is asked for.
+        domain: the :class:`Marginals` of the workload, or the :class:`Products` where more than
+            cells is asked for.
         noise: the certified optimal covariance at unit sensitivity.
         privacy: the budget of the whole release, for one person.
         rows_per_person: the most rows that one person is taken to have.
@@ -81,7 +84,9 @@ class Plan(PickledByArguments):
             or self.noise.neighbors not in ("add-remove", "replace")
             or self.domain.sizes != self.schema.sizes
         ):
-            raise ParameterError("Plan: expected optimal noise for the marginals of this schema; hint: call plan()")
+            raise ParameterError(
+                "Plan: expected optimal noise for the marginals of this schema; hint: call plan()"
+            )
 
     @property
     def marginals(self) -> tuple[tuple[str, ...], ...]:
@@ -132,7 +137,9 @@ class Plan(PickledByArguments):
 
     @cached_property
     def request_sha256(self) -> str:
-        """What was asked for, in one number: the same for plans made from the same arguments, on any machine."""
+        """What was asked for, in one number: the same for plans made from the same arguments, on
+        any machine.
+        """
         return hashlib.sha256(json.dumps(self.request).encode()).hexdigest()
 
     @property
@@ -143,12 +150,16 @@ class Plan(PickledByArguments):
             ParameterError: planned without targets.
         """
         if self.targets is None:
-            raise ParameterError("target_ratio: this plan has no targets; hint: plan(..., targets=...)")
+            raise ParameterError(
+                "target_ratio: this plan has no targets; hint: plan(..., targets=...)"
+            )
         return largest_ratio(self.noise.covariance, self.targets) / math.sqrt(2 * self.row_rho)
 
     @cached_property
     def deviations(self) -> Array:
-        """Of every entry of the workload, the root mean square of its answers' standard deviations."""
+        """Of every entry of the workload, the root mean square of its answers'
+        standard deviations.
+        """
         return self._unit_covariance.deviations / math.sqrt(2 * self.row_rho)
 
     @property
@@ -192,7 +203,10 @@ class Plan(PickledByArguments):
     @property
     def seconds(self) -> float:
         """Roughly what a release takes, besides counting."""
-        return self.integers * SECONDS_PER_INTEGER / sampling_threads() + float(self._cells.sum()) * _SECONDS_PER_CELL
+        return (
+            self.integers * SECONDS_PER_INTEGER / sampling_threads()
+            + float(self._cells.sum()) * _SECONDS_PER_CELL
+        )
 
     @property
     def peak_bytes(self) -> float:
@@ -207,10 +221,12 @@ class Plan(PickledByArguments):
 
     @property
     def improvement(self) -> float:
-        """How many times less variance than independent noise on each marginal, both at their best for ``p``.
+        """How many times less variance than independent noise on each marginal, both at their best
+        for ``p``.
 
-        As drawn: least squares over all the independent tables would win back most of the difference on workloads that
-        overlap much, at the cost of exact simple standard deviations; it never gets below the optimum.
+        As drawn: least squares over all the independent tables would win back most of the
+        difference on workloads that overlap much, at the cost of exact simple standard deviations;
+        it never gets below the optimum.
         """
         weights, p = np.array(self.domain.weights), self.noise.p
         independent = norm(weights * self.independent_deviations * self.queries ** (1 / p), p)
@@ -218,25 +234,33 @@ class Plan(PickledByArguments):
 
     @cached_property
     def independent_deviations(self) -> Array:
-        """What :attr:`deviations` would be, had each entry independent noise and the best split of the budget."""
+        """What :attr:`deviations` would be, had each entry independent noise and the best split of
+        the budget.
+        """
         return independent_deviations(self)
 
     @cached_property
     def bound(self) -> Bound:
-        """What no unbiased mechanism with this budget can beat, whatever the data: on ``error``, in rows.
+        """What no unbiased mechanism with this budget can beat, whatever the data: on ``error``, in
+        rows.
 
-        >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
+        >>> schema = gn.Schema(
+        ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
+        ... )
         >>> survey = gn.plan(schema, 2, gn.zCDP(0.1))
-        >>> print(f"{survey.bound.error:.4f} {survey.bound.factor(survey.error):.4f}")  # √((e^2ρ − 1) / 2ρ)
+        >>> # √((e^2ρ − 1) / 2ρ)
+        >>> print(f"{survey.bound.error:.4f} {survey.bound.factor(survey.error):.4f}")
         5.2058 1.0522
         """
         return bound_of(self.noise, self.privacy, None, rows=self.rows_per_person)
 
     @cached_property
     def replace_saving(self) -> float:
-        """How many times less variance than the paper's noise, which protects replaced rows by doubling γ_p(K)'s.
+        """How many times less variance than the paper's noise, which protects replaced rows by
+        doubling γ_p(K)'s.
 
-        ``(2 γ_p(K) / γ°_p(K − K))²``, with the proven lower end of γ_p(K); 1 where nothing needs noise.
+        ``(2 γ_p(K) / γ°_p(K − K))²``, with the proven lower end of γ_p(K); 1 where nothing needs
+        noise.
 
         Raises:
             ParameterError: planned for rows added or removed, or for more than cells.
@@ -245,7 +269,8 @@ class Plan(PickledByArguments):
 
     @cached_property
     def add_remove_saving(self) -> float:
-        """How many times less variance than the best add-remove noise at ``rho / 4``, which protects replaced rows too.
+        """How many times less variance than the best add-remove noise at ``rho / 4``, which
+        protects replaced rows too.
 
         Infinite where nothing needs noise.
 
@@ -260,14 +285,19 @@ class Plan(PickledByArguments):
         return Workload.of(self.domain, total=True)
 
     def independent_standard_deviation(self, *names: str) -> float:
-        """Of every cell of a planned marginal, had each marginal independent noise and the best split of the budget."""
+        """Of every cell of a planned marginal, had each marginal independent noise and the best
+        split of the budget.
+        """
         S = tuple(sorted(self.subset(names)))
         if not self.domain.is_cells:
             raise ParameterError(
-                "independent_standard_deviation: expected a plan for cells alone, got other bases; hint: improvement"
+                "independent_standard_deviation: expected a plan for cells alone, got other "
+                "bases; hint: improvement"
             )
         if S not in self._places:
-            raise ParameterError(f"independent_standard_deviation: expected a planned marginal, got {names!r}")
+            raise ParameterError(
+                f"independent_standard_deviation: expected a planned marginal, got {names!r}"
+            )
         return float(self.independent_deviations[self._places[S]])
 
     @cached_property
@@ -318,7 +348,9 @@ class Plan(PickledByArguments):
         """Raise ParameterError unless some planned marginal contains S."""
         if S and S not in self._places and not set.intersection(*(self._having[i] for i in S)):
             names = " × ".join(self.schema.names[i] for i in S) or "the total"
-            raise ParameterError(f"no planned marginal contains {names}; hint: plan it, a release cannot be extended")
+            raise ParameterError(
+                f"no planned marginal contains {names}; hint: plan it, a release cannot be extended"
+            )
 
     def release(
         self,
@@ -334,30 +366,37 @@ class Plan(PickledByArguments):
         """Count, add noise, reconstruct: spends the whole budget once.
 
         Formal guarantees:
-            * ρ-zCDP for rows added, removed or replaced (see ``neighbors``), ρ at most :attr:`rho`, as charged by
-              OpenDP's map for one integer query of exactly known sensitivity; for a person's rows together, as long as
-              nobody has more than ``rows_per_person``. Refusals depend on the data and are not covered, unless
-              ``on_outside`` is "drop": then a row that does not fit is as one that is not there. Timing is not covered.
-              Under replacement the number of rows is public and comes out exactly.
-            * Every table is unbiased with the stated standard deviation, and tables agree on shared margins.
-            * All that a release says about itself is computed before its budget is charged: after that, it only
-              counts, draws, decodes and writes.
+            * ρ-zCDP for rows added, removed or replaced (see ``neighbors``), ρ at most :attr:`rho`,
+              as charged by OpenDP's map for one integer query of exactly known sensitivity; for a
+              person's rows together, as long as nobody has more than ``rows_per_person``. Refusals
+              depend on the data and are not covered, unless ``on_outside`` is "drop": then a row
+              that does not fit is as one that is not there. Timing is not covered. Under
+              replacement the number of rows is public and comes out exactly.
+            * Every table is unbiased with the stated standard deviation, and tables agree on shared
+              margins.
+            * All that a release says about itself is computed before its budget is charged: after
+              that, it only counts, draws, decodes and writes.
 
         Args:
             table: a dataframe (anything narwhals reads) or the path of a CSV or Parquet file.
-            out: a new directory for the files of :meth:`TableRelease.save`; checked before noise is drawn. Tables are
-                written one at a time and read back when asked for, so memory follows the largest of them.
+            out: a new directory for the files of :meth:`TableRelease.save`; checked before noise is
+                drawn. Tables are written one at a time and read back when asked for, so memory
+                follows the largest of them.
             format: of those files, "csv" or "parquet".
-            on_outside: what becomes of a row that has a null, or a value outside the schema, in an attribute without a
-                catch-all: "refuse" the whole release, or "drop" the row, so that it counts in no table. Whether a
-                release is refused tells something about its rows, and a schema can be made to ask for it; with "drop"
-                no value decides. A table that is malformed as a whole is refused all the same, whatever the schema
-                asks: CSV with fields missing, quotes out of place or bytes that are no text, and a column whose
-                declared type cannot hold the attribute. How many rows are dropped is private: give attributes a
-                catch-all to count them with noise. Under replacement every attribute needs one.
-            progress: True for a bar of released cells, or a callable that is given their number and the total.
-            ledger: a :class:`Ledger` or its path: the release is charged to its budget first, drawn once, and written
-                to ``out``; run again with the same arguments, it is read from there, whatever interrupted the first.
+            on_outside: what becomes of a row that has a null, or a value outside the schema, in an
+                attribute without a catch-all: "refuse" the whole release, or "drop" the row, so
+                that it counts in no table. Whether a release is refused tells something about its
+                rows, and a schema can be made to ask for it; with "drop" no value decides. A table
+                that is malformed as a whole is refused all the same, whatever the schema asks: CSV
+                with fields missing, quotes out of place or bytes that are no text, and a column
+                whose declared type cannot hold the attribute. How many rows are dropped is private:
+                give attributes a catch-all to count them with noise. Under replacement every
+                attribute needs one.
+            progress: True for a bar of released cells, or a callable that is given their number and
+                the total.
+            ledger: a :class:`Ledger` or its path: the release is charged to its budget first, drawn
+                once, and written to ``out``; run again with the same arguments, it is read from
+                there, whatever interrupted the first.
             id: what the ledger is to call this release.
 
         Returns:
@@ -366,19 +405,28 @@ class Plan(PickledByArguments):
         Raises:
             DataError: the table breaks the schema; names column and rule, never a value.
             OutputError: ``out`` exists or cannot be written.
-            ParameterError: more than 1000 marginals as CSV; a budget that cannot be drawn; ledger, id and out not
-                together; "drop" under replacement without catch-alls.
+            ParameterError: more than 1000 marginals as CSV; a budget that cannot be drawn; ledger,
+                id and out not together; "drop" under replacement without catch-alls.
             BudgetError: the ledger's budget does not allow it; nothing was drawn.
             LedgerError: another release under this id, or an unusable ledger.
         """
         from ..release.publish import published  # a plan and what is done with it meet here
 
         return published(
-            self, table, out=out, format=format, on_outside=on_outside, progress=progress, ledger=ledger, id=id
+            self,
+            table,
+            out=out,
+            format=format,
+            on_outside=on_outside,
+            progress=progress,
+            ledger=ledger,
+            id=id,
         )
 
     def dp_event(self) -> "DpEvent":
-        """What a release costs, for ``dp-accounting`` to compose: :func:`gaussnoise.privacy.dp_event`."""
+        """What a release costs, for ``dp-accounting`` to compose:
+        :func:`gaussnoise.privacy.dp_event`.
+        """
         return dp_event(self.rho_charged)
 
     def simulate(
@@ -415,11 +463,15 @@ class Plan(PickledByArguments):
     @cached_property
     def query(self) -> ResidualQuery:
         """The integer query that a release answers with noise."""
-        return ResidualQuery.calibrated(self.strategies, self._unit_covariance.variances, self.neighbors, self.row_rho)
+        return ResidualQuery.calibrated(
+            self.strategies, self._unit_covariance.variances, self.neighbors, self.row_rho
+        )
 
     @cached_property
     def covariance(self) -> TableCovariance:
-        """Covariance of the noise of a release, over the (unweighted) cells of all planned tables."""
+        """Covariance of the noise of a release, over the (unweighted) cells of all
+        planned tables.
+        """
         tables = Marginals(self.domain.sizes, self.tables.subsets)
         return covariance_of_cells(tables, self.strategies, self.query.variances)
 
@@ -428,10 +480,14 @@ class Plan(PickledByArguments):
         """What OpenDP's map charges for all noise of a release, for all rows of one person."""
         query, copies = self.query.query, self.rows_per_person**2
         if query is not None and query.scale < TABLE_STEPS:
-            raise GaussNoiseError(f"release: a scale of {query.scale:.3g} is too coarse; hint: another rho")
+            raise GaussNoiseError(
+                f"release: a scale of {query.scale:.3g} is too coarse; hint: another rho"
+            )
         charged = rounded_up(Fraction(query.rho) * copies) if query is not None else 0.0
         if charged > self.rho:
-            raise GaussNoiseError(f"release: noise would cost rho = {charged!r}, more than the planned {self.rho!r}")
+            raise GaussNoiseError(
+                f"release: noise would cost rho = {charged!r}, more than the planned {self.rho!r}"
+            )
         return charged
 
     def __str__(self) -> str:

@@ -32,7 +32,10 @@ def relation_text(plan: "Plan") -> str:
 
 def plan_text(plan: "Plan") -> str:
     """What ``print(plan)`` shows."""
-    table, count = _cells_text(plan) if plan.domain.is_cells else _answers_text(plan), len(plan.entries)
+    table, count = (
+        _cells_text(plan) if plan.domain.is_cells else _answers_text(plan),
+        len(plan.entries),
+    )
     return "\n".join(
         [
             table[0],
@@ -60,8 +63,10 @@ def _cells_text(plan: "Plan") -> list[str]:
     ]
     for name, marginal, S in zip(names, marginals, plan.domain.subsets, strict=False):
         lines.append(
-            f"{name:<{width}}  {plan.domain.cells(S):>7}  {plan.standard_deviation(*marginal):>9.4g}  "
-            f"{plan.half_width(*marginal):>9.4g}  {plan.independent_standard_deviation(*marginal):>14.4g}"
+            f"{name:<{width}}  {plan.domain.cells(S):>7}  "
+            f"{plan.standard_deviation(*marginal):>9.4g}  "
+            f"{plan.half_width(*marginal):>9.4g}  "
+            f"{plan.independent_standard_deviation(*marginal):>14.4g}"
         )
     return lines
 
@@ -71,7 +76,8 @@ def _answers_text(plan: "Plan") -> list[str]:
     names = plan.entries[:_MOST_LINES]
     width = max(len("entry"), *map(len, names))
     lines = [
-        f"Plan: {len(plan.entries)} entries, {plan.domain.dim} answers, from {len(plan.marginals)} marginals of "
+        f"Plan: {len(plan.entries)} entries, {plan.domain.dim} answers, from "
+        f"{len(plan.marginals)} marginals of "
         f"{plan.tables.dim} cells",
         f"{'entry':<{width}}  {'answers':>7}  {'rms sd':>9}  {'independent rms sd':>18}",
     ]
@@ -86,16 +92,26 @@ def _middles_text(plan: "Plan") -> list[str]:
     """What moments of bins are, where some are asked for."""
     asked = {(i, getattr(base, "base", base)) for term in plan.domain.terms for i, base in term}
     attributes = plan.schema.attributes
-    if not any(isinstance(base, Moments) and moment_source(base, attributes[i]) == MIDDLES for i, base in asked):
+    if not any(
+        isinstance(base, Moments) and moment_source(base, attributes[i]) == MIDDLES
+        for i, base in asked
+    ):
         return []
-    return [f"Sums of {MIDDLES} are not sums of the values in the bins: their intervals are for the former alone."]
+    return [
+        f"Sums of {MIDDLES} are not sums of the values in the bins: their intervals are for the "
+        "former alone."
+    ]
 
 
 def work_text(plan: "Plan") -> str:
     """What a release draws, and what that takes on one machine."""
     seconds, size = plan.seconds, plan.peak_bytes / 1e6
     time = "under a second" if seconds < 1 else f"about {seconds:.0f} s" if seconds < 120 else ""
-    time = time or (f"about {seconds / 60:.0f} minutes" if seconds < 7200 else f"about {seconds / 3600:.1f} hours")
+    time = time or (
+        f"about {seconds / 60:.0f} minutes"
+        if seconds < 7200
+        else f"about {seconds / 3600:.1f} hours"
+    )
     memory = "1 MB" if size < 1 else f"{size:.0f} MB" if size < 1000 else f"{size / 1000:.1f} GB"
     return f"release      {plan.integers} noisy integers: {time} and {memory}"
 
@@ -113,15 +129,22 @@ def verdict(plan: "Plan") -> list[str]:
     )
     if plan.neighbors == "replace" and plan.noise.gamma > 0 and cells:
         lines.append(
-            f"{plan.replace_saving:.2f} times less variance than the paper's calibration for replaced rows "
+            f"{plan.replace_saving:.2f} times less variance than the paper's calibration for "
+            "replaced rows "
             "(twice the noise of γ_p)"
         )
     if cells or plan.noise.gap < _CLOSED:
         what = "tables" if cells else "answers"
-        lines.append(f"optimal among all Gaussian noises that protect these {what}: certified gap {plan.noise.gap:.1e}")
+        lines.append(
+            f"optimal among all Gaussian noises that protect these {what}: certified gap "
+            f"{plan.noise.gap:.1e}"
+        )
     else:
         least = 100 / (1 + plan.noise.gap)
-        lines.append(f"no Gaussian noise that protects these answers has less than {least:.4g} % of this error")
+        lines.append(
+            f"no Gaussian noise that protects these answers has less than {least:.4g} % of this "
+            "error"
+        )
     if plan.error > 0:
         lines.append(plan.bound.sentence(plan.error))
     return lines
@@ -137,10 +160,14 @@ def _targets_text(ratio: float) -> str:
 
 
 def budget_text(privacy: AbstractPrivacy, rho: float, integers: int, scope: str = "") -> str:
-    """A whole budget, in both currencies; ``scope``: what it is for, where that is more than one release."""
+    """A whole budget, in both currencies; ``scope``: what it is for, where that is more than one
+    release.
+    """
     if isinstance(privacy, zCDP):
         epsilon = gaussian_epsilon(rho, SHOWN_DELTA, integers, TABLE_STEPS)
-        said = f"{rho:g}-zCDP; for this noise, ({epsilon:.4g}, {SHOWN_DELTA:g})-differential privacy"
+        said = (
+            f"{rho:g}-zCDP; for this noise, ({epsilon:.4g}, {SHOWN_DELTA:g})-differential privacy"
+        )
         return f"{said}; {scope}" if scope else said
     if isinstance(privacy, ApproxDP):
         promise = f"({privacy.epsilon:g}, {privacy.delta:g})-differential privacy"

@@ -1,12 +1,14 @@
 r"""CSV and TSV files as tables of text, one row a record, with nothing guessed.
 
-CSV is read by RFC 4180: a quote opens a field, closes it, or is doubled inside a quoted field, and nowhere else may one
-stand. Readers that forgive more let one row swallow those after it, up to the next quote, so that one person would
-change more than one row. TSV is read by IANA's text/tab-separated-values, which knows no quotes and no escapes.
+CSV is read by RFC 4180: a quote opens a field, closes it, or is doubled inside a quoted field, and
+nowhere else may one stand. Readers that forgive more let one row swallow those after it, up to the
+next quote, so that one person would change more than one row. TSV is read by IANA's
+text/tab-separated-values, which knows no quotes and no escapes.
 
-A row is a record as parsed: a quoted field may hold line ends. What is read: Excel's and pandas' CSV, R's with
-``row.names = FALSE``, PostgreSQL's ``COPY … CSV``. What is refused: blanks beside quotes, ``\"`` for a quote (MySQL),
-UTF-16, a first line ``sep=;``, no column names. Text is taken as it stands: ``NA``, ``\N`` and ``NULL`` are text.
+A row is a record as parsed: a quoted field may hold line ends. What is read: Excel's and pandas'
+CSV, R's with ``row.names = FALSE``, PostgreSQL's ``COPY … CSV``. What is refused: blanks beside
+quotes, ``\"`` for a quote (MySQL), UTF-16, a first line ``sep=;``, no column names. Text is taken
+as it stands: ``NA``, ``\N`` and ``NULL`` are text.
 """
 
 import csv
@@ -55,7 +57,8 @@ def open_csv(path: str, connection: Any) -> Any:
         null_padding=False,
         allow_quoted_nulls=False,
         hive_partitioning=False,
-        # where one thread's piece of the file begins inside a quoted field, several threads can fail
+        # where one thread's piece of the file begins inside a quoted field, several threads can
+        # fail
         parallel=not several_lines,
         **({} if longest < _USUAL_LINE else {"max_line_size": longest}),
     )
@@ -70,17 +73,23 @@ def _header(path: str, tabs: bool) -> list[str]:
         if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
             raise DataError('table: expected UTF-8, got UTF-16; hint: save it as "CSV UTF-8"')
     opener = gzip.open if path.lower().endswith(".gz") else open
-    # bytes that are no text are the engine's to refuse: here the first few rows would answer for all
+    # bytes that are no text are the engine's to refuse: here the first few rows would answer for
+    # all
     with opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="") as file:
         quoting = csv.QUOTE_NONE if tabs else csv.QUOTE_MINIMAL
         try:
-            names = next(csv.reader(file, delimiter="\t" if tabs else ",", quoting=quoting, strict=True), [])
+            names = next(
+                csv.reader(file, delimiter="\t" if tabs else ",", quoting=quoting, strict=True), []
+            )
         except csv.Error:
             names = None
     if names is None:
         raise DataError(_QUOTES)
     if len(names) == 1 and names[0].lower().startswith("sep="):
-        raise DataError("table: expected column names in the first line, got sep=; hint: delete that line, use commas")
+        raise DataError(
+            "table: expected column names in the first line, got sep=; hint: delete that line, "
+            "use commas"
+        )
     if not names or len(set(names)) < len(names) or "" in names:
         raise DataError(
             "table: expected a first line of distinct column names, none empty; "
@@ -90,8 +99,10 @@ def _header(path: str, tabs: bool) -> list[str]:
 
 
 _QUOTES = (
-    "table: expected CSV by RFC 4180, where a quote opens a field, closes it, or is doubled inside a quoted field; "
-    'got another one, or a field that never closes; hint: write "" for a quote, not \\", and no blanks beside quotes'
+    "table: expected CSV by RFC 4180, where a quote opens a field, closes it, or is doubled "
+    "inside a quoted field; "
+    'got another one, or a field that never closes; hint: write "" for a quote, not \\", and no '
+    "blanks beside quotes"
 )
 
 
@@ -114,8 +125,15 @@ def _check_bytes(path: str, tabs: bool) -> tuple[bool, int]:
             breaks = (own == ord("\n")) | (own == ord("\r"))
             if quoted:
                 quotes = own == ord('"')
-                within = ((np.cumsum(quotes, dtype=np.uint8) + np.uint8(inside)) & 1).view(bool)  # after each byte
-                beside = (around == ord("\n")) | (around == ord("\r")) | (around == ord(",")) | (around == ord('"'))
+                within = ((np.cumsum(quotes, dtype=np.uint8) + np.uint8(inside)) & 1).view(
+                    bool
+                )  # after each byte
+                beside = (
+                    (around == ord("\n"))
+                    | (around == ord("\r"))
+                    | (around == ord(","))
+                    | (around == ord('"'))
+                )
                 if (quotes & ~np.where(within, beside[:-2], beside[2:])).any():
                     raise DataError(_QUOTES)
                 inside = int(within[-1])
@@ -130,7 +148,9 @@ def _check_bytes(path: str, tabs: bool) -> tuple[bool, int]:
         if ended and not mixed:
             kinds.add(b"\n")
         if len(kinds) > 1:
-            raise DataError("table: expected line ends of one kind; hint: quote fields that hold line ends")
+            raise DataError(
+                "table: expected line ends of one kind; hint: quote fields that hold line ends"
+            )
         run = 0 if ended else run + 1
         longest = max(longest, (run + 2) * _PIECE)
         before = piece[-1:]
@@ -140,7 +160,9 @@ def _check_bytes(path: str, tabs: bool) -> tuple[bool, int]:
 
 
 def _pieces(path: str) -> Iterator[tuple[bytes, bytes]]:
-    """The file's bytes after a byte order mark, each piece with the byte that follows; a comma follows the last."""
+    """The file's bytes after a byte order mark, each piece with the byte that follows; a comma
+    follows the last.
+    """
     with _open(path) as file:
         if file.read(3) != b"\xef\xbb\xbf":
             file.seek(0)
@@ -152,24 +174,36 @@ def _pieces(path: str) -> Iterator[tuple[bytes, bytes]]:
 
 
 _MOST_DIGITS = 2500  # more than a category may have
-_NUMBER = r"'^\s*([+-]?)([0-9]*)[.]?([0-9]*)(?:[eE]([+-]?[0-9]+))?\s*$', ['sign', 'whole', 'part', 'power']"
+_NUMBER = (
+    r"'^\s*([+-]?)([0-9]*)[.]?([0-9]*)(?:[eE]([+-]?[0-9]+))?\s*$', "
+    "['sign', 'whole', 'part', 'power']"
+)
 _DIGITS = "(x_parts.whole || x_parts.part)"
-_POWER = "CAST(CASE x_parts.power WHEN '' THEN 0 ELSE TRY_CAST(x_parts.power AS INTEGER) END AS BIGINT)"
+_POWER = (
+    "CAST(CASE x_parts.power WHEN '' THEN 0 ELSE TRY_CAST(x_parts.power AS INTEGER) END AS BIGINT)"
+)
 _ZEROS = f"({_POWER} - length(x_parts.part) + length({_DIGITS}) - length(rtrim({_DIGITS}, '0')))"
 # in up to 15 characters a double tells integers below 2^53; others are compared digit by digit
 _STEPS = (
     "TRY_CAST(trim(x) AS DOUBLE) AS x_double, x",
-    f"CASE WHEN length(x) > 15 OR abs(x_double) >= {2**53} THEN regexp_extract(x, {_NUMBER}) END AS x_parts, x_double",
+    f"CASE WHEN length(x) > 15 OR abs(x_double) >= {2**53} THEN regexp_extract(x, {_NUMBER}) END "
+    "AS x_parts, x_double",
     "CASE WHEN x_parts IS NULL THEN"
     " CASE WHEN x_double = trunc(x_double) THEN CAST(TRY_CAST(x_double AS BIGINT) AS VARCHAR) END"
-    f" WHEN {_DIGITS} = '' THEN NULL WHEN trim({_DIGITS}, '0') = '' THEN '0' WHEN {_ZEROS} BETWEEN 0 AND {_MOST_DIGITS}"
-    f" THEN replace(x_parts.sign, '+', '') || trim({_DIGITS}, '0') || repeat('0', {_ZEROS}) END AS x",
+    f" WHEN {_DIGITS} = '' THEN NULL WHEN trim({_DIGITS}, '0') = '' THEN '0' WHEN {_ZEROS} "
+    f"BETWEEN 0 AND {_MOST_DIGITS}"
+    f" THEN replace(x_parts.sign, '+', '') || trim({_DIGITS}, '0') || repeat('0', {_ZEROS}) END "
+    "AS x",
 )
 
 
 def with_integers(relation: Any, columns: Sequence[str]) -> Any:
-    """These columns in the usual digits of the integer that their text is by value, else NULL: 03 and 3.0 become 3."""
+    """These columns in the usual digits of the integer that their text is by value, else NULL: 03
+    and 3.0 become 3.
+    """
     others = [c for c in relation.columns if c not in columns]
     for step in _STEPS:
-        relation = relation.project(", ".join([*others, *(re.sub(r"\bx(?=\b|_)", c, step) for c in columns)]))
+        relation = relation.project(
+            ", ".join([*others, *(re.sub(r"\bx(?=\b|_)", c, step) for c in columns)])
+        )
     return relation

@@ -25,11 +25,14 @@ def open_table(table: object) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
     """The table as a frame; CSV comes as text."""
     if isinstance(table, str | os.PathLike):
         path = os.fspath(table)
-        return nw.from_native(guarded("open the file", lambda: _open_file(path), engine=nw.Implementation.DUCKDB))
+        return nw.from_native(
+            guarded("open the file", lambda: _open_file(path), engine=nw.Implementation.DUCKDB)
+        )
     frame = guarded("open it", lambda: nw.from_native(table, pass_through=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
         raise DataError(
-            f"table: expected a dataframe (polars, pandas, pyarrow, duckdb, …) or the path of a CSV or Parquet file, "
+            "table: expected a dataframe (polars, pandas, pyarrow, duckdb, …) or the path of a "
+            "CSV or Parquet file, "
             f"got {type(table).__name__}"
         )
     return frame
@@ -40,18 +43,29 @@ def frame_backend(table: object) -> Any:
     if isinstance(table, str | os.PathLike):
         return "pyarrow"
     frame = guarded("open it", lambda: nw.from_native(table, pass_through=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
-    implementation = frame.implementation if isinstance(frame, nw.DataFrame | nw.LazyFrame) else None  # refused later
-    eager = implementation in (nw.Implementation.PANDAS, nw.Implementation.POLARS, nw.Implementation.MODIN)
+    implementation = (
+        frame.implementation if isinstance(frame, nw.DataFrame | nw.LazyFrame) else None
+    )  # refused later
+    eager = implementation in (
+        nw.Implementation.PANDAS,
+        nw.Implementation.POLARS,
+        nw.Implementation.MODIN,
+    )
     return implementation if eager else "pyarrow"
 
 
 def guarded(
-    task: str, action: Callable[[], Result], hint: str = "", *, engine: nw.Implementation | None = None
+    task: str,
+    action: Callable[[], Result],
+    hint: str = "",
+    *,
+    engine: nw.Implementation | None = None,
 ) -> Result:
     """``action()``; an engine's own error is replaced, since it may quote records.
 
-    Spark's logs quote them as well and are kept quiet meanwhile: those of its driver, not those of executors elsewhere.
-    ``engine`` is whose work the action is, where that is known: duckdb's is done aside.
+    Spark's logs quote them as well and are kept quiet meanwhile: those of its driver, not those of
+    executors elsewhere. ``engine`` is whose work the action is, where that is known: duckdb's is
+    done aside.
     """
     try:
         with _quiet_spark():
@@ -72,18 +86,23 @@ def guarded(
 def _aside(action: Callable[[], Result]) -> Result:
     """``action()`` in another thread, for which the main thread waits where Python heeds signals.
 
-    A signal that Python handles while duckdb works in the main thread may be lost in there, or end the process.
+    A signal that Python handles while duckdb works in the main thread may be lost in there, or end
+    the process.
     """
     if threading.current_thread() is not threading.main_thread():
         return action()
     with futures.ThreadPoolExecutor(1, _ASIDE) as thread:
         done = thread.submit(action)
         try:
-            while not futures.wait([done], timeout=1).done:  # the system may hand a signal to any thread
+            while not futures.wait(
+                [done], timeout=1
+            ).done:  # the system may hand a signal to any thread
                 pass
             return done.result()
         finally:
-            while not done.done():  # more than once: between two queries there is nothing to interrupt
+            while (
+                not done.done()
+            ):  # more than once: between two queries there is nothing to interrupt
                 for connection in list(_opened):
                     connection.interrupt()
                 futures.wait([done], timeout=0.1)
@@ -99,12 +118,19 @@ def _quiet_spark() -> Iterator[None]:
         with contextlib.suppress(ImportError):  # before version 4 nothing is logged there
             from pyspark.logger import PySparkLogger
 
-            quiet = [PySparkLogger.getLogger(f"{kind}QueryContextLogger") for kind in ("SQL", "DataFrame")]
+            quiet = [
+                PySparkLogger.getLogger(f"{kind}QueryContextLogger")
+                for kind in ("SQL", "DataFrame")
+            ]
     loud = [logger for logger in quiet if not logger.disabled]
     level = None
     if context is not None:
         with contextlib.suppress(Exception):
-            level = context._jvm.org.apache.logging.log4j.LogManager.getRootLogger().getLevel().toString()
+            level = (
+                context._jvm.org.apache.logging.log4j.LogManager.getRootLogger()
+                .getLevel()
+                .toString()
+            )
             context.setLogLevel("OFF")
     for logger in loud:
         logger.disabled = True
@@ -119,11 +145,16 @@ def _quiet_spark() -> Iterator[None]:
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """Whether an engine's error stands for Ctrl-C: duckdb and arrow have their own, others wrap Python's."""
+    """Whether an engine's error stands for Ctrl-C: duckdb and arrow have their own, others wrap
+    Python's.
+    """
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
-        if isinstance(error, KeyboardInterrupt) or type(error).__name__ in ("InterruptException", "ArrowCancelled"):
+        if isinstance(error, KeyboardInterrupt) or type(error).__name__ in (
+            "InterruptException",
+            "ArrowCancelled",
+        ):
             return True
         if isinstance(error, RuntimeError) and error.args == ("Query interrupted",):
             return True
@@ -142,7 +173,9 @@ def _open_file(path: str) -> Any:
 
 
 def _connect() -> Any:
-    """An engine in memory that never writes: by default duckdb spills into ``.tmp`` of the current directory."""
+    """An engine in memory that never writes: by default duckdb spills into ``.tmp`` of the current
+    directory.
+    """
     import duckdb
 
     connection = duckdb.connect(config={"temp_directory": ""})

@@ -1,4 +1,6 @@
-"""Tables made to look like counts — non-negative, or whole — at the price of a bias that no interval can state."""
+"""Tables made to look like counts — non-negative, or whole — at the price of a bias that no
+interval can state.
+"""
 
 import math
 from collections.abc import Callable
@@ -17,7 +19,9 @@ Numbers = NDArray[Any]  # float64, or int64 once rounded
 
 
 class AbstractTable:
-    """A table of counts, unbiased or not, and the steps that trade bias for ease of use. They cost no privacy."""
+    """A table of counts, unbiased or not, and the steps that trade bias for ease of use. They cost
+    no privacy.
+    """
 
     attributes: tuple[str, ...]
     labels: tuple[tuple[Category, ...], ...]
@@ -26,13 +30,17 @@ class AbstractTable:
     backend: Any
 
     def nonnegative(self) -> "BiasedTable":
-        """The table with its negative cells set to 0: cells are biased upwards, and sums of many cells heavily so."""
+        """The table with its negative cells set to 0: cells are biased upwards, and sums of many
+        cells heavily so.
+        """
         return _processed(self, nonnegative, "negative cells set to 0")
 
     def projected(self) -> "BiasedTable":
-        """The nearest table, in least squares, without negative cells and with the same total (zeros if that is <= 0).
+        """The nearest table, in least squares, without negative cells and with the same total
+        (zeros if that is <= 0).
 
-        Small cells are biased upwards and large ones downwards; margins other than the total change.
+        Small cells are biased upwards and large ones downwards; margins other than the total
+        change.
         """
         return _processed(self, projected, "nearest non-negative table of the same total")
 
@@ -52,9 +60,9 @@ class AbstractTable:
 class BiasedTable(AbstractTable):
     """One released table after a step that makes its cells easier to use and no longer unbiased.
 
-    There is no standard deviation: the error has become partly bias, and the bias of a cell depends on the true counts,
-    which nobody may see. Sums of many biased cells add up the biases; take sums, contrasts and intervals from the
-    unbiased table instead.
+    There is no standard deviation: the error has become partly bias, and the bias of a cell depends
+    on the true counts, which nobody may see. Sums of many biased cells add up the biases; take
+    sums, contrasts and intervals from the unbiased table instead.
 
     Attributes:
         attributes: names, one per axis.
@@ -63,7 +71,14 @@ class BiasedTable(AbstractTable):
         method: what was done, step by step.
         private: False for simulations, whose numbers must not be published.
 
-    >>> table = BiasedTable(("age",), (("young", "middle", "old"),), np.array([5.2, -2, 3]), "as released", True, None)
+    >>> table = BiasedTable(
+    ...     ("age",),
+    ...     (("young", "middle", "old"),),
+    ...     np.array([5.2, -2, 3]),
+    ...     "as released",
+    ...     True,
+    ...     None,
+    ... )
     >>> table.projected().integer().columns()
     {'age': ['young', 'middle', 'old'], 'biased_estimate': [4, 0, 2]}
     >>> table.nonnegative()
@@ -82,20 +97,30 @@ class BiasedTable(AbstractTable):
         return self._arrow().to_pydict()
 
     def to_frame(self) -> Any:
-        """:meth:`columns` as a dataframe of the library the records came in (pyarrow for files and remote engines)."""
+        """:meth:`columns` as a dataframe of the library the records came in (pyarrow for files and
+        remote engines).
+        """
         import narwhals as nw
 
         return nw.from_arrow(self._arrow(), backend=self.backend).to_native()
 
     def _arrow(self) -> Any:
         cells = slice(0, self.estimate.size)
-        return arrow_columns(self.attributes, self.labels, cells, {"biased_estimate": self.estimate})
+        return arrow_columns(
+            self.attributes, self.labels, cells, {"biased_estimate": self.estimate}
+        )
 
     def __str__(self) -> str:
         numbers = [first(self.estimate, 8)]
         closing = "biased, so that no standard deviation can be stated"
         return table_text(
-            repr(self), self.attributes, self.labels, ["biased estimate"], numbers, closing, private=self.private
+            repr(self),
+            self.attributes,
+            self.labels,
+            ["biased estimate"],
+            numbers,
+            closing,
+            private=self.private,
         )
 
     def __repr__(self) -> str:
@@ -108,7 +133,9 @@ def _processed(table: AbstractTable, step: Callable[[Numbers], Numbers], words: 
     estimate = step(table.estimate)
     estimate.flags.writeable = False
     method = f"{table.method}, then {words}" if isinstance(table, BiasedTable) else words
-    return BiasedTable(table.attributes, table.labels, estimate, method, table.private, table.backend)
+    return BiasedTable(
+        table.attributes, table.labels, estimate, method, table.private, table.backend
+    )
 
 
 def nonnegative(estimate: Numbers) -> Numbers:
@@ -117,11 +144,12 @@ def nonnegative(estimate: Numbers) -> Numbers:
 
 
 def projected(estimate: Numbers) -> Numbers:
-    """``argmin ‖y − estimate‖₂ over y >= 0, Σy = Σestimate``, in O(n log n); zeros if the total is not positive.
+    """``argmin ‖y − estimate‖₂ over y >= 0, Σy = Σestimate``, in O(n log n); zeros if the total is
+    not positive.
 
-    A shift θ and a cut, ``max(estimate − θ, 0)`` (Held, Wolfe & Crowder 1974; Duchi et al. 2008). The k largest cells
-    stay positive and pay for the others, ``θ = −(sum of the others)/k``: differences of large sums never occur, and a
-    table without negative cells comes back unchanged.
+    A shift θ and a cut, ``max(estimate − θ, 0)`` (Held, Wolfe & Crowder 1974; Duchi et al. 2008).
+    The k largest cells stay positive and pay for the others, ``θ = −(sum of the others)/k``:
+    differences of large sums never occur, and a table without negative cells comes back unchanged.
 
     >>> projected(np.array([5.0, -2.0, 3.0])).tolist()
     [4.0, 0.0, 2.0]
@@ -143,7 +171,10 @@ def integer(estimate: Numbers) -> NDArray[np.int64]:
     """
     values = np.asarray(estimate, dtype=np.float64).ravel()
     if (np.abs(values) >= 2.0**63).any():
-        raise ParameterError("integer: expected cells below 2**63, got larger ones; hint: use the estimates themselves")
+        raise ParameterError(
+            "integer: expected cells below 2**63, got larger ones; hint: use the estimates "
+            "themselves"
+        )
     whole = np.floor(values).astype(np.int64)
     raised = round(math.fsum(values)) - sum(whole.tolist())
     # totals beyond 2**53 are themselves rounded, perhaps below the sum of the floors

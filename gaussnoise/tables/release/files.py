@@ -41,7 +41,15 @@ Array = NDArray[np.float64]
 
 _FORMAT = "gaussnoise.tables/3"
 _MOST_ANSWERS = 10**7  # of one entry that are written: more are read off the tables
-_NAMED_BASES = (Identity, Total, Prefix, Ranges, Bins, Windows, Moments)  # all others are written as matrices
+_NAMED_BASES = (
+    Identity,
+    Total,
+    Prefix,
+    Ranges,
+    Bins,
+    Windows,
+    Moments,
+)  # all others are written as matrices
 _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
 
@@ -72,7 +80,9 @@ def staged(directory: str | os.PathLike[str]) -> Iterator[Path]:
     except OutputError:
         raise
     except OSError as error:
-        raise OutputError(f"save: could not complete {target} ({type(error).__name__}); nothing was kept") from None
+        raise OutputError(
+            f"save: could not complete {target} ({type(error).__name__}); nothing was kept"
+        ) from None
 
 
 class _CallbackError(BaseException):
@@ -98,14 +108,18 @@ def as_itself(progress: bool | Counted | None) -> Iterator[bool | Counted | None
     raise error from error.__cause__  # and nothing of its carrier
 
 
-def save_release(release: "TableRelease", directory: str | os.PathLike[str], format: FileFormat) -> None:
+def save_release(
+    release: "TableRelease", directory: str | os.PathLike[str], format: FileFormat
+) -> None:
     """All files of a release, in a new directory."""
     check_format(format, len(release))
     check_target(directory)
     with staged(directory) as folder:
         plan = release.plan
         document = document_of(release, format)
-        with table_writer(folder, plan.schema, plan.tables.subsets, release.deviation, format) as writer:
+        with table_writer(
+            folder, plan.schema, plan.tables.subsets, release.deviation, format
+        ) as writer:
             for S in plan.tables.subsets:
                 writer.write(S, release.tables[S])
         write_document(document, replace(release, tables=writer.tables), folder)
@@ -151,12 +165,18 @@ def document_of(release: "TableRelease", format: FileFormat) -> Document:
     """The document of a release in files of a format."""
     answers = _answer_files(release, "parquet" if len(release) > MOST_FILES else format)
     return Document(
-        release_record(release, answers), _marginals(release), _measurements(release), release_text(release), answers
+        release_record(release, answers),
+        _marginals(release),
+        _measurements(release),
+        release_text(release),
+        answers,
     )
 
 
 def write_document(document: Document, release: "TableRelease", folder: Path) -> None:
-    """What goes with the tables: ``answers/``, ``summary.txt``, ``release.png``; last ``release.json`` on all."""
+    """What goes with the tables: ``answers/``, ``summary.txt``, ``release.png``; last
+    ``release.json`` on all.
+    """
     _write_answers(document, release, folder)
     (folder / "summary.txt").write_text(document.summary + "\n", encoding="utf-8")
     picture = folder / "release.png"
@@ -171,7 +191,8 @@ def write_document(document: Document, release: "TableRelease", folder: Path) ->
     places = release.tables.places if isinstance(release.tables, StoredTables) else {}
     subsets = zip(document.marginals, release.plan.tables.subsets, strict=True)
     marginals = [
-        {"attributes": of["attributes"], "file": places[S].file, "first_row": places[S].first_row} | of
+        {"attributes": of["attributes"], "file": places[S].file, "first_row": places[S].first_row}
+        | of
         for of, S in subsets
     ]
     record = dict(document.record)
@@ -187,10 +208,18 @@ def _answer_files(release: "TableRelease", format: FileFormat) -> dict[int, str]
     plan = release.plan
     if plan.domain.is_cells or len(plan.domain.terms) > MOST_FILES:
         return {}
-    names = file_names([tuple(plan.schema.names[i] for i, _ in term) for term in plan.domain.terms], format, "answers")
+    names = file_names(
+        [tuple(plan.schema.names[i] for i, _ in term) for term in plan.domain.terms],
+        format,
+        "answers",
+    )
     asked = (all(base.is_identity for _, base in term) for term in plan.domain.terms)
     most = (plan.domain.queries(term) <= _MOST_ANSWERS for term in plan.domain.terms)
-    return {k: name for k, (name, cells, few) in enumerate(zip(names, asked, most, strict=True)) if few and not cells}
+    return {
+        k: name
+        for k, (name, cells, few) in enumerate(zip(names, asked, most, strict=True))
+        if few and not cells
+    }
 
 
 def _answers(release: "TableRelease", k: int) -> "QueryTable":
@@ -200,7 +229,9 @@ def _answers(release: "TableRelease", k: int) -> "QueryTable":
 
 
 def _write_answers(document: Document, release: "TableRelease", folder: Path) -> None:
-    """One tidy file for every entry that asks for more than cells: read off the tables, hence at no further cost."""
+    """One tidy file for every entry that asks for more than cells: read off the tables, hence at no
+    further cost.
+    """
     from pyarrow import csv, parquet
 
     for k, name in document.answers.items():
@@ -215,12 +246,17 @@ def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[
     plan, query = release.plan, release.query
     contrasts = contrasts_of(plan)
     whose = "cells'" if plan.domain.is_cells else "answers' (with their entry's root mean square)"
-    objective = f"p-norm of all {whose} weighted standard deviations at unit sensitivity, p = {plan.noise.p:g}"
+    objective = (
+        f"p-norm of all {whose} weighted standard deviations at unit sensitivity, p = "
+        f"{plan.noise.p:g}"
+    )
     implied = {
         "epsilon": gaussian_epsilon(release.rho_charged, SHOWN_DELTA, query.count, TABLE_STEPS),
         "delta": SHOWN_DELTA,
         "method": "analytic Gaussian (Balle & Wang 2018, Theorem 8), corrected for the lattice",
-        "epsilon_through_zcdp": zCDP(release.rho_charged).epsilon(SHOWN_DELTA) if release.rho_charged else 0.0,
+        "epsilon_through_zcdp": zCDP(release.rho_charged).epsilon(SHOWN_DELTA)
+        if release.rho_charged
+        else 0.0,
     }
     return {
         "format": _FORMAT,
@@ -249,7 +285,8 @@ def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[
         },
         "noise": {
             "query": (
-                "for every measured set T of attributes, multiplier_T * kron(C_i, i in T) on its marginal counts; "
+                "for every measured set T of attributes, multiplier_T * kron(C_i, i in T) on its "
+                "marginal counts; "
                 "C_i = (1, -1) for two categories, n I - 1 1^T for n > 2"
                 + (", unless contrasts_i are listed" if contrasts else "")
                 + "; discrete Gaussian noise on every integer"
@@ -271,8 +308,11 @@ def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[
     }
 
 
-def read_release(plan: "Plan", directory: str | os.PathLike[str]) -> tuple[bool, float, OnOutside, StoredTables]:
-    """Whether a release of ``plan`` is private, the ρ charged, what became of rows outside, and its tables.
+def read_release(
+    plan: "Plan", directory: str | os.PathLike[str]
+) -> tuple[bool, float, OnOutside, StoredTables]:
+    """Whether a release of ``plan`` is private, the ρ charged, what became of rows outside, and its
+    tables.
 
     All files are checked by its record.
     """
@@ -281,17 +321,23 @@ def read_release(plan: "Plan", directory: str | os.PathLike[str]) -> tuple[bool,
         record = read_json(folder / "release.json", _most_bytes(plan))
         if record["format"] not in (_FORMAT, OLD_TABLES):
             raise OutputError(
-                f"load: expected format {_FORMAT!r} in {folder}, got another; hint: the version that wrote it"
+                f"load: expected format {_FORMAT!r} in {folder}, got another; hint: the version "
+                "that wrote it"
             )
         if record["request_sha256"] != plan.request_sha256:
-            raise OutputError(f"load: {folder} holds the release of another plan; hint: the same arguments of plan()")
+            raise OutputError(
+                f"load: {folder} holds the release of another plan; hint: the same arguments of "
+                "plan()"
+            )
         fault = folder_fault(folder, record["files"], every=record["format"] != OLD_TABLES)
         if fault is not None:
             raise OutputError(f"load: in {folder}, {fault}; hint: the folder as it was written")
         places = _places(plan, folder, record)
         private, rho = record["private"], record["rho"] or 0.0
         on_outside: OnOutside = record.get("on_outside", "refuse")
-        whole = type(private) is bool and type(rho) is float and set(places) == set(plan.tables.subsets)
+        whole = (
+            type(private) is bool and type(rho) is float and set(places) == set(plan.tables.subsets)
+        )
         whole = whole and type(on_outside) is str and on_outside in get_args(OnOutside)
         if not (whole and all(place.file in record["files"] for place in places.values())):
             raise ValueError
@@ -299,12 +345,18 @@ def read_release(plan: "Plan", directory: str | os.PathLike[str]) -> tuple[bool,
     except OutputError:
         raise
     except (OSError, ValueError, LookupError, TypeError, AttributeError, GaussNoiseError) as error:
-        raise OutputError(f"load: {folder} is not a complete release ({type(error).__name__})") from None
+        raise OutputError(
+            f"load: {folder} is not a complete release ({type(error).__name__})"
+        ) from None
     query = plan.query.query
     charged = plan.rho_charged if private else 0.0
-    if rho != charged or calibrated != (query.scale if query is not None else 0.0, contrasts_of(plan)):
+    if rho != charged or calibrated != (
+        query.scale if query is not None else 0.0,
+        contrasts_of(plan),
+    ):
         raise OutputError(
-            f"load: {folder} was calibrated by another version or machine; hint: its files are intact, read them as "
+            f"load: {folder} was calibrated by another version or machine; hint: its files are "
+            "intact, read them as "
             "they are"
         )
     return private, rho, on_outside, StoredTables(folder, places)
@@ -312,13 +364,27 @@ def read_release(plan: "Plan", directory: str | os.PathLike[str]) -> tuple[bool,
 
 def _most_bytes(plan: "Plan") -> int:
     """No record of a release of this plan is longer."""
-    texts = [str(label) for a in plan.schema.attributes for label in (a.name, *a.labels, *(a.edges or ()))]
+    texts = [
+        str(label)
+        for a in plan.schema.attributes
+        for label in (a.name, *a.labels, *(a.edges or ()))
+    ]
     terms = () if plan.domain.is_cells else plan.domain.terms
-    bases = [*(a.base for a in plan.schema.attributes if a.base), *(base for term in terms for _, base in term)]
-    matrices = sum(base.size * (1 if type(base) in _NAMED_BASES else base.queries) for base in bases)
+    bases = [
+        *(a.base for a in plan.schema.attributes if a.base),
+        *(base for term in terms for _, base in term),
+    ]
+    matrices = sum(
+        base.size * (1 if type(base) in _NAMED_BASES else base.queries) for base in bases
+    )
     entries = len(terms) + min(len(plan.tables.subsets), MOST_FILES)
     names = entries * sum(len(a.name) for a in plan.schema.attributes)
-    return MOST_RECORD + 64 * (sum(map(len, texts)) + len(texts) + matrices) + 4096 * entries + 8 * names
+    return (
+        MOST_RECORD
+        + 64 * (sum(map(len, texts)) + len(texts) + matrices)
+        + 4096 * entries
+        + 8 * names
+    )
 
 
 def _places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Subset, Place]:
@@ -327,7 +393,9 @@ def _places(plan: "Plan", folder: Path, record: dict[str, Any]) -> dict[Subset, 
     if isinstance(entries, dict):
         if entries["file"] not in record["files"]:
             raise ValueError
-        entries = read_index(folder / entries["file"], len(plan.tables.subsets), len(plan.schema.names))
+        entries = read_index(
+            folder / entries["file"], len(plan.tables.subsets), len(plan.schema.names)
+        )
     sizes, places = dict(zip(plan.schema.names, plan.schema.sizes, strict=True)), {}
     for entry in entries:
         S = tuple(sorted(plan.subset(tuple(entry["attributes"]))))
@@ -377,7 +445,10 @@ def _workload(release: "TableRelease", answers: Mapping[int, str]) -> list[dict[
     return [
         {
             "name": plan.entries[k],
-            "bases": {plan.schema.names[i]: base_value(base, plan.schema.attributes[i]) for i, base in term},
+            "bases": {
+                plan.schema.names[i]: base_value(base, plan.schema.attributes[i])
+                for i, base in term
+            },
             "answers": math.prod(base.queries for _, base in term),
             "weight": weight,
             "root_mean_square_deviation": float(deviation),

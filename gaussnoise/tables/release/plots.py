@@ -1,4 +1,6 @@
-"""Pictures of releases. Figures are made without pyplot, so nothing global changes and no display is needed."""
+"""Pictures of releases. Figures are made without pyplot, so nothing global changes and no display
+is needed.
+"""
 
 import math
 from textwrap import fill
@@ -46,7 +48,11 @@ def plot_release(release: "TableRelease", marginal: tuple[str, ...] | None = Non
     """
     figure = new_figure(12, 5.2)
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
-    chosen = next((m for m in release if len(m) == 2), next(iter(release))) if marginal is None else marginal
+    chosen = (
+        next((m for m in release if len(m) == 2), next(iter(release)))
+        if marginal is None
+        else marginal
+    )
     table = release[chosen]
     if marginal is None and len(chosen) == 2 and table.estimate.shape[0] < table.estimate.shape[1]:
         table = release[chosen[::-1]]  # the attribute of fewer values makes the series
@@ -58,10 +64,11 @@ def plot_release(release: "TableRelease", marginal: tuple[str, ...] | None = Non
 
 
 def plot_intervals(table: MarginalTable | QueryTable, level: float = 0.95) -> "Figure":
-    """The cells of one table with their intervals, each holding its true count with probability ``level``.
+    """The cells of one table with their intervals, each holding its true count with probability
+    ``level``.
 
-    Positions go along the first attributes, one colour for each value of the last: ``release["sex", "age"]`` and
-    ``release["age", "sex"]`` are drawn differently.
+    Positions go along the first attributes, one colour for each value of the last:
+    ``release["sex", "age"]`` and ``release["age", "sex"]`` are drawn differently.
 
     Args:
         table: what to draw; at most 20 values of the last of several attributes.
@@ -81,13 +88,15 @@ def plot_intervals(table: MarginalTable | QueryTable, level: float = 0.95) -> "F
     """
     if not isinstance(table, MarginalTable | QueryTable):
         raise ParameterError(
-            f"plot_intervals: expected a MarginalTable or a QueryTable, got {type(table).__name__}; "
+            "plot_intervals: expected a MarginalTable or a QueryTable, got "
+            f"{type(table).__name__}; "
             "hint: one table of a release, or its answers"
         )
     shape = table.estimate.shape
     if len(shape) > 1 and shape[-1] > _MOST_SERIES:
         raise ParameterError(
-            f"plot_intervals: expected at most {_MOST_SERIES} values of the last attribute, got {shape[-1]}; "
+            f"plot_intervals: expected at most {_MOST_SERIES} values of the last attribute, got "
+            f"{shape[-1]}; "
             "hint: put another attribute last, or use plot_heatmap"
         )
     series = shape[-1] if len(shape) > 1 else 1
@@ -103,9 +112,9 @@ def plot_intervals(table: MarginalTable | QueryTable, level: float = 0.95) -> "F
 def plot_heatmap(table: MarginalTable | QueryTable | BiasedTable) -> "Figure":
     """The cells of one table as colours, and as numbers where there is room.
 
-    Cells that are not significantly different from 0 at 95 %, each tested alone, are grey. Zero has the palest colour
-    of a diverging scale where negative estimates matter, else the lowest of a sequential one. Three attributes make
-    one panel for every value of the one with the fewest.
+    Cells that are not significantly different from 0 at 95 %, each tested alone, are grey. Zero has
+    the palest colour of a diverging scale where negative estimates matter, else the lowest of a
+    sequential one. Three attributes make one panel for every value of the one with the fewest.
 
     Args:
         table: of at most three attributes; nothing is tested in a biased one.
@@ -126,20 +135,27 @@ def plot_heatmap(table: MarginalTable | QueryTable | BiasedTable) -> "Figure":
 
     if not isinstance(table, MarginalTable | QueryTable | BiasedTable):
         raise ParameterError(
-            f"plot_heatmap: expected a MarginalTable, a QueryTable or a BiasedTable, got {type(table).__name__}; "
+            "plot_heatmap: expected a MarginalTable, a QueryTable or a BiasedTable, got "
+            f"{type(table).__name__}; "
             "hint: one table of a release"
         )
     ways, shape = table.estimate.ndim, table.estimate.shape
     if ways > 3:
         raise ParameterError(
-            f"plot_heatmap: expected at most 3 attributes, got {ways}; hint: draw a part of them, release[two, names]"
+            f"plot_heatmap: expected at most 3 attributes, got {ways}; hint: draw a part of them, "
+            "release[two, names]"
         )
-    order = sorted(range(3), key=lambda axis: axis != np.argmin(shape)) if ways == 3 else list(range(ways))
+    order = (
+        sorted(range(3), key=lambda axis: axis != np.argmin(shape))
+        if ways == 3
+        else list(range(ways))
+    )
     panel, down, across = [None] * (ways < 3) + order + [None] * (2 - ways)
     size = [1 if axis is None else shape[axis] for axis in (panel, down, across)]
     if size[0] > _MOST_PANELS:
         raise ParameterError(
-            f"plot_heatmap: expected at most {_MOST_PANELS} values of one of 3 attributes, got at least {size[0]}; "
+            f"plot_heatmap: expected at most {_MOST_PANELS} values of one of 3 attributes, got at "
+            f"least {size[0]}; "
             "hint: draw two of them"
         )
     cells = table.estimate.transpose(order).reshape(size).astype(np.float64)
@@ -153,24 +169,36 @@ def plot_heatmap(table: MarginalTable | QueryTable | BiasedTable) -> "Figure":
     height = min(max(rows * 1.5 * _LABEL_ROOM, 1.5), _LARGEST / stacked)
 
     figure = new_figure(
-        max(abreast * width + _margin(table, down) + 1.5, 5.5), stacked * (height + 0.3) + _margin(table, across) + 0.8
+        max(abreast * width + _margin(table, down) + 1.5, 5.5),
+        stacked * (height + 0.3) + _margin(table, across) + 0.8,
     )
     colours, scale = _colours(cells)
     grid = figure.subplots(stacked, abreast, squeeze=False).ravel()
     for k, axes in enumerate(grid[:panels]):
-        axes.imshow(shown[k], cmap=colours, norm=scale, aspect="auto").axes.set_facecolor(_INSIGNIFICANT)
+        axes.imshow(shown[k], cmap=colours, norm=scale, aspect="auto").axes.set_facecolor(
+            _INSIGNIFICANT
+        )
         _write(axes, numbers[k], shown[k], colours, scale)
         _name_cells(axes.yaxis, table, down, height, named=k % abreast == 0)
         _name_cells(axes.xaxis, table, across, width, named=k + abreast >= panels)
         if panel is not None:
-            axes.set_title(label_text(f"{table.attributes[panel]} = {table.labels[panel][k]}", 34), fontsize="small")
+            axes.set_title(
+                label_text(f"{table.attributes[panel]} = {table.labels[panel][k]}", 34),
+                fontsize="small",
+            )
     for axes in grid[panels:]:
         axes.remove()
     quality = "biased" if isinstance(table, BiasedTable) else "unbiased estimate"
     thin = max(20, 4 * figure.get_figheight())
-    figure.colorbar(ScalarMappable(scale, colours), ax=list(grid[:panels]), aspect=thin, label=f"rows ({quality})")
+    figure.colorbar(
+        ScalarMappable(scale, colours),
+        ax=list(grid[:panels]),
+        aspect=thin,
+        label=f"rows ({quality})",
+    )
     figure.suptitle(
-        fill(_warning(table.private) + _title(table), int(11 * figure.get_figwidth())) + _grey_text(shown),
+        fill(_warning(table.private) + _title(table), int(11 * figure.get_figwidth()))
+        + _grey_text(shown),
         fontsize="medium",
     )
     return figure
@@ -186,7 +214,11 @@ def _insignificant(table: MarginalTable | QueryTable | BiasedTable) -> NDArray[n
 
 def _grey_text(shown: np.ma.MaskedArray) -> str:
     """What grey means, where there is any."""
-    return "\ngrey: not significantly different from 0 at 95 %, each cell alone" if np.any(shown.mask) else ""
+    return (
+        "\ngrey: not significantly different from 0 at 95 %, each cell alone"
+        if np.any(shown.mask)
+        else ""
+    )
 
 
 def _numbers(
@@ -202,12 +234,26 @@ def _numbers(
         sd = float(table.standard_deviation.min())
         digits = max(0, -math.floor(math.log10(2 * sd))) if sd > 0 else 0
     plain = [f"{cell:z.{digits}f}" for cell in cells.flat]
-    texts = [text if len(text) <= 9 else f"{cell:.4g}" for text, cell in zip(plain, cells.flat, strict=True)]
-    across, down = abreast * columns * (0.15 + 0.075 * max(map(len, texts))), stacked * rows * _LABEL_ROOM
-    return np.array(texts if max(across, down) <= _LARGEST else [""] * cells.size).reshape(cells.shape)
+    texts = [
+        text if len(text) <= 9 else f"{cell:.4g}"
+        for text, cell in zip(plain, cells.flat, strict=True)
+    ]
+    across, down = (
+        abreast * columns * (0.15 + 0.075 * max(map(len, texts))),
+        stacked * rows * _LABEL_ROOM,
+    )
+    return np.array(texts if max(across, down) <= _LARGEST else [""] * cells.size).reshape(
+        cells.shape
+    )
 
 
-def _write(axes: "Axes", numbers: NDArray[np.str_], shown: np.ma.MaskedArray, colours: "Colormap", scale: "Normalize"):
+def _write(
+    axes: "Axes",
+    numbers: NDArray[np.str_],
+    shown: np.ma.MaskedArray,
+    colours: "Colormap",
+    scale: "Normalize",
+):
     """Numbers into cells, light on dark."""
     luminance = colours(scale(shown.filled(0)))[..., :3] @ (0.299, 0.587, 0.114)
     dark = ~np.ma.getmaskarray(shown) & (luminance < 0.5)
@@ -218,7 +264,9 @@ def _write(axes: "Axes", numbers: NDArray[np.str_], shown: np.ma.MaskedArray, co
 
 
 def _colours(cells: Array) -> "tuple[Colormap, Normalize]":
-    """A scale with 0 in the middle where negative cells are more than a blemish, else from the lowest cell or 0 up."""
+    """A scale with 0 in the middle where negative cells are more than a blemish, else from the
+    lowest cell or 0 up.
+    """
     from matplotlib import colormaps
     from matplotlib.colors import Normalize
 
@@ -230,7 +278,11 @@ def _colours(cells: Array) -> "tuple[Colormap, Normalize]":
 
 
 def _name_cells(
-    axis: "Axis", table: MarginalTable | QueryTable | BiasedTable, position: int | None, inches: float, named: bool
+    axis: "Axis",
+    table: MarginalTable | QueryTable | BiasedTable,
+    position: int | None,
+    inches: float,
+    named: bool,
 ) -> None:
     """Labels of an attribute along one side of a heat map, as many as there is room for."""
     if position is None or not named:
@@ -238,9 +290,16 @@ def _name_cells(
         return
     labels = table.labels[position]
     step = math.ceil(len(labels) * _LABEL_ROOM / inches)
-    turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if axis is axis.axes.xaxis else {}
+    turned = (
+        {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+        if axis is axis.axes.xaxis
+        else {}
+    )
     axis.set_ticks(
-        range(0, len(labels), step), [label_text(label) for label in labels[::step]], fontsize="x-small", **turned
+        range(0, len(labels), step),
+        [label_text(label) for label in labels[::step]],
+        fontsize="x-small",
+        **turned,
     )
     part = "" if step == 1 else f" (one label in {step})"
     axis.set_label_text(label_text(table.attributes[position]) + part)
@@ -248,7 +307,11 @@ def _name_cells(
 
 def _margin(table: MarginalTable | QueryTable | BiasedTable, position: int | None) -> float:
     """Inches that the labels of an attribute need beside the cells."""
-    return 0.3 if position is None else 0.6 + 0.07 * max(len(label_text(label)) for label in table.labels[position])
+    return (
+        0.3
+        if position is None
+        else 0.6 + 0.07 * max(len(label_text(label)) for label in table.labels[position])
+    )
 
 
 def _warning(private: bool) -> str:
@@ -262,15 +325,25 @@ def _title(table: MarginalTable | QueryTable | BiasedTable) -> str:
     if isinstance(table, BiasedTable):
         return f"{names}, biased: {table.method}"
     low, high = table.standard_deviation.min(), table.standard_deviation.max()
-    return f"{names}: sd {high:.3g} in every cell" if low == high else f"{names}: sd {low:.3g} to {high:.3g}"
+    return (
+        f"{names}: sd {high:.3g} in every cell"
+        if low == high
+        else f"{names}: sd {low:.3g} to {high:.3g}"
+    )
 
 
 def _draw_table(axes: "Axes", table: MarginalTable | QueryTable, level: float = 0.95) -> None:
-    """Counts with intervals: one line per value of the last attribute, positions along the first."""
+    """Counts with intervals: one line per value of the last attribute, positions along
+    the first.
+    """
     from matplotlib import colormaps
 
     names = [label_text(name) for name in table.attributes]
-    rows = table.estimate.reshape(-1, table.estimate.shape[-1]) if names else table.estimate.reshape(1, 1)
+    rows = (
+        table.estimate.reshape(-1, table.estimate.shape[-1])
+        if names
+        else table.estimate.reshape(1, 1)
+    )
     half = (table.confidence_interval(level)[1] - table.estimate).reshape(rows.shape)
     if len(names) < 2:
         axes.errorbar(range(rows.shape[1]), rows[0], half[0], fmt="o", capsize=3, color=OURS)
@@ -299,7 +372,9 @@ def _draw_table(axes: "Axes", table: MarginalTable | QueryTable, level: float = 
             loc="upper left",
             bbox_to_anchor=(1, 1),
         )
-        positions = [" / ".join(map(label_text, _labels_at(table, row))) for row in range(len(rows))]
+        positions = [
+            " / ".join(map(label_text, _labels_at(table, row))) for row in range(len(rows))
+        ]
     step = math.ceil(len(positions) / _MOST_POSITIONS)
     axes.set_xticks(range(0, len(positions), step), positions[::step], rotation=30, ha="right")
     if step > 1:
@@ -323,12 +398,21 @@ def _draw_comparison(axes: "Axes", plan: "Plan") -> None:
     cells = all(base.is_identity for term in plan.domain.terms for _, base in term)
     rows = np.arange(len(shown))
     axes.hlines(rows, ours, theirs, color="0.8", zorder=1)
-    axes.plot(ours, rows, "o", color=OURS, ms=5, label="this release (optimal)" if cells else "this release")
+    axes.plot(
+        ours,
+        rows,
+        "o",
+        color=OURS,
+        ms=5,
+        label="this release (optimal)" if cells else "this release",
+    )
     axes.plot(theirs, rows, "s", color=THEIRS, ms=5, label="independent noise, best split")
     axes.set_yticks(rows, [label_text(plan.entries[k], 34) for k in shown], fontsize="x-small")
     axes.set_xlim(left=0)
     axes.set_xlabel(
-        "standard deviation of each cell" if cells else "standard deviation, root mean square of the answers"
+        "standard deviation of each cell"
+        if cells
+        else "standard deviation, root mean square of the answers"
     )
     axes.legend(fontsize="small")
     part = "" if len(shown) == len(order) else f" ({len(shown)} of {len(order)} marginals shown)"

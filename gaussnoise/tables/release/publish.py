@@ -1,4 +1,6 @@
-"""From a plan and a table to a release: count, draw, decode, write; all that needs no data comes first."""
+"""From a plan and a table to a release: count, draw, decode, write; all that needs no data comes
+first.
+"""
 
 import os
 from collections.abc import Callable, Generator, Iterator
@@ -19,7 +21,15 @@ from ..counting.codes import OnOutside
 from ..counting.count import count_marginals
 from ..planning.plan import Plan
 from ..reading.frames import frame_backend
-from .files import Document, as_itself, check_format, check_target, rehearsed, staged, write_document
+from .files import (
+    Document,
+    as_itself,
+    check_format,
+    check_target,
+    rehearsed,
+    staged,
+    write_document,
+)
 from .release import TableRelease
 from .store import FileFormat, StoredTables, ZeroTables, table_writer
 from .stream import noisy_tables
@@ -55,7 +65,8 @@ def published(
         return replace(blank, tables=StoredTables(Path(out), written.places))
     if ledger is None or id is None or out is None:
         raise ParameterError(
-            "release: expected ledger=, id= and out= together: a ledger knows releases by their id and finds them "
+            "release: expected ledger=, id= and out= together: a ledger knows releases by their "
+            "id and finds them "
             "where they were written"
         )
     document = rehearsed(blank, format)
@@ -93,19 +104,26 @@ def _used(plan: Plan) -> list[int]:
 
 
 def check_outside(function: str, plan: Plan, on_outside: object) -> None:
-    """Refuse what is no rule for rows outside, or one that would tell the number of rows that fit."""
+    """Refuse what is no rule for rows outside, or one that would tell the number of rows
+    that fit.
+    """
     if on_outside not in get_args(OnOutside):
-        raise ParameterError(f'{function}: expected on_outside="refuse" or "drop", got {on_outside!r}')
+        raise ParameterError(
+            f'{function}: expected on_outside="refuse" or "drop", got {on_outside!r}'
+        )
     without = [plan.schema.names[i] for i in _used(plan) if plan.schema.attributes[i].other is None]
     if on_outside == "drop" and plan.neighbors == "replace" and without:
         raise ParameterError(
-            f"{function}: under replacement the number of rows is public, so none can be dropped: expected a "
+            f"{function}: under replacement the number of rows is public, so none can be dropped: "
+            "expected a "
             f"catch-all for every attribute, got none for {', '.join(map(repr, without))}; "
             'hint: other = "other" in the schema, or on_outside="refuse"'
         )
 
 
-def _count(plan: Plan, table: object, on_outside: OnOutside) -> Iterator[tuple[Subset, NDArray[np.int64]]]:
+def _count(
+    plan: Plan, table: object, on_outside: OnOutside
+) -> Iterator[tuple[Subset, NDArray[np.int64]]]:
     """Exact counts of every planned marginal."""
     used = _used(plan)
     planned = {tuple(used.index(i) for i in S): S for S in plan.tables.subsets}
@@ -124,8 +142,13 @@ def _noisy(
 ) -> Generator[tuple[Subset, Array]]:
     """Every planned table, in the order they are counted."""
     done, cells = 0, plan.tables.dim
-    with noise_stream(draw, plan.query.count, threads) as noise, counting(progress, cells, "cells") as say:
-        for S, estimate in noisy_tables(_count(plan, table, on_outside), plan.tables.subsets, plan.query, noise):
+    with (
+        noise_stream(draw, plan.query.count, threads) as noise,
+        counting(progress, cells, "cells") as say,
+    ):
+        for S, estimate in noisy_tables(
+            _count(plan, table, on_outside), plan.tables.subsets, plan.query, noise
+        ):
             yield S, estimate
             done += estimate.size
             say(done, cells)
@@ -153,7 +176,9 @@ def _write(
     format: FileFormat,
     progress: bool | Counted | None,
 ) -> StoredTables:
-    """The tables of a private release, in a folder that is empty or not there yet, with what goes with them."""
+    """The tables of a private release, in a folder that is empty or not there yet, with what goes
+    with them.
+    """
     folder.mkdir(exist_ok=True)
     plan = blank.plan
     with (
@@ -167,7 +192,11 @@ def _write(
 
 
 def _blank(plan: Plan, table: object, on_outside: OnOutside, *, private: bool) -> TableRelease:
-    """A release whose tables are still zero: everything about it that does not depend on the data."""
+    """A release whose tables are still zero: everything about it that does not depend on
+    the data.
+    """
     zeros = ZeroTables({S: tuple(plan.schema.sizes[i] for i in S) for S in plan.tables.subsets})
     backend = frame_backend(table)
-    return TableRelease(plan, private, plan.rho_charged, plan.covariance, plan.query, zeros, backend, on_outside)
+    return TableRelease(
+        plan, private, plan.rho_charged, plan.covariance, plan.query, zeros, backend, on_outside
+    )

@@ -1,4 +1,6 @@
-"""Quantiles read off noisy cumulative counts: biased, since those must first be made to increase."""
+"""Quantiles read off noisy cumulative counts: biased, since those must first be made
+to increase.
+"""
 
 import itertools
 import math
@@ -15,7 +17,9 @@ Array = NDArray[np.float64]
 
 
 class Support(NamedTuple):
-    """Where the cells of an attribute lie: between ``low`` and ``high``, evenly if ``interpolate``."""
+    """Where the cells of an attribute lie: between ``low`` and ``high``, evenly
+    if ``interpolate``.
+    """
 
     low: Array
     high: Array
@@ -30,7 +34,8 @@ def support(attribute: Attribute) -> Support:
     numbers = [c for c in categories if isinstance(c, int) and not isinstance(c, bool)]
     if len(numbers) < len(categories) or any(a >= b for a, b in itertools.pairwise(numbers)):
         raise ParameterError(
-            f"quantiles: expected edges, or increasing integer categories, for {attribute.name!r}; hint: cdf()"
+            "quantiles: expected edges, or increasing integer categories, for "
+            f"{attribute.name!r}; hint: cdf()"
         )
     values = np.array(numbers, dtype=np.float64)
     return Support(values, values, False)
@@ -43,7 +48,9 @@ def probabilities_of(values: Sequence[float]) -> list[float]:
     except (TypeError, ValueError):
         listed = [math.nan]
     if not listed or not all(0 <= p <= 1 for p in listed):
-        raise ParameterError(f"quantiles: expected a list of probabilities in [0, 1], got {values!r:.60}")
+        raise ParameterError(
+            f"quantiles: expected a list of probabilities in [0, 1], got {values!r:.60}"
+        )
     return listed
 
 
@@ -70,5 +77,7 @@ def interpolated(cumulative: Array, ends: Support, probabilities: Sequence[float
             if not ends.interpolate or math.isinf(high) or math.isinf(low):
                 quantiles[*place, k] = high if math.isinf(high) else low
             else:
-                quantiles[*place, k] = low + (high - low) * (goal - before[cell]) / (reached[cell] - before[cell])
+                quantiles[*place, k] = low + (high - low) * (goal - before[cell]) / (
+                    reached[cell] - before[cell]
+                )
     return quantiles

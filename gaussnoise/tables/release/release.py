@@ -48,13 +48,16 @@ Weights = Mapping[Names, ArrayLike]
 
 
 class Measurement(NamedTuple):
-    """What a release knows of one set of attributes beyond its subsets; measurements are independent of each other.
+    """What a release knows of one set of attributes beyond its subsets; measurements are
+    independent of each other.
 
     Attributes:
         attributes: names.
-        estimate: shape (sizes…), sums to zero along every axis: what the truth adds to its own margins, plus noise.
-        standard_deviation: σ of the noise ``N(0, σ² ⊗_i E_i)``; 0 for an exact total. Where attributes are planned for
-            counts, ``E_i = I − 11'/n_i``: the noise is σ² times the projection onto such arrays.
+        estimate: shape (sizes…), sums to zero along every axis: what the truth adds to its own
+            margins, plus noise.
+        standard_deviation: σ of the noise ``N(0, σ² ⊗_i E_i)``; 0 for an exact total. Where
+            attributes are planned for counts, ``E_i = I − 11'/n_i``: the noise is σ² times the
+            projection onto such arrays.
     """
 
     attributes: tuple[str, ...]
@@ -67,23 +70,27 @@ class Measurement(NamedTuple):
 class TableRelease(PickledByArguments):
     """All marginals of one release. Everything in it is safe to publish when ``private`` is true.
 
-    ``release["age", "income"]`` is a table with axes in that order; any part of a released marginal can be asked for,
-    ``release["age"]`` or the total ``release[()]``. Iteration yields the planned marginals. A release with files reads
-    its tables from there when they are asked for.
+    ``release["age", "income"]`` is a table with axes in that order; any part of a released marginal
+    can be asked for, ``release["age"]`` or the total ``release[()]``. Iteration yields the planned
+    marginals. A release with files reads its tables from there when they are asked for.
 
     Attributes:
         plan: what was planned.
         private: False for simulations, whose numbers must not be published.
         rho_charged: what OpenDP's map charges for all noise drawn; at most the planned ρ.
-        covariance: of the noise really drawn, over all cells of the planned marginals: plan order, cells in C order.
+        covariance: of the noise really drawn, over all cells of the planned marginals: plan order,
+            cells in C order.
         query: the integer query that was answered with noise.
         tables: estimates of the planned marginals, by sorted positions of their attributes.
         backend: the dataframe library of ``to_frame()``.
         on_outside: what became of rows with values outside the schema, see :meth:`Plan.release`.
-        times: of a stream's tables, which ticks they are about; ``rho_charged`` is then the whole stream's.
+        times: of a stream's tables, which ticks they are about; ``rho_charged`` is then the whole
+            stream's.
 
     >>> import pyarrow as pa
-    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
+    >>> schema = gn.Schema(
+    ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
+    ... )
     >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
     >>> release = gn.plan(schema, 2, gn.zCDP(0.1)).release(people)
     >>> table = release["sex", "age"]  # .to_frame(), .confidence_interval(0.95), .projected()
@@ -118,7 +125,9 @@ class TableRelease(PickledByArguments):
             attributes=tuple(schema.names[i] for i in asked),
             labels=tuple(schema.attributes[i].labels for i in asked),
             estimate=_read_only(estimate),
-            standard_deviation=np.broadcast_to(_ordered(self.deviation(S), S, asked), estimate.shape),
+            standard_deviation=np.broadcast_to(
+                _ordered(self.deviation(S), S, asked), estimate.shape
+            ),
             private=self.private,
             backend=self.backend,
         )
@@ -133,11 +142,12 @@ class TableRelease(PickledByArguments):
         return np.sqrt(np.asarray(self.covariance.table_variance(S)))
 
     def answers(self, entry: Entry) -> QueryTable:
-        """Queries about one table, whether planned for or not: cumulative counts, ranges, bins, moments, any matrix.
+        """Queries about one table, whether planned for or not: cumulative counts, ranges, bins,
+        moments, any matrix.
 
         Args:
-            entry: attribute names, asked about through their own bases, or a mapping from names to bases, as in
-                :func:`plan`.
+            entry: attribute names, asked about through their own bases, or a mapping from names to
+                bases, as in :func:`plan`.
 
         Returns:
             A :class:`QueryTable`, axes in the order of ``entry``.
@@ -146,9 +156,13 @@ class TableRelease(PickledByArguments):
             ParameterError: unknown attributes or bases, or a table that was not released.
 
         >>> import pyarrow as pa
-        >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
+        >>> schema = gn.Schema(
+        ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
+        ... )
         >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "age": [7, 33, 61] * 400})
-        >>> release = gn.plan(schema, [{"sex": "identity", "age": "prefix"}], gn.zCDP(0.1)).release(people)
+        >>> release = gn.plan(schema, [{"sex": "identity", "age": "prefix"}], gn.zCDP(0.1)).release(
+        ...     people
+        ... )
         >>> cumulative = release.answers({"age": "prefix"})
         >>> print(cumulative.labels, cumulative.estimate.shape)
         (('below 18', 'below 65', 'up to 120'),) (3,)
@@ -182,12 +196,15 @@ class TableRelease(PickledByArguments):
             A :class:`ProportionTable`, axes in the order of ``names``.
 
         Raises:
-            ParameterError: unknown attributes, a table that was not released, or groups by other attributes.
+            ParameterError: unknown attributes, a table that was not released, or groups by other
+                attributes.
         """
         asked, S, counts = self._estimate(names)
         group, G, _ = self._estimate(given)
         if not set(G) <= set(S):
-            table = tuple(self.plan.schema.names[i] for i in (*(i for i in group if i not in asked), *asked))
+            table = tuple(
+                self.plan.schema.names[i] for i in (*(i for i in group if i not in asked), *asked)
+            )
             raise ParameterError(
                 f"proportions: expected groups by some of {names!r}, got given={given!r}; "
                 f"hint: proportions({table!r}, given={given!r})"
@@ -201,28 +218,39 @@ class TableRelease(PickledByArguments):
     def cdf(self, name: str, given: Names = ()) -> ProportionTable:
         """Cumulative shares of an attribute, in the order of the schema, within groups.
 
-        Shares are of all records of a group; those in the attribute's catch-all lie nowhere in its order.
+        Shares are of all records of a group; those in the attribute's catch-all lie nowhere in its
+        order.
 
         Args:
             name: the attribute.
             given: attributes that define the groups; none for all records.
 
         Returns:
-            A :class:`ProportionTable`, axes of ``given`` first. Its simultaneous intervals are bands around the CDFs.
+            A :class:`ProportionTable`, axes of ``given`` first. Its simultaneous intervals are
+            bands around the CDFs.
 
         Raises:
             ParameterError: unknown attributes, or a table that was not released.
 
         >>> import pyarrow as pa
-        >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
+        >>> schema = gn.Schema(
+        ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
+        ... )
         >>> people = pa.table({"sex": ["F", "M", "F"] * 4000, "age": [7, 33, 61] * 4000})
-        >>> release = gn.plan(schema, [{"sex": "identity", "age": "prefix"}], gn.zCDP(0.1)).release(people)
-        >>> bool(abs(release.cdf("age", given="sex").estimate - [[0.5, 1, 1], [0, 1, 1]]).max() < 0.02)
+        >>> release = gn.plan(schema, [{"sex": "identity", "age": "prefix"}], gn.zCDP(0.1)).release(
+        ...     people
+        ... )
+        >>> bool(
+        ...     abs(release.cdf("age", given="sex").estimate - [[0.5, 1, 1], [0, 1, 1]]).max()
+        ...     < 0.02
+        ... )
         True
         """
         group = self.plan.subset((given,) if isinstance(given, str) else given)
         if self.plan.subset((name,))[0] in group:
-            raise ParameterError(f"cdf: expected groups by other attributes than {name!r}, got given={given!r}")
+            raise ParameterError(
+                f"cdf: expected groups by other attributes than {name!r}, got given={given!r}"
+            )
         names = self.plan.schema.names
         asked, S, counts = self._estimate((*(names[i] for i in group), name))
         i = asked[-1]
@@ -254,21 +282,29 @@ class TableRelease(PickledByArguments):
         labels: tuple[tuple[Category, ...], ...],
         parts: tuple[Array, Array, Array, Array],
     ) -> ProportionTable:
-        """Sums over the counts of their groups: parts are sums, groups, variances and shares, axes in S's order."""
+        """Sums over the counts of their groups: parts are sums, groups, variances and shares, axes
+        in S's order.
+        """
         names, G = self.plan.schema.names, tuple(sorted(group))
         group_variance = np.asarray(self.covariance.table_variance(G))
         if group_variance.ndim:
-            group_variance = group_variance.reshape([self.plan.schema.sizes[i] if i in G else 1 for i in S])
+            group_variance = group_variance.reshape(
+                [self.plan.schema.sizes[i] if i in G else 1 for i in S]
+            )
         shape = parts[0].shape
         counts, groups, variance, share, group_variance = (
             _ordered(np.broadcast_to(part, shape), S, asked) for part in (*parts, group_variance)
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             estimate = np.where(groups > 0, counts / groups, np.nan)
-            squared = variance - 2 * estimate * share * group_variance + estimate**2 * group_variance
+            squared = (
+                variance - 2 * estimate * share * group_variance + estimate**2 * group_variance
+            )
             # a group over itself has none: what cancels leaves rounding
             deviation = np.sqrt(np.where(squared > _CANCELLED * variance, squared, 0)) / groups
-            estimate = np.where(deviation == 0, np.rint(estimate), estimate)  # all of the group, or nothing
+            estimate = np.where(
+                deviation == 0, np.rint(estimate), estimate
+            )  # all of the group, or nothing
         return ProportionTable(
             attributes=tuple(names[i] for i in asked),
             labels=labels,
@@ -284,11 +320,14 @@ class TableRelease(PickledByArguments):
             share=share,
         )
 
-    def quantiles(self, name: str, probabilities: Sequence[float], given: Names = ()) -> BiasedTable:
+    def quantiles(
+        self, name: str, probabilities: Sequence[float], given: Names = ()
+    ) -> BiasedTable:
         """Quantiles of a numeric attribute within groups, read off its cumulative counts. BIASED.
 
-        Cumulative counts are made to increase (isotonic regression), and interpolated linearly inside bins; of integer
-        categories the first that reaches the probability is taken. The catch-all is left out.
+        Cumulative counts are made to increase (isotonic regression), and interpolated linearly
+        inside bins; of integer categories the first that reaches the probability is taken. The
+        catch-all is left out.
 
         Args:
             name: an attribute with edges, or with increasing integer categories.
@@ -296,11 +335,12 @@ class TableRelease(PickledByArguments):
             given: attributes that define the groups; none for all records.
 
         Returns:
-            A :class:`BiasedTable`, axes of ``given`` first: numbers in the attribute's unit, infinite in a bin without
-            end, NaN in a group whose count is not positive.
+            A :class:`BiasedTable`, axes of ``given`` first: numbers in the attribute's unit,
+            infinite in a bin without end, NaN in a group whose count is not positive.
 
         Raises:
-            ParameterError: unknown or unordered attributes, a table that was not released, bad probabilities.
+            ParameterError: unknown or unordered attributes, a table that was not released, bad
+                probabilities.
 
         >>> import pyarrow as pa
         >>> schema = gn.Schema([gn.Attribute("age", edges=[0, 20, 40, 60, 80])])
@@ -318,7 +358,11 @@ class TableRelease(PickledByArguments):
             (*shares.labels[:-1], tuple(map(str, wanted))),
             _read_only(estimate),
             "isotonic regression of the cumulative counts, then "
-            + ("linear interpolation inside bins" if ends.interpolate else "the first category that reaches"),
+            + (
+                "linear interpolation inside bins"
+                if ends.interpolate
+                else "the first category that reaches"
+            ),
             self.private,
             self.backend,
         )
@@ -334,14 +378,19 @@ class TableRelease(PickledByArguments):
         for attribute, label in zip(attributes, labels.values(), strict=True):
             if label not in attribute.labels:
                 raise ParameterError(
-                    f"cell: expected a label of {attribute.name!r}, one of {list(attribute.labels)}, got {label!r:.80}"
-                    + near(label, attribute.labels)
+                    f"cell: expected a label of {attribute.name!r}, one of "
+                    f"{list(attribute.labels)}, got {label!r:.80}" + near(label, attribute.labels)
                 )
-        weights[tuple(a.labels.index(label) for a, label in zip(attributes, labels.values(), strict=True))] = 1
+        weights[
+            tuple(
+                a.labels.index(label) for a, label in zip(attributes, labels.values(), strict=True)
+            )
+        ] = 1
         return {tuple(labels): weights}
 
     def contrast(self, weights: Weights) -> Contrast:
-        """A linear combination of cells of one or several tables, with its exact standard deviation.
+        """A linear combination of cells of one or several tables, with its exact standard
+        deviation.
 
         Args:
             weights: for each marginal, an array shaped like its table.
@@ -354,7 +403,8 @@ class TableRelease(PickledByArguments):
         """
         if not isinstance(weights, Mapping):
             raise ParameterError(
-                f'contrast: expected weights like {{("age", "sex"): array}}, got {type(weights).__name__}; '
+                f'contrast: expected weights like {{("age", "sex"): array}}, got '
+                f"{type(weights).__name__}; "
                 "hint: contrasts() takes a list of them"
             )
         both = self.contrasts([weights])
@@ -372,12 +422,17 @@ class TableRelease(PickledByArguments):
         Raises:
             ParameterError: an unknown marginal or a wrong shape.
         """
-        if not isinstance(combinations, list | tuple) or not all(isinstance(w, Mapping) for w in combinations):
+        if not isinstance(combinations, list | tuple) or not all(
+            isinstance(w, Mapping) for w in combinations
+        ):
             raise ParameterError(
                 'contrasts: expected a list of weights like [{("age", "sex"): array}], got '
-                f"{type(combinations).__name__}; hint: release.cell(sex=...) makes the weights of one cell"
+                f"{type(combinations).__name__}; hint: release.cell(sex=...) makes the weights of "
+                "one cell"
             )
-        estimates, shares = np.zeros((2, len(combinations)))  # shares: the estimate of one row spread evenly
+        estimates, shares = np.zeros(
+            (2, len(combinations))
+        )  # shares: the estimate of one row spread evenly
         pulled: dict[Subset, Array] = {}  # what every T sees of the weights; one row each
         sizes: dict[Subset, Array] = {}  # and of their magnitudes
         for row, weights in enumerate(combinations):
@@ -388,14 +443,18 @@ class TableRelease(PickledByArguments):
                 shape = tuple(estimate.shape[axis] for axis in order)
                 if w.shape != shape or not np.isfinite(w).all():
                     got = "infinite ones or NaN" if w.shape == shape else w.shape
-                    raise ParameterError(f"contrast: expected finite weights of shape {shape} for {names}, got {got}")
+                    raise ParameterError(
+                        f"contrast: expected finite weights of shape {shape} for {names}, got {got}"
+                    )
                 w = w.transpose(np.argsort(order))
                 estimates[row] += float((w * estimate).sum())
                 shares[row] += math.fsum(w.ravel().tolist()) / w.size
                 for T in subsets_of(S):
                     if T in self.query.multipliers:
                         seen = self.query.gather(w, S, T)
-                        pulled.setdefault(T, np.zeros((len(combinations), *seen.shape)))[row] += seen
+                        pulled.setdefault(T, np.zeros((len(combinations), *seen.shape)))[row] += (
+                            seen
+                        )
                         size = float(np.linalg.norm(self.query.gather(np.abs(w), S, T)))
                         sizes.setdefault(T, np.zeros(len(combinations)))[row] += size
         covariance = np.zeros((len(combinations),) * 2)
@@ -412,27 +471,41 @@ class TableRelease(PickledByArguments):
         return Contrasts(np.where(known, shares * (self._rows or 0.0), estimates), covariance)
 
     def measurements(self) -> Iterator[Measurement]:
-        """The independent noisy measurements that all tables are made of: what other inference engines start from."""
+        """The independent noisy measurements that all tables are made of: what other inference
+        engines start from.
+        """
         names, seen = self.plan.schema.names, set[Subset]()
         for S in self.plan.tables.subsets:
-            missing = [T for T in subsets_of(S) if T not in seen and (not T or T in self.query.multipliers)]
+            missing = [
+                T for T in subsets_of(S) if T not in seen and (not T or T in self.query.multipliers)
+            ]
             table = self.tables[S] if missing else None
             for T in missing:
-                residual = part_of(np.asarray(table), S, T) if T or self._rows is None else np.array(self._rows)
+                residual = (
+                    part_of(np.asarray(table), S, T)
+                    if T or self._rows is None
+                    else np.array(self._rows)
+                )
                 for axis, i in enumerate(T):
                     residual = self.query.strategies[i].residual(residual, axis)
-                deviation = math.sqrt(self.covariance.variances[T]) if T in self.query.multipliers else 0.0
+                deviation = (
+                    math.sqrt(self.covariance.variances[T]) if T in self.query.multipliers else 0.0
+                )
                 yield Measurement(tuple(names[i] for i in T), residual, deviation)
             seen.update(missing)
 
     def dp_event(self) -> "DpEvent":
-        """What was charged, for ``dp-accounting`` to compose: :func:`gaussnoise.privacy.dp_event`."""
+        """What was charged, for ``dp-accounting`` to
+        compose: :func:`gaussnoise.privacy.dp_event`.
+        """
         return dp_event(self.rho_charged)
 
     def to_mbi(self) -> "MbiProblem":
-        """The measurements as input of ``mbi``, for synthetic records: biased, but free of further privacy cost.
+        """The measurements as input of ``mbi``, for synthetic records: biased, but free of further
+        privacy cost.
 
-        ``mbi.estimation.MirrorDescent().estimate(*release.to_mbi())`` is a model to draw records from.
+        ``mbi.estimation.MirrorDescent().estimate(*release.to_mbi())`` is a model to draw records
+        from.
 
         Raises:
             NotAvailableError: ``mbi`` is not installed; says how to.
@@ -460,12 +533,13 @@ class TableRelease(PickledByArguments):
         )
 
     def projected(self) -> Mapping[tuple[str, ...], BiasedTable]:
-        """All planned marginals at once, moved to the nearest that some table of records has. BIASED.
+        """All planned marginals at once, moved to the nearest that some table of records has.
+        BIASED.
 
-        Nearest in the sum of squares over all cells, among tables with the released total (zero if that is negative):
-        non-negative, and consistent with each other in every way, not only on shared margins. Every step looks at all
-        cells of the full table, so that must fit into memory; hundreds of released cells take seconds, thousands
-        minutes.
+        Nearest in the sum of squares over all cells, among tables with the released total (zero if
+        that is negative): non-negative, and consistent with each other in every way, not only on
+        shared margins. Every step looks at all cells of the full table, so that must fit into
+        memory; hundreds of released cells take seconds, thousands minutes.
 
         Returns:
             A :class:`BiasedTable` for each planned marginal; cells are real numbers.
@@ -493,14 +567,24 @@ class TableRelease(PickledByArguments):
         for names in self:
             asked, released = self.plan.subset(names), self[names]
             S = tuple(sorted(asked))
-            estimate = parts[S].reshape([domain.sizes[i] for i in S]).transpose([S.index(i) for i in asked])
+            estimate = (
+                parts[S]
+                .reshape([domain.sizes[i] for i in S])
+                .transpose([S.index(i) for i in asked])
+            )
             tables[names] = BiasedTable(
-                released.attributes, released.labels, _read_only(estimate), _PROJECTED, self.private, self.backend
+                released.attributes,
+                released.labels,
+                _read_only(estimate),
+                _PROJECTED,
+                self.private,
+                self.backend,
             )
         return tables
 
     def save(self, directory: str | os.PathLike[str], format: FileFormat = "csv") -> None:
-        """Write the tables, ``release.json``, ``summary.txt`` and ``release.png`` to a new directory.
+        """Write the tables, ``release.json``, ``summary.txt`` and ``release.png`` to a new
+        directory.
 
         One tidy file per marginal; above 1000 marginals, one Parquet dataset.
 
@@ -514,24 +598,26 @@ class TableRelease(PickledByArguments):
         """
         if self.times is not None:
             raise ParameterError(
-                f"save: these tables are about {self.times} of a stream; hint: its own folder has the tables of every "
+                f"save: these tables are about {self.times} of a stream; hint: its own folder has "
+                "the tables of every "
                 "tick; to_frame() for others"
             )
         save_release(self, directory, format)
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str], plan: "Plan | None" = None) -> "TableRelease":
-        """A release that :meth:`save` or ``plan.release(out=...)`` wrote, read back for further questions.
+        """A release that :meth:`save` or ``plan.release(out=...)`` wrote, read back for further
+        questions.
 
         Args:
-            directory: where it is; its files are checked against the sha256 that ``release.json`` gives them. There
-                may be no others, and no links.
-            plan: what it was made from, planned again with the same arguments; if left out, that is done here, from
-                what ``release.json`` says was asked for.
+            directory: where it is; its files are checked against the sha256 that ``release.json``
+                gives them. There may be no others, and no links.
+            plan: what it was made from, planned again with the same arguments; if left out, that is
+                done here, from what ``release.json`` says was asked for.
 
         Raises:
-            OutputError: incomplete, altered or added files, another plan's release, or noise calibrated by another
-                version.
+            OutputError: incomplete, altered or added files, another plan's release, or noise
+                calibrated by another version.
         """
         if plan is None:
             plan = planned_again(directory)
@@ -541,7 +627,9 @@ class TableRelease(PickledByArguments):
     def __repr__(self) -> str:
         warning = "" if self.private else "NOT PRIVATE, a simulation: "
         if self.times is None:
-            return f"TableRelease({warning}{len(self)} marginals, rho charged {self.rho_charged:.6g})"
+            return (
+                f"TableRelease({warning}{len(self)} marginals, rho charged {self.rho_charged:.6g})"
+            )
         whole = f"rho charged for the whole stream {self.rho_charged:.6g}"
         return f"TableRelease({warning}{len(self)} marginals of {self.times}, {whole})"
 
@@ -554,10 +642,13 @@ def _weights(names: Names, given: object) -> Array:
     except (TypeError, ValueError):
         pass
     hint = (
-        'release.cell(sex="F") makes the weights of one cell' if isinstance(given, Mapping) else ".toarray() if sparse"
+        'release.cell(sex="F") makes the weights of one cell'
+        if isinstance(given, Mapping)
+        else ".toarray() if sparse"
     )
     raise ParameterError(
-        f"contrast: expected an array of weights for {names}, one number per cell in the order of the labels, got "
+        f"contrast: expected an array of weights for {names}, one number per cell in the order of "
+        "the labels, got "
         f"{type(given).__name__}; hint: {hint}"
     )
 

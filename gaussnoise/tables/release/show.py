@@ -39,7 +39,9 @@ def table_text(
     rows = [[*attributes, *columns], *([*cell] for cell in zip(*own, *numbers, strict=True))]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        padded = zip(row, widths, (str.ljust,) * len(attributes) + (str.rjust,) * len(columns), strict=True)
+        padded = zip(
+            row, widths, (str.ljust,) * len(attributes) + (str.rjust,) * len(columns), strict=True
+        )
         lines.append("  ".join(pad(text, width) for text, width, pad in padded).rstrip())
     if cells > shown:
         lines.append(f"… and {cells - shown} more")

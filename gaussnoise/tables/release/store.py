@@ -84,9 +84,18 @@ def _read_errors(path: Path) -> Iterator[None]:
     """Ours instead of pyarrow's, whose messages show what is in files."""
     try:
         yield
-    except (OSError, ValueError, LookupError, TypeError, NotImplementedError, OverflowError, MemoryError) as error:
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        NotImplementedError,
+        OverflowError,
+        MemoryError,
+    ) as error:
         raise OutputError(
-            f"load: {path} is not the table that was released ({type(error).__name__}); hint: the folder as it was "
+            f"load: {path} is not the table that was released ({type(error).__name__}); hint: the "
+            "folder as it was "
             "written"
         ) from None
 
@@ -131,7 +140,11 @@ def read_index(path: Path, count: int, attributes: int) -> list[dict[str, Any]]:
     # each text once: a long one in all rows takes no room in the file
     with _read_errors(path), parquet.ParquetFile(path, read_dictionary=texts) as file:
         groups = _row_groups(file, names, 0, count)
-        values = [file.metadata.row_group(k).column(j).num_values for k in groups for j in range(len(names))]
+        values = [
+            file.metadata.row_group(k).column(j).num_values
+            for k in groups
+            for j in range(len(names))
+        ]
         if file.metadata.num_rows != count or max(values) > count * max(attributes, 1):
             raise ValueError
         rows = file.read_row_groups(groups, columns=names)
@@ -142,7 +155,9 @@ def read_index(path: Path, count: int, attributes: int) -> list[dict[str, Any]]:
 
 
 def _row_groups(file: Any, names: Sequence[str], first_row: int, rows: int) -> range:
-    """Those with these rows; refused if they say that more is in them than in any that is written here."""
+    """Those with these rows; refused if they say that more is in them than in any that is written
+    here.
+    """
     sizes = [file.metadata.row_group(k).num_rows for k in range(file.num_row_groups)]
     ends = np.cumsum(sizes)
     first, last = np.searchsorted(ends, [first_row, first_row + rows - 1], side="right").tolist()
@@ -151,7 +166,8 @@ def _row_groups(file: Any, names: Sequence[str], first_row: int, rows: int) -> r
         columns = [group.column(j) for j in range(group.num_columns)]
         wanted = [column for column in columns if column.path_in_schema.split(".")[0] in names]
         if sizes[k] > _MOST_ROWS or not all(
-            column.compression in ("SNAPPY", "UNCOMPRESSED") and column.total_uncompressed_size <= _MOST_BYTES
+            column.compression in ("SNAPPY", "UNCOMPRESSED")
+            and column.total_uncompressed_size <= _MOST_BYTES
             for column in wanted
         ):
             raise ValueError
@@ -161,8 +177,15 @@ def _row_groups(file: Any, names: Sequence[str], first_row: int, rows: int) -> r
 class AbstractTableWriter(abc.ABC):
     """Writes tables with their intervals to files, in any order."""
 
-    def __init__(self, folder: Path, schema: Schema, subsets: Sequence[Subset], deviation: Deviation) -> None:
-        self._folder, self._schema, self._subsets, self._deviation = folder, schema, subsets, deviation
+    def __init__(
+        self, folder: Path, schema: Schema, subsets: Sequence[Subset], deviation: Deviation
+    ) -> None:
+        self._folder, self._schema, self._subsets, self._deviation = (
+            folder,
+            schema,
+            subsets,
+            deviation,
+        )
         self._places: dict[Subset, Place] = {}
         self._last: tuple[Subset | None, Array] = None, np.zeros(0)
         (folder / "tables").mkdir()
@@ -172,7 +195,10 @@ class AbstractTableWriter(abc.ABC):
 
     @abc.abstractmethod
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None: ...
 
     @abc.abstractmethod
@@ -199,14 +225,22 @@ class FilesWriter(AbstractTableWriter):
     """One tidy file per marginal."""
 
     def __init__(
-        self, folder: Path, schema: Schema, subsets: Sequence[Subset], deviation: Deviation, format: FileFormat
+        self,
+        folder: Path,
+        schema: Schema,
+        subsets: Sequence[Subset],
+        deviation: Deviation,
+        format: FileFormat,
     ) -> None:
         super().__init__(folder, schema, subsets, deviation)
         names = file_names([tuple(schema.names[i] for i in S) for S in subsets], format)
         self._files = dict(zip(subsets, names, strict=True))
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         pass
 
@@ -220,7 +254,9 @@ class FilesWriter(AbstractTableWriter):
             writer = None
             for cells in _slices(estimate.size):
                 numbers = self._numbers(S, cells, estimate.reshape(-1)[cells])
-                rows = arrow_columns([a.name for a in attributes], [a.labels for a in attributes], cells, numbers)
+                rows = arrow_columns(
+                    [a.name for a in attributes], [a.labels for a in attributes], cells, numbers
+                )
                 if writer is None:
                     kind = csv.CSVWriter if path.suffix == ".csv" else parquet.ParquetWriter
                     writer = stack.enter_context(kind(path, rows.schema))
@@ -231,10 +267,13 @@ class FilesWriter(AbstractTableWriter):
 class DatasetWriter(AbstractTableWriter):
     """One Parquet file for each number of attributes, row groups of many tables.
 
-    Columns: ``marginal`` (its number in the plan, from 1), ``attribute_1``, ``label_1`` (as text), …, and the numbers.
+    Columns: ``marginal`` (its number in the plan, from 1), ``attribute_1``, ``label_1`` (as text),
+    …, and the numbers.
     """
 
-    def __init__(self, folder: Path, schema: Schema, subsets: Sequence[Subset], deviation: Deviation) -> None:
+    def __init__(
+        self, folder: Path, schema: Schema, subsets: Sequence[Subset], deviation: Deviation
+    ) -> None:
         super().__init__(folder, schema, subsets, deviation)
         self._number = {S: k for k, S in enumerate(subsets, 1)}
         self._waiting: dict[int, list[tuple[Subset, slice, Array]]] = defaultdict(list)
@@ -245,7 +284,10 @@ class DatasetWriter(AbstractTableWriter):
         self._first_label = np.cumsum([0, *(a.size for a in schema.attributes)])
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         try:
             for order in self._waiting if kind is None else ():
@@ -259,7 +301,10 @@ class DatasetWriter(AbstractTableWriter):
         self._places[S] = Place(f"tables/{order}-way.parquet", self._rows[order], estimate.shape)
         for cells in _slices(estimate.size):
             self._waiting[order].append((S, cells, estimate.reshape(-1)[cells]))
-            before, self._rows[order] = self._rows[order], self._rows[order] + cells.stop - cells.start
+            before, self._rows[order] = (
+                self._rows[order],
+                self._rows[order] + cells.stop - cells.start,
+            )
             if self._rows[order] // _ROWS_AT_ONCE > before // _ROWS_AT_ONCE:
                 self._flush(order)
 
@@ -274,16 +319,21 @@ class DatasetWriter(AbstractTableWriter):
         sizes = self._schema.sizes
         lengths = [len(values) for _, _, values in waiting]
         where = [
-            np.unravel_index(np.arange(c.start, c.stop), [sizes[i] for i in S]) if S else () for S, c, _ in waiting
+            np.unravel_index(np.arange(c.start, c.stop), [sizes[i] for i in S]) if S else ()
+            for S, c, _ in waiting
         ]
         columns: dict[str, Any] = {
-            "marginal": np.repeat(np.array([self._number[S] for S, _, _ in waiting], dtype=np.int32), lengths)
+            "marginal": np.repeat(
+                np.array([self._number[S] for S, _, _ in waiting], dtype=np.int32), lengths
+            )
         }
         for k in range(order):
             names = np.repeat(np.array([S[k] for S, _, _ in waiting], dtype=np.int32), lengths)
             labels = np.concatenate([axes[k] for axes in where]) + self._first_label[names]
             columns[f"attribute_{k + 1}"] = pa.DictionaryArray.from_arrays(names, self._names)
-            columns[f"label_{k + 1}"] = pa.DictionaryArray.from_arrays(labels.astype(np.int32), self._labels)
+            columns[f"label_{k + 1}"] = pa.DictionaryArray.from_arrays(
+                labels.astype(np.int32), self._labels
+            )
         numbers = [self._numbers(*part) for part in waiting]
         for name in NUMBERS:
             columns[name] = np.concatenate([part[name] for part in numbers])
@@ -297,7 +347,11 @@ class DatasetWriter(AbstractTableWriter):
 
 
 def table_writer(
-    folder: Path, schema: Schema, subsets: Sequence[Subset], deviation: Deviation, format: FileFormat
+    folder: Path,
+    schema: Schema,
+    subsets: Sequence[Subset],
+    deviation: Deviation,
+    format: FileFormat,
 ) -> AbstractTableWriter:
     """Separate files up to 1000 marginals, one dataset beyond."""
     if len(subsets) > MOST_FILES:
@@ -306,12 +360,23 @@ def table_writer(
 
 
 def _slices(size: int) -> Iterator[slice]:
-    return (slice(start, min(start + _ROWS_AT_ONCE, size)) for start in range(0, size, _ROWS_AT_ONCE))
+    return (
+        slice(start, min(start + _ROWS_AT_ONCE, size)) for start in range(0, size, _ROWS_AT_ONCE)
+    )
 
 
-def file_names(marginals: Sequence[tuple[str, ...]], format: FileFormat, folder: str = "tables") -> list[str]:
-    """One path per marginal, numbered so that no two can collide whatever characters are dropped."""
+def file_names(
+    marginals: Sequence[tuple[str, ...]], format: FileFormat, folder: str = "tables"
+) -> list[str]:
+    """One path per marginal, numbered so that no two can collide whatever characters
+    are dropped.
+    """
     width = len(str(len(marginals)))
-    slugs = ["-by-".join(re.sub(r"[^\w.-]+", "_", name) for name in marginal) or "total" for marginal in marginals]
-    short = [slug.encode()[:100].decode(errors="ignore") for slug in slugs]  # file systems count bytes
+    slugs = [
+        "-by-".join(re.sub(r"[^\w.-]+", "_", name) for name in marginal) or "total"
+        for marginal in marginals
+    ]
+    short = [
+        slug.encode()[:100].decode(errors="ignore") for slug in slugs
+    ]  # file systems count bytes
     return [f"{folder}/{k:0{width}}-{slug}.{format}" for k, slug in enumerate(short, 1)]

@@ -19,8 +19,8 @@ def noisy_tables(
 ) -> Iterator[tuple[Subset, Array]]:
     """Every planned marginal, as soon as it is counted: ``Σ_{T ⊆ S} residual_T ⊗_{i∈S∖T} v_i``.
 
-    Each residual is measured once, from the first marginal that has it, and kept until the last: memory follows the
-    largest table and what tables share.
+    Each residual is measured once, from the first marginal that has it, and kept until the last:
+    memory follows the largest table and what tables share.
     """
     uses = Counter(T for S in planned for T in measured_parts(S, query))
     residuals: dict[Subset, Array] = {}

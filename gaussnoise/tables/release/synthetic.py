@@ -1,4 +1,6 @@
-"""Hand-off to mbi: the noisy residuals as measurements of a graphical model, from which it draws synthetic records."""
+"""Hand-off to mbi: the noisy residuals as measurements of a graphical model, from which it draws
+synthetic records.
+"""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -20,12 +22,15 @@ if TYPE_CHECKING:
 
 
 class MbiProblem(NamedTuple):
-    """What mbi's estimators ask for, in their order: ``mbi.estimation.MirrorDescent().estimate(*problem)``.
+    """What mbi's estimators ask for, in their order:
+    ``mbi.estimation.MirrorDescent().estimate(*problem)``.
 
     Attributes:
-        domain: names, sizes and labels; synthetic code k of attribute a means ``domain.labels_config[a][k]``.
+        domain: names, sizes and labels; synthetic code k of attribute a means
+            ``domain.labels_config[a][k]``.
         measurements: independent noisy residuals; their ``compress`` would forget the projection.
-        known_total: the exact number of rows where that is public; None where the total is one of the measurements.
+        known_total: the exact number of rows where that is public; None where the total is one of
+            the measurements.
     """
 
     domain: "mbi.Domain"
@@ -36,11 +41,15 @@ class MbiProblem(NamedTuple):
 @final
 @dataclass(frozen=True)
 class ZeroSumQuery:
-    """A marginal projected onto tensors that sum to zero along every axis; one for all, which spares jax compiling."""
+    """A marginal projected onto tensors that sum to zero along every axis; one for all, which
+    spares jax compiling.
+    """
 
     def __call__(self, marginal: "mbi.Factor") -> Any:
         """The projection, flattened in C order."""
-        values: Any = marginal.datavector(flatten=False)  # a jax array has all the projection asks of numpy's
+        values: Any = marginal.datavector(
+            flatten=False
+        )  # a jax array has all the projection asks of numpy's
         return project_zero_sum(values, range(values.ndim)).reshape(-1)
 
     def op_norm_sq(self) -> float:
@@ -51,7 +60,8 @@ class ZeroSumQuery:
 @final
 @dataclass(frozen=True, eq=False)
 class ContrastQuery:
-    """What is measured of a marginal: a matrix along some axes, the projection of :class:`ZeroSumQuery` along others.
+    """What is measured of a marginal: a matrix along some axes, the projection of
+    :class:`ZeroSumQuery` along others.
 
     Attributes:
         matrices: one per axis, None for the projection.
@@ -75,48 +85,59 @@ class ContrastQuery:
 
     def op_norm_sq(self) -> float:
         """Squared operator norm, which mbi takes its first step from."""
-        return math.prod(float(np.linalg.norm(matrix, 2)) ** 2 for matrix in self.matrices if matrix is not None)
+        return math.prod(
+            float(np.linalg.norm(matrix, 2)) ** 2 for matrix in self.matrices if matrix is not None
+        )
 
 
 def mbi_measurements(
-    measurements: Iterable["Measurement"], schema: Schema, strategies: Mapping[str, AbstractStrategy] | None = None
+    measurements: Iterable["Measurement"],
+    schema: Schema,
+    strategies: Mapping[str, AbstractStrategy] | None = None,
 ) -> MbiProblem:
-    r"""Noisy residuals as the input of `mbi <https://github.com/ryan112358/mbi>`_, for synthetic records.
+    r"""Noisy residuals as the input of `mbi <https://github.com/ryan112358/mbi>`_, for synthetic
+    records.
 
-    Residual T is observed with noise N(0, σ_T² Π_T) inside the range of Π_T, independently of the others. So mbi's loss
-    of a model with marginals x_T,
+    Residual T is observed with noise N(0, σ_T² Π_T) inside the range of Π_T, independently of the
+    others. So mbi's loss of a model with marginals x_T,
 
     .. math:: \tfrac12 \sum_T \|Π_T x_T − y_T\|^2 / σ_T^2,
 
-    is, up to a constant, minus the exact log-likelihood of all released tables together. Synthetic records are
-    post-processing: they cost no privacy budget. They are *biased*: counts become nonnegative, and what no table
-    measured comes from the model. Tables counted from them have no known standard deviation: take estimates and
-    intervals from the release.
+    is, up to a constant, minus the exact log-likelihood of all released tables together. Synthetic
+    records are post-processing: they cost no privacy budget. They are *biased*: counts become
+    nonnegative, and what no table measured comes from the model. Tables counted from them have no
+    known standard deviation: take estimates and intervals from the release.
 
-    mbi asks for independent noises of one size. Attributes that were measured by contrasts of their own are handed over
-    as those contrasts B, whose noise is: as ``(⊗_i B_i) x_T``, B_i the projection for all others.
+    mbi asks for independent noises of one size. Attributes that were measured by contrasts of their
+    own are handed over as those contrasts B, whose noise is: as ``(⊗_i B_i) x_T``, B_i the
+    projection for all others.
 
     Args:
         measurements: zero-sum estimates of shape (sizes…), in rows, with their standard deviations.
-        schema: of the release. Attributes that nothing measures are left out: there is nothing to draw them from.
+        schema: of the release. Attributes that nothing measures are left out: there is nothing to
+            draw them from.
         strategies: by names, how attributes were measured; all for counts if omitted.
 
     Returns:
-        An :class:`MbiProblem`. mbi advises the two settings of jax below, before it is first imported. Its exact
-        inference holds tables of attributes that marginals link tightly: all pairs of ten attributes make one of ten.
+        An :class:`MbiProblem`. mbi advises the two settings of jax below, before it is first
+        imported. Its exact inference holds tables of attributes that marginals link tightly: all
+        pairs of ten attributes make one of ten.
 
     Raises:
         NotAvailableError: mbi is not installed.
 
-    Source: McKenna, Sheldon and Miklau (2019), "Graphical-model based estimation and inference for differential
-    privacy", https://arxiv.org/abs/1901.09136.
+    Source: McKenna, Sheldon and Miklau (2019), "Graphical-model based estimation and inference for
+    differential privacy", https://arxiv.org/abs/1901.09136.
 
     >>> import jax
     >>> jax.config.update("jax_enable_x64", True)
     >>> jax.config.update("jax_enable_compilation_cache", False)
     >>> from gaussnoise.tables.release.release import Measurement
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
-    >>> noisy = [Measurement((), np.array(98.0), 2.0), Measurement(("sex",), np.array([11.0, -11.0]), 3.0)]
+    >>> noisy = [
+    ...     Measurement((), np.array(98.0), 2.0),
+    ...     Measurement(("sex",), np.array([11.0, -11.0]), 3.0),
+    ... ]
     >>> problem = mbi_measurements(noisy, schema)
     >>> import mbi
     >>> model = mbi.estimation.MirrorDescent().estimate(*problem)
@@ -126,12 +147,16 @@ def mbi_measurements(
     try:
         import mbi
     except ImportError:
-        raise NotAvailableError('to_mbi: needs mbi; hint: pip install "gaussnoise[synth]"') from None
+        raise NotAvailableError(
+            'to_mbi: needs mbi; hint: pip install "gaussnoise[synth]"'
+        ) from None
     linear, known_total, measured = [], None, set()
     for T, estimate, standard_deviation in measurements:
         measured.update(T)
         if not T and standard_deviation == 0:
-            known_total = float(round(float(estimate)))  # a count; mbi cuts 99.999… down to 99 records
+            known_total = float(
+                round(float(estimate))
+            )  # a count; mbi cuts 99.999… down to 99 records
         else:
             # mbi reads the total off unprojected measurements
             query, values = ZeroSumQuery() if T else mbi.DatavectorQuery(), estimate
@@ -146,7 +171,9 @@ def mbi_measurements(
 
 
 def _rows_of_unit_noise(strategy: AbstractStrategy | None) -> NDArray[np.float64] | None:
-    """B, whose answers carry independent noise of variance one where counts have E; None for the projection."""
+    """B, whose answers carry independent noise of variance one where counts have E; None for the
+    projection.
+    """
     if not isinstance(strategy, SolvedStrategy):
         return None
     return strategy.contrasts / math.sqrt(strategy.square)

@@ -35,8 +35,11 @@ class AbstractEstimates(abc.ABC):
     private: bool
     backend: Any = field(repr=False)
 
-    def confidence_interval(self, level: float = LEVEL, simultaneous: bool = False) -> ConfidenceInterval:
-        """Intervals for every number, each alone or all together: a band, whatever the correlations (Šidák 1967).
+    def confidence_interval(
+        self, level: float = LEVEL, simultaneous: bool = False
+    ) -> ConfidenceInterval:
+        """Intervals for every number, each alone or all together: a band, whatever the correlations
+        (Šidák 1967).
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
@@ -44,11 +47,15 @@ class AbstractEstimates(abc.ABC):
         return confidence_interval(self.estimate, self.standard_deviation, level, simultaneous)
 
     def columns(self, level: float = LEVEL) -> dict[str, list]:
-        """Tidy columns, one row per cell in C order: the attributes, estimate, standard_deviation, low, high."""
+        """Tidy columns, one row per cell in C order: the attributes, estimate, standard_deviation,
+        low, high.
+        """
         return self.to_arrow(level).to_pydict()
 
     def to_frame(self, level: float = LEVEL) -> Any:
-        """:meth:`columns` as a dataframe of the library the records came in (pyarrow for files and remote engines)."""
+        """:meth:`columns` as a dataframe of the library the records came in (pyarrow for files and
+        remote engines).
+        """
         import narwhals as nw
 
         return nw.from_arrow(self.to_arrow(level), backend=self.backend).to_native()
@@ -57,16 +64,24 @@ class AbstractEstimates(abc.ABC):
         """:meth:`columns` as a pyarrow table."""
         numbers = (self.estimate, self.standard_deviation, *self.confidence_interval(level))
         return arrow_columns(
-            self.attributes, self.labels, slice(0, self.estimate.size), dict(zip(NUMBERS, numbers, strict=True))
+            self.attributes,
+            self.labels,
+            slice(0, self.estimate.size),
+            dict(zip(NUMBERS, numbers, strict=True)),
         )
 
     def __str__(self) -> str:
         estimate, (low, high) = first(self.estimate, 8), self.confidence_interval()
         sd = first(self.standard_deviation, 4)
         numbers = [estimate, [f"± {x}" for x in sd], first(low, 8), first(high, 8)]
-        closing = f"± one standard deviation; low and high: {level_text(LEVEL)} intervals, for every number by itself"
+        closing = (
+            f"± one standard deviation; low and high: {level_text(LEVEL)} intervals, for "
+            "every number by itself"
+        )
         names = ["estimate", "± sd", "low", "high"]
-        return table_text(repr(self), self.attributes, self.labels, names, numbers, closing, private=self.private)
+        return table_text(
+            repr(self), self.attributes, self.labels, names, numbers, closing, private=self.private
+        )
 
 
 @final
@@ -83,13 +98,16 @@ class MarginalTable(AbstractEstimates, AbstractTable):
     """
 
     def __repr__(self) -> str:
-        return f"MarginalTable({' × '.join(self.attributes) or 'total'}, {self.estimate.size} cells)"
+        return (
+            f"MarginalTable({' × '.join(self.attributes) or 'total'}, {self.estimate.size} cells)"
+        )
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class QueryTable(AbstractEstimates):
-    """Answers to queries about one released table, such as cumulative counts or all ranges: unbiased.
+    """Answers to queries about one released table, such as cumulative counts or all ranges:
+    unbiased.
 
     Attributes:
         attributes: names, one per axis.
@@ -108,8 +126,8 @@ class QueryTable(AbstractEstimates):
 class ProportionTable(AbstractEstimates):
     """Shares of groups: every count over the count of its group, both of them released.
 
-    A ratio of unbiased counts is *not* unbiased, unless the denominator is exact; its intervals are exact all the same
-    (Fieller 1954), since the noise of counts is Gaussian with known covariance.
+    A ratio of unbiased counts is *not* unbiased, unless the denominator is exact; its intervals are
+    exact all the same (Fieller 1954), since the noise of counts is Gaussian with known covariance.
 
     Attributes:
         attributes: names, one per axis.
@@ -132,12 +150,15 @@ class ProportionTable(AbstractEstimates):
     group_variance: Array
     share: Array
 
-    def confidence_interval(self, level: float = LEVEL, simultaneous: bool = False) -> ConfidenceInterval:
+    def confidence_interval(
+        self, level: float = LEVEL, simultaneous: bool = False
+    ) -> ConfidenceInterval:
         """Intervals for every cell, each alone or all cells of this table together (Šidák 1967).
 
-        They hold every p at which ``count − p·group`` lies within its own Gaussian interval about zero, hence cover
-        as often as they say: exactly for a clear group, more often where the group is too small to say anything, where
-        they are [0, 1]. They are cut to [0, 1], but always hold the estimate, which noise may carry beyond.
+        They hold every p at which ``count − p·group`` lies within its own Gaussian interval about
+        zero, hence cover as often as they say: exactly for a clear group, more often where the
+        group is too small to say anything, where they are [0, 1]. They are cut to [0, 1], but
+        always hold the estimate, which noise may carry beyond.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
@@ -145,14 +166,24 @@ class ProportionTable(AbstractEstimates):
         x, g = self.counts, self.groups
         z = quantile(level, x.size if simultaneous else 1) ** 2
         # a p² − 2 b p + c <= 0
-        a, b, c = g**2 - z * self.group_variance, x * g - z * self.group_variance * self.share, x**2 - z * self.variance
+        a, b, c = (
+            g**2 - z * self.group_variance,
+            x * g - z * self.group_variance * self.share,
+            x**2 - z * self.variance,
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
             half = np.sqrt(np.maximum(b**2 - a * c, 0)) / a
             low, high = b / a - half, b / a + half
         known = (a > 0) & (g > 0)
-        low, high = np.where(known, np.clip(low, 0, 1), 0.0), np.where(known, np.clip(high, 0, 1), 1.0)
+        low, high = (
+            np.where(known, np.clip(low, 0, 1), 0.0),
+            np.where(known, np.clip(high, 0, 1), 1.0),
+        )
         return ConfidenceInterval(np.fmin(low, self.estimate), np.fmax(high, self.estimate))
 
     def __repr__(self) -> str:
         given = f" given {' × '.join(self.given)}" if self.given else ""
-        return f"ProportionTable({' × '.join(self.attributes) or 'total'}{given}, {self.estimate.size} cells)"
+        return (
+            f"ProportionTable({' × '.join(self.attributes) or 'total'}{given}, "
+            f"{self.estimate.size} cells)"
+        )

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 def release_text(release: "TableRelease") -> str:
     """The human summary of a release."""
     plan = release.plan
-    charged = f"rho = {release.rho_charged:.10g} of {plan.rho:.10g}" if release.private else "nothing"
+    charged = (
+        f"rho = {release.rho_charged:.10g} of {plan.rho:.10g}" if release.private else "nothing"
+    )
     status = "safe to publish" if release.private else "NOT PRIVATE: a simulation, do not publish"
     return "\n".join(
         [
@@ -21,8 +23,10 @@ def release_text(release: "TableRelease") -> str:
             f"charged      {charged}",
             *plan_text(plan).splitlines()[1:],
             "",
-            "Estimates are unbiased counts: they may be negative or fractional, and tables agree on shared margins.",
-            f"In files, low and high are the ends of {level_text(LEVEL)} intervals, for every number by itself.",
+            "Estimates are unbiased counts: they may be negative or fractional, and tables agree "
+            "on shared margins.",
+            f"In files, low and high are the ends of {level_text(LEVEL)} intervals, for every "
+            "number by itself.",
             *_dropped_text(release),
             *disclaimers(release),
         ]
@@ -36,7 +40,8 @@ def _dropped_text(release: "TableRelease") -> list[str]:
     if release.on_outside == "refuse" or not strict:
         return []
     return [
-        f"Rows with a null, or a value outside the schema, in {', '.join(strict)} are in no table; how many is private."
+        f"Rows with a null, or a value outside the schema, in {', '.join(strict)} are in no "
+        "table; how many is private."
     ]
 
 
@@ -44,8 +49,12 @@ def disclaimers(release: "TableRelease") -> list[str]:
     """What is promised, and what is not."""
     rows = release.plan.rows_per_person
     whom = (
-        "each row" if rows == 1 else f"each person of at most {rows} rows (a promise of the publisher's, not checked)"
+        "each row"
+        if rows == 1
+        else f"each person of at most {rows} rows (a promise of the publisher's, not checked)"
     )
     return _text.disclaimers(
-        f"{whom}, against anyone who sees only this release. Categories and bins are assumed public.", release.private
+        f"{whom}, against anyone who sees only this release. Categories and bins are assumed "
+        "public.",
+        release.private,
     )

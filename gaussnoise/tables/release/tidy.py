@@ -34,4 +34,6 @@ def arrow_columns(
     shape = tuple(map(len, labels))
     where = np.unravel_index(np.arange(cells.start, cells.stop), shape) if shape else ()
     own = [pa.array(names).take(pa.array(axis)) for names, axis in zip(labels, where, strict=True)]
-    return pa.table([*own, *(column.reshape(-1) for column in numbers.values())], [*attributes, *numbers])
+    return pa.table(
+        [*own, *(column.reshape(-1) for column in numbers.values())], [*attributes, *numbers]
+    )

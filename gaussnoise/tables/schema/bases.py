@@ -5,7 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from domains import AbstractBase, Base, Bins, DomainError, Identity, Leading, Moments, Prefix, Ranges, Total, Windows
+from domains import (
+    AbstractBase,
+    Base,
+    Bins,
+    DomainError,
+    Identity,
+    Leading,
+    Moments,
+    Prefix,
+    Ranges,
+    Total,
+    Windows,
+)
 
 from ...errors import SchemaError
 from ...text import near
@@ -13,12 +25,17 @@ from ...text import near
 if TYPE_CHECKING:
     from .schema import Attribute
 
-_NAMED: dict[str, Callable[[int], AbstractBase]] = {"identity": Identity, "prefix": Prefix, "ranges": Ranges}
+_NAMED: dict[str, Callable[[int], AbstractBase]] = {
+    "identity": Identity,
+    "prefix": Prefix,
+    "ranges": Ranges,
+}
 _KEYS = {"bins": {"widths"}, "windows": {"width"}, "moments": {"degrees", "values"}}
 _ORDERED = Prefix | Ranges | Bins | Windows | Moments  # a catch-all has no place in these
 MIDDLES = "bin middles"
 EXPECTED_BASE = (
-    'expected "identity", "prefix", "ranges", {kind = "bins", widths = [...]}, {kind = "windows", width = ...}, '
+    'expected "identity", "prefix", "ranges", {kind = "bins", widths = [...]}, {kind = '
+    '"windows", width = ...}, '
     '{kind = "moments", degrees = [...]} or a matrix, one row per query'
 )
 
@@ -37,17 +54,27 @@ def as_base(value: Any, attribute: "Attribute") -> AbstractBase:
         known = (*_NAMED, *_KEYS)
         name = value.get("kind") if isinstance(value, Mapping) else value
         hint = near(name, known) if isinstance(name, str) and name not in known else ""
-        why = str(error) if isinstance(error, DomainError) else f"{EXPECTED_BASE}; got {value!r:.80}{hint}"
+        why = (
+            str(error)
+            if isinstance(error, DomainError)
+            else f"{EXPECTED_BASE}; got {value!r:.80}{hint}"
+        )
         raise SchemaError(f"attribute {attribute.name!r}: base: {why}") from None
     if base.size != attribute.size:
-        cells = f"{attribute.size} cells" + ("" if attribute.other is None else ", the catch-all included")
-        raise SchemaError(f"attribute {attribute.name!r}: base: expected queries over {cells}, got {base.size}")
+        cells = f"{attribute.size} cells" + (
+            "" if attribute.other is None else ", the catch-all included"
+        )
+        raise SchemaError(
+            f"attribute {attribute.name!r}: base: expected queries over {cells}, got {base.size}"
+        )
     if isinstance(base, Prefix | Ranges | Bins | Windows) and attribute.other is not None:
         name = type(base).__name__
         raise SchemaError(
-            f"attribute {attribute.name!r}: base: expected {name} of the {ordered} cells before the catch-all "
+            f"attribute {attribute.name!r}: base: expected {name} of the {ordered} cells before "
+            "the catch-all "
             f"{attribute.other!r}, which has no place in their order, got {base.size}; "
-            f"hint: {name}({ordered}{'' if isinstance(base, Prefix | Ranges) else ', ...'}), or a matrix"
+            f"hint: {name}({ordered}{'' if isinstance(base, Prefix | Ranges) else ', ...'}), or a "
+            "matrix"
         )
     return base
 
@@ -63,7 +90,10 @@ def _resolved(value: Any, attribute: "Attribute") -> AbstractBase:
     if isinstance(value, AbstractBase):
         return value
     if isinstance(value, Mapping):
-        kind, options = value.get("kind"), {key: option for key, option in value.items() if key != "kind"}
+        kind, options = (
+            value.get("kind"),
+            {key: option for key, option in value.items() if key != "kind"},
+        )
         if kind in _NAMED and not options:
             return _named(kind, attribute)
         if kind not in _KEYS or not set(options) <= _KEYS[kind]:
@@ -72,7 +102,9 @@ def _resolved(value: Any, attribute: "Attribute") -> AbstractBase:
             return Bins(_numeric(attribute), **options)
         if kind == "windows":
             return Windows(_numeric(attribute), **options)
-        return Moments(**{"values": _numbers(attribute) if "values" not in options else (), **options})
+        return Moments(
+            **{"values": _numbers(attribute) if "values" not in options else (), **options}
+        )
     if isinstance(value, str):
         if value not in _NAMED:
             raise TypeError
@@ -85,11 +117,18 @@ def _named(name: str, attribute: "Attribute") -> AbstractBase:
 
 
 def _own_numbers(attribute: "Attribute") -> list[float] | None:
-    """The middle of every bin, or the integer that every category is; None where there are no such numbers."""
+    """The middle of every bin, or the integer that every category is; None where there are no such
+    numbers.
+    """
     if attribute.edges is not None and np.isfinite(attribute.edges).all():
-        return [(low + high) / 2 for low, high in zip(attribute.edges, attribute.edges[1:], strict=False)]
+        return [
+            (low + high) / 2
+            for low, high in zip(attribute.edges, attribute.edges[1:], strict=False)
+        ]
     if attribute.categories is not None and all(isinstance(c, int) for c in attribute.categories):
-        return [c for c in attribute.categories if isinstance(c, int)]  # of any size: checked where they are used
+        return [
+            c for c in attribute.categories if isinstance(c, int)
+        ]  # of any size: checked where they are used
     return None
 
 
@@ -98,14 +137,17 @@ def _numbers(attribute: "Attribute") -> list[float]:
     values = _own_numbers(attribute)
     if values is None:
         raise SchemaError(
-            f"attribute {attribute.name!r}: base: expected values, one number per cell, where edges are infinite or "
+            f"attribute {attribute.name!r}: base: expected values, one number per cell, where "
+            "edges are infinite or "
             "categories are not integers"
         )
     return values
 
 
 def base_value(base: AbstractBase, attribute: "Attribute") -> Any:
-    """What :func:`as_base` reads back, of strings, numbers, lists and dicts; a matrix if it has no name."""
+    """What :func:`as_base` reads back, of strings, numbers, lists and dicts; a matrix if it has no
+    name.
+    """
     if isinstance(base, Leading):
         named = isinstance(base.base, _ORDERED) and base.base.size == _numeric(attribute)
         return _value(base.base) if named else base.toarray().tolist()
@@ -119,7 +161,10 @@ def _value(base: AbstractBase) -> Any:
         if type(base) is kind:
             return name
     if isinstance(base, Bins):
-        return {"kind": "bins", "widths": [w if isinstance(w, int) else list(w) for w in base.widths]}
+        return {
+            "kind": "bins",
+            "widths": [w if isinstance(w, int) else list(w) for w in base.widths],
+        }
     if isinstance(base, Windows):
         return {"kind": "windows", "width": base.width}
     if isinstance(base, Moments):
@@ -133,7 +178,9 @@ def query_labels(base: AbstractBase, attribute: "Attribute") -> tuple[str, ...]:
     own = base.base if isinstance(base, Leading) else base
     without = f", without {attribute.other!r}" if left_out else ""
     if isinstance(own, Moments):
-        return tuple(_moment(degree, moment_source(own, attribute), without) for degree in own.degrees)
+        return tuple(
+            _moment(degree, moment_source(own, attribute), without) for degree in own.degrees
+        )
     if attribute.edges is not None and own.size == len(attribute.edges) - 1:
         e = [f"{edge:.15g}" for edge in attribute.edges]
         if isinstance(own, Prefix):
@@ -143,7 +190,9 @@ def query_labels(base: AbstractBase, attribute: "Attribute") -> tuple[str, ...]:
             opening, closing = (str(attribute.labels[k]) for k in (0, own.size - 1))
             first = [opening[0], *("[" for _ in e[2:])]
             ends = [*(")" for _ in e[2:]), closing[-1]]
-            return tuple(f"{first[i]}{e[i]}, {e[j + 1]}{ends[j]}" for i, j in zip(*own.ends(), strict=True))
+            return tuple(
+                f"{first[i]}{e[i]}, {e[j + 1]}{ends[j]}" for i, j in zip(*own.ends(), strict=True)
+            )
     return own.labels(attribute.labels[: own.size])
 
 
@@ -158,7 +207,11 @@ def moment_source(base: Moments, attribute: "Attribute") -> str:
 def _moment(degree: int, source: str, without: str) -> str:
     if degree < 2:
         return (f"sum of {source}" if degree else "count") + without
-    return f"sum of squared {source}{without}" if degree == 2 else f"sum of {source} to the power {degree}{without}"
+    return (
+        f"sum of squared {source}{without}"
+        if degree == 2
+        else f"sum of {source} to the power {degree}{without}"
+    )
 
 
 def base_name(base: AbstractBase, attribute: "Attribute") -> str:
@@ -174,4 +227,6 @@ def base_name(base: AbstractBase, attribute: "Attribute") -> str:
         return f"moments {', '.join(map(str, base.degrees))} of {moment_source(base, attribute)}"
     if isinstance(base, Total):
         return "total"
-    return next((name for name, kind in _NAMED.items() if type(base) is kind), f"{base.queries} queries")
+    return next(
+        (name for name, kind in _NAMED.items() if type(base) is kind), f"{base.queries} queries"
+    )

@@ -1,4 +1,6 @@
-"""What a workload asks for: tables, by the names of their attributes, and what is asked about each."""
+"""What a workload asks for: tables, by the names of their attributes, and what is asked
+about each.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -35,7 +37,9 @@ def attribute_positions(positions: Mapping[str, int], names: Sequence[str]) -> S
 def entry_term(schema: Schema, entry: Entry) -> Asked:
     """The attributes of an entry with their bases."""
     if not isinstance(entry, str | tuple | list | Mapping):
-        raise ParameterError(f'expected attribute names, or bases like {{"age": "prefix"}}, got {entry!r}')
+        raise ParameterError(
+            f'expected attribute names, or bases like {{"age": "prefix"}}, got {entry!r}'
+        )
     return _term(schema, {name: i for i, name in enumerate(schema.names)}, _own(schema), entry)
 
 
@@ -43,8 +47,15 @@ def _own(schema: Schema) -> list[AbstractBase]:
     return [attribute.base or Identity(attribute.size) for attribute in schema.attributes]
 
 
-def _term(schema: Schema, positions: Mapping[str, int], own: list[AbstractBase], entry: Entry) -> Asked:
-    term = {i: own[i] for i in attribute_positions(positions, (entry,) if isinstance(entry, str) else tuple(entry))}
+def _term(
+    schema: Schema, positions: Mapping[str, int], own: list[AbstractBase], entry: Entry
+) -> Asked:
+    term = {
+        i: own[i]
+        for i in attribute_positions(
+            positions, (entry,) if isinstance(entry, str) else tuple(entry)
+        )
+    }
     for name, base in entry.items() if isinstance(entry, Mapping) else ():
         if base is not None:
             try:
@@ -61,20 +72,33 @@ def workload_domain(
     own = _own(schema)
     if isinstance(workload, int):
         if not 0 <= workload <= len(own):
-            raise ParameterError(f"plan: expected 0 <= k <= {len(own)} attributes, got {workload}-way marginals")
+            raise ParameterError(
+                f"plan: expected 0 <= k <= {len(own)} attributes, got {workload}-way marginals"
+            )
         subsets = Marginals.all_kway(schema.sizes, workload).subsets
         if all(base.is_identity for base in own):
             return Marginals(schema.sizes, subsets, weights)
         return Products(own, subsets, weights)
-    if not isinstance(workload, list | tuple) or not all(isinstance(m, str | tuple | list | Mapping) for m in workload):
-        raise ParameterError(f'plan: expected k or a list of marginals like [("age", "sex")], got {workload!r}')
-    if isinstance(workload, tuple) and len(workload) > 1 and all(isinstance(name, str) for name in workload):
+    if not isinstance(workload, list | tuple) or not all(
+        isinstance(m, str | tuple | list | Mapping) for m in workload
+    ):
         raise ParameterError(
-            f"plan: expected a list of marginals, got the names {workload!r}; hint: [{workload!r}] for their table "
+            f'plan: expected k or a list of marginals like [("age", "sex")], got {workload!r}'
+        )
+    if (
+        isinstance(workload, tuple)
+        and len(workload) > 1
+        and all(isinstance(name, str) for name in workload)
+    ):
+        raise ParameterError(
+            f"plan: expected a list of marginals, got the names {workload!r}; hint: "
+            f"[{workload!r}] for their table "
             f"together, {list(workload)!r} for one table of each"
         )
     if not workload:
-        raise ParameterError("plan: expected at least one marginal; hint: [()] asks for the total alone")
+        raise ParameterError(
+            "plan: expected at least one marginal; hint: [()] asks for the total alone"
+        )
     positions = {name: i for i, name in enumerate(schema.names)}
     terms = [_term(schema, positions, own, entry) for entry in workload]
     if all(base.is_identity for term in terms for base in term.values()):
@@ -90,7 +114,12 @@ def workload_domain(
 def term_name(schema: Schema, term: Sequence[tuple[int, AbstractBase]]) -> str:
     """A table with what is asked about it, like ``age (prefix) × sex``."""
     parts = [
-        schema.names[i] + ("" if base.is_identity or base.size == 1 else f" ({base_name(base, schema.attributes[i])})")
+        schema.names[i]
+        + (
+            ""
+            if base.is_identity or base.size == 1
+            else f" ({base_name(base, schema.attributes[i])})"
+        )
         for i, base in term
     ]
     return " × ".join(parts) or "total"

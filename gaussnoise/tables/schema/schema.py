@@ -32,15 +32,19 @@ class Attribute:
     Args:
         name: column name.
         categories: distinct values, all strings, all integers or all booleans.
-        edges: increasing numbers; bins are ``[e0, e1), [e1, e2), …, [e_last-1, e_last]``. ``-inf`` and ``inf`` allowed.
-        other: label of a catch-all for nulls and values outside; without it such values refuse the release.
-        base: what is asked about this attribute where a workload does not say: "identity" (counts, the default),
-            "prefix" (the cumulative counts of its cells in order), "ranges" (all runs of cells), ``{"kind": "bins",
-            "widths": [2, 4]}``, ``{"kind": "windows", "width": 3}``, ``{"kind": "moments", "degrees": [0, 1]}`` (of
-            the middles of bins, or of integer categories, unless ``"values"`` are given), a matrix with a row per
-            query and a column per cell, or an :class:`AbstractBase`. Kept as the latter; None for counts. The catch-all
-            is in no query that takes cells in order ("prefix", "ranges", bins, windows, moments): it is the last cell
-            of a table of counts, and the last column of a matrix. Sums of middles of bins are not sums of the values.
+        edges: increasing numbers; bins are ``[e0, e1), [e1, e2), …, [e_last-1, e_last]``. ``-inf``
+            and ``inf`` allowed.
+        other: label of a catch-all for nulls and values outside; without it such values refuse the
+            release.
+        base: what is asked about this attribute where a workload does not say: "identity" (counts,
+            the default), "prefix" (the cumulative counts of its cells in order), "ranges" (all runs
+            of cells), ``{"kind": "bins", "widths": [2, 4]}``, ``{"kind": "windows", "width": 3}``,
+            ``{"kind": "moments", "degrees": [0, 1]}`` (of the middles of bins, or of integer
+            categories, unless ``"values"`` are given), a matrix with a row per query and a column
+            per cell, or an :class:`AbstractBase`. Kept as the latter; None for counts. The
+            catch-all is in no query that takes cells in order ("prefix", "ranges", bins, windows,
+            moments): it is the last cell of a table of counts, and the last column of a matrix.
+            Sums of middles of bins are not sums of the values.
 
     Raises:
         SchemaError: both or neither of categories and edges, or a rule above broken.
@@ -64,7 +68,11 @@ class Attribute:
         base: "AbstractBase | str | Mapping[str, Any] | ArrayLike | None" = None,
     ) -> None:
         object.__setattr__(self, "name", name)
-        object.__setattr__(self, "categories", None if categories is None else _listed(name, "categories", categories))
+        object.__setattr__(
+            self,
+            "categories",
+            None if categories is None else _listed(name, "categories", categories),
+        )
         object.__setattr__(self, "edges", None if edges is None else _floats(name, edges))
         object.__setattr__(self, "other", other)
         object.__setattr__(self, "base", None)
@@ -76,21 +84,29 @@ class Attribute:
     def _problems(self) -> Iterable[str]:
         if any(isinstance(c, int) and c.bit_length() > _MOST_BITS for c in self.categories or ()):
             yield f"expected integers of at most {_MOST_BITS} bits"
-        if not all(_is_text(t) for t in (self.name, self.other or "", *map(str, self.categories or ()))):
+        if not all(
+            _is_text(t) for t in (self.name, self.other or "", *map(str, self.categories or ()))
+        ):
             yield "expected names and labels that are valid text"
         if not self.name or self.name in RESERVED_NAMES:
-            yield f"expected a name other than {', '.join(RESERVED_NAMES)}, which released tables use"
+            yield (
+                f"expected a name other than {', '.join(RESERVED_NAMES)}, which released tables use"
+            )
         if (self.categories is None) == (self.edges is None):
             yield "expected either categories or edges"
         if self.categories is not None:
             if not self.categories:
                 yield "expected at least one category"
-            if len({type(c) for c in self.categories}) > 1 or not isinstance(self.categories[0], str | int):
+            if len({type(c) for c in self.categories}) > 1 or not isinstance(
+                self.categories[0], str | int
+            ):
                 yield "expected categories that are all strings, all integers or all booleans"
             if len(set(self.categories)) < len(self.categories):
                 yield "expected distinct categories, got one twice"
         if self.edges is not None:
-            if len(self.edges) < 2 or any(not a < b for a, b in zip(self.edges, self.edges[1:], strict=False)):
+            if len(self.edges) < 2 or any(
+                not a < b for a, b in zip(self.edges, self.edges[1:], strict=False)
+            ):
                 yield "expected edges of at least two increasing numbers"
         if self.other is not None and self.other in map(_label, self._own_labels()):
             yield f"expected other={self.other!r} to differ from every category"
@@ -116,14 +132,17 @@ class Attribute:
         ends = [_number(e) for e in self.edges]
         last = len(ends) - 2
         opening = ["(" if math.isinf(e) else "[" for e in self.edges]
-        closing = ["]" if k == last and math.isfinite(self.edges[-1]) else ")" for k in range(last + 1)]
+        closing = [
+            "]" if k == last and math.isfinite(self.edges[-1]) else ")" for k in range(last + 1)
+        ]
         return tuple(f"{opening[k]}{ends[k]}, {ends[k + 1]}{closing[k]}" for k in range(last + 1))
 
 
 @final
 @dataclass(frozen=True)
 class Schema:
-    """The attributes of a table. Categories and edges must be public knowledge, never read off the data.
+    """The attributes of a table. Categories and edges must be public knowledge, never read off the
+    data.
 
     Args:
         attributes: in the order tables will show them; names distinct.
@@ -131,7 +150,9 @@ class Schema:
     Raises:
         SchemaError: none, or two of the same name.
 
-    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
+    >>> schema = gn.Schema(
+    ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
+    ... )
     >>> schema.names, schema.sizes
     (('sex', 'age'), (2, 3))
     """
@@ -141,17 +162,21 @@ class Schema:
     def __init__(self, attributes: Iterable[Attribute]) -> None:
         several = isinstance(attributes, Iterable) and not isinstance(attributes, str | Mapping)
         listed = tuple(attributes) if several else ()
-        strange = [type(attribute).__name__ for attribute in listed if not isinstance(attribute, Attribute)]
+        strange = [
+            type(attribute).__name__ for attribute in listed if not isinstance(attribute, Attribute)
+        ]
         if strange or not several:
             got = strange[0] if strange else type(attributes).__name__
             raise SchemaError(
                 f"schema: expected a list of Attribute objects, got {got}"
-                '; hint: Schema([Attribute("sex", ["F", "M"]), ...]), or Schema.load(path) of a TOML file'
+                '; hint: Schema([Attribute("sex", ["F", "M"]), ...]), or Schema.load(path) of a '
+                "TOML file"
             )
         object.__setattr__(self, "attributes", listed)
         if not self.attributes:
             raise SchemaError(
-                "schema: expected at least one attribute; hint: [attributes.NAME] with categories or edges"
+                "schema: expected at least one attribute; hint: [attributes.NAME] with "
+                "categories or edges"
             )
         if len(set(self.names)) < len(self.names):
             twice = next(name for name in self.names if self.names.count(name) > 1)
@@ -172,8 +197,9 @@ class Schema:
         """Read a TOML schema.
 
         Args:
-            path: a file with one ``[attributes.NAME]`` table per column, holding ``categories`` or ``edges``, and
-                optionally ``other`` and ``base``, like ``base = "prefix"`` or ``base = {kind = "bins", widths = [5]}``.
+            path: a file with one ``[attributes.NAME]`` table per column, holding ``categories`` or
+                ``edges``, and optionally ``other`` and ``base``, like ``base = "prefix"`` or
+                ``base = {kind = "bins", widths = [5]}``.
 
         Raises:
             SchemaError: the message starts with ``path:line:``.
@@ -183,7 +209,9 @@ class Schema:
             with open(path, encoding="utf-8") as file:
                 text = file.read()
         except (OSError, UnicodeDecodeError) as error:
-            raise SchemaError(f"{name}: cannot be read as UTF-8 text: {type(error).__name__}") from None
+            raise SchemaError(
+                f"{name}: cannot be read as UTF-8 text: {type(error).__name__}"
+            ) from None
         return cls.loads(text, name)
 
     @classmethod
@@ -196,7 +224,9 @@ class Schema:
             where = line[1] if line else len(text.splitlines()) or 1
             raise SchemaError(f"{name}:{where}: not valid TOML: {error}") from None
         except (RecursionError, ValueError):  # Python's limits on nesting and on digits
-            raise SchemaError(f"{name}:1: expected TOML of few levels, and no number of thousands of digits") from None
+            raise SchemaError(
+                f"{name}:1: expected TOML of few levels, and no number of thousands of digits"
+            ) from None
         _check_structure(content, text, name)
         attributes = []
         for key, entry in content["attributes"].items():
@@ -210,21 +240,25 @@ class Schema:
                 raise SchemaError(f"{name}:{_line(text, where)}: {error}") from None
             attributes.append(attribute)
         if not attributes:
-            raise SchemaError(f"{name}:{_line(text, ('attributes',))}: expected at least one attribute")
+            raise SchemaError(
+                f"{name}:{_line(text, ('attributes',))}: expected at least one attribute"
+            )
         return cls(attributes)
 
     @classmethod
     def draft(cls, table: object) -> Self:
-        """A first schema from a table: a private document until every category and edge is public knowledge.
+        """A first schema from a table: a private document until every category and edge is public
+        knowledge.
 
-        Text, booleans and integers of few values become categories, other numbers bins with round edges; a column with
-        nulls gets a catch-all.
+        Text, booleans and integers of few values become categories, other numbers bins with round
+        edges; a column with nulls gets a catch-all.
 
         Args:
             table: a dataframe, or the path of a CSV or Parquet file.
 
         Raises:
-            DataError: the table cannot be read, or a column has too many distinct values; names the column.
+            DataError: the table cannot be read, or a column has too many distinct values; names the
+                column.
         """
         from .draft import draft  # the reader of tables meets the class here
 
@@ -268,18 +302,25 @@ def _listed(name: str, field: str, values: Iterable[Any]) -> tuple[Any, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise SchemaError(f"attribute {name!r}: expected a list of {field}, got {values!r}")
     if isinstance(values, set | frozenset):
-        raise SchemaError(f"attribute {name!r}: expected a list of {field}, which has an order, got a set")
+        raise SchemaError(
+            f"attribute {name!r}: expected a list of {field}, which has an order, got a set"
+        )
     return tuple(value.item() if hasattr(value, "item") else value for value in values)
 
 
 def _floats(name: str, edges: Iterable[Any]) -> tuple[float, ...]:
     listed = _listed(name, "edges", edges)
-    if not all(isinstance(e, int | float) and not isinstance(e, bool) and abs(e) <= math.inf for e in listed):
+    if not all(
+        isinstance(e, int | float) and not isinstance(e, bool) and abs(e) <= math.inf
+        for e in listed
+    ):
         raise SchemaError(f"attribute {name!r}: expected edges of at least two increasing numbers")
     try:
         return tuple(float(e) for e in listed)
     except OverflowError:
-        raise SchemaError(f"attribute {name!r}: expected edges within 1e308 of zero, or infinite ones") from None
+        raise SchemaError(
+            f"attribute {name!r}: expected edges within 1e308 of zero, or infinite ones"
+        ) from None
 
 
 def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
@@ -290,7 +331,12 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         categories: list[bool | int | str] | None = None
         edges: list[float] | None = None
         other: str | None = None
-        base: str | dict[str, str | int | list[int | list[int]] | list[float]] | list[list[float]] | None = None
+        base: (
+            str
+            | dict[str, str | int | list[int | list[int]] | list[float]]
+            | list[list[float]]
+            | None
+        ) = None
 
     class File(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
         attributes: dict[str, Entry]
@@ -301,7 +347,9 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         first = error.errors(include_input=False, include_url=False)[0]
     else:
         return
-    where = tuple(map(str, first["loc"][:3]))  # attributes, NAME, field; deeper parts are positions in a list
+    where = tuple(
+        map(str, first["loc"][:3])
+    )  # attributes, NAME, field; deeper parts are positions in a list
     if first["type"] == "extra_forbidden":
         keys = "categories, edges, other or base" if len(where) > 1 else "[attributes.NAME] tables"
         message = f"unknown key; expected {keys}"
@@ -328,7 +376,9 @@ def _line(text: str, path: tuple[str, ...]) -> int:
     ends = [k for k in range(1, len(lines)) if _STATEMENT.match(lines[k])]
 
     def begun(count: int) -> bool:
-        """Whether the entry begins within the first ``count`` lines, read on to where they make sense."""
+        """Whether the entry begins within the first ``count`` lines, read on to where they make
+        sense.
+        """
         next_end = bisect.bisect_left(ends, count)
         for end in (count, *ends[next_end : next_end + 8], len(lines)):
             try:

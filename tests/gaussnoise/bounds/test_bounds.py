@@ -1,4 +1,6 @@
-"""The door to bounds, against Gaussian and local mechanisms, semidefinite programmes, and enumerated resampling."""
+"""The door to bounds, against Gaussian and local mechanisms, semidefinite programmes, and
+enumerated resampling.
+"""
 
 import itertools
 import json
@@ -22,7 +24,12 @@ from gaussnoise.noise.certificates.points import PointCertificate
 
 SEGMENT, MIDDLE = [[-1.0], [1.0]], [[-1.0], [0.0], [1.0]]
 CROSS = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]
-SLOW = {"Kronecker product", "image of a moved Schatten ball", "squares of vectors in space", "squares below a segment"}
+SLOW = {
+    "Kronecker product",
+    "image of a moved Schatten ball",
+    "squares of vectors in space",
+    "squares below a segment",
+}
 PRIVACIES = [gn.zCDP(0.1), gn.ApproxDP(1.0, 1e-6), gn.GDP(0.7), gn.TV(0.2), gn.KL(0.3)]
 
 
@@ -32,8 +39,13 @@ def test_gaussian_noise_never_beats_the_bound_and_nearly_attains_it_under_add_re
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         noises = [gn.optimal_noise(case.domain, p, "add-remove", 1e-2) for p in (2, 4)]
-        if not isinstance(case.domain, VectorParticipations):  # of which people are added and removed, never replaced
-            noises += [gn.optimal_noise(case.domain, 2, "replace", 1e-2), gn.gamma(case.domain, 2, 1e-2)]
+        if not isinstance(
+            case.domain, VectorParticipations
+        ):  # of which people are added and removed, never replaced
+            noises += [
+                gn.optimal_noise(case.domain, 2, "replace", 1e-2),
+                gn.gamma(case.domain, 2, 1e-2),
+            ]
     for noise, privacy in itertools.product(noises, PRIVACIES):
         n = 1 if noise.neighbors == "replace" else None
         bound = bound_of(noise, privacy, n)
@@ -46,7 +58,9 @@ def test_gaussian_noise_never_beats_the_bound_and_nearly_attains_it_under_add_re
             assert bound.factor(error) == 1
         elif privacy == PRIVACIES[0]:
             best = math.sqrt(math.expm1(0.2) / 0.2)  # √((e^2ρ − 1)/2ρ)
-            relaxed = math.sqrt(2) if noise.shifted else 1.0 if noise.neighbors == "add-remove" else 2.0
+            relaxed = (
+                math.sqrt(2) if noise.shifted else 1.0 if noise.neighbors == "add-remove" else 2.0
+            )
             if noise.shifted:
                 relaxed *= math.sqrt(noise.sensitivity_squared)
             stated = best * relaxed * (1 + noise.gap)
@@ -56,7 +70,9 @@ def test_gaussian_noise_never_beats_the_bound_and_nearly_attains_it_under_add_re
                 assert bound.factor(error) == pytest.approx(stated, rel=1e-9)
 
 
-@pytest.mark.parametrize("points", [CROSS, MIDDLE, np.eye(4), np.random.default_rng(1).normal(size=(7, 3))])
+@pytest.mark.parametrize(
+    "points", [CROSS, MIDDLE, np.eye(4), np.random.default_rng(1).normal(size=(7, 3))]
+)
 @pytest.mark.parametrize("p", [2, math.inf])
 def test_what_holds_whatever_the_data_is_the_least_over_data_that_are_all_one_point(points, p):
     K, privacy = gn.FiniteSet(points), gn.zCDP(0.1)
@@ -67,20 +83,31 @@ def test_what_holds_whatever_the_data_is_the_least_over_data_that_are_all_one_po
     assert not mechanism.bound.private
     alone = [gn.lower_bound(K, privacy, data=[i] * n, p=p).error for i in range(n)]
     assert mechanism.bound.error == pytest.approx(max(min(alone), bound.error / 2), rel=2e-5)
-    assert bound.factor(mechanism.error) == pytest.approx(math.sqrt(math.expm1(0.2) / 0.2), rel=3e-6)
-    some = gn.lower_bound(K, privacy, data=K.points[[0] * n], p=p)  # rows instead of indices; fewer moves
+    assert bound.factor(mechanism.error) == pytest.approx(
+        math.sqrt(math.expm1(0.2) / 0.2), rel=3e-6
+    )
+    some = gn.lower_bound(
+        K, privacy, data=K.points[[0] * n], p=p
+    )  # rows instead of indices; fewer moves
     assert some.error == pytest.approx(alone[0])
     assert mechanism.bound.error * (1 - 2e-5) <= some.error <= bound.error * (1 + 2e-6)
 
 
 def test_one_record_can_always_be_replaced_by_all_others():
-    """Optimal among one-hot cells, all data sets of two records: no data set has a bound below what is stated."""
-    K, privacy = gn.FiniteSet(np.eye(4)[:, :3]), gn.zCDP(0.1)  # no symmetry between the last point and the others
+    """Optimal among one-hot cells, all data sets of two records: no data set has a bound below what
+    is stated.
+    """
+    K, privacy = (
+        gn.FiniteSet(np.eye(4)[:, :3]),
+        gn.zCDP(0.1),
+    )  # no symmetry between the last point and the others
     free = gn.lower_bound(K, privacy, 2).error
     pairs = itertools.combinations_with_replacement(range(4), 2)
     least = min(gn.lower_bound(K, privacy, data=list(pair)).error for pair in pairs)
     assert free == pytest.approx(least, rel=2e-5)
-    assert free > 1.3 * gn.lower_bound(gn.Polytope(K.points), privacy, 2).error  # whose records may lie inside
+    assert (
+        free > 1.3 * gn.lower_bound(gn.Polytope(K.points), privacy, 2).error
+    )  # whose records may lie inside
 
 
 TABLES = [((2, 3, 2), 2), ((4,), 1), ((3, 3), 2), ((3, 4, 2), 1), ((2, 2, 2, 2), 2), ((1, 3, 2), 2)]
@@ -89,14 +116,17 @@ TABLES = [((2, 3, 2), 2), ((4,), 1), ((3, 3), 2), ((3, 4, 2), 1), ((2, 2, 2, 2),
 @pytest.mark.parametrize(("sizes", "k"), TABLES)
 @pytest.mark.parametrize("p", [2, 3, math.inf])
 def test_moves_of_one_record_of_a_table_are_those_of_its_listed_points(sizes, k, p):
-    """Symmetry keeps a block for every set of attributes; the solver for listed points knows nothing of it."""
+    """Symmetry keeps a block for every set of attributes; the solver for listed points knows
+    nothing of it.
+    """
     tables = gn.Marginals.all_kway(sizes, k)
     points = tables.to_finite_set().points
     differences = points[0] - points
     moves = gn.FiniteSet(differences[differences.any(axis=1)])
     reference = gn.optimal_noise(moves, p, "add-remove")
     proof = one_record(gn.optimal_noise(tables, p))
-    # steps end at a gain of 1e-5; at p > 2 coordinate weights are those of K − K: a bound, not the best
+    # steps end at a gain of 1e-5; at p > 2 coordinate weights are those of K − K: a bound, not the
+    # best
     assert (0.85 if p > 2 else 1 - 1e-4) * reference.gamma <= proof.gamma_lower <= reference.gamma
     assert proof.spectrum[0] @ proof.spectrum[1] == pytest.approx(proof.gamma_lower, rel=1e-9)
     if p == 2:
@@ -117,7 +147,9 @@ def test_weighted_tables_of_mixed_orders_move_as_listed_points_do():
     tables = gn.Marginals((3, 2, 4), [(0,), (0, 1), (1, 2)], [1.0, 0.5, 2.0])
     points = tables.to_finite_set().points
     differences = points[5] - points
-    reference = gn.optimal_noise(gn.FiniteSet(differences[differences.any(axis=1)]), neighbors="add-remove")
+    reference = gn.optimal_noise(
+        gn.FiniteSet(differences[differences.any(axis=1)]), neighbors="add-remove"
+    )
     proof = one_record(gn.optimal_noise(tables))
     assert (1 - 1e-4) * reference.gamma <= proof.gamma_lower <= reference.gamma
 
@@ -148,7 +180,9 @@ def test_moves_from_a_body_are_those_from_its_extreme_points():
     corners = gn.FiniteSet(list(itertools.product([-1.0, 1.0], repeat=2)))
     for record in ([0.0, 0.0], [1.0, 0.2], [-1.0, 1.0]):
         at = gn.lower_bound(square, gn.GDP(1.0), data=[record, record])
-        reference = gn.optimal_noise(gn.FiniteSet(corners.points - record), neighbors="add-remove").gamma
+        reference = gn.optimal_noise(
+            gn.FiniteSet(corners.points - record), neighbors="add-remove"
+        ).gamma
         assert at.error * 2 * math.sqrt(math.expm1(1.0)) == pytest.approx(reference, rel=3e-6)
         listed = gn.lower_bound(gn.Polytope(corners.points), gn.GDP(1.0), data=[record, record])
         assert listed.error == pytest.approx(at.error, rel=3e-6)
@@ -166,7 +200,9 @@ def test_noise_around_a_center_brackets_the_moves_it_was_not_made_for(points, mo
 
 def test_policy_graphs_have_bounds_at_data_only_and_for_joined_values_only():
     K, path = gn.FiniteSet([[0.0], [1.0], [3.0]]), networkx.path_graph(3)
-    found = [gn.lower_bound(K, gn.zCDP(0.2), data=[i], neighbors=path).gamma_lower for i in range(3)]
+    found = [
+        gn.lower_bound(K, gn.zCDP(0.2), data=[i], neighbors=path).gamma_lower for i in range(3)
+    ]
     assert np.allclose(found, [1.0, 2.0, 2.0], rtol=1e-6)
     noise = gn.optimal_noise(K, neighbors=path)
     assert gn.GaussianMechanism(noise, gn.zCDP(0.2), 3).bound is None
@@ -188,9 +224,14 @@ def test_spectra_of_symmetric_certificates_are_those_of_the_measure_written_out(
     sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
     powers = np.einsum("ni,nj->nij", sphere, sphere).reshape(-1, 9)
     sampled = np.sqrt(np.maximum(np.linalg.eigvalsh(powers.T @ powers / len(powers)), 0))
-    values, counts = gn.optimal_noise(gn.TensorPower(3, 2), neighbors="add-remove").certificate.spectrum()
-    assert np.sort(np.repeat(values, counts.astype(int))) == pytest.approx(np.sort(sampled)[-6:], rel=2e-2)
-    # all records of (3, 2, 4) with equal weights; one eigenvalue a residual, once for all tables that show it
+    values, counts = gn.optimal_noise(
+        gn.TensorPower(3, 2), neighbors="add-remove"
+    ).certificate.spectrum()
+    assert np.sort(np.repeat(values, counts.astype(int))) == pytest.approx(
+        np.sort(sampled)[-6:], rel=2e-2
+    )
+    # all records of (3, 2, 4) with equal weights; one eigenvalue a residual, once for all tables
+    # that show it
     K = gn.Marginals((3, 2, 4), [(0, 1), (0, 2), (1, 2)])
     points = K.to_finite_set().points
     flat = PointCertificate(points, np.full(24, 1 / 24), np.ones(K.dim), None, centered=False)
@@ -203,7 +244,9 @@ def test_spectra_of_symmetric_certificates_are_those_of_the_measure_written_out(
 
 
 def explicit_local(points, rows, shares, p):
-    """``min ‖Σ_i f_i diag M_i‖_{p/2}^{1/2}`` over M_i that enclose the moves of record i: an SDP."""
+    """``min ‖Σ_i f_i diag M_i‖_{p/2}^{1/2}`` over M_i that enclose the moves of record i:
+    an SDP.
+    """
     cp = pytest.importorskip("cvxpy")
     d = points.shape[1]
     covariances, rules = [], []
@@ -225,13 +268,19 @@ def test_local_bound_at_data_is_the_least_that_all_records_covariances_can_add_u
     rows, counts = points[[0, 2, 5]], np.array([1.0, 2.0, 5.0])
     K = gn.FiniteSet(points)
     reference = explicit_local(points, rows, counts / 8, p)
-    assert reference * (1 - 1e-3) <= local_proof(K, rows, counts, p).gamma_lower <= reference * (1 + 1e-7)
+    assert (
+        reference * (1 - 1e-3)
+        <= local_proof(K, rows, counts, p).gamma_lower
+        <= reference * (1 + 1e-7)
+    )
     bound = gn.lower_bound(K, gn.LocalDP(1.0), data=[0, 2, 2, 5, 5, 5, 5, 5], p=p)
     assert bound.error * 2 * math.sinh(0.5) * math.sqrt(8) == pytest.approx(
         local_proof(K, rows, counts, p).gamma_lower, rel=1e-9
     )
     assert gn.lower_bound(K, gn.LocalDP(1.0), 8, p).error <= bound.error
-    scaled = gn.lower_bound(gn.FiniteSet(1e100 * points), gn.LocalDP(1.0), data=[0, 2, 2, 5, 5, 5, 5, 5], p=p)
+    scaled = gn.lower_bound(
+        gn.FiniteSet(1e100 * points), gn.LocalDP(1.0), data=[0, 2, 2, 5, 5, 5, 5, 5], p=p
+    )
     assert scaled.error == pytest.approx(1e100 * bound.error, rel=1e-6)
     corners = gn.FiniteSet(list(itertools.product([-1.0, 1.0], repeat=2)))  # and as a body, climbed
     listed, body = (
@@ -239,7 +288,10 @@ def test_local_bound_at_data_is_the_least_that_all_records_covariances_can_add_u
         for L in (corners, gn.LpBall(2, math.inf))
     )
     assert body == pytest.approx(listed, rel=1e-3)
-    assert local_proof(gn.FiniteSet([[2.0, 1.0]]), np.array([[2.0, 1.0]]), np.ones(1), p).gamma_lower == 0
+    assert (
+        local_proof(gn.FiniteSet([[2.0, 1.0]]), np.array([[2.0, 1.0]]), np.ones(1), p).gamma_lower
+        == 0
+    )
 
 
 def test_randomised_response_attains_the_local_bound_where_all_records_are_ends():
@@ -248,7 +300,9 @@ def test_randomised_response_attains_the_local_bound_where_all_records_are_ends(
         flip = gn.LocalMechanism(K, gn.LocalDP(epsilon), randomizer="randomized-response")
         ends = [[1.0]] * 3 + [[-1.0]] * 4
         error = math.sqrt(sum(flip.covariance(x).diagonal()[0] for x in ends)) / 7
-        assert error == pytest.approx(gn.lower_bound(K, gn.LocalDP(epsilon), data=ends).error, rel=1e-6)
+        assert error == pytest.approx(
+            gn.lower_bound(K, gn.LocalDP(epsilon), data=ends).error, rel=1e-6
+        )
         inner = [[0.3]] * 7
         assert gn.lower_bound(K, gn.LocalDP(epsilon), data=inner).error < error
         assert gn.lower_bound(K, gn.LocalDP(epsilon), 7).error == pytest.approx(error / 2, rel=1e-6)
@@ -258,7 +312,8 @@ def test_randomised_response_attains_the_local_bound_where_all_records_are_ends(
         mechanism = gn.LocalMechanism(ball, gn.LocalDP(2.0), randomizer=randomizer)
         error = math.sqrt(sum(mechanism.covariance(x).diagonal().sum() for x in records)) / 6
         assert (
-            gn.lower_bound(ball, gn.LocalDP(2.0), 6).error < gn.lower_bound(ball, gn.LocalDP(2.0), data=records).error
+            gn.lower_bound(ball, gn.LocalDP(2.0), 6).error
+            < gn.lower_bound(ball, gn.LocalDP(2.0), data=records).error
         )
         assert gn.lower_bound(ball, gn.LocalDP(2.0), data=records).error <= error
 
@@ -267,7 +322,9 @@ def test_randomised_response_attains_the_local_bound_where_all_records_are_ends(
 
 
 def resampling(n):
-    """Chances that n draws from n bits, k of them ones, have j ones: shape (n + 1, n + 1), enumerated."""
+    """Chances that n draws from n bits, k of them ones, have j ones: shape (n + 1, n + 1),
+    enumerated.
+    """
     table = np.zeros((n + 1, n + 1))
     for k in range(n + 1):
         bits = [1] * k + [0] * (n - k)
@@ -297,8 +354,14 @@ def test_resampled_mechanisms_keep_the_amplified_budget_and_one_needs_all_of_it(
                 chance = [rng.uniform()]
                 for _ in range(n):
                     q = chance[-1]
-                    high = min(math.exp(epsilon) * q + delta, 1 - (1 - q - delta) * math.exp(-epsilon), 1.0)
-                    low = max((q - delta) * math.exp(-epsilon), 1 - math.exp(epsilon) * (1 - q) - delta, 0.0)
+                    high = min(
+                        math.exp(epsilon) * q + delta, 1 - (1 - q - delta) * math.exp(-epsilon), 1.0
+                    )
+                    low = max(
+                        (q - delta) * math.exp(-epsilon),
+                        1 - math.exp(epsilon) * (1 - q) - delta,
+                        0.0,
+                    )
                     chance.append(low + (high - low) * rng.choice([0.0, 1.0, rng.uniform()]))
                 after = chances @ chance
                 for a, b in itertools.permutations((after, 1 - after)):
@@ -325,10 +388,16 @@ def test_refusals_say_what_was_expected_and_never_show_data():
         (dict(neighbors="add-remove"), "leave n and data out"),
         (dict(neighbors="swap"), "expected neighbors"),
         (dict(unbiased="nearly"), "expected unbiased in"),
-        (dict(unbiased="distributional", privacy=gn.KL(0.1)), "have a bound under PureDP, zCDP, GDP, ApproxDP and TV"),
+        (
+            dict(unbiased="distributional", privacy=gn.KL(0.1)),
+            "have a bound under PureDP, zCDP, GDP, ApproxDP and TV",
+        ),
         (dict(unbiased="distributional", privacy=gn.ApproxDP(2.0, 0.5)), "leaves nothing"),
         (dict(unbiased="distributional", privacy=gn.ApproxDP(900.0, 0.5)), "leaves nothing"),
-        (dict(unbiased="distributional", privacy=gn.PureDP(1), neighbors="add-remove", n=None), "replace"),
+        (
+            dict(unbiased="distributional", privacy=gn.PureDP(1), neighbors="add-remove", n=None),
+            "replace",
+        ),
         (dict(privacy=gn.LocalDP(1), neighbors="add-remove", n=None), "local privacy"),
         (dict(privacy=gn.LocalDP(1), unbiased="distributional"), "local privacy"),
     ]
@@ -338,7 +407,8 @@ def test_refusals_say_what_was_expected_and_never_show_data():
     ball = gn.LpBall(2, 2)
     for domain, data in [
         (K, [[canary, 0.0]]), (K, [7]), (K, []), (K, [["x", "y"]]), (K, [[1.0], [canary, 2.0]]),
-        (ball, [[canary, 1.0]]), (ball, [[canary, math.nan]]), (ball, [[canary]]), (ball, np.zeros((0, 2))),
+        (ball, [[canary, 1.0]]), (ball, [[canary, math.nan]]), (ball, [[canary]]), (ball,
+        np.zeros((0, 2))),
         (ball, [0]), (ball, [[canary, 0.0], [0.5, 0.5]]),
     ]:  # fmt: skip
         with pytest.raises(DataError) as caught:
@@ -362,7 +432,9 @@ def test_the_hard_coded_mechanism_has_the_moments_it_states_and_takes_records_on
     rng, hard = np.random.default_rng(5), HardCodedMechanism([[0.0, 0.0], [1.0, 2.0]], 0.2)
     data = [[1.0, 2.0], [3.0, 1.0]]
     answers = hard.simulate(data, rng, 100_000)
-    assert np.abs(answers.mean(axis=0) - [2.0, 1.5]).max() < 5 * math.sqrt(hard.covariance(data).max() / 1e5)
+    assert np.abs(answers.mean(axis=0) - [2.0, 1.5]).max() < 5 * math.sqrt(
+        hard.covariance(data).max() / 1e5
+    )
     assert np.cov(answers.T) == pytest.approx(hard.covariance(data), rel=0.03)
     assert hard.error(data, math.inf) == pytest.approx(math.sqrt(0.8 / 0.2) * 1.5)
     for favourite, delta, error in (
@@ -378,7 +450,15 @@ def test_the_hard_coded_mechanism_has_the_moments_it_states_and_takes_records_on
 
 def test_bounds_at_data_say_that_they_are_not_private_and_reach_no_record():
     K = gn.FiniteSet(CROSS)
-    for privacy in (gn.zCDP(0.1), gn.PureDP(1), gn.GDP(1), gn.TV(0.1), gn.ApproxDP(1, 1e-6), gn.KL(0.1), gn.LocalDP(1)):
+    for privacy in (
+        gn.zCDP(0.1),
+        gn.PureDP(1),
+        gn.GDP(1),
+        gn.TV(0.1),
+        gn.ApproxDP(1, 1e-6),
+        gn.KL(0.1),
+        gn.LocalDP(1),
+    ):
         at, free = gn.lower_bound(K, privacy, data=[0, 1, 1]), gn.lower_bound(K, privacy, 3)
         assert "NOT PRIVATE" in repr(at)
         assert "do not publish" in at.explain()
@@ -392,17 +472,31 @@ def test_bounds_at_data_say_that_they_are_not_private_and_reach_no_record():
         with pytest.raises(ParameterError, match="no release may tell"):
             at.as_dict(1.0)
         assert free.as_dict(2 * free.error)["factor"] == pytest.approx(2)
-        assert free.at_neighbor == ("there or at a neighbour" in free.where) == ("Var'" in free.explain())
+        assert (
+            free.at_neighbor
+            == ("there or at a neighbour" in free.where)
+            == ("Var'" in free.explain())
+        )
 
 
 def test_releases_state_the_bound_that_holds_whatever_the_data(tmp_path):
     ball = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(2, 2)), gn.zCDP(0.1), 3)
-    listed = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(CROSS), neighbors="add-remove"), gn.ApproxDP(1, 1e-6))
-    for mechanism, data in ((ball, [[0.1, 0.2]] * 3), (listed, gn.FiniteSet(CROSS).points[[0, 1, 1]])):
+    listed = gn.GaussianMechanism(
+        gn.optimal_noise(gn.FiniteSet(CROSS), neighbors="add-remove"), gn.ApproxDP(1, 1e-6)
+    )
+    for mechanism, data in (
+        (ball, [[0.1, 0.2]] * 3),
+        (listed, gn.FiniteSet(CROSS).points[[0, 1, 1]]),
+    ):
         stated = mechanism.release(data).privacy["lower_bound"]
         assert stated == mechanism.bound.as_dict(mechanism.error)
         assert "whatever the data" in stated["holds"]
-        assert 0 < stated["error"] <= mechanism.error == pytest.approx(stated["factor"] * stated["error"])
+        assert (
+            0
+            < stated["error"]
+            <= mechanism.error
+            == pytest.approx(stated["factor"] * stated["error"])
+        )
     schema = gn.Schema([gn.Attribute("a", ["x", "y"]), gn.Attribute("b", ["u", "v", "w"])])
     for neighbors, rows in (("add-remove", 1), ("replace", 4)):
         survey = gn.plan(schema, 1, gn.zCDP(0.5), neighbors=neighbors, rows_per_person=rows)
@@ -410,7 +504,9 @@ def test_releases_state_the_bound_that_holds_whatever_the_data(tmp_path):
         survey.release(pa.table({"a": ["x", "y"] * 6, "b": ["u", "v", "w"] * 4}), out=folder)
         stated = json.loads((folder / "release.json").read_text())["optimality"]["lower_bound"]
         share = rows / 2 if neighbors == "replace" else 1.0
-        least = gn.optimal_noise(survey.domain, neighbors=neighbors).gamma / math.sqrt(math.expm1(1.0))
+        least = gn.optimal_noise(survey.domain, neighbors=neighbors).gamma / math.sqrt(
+            math.expm1(1.0)
+        )
         assert stated["error"] == pytest.approx(share * least, rel=1e-5)
         assert stated["error"] <= survey.error
         assert ("of at least 4 records" in stated["holds"]) == (rows == 4)
@@ -438,14 +534,18 @@ def test_extreme_parameters_give_finite_bounds_that_grow_with_privacy(n):
         for privacy in family:
             bound = gn.lower_bound(K, privacy, n)
             if bound.at_neighbor:
-                beside = [bound.neighbor_error(own) for own in (0.0, bound.error / 2, bound.error, 1e200)]
+                beside = [
+                    bound.neighbor_error(own) for own in (0.0, bound.error / 2, bound.error, 1e200)
+                ]
                 assert np.isfinite(beside).all()
                 assert beside[-1] == 0
                 assert beside == sorted(beside, reverse=True)
     for size in (1e-140, 1e140):
         for privacy in (gn.zCDP(0.1), gn.ApproxDP(1, 1e-6), gn.LocalDP(1)):
             scaled = gn.lower_bound(gn.FiniteSet(np.array(CROSS) * size), privacy, 1).error
-            assert scaled == pytest.approx(size * gn.lower_bound(gn.FiniteSet(CROSS), privacy, 1).error, rel=1e-6)
+            assert scaled == pytest.approx(
+                size * gn.lower_bound(gn.FiniteSet(CROSS), privacy, 1).error, rel=1e-6
+            )
     point = gn.FiniteSet([[1.0, -2.0]])
     for privacy in (gn.zCDP(0.1), gn.ApproxDP(1, 1e-6), gn.LocalDP(1)):
         for bound in (gn.lower_bound(point, privacy, n), gn.lower_bound(point, privacy, data=[0])):

@@ -1,4 +1,6 @@
-"""Mechanisms that are unbiased for the mean of every distribution: linear programmes over all, and exact sums."""
+"""Mechanisms that are unbiased for the mean of every distribution: linear programmes over all, and
+exact sums.
+"""
 
 import itertools
 import math
@@ -20,10 +22,11 @@ RANDOM = gn.FiniteSet(np.random.default_rng(3).normal(size=(4, 2)))
 
 
 def best_variance(n, epsilon, chance):
-    """Least variance over draws of chance ``chance`` of one, on a grid of answers, of any ε-private mechanism.
+    """Least variance over draws of chance ``chance`` of one, on a grid of answers, of any ε-private
+    mechanism.
 
-    Unknown are the chances of every answer to every *list*, so that nothing is assumed about orders; unbiased means
-    that the coefficients of both polynomials of degree n agree.
+    Unknown are the chances of every answer to every *list*, so that nothing is assumed about
+    orders; unbiased means that the coefficients of both polynomials of degree n agree.
     """
     lists = np.array(list(itertools.product([0, 1], repeat=n)))
     answers = np.linspace(-7, 7, 281)
@@ -53,9 +56,12 @@ def best_variance(n, epsilon, chance):
 
 
 @pytest.mark.parametrize(
-    ("n", "epsilon", "least", "ours", "resampled"), [(2, 1.0, 1.713, 1.421, 0.573), (3, 3.0, 0.377, 0.358, 0.0011)]
+    ("n", "epsilon", "least", "ours", "resampled"),
+    [(2, 1.0, 1.713, 1.421, 0.573), (3, 3.0, 0.377, 0.358, 0.0011)],
 )
-def test_no_mechanism_of_a_linear_programme_beats_the_bound_which_is_near_it(n, epsilon, least, ours, resampled):
+def test_no_mechanism_of_a_linear_programme_beats_the_bound_which_is_near_it(
+    n, epsilon, least, ours, resampled
+):
     found = best_variance(n, epsilon, 0.5)
     bound = gn.lower_bound(SEGMENT, gn.PureDP(epsilon), n, data=[0, 1], unbiased="distributional")
     assert found == pytest.approx(least, abs=1.5e-3)
@@ -70,7 +76,9 @@ def test_no_mechanism_of_a_linear_programme_beats_the_bound_which_is_near_it(n, 
 
 
 def test_unbiased_for_distributions_is_unbiased_for_shuffled_data():
-    """A mean that depends on order, in rationals: right at every P, wrong at lists, right once they are shuffled."""
+    """A mean that depends on order, in rationals: right at every P, wrong at lists, right once they
+    are shuffled.
+    """
     lists = list(itertools.product([0, 1], repeat=3))
     first = {x: Fraction(x[0]) for x in lists}  # the first record alone
     for k in range(11):
@@ -99,21 +107,33 @@ def test_bounds_for_data_hold_for_distributions_and_what_draws_vary_adds(privacy
     assert "whatever the distribution" in free.where
     assert "degree n" in free.explain()
     assert free.error <= empirical.error
-    if p == 2 or isinstance(domain, gn.Marginals | gn.LpBall):  # otherwise weights must be the same for all data
+    if p == 2 or isinstance(
+        domain, gn.Marginals | gn.LpBall
+    ):  # otherwise weights must be the same for all data
         assert free.error == empirical.error
-    assert free.error >= 0.999 * gn.optimal_noise(domain, p).gamma_lower / 2 / n * math.sqrt(unit(privacy))
+    assert free.error >= 0.999 * gn.optimal_noise(domain, p).gamma_lower / 2 / n * math.sqrt(
+        unit(privacy)
+    )
     # at a distribution: what varies is between a record that is all there is, and all of it
     records = [[0.6, 0.8], [-1.0, 0.0]] if isinstance(domain, gn.LpBall) else [0, 1]
     at = gn.lower_bound(domain, privacy, n, p, data=records, unbiased="distributional")
     alone = gn.lower_bound(domain, privacy, n, p, data=records[:1], unbiased="distributional")
-    rows = np.array(records) if isinstance(domain, gn.LpBall) else domain.to_finite_set().points[records]
+    rows = (
+        np.array(records)
+        if isinstance(domain, gn.LpBall)
+        else domain.to_finite_set().points[records]
+    )
     draws = rows.var(axis=0) / n
     assert alone.deviation == 0
     assert 0 < at.deviation**2 <= (draws.sum() if p == 2 else draws.max()) * (1 + 1e-9)
-    assert at.error**2 == pytest.approx((at.gamma_lower / n) ** 2 * unit(privacy) + at.deviation**2, rel=1e-9)
+    assert at.error**2 == pytest.approx(
+        (at.gamma_lower / n) ** 2 * unit(privacy) + at.deviation**2, rel=1e-9
+    )
     assert at.private
     assert at.n == n
-    assert alone.error <= gn.lower_bound(domain, privacy, data=records[:1] * n, p=p).error * (1 + 1e-4)
+    assert alone.error <= gn.lower_bound(domain, privacy, data=records[:1] * n, p=p).error * (
+        1 + 1e-4
+    )
     # Gaussian noise on the draws' mean keeps it
     if isinstance(privacy, gn.zCDP):
         noise = gn.optimal_noise(domain, p)
@@ -140,7 +160,9 @@ def test_what_draws_have_of_all_moves_is_less_than_their_mean_square_over_all_dr
         bound = gn.lower_bound(RANDOM, gn.zCDP(0.1), n, p, data=data, unbiased="distributional")
         largest = 0.0
         for drawn in itertools.product(data, repeat=n):
-            moves = np.array([points[i] - y for i in set(drawn) for y in points if (points[i] != y).any()])
+            moves = np.array(
+                [points[i] - y for i in set(drawn) for y in points if (points[i] != y).any()]
+            )
             reference = gn.optimal_noise(gn.FiniteSet(moves), p, "add-remove", 1e-5).gamma
             largest += reference**2 / len(data) ** n
         assert bound.gamma_lower**2 <= largest * (1 + 1e-4)  # at p > 2, γ is the largest over W
@@ -156,7 +178,8 @@ def test_other_definitions_go_on_resampling_and_ask_for_as_many_draws_as_records
     huge, tiny = (gn.FiniteSet(size * SEGMENT.points) for size in (1e200, 1e-200))
     for size, domain in ((1e200, huge), (1e-200, tiny)):
         scaled, at = (
-            gn.lower_bound(K, gn.zCDP(0.5), data=[0, 1], unbiased="distributional").error for K in (domain, SEGMENT)
+            gn.lower_bound(K, gn.zCDP(0.5), data=[0, 1], unbiased="distributional").error
+            for K in (domain, SEGMENT)
         )
         assert scaled == pytest.approx(size * at, rel=1e-6)
     at = gn.lower_bound(SEGMENT, gn.PureDP(0.5), data=[0, 1], unbiased="distributional")
@@ -166,11 +189,15 @@ def test_other_definitions_go_on_resampling_and_ask_for_as_many_draws_as_records
 
 @pytest.mark.parametrize("n", [1, 10, 1000])
 def test_pure_privacy_keeps_what_resampling_proved(n):
-    """Many records that are all different are hardly ever all drawn: then resampled data say more."""
+    """Many records that are all different are hardly ever all drawn: then resampled data
+    say more.
+    """
     angles = 2 * math.pi * np.arange(n) / n
     data = np.column_stack([np.cos(angles), np.sin(angles)])
     for epsilon in (0.01, 1.0, 300.0):
-        bound = gn.lower_bound(gn.LpBall(2, 2), gn.PureDP(epsilon), data=data, unbiased="distributional", tol=1e-3)
+        bound = gn.lower_bound(
+            gn.LpBall(2, 2), gn.PureDP(epsilon), data=data, unbiased="distributional", tol=1e-3
+        )
         whole = gn.lower_bound(gn.LpBall(2, 2), gn.PureDP(1.0), data=data, tol=1e-3).gamma_lower
         larger = n * math.log1p(math.expm1(epsilon) / n)
         if larger < 700:
@@ -181,7 +208,9 @@ def test_pure_privacy_keeps_what_resampling_proved(n):
 
 @pytest.mark.parametrize("p", [3, math.inf])
 def test_weights_are_those_of_all_data_at_once(p):
-    """At p > 2 each record's own weights prove nothing of a mixture, but the tables' are the same for all."""
+    """At p > 2 each record's own weights prove nothing of a mixture, but the tables' are the same
+    for all.
+    """
     noise = gn.optimal_noise(RANDOM, p)
     assert "one record" in bound_of(noise, gn.zCDP(0.1), 3).reachable
     assert "half the sum" in bound_of(noise, gn.zCDP(0.1), 3, unbiased="distributional").reachable

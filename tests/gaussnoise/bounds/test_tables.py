@@ -1,4 +1,6 @@
-"""Bounds for products of queries are in the norm of their noise: each query with its table's root mean square."""
+"""Bounds for products of queries are in the norm of their noise: each query with its table's root
+mean square.
+"""
 
 import math
 from functools import cache
@@ -19,7 +21,11 @@ SMALL = [
     gn.Products([P(2)], [(0,)]),
     gn.Products([P(3), Id(2)], [(0,), (0, 1)]),
     gn.Products([P(3), P(2)], [(0,), (1,), (0, 1)], [1.0, 0.5, 2.0]),
-    gn.Products([gn.Base([[1.0, -1.0, 0.3], [2.0, 0.0, 1.0]]), Id(2)], [(0,), (1,), {0: P(3)}], [1.0, 3.0, 1.0]),
+    gn.Products(
+        [gn.Base([[1.0, -1.0, 0.3], [2.0, 0.0, 1.0]]), Id(2)],
+        [(0,), (1,), {0: P(3)}],
+        [1.0, 3.0, 1.0],
+    ),
     gn.Products([R(3), Id(2)], [(0,), (1,), ()]),
 ]
 NORMS = [2, 3, math.inf]
@@ -31,15 +37,21 @@ def solved(place, p, neighbors):
 
 
 def least(variables, groups, tables, p):
-    """``min ‖Σ_i f_i diag M_i‖`` in the norm of the tables, M_i around the moves of group i, as an SDP."""
+    """``min ‖Σ_i f_i diag M_i‖`` in the norm of the tables, M_i around the moves of group i, as an
+    SDP.
+    """
     cp = pytest.importorskip("cvxpy")
     rules, diagonal = [], 0
     for share, moves in zip(variables, groups, strict=True):
         M = cp.Variable((moves.shape[1],) * 2, symmetric=True)
         diagonal += share * cp.diag(M)
-        rules += [cp.bmat([[M, s[:, None]], [s[None, :], np.ones((1, 1))]]) >> 0 for s in moves if s.any()]
+        rules += [
+            cp.bmat([[M, s[:, None]], [s[None, :], np.ones((1, 1))]]) >> 0 for s in moves if s.any()
+        ]
     queries = np.bincount(tables)
-    means = cp.hstack([cp.sum(diagonal[np.flatnonzero(tables == k)]) / q for k, q in enumerate(queries)])
+    means = cp.hstack(
+        [cp.sum(diagonal[np.flatnonzero(tables == k)]) / q for k, q in enumerate(queries)]
+    )
     problem = cp.Problem(cp.Minimize(cp.norm(cp.multiply(queries ** (2 / p), means), p / 2)), rules)
     problem.solve(solver="CLARABEL")
     return math.sqrt(problem.value)
@@ -50,7 +62,9 @@ def moves_of(points, x):
 
 
 # every domain in two of the norms
-@pytest.mark.parametrize(("place", "p"), [(k, NORMS[(k + j) % 3]) for k in range(len(SMALL)) for j in (0, 1)])
+@pytest.mark.parametrize(
+    ("place", "p"), [(k, NORMS[(k + j) % 3]) for k in range(len(SMALL)) for j in (0, 1)]
+)
 def test_moves_of_one_record_are_measured_in_the_norm_of_the_tables(place, p):
     domain = SMALL[place]
     points, tables = np.unique(domain.to_finite_set().points, axis=0), tables_of(domain)
@@ -62,7 +76,9 @@ def test_moves_of_one_record_are_measured_in_the_norm_of_the_tables(place, p):
         assert exact[-1] * (1 - 3e-6) <= found.gamma_lower <= exact[-1] * (1 + 1e-7)
         assert found.gamma_lower * (1 + found.gap) >= exact[-1] * (1 - 1e-7)
         assert found.spectrum[0] @ found.spectrum[1] == pytest.approx(found.gamma_lower, rel=1e-9)
-    assert one_record(solved(place, p, "replace")).gamma_lower == pytest.approx(min(exact), rel=3e-5)
+    assert one_record(solved(place, p, "replace")).gamma_lower == pytest.approx(
+        min(exact), rel=3e-5
+    )
     at = gn.lower_bound(domain, gn.zCDP(0.1), p=p, data=domain.to_finite_set().points[[0, 0]])
     assert at.private
     first = np.flatnonzero((points == domain.to_finite_set().points[0]).all(axis=1))[0]
@@ -75,7 +91,11 @@ def test_records_under_local_privacy_share_weights_of_tables(domain, p):
     points, tables = domain.to_finite_set().points, tables_of(domain)
     counts = np.array([2.0, 1.0])
     exact = least(counts / 3, [moves_of(points, 0), moves_of(points, 1)], tables, p)
-    assert exact * (1 - 2e-3) <= local_proof(domain, points[:2], counts, p).gamma_lower <= exact * (1 + 1e-7)
+    assert (
+        exact * (1 - 2e-3)
+        <= local_proof(domain, points[:2], counts, p).gamma_lower
+        <= exact * (1 + 1e-7)
+    )
 
 
 PRIVACIES = [gn.zCDP(0.045), gn.GDP(0.3), gn.ApproxDP(0.5, 1e-6), gn.TV(0.1)]
@@ -105,14 +125,21 @@ def test_releases_of_products_state_a_bound_that_they_keep(neighbors):
             assert 0 < survey.bound.error <= survey.error
             assert survey.bound.as_dict(survey.error)["factor"] >= 1
     one = gn.plan(schema, [{"a": "prefix"}], gn.zCDP(0.045), neighbors="replace", p=math.inf)
-    assert one.bound.factor(one.error) == pytest.approx(math.sqrt(math.expm1(0.09) / 0.09), rel=1e-6)
+    assert one.bound.factor(one.error) == pytest.approx(
+        math.sqrt(math.expm1(0.09) / 0.09), rel=1e-6
+    )
 
 
 def test_where_tables_are_even_the_norm_is_that_of_listed_points():
-    """Identities: the least error has one deviation for all cells of a table, and both norms agree."""
+    """Identities: the least error has one deviation for all cells of a table, and both
+    norms agree.
+    """
     for p in (4, math.inf):
         domain = gn.Products([Id(3), Id(2)], [(0,), (0, 1)])
         listed = gn.FiniteSet(domain.to_finite_set().points)
-        ours, theirs = (gn.lower_bound(K, gn.zCDP(0.1), data=[0, 1, 2, 3, 4, 5], p=p).error for K in (domain, listed))
+        ours, theirs = (
+            gn.lower_bound(K, gn.zCDP(0.1), data=[0, 1, 2, 3, 4, 5], p=p).error
+            for K in (domain, listed)
+        )
         assert ours == pytest.approx(theirs, rel=2e-6)
         assert gn.lower_bound(domain, gn.zCDP(0.1), 6, p).error <= ours

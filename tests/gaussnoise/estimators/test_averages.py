@@ -1,4 +1,6 @@
-"""How far clipping moves the mean of an average: against linear programmes and against exact distributions."""
+"""How far clipping moves the mean of an average: against linear programmes and against exact
+distributions.
+"""
 
 import itertools
 import math
@@ -13,11 +15,19 @@ from gaussnoise.estimators.averages import Averages, _partitions
 
 
 def two_points(m, k, p, reach):
-    """Exact ``E(|X̄| − reach)₊`` of m records that are high with chance p, of mean zero and k-th moment one."""
+    """Exact ``E(|X̄| − reach)₊`` of m records that are high with chance p, of mean zero and k-th
+    moment one.
+    """
     low = -p / (1 - p)
     scale = (p + (1 - p) * abs(low) ** k) ** (-1 / k)
     j = np.arange(m + 1)
-    log = gammaln(m + 1) - gammaln(j + 1) - gammaln(m - j + 1) + j * math.log(p) + (m - j) * math.log1p(-p)
+    log = (
+        gammaln(m + 1)
+        - gammaln(j + 1)
+        - gammaln(m - j + 1)
+        + j * math.log(p)
+        + (m - j) * math.log1p(-p)
+    )
     mean = scale * (j + low * (m - j)) / m
     return (np.maximum(np.abs(mean) - reach[:, None], 0) * np.exp(log)).sum(axis=1)
 
@@ -26,7 +36,9 @@ def two_points(m, k, p, reach):
 @pytest.mark.parametrize("reach", [1.0, 2.0, 5.0])
 def test_one_record_is_clipped_by_no_more_than_a_linear_programme_finds(k, reach):
     x = np.concatenate([[0.0], np.geomspace(1e-3, 100, 1500)])
-    most = linprog(-np.maximum(x - reach, 0), A_ub=[x**k, np.ones_like(x)], b_ub=[1, 1], method="highs")
+    most = linprog(
+        -np.maximum(x - reach, 0), A_ub=[x**k, np.ones_like(x)], b_ub=[1, 1], method="highs"
+    )
     bound = Averages(1, 1, k).clipping_bias(np.array([reach]), 0.0)[0]
     assert bound >= -most.fun * (1 - 1e-9)
     if reach > 1:
@@ -57,7 +69,9 @@ def test_a_bound_with_half_of_the_heavy_records_is_caught(monkeypatch):
 def test_partitions_without_single_elements_are_counted():
     def count(elements, blocks):
         labels = itertools.product(range(blocks), repeat=elements)
-        return sum(all(label.count(b) >= 2 for b in range(blocks)) for label in labels) // math.factorial(blocks)
+        return sum(
+            all(label.count(b) >= 2 for b in range(blocks)) for label in labels
+        ) // math.factorial(blocks)
 
     assert all(_partitions(e, b) == count(e, b) for e in range(2, 8) for b in range(1, 4))
 
@@ -69,7 +83,9 @@ def test_the_fourth_moment_is_exact_for_coins():
 
 
 def exact_shift(d, m, k, p, radius, off):
-    """Norm of the exact bias of clipping around a center that is off, for records on the axes or at zero."""
+    """Norm of the exact bias of clipping around a center that is off, for records on the axes or at
+    zero.
+    """
     size = (d / p) ** (1 / k)  # the moment is one along an axis, less in all other directions
     atoms = np.vstack([np.zeros(d), size * np.eye(d), -size * np.eye(d)])
     weights = np.array([1 - p] + [p / (2 * d)] * (2 * d))

@@ -1,4 +1,6 @@
-"""CoinPress: tails against exact laws, sensitivities by brute force, noise against the optimum, simulated intervals."""
+"""CoinPress: tails against exact laws, sensitivities by brute force, noise against the optimum,
+simulated intervals.
+"""
 
 import itertools
 import math
@@ -78,7 +80,9 @@ def test_no_two_integer_rows_differ_by_more_than_the_sensitivity(d, monkeypatch)
     monkeypatch.setattr(second_moment, "_BITS", 1)
     lattice = MomentLattice(d, 10, 1e-9)
     side = range(-math.isqrt(lattice.longest), math.isqrt(lattice.longest) + 1)
-    rows = np.array([z for z in itertools.product(side, repeat=d) if sum(c * c for c in z) <= lattice.longest])
+    rows = np.array(
+        [z for z in itertools.product(side, repeat=d) if sum(c * c for c in z) <= lattice.longest]
+    )
     if d == 3:
         rows = rows[(rows >= 0).all(axis=1) | ((rows * rows).sum(axis=1) > lattice.longest - 2)]
     products = rows[:, :, None] * rows[:, None, :]
@@ -88,7 +92,9 @@ def test_no_two_integer_rows_differ_by_more_than_the_sensitivity(d, monkeypatch)
     changes = squares[:, None] + squares - 2 * upper @ upper.T
     far = 2 if d > 1 else 1
     assert changes.max() <= far * (DIAGONAL * lattice.longest) ** 2  # the law
-    assert changes.max() > 0.9 * far * (DIAGONAL * lattice.longest) ** 2  # half of it would be too little
+    assert (
+        changes.max() > 0.9 * far * (DIAGONAL * lattice.longest) ** 2
+    )  # half of it would be too little
     monkeypatch.undo()
     honest = MomentLattice(d, 1000, 0.5)
     assert honest.query.sensitivity_squared == far * (DIAGONAL * honest.longest) ** 2
@@ -104,7 +110,10 @@ def test_sums_of_products_are_exact(n):
     lattice = MomentLattice(3, n, 0.5)
     inside = samples.clipped(normal(n, 3) * 4, np.zeros(3), 1.0)
     integers = lattice.integers(inside)
-    exact = [[sum(a * b for a, b in zip(x, y, strict=True)) for y in integers.T.tolist()] for x in integers.T.tolist()]
+    exact = [
+        [sum(a * b for a, b in zip(x, y, strict=True)) for y in integers.T.tolist()]
+        for x in integers.T.tolist()
+    ]
     assert lattice.total(integers).tolist() == exact
     assert lattice.total(integers[::-1]).tolist() == exact
     assert abs(lattice.total(integers)).max() < 2**62
@@ -112,7 +121,10 @@ def test_sums_of_products_are_exact(n):
 
 def test_rows_that_are_too_long_count_as_zero():
     lattice = MomentLattice(2, 2, 0.5)
-    assert lattice.integers(np.array([[3.0, 0.0], [0.6, 0.8]])).any(axis=1).tolist() == [False, True]
+    assert lattice.integers(np.array([[3.0, 0.0], [0.6, 0.8]])).any(axis=1).tolist() == [
+        False,
+        True,
+    ]
 
 
 def test_every_lattice_is_as_fine_as_promises_need_and_fits():
@@ -129,7 +141,9 @@ ADVERSARIES = [[1e308, -1e308, 1e308], [np.nan, 1.0, 2.0], [np.inf, -np.inf, 0.0
 
 @pytest.mark.parametrize("adversary", ADVERSARIES)
 @pytest.mark.parametrize("known", [None, UNEVEN])
-def test_one_record_changes_one_clipped_row_of_every_step_of_the_mean(adversary, known, monkeypatch):
+def test_one_record_changes_one_clipped_row_of_every_step_of_the_mean(
+    adversary, known, monkeypatch
+):
     seen = []
 
     def quiet(rows, center, radius, amount, *, pure):
@@ -148,10 +162,14 @@ def test_one_record_changes_one_clipped_row_of_every_step_of_the_mean(adversary,
 
 
 @pytest.mark.parametrize("adversary", ADVERSARIES)
-def test_one_record_changes_the_integer_moment_by_no_more_than_the_sensitivity(adversary, monkeypatch):
+def test_one_record_changes_the_integer_moment_by_no_more_than_the_sensitivity(
+    adversary, monkeypatch
+):
     seen = []
     honest = MomentLattice.integers
-    monkeypatch.setattr(MomentLattice, "integers", lambda *given: seen.append(honest(*given)) or seen[-1])
+    monkeypatch.setattr(
+        MomentLattice, "integers", lambda *given: seen.append(honest(*given)) or seen[-1]
+    )
     data = normal(2000, 3)
     other = data.copy()
     other[17] = adversary
@@ -169,7 +187,8 @@ def test_one_record_changes_the_integer_moment_by_no_more_than_the_sensitivity(a
 def test_a_huge_record_moves_a_mean_by_no_more_than_its_share(clips, monkeypatch):
     if not clips:  # the planted bug
         monkeypatch.setattr(
-            "gaussnoise.estimators.steps.clipped", lambda rows, center, radius: np.clip((rows - center) / radius, -9, 9)
+            "gaussnoise.estimators.steps.clipped",
+            lambda rows, center, radius: np.clip((rows - center) / radius, -9, 9),
         )
         monkeypatch.setattr(
             "gaussnoise.estimators.steps.GaussianMechanism.release",
@@ -188,15 +207,23 @@ def test_a_huge_record_moves_a_mean_by_no_more_than_its_share(clips, monkeypatch
 # Budgets
 
 
-@pytest.mark.parametrize("privacy", [gn.zCDP(0.5), gn.ApproxDP(1, 1e-6), gn.GDP(1), gn.KL(0.3), gn.TV(0.3)])
+@pytest.mark.parametrize(
+    "privacy", [gn.zCDP(0.5), gn.ApproxDP(1, 1e-6), gn.GDP(1), gn.KL(0.3), gn.TV(0.3)]
+)
 @pytest.mark.parametrize("steps", [1, 3])
 def test_the_split_adds_up(privacy, steps):
-    for budget in (coinpress.steps_budget("f", privacy, steps, 6), coinpress.steps_budget("f", privacy, steps, 60)):
+    for budget in (
+        coinpress.steps_budget("f", privacy, steps, 6),
+        coinpress.steps_budget("f", privacy, steps, 60),
+    ):
         spent = [budget.of_step(step) for step in budget.shares]
         assert sum(spent) <= budget.whole * (1 + 1e-15)
         assert sum(spent) >= budget.whole * (1 - 1e-12)
         assert spent[-1] == pytest.approx(budget.whole * (0.75 if steps > 1 else 1))
-    assert MEAN(normal(3000, 2), privacy, radius=5, steps=steps).privacy["rho"] <= privacy.to_zcdp().rho
+    assert (
+        MEAN(normal(3000, 2), privacy, radius=5, steps=steps).privacy["rho"]
+        <= privacy.to_zcdp().rho
+    )
     assert len(COVARIANCE(normal(5000, 2), privacy, largest=10, steps=steps).split) == steps
 
 
@@ -276,7 +303,9 @@ def test_the_noise_of_an_ellipsoid_is_the_optimum():
     root = (axes * np.sqrt(values)) @ axes.T
     found = MEAN(normal(n, 3), gn.zCDP(rho), radius=20, steps=2, covariance=UNEVEN)
     plan = Plan(values, n, [rho / 4, 0.75 * rho], 20.0, 0.01)
-    assert plan.steps[0].scale == pytest.approx(np.full(3, plan.steps[0].scale[0]))  # a ball while the radius is large
+    assert plan.steps[0].scale == pytest.approx(
+        np.full(3, plan.steps[0].scale[0])
+    )  # a ball while the radius is large
     assert plan.steps[1].scale == pytest.approx(values**0.25)
     body = gn.Ellipsoid(plan.steps[1].radius ** 2 * root)
     best = gn.GaussianMechanism(gn.optimal_noise(body), gn.zCDP(0.75 * rho), n)
@@ -301,7 +330,9 @@ def test_a_turned_and_moved_sample_has_a_turned_and_moved_mean():
     data = normal(2000, 3) @ np.linalg.cholesky(UNEVEN).T
     given = {"radius": 5, "steps": 2}
     plain = MEAN(data, gn.zCDP(1e7), covariance=UNEVEN, **given)
-    moved = MEAN(data @ turn.T + 1e6, gn.zCDP(1e7), center=1e6, covariance=turn @ UNEVEN @ turn.T, **given)
+    moved = MEAN(
+        data @ turn.T + 1e6, gn.zCDP(1e7), center=1e6, covariance=turn @ UNEVEN @ turn.T, **given
+    )
     assert moved.estimate == pytest.approx(turn @ plain.estimate + 1e6, abs=1e-3)
     assert plain.estimate == pytest.approx(data.mean(axis=0), abs=1e-2)
 
@@ -309,7 +340,9 @@ def test_a_turned_and_moved_sample_has_a_turned_and_moved_mean():
 def test_a_turned_sample_has_a_turned_covariance():
     turn = np.linalg.qr(normal(3, 3, seed=3))[0]
     data = normal(5000, 3) * [3, 1, 1]
-    plain, turned = (COVARIANCE(x, gn.zCDP(1e7), largest=10, steps=2).estimate for x in (data, data @ turn.T))
+    plain, turned = (
+        COVARIANCE(x, gn.zCDP(1e7), largest=10, steps=2).estimate for x in (data, data @ turn.T)
+    )
     assert turned == pytest.approx(turn @ plain @ turn.T, abs=1e-2)
     assert plain == pytest.approx(data.T @ data / 5000, rel=0.05, abs=0.05)
 
@@ -322,7 +355,10 @@ def spread(values, deviations):
 
 def test_the_noise_has_the_deviation_that_is_said():
     data, trials = normal(300, 3), 120
-    runs = [MEAN(data, gn.zCDP(0.5), radius=3, steps=1, covariance=UNEVEN + np.eye(3)) for _ in range(trials)]
+    runs = [
+        MEAN(data, gn.zCDP(0.5), radius=3, steps=1, covariance=UNEVEN + np.eye(3))
+        for _ in range(trials)
+    ]
     means = np.array([found.estimate for found in runs])
     means = (means - means.mean(axis=0)) * math.sqrt(trials / (trials - 1))
     lattice = MomentLattice(4, 50, 0.5)

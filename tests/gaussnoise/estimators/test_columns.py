@@ -1,4 +1,6 @@
-"""Means of columns: neighbours by brute force, any engine, any numbers, coverage, and the command."""
+"""Means of columns: neighbours by brute force, any engine, any numbers, coverage, and
+the command.
+"""
 
 import json
 import math
@@ -44,7 +46,9 @@ def heard(monkeypatch):
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_one_row_moves_the_sums_by_no_more_than_the_noise_is_for(neighbors, heard, monkeypatch):
-    """All rows that matter, in two groups: the change of the integers against the squared sensitivity."""
+    """All rows that matter, in two groups: the change of the integers against the squared
+    sensitivity.
+    """
     answers = []
     whole = module._mean
 
@@ -79,12 +83,17 @@ def test_one_row_moves_the_sums_by_no_more_than_the_noise_is_for(neighbors, hear
 
 
 @pytest.mark.parametrize(("neighbors", "squared"), [("add-remove", 81), ("replace", 100)])
-def test_one_row_moves_the_balance_of_a_decile_by_no_more_than_the_noise_is_for(neighbors, squared, heard):
+def test_one_row_moves_the_balance_of_a_decile_by_no_more_than_the_noise_is_for(
+    neighbors, squared, heard
+):
     column_means(table(50), ["income"], gn.zCDP(1), neighbors=neighbors)
     count, *search = (query for query, _ in heard[:-1])
-    assert {query.sensitivity_squared.bit_length() % 2 for query in search} == {squared.bit_length() % 2}
+    assert {query.sensitivity_squared.bit_length() % 2 for query in search} == {
+        squared.bit_length() % 2
+    }
     assert all(
-        query.sensitivity_squared // squared == 4 ** round(math.log(query.sensitivity_squared / squared, 4))
+        query.sensitivity_squared // squared
+        == 4 ** round(math.log(query.sensitivity_squared / squared, 4))
         for query in search
     )
     x = np.sort(np.array([1.0, 2.0, 3.0, 4.0]))
@@ -120,14 +129,18 @@ def test_any_table_gives_the_same_means(form, tmp_path, heard):
     }[form]
     expected = column_means(frame, ["income", "age"], gn.zCDP(1), by={"sex": ["f", "m"]})
     found = column_means(given, ["income", "age"], gn.zCDP(1), by={"sex": ["f", "m"]})
-    assert [mean.mean for mean in found.means] == pytest.approx([mean.mean for mean in expected.means], rel=1e-9)
+    assert [mean.mean for mean in found.means] == pytest.approx(
+        [mean.mean for mean in expected.means], rel=1e-9
+    )
     people = column_means(given, ["income"], gn.zCDP(1), person="id")
     averages = frame.group_by("id").agg(pl.col("income").mean())
     assert people.means[0].count == len(averages)
 
 
 def test_rows_without_a_number_or_a_group_do_not_count(tmp_path, heard):
-    (tmp_path / "t.csv").write_text("x,year\n1,2020\n,2020\nabc,2020\n 3 ,2021\n1e2,1999\nNaN,2020\n", encoding="utf-8")
+    (tmp_path / "t.csv").write_text(
+        "x,year\n1,2020\n,2020\nabc,2020\n 3 ,2021\n1e2,1999\nNaN,2020\n", encoding="utf-8"
+    )
     numbers = read_numbers(tmp_path / "t.csv", ["x"], {"year": [2020, 2021]}, None)
     x, cells = numbers.of("x")
     assert x.tolist() == [1.0, 3.0]
@@ -166,7 +179,9 @@ LAWS = {
 def misses(law, trials=60, n=2000):
     rng, missed = np.random.default_rng(1), 0
     for _ in range(trials):
-        found = column_means(pl.DataFrame({"x": LAWS[law][0](rng, n)}), ["x"], gn.zCDP(0.5), level=0.8).means[0]
+        found = column_means(
+            pl.DataFrame({"x": LAWS[law][0](rng, n)}), ["x"], gn.zCDP(0.5), level=0.8
+        ).means[0]
         missed += not found.low <= LAWS[law][1] <= found.high
     return missed
 
@@ -185,7 +200,9 @@ def test_the_check_of_intervals_notices_sums_that_are_off(monkeypatch):
 def test_a_ledger_is_charged_once(tmp_path):
     ledger = gn.Ledger.create(tmp_path / "l", gn.zCDP(1))
     first, again = (
-        column_means(table(3000), ["income"], gn.zCDP(0.4), ledger=ledger, id="a", by={"sex": ["f", "m"]})
+        column_means(
+            table(3000), ["income"], gn.zCDP(0.4), ledger=ledger, id="a", by={"sex": ["f", "m"]}
+        )
         for _ in range(2)
     )
     assert str(first) == str(again)
@@ -237,7 +254,9 @@ def test_the_command_says_mean_interval_and_parts(tmp_path, monkeypatch, capsys)
     record = json.loads((tmp_path / "means.json").read_text())
     assert len(record["means"]) == 4
     assert str(gn.estimators.ColumnMeans.load("means.json")) in said
-    (tmp_path / "s.toml").write_text('[attributes.sex]\ncategories = ["f", "m"]\n', encoding="utf-8")
+    (tmp_path / "s.toml").write_text(
+        '[attributes.sex]\ncategories = ["f", "m"]\n', encoding="utf-8"
+    )
     assert run("mean t.csv -c income --by sex -s s.toml --epsilon 1 --delta 1e-6".split()) == 0
     assert run("mean t.csv -c income --person id --rho 1".split()) == 0
     for wrong in ("--by sex", "--by age -s s.toml", "--out means.json", "--ledger l"):

@@ -1,4 +1,6 @@
-"""Means chosen from a cover: scores by brute force, privacy of scores by search, and the error that is promised."""
+"""Means chosen from a cover: scores by brute force, privacy of scores by search, and the error that
+is promised.
+"""
 
 import itertools
 import math
@@ -33,7 +35,9 @@ def test_the_fewest_changes_are_those_of_an_exhaustive_search():
 
 
 def largest_move(scores):
-    """By how much any score moves with one person, over all small data sets and all replacements."""
+    """By how much any score moves with one person, over all small data sets and
+    all replacements.
+    """
     everything = range(-5, 6, 2)
     return max(
         abs(int(scores(sorted([*rest, a])) - scores(sorted([*rest, b]))))
@@ -55,7 +59,11 @@ def test_scores_of_values_that_are_not_clipped_are_caught():
     assert largest_move(unclipped) > 1
 
 
-GRIDS = [Cover(1, 2.0, 9, 1.5, 0.6, 1.0), Cover(2, 2.0, 5, 1.0, 0.35, 1.0), Cover(3, 1.0, 3, 1.0, 0.4, 1.0)]
+GRIDS = [
+    Cover(1, 2.0, 9, 1.5, 0.6, 1.0),
+    Cover(2, 2.0, 5, 1.0, 0.35, 1.0),
+    Cover(3, 1.0, 3, 1.0, 0.4, 1.0),
+]
 STRANGERS = [0.0, 1.0, -0.7, 3.0, 1e300, -1e300, math.inf, -math.inf, math.nan]
 
 
@@ -63,7 +71,9 @@ STRANGERS = [0.0, 1.0, -0.7, 3.0, 1e300, -1e300, math.inf, -math.inf, math.nan]
 def test_one_person_moves_every_score_by_at_most_one(grid):
     rng, moved = np.random.default_rng(0), 0
     for _ in range(40):
-        rows = rng.normal(rng.uniform(-1, 1), rng.uniform(0.05, 1), size=(int(rng.integers(1, 25)), grid.dim))
+        rows = rng.normal(
+            rng.uniform(-1, 1), rng.uniform(0.05, 1), size=(int(rng.integers(1, 25)), grid.dim)
+        )
         other = rows.copy()
         other[0] = rng.choice(STRANGERS, size=grid.dim)
         change = np.abs(grid.scores(rows) - grid.scores(other))
@@ -80,7 +90,9 @@ def test_the_order_of_people_changes_no_score(grid):
 
 
 def test_scores_are_those_of_real_numbers_away_from_ties():
-    """The definition itself: changed people are as far out as clipping lets them, in the best of all directions."""
+    """The definition itself: changed people are as far out as clipping lets them, in the best of
+    all directions.
+    """
     grid = GRIDS[1]
     rows = np.random.default_rng(2).normal(0.3, 0.6, size=(12, 2))
     directions = [sign * u for u in _half_of_directions(2) for sign in (1, -1)]
@@ -89,7 +101,13 @@ def test_scores_are_those_of_real_numbers_away_from_ties():
         for u in directions:
             seen = np.sort(np.clip((rows - candidate) @ u, -grid.radius, grid.radius))
             gains = np.concatenate([[0], np.cumsum(grid.radius - seen)])
-            sums.append(next(j for j, gain in enumerate(gains) if seen.sum() + gain > len(rows) * grid.threshold))
+            sums.append(
+                next(
+                    j
+                    for j, gain in enumerate(gains)
+                    if seen.sum() + gain > len(rows) * grid.threshold
+                )
+            )
         assert score == min(sums)
 
 
@@ -102,7 +120,9 @@ def test_every_vector_is_aligned_with_a_direction_and_the_worst_no_better(dim):
     best = np.abs(vectors @ directions.T).max(axis=1) / np.linalg.norm(vectors, axis=1)
     assert best.min() >= _alignment(dim) - 1e-12
     worst = np.sqrt(np.arange(1, dim + 1)) - np.sqrt(np.arange(dim))
-    assert np.abs(directions @ worst).max() / np.linalg.norm(worst) == pytest.approx(_alignment(dim))
+    assert np.abs(directions @ worst).max() / np.linalg.norm(worst) == pytest.approx(
+        _alignment(dim)
+    )
 
 
 KNOWN = {"samples": 5, "moment": 1.0, "k": 4, "radius": 10.0}
@@ -128,7 +148,9 @@ def test_the_chosen_candidate_is_within_the_promised_error(d):
 
 def test_a_choice_that_looks_for_the_lowest_score_is_caught(monkeypatch):
     whole = NoisyMaximum.choose
-    monkeypatch.setattr(NoisyMaximum, "choose", lambda self, scores: whole(self, [-s for s in scores]))
+    monkeypatch.setattr(
+        NoisyMaximum, "choose", lambda self, scores: whole(self, [-s for s in scores])
+    )
     monkeypatch.setattr(covers.Search, "find", lambda self, rows, center: np.zeros(self.dim))
     found = mean(list(np.zeros((400, 5, 2))), accuracy=1.0)
     assert np.linalg.norm(found.estimate) > found.bias_bound[0]
@@ -144,7 +166,9 @@ def test_too_few_people_for_an_accuracy_are_refused_and_the_named_number_is_enou
 
 
 def test_too_many_candidates_are_refused_with_their_number():
-    with pytest.raises(ParameterError, match=r"at most 194481 candidates in 4 dimensions, got \d+ "):
+    with pytest.raises(
+        ParameterError, match=r"at most 194481 candidates in 4 dimensions, got \d+ "
+    ):
         mean(list(np.zeros((20_000, 1, 4))), accuracy=0.2)
     with pytest.raises(ParameterError, match=r"comparisons, got \d+"):
         mean(list(np.zeros((3000, 1, 10))))

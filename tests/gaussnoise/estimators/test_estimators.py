@@ -22,10 +22,18 @@ def normal(n, seed=0):
 
 ESTIMATORS = {
     "clipped_mean": lambda x, privacy, **more: E.clipped_mean(x, privacy, bounds=(-10, 10), **more),
-    "coarse_location": lambda x, privacy, **more: E.coarse_location(x, privacy, sigma=1, radius=1e5, **more),
-    "gaussian_mean": lambda x, privacy, **more: E.gaussian_mean(x, privacy, sigma=1, radius=1e5, **more),
-    "heavy_tailed_mean": lambda x, privacy, **more: E.heavy_tailed_mean(x, privacy, moment=1, radius=1e5, **more),
-    "truncated_mean": lambda x, privacy, **more: E.truncated_mean(x, privacy, moment=4, k=3, **more),
+    "coarse_location": lambda x, privacy, **more: E.coarse_location(
+        x, privacy, sigma=1, radius=1e5, **more
+    ),
+    "gaussian_mean": lambda x, privacy, **more: E.gaussian_mean(
+        x, privacy, sigma=1, radius=1e5, **more
+    ),
+    "heavy_tailed_mean": lambda x, privacy, **more: E.heavy_tailed_mean(
+        x, privacy, moment=1, radius=1e5, **more
+    ),
+    "truncated_mean": lambda x, privacy, **more: E.truncated_mean(
+        x, privacy, moment=4, k=3, **more
+    ),
     "histogram_density": lambda x, privacy, **more: E.histogram_density(
         (np.asarray(x) + 7) / 20, privacy, lipschitz=9, **more
     ),
@@ -57,7 +65,10 @@ def test_every_promise_is_kept_by_steps_that_add_up(name, privacy):
     assert sum(spent) == pytest.approx(whole, rel=1e-5)
     assert found.private
     assert found.privacy["unit"] == "one record"
-    assert found.noise == ("laplace" if isinstance(privacy, gn.PureDP) else "gaussian") or name == "coarse_location"
+    assert (
+        found.noise == ("laplace" if isinstance(privacy, gn.PureDP) else "gaussian")
+        or name == "coarse_location"
+    )
     assert repr(found)
     assert found.explain()
 
@@ -191,7 +202,13 @@ def test_estimates_are_saved_and_read_again(name, tmp_path):
         found.save(tmp_path / "e.json")
     with pytest.raises(gn.OutputError):
         E.Estimate.load(tmp_path / "missing.json")
-    for damage in ({"format": "x"}, {"private": 1}, {"estimate": "x"}, {"beta": None}, {"noise_deviation": [1, 2, 3]}):
+    for damage in (
+        {"format": "x"},
+        {"private": 1},
+        {"estimate": "x"},
+        {"beta": None},
+        {"noise_deviation": [1, 2, 3]},
+    ):
         text = json.dumps(json.loads(found.to_json()) | damage)
         (tmp_path / "bad.json").write_text(text, encoding="utf-8")
         with pytest.raises(gn.CertificateError):
@@ -248,7 +265,9 @@ def test_intervals_hold_their_level(name, shape, privacy):
 def test_the_check_of_intervals_notices_bins_that_are_off(monkeypatch):
     """A location that is always two bins away moves the clipping, and the estimate."""
     whole = steps.fullest
-    monkeypatch.setattr("gaussnoise.estimators.location.fullest", lambda *a, **k: whole(*a, **k) + 3)
+    monkeypatch.setattr(
+        "gaussnoise.estimators.location.fullest", lambda *a, **k: whole(*a, **k) + 3
+    )
     assert misses("gaussian_mean", "normal", gn.zCDP(0.1)) > most_misses()
 
 
@@ -258,7 +277,15 @@ def test_intervals_of_laplace_noise_and_sampling_are_neither_too_wide_nor_too_na
         error = rng.laplace(scale=b, size=200_000) + s * rng.normal(size=200_000)
         half = (
             E.Estimate(
-                np.array(0.0), np.array(math.sqrt(2) * b), np.array(s), np.array(0.0), 0.0, "laplace", {}, {}, ""
+                np.array(0.0),
+                np.array(math.sqrt(2) * b),
+                np.array(s),
+                np.array(0.0),
+                0.0,
+                "laplace",
+                {},
+                {},
+                "",
             )
             .confidence_interval(0.9)
             .high
@@ -285,7 +312,13 @@ def test_the_bias_of_clipping_is_what_two_points_attain_and_no_more(k):
 
     size, t = 1.5, 4.0
     grid = np.union1d(np.linspace(0, 60, 3001), [t * k / (k - 1)])
-    found = linprog(-np.maximum(grid - t, 0), A_ub=[grid**k], b_ub=[size**k], A_eq=[np.ones(len(grid))], b_eq=[1])
+    found = linprog(
+        -np.maximum(grid - t, 0),
+        A_ub=[grid**k],
+        b_ub=[size**k],
+        A_eq=[np.ones(len(grid))],
+        b_eq=[1],
+    )
     assert -found.fun == pytest.approx(tail_bias(t, k, size), rel=1e-7)
 
 
@@ -294,7 +327,9 @@ def test_the_radius_balances_bias_and_noise(k):
     from gaussnoise.estimators.moments import best_radius, tail_bias
 
     radius = best_radius(k, 2.0, 0.01)
-    cost = [tail_bias(t, k, 2.0) ** 2 + (0.01 * t) ** 2 for t in (radius * 0.99, radius, radius * 1.01)]
+    cost = [
+        tail_bias(t, k, 2.0) ** 2 + (0.01 * t) ** 2 for t in (radius * 0.99, radius, radius * 1.01)
+    ]
     assert cost[1] < min(cost[0], cost[2])
 
 
@@ -345,7 +380,9 @@ def test_boxes_cost_less_than_the_ball_around_them():
     half = np.array([1, 10, 100])
     for privacy in (gn.PureDP(1), gn.zCDP(0.1)):
         box = E.clipped_mean(x, privacy, bounds=(-half, half)).noise_deviation
-        ball = E.clipped_mean(x, privacy, center=0, radius=float(np.linalg.norm(half))).noise_deviation
+        ball = E.clipped_mean(
+            x, privacy, center=0, radius=float(np.linalg.norm(half))
+        ).noise_deviation
         assert np.linalg.norm(box) < 0.8 * np.linalg.norm(ball)
     gaussian = np.linalg.norm(E.clipped_mean(x, gn.zCDP(0.1), bounds=(-half, half)).noise_deviation)
     assert gaussian == pytest.approx(2 * half.sum() / (1000 * math.sqrt(0.2)), rel=1e-6)

@@ -1,4 +1,6 @@
-"""Means of people's records: privacy by brute force, what noise is drawn, and what error is promised."""
+"""Means of people's records: privacy by brute force, what noise is drawn, and what error is
+promised.
+"""
 
 import itertools
 import math
@@ -39,7 +41,10 @@ def quiet(monkeypatch):
 
 def largest_change(people, others, privacy=PURE, **known):
     """Of the first round's estimate, over one person who has any of ``others`` for records."""
-    found = [mean([*people[:-1], other], privacy, on_nonfinite="clip", **known).estimate.ravel() for other in others]
+    found = [
+        mean([*people[:-1], other], privacy, on_nonfinite="clip", **known).estimate.ravel()
+        for other in others
+    ]
     return max(float(np.linalg.norm(a - b)) for a in found for b in found)
 
 
@@ -81,14 +86,21 @@ def test_clipping_records_instead_of_people_is_caught(people, monkeypatch):
 @pytest.mark.usefixtures("quiet", "one_round")
 def test_half_of_the_noise_is_caught(people, monkeypatch):
     whole = steps.LaplaceQuery
-    monkeypatch.setattr(steps, "LaplaceQuery", lambda sensitivity, budget: whole(sensitivity, 2 * budget))
+    monkeypatch.setattr(
+        steps, "LaplaceQuery", lambda sensitivity, budget: whole(sensitivity, 2 * budget)
+    )
     assert epsilon_seen(people) > 1.4 * PURE.epsilon
 
 
 @pytest.mark.usefixtures("quiet", "one_round")
 def test_whatever_one_person_has_moves_a_vector_by_what_the_noise_is_for():
     everybody = list(np.random.default_rng(1).normal(3, 0.5, size=(400, 4, 2)))
-    others = [np.full((3, 2), 1e9), np.full((3, 2), -1e9), np.full((1, 2), np.nan), np.array([[np.inf, 0.0]])]
+    others = [
+        np.full((3, 2), 1e9),
+        np.full((3, 2), -1e9),
+        np.full((1, 2), np.nan),
+        np.array([[np.inf, 0.0]]),
+    ]
     privacy = gn.zCDP(2.0)
     change = largest_change(everybody, others, privacy)
     deviation = float(mean(everybody, privacy).noise_deviation[0])
@@ -113,7 +125,9 @@ def test_every_round_clips_to_its_own_ball_around_the_round_before(people, monke
     assert seen[-1][1] < seen[0][1]
     location = float(estimate.split["location"].split("= ")[1])
     assert location + sum(amount for _, _, amount, _ in seen) <= PURE.epsilon * (1 + 1e-6)
-    assert location + sum(amount for _, _, amount, _ in seen) == pytest.approx(PURE.epsilon, rel=1e-5)
+    assert location + sum(amount for _, _, amount, _ in seen) == pytest.approx(
+        PURE.epsilon, rel=1e-5
+    )
 
 
 @pytest.mark.usefixtures("quiet")
@@ -193,7 +207,9 @@ def test_records_are_of_people_and_finite_unless_clipped(people):
         mean([*people, np.array([np.nan])])
     with pytest.raises(ParameterError, match="pure_person_level_mean"):
         mean(list(np.zeros((N, 4, 2))))
-    strange = mean([*people, np.array([np.nan]), np.full(3, np.inf), np.full(2, 1e308)], on_nonfinite="clip")
+    strange = mean(
+        [*people, np.array([np.nan]), np.full(3, np.inf), np.full(2, 1e308)], on_nonfinite="clip"
+    )
     assert abs(strange.estimate - 3) < 0.5
 
 
@@ -202,7 +218,9 @@ def test_a_person_with_fewer_records_than_promised_is_not_refused(people):
 
 
 def test_the_last_noise_has_the_deviation_it_says():
-    """Identical people: what is left is noise. The sizes of Laplace variables add up to a Gamma variable."""
+    """Identical people: what is left is noise. The sizes of Laplace variables add up to a Gamma
+    variable.
+    """
     same, trials = list(np.full((N, 4), 3.0)), 100
     found = [mean(same) for _ in range(trials)]
     sizes = [abs(float((f.estimate - 3.0) / f.noise_deviation)) for f in found]
@@ -274,4 +292,8 @@ def test_vectors_are_estimated_within_their_noise():
     found = mean(data, gn.zCDP(4.0), samples=m)
     size = np.linalg.norm((found.estimate - truth) / (found.noise_deviation[0]))
     assert found.estimate.shape == (d,)
-    assert size < math.sqrt(chi2.isf(1e-7, d)) + math.sqrt(d) * found.bias_bound[0] / found.noise_deviation[0]
+    assert (
+        size
+        < math.sqrt(chi2.isf(1e-7, d))
+        + math.sqrt(d) * found.bias_bound[0] / found.noise_deviation[0]
+    )

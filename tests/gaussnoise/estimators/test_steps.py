@@ -12,7 +12,13 @@ import gaussnoise as gn
 from gaussnoise.estimators import steps
 from gaussnoise.estimators.location import Search
 from gaussnoise.estimators.samples import by_person, clipped
-from gaussnoise.privacy.laplace import LaplaceQuery, NoisyMaximum, frequent, frequent_scale, frequent_threshold
+from gaussnoise.privacy.laplace import (
+    LaplaceQuery,
+    NoisyMaximum,
+    frequent,
+    frequent_scale,
+    frequent_threshold,
+)
 
 WILD = [0.0, 1e-300, 0.5, -1.0, 1.0, 3.0, 1e155, -1e308, math.inf, -math.inf, math.nan]
 
@@ -128,7 +134,9 @@ def test_the_noisy_maximum_is_often_the_largest_and_falls_short_seldom():
 
 @pytest.mark.parametrize(("rho", "delta"), [(0.01, 1e-6), (1.0, 1e-9), (0.3, 1e-12)])
 def test_thresholds_are_the_least_that_hide_a_single_record(rho, delta):
-    """The continuous Gaussian's own threshold, for two keys that only one data set has, one each."""
+    """The continuous Gaussian's own threshold, for two keys that only one data set has,
+    one each.
+    """
     steps_per_record = steps._threshold_steps(rho)
     sd = frequent_scale(steps_per_record, rho)
     exact = 1 + sd * stats.norm.isf(delta)
@@ -144,7 +152,9 @@ def test_frequent_keys_are_shown_and_rare_ones_are_not():
 
 @pytest.mark.parametrize("shape", ["variance", "gaussian"])
 def test_the_fullest_bin_leads_by_the_share_that_is_claimed(shape):
-    """The worst offset between bins and mean, for a normal and for the extremes of Chebyshev's inequality."""
+    """The worst offset between bins and mean, for a normal and for the extremes of Chebyshev's
+    inequality.
+    """
     hunt = Search(1, 1.0, True, 1.0, 100.0, 0.0, 0.01, shape)
     lead = {"variance": 1 / 3, "gaussian": 0.3199}[shape]
     for offset in np.linspace(0, hunt.width, 41):
@@ -154,7 +164,11 @@ def test_the_fullest_bin_leads_by_the_share_that_is_claimed(shape):
         laws = [stats.norm.cdf]
         if shape == "variance":
             for t in (1.0, 3.0, 3.1, 9.1):  # mass 1/t² split between −t and t
-                laws.append(lambda x, t=t: (1 - 1 / t**2) * (x > 0) + (x > -t) / (2 * t**2) + (x > t) / (2 * t**2))
+                laws.append(
+                    lambda x, t=t: (
+                        (1 - 1 / t**2) * (x > 0) + (x > -t) / (2 * t**2) + (x > t) / (2 * t**2)
+                    )
+                )
         for law in laws:
             masses = np.diff([law(edge) for edge in edges])
             assert masses[right].max() - masses[~right].max() >= lead - 1e-9
@@ -177,5 +191,9 @@ def test_the_parts_of_a_search_add_up_to_no_more_than_its_budget(radius):
         hunt = Search(7, amount, False, 1.0, radius, amount * 1e-6, 0.01, "variance")
         parts = 7 if math.isinf(radius) else 7 * len(hunt.levels)
         each = hunt._part(amount, parts)
-        assert Fraction(each) * parts <= Fraction(amount) < Fraction(each) * parts * (1 + Fraction(1, 2**50))
+        assert (
+            Fraction(each) * parts
+            <= Fraction(amount)
+            < Fraction(each) * parts * (1 + Fraction(1, 2**50))
+        )
         assert 7 * Fraction(hunt._unbounded[1]) <= Fraction(hunt.delta)

@@ -68,8 +68,10 @@ def test_noise_that_believes_in_half_the_sensitivity_is_refused():
         B = np.linalg.solve(C.T, A.T).T
         covariance = FactorCovariance(B, share * found.sensitivity * (1 + 1e-8))
         claimed = gn.OptimalNoise(
-            domain=best.domain, p=2.0, neighbors="add-remove", shifted=False, gamma=covariance.error(2) * (1 + 1e-9),
-            gamma_lower=found.lower, covariance=covariance, center=np.zeros(6), certificate=best.certificate,
+            domain=best.domain, p=2.0, neighbors="add-remove", shifted=False,
+            gamma=covariance.error(2) * (1 + 1e-9),
+            gamma_lower=found.lower, covariance=covariance, center=np.zeros(6),
+            certificate=best.certificate,
             sensitivity_squared=1.0, method="", status=best.status, steps=0,
         )  # fmt: skip
         if fits:
@@ -94,7 +96,14 @@ def test_strategies_come_in_many_forms():
     A, column = prefix_sums(5), square_root(5)
     C = np.array([[column[t - i] if t >= i else 0 for i in range(5)] for t in range(5)])
     expected = gn.streams.certify(C, A).error
-    for strategy in (column, column.tolist(), csr_array(C), Streaming(C, True), Streaming(C, False), C.tolist()):
+    for strategy in (
+        column,
+        column.tolist(),
+        csr_array(C),
+        Streaming(C, True),
+        Streaming(C, False),
+        C.tolist(),
+    ):
         assert gn.streams.certify(strategy, A).error == expected
     assert gn.streams.certify(C, csr_array(A)).error == expected
     banded = np.where(np.subtract.outer(range(5), range(5)) < 2, C, 0)
@@ -103,11 +112,19 @@ def test_strategies_come_in_many_forms():
 
 def test_the_comparison_is_told_in_sentences():
     said = str(gn.streams.certify(square_root(6), prefix_sums(6), Epochs(6, 2)))
-    assert said.startswith("At unit noise multiplier, the root mean square error of the 6 answers is at most")
+    assert said.startswith(
+        "At unit noise multiplier, the root mean square error of the 6 answers is at most"
+    )
     assert "No strategy of any kind, under the same participation, has less than" in said
     assert "Epochs(n=6, k=2, b=3, kind='vectors')" in said
-    assert "largest standard deviation" in gn.streams.certify(square_root(6), prefix_sums(6), p=np.inf).explain()
-    assert "Everybody takes part once." in gn.streams.certify(square_root(6), prefix_sums(6), p=4).explain()
+    assert (
+        "largest standard deviation"
+        in gn.streams.certify(square_root(6), prefix_sums(6), p=np.inf).explain()
+    )
+    assert (
+        "Everybody takes part once."
+        in gn.streams.certify(square_root(6), prefix_sums(6), p=4).explain()
+    )
 
 
 @pytest.mark.parametrize(

@@ -49,11 +49,15 @@ def test_columns_are_those_of_the_whitened_workload(coefficients):
     bands, inverse, *given = chosen(coefficients, 40)
     L = np.linalg.cholesky(covariance(inverse, *given))
     C = np.linalg.solve(L, np.linalg.inv(inverse))
-    np.testing.assert_allclose(filter_of(bands, *given).squared_columns(), (C**2).sum(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(
+        filter_of(bands, *given).squared_columns(), (C**2).sum(axis=0), rtol=1e-9
+    )
 
 
 def exact_columns(design):
-    """Squared columns of C of exactly the stored numbers, by rational arithmetic, contribution by contribution."""
+    """Squared columns of C of exactly the stored numbers, by rational arithmetic, contribution by
+    contribution.
+    """
     n, q, b = design.steps.shape
     bands, steps, gains, scales = (
         np.vectorize(Fraction, otypes=[object])(part)
@@ -66,7 +70,9 @@ def exact_columns(design):
             if t:
                 newest = (steps[t] * states).sum(axis=1)
                 states = np.column_stack([newest, states[:, :-1]])
-            answer = (Fraction(int(t == i)) - sum(bands[m, t] * answers[m - 1] for m in range(1, b + 1))) / bands[0, t]
+            answer = (
+                Fraction(int(t == i)) - sum(bands[m, t] * answers[m - 1] for m in range(1, b + 1))
+            ) / bands[0, t]
             draw = (answer - states[:, 0].sum()) / scales[t]
             states = states + gains[t] * draw
             answers = [answer, *answers[:-1]]
@@ -82,7 +88,9 @@ def test_squared_columns_bound_those_of_the_stored_numbers(coefficients):
     exact = exact_columns(design)
     found = [Fraction(float(x)) for x in design.squared_columns()]
     assert all(upper >= true for upper, true in zip(found, exact, strict=True))
-    assert all(upper <= true * (1 + Fraction(1, 10**9)) for upper, true in zip(found, exact, strict=True))
+    assert all(
+        upper <= true * (1 + Fraction(1, 10**9)) for upper, true in zip(found, exact, strict=True)
+    )
 
 
 @every_workload
@@ -91,11 +99,15 @@ def test_traces_of_resolvents(coefficients):
     root = np.diag(coordinates**-0.5)
     T = root @ inverse.T @ np.diag(1 / weights) @ inverse @ root
     expected = [np.trace(np.linalg.inv(T + s * np.eye(30))) for s in shifts]
-    np.testing.assert_allclose(resolvent_traces(bands, weights, coordinates, shifts), expected, rtol=1e-12)
+    np.testing.assert_allclose(
+        resolvent_traces(bands, weights, coordinates, shifts), expected, rtol=1e-12
+    )
 
 
 def test_a_scaled_filter_has_scaled_noise_and_shorter_columns():
     bands, _, *given = chosen(MOMENTUM, 20)
     design = filter_of(bands, *given)
     np.testing.assert_allclose(design.scaled(3.0).variances(), 9 * design.variances())
-    np.testing.assert_allclose(design.scaled(3.0).squared_columns(), design.squared_columns() / 9, rtol=1e-9)
+    np.testing.assert_allclose(
+        design.scaled(3.0).squared_columns(), design.squared_columns() / 9, rtol=1e-9
+    )

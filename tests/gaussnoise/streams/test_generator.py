@@ -1,4 +1,6 @@
-"""The noise that a generator makes, read off its answers to unit vectors, against what it says of itself."""
+"""The noise that a generator makes, read off its answers to unit vectors, against what it says of
+itself.
+"""
 
 import numpy as np
 import pytest
@@ -13,7 +15,9 @@ WORKLOADS = {
 }
 
 
-@pytest.fixture(scope="module", params=[(name, loss) for name in WORKLOADS for loss in ("mean", "max")], ids=str)
+@pytest.fixture(
+    scope="module", params=[(name, loss) for name in WORKLOADS for loss in ("mean", "max")], ids=str
+)
 def made(request):
     name, loss = request.param
     workload, states = WORKLOADS[name]
@@ -63,7 +67,9 @@ def test_its_strategy_can_be_certified(made):
 
 
 def test_more_states_are_better():
-    factors = [streams.noise(streams.prefix_sums(64), states=states).factor for states in (2, 3, 4, 5)]
+    factors = [
+        streams.noise(streams.prefix_sums(64), states=states).factor for states in (2, 3, 4, 5)
+    ]
     assert factors == sorted(factors, reverse=True)
     assert factors[2] < 1.0005
 

@@ -86,7 +86,9 @@ def test_both_ends_bracket_what_singular_values_say(widened):
 
 @pytest.mark.parametrize("size", [2.0**-40, 2.0**-2, 1.0])
 def test_long_products_neither_overflow_nor_vanish(size):
-    """Of 20,000 equal ticks far from both ends, all diagonals are the same, and known in closed form."""
+    """Of 20,000 equal ticks far from both ends, all diagonals are the same, and known in closed
+    form.
+    """
     n, shift = 20_000, size**2 / 100
     diagonal, below = np.full(n, size), np.full(n, size)
     below[0] = 0

@@ -1,4 +1,6 @@
-"""Optimal noise for repeated participation: semidefinite programmes, known values, damaged answers."""
+"""Optimal noise for repeated participation: semidefinite programmes, known values,
+damaged answers.
+"""
 
 import dataclasses
 import itertools
@@ -14,7 +16,12 @@ from gaussnoise import CertificateError, ConvergenceWarning, CovarianceError, Pa
 from gaussnoise.noise import participations
 from gaussnoise.noise.covariance import FactorCovariance
 
-AnyOf, Apart, Epochs, Window = gn.streams.AnyOf, gn.streams.Apart, gn.streams.Epochs, gn.streams.Window
+AnyOf, Apart, Epochs, Window = (
+    gn.streams.AnyOf,
+    gn.streams.Apart,
+    gn.streams.Epochs,
+    gn.streams.Window,
+)
 
 
 def prefix_sums(n):
@@ -85,11 +92,15 @@ def test_prefix_sums_of_vectors_have_known_errors(who, expected):
     noise = solved(who)
     rounded = 10.0 ** -len(f"{expected}".split(".")[1])
     assert noise.gap <= 1e-6
-    assert noise.gamma_lower / who.n**0.5 - rounded <= expected <= noise.gamma / who.n**0.5 + rounded
+    assert (
+        noise.gamma_lower / who.n**0.5 - rounded <= expected <= noise.gamma / who.n**0.5 + rounded
+    )
 
 
 def test_a_person_of_every_tick_has_a_closed_form():
-    assert solved(Epochs(20, 20)).gamma == pytest.approx(sum(math.sqrt(i) for i in range(1, 21)), rel=1e-6)
+    assert solved(Epochs(20, 20)).gamma == pytest.approx(
+        sum(math.sqrt(i) for i in range(1, 21)), rel=1e-6
+    )
 
 
 def test_counts_have_known_errors():
@@ -198,7 +209,9 @@ def test_too_little_noise_is_refused():
             dataclasses.replace(noise, covariance=bare).verify()
 
 
-@pytest.mark.parametrize(("who", "p"), [(Apart(7, 3, 2), 2), (Apart(6, 2, 2), np.inf), (Window(8, 3), 3)], ids=repr)
+@pytest.mark.parametrize(
+    ("who", "p"), [(Apart(7, 3, 2), 2), (Apart(6, 2, 2), np.inf), (Window(8, 3), 3)], ids=repr
+)
 def test_column_generation_agrees_with_the_barrier_method(who, p, monkeypatch):
     direct = solved(who, p)
     monkeypatch.setattr(participations, "affordable", lambda *sizes: False)
@@ -214,7 +227,9 @@ def test_patterns_that_cannot_be_listed_get_a_bracket(monkeypatch):
     who = Apart(12, 3, 4)
     listed = solved(who)
     monkeypatch.setattr(Apart, "lists_few", False)
-    with pytest.warns(ConvergenceWarning, match="The search over what one person may do was stopped"):
+    with pytest.warns(
+        ConvergenceWarning, match="The search over what one person may do was stopped"
+    ):
         bracket = solved(who)
     assert bracket.status is gn.Status.PARTICIPATIONS
     assert bracket.gamma_lower <= listed.gamma

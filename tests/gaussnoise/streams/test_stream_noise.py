@@ -1,4 +1,6 @@
-"""Optimal noise of workloads over time: the linear-time route against dense matrices and asymptotics, and damage."""
+"""Optimal noise of workloads over time: the linear-time route against dense matrices and
+asymptotics, and damage.
+"""
 
 import math
 from dataclasses import replace
@@ -61,7 +63,11 @@ def test_noise_that_is_never_written_out_covers_every_column(p, never_written_ou
     deviations = np.sqrt(M.diagonal())
     np.testing.assert_allclose(noise.covariance.standard_deviation(), deviations, rtol=1e-9)
     assert noise.gamma == pytest.approx(np.linalg.norm(deviations, p), rel=1e-8)
-    root = np.sqrt(noise.certificate.coordinate_weights)[:, None] * A * np.sqrt(noise.certificate.weights)
+    root = (
+        np.sqrt(noise.certificate.coordinate_weights)[:, None]
+        * A
+        * np.sqrt(noise.certificate.weights)
+    )
     assert noise.gamma_lower <= np.linalg.svd(root, compute_uv=False).sum() * (1 + 1e-12)
 
 
@@ -79,27 +85,51 @@ def test_answers_are_stored_and_read_back(tmp_path, never_written_out):
     noise = gn.optimal_noise(WORKLOADS["totals"], 2, "add-remove")
     noise.save(tmp_path / "noise.npz")
     again = gn.OptimalNoise.load(tmp_path / "noise.npz")
-    assert (again.gamma, again.gamma_lower, again.method) == (noise.gamma, noise.gamma_lower, noise.method)
+    assert (again.gamma, again.gamma_lower, again.method) == (
+        noise.gamma,
+        noise.gamma_lower,
+        noise.method,
+    )
     np.testing.assert_array_equal(again.domain.bands, noise.domain.bands)
 
 
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda noise: replace(noise, covariance=replace(noise.covariance, scale=noise.covariance.scale * (1 - 1e-9))),
+        lambda noise: replace(
+            noise, covariance=replace(noise.covariance, scale=noise.covariance.scale * (1 - 1e-9))
+        ),
         lambda noise: replace(noise, gamma=noise.gamma * (1 - 1e-9)),
         lambda noise: replace(noise, gamma_lower=noise.gamma_lower * (1 + 1e-8)),
-        lambda noise: replace(noise, covariance=replace(noise.covariance, weights=noise.covariance.weights[::-1])),
-        lambda noise: replace(noise, certificate=replace(noise.certificate, weights=noise.certificate.weights * 1.01)),
-        lambda noise: replace(noise, certificate=replace(noise.certificate, weights=-noise.certificate.weights)),
+        lambda noise: replace(
+            noise, covariance=replace(noise.covariance, weights=noise.covariance.weights[::-1])
+        ),
+        lambda noise: replace(
+            noise, certificate=replace(noise.certificate, weights=noise.certificate.weights * 1.01)
+        ),
+        lambda noise: replace(
+            noise, certificate=replace(noise.certificate, weights=-noise.certificate.weights)
+        ),
         lambda noise: replace(
             noise,
-            certificate=replace(noise.certificate, coordinate_weights=noise.certificate.coordinate_weights * 1.01),
+            certificate=replace(
+                noise.certificate, coordinate_weights=noise.certificate.coordinate_weights * 1.01
+            ),
         ),
         lambda noise: replace(noise, domain=streams.prefix_sums(40)),
         lambda noise: replace(noise, neighbors="replace"),
     ],
-    ids=["scale", "upper", "lower", "other noise", "no measure", "negative", "no dual weights", "domain", "relation"],
+    ids=[
+        "scale",
+        "upper",
+        "lower",
+        "other noise",
+        "no measure",
+        "negative",
+        "no dual weights",
+        "domain",
+        "relation",
+    ],
 )
 def test_damage_is_found(damage, never_written_out):
     noise = gn.optimal_noise(WORKLOADS["totals"], 2, "add-remove")
@@ -115,7 +145,9 @@ def test_a_thousand_totals_have_the_values_of_two_other_programs(p, known):
 
 
 def test_many_totals_obey_the_published_asymptotics():
-    """ln n/π + 0.701 <= γ_F/√n <= ln n/π + 0.748, and γ₂ <= ln n/π + 0.846 (Henzinger, Kalinin & Upadhyay 2025)."""
+    """ln n/π + 0.701 <= γ_F/√n <= ln n/π + 0.748, and γ₂ <= ln n/π + 0.846 (Henzinger, Kalinin &
+    Upadhyay 2025).
+    """
     n = 5_000
     mean = gn.optimal_noise(streams.prefix_sums(n), 2, "add-remove", tol=1e-4)
     largest = gn.optimal_noise(streams.prefix_sums(n), math.inf, "add-remove", tol=1e-4)
@@ -140,4 +172,6 @@ def test_factorizations_and_gamma_take_workloads_over_time():
     found, dense = gn.factorize(workload, "mean"), gn.factorize(workload.toarray(), "mean")
     assert found.lower <= dense.value
     assert dense.lower <= found.value
-    assert gn.gamma(workload).gamma == pytest.approx(gn.gamma(workload.to_finite_set()).gamma, rel=1e-6)
+    assert gn.gamma(workload).gamma == pytest.approx(
+        gn.gamma(workload.to_finite_set()).gamma, rel=1e-6
+    )

@@ -1,4 +1,6 @@
-"""Streams of tables: what they answer, how well, what they protect, and what their folder survives."""
+"""Streams of tables: what they answer, how well, what they protect, and what their
+folder survives.
+"""
 
 import hashlib
 import itertools
@@ -39,14 +41,19 @@ class Nothing:
 
 
 def counted(plan, tables):
-    return [measure.counted(plan.tables, plan.over, t, table, "refuse") for t, table in enumerate(tables, 1)]
+    return [
+        measure.counted(plan.tables, plan.over, t, table, "refuse")
+        for t, table in enumerate(tables, 1)
+    ]
 
 
 def numbers(plan, tables):
     """All integers that are measured before noise, of all ticks."""
     exact = counted(plan, tables)
     found = [measure.measured(plan, exact[: t + 1], Nothing()) for t in range(len(tables))]
-    return np.array([x for noisy in found for values in noisy.values() for x in values], dtype=object)
+    return np.array(
+        [x for noisy in found for values in noisy.values() for x in values], dtype=object
+    )
 
 
 # What is answered.
@@ -82,7 +89,9 @@ def test_counts_beyond_floats_are_exact_integers():
 
 @pytest.fixture(scope="module")
 def drawn():
-    """Estimates of all cells in all ticks from many streams, by floating-point noise: (draws, ticks, cells)."""
+    """Estimates of all cells in all ticks from many streams, by floating-point noise: (draws,
+    ticks, cells).
+    """
     plan = planned(Ticks(3, 2, 1), workload=[("sex", "age"), ("age",)])
     exact = counted(plan, [rows(t) for t in range(3)])
     rng, found = np.random.default_rng(0), []
@@ -96,9 +105,15 @@ def drawn():
             noisy, ticks = [], []
             for t in range(3):
                 noisy.append(measure.measured(plan, exact[: t + 1], noise))
-                ticks.append(np.concatenate([table.ravel() for table in measure.estimated(plan, noisy, 0).values()]))
+                ticks.append(
+                    np.concatenate(
+                        [table.ravel() for table in measure.estimated(plan, noisy, 0).values()]
+                    )
+                )
             found.append(ticks)
-    truth = np.array([np.concatenate([tick[S].ravel() for S in plan.tables.tables.subsets]) for tick in exact])
+    truth = np.array(
+        [np.concatenate([tick[S].ravel() for S in plan.tables.tables.subsets]) for tick in exact]
+    )
     return plan, truth, np.array(found)
 
 
@@ -143,12 +158,16 @@ def test_totals_are_sums_and_tables_agree(drawn):
         later = out.total(3)[names].estimate - out.total(1)[names].estimate
         np.testing.assert_allclose(out.difference(3, 1)[names].estimate, later, atol=1e-9)
     for release in (out.period(2), out.total(), out.difference(3, 1), out.combined([1, -2, 0.5])):
-        np.testing.assert_allclose(release["sex", "age"].estimate.sum(axis=0), release["age"].estimate, atol=1e-9)
+        np.testing.assert_allclose(
+            release["sex", "age"].estimate.sum(axis=0), release["age"].estimate, atol=1e-9
+        )
         assert not release.private
         assert release.rho_charged == plan.rho_charged
 
 
-@pytest.mark.parametrize("weights", [[1.0], [1, 1, 1], [0, 1, 1], [-1, 0, 1], [0.5, -2, 0.25]], ids=str)
+@pytest.mark.parametrize(
+    "weights", [[1.0], [1, 1, 1], [0, 1, 1], [-1, 0, 1], [0.5, -2, 0.25]], ids=str
+)
 def test_deviations_of_combinations_follow_from_the_covariance_over_time(weights):
     plan = planned(Ticks(3, 2, 1), workload=2)
     out = plan.simulate([rows(t) for t in range(3)], np.random.default_rng(1)).combined(weights)
@@ -156,7 +175,9 @@ def test_deviations_of_combinations_follow_from_the_covariance_over_time(weights
     first = plan.standard_deviation("sex", "age", ticks=(1, 1))
     expected = first * math.sqrt(w @ plan.time_covariance @ w)
     np.testing.assert_allclose(out["sex", "age"].standard_deviation, expected, rtol=1e-9)
-    assert out.contrast({("sex",): [1, 0]}).standard_deviation == pytest.approx(float(out["sex"].standard_deviation[0]))
+    assert out.contrast({("sex",): [1, 0]}).standard_deviation == pytest.approx(
+        float(out["sex"].standard_deviation[0])
+    )
 
 
 def test_contrasts_between_ticks_know_their_covariance():
@@ -165,7 +186,9 @@ def test_contrasts_between_ticks_know_their_covariance():
     women, young = {("sex",): [1, 0]}, {("sex", "age"): [[1, 0, 0], [1, 0, 0]]}
     change = out.contrast({3: women, 1: {("sex",): [-1, 0]}})
     assert change.estimate == pytest.approx(out.combined([-1, 0, 1])["sex"].estimate[0])
-    assert change.standard_deviation == pytest.approx(out.combined([-1, 0, 1])["sex"].standard_deviation[0])
+    assert change.standard_deviation == pytest.approx(
+        out.combined([-1, 0, 1])["sex"].standard_deviation[0]
+    )
     mixed = out.contrast({1: women, 2: young})
     cells = np.asarray(plan.covariance([1.0]))
     a, b = np.array([1, 1, 1, 0, 0, 0]), np.array([1, 0, 0, 1, 0, 0])
@@ -190,8 +213,12 @@ def test_under_replacement_numbers_of_rows_are_exact():
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 @pytest.mark.parametrize(("reports", "apart"), [(1, 1), (2, 2), (3, 1)])
 def test_nobody_moves_more_than_is_charged(neighbors, reports, apart):
-    """Every person by brute force: any rows in any ticks that the plan allows; attained by one row in all of them."""
-    plan = planned(Ticks(3, reports, apart), workload=[("sex", "age"), ("sex",)], neighbors=neighbors)
+    """Every person by brute force: any rows in any ticks that the plan allows; attained by one row
+    in all of them.
+    """
+    plan = planned(
+        Ticks(3, reports, apart), workload=[("sex", "age"), ("sex",)], neighbors=neighbors
+    )
     cells = [(sex, age) for sex in "FM" for age in (5, 30, 70)]
 
     def table(kept):
@@ -204,7 +231,9 @@ def test_nobody_moves_more_than_is_charged(neighbors, reports, apart):
         unit[t, cell] = numbers(plan, [table([cell]) if s == t else empty[s] for s in range(3)])
     changes = {t: [unit[t, c] for c in cells] for t in range(3)}
     if neighbors == "replace":
-        changes = {t: [unit[t, c] - unit[t, d] for c in cells for d in cells if c != d] for t in range(3)}
+        changes = {
+            t: [unit[t, c] - unit[t, d] for c in cells for d in cells if c != d] for t in range(3)
+        }
     most = 0
     for k in range(1, reports + 1):
         for ticks in itertools.combinations(range(3), k):
@@ -215,7 +244,9 @@ def test_nobody_moves_more_than_is_charged(neighbors, reports, apart):
                     most = max(most, int(np.square(sum(person)).sum()))
     charged = plan.query.query.sensitivity_squared
     assert most <= charged
-    assert most >= charged * (1 - 1e-5)  # all but what rounding to integers leaves below zero in the Gram matrix
+    assert most >= charged * (
+        1 - 1e-5
+    )  # all but what rounding to integers leaves below zero in the Gram matrix
     assert plan.rho_charged <= plan.rho
     assert plan.scale**2 * 2 * plan.rho == pytest.approx(charged, rel=1e-6)
 
@@ -234,7 +265,10 @@ def test_rows_per_person_and_other_promises_are_paid_for():
 def test_a_stream_of_one_tick_is_a_release():
     plan = planned(1, workload=2)
     alone = gn.plan(SCHEMA, 2, gn.zCDP(0.5))
-    ours, theirs = plan.standard_deviation("sex", "age", ticks=(1, 1)), alone.standard_deviation("sex", "age")
+    ours, theirs = (
+        plan.standard_deviation("sex", "age", ticks=(1, 1)),
+        alone.standard_deviation("sex", "age"),
+    )
     assert ours == pytest.approx(theirs, rel=1e-6)
 
 
@@ -254,7 +288,9 @@ def running(request, tmp_path):
 
 
 def public_text(stream):
-    files = [p for p in stream.path.rglob("*") if p.is_file() and stream.state.private not in p.parents]
+    files = [
+        p for p in stream.path.rglob("*") if p.is_file() and stream.state.private not in p.parents
+    ]
     return "\n".join(p.read_text(encoding="utf-8") for p in files)
 
 
@@ -283,12 +319,18 @@ def test_every_kind_of_plan_goes_on_from_its_folder(plan, tmp_path):
     second = again.tick(rows(2), number=2)
     names = plan.marginals[0]
     np.testing.assert_array_equal(again.total(1)[names].estimate, first[names].estimate)
-    truth = sum(np.asarray(tick[plan.tables.tables.subsets[0]]) for tick in counted(plan, [rows(1), rows(2)]))
+    truth = sum(
+        np.asarray(tick[plan.tables.tables.subsets[0]])
+        for tick in counted(plan, [rows(1), rows(2)])
+    )
     assert (np.abs(second[names].estimate - truth) < 8 * second[names].standard_deviation).all()
 
 
 def test_a_tick_that_is_asked_for_again_is_read_again(running):
-    assert running.tick(rows(99), number=1)["sex"].estimate.tolist() == running.total(1)["sex"].estimate.tolist()
+    assert (
+        running.tick(rows(99), number=1)["sex"].estimate.tolist()
+        == running.total(1)["sex"].estimate.tolist()
+    )
     assert len(running) == 2
 
 
@@ -315,14 +357,22 @@ def test_files_of_a_tick_can_be_read_without_the_plan(running):
 
     folder = running.path / "ticks" / "0002"
     record = json.loads((folder / "release.json").read_text())
-    assert (record["tick"], record["ticks"]["n"], record["rho_of_all_ticks"]) == (2, 3, running.plan.rho_charged)
+    assert (record["tick"], record["ticks"]["n"], record["rho_of_all_ticks"]) == (
+        2,
+        3,
+        running.plan.rho_charged,
+    )
     assert "one row" in record["participation"]
     for what, release in (("cumulative", running.total(2)), ("period", running.period(2))):
         entry = record[what][0]
         table = pyarrow.csv.read_csv(folder / what / entry["file"])
-        np.testing.assert_allclose(table["estimate"], release[tuple(entry["attributes"])].estimate.ravel())
         np.testing.assert_allclose(
-            table["standard_deviation"], release[tuple(entry["attributes"])].standard_deviation.ravel(), rtol=1e-9
+            table["estimate"], release[tuple(entry["attributes"])].estimate.ravel()
+        )
+        np.testing.assert_allclose(
+            table["standard_deviation"],
+            release[tuple(entry["attributes"])].standard_deviation.ravel(),
+            rtol=1e-9,
         )
     assert "Tick 2 of 3" in (folder / "summary.txt").read_text()
 
@@ -340,7 +390,9 @@ def test_exact_counts_are_kept_apart_and_for_the_owner_alone(running):
     ]  # counts can be guessed from one
     assert str(private) not in text
     shutil.rmtree(private)
-    assert Stream.open(running.path).total()["sex"].estimate.shape == (2,)  # what is public can be read without them
+    assert Stream.open(running.path).total()["sex"].estimate.shape == (
+        2,
+    )  # what is public can be read without them
     with pytest.raises(gn.StreamError, match="missing"):
         Stream.open(running.path).tick(rows(3))
 
@@ -350,7 +402,9 @@ def test_nothing_private_is_in_messages(tmp_path):
     stream = planned().start(tmp_path / "stream")
     with pytest.raises(gn.DataError) as caught:
         stream.tick(pa.table({"sex": ["F", canary], "age": [1, 2]}))
-    assert canary not in repr(caught.value) + repr(caught.value.__context__) + repr(caught.value.__cause__)
+    assert canary not in repr(caught.value) + repr(caught.value.__context__) + repr(
+        caught.value.__cause__
+    )
     assert len(stream) == 0
     assert not list(stream.state.private.glob("exact*"))
     assert stream.tick(rows(1)).times == "tick 1"
@@ -447,7 +501,10 @@ def test_a_tick_that_was_drawn_and_not_published_is_published(running, monkeypat
         running.tick(rows(4))
     assert len(running) == 3
     assert json.loads((running.state.private / "exact-counts-0003.json").read_text()) == kept
-    assert running.tick(rows(4), number=3)["sex"].estimate.tolist() == running.total(3)["sex"].estimate.tolist()
+    assert (
+        running.tick(rows(4), number=3)["sex"].estimate.tolist()
+        == running.total(3)["sex"].estimate.tolist()
+    )
 
 
 def test_the_budget_is_charged_once_at_the_start(tmp_path):
@@ -532,7 +589,7 @@ def test_late_rows_are_refused_or_carried_as_the_plan_says(tmp_path, late):
 
 def test_requests_that_make_no_sense_are_refused(tmp_path):
     with pytest.raises(gn.ParameterError, match="over="):
-        gn.plan(SCHEMA, 1, gn.zCDP(1), over=52)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        gn.plan(SCHEMA, 1, gn.zCDP(1), over=52)  # pyright: ignore
     with pytest.raises(gn.ParameterError, match="no targets"):
         gn.plan(SCHEMA, 1, targets=10, over=Ticks(5))
     wide = gn.Schema([gn.Attribute(f"a{i}", range(1000)) for i in range(2)])
@@ -587,7 +644,10 @@ def test_the_shell_runs_a_stream(tmp_path, capsys, monkeypatch):
     (tmp_path / "s.toml").write_text(SCHEMA.to_toml())
     for t in (1, 2):
         pa.csv.write_csv(rows(t), tmp_path / f"{t}.csv")
-    start = "stream start weekly -s s.toml -m 1 --rho 0.5 --ticks 3 --reports 2 --apart 2 --workload both".split()
+    start = (
+        "stream start weekly -s s.toml -m 1 --rho 0.5 --ticks 3 --reports 2 --apart 2 "
+        "--workload both"
+    ).split()
     assert run(start) == 0
     assert "confidential" in capsys.readouterr().out
     assert run(start) == 1

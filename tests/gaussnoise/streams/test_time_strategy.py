@@ -1,4 +1,6 @@
-"""Strategies over time: how far one person can move them, what error they have, and that they are undone exactly."""
+"""Strategies over time: how far one person can move them, what error they have, and that they are
+undone exactly.
+"""
 
 import itertools
 import math
@@ -21,7 +23,9 @@ def sets_of_ticks(n, k, apart):
 
 
 def brute_force(X, k, apart):
-    return max(int(np.abs(X[np.ix_(s, s)]).sum()) for s in map(list, sets_of_ticks(len(X), k, apart)))
+    return max(
+        int(np.abs(X[np.ix_(s, s)]).sum()) for s in map(list, sets_of_ticks(len(X), k, apart))
+    )
 
 
 def integer_gram(rng, n, band=None):
@@ -67,7 +71,9 @@ def test_integers_beyond_64_bits_are_charged_exactly():
 
 @pytest.mark.parametrize("apart", [1, 2])
 def test_no_person_moves_more_than_is_charged(apart):
-    """Different records in each tick, against records of length at most one; the diagonal alone would be too little."""
+    """Different records in each tick, against records of length at most one; the diagonal alone
+    would be too little.
+    """
     rng = np.random.default_rng(3)
     C = np.tril(rng.integers(1, 10, (5, 5)))
     charged = reports.largest_change(gram(C), 2, apart)
@@ -80,7 +86,9 @@ def test_no_person_moves_more_than_is_charged(apart):
         same = float(np.square(C[:, list(ticks)].sum(axis=1)).sum())
         most = max(most, same)
     assert most <= charged * (1 + 1e-12)
-    assert most == pytest.approx(charged)  # attained by the same record in every tick, where C is not negative
+    assert most == pytest.approx(
+        charged
+    )  # attained by the same record in every tick, where C is not negative
     assert 2 * np.square(C).sum(axis=0).max() < most
 
 
@@ -107,7 +115,9 @@ def test_for_one_report_the_error_is_the_certified_optimum(workload, p):
 
 @pytest.mark.parametrize("n", [8, 64])
 def test_for_prefix_sums_it_lies_between_the_nuclear_norm_and_the_square_root(n):
-    """Lower end: even weights on ticks. Upper end: the square root of the matrix (Fichtenberger et al. 2023)."""
+    """Lower end: even weights on ticks. Upper end: the square root of the matrix (Fichtenberger et
+    al. 2023).
+    """
     A = np.tril(np.ones((n, n)))
     terms = np.cumprod(np.concatenate([[1.0], 1 - 1 / (2 * np.arange(1, n))]))
     root = np.array([[terms[i - j] if i >= j else 0.0 for j in range(n)] for i in range(n)])
@@ -122,7 +132,9 @@ def test_for_prefix_sums_it_lies_between_the_nuclear_norm_and_the_square_root(n)
     [(30, 4, 7, 3.94112, 1.08), (32, 2, 1, 3.36509, 1.0001), (16, 16, 1, None, 1.5)],
 )
 def test_for_more_reports_the_bracket_holds_the_optimum(n, k, apart, known, most):
-    """Optima that a semidefinite programme over all sets gave, to four digits: those of one row in all ticks."""
+    """Optima that a semidefinite programme over all sets gave, to four digits: those of one row in
+    all ticks.
+    """
     strategy = chosen(Ticks(n, k, apart), 2)
     assert strategy.lower < strategy.error
     if known is not None:
@@ -143,12 +155,16 @@ def test_what_is_measured_is_undone_exactly(over):
         for j in range(over.n):
             product = sum(Fraction(r) * C[i][j] for i, r in enumerate(row)) / unit
             assert abs(product - (j == t)) < Fraction(1, 2**280)
-        np.testing.assert_allclose([r / unit for r in row], strategy.inverse[t, : t + 1], rtol=1e-9, atol=1e-20)
+        np.testing.assert_allclose(
+            [r / unit for r in row], strategy.inverse[t, : t + 1], rtol=1e-9, atol=1e-20
+        )
 
 
 def test_columns_are_as_fine_as_asked_for():
     strategy = chosen(Ticks(20), 2)
-    assert np.square(strategy.matrix.astype(float)).sum(axis=0).max() == pytest.approx(4**BITS, rel=1e-4)
+    assert np.square(strategy.matrix.astype(float)).sum(axis=0).max() == pytest.approx(
+        4**BITS, rel=1e-4
+    )
     coarse = chosen(Ticks(20), 2, bits=12)
     assert strategy.error < coarse.error < strategy.error * 1.002
 

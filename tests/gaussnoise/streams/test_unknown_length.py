@@ -18,7 +18,9 @@ def test_the_noise_covers_every_contribution_to_the_totals(any_length):
     deviations = any_length.targets[:, None] * any_length.noise.covariance.factor()
     whitened = np.linalg.solve(deviations, np.tri(48))
     assert np.linalg.norm(whitened, axis=0).max() <= 1 + 1e-9
-    np.testing.assert_allclose(any_length.standard_deviation, np.linalg.norm(deviations, axis=1), rtol=1e-9)
+    np.testing.assert_allclose(
+        any_length.standard_deviation, np.linalg.norm(deviations, axis=1), rtol=1e-9
+    )
 
 
 def test_known_lengths_are_certified(any_length):
@@ -43,10 +45,16 @@ def test_it_beats_starting_anew_and_streams_without_end(any_length):
 
 
 def test_doubling_adds_up_its_parts(any_length):
-    """Ticks 1, 2–3, 4–7, 8–15, 16–31, 32–63: the sixteenth total is four whole parts and one of a part of sixteen."""
-    column = {int(line.split()[0]): float(line.split()[3]) for line in str(any_length).splitlines()[3:]}
+    """Ticks 1, 2–3, 4–7, 8–15, 16–31, 32–63: the sixteenth total is four whole parts and one of a
+    part of sixteen.
+    """
+    column = {
+        int(line.split()[0]): float(line.split()[3]) for line in str(any_length).splitlines()[3:]
+    }
     known = dict(zip(any_length.lengths.tolist(), any_length.known, strict=True))
-    assert column[16] == pytest.approx(math.sqrt(sum(known[n] ** 2 for n in (1, 2, 4, 8, 16))), rel=1e-4)
+    assert column[16] == pytest.approx(
+        math.sqrt(sum(known[n] ** 2 for n in (1, 2, 4, 8, 16))), rel=1e-4
+    )
 
 
 def test_tables_of_a_stream_can_have_this_noise():

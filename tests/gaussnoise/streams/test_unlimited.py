@@ -18,7 +18,9 @@ def dense(column):
 def test_the_totals_are_what_the_strategy_decodes(exponent):
     forever = UnlimitedTotals(exponent)
     left = np.tril(np.ones((60, 60))) @ np.linalg.inv(dense(forever.strategy(60)))
-    np.testing.assert_allclose(forever.standard_deviation(60), np.linalg.norm(left, axis=1), rtol=1e-9)
+    np.testing.assert_allclose(
+        forever.standard_deviation(60), np.linalg.norm(left, axis=1), rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("exponent", [1.0, 1.5, 2.0])
@@ -26,7 +28,8 @@ def test_no_column_is_ever_longer_than_one(exponent):
     """Where the sum converges fast enough to be summed; the rest of it is below an integral."""
     ticks = 4000
     column = UnlimitedTotals(exponent).strategy(ticks)
-    # |coefficient| <= c k^-1/2 (log k)^-(1/2 + e): the tail is at most the last term's times k log k / (2 e)
+    # |coefficient| <= c k^-1/2 (log k)^-(1/2 + e): the tail is at most the last term's times k log
+    # k / (2 e)
     tail = column[-1] ** 2 * ticks * math.log(ticks) / (2 * exponent)
     assert (column**2).sum() < 1
     assert (column**2).sum() + 2 * tail > 1 > (column**2).sum() + 0.3 * tail

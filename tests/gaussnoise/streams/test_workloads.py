@@ -19,14 +19,19 @@ def test_momentum_is_what_the_optimiser_does():
     rng = np.random.default_rng(0)
     gradients, rates = rng.normal(size=20), rng.uniform(0.1, 1, 20)
     workload = streams.momentum(20, 0.9, 0.01, rates)
-    np.testing.assert_allclose(workload.apply(gradients), [*steps_of_momentum(gradients, 0.9, 0.01, rates)], rtol=1e-9)
+    np.testing.assert_allclose(
+        workload.apply(gradients), [*steps_of_momentum(gradients, 0.9, 0.01, rates)], rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize(
     ("workload", "dense"),
     [
         (streams.prefix_sums(6), np.tri(6)),
-        (streams.decayed_sums(6, 0.5), np.tri(6) * 0.5 ** np.abs(np.subtract.outer(range(6), range(6)))),
+        (
+            streams.decayed_sums(6, 0.5),
+            np.tri(6) * 0.5 ** np.abs(np.subtract.outer(range(6), range(6))),
+        ),
         (streams.running_means(6), np.tri(6) / np.arange(1, 7)[:, None]),
         (streams.prefix_sums(1), np.ones((1, 1))),
         (streams.momentum(4, 0.0), np.tri(4)),
@@ -42,7 +47,9 @@ def test_rows_say_what_is_answered(workload, dense):
 
 
 def test_windows_forget_what_is_older():
-    np.testing.assert_array_equal(streams.sliding_windows(9, 3).points.T @ np.ones(9), [1, 2] + 7 * [3])
+    np.testing.assert_array_equal(
+        streams.sliding_windows(9, 3).points.T @ np.ones(9), [1, 2] + 7 * [3]
+    )
 
 
 @pytest.mark.parametrize("dense", [np.tri(9), np.tri(9) @ np.tri(9), np.diag(np.arange(1.0, 10))])

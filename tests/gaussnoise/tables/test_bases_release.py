@@ -1,7 +1,8 @@
 """Tables planned for queries: integers, privacy, covariance and answers.
 
-References: brute force over records and pairs of records in Python integers; the dense linear map from independent
-noises to all cells, from the integer contrasts alone; cumulative sums written out; simulation.
+References: brute force over records and pairs of records in Python integers; the dense linear map
+from independent noises to all cells, from the integer contrasts alone; cumulative sums written out;
+simulation.
 """
 
 import itertools
@@ -106,7 +107,12 @@ def measured(draw, contrasts=True):
 
 
 @PROPERTY
-@given(measured(), st.integers(0, 60), st.sampled_from(["add-remove", "replace"]), st.integers(0, 2**32))
+@given(
+    measured(),
+    st.integers(0, 60),
+    st.sampled_from(["add-remove", "replace"]),
+    st.integers(0, 2**32),
+)
 def test_without_noise_every_table_is_its_counts(problem, exponent, neighbors, seed):
     strategies, variances = problem
     query = ResidualQuery.calibrated(strategies, variances, neighbors, 0.5)
@@ -118,7 +124,9 @@ def test_without_noise_every_table_is_its_counts(problem, exponent, neighbors, s
             return np.zeros(count, dtype=np.int64)
 
     planned = [whole, whole[:1], ()]
-    tables = dict(noisy_tables([(S, part_of(counts, whole, S)) for S in planned], planned, query, Silence()))
+    tables = dict(
+        noisy_tables([(S, part_of(counts, whole, S)) for S in planned], planned, query, Silence())
+    )
     for S in planned:
         exact = part_of(counts, whole, S)
         np.testing.assert_allclose(tables[S], exact, atol=1e-9 * max(1, counts.sum()))
@@ -137,7 +145,9 @@ def test_answers_are_exact_on_either_side_of_64_bits(problem, exponent, seed):
             C = contrasts_of(strategies[i]).astype(object)
             expected = np.moveaxis(np.tensordot(C, expected, axes=(1, axis)), 0, axis)
         expected = (
-            (expected * int(query.multipliers[T])).reshape(-1) if T else [int(counts) * int(query.multipliers[T])]
+            (expected * int(query.multipliers[T])).reshape(-1)
+            if T
+            else [int(counts) * int(query.multipliers[T])]
         )
         assert list(query.answer(T, np.asarray(counts))) == list(expected)
 
@@ -173,7 +183,9 @@ def test_no_record_changes_more_than_is_charged(exact, most, neighbors):
         if query.query is None:
             return
         assert largest_change(query, neighbors) <= query.query.sensitivity_squared
-        assert Fraction(query.query.sensitivity_squared) <= 2 * Fraction(query.query.scale) ** 2 * Fraction(rho)
+        assert Fraction(query.query.sensitivity_squared) <= 2 * Fraction(
+            query.query.scale
+        ) ** 2 * Fraction(rho)
 
     check()
 
@@ -185,9 +197,15 @@ def test_the_charge_is_what_the_worst_records_need():
         query = ResidualQuery.calibrated((acute,), {(): 1.0, (0,): 25.0}, neighbors, 0.5)
         s = int(query.multipliers[(0,)])
         total = int(query.multipliers[()]) ** 2 if neighbors == "add-remove" else 0
-        assert query.query.sensitivity_squared == total + s**2 * (change - (neighbors == "add-remove"))
-    flat = SolvedStrategy(np.array([[1, 1, -1], [1, -1, 1]]))  # equal columns, inner products 0, 0 and −2
-    mixed = ResidualQuery.calibrated((flat, IdentityStrategy(3)), {(0, 1): 1.0, (0,): 2.0}, "replace", 0.5)
+        assert query.query.sensitivity_squared == total + s**2 * (
+            change - (neighbors == "add-remove")
+        )
+    flat = SolvedStrategy(
+        np.array([[1, 1, -1], [1, -1, 1]])
+    )  # equal columns, inner products 0, 0 and −2
+    mixed = ResidualQuery.calibrated(
+        (flat, IdentityStrategy(3)), {(0, 1): 1.0, (0,): 2.0}, "replace", 0.5
+    )
     assert mixed.query.sensitivity_squared == largest_change(mixed, "replace")
 
 
@@ -197,7 +215,9 @@ def test_worst_pairs_of_each_measurement_differ_everywhere_when_no_angle_is_obtu
     monkeypatch.setattr(_measure, "_EXACT_PATTERNS", 0)
     monkeypatch.setattr(_measure, "MOST_PATTERNS", 0)
     query = ResidualQuery.calibrated((acute, acute), {(0, 1): 1.0}, "replace", 0.5)
-    one_attribute = 2 * int(query.multipliers[0, 1]) ** 2 * (acute.square**2 - acute.square * acute.least)
+    one_attribute = (
+        2 * int(query.multipliers[0, 1]) ** 2 * (acute.square**2 - acute.square * acute.least)
+    )
     assert largest_change(query, "replace") <= query.query.sensitivity_squared
     assert query.query.sensitivity_squared > one_attribute
 
@@ -219,7 +239,9 @@ def test_attributes_said_to_be_alike_must_be_measured_alike():
 def noise_map(query, subsets):
     """Columns: what a unit of each independent noise adds to all cells of the tables, stacked."""
     inverses = [
-        np.linalg.pinv(np.vstack([np.ones(s.size), contrasts_of(s)])) if s.size > 1 else np.ones((1, 1))
+        np.linalg.pinv(np.vstack([np.ones(s.size), contrasts_of(s)]))
+        if s.size > 1
+        else np.ones((1, 1))
         for s in query.strategies
     ]
     blocks = []
@@ -244,15 +266,24 @@ def test_covariances_are_those_of_the_noise_as_it_is_drawn(neighbors):
     covariance = L @ L.T
     assert any(isinstance(s, SolvedStrategy) for s in plan.strategies)
     assert isinstance(release.covariance, ProductCovariance)
-    np.testing.assert_allclose(release.covariance.toarray(), covariance, atol=1e-9 * covariance.max())
-    np.testing.assert_allclose(release.covariance @ covariance[0], covariance @ covariance[0], rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(
+        release.covariance.toarray(), covariance, atol=1e-9 * covariance.max()
+    )
+    np.testing.assert_allclose(
+        release.covariance @ covariance[0], covariance @ covariance[0], rtol=1e-8, atol=1e-8
+    )
     stacked = np.concatenate([release[m].standard_deviation.reshape(-1) for m in _sorted(plan)])
     np.testing.assert_allclose(stacked, np.sqrt(np.diag(covariance)), rtol=1e-9)
     for m in _sorted(plan):
         cells = release[m].standard_deviation
-        assert plan.standard_deviation(*m) == pytest.approx(math.sqrt((cells**2).mean()), rel=lattice(release))
+        assert plan.standard_deviation(*m) == pytest.approx(
+            math.sqrt((cells**2).mean()), rel=lattice(release)
+        )
     # contrasts across tables
-    rng, starts = np.random.default_rng(1), np.cumsum([0, *map(plan.tables.cells, plan.tables.subsets)])
+    rng, starts = (
+        np.random.default_rng(1),
+        np.cumsum([0, *map(plan.tables.cells, plan.tables.subsets)]),
+    )
     rows, weights = np.zeros((3, len(L))), []
     for k in range(3):
         chosen = {}
@@ -262,7 +293,9 @@ def test_covariances_are_those_of_the_noise_as_it_is_drawn(neighbors):
         weights.append(chosen)
     found = release.contrasts(weights)
     np.testing.assert_allclose(found.covariance, rows @ covariance @ rows.T, rtol=1e-9)
-    assert release.contrast(weights[0]).standard_deviation == pytest.approx(found.standard_deviation[0])
+    assert release.contrast(weights[0]).standard_deviation == pytest.approx(
+        found.standard_deviation[0]
+    )
 
 
 def lattice(release):
@@ -283,7 +316,11 @@ def test_tables_agree_and_measurements_rebuild_them(neighbors):
         margins = []
         for m in plan.marginals:
             if set(names) <= set(m):
-                margins.append(release[m].estimate.sum(axis=tuple(k for k, n in enumerate(m) if n not in names)))
+                margins.append(
+                    release[m].estimate.sum(
+                        axis=tuple(k for k, n in enumerate(m) if n not in names)
+                    )
+                )
         for margin in margins:
             np.testing.assert_allclose(margin, release[names].estimate, atol=1e-8)
     parts = {m.attributes: m for m in release.measurements()}
@@ -308,7 +345,9 @@ def test_answers_are_sums_of_released_cells_with_the_variance_of_contrasts(neigh
     release = plan.simulate(people(500, 2), np.random.default_rng(3))
     W = np.tril(np.ones((6, 6)))
     table = release.answers({"age": "prefix", "sex": "identity"})
-    np.testing.assert_allclose(table.estimate, np.cumsum(release["age", "sex"].estimate[:5], axis=0), atol=1e-9)
+    np.testing.assert_allclose(
+        table.estimate, np.cumsum(release["age", "sex"].estimate[:5], axis=0), atol=1e-9
+    )
     assert table.attributes == ("age", "sex")
     assert table.labels[0][0] == "below 10"
     assert table.labels[1] == ("F", "M")
@@ -317,7 +356,9 @@ def test_answers_are_sums_of_released_cells_with_the_variance_of_contrasts(neigh
         assert exact.standard_deviation == pytest.approx(table.standard_deviation[k, s], rel=1e-6)
     stated = plan.answer_deviations({"age": "prefix", "sex": "identity"})
     np.testing.assert_allclose(stated, table.standard_deviation, rtol=lattice(release))
-    np.testing.assert_allclose(plan.answer_deviations({"sex": "identity", "age": "prefix"}), stated.T)
+    np.testing.assert_allclose(
+        plan.answer_deviations({"sex": "identity", "age": "prefix"}), stated.T
+    )
     ranges = release.answers("hour")  # its own base
     cells = release["hour"].estimate
     assert ranges.estimate.shape == (10,)
@@ -343,14 +384,20 @@ def test_totals_and_attributes_of_one_category(neighbors):
     np.testing.assert_allclose(only.estimate, [2 * total.estimate, 3 * total.estimate])
     np.testing.assert_allclose(only.standard_deviation, np.array([2, 3]) * total.standard_deviation)
     assert (total.standard_deviation == 0) == (neighbors == "replace")
-    summed = gn.plan(SCHEMA, [{"age": gn.Total(6), "sex": "identity"}, {"age": "prefix"}], gn.zCDP(1))
+    summed = gn.plan(
+        SCHEMA, [{"age": gn.Total(6), "sex": "identity"}, {"age": "prefix"}], gn.zCDP(1)
+    )
     assert summed.marginals == (("sex",), ("age",))
-    alone = gn.plan(SCHEMA, [{"one": "prefix"}], gn.zCDP(1), neighbors=neighbors).release(people(n, 3))
+    alone = gn.plan(SCHEMA, [{"one": "prefix"}], gn.zCDP(1), neighbors=neighbors).release(
+        people(n, 3)
+    )
     assert (alone["one"].standard_deviation == 0) == (neighbors == "replace")
 
 
 def test_any_base_can_be_read_off_tables_planned_for_cells():
-    release = gn.plan(SCHEMA, [("sex", "age")], gn.zCDP(0.1)).simulate(people(90, 3), np.random.default_rng(0))
+    release = gn.plan(SCHEMA, [("sex", "age")], gn.zCDP(0.1)).simulate(
+        people(90, 3), np.random.default_rng(0)
+    )
     found = release.answers({"age": "prefix", "sex": {"kind": "windows", "width": 1}})
     for k in range(5):
         weights = np.zeros((6, 2))
@@ -377,7 +424,9 @@ def test_the_optimum_for_cells_is_worse_for_cumulative_counts():
     cells = gn.plan(SCHEMA, [("age", "sex")], gn.zCDP(0.1))
     both = gn.plan(SCHEMA, [{"age": "prefix", "sex": "identity"}], gn.zCDP(0.1))
     entry = {"age": "prefix", "sex": "identity"}
-    assert (both.answer_deviations(entry) ** 2).sum() < 0.95 * (cells.answer_deviations(entry) ** 2).sum()
+    assert (both.answer_deviations(entry) ** 2).sum() < 0.95 * (
+        cells.answer_deviations(entry) ** 2
+    ).sum()
     assert both.standard_deviation("age", "sex") > cells.standard_deviation("age", "sex")
 
 
@@ -443,7 +492,9 @@ def test_proportions_of_cells_whose_noise_differs():
 
 def test_quantiles_interpolate_increasing_counts():
     bins = Support(np.array([-np.inf, 0.0, 10.0, 30.0]), np.array([0.0, 10.0, 30.0, np.inf]), True)
-    cumulative = np.array([[10.0, 30, 70, 100], [0.0, 50, 40, 90], [0.0, 0, 0, -1], [0.0, 10, 10, 10]])
+    cumulative = np.array(
+        [[10.0, 30, 70, 100], [0.0, 50, 40, 90], [0.0, 0, 0, -1], [0.0, 10, 10, 10]]
+    )
     found = interpolated(cumulative, bins, [0.0, 0.05, 0.2, 0.5, 0.99])
     np.testing.assert_allclose(found[0], [-np.inf, -np.inf, 5, 20, np.inf])
     np.testing.assert_allclose(found[1], [0, 1, 4, 10, np.inf])  # 50, 40 become 45, 45
@@ -452,19 +503,29 @@ def test_quantiles_interpolate_increasing_counts():
 
 
 def test_quantiles_of_a_release():
-    schema = gn.Schema([gn.Attribute("x", edges=[0, 1, 2, 4, 8]), gn.Attribute("k", [1, 2, 5], other="rest")])
+    schema = gn.Schema(
+        [gn.Attribute("x", edges=[0, 1, 2, 4, 8]), gn.Attribute("k", [1, 2, 5], other="rest")]
+    )
     rows = pa.table({"x": np.repeat([0.5, 1.5, 3.0, 6.0], 250_000), "k": [1, 2, 5, 9] * 250_000})
-    release = gn.plan(schema, [{"x": "prefix"}, {"k": "prefix", "x": "identity"}], gn.zCDP(1)).release(rows)
+    release = gn.plan(
+        schema, [{"x": "prefix"}, {"k": "prefix", "x": "identity"}], gn.zCDP(1)
+    ).release(rows)
     found = release.quantiles("x", [0.25, 0.5, 0.875])
     np.testing.assert_allclose(found.estimate, [1, 2, 6], atol=1e-2)
     assert found.attributes == ("x quantile",)
     assert "isotonic" in repr(found)
     assert list(found.columns()) == ["x quantile", "biased_estimate"]
     assert release.quantiles("k", [0.2, 0.5, 0.9], given="x").estimate.tolist() == [[1, 2, 5]] * 4
-    for name, probabilities, words in [("x", [1.5], "in .0, 1."), ("x", 0.5, "list of"), ("y", [0.5], "no attribute")]:
+    for name, probabilities, words in [
+        ("x", [1.5], "in .0, 1."),
+        ("x", 0.5, "list of"),
+        ("y", [0.5], "no attribute"),
+    ]:
         with pytest.raises(gn.errors.ParameterError, match=words):
             release.quantiles(name, probabilities)
-    text = gn.plan(gn.Schema([gn.Attribute("a", ["u", "v"])]), 1, gn.zCDP(1)).release(pa.table({"a": ["u"]}))
+    text = gn.plan(gn.Schema([gn.Attribute("a", ["u", "v"])]), 1, gn.zCDP(1)).release(
+        pa.table({"a": ["u"]})
+    )
     with pytest.raises(gn.errors.ParameterError, match="integer categories"):
         text.quantiles("a", [0.5])
 
@@ -482,11 +543,15 @@ def test_identity_bases_are_plans_for_cells():
     assert isinstance(other.domain, gn.Products)
     ranges = gn.plan(SCHEMA, [{"sex": "identity", "age": "ranges"}], gn.zCDP(0.1))
     assert len({plain.request_sha256, other.request_sha256, ranges.request_sha256}) == 3
-    assert isinstance(gn.plan(SCHEMA, 1, gn.zCDP(0.1)).domain, gn.Products)  # the schema asks for ranges of hours
+    assert isinstance(
+        gn.plan(SCHEMA, 1, gn.zCDP(0.1)).domain, gn.Products
+    )  # the schema asks for ranges of hours
 
 
 def test_the_same_table_under_several_bases():
-    plan = gn.plan(SCHEMA, [{"age": "prefix"}, {"age": "identity"}, ("sex",)], gn.zCDP(0.1), weights=[1, 2, 3])
+    plan = gn.plan(
+        SCHEMA, [{"age": "prefix"}, {"age": "identity"}, ("sex",)], gn.zCDP(0.1), weights=[1, 2, 3]
+    )
     assert plan.marginals == (("age",), ("sex",))
     assert plan.entries == ("age (prefix, without '?')", "age", "sex")
     assert plan.domain.weights == (1, 2, 3)
@@ -507,7 +572,14 @@ def test_targets_hold_for_the_worst_query(neighbors):
     assert max(ratios) == pytest.approx(1, abs=1e-6)
     assert max(ratios) <= 1
     assert plan.target_ratio == pytest.approx(max(ratios))
-    short = gn.plan(SCHEMA, entries, gn.zCDP(plan.rho / 4), targets=goals, neighbors=neighbors, rows_per_person=2)
+    short = gn.plan(
+        SCHEMA,
+        entries,
+        gn.zCDP(plan.rho / 4),
+        targets=goals,
+        neighbors=neighbors,
+        rows_per_person=2,
+    )
     assert short.target_ratio == pytest.approx(2 * plan.target_ratio, rel=1e-6)
     with pytest.raises(gn.errors.ParameterError, match="3 targets"):
         gn.plan(SCHEMA, entries, targets=goals[:2])
@@ -521,7 +593,10 @@ def test_targets_hold_for_the_worst_query(neighbors):
         ([{"age": "prefixes"}], "base: expected"),
         ([{"weight": "prefix"}], "no attribute"),
         ([{"age": gn.Prefix(3)}], "6 cells, the catch-all included"),
-        ([{"age": gn.Prefix(6)}], r"Prefix of the 5 cells before the catch-all '\?'.*got 6; hint: Prefix\(5\)"),
+        (
+            [{"age": gn.Prefix(6)}],
+            r"Prefix of the 5 cells before the catch-all '\?'.*got 6; hint: Prefix\(5\)",
+        ),
         ([{"age": "prefix"}, {"age": gn.Prefix(5)}], "one twice"),
         ([{"sex": {"kind": "moments"}}], "expected values"),
         ([3], "list of marginals"),
@@ -580,7 +655,9 @@ def test_bases_in_schemas():
     ]
     assert [a.base for a in schema.attributes] == expected
     assert gn.Schema.loads(schema.to_toml()) == schema
-    assert gn.Attribute("hour", range(4), base={"kind": "moments"}).base == gn.Moments([0, 1, 2, 3], [1])
+    assert gn.Attribute("hour", range(4), base={"kind": "moments"}).base == gn.Moments(
+        [0, 1, 2, 3], [1]
+    )
     assert gn.Attribute("x", ["a", "b"], base=gn.Prefix(2)).base == gn.Prefix(2)
     assert gn.Attribute("x", ["a", "b"], base={"kind": "ranges"}).base == gn.Ranges(2)
     assert gn.Attribute("x", ["a", "b"], base=np.array([[1, -1]])).base.queries == 1
@@ -619,7 +696,9 @@ def test_files_hold_every_cells_deviation(tmp_path, monkeypatch, format):
         monkeypatch.setattr(_store, "MOST_FILES", 1)
         monkeypatch.setattr(_store, "_ROWS_AT_ONCE", 7)
     plan = once_planned("add-remove")
-    release = plan.release(people(200, 9), out=tmp_path / "out", format="csv" if format == "csv" else "parquet")
+    release = plan.release(
+        people(200, 9), out=tmp_path / "out", format="csv" if format == "csv" else "parquet"
+    )
     found = gn.TableRelease.load(tmp_path / "out", plan)
     for m in plan.marginals:
         np.testing.assert_array_equal(found[m].estimate, release[m].estimate)
@@ -656,7 +735,17 @@ def test_a_ledger_draws_once(tmp_path):
 
 def test_bases_on_the_command_line(tmp_path):
     (tmp_path / "schema.toml").write_text(SCHEMA.to_toml())
-    arguments = ["plan", "-s", str(tmp_path / "schema.toml"), "-m", "age:prefix,sex", "-m", "hour", "--rho", "0.1"]
+    arguments = [
+        "plan",
+        "-s",
+        str(tmp_path / "schema.toml"),
+        "-m",
+        "age:prefix,sex",
+        "-m",
+        "hour",
+        "--rho",
+        "0.1",
+    ]
     said = CliRunner().invoke(app, arguments).output
     assert "sex × age (prefix, without '?')" in said
     assert "hour (ranges)" in said
@@ -673,11 +762,20 @@ def test_mbi_gets_noise_of_one_size():
     table = release["sex", "age"].estimate
     domain = problem.domain.project(("sex", "age"))
     found = measured["sex", "age"]
-    np.testing.assert_allclose(found.query(mbi.Factor(domain, table)), found.noisy_measurement, atol=1e-3)
-    matrix = np.stack([np.asarray(found.query(mbi.Factor(domain, row.reshape(2, 6)))) for row in np.eye(12)], axis=1)
+    np.testing.assert_allclose(
+        found.query(mbi.Factor(domain, table)), found.noisy_measurement, atol=1e-3
+    )
+    matrix = np.stack(
+        [np.asarray(found.query(mbi.Factor(domain, row.reshape(2, 6)))) for row in np.eye(12)],
+        axis=1,
+    )
     covariance = matrix @ L @ L.T @ matrix.T
-    projection = np.kron([[0.5, -0.5], [-0.5, 0.5]], np.eye(5))  # sex by counts, age by five contrasts
-    np.testing.assert_allclose(covariance, found.stddev**2 * projection, atol=1e-3 * found.stddev**2)
+    projection = np.kron(
+        [[0.5, -0.5], [-0.5, 0.5]], np.eye(5)
+    )  # sex by counts, age by five contrasts
+    np.testing.assert_allclose(
+        covariance, found.stddev**2 * projection, atol=1e-3 * found.stddev**2
+    )
     assert found.query.op_norm_sq() >= np.linalg.norm(matrix, 2) ** 2 * (1 - 1e-5)
 
 
@@ -695,7 +793,9 @@ def test_bounds_hold_for_answers_too(neighbors):
 def test_files_hold_the_answers_that_were_asked_for(tmp_path, form):
     import pandas as pd
 
-    plan = gn.plan(SCHEMA, [{"age": "prefix", "sex": None}, "hour", {"age": "identity"}], gn.zCDP(0.5))
+    plan = gn.plan(
+        SCHEMA, [{"age": "prefix", "sex": None}, "hour", {"age": "identity"}], gn.zCDP(0.5)
+    )
     plan.release(people(500, 2), out=tmp_path / "out", format=form)
     record = json.loads((tmp_path / "out" / "release.json").read_text(encoding="utf-8"))
     files = [entry["file"] for entry in record["workload"]]
@@ -706,9 +806,13 @@ def test_files_hold_the_answers_that_were_asked_for(tmp_path, form):
     for name, entry in zip(files[:2], ({"age": "prefix", "sex": None}, "hour"), strict=True):
         wanted = loaded.answers(entry)
         frame = read(tmp_path / "out" / name)
-        np.testing.assert_allclose(np.sort(frame["estimate"]), np.sort(wanted.estimate.ravel()), rtol=1e-12)
         np.testing.assert_allclose(
-            np.sort(frame["standard_deviation"]), np.sort(wanted.standard_deviation.ravel()), rtol=1e-12
+            np.sort(frame["estimate"]), np.sort(wanted.estimate.ravel()), rtol=1e-12
+        )
+        np.testing.assert_allclose(
+            np.sort(frame["standard_deviation"]),
+            np.sort(wanted.standard_deviation.ravel()),
+            rtol=1e-12,
         )
 
 
@@ -733,7 +837,9 @@ def test_a_catch_all_is_in_no_query_that_takes_cells_in_order(name, written):
     }.get(name, name)
     own = gn.Attribute("hour", [1, 2, 5, 9], other="rest", base=words if written else inner)
     assert own.base == gn.Leading(inner, 5)
-    np.testing.assert_array_equal(own.base.toarray(), np.hstack([inner.toarray(), np.zeros((inner.queries, 1))]))
+    np.testing.assert_array_equal(
+        own.base.toarray(), np.hstack([inner.toarray(), np.zeros((inner.queries, 1))])
+    )
     schema = gn.Schema([own])
     assert gn.Schema.loads(schema.to_toml()) == schema
     release = gn.plan(schema, [("hour",)], gn.zCDP(1)).simulate(
@@ -744,16 +850,22 @@ def test_a_catch_all_is_in_no_query_that_takes_cells_in_order(name, written):
     np.testing.assert_allclose(found.estimate, inner.toarray() @ cells.estimate[:4], atol=1e-9)
     plan = release.plan
     for row, deviation in zip(own.base.toarray(), found.standard_deviation, strict=True):
-        assert release.contrast({"hour": row}).standard_deviation == pytest.approx(deviation, rel=1e-9)
+        assert release.contrast({"hour": row}).standard_deviation == pytest.approx(
+            deviation, rel=1e-9
+        )
     assert plan.entries[0].endswith("without 'rest')")
     assert plan.noise.verify()
     assert plan.noise.gap < 0.05
-    assert "rest" not in "".join(query for query in found.labels[0] if "without 'rest'" not in query)
+    assert "rest" not in "".join(
+        query for query in found.labels[0] if "without 'rest'" not in query
+    )
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
 def test_a_catch_all_costs_what_a_cell_in_no_query_costs(neighbors):
-    """The same noise as for the matrix with a column of zeros, whose optimum is found by another route."""
+    """The same noise as for the matrix with a column of zeros, whose optimum is found by another
+    route.
+    """
     schema = gn.Schema([gn.Attribute("age", edges=[0, 40, 80, 120], other="not stated")])
     named = gn.plan(schema, [{"age": "ranges"}], gn.zCDP(0.1), neighbors=neighbors)
     W = np.hstack([gn.Ranges(3).toarray(), np.zeros((6, 1))])
@@ -764,22 +876,33 @@ def test_a_catch_all_costs_what_a_cell_in_no_query_costs(neighbors):
     assert best.gamma_lower * (1 - 1e-9) <= named.noise.gamma <= best.gamma * 1.01
     assert named.noise.gamma_lower <= best.gamma * (1 + 1e-9)
     assert named.request_sha256 != matrix.request_sha256
-    labels = named.simulate(pa.table({"age": [1]}), np.random.default_rng(0)).answers({"age": "ranges"}).labels[0]
+    labels = (
+        named.simulate(pa.table({"age": [1]}), np.random.default_rng(0))
+        .answers({"age": "ranges"})
+        .labels[0]
+    )
     assert labels == ("[0, 40)", "[0, 80)", "[0, 120]", "[40, 80)", "[40, 120]", "[80, 120]")
 
 
 def test_all_but_the_catch_all_is_not_called_all():
     schema = gn.Schema([gn.Attribute("age", edges=[0, 40, math.inf], other="?")])
-    release = gn.plan(schema, 1, gn.zCDP(0.1)).simulate(pa.table({"age": [1, 99, -1]}), np.random.default_rng(0))
+    release = gn.plan(schema, 1, gn.zCDP(0.1)).simulate(
+        pa.table({"age": [1, 99, -1]}), np.random.default_rng(0)
+    )
     assert release.answers({"age": "prefix"}).labels == (("below 40", "all, without '?'"),)
     assert release.cdf("age").labels == (("below 40", "all, without '?'"),)
 
 
 @pytest.mark.parametrize("base", [gn.Ranges(5), gn.Bins(5, [2]), gn.Windows(5, 2), gn.Prefix(5)])
 def test_ordered_bases_over_a_catch_all_are_refused(base):
-    with pytest.raises(gn.SchemaError, match="before the catch-all 'rest', which has no place in their order, got 5"):
+    with pytest.raises(
+        gn.SchemaError,
+        match="before the catch-all 'rest', which has no place in their order, got 5",
+    ):
         gn.Attribute("hour", range(4), other="rest", base=base)
-    whole = gn.Schema([gn.Attribute("hour", range(4), other="rest", base=base.toarray())])  # as a matrix they are meant
+    whole = gn.Schema(
+        [gn.Attribute("hour", range(4), other="rest", base=base.toarray())]
+    )  # as a matrix they are meant
     assert gn.Schema.loads(whole.to_toml()) == whole
 
 
@@ -801,7 +924,12 @@ def test_moments_say_what_they_are_sums_of(kind, tmp_path):
     plan = gn.plan(gn.Schema([attribute]), [{"x": base}], gn.zCDP(1))
     rows = [attribute.categories[0] if attribute.categories else 1] * 5
     release = plan.release(pa.table({"x": rows}), out=tmp_path / "out")
-    labels = ("count", f"sum of {source}", f"sum of squared {source}", f"sum of {source} to the power 3")
+    labels = (
+        "count",
+        f"sum of {source}",
+        f"sum of squared {source}",
+        f"sum of {source} to the power 3",
+    )
     assert release.answers({"x": base}).labels == (labels,)
     assert release.answers({"x": base}).columns()["x"] == list(labels)
     assert plan.entries == (f"x (moments 0, 1, 2, 3 of {source})",)
@@ -827,7 +955,9 @@ def test_runs_of_bins_are_named_by_their_ends():
 def test_errors_about_bases_show_what_was_given():
     with pytest.raises(gn.SchemaError, match="got 'prefxi'"):
         gn.Attribute("age", range(4), base="prefxi")
-    with pytest.raises(gn.ParameterError, match=r"plan: Base: expected queries that tell categories apart"):
+    with pytest.raises(
+        gn.ParameterError, match=r"plan: Base: expected queries that tell categories apart"
+    ):
         gn.plan(gn.Schema([gn.Attribute("a", range(3))]), [{"a": [[1, 1, 1]]}], gn.zCDP(1))
     with pytest.raises(gn.SchemaError, match="all real"):
         gn.Attribute("a", range(3), base=[[10**400, 1, 2]])

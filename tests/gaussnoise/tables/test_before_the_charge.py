@@ -1,4 +1,6 @@
-"""Nothing that can fail without data runs after a budget is charged; nothing goes on after Ctrl-C."""
+"""Nothing that can fail without data runs after a budget is charged; nothing goes on
+after Ctrl-C.
+"""
 
 import math
 
@@ -12,7 +14,9 @@ from gaussnoise.privacy import sampler as _sampler
 from gaussnoise.solvers.points.fidelity import Fidelity
 from gaussnoise.tables.planning import independent as _independent
 
-SCHEMA = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120], base="prefix")])
+SCHEMA = gn.Schema(
+    [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120], base="prefix")]
+)
 PEOPLE = pa.table({"sex": ["F", "M", "F"], "age": [7, 33, 61]})
 
 
@@ -25,7 +29,9 @@ def ledger(tmp_path):
 def draws(monkeypatch):
     """How many integers of noise each draw had."""
     drawn, draw = [], _sampler.IntegerQuery.draw
-    monkeypatch.setattr(_sampler.IntegerQuery, "draw", lambda query, n: drawn.append(n) or draw(query, n))
+    monkeypatch.setattr(
+        _sampler.IntegerQuery, "draw", lambda query, n: drawn.append(n) or draw(query, n)
+    )
     return drawn
 
 
@@ -66,7 +72,9 @@ def test_what_a_release_says_about_itself_is_ready_before_anything_is_charged_or
 
 
 def test_a_bound_that_contradicts_the_plan_costs_nothing(monkeypatch, tmp_path, ledger, draws):
-    """It once did, after the charge; and so did every new attempt under the same id, until nothing was left."""
+    """It once did, after the charge; and so did every new attempt under the same id, until nothing
+    was left.
+    """
     plan = gn.plan(SCHEMA, [("sex", "age")], gn.zCDP(0.1))
     monkeypatch.setattr(gn.Bound, "error", property(lambda bound: 2 * plan.error))
     for _ in range(2):
@@ -77,7 +85,15 @@ def test_a_bound_that_contradicts_the_plan_costs_nothing(monkeypatch, tmp_path, 
 
 
 @pytest.mark.parametrize(
-    "option", [{"progress": 3}, {"on_outside": "x"}, {"format": "xlsx"}, {"out": 3}, {"out": b"out"}, {"out": math}]
+    "option",
+    [
+        {"progress": 3},
+        {"on_outside": "x"},
+        {"format": "xlsx"},
+        {"out": 3},
+        {"out": b"out"},
+        {"out": math},
+    ],
 )
 def test_bad_arguments_cost_nothing(tmp_path, ledger, draws, option):
     plan = gn.plan(SCHEMA, [("sex", "age")], gn.zCDP(0.1))
@@ -100,7 +116,9 @@ def test_bad_arguments_cost_nothing(tmp_path, ledger, draws, option):
 def test_what_a_mechanism_says_about_itself_is_ready_before_anything_is_charged_or_drawn(
     monkeypatch, ledger, draws, part
 ):
-    mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(3)), neighbors="add-remove"), gn.zCDP(0.1))
+    mechanism = gn.GaussianMechanism(
+        gn.optimal_noise(gn.FiniteSet(np.eye(3)), neighbors="add-remove"), gn.zCDP(0.1)
+    )
     mechanism.standard_deviation  # noqa: B018
     monkeypatch.setattr(part, injected)
     with pytest.raises(RuntimeError, match="injected"):
@@ -110,7 +128,9 @@ def test_what_a_mechanism_says_about_itself_is_ready_before_anything_is_charged_
 
 
 def test_a_mechanism_refuses_an_unknown_rule_before_it_charges(ledger, draws):
-    mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(0.1))
+    mechanism = gn.GaussianMechanism(
+        gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(0.1)
+    )
     with pytest.raises(gn.ParameterError, match="on_outside"):
         mechanism.release(np.zeros((3, 2)), on_outside="ignore", ledger=ledger, id="x")
     assert ledger.entries() == ()
@@ -135,7 +155,12 @@ def interrupted(monkeypatch, call):
 
 @pytest.mark.parametrize("call", [2, 5, 12])
 def test_an_interrupted_plan_is_no_plan(monkeypatch, call):
-    schema = gn.Schema([gn.Attribute("age", range(17), base="prefix"), gn.Attribute("hour", range(11), base="ranges")])
+    schema = gn.Schema(
+        [
+            gn.Attribute("age", range(17), base="prefix"),
+            gn.Attribute("hour", range(11), base="ranges"),
+        ]
+    )
     interrupted(monkeypatch, call)
     with pytest.raises(KeyboardInterrupt):
         gn.plan(schema, 2, gn.zCDP(0.1))
@@ -167,7 +192,9 @@ def test_comparing_a_plan_with_others_can_be_stopped(monkeypatch):
     monkeypatch.undo()
     before = plan.independent_deviations  # nothing was kept of the solve that was stopped
     _independent._least_variance.cache_clear()
-    again = gn.plan(SCHEMA, [{"age": np.tri(3), "sex": "identity"}], gn.zCDP(0.1)).independent_deviations
+    again = gn.plan(
+        SCHEMA, [{"age": np.tri(3), "sex": "identity"}], gn.zCDP(0.1)
+    ).independent_deviations
     assert np.array_equal(before, again)
 
 

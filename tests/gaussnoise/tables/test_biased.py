@@ -21,7 +21,9 @@ every_step = pytest.mark.parametrize("step", STEPS.values(), ids=STEPS.keys())
 
 # ties, halves, negative zeros and large numbers on purpose
 CELLS = st.one_of(
-    st.floats(-1e12, 1e12), st.floats(-5, 5), st.sampled_from([0.0, -0.0, 0.5, -0.5, 1.5, 2.0, -3.0, 1e12, -1e-20])
+    st.floats(-1e12, 1e12),
+    st.floats(-5, 5),
+    st.sampled_from([0.0, -0.0, 0.5, -0.5, 1.5, 2.0, -3.0, 1e12, -1e-20]),
 )
 TABLES = st.lists(CELLS, min_size=1, max_size=30).map(np.array)
 checked = settings(derandomize=True, deadline=None)
@@ -47,9 +49,9 @@ def test_projection_solves_its_quadratic_program(n, shift):
     given_table = np.random.default_rng(n).normal(shift, 2, n)
     given_table[0] += max(0.0, 1 - given_table.sum())  # a positive total
     y = cp.Variable(n)
-    cp.Problem(cp.Minimize(cp.sum_squares(y - given_table)), [y >= 0, cp.sum(y) == given_table.sum()]).solve(
-        solver=cp.CLARABEL
-    )
+    cp.Problem(
+        cp.Minimize(cp.sum_squares(y - given_table)), [y >= 0, cp.sum(y) == given_table.sum()]
+    ).solve(solver=cp.CLARABEL)
     assert projected(given_table) == pytest.approx(y.value, abs=1e-5)
 
 
@@ -89,7 +91,9 @@ def test_large_numbers_do_not_cancel():
 
 
 def test_a_hundred_thousand_cells():
-    """In memory that grows with the cells, not with their square; ``tests/benchmarks`` has the time."""
+    """In memory that grows with the cells, not with their square; ``tests/benchmarks`` has the
+    time.
+    """
     table = np.random.default_rng(1).normal(0, 1e6, 10**5)
     tracemalloc.start()
     try:
@@ -107,7 +111,10 @@ def test_rounding_is_the_nearest_of_all_integer_tables_of_that_sum(seed):
     reach = [range(math.floor(x) - 2, math.ceil(x) + 3) for x in table]
     total = round(math.fsum(table))
     candidates = [z for z in itertools.product(*reach) if sum(z) == total]
-    least = min(sum((Fraction(x) - k) ** 2 for x, k in zip(table.tolist(), z, strict=True)) for z in candidates)
+    least = min(
+        sum((Fraction(x) - k) ** 2 for x, k in zip(table.tolist(), z, strict=True))
+        for z in candidates
+    )
     found = integer(table).tolist()
     assert sum(found) == total
     reached = sum((Fraction(x) - k) ** 2 for x, k in zip(table.tolist(), found, strict=True))
@@ -161,7 +168,9 @@ def test_rounding_non_negative_tables_keeps_them_so():
 
 @pytest.mark.parametrize("cell", [2.0**63, -(2.0**63), 1e300])
 def test_cells_beyond_int64_are_refused_without_being_shown(cell):
-    with pytest.raises(gn.ParameterError, match=r"expected cells below 2\*\*63, got larger ones; hint") as caught:
+    with pytest.raises(
+        gn.ParameterError, match=r"expected cells below 2\*\*63, got larger ones; hint"
+    ) as caught:
         integer(np.array([1.0, cell]))
     assert str(cell) not in str(caught.value)
 
@@ -247,12 +256,15 @@ def test_columns_go_cell_by_cell():
     columns = biased.columns()
     assert list(columns) == ["a1", "a0", "biased_estimate"]
     cells = zip(columns["a1"], columns["a0"], columns["biased_estimate"], strict=True)
-    for (i, first), (j, second) in itertools.product(enumerate(biased.labels[0]), enumerate(biased.labels[1])):
+    for (i, first), (j, second) in itertools.product(
+        enumerate(biased.labels[0]), enumerate(biased.labels[1])
+    ):
         assert next(cells) == (first, second, biased.estimate[i, j])
 
 
 @pytest.mark.parametrize(
-    ("make", "kind"), [(pd.DataFrame, pd.DataFrame), (pl.DataFrame, pl.DataFrame), (pa.table, pa.Table)]
+    ("make", "kind"),
+    [(pd.DataFrame, pd.DataFrame), (pl.DataFrame, pl.DataFrame), (pa.table, pa.Table)],
 )
 def test_frames_come_back_in_the_users_library(make, kind):
     biased = simulated(2, table=make({"a0": ["v0", "v1"]}))["a0"].projected()

@@ -34,8 +34,12 @@ pytestmark = [
     for module in (r"pyspark(\..*)?", r"dask(\..*)?", r"ibis(\..*)?", r"py4j(\..*)?")
 ]
 pytestmark.append(pytest.mark.filterwarnings("ignore::ResourceWarning"))
-pytestmark.append(pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning"))  # Spark's start, once jax has run
-pytestmark.append(pytest.mark.filterwarnings("ignore:Dask support is moving out of Narwhals:FutureWarning"))
+pytestmark.append(
+    pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
+)  # Spark's start, once jax has run
+pytestmark.append(
+    pytest.mark.filterwarnings("ignore:Dask support is moving out of Narwhals:FutureWarning")
+)
 
 CANARY = "CANARY-7391"
 
@@ -102,7 +106,9 @@ def as_spark(table, _, session):
         pa.float64(): types.DoubleType(),
         pa.bool_(): types.BooleanType(),
     }
-    schema = types.StructType([types.StructField(field.name, kinds[field.type]) for field in table.schema])
+    schema = types.StructType(
+        [types.StructField(field.name, kinds[field.type]) for field in table.schema]
+    )
     return session.createDataFrame([tuple(row.values()) for row in table.to_pylist()], schema)
 
 
@@ -157,7 +163,9 @@ def records(number):
 
 
 def columns(rows):
-    return {name: pa.array([row[k] for row in rows], type=TYPES[k]) for k, name in enumerate(VALUES)}
+    return {
+        name: pa.array([row[k] for row in rows], type=TYPES[k]) for k, name in enumerate(VALUES)
+    }
 
 
 def brute_force(codes, sizes, subsets):
@@ -165,7 +173,9 @@ def brute_force(codes, sizes, subsets):
     for S in subsets:
         found = Counter(tuple(code[i] for i in S) for code in codes)
         cells = itertools.product(*(range(sizes[i]) for i in S))
-        tables[S] = np.array([found[cell] for cell in cells], dtype=np.int64).reshape([sizes[i] for i in S])
+        tables[S] = np.array([found[cell] for cell in cells], dtype=np.int64).reshape(
+            [sizes[i] for i in S]
+        )
     return tables
 
 
@@ -195,7 +205,10 @@ def test_the_total_needs_no_attribute(build):
 
 @pytest.mark.parametrize(
     ("engine", "cells"),
-    [*((engine, 1) for engine in ENGINES), *((engine, 8) for engine in ("pandas", "polars lazy", "csv", "ibis"))],
+    [
+        *((engine, 1) for engine in ENGINES),
+        *((engine, 8) for engine in ("pandas", "polars lazy", "csv", "ibis")),
+    ],
 )
 def test_several_passes_agree_with_a_counter(build, engine, cells, monkeypatch):
     if engine == "spark":
@@ -219,9 +232,13 @@ def test_more_columns_than_one_grouping_number_has_bits(tmp_path):
 @given(st.data())
 def test_random_subsets(data):
     sizes = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=5))
-    drawn = data.draw(st.sets(st.sets(st.integers(0, len(sizes) - 1)).map(lambda S: tuple(sorted(S))), max_size=8))
+    drawn = data.draw(
+        st.sets(st.sets(st.integers(0, len(sizes) - 1)).map(lambda S: tuple(sorted(S))), max_size=8)
+    )
     subsets = list(drawn | {(k,) for k in range(len(sizes))})
-    codes = data.draw(st.lists(st.tuples(*(st.integers(0, n - 1) for n in sizes)), min_size=1, max_size=10))
+    codes = data.draw(
+        st.lists(st.tuples(*(st.integers(0, n - 1) for n in sizes)), min_size=1, max_size=10)
+    )
     table = pd.DataFrame({f"a{k}": [code[k] for code in codes] for k in range(len(sizes))})
     check(table, [gn.Attribute(f"a{k}", range(n)) for k, n in enumerate(sizes)], subsets, codes)
 
@@ -230,7 +247,11 @@ def test_random_subsets(data):
 @given(st.data(), st.sampled_from([1, 10, 100]))
 def test_groups_hold_every_subset_once_and_stay_small(data, most):
     sizes = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=7))
-    drawn = data.draw(st.sets(st.sets(st.integers(0, len(sizes) - 1)).map(lambda S: tuple(sorted(S))), max_size=12))
+    drawn = data.draw(
+        st.sets(
+            st.sets(st.integers(0, len(sizes) - 1)).map(lambda S: tuple(sorted(S))), max_size=12
+        )
+    )
     groups = group_subsets(drawn, sizes, most)
     assert sorted(S for inside in groups.values() for S in inside) == sorted(drawn)
     for group, inside in groups.items():
@@ -292,7 +313,9 @@ def test_every_column_is_checked_before_anything_is_yielded(tmp_path, monkeypatc
     monkeypatch.setattr(_count, "_GROUP_CELLS", 1)
     monkeypatch.setattr(_count, "PASS_CELLS", 1)
     table = as_parquet(pa.table({"a": [1, 1], "b": [1, 7391]}), tmp_path, None)
-    assert "column 'b'" in refusal(table, [gn.Attribute("a", [1, 2]), gn.Attribute("b", [1])], [(0,), (1,)])
+    assert "column 'b'" in refusal(
+        table, [gn.Attribute("a", [1, 2]), gn.Attribute("b", [1])], [(0,), (1,)]
+    )
 
 
 def test_missing_columns_are_named(build):
@@ -357,11 +380,64 @@ DROPPED = [
     gn.Attribute("flag", [True, False], other="rest"),
     gn.Attribute("number", edges=[-1, 0, 2.5, 2**53 + 2, math.inf]),
 ]
-THINGS = ["x", "", "3", "true", 3, -1, 2**53 + 1, 2**53, 2**64, 0, True, False, -0.0, 2.5, 3.0, 1e16, 1e300, math.inf]
-THINGS += [math.nan, None, pd.NA, pd.NaT, decimal.Decimal(3), decimal.Decimal("2.50"), decimal.Decimal("sNaN")]
-THINGS += [decimal.Decimal("1e5000"), np.float32(0.1), np.int8(-1), np.bool_(True), np.str_("x"), np.timedelta64(3)]
-THINGS += [np.datetime64(3, "s"), datetime.date(2020, 1, 2), datetime.timedelta(3), b"x", [3], {3: 3}, (3,), 3 + 0j]
-THINGS += ["\ud800", "x\0", Evil(), object, float, np.array([3]), np.float64("nan"), 10**400, -(10**400)]
+THINGS = [
+    "x",
+    "",
+    "3",
+    "true",
+    3,
+    -1,
+    2**53 + 1,
+    2**53,
+    2**64,
+    0,
+    True,
+    False,
+    -0.0,
+    2.5,
+    3.0,
+    1e16,
+    1e300,
+    math.inf,
+]
+THINGS += [
+    math.nan,
+    None,
+    pd.NA,
+    pd.NaT,
+    decimal.Decimal(3),
+    decimal.Decimal("2.50"),
+    decimal.Decimal("sNaN"),
+]
+THINGS += [
+    decimal.Decimal("1e5000"),
+    np.float32(0.1),
+    np.int8(-1),
+    np.bool_(True),
+    np.str_("x"),
+    np.timedelta64(3),
+]
+THINGS += [
+    np.datetime64(3, "s"),
+    datetime.date(2020, 1, 2),
+    datetime.timedelta(3),
+    b"x",
+    [3],
+    {3: 3},
+    (3,),
+    3 + 0j,
+]
+THINGS += [
+    "\ud800",
+    "x\0",
+    Evil(),
+    object,
+    float,
+    np.array([3]),
+    np.float64("nan"),
+    10**400,
+    -(10**400),
+]
 
 
 def number(value):
@@ -374,7 +450,11 @@ def number(value):
         value = value.item()
     if not isinstance(value, int | float | decimal.Decimal):
         return None
-    finite = value.is_finite() if isinstance(value, decimal.Decimal) else isinstance(value, int) or math.isfinite(value)
+    finite = (
+        value.is_finite()
+        if isinstance(value, decimal.Decimal)
+        else isinstance(value, int) or math.isfinite(value)
+    )
     return Fraction(value) if finite else None
 
 
@@ -440,10 +520,14 @@ def test_no_row_of_pandas_is_refused_whatever_type_pandas_infers(rows):
 def test_one_thing_in_a_good_column(value):
     good = ["x", 3, True, 0.5]
     rows = [good] * 3 + [[*good[:k], value, *good[k + 1 :]] for k in range(4)]
-    check(pandas_frame(rows, "objects"), DROPPED, [(), (0, 1, 2, 3)], dropped(rows), on_outside="drop")
+    check(
+        pandas_frame(rows, "objects"), DROPPED, [(), (0, 1, 2, 3)], dropped(rows), on_outside="drop"
+    )
 
 
-@pytest.mark.parametrize(("engine", "number"), [*((engine, 300) for engine in ENGINES), ("csv", 2000), ("ibis", 2000)])
+@pytest.mark.parametrize(
+    ("engine", "number"), [*((engine, 300) for engine in ENGINES), ("csv", 2000), ("ibis", 2000)]
+)
 def test_many_cells_are_found_by_every_engine(build, number):
     codes = np.random.default_rng(3).integers(number, size=400).tolist()
     attributes = [
@@ -461,7 +545,10 @@ def test_many_cells_are_found_by_every_engine(build, number):
         }
     )
     rows = [[k] * 4 for k in codes]
-    rows[-2], rows[-1] = [codes[-2], number, codes[-2], number], [codes[-1], number, codes[-1], number]
+    rows[-2], rows[-1] = (
+        [codes[-2], number, codes[-2], number],
+        [codes[-1], number, codes[-1], number],
+    )
     check(table, attributes, [(k,) for k in range(4)], rows)
 
 
@@ -469,7 +556,12 @@ def test_types_are_named_without_what_they_hold():
     """Those of enumerations and structures write out their values."""
     enum = duckdb.sql(f"SELECT '{CANARY}'::ENUM('{CANARY}', 'y') AS a")
     struct = pa.table({"a": [{CANARY: 1}]})
-    for table in (enum, struct, pl.DataFrame(struct), pl.DataFrame({"a": [CANARY]}, schema={"a": pl.Enum([CANARY])})):
+    for table in (
+        enum,
+        struct,
+        pl.DataFrame(struct),
+        pl.DataFrame({"a": [CANARY]}, schema={"a": pl.Enum([CANARY])}),
+    ):
         for attribute in (gn.Attribute("a", [1]), gn.Attribute("a", edges=[0, 1])):
             for on_outside in ("refuse", "drop"):
                 with pytest.raises(gn.DataError, match=r"got (Enum|Struct)\b") as caught:
@@ -488,7 +580,13 @@ def test_a_row_with_a_null_leaves_one_count_fewer(build, engine):
     table = {"a": pa.array([1, 2, 2], type=pa.int64()), "b": ["x"] * 3}
     gap = {"a": pa.array([1, 2, 2, None], type=pa.int64()), "b": ["x"] * 4}
     for columns in (table, gap):
-        check(build(columns), attributes, [(), (0,), (0, 1)], [(0, 0), (1, 0), (1, 0)], on_outside="drop")
+        check(
+            build(columns),
+            attributes,
+            [(), (0,), (0, 1)],
+            [(0, 0), (1, 0), (1, 0)],
+            on_outside="drop",
+        )
 
 
 def test_text_is_compared_by_its_bytes():
@@ -502,7 +600,9 @@ def test_spark_logs_no_values(spark, capfd):
     from pyspark.sql import functions
 
     spark.sparkContext.setLogLevel("INFO")
-    table = spark.createDataFrame([("1",), (CANARY,)], "a string").select(functions.col("a").cast("long"))
+    table = spark.createDataFrame([("1",), (CANARY,)], "a string").select(
+        functions.col("a").cast("long")
+    )
     message = refusal(table, [gn.Attribute("a", [1])], [(0,)])
     spark.sparkContext.setLogLevel("OFF")
     captured = capfd.readouterr()

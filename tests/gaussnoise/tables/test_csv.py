@@ -1,4 +1,6 @@
-"""CSV and TSV are read by bytes: what is accepted is parsed as every strict reader does, and one row is one row."""
+"""CSV and TSV are read by bytes: what is accepted is parsed as every strict reader does, and one
+row is one row.
+"""
 
 import csv
 import gzip
@@ -38,7 +40,14 @@ def counted(path, *attributes, **options):
     return counts.tolist()
 
 
-INCHES = ["u,x\n"] * 700 + ['v,"La\n'] + ["u,x\n"] * 9 + ["v,4' 2\"\n"] + ["u,y\n"] * 3000 + ["v,5' 8\"\n"]
+INCHES = (
+    ["u,x\n"] * 700
+    + ['v,"La\n']
+    + ["u,x\n"] * 9
+    + ["v,4' 2\"\n"]
+    + ["u,y\n"] * 3000
+    + ["v,5' 8\"\n"]
+)
 INCHES += ["u,z\n"] * 300
 
 
@@ -47,7 +56,8 @@ def test_a_row_that_would_swallow_others_is_refused(tmp_path):
     with pytest.raises(gn.DataError, match=r"RFC 4180.*hint") as caught:
         counted(tmp_path / "t.csv", gn.Attribute("g", ["u", "v"]))
     assert "La" not in str(caught.value)
-    # without the quote in the middle, one field of 3011 lines is properly quoted: a record, and so a row
+    # without the quote in the middle, one field of 3011 lines is properly quoted: a record, and so
+    # a row
     (tmp_path / "t.csv").write_text("g,t\n" + "".join(row for row in INCHES if row != INCHES[710]))
     assert counted(tmp_path / "t.csv", gn.Attribute("g", ["u", "v"])) == [1000, 1]
 
@@ -140,7 +150,9 @@ class RefusedError(Exception):
 
 
 def records(content, delimiter):
-    """A parser, byte by byte: fields of every record, None where nothing stands between delimiters."""
+    """A parser, byte by byte: fields of every record, None where nothing stands
+    between delimiters.
+    """
     text, quoting = content.removeprefix(b"\xef\xbb\xbf").decode(), delimiter == ","
     found, record, field, state, ends, k = [], [], "", "start", set(), 0
     while k < len(text):
@@ -172,8 +184,30 @@ def records(content, delimiter):
 
 def random_file(rng):
     """Bytes that look like a table, with a byte too many now and then."""
-    delimiter, end, width = rng.choice(",,\t"), rng.choice(["\n"] * 5 + ["\r\n"] * 2 + ["\r"]), rng.choice([1, 2, 2, 3])
-    pieces = [",", "\t", "\n", "\r", "\r\n", *['"'] * 3, '""', "x", "1", " ", "y", "\\", "#", ";", "é", "\0", "\ufeff"]
+    delimiter, end, width = (
+        rng.choice(",,\t"),
+        rng.choice(["\n"] * 5 + ["\r\n"] * 2 + ["\r"]),
+        rng.choice([1, 2, 2, 3]),
+    )
+    pieces = [
+        ",",
+        "\t",
+        "\n",
+        "\r",
+        "\r\n",
+        *['"'] * 3,
+        '""',
+        "x",
+        "1",
+        " ",
+        "y",
+        "\\",
+        "#",
+        ";",
+        "é",
+        "\0",
+        "\ufeff",
+    ]
 
     def field():
         text = "".join(rng.choices(pieces, k=rng.randint(0, 4)))
@@ -191,7 +225,9 @@ def random_file(rng):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_what_is_accepted_is_parsed_in_the_same_records_everywhere(tmp_path, connection, seed, monkeypatch):
+def test_what_is_accepted_is_parsed_in_the_same_records_everywhere(
+    tmp_path, connection, seed, monkeypatch
+):
     rng = random.Random(seed)
     outcomes = {"read": 0, "refused": 0, "of another length": 0}
     for _ in range(250):
@@ -208,12 +244,18 @@ def test_what_is_accepted_is_parsed_in_the_same_records_everywhere(tmp_path, con
             continue
         if delimiter == ",":
             again = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
-            assert [[f or "" for f in r] for r in expected if r != [None]] == [r for r in again if r]
+            assert [[f or "" for f in r] for r in expected if r != [None]] == [
+                r for r in again if r
+            ]
         if expected[0] != [*"abc"[:width]]:
             continue
-        # an empty line is a record where there is one column; delimiters after the last field change nothing
+        # an empty line is a record where there is one column; delimiters after the last field
+        # change nothing
         rows = [r for r in expected[1:] if width == 1 or r != [None]]
-        rows = [tuple(r[:width]) if not any(f is not None for f in r[width:]) else tuple(r) for r in rows]
+        rows = [
+            tuple(r[:width]) if not any(f is not None for f in r[width:]) else tuple(r)
+            for r in rows
+        ]
         relation = open_csv(str(path), connection)
         if all(len(r) == width for r in rows):
             assert relation.fetchall() == rows, content
@@ -228,7 +270,9 @@ def test_what_is_accepted_is_parsed_in_the_same_records_everywhere(tmp_path, con
 
 
 @pytest.mark.parametrize(("seed", "most"), [(0, 10), (1, 3000)])
-def test_fields_of_several_lines_cross_the_pieces_that_threads_read(tmp_path, connection, seed, most):
+def test_fields_of_several_lines_cross_the_pieces_that_threads_read(
+    tmp_path, connection, seed, most
+):
     """In several threads duckdb fails where a piece begins inside such a field."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, most, size=24_000_000 // most // 3)
@@ -236,7 +280,9 @@ def test_fields_of_several_lines_cross_the_pieces_that_threads_read(tmp_path, co
     with open(tmp_path / "t.csv", "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("a", "b"), *((text, k) for k, text in enumerate(texts))])
     relation = open_csv(str(tmp_path / "t.csv"), connection)
-    assert relation.aggregate("count(*), sum(length(a))").fetchall() == [(len(texts), sum(map(len, texts)))]
+    assert relation.aggregate("count(*), sum(length(a))").fetchall() == [
+        (len(texts), sum(map(len, texts)))
+    ]
 
 
 BIG = [2**53, 2**53 + 1, 2**63 - 1, -(2**63), 2**64 + 1, 10**30, 3, 0]
@@ -244,9 +290,23 @@ BIG = [2**53, 2**53 + 1, 2**63 - 1, -(2**63), 2**64 + 1, 10**30, 3, 0]
 
 def written_as(number):
     """Forms of an integer, and what looks like one."""
-    forms = [str(number), f"{number}.0", f"{number}.", f" {number} ", f"{number}.000000000000000000", f"{number}e0"]
+    forms = [
+        str(number),
+        f"{number}.0",
+        f"{number}.",
+        f" {number} ",
+        f"{number}.000000000000000000",
+        f"{number}e0",
+    ]
     forms += [f"{number}00e-2", f"{'-' if number < 0 else '+'}00{abs(number)}"]
-    others = [f"{number}.5", str(number + 1), f"{number}1", f"{number}e1", f"{number}.{'0' * 30}1", f"x{number}"]
+    others = [
+        f"{number}.5",
+        str(number + 1),
+        f"{number}1",
+        f"{number}e1",
+        f"{number}.{'0' * 30}1",
+        f"x{number}",
+    ]
     return forms, [form for form in others if form not in ("00", "0e1")]
 
 
@@ -280,8 +340,15 @@ def test_the_digits_of_numbers(connection):
         "-0.0": "0",
         "1e18": str(10**18),
     }
-    texts |= dict.fromkeys(["", ".", "e5", "inf", "nan", "1.5", "1e-2", "1e99999999999", "1e2147483648", "1 0", "0x1"])
-    texts |= {"١": None, "9007199254740993.5": None, "0000000000000000009": "9", "1_0000000000000000": None}
+    texts |= dict.fromkeys(
+        ["", ".", "e5", "inf", "nan", "1.5", "1e-2", "1e99999999999", "1e2147483648", "1 0", "0x1"]
+    )
+    texts |= {
+        "١": None,
+        "9007199254740993.5": None,
+        "0000000000000000009": "9",
+        "1_0000000000000000": None,
+    }
     connection.execute("CREATE OR REPLACE TEMP TABLE numbers (t VARCHAR, x VARCHAR)")
     connection.executemany("INSERT INTO numbers VALUES (?, ?)", [(text, text) for text in texts])
     assert dict(with_integers(connection.table("numbers"), ["x"]).fetchall()) == texts

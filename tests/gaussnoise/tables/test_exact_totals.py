@@ -1,4 +1,6 @@
-"""Where the number of rows is public, what only counts rows is an integer without error: no rounding is left."""
+"""Where the number of rows is public, what only counts rows is an integer without error: no
+rounding is left.
+"""
 
 import itertools
 import math
@@ -11,11 +13,18 @@ import pytest
 import gaussnoise as gn
 
 SIZES = {"a": 7, "b": 49, "c": 3, "one": 1}
-SCHEMA = gn.Schema([gn.Attribute(name, [f"{name}{k}" for k in range(size)]) for name, size in SIZES.items()])
+SCHEMA = gn.Schema(
+    [gn.Attribute(name, [f"{name}{k}" for k in range(size)]) for name, size in SIZES.items()]
+)
 ROWS = 4321
 WORKLOADS = {
     "cells": [("a", "b"), ("c", "a"), ("one", "c"), "one"],
-    "queries": [{"a": "prefix", "b": "ranges"}, {"c": "prefix", "a": "identity"}, ("one", "c"), {"one": "prefix"}],
+    "queries": [
+        {"a": "prefix", "b": "ranges"},
+        {"c": "prefix", "a": "identity"},
+        ("one", "c"),
+        {"one": "prefix"},
+    ],
 }
 
 
@@ -29,7 +38,9 @@ TABLE = pa.table({name: column(name, seed) for seed, name in enumerate(SIZES)})
 
 @pytest.fixture(params=WORKLOADS, scope="module")
 def release(request):
-    return gn.plan(SCHEMA, WORKLOADS[request.param], gn.zCDP(0.01), neighbors="replace").release(TABLE)
+    return gn.plan(SCHEMA, WORKLOADS[request.param], gn.zCDP(0.01), neighbors="replace").release(
+        TABLE
+    )
 
 
 @pytest.fixture(params=WORKLOADS, scope="module")
@@ -39,7 +50,9 @@ def private_total(request):
 
 def rows_of(base, size):
     """The queries of a base, as exact rows."""
-    made = {"prefix": gn.Prefix, "ranges": gn.Ranges, "identity": gn.Identity, "total": gn.Total}[base](size)
+    made = {"prefix": gn.Prefix, "ranges": gn.Ranges, "identity": gn.Identity, "total": gn.Total}[
+        base
+    ](size)
     return made.toarray()
 
 
@@ -58,11 +71,16 @@ def rows_of(base, size):
     ids=str,
 )
 def test_answers_that_count_all_rows_are_known_exactly(release, entry):
-    asked = {name: gn.Total(SIZES[name]) if base == "total" else base for name, base in dict(entry).items()}
+    asked = {
+        name: gn.Total(SIZES[name]) if base == "total" else base
+        for name, base in dict(entry).items()
+    }
     answers = release.answers(asked)
     bases = [rows_of(base, SIZES[name]) for name, base in dict(entry).items()]
     queries = itertools.product(*bases)
-    constant = np.array([all((row == row[0]).all() for row in rows) for rows in queries], dtype=bool)
+    constant = np.array(
+        [all((row == row[0]).all() for row in rows) for rows in queries], dtype=bool
+    )
     constant = constant.reshape(answers.estimate.shape)
     assert constant.any()
     assert (answers.estimate[constant] == ROWS).all()
@@ -73,9 +91,13 @@ def test_answers_that_count_all_rows_are_known_exactly(release, entry):
 
 
 def test_numeric_queries_of_no_degree_are_known_exactly():
-    schema = gn.Schema([gn.Attribute("age", list(range(1, 50)), base=gn.Moments(range(1, 50), [0, 1, 2]))])
+    schema = gn.Schema(
+        [gn.Attribute("age", list(range(1, 50)), base=gn.Moments(range(1, 50), [0, 1, 2]))]
+    )
     rows = pa.table({"age": np.random.default_rng(0).integers(1, 50, ROWS)})
-    answers = gn.plan(schema, ["age"], gn.zCDP(0.1), neighbors="replace").release(rows).answers("age")
+    answers = (
+        gn.plan(schema, ["age"], gn.zCDP(0.1), neighbors="replace").release(rows).answers("age")
+    )
     assert answers.estimate[0] == ROWS
     assert answers.standard_deviation[0] == 0
     assert (answers.standard_deviation[1:] > 1).all()
@@ -152,7 +174,9 @@ def test_combinations_that_cancel_are_nothing(private_total, weights, share):
 
 
 def test_covariances_with_what_is_known_are_nothing(release):
-    both = release.contrasts([{("a",): even("a")}, {("a",): np.eye(7)[3]}, {("a",): 1e-9 * np.eye(7)[3]}])
+    both = release.contrasts(
+        [{("a",): even("a")}, {("a",): np.eye(7)[3]}, {("a",): 1e-9 * np.eye(7)[3]}]
+    )
     covariance = both.covariance
     np.testing.assert_array_equal(covariance[0], 0)
     assert both.estimate[0] == ROWS
@@ -187,7 +211,9 @@ def test_the_other_answers_stay_unbiased(release):
 def test_many_categories_need_no_matrix():
     """Their square would be refused."""
     schema = gn.Schema([gn.Attribute("place", [f"p{k}" for k in range(12_000)])])
-    release = gn.plan(schema, 1, gn.zCDP(0.1), neighbors="replace").release(pa.table({"place": ["p7"] * 9}))
+    release = gn.plan(schema, 1, gn.zCDP(0.1), neighbors="replace").release(
+        pa.table({"place": ["p7"] * 9})
+    )
     assert release.contrast({("place",): np.ones(12_000)}) == gn.Contrast(9, 0)
     assert release.answers("place").standard_deviation.min() > 1
     assert release.proportions("place").standard_deviation.min() > 0

@@ -1,4 +1,6 @@
-"""The exact part of a release: what one row changes, what that costs, and integers of any length."""
+"""The exact part of a release: what one row changes, what that costs, and integers of
+any length.
+"""
 
 import itertools
 from fractions import Fraction
@@ -65,10 +67,15 @@ def plans(draw):
     sizes = draw(st.lists(st.sampled_from([1, 2, 2, 2, 3, 4]), min_size=1, max_size=4))
     every = [S for k in range(4) for S in itertools.combinations(range(len(sizes)), k)]
     subsets = draw(st.lists(st.sampled_from(every), min_size=1, max_size=4, unique=True))
-    weights = [10.0**e for e in draw(st.lists(st.floats(-6, 6), min_size=len(subsets), max_size=len(subsets)))]
+    weights = [
+        10.0**e
+        for e in draw(st.lists(st.floats(-6, 6), min_size=len(subsets), max_size=len(subsets)))
+    ]
     rho = 10.0 ** draw(st.floats(-12, 90))
     neighbors = draw(st.sampled_from(["add-remove", "replace"]))
-    return sizes, planned(sizes, subsets, rho, weights=weights, neighbors=neighbors, p=draw(st.sampled_from([2, 5])))
+    return sizes, planned(
+        sizes, subsets, rho, weights=weights, neighbors=neighbors, p=draw(st.sampled_from([2, 5]))
+    )
 
 
 # What one row changes, and what that costs, in rational numbers.
@@ -93,7 +100,11 @@ def test_bounds_for_many_patterns_never_fall_below_the_largest_change(problem):
     sizes, plan = problem
     if plan.neighbors != "replace":
         plan = gn.plan(
-            plan.schema, list(plan.marginals), plan.privacy, neighbors="replace", weights=plan.domain.weights
+            plan.schema,
+            list(plan.marginals),
+            plan.privacy,
+            neighbors="replace",
+            weights=plan.domain.weights,
         )
     if plan.query.query is None:
         return
@@ -102,7 +113,9 @@ def test_bounds_for_many_patterns_never_fall_below_the_largest_change(problem):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(_measure, "_EXACT_PATTERNS", 0)
             patch.setattr(_measure, "MOST_PATTERNS", most)
-            query = ResidualQuery.calibrated(plan.strategies, plan.noise.covariance.variances, "replace", plan.row_rho)
+            query = ResidualQuery.calibrated(
+                plan.strategies, plan.noise.covariance.variances, "replace", plan.row_rho
+            )
         assert largest <= query.query.sensitivity_squared <= largest * slack
         assert Fraction(largest) / (2 * Fraction(query.query.scale) ** 2) <= Fraction(plan.rho)
 
@@ -116,10 +129,15 @@ def test_a_persons_rows_together_are_charged_and_covered(rows, neighbors):
     together = Fraction(rows**2 * largest_change(release.query, (2, 3), neighbors))
     spent = together / (2 * Fraction(release.query.query.scale) ** 2)
     # up to the last bit of a float
-    assert Fraction(0.3) * (1 - Fraction(1, 10**12)) <= spent <= Fraction(0.3) * (1 + Fraction(1, 2**52))
+    assert (
+        Fraction(0.3) * (1 - Fraction(1, 10**12))
+        <= spent
+        <= Fraction(0.3) * (1 + Fraction(1, 2**52))
+    )
     assert release.rho_charged == pytest.approx(float(spent), rel=1e-12)
     assert release["a0"].standard_deviation[0] == pytest.approx(
-        rows * planned((2, 3), [(0, 1)], 0.3, neighbors=neighbors).standard_deviation("a0"), rel=1e-6
+        rows * planned((2, 3), [(0, 1)], 0.3, neighbors=neighbors).standard_deviation("a0"),
+        rel=1e-6,
     )
 
 
@@ -129,7 +147,10 @@ def test_a_persons_rows_together_are_charged_and_covered(rows, neighbors):
 def answers(query, sizes, counts):
     """By the definition, in Python integers, over the whole table."""
     rows = list(itertools.product(*map(range, sizes)))
-    return {T: sum(int(counts[row]) * row_answer(query, sizes, T, row) for row in rows) for T in query.multipliers}
+    return {
+        T: sum(int(counts[row]) * row_answer(query, sizes, T, row) for row in rows)
+        for T in query.multipliers
+    }
 
 
 @pytest.mark.parametrize("exponent", [0, 20, 29, 30, 40, 58])
@@ -141,9 +162,13 @@ def test_answers_are_exact_on_either_side_of_64_bits(exponent, rho):
     for T, expected in answers(query, sizes, counts).items():
         marginal = part_of(counts, (0, 1), T)
         assert [int(x) for x in query.answer(T, marginal)] == expected.tolist()
-        noise = np.array([(-1) ** k * (2**62 + k) for k in range(query.rows(T))])  # sums leave 64 bits
+        noise = np.array(
+            [(-1) ** k * (2**62 + k) for k in range(query.rows(T))]
+        )  # sums leave 64 bits
         noisy = query.noisy(T, marginal, noise)
-        assert [int(x) for x in noisy] == [int(x) + int(y) for x, y in zip(expected, noise, strict=True)]
+        assert [int(x) for x in noisy] == [
+            int(x) + int(y) for x, y in zip(expected, noise, strict=True)
+        ]
 
 
 def exact_decoding(query, sizes, T, noisy):
@@ -199,7 +224,9 @@ def test_every_residual_is_measured_once_in_whatever_order_tables_come(order, ne
     query = planned(SIZES, NESTED, neighbors=neighbors).query
     counts = np.random.default_rng(0).integers(9, size=SIZES)
     noise = Numbered()
-    tables = dict(noisy_tables(((S, part_of(counts, (0, 1, 2), S)) for S in order), NESTED, query, noise))
+    tables = dict(
+        noisy_tables(((S, part_of(counts, (0, 1, 2), S)) for S in order), NESTED, query, noise)
+    )
     assert list(tables) == order
     assert noise.taken == query.count
     for S, T in itertools.permutations(NESTED, 2):
@@ -211,7 +238,9 @@ def test_every_residual_is_measured_once_in_whatever_order_tables_come(order, ne
 def test_residuals_are_dropped_after_their_last_table():
     query = planned(SIZES, NESTED).query
     counts = np.ones(SIZES, dtype=np.int64)
-    stream = noisy_tables(((S, part_of(counts, (0, 1, 2), S)) for S in NESTED), NESTED, query, Numbered())
+    stream = noisy_tables(
+        ((S, part_of(counts, (0, 1, 2), S)) for S in NESTED), NESTED, query, Numbered()
+    )
     held = [sorted(stream.gi_frame.f_locals["residuals"]) for _ in stream]
     assert held == [
         [(), (0,), (0, 1), (0, 2), (1,), (2,)],
@@ -231,7 +260,9 @@ def cube():
     counts = np.zeros(SIZES)
     np.add.at(counts, tuple(codes.T), 1)
     table = pa.table({name: codes[:, i] for i, name in enumerate(NAMES)})
-    return counts, planned(SIZES, [(0, 1, 2)], 1e12).release(table)  # errors of a millionth of a row
+    return counts, planned(SIZES, [(0, 1, 2)], 1e12).release(
+        table
+    )  # errors of a millionth of a row
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
@@ -247,13 +278,18 @@ def test_three_axes_follow_the_names_asked_for(cube, order):
     straight = release.contrast({NAMES: weights.transpose(np.argsort(order))})
     assert contrast.standard_deviation == pytest.approx(straight.standard_deviation)
     for given_ in ("a1", ("a2", "a0"), ()):
-        groups = counts.sum(axis=tuple(i for i in range(3) if NAMES[i] not in given_), keepdims=True)
+        groups = counts.sum(
+            axis=tuple(i for i in range(3) if NAMES[i] not in given_), keepdims=True
+        )
         shares = release.proportions(asked, given_)
         assert shares.estimate == pytest.approx((counts / groups).transpose(order), abs=1e-4)
-        assert shares.groups == pytest.approx(np.broadcast_to(groups, SIZES).transpose(order), abs=1e-2)
+        assert shares.groups == pytest.approx(
+            np.broadcast_to(groups, SIZES).transpose(order), abs=1e-2
+        )
 
 
-# Intervals of proportions against the definition: every p at which x − p·g is within its own interval.
+# Intervals of proportions against the definition: every p at which x − p·g is within its own
+# interval.
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
@@ -276,7 +312,9 @@ def test_intervals_of_proportions_are_what_the_noise_allows(neighbors, given_, s
         for cell in np.ndindex(3, 3):
             x, g = found.counts[cell], found.groups[cell]
             group_variance = found.group_variance[cell]
-            variance = found.variance[cell] - 2 * share * covariance[cell] + share**2 * group_variance
+            variance = (
+                found.variance[cell] - 2 * share * covariance[cell] + share**2 * group_variance
+            )
             allowed = (x - share * g) ** 2 <= z * variance + 1e-9
             inside = (low[cell] - 1e-9 <= share) & (share <= high[cell] + 1e-9)
             assert inside[allowed].all()
@@ -297,7 +335,8 @@ def test_answers_on_the_total_are_exact_around_64_bits(bits):
     rows = 2**bits // s + 1
     answer = query.answer((), np.array(rows))
     assert int(answer[0]) == rows * s
-    # 64 bits would wrap, and unsigned ones beside signed ones are doubles: both would show how many rows there are
+    # 64 bits would wrap, and unsigned ones beside signed ones are doubles: both would show how many
+    # rows there are
     assert answer.dtype == (np.int64 if bits == 61 else object)
     for noise in (0, 12345, -12345, 2**62 - 1, -(2**62)):
         noisy = query.noisy((), np.array(rows), np.array([noise]))

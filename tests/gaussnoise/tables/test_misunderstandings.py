@@ -1,4 +1,6 @@
-"""What users wrote and meant otherwise: refused, with a hint at what they meant. No message shows a value of data."""
+"""What users wrote and meant otherwise: refused, with a hint at what they meant. No message shows a
+value of data.
+"""
 
 import re
 
@@ -10,7 +12,11 @@ from scipy.sparse import csr_array
 import gaussnoise as gn
 
 SCHEMA = gn.Schema(
-    [gn.Attribute("sex", ["F", "M"]), gn.Attribute("employed", ["yes", "no"]), gn.Attribute("Größe", [150, 180])]
+    [
+        gn.Attribute("sex", ["F", "M"]),
+        gn.Attribute("employed", ["yes", "no"]),
+        gn.Attribute("Größe", [150, 180]),
+    ]
 )
 
 
@@ -27,30 +33,41 @@ def planned(*arguments, **options):
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: gn.Schema({"sex": ["F", "M"]}), gn.SchemaError, 'objects, got dict; hint: Schema([Attribute("'),
+        (lambda: gn.Schema({"sex": ["F", "M"]}), gn.SchemaError, 'objects, got dict; hint: '
+        'Schema([Attribute("'),
         (lambda: gn.Schema(["sex"]), gn.SchemaError, "Attribute objects, got str; hint"),
         (lambda: gn.Schema("schema.toml"), gn.SchemaError, "got str; hint"),
         (lambda: gn.Schema(SCHEMA.attributes[0]), gn.SchemaError, "got Attribute; hint"),
         (lambda: gn.Schema(SCHEMA.attributes * 2), gn.SchemaError, "got 'sex' twice"),
-        (lambda: gn.Attribute("a", {"x", "y"}), gn.SchemaError, "a list of categories, which has an order, got a set"),
+        (lambda: gn.Attribute("a", {"x", "y"}), gn.SchemaError, "a list of categories, which has "
+        "an order, got a set"),
         (lambda: gn.Attribute("a", frozenset("xy")), gn.SchemaError, "got a set"),
-        (lambda: gn.Attribute("a", edges={0, 1}), gn.SchemaError, "a list of edges, which has an order, got a set"),
-        (lambda: gn.Attribute("a", "xy", base="x"), gn.SchemaError, "expected a list of categories"),
-        (lambda: gn.Attribute("a", [1, 2], base="Prefix"), gn.SchemaError, "'Prefix'; hint: did you mean 'prefix'?"),
-        (lambda: gn.Attribute("a", [1, 2], base={"kind": "bin"}), gn.SchemaError, "hint: did you mean 'bins'?"),
-        (lambda: gn.Attribute("a", [1, 2], base=csr_array(np.eye(2))), gn.SchemaError, ".toarray() for sparse"),
+        (lambda: gn.Attribute("a", edges={0, 1}), gn.SchemaError, "a list of edges, which has an "
+        "order, got a set"),
+        (lambda: gn.Attribute("a", "xy", base="x"), gn.SchemaError,
+        "expected a list of categories"),
+        (lambda: gn.Attribute("a", [1, 2], base="Prefix"), gn.SchemaError, "'Prefix'; hint: did "
+        "you mean 'prefix'?"),
+        (lambda: gn.Attribute("a", [1, 2], base={"kind": "bin"}), gn.SchemaError, "hint: did you "
+        "mean 'bins'?"),
+        (lambda: gn.Attribute("a", [1, 2], base=csr_array(np.eye(2))), gn.SchemaError,
+        ".toarray() for sparse"),
         (
             lambda: planned(("sex", "employed"), gn.zCDP(1)),
             gn.ParameterError,
-            "hint: [('sex', 'employed')] for their table together, ['sex', 'employed'] for one table of each",
+            "hint: [('sex', 'employed')] for their table together, ['sex', 'employed'] for one "
+            "table of each",
         ),
         (lambda: planned(["Sex"], gn.zCDP(1)), gn.ParameterError, "no attribute 'Sex'"),
         (lambda: planned(["Sex"], gn.zCDP(1)), gn.ParameterError, "hint: did you mean 'sex'?"),
-        (lambda: planned([{"emloyed": "prefix"}], gn.zCDP(1)), gn.ParameterError, "hint: did you mean 'employed'?"),
+        (lambda: planned([{"emloyed": "prefix"}], gn.zCDP(1)), gn.ParameterError, "hint: did you "
+        "mean 'employed'?"),
         (lambda: planned(["grösse"], gn.zCDP(1)), gn.ParameterError, "hint: did you mean 'Größe'?"),
-        (lambda: planned(2, targets={2: 50}), gn.ParameterError, "like {('sex', 'employed'): 50}, got 2; hint"),
+        (lambda: planned(2, targets={2: 50}), gn.ParameterError, "like {('sex', 'employed'): "
+        "50}, got 2; hint"),
         (lambda: planned(["sex"], targets={("sex", 1): 50}), gn.ParameterError, "got ('sex', 1)"),
-        (lambda: planned(["sex"], targets={"Sex": 5}), gn.ParameterError, "called 'Sex'; hint: did you mean 'sex'?"),
+        (lambda: planned(["sex"], targets={"Sex": 5}), gn.ParameterError, "called 'Sex'; hint: "
+        "did you mean 'sex'?"),
     ],
 )  # fmt: skip
 def test_plans(make, error, words):
@@ -61,7 +78,10 @@ def test_plans(make, error, words):
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
-        (lambda r: r.proportions("employed", given="sex"), "hint: proportions(('sex', 'employed'), given='sex')"),
+        (
+            lambda r: r.proportions("employed", given="sex"),
+            "hint: proportions(('sex', 'employed'), given='sex')",
+        ),
         (lambda r: r.cdf("sex", given=("sex",)), "groups by other attributes than 'sex'"),
         (lambda r: r.cell(sex="f"), "one of ['F', 'M'], got 'f'; hint: did you mean 'F'?"),
         (lambda r: r.cell(**{"Größe": "150"}), "got '150'; hint: did you mean 150?"),
@@ -69,9 +89,15 @@ def test_plans(make, error, words):
         (lambda r: r["sexe"], "hint: did you mean 'sex'?"),
         (lambda r: r.contrast({"sex": {"F": 1, "M": -1}}), "got dict; hint: release.cell("),
         (lambda r: r.contrasts([{"sex": {"F": 1, "M": -1}}]), "got dict; hint: release.cell("),
-        (lambda r: r.contrast({("sex", "employed"): csr_array(np.eye(2))}), "got csr_array; hint: .toarray()"),
+        (
+            lambda r: r.contrast({("sex", "employed"): csr_array(np.eye(2))}),
+            "got csr_array; hint: .toarray()",
+        ),
         (lambda r: r.contrast({"sex": "ab"}), "expected an array of weights for sex"),
-        (lambda r: r.contrast([{"sex": [1, -1]}]), "got list; hint: contrasts() takes a list of them"),
+        (
+            lambda r: r.contrast([{"sex": [1, -1]}]),
+            "got list; hint: contrasts() takes a list of them",
+        ),
         (lambda r: r.contrasts({"sex": [1, -1]}), "expected a list of weights"),
         (lambda r: r.quantiles("Größe", {0.1, 0.5}), "expected a list of probabilities"),
     ],
@@ -89,7 +115,10 @@ def test_what_is_far_from_every_name_gets_no_hint(release):
 def test_what_is_clear_stays_allowed():
     assert planned(("sex",), gn.zCDP(1)).marginals == (("sex",),)
     assert planned([["sex", "employed"]], gn.zCDP(1)).marginals == (("sex", "employed"),)
-    assert planned((("sex", "employed"), "sex"), gn.zCDP(1)).marginals == (("sex", "employed"), ("sex",))
+    assert planned((("sex", "employed"), "sex"), gn.zCDP(1)).marginals == (
+        ("sex", "employed"),
+        ("sex",),
+    )
     assert gn.Schema(a for a in SCHEMA.attributes) == SCHEMA
     assert planned([("sex", "employed")], targets={("employed", "sex"): 5}).target_ratio <= 1
 
@@ -112,10 +141,12 @@ def test_a_delta_that_protects_nobody_is_warned_of(make):
 
 @pytest.mark.parametrize("door", [gn.factorize, gn.dual_norm])
 def test_sparse_matrices(door):
-    with pytest.raises(gn.ParameterError, match=r"expected a dense matrix, got csr_array; hint: A.toarray()"):
+    with pytest.raises(
+        gn.ParameterError, match=r"expected a dense matrix, got csr_array; hint: A.toarray()"
+    ):
         door(csr_array(np.eye(3)), "mean" if door is gn.factorize else 2)
 
 
 def test_the_default_relation_is_said_where_it_is_met():
-    assert "*replaced*" in gn.optimal_noise.__doc__.splitlines()[0]
+    assert "*replaced*" in gn.optimal_noise.__doc__
     assert gn.optimal_noise(gn.FiniteSet(np.eye(2))).neighbors == "replace"

@@ -20,15 +20,22 @@ def names(*positions):
 
 
 def closed_form(sizes, subsets, weights):
-    """γ and the standard deviation of every table at unit sensitivity, from the formulas (p = 2, add-remove)."""
+    """γ and the standard deviation of every table at unit sensitivity, from the formulas (p = 2,
+    add-remove).
+    """
     cells = {S: math.prod(sizes[i] for i in S) for S in subsets}
     beta, rank = {}, {}
     for T in {T for S in subsets for k in range(len(S) + 1) for T in itertools.combinations(S, k)}:
-        beta[T] = sum(w**2 / cells[S] for S, w in zip(subsets, weights, strict=True) if set(T) <= set(S))
+        beta[T] = sum(
+            w**2 / cells[S] for S, w in zip(subsets, weights, strict=True) if set(T) <= set(S)
+        )
         rank[T] = math.prod(sizes[i] - 1 for i in T)
     gamma = sum(rank[T] * math.sqrt(beta[T]) for T in beta)
     variance = {
-        S: sum(gamma / math.sqrt(beta[T]) * rank[T] / cells[S] ** 2 for T in beta if set(T) <= set(S)) for S in subsets
+        S: sum(
+            gamma / math.sqrt(beta[T]) * rank[T] / cells[S] ** 2 for T in beta if set(T) <= set(S)
+        )
+        for S in subsets
     }
     return gamma, {S: math.sqrt(v) for S, v in variance.items()}
 
@@ -92,7 +99,9 @@ def test_standard_deviations_follow_the_closed_form(workload):
     _, sd = closed_form(sizes, subsets, weights or [1.0] * len(subsets))
     plan = planned(workload)
     for S in subsets:
-        assert plan.standard_deviation(*names(*S)) == pytest.approx(sd[S] / math.sqrt(0.6), rel=1e-9)
+        assert plan.standard_deviation(*names(*S)) == pytest.approx(
+            sd[S] / math.sqrt(0.6), rel=1e-9
+        )
 
 
 def test_error_is_gamma_over_root_two_rho(workload):
@@ -174,7 +183,9 @@ def test_half_width_is_a_gaussian_quantile():
 
 @pytest.mark.parametrize("k", range(4))
 def test_k_means_all_k_way_marginals(k):
-    assert gn.plan(schema(2, 3, 2), k, gn.zCDP(1)).marginals == tuple(itertools.combinations(names(0, 1, 2), k))
+    assert gn.plan(schema(2, 3, 2), k, gn.zCDP(1)).marginals == tuple(
+        itertools.combinations(names(0, 1, 2), k)
+    )
 
 
 def test_a_bare_name_is_a_one_way_marginal():
@@ -183,7 +194,9 @@ def test_a_bare_name_is_a_one_way_marginal():
 
 def test_the_number_of_integers_to_draw():
     # the total, both margins and their interaction
-    assert gn.plan(schema(2, 3), 2, gn.zCDP(1)).integers == 1 + 1 + 3 + 3  # two categories need one contrast
+    assert (
+        gn.plan(schema(2, 3), 2, gn.zCDP(1)).integers == 1 + 1 + 3 + 3
+    )  # two categories need one contrast
 
 
 def test_approximate_privacy_is_that_of_the_gaussian_with_nothing_to_spare():
@@ -194,7 +207,13 @@ def test_approximate_privacy_is_that_of_the_gaussian_with_nothing_to_spare():
 
 
 def test_print_states_relation_budget_and_gap():
-    text = str(gn.plan(gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("größe", [1])]), 2, gn.zCDP(0.25)))
+    text = str(
+        gn.plan(
+            gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("größe", [1])]),
+            2,
+            gn.zCDP(0.25),
+        )
+    )
     assert "add-remove" in text
     assert "0.25-zCDP" in text
     assert "certified gap" in text
@@ -246,10 +265,13 @@ def test_refusals(workload, options, part):
 
 
 @pytest.mark.parametrize(
-    ("given_schema", "privacy"), [({"a": ["x"]}, gn.zCDP(1)), ("survey.toml", gn.zCDP(1)), (TWO, 0.1), (TWO, None)]
+    ("given_schema", "privacy"),
+    [({"a": ["x"]}, gn.zCDP(1)), ("survey.toml", gn.zCDP(1)), (TWO, 0.1), (TWO, None)],
 )
 def test_wrong_types_are_named(given_schema, privacy):
-    with pytest.raises(gn.ParameterError, match=r"^plan: expected .*, got (dict|str|float|NoneType)"):
+    with pytest.raises(
+        gn.ParameterError, match=r"^plan: expected .*, got (dict|str|float|NoneType)"
+    ):
         gn.plan(given_schema, 1, privacy)
 
 
@@ -261,7 +283,12 @@ def test_budgets_are_positive_and_finite(rho):
 
 @pytest.mark.parametrize(
     ("sizes", "workload"),
-    [((10,) * 12, 12), ((10**4,) * 3, [("a0", "a1", "a2")]), ((2,) * 40, [names(*range(40))]), ((2,) * 100, 10)],
+    [
+        ((10,) * 12, 12),
+        ((10**4,) * 3, [("a0", "a1", "a2")]),
+        ((2,) * 40, [names(*range(40))]),
+        ((2,) * 100, 10),
+    ],
     ids=["10^12 cells", "10^12 in three attributes", "2^40 subsets", "10^13 marginals"],
 )
 def test_impossible_workloads_are_refused(sizes, workload):
@@ -313,13 +340,20 @@ def test_independent_noise_is_at_its_best_for_p(p):
         cells = np.repeat(np.array(plan.domain.weights) / np.sqrt(shares), [3, 4, 1])
         return np.linalg.norm(cells, p)
 
-    best = minimize(error, np.zeros(3), method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-12, "maxiter": 4000})
+    best = minimize(
+        error,
+        np.zeros(3),
+        method="Nelder-Mead",
+        options={"xatol": 1e-10, "fatol": 1e-12, "maxiter": 4000},
+    )
     assert plan.improvement == pytest.approx((best.fun / plan.error) ** 2, rel=1e-4)
 
 
 def test_people_of_k_rows_cost_k_times_the_noise():
     one, five = (gn.plan(schema(2, 3), 2, gn.zCDP(0.3), rows_per_person=k) for k in (1, 5))
-    assert five.standard_deviation("a0") == pytest.approx(5 * one.standard_deviation("a0"), rel=1e-12)
+    assert five.standard_deviation("a0") == pytest.approx(
+        5 * one.standard_deviation("a0"), rel=1e-12
+    )
     assert five.row_rho * 25 <= five.rho == 0.3
     assert "person with at most 5 rows" in str(five)
 
@@ -354,12 +388,17 @@ def test_no_weights_do_better_on_the_targets():
     goals = [t.standard_deviation(n) for t, n in zip(plan.targets, (12, 4, 1), strict=True)]
     for _ in range(20):
         other = gn.plan(*asked, gn.zCDP(plan.rho), weights=np.exp(rng.normal(size=3)).tolist())
-        ratios = [other.standard_deviation(*m) / goal for m, goal in zip(other.marginals, goals, strict=True)]
+        ratios = [
+            other.standard_deviation(*m) / goal
+            for m, goal in zip(other.marginals, goals, strict=True)
+        ]
         assert max(ratios) >= plan.target_ratio * (1 - 1e-5)
 
 
 def test_simultaneous_targets_are_harder():
-    assert gn.Target(30, 0.9, simultaneous=True).standard_deviation(10) < gn.Target(30, 0.9).standard_deviation(10)
+    assert gn.Target(30, 0.9, simultaneous=True).standard_deviation(10) < gn.Target(
+        30, 0.9
+    ).standard_deviation(10)
 
 
 @pytest.mark.parametrize(

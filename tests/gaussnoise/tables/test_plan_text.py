@@ -45,8 +45,17 @@ def parts(S):
     ("neighbors", "rows", "text"),
     [
         ("add-remove", 1, "add-remove (one row more or less; the number of rows is private)"),
-        ("add-remove", 3, "add-remove (one person with at most 3 rows more or less; the number of rows is private)"),
-        ("replace", 1, "replace (one row exchanged for another; the number of rows is public and exact)"),
+        (
+            "add-remove",
+            3,
+            "add-remove (one person with at most 3 rows more or less; the number of rows is "
+            "private)",
+        ),
+        (
+            "replace",
+            1,
+            "replace (one row exchanged for another; the number of rows is public and exact)",
+        ),
         (
             "replace",
             3,
@@ -103,12 +112,16 @@ def test_savings_agree_with_listed_records(sizes, subsets, weights, p):
     assert plan.replace_saving <= (2 * paper.gamma / plan.noise.gamma) ** 2 * (1 + 1e-12)
     assert plan.add_remove_saving <= (2 * both.gamma / plan.noise.gamma) ** 2 * (1 + 1e-12)
     door = gn.gamma(plan.domain, p)
-    assert plan.replace_saving == pytest.approx((2 * door.gamma_lower / plan.noise.gamma) ** 2, rel=3e-4)
+    assert plan.replace_saving == pytest.approx(
+        (2 * door.gamma_lower / plan.noise.gamma) ** 2, rel=3e-4
+    )
 
 
 def test_savings_with_targets_are_those_of_the_weighted_tables():
     targets = {("a0", "a1"): 10.0, "a2": gn.Target(3.0, simultaneous=True)}
-    plan = gn.plan(schema(2, 3, 2), [("a0", "a1"), "a2"], gn.zCDP(1), targets=targets, neighbors="replace")
+    plan = gn.plan(
+        schema(2, 3, 2), [("a0", "a1"), "a2"], gn.zCDP(1), targets=targets, neighbors="replace"
+    )
     exact = gn.optimal_noise(plan.domain.to_finite_set(), math.inf, "replace")
     paper = gn.gamma(plan.domain.to_finite_set(), math.inf)
     assert plan.replace_saving == pytest.approx((2 * paper.gamma / exact.gamma) ** 2, rel=3e-4)
@@ -118,31 +131,47 @@ def test_savings_with_targets_are_those_of_the_weighted_tables():
 @given(st.data())
 def test_savings_are_between_one_and_four(data):
     sizes = data.draw(st.lists(st.integers(2, 5), min_size=1, max_size=4))
-    subsets = data.draw(st.lists(st.sampled_from(parts(range(len(sizes)))[1:]), min_size=1, max_size=5, unique=True))
-    plan = planned(sizes, subsets, neighbors="replace", p=data.draw(st.sampled_from([2, 3, math.inf])))
+    subsets = data.draw(
+        st.lists(st.sampled_from(parts(range(len(sizes)))[1:]), min_size=1, max_size=5, unique=True)
+    )
+    plan = planned(
+        sizes, subsets, neighbors="replace", p=data.draw(st.sampled_from([2, 3, math.inf]))
+    )
     assert 1 - 3e-4 <= plan.replace_saving <= plan.add_remove_saving * (1 + 3e-4)
     assert plan.replace_saving <= 4
 
 
 @pytest.mark.parametrize("saving", ["replace_saving", "add_remove_saving"])
 def test_savings_need_replaced_rows(saving):
-    with pytest.raises(gn.ParameterError, match=f'{saving}: expected a plan with neighbors="replace"'):
+    with pytest.raises(
+        gn.ParameterError, match=f'{saving}: expected a plan with neighbors="replace"'
+    ):
         getattr(planned((2, 3), [(0, 1)]), saving)
 
 
 def test_nothing_needs_noise_when_rows_are_replaced_under_a_total():
     plan = planned((2, 1), [(), (1,)], neighbors="replace")
-    assert (plan.error, plan.improvement, plan.replace_saving, plan.add_remove_saving) == (0, 1, 1, math.inf)
+    assert (plan.error, plan.improvement, plan.replace_saving, plan.add_remove_saving) == (
+        0,
+        1,
+        1,
+        math.inf,
+    )
     assert plan.independent_standard_deviation() == 0
     assert "calibration" not in str(plan)
 
 
 @pytest.mark.parametrize(("sizes", "subsets", "weights"), WORKLOADS)
 @pytest.mark.parametrize("p", [2, 3, math.inf])
-def test_improvement_when_rows_are_replaced_is_over_the_best_independent_split(sizes, subsets, weights, p):
+def test_improvement_when_rows_are_replaced_is_over_the_best_independent_split(
+    sizes, subsets, weights, p
+):
     plan = planned(sizes, subsets, weights=weights, p=p, neighbors="replace")
     alone = np.array(
-        [gn.optimal_noise(gn.Marginals(sizes, [S]).to_finite_set(), 2, "replace").gamma ** 2 for S in subsets]
+        [
+            gn.optimal_noise(gn.Marginals(sizes, [S]).to_finite_set(), 2, "replace").gamma ** 2
+            for S in subsets
+        ]
     )
     cells = np.array([math.prod(sizes[i] for i in S) for S in subsets])
     moving = alone > 0
@@ -150,10 +179,14 @@ def test_improvement_when_rows_are_replaced_is_over_the_best_independent_split(s
 
     def largest(logits):
         deviations = np.sqrt(variances / (np.exp(logits) / np.exp(logits).sum()))
-        return math.log(float(np.linalg.norm(np.repeat(deviations, cells[moving]), p if p < math.inf else 300)))
+        return math.log(
+            float(np.linalg.norm(np.repeat(deviations, cells[moving]), p if p < math.inf else 300))
+        )
 
     best = math.exp(minimize(largest, np.zeros(len(variances)), tol=1e-12).fun)
-    assert plan.improvement == pytest.approx((best / plan.error) ** 2, rel=1e-4 if p < math.inf else 0.03)
+    assert plan.improvement == pytest.approx(
+        (best / plan.error) ** 2, rel=1e-4 if p < math.inf else 0.03
+    )
     for S, variance in zip(subsets, alone / cells, strict=True):
         if variance == 0:
             assert plan.independent_standard_deviation(*names(S)) == 0
@@ -182,7 +215,9 @@ def covariances(draw):
         measured = draw(st.lists(st.sampled_from(moving), min_size=1, unique=True))
         return MarginalCovariance(domain, {T: draw(st.floats(0.1, 10)) for T in measured})
     # some attributes may have no noise of their own
-    by_size = [tuple(i for i, n in enumerate(sizes) if n == k) for k in (2, 3) if draw(st.integers(0, 3))]
+    by_size = [
+        tuple(i for i, n in enumerate(sizes) if n == k) for k in (2, 3) if draw(st.integers(0, 3))
+    ]
     orbits = Orbits(tuple(members for members in by_size if members))
     kinds = sorted({orbits.type_of(T) for T in moving if all(i in orbits for i in T)})
     values = {kind: draw(st.floats(0.1, 10)) for kind in kinds}
@@ -194,11 +229,19 @@ def covariances(draw):
 def test_variances_of_all_tables_are_the_diagonal_of_the_dense_matrix(covariance, p):
     domain = covariance.domain
     diagonal = np.diagonal(covariance.toarray())
-    np.testing.assert_allclose(covariance.standard_deviation(), np.sqrt(diagonal), rtol=1e-9, atol=1e-12)
-    assert covariance.error(p) == pytest.approx(float(np.linalg.norm(np.sqrt(diagonal), p)), rel=1e-9)
-    assert covariance.queries.tolist() == [math.prod(domain.sizes[i] for i in S) for S in domain.subsets]
+    np.testing.assert_allclose(
+        covariance.standard_deviation(), np.sqrt(diagonal), rtol=1e-9, atol=1e-12
+    )
+    assert covariance.error(p) == pytest.approx(
+        float(np.linalg.norm(np.sqrt(diagonal), p)), rel=1e-9
+    )
+    assert covariance.queries.tolist() == [
+        math.prod(domain.sizes[i] for i in S) for S in domain.subsets
+    ]
     start = 0
-    for S, weight, deviation in zip(domain.subsets, domain.weights, covariance.deviations, strict=True):
+    for S, weight, deviation in zip(
+        domain.subsets, domain.weights, covariance.deviations, strict=True
+    ):
         block = diagonal[start : start + domain.cells(S)] / weight**2
         np.testing.assert_allclose(block, deviation**2, rtol=1e-9, atol=1e-12)
         assert math.sqrt(covariance.table_variance(S)) == deviation
@@ -229,14 +272,21 @@ def test_target_ratio_is_the_largest_of_all_marginals(neighbors):
         "a3": gn.Target(7.0, simultaneous=True),
     }
     plan = gn.plan(
-        schema(2, 3, 2, 1), list(targets), gn.zCDP(0.7), targets=targets, rows_per_person=2, neighbors=neighbors
+        schema(2, 3, 2, 1),
+        list(targets),
+        gn.zCDP(0.7),
+        targets=targets,
+        rows_per_person=2,
+        neighbors=neighbors,
     )
     ratios = []
     for marginal, cells in ((("a0", "a1"), 6), (("a1", "a2"), 6), (("a0", "a2"), 4), (("a3",), 1)):
         target = targets.get(marginal, targets.get(marginal[0]))
         target = target if isinstance(target, gn.Target) else gn.Target(target)
         level = target.level ** (1 / cells) if target.simultaneous else target.level
-        ratios.append(plan.standard_deviation(*marginal) * gaussian.ppf((1 + level) / 2) / target.within)
+        ratios.append(
+            plan.standard_deviation(*marginal) * gaussian.ppf((1 + level) / 2) / target.within
+        )
     assert plan.target_ratio == pytest.approx(max(ratios), rel=1e-9)
     assert len(set(np.round(ratios, 6))) > 1
 
@@ -297,7 +347,9 @@ def test_a_thousand_marginals_are_shown():
 )
 def test_the_verdict_compares_with_independent_noise(p, kind):
     plan = planned((2, 2, 2, 2), pairs(4), p=p)
-    assert verdict(plan)[0].startswith(f"{kind} {plan.improvement:.2f} times less than with independent noise on each")
+    assert verdict(plan)[0].startswith(
+        f"{kind} {plan.improvement:.2f} times less than with independent noise on each"
+    )
 
 
 @pytest.mark.parametrize(
@@ -312,7 +364,11 @@ def test_the_verdict_compares_with_independent_noise(p, kind):
 def test_the_verdict_says_whether_targets_are_met(times, said):
     """Half-widths go with one over the root of the budget."""
     least = gn.plan(schema(2, 3), 1, targets=20)
-    plan = least if times is None else gn.plan(schema(2, 3), 1, gn.zCDP(times * least.rho / (1 + 1e-9)), targets=20)
+    plan = (
+        least
+        if times is None
+        else gn.plan(schema(2, 3), 1, gn.zCDP(times * least.rho / (1 + 1e-9)), targets=20)
+    )
     assert verdict(plan)[0] == said
 
 
@@ -328,9 +384,14 @@ def test_simulations_take_a_generator():
 
 def test_the_verdict_names_what_replacement_saves():
     lines = verdict(planned((2, 2, 2, 2), pairs(4), neighbors="replace"))
-    assert "1.59 times less variance than the paper's calibration for replaced rows (twice the noise of γ_p)" in lines
+    assert (
+        "1.59 times less variance than the paper's calibration for replaced rows (twice the "
+        "noise of γ_p)" in lines
+    )
     assert lines[-2].startswith("optimal among all Gaussian noises")
-    assert lines[-1].startswith("certified within a factor 1.608 of the best any unbiased mechanism")
+    assert lines[-1].startswith(
+        "certified within a factor 1.608 of the best any unbiased mechanism"
+    )
     assert not any("replaced" in line for line in verdict(planned((2, 2, 2, 2), pairs(4))))
 
 

@@ -78,15 +78,22 @@ NUMBER = gn.Attribute("number", edges=[-math.inf, 0, 0.5, 10])
 
 
 def test_exact_counts_of_every_engine(build):
-    records = list(itertools.product(TEXT.categories, FLAG.categories, CODE.categories, [-1e300, 0.0, 0.25, 0.5, 10.0]))
+    records = list(
+        itertools.product(
+            TEXT.categories, FLAG.categories, CODE.categories, [-1e300, 0.0, 0.25, 0.5, 10.0]
+        )
+    )
     rng = np.random.default_rng(1)
     rows = [records[k] for k in rng.integers(len(records), size=2000)]
     names = ("text", "flag", "code", "number")
     bins = {-1e300: 0, 0.0: 1, 0.25: 1, 0.5: 2, 10.0: 2}
     expected = Counter(
-        (TEXT.categories.index(t), FLAG.categories.index(f), CODE.categories.index(c), bins[x]) for t, f, c, x in rows
+        (TEXT.categories.index(t), FLAG.categories.index(f), CODE.categories.index(c), bins[x])
+        for t, f, c, x in rows
     )
-    table = build({name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)})
+    table = build(
+        {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    )
     assert counted(table, TEXT, FLAG, CODE, NUMBER) == expected
 
 
@@ -118,21 +125,37 @@ def test_other_catches_text(build):
 def test_other_catches_numbers(build):
     values = [0.0, 0.5, 1.0, None, math.nan, math.inf, -math.inf, 1.1, -0.1]
     table = build({"x": values, "b": range(len(values))})
-    assert counted(table, gn.Attribute("x", edges=[0, 0.5, 1], other="rest")) == {(0,): 1, (1,): 2, (2,): 6}
+    assert counted(table, gn.Attribute("x", edges=[0, 0.5, 1], other="rest")) == {
+        (0,): 1,
+        (1,): 2,
+        (2,): 6,
+    }
 
 
 def test_other_catches_text_among_csv_numbers(tmp_path):
     (tmp_path / "t.csv").write_text(f"x,b\n0.5,1\n{CANARY},2\n1e0,3\n,4\n", encoding="utf-8")
-    assert counted(tmp_path / "t.csv", gn.Attribute("x", edges=[0, 0.7, 1], other="o")) == {(0,): 1, (1,): 1, (2,): 2}
+    assert counted(tmp_path / "t.csv", gn.Attribute("x", edges=[0, 0.7, 1], other="o")) == {
+        (0,): 1,
+        (1,): 1,
+        (2,): 2,
+    }
 
 
 def test_infinite_edges_do_not_include_infinity(build):
     table = build({"x": [-1e308, 1e308, math.inf, -math.inf, math.nan]})
-    assert counted(table, gn.Attribute("x", edges=[-math.inf, 0, math.inf], other="o")) == {(0,): 1, (1,): 1, (2,): 3}
+    assert counted(table, gn.Attribute("x", edges=[-math.inf, 0, math.inf], other="o")) == {
+        (0,): 1,
+        (1,): 1,
+        (2,): 3,
+    }
 
 
 def test_other_catches_integers(build):
-    assert counted(build({"a": [1, 7, 2, 7]}), gn.Attribute("a", [2, 1], other="o")) == {(1,): 1, (0,): 1, (2,): 2}
+    assert counted(build({"a": [1, 7, 2, 7]}), gn.Attribute("a", [2, 1], other="o")) == {
+        (1,): 1,
+        (0,): 1,
+        (2,): 2,
+    }
 
 
 @pytest.mark.parametrize("values", [[1, None, 7], [True, None, False]])
@@ -155,7 +178,11 @@ def test_other_catches_nulls(build, engine, values):
     ids=["pandas", "pandas string", "polars categorical", "polars enum", "pyarrow"],
 )
 def test_categoricals_are_text(table):
-    assert counted(table, gn.Attribute("a", ["x", "y"], other="rest")) == {(0,): 2, (1,): 1, (2,): 1}
+    assert counted(table, gn.Attribute("a", ["x", "y"], other="rest")) == {
+        (0,): 2,
+        (1,): 1,
+        (2,): 1,
+    }
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
@@ -166,27 +193,39 @@ def test_integers_of_any_width(dtype):
 
 @pytest.mark.parametrize("text", ["true,false", "True,False", "TRUE,FALSE"])
 def test_csv_booleans_in_any_case(tmp_path, text):
-    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{word},1\n" for word in text.split(",")), encoding="utf-8")
+    (tmp_path / "t.csv").write_text(
+        "a,b\n" + "".join(f"{word},1\n" for word in text.split(",")), encoding="utf-8"
+    )
     assert counted(tmp_path / "t.csv", gn.Attribute("a", [False, True])) == {(1,): 1, (0,): 1}
 
 
 def test_csv_text_is_never_reinterpreted(tmp_path):
     (tmp_path / "t.csv").write_text("zip,b\n007,1\n7,2\n7.0,3\n", encoding="utf-8")
-    assert counted(tmp_path / "t.csv", gn.Attribute("zip", ["007", "7", "7.0"])) == {(0,): 1, (1,): 1, (2,): 1}
+    assert counted(tmp_path / "t.csv", gn.Attribute("zip", ["007", "7", "7.0"])) == {
+        (0,): 1,
+        (1,): 1,
+        (2,): 1,
+    }
 
 
 @pytest.mark.parametrize("count", [150, 600])
 @pytest.mark.parametrize("edges", [False, True])
 def test_many_categories(build, count, edges):
     if edges:
-        attribute, values = gn.Attribute("a", edges=range(count + 1)), [k + 0.5 for k in range(count)]
+        attribute, values = (
+            gn.Attribute("a", edges=range(count + 1)),
+            [k + 0.5 for k in range(count)],
+        )
     else:
         attribute, values = gn.Attribute("a", map(str, range(count))), list(map(str, range(count)))
     assert counted(build({"a": values}), attribute) == {(k,): 1 for k in range(count)}
 
 
 def test_huge_integer_categories(build):
-    assert counted(build({"a": [1, 2]}), gn.Attribute("a", [10**30, 1], other="o")) == {(1,): 1, (2,): 1}
+    assert counted(build({"a": [1, 2]}), gn.Attribute("a", [10**30, 1], other="o")) == {
+        (1,): 1,
+        (2,): 1,
+    }
     assert counted(build({"a": [1, 2]}), gn.Attribute("a", [10**30], other="o")) == {(1,): 2}
 
 
@@ -259,12 +298,16 @@ def test_refusals_name_the_column_and_no_value(build, values, attribute):
 
 
 def test_missing_columns_are_named(build):
-    message = refusal(build({"b": [CANARY]}), WORDS, gn.Attribute("c", [1]), gn.Attribute("b", [CANARY]))
+    message = refusal(
+        build({"b": [CANARY]}), WORDS, gn.Attribute("c", [1]), gn.Attribute("b", [CANARY])
+    )
     assert "'a', 'c'" in message
     assert "'b'" not in message
 
 
-@pytest.mark.parametrize("values", [["x", 7391], ["x", CANARY.encode()], [["x", CANARY]], [{CANARY: 1}]])
+@pytest.mark.parametrize(
+    "values", [["x", 7391], ["x", CANARY.encode()], [["x", CANARY]], [{CANARY: 1}]]
+)
 @pytest.mark.parametrize("attribute", [WORDS, WHOLE, BINS], ids=["text", "integers", "edges"])
 def test_pandas_objects_are_refused(values, attribute):
     assert "column 'a'" in refusal(pd.DataFrame({"a": values}), attribute)
@@ -272,14 +315,19 @@ def test_pandas_objects_are_refused(values, attribute):
 
 @pytest.mark.parametrize(
     "table",
-    [pd.DataFrame([[CANARY, "x"]], columns=["a", "a"]), pa.table([["x"], [CANARY]], names=["a", "a"])],
+    [
+        pd.DataFrame([[CANARY, "x"]], columns=["a", "a"]),
+        pa.table([["x"], [CANARY]], names=["a", "a"]),
+    ],
     ids=["pandas", "pyarrow"],
 )
 def test_repeated_column_names_are_refused(table):
     refusal(table, WORDS)
 
 
-@pytest.mark.parametrize("table", [None, 5, [CANARY], {"a": ["x", CANARY]}, np.array([7391.0]), pd.Series([CANARY])])
+@pytest.mark.parametrize(
+    "table", [None, 5, [CANARY], {"a": ["x", CANARY]}, np.array([7391.0]), pd.Series([CANARY])]
+)
 def test_what_is_not_a_table_is_refused(table):
     assert type(table).__name__ in refusal(table, WORDS)
 
@@ -355,13 +403,18 @@ WORD = st.text(alphabet="ab#,;|\t\"' \\\n-1", max_size=4)
 
 
 @settings(derandomize=True, deadline=None, database=None, max_examples=40)
-@given(st.lists(st.tuples(WORD, WORD), min_size=1, max_size=6), st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]))
+@given(
+    st.lists(st.tuples(WORD, WORD), min_size=1, max_size=6),
+    st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),
+)
 def test_csv_written_by_python_is_counted_exactly(rows, quoting):
     text = io.StringIO(newline="")
     csv.writer(text, quoting=quoting).writerows([("first", "second"), *rows])
     categories = sorted({word for row in rows for word in row} - {""}) or ["x"]
     attributes = [gn.Attribute(name, categories, other="rest") for name in ("first", "second")]
-    expected = Counter(tuple(categories.index(word) if word else len(categories) for word in row) for row in rows)
+    expected = Counter(
+        tuple(categories.index(word) if word else len(categories) for word in row) for row in rows
+    )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.csv"
         path.write_bytes(text.getvalue().encode())
@@ -382,7 +435,9 @@ def test_one_more_csv_row_changes_one_count(tmp_path, extra):
     assert write([*rows, [extra, "1"]]) in ({(0,): 40, (1,): 1}, {(0,): 40, (2,): 1})
 
 
-@pytest.mark.parametrize("make", [pa.table, lambda c: pa.table(c).to_pandas(types_mapper=pd.ArrowDtype)])
+@pytest.mark.parametrize(
+    "make", [pa.table, lambda c: pa.table(c).to_pandas(types_mapper=pd.ArrowDtype)]
+)
 def test_integers_beyond_double_precision_are_binned_exactly(make):
     edges = gn.Attribute("n", edges=[-math.inf, 2**53, 2**62, math.inf])
     table = make({"n": [2**53 + 1, 2**53 - 1, 2**62 - 1, 2**62, -(2**63), 2**63 - 1]})
@@ -474,7 +529,9 @@ def stopping():
 @pytest.mark.usefixtures("stopping")
 @pytest.mark.parametrize("form", ["file", "relation"])
 def test_no_signal_is_lost_while_duckdb_works(form, tmp_path, monkeypatch):
-    """Duckdb looks for signals by itself, and now and then drops what Python's handler raises inside it."""
+    """Duckdb looks for signals by itself, and now and then drops what Python's handler raises
+    inside it.
+    """
     whole = count._tally_duckdb
 
     def dropping(*arguments):

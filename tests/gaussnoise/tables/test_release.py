@@ -35,7 +35,13 @@ def names(positions):
 
 
 def planned(sizes, subsets, rho=0.5, weights=None, neighbors="add-remove"):
-    return gn.plan(schema(*sizes), [names(S) for S in subsets], gn.zCDP(rho), weights=weights, neighbors=neighbors)
+    return gn.plan(
+        schema(*sizes),
+        [names(S) for S in subsets],
+        gn.zCDP(rho),
+        weights=weights,
+        neighbors=neighbors,
+    )
 
 
 def table_of(records, width):
@@ -54,7 +60,10 @@ def true_counts(records, S, sizes):
 def is_exact(table, counts):
     """Whether a table without noise is the truth, up to the rounding of floats."""
     total = max(float(np.sum(counts)), 1.0)
-    return np.abs(table.estimate - np.asarray(counts, dtype=float)).max() <= 1e-13 * total * table.estimate.size
+    return (
+        np.abs(table.estimate - np.asarray(counts, dtype=float)).max()
+        <= 1e-13 * total * table.estimate.size
+    )
 
 
 def parts(S):
@@ -63,7 +72,9 @@ def parts(S):
 
 @pytest.fixture
 def noiseless(monkeypatch):
-    monkeypatch.setattr("gaussnoise.privacy.sampler.IntegerQuery.draw", lambda query, count: [0] * count)
+    monkeypatch.setattr(
+        "gaussnoise.privacy.sampler.IntegerQuery.draw", lambda query, count: [0] * count
+    )
 
 
 WORKLOADS = [
@@ -103,7 +114,9 @@ def records(workload):
 @pytest.mark.parametrize("rho", [1e-6, 0.5, 1e6])
 def test_without_noise_every_table_and_part_is_exact(workload, records, rho, neighbors):
     sizes, subsets = workload
-    release = planned(sizes, subsets, rho, neighbors=neighbors).release(table_of(records, len(sizes)))
+    release = planned(sizes, subsets, rho, neighbors=neighbors).release(
+        table_of(records, len(sizes))
+    )
     for S in {S for planned_S in subsets for S in parts(sorted(planned_S))}:
         assert is_exact(release[names(S)], true_counts(records, S, sizes))
 
@@ -124,7 +137,9 @@ def test_without_noise_random_workloads_are_exact(problem):
     sizes, subsets, weights, records, rho = problem
     plan = planned(sizes, subsets, rho, weights)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gaussnoise.privacy.sampler.IntegerQuery.draw", lambda query, count: [0] * count)
+        patch.setattr(
+            "gaussnoise.privacy.sampler.IntegerQuery.draw", lambda query, count: [0] * count
+        )
         release = plan.release(table_of(records, len(sizes)))
     for S in subsets:
         assert is_exact(release[names(S)], true_counts(records, S, sizes))
@@ -136,7 +151,9 @@ def test_without_noise_random_workloads_are_exact(problem):
 def test_large_counts_are_exact(monkeypatch, rho, count):
     full = np.array([[count, 0, 0], [0, count + 3, 1]])
     counted = [((1,), full.sum(axis=0)), ((0, 1), full)]
-    monkeypatch.setattr("gaussnoise.tables.release.publish.count_marginals", lambda *_: iter(counted))
+    monkeypatch.setattr(
+        "gaussnoise.tables.release.publish.count_marginals", lambda *_: iter(counted)
+    )
     release = planned((2, 3), [(0, 1), (1,)], rho).release(table_of([], 2))
     assert is_exact(release["a0", "a1"], full)
     assert is_exact(release["a1"], full.sum(axis=0))
@@ -147,7 +164,9 @@ def test_large_counts_are_exact(monkeypatch, rho, count):
 
 
 def stacked(query, counts):
-    """All integer answers, one after the other, in Python integers; ``counts(T)`` are those of marginal T."""
+    """All integer answers, one after the other, in Python integers; ``counts(T)`` are those of
+    marginal T.
+    """
     answers = [query.answer(T, np.asarray(counts(T)).astype(np.int64)) for T in query.multipliers]
     return np.concatenate([np.zeros(0, dtype=object), *(a.astype(object) for a in answers)])
 
@@ -156,7 +175,10 @@ def largest_change(plan):
     """Largest squared change of the stacked answers, over all neighbours of a dataset."""
     sizes = plan.schema.sizes
     records = list(itertools.product(*map(range, sizes)))
-    added = np.array([stacked(plan.query, lambda T, r=r: true_counts([r], T, sizes)) for r in records], dtype=object)
+    added = np.array(
+        [stacked(plan.query, lambda T, r=r: true_counts([r], T, sizes)) for r in records],
+        dtype=object,
+    )
     if plan.neighbors == "replace":
         added = added[0] - added  # by symmetry one of the two rows may be any
     return max(int((change**2).sum()) for change in added)
@@ -191,7 +213,8 @@ def test_queries_are_linear_so_neighbours_differ_by_one_records_answer(workload,
     sizes, subsets = workload
     query = planned(sizes, subsets).query
     before, after = (
-        stacked(query, lambda T, some=some: true_counts(some, T, sizes)) for some in (records[:-1], records)
+        stacked(query, lambda T, some=some: true_counts(some, T, sizes))
+        for some in (records[:-1], records)
     )
     assert ((after - before) == stacked(query, lambda T: true_counts(records[-1:], T, sizes))).all()
 
@@ -202,7 +225,9 @@ def charge(sigma, sensitivity_squared):
     distance = math.sqrt(sensitivity_squared)
     while Fraction(distance) ** 2 < sensitivity_squared:
         distance = math.nextafter(distance, math.inf)
-    return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=sigma).map(distance)
+    return make_gaussian(
+        vector_domain(atom_domain(T="i64")), l2_distance(T="f64"), scale=sigma
+    ).map(distance)
 
 
 @pytest.mark.parametrize("rho", [1e-6, 0.5, 1e6])
@@ -213,10 +238,14 @@ def test_the_charge_is_what_opendp_says_and_within_the_budget(workload, rho, nei
     if query is None:
         assert release.rho_charged == 0
         return
-    assert release.rho_charged == pytest.approx(charge(query.scale, query.sensitivity_squared), rel=1e-12)
+    assert release.rho_charged == pytest.approx(
+        charge(query.scale, query.sensitivity_squared), rel=1e-12
+    )
     assert release.rho_charged <= rho
     assert release.rho_charged == pytest.approx(rho, rel=1e-9)
-    assert Fraction(largest_change(release.plan)) / (2 * Fraction(query.scale) ** 2) <= Fraction(rho)
+    assert Fraction(largest_change(release.plan)) / (2 * Fraction(query.scale) ** 2) <= Fraction(
+        rho
+    )
 
 
 def test_a_charge_beyond_the_budget_is_refused(monkeypatch):
@@ -231,11 +260,15 @@ def test_a_charge_beyond_the_budget_is_refused(monkeypatch):
 
 @pytest.fixture(scope="module")
 def whitened():
-    """Errors of 600 real releases, divided by the root of their stated covariance: independent and standard."""
+    """Errors of 600 real releases, divided by the root of their stated covariance: independent and
+    standard.
+    """
     sizes, records = (2, 3), [[0, 0], [1, 2], [1, 2], [0, 1]]
     plan, table = planned(sizes, [(0, 1), (1,)], weights=[1.0, 2.0]), table_of(records, 2)
     truth = true_counts(records, (0, 1), sizes).astype(float)
-    errors = np.array([(plan.release(table)["a0", "a1"].estimate - truth).ravel() for _ in range(600)])
+    errors = np.array(
+        [(plan.release(table)["a0", "a1"].estimate - truth).ravel() for _ in range(600)]
+    )
     variances = plan.release(table).query.variances
     covariance = MarginalCovariance(gn.Marginals(sizes, [(0, 1)]), variances).toarray()
     return np.linalg.solve(np.linalg.cholesky(covariance), errors.T).T
@@ -277,7 +310,9 @@ def test_contrasts_have_the_variance_of_the_dense_covariance(workload):
     covariance = plan.noise.covariance.toarray() / (2 * plan.rho)
     rng = np.random.default_rng(5)
     for _ in range(5):
-        weights = {names(sorted(S)): rng.normal(size=[sizes[i] for i in sorted(S)]) for S in subsets}
+        weights = {
+            names(sorted(S)): rng.normal(size=[sizes[i] for i in sorted(S)]) for S in subsets
+        }
         flat = np.concatenate([w.ravel() for w in weights.values()])
         variance = release.contrast(weights).standard_deviation ** 2
         assert variance == pytest.approx(flat @ covariance @ flat, rel=1e-5)
@@ -286,7 +321,11 @@ def test_contrasts_have_the_variance_of_the_dense_covariance(workload):
 def test_covariances_between_cells_of_different_tables():
     plan = planned((2, 3), [(0,), (1,)], weights=[2.0, 1.0])
     release = plan.release(table_of([], 2))
-    dense = plan.noise.covariance.toarray() / (2 * plan.rho) / np.outer([2, 2, 1, 1, 1], [2, 2, 1, 1, 1])
+    dense = (
+        plan.noise.covariance.toarray()
+        / (2 * plan.rho)
+        / np.outer([2, 2, 1, 1, 1], [2, 2, 1, 1, 1])
+    )
     for i, j in itertools.product(range(2), range(3)):
         u, v = np.eye(2)[i], np.eye(3)[j]
         plus = release.contrast({"a0": u, "a1": v}).standard_deviation ** 2
@@ -307,7 +346,9 @@ def test_stated_standard_deviations_are_those_planned(workload):
 
 @pytest.fixture
 def survey():
-    return planned((2, 3, 2), [(0, 1), (1, 2)]).release(table_of([[1, 2, 0], [1, 1, 1], [0, 0, 0]], 3))
+    return planned((2, 3, 2), [(0, 1), (1, 2)]).release(
+        table_of([[1, 2, 0], [1, 1, 1], [0, 0, 0]], 3)
+    )
 
 
 def test_contrast_estimates_are_sums_over_cells(survey):
@@ -320,7 +361,9 @@ def test_contrast_estimates_are_sums_over_cells(survey):
 def test_contrasts_of_one_table_in_both_orders_add_up(survey):
     w = np.arange(6.0).reshape(2, 3)
     twice = survey.contrast({("a0", "a1"): w, ("a1", "a0"): w.T})
-    assert twice.standard_deviation == pytest.approx(2 * survey.contrast({("a0", "a1"): w}).standard_deviation)
+    assert twice.standard_deviation == pytest.approx(
+        2 * survey.contrast({("a0", "a1"): w}).standard_deviation
+    )
 
 
 def test_contrasts_that_cancel_have_no_error(survey):
@@ -329,7 +372,9 @@ def test_contrasts_that_cancel_have_no_error(survey):
     assert contrast.standard_deviation < 1e-9
 
 
-@pytest.mark.parametrize("weights", [{"a0": [1.0]}, {("a0", "a1"): np.ones((3, 2))}, {"a0": [1, math.nan]}])
+@pytest.mark.parametrize(
+    "weights", [{"a0": [1.0]}, {("a0", "a1"): np.ones((3, 2))}, {"a0": [1, math.nan]}]
+)
 def test_contrasts_check_their_weights(survey, weights):
     with pytest.raises(gn.ParameterError, match="contrast: expected finite weights of shape"):
         survey.contrast(weights)
@@ -340,12 +385,16 @@ def test_contrasts_check_their_weights(survey, weights):
 
 def test_tables_agree_on_every_shared_margin(workload, records, neighbors):
     sizes, subsets = workload
-    release = planned(sizes, subsets, rho=0.01, neighbors=neighbors).release(table_of(records, len(sizes)))
+    release = planned(sizes, subsets, rho=0.01, neighbors=neighbors).release(
+        table_of(records, len(sizes))
+    )
     for S in map(sorted, subsets):
         table = release[names(S)]
         for T in parts(S):
             away = tuple(axis for axis, i in enumerate(S) if i not in T)
-            assert table.estimate.sum(axis=away) == pytest.approx(release[names(T)].estimate, rel=1e-9, abs=1e-9)
+            assert table.estimate.sum(axis=away) == pytest.approx(
+                release[names(T)].estimate, rel=1e-9, abs=1e-9
+            )
 
 
 def test_axes_follow_the_names_asked_for(survey):
@@ -442,13 +491,21 @@ FRAMES = [
 ]
 
 
-@pytest.mark.parametrize(("convert", "kind"), FRAMES, ids=["pandas", "polars", "polars lazy", "pyarrow", "duckdb"])
+@pytest.mark.parametrize(
+    ("convert", "kind"), FRAMES, ids=["pandas", "polars", "polars lazy", "pyarrow", "duckdb"]
+)
 def test_frames_come_back_in_the_callers_library(convert, kind):
     release = planned((2, 3), [(0, 1)]).release(convert(table_of([[0, 1]], 2)))
     frame = release["a1", "a0"].to_frame(level=0.9)
     assert type(frame) is kind
-    columns = {name: list(frame[name]) for name in ("a1", "a0", "estimate", "standard_deviation", "low", "high")}
-    columns = {name: [x.as_py() if hasattr(x, "as_py") else x for x in column] for name, column in columns.items()}
+    columns = {
+        name: list(frame[name])
+        for name in ("a1", "a0", "estimate", "standard_deviation", "low", "high")
+    }
+    columns = {
+        name: [x.as_py() if hasattr(x, "as_py") else x for x in column]
+        for name, column in columns.items()
+    }
     assert columns == release["a1", "a0"].columns(level=0.9)
 
 
@@ -471,7 +528,10 @@ def test_simulations_say_that_they_are_not_private(tmp_path):
     assert simulated.private is False
     assert "NOT PRIVATE" in repr(simulated)
     assert "NOT PRIVATE" in (tmp_path / "out" / "summary.txt").read_text(encoding="utf-8")
-    assert json.loads((tmp_path / "out" / "release.json").read_text(encoding="utf-8"))["private"] is False
+    assert (
+        json.loads((tmp_path / "out" / "release.json").read_text(encoding="utf-8"))["private"]
+        is False
+    )
 
 
 def test_releases_do_not_say_so(tmp_path, survey):
@@ -479,12 +539,17 @@ def test_releases_do_not_say_so(tmp_path, survey):
     assert survey.private is True
     assert "NOT PRIVATE" not in repr(survey)
     assert "NOT PRIVATE" not in (tmp_path / "out" / "summary.txt").read_text(encoding="utf-8")
-    assert json.loads((tmp_path / "out" / "release.json").read_text(encoding="utf-8"))["private"] is True
+    assert (
+        json.loads((tmp_path / "out" / "release.json").read_text(encoding="utf-8"))["private"]
+        is True
+    )
 
 
 def test_simulations_repeat_with_their_generator():
     plan, table = planned((2, 3), [(0, 1)]), table_of([[0, 1]], 2)
-    first, second = (plan.simulate(table, np.random.default_rng(3))["a0", "a1"].estimate for _ in range(2))
+    first, second = (
+        plan.simulate(table, np.random.default_rng(3))["a0", "a1"].estimate for _ in range(2)
+    )
     assert (first == second).all()
 
 
@@ -494,7 +559,8 @@ def test_releases_take_no_seed():
 
 
 @pytest.mark.parametrize(
-    "option", [{"ledger": "l.db"}, {"id": "x"}, {"ledger": "l.db", "id": "x"}, {"id": "x", "out": "o"}]
+    "option",
+    [{"ledger": "l.db"}, {"id": "x"}, {"ledger": "l.db", "id": "x"}, {"id": "x", "out": "o"}],
 )
 def test_ledgers_need_an_id_and_a_place(option):
     with pytest.raises(gn.ParameterError, match="ledger=, id= and out= together"):
@@ -509,7 +575,9 @@ def ledger(tmp_path):
 def test_a_ledger_draws_once(tmp_path, ledger):
     plan, table = planned((2, 3), [(0, 1)]), pd.DataFrame({"a0": [0, 1], "a1": [2, 2]})
     first = plan.release(table, out=tmp_path / "out", ledger=ledger, id="first")
-    again = planned((2, 3), [(0, 1)]).release(table, out=tmp_path / "out", ledger=str(ledger.path), id="first")
+    again = planned((2, 3), [(0, 1)]).release(
+        table, out=tmp_path / "out", ledger=str(ledger.path), id="first"
+    )
     assert (first["a0", "a1"].estimate == again["a0", "a1"].estimate).all()
     assert isinstance(again["a0"].to_frame(), pd.DataFrame)
     assert [(entry.id, entry.state) for entry in ledger.entries()] == [("first", "sealed")]
@@ -518,7 +586,9 @@ def test_a_ledger_draws_once(tmp_path, ledger):
     assert (first["a0", "a1"].estimate != second["a0", "a1"].estimate).any()
     with pytest.raises(gn.BudgetError):
         plan.release(table, out=tmp_path / "third", ledger=ledger, id="third")
-    assert sorted(path.name for path in tmp_path.iterdir() if path.name in ("out", "other", "third")) == [
+    assert sorted(
+        path.name for path in tmp_path.iterdir() if path.name in ("out", "other", "third")
+    ) == [
         "other",
         "out",
     ]
@@ -530,7 +600,9 @@ def test_a_ledger_refuses_another_request_under_the_same_id(tmp_path, ledger):
     with pytest.raises(gn.LedgerError, match="another marginals"):
         planned((2, 3), [(0,)], rho=0.1).release(table, out=tmp_path / "out", ledger=ledger, id="x")
     with pytest.raises(gn.LedgerError, match="protects"):
-        planned((2, 3), [(0, 1)], 0.1, neighbors="replace").release(table, out=tmp_path / "b", ledger=ledger, id="y")
+        planned((2, 3), [(0, 1)], 0.1, neighbors="replace").release(
+            table, out=tmp_path / "b", ledger=ledger, id="y"
+        )
 
 
 def test_refused_data_and_failures_under_a_ledger(monkeypatch, tmp_path, ledger):
@@ -544,7 +616,9 @@ def test_refused_data_and_failures_under_a_ledger(monkeypatch, tmp_path, ledger)
     monkeypatch.undo()
     assert not (tmp_path / "out").exists()
     release = plan.release(table_of([[0, 1]], 2), out=tmp_path / "out", ledger=ledger, id="x")
-    assert ledger.spent == pytest.approx(2 * release.rho_charged, rel=1e-12)  # what was drawn may have been seen
+    assert ledger.spent == pytest.approx(
+        2 * release.rho_charged, rel=1e-12
+    )  # what was drawn may have been seen
     assert [entry.state for entry in ledger.entries()] == ["refused", "lost", "sealed"]
 
 
@@ -585,7 +659,9 @@ def test_a_failure_at_any_stage_leaves_nothing(monkeypatch, tmp_path, stage, bro
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("stage", ["gaussnoise.tables.release.plots.plot_release", "matplotlib.figure.Figure.savefig"])
+@pytest.mark.parametrize(
+    "stage", ["gaussnoise.tables.release.plots.plot_release", "matplotlib.figure.Figure.savefig"]
+)
 def test_a_picture_that_cannot_be_drawn_does_not_undo_a_release(monkeypatch, tmp_path, stage):
     monkeypatch.setattr(stage, fail)
     planned((2, 3), [(0, 1)]).release(table_of([[0, 1]], 2), out=tmp_path / "out")
@@ -608,7 +684,9 @@ def test_the_directory_is_not_there_before_it_is_complete(monkeypatch, tmp_path)
 
 @pytest.mark.parametrize("kind", ["directory", "file"])
 def test_what_exists_is_refused_before_reading_data(monkeypatch, tmp_path, kind):
-    (tmp_path / "out").mkdir() if kind == "directory" else (tmp_path / "out").write_text("mine", encoding="utf-8")
+    (tmp_path / "out").mkdir() if kind == "directory" else (tmp_path / "out").write_text(
+        "mine", encoding="utf-8"
+    )
     monkeypatch.setattr("gaussnoise.tables.release.publish.count_marginals", fail)
     with pytest.raises(gn.OutputError, match="exists"):
         planned((2, 3), [(0, 1)]).release(table_of([], 2), out=tmp_path / "out")
@@ -641,15 +719,22 @@ def test_bad_data_leave_nothing(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("format", "read"), [("csv", csv.read_csv), ("parquet", parquet.read_table)], ids=["csv", "parquet"]
+    ("format", "read"),
+    [("csv", csv.read_csv), ("parquet", parquet.read_table)],
+    ids=["csv", "parquet"],
 )
 def test_tables_read_back_equal(tmp_path, format, read):
     wide = gn.Schema(
-        [gn.Attribute('a "b", c', ["x,y", 'q"', ""]), gn.Attribute("größe", edges=[0, 1, 2], other="Rest")]
+        [
+            gn.Attribute('a "b", c', ["x,y", 'q"', ""]),
+            gn.Attribute("größe", edges=[0, 1, 2], other="Rest"),
+        ]
     )
     plan = gn.plan(wide, [("größe", 'a "b", c'), ("größe",), ()], gn.zCDP(0.5))
     release = plan.release(
-        pa.table({'a "b", c': ["x,y", ""], "größe": [0.5, None]}), out=tmp_path / "out", format=format
+        pa.table({'a "b", c': ["x,y", ""], "größe": [0.5, None]}),
+        out=tmp_path / "out",
+        format=format,
     )
     record = json.loads((tmp_path / "out" / "release.json").read_text(encoding="utf-8"))
     for marginal, entry in zip(release, record["marginals"], strict=True):
@@ -667,7 +752,9 @@ def strict_json(path):
 
 def test_the_record_holds_what_an_auditor_needs(tmp_path):
     plan = gn.plan(
-        gn.Schema([gn.Attribute("a", [True, False]), gn.Attribute("b", edges=[-math.inf, 0, math.inf])]),
+        gn.Schema(
+            [gn.Attribute("a", [True, False]), gn.Attribute("b", edges=[-math.inf, 0, math.inf])]
+        ),
         2,
         gn.ApproxDP(1, 1e-6),
     )
@@ -681,7 +768,9 @@ def test_the_record_holds_what_an_auditor_needs(tmp_path):
     assert record["epsilon_delta"]["epsilon"] <= 1
     assert record["optimality"]["certified_gap"] == plan.noise.gap < 1e-6
     assert record["domain"][1]["edges"] == ["-inf", "0.0", "inf"]
-    assert record["marginals"][0]["standard_deviation"] == pytest.approx(plan.standard_deviation("a", "b"))
+    assert record["marginals"][0]["standard_deviation"] == pytest.approx(
+        plan.standard_deviation("a", "b")
+    )
 
 
 @pytest.mark.parametrize("format", ["csv", "parquet"])
@@ -690,14 +779,18 @@ def test_the_number_of_rows_is_in_no_file(tmp_path, format):
     # noise so large that no estimate falls on n by chance
     plan = planned((1, 2), [(0, 1), ()], rho=1e-14)
     release = plan.release(table_of(np.zeros((n, 2)), 2), out=tmp_path / "out", format=format)
-    files = [path for path in (tmp_path / "out").rglob("*") if path.suffix in (".csv", ".json", ".txt")]
+    files = [
+        path for path in (tmp_path / "out").rglob("*") if path.suffix in (".csv", ".json", ".txt")
+    ]
     assert len(files) == (4 if format == "csv" else 2)
     for path in files:
         numbers = path.read_text(encoding="utf-8").replace(",", " ").replace('"', " ").split()
         assert not [word for word in numbers if word.split(".")[0] == str(n)]
     for path in (tmp_path / "out").rglob("*.parquet"):
         content = parquet.read_table(path)
-        assert n not in [int(x) for name in ("estimate", "low", "high") for x in content[name].to_pylist()]
+        assert n not in [
+            int(x) for name in ("estimate", "low", "high") for x in content[name].to_pylist()
+        ]
         assert str(n).encode() not in repr(content.schema.metadata).encode()
     assert str(n) not in repr(release).replace(".", " ").split()
 
@@ -710,7 +803,9 @@ def test_the_picture_is_one(monkeypatch, tmp_path, survey, quick_pictures):
     assert len(picture) > 10_000
 
 
-@pytest.mark.parametrize("name", ["../up", "/etc/passwd", "a\nb", "con", "n" * 300, "年" * 120, "$x$ _"])
+@pytest.mark.parametrize(
+    "name", ["../up", "/etc/passwd", "a\nb", "con", "n" * 300, "年" * 120, "$x$ _"]
+)
 def test_any_name_makes_a_file_inside_the_directory(tmp_path, name):
     plan = gn.plan(gn.Schema([gn.Attribute(name, ["x", "y"])]), 1, gn.zCDP(1))
     plan.simulate(pa.table({name: ["x"]}), np.random.default_rng(0)).save(tmp_path / "out")
@@ -727,10 +822,15 @@ def test_save_refuses_what_exists(tmp_path, survey):
 
 
 def test_a_simulation_promises_nothing(tmp_path):
-    planned((2,), [(0,)]).simulate(table_of([[0]], 1), np.random.default_rng(0)).save(tmp_path / "out")
+    planned((2,), [(0,)]).simulate(table_of([[0]], 1), np.random.default_rng(0)).save(
+        tmp_path / "out"
+    )
     record = strict_json(tmp_path / "out" / "release.json")
     assert record["rho"] is None
     assert record["epsilon_delta"] is None
-    for text in ((tmp_path / "out" / "summary.txt").read_text(encoding="utf-8"), str(record["disclaimers"])):
+    for text in (
+        (tmp_path / "out" / "summary.txt").read_text(encoding="utf-8"),
+        str(record["disclaimers"]),
+    ):
         assert "protects nobody" in text
         assert "OpenDP" not in text

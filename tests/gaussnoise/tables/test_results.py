@@ -17,7 +17,9 @@ SUBSETS = [(0, 1), (1, 2), (0,)]
 
 def planned(rho=0.5, neighbors="add-remove", subsets=SUBSETS, sizes=SIZES, p=2):
     schema = gn.Schema([gn.Attribute(f"a{i}", range(n)) for i, n in enumerate(sizes)])
-    return gn.plan(schema, [tuple(f"a{i}" for i in S) for S in subsets], gn.zCDP(rho), neighbors=neighbors, p=p)
+    return gn.plan(
+        schema, [tuple(f"a{i}" for i in S) for S in subsets], gn.zCDP(rho), neighbors=neighbors, p=p
+    )
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +52,11 @@ def counted(table, names):
 
 def test_covariance_is_of_all_cells_and_of_what_was_drawn(release):
     dense = release.covariance.toarray()
-    cells = [(names, cell) for names in release for cell in np.ndindex(*(SIZES[int(n[1])] for n in names))]
+    cells = [
+        (names, cell)
+        for names in release
+        for cell in np.ndindex(*(SIZES[int(n[1])] for n in names))
+    ]
     assert dense.shape == (len(cells),) * 2
 
     def one(names, cell):
@@ -60,7 +66,9 @@ def test_covariance_is_of_all_cells_and_of_what_was_drawn(release):
 
     found = release.contrasts([one(*cell) for cell in cells])
     assert found.covariance == pytest.approx(dense, abs=1e-9 * dense.max())
-    assert found.estimate == pytest.approx(np.concatenate([release[names].estimate.ravel() for names in release]))
+    assert found.estimate == pytest.approx(
+        np.concatenate([release[names].estimate.ravel() for names in release])
+    )
     assert np.sqrt(np.diag(dense)) == pytest.approx(
         np.concatenate([release[names].standard_deviation.ravel() for names in release])
     )
@@ -78,11 +86,15 @@ def test_standard_errors_of_contrasts_are_those_of_simulations(table, neighbors,
     found = [plan.simulate(table, rng).contrasts(combinations) for _ in range(repetitions)]
     stated, errors = found[0].covariance, np.array([each.estimate for each in found])
     errors -= [
-        sum((np.asarray(w) * counted(table, (n,) if isinstance(n, str) else n)).sum() for n, w in weights.items())
+        sum(
+            (np.asarray(w) * counted(table, (n,) if isinstance(n, str) else n)).sum()
+            for n, w in weights.items()
+        )
         for weights in combinations
     ]
     whitened = np.linalg.solve(np.linalg.cholesky(stated), errors.T)
-    # means of whitened errors have standard deviation 1/√repetitions, entries of their second moment at most √2 times
+    # means of whitened errors have standard deviation 1/√repetitions, entries of their second
+    # moment at most √2 times
     assert np.abs(whitened.mean(axis=1)).max() < 6 / math.sqrt(repetitions)
     second, tolerance = whitened @ whitened.T / repetitions, 6 * math.sqrt(2 / repetitions)
     assert np.abs(second - np.eye(3)).max() < tolerance
@@ -142,14 +154,19 @@ def test_proportions_are_ratios_with_the_error_of_ratios(release, names, given):
 @pytest.mark.usefixtures("counted_once")
 def test_intervals_of_proportions_hold_the_truth_as_often_as_they_say(neighbors):
     """Also where the noise is as large as the groups, where intervals to first order fail."""
-    plan, rng = planned(rho=0.002, neighbors=neighbors, subsets=[(0, 1)], sizes=(2, 3)), np.random.default_rng(4)
+    plan, rng = (
+        planned(rho=0.002, neighbors=neighbors, subsets=[(0, 1)], sizes=(2, 3)),
+        np.random.default_rng(4),
+    )
     table = pa.table({"a0": [0] * 60 + [1] * 40, "a1": [0] * 30 + [1] * 30 + [1] * 20 + [2] * 20})
     repetitions, covered, first_order = 1000, 0, 0
     for _ in range(repetitions):
         found = plan.simulate(table, rng).proportions(("a0", "a1"), "a0")
         low, high = found.confidence_interval(0.8)
         covered += low[0, 1] <= 0.5 <= high[0, 1]
-        first_order += abs(found.estimate[0, 1] - 0.5) <= norm.isf(0.1) * found.standard_deviation[0, 1]
+        first_order += (
+            abs(found.estimate[0, 1] - 0.5) <= norm.isf(0.1) * found.standard_deviation[0, 1]
+        )
     assert binom.ppf(1e-6, repetitions, 0.8) < covered < binom.isf(1e-6, repetitions, 0.8)
     assert not binom.ppf(1e-3, repetitions, 0.8) < first_order < binom.isf(1e-3, repetitions, 0.8)
 
@@ -157,7 +174,9 @@ def test_intervals_of_proportions_hold_the_truth_as_often_as_they_say(neighbors)
 def test_empty_groups_have_no_proportion():
     plan = planned(subsets=[(0, 1)], sizes=(2, 3), rho=1e6)
     found = plan.release(pa.table({"a0": [0] * 9, "a1": [1] * 9})).proportions(("a0", "a1"), "a0")
-    low, high = found.confidence_interval(1 - 1e-9)  # of 95 %, one in twenty would leave a proportion out, and rightly
+    low, high = found.confidence_interval(
+        1 - 1e-9
+    )  # of 95 %, one in twenty would leave a proportion out, and rightly
     assert found.estimate[0] == pytest.approx([0, 1, 0], abs=0.01)
     empty = found.groups[1] <= 0
     assert np.isnan(found.estimate[1]).tolist() == empty.tolist()
@@ -168,8 +187,13 @@ def test_empty_groups_have_no_proportion():
 @pytest.mark.parametrize("simultaneous", [False, True])
 @pytest.mark.usefixtures("counted_once")
 def test_intervals_of_shares_hold_their_estimates(neighbors, simultaneous):
-    """Also of cells that hold nobody, or the whole group, where noise carries estimates beyond 0 and 1."""
-    plan, rng = planned(rho=0.01, neighbors=neighbors, subsets=[(0, 1)], sizes=(2, 3)), np.random.default_rng(9)
+    """Also of cells that hold nobody, or the whole group, where noise carries estimates beyond 0
+    and 1.
+    """
+    plan, rng = (
+        planned(rho=0.01, neighbors=neighbors, subsets=[(0, 1)], sizes=(2, 3)),
+        np.random.default_rng(9),
+    )
     table, beyond = pa.table({"a0": [0] * 60 + [1] * 40, "a1": [0] * 100}), 0
     for _ in range(50):
         found = plan.simulate(table, rng).proportions(("a0", "a1"), "a0")
@@ -204,8 +228,14 @@ def test_tables_show_their_numbers(release):
 
 def test_long_tables_are_shown_in_part():
     schema = gn.Schema([gn.Attribute("a", range(30), base="ranges")])
-    release = gn.plan(schema, 1, gn.zCDP(1)).simulate(pa.table({"a": [3]}), np.random.default_rng(0))
-    for table, rest in ((release["a"], 10), (release.answers("a"), 445), (release["a"].nonnegative(), 10)):
+    release = gn.plan(schema, 1, gn.zCDP(1)).simulate(
+        pa.table({"a": [3]}), np.random.default_rng(0)
+    )
+    for table, rest in (
+        (release["a"], 10),
+        (release.answers("a"), 445),
+        (release["a"].nonnegative(), 10),
+    ):
         lines = str(table).splitlines()
         assert len(lines) == 24
         assert lines[-2] == f"… and {rest} more"
@@ -238,7 +268,9 @@ def test_proportions_of_other_groups_are_refused(release, names, given):
 def test_measurements_are_independent_and_make_every_table(release):
     measured = list(release.measurements())
     inside = {T for S in SUBSETS for k in range(len(S) + 1) for T in itertools.combinations(S, k)}
-    assert sorted(m.attributes for m in measured) == sorted(tuple(f"a{i}" for i in T) for T in inside)
+    assert sorted(m.attributes for m in measured) == sorted(
+        tuple(f"a{i}" for i in T) for T in inside
+    )
     for names in release:
         total = np.zeros(release[names].estimate.shape)
         for m in measured:

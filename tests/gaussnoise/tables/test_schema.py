@@ -33,7 +33,10 @@ def attributes(draw, name):
             st.fixed_dictionaries(
                 {
                     "edges": st.lists(
-                        st.floats(allow_nan=False).map(lambda e: e + 0.0), min_size=2, max_size=5, unique=True
+                        st.floats(allow_nan=False).map(lambda e: e + 0.0),
+                        min_size=2,
+                        max_size=5,
+                        unique=True,
                     ).map(sorted)
                 }
             ),
@@ -45,7 +48,10 @@ def attributes(draw, name):
 
 
 NAMES = st.lists(
-    st.one_of(st.text(min_size=1), st.sampled_from(["a b", 'a"b', "a'b", "a.b", "größe", "年", "\\", "categories"])),
+    st.one_of(
+        st.text(min_size=1),
+        st.sampled_from(["a b", 'a"b', "a'b", "a.b", "größe", "年", "\\", "categories"]),
+    ),
     min_size=1,
     max_size=4,
     unique=True,
@@ -61,7 +67,12 @@ def test_toml_round_trip(data):
 
 
 def test_load_reads_what_to_toml_wrote(tmp_path):
-    schema = gn.Schema([gn.Attribute("größe", edges=[-math.inf, 1.5, math.inf]), gn.Attribute("sex", ["F", "M"], None)])
+    schema = gn.Schema(
+        [
+            gn.Attribute("größe", edges=[-math.inf, 1.5, math.inf]),
+            gn.Attribute("sex", ["F", "M"], None),
+        ]
+    )
     path = tmp_path / "schema.toml"
     path.write_text(schema.to_toml(), encoding="utf-8")
     assert gn.Schema.load(path) == gn.Schema.load(str(path)) == schema
@@ -70,13 +81,17 @@ def test_load_reads_what_to_toml_wrote(tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        "[attributes.a]\ncategories = ['x', 'y']\n[attributes.b]\nedges = [0, 1.5, inf]\nother = 'o'",
+        "[attributes.a]\ncategories = ['x', 'y']\n[attributes.b]\nedges = [0, 1.5, inf]\nother = "
+        "'o'",
         "attributes.a.categories = ['x', 'y']\nattributes.b = {edges = [0, 1.5, inf], other = 'o'}",
         "attributes = {a = {categories = ['x', 'y']}, b = {edges = [0, 1.5, inf], other = 'o'}}",
     ],
 )
 def test_all_toml_styles_mean_the_same(text):
-    expected = [gn.Attribute("a", ["x", "y"]), gn.Attribute("b", edges=[0, 1.5, math.inf], other="o")]
+    expected = [
+        gn.Attribute("a", ["x", "y"]),
+        gn.Attribute("b", edges=[0, 1.5, math.inf], other="o"),
+    ]
     assert gn.Schema.loads(text) == gn.Schema(expected)
 
 
@@ -126,7 +141,11 @@ A = "[attributes.a]\ncategories = ['x']\n"
         (A + "\n# a comment\n\n[attributes.b]\nedges = 'x'\n", 7, "edges"),
         ("# one\u2028line\n[attributes.b]\nedges = [3, 1]\n", 2, "increasing"),
         (A + "[attributes.b]\ncategories = [\n 'y',\n]\ntypo = 1\n", 7, "unknown key"),
-        ("attributes.a.categories = ['x']\nattributes.b = {categories = []}\n", 2, "at least one category"),
+        (
+            "attributes.a.categories = ['x']\nattributes.b = {categories = []}\n",
+            2,
+            "at least one category",
+        ),
         ("attributes.a.categories = ['x']\nattributes.b = {typo = 1}\n", 2, "unknown key"),
         ("attributes = {a = {categories = ['x']}, b = {typo = 1}}\n", 1, "unknown key"),
         *[(A + f"[attributes.{name}]\ncategories = ['x']\n", 3, "name") for name in RESERVED_NAMES],
@@ -276,7 +295,9 @@ def test_draft_refuses_identifiers_without_showing_any(build):
 def test_draft_refuses_other_types(values):
     table = pl.DataFrame({"a": values})
     with pytest.raises(gn.DataError, match="column 'a'"):
-        gn.Schema.draft(table.with_columns(pl.col("a").str.to_date()) if isinstance(values[0], str) else table)
+        gn.Schema.draft(
+            table.with_columns(pl.col("a").str.to_date()) if isinstance(values[0], str) else table
+        )
 
 
 OWN_TABLES = {
@@ -306,7 +327,8 @@ def test_a_drafted_schema_accepts_its_own_table(build, column):
 
 
 @pytest.mark.parametrize(
-    "lines", ["007,x\n010,y", "t,x\nf,y", "yes,x\nno,y", "TRUE,x\nfalse,y", " 5,x\n6,y", "0x1,x\n2,y"]
+    "lines",
+    ["007,x\n010,y", "t,x\nf,y", "yes,x\nno,y", "TRUE,x\nfalse,y", " 5,x\n6,y", "0x1,x\n2,y"],
 )
 def test_a_schema_drafted_from_csv_accepts_its_text(tmp_path, lines):
     path = tmp_path / "t.csv"

@@ -20,7 +20,9 @@ from gaussnoise.tables.release import store as _store
 from gaussnoise.tables.release.store import Place, StoredTables, table_writer
 
 LABELS = [[True, False], [3, 1, 2], ["x,y", 'q"', "", "a\nb"], list(range(300))]
-SCHEMA = gn.Schema([gn.Attribute(name, labels) for name, labels in zip("abcd", LABELS, strict=True)])
+SCHEMA = gn.Schema(
+    [gn.Attribute(name, labels) for name, labels in zip("abcd", LABELS, strict=True)]
+)
 SUBSETS = [S for k in (1, 2, 0, 3) for S in itertools.combinations(range(4), k)]
 
 
@@ -143,7 +145,9 @@ def test_a_release_of_many_marginals_is_one_dataset(wide):
 def test_saving_again_gives_the_same_tables(wide, tmp_path):
     release, _, folder = wide
     release.save(tmp_path / "again", format="parquet")
-    first, second = (parquet.read_table(out / "tables" / "2-way.parquet") for out in (folder, tmp_path / "again"))
+    first, second = (
+        parquet.read_table(out / "tables" / "2-way.parquet") for out in (folder, tmp_path / "again")
+    )
     assert first.sort_by("marginal")["estimate"].to_pylist() == second["estimate"].to_pylist()
 
 
@@ -155,7 +159,9 @@ def test_many_csv_files_are_refused_before_reading_data(tmp_path):
 
 def test_progress_counts_cells(tmp_path):
     seen = []
-    wide_release(tmp_path, format="parquet", progress=lambda done, total: seen.append((done, total)))
+    wide_release(
+        tmp_path, format="parquet", progress=lambda done, total: seen.append((done, total))
+    )
     assert len(seen) == 1035
     assert [done for done, _ in seen] == list(range(4, 4 * 1035 + 1, 4))
     assert {total for _, total in seen} == {4 * 1035}
@@ -287,7 +293,9 @@ def test_the_record_lists_every_file(small):
     _, _, folder = small
     files = record_of(folder)["files"]
     assert {"summary.txt", "release.png"} < set(files)
-    assert {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} == {
+    assert {
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    } == {
         *files,
         "release.json",
     }
@@ -333,7 +341,10 @@ def test_nothing_in_the_folder_can_be_changed_or_added(small, kind):
 @pytest.mark.parametrize("kind", TAMPERING)
 def test_nothing_under_a_ledger_can_be_changed_or_added(tmp_path, kind):
     plan = gn.plan(SCHEMA, [("a", "b"), ("c",)], gn.zCDP(0.5))
-    table, ledger = pa.table({"a": [True], "b": [1], "c": [""]}), gn.Ledger.create(tmp_path / "l", gn.zCDP(1.0))
+    table, ledger = (
+        pa.table({"a": [True], "b": [1], "c": [""]}),
+        gn.Ledger.create(tmp_path / "l", gn.zCDP(1.0)),
+    )
 
     def ask():
         return plan.release(table, out=tmp_path / "out", ledger=ledger, id="x")
@@ -356,7 +367,8 @@ def outside(folder, name):
 
 
 @pytest.mark.parametrize(
-    "name", ["../elsewhere.csv", "tables/../../elsewhere.csv", "{}/elsewhere.csv", "tables/link.csv"]
+    "name",
+    ["../elsewhere.csv", "tables/../../elsewhere.csv", "{}/elsewhere.csv", "tables/link.csv"],
 )
 @pytest.mark.parametrize("format", ["gaussnoise.tables/3", "gaussnoise.tables/2"])
 def test_files_outside_the_folder_are_not_read(small, name, format):
@@ -390,13 +402,20 @@ def test_an_index_outside_the_folder_is_not_read(wide, tmp_path):
 def test_releases_of_the_format_before_are_read(tmp_path, monkeypatch, under):
     """They listed their tables only."""
     plan = gn.plan(SCHEMA, [("a", "b"), ("c",)], gn.zCDP(0.5))
-    table, ledger = pa.table({"a": [True], "b": [1], "c": [""]}), gn.Ledger.create(tmp_path / "l", gn.zCDP(1.0))
+    table, ledger = (
+        pa.table({"a": [True], "b": [1], "c": [""]}),
+        gn.Ledger.create(tmp_path / "l", gn.zCDP(1.0)),
+    )
     monkeypatch.setattr(_files, "_FORMAT", "gaussnoise.tables/2")
     tables_only = {".csv", ".parquet"}
     monkeypatch.setattr(
         _files,
         "digests_in",
-        lambda folder: {name: d for name, d in digests_in(folder).items() if name[name.rfind(".") :] in tables_only},
+        lambda folder: {
+            name: d
+            for name, d in digests_in(folder).items()
+            if name[name.rfind(".") :] in tables_only
+        },
     )
     options = {"ledger": ledger, "id": "x"} if under == "a ledger" else {}
     release = plan.release(table, out=tmp_path / "out", **options)
@@ -465,7 +484,10 @@ def test_deep_and_endless_records_are_refused(small, tmp_path):
     saved = tmp_path / "saved.json"
     mechanism.release(counts=[1, 2]).save(saved)
     sound = json.loads(saved.read_text())
-    bad = [sound | {"estimate": value} for value in (10**400, [10**400, 1], [[1, 2], 3], {"a": 1}, "x", None)]
+    bad = [
+        sound | {"estimate": value}
+        for value in (10**400, [10**400, 1], [[1, 2], 3], {"a": 1}, "x", None)
+    ]
     bad += [sound | {"private": value} for value in ("false", None, 1)] + [sound | {"privacy": 3}]
     texts = [DEEP, '{"format": ' + DEEP + "}", *map(json.dumps, bad), "\udcff"]
     for text in texts:
@@ -486,7 +508,14 @@ def stored(path, shape=(3,), first_row=0):
 @pytest.mark.parametrize(
     "content",
     [
-        *(b"", b"PAR1", b"PAR1" * 100, b"estimate\n1\n2\nSECRET\n", b"estimate\n1\n2\n", b"estimate\n1\n2\n3\n4\n"),
+        *(
+            b"",
+            b"PAR1",
+            b"PAR1" * 100,
+            b"estimate\n1\n2\nSECRET\n",
+            b"estimate\n1\n2\n",
+            b"estimate\n1\n2\n3\n4\n",
+        ),
         *(b"a\n1\n", b"\xff\xfe\x00", b'estimate\n1\n"2\n3\n', b"estimate\n1,2\n2\n3\n"),
     ],
 )
@@ -533,9 +562,13 @@ def test_small_files_do_not_take_much_memory(tmp_path):
         asked.append((str(path), call))
 
     def bomb(name, rows, compression, values):
-        column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), pa.array(values)).dictionary_decode()
+        column = pa.DictionaryArray.from_arrays(
+            pa.array(np.zeros(rows, np.int8)), pa.array(values)
+        ).dictionary_decode()
         path = tmp_path / f"{len(asked)}.parquet"
-        parquet.write_table(pa.table({name: column}), path, compression=compression, row_group_size=rows)
+        parquet.write_table(
+            pa.table({name: column}), path, compression=compression, row_group_size=rows
+        )
         return path
 
     table = "StoredTables(path.parent, {(0,): Place(path.name, 0, (3,))})[0,]"
@@ -544,7 +577,9 @@ def test_small_files_do_not_take_much_memory(tmp_path):
     ask(bomb("file", 1, "zstd", ["x" * 2**27]), "read_index(path, 1, 2)")
     ask(bomb("file", 2**21, "snappy", ["x" * 100]), "read_index(path, 3, 2)")
     rows = 2**10
-    file = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int8)), pa.array(["x" * 2**24]))
+    file = pa.DictionaryArray.from_arrays(
+        pa.array(np.zeros(rows, np.int8)), pa.array(["x" * 2**24])
+    )
     listed = pa.table({"attributes": [["a"]] * rows, "file": file, "first_row": [0] * rows})
     parquet.write_table(listed, tmp_path / "listed.parquet", store_schema=False)
     ask(tmp_path / "listed.parquet", f"read_index(path, {rows}, 2)")
@@ -560,7 +595,9 @@ for path, call in json.loads(sys.argv[1]):
     except OutputError:
         print(pa.default_memory_pool().max_memory())
 """
-    done = subprocess.run([sys.executable, "-c", code, json.dumps(asked)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(asked)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     most = [int(line) for line in done.stdout.split()]  # so far, after each
     assert len(most) == len(asked)
@@ -578,7 +615,9 @@ def test_labels_of_several_lines_are_read_from_files_of_any_length(tmp_path, row
 
 # Somebody who may write beside the release.
 
-shared = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="folders are held on Linux only")
+shared = pytest.mark.skipif(
+    not os.path.isdir("/proc/self/fd"), reason="folders are held on Linux only"
+)
 
 
 @shared
@@ -641,7 +680,8 @@ def test_what_dead_programs_left_beside_a_target_goes_when_it_is_written_again(t
     code = (
         "import sys, os; from pathlib import Path; from gaussnoise.files.disk import aside\n"
         "with aside(Path(sys.argv[1])) as path:\n    path.write_text('drawn')\n"
-        "    if sys.argv[2] == 'wait': print('ready', flush=True); sys.stdin.read()\n    else: os.kill(os.getpid(), 15)"
+        "    if sys.argv[2] == 'wait': print('ready', flush=True); sys.stdin.read()\n    else: "
+        "os.kill(os.getpid(), 15)"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "out")]
     assert subprocess.run([*command, "die"], check=False).returncode == -15
@@ -656,7 +696,10 @@ def test_what_dead_programs_left_beside_a_target_goes_when_it_is_written_again(t
         living.communicate("", timeout=60)
     assert living.returncode != 0  # taken
     assert (tmp_path / "out").read_text() == "mine"
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".out.0123456789abcde.partial", "out"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        ".out.0123456789abcde.partial",
+        "out",
+    ]
 
 
 # A folder says by itself how it was planned.
@@ -676,11 +719,21 @@ REQUESTS = {
     "replaced": (PLAIN, 1, gn.GDP(1), {"neighbors": "replace", "rows_per_person": 3}),
     "largest": (PLAIN, 1, gn.TV(0.1), {"p": math.inf}),
     "some norm": (PLAIN, 1, gn.zCDP(1 / 3), {"p": 2.5}),
-    "targets": (PLAIN, ["sex", "k"], None, {"targets": [50, gn.Target(20, 0.99, simultaneous=True)]}),
+    "targets": (
+        PLAIN,
+        ["sex", "k"],
+        None,
+        {"targets": [50, gn.Target(20, 0.99, simultaneous=True)]},
+    ),
     "targets and a budget": (PLAIN, ["sex", "k"], gn.zCDP(0.7), {"targets": {"sex": 50, "k": 20}}),
     "bases": (
         AGES,
-        [("sex", "age"), {"age": "identity"}, {"k": {"kind": "moments"}}, {"k": [[1, 0, -1, 0.1], [0, 1, 0, 0]]}],
+        [
+            ("sex", "age"),
+            {"age": "identity"},
+            {"k": {"kind": "moments"}},
+            {"k": [[1, 0, -1, 0.1], [0, 1, 0, 0]]},
+        ],
         gn.zCDP(0.5),
         {"weights": [1, 1, 2, 3]},
     ),
@@ -725,7 +778,9 @@ def edited(folder, change):
 def test_folders_of_earlier_versions_need_the_plan(small):
     plan, release, folder = small
     edited(folder, lambda record: record.pop("plan"))
-    with pytest.raises(gn.OutputError, match=r"does not say how it was planned.*hint: load\(directory, plan\)"):
+    with pytest.raises(
+        gn.OutputError, match=r"does not say how it was planned.*hint: load\(directory, plan\)"
+    ):
         gn.TableRelease.load(folder)
     assert (gn.TableRelease.load(folder, plan)["c"].estimate == release["c"].estimate).all()
 
@@ -733,7 +788,10 @@ def test_folders_of_earlier_versions_need_the_plan(small):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"p": "1"}, "cannot be planned again by this version: .*; hint: gaussnoise 0.1.0 wrote it"),
+        (
+            {"p": "1"},
+            "cannot be planned again by this version: .*; hint: gaussnoise 0.1.0 wrote it",
+        ),
         ({"workload": [["zz"]]}, "cannot be planned again by this version: no attribute 'zz'"),
         ({"workload": 7}, "cannot be planned again"),
         ({"privacy": {"definition": "Mine"}}, "a privacy definition of its own; hint: load"),
@@ -764,7 +822,9 @@ def test_files_say_which_intervals_they_hold(small):
     _, release, folder = small
     record = json.loads((folder / "release.json").read_text(encoding="utf-8"))
     assert record["intervals"] == {"columns": ["low", "high"], "level": 0.95, "simultaneous": False}
-    assert "low and high are the ends of 95 % intervals" in (folder / "summary.txt").read_text(encoding="utf-8")
+    assert "low and high are the ends of 95 % intervals" in (folder / "summary.txt").read_text(
+        encoding="utf-8"
+    )
     place = next(entry for entry in record["marginals"] if entry["attributes"] == ["c"])
     rows = csv.read_csv(folder / place["file"]).to_pydict()
     high = release["c"].confidence_interval(record["intervals"]["level"]).high

@@ -1,4 +1,6 @@
-"""Synthetic records through mbi: its loss is the likelihood of the released tables, its records carry their labels."""
+"""Synthetic records through mbi: its loss is the likelihood of the released tables, its records
+carry their labels.
+"""
 
 import dataclasses
 import functools
@@ -21,7 +23,8 @@ ITERATIONS = 2000
 
 @pytest.fixture(scope="module")
 def mbi():
-    # not at the top of the file: from its first array on, jax warns of every fork, and Spark's tests fork
+    # not at the top of the file: from its first array on, jax warns of every fork, and Spark's
+    # tests fork
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -40,7 +43,9 @@ def centering(n):
 
 
 class BruteForce:
-    """A random population of 2 × 3 × 2 × 1 cells and all that residual noise does to two of its tables, densely."""
+    """A random population of 2 × 3 × 2 × 1 cells and all that residual noise does to two of its
+    tables, densely.
+    """
 
     schema = gn.Schema(
         [
@@ -57,7 +62,9 @@ class BruteForce:
 
     def __init__(self, total_deviation):
         self.rng = np.random.default_rng(7)
-        self.deviations = dict(zip(self.subsets, [total_deviation, 1.0, 2.0, 0.5, 3.0, 1.5], strict=True))
+        self.deviations = dict(
+            zip(self.subsets, [total_deviation, 1.0, 2.0, 0.5, 3.0, 1.5], strict=True)
+        )
         truth = self.rng.integers(5, 20, size=12)
         self.residuals = {}
         for T, sigma in self.deviations.items():
@@ -70,12 +77,21 @@ class BruteForce:
         return kron(np.eye(n) if i in T else np.ones((1, n)) for i, n in enumerate(self.shape))
 
     def lift(self, T):
-        """Matrix from a residual on T to both tables, one under the other; zero where T is not inside."""
+        """Matrix from a residual on T to both tables, one under the other; zero where T is not
+        inside.
+        """
         return np.vstack(
             [
-                kron(np.eye(n) if i in T else np.ones((n, 1)) / n for i in S for n in [self.shape[i]])
+                kron(
+                    np.eye(n) if i in T else np.ones((n, 1)) / n for i in S for n in [self.shape[i]]
+                )
                 if set(T) <= set(S)
-                else np.zeros((np.prod([self.shape[i] for i in S]), np.prod([self.shape[i] for i in T], dtype=int)))
+                else np.zeros(
+                    (
+                        np.prod([self.shape[i] for i in S]),
+                        np.prod([self.shape[i] for i in T], dtype=int),
+                    )
+                )
                 for S in self.tables
             ]
         )
@@ -89,13 +105,17 @@ class BruteForce:
         )
         error = released - np.vstack([self.margin(S) for S in self.tables]) @ joint
         inverse = np.linalg.pinv(covariance, rcond=1e-10, hermitian=True)
-        np.testing.assert_allclose(covariance @ inverse @ error, error, atol=1e-9)  # the error is in its range
+        np.testing.assert_allclose(
+            covariance @ inverse @ error, error, atol=1e-9
+        )  # the error is in its range
         return error @ inverse @ error / 2
 
     def measurements(self):
         return [
             Measurement(
-                tuple(self.schema.names[i] for i in T), y.reshape([self.shape[i] for i in T]), self.deviations[T]
+                tuple(self.schema.names[i] for i in T),
+                y.reshape([self.shape[i] for i in T]),
+                self.deviations[T],
             )
             for T, y in self.residuals.items()
         ]
@@ -108,7 +128,9 @@ class BruteForce:
 
 def loss_of(mbi, problem, **changes):
     """mbi's loss for the problem, some fields of the measurements on pairs changed."""
-    measurements = [dataclasses.replace(m, **changes) if len(m.clique) == 2 else m for m in problem.measurements]
+    measurements = [
+        dataclasses.replace(m, **changes) if len(m.clique) == 2 else m for m in problem.measurements
+    ]
     return mbi.marginal_loss.from_linear_measurements(measurements, problem.domain)
 
 
@@ -130,12 +152,18 @@ def test_the_loss_is_the_exact_likelihood_of_all_tables(mbi, total_deviation):
 
 
 def test_the_total_is_known_or_measured(mbi):
-    noisy, exact = (mbi_measurements(BruteForce(sd).measurements(), BruteForce.schema) for sd in (4.0, 0.0))
+    noisy, exact = (
+        mbi_measurements(BruteForce(sd).measurements(), BruteForce.schema) for sd in (4.0, 0.0)
+    )
     total = BruteForce(4.0).residuals[()].item()
     assert noisy.known_total is None
-    assert mbi.estimation.minimum_variance_unbiased_total(noisy.measurements) == pytest.approx(total, rel=1e-12)
+    assert mbi.estimation.minimum_variance_unbiased_total(noisy.measurements) == pytest.approx(
+        total, rel=1e-12
+    )
     assert exact.known_total == pytest.approx(BruteForce(0.0).residuals[()].item(), rel=1e-12)
-    assert [m.clique for m in exact.measurements] == [m.clique for m in noisy.measurements if m.clique]
+    assert [m.clique for m in exact.measurements] == [
+        m.clique for m in noisy.measurements if m.clique
+    ]
 
 
 def test_an_exact_total_is_whole(mbi):
@@ -143,7 +171,9 @@ def test_an_exact_total_is_whole(mbi):
     residual = Measurement(("0",), np.array([3.0, -3.0]), 1.0)
     problem = mbi_measurements([just_below, residual], BruteForce.schema)
     assert problem.known_total == 99
-    assert mbi.estimation.MirrorDescent().estimate(*problem, iters=50).synthetic_data().records == 99
+    assert (
+        mbi.estimation.MirrorDescent().estimate(*problem, iters=50).synthetic_data().records == 99
+    )
 
 
 @pytest.mark.parametrize("shape", [(2,), (5, 1), (3, 4, 2)])
@@ -201,13 +231,18 @@ def encoded(mbi, survey):
 
 def simulated(survey, rho, seed, neighbors="add-remove"):
     table, schema = survey
-    return gn.plan(schema, 2, gn.zCDP(rho), neighbors=neighbors).simulate(table, np.random.default_rng(seed))
+    return gn.plan(schema, 2, gn.zCDP(rho), neighbors=neighbors).simulate(
+        table, np.random.default_rng(seed)
+    )
 
 
 def root_mean_square_error(synthetic, truth, release):
     """Of synthetic two-way counts, in standard deviations of the noise."""
     errors = [
-        (np.asarray(synthetic.project(names).datavector()) - np.asarray(truth.project(names).datavector()))
+        (
+            np.asarray(synthetic.project(names).datavector())
+            - np.asarray(truth.project(names).datavector())
+        )
         / release[names].standard_deviation.ravel()
         for names in release
     ]
@@ -223,18 +258,29 @@ def test_from_records_to_synthetic_records(mbi, survey, encoded):
     records = model.synthetic_data()
     assert records.records == int(release[()].estimate)
 
-    # as close to the truth as the noise lets anyone be; a table of the right size and nothing else is far off
+    # as close to the truth as the noise lets anyone be; a table of the right size and nothing else
+    # is far off
     assert root_mean_square_error(records, encoded, release) < 1.2
-    assert root_mean_square_error(mbi.Dataset.synthetic(problem.domain, records.records), encoded, release) > 20
+    assert (
+        root_mean_square_error(
+            mbi.Dataset.synthetic(problem.domain, records.records), encoded, release
+        )
+        > 20
+    )
 
     # the same in labels, against the original columns
     pair = ("affair", "marriage")
-    labelled = [np.array(records.domain.labels_config[name], dtype=object)[records.data[name]] for name in pair]
+    labelled = [
+        np.array(records.domain.labels_config[name], dtype=object)[records.data[name]]
+        for name in pair
+    ]
     synthetic, true = (
         Counter(zip(*labelled, strict=True)),
         Counter(zip(*(table[n].to_pylist() for n in pair), strict=True)),
     )
-    assert true.keys() == set(itertools.product(*(schema.attributes[schema.names.index(n)].labels for n in pair)))
+    assert true.keys() == set(
+        itertools.product(*(schema.attributes[schema.names.index(n)].labels for n in pair))
+    )
     deviation = release[pair].standard_deviation.max()
     assert max(abs(synthetic[cell] - count) for cell, count in true.items()) < 4 * deviation
 
@@ -247,13 +293,22 @@ def test_from_records_to_synthetic_records(mbi, survey, encoded):
 
 def test_weights_match_the_noise(mbi, survey, encoded):
     release = simulated(survey, rho=0.1, seed=4)
-    freedom = 1 + sum(np.prod([n - 1 for n in map(len, release[T].labels)]) for T in residual_names(release))
+    freedom = 1 + sum(
+        np.prod([n - 1 for n in map(len, release[T].labels)]) for T in residual_names(release)
+    )
     low, high = stats.chi2(freedom).ppf([1e-3, 1 - 1e-3])
 
     def chi_square(factor):
-        scaled = [m._replace(standard_deviation=factor * m.standard_deviation) for m in release.measurements()]
+        scaled = [
+            m._replace(standard_deviation=factor * m.standard_deviation)
+            for m in release.measurements()
+        ]
         problem = mbi_measurements(scaled, survey[1])
-        return 2 * float(mbi.marginal_loss.from_linear_measurements(problem.measurements, problem.domain)(encoded))
+        return 2 * float(
+            mbi.marginal_loss.from_linear_measurements(problem.measurements, problem.domain)(
+                encoded
+            )
+        )
 
     assert low < chi_square(1.0) < high
     assert chi_square(1 / 1.5) > high
@@ -264,17 +319,26 @@ def residual_names(release):
     return {T for S in release for k in (1, 2) for T in itertools.combinations(S, k)}
 
 
-def test_with_the_total_known_the_model_is_the_projection_onto_tables_of_nonnegative_counts(mbi, survey, encoded):
+def test_with_the_total_known_the_model_is_the_projection_onto_tables_of_nonnegative_counts(
+    mbi, survey, encoded
+):
     release = simulated(survey, rho=2e-4, seed=4, neighbors="replace")
-    assert min(release[pair].estimate.min() for pair in release) < 0  # or there is nothing to correct
+    assert (
+        min(release[pair].estimate.min() for pair in release) < 0
+    )  # or there is nothing to correct
     problem = mbi_measurements(release.measurements(), survey[1])
     assert problem.known_total == encoded.records
     from_release = mbi.marginal_loss.from_linear_measurements(problem.measurements, problem.domain)
 
     def distances(iterations):
-        """From the release to the model and from the model to the truth, in the metric of the likelihood."""
+        """From the release to the model and from the model to the truth, in the metric of the
+        likelihood.
+        """
         model = mbi.estimation.MirrorDescent().estimate(*problem, iters=iterations)
-        at = [dataclasses.replace(m, noisy_measurement=m.query(model.project(m.clique))) for m in problem.measurements]
+        at = [
+            dataclasses.replace(m, noisy_measurement=m.query(model.project(m.clique)))
+            for m in problem.measurements
+        ]
         from_model = mbi.marginal_loss.from_linear_measurements(at, problem.domain)
         return float(from_release(model)), float(from_model(encoded))
 
