@@ -30,7 +30,7 @@ def gaussian_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The mean of N(μ, σ²) from n records, |μ − center| <= radius: a coarse location, then a
+    r"""The mean of N(μ, σ²) from n records, ``|μ − center| <= radius``: a coarse location, then a
     clipped mean around it.
 
     A quarter of the budget finds the fullest of bins 2σ wide, whose middle is within 2σ of μ; the

@@ -92,7 +92,7 @@ class Ticks(PickledByArguments):
 
     @property
     def matrix(self) -> Array:
-        """The workload, shape (answers, n): what it asks of the counts of each tick."""
+        """The workload over time, (answers, n): what it asks of the counts of each tick."""
         return _NAMED[self.workload](self.n) if isinstance(self.workload, str) else self.workload
 
     @property

@@ -1,0 +1,99 @@
+"""README and book are what a newcomer runs: their code, their commands, their links."""
+
+import contextlib
+import io
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+import gaussnoise as gn
+import gaussnoise.plots
+import gaussnoise.privacy
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BOOK = sorted((ROOT / "notebooks").glob("*.md"))
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *(ROOT / name / "README.md" for name in ("gaussnoise", "domains")),
+    *BOOK,
+]
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def blocks(page):
+    """The Python code of a page, to be run in order."""
+    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+WITH_CODE = [page for page in PAGES if blocks(page)]
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
+def test_code_runs_in_order(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    script = tmp_path / "page.py"
+    script.write_text("\n".join(blocks(page)), encoding="utf-8")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        runpy.run_path(str(script))
+    assert printed.getvalue()
+
+
+def test_there_is_code_to_run():
+    assert len(WITH_CODE) >= 8
+    assert ROOT / "README.md" in WITH_CODE
+
+
+def test_two_commands_and_continuous_integration_runs_them():
+    commands = [line for line in README.splitlines() if line.startswith("python3 -m venv")]
+    assert len(commands) == 2
+    assert commands[0].endswith("gaussnoise demo")
+    assert commands[1].endswith("pytest")
+    assert "README.md" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+@every_page
+def test_files_and_folders_that_pages_name_exist(page):
+    text = page.read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w./]+(?:\.(?:py|md)|/))`", text)) | set(
+        re.findall(r"\]\((?!https?:|#)([^)#]+)\)", text)
+    )
+    missing = [
+        name
+        for name in sorted(named)
+        if not any((start / name).exists() for start in (ROOT, page.parent))
+    ]
+    assert not missing
+
+
+@every_page
+def test_pages_of_the_book_link_to_each_other_by_their_files(page):
+    """Links to other files are dead where the book is published without the source."""
+    if page in BOOK:
+        targets = re.findall(r"\]\((?!https?:|#)([^)#]+)\)", page.read_text(encoding="utf-8"))
+        assert not [name for name in targets if "/" in name]
+
+
+def test_every_page_and_notebook_is_in_one_table_of_contents():
+    listed = [
+        line.strip()
+        for page in BOOK
+        for tree in re.findall(
+            r"```\{toctree\}\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL
+        )
+        for line in tree.splitlines()
+        if line.strip() and not line.startswith(":")
+    ]
+    there = {page.stem for page in (*BOOK, *(ROOT / "notebooks").glob("*.ipynb"))} - {"index"}
+    assert sorted(listed) == sorted(there)
+
+
+def test_every_public_name_is_in_the_reference():
+    text = (ROOT / "notebooks" / "reference.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^   (\w+)$", text, flags=re.MULTILINE))
+    modules = (gn, gn.streams, gn.estimators, gaussnoise.privacy, gaussnoise.plots)
+    public = {name for module in modules for name in module.__all__}
+    assert listed == public - {"streams", "estimators", "plots"}
