@@ -44,7 +44,7 @@ def rates(
             * "bounded": the mean *of the data*, records in a ball of this radius (squared ℓ2
               error);
             * "moments": a population mean, ``E‖X‖₂^k <= radius^k``;
-            * "normal": the mean of N(μ, radius²) in one dimension, ``|μ|`` unbounded up to logarithms;
+            * "normal": the mean of N(μ, radius²) in one dimension, μ unbounded up to logarithms;
             * "person": a population mean from m records of each of n people, directional moments of
               order k;
             * "density": a Lipschitz density on [0, 1]^d, integrated squared error;
