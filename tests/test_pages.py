@@ -1,9 +1,7 @@
 """README and book are what a newcomer runs: their code, their commands, their links."""
 
-import contextlib
-import io
 import re
-import runpy
+import shlex
 from pathlib import Path
 
 import pytest
@@ -11,6 +9,7 @@ import pytest
 import gaussnoise as gn
 import gaussnoise.plots
 import gaussnoise.privacy
+from gaussnoise.cli.app import run
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -24,22 +23,36 @@ every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.re
 
 
 def blocks(page):
-    """The Python code of a page, to be run in order."""
-    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    """The code of a page, in order: its language and its text."""
+    text = page.read_text(encoding="utf-8")
+    return re.findall(r"```(python|sh)\n(.*?)```", text, flags=re.DOTALL)
 
 
-WITH_CODE = [page for page in PAGES if blocks(page)]
+def commands(text):
+    """The lines of a block that call us; those that install or build are run elsewhere."""
+    lines = text.replace("\\\n", " ").splitlines()
+    return [
+        shlex.split(line, comments=True)[1:] for line in lines if line.startswith("gaussnoise ")
+    ]
+
+
+WITH_CODE = [
+    page
+    for page in PAGES
+    if any(language == "python" or commands(text) for language, text in blocks(page))
+]
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
-def test_code_runs_in_order(page, tmp_path, monkeypatch):
+def test_code_and_commands_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    script = tmp_path / "page.py"
-    script.write_text("\n".join(blocks(page)), encoding="utf-8")
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        runpy.run_path(str(script))
-    assert printed.getvalue()
+    names = {"__name__": "page"}
+    for language, text in blocks(page):
+        if language == "python":
+            exec(compile(text, page.name, "exec"), names)
+        else:
+            for command in commands(text):
+                assert run(command) == 0, command
 
 
 def test_there_is_code_to_run():
