@@ -188,6 +188,6 @@ def test_the_check_runs_once(unseen, monkeypatch):
 
 
 def test_the_oldest_opendp_is_the_one_that_is_installed_with_the_package():
-    text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8")
     (asked,) = [x for x in tomllib.loads(text)["project"]["dependencies"] if x.startswith("opendp")]
     assert asked.startswith(f"opendp>={'.'.join(map(str, OLDEST_OPENDP))},<")
