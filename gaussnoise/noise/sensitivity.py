@@ -23,7 +23,7 @@ from ..solvers.tables.patterns import is_enumerable, pattern_sums
 from ..solvers.tables.residuals import Subset, rank
 from ..solvers.tables.workload import Workload
 from .policy import PolicyGraph
-from .problem import Relation
+from .problem import Problem, Relation
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -96,23 +96,21 @@ class Covered:
         return whitened.outside if self.rows is not None else 2 * whitened.outside
 
 
-def covered(
-    domain: FiniteSet, neighbors: Relation, *, shifted: bool = False, listed: bool = False
-) -> Covered:
-    """K itself (about a point of it) when ``shifted``, else the sensitivity set of a relation.
+def covered(domain: FiniteSet, problem: Problem, *, listed: bool = False) -> Covered:
+    """K itself, about a point of it, for the paper's γ; else the sensitivity set of the relation.
 
     Differences of many points are left implicit unless they must be ``listed``, where
     DomainTooLargeError is raised if they do not fit.
     """
     points = domain.points
     count = len(points)
-    if shifted:
+    if problem.shifted:
         # a member as the origin: coordinates on which all points agree become exact zeros
         return Covered(points - points[0], np.arange(count)[:, None])
-    if neighbors == "add-remove":
+    if problem.neighbors == "add-remove":
         return _distinct(points, np.arange(count)[:, None])
-    if isinstance(neighbors, PolicyGraph):
-        return _distinct(points, neighbors.edges)
+    if isinstance(problem.neighbors, PolicyGraph):
+        return _distinct(points, problem.neighbors.edges)
     pairs = count * (count - 1) // 2
     if pairs * domain.dim > (_LARGEST_LIST if listed else _LISTED_ENTRIES):
         if not listed:

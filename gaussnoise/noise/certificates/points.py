@@ -153,13 +153,13 @@ def _by_oracle(
     rest = scale / size
     origin = witness.origin
     still, shift = domain, np.zeros(domain.dim)
-    if problem.neighbors == "replace" and not (problem.shifted and origin is None):
+    if problem.protected == "replace" or (problem.shifted and origin is not None):
         still, shift = domain._apart()
     if origin is not None and not np.array_equal(origin, shift):
         raise CertificateError(
             "verify: the certificate was moved to the origin from elsewhere than its domain"
         )
-    covered = still - still if problem.neighbors == "replace" and not problem.shifted else still
+    covered = still - still if problem.protected == "replace" else still
     body = Body(covered * (1 / size))
     if problem.shifted:
         body = about(covered, center - shift, size, drift(domain, shift))
@@ -219,7 +219,7 @@ def check_points(
     rounding.
     """
     factor, scale = _stored(covariance)
-    target = covered(domain, problem.neighbors, shifted=problem.shifted)
+    target = covered(domain, problem)
     points = domain.points - center if problem.shifted else target.points
     # scale = rest · size with a power of two, by which dividing does not round
     size = float(np.ldexp(0.5, np.frexp(scale)[1]))

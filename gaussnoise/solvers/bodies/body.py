@@ -30,6 +30,7 @@ from domains.oracles.image import ConvexImage
 from ...errors import CovarianceError
 from ...numerics.feasibility import RANGE_TOLERANCE, row_weights
 from ...numerics.norms import norm
+from ..design import Protected
 
 Array = NDArray[np.float64]
 
@@ -261,15 +262,18 @@ def blur(center: Array, size: float) -> float:
     return 4 * float(np.finfo(np.float64).eps) * float(np.abs(center).max(initial=0.0)) / size
 
 
-def moved_back(domain: AbstractDomain, *, shifted: bool) -> tuple[AbstractDomain, Array]:
+def moved_back(domain: AbstractDomain, protected: Protected) -> tuple[AbstractDomain, Array]:
     """A domain whose points are not rounded by how far away K is, and the shift from there to K.
 
-    Differences do not depend on a shift; points that do (``shifted``) stay where they are unless
-    they are far away.
+    Differences do not depend on a shift; a body that is covered up to a shift stays where it is
+    unless it is far away, and one with its mirror image always.
     """
-    still, shift = domain._apart()
-    far = shift.any() and np.abs(shift).max() > _FAR * Body(still).sizes.max()
-    return (still, shift) if far or not shifted else (domain, np.zeros(domain.dim))
+    if protected != "add-remove":
+        still, shift = domain._apart()
+        far = shift.any() and np.abs(shift).max() > _FAR * Body(still).sizes.max()
+        if far or protected == "replace":
+            return still, shift
+    return domain, np.zeros(domain.dim)
 
 
 def drift(domain: AbstractDomain, shift: Array) -> float:

@@ -232,7 +232,7 @@ def one_attribute(gram: Array, bits: int) -> tuple[SolvedStrategy, Array]:
     values, axes = np.linalg.eigh(gram)
     seen = values > _SINGULAR * values[-1]
     points = axes[:, seen] * np.sqrt(values[seen] / values[-1])
-    design = uniform_measure(points, 2, shifted=False) or optimal_design(
+    design = uniform_measure(points, 2, centered=False) or optimal_design(
         Fidelity(points, 2, False, span(points)),
         tol=_TOLERANCE,
         max_steps=MAX_STEPS,
