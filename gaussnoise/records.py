@@ -1,6 +1,4 @@
-"""Records as they are given: row indices, exact rows, counts, rows of a body. No message shows a
-value.
-"""
+"""Records as they are given: indices, rows, counts, rows of a body. No message shows a value."""
 
 from collections.abc import Callable
 
@@ -69,9 +67,7 @@ def counts_of(
     *,
     others: bool = False,
 ) -> list[int]:
-    """How many records sit at each listed point, as Python integers; ``others``: rows elsewhere are
-    left out.
-    """
+    """How many records sit at each listed point; ``others``: rows elsewhere are left out."""
     if (data is None) == (counts is None):
         raise ParameterError(f"{function}: expected either data or counts=")
     if counts is None:

@@ -21,9 +21,7 @@ _CAVEATS = (
 
 
 def disclaimers(protected: str, private: bool) -> list[str]:
-    """What is promised, and what is not; a sentence says who is protected and what is taken to be
-    public.
-    """
+    """What is promised, and what is not; who is protected, and what is taken to be public."""
     if not private:
         return ["A simulation with a seeded generator: it protects nobody."]
     return [f"Protected: {protected}", *_CAVEATS]

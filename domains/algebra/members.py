@@ -9,16 +9,12 @@ from .images import LinearImage
 
 
 def near_members(domain: AbstractDomain, X: Array) -> Array | None:
-    """Members near the rows of X, up to rounding; None where no quick way is known. Not always the
-    nearest.
-    """
+    """Members near the rows of X, not always the nearest; None where no quick way is known."""
     return domain._near(X)
 
 
 def contains(domain: AbstractDomain, x: Array) -> bool:
-    """Whether the domain says so; what it cannot tell is refused as well, and its own complaint is
-    kept back.
-    """
+    """Whether the domain says so; a domain that cannot tell refuses, without its complaint."""
     try:
         return bool(domain.contains(x))
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError):
@@ -52,9 +48,7 @@ def _inner(domain: AbstractDomain) -> list[AbstractDomain]:
 
 
 def widest(domain: AbstractDomain) -> int:
-    """Most numbers that one record is written with on the way: coordinates, generators, vertices or
-    squares.
-    """
+    """Most numbers that a record is written with: coordinates, generators, vertices, squares."""
     return max([domain._numbers(), *map(widest, _inner(domain))])
 
 

@@ -1,6 +1,4 @@
-"""Linear images of sign-invariant 2-convex bodies: the normal form most convex domains share, and
-its oracle.
-"""
+"""Linear images of sign-invariant 2-convex bodies, the normal form of most convex domains."""
 
 import math
 from dataclasses import dataclass

@@ -81,9 +81,7 @@ def enumerate_vertices(A: Array, b: Array) -> Array:
 
 
 def most_vertices(halfspaces: int, dim: int) -> int:
-    """The most vertices that so many halfspaces can have in R^dim (McMullen 1970, the Upper Bound
-    Theorem).
-    """
+    """The most vertices of so many halfspaces in R^dim (McMullen 1970, Upper Bound Theorem)."""
     up, down = (dim + 1) // 2, dim // 2
     return math.comb(halfspaces - up, down) + math.comb(halfspaces - down - 1, up - 1)
 
@@ -134,9 +132,7 @@ def _extreme_rays(inequalities: Integers) -> Integers:
 
 
 def _between(inner: Integers, outer: Integers, n: int, column: int) -> Integers:
-    """The ray between two at which ``column`` vanishes, without a common divisor in its n
-    coordinates.
-    """
+    """The ray between two at which ``column`` vanishes; its coordinates have no common divisor."""
     ray = outer * inner[column] - inner * outer[column]
     return ray // math.gcd(*ray[:n])
 
@@ -170,9 +166,7 @@ def _edges(
 
 
 def _common(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
-    """How many hyperplanes each row of ``first`` shares with each row of ``second``: exact, as sums
-    of ones.
-    """
+    """How many hyperplanes each row of ``first`` shares with each of ``second``, exactly."""
     # BLAS kernels can raise the flag "invalid" for padding that they read beside the arrays (numpy
     # issue 24067).
     with np.errstate(invalid="ignore"):
@@ -180,9 +174,7 @@ def _common(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[
 
 
 def _simplicial_cone(inequalities: Integers) -> tuple[list[int], Integers]:
-    """As many independent inequalities as there are unknowns, and the extreme rays of the cone of
-    these alone.
-    """
+    """As many independent inequalities as unknowns, and the extreme rays of their cone."""
     n = inequalities.shape[1]
     chosen: list[int] = []
     reduced: list[

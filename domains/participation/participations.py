@@ -1,6 +1,4 @@
-"""What one person can do to all answers of a workload over time, when a person takes part more than
-once.
-"""
+"""What one person who takes part more than once does to answers of a workload over time."""
 
 import abc
 import itertools
@@ -79,9 +77,7 @@ class AbstractParticipations(AbstractDomain):
         return self.matrix @ self._coefficients(theta @ self.matrix)
 
     def _ascended(self, X: Array, pull: Array) -> Array:
-        """S of a local maximum of ``s' X s − 2 pull @ s``: linearised, and solved, until nothing is
-        gained.
-        """
+        """S of a local maximum of ``s' X s − 2 pull @ s``, linearised until nothing is gained."""
         starts = [-pull, X.sum(axis=1), *X[np.argsort(X.diagonal())[::-1][:_STARTS]]]
         best, most = np.zeros(self.dim), -math.inf
         for start in starts:

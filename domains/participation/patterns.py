@@ -1,6 +1,4 @@
-"""Who takes part when: the sets of ticks that one person may occupy, and largest totals
-over them.
-"""
+"""Who takes part when: the sets of ticks that one person may occupy, and largest totals."""
 
 import abc
 import itertools
@@ -269,9 +267,7 @@ class Apart(AbstractPatterns):
 
     @property
     def count(self) -> int:
-        """Every choice of ``most`` ticks, and shorter sets that cannot be longer: no more than all
-        choices.
-        """
+        """Every choice of ``most`` ticks, and the shorter sets that cannot be longer."""
         return sum(math.comb(self.n - (m - 1) * (self.b - 1), m) for m in range(1, self.most + 1))
 
     @property

@@ -97,9 +97,7 @@ class Ellipsoid(AbstractCentered):
         return into_ellipsoid(self.center, self.factor, np.sqrt(np.diag(self.M)))
 
     def _contains(self, x: Array) -> bool:
-        """Coordinates in units of half widths, then along principal axes, each
-        forgiven ``SLACK``.
-        """
+        """Coordinates in half widths, and along principal axes, each forgiven ``SLACK``."""
         widths = np.sqrt(np.diag(self.M))
         moved, forgiven = x - self.center, rounding(x, self.center)
         flat = widths == 0

@@ -62,9 +62,7 @@ class LpBall(AbstractDomain):
         return True
 
     def _image(self) -> ConvexImage | None:
-        """Of the cube, the ball or anything between; the cross-polytope as its vertices; None for 1
-        < q < 2.
-        """
+        """Of a cube, ball or between; the cross-polytope by its vertices; None for 1 < q < 2."""
         if self.q >= 2:
             check_dense("LpBall", self.dim, self.dim, "fewer coordinates")
             block = LpBlock(self.dim, self.q, self.radius)
@@ -109,9 +107,7 @@ class LpBall(AbstractDomain):
         return QuadraticMax(x, value, value if fuzz <= EXACT * value else value + fuzz)
 
     def _bracket(self, form: Array, center: Array) -> QuadraticMax:
-        """For 1 < q < 2: two bounds, and the best of many ascents
-        ``x ← support point at H(x − c)``.
-        """
+        """For 1 < q < 2: two bounds, and the best of ascents ``x ← support point at H(x − c)``."""
         eye, origin = np.eye(self.dim), np.zeros((1, self.dim))
         ball = ConvexImage(eye, (LpBlock(self.dim, 2.0, self.radius),), origin).max_quadratic(
             form, center
@@ -157,9 +153,7 @@ class LpBall(AbstractDomain):
 
 
 def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
-    """An upper bound over an ℓ_q ball, 1 < q < 2, between those over ℓ_1 and ℓ_2 (Riesz
-    & Thorin).
-    """
+    """An upper bound over an ℓ_q ball, 1 < q < 2, between ℓ_1's and ℓ_2's (Riesz & Thorin)."""
     # ‖W‖ from ℓ_1 to ℓ_2 is its longest column, from ℓ_2 to ℓ_2 its largest singular value
     longest = np.diag(form).max()
     steepest = max(np.linalg.eigvalsh(form)[-1], 0.0) * (1 + 1e-14 * len(form))

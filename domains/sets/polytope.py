@@ -1,6 +1,4 @@
-"""Polytopes given by vertices, by halfspaces, or by the cuts of a graph: exact oracles by one
-matrix product.
-"""
+"""Polytopes by vertices, by halfspaces, or by the cuts of a graph, with exact oracles."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, final

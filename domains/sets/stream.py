@@ -1,6 +1,4 @@
-"""Workloads over time whose inverse has few subdiagonals: sums, decayed sums, momentum, running
-means.
-"""
+"""Workloads over time whose inverse is banded: sums, decayed sums, momentum, running means."""
 
 from dataclasses import dataclass
 from functools import cached_property

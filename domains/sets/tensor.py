@@ -117,9 +117,7 @@ class TensorPower(AbstractDomain):
         return _powers(u[None], self.order)[0] if value > 0 else np.zeros(self.dim)
 
     def _best_vector(self, tensor: Array) -> Array:
-        """A unit vector at which the form of a symmetric tensor is largest, as far as can
-        be told.
-        """
+        """A unit vector at which a symmetric tensor's form is largest, as far as can be told."""
         d, k = self.base, self.order
         if k == 1:
             return tensor / np.linalg.norm(tensor)
@@ -304,9 +302,7 @@ def _starts(d: int) -> list[Array]:
 
 
 def _leading(tensor: Array, d: int) -> list[Array]:
-    """Both signs of the leading singular vectors of the unfolding (higher-order singular value
-    decomposition).
-    """
+    """Both signs of the unfolding's leading singular vectors (higher-order SVD)."""
     unfolded = tensor.reshape(d, -1)
     axes = np.linalg.eigh(unfolded @ unfolded.T)[1][:, -3:]
     return [*axes.T, *-axes.T]

@@ -110,9 +110,7 @@ class AbstractRuns(AbstractBase):
 
     @abc.abstractmethod
     def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First and last category of every run; a last one of n or more is counted on from the
-        first category.
-        """
+        """First and last category of every run; a last one of n or more goes on from the first."""
 
     @final
     def ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -1,6 +1,4 @@
-"""Marginals of a contingency table: one record's contribution to a collection of
-marginal tables.
-"""
+"""Marginals of a contingency table: what one record adds to a collection of marginal tables."""
 
 import itertools
 import math

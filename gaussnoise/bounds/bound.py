@@ -75,9 +75,7 @@ class Bound:
 
     @property
     def at_neighbor(self) -> bool:
-        """Whether ``error`` is of the data set or one of its neighbours, not of every data set
-        itself.
-        """
+        """Whether ``error`` is of the data or a neighbour, not of every data set itself."""
         return isinstance(self.privacy, ApproxDP | TV | KL)
 
     @cached_property
@@ -121,9 +119,7 @@ class Bound:
         return TradeOff.of(self.promise).neighbor(error * n, *self.spectrum) / n * (1 - _MARGIN)
 
     def factor(self, error: float) -> float:
-        """How many times a mechanism's ``‖sd‖_p`` is what is proven of all; one for a mechanism
-        without error.
-        """
+        """How many times the proven ``‖sd‖_p`` a mechanism's is; one for one without error."""
         if error == 0:
             return 1.0
         return error / self.error if self.error > 0 else math.inf
@@ -263,9 +259,7 @@ class Bound:
 
     @property
     def _shuffled(self) -> bool:
-        """Whether the proof for the mean of a distribution shuffles the data, rather than resample
-        them.
-        """
+        """Whether the proof for a distribution's mean shuffles data rather than resamples them."""
         return isinstance(self.promise, PureDP | zCDP | GDP) and self.promise == self.privacy
 
 

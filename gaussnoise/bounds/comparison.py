@@ -290,9 +290,7 @@ def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, 
 
 
 def _of_tables(domain: Marginals, neighbors: Relation) -> tuple[Array, float, float]:
-    """One record has one cell in every table; two that differ in all attributes share none but
-    totals.
-    """
+    """One record has one cell in every table; two that differ throughout share totals alone."""
     cells = [domain.cells(S) for S in domain.subsets]
     counted = [neighbors == "add-remove" or n > 1 for n in cells]
     weights = np.where(counted, domain.weights, 0.0)

@@ -1,6 +1,4 @@
-"""The bound for local privacy at one data set: every record has neighbours of its own, and all vary
-at once.
-"""
+"""Local privacy at one data set: every record has its own neighbours, and all vary at once."""
 
 import math
 

@@ -1,6 +1,4 @@
-"""The moves of the mean to neighbours of one data set, or members of them: any will do for a lower
-bound.
-"""
+"""Moves of the mean to a data set's neighbours, or some of them: any do for a lower bound."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray

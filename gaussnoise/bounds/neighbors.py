@@ -103,9 +103,7 @@ class TradeOff:
         )
 
     def worst(self, spectrum: Array, counts: Array) -> float:
-        """Lower bound on the larger of ‖sd(Σ_X)‖_p and the neighbours' largest, from σ and their
-        multiplicities.
-        """
+        """Lower bound on the larger of ‖sd(Σ_X)‖_p and the neighbours' largest, by spectrum."""
         if not len(spectrum) or not spectrum.max() > 0:
             return 0.0
         sums, squares = _clipped(spectrum, counts)

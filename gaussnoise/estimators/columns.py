@@ -1,6 +1,4 @@
-"""Means of a table's numeric columns, by group, with nothing known of the numbers but that they are
-numbers.
-"""
+"""Means of a table's numeric columns, by group, with nothing known about the numbers."""
 
 import json
 import math
@@ -428,9 +426,7 @@ def _share(rho: float, step: str) -> float:
 
 
 def _noisy(count: int, squared: int, rho: float) -> float:
-    """A count, whose square one row or person moves by ``squared`` at most, with noise that spends
-    ρ.
-    """
+    """A count, whose square a row or person moves by at most ``squared``, with noise of ρ."""
     query, bits = _count_query(squared, rho)
     return math.ldexp((count << bits) + query.draw(1)[0], -bits)
 

@@ -1,6 +1,4 @@
-"""The mean of people's records under pure privacy, chosen from a cover of all means that a location
-leaves.
-"""
+"""The mean of people's records under pure privacy, chosen from a cover of possible means."""
 
 import itertools
 import math

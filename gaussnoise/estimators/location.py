@@ -95,9 +95,7 @@ class Search:
 
     @property
     def draws(self) -> int:
-        """How many integer noises are drawn for n records, but for those of an unbounded range, one
-        for each.
-        """
+        """How many integer noises are drawn; an unbounded range has others, one per record."""
         return 0 if math.isinf(self.radius) else self.dim * sum(bins for _, bins in self.levels)
 
     def _part(self, whole: float, parts: int) -> float:
@@ -155,9 +153,7 @@ class Search:
         )
 
     def find(self, rows: Array, center: Array) -> Array:
-        """The middle of the chosen bin of every coordinate, shape (d,); NaN where no bin passed the
-        threshold.
-        """
+        """The middle of each coordinate's chosen bin, shape (d,); NaN where none passed."""
         return np.array([self._find_one(rows[:, j], float(center[j])) for j in range(self.dim)])
 
     def _find_one(self, x: Array, center: float) -> float:

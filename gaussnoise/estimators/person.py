@@ -1,6 +1,4 @@
-"""The mean of records of which every person has several, where a person is protected with all of
-them.
-"""
+"""The mean of records where a person has several, all of them protected together."""
 
 import math
 from dataclasses import dataclass, replace
@@ -271,9 +269,7 @@ def _plan(name: str, budget: Budget, probe: Search, n: int, known: Moments, beta
 def _clip(
     step: str, known: Moments, n: int, amount: float, off: float, beta: float, *, pure: bool
 ) -> _Clip:
-    """The radius for which bias and noise together are least, around a center that is off the mean
-    by ``off``.
-    """
+    """The radius of least bias and noise together, around a center off the mean by ``off``."""
     d = known.averages.dim
     total = math.sqrt(d) * known.spread
     reach = total * np.geomspace(0.5, 100.0 * max(n, 10), _RADII)

@@ -110,9 +110,7 @@ def _clear(parent: Path, name: str) -> None:
 
 
 def result_in(scratch: Path) -> Path:
-    """Where the result is, of a scratch folder that may be the result itself: so the first ledgers
-    kept it.
-    """
+    """Where a scratch folder's result is; it may be the folder itself, as in the first ledgers."""
     inner = scratch / RESULT
     return inner if os.path.lexists(inner) else scratch
 

@@ -109,9 +109,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         rho: float,
         choose_bits: Callable[[float], int],
     ) -> Self:
-        """For a budget ρ; ``choose_bits`` finds the lattice for a standard deviation in units
-        of w.
-        """
+        """For a budget ρ; ``choose_bits`` finds the lattice for a deviation in units of w."""
         domain, factor = noise.domain, covariance.unit_factor
         sums = noise.neighbors == "add-remove"
         origin, centered = _origin(noise)
@@ -249,9 +247,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         return self.exponents - (math.frexp(self.size)[1] - 1)
 
     def _inside(self, X: Array, moved: Array) -> Array:
-        """Members as they are, and zero for every other record: each by itself, whatever the others
-        are.
-        """
+        """Members as they are, and zero for others: each by itself, whatever the others are."""
         slack = SLACK / 4 * float((self.box[1] - self.box[0]).max())
         inside = (np.abs(X - moved) <= slack).all(
             axis=1, keepdims=True
@@ -301,9 +297,7 @@ def _is_near(body: AbstractDomain, x: Array) -> bool:
 
 
 def _origin(noise: OptimalNoise) -> tuple[Array, bool]:
-    """What records are measured from, and whether a ball about it bounds neighbours' differences
-    without loss.
-    """
+    """What records are measured from, and whether a ball about it bounds differences tightly."""
     domain = noise.domain
     if noise.neighbors == "add-remove":
         return np.zeros(domain.dim), True

@@ -1,6 +1,4 @@
-"""The unbiased correlated Gaussian mechanism on an integer lattice: for listed points, and for
-convex bodies.
-"""
+"""The unbiased correlated Gaussian mechanism on an integer lattice, for points and bodies."""
 
 import hashlib
 import math
@@ -211,9 +209,7 @@ class GaussianMechanism(PickledByArguments):
 
     @property
     def rounding_bias(self) -> Array:
-        """Bound on how far rounding moves the mean, or each record's term of the sum,
-        shape (d,).
-        """
+        """Bound on how far rounding moves the mean, or a record's term of the sum, shape (d,)."""
         lattice = self._lattice
         return lattice.bias(self._points.points) if isinstance(lattice, _Lattice) else lattice.bias
 
@@ -340,9 +336,7 @@ class GaussianMechanism(PickledByArguments):
         return Release(self._decoded(drawn, offset), self.covariance, record, private=False)
 
     def dp_event(self) -> "DpEvent":
-        """What a release costs, for ``dp-accounting`` to compose:
-        :func:`gaussnoise.privacy.dp_event`.
-        """
+        """What a release costs, for ``dp-accounting``; see :func:`gaussnoise.privacy.dp_event`."""
         return dp_event(self.rho_charged)
 
     def to_opendp(self) -> Any:
@@ -557,9 +551,7 @@ class _Lattice(AbstractLattice, PickledByArguments):
         return cls(integers, bits, query, covariance.unit_factor, size, origins)
 
     def bias(self, points: Array) -> Array:
-        """Largest difference between a point and what its integers decode to, in extended
-        precision.
-        """
+        """Largest difference of a point and what its integers decode to, in extended precision."""
         wide = np.longdouble
         integers = np.array([[math.ldexp(x, -self.bits) for x in row] for row in self.strategy])
         integers = integers.reshape(len(self.strategy), self.rank)
@@ -575,9 +567,7 @@ class _Lattice(AbstractLattice, PickledByArguments):
         return (np.abs(decoded - points).max(axis=0) + rounding).astype(np.float64)
 
     def sums(self, counts: list[int]) -> list[int]:
-        """Exact integer totals of the strategy over all records, one for each of
-        its coordinates.
-        """
+        """Exact integer totals of the strategy over all records, one for each coordinate."""
         present = [(count, row) for count, row in zip(counts, self.strategy, strict=True) if count]
         return [sum(count * row[k] for count, row in present) for k in range(self.rank)]
 

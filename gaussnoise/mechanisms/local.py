@@ -1,6 +1,4 @@
-"""Unbiased means under local differential privacy: every user sends one message, and nobody else is
-trusted.
-"""
+"""Unbiased means under local privacy: every user sends one message, and nobody is trusted."""
 
 import hashlib
 import math
@@ -337,9 +335,7 @@ class LocalMechanism:
 
     @property
     def covariance_bound(self) -> FactorCovariance:
-        """β M: no record's message, decoded, has more covariance, in the order of quadratic forms;
-        divide by n.
-        """
+        """β M: no decoded message has more covariance, as quadratic forms; divide by n."""
         return FactorCovariance(
             self._factor.unit_factor, self._factor.scale * math.sqrt(self._codebook.along)
         )
@@ -468,9 +464,7 @@ class LocalMechanism:
             return [self._label + code.message(code.unit(y, draw), draw) for y in Y]
 
     def _coordinates(self, records: ArrayLike, on_outside: str) -> Array:
-        """Every record's y, shape (n, r), in the unit ball whatever the numbers: of one that is
-        none, zero.
-        """
+        """Every record's y, shape (n, r), in the unit ball whatever the numbers; zero if none."""
         X, counted = self._members(records, on_outside)
         with np.errstate(all="ignore"):
             Y = ((X - self.noise.center) / self._factor.scale) @ self._whitening.T

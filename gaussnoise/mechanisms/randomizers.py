@@ -94,18 +94,14 @@ class Codebook(PickledByArguments):
 
     @cached_property
     def scale(self) -> float:
-        """Mean of ⟨u, y⟩ of the candidate sent. All N add up to zero, which tells the mean outside
-        the cap.
-        """
+        """Mean of ⟨u, y⟩ of the candidate sent; all N add up to zero, which tells the rest."""
         return self.cap_mean * float(
             (self.chance * self.size - self.closest) / (self.size - self.closest)
         )
 
     @cached_property
     def across(self) -> float:
-        """E⟨u, z⟩²/scale² for unit vectors z orthogonal to y; on the line, where there are none,
-        ``along``.
-        """
+        """E⟨u, z⟩²/scale² for unit z orthogonal to y; ``along`` on the line, which has none."""
         square = (
             self._square
         )  # normal coordinates are independent; on the sphere their squares add up to one
@@ -204,15 +200,11 @@ class Codebook(PickledByArguments):
 
     @property
     def _together(self) -> int:
-        """Candidates made by one call of the hash function; the server makes as many to
-        read one.
-        """
+        """Candidates made by one call of the hash function; the server makes as many to read."""
         return max(1, _WORDS // self.dim)
 
     def unit(self, y: Array, draw: Bytes) -> Array:
-        """A unit vector of mean y, shape (r,), for y in the unit ball: ±y/‖y‖, or any direction if
-        y is zero.
-        """
+        """A unit vector of mean y, shape (r,), in the unit ball: ±y/‖y‖; any direction if zero."""
         length = float(np.linalg.norm(y))
         if length == 0:
             u = _normals([_words(draw(_TOKEN), 0, self.dim)], self.dim)[0]
@@ -295,9 +287,7 @@ def _least_variance(dim: int, epsilon: float, spherical: bool) -> tuple[int, int
 
 
 def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
-    """Least variance of infinitely many candidates, and the mass of the cap: of those with ⟨u, y⟩
-    >= t.
-    """
+    """Least variance of infinitely many candidates, and the mass of their cap ⟨u, y⟩ >= t."""
     mass = np.geomspace(0.5, _LEAST_CAP, 3001)
     if spherical:
         rest = betaincinv((dim - 1) / 2, 0.5, 2 * mass)  # 1 − t²
@@ -318,9 +308,7 @@ def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
 def _excess(
     dim: int, epsilon: float, spherical: bool, share: Array, mean: Array, square: Array
 ) -> Array:
-    """E‖u‖²/scale² − 1, the total variance of what is decoded from a unit vector, for caps of these
-    shares.
-    """
+    """E‖u‖²/scale² − 1, the total variance of a decoded unit vector, for caps of these shares."""
     chance = share / (share + (1 - share) * math.exp(-epsilon))
     scale = mean * (chance - share) / (1 - share)
     along = chance * square + (1 - chance) * (1 - share * square) / (1 - share)

@@ -114,9 +114,7 @@ def _heaviest(weights: Array, spared: float) -> NDArray[np.bool_]:
 
 
 def _enclosing(factor: Array, body: Body) -> tuple[Array, float, Array]:
-    """A factor whose ellipsoid, scaled by the length, covers the body but for ``outside``, which is
-    rounding.
-    """
+    """A factor whose ellipsoid, scaled, covers the body but for ``outside``, which is rounding."""
     inverse = left_inverse(factor)
     enclosed = body.enclosure(factor, inverse, slack=2)
     stuck = enclosed.outside > RANGE_TOLERANCE * body.sizes
@@ -170,9 +168,7 @@ def _design(
 def _factor(
     domain: AbstractDomain, p: float, tol: float, report: Report | None, spent: int
 ) -> Factor:
-    """One factor of a product, solved after ``spent`` steps; its bracket says nothing yet about the
-    product's.
-    """
+    """One factor of a product, solved after ``spent`` steps; its bracket is not the product's."""
 
     def alive(steps: int, *_: float) -> None:
         if report is not None:

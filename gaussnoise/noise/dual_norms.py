@@ -237,9 +237,7 @@ def _vectors(A: Array, gram: Array, p: float) -> tuple[Array, Array]:
 
 
 def _operator_norm(A: Array, queries: Array, cells: Array, p: float) -> tuple[float, Array, Array]:
-    """The upper bound ``‖W^{-1/2} A Λ^{-1/2}‖`` from weights made positive and normalised, and
-    these.
-    """
+    """The upper bound ``‖W^{-1/2} A Λ^{-1/2}‖`` from positive, normalised weights, and these."""
     w, cells = (np.maximum(d, np.finfo(float).eps * d.max()) for d in (queries, cells))
     w = w / norm(w, _conjugate(p))
     cells = cells / cells.sum()

@@ -1,6 +1,4 @@
-"""Factorization norms of a matrix, γ₂ (max error) and γ_F (mean error), with both factors and a
-dual witness.
-"""
+"""Factorization norms of a matrix, γ₂ (max error) and γ_F (mean error), with a dual witness."""
 
 import functools
 import math
@@ -208,18 +206,14 @@ class Factorization(PickledByArguments):
 
     @property
     def gap(self) -> float:
-        """``value / lower − 1``: at most this much better could any factorization be. Zero when
-        value is zero.
-        """
+        """``value / lower − 1``: how much better a factorization could be; zero at zero."""
         if self.value == 0:
             return 0.0
         return self.value / self.lower - 1 if self.lower > 0 else math.inf
 
     @property
     def residual(self) -> float:
-        """Largest entry of ``A − left @ right``, relative to the largest of A; for products, a
-        bound on it.
-        """
+        """Largest entry of ``A − left @ right``, relative to A's; a bound for products."""
         if len(self.parts) == 1:
             return self.parts[0].residual
         return math.expm1(math.fsum(math.log1p(part.residual) for part in self.parts))
@@ -368,9 +362,7 @@ def _multiplied(bounds: list[float], side: int) -> float:
 
 
 def _kronecker(factors: Sequence[Array]) -> Array:
-    """The Kronecker product, scales kept apart so that 1e200 ⊗ 1e−200 survives; refused above a
-    gigabyte.
-    """
+    """The Kronecker product, scales apart so that 1e200 ⊗ 1e−200 survives; at most a gigabyte."""
     if len(factors) == 1:
         return factors[0]
     entries = math.prod(factor.size for factor in factors)
@@ -439,9 +431,7 @@ def _of_stream(workload: StreamWorkload, p: float, tol: float) -> Factorization:
 def _by_optimisation(
     A: Array, unit: Array, exponent: int, p: float, tol: float, domain: AbstractDomain | None = None
 ) -> _Part:
-    """The general route: the optimal covariance ``M = L L'`` of the columns, and their coordinates
-    in L.
-    """
+    """The general route: the optimal covariance ``M = L L'`` of the columns, and these in L."""
     rows = A.any(axis=1)  # zero queries need no noise
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # factorize judges the final gap

@@ -1,6 +1,4 @@
-"""Pictures of an answer: what it covers, how tightly, on whose word, and how the solver
-got there.
-"""
+"""Pictures of an answer: what it covers, how tightly, on whose word, and how it was found."""
 
 import math
 from collections.abc import Mapping
@@ -278,9 +276,7 @@ def _coordinates(noise: "OptimalNoise", axes: tuple[int, int]) -> list[int]:
 
 
 def _shadow(noise: "OptimalNoise", shown: list[int], circle: Array) -> tuple[Array, Array]:
-    """Support points of the projected set in the directions of ``circle``, and its members where
-    they are few.
-    """
+    """Support points of the projected set in directions of ``circle``, and its members, if few."""
     domain, relation = noise.domain, noise.neighbors
     if isinstance(relation, PolicyGraph) and not noise.shifted:
         ends = _points(domain)[:, shown][relation.edges]
@@ -328,9 +324,7 @@ def _points(domain: AbstractDomain) -> Array:
 
 
 def _marginal_points(domain: Marginals, shown: list[int]) -> Array:
-    """The projections of all records on one or two cells: which combinations occur follows from
-    counting.
-    """
+    """The projections of all records on one or two cells: counting tells which occur."""
     cells = [_cell(domain, i) for i in shown]
     weights = [domain.weights[domain.subsets.index(S)] for S, _ in cells]
     codes = [dict(zip(S, cell, strict=True)) for S, cell in cells]
@@ -456,9 +450,7 @@ def _marginal_radius(domain: AbstractTables, noise: "OptimalNoise") -> float:
 
 
 def _measure(certificate: Certificate, shown: list[int]) -> tuple[Array, Array]:
-    """The certificate's measure, projected: points that share a shadow are one, and signs
-    are even.
-    """
+    """The certificate's measure, projected: one point for each shadow, and even signs."""
     if not isinstance(certificate, PointCertificate):
         return np.empty((0, len(shown))), np.empty(0)
     points, weights = certificate.points[:, shown], certificate.weights / certificate.weights.sum()

@@ -136,9 +136,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return result
 
     def _lift(self, i: int, base: AbstractBase, measured: bool) -> Array:
-        """What a coordinate of η along attribute i, or the total of what is beside it, adds to each
-        query.
-        """
+        """What a coordinate of η along attribute i, or a total beside it, adds to each query."""
         strategy = self.strategies[i]
         lifted = base.answer(strategy.root if measured else strategy.profile[:, None])
         # what all categories have in common is no contrast: exactly nothing, where rounding leaves

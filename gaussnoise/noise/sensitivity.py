@@ -1,6 +1,4 @@
-"""The set that noise must cover: by how much one record can move the answer, for each neighbouring
-relation.
-"""
+"""The set that noise must cover: how far one record can move the answer, for each relation."""
 
 import math
 import sys
@@ -63,9 +61,7 @@ def check_relation(function: str, neighbors: Any, domain: AbstractDomain) -> Rel
 
 
 def members(points: Array, rows: Rows) -> Array:
-    """Points of the set named by rows of one index (a point) or two (a difference), shape
-    (k, d).
-    """
+    """Points named by rows of one index (a point) or two (a difference), shape (k, d)."""
     first = points[rows[:, 0]]
     return first - points[rows[:, 1]] if rows.shape[1] == 2 else first
 
@@ -192,9 +188,7 @@ def marginal_sensitivity(
 
 
 def largest_move(workload: Workload, shares: Array, *, replaced: bool) -> float:
-    """Largest squared change of all measurements, ``shares`` being one over their noise; rounding
-    is included.
-    """
+    """Largest squared change of all measurements, rounding included; ``shares`` is 1/noise."""
     moved = workload.largest_move(shares, replaced=replaced)
     if replaced:  # differences of a total and sums like it
         moved += 2 * ROUNDING_MARGIN * float(workload.residual_counts @ shares)

@@ -1,6 +1,4 @@
-"""The doors to an optimal covariance: calibrated to privacy (``optimal_noise``), or the paper's
-(``gamma``).
-"""
+"""The doors to an optimal covariance: ``optimal_noise`` for privacy, ``gamma`` as in the paper."""
 
 from numbers import Real
 from typing import TYPE_CHECKING

@@ -1,6 +1,4 @@
-"""Structure found exactly in a matrix: circulants over a finite abelian group, and Kronecker
-products.
-"""
+"""Structure found exactly in a matrix: circulants over abelian groups, Kronecker products."""
 
 import itertools
 import math
@@ -15,9 +13,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A matrix that is no further Kronecker product, and the group it is circulant over, if there
-    is one.
-    """
+    """A matrix that is no Kronecker product, and the group it is circulant over, if any."""
 
     matrix: Array
     orders: tuple[int, ...] = ()

@@ -1,6 +1,4 @@
-"""Is every point inside the ellipsoid of the *stored* factor? Asked after every solve, and again by
-``verify``.
-"""
+"""Is every point in the ellipsoid of the *stored* factor? Asked after solves, and by ``verify``."""
 
 from dataclasses import dataclass
 

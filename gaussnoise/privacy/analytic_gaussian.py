@@ -42,9 +42,7 @@ def _mills(x: float) -> float:
 
 
 def largest_rho(epsilon: float, delta: float) -> float:
-    """Half the largest Δ² whose noise is (ε, δ)-private, less a margin; 0 where none is found (or δ
-    <= 0).
-    """
+    """Half the largest Δ² with (ε, δ)-private noise, less a margin; 0 where none is found."""
     if not (delta > 0 and epsilon <= _MOST_EPSILON):
         return 0.0
     goal = math.log(min(delta, _MOST_DELTA))

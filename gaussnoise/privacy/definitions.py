@@ -57,9 +57,7 @@ class AbstractPrivacy(abc.ABC):
 
     @abc.abstractmethod
     def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
-        """The promise, and how ρ follows from it, for a release's record; arguments as for
-        :meth:`to_zcdp`.
-        """
+        """The promise, and how ρ follows from it, for records; arguments as :meth:`to_zcdp`'s."""
 
 
 @final

@@ -1,6 +1,4 @@
-"""Noise of pure differential privacy: OpenDP's discrete Laplace on exact integers, and its noisy
-maximum.
-"""
+"""Noise of pure privacy: OpenDP's discrete Laplace on exact integers, and its noisy maximum."""
 
 import math
 from collections.abc import Mapping
@@ -30,9 +28,7 @@ class LaplaceQuery(PickledByArguments):
 
     @cached_property
     def scale(self) -> float:
-        """Scale of the discrete Laplace: the least, up to rounding, that OpenDP charges within
-        budget.
-        """
+        """Scale of the discrete Laplace: the least, up to rounding, that the budget pays for."""
         return _least_scale(
             self.sensitivity / self.budget, self.budget, lambda s: _laplace(s).map(self.sensitivity)
         )
@@ -44,16 +40,12 @@ class LaplaceQuery(PickledByArguments):
 
     @property
     def standard_deviation(self) -> float:
-        """Of each noise: ``√(2q) / (1 − q)`` with q = e^{−1/scale}, which is √2 scale on a fine
-        lattice.
-        """
+        """Of each noise: ``√(2q) / (1 − q)``, q = e^{−1/scale}: √2 scale on a fine lattice."""
         q = math.exp(-1 / self.scale)
         return math.sqrt(2 * q) / -math.expm1(-1 / self.scale)
 
     def draw(self, count: int) -> list[int]:
-        """``count`` independent noises. No seed: randomness comes from the operating system through
-        OpenDP.
-        """
+        """``count`` independent noises. No seed: OpenDP takes the operating system's randomness."""
         return _laplace(self.scale)([0] * count)
 
 
@@ -137,9 +129,7 @@ def _gaussian_scale(steps: int, rho: float) -> float:
 
 
 def _threshold_of(steps: int, rho: float, delta: float) -> int:
-    """The least threshold, within a lattice step in 2⁻²⁰, for which OpenDP charges no more than (ρ,
-    δ).
-    """
+    """The least threshold, up to 2⁻²⁰ lattice steps, that OpenDP charges at most (ρ, δ) for."""
     scale, low = _gaussian_scale(steps, rho), steps
     high = steps + math.ceil(40 * scale)
     while high - low > max(1, int(scale * 2.0**-20)):

@@ -11,9 +11,7 @@ from .sampler import IntegerQuery
 
 
 class AbstractLattice:
-    """Integer answers of ``rank`` coordinates; 2^bits lattice steps are one unit of
-    the strategy.
-    """
+    """Integer answers of ``rank`` coordinates; 2^bits lattice steps are one strategy unit."""
 
     bits: int
     query: IntegerQuery

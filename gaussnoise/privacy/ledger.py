@@ -379,9 +379,7 @@ class Ledger:
             yield
 
     def _tidy(self, unfinished: list[LedgerEntry]) -> None:
-        """Take away what dead programs had not finished to write: those whose lock can be had, at
-        once.
-        """
+        """Take away what dead programs had not finished: those whose lock can be had, at once."""
         for entry in unfinished:
             scratch, path = (
                 Path(entry.target).with_name(_scratch_name(entry)),
@@ -605,9 +603,7 @@ def _text_digest(text: str) -> str:
 
 
 def _digest(result: Path) -> str | None:
-    """sha256 of a file, or of the ``release.json`` of a directory; None unless all is there as that
-    says.
-    """
+    """sha256 of a file, or of a directory's ``release.json`` if all is there as that says."""
     try:
         if not result.is_dir():
             return file_digest(result)

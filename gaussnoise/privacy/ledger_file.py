@@ -1,6 +1,4 @@
-"""The file of a ledger: an SQLite database of one name, in transactions that are on disk once they
-end.
-"""
+"""The file of a ledger: an SQLite database of one name, on disk once a transaction ends."""
 
 import glob
 import os
@@ -64,9 +62,7 @@ def new_tables(scratch: Path, target: Path, rho: float) -> None:
 
 @contextmanager
 def transaction(path: Path, kind: str = "DEFERRED") -> Iterator[sqlite3.Connection]:
-    """A checked ledger, in a transaction that is undone on errors and on disk once it
-    ends without.
-    """
+    """A checked ledger, in a transaction: undone on errors, and else on disk once it ends."""
     _check_one_name(path)
     with sqlite_errors(path):
         uri = f"{path.as_uri()}?mode=rw"  # never create one
@@ -95,9 +91,7 @@ def transaction(path: Path, kind: str = "DEFERRED") -> Iterator[sqlite3.Connecti
 
 
 def _check_one_name(path: Path) -> None:
-    """Refuse what is no file, or has another name as well: each name would have a journal of its
-    own.
-    """
+    """Refuse what is no file, or has another name: each name would have its own journal."""
     try:
         status = os.stat(path)
         if (

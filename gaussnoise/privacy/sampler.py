@@ -1,6 +1,4 @@
-"""The only source of released noise: OpenDP's discrete Gaussian on exact integers, from system
-randomness.
-"""
+"""The only source of released noise: OpenDP's discrete Gaussian on exact integers, never seeded."""
 
 import importlib.metadata
 import math
@@ -86,16 +84,12 @@ class IntegerQuery(PickledByArguments):
         return discrete_gaussian(self.scale).map(self.distance)
 
     def draw(self, count: int) -> list[int]:
-        """``count`` independent noises. No seed: randomness comes from the operating system through
-        OpenDP.
-        """
+        """``count`` independent noises. No seed: OpenDP takes the operating system's randomness."""
         return discrete_gaussian(self.scale)([0] * count)
 
 
 class NoiseStream:
-    """A known number of independent noises, drawn ahead in threads (OpenDP lets go of Python's
-    lock).
-    """
+    """A known number of independent noises, drawn ahead in threads (OpenDP frees Python's lock)."""
 
     def __init__(
         self, draw: Callable[[int], ArrayLike], count: int, pool: ThreadPoolExecutor
@@ -132,9 +126,7 @@ class NoiseStream:
 def noise_stream(
     draw: Callable[[int], ArrayLike], count: int, threads: int
 ) -> Iterator[NoiseStream]:
-    """A stream of ``count`` noises, drawn from now on; what has not been taken at the end is thrown
-    away.
-    """
+    """A stream of ``count`` noises, drawn from now on; what is not taken is thrown away."""
     pool = ThreadPoolExecutor(threads)
     try:
         yield NoiseStream(draw, count, pool)
@@ -191,9 +183,7 @@ def _opendp() -> Callable[[float], Any]:
 
 
 def _check(make: Callable[[float], Any], version: str) -> None:
-    """A few numbers that can only come out otherwise if privacy is lost: the odds are
-    below 1e-13.
-    """
+    """Numbers that can only come out otherwise if privacy is lost: the odds are below 1e-13."""
     charged = all(
         abs(
             Fraction(make(scale).map(distance)) * 2 * Fraction(scale) ** 2 / Fraction(distance) ** 2

@@ -97,9 +97,7 @@ class ParticipationCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: Covariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Patterns against who may take part when; the factor by QR and the patterns' semidefinite
-        programmes.
-        """
+        """Patterns against who may take part when; QR, and semidefinite programmes of patterns."""
         if (
             problem.domain is not self.domain
             or problem.neighbors != "add-remove"

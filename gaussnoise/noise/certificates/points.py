@@ -1,6 +1,4 @@
-"""A measure on points, and its check: against a list of points, or against the oracles of
-a body.
-"""
+"""A measure on points, and its check: against a list of points, or a body's oracles."""
 
 import math
 from dataclasses import dataclass
@@ -140,9 +138,7 @@ def _by_oracle(
     center: Array,
     claimed: float,
 ) -> Verification:
-    """The bracket against the domain's own oracles: lengths in coordinates by a singular value
-    decomposition.
-    """
+    """The bracket against the domain's oracles: lengths by a singular value decomposition."""
     domain = problem.domain
     if problem.neighbors not in ("replace", "add-remove"):
         raise CertificateError(
@@ -199,9 +195,7 @@ def _by_oracle(
 
 
 def _belongs(x: Array, domain: AbstractDomain) -> bool:
-    """Whether x is a member, or, having been rounded, in the hull of the members up to
-    their slack.
-    """
+    """Whether x is a member, or, rounded, in the hull of the members up to their slack."""
     return domain.contains(x) or is_near(domain, x)
 
 

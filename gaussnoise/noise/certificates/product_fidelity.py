@@ -97,9 +97,7 @@ class _Side:
         return _Side(self.rotated.split(0).own, np.zeros_like(self.cross), self.rotated.inner)
 
     def split(self, kept: int) -> "_Side":
-        """The first coordinates of a diagonal inner part, and what of √λ the others
-        cannot explain.
-        """
+        """The first coordinates of a diagonal inner part, and what they leave unexplained of √λ."""
         values = np.diag(self.inner)
         rest, cross = values[kept:], self.cross[kept:]
         explained = float((cross**2 / np.where(rest > 0, rest, 1.0))[rest > 0].sum())
@@ -163,9 +161,7 @@ class Blocks:
         return found
 
     def split(self, kept: int) -> Self:
-        """With so many directions of every attribute still coupled; of those with several bases,
-        all or none.
-        """
+        """With so many coupled directions of every attribute; of several bases, all or none."""
         other = copy.copy(self)
         other.sides = []
         for k, sides in enumerate(self.sides):
@@ -192,9 +188,7 @@ class Blocks:
         return other
 
     def containing(self, R: Type) -> dict[Choice, float]:
-        """Weights of the tables around a set of type R, by the bases they ask for within R, spreads
-        included.
-        """
+        """Weights of tables around a set of type R, by the bases they ask for within R."""
         found: dict[Choice, float] = {}
         for table, weight in self.tables:
             S = tuple(k for k, _ in table)
@@ -284,9 +278,7 @@ class Blocks:
 
 
 class _Group:
-    """Blocks that share the part Q of attributes that do not couple; over sets T of those
-    that do.
-    """
+    """Blocks that share the part Q of attributes that do not couple, over sets T of others."""
 
     def __init__(self, blocks: Blocks, Q: Type) -> None:
         self.blocks, self.Q = blocks, Q
@@ -349,9 +341,7 @@ class _Group:
 
     @property
     def has_several(self) -> bool:
-        """Whether some attribute is asked about in several ways, so that no basis makes all blocks
-        diagonal.
-        """
+        """Whether an attribute is asked about in ways that no basis makes diagonal together."""
         return any(len(self.blocks.sides[k]) > 1 for k in self.kinds.values())
 
     @property
@@ -375,9 +365,7 @@ class _Group:
         return self._by_determinants()
 
     def traces(self) -> dict[Type, float]:
-        """By type of the whole T, when nothing couples: its block's root; of several bases, from
-        below.
-        """
+        """By type of T, when nothing couples: its block's root; of several bases, from below."""
         found: dict[Type, float] = {}
         for T in self.sets:
             parts = (
@@ -453,9 +441,7 @@ class _Group:
         return reduce(np.multiply.outer, (self._diagonal(i)[0] for i in T), np.ones(()))
 
     def _summed(self, T: Subset, U: Subset, V: Subset, w: Array) -> Array:
-        """``Σ w Π f_i`` over the axes of T in neither U nor V; f is p² in both, pq in one, q² in
-        none.
-        """
+        """``Σ w Π f_i`` over axes of T in neither U nor V; f is p² in both, pq in one, else q²."""
         operands: list = [w, list(range(len(T)))]
         for axis, i in enumerate(T):
             p, q = self._diagonal(i)
@@ -463,9 +449,7 @@ class _Group:
         return np.einsum(*operands, [axis for axis, i in enumerate(T) if i in U or i in V])
 
     def _places(self, U: Subset, V: Subset, starts: dict[Subset, int]) -> tuple[Places, Places]:
-        """Rows and columns of the entries of block (U, V) that are not zero, over the axes of U ∪
-        V.
-        """
+        """Rows and columns of block (U, V)'s nonzero entries, over the axes of U ∪ V."""
         both = sorted({*U, *V})
         sizes = [self._dim((i,)) for i in both]
         grid = np.indices(sizes, sparse=True) if both else ()

@@ -1,6 +1,4 @@
-"""A product measure on records, and its check from stored integers and weights, attribute by
-attribute.
-"""
+"""A product measure on records, and its check by attribute from stored integers and weights."""
 
 import math
 from dataclasses import dataclass

@@ -1,6 +1,4 @@
-"""What the certificates of marginals and of products share: weights of tables, and of patterns of
-attributes.
-"""
+"""What certificates of marginals and products share: weights of tables, and of patterns."""
 
 from dataclasses import dataclass
 from typing import Any, Self

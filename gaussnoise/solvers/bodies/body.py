@@ -54,9 +54,7 @@ _SPREAD = 4  # directions tried per dimension, besides the axes
 
 @dataclass(frozen=True, eq=False)
 class Farthest:
-    """The point of a body that is longest in given coordinates, as a bracket on the
-    squared length.
-    """
+    """The point of a body that is longest in given coordinates, and a bracket on its square."""
 
     point: Array
     value: float
@@ -146,9 +144,7 @@ class Body:
         )
 
     def start(self) -> Array:
-        """Support points along the axes and in spread directions, enough of them to span the body,
-        shape (k, d).
-        """
+        """Support points along axes and in spread directions that span the body, shape (k, d)."""
         points = np.vstack(
             [self._along_axes, self.support_points(spread_directions(_SPREAD * self.dim, self.dim))]
         )
@@ -159,9 +155,7 @@ class Body:
             points = np.vstack([points, missing])
 
     def _beyond(self, directions: Array) -> Array:
-        """Support points that leave the space orthogonal to the directions by more
-        than rounding.
-        """
+        """Support points that leave the directions' orthogonal space by more than rounding."""
         tops = self.support_points(np.vstack([directions, -directions]))
         reach = np.abs(tops @ directions.T).max(axis=1, initial=0.0)
         return tops[reach > RANGE_TOLERANCE * self.sizes.max()]
@@ -176,9 +170,7 @@ class Body:
         return Farthest(point, value, max(farthest.upper_bound, value))
 
     def climb(self, whitening: Array, center: Array, points: Array, directions: Array) -> Array:
-        """Local maximizers of ‖W (x − center)‖, reached from ``points`` and from ``directions`` (k,
-        r) of W x.
-        """
+        """Local maximizers of ‖W (x − center)‖, from ``points`` and ``directions`` of W x."""
         if self._image is not None and len(self._image.offsets) == 1:
             return self._image.local_maxima(
                 whitening, center, np.vstack([(points - center) @ whitening.T, directions])
@@ -277,9 +269,7 @@ def moved_back(domain: AbstractDomain, protected: Protected) -> tuple[AbstractDo
 
 
 def drift(domain: AbstractDomain, shift: Array) -> float:
-    """What rounding may have done to ``shift``, the sum of several moves; nothing where it
-    is one.
-    """
+    """What rounding may have done to ``shift``, a sum of several moves; nothing for one."""
     if isinstance(domain, Product):
         return max(
             drift(part, shift[s]) for part, s in zip(domain.parts, domain.slices(), strict=True)

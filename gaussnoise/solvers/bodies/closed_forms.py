@@ -70,18 +70,14 @@ def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None
 
 
 def _uniform(points: Array, p: float, note: str) -> Design:
-    """Points whose second moment is a multiple of the identity, in a set of
-    irreducible symmetry.
-    """
+    """Points whose second moment is a multiple of 1, in a set of irreducible symmetry."""
     count, dim = points.shape
     w = even_weights(dim, p)
     return Design.closed(np.full(count, 1 / count), w, np.eye(dim), note)
 
 
 def _ball_points(ball: LpBall | SchattenBall) -> Array:
-    """Longest points of a ball, in number enough for a second moment proportional to
-    the identity.
-    """
+    """Longest points of a ball, enough of them for a second moment proportional to 1."""
     if isinstance(ball, LpBall):
         if ball.q < 2:
             return ball.radius * np.eye(ball.dim)
@@ -108,9 +104,7 @@ def _signs(dim: int) -> Array:
 
 
 def _ellipsoid(A: Array, p: float) -> tuple[Design, Array]:
-    """A B_2: M = AA' for every p, proved by points A u along the axes of A'WA, weighted by its
-    eigenvalues.
-    """
+    """A B_2: M = AA' for every p, proved by points A u along the axes of A'WA."""
     dim = len(A)
     left, singular, _ = np.linalg.svd(A, full_matrices=False)
     kept = singular > max(A.shape) * np.finfo(np.float64).eps * singular.max(initial=0.0)

@@ -1,6 +1,4 @@
-"""Column generation over a body: solve on the points found, ask the oracle what sticks
-out, repeat.
-"""
+"""Column generation over a body: solve on known points, ask what sticks out, repeat."""
 
 import math
 from dataclasses import replace
@@ -126,9 +124,7 @@ def oracle_design(
 
 
 def _relaxed(body: Body, factor: Array, p: float) -> Design:
-    """The semidefinite relaxation of an image of a 2-convex body, and as its gap, the upper end it
-    proves.
-    """
+    """The semidefinite relaxation of a 2-convex body's image; its gap is the proven upper end."""
     far = body.farthest(left_inverse(factor), np.zeros(body.dim))
     upper = math.sqrt(far.upper * norm(np.square(factor).sum(axis=1), p / 2))
     note = (

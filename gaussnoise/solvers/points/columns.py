@@ -108,9 +108,7 @@ class Ends:
 
 
 def _first_pairs(points: Array, basis: Array | None) -> tuple[Rows, Rows]:
-    """Pairs to begin with, far apart once the covariance is evened out; and a few that span all
-    differences.
-    """
+    """Pairs to begin with: far apart once the covariance is even, and a few that span all."""
     moved = points - points.mean(axis=0)
     moved = moved if basis is None else moved @ basis
     left, singular, _ = np.linalg.svd(moved, full_matrices=False)

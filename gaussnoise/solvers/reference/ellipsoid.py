@@ -164,9 +164,7 @@ def cut(
 
 
 def _shrunk(middle: Array, shape: Array, ray: Array, tau: float) -> tuple[Array, Array]:
-    """The least ellipsoid around the part of ``middle + shape·(unit ball)`` where
-    ``ray'(ball) <= −tau``.
-    """
+    """The least ellipsoid around ``middle + shape·ball`` where ``ray'(ball) <= −tau``."""
     n = len(middle)
     along, across = (
         n * (1 - tau) / (n + 1),

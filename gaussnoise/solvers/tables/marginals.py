@@ -214,9 +214,7 @@ class ResidualFidelity:
 
 @dataclass(frozen=True, eq=False)
 class ResidualCurvature:
-    """``G G' + diag bend``, the rows of G being those of ``points`` (k, types of T), then of
-    ``−tables'``.
-    """
+    """``G G' + diag bend``; G has the rows of ``points`` (k, types of T), then of ``−tables'``."""
 
     points: Array
     tables: csr_array | None

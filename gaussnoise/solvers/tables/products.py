@@ -84,9 +84,7 @@ class ProductNoise:
 def product_noise(
     workload: Workload, p: float, *, replaced: bool, tol: float, watch: Watch
 ) -> ProductNoise:
-    """Strategies and dual weights of every class of attributes by a fixed point, then the noise of
-    all tables.
-    """
+    """Strategies and dual weights of every class by a fixed point, then noise of all tables."""
     asked = {
         k: bases
         for k, bases in enumerate(workload.bases)
@@ -298,9 +296,7 @@ def _bits(workload: Workload, solved: Sequence[int]) -> int:
 def _check_seen(
     asked: Mapping[int, Sequence[AbstractBase]], grams: Mapping[int, Sequence[Array]]
 ) -> None:
-    """Every base must tell categories apart: otherwise it asks for totals, and cells would not be
-    measured.
-    """
+    """Every base must tell categories apart: else it asks for totals, and cells go unmeasured."""
     for k, bases in asked.items():
         for base, gram in zip(bases, grams[k], strict=True):
             largest, name = float(np.abs(gram).max()), type(base).__name__

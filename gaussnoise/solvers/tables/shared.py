@@ -88,9 +88,7 @@ class SharedCurvature:
     size: int
 
     def diagonal(self) -> Array:
-        """Without what coordinates of one table have in common, which only slows the
-        solver down.
-        """
+        """Without what coordinates of a table have in common, which only slows the solver."""
         return np.bincount(self.places, self.inner.diagonal(), self.size).astype(np.float64)
 
     def __matmul__(self, v: Array) -> Array:

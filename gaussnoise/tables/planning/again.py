@@ -1,6 +1,4 @@
-"""What a plan was made from, as plain data, so that a release on disk can be planned again from its
-own folder.
-"""
+"""What a plan was made from, as plain data: a release on disk can be planned again."""
 
 import dataclasses
 import math
@@ -48,9 +46,7 @@ def asked_privacy(privacy: AbstractPrivacy) -> dict[str, object]:
 
 
 def planned_again(directory: str | os.PathLike[str]) -> "Plan":
-    """The plan of a release on disk, from its own record; whether it is the same is not checked
-    here.
-    """
+    """The plan of a release on disk, from its record; whether it is the same is not checked."""
     folder = Path(directory)
     try:
         record = read_json(folder / "release.json")

@@ -1,6 +1,4 @@
-"""What was planned, how well it answers, and what it will cost: public, since it is computed
-without data.
-"""
+"""What was planned, how well it answers, and what it costs: public, computed without data."""
 
 import hashlib
 import json
@@ -157,9 +155,7 @@ class Plan(PickledByArguments):
 
     @cached_property
     def deviations(self) -> Array:
-        """Of every entry of the workload, the root mean square of its answers'
-        standard deviations.
-        """
+        """Of every entry, the root mean square of its answers' standard deviations."""
         return self._unit_covariance.deviations / math.sqrt(2 * self.row_rho)
 
     @property
@@ -424,9 +420,7 @@ class Plan(PickledByArguments):
         )
 
     def dp_event(self) -> "DpEvent":
-        """What a release costs, for ``dp-accounting`` to compose:
-        :func:`gaussnoise.privacy.dp_event`.
-        """
+        """What a release costs, for ``dp-accounting``; see :func:`gaussnoise.privacy.dp_event`."""
         return dp_event(self.rho_charged)
 
     def simulate(
@@ -469,9 +463,7 @@ class Plan(PickledByArguments):
 
     @cached_property
     def covariance(self) -> TableCovariance:
-        """Covariance of the noise of a release, over the (unweighted) cells of all
-        planned tables.
-        """
+        """Covariance of a release's noise, over the (unweighted) cells of all planned tables."""
         tables = Marginals(self.domain.sizes, self.tables.subsets)
         return covariance_of_cells(tables, self.strategies, self.query.variances)
 
