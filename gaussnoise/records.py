@@ -88,10 +88,7 @@ def counts_of(
 def _counted(function: str, points: Array, data: NDArray, others: bool) -> list[int]:
     size, dim = points.shape
     if data.ndim == 1 and (data.size == 0 or np.issubdtype(data.dtype, np.integer)):
-        listed = (data >= 0) & (data < size)
-        indices = np.where(listed, np.where(listed, data, 0).astype(np.int64), -1)
-        if -1 in indices and not others:
-            raise DataError(f"{function}: expected row indices in 0..{size - 1}, got one outside")
+        indices = indices_in(function, size, data, others=others)
     elif data.ndim == 2 and data.shape[1] == dim and data.dtype.kind in "biuf":
         rows = {point.tobytes(): i for i, point in reversed(list(enumerate(points + 0.0)))}
         with np.errstate(all="ignore"):  # of numbers too large for floats
@@ -108,6 +105,28 @@ def _counted(function: str, points: Array, data: NDArray, others: bool) -> list[
             f"got {kind(data)} with {data.ndim} dimensions"
         )
     return [int(c) for c in np.bincount(indices[indices >= 0], minlength=size)]
+
+
+def indices_in(function: str, size: int, data: NDArray, *, others: bool) -> NDArray[np.int64]:
+    """Row indices of listed points; −1 stands for any other, which is refused unless ``others``."""
+    listed = (data >= 0) & (data < size)
+    if not (others or listed.all()):
+        raise DataError(f"{function}: expected row indices in 0..{size - 1}, got one outside")
+    return np.where(listed, np.where(listed, data, 0).astype(np.int64), -1)
+
+
+def check_on_outside(function: str, on_outside: object) -> None:
+    """Raise ParameterError unless it says what becomes of records outside the domain."""
+    if on_outside not in ("refuse", "project", "drop"):
+        raise ParameterError(
+            f'{function}: expected on_outside="refuse", "project" or "drop", got {on_outside!r}'
+        )
+
+
+def check_finite(function: str, rows: Array) -> None:
+    """Raise DataError unless all numbers are finite."""
+    if not np.isfinite(rows).all():
+        raise DataError(f"{function}: expected finite records, got NaN or infinity")
 
 
 def real_rows(function: str, dim: int, data: ArrayLike | None) -> NDArray:

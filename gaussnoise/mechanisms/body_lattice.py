@@ -26,7 +26,7 @@ from ..noise.optimal_noise import OptimalNoise
 from ..numerics.feasibility import RANGE_TOLERANCE
 from ..privacy.lattice import AbstractLattice
 from ..privacy.sampler import IntegerQuery
-from ..records import map_into
+from ..records import check_finite, map_into
 from ..solvers.bodies.body import Body, left_inverse
 
 Array = NDArray[np.float64]
@@ -195,8 +195,8 @@ class BodyLattice(AbstractLattice, PickledByArguments):
                 X = np.array(records[start : start + rows], dtype=np.float64)
                 if move is not None:
                     X = self._inside(X, move(X)) if on_outside == "drop" else move(X)
-                elif not np.isfinite(X).all():
-                    raise DataError("release: expected finite records, got NaN or infinity")
+                else:
+                    check_finite("release", X)
                 grid = self.grid(X)
                 if on_outside == "drop":
                     grid *= self._short(grid)[:, None]

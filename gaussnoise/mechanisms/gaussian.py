@@ -30,7 +30,7 @@ from ..privacy.lattice import AbstractLattice
 from ..privacy.lattice_bound import POINT_STEPS
 from ..privacy.ledger import Ledger
 from ..privacy.sampler import MAX_BITS, IntegerQuery
-from ..records import counts_of, one_kind, real_rows
+from ..records import check_on_outside, counts_of, one_kind, real_rows
 from ..text import SHOWN_DELTA, disclaimers, versions
 from .body_lattice import BodyLattice
 from .release import Release
@@ -417,15 +417,11 @@ class GaussianMechanism(PickledByArguments):
 
     def _check_outside(self, on_outside: str) -> None:
         """Refuse what is no rule for records outside, or none for this mechanism."""
-        if on_outside not in tuple(_OUTSIDE):
-            raise ParameterError(
-                f'release: expected on_outside="refuse", "project" or "drop", got {on_outside!r}'
-            )
+        check_on_outside("release", on_outside)
         if on_outside == "drop" and not self._sums:
             raise ParameterError(
                 'release: on_outside="drop" is for sums: a mean of n public records counts every '
-                "one; "
-                'hint: on_outside="project" for bodies, or neighbors="add-remove"'
+                'one; hint: on_outside="project" for bodies, or neighbors="add-remove"'
             )
         if on_outside == "project" and self._listed:
             raise NotAvailableError(

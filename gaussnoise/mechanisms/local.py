@@ -24,7 +24,7 @@ from ..noise.optimal_noise import OptimalNoise
 from ..noise.solve import gamma
 from ..numerics.norms import norm
 from ..privacy.definitions import LocalDP
-from ..records import as_array, map_into, real_rows
+from ..records import as_array, check_finite, check_on_outside, indices_in, map_into, real_rows
 from ..solvers.bodies.body import left_inverse
 from ..solvers.progress import interrupts_pass
 from ..text import estimate_text, promise
@@ -477,25 +477,17 @@ class LocalMechanism:
 
     def _members(self, records: ArrayLike, on_outside: str) -> tuple[Array, NDArray[np.bool_]]:
         """Points of K, one for every record, and which of them are to count."""
-        if on_outside not in ("refuse", "project", "drop"):
-            raise ParameterError(
-                f'report: expected on_outside="refuse", "project" or "drop", got {on_outside!r}'
-            )
+        check_on_outside("report", on_outside)
         domain, given = self.domain, as_array("report", records)
         if isinstance(domain, FiniteSet) and given.ndim == 1 and given.dtype.kind in "iu":
-            known = (given >= 0) & (given < len(domain.points))
-            if not (known.all() or on_outside == "drop"):
-                raise DataError(
-                    f"report: expected row indices in 0..{len(domain.points) - 1}, got one outside"
-                )
-            return domain.points[np.where(known, given, 0).astype(np.intp)], known
+            rows = indices_in("report", len(domain.points), given, others=on_outside == "drop")
+            return domain.points[np.maximum(rows, 0)], rows >= 0
         given = real_rows("report", domain.dim, given)
         move = map_into(domain) if on_outside == "project" else None
         with np.errstate(all="ignore"):
             X = given.astype(np.float64)
-            finite = np.isfinite(X).all(axis=1)
-            if on_outside == "refuse" and not finite.all():
-                raise DataError("report: expected finite records, got NaN or infinity")
+            if on_outside == "refuse":
+                check_finite("report", X)
             if move is not None:
                 return move(X), np.ones(len(X), dtype=bool)
             size = float(magnitudes(domain).max())
