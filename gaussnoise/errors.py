@@ -42,9 +42,7 @@ class BudgetError(GaussNoiseError, ValueError):
 
 
 class StreamError(GaussNoiseError, RuntimeError):
-    """A stream's folder that is incomplete, was changed, is an older copy, or is not at the tick
-    that was asked for.
-    """
+    """A stream's folder that is incomplete, changed, an older copy, or at another tick."""
 
 
 class ConvergenceWarning(UserWarning):

@@ -1,6 +1,4 @@
-"""Records and the body they belong to: many at once where that is quick, and maps of every record
-into the body.
-"""
+"""Records and the body they belong to: many at once where that is quick, and maps into it."""
 
 import numpy as np
 
@@ -32,9 +30,7 @@ def magnitudes(domain: AbstractDomain) -> Array:
 
 
 def pulls_back(domain: AbstractDomain) -> bool:
-    """Whether a quadratic form is evaluated before A in ``A @ K``, where numbers may be larger than
-    in the image.
-    """
+    """Whether a quadratic form is evaluated before A in ``A @ K``, where numbers are larger."""
     own = isinstance(domain, LinearImage) and domain._image() is None
     return own or any(pulls_back(part) for part in _inner(domain))
 

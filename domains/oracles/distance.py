@@ -1,6 +1,4 @@
-"""Is a point in the convex hull of a set that is known only through its support points? Wolfe's
-algorithm answers.
-"""
+"""Is a point in the hull of a set known through support points? Wolfe's algorithm answers."""
 
 import collections
 

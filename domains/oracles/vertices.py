@@ -234,9 +234,7 @@ def _whole(vector: list[Fraction]) -> tuple[int, ...]:
 
 
 def _refuse_large_box(A: Array, b: Array) -> None:
-    """Boxes of too many corners are refused at once; unbounded, flat and empty ones are left to the
-    general method.
-    """
+    """Boxes of too many corners are refused at once; the rest is left to the general method."""
     dim = A.shape[1]
     if 2**dim <= _RAYS or (np.count_nonzero(A, axis=1) != 1).any():
         return

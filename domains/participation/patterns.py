@@ -275,9 +275,7 @@ class Apart(AbstractPatterns):
         return self.most == 1 or (self.b == 1 and self.k == self.n)
 
     def _steps(self, values: Array, most: int | None) -> Iterator[Array]:
-        """Largest totals over ticks t, t + 1, …, for t = n − 1, …, 0: of at most 0, 1, … ticks,
-        shape (m, most + 1).
-        """
+        """Largest totals over ticks t, t + 1, … of at most 0, 1, … ticks, shape (m, most + 1)."""
         later = [
             np.zeros((len(values), min(self.most if most is None else most, self.n) + 1))
         ] * self.b

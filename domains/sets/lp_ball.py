@@ -164,9 +164,7 @@ def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
 
 
 def _fuzz(form: Array, center: Array, radius: float) -> float:
-    """A bound on the rounding of ``2<x, Hc> + c'Hc`` over |x_i| <= radius, large where the products
-    H c cancel.
-    """
+    """Bounds the rounding of ``2<x, Hc> + c'Hc`` over |x_i| <= radius: large if H c cancels."""
     sizes = np.abs(form) @ np.abs(center)
     return (8 + 2 * len(center)) * float(
         np.finfo(float).eps * (2 * radius * sizes.sum() + np.abs(center) @ sizes)

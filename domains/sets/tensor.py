@@ -279,9 +279,7 @@ def _contract(tensor: Array, u: Array, k: int) -> tuple[float, Array]:
 
 
 def _starts(d: int) -> list[Array]:
-    """Unit vectors spread over the sphere: axes, diagonals of coordinate planes, and a lattice of
-    irrational slopes.
-    """
+    """Unit vectors spread over the sphere: axes, diagonals of coordinate planes, and a lattice."""
     axes = np.eye(d)
     pairs = [
         (axes[i] + s * axes[j]) / math.sqrt(2)
@@ -464,9 +462,7 @@ def _norm_power(coordinates: SymmetricCoordinates) -> Array:
 
 
 def _pairs(coordinates: SymmetricCoordinates) -> tuple[NDArray[np.intp], Array]:
-    """Which multiset of 2k indices every pair of multisets of k forms, and √(product of their
-    counts), both flat.
-    """
+    """The multiset of 2k indices of each pair of multisets of k, and √(product of counts)."""
     exponents = coordinates.exponents()
     kind = np.zeros(len(exponents) ** 2, dtype=np.intp)
     for column in exponents.T:  # renumbered index by index, so that nothing overflows

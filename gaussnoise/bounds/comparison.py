@@ -260,9 +260,7 @@ def _from_counts(domain: AbstractDomain, neighbors: Relation, p: float) -> float
 
 
 def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, float, float]:
-    """How far neighbours move each coordinate, shape (d,), the ℓ₂ norm and the ℓ₁ norm; bounds
-    where not exact.
-    """
+    """How far neighbours move each coordinate, shape (d,), and in ℓ₂ and ℓ₁ norm; or bounds."""
     if isinstance(domain, Marginals):
         return _of_tables(domain, neighbors)
     members = domain._listed()

@@ -1,6 +1,4 @@
-"""How far clipping moves the mean of an average of independent records with bounded moments:
-proven, with constants.
-"""
+"""How far clipping moves the mean of averages of records with bounded moments: proven."""
 
 import math
 from dataclasses import dataclass

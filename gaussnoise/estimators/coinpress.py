@@ -1,6 +1,4 @@
-"""Means of unbounded data in many dimensions: a ball of possible means that shrinks from step to
-step (CoinPress).
-"""
+"""Means in many dimensions: a ball of possible means shrinks step by step (CoinPress)."""
 
 import hashlib
 import math

@@ -372,9 +372,7 @@ def _means(
 
 @dataclass(frozen=True)
 class _Clip:
-    """A range around a center, and what is assumed: numbers are off the center by ``size``, root
-    mean square.
-    """
+    """A range around a center that the numbers are off by ``size``, root mean square."""
 
     center: float
     radius: float

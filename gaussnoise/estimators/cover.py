@@ -292,9 +292,7 @@ def _alignment(dim: int) -> float:
 
 @dataclass(frozen=True)
 class _Bias:
-    """Bounds on the bias of clipping projections, worked out once: a bound for one reach holds for
-    all larger ones.
-    """
+    """Bounds on the bias of clipping projections: one for a reach holds for all larger ones."""
 
     reach: Array
     bound: Array

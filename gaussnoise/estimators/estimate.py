@@ -62,9 +62,7 @@ class Estimate:
 
     @property
     def standard_deviation(self) -> Array:
-        """Of the noise and the sampling together, shaped like the estimate; the bias is in
-        :attr:`bias_bound`.
-        """
+        """Of noise and sampling together, as the estimate; the bias is in :attr:`bias_bound`."""
         return np.hypot(self.noise_deviation, self.sampling_deviation)
 
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:

@@ -174,9 +174,7 @@ class Moments:
         return self.moment / math.sqrt(self.averages.samples)
 
     def clipping_bias(self, reach: Array, off: float) -> Array:
-        """A bound on how far clipping moves the mean, as :meth:`Averages.clipping_bias`, in units
-        of the records.
-        """
+        """How far clipping moves the mean, at most: :meth:`Averages.clipping_bias` in units."""
         return self.moment * self.averages.clipping_bias(reach / self.moment, off / self.moment)
 
     @property

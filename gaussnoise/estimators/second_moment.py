@@ -105,9 +105,7 @@ class MomentLattice:
         return found
 
     def total(self, integers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """``Σ z zᵀ``, exactly: every float is an integer below 2⁵³ in a piece, and pieces are added
-        as integers.
-        """
+        """``Σ z zᵀ``, exactly: floats are sums of integers below 2⁵³, which are added."""
         found = np.zeros((self.dim, self.dim), dtype=np.int64)
         size = max(_EXACT // self.longest, 1)
         for start in range(0, len(integers), size):

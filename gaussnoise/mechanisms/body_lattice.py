@@ -1,6 +1,4 @@
-"""Records of a convex body on an integer lattice: each is rounded by itself, sums are exact,
-sensitivity is proved.
-"""
+"""Records of a convex body on an integer lattice: each rounded by itself, sums exact."""
 
 import math
 import operator
@@ -260,9 +258,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         return lengths <= self.radius
 
     def _accepts(self, X: Array, grid: NDArray[np.int64]) -> bool:
-        """Whether all records are members, as far as the domain forgives rounding, and short enough
-        for the noise.
-        """
+        """Whether all records are members, up to rounding, and short enough for the noise."""
         if not ((X >= self.box[0]) & (X <= self.box[1])).all():
             return False
         w = self.whitened(grid)

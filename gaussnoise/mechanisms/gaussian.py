@@ -604,9 +604,7 @@ def _published(neighbors: Relation) -> str:
 
 
 def _largest_change(integers: list[list[int]], bits: int, neighbors: Relation) -> int:
-    """Largest squared length, or squared distance between neighbouring rows: exact, or an integer
-    bound 1e-12 above.
-    """
+    """Largest squared length or distance of neighbouring rows: exact, or 1e-12 above."""
     if neighbors == "add-remove":
         return max(sum(x * x for x in row) for row in integers)
     count, rank = len(integers), len(integers[0])

@@ -328,9 +328,7 @@ class LocalMechanism:
 
     @property
     def squared_norm(self) -> float:
-        """``E‖message‖² = (r − 1) α + β`` in coordinates where M is the identity; total variance is
-        this less ‖y‖².
-        """
+        """``E‖message‖² = (r − 1) α + β`` where M is 1; total variance is this less ‖y‖²."""
         return (self.dim - 1) * self._codebook.across + self._codebook.along
 
     @property
@@ -448,9 +446,7 @@ class LocalMechanism:
     def simulate(
         self, data: ArrayLike, rng: np.random.Generator, *, on_outside: Outside = "refuse"
     ) -> LocalEstimate:
-        """Reports of ``data``'s rows and their aggregate, with random bytes from ``rng``: for
-        studies, NOT private.
-        """
+        """Reports of ``data``'s rows, aggregated, with random bytes from ``rng``: NOT private."""
         if not isinstance(rng, np.random.Generator):
             raise not_a_generator(rng)
         return self._estimate(self._messages(data, on_outside, rng.bytes), private=False)

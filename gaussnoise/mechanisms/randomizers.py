@@ -116,9 +116,7 @@ class Codebook(PickledByArguments):
 
     @cached_property
     def _chosen_square(self) -> float:
-        """E⟨u, y⟩² of the candidate sent: at least that of one nobody chose, as caps are likelier
-        than their share.
-        """
+        """E⟨u, y⟩² of the candidate sent: at least that of one that nobody chose."""
         outside = (self.size * self._square - self.closest * self.cap_square) / (
             self.size - self.closest
         )
@@ -152,9 +150,7 @@ class Codebook(PickledByArguments):
         return token + index.to_bytes(self._index, "big")
 
     def choose(self, products: Array, below: Callable[[int], int]) -> int:
-        """An index, given ⟨u_j, y⟩ for every pair j: ``2j`` is u_j, ``2j + 1`` is −u_j;
-        ``below(n)`` is in 0..n−1.
-        """
+        """An index by ⟨u_j, y⟩ of all pairs j: ``2j`` is u_j, ``2j + 1`` is −u_j."""
         # the larger half of ±u_j is in the cap, for the k largest |⟨u_j, y⟩|
         order, k = np.argsort(-np.abs(products), kind="stable"), self.closest
         if below(2**self.bits) < self.hits:
@@ -316,9 +312,7 @@ def _excess(
 
 
 def cap_moments(pairs: int, closest: int, dim: int | None = None) -> tuple[float, float]:
-    """First and second moment of the k largest of h absolute values, averaged over the k; see
-    :func:`_quadrature`.
-    """
+    """First and second moment of the k largest of h absolute values, averaged over the k."""
     values, tails, weights = _quadrature(dim)
     among = bdtr(closest - 1, pairs - 1, tails) if pairs > 1 else np.ones_like(values)
     weights = weights * among * (pairs / closest)
@@ -327,9 +321,7 @@ def cap_moments(pairs: int, closest: int, dim: int | None = None) -> tuple[float
 
 @lru_cache(maxsize=8)
 def _quadrature(dim: int | None) -> tuple[Array, Array, Array]:
-    """Gauss–Legendre: absolute values of a standard normal, or of ⟨u, y⟩ on the sphere; chances of
-    more; weights.
-    """
+    """Gauss–Legendre nodes for |N(0, 1)|, or |⟨u, y⟩| on the sphere; chances of more; weights."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     if dim is None:
         z = (nodes + 1) * (_FARTHEST / 2)

@@ -1,6 +1,4 @@
-"""The dual norms γ₂* and γ_F*: Grothendieck's semidefinite programme, solved by cvxpy and certified
-without it.
-"""
+"""The dual norms γ₂* and γ_F*: Grothendieck's programme, by cvxpy, certified without it."""
 
 import contextlib
 import math

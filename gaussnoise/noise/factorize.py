@@ -337,9 +337,7 @@ def check_matrix(function: str, A: object) -> Array:
 
 
 def _listed(A: object) -> Sequence[object]:
-    """The matrices of a list of matrices; anything else, a matrix written as a list of rows
-    included, by itself.
-    """
+    """The matrices of a list of matrices; anything else, rows of numbers included, by itself."""
     try:
         listed = isinstance(A, list | tuple) and len(A) > 0 and all(np.ndim(M) == 2 for M in A)
     except ValueError:  # a ragged row: no matrix either way
@@ -462,9 +460,7 @@ def _by_optimisation(
 
 
 def _at_uniform_weights(A: Array, p: float) -> _Part:
-    """The polar factors ``U S^{1/2}`` and ``S^{1/2} V'`` of A: optimal if their rows and columns
-    are equally long.
-    """
+    """The polar factors ``U S^½``, ``S^½ V'`` of A, optimal if rows and columns are even."""
     rows, columns = (A != 0).any(axis=1), (A != 0).any(axis=0)
     w = np.where(rows, rows.sum() ** -dual_power(p), 0.0 if p > 2 else 1.0)
     cells = columns / columns.sum()

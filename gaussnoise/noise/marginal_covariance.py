@@ -1,6 +1,4 @@
-"""Covariance of tables of counts: all cells of one table vary alike, and variances are sums over
-attribute subsets.
-"""
+"""Covariance of tables of counts: all cells of a table vary alike, by sums over subsets."""
 
 import itertools
 import math

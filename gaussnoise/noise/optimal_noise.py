@@ -122,9 +122,7 @@ class OptimalNoise:
 
     @property
     def gap(self) -> float:
-        """``gamma / gamma_lower − 1``: at most this much better could any covariance be. Zero when
-        gamma is zero.
-        """
+        """``gamma / gamma_lower − 1``: how much better a covariance could be; zero at zero."""
         return gap_between(self.gamma_lower, self.gamma)
 
     def __float__(self) -> float:

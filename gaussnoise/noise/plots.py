@@ -374,9 +374,7 @@ def _few(points: Array) -> Array:
 
 
 def _root(noise: "OptimalNoise", shown: list[int]) -> Array:
-    """A root F of the projected covariance, F F' = M on the coordinates shown: the correlation
-    needs no squares.
-    """
+    """A root F of the projected covariance: F F' = M on the coordinates shown, without squares."""
     deviations = noise.covariance.standard_deviation()[shown]
     if len(shown) == 1:
         return deviations[:, None]
@@ -389,9 +387,7 @@ def _root(noise: "OptimalNoise", shown: list[int]) -> Array:
 
 
 def _radii(noise: "OptimalNoise") -> tuple[float, float] | None:
-    """A bracket on the largest Euclidean norm over what is covered, about the center; None where it
-    costs too much.
-    """
+    """A bracket on the largest Euclidean norm of what is covered; None where it costs too much."""
     domain, relation = noise.domain, noise.neighbors
     if isinstance(relation, PolicyGraph) and not noise.shifted:
         points = _points(domain)
@@ -435,9 +431,7 @@ def _diameter(points: Array) -> float:
 
 
 def _marginal_radius(domain: AbstractTables, noise: "OptimalNoise") -> float:
-    """The largest norm for closed forms, whose center is constant on every table; records have one
-    cell in each.
-    """
+    """The largest norm for closed forms: a record has one cell in each table."""
     counts = [domain.cells(S) for S in domain.subsets]
     squares = [weight**2 for weight in domain.weights]
     if noise.shifted:

@@ -177,9 +177,7 @@ def _attributes(term: Term) -> Subset:
 
 
 def constants(base: AbstractBase) -> Array:
-    """The one number that a query multiplies all categories by, shape (queries,); NaN where there
-    are several.
-    """
+    """What a query multiplies all categories by, shape (queries,); NaN if not one number."""
     if base.is_identity:  # without a matrix: there may be many categories
         return np.full(base.size, 1.0 if base.size == 1 else np.nan)
     if isinstance(base, AbstractRuns):

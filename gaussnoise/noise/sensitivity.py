@@ -138,9 +138,7 @@ def _distinct(points: Array, rows: Rows) -> Covered:
 
 
 def largest_pair(whitened: Whitened) -> float:
-    """Proven upper bound on ``max_{i,j} ‖b_i − b_j‖²``; four times the largest length² when pairs
-    are too many.
-    """
+    """Proven upper bound on ``max_{i,j} ‖b_i − b_j‖²``; crude when pairs are too many."""
     b, lengths = whitened.coordinates, whitened.lengths
     cap = 4 * float(lengths.max()) ** 2
     if b.shape[1] == 0:

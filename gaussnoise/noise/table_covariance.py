@@ -49,9 +49,7 @@ class TableCovariance(Covariance):
     @property
     @abc.abstractmethod
     def deviations(self) -> Array:
-        """Root mean square of the standard deviations of each term's (unweighted) queries, in the
-        domain's order.
-        """
+        """Root mean square of each term's (unweighted) standard deviations, in order."""
 
     @property
     @abc.abstractmethod

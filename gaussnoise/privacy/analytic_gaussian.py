@@ -62,9 +62,7 @@ def largest_rho(epsilon: float, delta: float) -> float:
 
 
 def least_epsilon(rho: float, delta: float, most: float) -> float:
-    """The least ε in [0, most] at which ``Δ = √(2ρ)`` and a margin is (ε, δ)-private; ``most``
-    where none is found.
-    """
+    """The least ε in [0, most] for which ``Δ = √(2ρ)``, with a margin, is (ε, δ)-private."""
     if not (0 < delta < 1 and most <= _MOST_EPSILON):
         return most
     # a smaller margin than largest_rho's, whose answers are thus no more than what was asked for

@@ -501,9 +501,7 @@ def _lattice_method(method: str, draws: int, steps: float) -> dict[str, object]:
 
 
 def _rho_through_zcdp(epsilon: float, delta: float) -> float:
-    """Largest ρ found, on the private side of a bisection, that implies (ε, δ) by OpenDP's
-    conversion; 0 where none.
-    """
+    """Largest ρ found, on a bisection's private side, that implies (ε, δ) by OpenDP; or 0."""
     log = -math.log(delta)
     # Bun & Steinke (2016), Proposition 1.3: a valid ρ to start from
     low = (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2 * (1 - 1e-9)

@@ -153,9 +153,7 @@ def _threshold(steps: int, rho: float, delta: float) -> Any:
 
 
 def _replaced(steps: int) -> tuple[int, float, int]:
-    """How far one replaced record moves counts: how many of them, together in ℓ2 norm (rounded up),
-    and the largest.
-    """
+    """How far replacing a record moves counts: how many, in ℓ2 norm (rounded up), and most."""
     return 2, math.nextafter(math.sqrt(2) * steps, math.inf), steps
 
 

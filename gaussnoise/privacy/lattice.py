@@ -1,6 +1,4 @@
-"""What lattices of listed points and of bodies share: one integer query, and the factor that
-decodes its answers.
-"""
+"""What lattices of points and of bodies share: an integer query, and the factor that decodes."""
 
 import math
 

@@ -592,9 +592,7 @@ def _file_name(id: str) -> str:
 
 
 def _scratch_name(entry: LedgerEntry) -> str:
-    """Of the folder where an attempt writes: beside its place, so that the result can be moved
-    there in one step.
-    """
+    """The folder where an attempt writes: beside its place, to be moved there in one step."""
     return f".{_file_name(entry.id)}.{entry.attempt}.partial"
 
 

@@ -58,9 +58,7 @@ class IntegerQuery(PickledByArguments):
 
     @cached_property
     def scale(self) -> float:
-        """Standard deviation of the discrete Gaussian: the least, up to rounding, that OpenDP
-        charges within budget.
-        """
+        """The discrete Gaussian's deviation: the least, up to rounding, within budget."""
         if not self.budget > 0:
             raise ParameterError(f"noise: expected a budget rho > 0, got {self.budget!r}")
         scale = self.distance / math.sqrt(2 * self.budget)
@@ -140,9 +138,7 @@ def sampling_threads() -> int:
 
 
 def discrete_gaussian(scale: float) -> Any:
-    """OpenDP's zCDP measurement that adds a discrete Gaussian of standard deviation ``scale`` to
-    64-bit integers.
-    """
+    """OpenDP's zCDP measurement that adds discrete Gaussians of ``scale`` to 64-bit integers."""
     return _opendp()(scale)
 
 

@@ -51,9 +51,7 @@ class Design:
         return cls(weights, w, factor, center, 0.0, 0, note)
 
     def on_all(self, live: NDArray[np.bool_], p: float) -> Self:
-        """The same where only the coordinates ``live`` were solved for; the others are zero on all
-        points.
-        """
+        """The same on all coordinates, of which only those ``live`` were solved for."""
         w = np.ones(len(live))
         if p > 2:  # a certificate only inside the dual ball
             w = placed(self.coordinate_weights / dual_ball_norm(self.coordinate_weights, p), live)

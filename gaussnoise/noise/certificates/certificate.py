@@ -42,9 +42,7 @@ class Certificate(abc.ABC):
 
     @abc.abstractmethod
     def lower_bound(self) -> float:
-        """``tr((W^{1/2} C W^{1/2})^{1/2})``, C the covariance (or second moment) of the measure; a
-        lower bound on γ.
-        """
+        """``tr((W^{1/2} C W^{1/2})^{1/2})``, C the measure's covariance: a lower bound on γ."""
 
     @abc.abstractmethod
     def spectrum(self) -> tuple[Array, Array]:

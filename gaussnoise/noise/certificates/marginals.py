@@ -1,6 +1,4 @@
-"""A symmetric measure on records, and its check without the algebra that found it: second moments
-record by record.
-"""
+"""A symmetric measure on records, checked record by record, without the algebra that found it."""
 
 import itertools
 import math

@@ -466,9 +466,7 @@ class _Group:
 
 
 def _class_sides(bases: tuple[AbstractBase, ...], weights: Array) -> list[_Side]:
-    """Of a class's bases; of categories that are all alike without rounding, since there is nothing
-    to couple.
-    """
+    """Of a class's bases; of categories all alike, without rounding: nothing couples."""
     n = len(weights)
     if n == 1 or np.ptp(weights) == 0:
         grams = [None if base.is_identity else base.gram() for base in bases]
@@ -490,9 +488,7 @@ def _class_sides(bases: tuple[AbstractBase, ...], weights: Array) -> list[_Side]
 
 
 def _log_determinant(matrix: Array) -> float:
-    """Of 1 and a positive semidefinite matrix; zero, which is below, where t is so small that only
-    rounding is left.
-    """
+    """Of 1 and a positive semidefinite matrix; zero, which is below, where t is mere rounding."""
     try:
         return max(2 * float(np.log(np.diag(cholesky(matrix, check_finite=False))).sum()), 0.0)
     except np.linalg.LinAlgError:

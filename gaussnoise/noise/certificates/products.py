@@ -61,9 +61,7 @@ class ProductCertificate(TableCertificate):
         return max(self.domain.weights) * total * (1 - SLACK), tight
 
     def spectrum(self) -> tuple[Array, Array]:
-        """Of the uncoupled blocks, each flattened: what any concave bound on the spectrum may use
-        in its place.
-        """
+        """Of uncoupled blocks, each flattened: what concave bounds on the spectrum may use."""
         workload = self.workload()
         traces = Blocks(self, workload).uncoupled()
         counts = workload.residual_counts * workload.ranks

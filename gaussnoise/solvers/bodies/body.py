@@ -1,6 +1,4 @@
-"""What an ellipsoid is to cover when it cannot be listed: a domain asked through its oracles, in
-unit coordinates.
-"""
+"""What an ellipsoid is to cover when it cannot be listed: a domain, through its oracles."""
 
 import math
 from dataclasses import dataclass
@@ -248,9 +246,7 @@ class Body:
 
 
 def blur(center: Array, size: float) -> float:
-    """What rounding did to the coordinates, in units of ``size``, of a set moved to ``center`` from
-    the origin.
-    """
+    """What rounding did, in units of ``size``, to a set moved to ``center`` from the origin."""
     return 4 * float(np.finfo(np.float64).eps) * float(np.abs(center).max(initial=0.0)) / size
 
 
@@ -328,9 +324,7 @@ def _complement(points: Array) -> Array:
 
 
 def spread_directions(count: int, dim: int, batch: int = 0) -> Array:
-    """Directions spread over the sphere, shape (count, dim), others for every batch: a Weyl
-    sequence, made normal.
-    """
+    """Directions spread over the sphere, shape (count, dim), others for every batch."""
     steps = np.sqrt(np.arange(2, dim + 2) + np.sqrt(2) - 1)
     uniform = np.outer(np.arange(1, count + 1) + batch * count, steps) % 1
     return ndtri(np.clip(uniform, 1e-9, 1 - 1e-9))

@@ -18,9 +18,7 @@ _THIN = 1e-9  # of the largest eigenvalue: what may be rounding is left to the s
 
 
 def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
-    """The optimal design of a body about its center of symmetry, and the points its measure is on;
-    None if unknown.
-    """
+    """The optimal design of a body about its center, and its points; None if unknown."""
     domain = body.domain
     if isinstance(domain, LpBall | SchattenBall):
         points = _ball_points(domain)

@@ -115,9 +115,7 @@ def _cartesian(factors: list[Factor], p: float) -> tuple[Design, Array]:
 
 
 def _coupled(factors: list[Factor]) -> tuple[Array, Array]:
-    """A measure on the product with the factors' own as marginals, uncorrelated between factors by
-    random signs.
-    """
+    """A measure on the product with the factors' as marginals, uncorrelated by random signs."""
     cuts = [np.cumsum(factor.design.weights) / factor.design.weights.sum() for factor in factors]
     ends = np.unique(np.concatenate(cuts))
     ends = ends[ends < 1 - 1e-15]

@@ -138,9 +138,7 @@ def _relaxed(body: Body, factor: Array, p: float) -> Design:
 def _new_points(
     body: Body, whitening: Array, design: Design, points: Array, top: Array, beyond: float, k: int
 ) -> Array:
-    """Local maxima longer than √beyond: ``top``, and those reached from the heaviest points and
-    fresh directions.
-    """
+    """Local maxima longer than √beyond: ``top``, and others from heavy points and directions."""
     heaviest = np.argsort(design.weights)[::-1][:_MOST_ASCENTS]
     heaviest = heaviest[design.weights[heaviest] > _NEGLIGIBLE_WEIGHT * design.weights.max()]
     fresh = spread_directions(_FRESH * len(whitening), len(whitening), k)

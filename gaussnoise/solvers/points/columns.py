@@ -87,9 +87,7 @@ def pairwise_design(
 
 
 class Ends:
-    """Both ends over all pairs: lower ends found within a round hold for all, upper ends only for
-    the round's own.
-    """
+    """Both ends over all pairs: a round's lower ends hold for all, its upper ends do not."""
 
     def __init__(self, report: Report | None) -> None:
         self.steps, self.lower, self.gap = 0, 0.0, np.inf

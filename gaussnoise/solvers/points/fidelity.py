@@ -1,6 +1,4 @@
-"""The dual objective ``F(w, λ) = tr((W^{1/2} C W^{1/2})^{1/2})`` of finitely many points, and what
-it induces.
-"""
+"""The dual objective ``F(w, λ) = tr((W^½ C W^½)^½)`` of finitely many points."""
 
 import math
 from dataclasses import dataclass

@@ -1,6 +1,4 @@
-"""What the reference routes share: coordinates of the span, dual weights from a primal ellipsoid,
-the certified gap.
-"""
+"""What reference routes share: coordinates of the span, dual weights, the certified gap."""
 
 import math
 from collections.abc import Iterable

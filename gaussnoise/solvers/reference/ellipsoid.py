@@ -1,6 +1,4 @@
-"""The optimal covariance of finitely many points by the ellipsoid method: a reference route that
-needs no solver.
-"""
+"""The optimal covariance of finitely many points by the ellipsoid method, without a solver."""
 
 import dataclasses
 import math

@@ -1,6 +1,4 @@
-"""The optimal covariance of finitely many points as a semidefinite programme, through cvxpy: a
-reference route.
-"""
+"""The optimal covariance of finitely many points as a semidefinite programme, by cvxpy."""
 
 import math
 import warnings

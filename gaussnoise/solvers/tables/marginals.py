@@ -1,6 +1,4 @@
-"""Optimal noise for tables: symmetry diagonalises the problem over types of attribute subsets; no
-matrix is left.
-"""
+"""Optimal noise for tables: symmetry diagonalises the problem over types of subsets."""
 
 import math
 from dataclasses import dataclass, replace

@@ -187,9 +187,7 @@ def _replaced_error(workload: Workload, p: float) -> float:
 def _slopes(
     workload: Workload, p: float, tables: TableNoise, *, replaced: bool
 ) -> dict[int, tuple[Array, float]]:
-    """By class: derivatives of the objective along the gains of its bases, and how much more the
-    spreads matter.
-    """
+    """By class: derivatives along the gains of its bases, and how much more spreads matter."""
     A = workload.dual_loss(p)
     shares = tables.shares / tables.shares.sum()
     scaled = (A * shares ** dual_power(p)).tocoo()

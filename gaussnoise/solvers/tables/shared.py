@@ -1,6 +1,4 @@
-"""The dual objective of finitely many points where coordinates share their weights: one for every
-query of a table.
-"""
+"""The dual objective of points whose coordinates share weights: one for a table's queries."""
 
 from dataclasses import dataclass, replace
 

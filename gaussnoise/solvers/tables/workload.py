@@ -140,9 +140,7 @@ class Workload:
 
     @cached_property
     def loss(self) -> csr_array:
-        """Weighted variance, summed over its queries, of a table S (column) when all its T (row)
-        have unit noise.
-        """
+        """Weighted variance over the queries of a table (column) when T (row) has unit noise."""
         place = {T: row for row, T in enumerate(self.residuals)}
         entries: list[tuple[int, int, float]] = []
         for column, (table, S, weight) in enumerate(
@@ -189,9 +187,7 @@ class Workload:
         return csr_array(scaled * (1 / self.residual_counts)[:, None])
 
     def error(self, noise: Array, p: float) -> float:
-        """``‖sd‖_p`` over all weighted queries, a table's root mean square for each, from every T's
-        noise variance.
-        """
+        """``‖sd‖_p`` over all weighted queries, by tables' root mean squares, from noise of T."""
         variances = (self.loss.T @ noise) / self.queries  # of a query of each type
         return norm(np.sqrt(variances) * (self.table_counts * self.queries) ** (1 / p), p)
 

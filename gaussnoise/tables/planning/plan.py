@@ -135,9 +135,7 @@ class Plan(PickledByArguments):
 
     @cached_property
     def request_sha256(self) -> str:
-        """What was asked for, in one number: the same for plans made from the same arguments, on
-        any machine.
-        """
+        """What was asked for, in one number: the same for equal arguments, on any machine."""
         return hashlib.sha256(json.dumps(self.request).encode()).hexdigest()
 
     @property
@@ -230,9 +228,7 @@ class Plan(PickledByArguments):
 
     @cached_property
     def independent_deviations(self) -> Array:
-        """What :attr:`deviations` would be, had each entry independent noise and the best split of
-        the budget.
-        """
+        """What :attr:`deviations` would be with independent noise and the best split."""
         return independent_deviations(self)
 
     @cached_property
@@ -281,9 +277,7 @@ class Plan(PickledByArguments):
         return Workload.of(self.domain, total=True)
 
     def independent_standard_deviation(self, *names: str) -> float:
-        """Of every cell of a planned marginal, had each marginal independent noise and the best
-        split of the budget.
-        """
+        """Of every cell of a planned marginal, with independent noise and the best split."""
         S = tuple(sorted(self.subset(names)))
         if not self.domain.is_cells:
             raise ParameterError(

@@ -160,9 +160,7 @@ def _targets_text(ratio: float) -> str:
 
 
 def budget_text(privacy: AbstractPrivacy, rho: float, integers: int, scope: str = "") -> str:
-    """A whole budget, in both currencies; ``scope``: what it is for, where that is more than one
-    release.
-    """
+    """A whole budget, in both currencies; ``scope``: what it is for, if for several releases."""
     if isinstance(privacy, zCDP):
         epsilon = gaussian_epsilon(rho, SHOWN_DELTA, integers, TABLE_STEPS)
         said = (
