@@ -52,9 +52,8 @@ def one_kind(
         if array.ndim == 1 and array.size:
             raise DataError(
                 f"{function}: expected rows of shape (n, d), got one number for each record or "
-                "point; "
-                "hint: counts= says how many records are at each listed point, indices= which "
-                "point each record is at"
+                "point; hint: counts= says how many records are at each listed point, indices= "
+                "which point each record is at"
             )
     return given
 
@@ -160,9 +159,8 @@ def map_into(domain: AbstractDomain) -> Callable[[Array], Array]:
     if move is not None:
         return move
     raise NotAvailableError(
-        f'release: on_outside="project" and "drop" know no map into {type(domain).__name__}; '
-        "hint: LpBall, Ellipsoid, "
-        "boxes (Zonotope, TwoConvex), Frobenius balls, their translates, multiples and products, "
-        "or project the "
-        "records yourself, each by itself, before the release"
+        f'release: on_outside="project" and "drop" know no map into {type(domain).__name__}; hint: '
+        "LpBall, Ellipsoid, boxes (Zonotope, TwoConvex), Frobenius balls, their translates, "
+        "multiples and products, or project the records yourself, each by itself, before the "
+        "release"
     )

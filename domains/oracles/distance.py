@@ -55,8 +55,7 @@ def is_near(domain: AbstractDomain, x: Array) -> bool:
         answer = search.quasi_newton(flat=turn % 4 == 3) if turn % 2 else search.wolfe()
     raise DomainTooLargeError(
         f"contains: cannot tell members of {type(domain).__name__} from others to {SLACK:g} in "
-        f"dimension {domain.dim}; "
-        "hint: its support_point may be inexact"
+        f"dimension {domain.dim}; hint: its support_point may be inexact"
     )
 
 

@@ -60,9 +60,8 @@ def enumerate_vertices(A: Array, b: Array) -> Array:
     if not tops.any():
         raise InvalidDomainError(
             "from_halfspaces: expected a nonempty set, but no x satisfies A x <= b with the "
-            "numbers exactly as stored; "
-            "hint: write an equality with both signs of the very same numbers, and loosen b "
-            "where it was rounded"
+            "numbers exactly as stored; hint: write an equality with both signs of the very same "
+            "numbers, and loosen b where it was rounded"
         )
     if not tops.all():
         raise _unbounded("a bounded set", rays[~tops][0, 1:])
@@ -252,9 +251,8 @@ def _refuse_large_box(A: Array, b: Array) -> None:
 def _too_large(reason: str) -> DomainTooLargeError:
     return DomainTooLargeError(
         f"from_halfspaces: {reason}; at most about {_RAYS} can be listed; hint: "
-        "Zonotope(np.diag(half_widths), center) "
-        "for a box, product(...) for independent groups of coordinates, LpBall for q = 1 or inf, "
-        "or give the vertices"
+        "Zonotope(np.diag(half_widths), center) for a box, product(...) for independent groups of "
+        "coordinates, LpBall for q = 1 or inf, or give the vertices"
     )
 
 

@@ -45,18 +45,15 @@ class AbstractParticipations(AbstractDomain):
             or not array.diagonal().all()
         ):
             raise InvalidDomainError(
-                f"{name}: expected a lower-triangular workload of shape (n, n) with no zero on "
-                "the diagonal, got "
-                f"{array.shape}; hint: row t is what is published at time t, column i what the "
-                "contribution at time i "
-                "does to all of it"
+                f"{name}: expected a lower-triangular workload of shape (n, n) with no zero on the "
+                f"diagonal, got {array.shape}; hint: row t is what is published at time t, column "
+                "i what the contribution at time i does to all of it"
             )
         if not isinstance(who, AbstractPatterns) or who.ticks != len(array):
             got = f"{who.ticks}" if isinstance(who, AbstractPatterns) else type(who).__name__
             raise InvalidDomainError(
                 f"{name}: expected patterns over {len(array)} ticks, got {got}; hint: "
-                f"Epochs({len(array)}, k), "
-                f"Apart({len(array)}, k, b)"
+                f"Epochs({len(array)}, k), Apart({len(array)}, k, b)"
             )
         object.__setattr__(self, "matrix", array)
         object.__setattr__(self, "who", who)

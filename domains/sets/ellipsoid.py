@@ -66,8 +66,7 @@ class Ellipsoid(AbstractCentered):
         if values[0] < -1e-10 * len(array) or array[diagonal == 0].any():
             raise InvalidDomainError(
                 f"Ellipsoid: expected positive semidefinite M, got eigenvalue {values[0]:.3g} at "
-                "unit diagonal; "
-                "hint: M = F @ F.T for an image F of the unit ball"
+                "unit diagonal; hint: M = F @ F.T for an image F of the unit ball"
             )
         kept = values > threshold
         object.__setattr__(self, "M", array)

@@ -469,8 +469,7 @@ class Leading(AbstractBase):
         if self.size <= self.base.size:
             raise InvalidDomainError(
                 f"Leading: expected more categories than the {self.base.size} of its base, got "
-                f"{self.size}; "
-                "hint: the base itself"
+                f"{self.size}; hint: the base itself"
             )
 
     @property

@@ -210,16 +210,14 @@ class Bound:
             if isinstance(promise, ApproxDP):
                 rule += f", δ' = δ (e^ε' − 1)/(e^ε − 1) = {promise.delta:.3g}"
             found.append(
-                f"on resampled data it is unbiased for the data, with {rule} (Nikolov & Tang "
-                "2023, Lemma 57, "
-                "Theorem 58)"
+                f"on resampled data it is unbiased for the data, with {rule} (Nikolov & Tang 2023, "
+                "Lemma 57, Theorem 58)"
             )
         match promise:
             case LocalDP():
                 found.append(
                     "messages vary independently, each by Hammersley–Chapman–Robins (Nikolov & "
-                    "Tang 2023, Lemma 54, "
-                    "Theorem 55)"
+                    "Tang 2023, Lemma 54, Theorem 55)"
                 )
             case PureDP():
                 found.append(
@@ -241,10 +239,8 @@ class Bound:
                     )
                 found.append(
                     "α Var + (1 − α) Var' >= (1 − δ) β / (δ + 4 β sinh²(ε/2)) Δ², β = α(1 − α), "
-                    "where means of "
-                    "neighbours are Δ apart, for every direction of the certificate (in place of "
-                    "Nikolov & Tang 2023, "
-                    "Theorems 4, 51, 52)"
+                    "where means of neighbours are Δ apart, for every direction of the certificate "
+                    "(in place of Nikolov & Tang 2023, Theorems 4, 51, 52)"
                 )
                 found.append(
                     f"without any noise at the data, a neighbour has {self.neighbor_error(0):.6g} "
@@ -319,8 +315,7 @@ def resampled(privacy: Privacy, n: int) -> Privacy:
         case _:
             raise ParameterError(
                 "lower_bound: distributionally unbiased mechanisms have a bound under PureDP, "
-                "zCDP, GDP, ApproxDP and "
-                f"TV; got {privacy}"
+                f"zCDP, GDP, ApproxDP and TV; got {privacy}"
             )
     epsilon = min(max(epsilon, 1e-200), _MOST_PURE)  # with more, nothing is left
     amplified = n * math.log1p(math.expm1(epsilon) / n) * (1 + _MARGIN)

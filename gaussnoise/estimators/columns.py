@@ -261,8 +261,7 @@ def column_means(
     if person is not None and by:
         raise NotAvailableError(
             f"{name}: person= with by= is not there yet: rows of one person may be in several "
-            "groups; "
-            "hint: one table with a row for each person"
+            "groups; hint: one table with a row for each person"
         )
     spread, k = positive(name, "spread", spread), moment_order(name, k)
     if not 0 < level < 1:
@@ -282,9 +281,8 @@ def column_means(
             private=True,
         ),
         "assumed": "Assumed in every group: the distance of a number from the middle of the "
-        "first and the last decile, "
-        f"as the root of its moment of order {k:g}, is at most {spread:g} times the distance "
-        "between these deciles.",
+        f"first and the last decile, as the root of its moment of order {k:g}, is at most "
+        f"{spread:g} times the distance between these deciles.",
     }
     part = rounded_down(Fraction(budget.whole) / len(columns))
     split = {step: f"rho = {part * share:.6g}" for step, share in _SHARES.items()}

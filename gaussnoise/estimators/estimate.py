@@ -81,8 +81,7 @@ class Estimate:
         if not 0 < level < 1 - self.beta:
             raise ParameterError(
                 f"confidence_interval: expected 0 < level < 1 - beta = {1 - self.beta:.6g}, got "
-                f"{level!r}; "
-                "hint: 0.95, or ask the estimator for a smaller beta="
+                f"{level!r}; hint: 0.95, or ask the estimator for a smaller beta="
             )
         if not np.isfinite(self.standard_deviation).all():
             raise ParameterError(

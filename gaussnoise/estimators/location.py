@@ -147,9 +147,8 @@ class Search:
             middle = (low + enough) // 2
             low, enough = (low, middle) if self._enough(middle) else (middle, enough)
         raise ParameterError(
-            f"{function}: expected at least {enough} {unit} to find the location with this "
-            f"budget, got {n}; "
-            "hint: a smaller range (radius=), a larger beta, or more budget"
+            f"{function}: expected at least {enough} {unit} to find the location with this budget, "
+            f"got {n}; hint: a smaller range (radius=), a larger beta, or more budget"
         )
 
     def find(self, rows: Array, center: Array) -> Array:
@@ -197,8 +196,7 @@ def search(
     if not isinstance(privacy, ApproxDP):
         raise ParameterError(
             f"{function}: expected radius=, half the range of possible means: without one only "
-            "ApproxDP can find the "
-            f"location, got {type(privacy).__name__}"
+            f"ApproxDP can find the location, got {type(privacy).__name__}"
         )
     return math.inf, THRESHOLDED
 

@@ -110,8 +110,7 @@ def person_level_mean(
     if d > 1 and isinstance(privacy, PureDP):
         raise ParameterError(
             f"{name}: expected one coordinate under PureDP, got {d}; hint: pure_person_level_mean "
-            "for a few "
-            "coordinates, or zCDP or ApproxDP"
+            "for a few coordinates, or zCDP or ApproxDP"
         )
     beta, pure = chance(name, beta), isinstance(privacy, PureDP)
     probe = Search(d, 1.0, pure, known.spread, half, 0.0, beta / 2, "variance")
@@ -183,8 +182,7 @@ class Moments:
         known = self.averages
         return (
             f"records are independent, {known.samples} or more of each person, with a central "
-            "moment of order "
-            f"{known.k:g} of at most {self.moment:g}^{known.k:g}"
+            f"moment of order {known.k:g} of at most {self.moment:g}^{known.k:g}"
             + (" in every direction" if known.dim > 1 else "")
         )
 
@@ -205,8 +203,7 @@ def moments(function: str, dim: int, samples: object, moment: object, k: object)
     if not (least >= 1 and least == int(least)):
         raise ParameterError(
             f"{function}: expected samples, how many records every person has at least, to be a "
-            "positive integer, "
-            f"got {samples!r}"
+            f"positive integer, got {samples!r}"
         )
     return Moments(
         Averages(dim, int(least), moment_order(function, k)), positive(function, "moment", moment)

@@ -201,9 +201,8 @@ class BodyLattice(AbstractLattice, PickledByArguments):
                 elif not self._accepts(X, grid):
                     raise DataError(
                         "release: expected every record in the declared domain, got one outside; "
-                        "hint: widen the "
-                        'domain, or on_outside="drop" or "project" (which are biased) where a '
-                        "map into it is known"
+                        'hint: widen the domain, or on_outside="drop" or "project" (which are '
+                        "biased) where a map into it is known"
                     )
                 for first in range(0, len(grid), _SUMMED):
                     added = grid[first : first + _SUMMED].sum(axis=0).tolist()
@@ -328,8 +327,7 @@ def _outside(domain: AbstractDomain, origin: Array, reach: Array, factor: Array,
     if (left > _BARE * sizes).any():
         worst = int(np.argmax(left / np.where(sizes > 0, sizes, 1.0)))
         raise CovarianceError(
-            "the covariance leaves some direction of the domain without noise: coordinate "
-            f"{worst} sticks out of its "
-            f"range by {left[worst]:.2g}, at a size of {reach[worst]:.2g}"
+            f"the covariance leaves some direction of the domain without noise: coordinate {worst} "
+            f"sticks out of its range by {left[worst]:.2g}, at a size of {reach[worst]:.2g}"
         )
     return left

@@ -425,9 +425,8 @@ class GaussianMechanism(PickledByArguments):
             )
         if on_outside == "project" and self._listed:
             raise NotAvailableError(
-                'release: on_outside="project" maps into convex bodies; listed points are '
-                "matched exactly; "
-                'hint: on_outside="drop" leaves other rows out of a sum'
+                'release: on_outside="project" maps into convex bodies; listed points are matched '
+                'exactly; hint: on_outside="drop" leaves other rows out of a sum'
             )
 
     def _exact(
@@ -574,8 +573,7 @@ def _lattice_bits(length: float, rho: float) -> int:
     if not (length > 0 and _MIN_BITS <= bits <= MAX_BITS):
         raise ParameterError(
             f"GaussianMechanism: rho = {rho:.3g} needs a lattice of 2^{-bits} per unit of noise, "
-            "expected between "
-            f"2^-{MAX_BITS} and 2^-{_MIN_BITS}; hint: rho between 1e-12 and 1e100"
+            f"expected between 2^-{MAX_BITS} and 2^-{_MIN_BITS}; hint: rho between 1e-12 and 1e100"
         )
     return bits
 

@@ -170,8 +170,7 @@ class LocalMechanism:
         if not self.privacy.epsilon >= _LEAST_EPSILON:
             raise ParameterError(
                 f"LocalMechanism: expected epsilon >= {_LEAST_EPSILON:g}, got "
-                f"{self.privacy.epsilon!r}; hint: a budget "
-                "this small reports nothing but noise"
+                f"{self.privacy.epsilon!r}; hint: a budget this small reports nothing but noise"
             )
         if self.randomizer not in tuple(_RANDOMIZERS):
             names = " or ".join(f'"{name}"' for name in _RANDOMIZERS)
@@ -290,8 +289,7 @@ class LocalMechanism:
         if self.randomizer == "randomized-response" and self.dim != 1:
             raise ParameterError(
                 "LocalMechanism: randomized-response is for segments, r = 1; this domain has r = "
-                f"{self.dim}; "
-                'hint: randomizer="privunit" is the best for more dimensions'
+                f'{self.dim}; hint: randomizer="privunit" is the best for more dimensions'
             )
         return _RANDOMIZERS[self.randomizer](self.dim, self.privacy.epsilon)
 
@@ -503,9 +501,8 @@ class LocalMechanism:
         if on_outside == "refuse" and not known.all():
             raise DataError(
                 "report: expected a record in the declared domain, got one outside; hint: widen "
-                "the domain, "
-                'on_outside="drop", or on_outside="project" where a map into it is known (both '
-                "are biased)"
+                'the domain, on_outside="drop", or on_outside="project" where a map into it is '
+                "known (both are biased)"
             )
         return X, known
 
@@ -521,10 +518,8 @@ class LocalMechanism:
         except (ValueError, TypeError):
             raise DataError(
                 f"aggregate: expected messages of {self.message_bytes} bytes from report() of an "
-                "equal mechanism, got "
-                "something else; hint: save() one mechanism and load() it for users and server: "
-                "other machines may "
-                "solve for another with the same arguments"
+                "equal mechanism, got something else; hint: save() one mechanism and load() it for "
+                "users and server: other machines may solve for another with the same arguments"
             ) from None
         if not read:
             raise DataError("aggregate: expected at least one message")

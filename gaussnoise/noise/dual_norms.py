@@ -80,8 +80,7 @@ def dual_norm(
     if order > _LARGEST_ORDER:
         raise DomainTooLargeError(
             f"dual_norm: a semidefinite programme of order {order}, more than {_LARGEST_ORDER}, "
-            "would take hours; "
-            "hint: fewer queries or cells"
+            "would take hours; hint: fewer queries or cells"
         )
     if solver == "auto":
         solver = "clarabel" if order <= _CLARABEL_ORDER else "scs"
@@ -169,8 +168,7 @@ class DualNorm:
     def __repr__(self) -> str:
         return (
             f"DualNorm({self.value:.10g} <= gamma_({self.p:g})* <= {self.upper:.10g}, gap "
-            f"{self.gap:.1e}, "
-            f"vectors by {self.solver})"
+            f"{self.gap:.1e}, vectors by {self.solver})"
         )
 
 

@@ -136,8 +136,7 @@ class Witness:
         if matrix.shape != (len(self.query_weights), len(self.cell_weights)):
             raise ParameterError(
                 "lower_bound: expected A of shape "
-                f"{(len(self.query_weights), len(self.cell_weights))}, "
-                f"got {matrix.shape}"
+                f"{(len(self.query_weights), len(self.cell_weights))}, got {matrix.shape}"
             )
         columns = np.arange(matrix.shape[1])[:, None]
         return PointCertificate(
@@ -439,9 +438,8 @@ def _by_optimisation(
     certificate = noise.certificate
     if isinstance(certificate, StreamCertificate):
         raise DomainTooLargeError(
-            f"factorize: factors of {len(A)} ticks, more than are written out; "
-            'hint: optimal_noise(workload, p, neighbors="add-remove") has the same bracket '
-            "without them"
+            f"factorize: factors of {len(A)} ticks, more than are written out; hint: "
+            'optimal_noise(workload, p, neighbors="add-remove") has the same bracket without them'
         )
     if not isinstance(certificate, PointCertificate) or certificate.rows is None:
         raise CertificateError(

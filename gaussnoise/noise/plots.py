@@ -597,9 +597,8 @@ def _ball_name(noise: "OptimalNoise", radii: tuple[float, float] | None) -> str:
     sides = 1.0 if noise.p == math.inf else noise.domain.dim ** (1 / noise.p)
     low, high = (radius / noise.gamma * sides for radius in radii)
     return (
-        f"{name}, "
-        f"{_times(high) if high <= 1.005 * low else f'{_times(low)} to {_times(high)}'} times the "
-        "error"
+        f"{name}, {_times(high) if high <= 1.005 * low else f'{_times(low)} to {_times(high)}'} "
+        "times the error"
     )
 
 

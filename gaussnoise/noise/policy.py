@@ -64,8 +64,7 @@ class PolicyGraph:
         if policy.parts > 1 and graph.graph.get("components") != "public":
             raise ParameterError(
                 f"{function}: {policy.unprotected}; hint: connect it, or set "
-                'graph.graph["components"] = "public" '
-                "if that is known anyway"
+                'graph.graph["components"] = "public" if that is known anyway'
             )
         return policy
 

@@ -41,8 +41,7 @@ def check_relation(function: str, neighbors: Any, domain: AbstractDomain) -> Rel
         got = repr(neighbors) if isinstance(neighbors, str) else type(neighbors).__name__
         raise ParameterError(
             f'{function}: expected neighbors="replace" or "add-remove", got {got}; hint: policy '
-            "graphs join the listed "
-            f"points of a FiniteSet, which {type(domain).__name__} has not"
+            f"graphs join the listed points of a FiniteSet, which {type(domain).__name__} has not"
         )
     if isinstance(neighbors, PolicyGraph) and len(neighbors.components) == domain.cardinality:
         rebuilt = PolicyGraph.from_edges(neighbors.edges, domain.to_finite_set().points)
@@ -55,8 +54,7 @@ def check_relation(function: str, neighbors: Any, domain: AbstractDomain) -> Rel
     got = repr(neighbors) if isinstance(neighbors, str) else type(neighbors).__name__
     raise ParameterError(
         f'{function}: expected neighbors="replace", "add-remove" or a networkx graph on the row '
-        "indices "
-        f"0..{domain.cardinality - 1} of the points, got {got}"
+        f"indices 0..{domain.cardinality - 1} of the points, got {got}"
     )
 
 

@@ -184,8 +184,7 @@ def _listed(function: str, domain: AbstractDomain, method: str) -> FiniteSet | N
     listed = domain._listed()
     if listed is None and method != "auto":
         raise ParameterError(
-            f"{function}: method={method!r} needs listed points, which {type(domain).__name__} "
-            'has not; hint: method="auto", or FiniteSet(points) with points whose hull '
-            "approximates it"
+            f"{function}: method={method!r} needs listed points, which {type(domain).__name__} has "
+            'not; hint: method="auto", or FiniteSet(points) with points whose hull approximates it'
         )
     return listed

@@ -145,9 +145,8 @@ def _threshold(steps: int, rho: float, delta: float) -> Any:
     charged = made.map(_replaced(steps))
     if not (charged[0] <= rho and charged[1] <= delta):
         raise ParameterError(
-            f"coarse_location: rho = {rho:.3g} and delta = {delta:.3g} allow no threshold; hint: "
-            "a larger budget, or "
-            "a public range for the location"
+            f"coarse_location: rho = {rho:.3g} and delta = {delta:.3g} allow no threshold; hint: a "
+            "larger budget, or a public range for the location"
         )
     return made
 
@@ -201,8 +200,7 @@ def _least_scale(first: float, budget: float, charge: Any) -> float:
     if not 0 < scale <= MAX_SCALE:
         raise ParameterError(
             f"noise: epsilon = {budget:.3g} needs a scale of {scale:.3g} lattice steps, expected "
-            "at most "
-            f"{MAX_SCALE:.3g}; hint: a budget this small releases nothing but noise"
+            f"at most {MAX_SCALE:.3g}; hint: a budget this small releases nothing but noise"
         )
     while Fraction(charge(scale)) > Fraction(budget):
         scale *= _STEP

@@ -63,10 +63,8 @@ _HISTORY = ("entries", "refusals")
 OLD_TABLES = "gaussnoise.tables/2"  # of folders whose record listed tables only
 _REFUSED = (
     "release: the data break the declared schema or domain; under a ledger it is not said where, "
-    "and the refusal is "
-    'recorded; hint: with on_outside="drop" (tables, sums) or "project" (bodies) no value '
-    "decides; or look for the "
-    "mistake on made-up data"
+    'and the refusal is recorded; hint: with on_outside="drop" (tables, sums) or "project" '
+    "(bodies) no value decides; or look for the mistake on made-up data"
 )
 _LONGEST_ID = 200
 
@@ -418,9 +416,8 @@ class Ledger:
             } - {protects}
             if others:
                 raise LedgerError(
-                    f"ledger: expected a release that protects {others.pop()}, as those before "
-                    f"it, got {protects}; "
-                    "hint: their costs do not add up, keep one ledger for each"
+                    f"ledger: expected a release that protects {others.pop()}, as those before it, "
+                    f"got {protects}; hint: their costs do not add up, keep one ledger for each"
                 )
             rho = budget_of(database)
             units = units_of(cost, rho)
@@ -442,9 +439,8 @@ class Ledger:
             last = (f"(SELECT coalesce(max(attempt), 0) FROM {table})" for table in _HISTORY)
             attempt = f"1 + max({', '.join(last)})"
             database.execute(
-                "INSERT INTO entries (attempt, id, units, state, protects, request, target, "
-                "begun, draws) "
-                f"VALUES ({attempt}, ?, ?, 'reserved', ?, ?, ?, ?, ?)",
+                "INSERT INTO entries (attempt, id, units, state, protects, request, target, begun, "
+                f"draws) VALUES ({attempt}, ?, ?, 'reserved', ?, ?, ?, ?, ?)",
                 [id, units, protects, json.dumps(request), str(place), begun, draws],
             )
             *lost, reserved = entries_in(database, "id = ?", id)

@@ -70,9 +70,8 @@ class IntegerQuery(PickledByArguments):
             )
         if not scale <= MAX_SCALE:
             raise ParameterError(
-                f"noise: rho = {self.budget:.3g} needs a scale of {scale:.3g} lattice steps, "
-                f"more than {MAX_SCALE:.3g}; "
-                "hint: a budget this small releases nothing but noise"
+                f"noise: rho = {self.budget:.3g} needs a scale of {scale:.3g} lattice steps, more "
+                f"than {MAX_SCALE:.3g}; hint: a budget this small releases nothing but noise"
             )
         return scale
 
@@ -166,8 +165,7 @@ def _opendp() -> Callable[[float], Any]:
     if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST_OPENDP:
         raise NotAvailableError(
             f"noise: expected OpenDP {wanted} or later, got {version}, whose discrete Gaussian is "
-            "biased; "
-            f'hint: pip install "opendp>={wanted}"'
+            f'biased; hint: pip install "opendp>={wanted}"'
         )
 
     def make(scale: float) -> Any:

@@ -231,9 +231,8 @@ class Body:
         if not (clear and cancelled <= _MOST_CANCELLED * longest):
             raise CovarianceError(
                 "the covariance is too nearly singular for its set to be checked in double "
-                "precision; hint: rescale "
-                "coordinates, or directions, whose sizes differ by more than 1e5, and "
-                "move parts that lie far away nearer"
+                "precision; hint: rescale coordinates, or directions, whose sizes differ by more "
+                "than 1e5, and move parts that lie far away nearer"
             )
         return Enclosure((longest + cancelled + moved) / (1 - error), self._outside(factor))
 
@@ -289,8 +288,7 @@ def check_dim(function: str, dim: int) -> None:
         raise DomainTooLargeError(
             f"{function}: a covariance in R^{dim} needs {dim**2 * 8 / 1e9:.3g} GB, more than "
             f"{_MOST_ENTRIES * 8 / 1e9:.3g}; hint: project to fewer coordinates (A @ K), or solve "
-            "the factors of a "
-            "product one by one"
+            "the factors of a product one by one"
         )
 
 

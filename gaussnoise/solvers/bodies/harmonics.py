@@ -227,8 +227,7 @@ def harmonic_bases(domain: TensorPower) -> dict[int, Array]:
     if domain.dim * math.comb(d + k - 1, k) > _MOST_FACTOR_ENTRIES:
         raise DomainTooLargeError(
             f"tensor_design: a factor of {domain.dim} × {math.comb(d + k - 1, k)} entries, more "
-            "than 2^26; "
-            "hint: a smaller order or base"
+            "than 2^26; hint: a smaller order or base"
         )
     coordinates = symmetric_coordinates(d, k)
     exponents = coordinates.exponents()

@@ -55,9 +55,8 @@ def ellipsoid(
     n = r * (r + 1) // 2 + r * centered
     if n > _MOST_UNKNOWNS:
         raise DomainTooLargeError(
-            f'method="ellipsoid": {n} unknowns for points of rank {r} would take about '
-            f"{13 * n**2} steps; expected at "
-            f'most {_MOST_UNKNOWNS} unknowns; hint: method="auto"'
+            f'method="ellipsoid": {n} unknowns for points of rank {r} would take about {13 * n**2} '
+            f'steps; expected at most {_MOST_UNKNOWNS} unknowns; hint: method="auto"'
         )
     E = symmetric_basis(r)
     Q, v, level, shape = enclosing_ball(B, Y, p, centered)

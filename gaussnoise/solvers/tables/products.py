@@ -93,8 +93,7 @@ def product_noise(
     for base in (base for bases in asked.values() for base in bases if base.size > _MOST_SOLVED):
         raise DomainTooLargeError(
             f"{type(base).__name__}: {base.size} categories, more than {_MOST_SOLVED}, would take "
-            "minutes; "
-            "hint: coarser bins, or counts (Identity) alone"
+            "minutes; hint: coarser bins, or counts (Identity) alone"
         )
     grams = {k: tuple(base.gram() for base in bases) for k, bases in asked.items()}
     _check_seen(asked, grams)
@@ -306,6 +305,5 @@ def _check_seen(
             if len(gram) > 1 and apart <= _APART * largest:
                 raise InvalidDomainError(
                     f"{name}: expected queries that tell categories apart, by more than 1e-4 of "
-                    "their size; "
-                    f"hint: take away what they have in common, or Total({base.size})"
+                    f"their size; hint: take away what they have in common, or Total({base.size})"
                 )

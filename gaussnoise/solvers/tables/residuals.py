@@ -28,8 +28,7 @@ def check_count(count: int) -> None:
     if count > _MOST_SUBSETS:
         raise DomainTooLargeError(
             f"marginals: {count:.3g} attribute subsets inside the workload's, more than "
-            f"{_MOST_SUBSETS}; "
-            "hint: ask for marginals of fewer attributes"
+            f"{_MOST_SUBSETS}; hint: ask for marginals of fewer attributes"
         )
 
 

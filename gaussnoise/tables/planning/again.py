@@ -66,8 +66,7 @@ def planned_from(record: Any, folder: Path) -> "Plan":
         if asked is None:
             raise OutputError(
                 f"load: {folder} does not say how it was planned, as releases of earlier versions "
-                "do not; "
-                "hint: load(directory, plan), planned again with the same arguments"
+                "do not; hint: load(directory, plan), planned again with the same arguments"
             )
         targets = asked["targets"]
         arguments: dict[str, Any] = {
@@ -92,8 +91,7 @@ def planned_from(record: Any, folder: Path) -> "Plan":
     except (GaussNoiseError, TypeError, ValueError) as error:
         raise OutputError(
             f"load: {folder} cannot be planned again by this version: {error}; hint: gaussnoise "
-            f"{writer} wrote it; "
-            "its files can be read as they are"
+            f"{writer} wrote it; its files can be read as they are"
         ) from None
 
 
@@ -123,7 +121,6 @@ def _privacy(asked: Mapping[str, Any], folder: Path) -> AbstractPrivacy:
     if own is None:
         raise OutputError(
             f"load: {folder} was planned for a privacy definition of its own; hint: "
-            "load(directory, plan), planned "
-            "again with the same arguments"
+            "load(directory, plan), planned again with the same arguments"
         )
     return own(**{name: value for name, value in asked.items() if name != "definition"})

@@ -91,10 +91,9 @@ class ResidualQuery(PickledByArguments):
             size = "large" if max(multipliers.values()) >> MAX_BITS else "small"
             raise ParameterError(
                 f"rho = {rho:.3g} is too {size}: noise from {min(wanted.values()):.3g} to "
-                f"{max(wanted.values()):.3g} "
-                "lattice steps cannot be drawn; hint: rho between 1e-12 and 1e100, queries of "
-                "like size, and few "
-                "attributes with bases of their own in one table"
+                f"{max(wanted.values()):.3g} lattice steps cannot be drawn; hint: rho between "
+                "1e-12 and 1e100, queries of like size, and few attributes with bases of their own "
+                "in one table"
             )
         squares = {kind: s**2 for kind, s in multipliers.items()}
         moved = squared_sensitivity(orbits, of_class, squares, neighbors)

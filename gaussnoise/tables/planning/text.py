@@ -76,9 +76,8 @@ def _answers_text(plan: "Plan") -> list[str]:
     names = plan.entries[:_MOST_LINES]
     width = max(len("entry"), *map(len, names))
     lines = [
-        f"Plan: {len(plan.entries)} entries, {plan.domain.dim} answers, from "
-        f"{len(plan.marginals)} marginals of "
-        f"{plan.tables.dim} cells",
+        f"Plan: {len(plan.entries)} entries, {plan.domain.dim} answers, from {len(plan.marginals)} "
+        f"marginals of {plan.tables.dim} cells",
         f"{'entry':<{width}}  {'answers':>7}  {'rms sd':>9}  {'independent rms sd':>18}",
     ]
     for name, answers, deviation, independent in zip(
@@ -130,8 +129,7 @@ def verdict(plan: "Plan") -> list[str]:
     if plan.neighbors == "replace" and plan.noise.gamma > 0 and cells:
         lines.append(
             f"{plan.replace_saving:.2f} times less variance than the paper's calibration for "
-            "replaced rows "
-            "(twice the noise of γ_p)"
+            "replaced rows (twice the noise of γ_p)"
         )
     if cells or plan.noise.gap < _CLOSED:
         what = "tables" if cells else "answers"
