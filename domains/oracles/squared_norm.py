@@ -32,14 +32,12 @@ Indices = NDArray[np.intp]
 if TYPE_CHECKING:
     from .image import Block
 
-EXACT_COLUMNS = (
-    22  # boxes of so many columns are enumerated: 2^21 sign patterns, up to the sign of all
-)
+# boxes of so many columns are enumerated: 2^21 sign patterns, up to the sign of all
+EXACT_COLUMNS = 22
 ROUNDING = 1e-13  # columns so much shorter than the longest are left to the bound's rounding
 _DIRECTIONS = 64  # roundings tried
-_PROMISING = (
-    12  # of them improved, except for boxes: their steps are cheap, their local maxima many
-)
+# of them improved, except for boxes: their steps are cheap, their local maxima many
+_PROMISING = 12
 _ASCENTS = 100
 _ROUNDS = 20  # of ascents and sign flips in turn
 

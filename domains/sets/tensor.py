@@ -19,9 +19,8 @@ from ..records import real_array
 from .schatten import sphere_maximum
 
 _MOST_ENTRIES = 2**20  # coordinates of a tensor: 8 MB
-_MOST_SYMMETRIZED = (
-    1500  # dimensions of symmetric tensors up to which quadratic bounds are symmetrised, …
-)
+# dimensions of symmetric tensors up to which quadratic bounds are symmetrised, …
+_MOST_SYMMETRIZED = 1500
 _MOST_RELAXED = 80  # … and up to which a sum-of-squares bound is sought
 _CIRCLE_CELLS = 4096  # arcs looked at together by the branch and bound on the circle
 _EPS = float(np.finfo(np.float64).eps)

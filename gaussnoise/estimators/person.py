@@ -20,9 +20,8 @@ from .steps import PROTECTS, NoisyMean, ball_mean, privacy_record, published
 Array = NDArray[np.float64]
 
 _LOCATION = 0.25  # of the budget, as for other means
-_ROUNDS = (
-    0.15  # of the budget for all rounds between the location and the last mean, if there are any
-)
+# of the budget for all rounds between the location and the last mean, if there are any
+_ROUNDS = 0.15
 _MOST_ROUNDS = 3
 _RADII = 120  # of the grid on which a radius is chosen
 

@@ -12,9 +12,8 @@ from ..privacy.sampler import IntegerQuery
 
 Array = NDArray[np.float64]
 
-_BITS = (
-    20  # of a row's numbers: rounding is then far below the noise of any number of rows that fit
-)
+# of a row's numbers: rounding is then far below the noise of any number of rows that fit
+_BITS = 20
 _SUMMED = 2**62  # what a sum in 64-bit integers may be
 _EXACT = 2**53  # what a sum in floats may be, so that no order of adding rounds
 _COARSE = 2.0**53  # lattice steps per deviation, at most

@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_DIRECTIONS = (
-    360  # even, so that −θ is among them; chords of one degree are 4e-5 of the radius off a circle
-)
+# even, so that −θ is among them; chords of one degree are 4e-5 of the radius off a circle
+_DIRECTIONS = 360
 _MOST_MEMBERS = 500
 _LARGEST_AREA = 180.0  # of a certificate's heaviest point, in square points
 _MOST_DIMENSIONS = 2048  # of a quadratic form handed to an oracle: seconds

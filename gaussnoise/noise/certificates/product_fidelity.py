@@ -30,9 +30,8 @@ Choice = tuple[tuple[int, int], ...]  # of each class, which base is asked for
 
 _KEPT = (10**9, 64, 48, 32, 24, 16, 8, 4, 2, 1, 0)  # directions of an attribute that stay coupled
 _DENSE = 700  # coordinates of a block whose eigenvalues are found at once
-_MOST_LEFT = (
-    2500  # coordinates left to be solved for densely, once the largest tables are eliminated
-)
+# coordinates left to be solved for densely, once the largest tables are eliminated
+_MOST_LEFT = 2500
 _MOST_CHOICES = 16  # of bases, where attributes with several are too large to keep together
 _MOST_CELLS = 2**24  # of a table that is eliminated
 _THIN = 1e-13  # of the largest eigenvalue

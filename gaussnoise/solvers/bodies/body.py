@@ -39,9 +39,8 @@ _EXACT_MARGIN, _ITERATIVE_MARGIN = 2.0**-32, 2.0**-22
 _REPEATABLE = 1e-4  # of the bracket
 _CLOSED = 1e-9  # brackets up to this wide are taken to be this wide
 _MOST_ROUNDING = 1e-3  # of the length of what is covered: beyond, the factor is too nearly singular
-_MOST_CANCELLED = (
-    0.1  # of that length, where numbers cancel in the body itself: it is covered with more noise
-)
+# of that length, where numbers cancel in the body itself: it is covered with more noise
+_MOST_CANCELLED = 0.1
 _LONG_OPERATIONS = 2**26  # products in extended precision, which no BLAS helps: half a second
 _FAR = (
     2.0**10

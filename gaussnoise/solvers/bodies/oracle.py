@@ -18,9 +18,8 @@ Array = NDArray[np.float64]
 
 _ROUNDS = 200
 _FIRST_TOL = 1e-2
-_SHARE_OF_NEW = (
-    0.1  # of the measure, for new points: enough to be seen, little enough to keep the rest
-)
+# of the measure, for new points: enough to be seen, little enough to keep the rest
+_SHARE_OF_NEW = 0.1
 _NEGLIGIBLE_WEIGHT = 1e-6
 _MOST_ASCENTS = 1000  # points a round that are moved to local maxima
 # More points cannot close the bracket of an inexact oracle: they are found until they move it by
