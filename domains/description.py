@@ -121,9 +121,8 @@ def _describe(value: Any, arrays: dict[str, NDArray[Any]], depth: int) -> Any:
         if (_classes() | _BASES | _PATTERNS).get(name) is not type(value):
             raise InvalidDomainError(
                 f"save: expected {'domains' if isinstance(value, AbstractDomain) else 'bases'} of "
-                "this package, "
-                f"got {name}; "
-                "hint: store the arguments of your own class, and build it again"
+                f"this package, got {name}; hint: store the arguments of your own class, and build "
+                "it again"
             )
         fields = {
             field: getattr(value, _STORED_AS.get((name, field), field))

@@ -70,9 +70,7 @@ class AbstractDomain(abc.ABC):
     __array_ufunc__ = None
 
     def __init_subclass__(cls) -> None:
-        """Check what the oracles of other people's domains return, wherever they are
-        called from.
-        """
+        """Check what the oracles of other people's domains return, wherever they are called."""
         super().__init_subclass__()
         if cls.__module__.partition(".")[0] != __name__.partition(".")[0]:
             for name, checked in (
@@ -124,9 +122,7 @@ class AbstractDomain(abc.ABC):
         return 2 * self if self.is_symmetric else DifferenceBody(self)
 
     def _listed(self, most: float = np.inf) -> "FiniteSet | None":
-        """The points that K is, or is the hull of: where they are stored, or not more than so many
-        numbers.
-        """
+        """The points that K is, or is the hull of: where stored, or of no more numbers."""
         return None
 
     def _factors(self) -> "list[tuple[slice, AbstractDomain]]":
@@ -162,9 +158,7 @@ class AbstractDomain(abc.ABC):
         return self, np.zeros(self.dim)
 
     def _near(self, X: Array) -> Array | None:
-        """Members near the rows of X, up to rounding; None where no quick way is known. Not always
-        the nearest.
-        """
+        """Members near the rows of X, not always the nearest; None if no quick way is known."""
         return None
 
     def _before(self, A: Array, X: Array) -> Array:
@@ -172,9 +166,7 @@ class AbstractDomain(abc.ABC):
         return X @ np.linalg.pinv(A).T
 
     def _map_into(self) -> Map | None:
-        """A map of finite rows into K that leaves members alone, by elementwise arithmetic; None if
-        none is known.
-        """
+        """A map of finite rows into K, elementwise, that leaves members alone; None if unknown."""
         return None
 
     def _magnitudes(self) -> Array:
@@ -185,9 +177,7 @@ class AbstractDomain(abc.ABC):
         return np.maximum(np.abs(lower), np.abs(upper))
 
     def _numbers(self) -> int:
-        """Most numbers that one member is written with: coordinates, generators, vertices or
-        squares.
-        """
+        """Most numbers that a member is written with: coordinates, generators or vertices."""
         return self.dim
 
     @final
@@ -391,9 +381,7 @@ def _checked_point(method: Callable[..., Any]) -> Callable[..., Array]:
 
 
 def _checked_bracket(method: Callable[..., Any]) -> Callable[..., QuadraticMax]:
-    """The same oracle, refusing answers that are no brackets, or that their own witness
-    contradicts.
-    """
+    """The same oracle; answers that are no brackets, or that contradict themselves, are refused."""
 
     @functools.wraps(method)
     def max_quadratic(self: AbstractDomain, form: Array, center: Array) -> QuadraticMax:

@@ -14,6 +14,4 @@ class DimensionError(DomainError, ValueError):
 
 
 class DomainTooLargeError(DomainError, ValueError):
-    """An exact answer would need more memory or time than is reasonable; the message says
-    how much.
-    """
+    """An exact answer would need too much memory or time; the message says how much."""

@@ -1,6 +1,4 @@
-"""Records as arrays. No message shows a value, how many records there are, or how long a
-text is.
-"""
+"""Records as arrays. No message shows a value, a number of records, or the length of a text."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -17,9 +15,7 @@ _KINDS = {"b": "booleans", "i": "integers", "u": "integers", "f": "floats", "c":
 
 
 def is_masked(values: object) -> bool:
-    """Whether a numpy mask is somewhere in nested sequences: numpy would read the numbers that it
-    hides.
-    """
+    """Whether nested sequences hold a numpy mask: numpy would read the numbers that it hides."""
     level, seen = [values], dict[int, object]()
     for _ in range(_DEEPEST):
         kinds = set(map(type, level))  # types first: there may be millions of plain numbers
@@ -62,9 +58,7 @@ def regular_array(function: str, values: object) -> NDArray:
 
 
 def kind(array: NDArray) -> str:
-    """The kind of numbers in an array; a text type's own name would tell the length of
-    the longest.
-    """
+    """The kind of an array's numbers; a text type's own name would tell the longest's length."""
     return _KINDS.get(array.dtype.kind, "something else")
 
 
@@ -101,9 +95,7 @@ def checked_codes(codes: ArrayLike, sizes: Sequence[int]) -> NDArray[np.int64]:
 
 
 def codes_between(start: int, stop: int, sizes: Sequence[int]) -> NDArray[np.int64]:
-    """Codes of records start..stop in C order, shape (stop - start, attributes); of any number of
-    attributes.
-    """
+    """Codes of records start..stop in C order, shape (stop - start, attributes)."""
     codes = np.empty((stop - start, len(sizes)), dtype=np.int64)
     rest = np.arange(start, stop)
     for i, size in reversed(list(enumerate(sizes))):

@@ -1,6 +1,4 @@
-"""The demo table: a 1974 magazine survey on marriage and affairs (Fair 1978), as shipped with
-statsmodels, labelled.
-"""
+"""The demo table: a 1974 survey on marriage and affairs (Fair 1978), from statsmodels."""
 
 from typing import Any
 

@@ -1,6 +1,4 @@
-"""What all pictures share: a figure without a display, two colours, and labels that matplotlib
-shows as they are.
-"""
+"""What pictures share: figures without a display, two colours, and labels shown as they are."""
 
 from typing import TYPE_CHECKING
 
@@ -21,9 +19,7 @@ def new_figure(width: float, height: float) -> "Figure":
 
 
 def label_text(label: object, length: int = 24) -> str:
-    """A label as matplotlib should show it: one short line, no formulas, and not hidden by a
-    leading underscore.
-    """
+    """A label as matplotlib should show it: one short line, no formulas, never hidden."""
     line = " ".join(str(label).split())
     line = line if len(line) <= length else line[: length - 1] + "…"
     return (" " if line[:1] in ("", "_") else "") + line.replace("$", r"\$")

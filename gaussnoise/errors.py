@@ -26,9 +26,7 @@ class SchemaError(GaussNoiseError, ValueError):
 
 
 class DataError(GaussNoiseError, ValueError):
-    """Data that break a stated rule. The message names the column and the rule, never a value or a
-    count.
-    """
+    """Data that break a stated rule. The message names column and rule, no value and no count."""
 
 
 class OutputError(GaussNoiseError, OSError):
@@ -36,9 +34,7 @@ class OutputError(GaussNoiseError, OSError):
 
 
 class LedgerError(GaussNoiseError, RuntimeError):
-    """A ledger, or a result under it, that is missing, damaged, busy, or was made for something
-    else.
-    """
+    """A ledger, or a result under it, that is missing, damaged, busy, or of something else."""
 
 
 class BudgetError(GaussNoiseError, ValueError):
@@ -46,9 +42,7 @@ class BudgetError(GaussNoiseError, ValueError):
 
 
 class StreamError(GaussNoiseError, RuntimeError):
-    """A stream's folder that is incomplete, was changed, is an older copy, or is not at the tick
-    that was asked for.
-    """
+    """A stream's folder that is incomplete, changed, an older copy, or at another tick."""
 
 
 class ConvergenceWarning(UserWarning):

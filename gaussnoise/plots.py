@@ -1,6 +1,4 @@
-"""Pictures of releases; noise and comparisons of mechanisms draw themselves, by their
-own methods.
-"""
+"""Pictures of releases; noise and comparisons of mechanisms draw themselves, by methods."""
 
 from .tables.release.plots import plot_heatmap, plot_intervals, plot_release
 

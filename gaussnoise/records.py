@@ -1,6 +1,4 @@
-"""Records as they are given: row indices, exact rows, counts, rows of a body. No message shows a
-value.
-"""
+"""Records as they are given: indices, rows, counts, rows of a body. No message shows a value."""
 
 from collections.abc import Callable
 
@@ -54,9 +52,8 @@ def one_kind(
         if array.ndim == 1 and array.size:
             raise DataError(
                 f"{function}: expected rows of shape (n, d), got one number for each record or "
-                "point; "
-                "hint: counts= says how many records are at each listed point, indices= which "
-                "point each record is at"
+                "point; hint: counts= says how many records are at each listed point, indices= "
+                "which point each record is at"
             )
     return given
 
@@ -69,9 +66,7 @@ def counts_of(
     *,
     others: bool = False,
 ) -> list[int]:
-    """How many records sit at each listed point, as Python integers; ``others``: rows elsewhere are
-    left out.
-    """
+    """How many records sit at each listed point; ``others``: rows elsewhere are left out."""
     if (data is None) == (counts is None):
         raise ParameterError(f"{function}: expected either data or counts=")
     if counts is None:
@@ -92,10 +87,7 @@ def counts_of(
 def _counted(function: str, points: Array, data: NDArray, others: bool) -> list[int]:
     size, dim = points.shape
     if data.ndim == 1 and (data.size == 0 or np.issubdtype(data.dtype, np.integer)):
-        listed = (data >= 0) & (data < size)
-        indices = np.where(listed, np.where(listed, data, 0).astype(np.int64), -1)
-        if -1 in indices and not others:
-            raise DataError(f"{function}: expected row indices in 0..{size - 1}, got one outside")
+        indices = indices_in(function, size, data, others=others)
     elif data.ndim == 2 and data.shape[1] == dim and data.dtype.kind in "biuf":
         rows = {point.tobytes(): i for i, point in reversed(list(enumerate(points + 0.0)))}
         with np.errstate(all="ignore"):  # of numbers too large for floats
@@ -112,6 +104,28 @@ def _counted(function: str, points: Array, data: NDArray, others: bool) -> list[
             f"got {kind(data)} with {data.ndim} dimensions"
         )
     return [int(c) for c in np.bincount(indices[indices >= 0], minlength=size)]
+
+
+def indices_in(function: str, size: int, data: NDArray, *, others: bool) -> NDArray[np.int64]:
+    """Row indices of listed points; −1 stands for any other, which is refused unless ``others``."""
+    listed = (data >= 0) & (data < size)
+    if not (others or listed.all()):
+        raise DataError(f"{function}: expected row indices in 0..{size - 1}, got one outside")
+    return np.where(listed, np.where(listed, data, 0).astype(np.int64), -1)
+
+
+def check_on_outside(function: str, on_outside: object) -> None:
+    """Raise ParameterError unless it says what becomes of records outside the domain."""
+    if on_outside not in ("refuse", "project", "drop"):
+        raise ParameterError(
+            f'{function}: expected on_outside="refuse", "project" or "drop", got {on_outside!r}'
+        )
+
+
+def check_finite(function: str, rows: Array) -> None:
+    """Raise DataError unless all numbers are finite."""
+    if not np.isfinite(rows).all():
+        raise DataError(f"{function}: expected finite records, got NaN or infinity")
 
 
 def real_rows(function: str, dim: int, data: ArrayLike | None) -> NDArray:
@@ -145,9 +159,8 @@ def map_into(domain: AbstractDomain) -> Callable[[Array], Array]:
     if move is not None:
         return move
     raise NotAvailableError(
-        f'release: on_outside="project" and "drop" know no map into {type(domain).__name__}; '
-        "hint: LpBall, Ellipsoid, "
-        "boxes (Zonotope, TwoConvex), Frobenius balls, their translates, multiples and products, "
-        "or project the "
-        "records yourself, each by itself, before the release"
+        f'release: on_outside="project" and "drop" know no map into {type(domain).__name__}; hint: '
+        "LpBall, Ellipsoid, boxes (Zonotope, TwoConvex), Frobenius balls, their translates, "
+        "multiples and products, or project the records yourself, each by itself, before the "
+        "release"
     )

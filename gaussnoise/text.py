@@ -21,18 +21,14 @@ _CAVEATS = (
 
 
 def disclaimers(protected: str, private: bool) -> list[str]:
-    """What is promised, and what is not; a sentence says who is protected and what is taken to be
-    public.
-    """
+    """What is promised, and what is not; who is protected, and what is taken to be public."""
     if not private:
         return ["A simulation with a seeded generator: it protects nobody."]
     return [f"Protected: {protected}", *_CAVEATS]
 
 
 def near(name: object, known: Iterable[object]) -> str:
-    """A hint at the known name that is most like another one, if one is: written in another case,
-    or nearly so.
-    """
+    """A hint at the known name most like another one: of another case, or nearly the same."""
     names = {str(other).casefold(): other for other in known}
     close = difflib.get_close_matches(str(name).strip().casefold(), names, n=1)
     return f"; hint: did you mean {names[close[0]]!r}?" if close else ""
@@ -59,9 +55,7 @@ def estimate_text(
     private: bool,
     sd: Array | None = None,
 ) -> str:
-    """What ``print`` shows of an estimate: the first coordinates, ± the standard deviations where
-    they are known.
-    """
+    """What ``print`` shows of an estimate: the first coordinates, ± known standard deviations."""
     neighbors = f", under {privacy['neighbors']}" if "neighbors" in privacy else ""
     lines = [
         f"{title}: {estimate.size} coordinates",

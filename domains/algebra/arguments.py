@@ -1,6 +1,4 @@
-"""What the algebra asks of its arguments, and the points that sets are, or are hulls of, where they
-can be listed.
-"""
+"""What the algebra asks of its arguments, and the points of sets where these can be listed."""
 
 import math
 

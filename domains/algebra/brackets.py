@@ -34,9 +34,7 @@ def bracket(
     upper: float,
     starts: list[Array],
 ) -> QuadraticMax:
-    """The best local maximizer from given starts and the form's principal axes, under a proven
-    upper bound.
-    """
+    """The best local maximizer from starts and principal axes, under a proven upper bound."""
     _, axes = np.linalg.eigh(form)
     starts = starts + [
         support_point(sign * axis) for axis in axes.T[::-1][:STARTS] for sign in (1.0, -1.0)

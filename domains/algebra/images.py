@@ -1,6 +1,4 @@
-"""Linear images, multiples and translates, each a small class composing oracles where nothing
-simpler is left.
-"""
+"""Linear images, multiples and translates: small classes that compose oracles."""
 
 import itertools
 import math
@@ -141,9 +139,7 @@ class LinearImage(AbstractDomain):
         return bracket(self._support_point, form, center, upper, [A @ inner.maximizer])
 
     def _part_by_part(self, form: Array) -> QuadraticMax | None:
-        """The sum over the parts of a product whose images are orthogonal in the form, up to
-        rounding; else None.
-        """
+        """The sum over a product's parts, if their images are orthogonal in the form; else None."""
         pieces = [(self.matrix[:, s], part) for s, part in self.body._factors()]
         if not pieces:
             return None

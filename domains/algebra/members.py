@@ -1,6 +1,4 @@
-"""Records and the body they belong to: many at once where that is quick, and maps of every record
-into the body.
-"""
+"""Records and the body they belong to: many at once where that is quick, and maps into it."""
 
 import numpy as np
 
@@ -9,16 +7,12 @@ from .images import LinearImage
 
 
 def near_members(domain: AbstractDomain, X: Array) -> Array | None:
-    """Members near the rows of X, up to rounding; None where no quick way is known. Not always the
-    nearest.
-    """
+    """Members near the rows of X, not always the nearest; None where no quick way is known."""
     return domain._near(X)
 
 
 def contains(domain: AbstractDomain, x: Array) -> bool:
-    """Whether the domain says so; what it cannot tell is refused as well, and its own complaint is
-    kept back.
-    """
+    """Whether the domain says so; a domain that cannot tell refuses, without its complaint."""
     try:
         return bool(domain.contains(x))
     except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError):
@@ -36,9 +30,7 @@ def magnitudes(domain: AbstractDomain) -> Array:
 
 
 def pulls_back(domain: AbstractDomain) -> bool:
-    """Whether a quadratic form is evaluated before A in ``A @ K``, where numbers may be larger than
-    in the image.
-    """
+    """Whether a quadratic form is evaluated before A in ``A @ K``, where numbers are larger."""
     own = isinstance(domain, LinearImage) and domain._image() is None
     return own or any(pulls_back(part) for part in _inner(domain))
 
@@ -52,9 +44,7 @@ def _inner(domain: AbstractDomain) -> list[AbstractDomain]:
 
 
 def widest(domain: AbstractDomain) -> int:
-    """Most numbers that one record is written with on the way: coordinates, generators, vertices or
-    squares.
-    """
+    """Most numbers that a record is written with: coordinates, generators, vertices, squares."""
     return max([domain._numbers(), *map(widest, _inner(domain))])
 
 

@@ -177,9 +177,7 @@ def _diagonal(blocks: Iterable[Array]) -> Array:
 @final
 @dataclass(frozen=True, eq=False)
 class Kronecker(AbstractDomain):
-    """{x ⊗ y : x in K, y in L}. Supports are found by alternating between the factors: lower values
-    in general.
-    """
+    """{x ⊗ y : x in K, y in L}. Supports alternate between the factors: lower values in general."""
 
     left: AbstractDomain
     right: AbstractDomain

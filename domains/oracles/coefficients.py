@@ -1,6 +1,4 @@
-"""Points written by others: coefficients of many rows at once, and one by one where that does not
-end.
-"""
+"""Points written by others: coefficients of many rows at once, else one by one."""
 
 import numpy as np
 

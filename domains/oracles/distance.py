@@ -1,6 +1,4 @@
-"""Is a point in the convex hull of a set that is known only through its support points? Wolfe's
-algorithm answers.
-"""
+"""Is a point in the hull of a set known through support points? Wolfe's algorithm answers."""
 
 import collections
 
@@ -57,15 +55,12 @@ def is_near(domain: AbstractDomain, x: Array) -> bool:
         answer = search.quasi_newton(flat=turn % 4 == 3) if turn % 2 else search.wolfe()
     raise DomainTooLargeError(
         f"contains: cannot tell members of {type(domain).__name__} from others to {SLACK:g} in "
-        f"dimension {domain.dim}; "
-        "hint: its support_point may be inexact"
+        f"dimension {domain.dim}; hint: its support_point may be inexact"
     )
 
 
 class _Search:
-    """The nearest combination of members found so far; x is moved to the origin, and widths are at
-    most one.
-    """
+    """The nearest combination of members so far; x is at the origin, widths are at most one."""
 
     def __init__(self, domain: AbstractDomain, x: Array, size: float, noise: float) -> None:
         self.domain, self.x, self.size, self.noise, self.slack = (
@@ -83,9 +78,7 @@ class _Search:
         return (self.domain._support_point(theta / np.linalg.norm(theta)) - self.x) / self.size
 
     def separates(self, theta: Array, farthest: Array) -> bool:
-        """Whether every member has <theta, member> < 0 clearly; ``farthest`` is the support point
-        along theta.
-        """
+        """Whether all members have <theta, member> < 0 clearly; ``farthest`` supports theta."""
         return bool(farthest @ theta < -self.slack / 2 * np.linalg.norm(theta))
 
     def start(self, member: Array) -> bool | None:
@@ -97,9 +90,7 @@ class _Search:
         return True if np.linalg.norm(self.weights @ self.atoms) <= self.slack else None
 
     def wolfe(self) -> bool | None:
-        """Steps to the nearest point of the hull: finite for polytopes, slow where the boundary is
-        round.
-        """
+        """Steps to the hull's nearest point: finite for polytopes, slow on round boundaries."""
         for _ in range(50 + 5 * len(self.x)):
             theta = -(self.weights @ self.atoms)
             atom = self.member(theta)
@@ -205,9 +196,7 @@ class _Search:
 
 
 def nearest_combination(atoms: Array, weights: Array) -> tuple[Array, Array]:
-    """Atoms that hold the point of their hull nearest to the origin, with its weights, all
-    positive.
-    """
+    """Atoms that hold the point of their hull nearest to the origin, and its positive weights."""
     while True:
         # the least squares solution of [atoms' ; 1'] m = (0, 1), rescaled to sum 1, is nearest on
         # the affine hull

@@ -1,6 +1,4 @@
-"""Linear images of sign-invariant 2-convex bodies: the normal form most convex domains share, and
-its oracle.
-"""
+"""Linear images of sign-invariant 2-convex bodies, the normal form of most convex domains."""
 
 import math
 from dataclasses import dataclass
@@ -14,12 +12,10 @@ from ..domain import Array, QuadraticMax
 from ..errors import InvalidDomainError
 from .squared_norm import local_maxima, maximize
 
-_MOST_RATIO = (
-    120.0  # logarithm of one weight over another: far less than rounding can tell from zero
-)
-EXACT = (
-    1e-10  # bounds closer to the value than this are exact up to rounding, which callers allow for
-)
+# logarithm of one weight over another: far less than rounding can tell from zero
+_MOST_RATIO = 120.0
+# bounds closer to the value than this are exact up to rounding, which callers allow for
+EXACT = 1e-10
 
 
 class Block(Protocol):

@@ -1,6 +1,4 @@
-"""Arithmetic on many rows, each of which comes out the same whatever the others are, and maps of
-rows into bodies.
-"""
+"""Arithmetic on many rows, none of which depends on the others, and maps of rows into bodies."""
 
 import math
 

@@ -32,14 +32,12 @@ Indices = NDArray[np.intp]
 if TYPE_CHECKING:
     from .image import Block
 
-EXACT_COLUMNS = (
-    22  # boxes of so many columns are enumerated: 2^21 sign patterns, up to the sign of all
-)
+# boxes of so many columns are enumerated: 2^21 sign patterns, up to the sign of all
+EXACT_COLUMNS = 22
 ROUNDING = 1e-13  # columns so much shorter than the longest are left to the bound's rounding
 _DIRECTIONS = 64  # roundings tried
-_PROMISING = (
-    12  # of them improved, except for boxes: their steps are cheap, their local maxima many
-)
+# of them improved, except for boxes: their steps are cheap, their local maxima many
+_PROMISING = 12
 _ASCENTS = 100
 _ROUNDS = 20  # of ascents and sign flips in turn
 
@@ -123,9 +121,7 @@ def maximize(G: Array, offsets: Array, blocks: "tuple[Block, ...]") -> Found:
 
 
 def _over_offsets(G: Array, offsets: Array, body: _Body) -> Found:
-    """The largest over offsets, those first whose bounds are largest, until bounds say that no
-    other matters.
-    """
+    """The largest over offsets, by decreasing bounds, until no other can matter."""
     live = np.flatnonzero(G.any(axis=0))
     lengths = np.einsum("ij,ij->i", offsets, offsets)
     if len(live) == 0:
@@ -189,9 +185,7 @@ def _found(G: Array, g: Array, x: Array, upper: float, offset: int) -> Found:
 
 
 def _enumerate(G: Array, offsets: Array, live: Indices) -> Found:
-    """Every sign pattern: two lists of partial sums, and their squared distances by matrix
-    products.
-    """
+    """Every sign pattern: two lists of partial sums, their squared distances by matrix products."""
     fixed = live[len(live) :] if offsets.any() else live[-1:]  # up to the sign of all
     free = live[: len(live) - len(fixed)]
     base = offsets + G[:, fixed].sum(axis=1)
@@ -225,9 +219,7 @@ def _sign_sums(base: Array, columns: Array) -> Array:
 
 
 def _planar(G: Array) -> Array:
-    """The vertex of a zonogon farthest from its center: its edges are the generators, in order of
-    angle.
-    """
+    """The vertex of a zonogon farthest from its center: its edges are generators, by angle."""
     first, second = np.vstack([G, np.zeros((2 - len(G), G.shape[1]))])
     signs = np.where((second < 0) | ((second == 0) & (first < 0)), -1.0, 1.0)
     order = np.argsort(np.arctan2(signs * second, signs * first), kind="stable")
@@ -326,9 +318,7 @@ def _bracket(G: Array, body: _Body) -> tuple[Array, float]:
 
 
 def _majorant(G: Array, body: _Body, y: Array) -> float:
-    """h_T of the least multiple of y >= 0 with diag(y) ⪰ G'G: ``λ_max(Σ g_j g_j'/y_j)
-    · h_T(y)``.
-    """
+    """h_T of the least multiple of y >= 0 with diag(y) ⪰ G'G: ``λ_max(Σ g_j g_j'/y_j)·h_T(y)``."""
     scaled = np.divide(G, np.sqrt(y), out=np.zeros_like(G), where=G.any(axis=0))
     square = scaled @ scaled.T if len(G) <= G.shape[1] else scaled.T @ scaled
     return float(np.linalg.eigvalsh(square)[-1]) * (1 + ROUNDING * len(square)) * body.weight(y)
@@ -348,9 +338,7 @@ def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
         return V, theta, body.support_point(theta)
 
     def objective(flat: Array) -> tuple[float, Array]:
-        """‖U‖²/2 − h_L((‖U'g_j‖)_j), least at the maximum of h_L on the sphere, and
-        its gradient.
-        """
+        """‖U‖²/2 − h_L((‖U'g_j‖)_j), least at h_L's maximum on the sphere, and its gradient."""
         U = flat.reshape(r, k)
         V, theta, x = parts(U)
         ratio = np.divide(x, theta, out=np.zeros(n), where=live)
@@ -370,9 +358,7 @@ def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
 
 
 def _spread(count: int, k: int) -> Array:
-    """That many well-spread directions of R^k, (count, k): a Kronecker sequence through the normal
-    quantile.
-    """
+    """Well-spread directions of R^k, (count, k): a Kronecker sequence by the normal quantile."""
     base = 2.0
     for _ in range(50):  # the root of base^(k+1) = base + 1: Roberts' generalised golden ratio
         base = (1 + base) ** (1 / (k + 1))
@@ -409,9 +395,7 @@ def local_maxima(G: Array, g: Array, blocks: "tuple[Block, ...]", directions: Ar
 
 
 def _climb(G: Array, body: _Body, X: Array) -> Array:
-    """Rows improved by ``x ← support point at Qx`` and by flips of single signs, until neither
-    helps.
-    """
+    """Rows improved by ``x ← support point at Qx`` and flips of single signs, until none helps."""
     squares = np.square(G).sum(axis=0)
     for _ in range(_ROUNDS):
         values = np.full(len(X), -1.0)

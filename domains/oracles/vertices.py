@@ -60,9 +60,8 @@ def enumerate_vertices(A: Array, b: Array) -> Array:
     if not tops.any():
         raise InvalidDomainError(
             "from_halfspaces: expected a nonempty set, but no x satisfies A x <= b with the "
-            "numbers exactly as stored; "
-            "hint: write an equality with both signs of the very same numbers, and loosen b "
-            "where it was rounded"
+            "numbers exactly as stored; hint: write an equality with both signs of the very same "
+            "numbers, and loosen b where it was rounded"
         )
     if not tops.all():
         raise _unbounded("a bounded set", rays[~tops][0, 1:])
@@ -81,9 +80,7 @@ def enumerate_vertices(A: Array, b: Array) -> Array:
 
 
 def most_vertices(halfspaces: int, dim: int) -> int:
-    """The most vertices that so many halfspaces can have in R^dim (McMullen 1970, the Upper Bound
-    Theorem).
-    """
+    """The most vertices of so many halfspaces in R^dim (McMullen 1970, Upper Bound Theorem)."""
     up, down = (dim + 1) // 2, dim // 2
     return math.comb(halfspaces - up, down) + math.comb(halfspaces - down - 1, up - 1)
 
@@ -134,9 +131,7 @@ def _extreme_rays(inequalities: Integers) -> Integers:
 
 
 def _between(inner: Integers, outer: Integers, n: int, column: int) -> Integers:
-    """The ray between two at which ``column`` vanishes, without a common divisor in its n
-    coordinates.
-    """
+    """The ray between two at which ``column`` vanishes; its coordinates have no common divisor."""
     ray = outer * inner[column] - inner * outer[column]
     return ray // math.gcd(*ray[:n])
 
@@ -170,9 +165,7 @@ def _edges(
 
 
 def _common(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:
-    """How many hyperplanes each row of ``first`` shares with each row of ``second``: exact, as sums
-    of ones.
-    """
+    """How many hyperplanes each row of ``first`` shares with each of ``second``, exactly."""
     # BLAS kernels can raise the flag "invalid" for padding that they read beside the arrays (numpy
     # issue 24067).
     with np.errstate(invalid="ignore"):
@@ -180,9 +173,7 @@ def _common(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[
 
 
 def _simplicial_cone(inequalities: Integers) -> tuple[list[int], Integers]:
-    """As many independent inequalities as there are unknowns, and the extreme rays of the cone of
-    these alone.
-    """
+    """As many independent inequalities as unknowns, and the extreme rays of their cone."""
     n = inequalities.shape[1]
     chosen: list[int] = []
     reduced: list[
@@ -242,9 +233,7 @@ def _whole(vector: list[Fraction]) -> tuple[int, ...]:
 
 
 def _refuse_large_box(A: Array, b: Array) -> None:
-    """Boxes of too many corners are refused at once; unbounded, flat and empty ones are left to the
-    general method.
-    """
+    """Boxes of too many corners are refused at once; the rest is left to the general method."""
     dim = A.shape[1]
     if 2**dim <= _RAYS or (np.count_nonzero(A, axis=1) != 1).any():
         return
@@ -262,9 +251,8 @@ def _refuse_large_box(A: Array, b: Array) -> None:
 def _too_large(reason: str) -> DomainTooLargeError:
     return DomainTooLargeError(
         f"from_halfspaces: {reason}; at most about {_RAYS} can be listed; hint: "
-        "Zonotope(np.diag(half_widths), center) "
-        "for a box, product(...) for independent groups of coordinates, LpBall for q = 1 or inf, "
-        "or give the vertices"
+        "Zonotope(np.diag(half_widths), center) for a box, product(...) for independent groups of "
+        "coordinates, LpBall for q = 1 or inf, or give the vertices"
     )
 
 

@@ -1,6 +1,4 @@
-"""What one person can do to all answers of a workload over time, when a person takes part more than
-once.
-"""
+"""What one person who takes part more than once does to answers of a workload over time."""
 
 import abc
 import itertools
@@ -47,18 +45,15 @@ class AbstractParticipations(AbstractDomain):
             or not array.diagonal().all()
         ):
             raise InvalidDomainError(
-                f"{name}: expected a lower-triangular workload of shape (n, n) with no zero on "
-                "the diagonal, got "
-                f"{array.shape}; hint: row t is what is published at time t, column i what the "
-                "contribution at time i "
-                "does to all of it"
+                f"{name}: expected a lower-triangular workload of shape (n, n) with no zero on the "
+                f"diagonal, got {array.shape}; hint: row t is what is published at time t, column "
+                "i what the contribution at time i does to all of it"
             )
         if not isinstance(who, AbstractPatterns) or who.ticks != len(array):
             got = f"{who.ticks}" if isinstance(who, AbstractPatterns) else type(who).__name__
             raise InvalidDomainError(
                 f"{name}: expected patterns over {len(array)} ticks, got {got}; hint: "
-                f"Epochs({len(array)}, k), "
-                f"Apart({len(array)}, k, b)"
+                f"Epochs({len(array)}, k), Apart({len(array)}, k, b)"
             )
         object.__setattr__(self, "matrix", array)
         object.__setattr__(self, "who", who)
@@ -79,9 +74,7 @@ class AbstractParticipations(AbstractDomain):
         return self.matrix @ self._coefficients(theta @ self.matrix)
 
     def _ascended(self, X: Array, pull: Array) -> Array:
-        """S of a local maximum of ``s' X s − 2 pull @ s``: linearised, and solved, until nothing is
-        gained.
-        """
+        """S of a local maximum of ``s' X s − 2 pull @ s``, linearised until nothing is gained."""
         starts = [-pull, X.sum(axis=1), *X[np.argsort(X.diagonal())[::-1][:_STARTS]]]
         best, most = np.zeros(self.dim), -math.inf
         for start in starts:

@@ -1,6 +1,4 @@
-"""Who takes part when: the sets of ticks that one person may occupy, and largest totals
-over them.
-"""
+"""Who takes part when: the sets of ticks that one person may occupy, and largest totals."""
 
 import abc
 import itertools
@@ -269,9 +267,7 @@ class Apart(AbstractPatterns):
 
     @property
     def count(self) -> int:
-        """Every choice of ``most`` ticks, and shorter sets that cannot be longer: no more than all
-        choices.
-        """
+        """Every choice of ``most`` ticks, and the shorter sets that cannot be longer."""
         return sum(math.comb(self.n - (m - 1) * (self.b - 1), m) for m in range(1, self.most + 1))
 
     @property
@@ -279,9 +275,7 @@ class Apart(AbstractPatterns):
         return self.most == 1 or (self.b == 1 and self.k == self.n)
 
     def _steps(self, values: Array, most: int | None) -> Iterator[Array]:
-        """Largest totals over ticks t, t + 1, …, for t = n − 1, …, 0: of at most 0, 1, … ticks,
-        shape (m, most + 1).
-        """
+        """Largest totals over ticks t, t + 1, … of at most 0, 1, … ticks, shape (m, most + 1)."""
         later = [
             np.zeros((len(values), min(self.most if most is None else most, self.n) + 1))
         ] * self.b

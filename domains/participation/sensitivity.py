@@ -1,6 +1,4 @@
-"""Proven bounds on what one person can do: the largest quadratic form over the ticks of
-a pattern.
-"""
+"""Proven bounds on what one person does: the largest quadratic form over a pattern's ticks."""
 
 import numpy as np
 
@@ -68,9 +66,7 @@ def vector_bound(who: AbstractPatterns, X: Array) -> float:
 
 
 def hardest_sets(who: AbstractPatterns, X: Array) -> tuple[Indices, MaxCut]:
-    """The listed sets that may attain the maximum, and their brackets; the others are proven
-    smaller.
-    """
+    """The listed sets that may attain the maximum, with brackets; others are proven smaller."""
     sets = who.maximal()
     # Z = 1 for ticks that do not meet, and Z_ij <= 1
     least = float(np.append(X.diagonal(), 0.0)[sets].sum(axis=1).max())

@@ -1,6 +1,4 @@
-"""What ellipsoids and zonotopes have in common: a center, and that they are images of a ball or a
-cube.
-"""
+"""What ellipsoids and zonotopes share: a center, and being images of a ball or a cube."""
 
 import abc
 

@@ -66,8 +66,7 @@ class Ellipsoid(AbstractCentered):
         if values[0] < -1e-10 * len(array) or array[diagonal == 0].any():
             raise InvalidDomainError(
                 f"Ellipsoid: expected positive semidefinite M, got eigenvalue {values[0]:.3g} at "
-                "unit diagonal; "
-                "hint: M = F @ F.T for an image F of the unit ball"
+                "unit diagonal; hint: M = F @ F.T for an image F of the unit ball"
             )
         kept = values > threshold
         object.__setattr__(self, "M", array)
@@ -97,9 +96,7 @@ class Ellipsoid(AbstractCentered):
         return into_ellipsoid(self.center, self.factor, np.sqrt(np.diag(self.M)))
 
     def _contains(self, x: Array) -> bool:
-        """Coordinates in units of half widths, then along principal axes, each
-        forgiven ``SLACK``.
-        """
+        """Coordinates in half widths, and along principal axes, each forgiven ``SLACK``."""
         widths = np.sqrt(np.diag(self.M))
         moved, forgiven = x - self.center, rounding(x, self.center)
         flat = widths == 0

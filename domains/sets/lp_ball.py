@@ -62,9 +62,7 @@ class LpBall(AbstractDomain):
         return True
 
     def _image(self) -> ConvexImage | None:
-        """Of the cube, the ball or anything between; the cross-polytope as its vertices; None for 1
-        < q < 2.
-        """
+        """Of a cube, ball or between; the cross-polytope by its vertices; None for 1 < q < 2."""
         if self.q >= 2:
             check_dense("LpBall", self.dim, self.dim, "fewer coordinates")
             block = LpBlock(self.dim, self.q, self.radius)
@@ -109,9 +107,7 @@ class LpBall(AbstractDomain):
         return QuadraticMax(x, value, value if fuzz <= EXACT * value else value + fuzz)
 
     def _bracket(self, form: Array, center: Array) -> QuadraticMax:
-        """For 1 < q < 2: two bounds, and the best of many ascents
-        ``x ← support point at H(x − c)``.
-        """
+        """For 1 < q < 2: two bounds, and the best of ascents ``x ← support point at H(x − c)``."""
         eye, origin = np.eye(self.dim), np.zeros((1, self.dim))
         ball = ConvexImage(eye, (LpBlock(self.dim, 2.0, self.radius),), origin).max_quadratic(
             form, center
@@ -157,9 +153,7 @@ class LpBall(AbstractDomain):
 
 
 def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
-    """An upper bound over an ℓ_q ball, 1 < q < 2, between those over ℓ_1 and ℓ_2 (Riesz
-    & Thorin).
-    """
+    """An upper bound over an ℓ_q ball, 1 < q < 2, between ℓ_1's and ℓ_2's (Riesz & Thorin)."""
     # ‖W‖ from ℓ_1 to ℓ_2 is its longest column, from ℓ_2 to ℓ_2 its largest singular value
     longest = np.diag(form).max()
     steepest = max(np.linalg.eigvalsh(form)[-1], 0.0) * (1 + 1e-14 * len(form))
@@ -170,9 +164,7 @@ def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
 
 
 def _fuzz(form: Array, center: Array, radius: float) -> float:
-    """A bound on the rounding of ``2<x, Hc> + c'Hc`` over |x_i| <= radius, large where the products
-    H c cancel.
-    """
+    """Bounds the rounding of ``2<x, Hc> + c'Hc`` over |x_i| <= radius: large if H c cancels."""
     sizes = np.abs(form) @ np.abs(center)
     return (8 + 2 * len(center)) * float(
         np.finfo(float).eps * (2 * radius * sizes.sum() + np.abs(center) @ sizes)

@@ -1,6 +1,4 @@
-"""Polytopes given by vertices, by halfspaces, or by the cuts of a graph: exact oracles by one
-matrix product.
-"""
+"""Polytopes by vertices, by halfspaces, or by the cuts of a graph, with exact oracles."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, final
@@ -138,9 +136,8 @@ class Polytope(AbstractPolytope):
         if entries > _CUT_ENTRIES:
             raise DomainTooLargeError(
                 f"cuts: 2^{len(free)} cuts × {len(edges)} edges need {entries * 8 / 1e9:.3g} GB, "
-                "more than "
-                f"{_CUT_ENTRIES * 8 / 1e9:.2g}; hint: a smaller graph, or product(...) of its "
-                "biconnected components"
+                f"more than {_CUT_ENTRIES * 8 / 1e9:.2g}; hint: a smaller graph, or product(...) "
+                "of its biconnected components"
             )
         codes = np.arange(2 ** len(free))
 

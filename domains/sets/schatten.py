@@ -106,9 +106,7 @@ class SchattenBall(AbstractDomain):
         return QuadraticMax(x, value * size * reach**2, max(upper, value) * size * reach**2)
 
     def _bracket(self, H: Array, c: Array, radius: float) -> tuple[Array, float]:
-        """A point of the ball of the given radius, and an upper bound on ``(x − c)'H(x − c)`` over
-        it.
-        """
+        """A point of a ball of that radius, and an upper bound on ``(x − c)'H(x − c)`` over it."""
         rank = min(self.shape)
         excess = max(0.0, 0.5 - 1 / self.q)
         g, still = H @ c, float(c @ H @ c)
@@ -138,9 +136,7 @@ class SchattenBall(AbstractDomain):
         return x, upper + still
 
     def _climb(self, H: Array, c: Array, radius: float, starts: list[Array]) -> Array:
-        """The best of the local maxima that ``x ← argmax <H(x − c), ·>`` leads to; the objective
-        never falls.
-        """
+        """The best local maximum of the monotone ascent ``x ← argmax <H(x − c), ·>``."""
         partial = np.eye(*self.shape)
         fixed = [np.roll(partial, i, axis=1) for i in range(min(self.shape[1], 4))]
         fixed += [
@@ -219,9 +215,7 @@ def _norm(values: Array, p: float) -> float:
 
 
 def _unit_support(theta: Array, q: float) -> Array:
-    """The matrix of the unit Schatten-q ball that maximises <theta, X>: Hölder on the singular
-    values.
-    """
+    """The matrix of the unit Schatten-q ball that maximises <theta, X>, by Hölder's inequality."""
     size = np.abs(theta).max()
     if size == 0:
         return np.zeros(theta.shape)
@@ -251,9 +245,7 @@ def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[A
     blocks = H.reshape(m, n, m, n)
 
     def spectrum(Y: list[Array]) -> tuple[Array, Array]:
-        """Eigenvalues and, as columns z with z'Dz = 1, eigenvectors of H against D = Y_1 ⊗ I + I ⊗
-        Y_2.
-        """
+        """Eigenvalues and eigenvectors (columns, z'Dz = 1) of H against D = Y_1 ⊗ I + I ⊗ Y_2."""
         (d1, U1), (d2, U2) = (np.linalg.eigh(y) for y in Y)
         scale = 1 / np.sqrt((d1[:, None] + d2).ravel())
         turned = np.einsum("ia,jb,ijkl,kc,ld->abcd", U1, U2, blocks, U1, U2, optimize=True).reshape(

@@ -1,6 +1,4 @@
-"""Workloads over time whose inverse has few subdiagonals: sums, decayed sums, momentum, running
-means.
-"""
+"""Workloads over time whose inverse is banded: sums, decayed sums, momentum, running means."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -119,9 +117,8 @@ class StreamWorkload(AbstractFiniteDomain):
         if self.ticks > _MOST_LISTED:
             raise DomainTooLargeError(
                 f"StreamWorkload: {self.ticks} columns, more than the {_MOST_LISTED} that are "
-                "listed; "
-                'hint: optimal_noise(…, neighbors="add-remove") needs none where the inverse has '
-                "one subdiagonal"
+                'listed; hint: optimal_noise(…, neighbors="add-remove") needs none where the '
+                "inverse has one subdiagonal"
             )
         dense = np.tril(self.apply(np.eye(self.ticks)))
         dense.flags.writeable = False

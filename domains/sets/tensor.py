@@ -19,9 +19,8 @@ from ..records import real_array
 from .schatten import sphere_maximum
 
 _MOST_ENTRIES = 2**20  # coordinates of a tensor: 8 MB
-_MOST_SYMMETRIZED = (
-    1500  # dimensions of symmetric tensors up to which quadratic bounds are symmetrised, …
-)
+# dimensions of symmetric tensors up to which quadratic bounds are symmetrised, …
+_MOST_SYMMETRIZED = 1500
 _MOST_RELAXED = 80  # … and up to which a sum-of-squares bound is sought
 _CIRCLE_CELLS = 4096  # arcs looked at together by the branch and bound on the circle
 _EPS = float(np.finfo(np.float64).eps)
@@ -117,9 +116,7 @@ class TensorPower(AbstractDomain):
         return _powers(u[None], self.order)[0] if value > 0 else np.zeros(self.dim)
 
     def _best_vector(self, tensor: Array) -> Array:
-        """A unit vector at which the form of a symmetric tensor is largest, as far as can
-        be told.
-        """
+        """A unit vector at which a symmetric tensor's form is largest, as far as can be told."""
         d, k = self.base, self.order
         if k == 1:
             return tensor / np.linalg.norm(tensor)
@@ -281,9 +278,7 @@ def _contract(tensor: Array, u: Array, k: int) -> tuple[float, Array]:
 
 
 def _starts(d: int) -> list[Array]:
-    """Unit vectors spread over the sphere: axes, diagonals of coordinate planes, and a lattice of
-    irrational slopes.
-    """
+    """Unit vectors spread over the sphere: axes, diagonals of coordinate planes, and a lattice."""
     axes = np.eye(d)
     pairs = [
         (axes[i] + s * axes[j]) / math.sqrt(2)
@@ -304,9 +299,7 @@ def _starts(d: int) -> list[Array]:
 
 
 def _leading(tensor: Array, d: int) -> list[Array]:
-    """Both signs of the leading singular vectors of the unfolding (higher-order singular value
-    decomposition).
-    """
+    """Both signs of the unfolding's leading singular vectors (higher-order SVD)."""
     unfolded = tensor.reshape(d, -1)
     axes = np.linalg.eigh(unfolded @ unfolded.T)[1][:, -3:]
     return [*axes.T, *-axes.T]
@@ -468,9 +461,7 @@ def _norm_power(coordinates: SymmetricCoordinates) -> Array:
 
 
 def _pairs(coordinates: SymmetricCoordinates) -> tuple[NDArray[np.intp], Array]:
-    """Which multiset of 2k indices every pair of multisets of k forms, and √(product of their
-    counts), both flat.
-    """
+    """The multiset of 2k indices of each pair of multisets of k, and √(product of counts)."""
     exponents = coordinates.exponents()
     kind = np.zeros(len(exponents) ** 2, dtype=np.intp)
     for column in exponents.T:  # renumbered index by index, so that nothing overflows

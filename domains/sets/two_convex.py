@@ -1,6 +1,4 @@
-"""Sign-invariant bodies given by what their squares may be: boxes, ellipsoids, group norms and
-their mixtures.
-"""
+"""Sign-invariant bodies by what their squares may be: boxes, ellipsoids, group norms, mixtures."""
 
 from dataclasses import dataclass
 from typing import final
@@ -92,9 +90,7 @@ class TwoConvex(AbstractDomain):
         return self._image().max_quadratic(form, center)
 
     def _contains(self, x: Array) -> bool:
-        """By the linear programme max s over weights with Σ_k w_k squares_k >= s x²,
-        coordinatewise.
-        """
+        """By the linear programme max s over weights with Σ_k w_k squares_k >= s x²."""
         widths = np.sqrt(self.squares.max(axis=0))
         if x[widths == 0].any():
             return False

@@ -89,9 +89,7 @@ class Zonotope(AbstractCentered):
         return max(self.dim, len(self.generators))
 
     def _contains(self, x: Array) -> bool:
-        """By the linear programme max s over |c_j| <= 1 with Σ c_j g_j = s(x − center), up to
-        slack.
-        """
+        """By the linear programme max s over |c_j| <= 1 with Σ c_j g_j = s(x − center)."""
         widths = np.abs(self.generators).sum(axis=0)
         moved, slack = x - self.center, rounding(x, self.center) + SLACK * widths
         if (np.abs(moved) > widths + slack).any():

@@ -110,9 +110,7 @@ class AbstractRuns(AbstractBase):
 
     @abc.abstractmethod
     def _runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First and last category of every run; a last one of n or more is counted on from the
-        first category.
-        """
+        """First and last category of every run; a last one of n or more goes on from the first."""
 
     @final
     def ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -471,8 +469,7 @@ class Leading(AbstractBase):
         if self.size <= self.base.size:
             raise InvalidDomainError(
                 f"Leading: expected more categories than the {self.base.size} of its base, got "
-                f"{self.size}; "
-                "hint: the base itself"
+                f"{self.size}; hint: the base itself"
             )
 
     @property

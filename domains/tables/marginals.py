@@ -1,6 +1,4 @@
-"""Marginals of a contingency table: one record's contribution to a collection of
-marginal tables.
-"""
+"""Marginals of a contingency table: what one record adds to a collection of marginal tables."""
 
 import itertools
 import math
@@ -153,9 +151,8 @@ class Marginals(AbstractTables):
         if self.cardinality > _ORACLE_CELLS:
             raise DomainTooLargeError(
                 f"{oracle}: exact answers enumerate {self.cardinality:.3g} records, more than "
-                f"{_ORACLE_CELLS}; "
-                "hint: drop unused attributes, or use the closed forms of gamma and add-remove, "
-                "which need no oracle"
+                f"{_ORACLE_CELLS}; hint: drop unused attributes, or use the closed forms of gamma "
+                "and add-remove, which need no oracle"
             )
 
     def _support_point(self, theta: Array) -> Array:

@@ -1,6 +1,4 @@
-"""Products of one-attribute queries: one record's contribution to prefix sums, ranges, bins and
-counts of tables.
-"""
+"""Products of one-attribute queries: what one record adds to prefix sums, ranges and bins."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

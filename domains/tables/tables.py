@@ -92,9 +92,8 @@ class AbstractTables(AbstractFiniteDomain):
         if len(records) * self.dim > MOST_ENTRIES:
             raise DomainTooLargeError(
                 f"embed: expected at most {MOST_ENTRIES // self.dim} records of {self.dim} "
-                "coordinates at once, "
-                "which need 1 GB, got more; hint: embed in chunks, or count cells instead of "
-                "records"
+                "coordinates at once, which need 1 GB, got more; hint: embed in chunks, or count "
+                "cells instead of records"
             )
         return self._embed(records)
 

@@ -75,9 +75,7 @@ class Bound:
 
     @property
     def at_neighbor(self) -> bool:
-        """Whether ``error`` is of the data set or one of its neighbours, not of every data set
-        itself.
-        """
+        """Whether ``error`` is of the data or a neighbour, not of every data set itself."""
         return isinstance(self.privacy, ApproxDP | TV | KL)
 
     @cached_property
@@ -121,9 +119,7 @@ class Bound:
         return TradeOff.of(self.promise).neighbor(error * n, *self.spectrum) / n * (1 - _MARGIN)
 
     def factor(self, error: float) -> float:
-        """How many times a mechanism's ``‖sd‖_p`` is what is proven of all; one for a mechanism
-        without error.
-        """
+        """How many times the proven ``‖sd‖_p`` a mechanism's is; one for one without error."""
         if error == 0:
             return 1.0
         return error / self.error if self.error > 0 else math.inf
@@ -214,16 +210,14 @@ class Bound:
             if isinstance(promise, ApproxDP):
                 rule += f", δ' = δ (e^ε' − 1)/(e^ε − 1) = {promise.delta:.3g}"
             found.append(
-                f"on resampled data it is unbiased for the data, with {rule} (Nikolov & Tang "
-                "2023, Lemma 57, "
-                "Theorem 58)"
+                f"on resampled data it is unbiased for the data, with {rule} (Nikolov & Tang 2023, "
+                "Lemma 57, Theorem 58)"
             )
         match promise:
             case LocalDP():
                 found.append(
                     "messages vary independently, each by Hammersley–Chapman–Robins (Nikolov & "
-                    "Tang 2023, Lemma 54, "
-                    "Theorem 55)"
+                    "Tang 2023, Lemma 54, Theorem 55)"
                 )
             case PureDP():
                 found.append(
@@ -245,10 +239,8 @@ class Bound:
                     )
                 found.append(
                     "α Var + (1 − α) Var' >= (1 − δ) β / (δ + 4 β sinh²(ε/2)) Δ², β = α(1 − α), "
-                    "where means of "
-                    "neighbours are Δ apart, for every direction of the certificate (in place of "
-                    "Nikolov & Tang 2023, "
-                    "Theorems 4, 51, 52)"
+                    "where means of neighbours are Δ apart, for every direction of the certificate "
+                    "(in place of Nikolov & Tang 2023, Theorems 4, 51, 52)"
                 )
                 found.append(
                     f"without any noise at the data, a neighbour has {self.neighbor_error(0):.6g} "
@@ -263,9 +255,7 @@ class Bound:
 
     @property
     def _shuffled(self) -> bool:
-        """Whether the proof for the mean of a distribution shuffles the data, rather than resample
-        them.
-        """
+        """Whether the proof for a distribution's mean shuffles data rather than resamples them."""
         return isinstance(self.promise, PureDP | zCDP | GDP) and self.promise == self.privacy
 
 
@@ -325,8 +315,7 @@ def resampled(privacy: Privacy, n: int) -> Privacy:
         case _:
             raise ParameterError(
                 "lower_bound: distributionally unbiased mechanisms have a bound under PureDP, "
-                "zCDP, GDP, ApproxDP and "
-                f"TV; got {privacy}"
+                f"zCDP, GDP, ApproxDP and TV; got {privacy}"
             )
     epsilon = min(max(epsilon, 1e-200), _MOST_PURE)  # with more, nothing is left
     amplified = n * math.log1p(math.expm1(epsilon) / n) * (1 + _MARGIN)

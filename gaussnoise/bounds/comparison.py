@@ -260,9 +260,7 @@ def _from_counts(domain: AbstractDomain, neighbors: Relation, p: float) -> float
 
 
 def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, float, float]:
-    """How far neighbours move each coordinate, shape (d,), the ℓ₂ norm and the ℓ₁ norm; bounds
-    where not exact.
-    """
+    """How far neighbours move each coordinate, shape (d,), and in ℓ₂ and ℓ₁ norm; or bounds."""
     if isinstance(domain, Marginals):
         return _of_tables(domain, neighbors)
     members = domain._listed()
@@ -290,9 +288,7 @@ def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, 
 
 
 def _of_tables(domain: Marginals, neighbors: Relation) -> tuple[Array, float, float]:
-    """One record has one cell in every table; two that differ in all attributes share none but
-    totals.
-    """
+    """One record has one cell in every table; two that differ throughout share totals alone."""
     cells = [domain.cells(S) for S in domain.subsets]
     counted = [neighbors == "add-remove" or n > 1 for n in cells]
     weights = np.where(counted, domain.weights, 0.0)

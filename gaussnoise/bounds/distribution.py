@@ -1,6 +1,4 @@
-"""The error at one distribution of mechanisms that are unbiased for the mean of every one, from n
-draws.
-"""
+"""The error at one distribution of mechanisms unbiased for the mean of every one, from n draws."""
 
 import math
 from contextlib import suppress

@@ -98,8 +98,7 @@ def lower_bound(
         if n is not None or data is not None:
             raise ParameterError(
                 "lower_bound: add-remove protects how many records there are; its bound is on "
-                "sums, and the same at "
-                "every data set; hint: leave n and data out"
+                "sums, and the same at every data set; hint: leave n and data out"
             )
         return bound_of(solved(domain, p, relation, tol), privacy, None)
     if data is not None:

@@ -1,6 +1,4 @@
-"""The bound for local privacy at one data set: every record has neighbours of its own, and all vary
-at once.
-"""
+"""Local privacy at one data set: every record has its own neighbours, and all vary at once."""
 
 import math
 
@@ -83,9 +81,7 @@ def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) ->
 
 
 def _far(domain: AbstractDomain, form: Array, row: Array, start: Array) -> Array:
-    """A member of K where ``(y − x)' H (y − x)`` is large; of bodies by climbing: proving it the
-    largest is slow.
-    """
+    """A member of K where ``(y − x)' H (y − x)`` is large; in bodies, found by climbing."""
     if isinstance(domain, AbstractFiniteDomain | AbstractPolytope):
         return domain.max_quadratic(form, row).maximizer
     best, value = start, float((start - row) @ form @ (start - row))
@@ -100,9 +96,7 @@ def _far(domain: AbstractDomain, form: Array, row: Array, start: Array) -> Array
 
 
 def _gradients(points: Array, weights: Array, w: Array) -> tuple[Array, Array]:
-    """Of every record: ``W^{1/2} (W^{1/2} C W^{1/2})^{-1/2} W^{1/2}``, and the diagonal of the root
-    of the middle.
-    """
+    """Of every record: ``W^½ (W^½ C W^½)^{-½} W^½``, and the diagonal of the middle's root."""
     root = np.sqrt(w)
     scaled = np.sqrt(weights)[:, :, None] * points * root
     values, axes = np.linalg.eigh(scaled.transpose(0, 2, 1) @ scaled)

@@ -1,6 +1,4 @@
-"""The moves of the mean to neighbours of one data set, or members of them: any will do for a lower
-bound.
-"""
+"""Moves of the mean to a data set's neighbours, or some of them: any do for a lower bound."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -60,8 +58,7 @@ def moves(domain: AbstractDomain, rows: Array, neighbors: Relation) -> AbstractD
     if len(listed) * domain.dim > _MOST_ENTRIES:
         raise DomainTooLargeError(
             f"lower_bound: {len(listed)} points in R^{domain.dim} are too many to list their "
-            "differences; "
-            "hint: leave data out, for the bound that holds whatever they are"
+            "differences; hint: leave data out, for the bound that holds whatever they are"
         )
     chosen = _far(rows, max(1, _MOST_ENTRIES // listed.size))
     differences = (chosen[:, None, :] - listed[None, :, :]).reshape(-1, domain.dim)

@@ -103,9 +103,7 @@ class TradeOff:
         )
 
     def worst(self, spectrum: Array, counts: Array) -> float:
-        """Lower bound on the larger of ‖sd(Σ_X)‖_p and the neighbours' largest, from σ and their
-        multiplicities.
-        """
+        """Lower bound on the larger of ‖sd(Σ_X)‖_p and the neighbours' largest, by spectrum."""
         if not len(spectrum) or not spectrum.max() > 0:
             return 0.0
         sums, squares = _clipped(spectrum, counts)
@@ -136,9 +134,7 @@ def _of_epsilon(epsilon: float) -> float:
 
 
 def _clipped(spectrum: Array, counts: Array) -> tuple[Array, Array]:
-    """``Σuσ/σ₁`` and ``Σu²`` for ``u = min(1, c σ/σ₁)`` at several c: small eigenvalues cost more
-    than they bring.
-    """
+    """``Σuσ/σ₁`` and ``Σu²`` for ``u = min(1, c σ/σ₁)``: small eigenvalues cost much."""
     share = spectrum / spectrum.max()
     u = np.minimum(1.0, _CLIPS[:, None] * share)
     return u @ (counts * share), u**2 @ counts

@@ -119,9 +119,7 @@ def _tangential(sizes: tuple[int, ...], Q: Subset) -> float:
 
 
 def _energies(certificate: MarginalCertificate) -> dict[Subset, float] | None:
-    """Squared length of the part of every T ≠ ∅ in a record, coordinates weighted; None where there
-    are too many.
-    """
+    """Squared length of every T ≠ ∅ in a record, coordinates weighted; None if too many."""
     workload = certificate.workload()
     if 2 ** sum(len(members) for members in workload.moving.classes) > _MOST_PATTERNS:
         return None

@@ -54,9 +54,7 @@ def noise_of(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) 
 
 
 def solved(domain: AbstractDomain, p: float, neighbors: Relation, tol: float) -> OptimalNoise:
-    """Noise whose certificate is what counts: a gap left open is told by the bound, not by a
-    warning.
-    """
+    """Noise whose certificate is what counts: the bound itself, no warning, tells of a gap."""
     with warnings.catch_warnings(), interrupts_pass():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return optimal_noise(domain, p, neighbors, tol)

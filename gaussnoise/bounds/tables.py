@@ -1,6 +1,4 @@
-"""Products of queries have an error norm of their own: every query counts with the root mean square
-of its table.
-"""
+"""Products of queries have their own norm: queries count with their table's root mean square."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +18,7 @@ Array = NDArray[np.float64]
 
 
 def tables_of(domain: AbstractDomain) -> NDArray[np.intp]:
-    """Of each coordinate, what it shares its dual weight with, shape (d,): a table's queries; else
-    itself alone.
-    """
+    """What each coordinate shares its dual weight with: a table's queries; else itself."""
     if isinstance(domain, Products):
         return np.repeat(
             np.arange(len(domain.terms)), [domain.queries(term) for term in domain.terms]

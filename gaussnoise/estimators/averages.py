@@ -1,6 +1,4 @@
-"""How far clipping moves the mean of an average of independent records with bounded moments:
-proven, with constants.
-"""
+"""How far clipping moves the mean of averages of records with bounded moments: proven."""
 
 import math
 from dataclasses import dataclass
@@ -69,9 +67,7 @@ class Averages:
         return np.min(bounds, axis=0)
 
     def _orders(self) -> list[tuple[float, float]]:
-        """Orders with a bound on that moment of the average, which is never more than
-        one record's.
-        """
+        """Orders, with a bound on that moment of the average: never more than one record's."""
         even = range(2, min(math.floor(self.k), _MOST_ORDER) + 1, 2)
         return [*((float(order), self.moment(order)) for order in even), (self.k, 1.0)]
 
@@ -130,9 +126,7 @@ class Averages:
         return (heavy + (math.sqrt(m) + off * m) * far + light).min(axis=(1, 2))
 
     def _grids(self, t: Array, first: Array) -> tuple[Array, Array, Array]:
-        """Shapes (t, 1, 1), (t, places, 1), (1, 1, rates): from one record's share of the reach to
-        all of it.
-        """
+        """Shapes (t, 1, 1), (t, places, 1), (1, 1, rates): from one record's share to all of it."""
         share = np.geomspace(1.0, 2.0 * max(self.samples, 2), _PLACES)
         rates = np.geomspace(min(0.1 * t.min(), 1 / (self.samples * t.max())), 20.0, _RATES)
         y = np.concatenate([t[:, None], first[:, None] * share], axis=1)
@@ -145,9 +139,7 @@ def _excess(q: float) -> float:
 
 
 def _partitions(elements: int, blocks: int) -> int:
-    """Partitions of a set into blocks of two or more (associated Stirling numbers of the second
-    kind).
-    """
+    """Partitions of a set into blocks of two or more (associated Stirling numbers)."""
     if elements == 0 or blocks == 0:
         return int(elements == blocks == 0)
     if elements < 2 * blocks:

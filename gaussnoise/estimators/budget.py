@@ -53,8 +53,7 @@ class Budget:
             if not pure:
                 raise ParameterError(
                     f"{function}: expected zCDP(rho) or ApproxDP(epsilon, delta), got PureDP; "
-                    "hint: this estimator "
-                    "adds Gaussian noise"
+                    "hint: this estimator adds Gaussian noise"
                 )
             return cls(privacy, dict(shares), draws)
         if not gaussian:
@@ -100,9 +99,8 @@ class Budget:
         """
         if self.thresholded:
             raise NotAvailableError(
-                "ledger: an unbounded search for the location spends a part of delta that "
-                "ledgers of rho cannot count; "
-                "hint: give a public range (radius=)"
+                "ledger: an unbounded search for the location spends a part of delta that ledgers "
+                "of rho cannot count; hint: give a public range (radius=)"
             )
         return rounded_up(Fraction(self.whole) ** 2 / 2) if self.pure else self.whole
 

@@ -47,8 +47,7 @@ def release_one_at_random(data: ArrayLike) -> Estimate:
     n = len(rows)
     warnings.warn(
         "release_one_at_random: publishes one record as it is; a promise of total variation 1/n, "
-        "or of a delta of "
-        "1/n, allows that",
+        "or of a delta of 1/n, allows that",
         PrivacyWarning,
         stacklevel=2,
     )

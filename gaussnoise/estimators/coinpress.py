@@ -1,6 +1,4 @@
-"""Means of unbounded data in many dimensions: a ball of possible means that shrinks from step to
-step (CoinPress).
-"""
+"""Means in many dimensions: a ball of possible means shrinks step by step (CoinPress)."""
 
 import hashlib
 import math
@@ -67,8 +65,7 @@ class Spread:
         if matrix.shape != (dim, dim) or not np.isfinite(matrix).all():
             raise ParameterError(
                 f"{function}: expected covariance to be a positive number or a matrix of shape "
-                f"({dim}, {dim}), "
-                f"got shape {matrix.shape}"
+                f"({dim}, {dim}), got shape {matrix.shape}"
             )
         if np.abs(matrix - matrix.T).max() > 1e-10 * np.abs(matrix).max():
             raise ParameterError(
@@ -417,6 +414,5 @@ def chosen_steps(
         )
     raise ParameterError(
         f"{function}: expected at least {enough} records for an answer better than what is known "
-        f"before, got {n}; "
-        "hint: more budget, or another number of steps"
+        f"before, got {n}; hint: more budget, or another number of steps"
     )

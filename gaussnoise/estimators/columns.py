@@ -1,6 +1,4 @@
-"""Means of a table's numeric columns, by group, with nothing known of the numbers but that they are
-numbers.
-"""
+"""Means of a table's numeric columns, by group, with nothing known about the numbers."""
 
 import json
 import math
@@ -263,8 +261,7 @@ def column_means(
     if person is not None and by:
         raise NotAvailableError(
             f"{name}: person= with by= is not there yet: rows of one person may be in several "
-            "groups; "
-            "hint: one table with a row for each person"
+            "groups; hint: one table with a row for each person"
         )
     spread, k = positive(name, "spread", spread), moment_order(name, k)
     if not 0 < level < 1:
@@ -284,9 +281,8 @@ def column_means(
             private=True,
         ),
         "assumed": "Assumed in every group: the distance of a number from the middle of the "
-        "first and the last decile, "
-        f"as the root of its moment of order {k:g}, is at most {spread:g} times the distance "
-        "between these deciles.",
+        f"first and the last decile, as the root of its moment of order {k:g}, is at most "
+        f"{spread:g} times the distance between these deciles.",
     }
     part = rounded_down(Fraction(budget.whole) / len(columns))
     split = {step: f"rho = {part * share:.6g}" for step, share in _SHARES.items()}
@@ -374,9 +370,7 @@ def _means(
 
 @dataclass(frozen=True)
 class _Clip:
-    """A range around a center, and what is assumed: numbers are off the center by ``size``, root
-    mean square.
-    """
+    """A range around a center that the numbers are off by ``size``, root mean square."""
 
     center: float
     radius: float
@@ -428,9 +422,7 @@ def _share(rho: float, step: str) -> float:
 
 
 def _noisy(count: int, squared: int, rho: float) -> float:
-    """A count, whose square one row or person moves by ``squared`` at most, with noise that spends
-    ρ.
-    """
+    """A count, whose square a row or person moves by at most ``squared``, with noise of ρ."""
     query, bits = _count_query(squared, rho)
     return math.ldexp((count << bits) + query.draw(1)[0], -bits)
 

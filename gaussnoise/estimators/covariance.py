@@ -97,9 +97,7 @@ class CovariancePlan:
 
     @property
     def shrinks(self) -> bool:
-        """Whether every step knows more than the one before, and the last one something worth
-        knowing.
-        """
+        """Whether every step knows more than the one before, and the last one enough."""
         ratios = [self.ratio, *(step.ratio for step in self.steps[:-1])]
         return all(b < a for a, b in itertools.pairwise(ratios)) and self.width < min(
             1.0, self.ratio - 1

@@ -1,6 +1,4 @@
-"""The mean of people's records under pure privacy, chosen from a cover of all means that a location
-leaves.
-"""
+"""The mean of people's records under pure privacy, chosen from a cover of possible means."""
 
 import itertools
 import math
@@ -294,9 +292,7 @@ def _alignment(dim: int) -> float:
 
 @dataclass(frozen=True)
 class _Bias:
-    """Bounds on the bias of clipping projections, worked out once: a bound for one reach holds for
-    all larger ones.
-    """
+    """Bounds on the bias of clipping projections: one for a reach holds for all larger ones."""
 
     reach: Array
     bound: Array
@@ -335,11 +331,9 @@ def _cover(
         most += 1
     if most < 2:
         raise ParameterError(
-            f"{name}: expected at most {MOST_COMPARISONS} comparisons, got "
-            f"{2**d * _directions(d)} or more, of 2^{d} "
-            f"candidates in {_directions(d)} directions each; hint: fewer coordinates, or zCDP or "
-            "ApproxDP and "
-            "person_level_mean"
+            f"{name}: expected at most {MOST_COMPARISONS} comparisons, got {2**d * _directions(d)} "
+            f"or more, of 2^{d} candidates in {_directions(d)} directions each; hint: fewer "
+            "coordinates, or zCDP or ApproxDP and person_level_mean"
         )
     goal = half * math.sqrt(d) if accuracy is None else accuracy
     sizes = sorted({round(size) for size in np.geomspace(2, _MOST_CELLS, 50)} | {most})
@@ -363,16 +357,14 @@ def _cover(
             )
         raise ParameterError(
             f"{name}: expected at least {high} people for an error of {goal:.3g}, got {n}; hint: "
-            "more budget, more "
-            "samples of each person, or a larger accuracy="
+            "more budget, more samples of each person, or a larger accuracy="
         )
     within = [cover for cover in enough if cover.cells <= most]
     if not within:
         size = enough[0].cells
         raise ParameterError(
             f"{name}: expected at most {most**d} candidates in {d} dimensions, got {size**d} for "
-            "an error of "
-            f"{goal:.3g}; hint: a larger accuracy=, or fewer coordinates"
+            f"an error of {goal:.3g}; hint: a larger accuracy=, or fewer coordinates"
         )
     return within[0] if accuracy is not None else min(within, key=lambda cover: cover.error)
 

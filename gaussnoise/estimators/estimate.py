@@ -62,9 +62,7 @@ class Estimate:
 
     @property
     def standard_deviation(self) -> Array:
-        """Of the noise and the sampling together, shaped like the estimate; the bias is in
-        :attr:`bias_bound`.
-        """
+        """Of noise and sampling together, as the estimate; the bias is in :attr:`bias_bound`."""
         return np.hypot(self.noise_deviation, self.sampling_deviation)
 
     def confidence_interval(self, level: float = 0.95) -> ConfidenceInterval:
@@ -83,8 +81,7 @@ class Estimate:
         if not 0 < level < 1 - self.beta:
             raise ParameterError(
                 f"confidence_interval: expected 0 < level < 1 - beta = {1 - self.beta:.6g}, got "
-                f"{level!r}; "
-                "hint: 0.95, or ask the estimator for a smaller beta="
+                f"{level!r}; hint: 0.95, or ask the estimator for a smaller beta="
             )
         if not np.isfinite(self.standard_deviation).all():
             raise ParameterError(

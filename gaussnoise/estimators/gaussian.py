@@ -130,8 +130,6 @@ def gaussian_mean(
 
 
 def _beyond(t: float) -> float:
-    """``E (|Z| − t)₊``, by which clipping at t can move the mean of a standard normal, wherever it
-    clips from.
-    """
+    """``E (|Z| − t)₊``: how far clipping at t can move a standard normal's mean."""
     density = math.exp(-t * t / 2) / math.sqrt(2 * math.pi)
     return 2 * (density - t * math.exp(float(log_ndtr(-t))))

@@ -43,9 +43,7 @@ def chance(function: str, beta: object) -> float:
 
 
 def moment_order(function: str, k: object, *, infinite: bool = False) -> float:
-    """The order of a moment, at least 2; infinity for bounded distributions, where that
-    is allowed.
-    """
+    """The order of a moment, at least 2; infinity, where allowed, for bounded distributions."""
     if infinite and isinstance(k, float) and k == math.inf:
         return math.inf
     found = number(function, "k", k)

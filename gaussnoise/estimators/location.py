@@ -95,9 +95,7 @@ class Search:
 
     @property
     def draws(self) -> int:
-        """How many integer noises are drawn for n records, but for those of an unbounded range, one
-        for each.
-        """
+        """How many integer noises are drawn; an unbounded range has others, one per record."""
         return 0 if math.isinf(self.radius) else self.dim * sum(bins for _, bins in self.levels)
 
     def _part(self, whole: float, parts: int) -> float:
@@ -149,15 +147,12 @@ class Search:
             middle = (low + enough) // 2
             low, enough = (low, middle) if self._enough(middle) else (middle, enough)
         raise ParameterError(
-            f"{function}: expected at least {enough} {unit} to find the location with this "
-            f"budget, got {n}; "
-            "hint: a smaller range (radius=), a larger beta, or more budget"
+            f"{function}: expected at least {enough} {unit} to find the location with this budget, "
+            f"got {n}; hint: a smaller range (radius=), a larger beta, or more budget"
         )
 
     def find(self, rows: Array, center: Array) -> Array:
-        """The middle of the chosen bin of every coordinate, shape (d,); NaN where no bin passed the
-        threshold.
-        """
+        """The middle of each coordinate's chosen bin, shape (d,); NaN where none passed."""
         return np.array([self._find_one(rows[:, j], float(center[j])) for j in range(self.dim)])
 
     def _find_one(self, x: Array, center: float) -> float:
@@ -201,8 +196,7 @@ def search(
     if not isinstance(privacy, ApproxDP):
         raise ParameterError(
             f"{function}: expected radius=, half the range of possible means: without one only "
-            "ApproxDP can find the "
-            f"location, got {type(privacy).__name__}"
+            f"ApproxDP can find the location, got {type(privacy).__name__}"
         )
     return math.inf, THRESHOLDED
 

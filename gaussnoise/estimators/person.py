@@ -1,6 +1,4 @@
-"""The mean of records of which every person has several, where a person is protected with all of
-them.
-"""
+"""The mean of records where a person has several, all of them protected together."""
 
 import math
 from dataclasses import dataclass, replace
@@ -22,9 +20,8 @@ from .steps import PROTECTS, NoisyMean, ball_mean, privacy_record, published
 Array = NDArray[np.float64]
 
 _LOCATION = 0.25  # of the budget, as for other means
-_ROUNDS = (
-    0.15  # of the budget for all rounds between the location and the last mean, if there are any
-)
+# of the budget for all rounds between the location and the last mean, if there are any
+_ROUNDS = 0.15
 _MOST_ROUNDS = 3
 _RADII = 120  # of the grid on which a radius is chosen
 
@@ -112,8 +109,7 @@ def person_level_mean(
     if d > 1 and isinstance(privacy, PureDP):
         raise ParameterError(
             f"{name}: expected one coordinate under PureDP, got {d}; hint: pure_person_level_mean "
-            "for a few "
-            "coordinates, or zCDP or ApproxDP"
+            "for a few coordinates, or zCDP or ApproxDP"
         )
     beta, pure = chance(name, beta), isinstance(privacy, PureDP)
     probe = Search(d, 1.0, pure, known.spread, half, 0.0, beta / 2, "variance")
@@ -176,9 +172,7 @@ class Moments:
         return self.moment / math.sqrt(self.averages.samples)
 
     def clipping_bias(self, reach: Array, off: float) -> Array:
-        """A bound on how far clipping moves the mean, as :meth:`Averages.clipping_bias`, in units
-        of the records.
-        """
+        """How far clipping moves the mean, at most: :meth:`Averages.clipping_bias` in units."""
         return self.moment * self.averages.clipping_bias(reach / self.moment, off / self.moment)
 
     @property
@@ -187,8 +181,7 @@ class Moments:
         known = self.averages
         return (
             f"records are independent, {known.samples} or more of each person, with a central "
-            "moment of order "
-            f"{known.k:g} of at most {self.moment:g}^{known.k:g}"
+            f"moment of order {known.k:g} of at most {self.moment:g}^{known.k:g}"
             + (" in every direction" if known.dim > 1 else "")
         )
 
@@ -209,8 +202,7 @@ def moments(function: str, dim: int, samples: object, moment: object, k: object)
     if not (least >= 1 and least == int(least)):
         raise ParameterError(
             f"{function}: expected samples, how many records every person has at least, to be a "
-            "positive integer, "
-            f"got {samples!r}"
+            f"positive integer, got {samples!r}"
         )
     return Moments(
         Averages(dim, int(least), moment_order(function, k)), positive(function, "moment", moment)
@@ -271,9 +263,7 @@ def _plan(name: str, budget: Budget, probe: Search, n: int, known: Moments, beta
 def _clip(
     step: str, known: Moments, n: int, amount: float, off: float, beta: float, *, pure: bool
 ) -> _Clip:
-    """The radius for which bias and noise together are least, around a center that is off the mean
-    by ``off``.
-    """
+    """The radius of least bias and noise together, around a center off the mean by ``off``."""
     d = known.averages.dim
     total = math.sqrt(d) * known.spread
     reach = total * np.geomspace(0.5, 100.0 * max(n, 10), _RADII)

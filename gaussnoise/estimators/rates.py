@@ -1,6 +1,4 @@
-"""Minimax rates of private mean and density estimation, as the sources state them: without
-constants.
-"""
+"""Minimax rates of private mean and density estimation, as in the sources: no constants."""
 
 import math
 from typing import Literal, NamedTuple

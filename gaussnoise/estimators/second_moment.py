@@ -12,9 +12,8 @@ from ..privacy.sampler import IntegerQuery
 
 Array = NDArray[np.float64]
 
-_BITS = (
-    20  # of a row's numbers: rounding is then far below the noise of any number of rows that fit
-)
+# of a row's numbers: rounding is then far below the noise of any number of rows that fit
+_BITS = 20
 _SUMMED = 2**62  # what a sum in 64-bit integers may be
 _EXACT = 2**53  # what a sum in floats may be, so that no order of adding rounds
 _COARSE = 2.0**53  # lattice steps per deviation, at most
@@ -105,9 +104,7 @@ class MomentLattice:
         return found
 
     def total(self, integers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """``Σ z zᵀ``, exactly: every float is an integer below 2⁵³ in a piece, and pieces are added
-        as integers.
-        """
+        """``Σ z zᵀ``, exactly: floats are sums of integers below 2⁵³, which are added."""
         found = np.zeros((self.dim, self.dim), dtype=np.int64)
         size = max(_EXACT // self.longest, 1)
         for start in range(0, len(integers), size):

@@ -171,16 +171,12 @@ def laplace_mean(rows: Array, length: float, epsilon: float) -> NoisyMean:
 
 
 def laplace_deviation(length: float, epsilon: float, n: int) -> float:
-    """Standard deviation of :func:`laplace_mean`'s noise, up to its lattice:
-    ``√8 · length / (nε)``.
-    """
+    """Standard deviation of :func:`laplace_mean`'s noise, up to its lattice: √8 · length / (nε)."""
     return math.sqrt(8) * length / (n * epsilon)
 
 
 def noisy_counts(counts: NDArray[np.int64], rho: float) -> Array:
-    """Counts with Gaussian noise that spends ρ, where one replaced record moves two of them
-    by one.
-    """
+    """Counts with Gaussian noise of ρ; replacing a record moves two of them by one."""
     query, bits = _count_query(rho, int(counts.sum()))
     noise = query.draw(len(counts))
     return np.array(
@@ -189,9 +185,7 @@ def noisy_counts(counts: NDArray[np.int64], rho: float) -> Array:
 
 
 def laplace_counts(counts: NDArray[np.int64], epsilon: float) -> Array:
-    """Counts with discrete Laplace noise that spends ε, where one replaced record moves two of them
-    by one.
-    """
+    """Counts with discrete Laplace noise of ε; replacing a record moves two of them by one."""
     noise = LaplaceQuery(2, epsilon).draw(len(counts))
     return np.array([float(int(c) + e) for c, e in zip(counts, noise, strict=True)])
 
@@ -203,9 +197,7 @@ def count_deviation(rho: float) -> float:
 
 @lru_cache(maxsize=8)
 def _count_query(rho: float, n: int) -> tuple[IntegerQuery, int]:
-    """An integer lattice as fine as all promises need, on which n records still fit into
-    64 bits.
-    """
+    """An integer lattice as fine as promises need, on which n records fit into 64 bits."""
     bits = max(math.ceil(math.log2(2 * MIN_STEPS * math.sqrt(rho))), 0)
     if n << bits >= _MOST:
         raise ParameterError(
@@ -222,18 +214,14 @@ def fullest(counts: NDArray[np.int64], amount: float, *, pure: bool) -> int:
 
 
 def fullest_shortfall(bins: int, amount: float, beta: float, *, pure: bool) -> float:
-    """How many records fewer than the fullest bin the chosen one may have, but for a chance of
-    ``beta``.
-    """
+    """How many records the chosen bin may lack of the fullest, but for a chance of ``beta``."""
     if pure:
         return NoisyMaximum(1, amount).shortfall(bins, beta)
     return 2 * count_deviation(amount) * math.sqrt(2 * math.log(max(bins, 2) / beta))
 
 
 def fullest_of_any(keys: NDArray[np.int64], rho: float, delta: float) -> int | None:
-    """The most frequent of keys that nobody can list, up to noise and a threshold; None if none is
-    above it.
-    """
+    """The most frequent key, up to noise, of keys nobody can list; None if below a threshold."""
     steps = _threshold_steps(rho)
     noisy = frequent(Counter(keys.tolist()), steps=steps, rho=rho, delta=delta)
     return max(noisy, key=lambda key: noisy[key]) if noisy else None

@@ -1,6 +1,4 @@
-"""How long normal vectors are: tails that hold, by Chernoff's bound with the best of many
-exponents.
-"""
+"""How long normal vectors are: tails by Chernoff's bound with the best of many exponents."""
 
 import math
 from dataclasses import dataclass

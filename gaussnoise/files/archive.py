@@ -1,6 +1,4 @@
-"""Named arrays and a JSON header in one ``.npz`` file, read without pickles and without trust in
-what it says.
-"""
+"""Named arrays and a JSON header in one ``.npz`` file, read without pickles and without trust."""
 
 import json
 import math

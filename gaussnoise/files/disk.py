@@ -1,6 +1,4 @@
-"""Files and folders that are there as a whole or not at all, though names be moved meanwhile;
-readers with a limit.
-"""
+"""Files and folders that are there as a whole or not at all; readers with a limit."""
 
 import contextlib
 import hashlib
@@ -110,9 +108,7 @@ def _clear(parent: Path, name: str) -> None:
 
 
 def result_in(scratch: Path) -> Path:
-    """Where the result is, of a scratch folder that may be the result itself: so the first ledgers
-    kept it.
-    """
+    """Where a scratch folder's result is; it may be the folder itself, as in the first ledgers."""
     inner = scratch / RESULT
     return inner if os.path.lexists(inner) else scratch
 
@@ -195,9 +191,7 @@ def check_parent(place: Path, who: str) -> None:
 
 
 def _exists(place: Path) -> bool:
-    """Whether anything has this name; other failures than that nothing has it are raised, as
-    ``lexists`` does not.
-    """
+    """Whether anything has this name; unlike ``lexists``, other failures are raised."""
     try:
         place.lstat()
     except FileNotFoundError:

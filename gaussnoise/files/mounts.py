@@ -50,9 +50,7 @@ def mount_of(path: Path, table: str | None = None) -> Mount | None:
 
 
 def _mount(line: str) -> Mount | None:
-    """One line: numbers, root, point, options, "-", kind, and more; blanks in names are written in
-    octal.
-    """
+    """One line: numbers, root, point, options, "-", kind, …; blanks in names are octal."""
     fields, _, rest = line.partition(" - ")
     try:
         point, kind = fields.split(" ")[4], rest.split(" ")[0]

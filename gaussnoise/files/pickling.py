@@ -1,6 +1,4 @@
-"""What a pickle of our objects holds. Whoever unpickles runs whatever its maker wrote: never open a
-stranger's.
-"""
+"""What a pickle of our objects holds. Unpickling runs what its maker wrote: trust the maker."""
 
 from dataclasses import fields
 from types import MappingProxyType

@@ -1,6 +1,4 @@
-"""Records of a convex body on an integer lattice: each is rounded by itself, sums are exact,
-sensitivity is proved.
-"""
+"""Records of a convex body on an integer lattice: each rounded by itself, sums exact."""
 
 import math
 import operator
@@ -26,7 +24,7 @@ from ..noise.optimal_noise import OptimalNoise
 from ..numerics.feasibility import RANGE_TOLERANCE
 from ..privacy.lattice import AbstractLattice
 from ..privacy.sampler import IntegerQuery
-from ..records import map_into
+from ..records import check_finite, map_into
 from ..solvers.bodies.body import Body, left_inverse
 
 Array = NDArray[np.float64]
@@ -109,9 +107,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         rho: float,
         choose_bits: Callable[[float], int],
     ) -> Self:
-        """For a budget ρ; ``choose_bits`` finds the lattice for a standard deviation in units
-        of w.
-        """
+        """For a budget ρ; ``choose_bits`` finds the lattice for a deviation in units of w."""
         domain, factor = noise.domain, covariance.unit_factor
         sums = noise.neighbors == "add-remove"
         origin, centered = _origin(noise)
@@ -197,17 +193,16 @@ class BodyLattice(AbstractLattice, PickledByArguments):
                 X = np.array(records[start : start + rows], dtype=np.float64)
                 if move is not None:
                     X = self._inside(X, move(X)) if on_outside == "drop" else move(X)
-                elif not np.isfinite(X).all():
-                    raise DataError("release: expected finite records, got NaN or infinity")
+                else:
+                    check_finite("release", X)
                 grid = self.grid(X)
                 if on_outside == "drop":
                     grid *= self._short(grid)[:, None]
                 elif not self._accepts(X, grid):
                     raise DataError(
                         "release: expected every record in the declared domain, got one outside; "
-                        "hint: widen the "
-                        'domain, or on_outside="drop" or "project" (which are biased) where a '
-                        "map into it is known"
+                        'hint: widen the domain, or on_outside="drop" or "project" (which are '
+                        "biased) where a map into it is known"
                     )
                 for first in range(0, len(grid), _SUMMED):
                     added = grid[first : first + _SUMMED].sum(axis=0).tolist()
@@ -249,9 +244,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         return self.exponents - (math.frexp(self.size)[1] - 1)
 
     def _inside(self, X: Array, moved: Array) -> Array:
-        """Members as they are, and zero for every other record: each by itself, whatever the others
-        are.
-        """
+        """Members as they are, and zero for others: each by itself, whatever the others are."""
         slack = SLACK / 4 * float((self.box[1] - self.box[0]).max())
         inside = (np.abs(X - moved) <= slack).all(
             axis=1, keepdims=True
@@ -264,9 +257,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         return lengths <= self.radius
 
     def _accepts(self, X: Array, grid: NDArray[np.int64]) -> bool:
-        """Whether all records are members, as far as the domain forgives rounding, and short enough
-        for the noise.
-        """
+        """Whether all records are members, up to rounding, and short enough for the noise."""
         if not ((X >= self.box[0]) & (X <= self.box[1])).all():
             return False
         w = self.whitened(grid)
@@ -301,9 +292,7 @@ def _is_near(body: AbstractDomain, x: Array) -> bool:
 
 
 def _origin(noise: OptimalNoise) -> tuple[Array, bool]:
-    """What records are measured from, and whether a ball about it bounds neighbours' differences
-    without loss.
-    """
+    """What records are measured from, and whether a ball about it bounds differences tightly."""
     domain = noise.domain
     if noise.neighbors == "add-remove":
         return np.zeros(domain.dim), True
@@ -338,8 +327,7 @@ def _outside(domain: AbstractDomain, origin: Array, reach: Array, factor: Array,
     if (left > _BARE * sizes).any():
         worst = int(np.argmax(left / np.where(sizes > 0, sizes, 1.0)))
         raise CovarianceError(
-            "the covariance leaves some direction of the domain without noise: coordinate "
-            f"{worst} sticks out of its "
-            f"range by {left[worst]:.2g}, at a size of {reach[worst]:.2g}"
+            f"the covariance leaves some direction of the domain without noise: coordinate {worst} "
+            f"sticks out of its range by {left[worst]:.2g}, at a size of {reach[worst]:.2g}"
         )
     return left

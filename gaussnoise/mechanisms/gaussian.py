@@ -1,6 +1,4 @@
-"""The unbiased correlated Gaussian mechanism on an integer lattice: for listed points, and for
-convex bodies.
-"""
+"""The unbiased correlated Gaussian mechanism on an integer lattice, for points and bodies."""
 
 import hashlib
 import math
@@ -32,7 +30,7 @@ from ..privacy.lattice import AbstractLattice
 from ..privacy.lattice_bound import POINT_STEPS
 from ..privacy.ledger import Ledger
 from ..privacy.sampler import MAX_BITS, IntegerQuery
-from ..records import counts_of, one_kind, real_rows
+from ..records import check_on_outside, counts_of, one_kind, real_rows
 from ..text import SHOWN_DELTA, disclaimers, versions
 from .body_lattice import BodyLattice
 from .release import Release
@@ -211,9 +209,7 @@ class GaussianMechanism(PickledByArguments):
 
     @property
     def rounding_bias(self) -> Array:
-        """Bound on how far rounding moves the mean, or each record's term of the sum,
-        shape (d,).
-        """
+        """Bound on how far rounding moves the mean, or a record's term of the sum, shape (d,)."""
         lattice = self._lattice
         return lattice.bias(self._points.points) if isinstance(lattice, _Lattice) else lattice.bias
 
@@ -340,9 +336,7 @@ class GaussianMechanism(PickledByArguments):
         return Release(self._decoded(drawn, offset), self.covariance, record, private=False)
 
     def dp_event(self) -> "DpEvent":
-        """What a release costs, for ``dp-accounting`` to compose:
-        :func:`gaussnoise.privacy.dp_event`.
-        """
+        """What a release costs, for ``dp-accounting``; see :func:`gaussnoise.privacy.dp_event`."""
         return dp_event(self.rho_charged)
 
     def to_opendp(self) -> Any:
@@ -423,21 +417,16 @@ class GaussianMechanism(PickledByArguments):
 
     def _check_outside(self, on_outside: str) -> None:
         """Refuse what is no rule for records outside, or none for this mechanism."""
-        if on_outside not in tuple(_OUTSIDE):
-            raise ParameterError(
-                f'release: expected on_outside="refuse", "project" or "drop", got {on_outside!r}'
-            )
+        check_on_outside("release", on_outside)
         if on_outside == "drop" and not self._sums:
             raise ParameterError(
                 'release: on_outside="drop" is for sums: a mean of n public records counts every '
-                "one; "
-                'hint: on_outside="project" for bodies, or neighbors="add-remove"'
+                'one; hint: on_outside="project" for bodies, or neighbors="add-remove"'
             )
         if on_outside == "project" and self._listed:
             raise NotAvailableError(
-                'release: on_outside="project" maps into convex bodies; listed points are '
-                "matched exactly; "
-                'hint: on_outside="drop" leaves other rows out of a sum'
+                'release: on_outside="project" maps into convex bodies; listed points are matched '
+                'exactly; hint: on_outside="drop" leaves other rows out of a sum'
             )
 
     def _exact(
@@ -557,9 +546,7 @@ class _Lattice(AbstractLattice, PickledByArguments):
         return cls(integers, bits, query, covariance.unit_factor, size, origins)
 
     def bias(self, points: Array) -> Array:
-        """Largest difference between a point and what its integers decode to, in extended
-        precision.
-        """
+        """Largest difference of a point and what its integers decode to, in extended precision."""
         wide = np.longdouble
         integers = np.array([[math.ldexp(x, -self.bits) for x in row] for row in self.strategy])
         integers = integers.reshape(len(self.strategy), self.rank)
@@ -575,9 +562,7 @@ class _Lattice(AbstractLattice, PickledByArguments):
         return (np.abs(decoded - points).max(axis=0) + rounding).astype(np.float64)
 
     def sums(self, counts: list[int]) -> list[int]:
-        """Exact integer totals of the strategy over all records, one for each of
-        its coordinates.
-        """
+        """Exact integer totals of the strategy over all records, one for each coordinate."""
         present = [(count, row) for count, row in zip(counts, self.strategy, strict=True) if count]
         return [sum(count * row[k] for count, row in present) for k in range(self.rank)]
 
@@ -588,8 +573,7 @@ def _lattice_bits(length: float, rho: float) -> int:
     if not (length > 0 and _MIN_BITS <= bits <= MAX_BITS):
         raise ParameterError(
             f"GaussianMechanism: rho = {rho:.3g} needs a lattice of 2^{-bits} per unit of noise, "
-            "expected between "
-            f"2^-{MAX_BITS} and 2^-{_MIN_BITS}; hint: rho between 1e-12 and 1e100"
+            f"expected between 2^-{MAX_BITS} and 2^-{_MIN_BITS}; hint: rho between 1e-12 and 1e100"
         )
     return bits
 
@@ -618,9 +602,7 @@ def _published(neighbors: Relation) -> str:
 
 
 def _largest_change(integers: list[list[int]], bits: int, neighbors: Relation) -> int:
-    """Largest squared length, or squared distance between neighbouring rows: exact, or an integer
-    bound 1e-12 above.
-    """
+    """Largest squared length or distance of neighbouring rows: exact, or 1e-12 above."""
     if neighbors == "add-remove":
         return max(sum(x * x for x in row) for row in integers)
     count, rank = len(integers), len(integers[0])

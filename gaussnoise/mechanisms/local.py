@@ -1,6 +1,4 @@
-"""Unbiased means under local differential privacy: every user sends one message, and nobody else is
-trusted.
-"""
+"""Unbiased means under local privacy: every user sends one message, and nobody is trusted."""
 
 import hashlib
 import math
@@ -26,7 +24,7 @@ from ..noise.optimal_noise import OptimalNoise
 from ..noise.solve import gamma
 from ..numerics.norms import norm
 from ..privacy.definitions import LocalDP
-from ..records import as_array, map_into, real_rows
+from ..records import as_array, check_finite, check_on_outside, indices_in, map_into, real_rows
 from ..solvers.bodies.body import left_inverse
 from ..solvers.progress import interrupts_pass
 from ..text import estimate_text, promise
@@ -172,8 +170,7 @@ class LocalMechanism:
         if not self.privacy.epsilon >= _LEAST_EPSILON:
             raise ParameterError(
                 f"LocalMechanism: expected epsilon >= {_LEAST_EPSILON:g}, got "
-                f"{self.privacy.epsilon!r}; hint: a budget "
-                "this small reports nothing but noise"
+                f"{self.privacy.epsilon!r}; hint: a budget this small reports nothing but noise"
             )
         if self.randomizer not in tuple(_RANDOMIZERS):
             names = " or ".join(f'"{name}"' for name in _RANDOMIZERS)
@@ -292,8 +289,7 @@ class LocalMechanism:
         if self.randomizer == "randomized-response" and self.dim != 1:
             raise ParameterError(
                 "LocalMechanism: randomized-response is for segments, r = 1; this domain has r = "
-                f"{self.dim}; "
-                'hint: randomizer="privunit" is the best for more dimensions'
+                f'{self.dim}; hint: randomizer="privunit" is the best for more dimensions'
             )
         return _RANDOMIZERS[self.randomizer](self.dim, self.privacy.epsilon)
 
@@ -330,16 +326,12 @@ class LocalMechanism:
 
     @property
     def squared_norm(self) -> float:
-        """``E‖message‖² = (r − 1) α + β`` in coordinates where M is the identity; total variance is
-        this less ‖y‖².
-        """
+        """``E‖message‖² = (r − 1) α + β`` where M is 1; total variance is this less ‖y‖²."""
         return (self.dim - 1) * self._codebook.across + self._codebook.along
 
     @property
     def covariance_bound(self) -> FactorCovariance:
-        """β M: no record's message, decoded, has more covariance, in the order of quadratic forms;
-        divide by n.
-        """
+        """β M: no decoded message has more covariance, as quadratic forms; divide by n."""
         return FactorCovariance(
             self._factor.unit_factor, self._factor.scale * math.sqrt(self._codebook.along)
         )
@@ -452,9 +444,7 @@ class LocalMechanism:
     def simulate(
         self, data: ArrayLike, rng: np.random.Generator, *, on_outside: Outside = "refuse"
     ) -> LocalEstimate:
-        """Reports of ``data``'s rows and their aggregate, with random bytes from ``rng``: for
-        studies, NOT private.
-        """
+        """Reports of ``data``'s rows, aggregated, with random bytes from ``rng``: NOT private."""
         if not isinstance(rng, np.random.Generator):
             raise not_a_generator(rng)
         return self._estimate(self._messages(data, on_outside, rng.bytes), private=False)
@@ -468,9 +458,7 @@ class LocalMechanism:
             return [self._label + code.message(code.unit(y, draw), draw) for y in Y]
 
     def _coordinates(self, records: ArrayLike, on_outside: str) -> Array:
-        """Every record's y, shape (n, r), in the unit ball whatever the numbers: of one that is
-        none, zero.
-        """
+        """Every record's y, shape (n, r), in the unit ball whatever the numbers; zero if none."""
         X, counted = self._members(records, on_outside)
         with np.errstate(all="ignore"):
             Y = ((X - self.noise.center) / self._factor.scale) @ self._whitening.T
@@ -483,25 +471,17 @@ class LocalMechanism:
 
     def _members(self, records: ArrayLike, on_outside: str) -> tuple[Array, NDArray[np.bool_]]:
         """Points of K, one for every record, and which of them are to count."""
-        if on_outside not in ("refuse", "project", "drop"):
-            raise ParameterError(
-                f'report: expected on_outside="refuse", "project" or "drop", got {on_outside!r}'
-            )
+        check_on_outside("report", on_outside)
         domain, given = self.domain, as_array("report", records)
         if isinstance(domain, FiniteSet) and given.ndim == 1 and given.dtype.kind in "iu":
-            known = (given >= 0) & (given < len(domain.points))
-            if not (known.all() or on_outside == "drop"):
-                raise DataError(
-                    f"report: expected row indices in 0..{len(domain.points) - 1}, got one outside"
-                )
-            return domain.points[np.where(known, given, 0).astype(np.intp)], known
+            rows = indices_in("report", len(domain.points), given, others=on_outside == "drop")
+            return domain.points[np.maximum(rows, 0)], rows >= 0
         given = real_rows("report", domain.dim, given)
         move = map_into(domain) if on_outside == "project" else None
         with np.errstate(all="ignore"):
             X = given.astype(np.float64)
-            finite = np.isfinite(X).all(axis=1)
-            if on_outside == "refuse" and not finite.all():
-                raise DataError("report: expected finite records, got NaN or infinity")
+            if on_outside == "refuse":
+                check_finite("report", X)
             if move is not None:
                 return move(X), np.ones(len(X), dtype=bool)
             size = float(magnitudes(domain).max())
@@ -521,9 +501,8 @@ class LocalMechanism:
         if on_outside == "refuse" and not known.all():
             raise DataError(
                 "report: expected a record in the declared domain, got one outside; hint: widen "
-                "the domain, "
-                'on_outside="drop", or on_outside="project" where a map into it is known (both '
-                "are biased)"
+                'the domain, on_outside="drop", or on_outside="project" where a map into it is '
+                "known (both are biased)"
             )
         return X, known
 
@@ -539,10 +518,8 @@ class LocalMechanism:
         except (ValueError, TypeError):
             raise DataError(
                 f"aggregate: expected messages of {self.message_bytes} bytes from report() of an "
-                "equal mechanism, got "
-                "something else; hint: save() one mechanism and load() it for users and server: "
-                "other machines may "
-                "solve for another with the same arguments"
+                "equal mechanism, got something else; hint: save() one mechanism and load() it for "
+                "users and server: other machines may solve for another with the same arguments"
             ) from None
         if not read:
             raise DataError("aggregate: expected at least one message")

@@ -1,6 +1,4 @@
-"""The projection mechanism: the nearest possible answer. Less error where n is small,
-and biased.
-"""
+"""The projection mechanism: the nearest possible answer. It has less error at small n, and bias."""
 
 import math
 from dataclasses import dataclass

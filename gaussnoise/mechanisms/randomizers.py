@@ -94,18 +94,14 @@ class Codebook(PickledByArguments):
 
     @cached_property
     def scale(self) -> float:
-        """Mean of ⟨u, y⟩ of the candidate sent. All N add up to zero, which tells the mean outside
-        the cap.
-        """
+        """Mean of ⟨u, y⟩ of the candidate sent; all N add up to zero, which tells the rest."""
         return self.cap_mean * float(
             (self.chance * self.size - self.closest) / (self.size - self.closest)
         )
 
     @cached_property
     def across(self) -> float:
-        """E⟨u, z⟩²/scale² for unit vectors z orthogonal to y; on the line, where there are none,
-        ``along``.
-        """
+        """E⟨u, z⟩²/scale² for unit z orthogonal to y; ``along`` on the line, which has none."""
         square = (
             self._square
         )  # normal coordinates are independent; on the sphere their squares add up to one
@@ -120,9 +116,7 @@ class Codebook(PickledByArguments):
 
     @cached_property
     def _chosen_square(self) -> float:
-        """E⟨u, y⟩² of the candidate sent: at least that of one nobody chose, as caps are likelier
-        than their share.
-        """
+        """E⟨u, y⟩² of the candidate sent: at least that of one that nobody chose."""
         outside = (self.size * self._square - self.closest * self.cap_square) / (
             self.size - self.closest
         )
@@ -156,9 +150,7 @@ class Codebook(PickledByArguments):
         return token + index.to_bytes(self._index, "big")
 
     def choose(self, products: Array, below: Callable[[int], int]) -> int:
-        """An index, given ⟨u_j, y⟩ for every pair j: ``2j`` is u_j, ``2j + 1`` is −u_j;
-        ``below(n)`` is in 0..n−1.
-        """
+        """An index by ⟨u_j, y⟩ of all pairs j: ``2j`` is u_j, ``2j + 1`` is −u_j."""
         # the larger half of ±u_j is in the cap, for the k largest |⟨u_j, y⟩|
         order, k = np.argsort(-np.abs(products), kind="stable"), self.closest
         if below(2**self.bits) < self.hits:
@@ -204,15 +196,11 @@ class Codebook(PickledByArguments):
 
     @property
     def _together(self) -> int:
-        """Candidates made by one call of the hash function; the server makes as many to
-        read one.
-        """
+        """Candidates made by one call of the hash function; the server makes as many to read."""
         return max(1, _WORDS // self.dim)
 
     def unit(self, y: Array, draw: Bytes) -> Array:
-        """A unit vector of mean y, shape (r,), for y in the unit ball: ±y/‖y‖, or any direction if
-        y is zero.
-        """
+        """A unit vector of mean y, shape (r,), in the unit ball: ±y/‖y‖; any direction if zero."""
         length = float(np.linalg.norm(y))
         if length == 0:
             u = _normals([_words(draw(_TOKEN), 0, self.dim)], self.dim)[0]
@@ -295,9 +283,7 @@ def _least_variance(dim: int, epsilon: float, spherical: bool) -> tuple[int, int
 
 
 def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
-    """Least variance of infinitely many candidates, and the mass of the cap: of those with ⟨u, y⟩
-    >= t.
-    """
+    """Least variance of infinitely many candidates, and the mass of their cap ⟨u, y⟩ >= t."""
     mass = np.geomspace(0.5, _LEAST_CAP, 3001)
     if spherical:
         rest = betaincinv((dim - 1) / 2, 0.5, 2 * mass)  # 1 − t²
@@ -318,9 +304,7 @@ def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
 def _excess(
     dim: int, epsilon: float, spherical: bool, share: Array, mean: Array, square: Array
 ) -> Array:
-    """E‖u‖²/scale² − 1, the total variance of what is decoded from a unit vector, for caps of these
-    shares.
-    """
+    """E‖u‖²/scale² − 1, the total variance of a decoded unit vector, for caps of these shares."""
     chance = share / (share + (1 - share) * math.exp(-epsilon))
     scale = mean * (chance - share) / (1 - share)
     along = chance * square + (1 - chance) * (1 - share * square) / (1 - share)
@@ -328,9 +312,7 @@ def _excess(
 
 
 def cap_moments(pairs: int, closest: int, dim: int | None = None) -> tuple[float, float]:
-    """First and second moment of the k largest of h absolute values, averaged over the k; see
-    :func:`_quadrature`.
-    """
+    """First and second moment of the k largest of h absolute values, averaged over the k."""
     values, tails, weights = _quadrature(dim)
     among = bdtr(closest - 1, pairs - 1, tails) if pairs > 1 else np.ones_like(values)
     weights = weights * among * (pairs / closest)
@@ -339,9 +321,7 @@ def cap_moments(pairs: int, closest: int, dim: int | None = None) -> tuple[float
 
 @lru_cache(maxsize=8)
 def _quadrature(dim: int | None) -> tuple[Array, Array, Array]:
-    """Gauss–Legendre: absolute values of a standard normal, or of ⟨u, y⟩ on the sphere; chances of
-    more; weights.
-    """
+    """Gauss–Legendre nodes for |N(0, 1)|, or |⟨u, y⟩| on the sphere; chances of more; weights."""
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     if dim is None:
         z = (nodes + 1) * (_FARTHEST / 2)

@@ -1,6 +1,4 @@
-"""What a mechanism returns: an unbiased estimate with the covariance of the noise that was really
-drawn.
-"""
+"""What a mechanism returns: an unbiased estimate, and the covariance of the noise drawn."""
 
 import json
 import os

@@ -33,9 +33,7 @@ def answer(
     trace: Sequence[Progress],
     tol: float,
 ) -> OptimalNoise:
-    """The one builder of answers. ``unsolved`` is how the solve ended if the gap is wider than
-    ``tol``.
-    """
+    """The one builder of answers; ``unsolved`` says how it ended with a gap wider than ``tol``."""
     if not lower <= upper:
         raise CertificateError(
             f"expected a lower end below the upper one, got {lower!r} > {upper!r}; "
@@ -59,52 +57,21 @@ def answer(
     )
 
 
-def answer_of(
-    problem: Problem,
-    design: Design,
-    *,
-    covariance: FactorCovariance,
-    outside: float,
-    center: Array,
-    certificate: Certificate,
-    sensitivity_squared: float,
-    method: str,
-    trace: Sequence[Progress],
-    tol: float,
-    most: int = MAX_STEPS,
-    slack: float = 0.0,
-) -> OptimalNoise:
-    """The answer by a design; what sticks out of the covariance's range lies in a box, whose sides
-    sum to ``outside``.
-
-    ``slack`` is what the certificate may owe to the rounding of its points.
-    """
+def upper_end(covariance: FactorCovariance, p: float, outside: float) -> float:
+    """The error, if what sticks out of the range lies in a box whose sides sum to ``outside``."""
     # a box costs at most the sum of its sides (Minkowski sum)
-    upper = float((covariance.error(problem.p) + outside) * (1 + ROUNDING_MARGIN))
-    lower = max(certificate.lower_bound() - slack, 0.0)
-    # the last word is that of the checks
-    seen = (
-        [*(now for now in trace if now.lower > 0), Progress(design.steps, lower, upper)]
-        if design.steps
-        else []
-    )
-    return answer(
-        problem,
-        covariance=covariance,
-        center=center,
-        certificate=certificate,
-        upper=upper,
-        lower=lower,
-        sensitivity_squared=sensitivity_squared,
-        method=method,
-        unsolved=_unsolved(design, most),
-        steps=design.steps,
-        trace=seen,
-        tol=tol,
-    )
+    return float((covariance.error(p) + outside) * (1 + ROUNDING_MARGIN))
 
 
-def _unsolved(design: Design, most: int) -> Status:
+def steps_seen(trace: Sequence[Progress], steps: int, lower: float, upper: float) -> list[Progress]:
+    """The bracket after every step that had one; the last word is that of the checks."""
+    if not steps:
+        return []
+    return [*(now for now in trace if now.lower > 0), Progress(steps, lower, upper)]
+
+
+def how_it_ended(design: Design, most: int = MAX_STEPS) -> Status:
+    """What kept a solve of at most that many steps from the tolerance, if it missed it."""
     if design.interrupted:
         return Status.INTERRUPTED
     if design.inexact:

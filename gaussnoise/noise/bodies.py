@@ -21,7 +21,7 @@ from ..solvers.design import MAX_STEPS, Design
 from ..solvers.points.columns import Report
 from ..solvers.points.thinning import thinned
 from ..solvers.progress import Watch
-from .answer import answer_of
+from .answer import answer, how_it_ended, steps_seen, upper_end
 from .certificates.points import PointCertificate
 from .covariance import FactorCovariance
 from .enclosure import widened
@@ -44,18 +44,14 @@ def body_noise(
         known = tensor_noise(problem, tol)
         if known is not None:
             return known
-    domain, p, relation, shifted = problem.domain, problem.p, problem.neighbors, problem.shifted
-    if problem.protected is None:
+    domain, p, protected, shifted = problem.domain, problem.p, problem.protected, problem.shifted
+    if protected is None:
         raise ParameterError(
             f'{function}: method="oracle" knows no policy graphs; hint: method="auto"'
         )
     check_dim(function, domain.dim)
-    still, shift = (
-        moved_back(domain, shifted=shifted)
-        if relation == "replace"
-        else (domain, np.zeros(domain.dim))
-    )
-    covered = still - still if relation == "replace" and not shifted else still
+    still, shift = moved_back(domain, protected)
+    covered = still - still if protected == "replace" else still
     center = still._center() if shifted else np.zeros(domain.dim)
     symmetric = center is not None
     # a set with no known center is solved about a member of it, where coordinates round least
@@ -69,45 +65,41 @@ def body_noise(
         center = shift + (origin if symmetric else origin + size * design.center)
         body = about(covered, center - shift, size, drift(domain, shift))
     factor, longest, outside = _enclosing(design.factor, body)
-    covariance = FactorCovariance(
-        factor, size * longest * (1 + ROUNDING_MARGIN) if longest > 0 else size
-    )
+    scale = size * longest * (1 + ROUNDING_MARGIN) if longest > 0 else size
+    covariance = FactorCovariance(factor, scale)
     kept = _heaviest(design.weights, _SPARED * tol)
     points, members, weights = points[kept], members[kept], design.weights[kept]
     rows, weights = thinned(points, weights, centered=not symmetric)
     members = members[rows]
     if shifted and symmetric:  # the measure, and its mirror image about the center
-        members, weights = (
-            np.vstack([members, origin - size * points[rows]]),
-            np.tile(weights, 2) / 2,
-        )
+        members = np.vstack([members, origin - size * points[rows]])
+        weights = np.tile(weights, 2) / 2
+    moved = shift if shifted and shift.any() else None
     certificate = PointCertificate(
-        members,
-        weights,
-        design.coordinate_weights,
-        None,
-        shifted,
-        shift if shifted and shift.any() else None,
+        members, weights, design.coordinate_weights, None, shifted, moved
     )
     sensitivity = 1.0
     if shifted:
         sensitivity = 4.0
         if not symmetric and longest > 0:
             both = Body((still - still) * (1 / size))
-            sensitivity = min(
-                4.0, (both.enclosure(factor, left_inverse(factor), slack=2).longest / longest) ** 2
-            )
-    return answer_of(
+            enclosed = both.enclosure(factor, left_inverse(factor), slack=2)
+            sensitivity = min(4.0, (enclosed.longest / longest) ** 2)
+    upper = upper_end(covariance, p, size * float(outside.sum()))
+    # members of the certificate may owe something to the rounding of points
+    lower = max(certificate.lower_bound() - Body(covered).rounded(p), 0.0)
+    return answer(
         problem,
-        design,
         covariance=covariance,
-        outside=size * float(outside.sum()),
         center=center,
         certificate=certificate,
-        slack=Body(covered).rounded(p),
+        upper=upper,
+        lower=lower,
         sensitivity_squared=sensitivity,
         method=f"{design.note}; of rank {rank} in R^{domain.dim}",
-        trace=watch.trace,
+        unsolved=how_it_ended(design),
+        steps=design.steps,
+        trace=steps_seen(watch.trace, design.steps, lower, upper),
         tol=tol,
     )
 
@@ -122,9 +114,7 @@ def _heaviest(weights: Array, spared: float) -> NDArray[np.bool_]:
 
 
 def _enclosing(factor: Array, body: Body) -> tuple[Array, float, Array]:
-    """A factor whose ellipsoid, scaled by the length, covers the body but for ``outside``, which is
-    rounding.
-    """
+    """A factor whose ellipsoid, scaled, covers the body but for ``outside``, which is rounding."""
     inverse = left_inverse(factor)
     enclosed = body.enclosure(factor, inverse, slack=2)
     stuck = enclosed.outside > RANGE_TOLERANCE * body.sizes
@@ -156,16 +146,8 @@ def _design(
     points = body.start()
     live = (points != 0).any(axis=0)
     if not live.any():
-        nothing = Design(
-            np.ones(1),
-            np.zeros(body.dim),
-            np.zeros((body.dim, 0)),
-            points[0],
-            0.0,
-            0,
-            "a single point",
-        )
-        return nothing, points[:1], 0
+        w, factor = np.zeros(body.dim), np.zeros((body.dim, 0))
+        return Design.closed(np.ones(1), w, factor, "a single point", points[0]), points[:1], 0
     inner = body if live.all() else Body(np.eye(body.dim)[live] @ body.domain)
     basis = span(points[:, live] - (points[0, live] if centered else 0.0))
     rank = int(live.sum()) if basis is None else basis.shape[1]
@@ -186,9 +168,7 @@ def _design(
 def _factor(
     domain: AbstractDomain, p: float, tol: float, report: Report | None, spent: int
 ) -> Factor:
-    """One factor of a product, solved after ``spent`` steps; its bracket says nothing yet about the
-    product's.
-    """
+    """One factor of a product, solved after ``spent`` steps; its bracket is not the product's."""
 
     def alive(steps: int, *_: float) -> None:
         if report is not None:

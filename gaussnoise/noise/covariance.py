@@ -1,6 +1,4 @@
-"""Covariance matrices, stored as what they are made of, so that feasibility can be checked on
-stored numbers.
-"""
+"""Covariance matrices, stored as what they are made of: feasibility is checked on those numbers."""
 
 import abc
 from dataclasses import dataclass

@@ -1,6 +1,4 @@
-"""The dual norms γ₂* and γ_F*: Grothendieck's semidefinite programme, solved by cvxpy and certified
-without it.
-"""
+"""The dual norms γ₂* and γ_F*: Grothendieck's programme, by cvxpy, certified without it."""
 
 import contextlib
 import math
@@ -82,8 +80,7 @@ def dual_norm(
     if order > _LARGEST_ORDER:
         raise DomainTooLargeError(
             f"dual_norm: a semidefinite programme of order {order}, more than {_LARGEST_ORDER}, "
-            "would take hours; "
-            "hint: fewer queries or cells"
+            "would take hours; hint: fewer queries or cells"
         )
     if solver == "auto":
         solver = "clarabel" if order <= _CLARABEL_ORDER else "scs"
@@ -171,8 +168,7 @@ class DualNorm:
     def __repr__(self) -> str:
         return (
             f"DualNorm({self.value:.10g} <= gamma_({self.p:g})* <= {self.upper:.10g}, gap "
-            f"{self.gap:.1e}, "
-            f"vectors by {self.solver})"
+            f"{self.gap:.1e}, vectors by {self.solver})"
         )
 
 
@@ -237,9 +233,7 @@ def _vectors(A: Array, gram: Array, p: float) -> tuple[Array, Array]:
 
 
 def _operator_norm(A: Array, queries: Array, cells: Array, p: float) -> tuple[float, Array, Array]:
-    """The upper bound ``‖W^{-1/2} A Λ^{-1/2}‖`` from weights made positive and normalised, and
-    these.
-    """
+    """The upper bound ``‖W^{-1/2} A Λ^{-1/2}‖`` from positive, normalised weights, and these."""
     w, cells = (np.maximum(d, np.finfo(float).eps * d.max()) for d in (queries, cells))
     w = w / norm(w, _conjugate(p))
     cells = cells / cells.sum()

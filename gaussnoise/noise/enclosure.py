@@ -16,9 +16,7 @@ _ROUGH = 1e-13
 
 
 def enclosing(factor: Array, target: Covered) -> tuple[Array, Whitened]:
-    """A factor whose ellipsoid, scaled, covers the target, and proven lengths of the target
-    in it.
-    """
+    """A factor whose ellipsoid, scaled, covers the target, and the target's proven lengths."""
     sizes = np.abs(target.points).max(axis=0)
     whitened = whiten(factor, target.points)
     if (whitened.outside > _ROUGH * sizes).any():
@@ -37,9 +35,7 @@ def enclosing(factor: Array, target: Covered) -> tuple[Array, Whitened]:
 
 
 def pair_sensitivity(whitened: Whitened, longest: float) -> float:
-    """What replacing a record costs once the longest of the points it moves between has
-    length one.
-    """
+    """What replacing a record costs once the longest of the points has length one."""
     return min(largest_pair(whitened) / longest**2, 4.0) if longest > 0 else 0.0
 
 

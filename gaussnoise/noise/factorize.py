@@ -1,6 +1,4 @@
-"""Factorization norms of a matrix, γ₂ (max error) and γ_F (mean error), with both factors and a
-dual witness.
-"""
+"""Factorization norms of a matrix, γ₂ (max error) and γ_F (mean error), with a dual witness."""
 
 import functools
 import math
@@ -138,8 +136,7 @@ class Witness:
         if matrix.shape != (len(self.query_weights), len(self.cell_weights)):
             raise ParameterError(
                 "lower_bound: expected A of shape "
-                f"{(len(self.query_weights), len(self.cell_weights))}, "
-                f"got {matrix.shape}"
+                f"{(len(self.query_weights), len(self.cell_weights))}, got {matrix.shape}"
             )
         columns = np.arange(matrix.shape[1])[:, None]
         return PointCertificate(
@@ -208,18 +205,14 @@ class Factorization(PickledByArguments):
 
     @property
     def gap(self) -> float:
-        """``value / lower − 1``: at most this much better could any factorization be. Zero when
-        value is zero.
-        """
+        """``value / lower − 1``: how much better a factorization could be; zero at zero."""
         if self.value == 0:
             return 0.0
         return self.value / self.lower - 1 if self.lower > 0 else math.inf
 
     @property
     def residual(self) -> float:
-        """Largest entry of ``A − left @ right``, relative to the largest of A; for products, a
-        bound on it.
-        """
+        """Largest entry of ``A − left @ right``, relative to A's; a bound for products."""
         if len(self.parts) == 1:
             return self.parts[0].residual
         return math.expm1(math.fsum(math.log1p(part.residual) for part in self.parts))
@@ -343,9 +336,7 @@ def check_matrix(function: str, A: object) -> Array:
 
 
 def _listed(A: object) -> Sequence[object]:
-    """The matrices of a list of matrices; anything else, a matrix written as a list of rows
-    included, by itself.
-    """
+    """The matrices of a list of matrices; anything else, rows of numbers included, by itself."""
     try:
         listed = isinstance(A, list | tuple) and len(A) > 0 and all(np.ndim(M) == 2 for M in A)
     except ValueError:  # a ragged row: no matrix either way
@@ -368,9 +359,7 @@ def _multiplied(bounds: list[float], side: int) -> float:
 
 
 def _kronecker(factors: Sequence[Array]) -> Array:
-    """The Kronecker product, scales kept apart so that 1e200 ⊗ 1e−200 survives; refused above a
-    gigabyte.
-    """
+    """The Kronecker product, scales apart so that 1e200 ⊗ 1e−200 survives; at most a gigabyte."""
     if len(factors) == 1:
         return factors[0]
     entries = math.prod(factor.size for factor in factors)
@@ -439,9 +428,7 @@ def _of_stream(workload: StreamWorkload, p: float, tol: float) -> Factorization:
 def _by_optimisation(
     A: Array, unit: Array, exponent: int, p: float, tol: float, domain: AbstractDomain | None = None
 ) -> _Part:
-    """The general route: the optimal covariance ``M = L L'`` of the columns, and their coordinates
-    in L.
-    """
+    """The general route: the optimal covariance ``M = L L'`` of the columns, and these in L."""
     rows = A.any(axis=1)  # zero queries need no noise
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # factorize judges the final gap
@@ -451,9 +438,8 @@ def _by_optimisation(
     certificate = noise.certificate
     if isinstance(certificate, StreamCertificate):
         raise DomainTooLargeError(
-            f"factorize: factors of {len(A)} ticks, more than are written out; "
-            'hint: optimal_noise(workload, p, neighbors="add-remove") has the same bracket '
-            "without them"
+            f"factorize: factors of {len(A)} ticks, more than are written out; hint: "
+            'optimal_noise(workload, p, neighbors="add-remove") has the same bracket without them'
         )
     if not isinstance(certificate, PointCertificate) or certificate.rows is None:
         raise CertificateError(
@@ -472,9 +458,7 @@ def _by_optimisation(
 
 
 def _at_uniform_weights(A: Array, p: float) -> _Part:
-    """The polar factors ``U S^{1/2}`` and ``S^{1/2} V'`` of A: optimal if their rows and columns
-    are equally long.
-    """
+    """The polar factors ``U S^½``, ``S^½ V'`` of A, optimal if rows and columns are even."""
     rows, columns = (A != 0).any(axis=1), (A != 0).any(axis=0)
     w = np.where(rows, rows.sum() ** -dual_power(p), 0.0 if p > 2 else 1.0)
     cells = columns / columns.sum()

@@ -1,6 +1,4 @@
-"""Covariance of tables of counts: all cells of one table vary alike, and variances are sums over
-attribute subsets.
-"""
+"""Covariance of tables of counts: all cells of a table vary alike, by sums over subsets."""
 
 import itertools
 import math
@@ -88,9 +86,7 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
 
     @cached_property
     def by_type(self) -> ByType:
-        """The variances up to exchange of alike attributes; no two are alike where none were said
-        to be.
-        """
+        """The variances up to exchange of attributes that were said to be alike."""
         if isinstance(self.variances, ByType):
             return self.variances
         return ByType(Orbits(tuple((i,) for i in range(len(self.domain.sizes)))), self.variances)
@@ -106,9 +102,7 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
 
     @cached_property
     def _kinds(self) -> tuple[list[Subset], NDArray[np.intp]]:
-        """One table of every kind, and which of them each table is like: one of the same variance
-        and size.
-        """
+        """One table of every variance and size, and which of them each table is like."""
         subsets = self.domain.subsets
         classes = -2 - np.arange(len(self.domain.sizes))  # outside the classes, no two are alike
         for k, members in enumerate(self.by_type.orbits.classes):
@@ -153,9 +147,7 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
         return result
 
     def _lift(self, T: Subset, values: Array, S: Subset, weight: float) -> Array:
-        """Columns ``values`` (cells of T, k) as they reach coordinate block S, shape (cells of S,
-        k).
-        """
+        """Columns ``values`` (cells of T, k) as they reach block S, shape (cells of S, k)."""
         if not set(T) <= set(S):
             return np.zeros((self.domain.cells(S), values.shape[1]))
         lifted = extended(values, T, S, self.domain.sizes) * (

@@ -36,26 +36,22 @@ class Status(enum.Enum):
         "accept its gap."
     )
     ORACLE = (
-        "The bracket is as narrow as the domain's quadratic oracle proves: the noise is "
-        "feasible, hence private; "
-        "accept the gap, or describe the set by fewer generators or by its vertices."
+        "The bracket is as narrow as the domain's quadratic oracle proves: the noise is feasible, "
+        "hence private; accept the gap, or describe the set by fewer generators or by its vertices."
     )
     PATTERNS = (
         "More patterns of differing attributes than can be looked at: the noise covers a safe "
-        "bound, hence is private; "
-        "accept the gap, or ask for fewer or more alike attributes."
+        "bound, hence is private; accept the gap, or ask for fewer or more alike attributes."
     )
     PRODUCTS = (
-        "The best noise that measures each attribute in one way: feasible, hence private; the "
-        "gap is what other noises "
-        "could win at most. For small tables, optimal_noise(domain.to_finite_set()) looks at all "
-        "noises."
+        "The best noise that measures each attribute in one way: feasible, hence private; the gap "
+        "is what other noises could win at most. For small tables, "
+        "optimal_noise(domain.to_finite_set()) looks at all noises."
     )
     COUPLINGS = (
-        "The best noise that measures each attribute in one way: feasible, hence private; at "
-        "this size, no certificate "
-        "but a coarse one that leaves couplings between tables out, so that most of the gap may "
-        "be its own."
+        "The best noise that measures each attribute in one way: feasible, hence private; at this "
+        "size, no certificate but a coarse one that leaves couplings between tables out, so that "
+        "most of the gap may be its own."
     )
     PARTICIPATIONS = (
         "The search over what one person may do was stopped: the noise is feasible, hence "
@@ -122,9 +118,7 @@ class OptimalNoise:
 
     @property
     def gap(self) -> float:
-        """``gamma / gamma_lower − 1``: at most this much better could any covariance be. Zero when
-        gamma is zero.
-        """
+        """``gamma / gamma_lower − 1``: how much better a covariance could be; zero at zero."""
         return gap_between(self.gamma_lower, self.gamma)
 
     def __float__(self) -> float:
@@ -134,8 +128,7 @@ class OptimalNoise:
         name = f"gamma_{self.p:g}(K)" if self.shifted else f"gamma_{self.p:g}, {self.neighbors}"
         return (
             f"OptimalNoise({name}: {self.gamma_lower:.10g} <= gamma <= {self.gamma:.10g}, gap "
-            f"{self.gap:.1e}, "
-            f"{self.domain!r})"
+            f"{self.gap:.1e}, {self.domain!r})"
         )
 
     def verify(self) -> Verification:

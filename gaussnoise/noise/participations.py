@@ -17,7 +17,7 @@ from ..solvers.progress import Progress, Watch
 from ..solvers.streams.exchange import Exchanged, exchange_optimum
 from ..solvers.streams.overlapping import Overlapping, affordable, overlapping_optimum
 from ..solvers.streams.separated import Separated, covering_sets, separated_optimum
-from .answer import answer
+from .answer import answer, upper_end
 from .certificates.participations import SOLVED_AGAIN, ParticipationCertificate, longest_move
 from .covariance import FactorCovariance
 from .optimal_noise import OptimalNoise, Status
@@ -61,7 +61,7 @@ def participation_noise(
     longest, outside = longest_move(domain, found.factor, size)
     margin = ROUNDING_MARGIN if who.most == 1 else SOLVED_AGAIN
     covariance = FactorCovariance(found.factor, size * longest * (1 + margin))
-    upper = float((covariance.error(p) + size * float(outside.sum())) * (1 + ROUNDING_MARGIN))
+    upper = upper_end(covariance, p, size * float(outside.sum()))
     lower = certificate.lower_bound()
     return answer(
         problem,

@@ -1,6 +1,4 @@
-"""Pictures of an answer: what it covers, how tightly, on whose word, and how the solver
-got there.
-"""
+"""Pictures of an answer: what it covers, how tightly, on whose word, and how it was found."""
 
 import math
 from collections.abc import Mapping
@@ -30,9 +28,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_DIRECTIONS = (
-    360  # even, so that −θ is among them; chords of one degree are 4e-5 of the radius off a circle
-)
+# even, so that −θ is among them; chords of one degree are 4e-5 of the radius off a circle
+_DIRECTIONS = 360
 _MOST_MEMBERS = 500
 _LARGEST_AREA = 180.0  # of a certificate's heaviest point, in square points
 _MOST_DIMENSIONS = 2048  # of a quadratic form handed to an oracle: seconds
@@ -278,9 +275,7 @@ def _coordinates(noise: "OptimalNoise", axes: tuple[int, int]) -> list[int]:
 
 
 def _shadow(noise: "OptimalNoise", shown: list[int], circle: Array) -> tuple[Array, Array]:
-    """Support points of the projected set in the directions of ``circle``, and its members where
-    they are few.
-    """
+    """Support points of the projected set in directions of ``circle``, and its members, if few."""
     domain, relation = noise.domain, noise.neighbors
     if isinstance(relation, PolicyGraph) and not noise.shifted:
         ends = _points(domain)[:, shown][relation.edges]
@@ -328,9 +323,7 @@ def _points(domain: AbstractDomain) -> Array:
 
 
 def _marginal_points(domain: Marginals, shown: list[int]) -> Array:
-    """The projections of all records on one or two cells: which combinations occur follows from
-    counting.
-    """
+    """The projections of all records on one or two cells: counting tells which occur."""
     cells = [_cell(domain, i) for i in shown]
     weights = [domain.weights[domain.subsets.index(S)] for S, _ in cells]
     codes = [dict(zip(S, cell, strict=True)) for S, cell in cells]
@@ -380,9 +373,7 @@ def _few(points: Array) -> Array:
 
 
 def _root(noise: "OptimalNoise", shown: list[int]) -> Array:
-    """A root F of the projected covariance, F F' = M on the coordinates shown: the correlation
-    needs no squares.
-    """
+    """A root F of the projected covariance: F F' = M on the coordinates shown, without squares."""
     deviations = noise.covariance.standard_deviation()[shown]
     if len(shown) == 1:
         return deviations[:, None]
@@ -395,9 +386,7 @@ def _root(noise: "OptimalNoise", shown: list[int]) -> Array:
 
 
 def _radii(noise: "OptimalNoise") -> tuple[float, float] | None:
-    """A bracket on the largest Euclidean norm over what is covered, about the center; None where it
-    costs too much.
-    """
+    """A bracket on the largest Euclidean norm of what is covered; None where it costs too much."""
     domain, relation = noise.domain, noise.neighbors
     if isinstance(relation, PolicyGraph) and not noise.shifted:
         points = _points(domain)
@@ -441,9 +430,7 @@ def _diameter(points: Array) -> float:
 
 
 def _marginal_radius(domain: AbstractTables, noise: "OptimalNoise") -> float:
-    """The largest norm for closed forms, whose center is constant on every table; records have one
-    cell in each.
-    """
+    """The largest norm for closed forms: a record has one cell in each table."""
     counts = [domain.cells(S) for S in domain.subsets]
     squares = [weight**2 for weight in domain.weights]
     if noise.shifted:
@@ -456,9 +443,7 @@ def _marginal_radius(domain: AbstractTables, noise: "OptimalNoise") -> float:
 
 
 def _measure(certificate: Certificate, shown: list[int]) -> tuple[Array, Array]:
-    """The certificate's measure, projected: points that share a shadow are one, and signs
-    are even.
-    """
+    """The certificate's measure, projected: one point for each shadow, and even signs."""
     if not isinstance(certificate, PointCertificate):
         return np.empty((0, len(shown))), np.empty(0)
     points, weights = certificate.points[:, shown], certificate.weights / certificate.weights.sum()
@@ -611,9 +596,8 @@ def _ball_name(noise: "OptimalNoise", radii: tuple[float, float] | None) -> str:
     sides = 1.0 if noise.p == math.inf else noise.domain.dim ** (1 / noise.p)
     low, high = (radius / noise.gamma * sides for radius in radii)
     return (
-        f"{name}, "
-        f"{_times(high) if high <= 1.005 * low else f'{_times(low)} to {_times(high)}'} times the "
-        "error"
+        f"{name}, {_times(high) if high <= 1.005 * low else f'{_times(low)} to {_times(high)}'} "
+        "times the error"
     )
 
 

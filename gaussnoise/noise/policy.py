@@ -43,9 +43,7 @@ class PolicyGraph:
 
     @classmethod
     def from_networkx(cls, graph: Any, points: Array, function: str) -> "PolicyGraph":
-        """The policy of a networkx graph on the row indices of ``points``; refused if its
-        components are private.
-        """
+        """The policy of a networkx graph on points' row indices; private components are refused."""
         count = len(points)
         if graph.is_directed():
             raise ParameterError(
@@ -66,8 +64,7 @@ class PolicyGraph:
         if policy.parts > 1 and graph.graph.get("components") != "public":
             raise ParameterError(
                 f"{function}: {policy.unprotected}; hint: connect it, or set "
-                'graph.graph["components"] = "public" '
-                "if that is known anyway"
+                'graph.graph["components"] = "public" if that is known anyway'
             )
         return policy
 

@@ -136,9 +136,7 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return result
 
     def _lift(self, i: int, base: AbstractBase, measured: bool) -> Array:
-        """What a coordinate of η along attribute i, or the total of what is beside it, adds to each
-        query.
-        """
+        """What a coordinate of η along attribute i, or a total beside it, adds to each query."""
         strategy = self.strategies[i]
         lifted = base.answer(strategy.root if measured else strategy.profile[:, None])
         # what all categories have in common is no contrast: exactly nothing, where rounding leaves
@@ -179,9 +177,7 @@ def _attributes(term: Term) -> Subset:
 
 
 def constants(base: AbstractBase) -> Array:
-    """The one number that a query multiplies all categories by, shape (queries,); NaN where there
-    are several.
-    """
+    """What a query multiplies all categories by, shape (queries,); NaN if not one number."""
     if base.is_identity:  # without a matrix: there may be many categories
         return np.full(base.size, 1.0 if base.size == 1 else np.nan)
     if isinstance(base, AbstractRuns):

@@ -1,6 +1,4 @@
-"""The set that noise must cover: by how much one record can move the answer, for each neighbouring
-relation.
-"""
+"""The set that noise must cover: how far one record can move the answer, for each relation."""
 
 import math
 import sys
@@ -23,7 +21,7 @@ from ..solvers.tables.patterns import is_enumerable, pattern_sums
 from ..solvers.tables.residuals import Subset, rank
 from ..solvers.tables.workload import Workload
 from .policy import PolicyGraph
-from .problem import Relation
+from .problem import Problem, Relation
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -43,8 +41,7 @@ def check_relation(function: str, neighbors: Any, domain: AbstractDomain) -> Rel
         got = repr(neighbors) if isinstance(neighbors, str) else type(neighbors).__name__
         raise ParameterError(
             f'{function}: expected neighbors="replace" or "add-remove", got {got}; hint: policy '
-            "graphs join the listed "
-            f"points of a FiniteSet, which {type(domain).__name__} has not"
+            f"graphs join the listed points of a FiniteSet, which {type(domain).__name__} has not"
         )
     if isinstance(neighbors, PolicyGraph) and len(neighbors.components) == domain.cardinality:
         rebuilt = PolicyGraph.from_edges(neighbors.edges, domain.to_finite_set().points)
@@ -57,15 +54,12 @@ def check_relation(function: str, neighbors: Any, domain: AbstractDomain) -> Rel
     got = repr(neighbors) if isinstance(neighbors, str) else type(neighbors).__name__
     raise ParameterError(
         f'{function}: expected neighbors="replace", "add-remove" or a networkx graph on the row '
-        "indices "
-        f"0..{domain.cardinality - 1} of the points, got {got}"
+        f"indices 0..{domain.cardinality - 1} of the points, got {got}"
     )
 
 
 def members(points: Array, rows: Rows) -> Array:
-    """Points of the set named by rows of one index (a point) or two (a difference), shape
-    (k, d).
-    """
+    """Points named by rows of one index (a point) or two (a difference), shape (k, d)."""
     first = points[rows[:, 0]]
     return first - points[rows[:, 1]] if rows.shape[1] == 2 else first
 
@@ -96,23 +90,21 @@ class Covered:
         return whitened.outside if self.rows is not None else 2 * whitened.outside
 
 
-def covered(
-    domain: FiniteSet, neighbors: Relation, *, shifted: bool = False, listed: bool = False
-) -> Covered:
-    """K itself (about a point of it) when ``shifted``, else the sensitivity set of a relation.
+def covered(domain: FiniteSet, problem: Problem, *, listed: bool = False) -> Covered:
+    """K itself, about a point of it, for the paper's γ; else the sensitivity set of the relation.
 
     Differences of many points are left implicit unless they must be ``listed``, where
     DomainTooLargeError is raised if they do not fit.
     """
     points = domain.points
     count = len(points)
-    if shifted:
+    if problem.shifted:
         # a member as the origin: coordinates on which all points agree become exact zeros
         return Covered(points - points[0], np.arange(count)[:, None])
-    if neighbors == "add-remove":
+    if problem.neighbors == "add-remove":
         return _distinct(points, np.arange(count)[:, None])
-    if isinstance(neighbors, PolicyGraph):
-        return _distinct(points, neighbors.edges)
+    if isinstance(problem.neighbors, PolicyGraph):
+        return _distinct(points, problem.neighbors.edges)
     pairs = count * (count - 1) // 2
     if pairs * domain.dim > (_LARGEST_LIST if listed else _LISTED_ENTRIES):
         if not listed:
@@ -144,9 +136,7 @@ def _distinct(points: Array, rows: Rows) -> Covered:
 
 
 def largest_pair(whitened: Whitened) -> float:
-    """Proven upper bound on ``max_{i,j} ‖b_i − b_j‖²``; four times the largest length² when pairs
-    are too many.
-    """
+    """Proven upper bound on ``max_{i,j} ‖b_i − b_j‖²``; crude when pairs are too many."""
     b, lengths = whitened.coordinates, whitened.lengths
     cap = 4 * float(lengths.max()) ** 2
     if b.shape[1] == 0:
@@ -194,9 +184,7 @@ def marginal_sensitivity(
 
 
 def largest_move(workload: Workload, shares: Array, *, replaced: bool) -> float:
-    """Largest squared change of all measurements, ``shares`` being one over their noise; rounding
-    is included.
-    """
+    """Largest squared change of all measurements, rounding included; ``shares`` is 1/noise."""
     moved = workload.largest_move(shares, replaced=replaced)
     if replaced:  # differences of a total and sums like it
         moved += 2 * ROUNDING_MARGIN * float(workload.residual_counts @ shares)

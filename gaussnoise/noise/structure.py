@@ -1,6 +1,4 @@
-"""Structure found exactly in a matrix: circulants over a finite abelian group, and Kronecker
-products.
-"""
+"""Structure found exactly in a matrix: circulants over abelian groups, Kronecker products."""
 
 import itertools
 import math
@@ -15,9 +13,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A matrix that is no further Kronecker product, and the group it is circulant over, if there
-    is one.
-    """
+    """A matrix that is no Kronecker product, and the group it is circulant over, if any."""
 
     matrix: Array
     orders: tuple[int, ...] = ()
@@ -69,9 +65,7 @@ def _group(A: Array) -> Piece | None:
 
 
 def _orders(A: Array, sign: int, found: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Ways to complete the last orders ``found`` that agree with the columns of units, and with the
-    last column.
-    """
+    """Ways to complete the last orders ``found`` that agree with units' and last columns."""
     n, stride = len(A), math.prod(found)
     if stride == n:
         f = A[:, 0].reshape(found)
@@ -85,9 +79,7 @@ def _orders(A: Array, sign: int, found: tuple[int, ...]) -> Iterator[tuple[int, 
 
 
 def _split(A: Array) -> tuple[Array, Array] | None:
-    """B, C with ``A = B ⊗ C`` exactly, neither 1 × 1, B as small as possible; None if A has entries
-    beside 0 and ±c.
-    """
+    """B, C with ``A = B ⊗ C`` exactly, neither 1 × 1, B smallest; A must hold 0 and ±c alone."""
     size = np.abs(A).max()
     if not size or not ((size == np.abs(A)) | (A == 0)).all():
         return None

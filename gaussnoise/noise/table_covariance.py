@@ -36,9 +36,7 @@ class TableCovariance(Covariance):
 
     @abc.abstractmethod
     def table_variance(self, subset: Subset) -> Array | float:
-        """Variance of every cell of the (unweighted) table of ``subset``, shape (sizes…), or one
-        for all.
-        """
+        """Variance of every cell of ``subset``'s (unweighted) table, shape (sizes…), or one."""
 
     @abc.abstractmethod
     def mean_variance(self, subset: Subset) -> float:
@@ -51,9 +49,7 @@ class TableCovariance(Covariance):
     @property
     @abc.abstractmethod
     def deviations(self) -> Array:
-        """Root mean square of the standard deviations of each term's (unweighted) queries, in the
-        domain's order.
-        """
+        """Root mean square of each term's (unweighted) standard deviations, in order."""
 
     @property
     @abc.abstractmethod
@@ -70,9 +66,7 @@ class TableCovariance(Covariance):
         return self.domain.dim
 
     def error(self, p: float) -> float:
-        """The p-norm over all queries, each counted with its term's root mean square (at p = 2, no
-        difference).
-        """
+        """The p-norm over all queries, each with its term's root mean square."""
         return norm(np.array(self.domain.weights) * self.deviations * self.queries ** (1 / p), p)
 
     def encode(self) -> Stored:

@@ -6,11 +6,10 @@ import numpy as np
 
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..solvers.bodies.harmonics import tensor_design
-from ..solvers.design import Design
-from .answer import answer_of
+from .answer import answer, upper_end
 from .certificates.tensors import ASTRAY, TensorCertificate, stripped
 from .covariance import FactorCovariance
-from .optimal_noise import OptimalNoise
+from .optimal_noise import OptimalNoise, Status
 from .problem import Problem
 
 _LOST = 1e-13  # of the size, of a center that is stored rounded
@@ -24,23 +23,23 @@ def tensor_noise(problem: Problem, tol: float) -> OptimalNoise | None:
         return None
     designed = tensor_design(power, kind)
     center = scale * designed.center + shift if problem.shifted else np.zeros(domain.dim)
-    if problem.shifted and np.abs(center - shift - scale * designed.center).max() > _LOST * abs(
-        scale
-    ):
-        return (
-            None  # so far away that its center is rounded: the general route covers what that moves
-        )
+    lost = np.abs(center - shift - scale * designed.center).max() if problem.shifted else 0.0
+    if lost > _LOST * abs(scale):  # so far away that the general route covers what rounding moves
+        return None
     size = abs(scale) * math.sqrt(1 + ROUNDING_MARGIN) * (1 + 8 * ASTRAY)
-    nothing = np.zeros(domain.dim)
-    return answer_of(
+    covariance = FactorCovariance(designed.factor, size)
+    certificate = TensorCertificate(power, designed.atoms, designed.weights, kind, abs(scale))
+    return answer(
         problem,
-        Design(np.ones(1), np.ones(domain.dim), designed.factor, nothing, 0.0, 0, designed.note),
-        covariance=FactorCovariance(designed.factor, size),
-        outside=0.0,
+        covariance=covariance,
         center=center,
-        certificate=TensorCertificate(power, designed.atoms, designed.weights, kind, abs(scale)),
+        certificate=certificate,
+        upper=upper_end(covariance, problem.p, 0.0),
+        lower=certificate.lower_bound(),
         sensitivity_squared=4.0 if problem.shifted else 1.0,
         method=f"{designed.note}; of rank {designed.factor.shape[1]} in R^{domain.dim}",
+        unsolved=Status.ROUNDING,
+        steps=0,
         trace=(),
         tol=tol,
     )

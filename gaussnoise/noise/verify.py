@@ -1,6 +1,4 @@
-"""Both bounds of an answer, recomputed from its domain and its stored numbers by another way than
-the solver's.
-"""
+"""Both bounds of an answer, recomputed from its domain and stored numbers by another way."""
 
 from typing import TYPE_CHECKING
 
@@ -21,9 +19,7 @@ Array = NDArray[np.float64]
 
 
 def verify(noise: "OptimalNoise") -> Verification:
-    """Recompute, compare with what ``noise`` claims, and raise CertificateError if it
-    claims more.
-    """
+    """Recompute, compare with what ``noise`` claims, and raise CertificateError if it is more."""
     numbers = [_in_memory(noise.center)]
     if isinstance(noise.covariance, FactorCovariance):
         numbers.append(noise.covariance.unit_factor)

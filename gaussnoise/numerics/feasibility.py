@@ -1,6 +1,4 @@
-"""Is every point inside the ellipsoid of the *stored* factor? Asked after every solve, and again by
-``verify``.
-"""
+"""Is every point in the ellipsoid of the *stored* factor? Asked after solves, and by ``verify``."""
 
 from dataclasses import dataclass
 
@@ -97,9 +95,7 @@ def row_weights(factor: Array) -> Array:
 
 
 def _smallest_singular(R: Array, inverse: Array, backward: float) -> float:
-    """Lower bound on the smallest singular value; from the inverse where that is clear, which is
-    ten times faster.
-    """
+    """Lower bound on the smallest singular value; from the inverse, faster, where that is clear."""
     # the inverse itself is computed to a fraction backward/smallest
     smallest = 0.5 / float(np.linalg.norm(inverse))
     if len(R) > _LARGE and smallest > 1e3 * backward:
@@ -108,9 +104,7 @@ def _smallest_singular(R: Array, inverse: Array, backward: float) -> float:
 
 
 def sticks_out(whitened: Whitened, sizes: Array) -> NDArray[np.bool_]:
-    """Along which axes points leave range(L); ``sizes`` (d,) are the largest magnitudes of the
-    points themselves.
-    """
+    """Along which axes points leave range(L); ``sizes`` (d,) are the points' largest magnitudes."""
     return ~(whitened.outside <= RANGE_TOLERANCE * sizes)  # NaN sticks out
 
 

@@ -13,16 +13,12 @@ def norm(values: Array, order: float) -> float:
 
 
 def dual_power(p: float) -> float:
-    """``1/s* = 1 − 2/p``: shares on a simplex, to this power, are weights with ``‖w‖_{s*} = 1``; 0
-    at p = 2.
-    """
+    """``1/s* = 1 − 2/p``: shares of a simplex to this power have ``‖w‖_{s*} = 1``; 0 at p = 2."""
     return 1 - 2 / p
 
 
 def dual_ball_norm(weights: Array, p: float) -> float:
-    """``‖w‖_{s*}``, s* = p/(p − 2), which is what the weights of a certificate must not have more
-    than one of.
-    """
+    """``‖w‖_{s*}``, s* = p/(p − 2), which is at most one for the weights of a certificate."""
     return norm(weights, np.inf if p == 2 else 1 / dual_power(p))
 
 

@@ -48,10 +48,9 @@ def far_pairs(points: Array, beyond: float = np.inf) -> FarPairs:
     if len(kept) ** 2 * points.shape[1] > _MOST_OPERATIONS:
         raise DomainTooLargeError(
             f'neighbors="replace": the farthest of {len(kept)} points in {points.shape[1]} '
-            "dimensions needs "
-            f"{len(kept) ** 2 * points.shape[1]:.2g} operations a step; hint: keep only the "
-            "extreme points, or "
-            "gaussnoise.gamma(domain), whose sensitivity is at most four times that of replacement"
+            f"dimensions needs {len(kept) ** 2 * points.shape[1]:.2g} operations a step; hint: "
+            "keep only the extreme points, or gaussnoise.gamma(domain), whose sensitivity is at "
+            "most four times that of replacement"
         )
     partners = _partners(points[kept])
     listed = partners.squares > beyond

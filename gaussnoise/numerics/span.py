@@ -9,9 +9,7 @@ Array = NDArray[np.float64]
 
 
 def span(points: Array) -> Array | None:
-    """Orthonormal columns spanning the rows of ``points``, whose entries are near one; None when
-    they span all.
-    """
+    """Orthonormal columns that span the rows of ``points``, of entries near one; None if all."""
     # below this, a direction is the rounding of the points themselves
     noise = 4 * np.finfo(np.float64).eps * math.sqrt(max(points.shape))
     if len(points) >= points.shape[1] > 0:

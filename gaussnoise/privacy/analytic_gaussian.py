@@ -42,9 +42,7 @@ def _mills(x: float) -> float:
 
 
 def largest_rho(epsilon: float, delta: float) -> float:
-    """Half the largest Δ² whose noise is (ε, δ)-private, less a margin; 0 where none is found (or δ
-    <= 0).
-    """
+    """Half the largest Δ² with (ε, δ)-private noise, less a margin; 0 where none is found."""
     if not (delta > 0 and epsilon <= _MOST_EPSILON):
         return 0.0
     goal = math.log(min(delta, _MOST_DELTA))
@@ -64,9 +62,7 @@ def largest_rho(epsilon: float, delta: float) -> float:
 
 
 def least_epsilon(rho: float, delta: float, most: float) -> float:
-    """The least ε in [0, most] at which ``Δ = √(2ρ)`` and a margin is (ε, δ)-private; ``most``
-    where none is found.
-    """
+    """The least ε in [0, most] for which ``Δ = √(2ρ)``, with a margin, is (ε, δ)-private."""
     if not (0 < delta < 1 and most <= _MOST_EPSILON):
         return most
     # a smaller margin than largest_rho's, whose answers are thus no more than what was asked for

@@ -57,9 +57,7 @@ class AbstractPrivacy(abc.ABC):
 
     @abc.abstractmethod
     def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
-        """The promise, and how ρ follows from it, for a release's record; arguments as for
-        :meth:`to_zcdp`.
-        """
+        """The promise, and how ρ follows from it, for records; arguments as :meth:`to_zcdp`'s."""
 
 
 @final
@@ -170,11 +168,10 @@ class ApproxDP(AbstractPrivacy):
         rho = max(analytic, through_zcdp)
         if not rho > 0:
             raise ParameterError(
-                f"ApproxDP: epsilon = {self.epsilon!r} is too small for delta = {self.delta!r} "
-                f"and {draws} draws on a "
-                f"lattice of {steps:.3g} steps, which is off by "
-                f"{lattice_distance(draws, steps):.3g}; "
-                "hint: epsilon at least 1e-9, or a larger delta"
+                f"ApproxDP: epsilon = {self.epsilon!r} is too small for delta = {self.delta!r} and "
+                f"{draws} draws on a lattice of {steps:.3g} steps, which is off by "
+                f"{lattice_distance(draws, steps):.3g}; hint: epsilon at least 1e-9, or a larger "
+                "delta"
             )
         return zCDP(rho), analytic >= through_zcdp
 
@@ -214,9 +211,8 @@ class GDP(AbstractPrivacy):
 
     def as_dict(self, draws: int = 1, steps: float = MIN_STEPS) -> dict[str, object]:
         method = _lattice_method(
-            "rho = mu^2 / 2; the noise drawn is rho-zCDP exactly, and within a total variation "
-            "of lattice_distance of "
-            "a mu-GDP mechanism",
+            "rho = mu^2 / 2; the noise drawn is rho-zCDP exactly, and within a total variation of "
+            "lattice_distance of a mu-GDP mechanism",
             draws,
             steps,
         )
@@ -433,8 +429,7 @@ def check_gaussian(function: str, privacy: object, stacklevel: int = 2) -> None:
             swapped = f"ApproxDP(epsilon={privacy.delta!r}, delta={privacy.epsilon!r})"
             warnings.warn(
                 f"{function}: delta = {privacy.delta!r} allows each record to be published with "
-                "that probability; "
-                "expected delta well below 1 / records, like 1e-6"
+                "that probability; expected delta well below 1 / records, like 1e-6"
                 + (f"; hint: did you mean {swapped}?" if privacy.epsilon < privacy.delta else ""),
                 PrivacyWarning,
                 stacklevel=stacklevel + 1,
@@ -503,9 +498,7 @@ def _lattice_method(method: str, draws: int, steps: float) -> dict[str, object]:
 
 
 def _rho_through_zcdp(epsilon: float, delta: float) -> float:
-    """Largest ρ found, on the private side of a bisection, that implies (ε, δ) by OpenDP's
-    conversion; 0 where none.
-    """
+    """Largest ρ found, on a bisection's private side, that implies (ε, δ) by OpenDP; or 0."""
     log = -math.log(delta)
     # Bun & Steinke (2016), Proposition 1.3: a valid ρ to start from
     low = (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2 * (1 - 1e-9)

@@ -1,6 +1,4 @@
-"""Noise of pure differential privacy: OpenDP's discrete Laplace on exact integers, and its noisy
-maximum.
-"""
+"""Noise of pure privacy: OpenDP's discrete Laplace on exact integers, and its noisy maximum."""
 
 import math
 from collections.abc import Mapping
@@ -30,9 +28,7 @@ class LaplaceQuery(PickledByArguments):
 
     @cached_property
     def scale(self) -> float:
-        """Scale of the discrete Laplace: the least, up to rounding, that OpenDP charges within
-        budget.
-        """
+        """Scale of the discrete Laplace: the least, up to rounding, that the budget pays for."""
         return _least_scale(
             self.sensitivity / self.budget, self.budget, lambda s: _laplace(s).map(self.sensitivity)
         )
@@ -44,16 +40,12 @@ class LaplaceQuery(PickledByArguments):
 
     @property
     def standard_deviation(self) -> float:
-        """Of each noise: ``√(2q) / (1 − q)`` with q = e^{−1/scale}, which is √2 scale on a fine
-        lattice.
-        """
+        """Of each noise: ``√(2q) / (1 − q)``, q = e^{−1/scale}: √2 scale on a fine lattice."""
         q = math.exp(-1 / self.scale)
         return math.sqrt(2 * q) / -math.expm1(-1 / self.scale)
 
     def draw(self, count: int) -> list[int]:
-        """``count`` independent noises. No seed: randomness comes from the operating system through
-        OpenDP.
-        """
+        """``count`` independent noises. No seed: OpenDP takes the operating system's randomness."""
         return _laplace(self.scale)([0] * count)
 
 
@@ -137,9 +129,7 @@ def _gaussian_scale(steps: int, rho: float) -> float:
 
 
 def _threshold_of(steps: int, rho: float, delta: float) -> int:
-    """The least threshold, within a lattice step in 2⁻²⁰, for which OpenDP charges no more than (ρ,
-    δ).
-    """
+    """The least threshold, up to 2⁻²⁰ lattice steps, that OpenDP charges at most (ρ, δ) for."""
     scale, low = _gaussian_scale(steps, rho), steps
     high = steps + math.ceil(40 * scale)
     while high - low > max(1, int(scale * 2.0**-20)):
@@ -155,17 +145,14 @@ def _threshold(steps: int, rho: float, delta: float) -> Any:
     charged = made.map(_replaced(steps))
     if not (charged[0] <= rho and charged[1] <= delta):
         raise ParameterError(
-            f"coarse_location: rho = {rho:.3g} and delta = {delta:.3g} allow no threshold; hint: "
-            "a larger budget, or "
-            "a public range for the location"
+            f"coarse_location: rho = {rho:.3g} and delta = {delta:.3g} allow no threshold; hint: a "
+            "larger budget, or a public range for the location"
         )
     return made
 
 
 def _replaced(steps: int) -> tuple[int, float, int]:
-    """How far one replaced record moves counts: how many of them, together in ℓ2 norm (rounded up),
-    and the largest.
-    """
+    """How far replacing a record moves counts: how many, in ℓ2 norm (rounded up), and most."""
     return 2, math.nextafter(math.sqrt(2) * steps, math.inf), steps
 
 
@@ -213,8 +200,7 @@ def _least_scale(first: float, budget: float, charge: Any) -> float:
     if not 0 < scale <= MAX_SCALE:
         raise ParameterError(
             f"noise: epsilon = {budget:.3g} needs a scale of {scale:.3g} lattice steps, expected "
-            "at most "
-            f"{MAX_SCALE:.3g}; hint: a budget this small releases nothing but noise"
+            f"at most {MAX_SCALE:.3g}; hint: a budget this small releases nothing but noise"
         )
     while Fraction(charge(scale)) > Fraction(budget):
         scale *= _STEP

@@ -1,6 +1,4 @@
-"""What lattices of listed points and of bodies share: one integer query, and the factor that
-decodes its answers.
-"""
+"""What lattices of points and of bodies share: an integer query, and the factor that decodes."""
 
 import math
 
@@ -11,9 +9,7 @@ from .sampler import IntegerQuery
 
 
 class AbstractLattice:
-    """Integer answers of ``rank`` coordinates; 2^bits lattice steps are one unit of
-    the strategy.
-    """
+    """Integer answers of ``rank`` coordinates; 2^bits lattice steps are one strategy unit."""
 
     bits: int
     query: IntegerQuery

@@ -63,10 +63,8 @@ _HISTORY = ("entries", "refusals")
 OLD_TABLES = "gaussnoise.tables/2"  # of folders whose record listed tables only
 _REFUSED = (
     "release: the data break the declared schema or domain; under a ledger it is not said where, "
-    "and the refusal is "
-    'recorded; hint: with on_outside="drop" (tables, sums) or "project" (bodies) no value '
-    "decides; or look for the "
-    "mistake on made-up data"
+    'and the refusal is recorded; hint: with on_outside="drop" (tables, sums) or "project" '
+    "(bodies) no value decides; or look for the mistake on made-up data"
 )
 _LONGEST_ID = 200
 
@@ -379,9 +377,7 @@ class Ledger:
             yield
 
     def _tidy(self, unfinished: list[LedgerEntry]) -> None:
-        """Take away what dead programs had not finished to write: those whose lock can be had, at
-        once.
-        """
+        """Take away what dead programs had not finished: those whose lock can be had, at once."""
         for entry in unfinished:
             scratch, path = (
                 Path(entry.target).with_name(_scratch_name(entry)),
@@ -420,9 +416,8 @@ class Ledger:
             } - {protects}
             if others:
                 raise LedgerError(
-                    f"ledger: expected a release that protects {others.pop()}, as those before "
-                    f"it, got {protects}; "
-                    "hint: their costs do not add up, keep one ledger for each"
+                    f"ledger: expected a release that protects {others.pop()}, as those before it, "
+                    f"got {protects}; hint: their costs do not add up, keep one ledger for each"
                 )
             rho = budget_of(database)
             units = units_of(cost, rho)
@@ -444,9 +439,8 @@ class Ledger:
             last = (f"(SELECT coalesce(max(attempt), 0) FROM {table})" for table in _HISTORY)
             attempt = f"1 + max({', '.join(last)})"
             database.execute(
-                "INSERT INTO entries (attempt, id, units, state, protects, request, target, "
-                "begun, draws) "
-                f"VALUES ({attempt}, ?, ?, 'reserved', ?, ?, ?, ?, ?)",
+                "INSERT INTO entries (attempt, id, units, state, protects, request, target, begun, "
+                f"draws) VALUES ({attempt}, ?, ?, 'reserved', ?, ?, ?, ?, ?)",
                 [id, units, protects, json.dumps(request), str(place), begun, draws],
             )
             *lost, reserved = entries_in(database, "id = ?", id)
@@ -594,9 +588,7 @@ def _file_name(id: str) -> str:
 
 
 def _scratch_name(entry: LedgerEntry) -> str:
-    """Of the folder where an attempt writes: beside its place, so that the result can be moved
-    there in one step.
-    """
+    """The folder where an attempt writes: beside its place, to be moved there in one step."""
     return f".{_file_name(entry.id)}.{entry.attempt}.partial"
 
 
@@ -605,9 +597,7 @@ def _text_digest(text: str) -> str:
 
 
 def _digest(result: Path) -> str | None:
-    """sha256 of a file, or of the ``release.json`` of a directory; None unless all is there as that
-    says.
-    """
+    """sha256 of a file, or of a directory's ``release.json`` if all is there as that says."""
     try:
         if not result.is_dir():
             return file_digest(result)

@@ -137,8 +137,7 @@ def result_of(
         if changed := _differences(entry.request, request):
             raise LedgerError(
                 f"ledger: {id!r} was used for a release with another {', '.join(changed)}; hint: "
-                "an id names one "
-                "release; take another for a new one"
+                "an id names one release; take another for a new one"
             )
     return None if entry is None or entry.state == "lost" else entry
 

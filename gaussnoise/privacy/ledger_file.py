@@ -1,6 +1,4 @@
-"""The file of a ledger: an SQLite database of one name, in transactions that are on disk once they
-end.
-"""
+"""The file of a ledger: an SQLite database of one name, on disk once a transaction ends."""
 
 import glob
 import os
@@ -64,9 +62,7 @@ def new_tables(scratch: Path, target: Path, rho: float) -> None:
 
 @contextmanager
 def transaction(path: Path, kind: str = "DEFERRED") -> Iterator[sqlite3.Connection]:
-    """A checked ledger, in a transaction that is undone on errors and on disk once it
-    ends without.
-    """
+    """A checked ledger, in a transaction: undone on errors, and else on disk once it ends."""
     _check_one_name(path)
     with sqlite_errors(path):
         uri = f"{path.as_uri()}?mode=rw"  # never create one
@@ -95,9 +91,7 @@ def transaction(path: Path, kind: str = "DEFERRED") -> Iterator[sqlite3.Connecti
 
 
 def _check_one_name(path: Path) -> None:
-    """Refuse what is no file, or has another name as well: each name would have a journal of its
-    own.
-    """
+    """Refuse what is no file, or has another name: each name would have its own journal."""
     try:
         status = os.stat(path)
         if (
@@ -113,8 +107,7 @@ def _check_one_name(path: Path) -> None:
     except (OSError, ValueError) as error:
         raise LedgerError(
             f"ledger: {path} cannot be opened ({type(error).__name__}); hint: see its permissions "
-            "and those of its "
-            "folder"
+            "and those of its folder"
         ) from None
     if status is None or not stat.S_ISREG(status.st_mode):
         raise LedgerError(f"ledger: no ledger at {path}; hint: Ledger.create(path, budget)")
@@ -127,8 +120,7 @@ def _check_one_name(path: Path) -> None:
     if (mount := mount_of(path)) and mount.point == os.path.realpath(path):
         raise LedgerError(
             f"ledger: expected one name for {path}, got a file that is mounted there: after a "
-            "crash, charges under one "
-            "name are unknown under the other; hint: mount its folder"
+            "crash, charges under one name are unknown under the other; hint: mount its folder"
         )
 
 
@@ -190,8 +182,7 @@ def _check_home(database: sqlite3.Connection, path: Path) -> None:
         if there is not None and not same and _identity(home) == identity:
             raise LedgerError(
                 f"ledger: {path} is a copy of {home}, which is still there: charges to one are "
-                "unknown to the other; "
-                "hint: release under that one; a copy can be read"
+                "unknown to the other; hint: release under that one; a copy can be read"
             )
         journal = home.with_name(home.name + "-journal")
         if there is None and os.path.lexists(journal):

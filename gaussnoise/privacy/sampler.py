@@ -1,6 +1,4 @@
-"""The only source of released noise: OpenDP's discrete Gaussian on exact integers, from system
-randomness.
-"""
+"""The only source of released noise: OpenDP's discrete Gaussian on exact integers, never seeded."""
 
 import importlib.metadata
 import math
@@ -60,9 +58,7 @@ class IntegerQuery(PickledByArguments):
 
     @cached_property
     def scale(self) -> float:
-        """Standard deviation of the discrete Gaussian: the least, up to rounding, that OpenDP
-        charges within budget.
-        """
+        """The discrete Gaussian's deviation: the least, up to rounding, within budget."""
         if not self.budget > 0:
             raise ParameterError(f"noise: expected a budget rho > 0, got {self.budget!r}")
         scale = self.distance / math.sqrt(2 * self.budget)
@@ -74,9 +70,8 @@ class IntegerQuery(PickledByArguments):
             )
         if not scale <= MAX_SCALE:
             raise ParameterError(
-                f"noise: rho = {self.budget:.3g} needs a scale of {scale:.3g} lattice steps, "
-                f"more than {MAX_SCALE:.3g}; "
-                "hint: a budget this small releases nothing but noise"
+                f"noise: rho = {self.budget:.3g} needs a scale of {scale:.3g} lattice steps, more "
+                f"than {MAX_SCALE:.3g}; hint: a budget this small releases nothing but noise"
             )
         return scale
 
@@ -86,16 +81,12 @@ class IntegerQuery(PickledByArguments):
         return discrete_gaussian(self.scale).map(self.distance)
 
     def draw(self, count: int) -> list[int]:
-        """``count`` independent noises. No seed: randomness comes from the operating system through
-        OpenDP.
-        """
+        """``count`` independent noises. No seed: OpenDP takes the operating system's randomness."""
         return discrete_gaussian(self.scale)([0] * count)
 
 
 class NoiseStream:
-    """A known number of independent noises, drawn ahead in threads (OpenDP lets go of Python's
-    lock).
-    """
+    """A known number of independent noises, drawn ahead in threads (OpenDP frees Python's lock)."""
 
     def __init__(
         self, draw: Callable[[int], ArrayLike], count: int, pool: ThreadPoolExecutor
@@ -132,9 +123,7 @@ class NoiseStream:
 def noise_stream(
     draw: Callable[[int], ArrayLike], count: int, threads: int
 ) -> Iterator[NoiseStream]:
-    """A stream of ``count`` noises, drawn from now on; what has not been taken at the end is thrown
-    away.
-    """
+    """A stream of ``count`` noises, drawn from now on; what is not taken is thrown away."""
     pool = ThreadPoolExecutor(threads)
     try:
         yield NoiseStream(draw, count, pool)
@@ -148,9 +137,7 @@ def sampling_threads() -> int:
 
 
 def discrete_gaussian(scale: float) -> Any:
-    """OpenDP's zCDP measurement that adds a discrete Gaussian of standard deviation ``scale`` to
-    64-bit integers.
-    """
+    """OpenDP's zCDP measurement that adds discrete Gaussians of ``scale`` to 64-bit integers."""
     return _opendp()(scale)
 
 
@@ -178,8 +165,7 @@ def _opendp() -> Callable[[float], Any]:
     if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST_OPENDP:
         raise NotAvailableError(
             f"noise: expected OpenDP {wanted} or later, got {version}, whose discrete Gaussian is "
-            "biased; "
-            f'hint: pip install "opendp>={wanted}"'
+            f'biased; hint: pip install "opendp>={wanted}"'
         )
 
     def make(scale: float) -> Any:
@@ -191,9 +177,7 @@ def _opendp() -> Callable[[float], Any]:
 
 
 def _check(make: Callable[[float], Any], version: str) -> None:
-    """A few numbers that can only come out otherwise if privacy is lost: the odds are
-    below 1e-13.
-    """
+    """Numbers that can only come out otherwise if privacy is lost: the odds are below 1e-13."""
     charged = all(
         abs(
             Fraction(make(scale).map(distance)) * 2 * Fraction(scale) ** 2 / Fraction(distance) ** 2

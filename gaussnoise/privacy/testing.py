@@ -1,6 +1,4 @@
-"""What a promise means to somebody who tests whether a record was there, and which promises follow
-from which.
-"""
+"""What a promise means to who tests whether a record was there, and which promises follow."""
 
 import math
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """What every route to an optimal covariance returns."""
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,10 +42,16 @@ class Design:
     interrupted: bool = False
     inexact: bool = False
 
-    def on_all(self, live: NDArray[np.bool_], p: float) -> "Design":
-        """The same where only the coordinates ``live`` were solved for; the others are zero on all
-        points.
-        """
+    @classmethod
+    def closed(
+        cls, weights: Array, w: Array, factor: Array, note: str, center: Array | None = None
+    ) -> Self:
+        """A closed form, about the origin unless said otherwise: no gap, and no steps."""
+        center = np.zeros(len(factor)) if center is None else center
+        return cls(weights, w, factor, center, 0.0, 0, note)
+
+    def on_all(self, live: NDArray[np.bool_], p: float) -> Self:
+        """The same on all coordinates, of which only those ``live`` were solved for."""
         w = np.ones(len(live))
         if p > 2:  # a certificate only inside the dual ball
             w = placed(self.coordinate_weights / dual_ball_norm(self.coordinate_weights, p), live)

@@ -112,9 +112,7 @@ Counted = Callable[[int, int], object]  # called with how much is done, and how 
 
 @contextmanager
 def counting(progress: bool | Counted | None, total: int, unit: str) -> Iterator[Counted]:
-    """Where to say how far a task is: the caller's own callback, a progress bar for True, or
-    nobody.
-    """
+    """Where to say how far a task is: the caller's callback, a progress bar for True, or nobody."""
     check_progress(progress)
     if progress is None or progress is False:
         yield lambda done, total: None

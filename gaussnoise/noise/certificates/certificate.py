@@ -42,21 +42,15 @@ class Certificate(abc.ABC):
 
     @abc.abstractmethod
     def lower_bound(self) -> float:
-        """``tr((W^{1/2} C W^{1/2})^{1/2})``, C the covariance (or second moment) of the measure; a
-        lower bound on γ.
-        """
+        """``tr((W^{1/2} C W^{1/2})^{1/2})``, C the measure's covariance: a lower bound on γ."""
 
     @abc.abstractmethod
     def spectrum(self) -> tuple[Array, Array]:
-        """Eigenvalues of ``(W^{1/2} C W^{1/2})^{1/2}``, bounded from below, and their
-        multiplicities.
-        """
+        """Eigenvalues of ``(W^{1/2} C W^{1/2})^{1/2}``, from below, and multiplicities."""
 
     @property
     def is_of_alike_records(self) -> bool:
-        """Whether symmetry makes all records alike: then one measure serves wherever the
-        data are.
-        """
+        """Whether symmetry makes records alike: then one measure serves wherever data are."""
         return False
 
     @property
@@ -95,9 +89,7 @@ class Certificate(abc.ABC):
     def decode(
         cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
     ) -> Self:
-        """What :meth:`encode` wrote, for this problem; the data may come from anyone, and are not
-        checked yet.
-        """
+        """What :meth:`encode` wrote, for this problem; from anyone, and not checked yet."""
         raise CertificateError(
             f"load: expected a certificate that can be stored, got {cls.__name__}"
         )

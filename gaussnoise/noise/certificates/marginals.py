@@ -1,6 +1,4 @@
-"""A symmetric measure on records, and its check without the algebra that found it: second moments
-record by record.
-"""
+"""A symmetric measure on records, checked record by record, without the algebra that found it."""
 
 import itertools
 import math
@@ -58,9 +56,7 @@ class MarginalCertificate(TableCertificate):
         return self.bound_over(self.workload())
 
     def bound_over(self, workload: Workload) -> float:
-        """:meth:`lower_bound`, given what :meth:`workload` returns, which takes as long to find as
-        to solve.
-        """
+        """:meth:`lower_bound`, given :meth:`workload`, which takes as long to find."""
         traces = self._traces(workload)
         return (
             max(self.domain.weights)
@@ -74,9 +70,7 @@ class MarginalCertificate(TableCertificate):
         return values * (1 - ROUNDING_MARGIN), workload.residual_counts * workload.ranks
 
     def losses(self, workload: Workload) -> Array:
-        """Of unit noise on one T of each type, coordinates weighted, when the largest table weight
-        is one.
-        """
+        """Of unit noise on one T of each type, weighted, with a largest table weight of one."""
         shares = self.shares / (math.fsum(self.shares) * (1 + CANCELLATION))
         return workload.dual_loss(self.p) @ shares ** dual_power(self.p)
 
@@ -108,9 +102,7 @@ class MarginalCertificate(TableCertificate):
 
 
 def _is_explicit(domain: AbstractTables) -> bool:
-    """Whether listing the records checks anything: few enough for extended precision, and of like
-    weights.
-    """
+    """Whether listing the records checks anything: few enough, and of like weights."""
     return (
         domain.cardinality <= _EXPLICIT_CELLS
         and domain.cardinality**2 * domain.dim <= _LONG_OPERATIONS
@@ -119,9 +111,7 @@ def _is_explicit(domain: AbstractTables) -> bool:
 
 
 def _is_mean(center: Array, domain: AbstractTables) -> bool:
-    """Whether every table's cells share its weight equally, to the last bit: a division gives it
-    anywhere.
-    """
+    """Whether every table's cells share its weight equally, to the last bit."""
     return all(
         bool((center[block] == weight / (block.stop - block.start)).all())
         for _, weight, block in domain.blocks()
@@ -131,9 +121,7 @@ def _is_mean(center: Array, domain: AbstractTables) -> bool:
 def _by_subsets(
     witness: MarginalCertificate, problem: Problem, covariance: MarginalCovariance, center: Array
 ) -> Verification:
-    """The bracket of a marginal covariance: variances in rational arithmetic over attribute
-    subsets, one by one.
-    """
+    """The bracket of a marginal covariance: variances in rational arithmetic, one by one."""
     domain = covariance.domain
     if problem.neighbors not in ("replace", "add-remove"):
         raise CertificateError("verify: expected 'replace' or 'add-remove' for marginals")

@@ -1,6 +1,4 @@
-"""The dual witness of people who add a vector at each of their ticks: correlations of these
-vectors, by pattern.
-"""
+"""The dual witness of people who add vectors at their ticks: correlations of these, by pattern."""
 
 import itertools
 import math
@@ -97,9 +95,7 @@ class ParticipationCertificate(Certificate):
     def check(
         self, problem: Problem, covariance: Covariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Patterns against who may take part when; the factor by QR and the patterns' semidefinite
-        programmes.
-        """
+        """Patterns against who may take part when; QR, and semidefinite programmes of patterns."""
         if (
             problem.domain is not self.domain
             or problem.neighbors != "add-remove"
@@ -177,9 +173,7 @@ def _allowed(row: list[int], n: int, allows: Any) -> bool:
 
 
 def longest_move(domain: VectorParticipations, factor: Array, size: float) -> tuple[float, Array]:
-    """Proven bound on what one person moves, in the coordinates of the factor, and what leaves its
-    range; over size.
-    """
+    """Proven bound on what a person moves, in coordinates of the factor; what leaves its range."""
     points = domain.matrix.T / size
     whitened = whiten(factor, points, precision=precision_for(points.size * factor.shape[1]))
     check_range(whitened, np.abs(points).max(axis=0))

@@ -1,6 +1,4 @@
-"""A measure on points, and its check: against a list of points, or against the oracles of
-a body.
-"""
+"""A measure on points, and its check: against a list of points, or a body's oracles."""
 
 import math
 from dataclasses import dataclass
@@ -140,9 +138,7 @@ def _by_oracle(
     center: Array,
     claimed: float,
 ) -> Verification:
-    """The bracket against the domain's own oracles: lengths in coordinates by a singular value
-    decomposition.
-    """
+    """The bracket against the domain's oracles: lengths by a singular value decomposition."""
     domain = problem.domain
     if problem.neighbors not in ("replace", "add-remove"):
         raise CertificateError(
@@ -153,13 +149,13 @@ def _by_oracle(
     rest = scale / size
     origin = witness.origin
     still, shift = domain, np.zeros(domain.dim)
-    if problem.neighbors == "replace" and not (problem.shifted and origin is None):
+    if problem.protected == "replace" or (problem.shifted and origin is not None):
         still, shift = domain._apart()
     if origin is not None and not np.array_equal(origin, shift):
         raise CertificateError(
             "verify: the certificate was moved to the origin from elsewhere than its domain"
         )
-    covered = still - still if problem.neighbors == "replace" and not problem.shifted else still
+    covered = still - still if problem.protected == "replace" else still
     body = Body(covered * (1 / size))
     if problem.shifted:
         body = about(covered, center - shift, size, drift(domain, shift))
@@ -199,9 +195,7 @@ def _by_oracle(
 
 
 def _belongs(x: Array, domain: AbstractDomain) -> bool:
-    """Whether x is a member, or, having been rounded, in the hull of the members up to
-    their slack.
-    """
+    """Whether x is a member, or, rounded, in the hull of the members up to their slack."""
     return domain.contains(x) or is_near(domain, x)
 
 
@@ -219,7 +213,7 @@ def check_points(
     rounding.
     """
     factor, scale = _stored(covariance)
-    target = covered(domain, problem.neighbors, shifted=problem.shifted)
+    target = covered(domain, problem)
     points = domain.points - center if problem.shifted else target.points
     # scale = rest · size with a power of two, by which dividing does not round
     size = float(np.ldexp(0.5, np.frexp(scale)[1]))

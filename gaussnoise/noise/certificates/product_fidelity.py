@@ -30,9 +30,8 @@ Choice = tuple[tuple[int, int], ...]  # of each class, which base is asked for
 
 _KEPT = (10**9, 64, 48, 32, 24, 16, 8, 4, 2, 1, 0)  # directions of an attribute that stay coupled
 _DENSE = 700  # coordinates of a block whose eigenvalues are found at once
-_MOST_LEFT = (
-    2500  # coordinates left to be solved for densely, once the largest tables are eliminated
-)
+# coordinates left to be solved for densely, once the largest tables are eliminated
+_MOST_LEFT = 2500
 _MOST_CHOICES = 16  # of bases, where attributes with several are too large to keep together
 _MOST_CELLS = 2**24  # of a table that is eliminated
 _THIN = 1e-13  # of the largest eigenvalue
@@ -97,9 +96,7 @@ class _Side:
         return _Side(self.rotated.split(0).own, np.zeros_like(self.cross), self.rotated.inner)
 
     def split(self, kept: int) -> "_Side":
-        """The first coordinates of a diagonal inner part, and what of √λ the others
-        cannot explain.
-        """
+        """The first coordinates of a diagonal inner part, and what they leave unexplained of √λ."""
         values = np.diag(self.inner)
         rest, cross = values[kept:], self.cross[kept:]
         explained = float((cross**2 / np.where(rest > 0, rest, 1.0))[rest > 0].sum())
@@ -163,9 +160,7 @@ class Blocks:
         return found
 
     def split(self, kept: int) -> Self:
-        """With so many directions of every attribute still coupled; of those with several bases,
-        all or none.
-        """
+        """With so many coupled directions of every attribute; of several bases, all or none."""
         other = copy.copy(self)
         other.sides = []
         for k, sides in enumerate(self.sides):
@@ -192,9 +187,7 @@ class Blocks:
         return other
 
     def containing(self, R: Type) -> dict[Choice, float]:
-        """Weights of the tables around a set of type R, by the bases they ask for within R, spreads
-        included.
-        """
+        """Weights of tables around a set of type R, by the bases they ask for within R."""
         found: dict[Choice, float] = {}
         for table, weight in self.tables:
             S = tuple(k for k, _ in table)
@@ -284,9 +277,7 @@ class Blocks:
 
 
 class _Group:
-    """Blocks that share the part Q of attributes that do not couple; over sets T of those
-    that do.
-    """
+    """Blocks that share the part Q of attributes that do not couple, over sets T of others."""
 
     def __init__(self, blocks: Blocks, Q: Type) -> None:
         self.blocks, self.Q = blocks, Q
@@ -349,9 +340,7 @@ class _Group:
 
     @property
     def has_several(self) -> bool:
-        """Whether some attribute is asked about in several ways, so that no basis makes all blocks
-        diagonal.
-        """
+        """Whether an attribute is asked about in ways that no basis makes diagonal together."""
         return any(len(self.blocks.sides[k]) > 1 for k in self.kinds.values())
 
     @property
@@ -375,9 +364,7 @@ class _Group:
         return self._by_determinants()
 
     def traces(self) -> dict[Type, float]:
-        """By type of the whole T, when nothing couples: its block's root; of several bases, from
-        below.
-        """
+        """By type of T, when nothing couples: its block's root; of several bases, from below."""
         found: dict[Type, float] = {}
         for T in self.sets:
             parts = (
@@ -453,9 +440,7 @@ class _Group:
         return reduce(np.multiply.outer, (self._diagonal(i)[0] for i in T), np.ones(()))
 
     def _summed(self, T: Subset, U: Subset, V: Subset, w: Array) -> Array:
-        """``Σ w Π f_i`` over the axes of T in neither U nor V; f is p² in both, pq in one, q² in
-        none.
-        """
+        """``Σ w Π f_i`` over axes of T in neither U nor V; f is p² in both, pq in one, else q²."""
         operands: list = [w, list(range(len(T)))]
         for axis, i in enumerate(T):
             p, q = self._diagonal(i)
@@ -463,9 +448,7 @@ class _Group:
         return np.einsum(*operands, [axis for axis, i in enumerate(T) if i in U or i in V])
 
     def _places(self, U: Subset, V: Subset, starts: dict[Subset, int]) -> tuple[Places, Places]:
-        """Rows and columns of the entries of block (U, V) that are not zero, over the axes of U ∪
-        V.
-        """
+        """Rows and columns of block (U, V)'s nonzero entries, over the axes of U ∪ V."""
         both = sorted({*U, *V})
         sizes = [self._dim((i,)) for i in both]
         grid = np.indices(sizes, sparse=True) if both else ()
@@ -482,9 +465,7 @@ class _Group:
 
 
 def _class_sides(bases: tuple[AbstractBase, ...], weights: Array) -> list[_Side]:
-    """Of a class's bases; of categories that are all alike without rounding, since there is nothing
-    to couple.
-    """
+    """Of a class's bases; of categories all alike, without rounding: nothing couples."""
     n = len(weights)
     if n == 1 or np.ptp(weights) == 0:
         grams = [None if base.is_identity else base.gram() for base in bases]
@@ -506,9 +487,7 @@ def _class_sides(bases: tuple[AbstractBase, ...], weights: Array) -> list[_Side]
 
 
 def _log_determinant(matrix: Array) -> float:
-    """Of 1 and a positive semidefinite matrix; zero, which is below, where t is so small that only
-    rounding is left.
-    """
+    """Of 1 and a positive semidefinite matrix; zero, which is below, where t is mere rounding."""
     try:
         return max(2 * float(np.log(np.diag(cholesky(matrix, check_finite=False))).sum()), 0.0)
     except np.linalg.LinAlgError:

@@ -1,6 +1,4 @@
-"""A product measure on records, and its check from stored integers and weights, attribute by
-attribute.
-"""
+"""A product measure on records, and its check by attribute from stored integers and weights."""
 
 import math
 from dataclasses import dataclass
@@ -63,9 +61,7 @@ class ProductCertificate(TableCertificate):
         return max(self.domain.weights) * total * (1 - SLACK), tight
 
     def spectrum(self) -> tuple[Array, Array]:
-        """Of the uncoupled blocks, each flattened: what any concave bound on the spectrum may use
-        in its place.
-        """
+        """Of uncoupled blocks, each flattened: what concave bounds on the spectrum may use."""
         workload = self.workload()
         traces = Blocks(self, workload).uncoupled()
         counts = workload.residual_counts * workload.ranks

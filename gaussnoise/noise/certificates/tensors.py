@@ -94,9 +94,7 @@ class TensorCertificate(Certificate):
 def _checked(
     witness: "TensorCertificate", problem: Problem, covariance: Covariance, center: Array
 ) -> tuple[float, float]:
-    """The largest z' M⁺ z over the set, and γ, from the stored factor; a CertificateError if its
-    shape is wrong.
-    """
+    """The largest z' M⁺ z over the set, and γ, from the stored factor, whose shape is checked."""
     power, scale, shift = stripped(problem.domain)
     kind = problem.protected
     if (

@@ -1,6 +1,4 @@
-"""What the certificates of marginals and of products share: weights of tables, and of patterns of
-attributes.
-"""
+"""What certificates of marginals and products share: weights of tables, and of patterns."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -56,9 +54,7 @@ class TableCertificate(Certificate):
         )
 
     def has_weights(self, workload: Workload) -> bool:
-        """Whether shares and pattern weights are distributions over the workload's tables and
-        possible patterns.
-        """
+        """Whether shares and pattern weights are distributions over tables and patterns."""
         patterns, weights, shares = self.patterns, self.pattern_weights, self.shares
         most = [len(members) for members in workload.moving.classes]
         return bool(

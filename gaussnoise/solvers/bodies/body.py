@@ -1,6 +1,4 @@
-"""What an ellipsoid is to cover when it cannot be listed: a domain asked through its oracles, in
-unit coordinates.
-"""
+"""What an ellipsoid is to cover when it cannot be listed: a domain, through its oracles."""
 
 import math
 from dataclasses import dataclass
@@ -30,6 +28,7 @@ from domains.oracles.image import ConvexImage
 from ...errors import CovarianceError
 from ...numerics.feasibility import RANGE_TOLERANCE, row_weights
 from ...numerics.norms import norm
+from ..design import Protected
 
 Array = NDArray[np.float64]
 
@@ -40,9 +39,8 @@ _EXACT_MARGIN, _ITERATIVE_MARGIN = 2.0**-32, 2.0**-22
 _REPEATABLE = 1e-4  # of the bracket
 _CLOSED = 1e-9  # brackets up to this wide are taken to be this wide
 _MOST_ROUNDING = 1e-3  # of the length of what is covered: beyond, the factor is too nearly singular
-_MOST_CANCELLED = (
-    0.1  # of that length, where numbers cancel in the body itself: it is covered with more noise
-)
+# of that length, where numbers cancel in the body itself: it is covered with more noise
+_MOST_CANCELLED = 0.1
 _LONG_OPERATIONS = 2**26  # products in extended precision, which no BLAS helps: half a second
 _FAR = (
     2.0**10
@@ -53,9 +51,7 @@ _SPREAD = 4  # directions tried per dimension, besides the axes
 
 @dataclass(frozen=True, eq=False)
 class Farthest:
-    """The point of a body that is longest in given coordinates, as a bracket on the
-    squared length.
-    """
+    """The point of a body that is longest in given coordinates, and a bracket on its square."""
 
     point: Array
     value: float
@@ -145,9 +141,7 @@ class Body:
         )
 
     def start(self) -> Array:
-        """Support points along the axes and in spread directions, enough of them to span the body,
-        shape (k, d).
-        """
+        """Support points along axes and in spread directions that span the body, shape (k, d)."""
         points = np.vstack(
             [self._along_axes, self.support_points(spread_directions(_SPREAD * self.dim, self.dim))]
         )
@@ -158,9 +152,7 @@ class Body:
             points = np.vstack([points, missing])
 
     def _beyond(self, directions: Array) -> Array:
-        """Support points that leave the space orthogonal to the directions by more
-        than rounding.
-        """
+        """Support points that leave the directions' orthogonal space by more than rounding."""
         tops = self.support_points(np.vstack([directions, -directions]))
         reach = np.abs(tops @ directions.T).max(axis=1, initial=0.0)
         return tops[reach > RANGE_TOLERANCE * self.sizes.max()]
@@ -175,9 +167,7 @@ class Body:
         return Farthest(point, value, max(farthest.upper_bound, value))
 
     def climb(self, whitening: Array, center: Array, points: Array, directions: Array) -> Array:
-        """Local maximizers of ‖W (x − center)‖, reached from ``points`` and from ``directions`` (k,
-        r) of W x.
-        """
+        """Local maximizers of ‖W (x − center)‖, from ``points`` and ``directions`` of W x."""
         if self._image is not None and len(self._image.offsets) == 1:
             return self._image.local_maxima(
                 whitening, center, np.vstack([(points - center) @ whitening.T, directions])
@@ -240,9 +230,8 @@ class Body:
         if not (clear and cancelled <= _MOST_CANCELLED * longest):
             raise CovarianceError(
                 "the covariance is too nearly singular for its set to be checked in double "
-                "precision; hint: rescale "
-                "coordinates, or directions, whose sizes differ by more than 1e5, and "
-                "move parts that lie far away nearer"
+                "precision; hint: rescale coordinates, or directions, whose sizes differ by more "
+                "than 1e5, and move parts that lie far away nearer"
             )
         return Enclosure((longest + cancelled + moved) / (1 - error), self._outside(factor))
 
@@ -255,27 +244,26 @@ class Body:
 
 
 def blur(center: Array, size: float) -> float:
-    """What rounding did to the coordinates, in units of ``size``, of a set moved to ``center`` from
-    the origin.
-    """
+    """What rounding did, in units of ``size``, to a set moved to ``center`` from the origin."""
     return 4 * float(np.finfo(np.float64).eps) * float(np.abs(center).max(initial=0.0)) / size
 
 
-def moved_back(domain: AbstractDomain, *, shifted: bool) -> tuple[AbstractDomain, Array]:
+def moved_back(domain: AbstractDomain, protected: Protected) -> tuple[AbstractDomain, Array]:
     """A domain whose points are not rounded by how far away K is, and the shift from there to K.
 
-    Differences do not depend on a shift; points that do (``shifted``) stay where they are unless
-    they are far away.
+    Differences do not depend on a shift; a body that is covered up to a shift stays where it is
+    unless it is far away, and one with its mirror image always.
     """
-    still, shift = domain._apart()
-    far = shift.any() and np.abs(shift).max() > _FAR * Body(still).sizes.max()
-    return (still, shift) if far or not shifted else (domain, np.zeros(domain.dim))
+    if protected != "add-remove":
+        still, shift = domain._apart()
+        far = shift.any() and np.abs(shift).max() > _FAR * Body(still).sizes.max()
+        if far or protected == "replace":
+            return still, shift
+    return domain, np.zeros(domain.dim)
 
 
 def drift(domain: AbstractDomain, shift: Array) -> float:
-    """What rounding may have done to ``shift``, the sum of several moves; nothing where it
-    is one.
-    """
+    """What rounding may have done to ``shift``, a sum of several moves; nothing for one."""
     if isinstance(domain, Product):
         return max(
             drift(part, shift[s]) for part, s in zip(domain.parts, domain.slices(), strict=True)
@@ -299,8 +287,7 @@ def check_dim(function: str, dim: int) -> None:
         raise DomainTooLargeError(
             f"{function}: a covariance in R^{dim} needs {dim**2 * 8 / 1e9:.3g} GB, more than "
             f"{_MOST_ENTRIES * 8 / 1e9:.3g}; hint: project to fewer coordinates (A @ K), or solve "
-            "the factors of a "
-            "product one by one"
+            "the factors of a product one by one"
         )
 
 
@@ -334,9 +321,7 @@ def _complement(points: Array) -> Array:
 
 
 def spread_directions(count: int, dim: int, batch: int = 0) -> Array:
-    """Directions spread over the sphere, shape (count, dim), others for every batch: a Weyl
-    sequence, made normal.
-    """
+    """Directions spread over the sphere, shape (count, dim), others for every batch."""
     steps = np.sqrt(np.arange(2, dim + 2) + np.sqrt(2) - 1)
     uniform = np.outer(np.arange(1, count + 1) + batch * count, steps) % 1
     return ndtri(np.clip(uniform, 1e-9, 1 - 1e-9))

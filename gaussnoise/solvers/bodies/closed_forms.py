@@ -18,9 +18,7 @@ _THIN = 1e-9  # of the largest eigenvalue: what may be rounding is left to the s
 
 
 def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
-    """The optimal design of a body about its center of symmetry, and the points its measure is on;
-    None if unknown.
-    """
+    """The optimal design of a body about its center, and its points; None if unknown."""
     domain = body.domain
     if isinstance(domain, LpBall | SchattenBall):
         points = _ball_points(domain)
@@ -43,16 +41,16 @@ def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
     return None
 
 
-def uniform_measure(points: Array, p: float, *, shifted: bool) -> Design | None:
+def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None:
     """The uniform measure on listed points, shape (N, d), where it is optimal, as symmetry makes
     it; None elsewhere.
 
-    With C its second moment (covariance when shifted),
+    With C its second moment (covariance when centered),
     ``M = W^{-1/2} (W^{1/2} C W^{1/2})^{1/2} W^{-1/2}`` for equal coordinate weights w; optimal iff
     no point is longer than the mean in ``x' M⁺ x``, and ``‖sd(M)‖_p`` is the trace.
     """
     count, dim = points.shape
-    center = points.mean(axis=0) if shifted else np.zeros(dim)
+    center = points.mean(axis=0) if centered else np.zeros(dim)
     moved = points - center
     values, axes = np.linalg.eigh(moved.T @ moved / count)
     kept = values > _THIN * values[-1]
@@ -66,22 +64,18 @@ def uniform_measure(points: Array, p: float, *, shifted: bool) -> Design | None:
         return None
     w = even_weights(dim, p)
     note = "closed form: the uniform measure is optimal, as symmetry makes it"
-    return Design(np.full(count, 1 / count), w, factor, center, 0.0, 0, note)
+    return Design.closed(np.full(count, 1 / count), w, factor, note, center)
 
 
 def _uniform(points: Array, p: float, note: str) -> Design:
-    """Points whose second moment is a multiple of the identity, in a set of
-    irreducible symmetry.
-    """
+    """Points whose second moment is a multiple of 1, in a set of irreducible symmetry."""
     count, dim = points.shape
     w = even_weights(dim, p)
-    return Design(np.full(count, 1 / count), w, np.eye(dim), np.zeros(dim), 0.0, 0, note)
+    return Design.closed(np.full(count, 1 / count), w, np.eye(dim), note)
 
 
 def _ball_points(ball: LpBall | SchattenBall) -> Array:
-    """Longest points of a ball, in number enough for a second moment proportional to
-    the identity.
-    """
+    """Longest points of a ball, enough of them for a second moment proportional to 1."""
     if isinstance(ball, LpBall):
         if ball.q < 2:
             return ball.radius * np.eye(ball.dim)
@@ -108,9 +102,7 @@ def _signs(dim: int) -> Array:
 
 
 def _ellipsoid(A: Array, p: float) -> tuple[Design, Array]:
-    """A B_2: M = AA' for every p, proved by points A u along the axes of A'WA, weighted by its
-    eigenvalues.
-    """
+    """A B_2: M = AA' for every p, proved by points A u along the axes of A'WA."""
     dim = len(A)
     left, singular, _ = np.linalg.svd(A, full_matrices=False)
     kept = singular > max(A.shape) * np.finfo(np.float64).eps * singular.max(initial=0.0)
@@ -128,6 +120,4 @@ def _ellipsoid(A: Array, p: float) -> tuple[Design, Array]:
     used = weights > 1e-15 * weights.max(initial=0.0)
     points = (factor @ axes[:, used]).T
     note = "closed form: an ellipsoid is its own best enclosure at every p"
-    return Design(
-        weights[used] / weights[used].sum(), w, factor, np.zeros(dim), 0.0, 0, note
-    ), points
+    return Design.closed(weights[used] / weights[used].sum(), w, factor, note), points

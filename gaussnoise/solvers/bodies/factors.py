@@ -1,6 +1,4 @@
-"""Products of symmetric bodies: every factor is solved on its own (Nikolov & Tang 2023, Lemmas 60
-and 62).
-"""
+"""Products of symmetric bodies, factor by factor (Nikolov & Tang 2023, Lemmas 60 and 62)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,9 +41,7 @@ class Factor:
 def factored(
     domain: AbstractDomain, p: float, solve: Callable[[AbstractDomain], Factor]
 ) -> tuple[Design, Array] | None:
-    """The optimal design of a product of symmetric bodies from those of its factors; None for other
-    domains.
-    """
+    """The optimal design of a product of symmetric bodies from its factors'; else None."""
     if isinstance(domain, Scaled):
         inner = factored(domain.body, p, solve)
         return None if inner is None else (inner[0], domain.factor * inner[1])
@@ -87,9 +83,7 @@ def _kron(first: Array, second: Array) -> Array:
 
 
 def _cartesian(factors: list[Factor], p: float) -> tuple[Design, Array]:
-    """``γ_p(K × L)^α = γ_p(K)^α + γ_p(L)^α``, 1/α = 1/2 + 1/p: ellipsoids grow so that Σ 1/growth =
-    1.
-    """
+    """``γ_p(K × L)^α = γ_p(K)^α + γ_p(L)^α``, 1/α = 1/2 + 1/p; ellipsoids grow, Σ 1/growth = 1."""
     alpha = 2 if p == np.inf else 2 * p / (p + 2)
     errors = np.array([factor.error(p) for factor in factors])
     shares = (errors / errors.max()) ** alpha
@@ -121,9 +115,7 @@ def _cartesian(factors: list[Factor], p: float) -> tuple[Design, Array]:
 
 
 def _coupled(factors: list[Factor]) -> tuple[Array, Array]:
-    """A measure on the product with the factors' own as marginals, uncorrelated between factors by
-    random signs.
-    """
+    """A measure on the product with the factors' as marginals, uncorrelated by random signs."""
     cuts = [np.cumsum(factor.design.weights) / factor.design.weights.sum() for factor in factors]
     ends = np.unique(np.concatenate(cuts))
     ends = ends[ends < 1 - 1e-15]

@@ -227,8 +227,7 @@ def harmonic_bases(domain: TensorPower) -> dict[int, Array]:
     if domain.dim * math.comb(d + k - 1, k) > _MOST_FACTOR_ENTRIES:
         raise DomainTooLargeError(
             f"tensor_design: a factor of {domain.dim} × {math.comb(d + k - 1, k)} entries, more "
-            "than 2^26; "
-            "hint: a smaller order or base"
+            "than 2^26; hint: a smaller order or base"
         )
     coordinates = symmetric_coordinates(d, k)
     exponents = coordinates.exponents()
@@ -291,18 +290,14 @@ def _is_difference(kind: Protected, d: int, a: Fraction, b: Fraction, t: Fractio
 
 
 def _mass_at_origin(slope: float, radial: float) -> float:
-    """θ that maximises ``√(1−θ)·slope + radial·√(θ(1−θ))``: with θ = sin²φ, a quadratic equation
-    for sin φ.
-    """
+    """θ that maximises ``√(1−θ)·slope + radial·√(θ(1−θ))``: θ = sin²φ, a quadratic in sin φ."""
     return (2 * radial / (slope + math.hypot(slope, math.sqrt(8) * radial))) ** 2
 
 
 def _replace_even(
     domain: TensorPower, roots: Mapping[int, float]
 ) -> tuple[dict[int, float], list[tuple[float, tuple[float, float, float]]]]:
-    """κ_j and the measure on differences for even orders: cosines are added where the form is
-    largest.
-    """
+    """κ_j and the measure for even orders: cosines are added where the form is largest."""
     d, k = domain.base, domain.order
     js = list(roots)
     costs = np.array([roots[j] ** 2 for j in js])
@@ -341,9 +336,7 @@ def _add(
 
 
 def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
-    """Shares x > 0 that minimise ``Σ costs/x`` subject to ``rows @ x <= 1``, and multipliers that
-    sum to one.
-    """
+    """Shares x > 0 that minimise ``Σ costs/x`` with ``rows @ x <= 1``, and unit multipliers."""
     x = np.full(len(costs), 0.5 / rows.sum(axis=1).max())
     weight = float((costs / x).sum())
     target = _BARRIER * weight
@@ -420,9 +413,7 @@ def _halved(pieces: Array) -> Array:
 
 
 def _bernstein(d: int, k: int, shares: Mapping[int, Fraction]) -> list[float]:
-    """Bernstein coefficients of ``2 Σ_j shares_j (1 − P_j(√u))`` over [0, 1], degree k/2, rounded
-    once.
-    """
+    """Bernstein coefficients of ``2 Σ_j shares_j (1 − P_j(√u))`` over [0, 1], rounded once."""
     degree = k // 2
     # power-basis coefficients in t of every P_j, by the three-term recurrence
     polynomials = [[Fraction(1)], [Fraction(0), Fraction(1)]]

@@ -1,6 +1,4 @@
-"""Images of sign-invariant 2-convex bodies: the semidefinite relaxation with its
-matrix eliminated.
-"""
+"""Images of sign-invariant 2-convex bodies: the semidefinite relaxation without its matrix."""
 
 import numpy as np
 from numpy.typing import NDArray

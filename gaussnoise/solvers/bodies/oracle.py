@@ -1,6 +1,4 @@
-"""Column generation over a body: solve on the points found, ask the oracle what sticks
-out, repeat.
-"""
+"""Column generation over a body: solve on known points, ask what sticks out, repeat."""
 
 import math
 from dataclasses import replace
@@ -20,9 +18,8 @@ Array = NDArray[np.float64]
 
 _ROUNDS = 200
 _FIRST_TOL = 1e-2
-_SHARE_OF_NEW = (
-    0.1  # of the measure, for new points: enough to be seen, little enough to keep the rest
-)
+# of the measure, for new points: enough to be seen, little enough to keep the rest
+_SHARE_OF_NEW = 0.1
 _NEGLIGIBLE_WEIGHT = 1e-6
 _MOST_ASCENTS = 1000  # points a round that are moved to local maxima
 # More points cannot close the bracket of an inexact oracle: they are found until they move it by
@@ -126,9 +123,7 @@ def oracle_design(
 
 
 def _relaxed(body: Body, factor: Array, p: float) -> Design:
-    """The semidefinite relaxation of an image of a 2-convex body, and as its gap, the upper end it
-    proves.
-    """
+    """The semidefinite relaxation of a 2-convex body's image; its gap is the proven upper end."""
     far = body.farthest(left_inverse(factor), np.zeros(body.dim))
     upper = math.sqrt(far.upper * norm(np.square(factor).sum(axis=1), p / 2))
     note = (
@@ -142,9 +137,7 @@ def _relaxed(body: Body, factor: Array, p: float) -> Design:
 def _new_points(
     body: Body, whitening: Array, design: Design, points: Array, top: Array, beyond: float, k: int
 ) -> Array:
-    """Local maxima longer than √beyond: ``top``, and those reached from the heaviest points and
-    fresh directions.
-    """
+    """Local maxima longer than √beyond: ``top``, and others from heavy points and directions."""
     heaviest = np.argsort(design.weights)[::-1][:_MOST_ASCENTS]
     heaviest = heaviest[design.weights[heaviest] > _NEGLIGIBLE_WEIGHT * design.weights.max()]
     fresh = spread_directions(_FRESH * len(whitening), len(whitening), k)

@@ -87,9 +87,7 @@ def pairwise_design(
 
 
 class Ends:
-    """Both ends over all pairs: lower ends found within a round hold for all, upper ends only for
-    the round's own.
-    """
+    """Both ends over all pairs: a round's lower ends hold for all, its upper ends do not."""
 
     def __init__(self, report: Report | None) -> None:
         self.steps, self.lower, self.gap = 0, 0.0, np.inf
@@ -108,9 +106,7 @@ class Ends:
 
 
 def _first_pairs(points: Array, basis: Array | None) -> tuple[Rows, Rows]:
-    """Pairs to begin with, far apart once the covariance is evened out; and a few that span all
-    differences.
-    """
+    """Pairs to begin with: far apart once the covariance is even, and a few that span all."""
     moved = points - points.mean(axis=0)
     moved = moved if basis is None else moved @ basis
     left, singular, _ = np.linalg.svd(moved, full_matrices=False)

@@ -1,6 +1,4 @@
-"""The dual objective ``F(w, λ) = tr((W^{1/2} C W^{1/2})^{1/2})`` of finitely many points, and what
-it induces.
-"""
+"""The dual objective ``F(w, λ) = tr((W^½ C W^½)^½)`` of finitely many points."""
 
 import math
 from dataclasses import dataclass
@@ -101,9 +99,7 @@ class Fidelity:
         return shares / shares.sum()
 
     def at(self, weights: Array, shares: Array) -> Evaluation:
-        """Two products and an eigendecomposition of size r, or a singular value decomposition of
-        the points.
-        """
+        """Two products and an eigendecomposition of size r, or an SVD of the points."""
         moved = self._inside - weights @ self._inside if self.centered else self._inside
         w = self.coordinate_weights(shares)
         triangle = None
@@ -207,9 +203,7 @@ def affine_basis(points: Array) -> NDArray[np.intp]:
 
 
 def _roots(weighted: Array) -> tuple[Array, Array]:
-    """Singular values of a matrix of full column rank, floored at rounding, and its right singular
-    vectors.
-    """
+    """Singular values of a matrix of full column rank, floored, and right singular vectors."""
     # numpy's own product: the threads of a second BLAS, scipy's, would spin against those of the
     # decomposition
     squares, axes = np.linalg.eigh(weighted.T @ weighted)

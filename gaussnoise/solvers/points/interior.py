@@ -1,6 +1,4 @@
-"""The optimal covariance of finitely many points: a matrix-free interior-point method on
-the dual.
-"""
+"""The optimal covariance of finitely many points: an interior-point method on the dual."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

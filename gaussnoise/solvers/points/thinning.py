@@ -41,9 +41,7 @@ def thinned(points: Array, weights: Array, *, centered: bool) -> tuple[Rows, Arr
 
 
 def _reduced(moments: Array, weights: Array) -> Array:
-    """Weights with the same ``weights @ moments``, at most as many of them positive as there are
-    moments.
-    """
+    """Weights with the same ``weights @ moments``, at most as many positive as moments."""
     orthogonal, triangle = np.linalg.qr(moments, mode="complete")
     free = orthogonal[:, triangle.shape[1] :].copy()  # directions that leave the moments alone
     weights = weights.copy()

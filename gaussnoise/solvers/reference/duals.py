@@ -1,6 +1,4 @@
-"""What the reference routes share: coordinates of the span, dual weights from a primal ellipsoid,
-the certified gap.
-"""
+"""What reference routes share: coordinates of the span, dual weights, the certified gap."""
 
 import math
 from collections.abc import Iterable
@@ -38,9 +36,7 @@ def coordinates(points: Array, *, centered: bool) -> tuple[Array, Array, Array]:
 
 
 def norm(values: Array, order: float) -> float:
-    """``‖values‖_order`` of nonnegative numbers; powers of the largest would overflow for large
-    orders.
-    """
+    """``‖values‖_order`` of nonnegative numbers, without overflow at large orders."""
     largest = float(values.max())
     return largest * float(np.linalg.norm(values / largest, order)) if largest > 0 else 0.0
 
@@ -51,9 +47,7 @@ def dual_norm(w: Array, p: float) -> float:
 
 
 def norm_gradient(variances: Array, p: float) -> Array:
-    """The gradient of ``‖u‖_s``, s = p/2, of dual norm one: the optimal w. A subgradient at p
-    = ∞.
-    """
+    """The gradient of ``‖u‖_s``, s = p/2, of dual norm one: the optimal w; at p = ∞ one of many."""
     if p == math.inf:
         return np.eye(len(variances))[variances.argmax()]
     return (variances / norm(variances, p / 2)) ** (p / 2 - 1)

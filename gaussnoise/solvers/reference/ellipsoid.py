@@ -1,6 +1,4 @@
-"""The optimal covariance of finitely many points by the ellipsoid method: a reference route that
-needs no solver.
-"""
+"""The optimal covariance of finitely many points by the ellipsoid method, without a solver."""
 
 import dataclasses
 import math
@@ -57,9 +55,8 @@ def ellipsoid(
     n = r * (r + 1) // 2 + r * centered
     if n > _MOST_UNKNOWNS:
         raise DomainTooLargeError(
-            f'method="ellipsoid": {n} unknowns for points of rank {r} would take about '
-            f"{13 * n**2} steps; expected at "
-            f'most {_MOST_UNKNOWNS} unknowns; hint: method="auto"'
+            f'method="ellipsoid": {n} unknowns for points of rank {r} would take about {13 * n**2} '
+            f'steps; expected at most {_MOST_UNKNOWNS} unknowns; hint: method="auto"'
         )
     E = symmetric_basis(r)
     Q, v, level, shape = enclosing_ball(B, Y, p, centered)
@@ -164,9 +161,7 @@ def cut(
 
 
 def _shrunk(middle: Array, shape: Array, ray: Array, tau: float) -> tuple[Array, Array]:
-    """The least ellipsoid around the part of ``middle + shape·(unit ball)`` where
-    ``ray'(ball) <= −tau``.
-    """
+    """The least ellipsoid around ``middle + shape·ball`` where ``ray'(ball) <= −tau``."""
     n = len(middle)
     along, across = (
         n * (1 - tau) / (n + 1),

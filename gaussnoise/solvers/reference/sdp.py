@@ -1,6 +1,4 @@
-"""The optimal covariance of finitely many points as a semidefinite programme, through cvxpy: a
-reference route.
-"""
+"""The optimal covariance of finitely many points as a semidefinite programme, by cvxpy."""
 
 import math
 import warnings
@@ -88,8 +86,7 @@ def _fits(solver: Solver, N: int, r: int) -> bool:
     if need > most:
         raise DomainTooLargeError(
             f'method="sdp": {N} points of rank {r} would take {solver} about {need:.3g} {unit}, '
-            f"more than {most}; "
-            f"hint: {hint}"
+            f"more than {most}; hint: {hint}"
         )
     return blocks
 

@@ -1,6 +1,4 @@
-"""Optimal noise for tables: symmetry diagonalises the problem over types of attribute subsets; no
-matrix is left.
-"""
+"""Optimal noise for tables: symmetry diagonalises the problem over types of subsets."""
 
 import math
 from dataclasses import dataclass, replace
@@ -214,9 +212,7 @@ class ResidualFidelity:
 
 @dataclass(frozen=True, eq=False)
 class ResidualCurvature:
-    """``G G' + diag bend``, the rows of G being those of ``points`` (k, types of T), then of
-    ``−tables'``.
-    """
+    """``G G' + diag bend``; G has the rows of ``points`` (k, types of T), then of ``−tables'``."""
 
     points: Array
     tables: csr_array | None

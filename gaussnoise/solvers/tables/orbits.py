@@ -1,6 +1,4 @@
-"""Attributes that a workload cannot tell apart, and the types of attribute subsets that
-are left.
-"""
+"""Attributes that a workload cannot tell apart, and types of attribute subsets that are left."""
 
 import itertools
 import math

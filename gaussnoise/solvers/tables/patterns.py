@@ -1,6 +1,4 @@
-"""How far replacing a record moves independent measurements: one transform over patterns of
-differing attributes.
-"""
+"""How far replacing a record moves independent measurements: one transform over patterns."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -53,9 +51,7 @@ def pattern_sums(
 def products(
     count: int, most: int, equal: Any, unequal: Any, dtype: type = np.float64
 ) -> NDArray[Any]:
-    """Entry (j, t), t <= ``most``: the products of factors of t of ``count`` attributes, j of which
-    differ, summed.
-    """
+    """Entry (j, t): the summed products of factors of t of ``count`` attributes, j differing."""
     matrix = np.zeros((count + 1, most + 1), dtype=dtype)
     for j in range(count + 1):
         for t in range(most + 1):

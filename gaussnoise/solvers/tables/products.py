@@ -84,9 +84,7 @@ class ProductNoise:
 def product_noise(
     workload: Workload, p: float, *, replaced: bool, tol: float, watch: Watch
 ) -> ProductNoise:
-    """Strategies and dual weights of every class of attributes by a fixed point, then the noise of
-    all tables.
-    """
+    """Strategies and dual weights of every class by a fixed point, then noise of all tables."""
     asked = {
         k: bases
         for k, bases in enumerate(workload.bases)
@@ -95,8 +93,7 @@ def product_noise(
     for base in (base for bases in asked.values() for base in bases if base.size > _MOST_SOLVED):
         raise DomainTooLargeError(
             f"{type(base).__name__}: {base.size} categories, more than {_MOST_SOLVED}, would take "
-            "minutes; "
-            "hint: coarser bins, or counts (Identity) alone"
+            "minutes; hint: coarser bins, or counts (Identity) alone"
         )
     grams = {k: tuple(base.gram() for base in bases) for k, bases in asked.items()}
     _check_seen(asked, grams)
@@ -189,9 +186,7 @@ def _replaced_error(workload: Workload, p: float) -> float:
 def _slopes(
     workload: Workload, p: float, tables: TableNoise, *, replaced: bool
 ) -> dict[int, tuple[Array, float]]:
-    """By class: derivatives of the objective along the gains of its bases, and how much more the
-    spreads matter.
-    """
+    """By class: derivatives along the gains of its bases, and how much more spreads matter."""
     A = workload.dual_loss(p)
     shares = tables.shares / tables.shares.sum()
     scaled = (A * shares ** dual_power(p)).tocoo()
@@ -232,7 +227,7 @@ def one_attribute(gram: Array, bits: int) -> tuple[SolvedStrategy, Array]:
     values, axes = np.linalg.eigh(gram)
     seen = values > _SINGULAR * values[-1]
     points = axes[:, seen] * np.sqrt(values[seen] / values[-1])
-    design = uniform_measure(points, 2, shifted=False) or optimal_design(
+    design = uniform_measure(points, 2, centered=False) or optimal_design(
         Fidelity(points, 2, False, span(points)),
         tol=_TOLERANCE,
         max_steps=MAX_STEPS,
@@ -298,9 +293,7 @@ def _bits(workload: Workload, solved: Sequence[int]) -> int:
 def _check_seen(
     asked: Mapping[int, Sequence[AbstractBase]], grams: Mapping[int, Sequence[Array]]
 ) -> None:
-    """Every base must tell categories apart: otherwise it asks for totals, and cells would not be
-    measured.
-    """
+    """Every base must tell categories apart: else it asks for totals, and cells go unmeasured."""
     for k, bases in asked.items():
         for base, gram in zip(bases, grams[k], strict=True):
             largest, name = float(np.abs(gram).max()), type(base).__name__
@@ -312,6 +305,5 @@ def _check_seen(
             if len(gram) > 1 and apart <= _APART * largest:
                 raise InvalidDomainError(
                     f"{name}: expected queries that tell categories apart, by more than 1e-4 of "
-                    "their size; "
-                    f"hint: take away what they have in common, or Total({base.size})"
+                    f"their size; hint: take away what they have in common, or Total({base.size})"
                 )

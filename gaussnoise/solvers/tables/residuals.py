@@ -1,6 +1,4 @@
-"""The algebra of residuals: a marginal table is a sum of zero-sum tensors over subsets of its
-attributes.
-"""
+"""The algebra of residuals: a marginal table is a sum of zero-sum tensors over subsets."""
 
 import itertools
 import math
@@ -30,8 +28,7 @@ def check_count(count: int) -> None:
     if count > _MOST_SUBSETS:
         raise DomainTooLargeError(
             f"marginals: {count:.3g} attribute subsets inside the workload's, more than "
-            f"{_MOST_SUBSETS}; "
-            "hint: ask for marginals of fewer attributes"
+            f"{_MOST_SUBSETS}; hint: ask for marginals of fewer attributes"
         )
 
 
@@ -53,9 +50,7 @@ def project_zero_sum(tensor: NDArray, axes: Iterable[int]) -> NDArray:
 
 
 def zero_sum_basis(shape: Sequence[int]) -> NDArray[np.float64]:
-    """Orthonormal columns spanning the tensors :func:`project_zero_sum` keeps, shape
-    (cells, rank).
-    """
+    """Orthonormal columns of the tensors :func:`project_zero_sum` keeps, shape (cells, rank)."""
     basis = np.ones((1, 1))
     for n in shape:
         basis = np.kron(basis, helmert(n).T)
@@ -68,9 +63,7 @@ def part_of(table: NDArray, S: Subset, T: Subset) -> NDArray:
 
 
 def extended(values: NDArray, T: Subset, S: Subset, sizes: Sequence[int]) -> NDArray:
-    """A tensor over T, constant along S∖T; ``values`` has shape (cells of T,) or (cells of
-    T, k).
-    """
+    """A tensor over T, constant along S∖T; ``values`` has shape (cells of T,) or (…, k)."""
     tail = values.shape[1:]
     seen = [sizes[i] if i in T else 1 for i in S]
     return np.broadcast_to(values.reshape((*seen, *tail)), (*[sizes[i] for i in S], *tail))

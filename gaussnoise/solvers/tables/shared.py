@@ -1,6 +1,4 @@
-"""The dual objective of finitely many points where coordinates share their weights: one for every
-query of a table.
-"""
+"""The dual objective of points whose coordinates share weights: one for a table's queries."""
 
 from dataclasses import dataclass, replace
 
@@ -88,9 +86,7 @@ class SharedCurvature:
     size: int
 
     def diagonal(self) -> Array:
-        """Without what coordinates of one table have in common, which only slows the
-        solver down.
-        """
+        """Without what coordinates of a table have in common, which only slows the solver."""
         return np.bincount(self.places, self.inner.diagonal(), self.size).astype(np.float64)
 
     def __matmul__(self, v: Array) -> Array:

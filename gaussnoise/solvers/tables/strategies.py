@@ -1,6 +1,4 @@
-"""How one attribute is measured: integer contrasts C beside the total, and what their noise does to
-counts.
-"""
+"""How one attribute is measured: integer contrasts beside the total, and their noise."""
 
 import abc
 from dataclasses import dataclass
@@ -60,9 +58,7 @@ class AbstractStrategy(abc.ABC):
     @property
     @abc.abstractmethod
     def growth(self) -> int:
-        """How many times larger than the sum of nonnegative counts an entry of C applied to them
-        can become.
-        """
+        """How many times nonnegative counts' sum an entry of C applied to them can be."""
 
     @property
     @abc.abstractmethod
@@ -287,9 +283,7 @@ class SolvedStrategy(AbstractStrategy, PickledByArguments):
 
 
 def is_exchangeable(gram: Array) -> bool:
-    """Whether all categories are alike under a Gram matrix: then they are measured as identities
-    are.
-    """
+    """Whether categories are alike under a Gram matrix: then they are measured as identities."""
     n = len(gram)
     return n == 1 or bool(
         (np.diag(gram) == gram[0, 0]).all() and (gram[~np.eye(n, dtype=bool)] == gram[0, 1]).all()

@@ -1,6 +1,4 @@
-"""A workload of tables over attribute bases, one row per type of table and of
-residual measurement.
-"""
+"""A workload of tables over bases, one row per type of table and of residual measurement."""
 
 import math
 from collections import Counter, defaultdict
@@ -137,16 +135,12 @@ class Workload:
 
     @cached_property
     def units(self) -> Array:
-        """How many times E_T the noise in cells is, when the measurement of each type has unit
-        noise.
-        """
+        """How many times E_T the noise in cells is, when measurements have unit noise."""
         return np.array([math.prod(self.strategies[k].unit for k in T) for T in self.residuals])
 
     @cached_property
     def loss(self) -> csr_array:
-        """Weighted variance, summed over its queries, of a table S (column) when all its T (row)
-        have unit noise.
-        """
+        """Weighted variance over the queries of a table (column) when T (row) has unit noise."""
         place = {T: row for row, T in enumerate(self.residuals)}
         entries: list[tuple[int, int, float]] = []
         for column, (table, S, weight) in enumerate(
@@ -193,16 +187,12 @@ class Workload:
         return csr_array(scaled * (1 / self.residual_counts)[:, None])
 
     def error(self, noise: Array, p: float) -> float:
-        """``‖sd‖_p`` over all weighted queries, a table's root mean square for each, from every T's
-        noise variance.
-        """
+        """``‖sd‖_p`` over all weighted queries, by tables' root mean squares, from noise of T."""
         variances = (self.loss.T @ noise) / self.queries  # of a query of each type
         return norm(np.sqrt(variances) * (self.table_counts * self.queries) ** (1 / p), p)
 
     def patterns_moved(self, shares: Array) -> Array:
-        """``Σ_T share_T 2 (1 − Π_{i∈T∩D} ρ_i)`` for every pattern D, ``shares`` of one T
-        by type.
-        """
+        """``Σ_T share_T 2 (1 − Π_{i∈T∩D} ρ_i)`` for every pattern D; ``shares`` of a T by type."""
         rho = [strategy.correlation for strategy in self.strategies if strategy.size > 1]
         sums = pattern_sums(
             self.moving, dict(zip(self.residuals, shares, strict=True)), [1.0] * len(rho), rho
@@ -239,8 +229,6 @@ class Workload:
         return 2 * (1 - kept)
 
     def most_moved(self) -> Array:
-        """Largest ``κ_T(D)`` of each T alone: the attribute of most negative correlation differs,
-        else all do.
-        """
+        """Largest ``κ_T(D)`` of each T alone: the most negative correlation differs, else all."""
         rho = [[self.strategies[k].correlation for k in T] for T in self.residuals]
         return 2 * (1 - np.array([min(min(r, default=1.0), math.prod(r)) for r in rho]))

@@ -1,6 +1,4 @@
-"""What a plan was made from, as plain data, so that a release on disk can be planned again from its
-own folder.
-"""
+"""What a plan was made from, as plain data: a release on disk can be planned again."""
 
 import dataclasses
 import math
@@ -48,9 +46,7 @@ def asked_privacy(privacy: AbstractPrivacy) -> dict[str, object]:
 
 
 def planned_again(directory: str | os.PathLike[str]) -> "Plan":
-    """The plan of a release on disk, from its own record; whether it is the same is not checked
-    here.
-    """
+    """The plan of a release on disk, from its record; whether it is the same is not checked."""
     folder = Path(directory)
     try:
         record = read_json(folder / "release.json")
@@ -70,8 +66,7 @@ def planned_from(record: Any, folder: Path) -> "Plan":
         if asked is None:
             raise OutputError(
                 f"load: {folder} does not say how it was planned, as releases of earlier versions "
-                "do not; "
-                "hint: load(directory, plan), planned again with the same arguments"
+                "do not; hint: load(directory, plan), planned again with the same arguments"
             )
         targets = asked["targets"]
         arguments: dict[str, Any] = {
@@ -96,8 +91,7 @@ def planned_from(record: Any, folder: Path) -> "Plan":
     except (GaussNoiseError, TypeError, ValueError) as error:
         raise OutputError(
             f"load: {folder} cannot be planned again by this version: {error}; hint: gaussnoise "
-            f"{writer} wrote it; "
-            "its files can be read as they are"
+            f"{writer} wrote it; its files can be read as they are"
         ) from None
 
 
@@ -127,7 +121,6 @@ def _privacy(asked: Mapping[str, Any], folder: Path) -> AbstractPrivacy:
     if own is None:
         raise OutputError(
             f"load: {folder} was planned for a privacy definition of its own; hint: "
-            "load(directory, plan), planned "
-            "again with the same arguments"
+            "load(directory, plan), planned again with the same arguments"
         )
     return own(**{name: value for name, value in asked.items() if name != "definition"})

@@ -185,9 +185,8 @@ def plan(
     if cells > _MOST_CELLS:  # before anything is solved for
         raise DomainTooLargeError(
             f"plan: {cells:.3g} cells would take {cells * SECONDS_PER_INTEGER / 3600:.3g} hours "
-            "and "
-            f"{cells * 8 / 1e9:.3g} GB, more than {_MOST_CELLS:.0e} cells; "
-            "hint: ask for fewer or smaller marginals"
+            f"and {cells * 8 / 1e9:.3g} GB, more than {_MOST_CELLS:.0e} cells; hint: ask for fewer "
+            "or smaller marginals"
         )
     try:
         with interrupts_pass():  # a plan that the user has stopped must not go on to a release
@@ -207,8 +206,7 @@ def plan(
     if result.integers > _MOST_CELLS:
         raise DomainTooLargeError(
             f"plan: {result.integers:.3g} noisy integers would take {result.seconds / 3600:.3g} "
-            "hours, more than "
-            f"{_MOST_CELLS:.0e} of them; hint: ask for fewer or smaller marginals"
+            f"hours, more than {_MOST_CELLS:.0e} of them; hint: ask for fewer or smaller marginals"
         )
     if over is None:
         return result

@@ -28,9 +28,7 @@ _TOLERANCE = 1e-4  # of a comparison that is printed to three digits
 
 
 def independent_deviations(plan: "Plan") -> Array:
-    """What :attr:`Plan.deviations` would be, had each entry independent noise and the best split of
-    the budget.
-    """
+    """What :attr:`Plan.deviations` would be with independent noise at its best split."""
     cells, weights, p = plan.queries, np.array(plan.domain.weights), plan.noise.p
     if plan.domain.is_cells:
         # the best noise for one marginal alone at unit sensitivity: replacing a row keeps the sum
@@ -45,9 +43,7 @@ def independent_deviations(plan: "Plan") -> Array:
 
 
 def saving(plan: "Plan", name: str, protected: Protected) -> float:
-    """``(2 γ / γ°_p(K − K))²``, with the proven lower end of another optimum γ, found without its
-    covariance.
-    """
+    """``(2 γ / γ°_p(K − K))²``, with the proven lower end of another optimum γ."""
     if plan.neighbors != "replace":
         raise ParameterError(
             f'{name}: expected a plan with neighbors="replace", got {plan.neighbors!r}'

@@ -1,6 +1,4 @@
-"""Exact integers from counts to noisy answers; from then on floats, since nothing private
-is left.
-"""
+"""Exact integers from counts to noisy answers; from then on floats: nothing private is left."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -60,9 +58,7 @@ class ResidualQuery(PickledByArguments):
         neighbors: Relation,
         rho: float,
     ) -> "ResidualQuery":
-        """For noises ``N(0, variances[T] ⊗_{i∈T} E_i)`` at unit sensitivity, scaled to spend
-        ``rho``.
-        """
+        """For noises ``N(0, variances[T] ⊗ E_i)`` at unit sensitivity, scaled to spend ``rho``."""
         if neighbors == "add-remove" and () not in variances:
             raise CovarianceError(
                 "release: expected noise on the total, which one row more or less changes"
@@ -95,10 +91,9 @@ class ResidualQuery(PickledByArguments):
             size = "large" if max(multipliers.values()) >> MAX_BITS else "small"
             raise ParameterError(
                 f"rho = {rho:.3g} is too {size}: noise from {min(wanted.values()):.3g} to "
-                f"{max(wanted.values()):.3g} "
-                "lattice steps cannot be drawn; hint: rho between 1e-12 and 1e100, queries of "
-                "like size, and few "
-                "attributes with bases of their own in one table"
+                f"{max(wanted.values()):.3g} lattice steps cannot be drawn; hint: rho between "
+                "1e-12 and 1e100, queries of like size, and few attributes with bases of their own "
+                "in one table"
             )
         squares = {kind: s**2 for kind, s in multipliers.items()}
         moved = squared_sensitivity(orbits, of_class, squares, neighbors)
@@ -151,9 +146,7 @@ class ResidualQuery(PickledByArguments):
         )
 
     def answer(self, T: Subset, marginal: Counts) -> Integers:
-        """The exact answer on the counts of marginal T, or on integer combinations of
-        counts, flat.
-        """
+        """The exact answer on marginal T's counts, or on integer combinations of them, flat."""
         answer: Integers = marginal
         bound = max(int(np.sum(np.abs(marginal))), 1)  # of all intermediates
         for axis, i in enumerate(T):
@@ -211,9 +204,7 @@ class ResidualQuery(PickledByArguments):
         return np.broadcast_to(table, [self.strategies[i].size for i in S])
 
     def gather(self, weights: Array, S: Subset, T: Subset) -> Array:
-        """Weights on the cells of S as weights on what is known of T ⊆ S: the transpose of
-        :meth:`spread`.
-        """
+        """Weights on S's cells as weights on what is known of T ⊆ S: transposes :meth:`spread`."""
         rest = [i for i in S if i not in T]
         kept = list(S)
         for i in rest:

@@ -1,6 +1,4 @@
-"""What was planned, how well it answers, and what it will cost: public, since it is computed
-without data.
-"""
+"""What was planned, how well it answers, and what it costs: public, computed without data."""
 
 import hashlib
 import json
@@ -137,9 +135,7 @@ class Plan(PickledByArguments):
 
     @cached_property
     def request_sha256(self) -> str:
-        """What was asked for, in one number: the same for plans made from the same arguments, on
-        any machine.
-        """
+        """What was asked for, in one number: the same for equal arguments, on any machine."""
         return hashlib.sha256(json.dumps(self.request).encode()).hexdigest()
 
     @property
@@ -157,9 +153,7 @@ class Plan(PickledByArguments):
 
     @cached_property
     def deviations(self) -> Array:
-        """Of every entry of the workload, the root mean square of its answers'
-        standard deviations.
-        """
+        """Of every entry, the root mean square of its answers' standard deviations."""
         return self._unit_covariance.deviations / math.sqrt(2 * self.row_rho)
 
     @property
@@ -234,9 +228,7 @@ class Plan(PickledByArguments):
 
     @cached_property
     def independent_deviations(self) -> Array:
-        """What :attr:`deviations` would be, had each entry independent noise and the best split of
-        the budget.
-        """
+        """What :attr:`deviations` would be with independent noise and the best split."""
         return independent_deviations(self)
 
     @cached_property
@@ -285,9 +277,7 @@ class Plan(PickledByArguments):
         return Workload.of(self.domain, total=True)
 
     def independent_standard_deviation(self, *names: str) -> float:
-        """Of every cell of a planned marginal, had each marginal independent noise and the best
-        split of the budget.
-        """
+        """Of every cell of a planned marginal, with independent noise and the best split."""
         S = tuple(sorted(self.subset(names)))
         if not self.domain.is_cells:
             raise ParameterError(
@@ -424,9 +414,7 @@ class Plan(PickledByArguments):
         )
 
     def dp_event(self) -> "DpEvent":
-        """What a release costs, for ``dp-accounting`` to compose:
-        :func:`gaussnoise.privacy.dp_event`.
-        """
+        """What a release costs, for ``dp-accounting``; see :func:`gaussnoise.privacy.dp_event`."""
         return dp_event(self.rho_charged)
 
     def simulate(
@@ -469,9 +457,7 @@ class Plan(PickledByArguments):
 
     @cached_property
     def covariance(self) -> TableCovariance:
-        """Covariance of the noise of a release, over the (unweighted) cells of all
-        planned tables.
-        """
+        """Covariance of a release's noise, over the (unweighted) cells of all planned tables."""
         tables = Marginals(self.domain.sizes, self.tables.subsets)
         return covariance_of_cells(tables, self.strategies, self.query.variances)
 

@@ -1,6 +1,4 @@
-"""What a plan asks for, as plain data that names its release: nothing that depends on
-the machine.
-"""
+"""What a plan asks for, as plain data that names its release; nothing of the machine."""
 
 from typing import TYPE_CHECKING
 

@@ -51,9 +51,7 @@ class Target:
 
 
 def as_targets(targets: object, marginals: list[tuple[str, ...]]) -> list[Target]:
-    """One target per marginal, from a mapping by names, a list in their order, or one number for
-    all.
-    """
+    """One target per marginal, from a mapping by names, an ordered list, or one number."""
     if isinstance(targets, Target | int | float):
         return [targets if isinstance(targets, Target) else Target(targets)] * len(marginals)
     if isinstance(targets, list | tuple):
@@ -101,9 +99,7 @@ def as_targets(targets: object, marginals: list[tuple[str, ...]]) -> list[Target
 
 
 def largest_ratio(covariance: Covariance, goals: Sequence[Target]) -> float:
-    """Largest ratio of an answer's standard deviation, at unit sensitivity, to what its target
-    allows.
-    """
+    """Largest ratio of an answer's deviation, at unit sensitivity, to what its target allows."""
     tables = covariance_of_tables(covariance)
     kinds = set(
         zip(tables.largest_deviations.tolist(), tables.queries.tolist(), goals, strict=True)

@@ -76,9 +76,8 @@ def _answers_text(plan: "Plan") -> list[str]:
     names = plan.entries[:_MOST_LINES]
     width = max(len("entry"), *map(len, names))
     lines = [
-        f"Plan: {len(plan.entries)} entries, {plan.domain.dim} answers, from "
-        f"{len(plan.marginals)} marginals of "
-        f"{plan.tables.dim} cells",
+        f"Plan: {len(plan.entries)} entries, {plan.domain.dim} answers, from {len(plan.marginals)} "
+        f"marginals of {plan.tables.dim} cells",
         f"{'entry':<{width}}  {'answers':>7}  {'rms sd':>9}  {'independent rms sd':>18}",
     ]
     for name, answers, deviation, independent in zip(
@@ -130,8 +129,7 @@ def verdict(plan: "Plan") -> list[str]:
     if plan.neighbors == "replace" and plan.noise.gamma > 0 and cells:
         lines.append(
             f"{plan.replace_saving:.2f} times less variance than the paper's calibration for "
-            "replaced rows "
-            "(twice the noise of γ_p)"
+            "replaced rows (twice the noise of γ_p)"
         )
     if cells or plan.noise.gap < _CLOSED:
         what = "tables" if cells else "answers"
@@ -160,9 +158,7 @@ def _targets_text(ratio: float) -> str:
 
 
 def budget_text(privacy: AbstractPrivacy, rho: float, integers: int, scope: str = "") -> str:
-    """A whole budget, in both currencies; ``scope``: what it is for, where that is more than one
-    release.
-    """
+    """A whole budget, in both currencies; ``scope``: what it is for, if for several releases."""
     if isinstance(privacy, zCDP):
         epsilon = gaussian_epsilon(rho, SHOWN_DELTA, integers, TABLE_STEPS)
         said = (

@@ -632,7 +632,7 @@ def test_a_policy_protects_means_of_a_public_number_of_records():
 
 
 def test_listed_differences_are_one_for_each_edge():
-    target = covered(CLOUD, NOISES["path"].neighbors)
+    target = covered(CLOUD, NOISES["path"].problem)
     assert sorted(map(tuple, target.rows.tolist())) == [(i, i + 1) for i in range(5)]
     np.testing.assert_array_equal(
         target.points, CLOUD.points[target.rows[:, 0]] - CLOUD.points[target.rows[:, 1]]

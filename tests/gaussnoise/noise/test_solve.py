@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import gaussnoise as gn
-import gaussnoise.noise.solve as solve_module
+import gaussnoise.noise.points as points_module
 import gaussnoise.numerics.pairs as pairs_module
 from gaussnoise import FiniteSet, Marginals
 from gaussnoise.noise.certificates.points import PointCertificate
@@ -238,9 +238,9 @@ def sdp(points, shifted):
 def test_against_an_independent_sdp(problem, N, d):
     points = np.random.default_rng(N + 10 * d).normal(size=(N, d))
     noise = check(solve(FiniteSet(points), problem))
-    enclosed = (
-        points if problem == "gamma" else covered(FiniteSet(points), problem, listed=True).points
-    )
+    enclosed = points
+    if problem != "gamma":
+        enclosed = covered(FiniteSet(points), noise.problem, listed=True).points
     assert float(noise) == pytest.approx(sdp(enclosed, problem == "gamma"), rel=2e-6)
 
 
@@ -761,7 +761,7 @@ def test_policies_on_huge_marginals_are_refused():
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_an_unfinished_solve_warns_and_stays_private(monkeypatch, problem):
-    monkeypatch.setattr(solve_module, "MAX_STEPS", 2)
+    monkeypatch.setattr(points_module, "MAX_STEPS", 2)
     with pytest.warns(gn.ConvergenceWarning, match="after 2 steps"):
         noise = solve(FiniteSet(np.random.default_rng(9).normal(size=(6, 3))), problem)
     assert noise.status is gn.Status.MAX_STEPS
@@ -771,7 +771,7 @@ def test_an_unfinished_solve_warns_and_stays_private(monkeypatch, problem):
 
 
 def test_a_warning_points_at_the_caller(monkeypatch):
-    monkeypatch.setattr(solve_module, "MAX_STEPS", 1)
+    monkeypatch.setattr(points_module, "MAX_STEPS", 1)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         gn.gamma(FiniteSet(np.random.default_rng(9).normal(size=(6, 3))))

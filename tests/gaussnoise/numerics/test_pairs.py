@@ -18,6 +18,7 @@ import gaussnoise.noise.sensitivity as sensitivity_module
 import gaussnoise.numerics.pairs as pairs_module
 from gaussnoise import FiniteSet
 from gaussnoise.noise.covariance import FactorCovariance
+from gaussnoise.noise.problem import Problem
 from gaussnoise.noise.sensitivity import covered, largest_pair
 from gaussnoise.numerics.feasibility import whiten
 from gaussnoise.numerics.pairs import far_pairs
@@ -276,10 +277,11 @@ def test_symmetric_sets_need_twice_the_noise_of_their_points():
 
 
 def test_the_differences_a_reference_method_would_list_are_counted():
+    domain = FiniteSet(np.zeros((20_000, 2)))
     with pytest.raises(
         gn.DomainTooLargeError, match=r"20000 points have 199990000 differences .* method=\"auto\""
     ):
-        covered(FiniteSet(np.zeros((20_000, 2))), "replace", listed=True)
+        covered(domain, Problem(domain, 2, "replace"), listed=True)
 
 
 # Verification of pairs that were never listed
@@ -290,7 +292,7 @@ solved = pytest.mark.parametrize("noise", NOISE.values(), ids=NOISE.keys())
 
 
 def test_these_pairs_are_not_listed():
-    assert covered(DOMAIN, "replace").rows is None
+    assert covered(DOMAIN, Problem(DOMAIN, 2, "replace")).rows is None
 
 
 @solved

@@ -1,0 +1,175 @@
+"""The optimal covariance of listed points, or of their differences."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import DomainTooLargeError, FiniteSet
+
+from ..errors import CovarianceError, ParameterError
+from ..numerics.rounding import ROUNDING_MARGIN
+from ..numerics.span import span
+from ..solvers.bodies.closed_forms import uniform_measure
+from ..solvers.design import MAX_STEPS, Design
+from ..solvers.points.columns import Report, pairwise_design
+from ..solvers.points.fidelity import Fidelity
+from ..solvers.points.interior import optimal_design
+from ..solvers.progress import Watch
+from .answer import answer, how_it_ended, steps_seen, upper_end
+from .certificates.points import PointCertificate
+from .covariance import FactorCovariance
+from .enclosure import enclosing, pair_sensitivity
+from .optimal_noise import OptimalNoise
+from .problem import Problem
+from .sensitivity import Covered, covered, members
+from .streams import linear_workload, stream_design
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+_SHARE = 0.9  # of the tolerance is for the solver; the rest, for what checking adds
+_MOST_CUTS = 400_000  # of the ellipsoid method: about a minute at the largest size it accepts
+# A point whose weight is below this fraction of the largest only makes the certificate longer.
+_NEGLIGIBLE_WEIGHT = 1e-14
+_LARGEST, _SMALLEST = 5e300, 1e-300
+_LARGEST_SIMPLEX = 2**26  # numbers in twice its differences
+
+
+def point_noise(
+    problem: Problem, listed: FiniteSet, tol: float, method: str, watch: Watch
+) -> OptimalNoise:
+    """The best noise for the points whose hull the problem's domain is."""
+    p, shifted = problem.p, problem.shifted
+    _check_size(float(np.abs(listed.points).max()))
+    target = covered(listed, problem, listed=method != "auto")
+    largest = float(np.abs(target.points).max())
+    _check_size(largest)
+    # a power of two, so that dividing by it does not round
+    size = float(np.ldexp(0.5, np.frexp(largest)[1]))
+    unit = target.points / size
+    if ((unit == 0) & (target.points != 0)).any():
+        raise ParameterError(
+            "expected coordinates whose sizes differ by less than 1e300; hint: rescale them"
+        )
+    workload = linear_workload(problem) if method == "auto" else None
+    if workload is not None and target.rows is not None:
+        design, rows, rank = stream_design(workload, p, tol, watch), target.rows, listed.dim
+    else:
+        report = watch.scaled(size)
+        design, rows, rank = _design(problem, unit, target.rows, tol, method, report)
+    center = listed.points[0] + size * design.center if shifted else np.zeros(listed.dim)
+    # about the center that will be stored, rounding and all
+    moved = Covered((listed.points - center) / size if shifted else unit, target.rows)
+    try:
+        factor, whitened = enclosing(design.factor, moved)
+    except CovarianceError as error:
+        raise CovarianceError(
+            f"the points' coordinates differ too much in size for double precision ({error}); "
+            "hint: rescale them"
+        ) from None
+    longest = moved.longest(whitened)
+    scale = size * longest * (1 + ROUNDING_MARGIN) if longest > 0 else size
+    covariance = FactorCovariance(factor, scale)
+    kept = design.weights > _NEGLIGIBLE_WEIGHT * design.weights.max()
+    certificate = PointCertificate(
+        points=members(listed.points, rows[kept]),
+        weights=design.weights[kept],
+        coordinate_weights=design.coordinate_weights,
+        rows=rows[kept],
+        centered=shifted,
+    )
+    upper = upper_end(covariance, p, size * float(moved.outside(whitened).sum()))
+    lower = certificate.lower_bound()
+    reason = _reason(listed, target, method)
+    return answer(
+        problem,
+        covariance=covariance,
+        center=center,
+        certificate=certificate,
+        upper=upper,
+        lower=lower,
+        sensitivity_squared=pair_sensitivity(whitened, longest) if shifted else 1.0,
+        method=f"{design.note}, {reason} of rank {rank} in R^{listed.dim}",
+        unsolved=how_it_ended(design, _MOST_CUTS if method == "ellipsoid" else MAX_STEPS),
+        steps=design.steps,
+        trace=steps_seen(watch.trace, design.steps, lower, upper),
+        tol=tol,
+    )
+
+
+def _reason(listed: FiniteSet, target: Covered, method: str) -> str:
+    """Why this method, in words."""
+    count = listed.cardinality
+    if method != "auto":
+        return f"as asked: {len(target.points)} points"
+    if target.rows is None:
+        pairs = count * (count - 1) // 2
+        return f"for more differences than are worth listing: {pairs} of {count} points"
+    return f"for a finite set: {len(target.points)} points"
+
+
+def _check_size(largest: float) -> None:
+    if largest > _LARGEST or 0 < largest < _SMALLEST:
+        raise ParameterError(
+            f"expected points, and differences, of sizes between {_SMALLEST:g} and {_LARGEST:g}, "
+            f"got {largest:g}; hint: rescale them"
+        )
+
+
+def _design(
+    problem: Problem, unit: Array, rows: Rows | None, tol: float, method: str, report: Report
+) -> tuple[Design, Rows, int]:
+    """The best design by ``method``, the domain's rows its weights are on, and the rank."""
+    live = (unit != 0).any(axis=0)
+    points = unit[:, live]
+    basis = span(points)
+    rank = points.shape[1] if basis is None else basis.shape[1]
+    if rank == 0:
+        rows = np.zeros((1, 2), dtype=np.intp) if rows is None else rows
+        w, factor = np.zeros(unit.shape[1]), np.zeros((unit.shape[1], 0))
+        even = np.full(len(rows), 1 / len(rows))
+        return Design.closed(even, w, factor, "nothing to protect"), rows, 0
+    symmetric = _symmetric(problem, points, rows, rank) if method == "auto" else None
+    if symmetric is not None:
+        design, rows = symmetric
+    elif rows is None:
+        design, rows = pairwise_design(
+            points, problem.p, basis, tol=_SHARE * tol, max_steps=MAX_STEPS, report=report
+        )
+    elif method == "auto":
+        fidelity = Fidelity(points, problem.p, problem.shifted, basis)
+        design = optimal_design(fidelity, tol=_SHARE * tol, max_steps=MAX_STEPS, report=report)
+    else:
+        design = _reference(problem, points, _SHARE * tol, method, report)
+    return design.on_all(live, problem.p), rows, rank
+
+
+def _symmetric(
+    problem: Problem, points: Array, rows: Rows | None, rank: int
+) -> tuple[Design, Rows] | None:
+    """The uniform measure on what is covered, if optimal, and the rows: all pairs of a simplex."""
+    if rows is None:
+        if len(points) != rank + 1 or len(points) ** 2 * points.shape[1] > _LARGEST_SIMPLEX:
+            return None
+        rows = np.column_stack(np.triu_indices(len(points), 1))
+        points = members(points, rows)
+    design = uniform_measure(points, problem.p, centered=problem.shifted)
+    return None if design is None or design.factor.shape[1] < rank else (design, rows)
+
+
+def _reference(problem: Problem, points: Array, tol: float, method: str, report: Report) -> Design:
+    """One of the slow, independent routes."""
+    from ..solvers.reference.ellipsoid import ellipsoid
+    from ..solvers.reference.sdp import sdp
+
+    p, centered = problem.p, problem.shifted
+    if method == "ellipsoid":
+        return ellipsoid(
+            points, p=p, centered=centered, tol=tol, max_steps=_MOST_CUTS, report=report
+        )
+    if method != "sdp-scs":
+        try:
+            return sdp(points, p=p, centered=centered, tol=tol, solver="clarabel")
+        except DomainTooLargeError:
+            if method == "sdp-clarabel":
+                raise
+    return sdp(points, p=p, centered=centered, tol=tol, solver="scs")

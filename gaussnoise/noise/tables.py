@@ -1,0 +1,156 @@
+"""The optimal covariance of tables: marginals, and products of one-attribute queries."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import DomainTooLargeError, Marginals, Products
+
+from ..numerics.rounding import ROUNDING_MARGIN
+from ..solvers.design import Protected
+from ..solvers.progress import Watch
+from ..solvers.tables.marginals import table_noise
+from ..solvers.tables.orbits import ByType
+from ..solvers.tables.products import ProductNoise, paired, product_noise
+from ..solvers.tables.strategies import AbstractStrategy, IdentityStrategy
+from ..solvers.tables.workload import Workload
+from .answer import answer
+from .certificates.marginals import MarginalCertificate
+from .certificates.products import ProductCertificate
+from .marginal_covariance import MarginalCovariance
+from .optimal_noise import OptimalNoise, Status
+from .problem import Problem
+from .product_covariance import ProductCovariance
+from .sensitivity import largest_move, marginal_sensitivity
+
+Array = NDArray[np.float64]
+
+_SHARE = 0.9  # of the tolerance is for the solver; the rest, for what checking adds
+_MOST_CELLS = 2**27  # one number per cell: 1 GB
+_MOST_NAMED = 2**60  # numpy's indices have 63 bits
+# of a gap: what a search for strategies with short differences may win, for its seconds
+_WORTH = 0.01
+_CLOSED = 1e-9  # what both ends of a closed bracket may be apart by rounding
+
+
+def marginal_optimum(
+    problem: Problem, domain: Marginals, protected: Protected, tol: float, watch: Watch
+) -> OptimalNoise:
+    """The best noise for marginals, whose residuals' variances are all there is to choose."""
+    p, replaced, shifted = problem.p, protected == "replace", problem.shifted
+    if shifted and domain.dim > _MOST_CELLS:
+        raise DomainTooLargeError(
+            f"gamma: a center of {domain.dim:.3g} cells, more than {_MOST_CELLS}; hint: "
+            "optimal_noise stores none"
+        )
+    if domain.dim > _MOST_NAMED:
+        raise DomainTooLargeError(f"marginals: {domain.dim:.3g} cells, more than can be numbered")
+    workload = Workload.of(domain, total=protected == "add-remove")
+    optimum = table_noise(workload, p, replaced=replaced, tol=_SHARE * tol, watch=watch)
+    enclosed = workload.largest_move(1 / optimum.noise, replaced=replaced)
+    noise = optimum.noise * enclosed * (1 + 8 * ROUNDING_MARGIN)
+    by_type = _by_type(workload, noise)
+    certificate = MarginalCertificate(
+        domain, p, protected, optimum.shares, optimum.patterns, optimum.pattern_weights
+    )
+    center = np.broadcast_to(0.0, domain.dim)
+    if shifted:
+        cells = [domain.cells(S) for S in domain.subsets]
+        center = np.repeat(np.asarray(domain.weights) / cells, cells)
+    unsolved = Status.INTERRUPTED if optimum.interrupted else Status.ROUNDING
+    iterated = len(optimum.pattern_weights) > 1 or (p > 2 and len(optimum.shares) > 1)
+    method = f"{'interior-point method' if iterated else 'closed form'} over {_kinds(workload)}"
+    if optimum.safe:
+        worst = "safe bound: every residual at its own worst pattern of differing attributes"
+        method, unsolved = f"{worst}; {method}", Status.PATTERNS
+    return answer(
+        problem,
+        covariance=MarginalCovariance(domain, by_type),
+        center=center,
+        certificate=certificate,
+        upper=max(domain.weights) * workload.error(noise, p) * (1 + ROUNDING_MARGIN),
+        lower=certificate.bound_over(workload),
+        sensitivity_squared=marginal_sensitivity(domain, by_type, "replace") if shifted else 1.0,
+        method=method,
+        unsolved=unsolved,
+        steps=optimum.steps if iterated else 0,
+        trace=watch.trace if iterated else (),
+        tol=tol,
+    )
+
+
+def product_optimum(
+    problem: Problem, domain: Products, protected: Protected, tol: float, watch: Watch
+) -> OptimalNoise:
+    """The best noise of one strategy per attribute, with a bracket on the best of all noises."""
+    replaced = protected == "replace"
+    workload = Workload.of(domain, total=not replaced)
+    optimum = product_noise(workload, problem.p, replaced=replaced, tol=tol, watch=watch)
+    best = _answer(problem, domain, protected, tol, optimum, watch)
+    if replaced and best.gap > _WORTH:
+        optimum = paired(optimum, problem.p, tol=tol, watch=watch)
+        best = _answer(problem, domain, protected, tol, optimum, watch)
+    return best
+
+
+def _answer(
+    problem: Problem,
+    domain: Products,
+    protected: Protected,
+    tol: float,
+    found: ProductNoise,
+    watch: Watch,
+) -> OptimalNoise:
+    """Feasible noise from what was found, and both ends."""
+    p, replaced = problem.p, protected == "replace"
+    workload, tables = found.workload, found.noise
+    enclosed = largest_move(workload, 1 / tables.noise, replaced=replaced)
+    noise = tables.noise * enclosed * (1 + 8 * ROUNDING_MARGIN)
+    strategies: list[AbstractStrategy] = [IdentityStrategy(n) for n in domain.sizes]
+    for members, strategy in zip(workload.orbits.classes, workload.strategies, strict=True):
+        for i in members:
+            strategies[i] = strategy
+    covariance = ProductCovariance(domain, tuple(strategies), _by_type(workload, noise))
+    certificate = ProductCertificate(
+        domain,
+        p,
+        protected,
+        tables.shares,
+        tables.patterns,
+        tables.pattern_weights,
+        found.cell_weights,
+    )
+    upper = max(domain.weights) * workload.error(noise, p) * (1 + ROUNDING_MARGIN)
+    lower = certificate.lower_bound()
+    if lower <= upper * (1 + 8 * _CLOSED):
+        lower = min(lower, upper)
+    unsolved = Status.PRODUCTS if certificate.is_tight else Status.COUPLINGS
+    if tables.safe:
+        unsolved = Status.PATTERNS
+    elif tables.interrupted:
+        unsolved = Status.INTERRUPTED
+    solved = len({id(s) for s in workload.strategies if not isinstance(s, IdentityStrategy)})
+    how = f"products of {solved} one-attribute optima" if solved else "closed form"
+    return answer(
+        problem,
+        covariance=covariance,
+        center=np.broadcast_to(0.0, domain.dim),
+        certificate=certificate,
+        upper=upper,
+        lower=lower,
+        sensitivity_squared=1.0,
+        method=f"{how} over {_kinds(workload)}",
+        unsolved=unsolved,
+        steps=found.rounds,
+        trace=watch.trace,
+        tol=tol,
+    )
+
+
+def _by_type(workload: Workload, noise: Array) -> ByType:
+    """The variances of the residuals, whose ``noise`` is in the workload's units."""
+    variances = (noise * workload.units).tolist()
+    return ByType(workload.moving, dict(zip(workload.residuals, variances, strict=True)))
+
+
+def _kinds(workload: Workload) -> str:
+    return f"{len(workload.tables)} types of table, {len(workload.residuals)} of residual"
