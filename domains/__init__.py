@@ -25,6 +25,7 @@ from .tables.bases import (
     Total,
     Windows,
 )
+from .tables.clipped import Clipped
 from .tables.marginals import Marginals
 from .tables.products import Products
 
@@ -38,6 +39,7 @@ __all__ = [
     "AbstractPolytope",
     "Base",
     "Bins",
+    "Clipped",
     "DimensionError",
     "DomainError",
     "DomainTooLargeError",

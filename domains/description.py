@@ -23,6 +23,7 @@ from .tables.bases import (
     Total,
     Windows,
 )
+from .tables.clipped import Clipped
 from .tables.products import Products
 
 _DEPTH = 50  # of domains and tuples within each other
@@ -32,7 +33,7 @@ _STORED_AS = {("TensorPower", "dim"): "base"}
 
 _BASES: dict[str, type[AbstractBase]] = {
     cls.__name__: cls
-    for cls in (Base, Bins, Identity, Leading, Moments, Prefix, Ranges, Total, Windows)
+    for cls in (Base, Bins, Clipped, Identity, Leading, Moments, Prefix, Ranges, Total, Windows)
 }
 
 _PATTERNS: dict[str, type[AbstractPatterns]] = {

@@ -17,6 +17,7 @@ from domains import (
     AbstractDomain,
     Base,
     Bins,
+    Clipped,
     Ellipsoid,
     FiniteSet,
     Identity,
@@ -130,8 +131,24 @@ QUERIES = {
         lambda x, query=query: query(x) if x < base.base.size else 0
         for query in QUERIES[type(base.base)](base.base)
     ],
+    Clipped: lambda base: [
+        *(lambda x, k=k: _clipped_moment(base, x, k) for k in base.degrees),
+        *([lambda x: x == base.size - 1] if base.other else []),
+    ],
     Base: lambda base: [lambda x, row=row: row[x] for row in base.matrix.tolist()],
 }
+
+
+def _clipped_moment(base, cell, degree):
+    """The coefficient of a power of x in Bernstein polynomials on [low, high], in exact numbers."""
+    low, high = Fraction(base.low) / Fraction(base.unit), Fraction(base.high) / Fraction(base.unit)
+    if base.other and cell == base.size - 1:
+        return 0.0
+    if not base.squares:
+        return float([low, high][cell] ** degree)
+    # elementary symmetric polynomials of the ends, each taken as often as the cell says: blossoms
+    ends = [low] * (2 - cell) + [high] * cell
+    return float({0: 1, 1: sum(ends) / 2, 2: math.prod(ends)}[degree])
 
 
 def query_answers(bases, subsets, weights=None):

@@ -39,6 +39,44 @@ def confidence_interval(
     return ConfidenceInterval(estimate - half, estimate + half)
 
 
+def ratio_interval(
+    x: Array,
+    g: Array,
+    variance: Array,
+    covariance: Array,
+    divisor_variance: Array,
+    squared: float,
+    ends: tuple[float, float],
+) -> ConfidenceInterval:
+    """Intervals of ``E x / E g`` for a pair of Gaussians, by Fieller (1954), cut to what is
+    possible.
+
+    They hold every p at which ``x − p g`` lies within so many of its standard deviations about
+    zero; everything possible where g is not clear of zero.
+
+    Args:
+        x: of what the ratio is.
+        g: what it is divided by; its mean is positive.
+        variance: of x.
+        covariance: of both.
+        divisor_variance: of g.
+        squared: number of standard deviations, squared.
+        ends: between which the ratio is known to lie.
+    """
+    # a p² − 2 b p + c <= 0
+    a = g**2 - squared * divisor_variance
+    b = x * g - squared * covariance
+    c = x**2 - squared * variance
+    with np.errstate(divide="ignore", invalid="ignore"):
+        half = np.sqrt(np.maximum(b**2 - a * c, 0)) / a
+        low, high = b / a - half, b / a + half
+    known = (a > 0) & (g > 0)
+    return ConfidenceInterval(
+        np.where(known, np.clip(low, *ends), ends[0]),
+        np.where(known, np.clip(high, *ends), ends[1]),
+    )
+
+
 class Contrast(NamedTuple):
     """A released linear combination with its exact standard deviation."""
 

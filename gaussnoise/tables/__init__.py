@@ -5,19 +5,24 @@ from .planning.plan import Plan
 from .planning.targets import Target
 from .release.biased import BiasedTable
 from .release.release import Measurement, TableRelease
+from .release.sums import MeanTable, SumTable
 from .release.table import MarginalTable, ProportionTable, QueryTable
+from .schema.numbers import Weight
 from .schema.schema import Attribute, Schema
 
 __all__ = [
     "Attribute",
     "BiasedTable",
     "MarginalTable",
+    "MeanTable",
     "Measurement",
     "Plan",
     "ProportionTable",
     "QueryTable",
     "Schema",
+    "SumTable",
     "TableRelease",
     "Target",
+    "Weight",
     "plan",
 ]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from domains import AbstractBase, DomainTooLargeError, InvalidDomainError
+from domains import AbstractBase, Clipped, DomainTooLargeError, InvalidDomainError
 
 from ...numerics.feasibility import whiten
 from ...numerics.norms import dual_power
@@ -52,6 +52,7 @@ _SINGULAR = 1e-10
 # Products of contrasts over one table, and of sizes of identities, stay below 2**33, so that noise
 # fits 64 bits.
 _MOST_BITS, _PRODUCT_BITS, _LEAST_BITS = 20, 33, 8
+_PART_BITS = 20  # of these, for the parts of a record whose numbers are clipped
 # Of the search for strategies with short differences: cells of an attribute, trials, the gap of
 # each, what one class must earn for the next to be searched; logarithms of the penalty on totals
 # (over the Gram matrix's mean), and of what columns count beside differences.
@@ -249,7 +250,8 @@ def _strategy(X: Array, bits: int) -> SolvedStrategy:
         C = _integers(_contrasts(mixed), bits)
         smallest = np.linalg.svd(np.vstack([np.ones(n), C / 2.0**bits]), compute_uv=False)[-1]
         if share >= 1 / 2 or smallest**2 >= share / 4:
-            return SolvedStrategy(C)
+            # two categories have one contrast, up to its size
+            return SolvedStrategy(C if n > 2 else np.sign(C))
         share *= 4
 
 
@@ -281,12 +283,14 @@ def _integers(B: Array, bits: int) -> NDArray[np.int64]:
 
 def _bits(workload: Workload, solved: Sequence[int]) -> int:
     """Of contrasts, so that their products over a table keep within what noise can be drawn for."""
-    bits = _MOST_BITS
+    bits, solved = _MOST_BITS, [k for k in solved if workload.strategies[k].size > 2]
+    clipped = any(isinstance(base, Clipped) for bases in workload.bases for base in bases)
+    most = _PRODUCT_BITS - (_PART_BITS if clipped else 0)
     for S in workload.types:
         count = sum(k in solved for k in S)
         taken = sum(math.log2(workload.strategies[k].size) for k in S if k not in solved)
         if count:
-            bits = min(bits, max(int((_PRODUCT_BITS - taken) / count), _LEAST_BITS))
+            bits = min(bits, max(int((most - taken) / count), _LEAST_BITS))
     return bits
 
 

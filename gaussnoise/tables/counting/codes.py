@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 from ...errors import DataError
 from ..reading.csv import is_csv, with_integers
 from ..reading.frames import guarded, open_table, sql, type_name
+from ..schema.numbers import STEPS
 from ..schema.schema import Attribute
+from .numbers import (
+    duckdb_number,
+    duckdb_steps,
+    narwhals_steps,
+    polars_steps,
+    step_of,
+    steps_of,
+)
 
 OnOutside = Literal[
     "refuse", "drop"
@@ -32,7 +41,7 @@ def code_table(
     table: object, attributes: Sequence[Attribute], on_outside: OnOutside = "refuse"
 ) -> list[Codes] | nw.LazyFrame[Any]:
     """Small integers, 1 + the cell and 0 where there is none: arrays if the records are here, else
-    columns c0, c1, ….
+    columns c0, c1, …. Of a clipped number, 1 + its steps.
 
     Args:
         table: as for :func:`gaussnoise.tables.counting.count.count_marginals`.
@@ -84,7 +93,12 @@ _TASK = "read the table's columns"
 def _own_type(attribute: Attribute) -> nw.dtypes.DType:
     """A type that holds the attribute."""
     kinds = {str: nw.String(), bool: nw.Boolean(), int: nw.Int64()}
-    return nw.Float64() if attribute.edges is not None else kinds[_kind(attribute)]
+    return nw.Float64() if _is_number(attribute) else kinds[_kind(attribute)]
+
+
+def _is_number(attribute: Attribute) -> bool:
+    """Whether any number is read, not those that are categories."""
+    return attribute.edges is not None or attribute.clip is not None
 
 
 def _cast(frame: Any, types: Mapping[str, nw.dtypes.DType]) -> Any:
@@ -96,10 +110,11 @@ def _cast(frame: Any, types: Mapping[str, nw.dtypes.DType]) -> Any:
 
 def _check_type(attribute: Attribute, dtype: nw.dtypes.DType, floats: bool) -> None:
     """Refuse a type that cannot hold the attribute; ``floats`` can hold integers."""
-    if attribute.edges is not None:
+    if _is_number(attribute):
         if not dtype.is_numeric():
+            given = "edges" if attribute.edges is not None else "ends to clip at"
             raise DataError(
-                f"column {attribute.name!r}: expected numbers, as the schema gives edges; got "
+                f"column {attribute.name!r}: expected numbers, as the schema gives {given}; got "
                 f"{type_name(dtype)}"
             )
         return
@@ -147,7 +162,7 @@ def _coded(
         return _duckdb(frame.to_native(), attributes, types, text)
     if frame.implementation == nw.Implementation.DASK:
         # attributes without what is asked about them, which a worker has no use for
-        plain = [Attribute(a.name, a.categories, a.edges, a.other) for a in attributes]
+        plain = [Attribute(a.name, a.categories, a.edges, a.other, clip=a.clip) for a in attributes]
         native = frame.to_native()[[a.name for a in attributes]]
         return nw.from_native(
             native.map_partitions(_pandas, plain, meta=_pandas(native._meta, plain))
@@ -156,7 +171,8 @@ def _coded(
 
 
 def _width(attribute: Attribute) -> Any:
-    return nw.Int8 if attribute.size < 2**7 else nw.Int16 if attribute.size < 2**15 else nw.Int32
+    codes = attribute.size if attribute.clip is None else STEPS
+    return nw.Int8 if codes < 2**7 else nw.Int16 if codes < 2**15 else nw.Int32
 
 
 def _range(dtype: nw.dtypes.DType) -> tuple[int, int]:
@@ -209,9 +225,10 @@ def code_column(column: nw.Series[Any], attribute: Attribute) -> Codes:
     if codes is None:
         find = _finder(attribute)
         codes = np.fromiter(map(find, column.to_list()), dtype=np.int32, count=len(column))
-    return codes.astype(
-        np.int8 if attribute.size < 2**7 else np.int16 if attribute.size < 2**15 else np.int32
-    )
+    return codes.astype(_NUMPY[_width(attribute)])
+
+
+_NUMPY = {nw.Int8: np.int8, nw.Int16: np.int16, nw.Int32: np.int32}
 
 
 def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes | None:
@@ -219,6 +236,12 @@ def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes |
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if attribute.clip is not None:
+        if not dtype.is_numeric():
+            return None
+        return steps_of(
+            values.cast(pa.float64(), safe=False).fill_null(math.nan).to_numpy(), attribute
+        )
     if attribute.edges is not None and dtype.is_numeric():
         begin, last = _bounds(attribute.edges, dtype)
         if dtype.is_integer():
@@ -267,15 +290,15 @@ def _finder(attribute: Attribute) -> Callable[[Any], int]:
     """The code of one Python object, by its value; 3, 3.0 and Decimal("3") are the same, True is no
     number.
     """
-    edges, kind = attribute.edges, _kind(attribute)
+    edges, kind, number = attribute.edges, _kind(attribute), _is_number(attribute)
     cells: dict[Any, int] = {c: k for k, c in enumerate(attribute.categories or (), 1)}
 
     def find(value: Any) -> int:
         if isinstance(value, bool | np.bool_):
-            return cells.get(bool(value), 0) if edges is None and kind is bool else 0
+            return cells.get(bool(value), 0) if not number and kind is bool else 0
         if isinstance(value, str):
-            return cells.get(str.__str__(value), 0) if edges is None and kind is str else 0
-        if kind is bool or (edges is None and kind is str) or isinstance(value, np.timedelta64):
+            return cells.get(str.__str__(value), 0) if not number and kind is str else 0
+        if kind is bool or (not number and kind is str) or isinstance(value, np.timedelta64):
             return 0
         if isinstance(value, np.integer):
             value = int(value)
@@ -287,6 +310,8 @@ def _finder(attribute: Attribute) -> Callable[[Any], int]:
             )  # one makes all of a column complex
         elif not isinstance(value, int | float | decimal.Decimal):
             return 0
+        if attribute.clip is not None:
+            return step_of(value, attribute)
         if edges is None:
             return cells.get(value, 0)
         finite = -math.inf < value < math.inf
@@ -316,6 +341,8 @@ def _pandas(frame: Any, attributes: Sequence[Attribute]) -> Any:
 def _polars(attribute: Attribute, dtype: nw.dtypes.DType) -> Any:
     import polars as pl
 
+    if attribute.clip is not None:
+        return polars_steps(attribute)
     column, width = pl.col(attribute.name), getattr(pl, _width(attribute).__name__)
     if attribute.edges is not None:
         begin, last = _bounds(attribute.edges, dtype)
@@ -360,6 +387,9 @@ def _duckdb(
     for k, attribute in enumerate(attributes):
         if attribute.edges is not None:
             codes.append(f"r{k}")
+            continue
+        if attribute.clip is not None:
+            codes.append(duckdb_steps(f"r{k}", attribute))
             continue
         words = [
             str(c).lower() if isinstance(c, bool) else str(c) for c in attribute.categories or ()
@@ -429,6 +459,8 @@ def _duckdb_bins(
 def _duckdb_key(attribute: Attribute, dtype: nw.dtypes.DType, text: bool) -> str:
     """SQL of the number that falls into a bin, or of the text of a category."""
     column, kind = sql(attribute.name), _kind(attribute)
+    if attribute.clip is not None:
+        return duckdb_number(attribute, text)
     if attribute.edges is not None:
         # trim also keeps duckdb from moving the cast into its CSV reader, where it fails instead of
         # giving NULL
@@ -455,7 +487,9 @@ def _joined(
     codes = []
     for k, attribute in enumerate(attributes):
         dtype, column = types[attribute.name], nw.col(f"r{k}")
-        if attribute.edges is not None:
+        if attribute.clip is not None:
+            code = narwhals_steps(column, attribute)
+        elif attribute.edges is not None:
             frame, code = _joined_bins(frame, attribute, dtype, k)
         else:
             cells = _possible(attribute, dtype)

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,8 +18,19 @@ from ...errors import DataError
 from ...solvers.tables.residuals import Subset, part_of
 from ..reading.csv import FORM, is_csv
 from ..reading.frames import guarded, open_table
+from ..schema.numbers import Weight, unit_of
 from ..schema.schema import Attribute
 from .codes import Codes, OnOutside, code_table
+from .numbers import (
+    WEIGHT,
+    WITHOUT,
+    array_sums,
+    has_squares,
+    spread_over,
+    sum_names,
+    weight_column,
+    with_sums,
+)
 
 Counts = NDArray[np.int64]
 
@@ -34,6 +45,11 @@ _GROUPING_BITS = 60  # duckdb's GROUPING takes 63 columns
 
 def outside_error(attribute: Attribute) -> DataError:
     """Some record has no cell: a null, NaN, unknown, or outside the edges."""
+    if attribute.clip is not None:
+        return DataError(
+            f"column {attribute.name!r}: expected only numbers, got a null, NaN or another value; "
+            'hint: correct the table, or give the attribute a catch-all: other = "…"'
+        )
     rule = (
         "its declared categories"
         if attribute.edges is None
@@ -50,8 +66,13 @@ def count_marginals(
     attributes: Sequence[Attribute],
     subsets: Sequence[Subset],
     on_outside: OnOutside = "refuse",
+    weight: Weight | None = None,
+    unit: int | None = None,
 ) -> Iterator[tuple[Subset, Counts]]:
     """Exact counts of every marginal, in an order of its own.
+
+    Where a number is clipped, or rows have weights, counts are in units of a part of a record, or
+    of the largest weight, in every table: exact integers still.
 
     Unions of subsets are counted, as many as fit into one pass over the records, and summed down.
     Records already in this process (pandas, polars, pyarrow) are coded once. Files are read once a
@@ -70,6 +91,9 @@ def count_marginals(
             and dask may hold anything, and other engines are refused for the types they declare
             only. What remains are bytes that are no CSV, and queries and functions of the caller's
             own that fail on some row.
+        weight: what rows count; a row without a number there is one with a value outside.
+        unit: how many parts a record has where it has any: a power of two, :func:`unit_of` if
+            omitted.
 
     Yields:
         Each subset with its counts, of shape (sizes of its attributes...).
@@ -81,7 +105,7 @@ def count_marginals(
     """
     sizes = [a.size for a in attributes]
     before = _state(table)
-    if not attributes:
+    if not attributes and weight is None:
         frame = open_table(table).lazy()
         rows = guarded(
             _TASK,
@@ -94,18 +118,22 @@ def count_marginals(
             raise DataError(_CHANGED)
         yield from ((S, np.array(rows, dtype=np.int64)) for S in subsets)
         return
-    coded = code_table(table, attributes, on_outside)
+    parts = unit_of(attributes, weight) if unit is None else unit
+    read = [*attributes, *([] if weight is None else [weight_column(weight)])]
+    coded = code_table(table, read, on_outside)
     engine = None if isinstance(coded, list) else coded.implementation
     if on_outside == "drop":
-        coded = guarded(_TASK, lambda: _inside(coded, attributes), engine=engine)
+        coded = guarded(_TASK, lambda: _inside(coded, read), engine=engine)
     hint = FORM if isinstance(table, str | os.PathLike) and is_csv(table) else ""
     rows = None
     with contextlib.ExitStack() as stack:
-        tally = guarded(_TASK, partial(_tally, coded, attributes, stack), engine=engine)
-        for groups in passes(group_subsets(subsets, sizes, _GROUP_CELLS), sizes):
+        tally = guarded(
+            _TASK, partial(_tally, coded, attributes, weight, parts, stack), engine=engine
+        )
+        for groups in passes(_grouped(subsets, attributes), sizes):
             tables = guarded(_TASK, partial(tally, list(groups)), hint, engine=engine)
             if tables.outside:
-                raise outside_error(attributes[min(tables.outside)])
+                raise outside_error(read[min(tables.outside)])
             totals = {int(counts.sum()) for counts in tables.counts.values()}
             rows = totals if rows is None else rows
             if len(rows | totals) > 1 or _state(table) != before:
@@ -118,6 +146,20 @@ def count_marginals(
 
 _TASK = "count the table's rows"
 _CHANGED = "table: it changed while it was read; hint: work on a copy that nothing else writes to"
+
+
+def _grouped(
+    subsets: Sequence[Subset], attributes: Sequence[Attribute]
+) -> dict[Subset, list[Subset]]:
+    """Unions of subsets, none with two clipped numbers: products of those are not counted."""
+    sizes = [a.size for a in attributes]
+    clipped = [i for i, a in enumerate(attributes) if a.clip is not None]
+    parts = [[S for S in subsets if i in S] for i in clipped] or [[]]
+    parts[0] += [S for S in subsets if not set(S) & set(clipped)]
+    found: dict[Subset, list[Subset]] = {}
+    for part in parts:
+        found |= group_subsets(part, sizes, _GROUP_CELLS)
+    return found
 
 
 def group_subsets(
@@ -183,23 +225,58 @@ def passes(
 Tally = Callable[[Sequence[Subset]], "_Tables"]
 
 
+_NO_SUMS: Mapping[str, NDArray[np.int64]] = {}
+
+
 class _Tables:
     """Tables of one pass, filled by coded records or by groups of equal ones."""
 
-    def __init__(self, attributes: Sequence[Attribute], groups: Iterable[Subset]) -> None:
-        self.attributes = attributes
+    def __init__(
+        self,
+        attributes: Sequence[Attribute],
+        weight: Weight | None,
+        unit: int,
+        groups: Iterable[Subset],
+    ) -> None:
+        self.attributes, self.unit = attributes, unit
+        self.sums = sum_names(attributes, weight)
         self.counts = {S: np.zeros([attributes[i].size for i in S], dtype=np.int64) for S in groups}
         self.outside: set[int] = set()  # attributes with records that have no cell
 
-    def add(self, S: Subset, codes: Sequence[NDArray], counts: NDArray | int = 1) -> None:
-        """Code 0 is the catch-all's cell, the last one; without a catch-all it is outside."""
+    def add(
+        self,
+        S: Subset,
+        codes: Sequence[NDArray],
+        counts: NDArray | int = 1,
+        sums: Mapping[str, NDArray[np.int64]] = _NO_SUMS,
+    ) -> None:
+        """Code 0 is the catch-all's cell, the last one; without a catch-all it is outside.
+
+        Of a clipped number, the code says whether there is one, and ``sums`` what it adds to which
+        of its cells.
+        """
         table = self.counts[S]
-        cell = np.zeros(len(codes[0]), dtype=np.int64)
+        rows = len(codes[0]) if codes else len(next(iter(sums.values())))
+        cell, step, number = np.zeros(rows, dtype=np.int64), 1, None
+        present = np.zeros(rows, dtype=bool)
         for i, code, size in zip(S, codes, table.shape, strict=True):
             if self.attributes[i].other is None and not code.all():
                 self.outside.add(i)
+            if self.attributes[i].clip is not None:
+                number, present, step = i, code > 0, 1
+            else:
+                step *= size
             cell = cell * size + (code.astype(np.int64) - 1) % size
-        np.add.at(table.reshape(-1), cell, counts)
+        if WITHOUT in sums and sums[WITHOUT].any():
+            self.outside.add(len(self.attributes))
+        mass = sums[WEIGHT] if WEIGHT in sums else np.broadcast_to(counts, rows) * self.unit
+        flat = table.reshape(-1)
+        if number is None:
+            np.add.at(flat, cell, mass)
+            return
+        squares = sums[f"q{number}"] if has_squares(self.attributes[number]) else None
+        for k, part in enumerate(spread_over(mass, sums[f"a{number}"], squares)):
+            np.add.at(flat, np.where(present, cell + k * step, cell), part)
 
 
 def _inside(coded: list[Codes] | nw.LazyFrame[Any], attributes: Sequence[Attribute]) -> Any:
@@ -216,16 +293,21 @@ def _inside(coded: list[Codes] | nw.LazyFrame[Any], attributes: Sequence[Attribu
 def _tally(
     coded: list[Codes] | nw.LazyFrame[Any],
     attributes: Sequence[Attribute],
+    weight: Weight | None,
+    unit: int,
     stack: contextlib.ExitStack,
 ) -> Tally:
     """How this engine counts groups of attributes; ``stack`` gives back what it holds."""
+    tables = partial(_Tables, attributes, weight, unit)
     if isinstance(coded, list):
-        return partial(_tally_arrays, coded, attributes)
+        return partial(_tally_arrays, *array_sums(coded, attributes, weight, unit), tables)
+    if unit > 1:
+        coded = with_sums(coded, attributes, weight, unit)
     native = coded.to_native()
     if coded.implementation == nw.Implementation.DUCKDB:
-        return partial(_tally_duckdb, native, attributes)
+        return partial(_tally_duckdb, native, tables)
     if coded.implementation == nw.Implementation.POLARS:
-        return partial(_tally_polars, coded, attributes)
+        return partial(_tally_polars, coded, tables)
     if coded.implementation.is_spark_like() and hasattr(native, "persist"):
         native = native.persist()
         stack.callback(native.unpersist)
@@ -233,31 +315,39 @@ def _tally(
         native = native.persist()
     # ibis is not held: its cache is a table in the user's database, which some versions then cannot
     # drop
-    return partial(_tally_lazy, nw.from_native(native), attributes)
+    return partial(_tally_lazy, nw.from_native(native), tables)
+
+
+_NewTables = Callable[[Sequence[Subset]], _Tables]  # empty ones
 
 
 def _tally_arrays(
-    columns: Sequence[NDArray], attributes: Sequence[Attribute], groups: Sequence[Subset]
+    columns: Sequence[NDArray],
+    sums: Mapping[str, NDArray[np.int64]],
+    new: _NewTables,
+    groups: Sequence[Subset],
 ) -> _Tables:
-    tables = _Tables(attributes, groups)
-    for start in range(0, len(columns[0]), _ROWS_AT_ONCE):
+    tables = new(groups)
+    rows = len(columns[0] if columns else sums[WEIGHT])
+    for start in range(0, rows, _ROWS_AT_ONCE):
+        part = slice(start, start + _ROWS_AT_ONCE)
+        own = {name: values[part] for name, values in sums.items()}
         for S in groups:
-            tables.add(S, [columns[i][start : start + _ROWS_AT_ONCE] for i in S])
+            tables.add(S, [columns[i][part] for i in S], sums=own)
     return tables
 
 
-def _tally_duckdb(
-    relation: Any, attributes: Sequence[Attribute], groups: Sequence[Subset]
-) -> _Tables:
+def _tally_duckdb(relation: Any, new: _NewTables, groups: Sequence[Subset]) -> _Tables:
     """One scan for all groups; GROUPING has a bit for each column, 1 where the row's group lacks
     it.
     """
-    tables = _Tables(attributes, groups)
+    tables = new(groups)
     keys = sorted({i for S in groups for i in S})
     parts = [keys[k : k + _GROUPING_BITS] for k in range(0, len(keys), _GROUPING_BITS)]
     sets = ", ".join(f"({', '.join(f'c{i}' for i in S)})" for S in groups)
     bits = [f"GROUPING({', '.join(f'c{i}' for i in part)}) AS g{k}" for k, part in enumerate(parts)]
-    columns = ", ".join([*(f"c{i}" for i in keys), *bits, "count(*) AS n"])
+    sums = [f"CAST(coalesce(sum({name}), 0) AS BIGINT) AS {name}" for name in tables.sums]
+    columns = ", ".join([*(f"c{i}" for i in keys), *bits, *sums, "count(*) AS n"])
     counted = relation.aggregate(columns, f"GROUPING SETS ({sets})")
     # older versions have the other name only
     reader = getattr(counted, "to_arrow_reader", None) or counted.fetch_arrow_reader
@@ -271,37 +361,42 @@ def _tally_duckdb(
                 np.all([lack == bit for lack, bit in zip(lacks, bits, strict=True)], axis=0)
             )
             if len(own):
-                found = rows.take(own)
-                tables.add(S, [found[f"c{i}"].to_numpy() for i in S], found["n"].to_numpy())
+                _add_found(tables, S, rows.take(own))
     return tables
 
 
-def _tally_polars(
-    coded: nw.LazyFrame[Any], attributes: Sequence[Attribute], groups: Sequence[Subset]
-) -> _Tables:
+def _add_found(tables: _Tables, S: Subset, found: Any) -> None:
+    """Groups of equal records, of any kind of columns."""
+    sums = {name: found[name].to_numpy() for name in tables.sums}
+    tables.add(S, [found[f"c{i}"].to_numpy() for i in S], found["n"].to_numpy(), sums)
+
+
+def _tally_polars(coded: nw.LazyFrame[Any], new: _NewTables, groups: Sequence[Subset]) -> _Tables:
     """All groups at once, which reads the records once."""
     import polars as pl
 
-    tables = _Tables(attributes, groups)
-    for S, found in zip(
-        groups, pl.collect_all([_group(coded, S).to_native() for S in groups]), strict=True
-    ):
-        tables.add(S, [found[f"c{i}"].to_numpy() for i in S], found["n"].to_numpy())
+    tables = new(groups)
+    frames = [_group(coded, S, tables.sums).to_native() for S in groups]
+    for S, found in zip(groups, pl.collect_all(frames), strict=True):
+        _add_found(tables, S, found)
     return tables
 
 
-def _tally_lazy(
-    coded: nw.LazyFrame[Any], attributes: Sequence[Attribute], groups: Sequence[Subset]
-) -> _Tables:
-    tables = _Tables(attributes, groups)
+def _tally_lazy(coded: nw.LazyFrame[Any], new: _NewTables, groups: Sequence[Subset]) -> _Tables:
+    tables = new(groups)
     for S in groups:
-        found = _group(coded, S).collect("pyarrow")
-        tables.add(S, [found[f"c{i}"].to_numpy() for i in S], found["n"].to_numpy())
+        _add_found(tables, S, _group(coded, S, tables.sums).collect("pyarrow"))
     return tables
 
 
-def _group(coded: nw.LazyFrame[Any], S: Subset) -> nw.LazyFrame[Any]:
-    return coded.group_by(*(f"c{i}" for i in S)).agg(nw.len().alias("n"))
+def _group(coded: nw.LazyFrame[Any], S: Subset, sums: Sequence[str]) -> nw.LazyFrame[Any]:
+    wanted = [nw.len().alias("n"), *(nw.col(name).sum() for name in sums)]
+    # no attribute at all: one group, where a sum of no rows may be null
+    found = coded.group_by(*(f"c{i}" for i in S)).agg(*wanted) if S else coded.select(*wanted)
+    if not sums:
+        return found
+    # some engines add 64-bit integers up in wider types
+    return found.with_columns(*(nw.col(name).fill_null(0).cast(nw.Int64) for name in sums))
 
 
 def _state(table: object) -> tuple[int, int] | None:

@@ -13,6 +13,7 @@ from ...errors import GaussNoiseError, OutputError
 from ...files.disk import read_json
 from ...privacy.definitions import GDP, KL, TV, AbstractPrivacy, ApproxDP, zCDP
 from ..schema.bases import base_value
+from ..schema.numbers import Weight
 from ..schema.schema import Schema
 from .targets import Target
 
@@ -35,6 +36,7 @@ def asked_of(plan: "Plan") -> dict[str, object]:
         if plan.targets is None
         else [dataclasses.asdict(target) for target in plan.targets],
         "rows_per_person": plan.rows_per_person,
+        **({} if plan.weight is None else {"weight": dataclasses.asdict(plan.weight)}),
     }
 
 
@@ -76,6 +78,8 @@ def planned_from(record: Any, folder: Path) -> "Plan":
             "neighbors": asked["neighbors"],
             "rows_per_person": asked["rows_per_person"],
         }
+        if asked.get("weight") is not None:
+            arguments["weight"] = Weight(**asked["weight"])
         if targets is None:
             arguments |= {"p": float(asked["p"]), "weights": asked["weights"]}
         else:

@@ -16,6 +16,7 @@ from ...noise.problem import Relation
 from ...privacy.definitions import AbstractPrivacy, check_gaussian, zCDP
 from ...solvers.progress import interrupts_pass
 from ..schema.entries import Entry, workload_domain
+from ..schema.numbers import Weight, check_weight, unit_of
 from ..schema.schema import Schema
 from .plan import SECONDS_PER_INTEGER, Plan
 from .targets import Target, as_targets, largest_ratio
@@ -45,6 +46,7 @@ def plan(
     | Sequence[Target | float]
     | None = ...,
     rows_per_person: int = ...,
+    weight: Weight | None = ...,
     over: None = ...,
 ) -> Plan: ...
 @overload
@@ -62,6 +64,7 @@ def plan(
     | Sequence[Target | float]
     | None = ...,
     rows_per_person: int = ...,
+    weight: Weight | None = ...,
     over: "Ticks",
 ) -> "StreamPlan": ...
 def plan(
@@ -78,6 +81,7 @@ def plan(
     | Sequence[Target | float]
     | None = None,
     rows_per_person: int = 1,
+    weight: Weight | None = None,
     over: "Ticks | None" = None,
 ) -> "Plan | StreamPlan":
     """The least noise for a set of marginal tables, or of queries about them, before any data are
@@ -105,6 +109,8 @@ def plan(
         rows_per_person: the most rows that one person can have, when persons are to be protected
             instead of rows. Standard deviations grow by this factor. It is a promise of yours:
             nothing in the table is checked.
+        weight: a :class:`Weight`: rows count as much as this column says, up to a largest weight,
+            by which standard deviations grow. Under "add-remove" only.
         over: :class:`~gaussnoise.streams.Ticks`, for a release that goes on: at every tick a table
             of new rows comes in, and the tables of its rows and of all so far go out, on one
             budget. ``rows_per_person`` is then per tick.
@@ -161,6 +167,12 @@ def plan(
             f"plan: expected an integer 1 <= rows_per_person <= {_MOST_ROWS_PER_PERSON}, got "
             f"{rows_per_person!r:.50}"
         )
+    if weight is not None:
+        if not isinstance(weight, Weight):
+            raise ParameterError(
+                f'plan: expected weight=Weight("column", most=...), got {type(weight).__name__}'
+            )
+        check_weight(schema, weight, neighbors)
     domain = workload_domain(schema, workload)
     if weights is not None and np.shape(weights) != (len(domain.subsets),):
         raise ParameterError(
@@ -169,6 +181,12 @@ def plan(
     if over is not None and (targets is not None or privacy is None):
         raise ParameterError(
             "plan: over= takes a budget, no targets; hint: StreamPlan.half_width says what it gives"
+        )
+    used = [schema.attributes[i] for i in sorted({i for S in domain.subsets for i in S})]
+    if over is not None and unit_of(used, weight) > 1:
+        raise ParameterError(
+            "plan: over= takes tables of counts, no clipped numbers and no weights; hint: release "
+            "every tick by itself, on one ledger"
         )
     goals = None
     if targets is not None:
@@ -201,8 +219,9 @@ def plan(
         # weighted deviations at unit sensitivity are ratios to the targets; of an entry's queries,
         # the worst counts
         ratio = noise.gamma if domain.is_cells else largest_ratio(noise.covariance, goals or ())
-        privacy = zCDP(rows_per_person**2 * ratio**2 / 2 * (1 + _ROUNDING))
-    result = Plan(schema, domain, noise, privacy, rows_per_person, goals)
+        most = 1.0 if weight is None else weight.most
+        privacy = zCDP((rows_per_person * most) ** 2 * ratio**2 / 2 * (1 + _ROUNDING))
+    result = Plan(schema, domain, noise, privacy, rows_per_person, goals, weight)
     if result.integers > _MOST_CELLS:
         raise DomainTooLargeError(
             f"plan: {result.integers:.3g} noisy integers would take {result.seconds / 3600:.3g} "

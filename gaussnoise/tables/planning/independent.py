@@ -39,7 +39,7 @@ def independent_deviations(plan: "Plan") -> Array:
     outer, inner = (1.0, 0.0) if math.isinf(p) else (p / (p + 2), 2 / (p + 2))
     shares = ((weights / weights.max()) ** 2 * alone) ** outer * cells**inner
     variances = np.divide(alone, shares, out=np.zeros_like(cells), where=alone > 0)
-    return np.sqrt(variances * (shares.sum() / (2 * plan.row_rho)))
+    return np.sqrt(variances * (shares.sum() / (2 * plan.answer_rho)))
 
 
 def saving(plan: "Plan", name: str, protected: Protected) -> float:

@@ -29,6 +29,9 @@ _LEAST_MULTIPLIER = 2.0**20
 _LEAST_SCALE = 2.0**32
 _MOST_SCALE = 2.0**53
 _COARSEST_MULTIPLIER = 2**6
+# Where rows count in parts, their units take their share of these bits: as fine as leaves
+# multipliers of 2¹⁰, but no coarser than 2⁻¹⁰ of a row.
+_FINE, _COARSEST_UNIT = 2.0**10, 2**10
 
 _EXACT_PATTERNS = 2**14  # of differing attributes, summed in Python integers
 _ROUNDING = 1e-9  # what sums of floats over more patterns may lack, relative to all they add up
@@ -44,11 +47,16 @@ class ResidualQuery(PickledByArguments):
         multipliers: s_T, positive integers.
         query: what one row can change in all answers together; None when there is nothing to
             measure.
+        unit: how much one row adds to the integer counts that are answered about, all its cells
+            together: more than one where rows count in parts.
+        most: what that much stands for, in counts that are released: 1, or the largest weight.
     """
 
     strategies: tuple[AbstractStrategy, ...]
     multipliers: ByType
     query: IntegerQuery | None
+    unit: int = 1
+    most: float = 1.0
 
     @classmethod
     def calibrated(
@@ -57,8 +65,15 @@ class ResidualQuery(PickledByArguments):
         variances: Mapping[Subset, float],
         neighbors: Relation,
         rho: float,
+        unit: int = 1,
+        most: float = 1.0,
     ) -> "ResidualQuery":
-        """For noises ``N(0, variances[T] ⊗ E_i)`` at unit sensitivity, scaled to spend ``rho``."""
+        """For noises ``N(0, variances[T] ⊗ E_i)`` at unit sensitivity, scaled to spend ``rho``.
+
+        The answer on counts is multiplied by ``unit``, and so is what a row can change in it: a row
+        adds a convex combination of cells, ``unit`` in all, and lengths are convex. Where noise is
+        large, a coarser unit is chosen.
+        """
         if neighbors == "add-remove" and () not in variances:
             raise CovarianceError(
                 "release: expected noise on the total, which one row more or less changes"
@@ -81,8 +96,10 @@ class ResidualQuery(PickledByArguments):
             if kind or neighbors == "add-remove"  # replacing rows leaves the total alone
         }
         if not wanted:
-            return cls(strategies, ByType(orbits, {}), None)
-        scale = min(max(_LEAST_MULTIPLIER * max(wanted.values()), _LEAST_SCALE), _MOST_SCALE)
+            return cls(strategies, ByType(orbits, {}), None, unit, most)
+        while unit > _COARSEST_UNIT and _MOST_SCALE / unit < _FINE * max(wanted.values()):
+            unit //= 2  # beside so much noise, what rounding to a coarser unit moves is little
+        scale = min(max(_LEAST_MULTIPLIER * max(wanted.values()), _LEAST_SCALE), _MOST_SCALE / unit)
         multipliers = {kind: round(scale / deviation) for kind, deviation in wanted.items()}
         if (
             max(multipliers.values()) >> MAX_BITS
@@ -97,7 +114,8 @@ class ResidualQuery(PickledByArguments):
             )
         squares = {kind: s**2 for kind, s in multipliers.items()}
         moved = squared_sensitivity(orbits, of_class, squares, neighbors)
-        return cls(strategies, ByType(orbits, multipliers), IntegerQuery(moved, rho))
+        query = IntegerQuery(moved * unit**2, rho)
+        return cls(strategies, ByType(orbits, multipliers), query, unit, most)
 
     def with_multipliers(self, known: Mapping[Type, int], neighbors: Relation) -> "ResidualQuery":
         """The same with multipliers that were fixed before, whose sensitivity is computed anew.
@@ -118,9 +136,8 @@ class ResidualQuery(PickledByArguments):
         moved = squared_sensitivity(
             orbits, of_class, {kind: s**2 for kind, s in values.items()}, neighbors
         )
-        return ResidualQuery(
-            self.strategies, ByType(orbits, values), IntegerQuery(moved, self.query.budget)
-        )
+        query = IntegerQuery(moved * self.unit**2, self.query.budget)
+        return ResidualQuery(self.strategies, ByType(orbits, values), query, self.unit, self.most)
 
     @property
     def count(self) -> int:
@@ -135,7 +152,7 @@ class ResidualQuery(PickledByArguments):
     def variances(self) -> ByType:
         """σ_T², as really drawn: the decoded noise has covariance ``σ_T² ⊗_{i∈T} E_i``."""
         orbits = self.multipliers.orbits
-        scale = self.query.scale if self.query is not None else 0.0
+        scale = self.query.scale / self.unit * self.most if self.query is not None else 0.0
         stretch = [self.strategies[members[0]].stretch for members in orbits.classes]
         return ByType(
             orbits,
@@ -174,12 +191,13 @@ class ResidualQuery(PickledByArguments):
         """What T alone adds to marginal T, from its noisy answer: shape (sizes of T...), sums zero
         along every axis.
 
-        ``unit``: what the answer was multiplied by.
+        ``unit``: what the answer was multiplied by, beside the query's own.
         """
-        s = int(self.multipliers[T]) * unit
+        s = int(self.multipliers[T]) * self.unit * unit
         if s >= 2**53:  # the same rounding whatever the type, which depends on the exact answer
             noisy = noisy.astype(object)
         values = (noisy // s).astype(np.float64) + (noisy % s / s).astype(np.float64)
+        values = values * self.most if self.most != 1 else values
         values = values.reshape([self.strategies[i].rows for i in T])
         for axis, i in enumerate(T):
             values = self.strategies[i].decode(values, axis)

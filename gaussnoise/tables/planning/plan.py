@@ -5,7 +5,7 @@ import json
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, final
@@ -37,6 +37,14 @@ from ...solvers.tables.workload import Workload
 from ..counting.codes import OnOutside
 from ..counting.count import PASS_CELLS
 from ..schema.entries import Entry, attribute_positions, entry_term, term_name
+from ..schema.numbers import (
+    Weight,
+    check_one_number,
+    check_weight,
+    in_own_unit,
+    reached,
+    unit_of,
+)
 from ..schema.schema import Schema
 from .independent import independent_deviations, saving
 from .measure import Array, ResidualQuery, measured_integers
@@ -66,6 +74,7 @@ class Plan(PickledByArguments):
         privacy: the budget of the whole release, for one person.
         rows_per_person: the most rows that one person is taken to have.
         targets: what was asked of every entry of the workload, or None.
+        weight: the column of sample weights, or None where every row counts as one.
     """
 
     schema: Schema
@@ -74,6 +83,7 @@ class Plan(PickledByArguments):
     privacy: AbstractPrivacy
     rows_per_person: int = 1
     targets: tuple[Target, ...] | None = None
+    weight: Weight | None = None
 
     def __post_init__(self) -> None:
         if (
@@ -85,6 +95,9 @@ class Plan(PickledByArguments):
             raise ParameterError(
                 "Plan: expected optimal noise for the marginals of this schema; hint: call plan()"
             )
+        if self.weight is not None:
+            check_weight(self.schema, self.weight, self.neighbors)
+        check_one_number(self.schema, self.domain)
 
     @property
     def marginals(self) -> tuple[tuple[str, ...], ...]:
@@ -123,6 +136,18 @@ class Plan(PickledByArguments):
         return rounded_down(Fraction(self.rho) / self.rows_per_person**2)
 
     @property
+    def answer_rho(self) -> float:
+        """ρ spent on one row that counts as one: rows of weight B cost B² times as much."""
+        return self.row_rho if self.weight is None else self.row_rho / self.weight.most**2
+
+    @property
+    def unit(self) -> int:
+        """How much one row adds to the integer counts that are measured: more than one where rows
+        count in parts, see :class:`Clipped` and :class:`Weight`.
+        """
+        return self.query.unit
+
+    @property
     def privacy_unit(self) -> str:
         """Whom the budget protects."""
         k = self.rows_per_person
@@ -149,12 +174,12 @@ class Plan(PickledByArguments):
             raise ParameterError(
                 "target_ratio: this plan has no targets; hint: plan(..., targets=...)"
             )
-        return largest_ratio(self.noise.covariance, self.targets) / math.sqrt(2 * self.row_rho)
+        return largest_ratio(self.noise.covariance, self.targets) / math.sqrt(2 * self.answer_rho)
 
     @cached_property
     def deviations(self) -> Array:
         """Of every entry, the root mean square of its answers' standard deviations."""
-        return self._unit_covariance.deviations / math.sqrt(2 * self.row_rho)
+        return self._unit_covariance.deviations / math.sqrt(2 * self.answer_rho)
 
     @property
     def queries(self) -> Array:
@@ -168,7 +193,7 @@ class Plan(PickledByArguments):
             entry: names, or a mapping from names to bases, as in :func:`plan`.
 
         Returns:
-            An array, one axis for each name.
+            An array, one axis for each name; sums of clipped numbers in their own unit.
 
         Raises:
             ParameterError: unknown attributes or bases, or no planned marginal contains them.
@@ -176,8 +201,9 @@ class Plan(PickledByArguments):
         term = entry_term(self.schema, entry)
         S = tuple(sorted(term))
         self.check_released(S)
-        variance = self._unit_covariance.term_variance(tuple((i, term[i]) for i in S))
-        return np.sqrt(variance / (2 * self.row_rho)).transpose([S.index(i) for i in term])
+        stated = tuple((i, in_own_unit(term[i])) for i in S)
+        variance = self._unit_covariance.term_variance(stated)
+        return np.sqrt(variance / (2 * self.answer_rho)).transpose([S.index(i) for i in term])
 
     @property
     def _unit_covariance(self) -> TableCovariance:
@@ -211,7 +237,7 @@ class Plan(PickledByArguments):
     @property
     def error(self) -> float:
         """``‖sd‖_p`` over all (weighted) cells: at p = 2 the root of their total variance."""
-        return self._unit_covariance.error(self.noise.p) / math.sqrt(2 * self.row_rho)
+        return self._unit_covariance.error(self.noise.p) / math.sqrt(2 * self.answer_rho)
 
     @property
     def improvement(self) -> float:
@@ -244,7 +270,13 @@ class Plan(PickledByArguments):
         >>> print(f"{survey.bound.error:.4f} {survey.bound.factor(survey.error):.4f}")
         5.2058 1.0522
         """
-        return bound_of(self.noise, self.privacy, None, rows=self.rows_per_person)
+        bound = bound_of(self.noise, self.privacy, None, rows=self.rows_per_person)
+        share = reached(self.domain, self.neighbors)
+        share *= 1.0 if self.weight is None else self.weight.most
+        values, counts = bound.spectrum
+        return replace(
+            bound, gamma_lower=share * bound.gamma_lower, spectrum=(share * values, counts)
+        )
 
     @cached_property
     def replace_saving(self) -> float:
@@ -318,7 +350,7 @@ class Plan(PickledByArguments):
         """
         S = tuple(sorted(self.subset(names)))
         self.check_released(S)
-        return math.sqrt(self._unit_covariance.mean_variance(S) / (2 * self.row_rho))
+        return math.sqrt(self._unit_covariance.mean_variance(S) / (2 * self.answer_rho))
 
     def half_width(self, *names: str, level: float = 0.95) -> float:
         """Half the length of a cell's confidence interval."""
@@ -451,8 +483,14 @@ class Plan(PickledByArguments):
     @cached_property
     def query(self) -> ResidualQuery:
         """The integer query that a release answers with noise."""
+        used = {i for S in self.tables.subsets for i in S}
         return ResidualQuery.calibrated(
-            self.strategies, self._unit_covariance.variances, self.neighbors, self.row_rho
+            self.strategies,
+            self._unit_covariance.variances,
+            self.neighbors,
+            self.row_rho,
+            unit_of((self.schema.attributes[i] for i in used), self.weight),
+            1.0 if self.weight is None else self.weight.most,
         )
 
     @cached_property

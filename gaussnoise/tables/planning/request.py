@@ -18,6 +18,8 @@ def request_of(plan: "Plan") -> dict[str, object]:
         asked["bases"] = [[base_value(base, attributes[i]) for i, base in term] for term in terms]
     if any(isinstance(base, Leading) for term in terms for _, base in term):
         asked["catch-alls"] = "in no query that takes cells in order"
+    if plan.weight is not None:
+        asked["weight"] = [plan.weight.column, f"{plan.weight.most:.9g}"]
     return asked | {
         "schema": plan.schema.to_toml(),
         "marginals": plan.domain.subsets,

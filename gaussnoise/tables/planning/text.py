@@ -3,17 +3,25 @@
 import math
 from typing import TYPE_CHECKING
 
-from domains import Moments
+import numpy as np
+from numpy.typing import NDArray
 
+from domains import Clipped, Moments
+
+from ...numerics.intervals import quantile
 from ...privacy.definitions import AbstractPrivacy, ApproxDP, gaussian_epsilon, zCDP
 from ...privacy.lattice_bound import TABLE_STEPS
 from ...text import SHOWN_DELTA
 from ..schema.bases import MIDDLES, moment_source
+from ..schema.numbers import interval_text, squared_numbers
 
 if TYPE_CHECKING:
     from .plan import Plan
 
 _MOST_LINES = 1000
+
+_MOST_SUMS = 50  # lines
+_MOST_SUMMED = 10**6  # answers of an entry whose deviations are looked at for such a line
 
 _CLOSED = 1e-3  # of a certified gap: not worth saying as a share
 
@@ -47,6 +55,7 @@ def plan_text(plan: "Plan") -> str:
             *([f"… and {count - _MOST_LINES} more"] if count > _MOST_LINES else []),
             "",
             *_middles_text(plan),
+            *numbers_text(plan),
             *verdict(plan),
         ]
     )
@@ -102,6 +111,45 @@ def _middles_text(plan: "Plan") -> list[str]:
     ]
 
 
+def numbers_text(plan: "Plan") -> list[str]:
+    """How well sums of clipped numbers are known, and what weights mean."""
+    lines: list[str] = []
+    attributes, units = plan.schema.attributes, dict[str, str]()
+    if plan.weight is not None:
+        lines.append(
+            f"Counts and sums are weighted by {plan.weight.column!r}, clipped to "
+            f"{interval_text(0, plan.weight.most)}."
+        )
+    for term in plan.domain.terms:
+        numbers = [(i, base) for i, base in term if isinstance(base, Clipped)]
+        if not numbers or 1 not in numbers[0][1].degrees:
+            continue
+        i, base = numbers[0]
+        units[attributes[i].name] = f"{base.unit:.15g}"
+        groups = {attributes[k].name: other for k, other in term if k != i}
+        if len(lines) < _MOST_SUMS and plan.domain.queries(term) <= _MOST_SUMMED:
+            asked = {**groups, attributes[i].name: base}
+            deviations = plan.answer_deviations(asked)[..., base.degrees.index(1)]
+            given = f" given {marginal_name(tuple(groups))}" if groups else ""
+            lines.append(
+                f"sum of {attributes[i].name}{given}: sd {_span(deviations)}, "
+                f"95 % ± {_span(quantile(0.95) * deviations)}, of values clipped to "
+                f"{interval_text(base.low, base.high)}"
+            )
+    if units:
+        each = ", ".join(f"{unit} of {name}" for name, unit in units.items())
+        lines.append(
+            f"In errors of entries, sums are counted in what one row can be at most: {each}."
+        )
+    return lines
+
+
+def _span(values: NDArray[np.float64]) -> str:
+    """One number, or from where to where."""
+    low, high = f"{values.min():.4g}", f"{values.max():.4g}"
+    return low if low == high else f"{low} to {high}"
+
+
 def work_text(plan: "Plan") -> str:
     """What a release draws, and what that takes on one machine."""
     seconds, size = plan.seconds, plan.peak_bytes / 1e6
@@ -142,6 +190,11 @@ def verdict(plan: "Plan") -> list[str]:
         lines.append(
             f"no Gaussian noise that protects these answers has less than {least:.4g} % of this "
             "error"
+        )
+    if squared_numbers(plan.domain):
+        lines.append(
+            "with squares of numbers, that is of all noises that protect the virtual cells too: "
+            "slightly more than records"
         )
     if plan.error > 0:
         lines.append(plan.bound.sentence(plan.error))

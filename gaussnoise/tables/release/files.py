@@ -1,6 +1,7 @@
 """A release on disk: all of it, or nothing."""
 
 import contextlib
+import dataclasses
 import json
 import math
 import os
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import Bins, Identity, Moments, Prefix, Ranges, Total, Windows
+from domains import Bins, Clipped, Identity, Moments, Prefix, Ranges, Total, Windows
 
 from ...errors import GaussNoiseError, OutputError, ParameterError
 from ...files.disk import MOST_RECORD, aside, check_parent, digests_in, folder_fault, read_json
@@ -29,13 +30,14 @@ from ..planning.again import asked_of
 from ..planning.text import relation_text
 from ..schema.bases import base_value
 from .store import MOST_FILES, FileFormat, Place, StoredTables, file_names, read_index, table_writer
+from .sums import with_means
 from .text import disclaimers, release_text
 from .tidy import interval_record
 
 if TYPE_CHECKING:
     from ..planning.plan import Plan
     from .release import TableRelease
-    from .table import QueryTable
+    from .table import AbstractEstimates
 
 Array = NDArray[np.float64]
 
@@ -49,6 +51,7 @@ _NAMED_BASES = (
     Bins,
     Windows,
     Moments,
+    Clipped,
 )  # all others are written as matrices
 _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
 
@@ -222,10 +225,9 @@ def _answer_files(release: "TableRelease", format: FileFormat) -> dict[int, str]
     }
 
 
-def _answers(release: "TableRelease", k: int) -> "QueryTable":
-    """The answers to one entry of the workload."""
-    plan = release.plan
-    return release.answers({plan.schema.names[i]: base for i, base in plan.domain.terms[k]})
+def _answers(release: "TableRelease", k: int) -> "AbstractEstimates":
+    """The answers to one entry of the workload, with means of numbers."""
+    return with_means(release, release.plan.domain.terms[k])
 
 
 def _write_answers(document: Document, release: "TableRelease", folder: Path) -> None:
@@ -272,6 +274,7 @@ def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[
         "domain": [
             {"name": a.name, "labels": list(a.labels)}
             | ({"edges": [str(e) for e in a.edges]} if a.edges else {})
+            | ({"clip": list(a.clip)} if a.clip else {})
             | ({"base": base_value(a.base, a)} if a.base else {})
             for a in plan.schema.attributes
         ],
@@ -292,6 +295,7 @@ def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[
                 + "; discrete Gaussian noise on every integer"
             ),
             **({"contrasts": contrasts} if contrasts else {}),
+            **({} if query.unit == 1 else {"unit": _unit(plan)}),
             "integer_sensitivity_squared": query.query.sensitivity_squared if query.query else 0,
             "sigma": query.query.scale if query.query else 0.0,
             "rho_of_one_row": query.query.rho if query.query else 0.0,
@@ -306,6 +310,19 @@ def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[
         "libraries": dict(versions(*_LIBRARIES)),
         "disclaimers": disclaimers(release),
     }
+
+
+def _unit(plan: "Plan") -> dict[str, object]:
+    """What the integer counts are in units of, where one row is more than one."""
+    meaning = (
+        "a row adds so many units to the integer counts of every table, spread over the virtual "
+        "cells of a clipped number x: t of them on the last cell and 1 - t on the first, t = (x - "
+        "low) / (high - low) in steps of 1 / unit; with three cells, (1 - t)^2, 2 t (1 - t), t^2"
+    )
+    if plan.weight is not None:
+        meaning += "; a row of weight w adds w / most of it"
+    weight = {} if plan.weight is None else {"weight": dataclasses.asdict(plan.weight)}
+    return {"units_of_a_row": plan.unit, "meaning": meaning, **weight}
 
 
 def read_release(

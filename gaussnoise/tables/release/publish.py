@@ -128,7 +128,7 @@ def _count(
     used = _used(plan)
     planned = {tuple(used.index(i) for i in S): S for S in plan.tables.subsets}
     attributes = [plan.schema.attributes[i] for i in used]
-    counted = count_marginals(table, attributes, list(planned), on_outside)
+    counted = count_marginals(table, attributes, list(planned), on_outside, plan.weight, plan.unit)
     return ((planned[S], counts) for S, counts in counted)
 
 

@@ -26,11 +26,13 @@ from ..planning.again import planned_again
 from ..planning.measure import ResidualQuery
 from ..schema.bases import as_base, query_labels
 from ..schema.entries import Entry, entry_term
+from ..schema.numbers import in_own_unit
 from ..schema.schema import Category
 from .biased import BiasedTable
 from .files import read_release, save_release
 from .quantiles import interpolated, probabilities_of, support
 from .store import FileFormat
+from .sums import MeanTable, SumTable, check_no_number, means_of, sums_of
 from .table import MarginalTable, ProportionTable, QueryTable
 
 if TYPE_CHECKING:
@@ -132,6 +134,11 @@ class TableRelease(PickledByArguments):
             backend=self.backend,
         )
 
+    @property
+    def public_rows(self) -> float | None:
+        """The number of rows, where it is public: under replacement."""
+        return self._rows
+
     @cached_property
     def _rows(self) -> float | None:
         """The number of rows, where it is public."""
@@ -167,7 +174,7 @@ class TableRelease(PickledByArguments):
         >>> print(cumulative.labels, cumulative.estimate.shape)
         (('below 18', 'below 65', 'up to 120'),) (3,)
         """
-        term = entry_term(self.plan.schema, entry)
+        term = {i: in_own_unit(b) for i, b in entry_term(self.plan.schema, entry).items()}
         asked, S, answers = self._estimate(tuple(self.plan.schema.names[i] for i in term))
         for axis, i in enumerate(S):
             answers = term[i].answer(answers, axis)
@@ -185,6 +192,57 @@ class TableRelease(PickledByArguments):
             backend=self.backend,
         )
 
+    def sums(self, name: str, given: Names = ()) -> SumTable:
+        """Sums of a clipped number within groups.
+
+        Args:
+            name: an attribute with ``clip``.
+            given: attributes that define the groups; none for all records.
+
+        Returns:
+            A :class:`SumTable`, one axis for each group attribute: unbiased for the values as they
+            are clipped, standard deviations exact.
+
+        Raises:
+            ParameterError: unknown attributes, no clipped number, or a table that was not released.
+
+        >>> import pyarrow as pa
+        >>> schema = gn.Schema(
+        ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("pay", clip=[0, 5000])]
+        ... )
+        >>> people = pa.table({"sex": ["F", "M"] * 5000, "pay": [2000.0, 9000.0] * 5000})
+        >>> release = gn.plan(schema, [("sex", "pay")], gn.zCDP(0.5)).release(people)
+        >>> release.sums("pay", given="sex").estimate.round(-6).tolist()
+        [10000000.0, 25000000.0]
+        """
+        return sums_of(self, name, given)
+
+    def means(self, name: str, given: Names = ()) -> MeanTable:
+        """Means of a clipped number within groups: released sums over released counts.
+
+        Records without a number, where the schema has a catch-all for them, are in neither.
+
+        Args:
+            name: an attribute with ``clip``.
+            given: attributes that define the groups; none for all records.
+
+        Returns:
+            A :class:`MeanTable`, one axis for each group attribute; its intervals are exact.
+
+        Raises:
+            ParameterError: unknown attributes, no clipped number, or a table that was not released.
+
+        >>> import pyarrow as pa
+        >>> schema = gn.Schema([gn.Attribute("pay", clip=[0, 5000])])
+        >>> people = pa.table({"pay": [2000.0, 9000.0] * 50000})
+        >>> release = gn.plan(schema, ["pay"], gn.zCDP(0.5)).release(people)
+        >>> means = release.means("pay")
+        >>> low, high = means.confidence_interval(0.999999)
+        >>> bool(low < 3500 < high), bool(high - low < 5)
+        (True, True)
+        """
+        return means_of(self, name, given)
+
     def proportions(self, names: Names, given: Names = ()) -> ProportionTable:
         """Counts over the counts of their groups.
 
@@ -199,6 +257,7 @@ class TableRelease(PickledByArguments):
             ParameterError: unknown attributes, a table that was not released, or groups by other
                 attributes.
         """
+        check_no_number(self, "proportions", names)
         asked, S, counts = self._estimate(names)
         group, G, _ = self._estimate(given)
         if not set(G) <= set(S):
@@ -246,6 +305,8 @@ class TableRelease(PickledByArguments):
         ... )
         True
         """
+        for asked in ((name,), given):
+            check_no_number(self, "cdf", asked)
         group = self.plan.subset((given,) if isinstance(given, str) else given)
         if self.plan.subset((name,))[0] in group:
             raise ParameterError(
@@ -349,6 +410,7 @@ class TableRelease(PickledByArguments):
         >>> release.quantiles("age", [0.5, 0.9]).estimate.round(0).tolist()
         [40.0, 72.0]
         """
+        check_no_number(self, "quantiles", (name,))
         ends = support(self.plan.schema.attributes[self.plan.subset((name,))[0]])
         wanted = probabilities_of(probabilities)
         shares = self.cdf(name, given)

@@ -26,7 +26,7 @@ def noisy_tables(
     residuals: dict[Subset, Array] = {}
     for S, counts in counted:
         # nothing moves the number of rows where it is not measured: it is public
-        rows = 0.0 if () in query.multipliers else float(counts.sum())
+        rows = 0.0 if () in query.multipliers else float(counts.sum()) / query.unit
         table = query.spread(np.array(rows), (), S).copy()
         for T in measured_parts(S, query):
             if T not in residuals:

@@ -7,7 +7,12 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numerics.intervals import ConfidenceInterval, confidence_interval, quantile
+from ...numerics.intervals import (
+    ConfidenceInterval,
+    confidence_interval,
+    quantile,
+    ratio_interval,
+)
 from ..schema.schema import Category
 from .biased import AbstractTable
 from .show import first, table_text
@@ -163,22 +168,10 @@ class ProportionTable(AbstractEstimates):
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
         """
-        x, g = self.counts, self.groups
-        z = quantile(level, x.size if simultaneous else 1) ** 2
-        # a p² − 2 b p + c <= 0
-        a, b, c = (
-            g**2 - z * self.group_variance,
-            x * g - z * self.group_variance * self.share,
-            x**2 - z * self.variance,
-        )
-        with np.errstate(divide="ignore", invalid="ignore"):
-            half = np.sqrt(np.maximum(b**2 - a * c, 0)) / a
-            low, high = b / a - half, b / a + half
-        known = (a > 0) & (g > 0)
-        low, high = (
-            np.where(known, np.clip(low, 0, 1), 0.0),
-            np.where(known, np.clip(high, 0, 1), 1.0),
-        )
+        squared = quantile(level, self.counts.size if simultaneous else 1) ** 2
+        covariance = self.group_variance * self.share
+        parts = self.variance, covariance, self.group_variance
+        low, high = ratio_interval(self.counts, self.groups, *parts, squared, (0.0, 1.0))
         return ConfidenceInterval(np.fmin(low, self.estimate), np.fmax(high, self.estimate))
 
     def __repr__(self) -> str:

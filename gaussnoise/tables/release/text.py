@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from ... import text as _text
 from ..planning.text import plan_text
+from ..schema.numbers import interval_text
 from .tidy import LEVEL, level_text
 
 if TYPE_CHECKING:
@@ -27,10 +28,35 @@ def release_text(release: "TableRelease") -> str:
             "on shared margins.",
             f"In files, low and high are the ends of {level_text(LEVEL)} intervals, for every "
             "number by itself.",
+            *_numbers_text(release),
             *_dropped_text(release),
             *disclaimers(release),
         ]
     )
+
+
+def _numbers_text(release: "TableRelease") -> list[str]:
+    """What sums are of."""
+    plan = release.plan
+    used = {name for marginal in release for name in marginal}
+    clipped = [a for a in plan.schema.attributes if a.clip is not None and a.name in used]
+    lines = [
+        f"Sums and means of {a.name} are of values clipped to {interval_text(*a.clip or (0, 1))}, "
+        f"rounded to steps of {(a.clip[1] - a.clip[0]) / plan.unit if a.clip else 0:.3g}; sums are "
+        "unbiased for those."
+        for a in clipped
+    ]
+    if clipped:
+        lines.append(
+            "Tables hold such a number as weights at the ends of its interval: what is to be read "
+            "is in answers."
+        )
+    if plan.weight is not None:
+        lines.append(
+            f"Every row counts as its {plan.weight.column!r}, clipped to "
+            f"{interval_text(0, plan.weight.most)}: all counts and sums are weighted."
+        )
+    return lines
 
 
 def _dropped_text(release: "TableRelease") -> list[str]:

@@ -9,6 +9,7 @@ from domains import (
     AbstractBase,
     Base,
     Bins,
+    Clipped,
     DomainError,
     Identity,
     Leading,
@@ -21,6 +22,7 @@ from domains import (
 
 from ...errors import SchemaError
 from ...text import near
+from .numbers import clipped_base, clipped_name
 
 if TYPE_CHECKING:
     from .schema import Attribute
@@ -45,6 +47,8 @@ def as_base(value: Any, attribute: "Attribute") -> AbstractBase:
 
     Queries that take cells in order are about the cells before the catch-all.
     """
+    if attribute.clip is not None:
+        return clipped_base(value, attribute)
     try:
         base = _resolved(value, attribute)
         ordered = _numeric(attribute)
@@ -148,6 +152,9 @@ def base_value(base: AbstractBase, attribute: "Attribute") -> Any:
     """What :func:`as_base` reads back, of strings, numbers, lists and dicts; a matrix if it has no
     name.
     """
+    if isinstance(base, Clipped):
+        asked = {"kind": "moments", "degrees": list(base.degrees)}
+        return "sum" if base.degrees == (0, 1) else asked
     if isinstance(base, Leading):
         named = isinstance(base.base, _ORDERED) and base.base.size == _numeric(attribute)
         return _value(base.base) if named else base.toarray().tolist()
@@ -216,6 +223,8 @@ def _moment(degree: int, source: str, without: str) -> str:
 
 def base_name(base: AbstractBase, attribute: "Attribute") -> str:
     """A base in a few words."""
+    if isinstance(base, Clipped):
+        return clipped_name(base)
     if isinstance(base, Leading):
         rest = "what follows" if attribute.other is None else repr(attribute.other)
         return f"{base_name(base.base, attribute)}, without {rest}"

@@ -12,6 +12,7 @@ from ...errors import ParameterError, SchemaError
 from ...solvers.tables.residuals import Subset
 from ...text import near
 from .bases import as_base, base_name
+from .numbers import check_one_number
 from .schema import Schema
 
 # names, asked about through the attributes' own bases; or bases by name, None for its own
@@ -69,6 +70,14 @@ def workload_domain(
     schema: Schema, workload: int | Sequence[Entry], weights: Sequence[float] | None = None
 ) -> AbstractTables:
     """What a workload asks for: :class:`Marginals` if cells alone, in the order of its entries."""
+    domain = _domain(schema, workload, weights)
+    check_one_number(schema, domain)
+    return domain
+
+
+def _domain(
+    schema: Schema, workload: int | Sequence[Entry], weights: Sequence[float] | None
+) -> AbstractTables:
     own = _own(schema)
     if isinstance(workload, int):
         if not 0 <= workload <= len(own):

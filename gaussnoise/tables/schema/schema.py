@@ -12,10 +12,11 @@ from typing import Any, Self, final
 
 from numpy.typing import ArrayLike
 
-from domains import AbstractBase
+from domains import AbstractBase, Clipped
 
 from ...errors import DataError, SchemaError
 from .bases import EXPECTED_BASE, as_base, base_value
+from .numbers import as_clip, cell_labels
 
 Category = str | int | bool
 _MOST_BITS = 8192  # of an integer: Python refuses to write very long ones
@@ -44,10 +45,14 @@ class Attribute:
             per cell, or an :class:`AbstractBase`. Kept as the latter; None for counts. The
             catch-all is in no query that takes cells in order ("prefix", "ranges", bins, windows,
             moments): it is the last cell of a table of counts, and the last column of a matrix.
-            Sums of middles of bins are not sums of the values.
+            Sums of middles of bins are not sums of the values. Of a clipped number: "sum" (count
+            and sum, the default), or ``{"kind": "moments", "degrees": [0, 1, 2]}``.
+        clip: ``[low, high]`` for a number whose sums and means are asked for, instead of categories
+            or edges. Values outside, infinite ones included, become the nearer end. Its cells are
+            virtual: see :class:`Clipped`.
 
     Raises:
-        SchemaError: both or neither of categories and edges, or a rule above broken.
+        SchemaError: not exactly one of categories, edges and clip, or a rule above broken.
 
     >>> Attribute("age", edges=[0, 18, 65, 120]).labels
     ('[0, 18)', '[18, 65)', '[65, 120]')
@@ -58,6 +63,7 @@ class Attribute:
     edges: tuple[float, ...] | None = None
     other: str | None = None
     base: AbstractBase | None = None
+    clip: tuple[float, float] | None = None
 
     def __init__(
         self,
@@ -66,6 +72,7 @@ class Attribute:
         edges: Iterable[float] | None = None,
         other: str | None = None,
         base: "AbstractBase | str | Mapping[str, Any] | ArrayLike | None" = None,
+        clip: Iterable[float] | None = None,
     ) -> None:
         object.__setattr__(self, "name", name)
         object.__setattr__(
@@ -75,6 +82,7 @@ class Attribute:
         )
         object.__setattr__(self, "edges", None if edges is None else _floats(name, edges))
         object.__setattr__(self, "other", other)
+        object.__setattr__(self, "clip", None if clip is None else as_clip(name, clip))
         object.__setattr__(self, "base", None)
         for problem in self._problems():
             raise SchemaError(f"attribute {name!r}: {problem}")
@@ -92,8 +100,8 @@ class Attribute:
             yield (
                 f"expected a name other than {', '.join(RESERVED_NAMES)}, which released tables use"
             )
-        if (self.categories is None) == (self.edges is None):
-            yield "expected either categories or edges"
+        if sum(given is not None for given in (self.categories, self.edges, self.clip)) != 1:
+            yield "expected either categories or edges, or clip for a number that is summed"
         if self.categories is not None:
             if not self.categories:
                 yield "expected at least one category"
@@ -124,6 +132,8 @@ class Attribute:
         return (*map(_label, self._own_labels()), self.other)
 
     def _own_labels(self) -> tuple[Category, ...]:
+        if self.clip is not None:
+            return cell_labels(self, isinstance(self.base, Clipped) and self.base.squares)
         if self.edges is None:
             categories = self.categories or ()
             # released files hold 64-bit integers
@@ -197,9 +207,9 @@ class Schema:
         """Read a TOML schema.
 
         Args:
-            path: a file with one ``[attributes.NAME]`` table per column, holding ``categories`` or
-                ``edges``, and optionally ``other`` and ``base``, like ``base = "prefix"`` or
-                ``base = {kind = "bins", widths = [5]}``.
+            path: a file with one ``[attributes.NAME]`` table per column, holding ``categories``,
+                ``edges`` or ``clip``, and optionally ``other`` and ``base``, like
+                ``base = "prefix"`` or ``base = {kind = "bins", widths = [5]}``.
 
         Raises:
             SchemaError: the message starts with ``path:line:``.
@@ -276,6 +286,8 @@ class Schema:
                 lines.append(f"categories = [{', '.join(map(_toml, attribute.categories))}]")
             if attribute.edges is not None:
                 lines.append(f"edges = [{', '.join(map(_number, attribute.edges))}]")
+            if attribute.clip is not None:
+                lines.append(f"clip = [{', '.join(map(_number, attribute.clip))}]")
             if attribute.other is not None:
                 lines.append(f"other = {_quoted(attribute.other)}")
             if attribute.base is not None:
@@ -330,6 +342,7 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
     class Entry(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
         categories: list[bool | int | str] | None = None
         edges: list[float] | None = None
+        clip: list[float] | None = None
         other: str | None = None
         base: (
             str
@@ -351,7 +364,11 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         map(str, first["loc"][:3])
     )  # attributes, NAME, field; deeper parts are positions in a list
     if first["type"] == "extra_forbidden":
-        keys = "categories, edges, other or base" if len(where) > 1 else "[attributes.NAME] tables"
+        keys = (
+            "categories, edges, clip, other or base"
+            if len(where) > 1
+            else "[attributes.NAME] tables"
+        )
         message = f"unknown key; expected {keys}"
     else:
         message = _EXPECTED.get(where[-1], "expected [attributes.NAME] tables")
@@ -361,6 +378,7 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
 _EXPECTED = {
     "categories": "expected a list of strings, integers or booleans",
     "edges": "expected a list of numbers",
+    "clip": "expected [low, high], two numbers",
     "other": "expected a string",
     "base": EXPECTED_BASE,
 }

@@ -26,6 +26,7 @@ import gaussnoise as gn
 from gaussnoise.tables.counting import count as _count
 from gaussnoise.tables.counting.count import count_marginals, group_subsets, passes
 from gaussnoise.tables.reading.frames import open_table
+from gaussnoise.tables.schema.numbers import Weight
 
 # what dask, ibis and pyspark say about their own dependencies and unclosed sockets
 pytestmark = [
@@ -201,6 +202,109 @@ def test_empty_tables_count_zero(build):
 
 def test_the_total_needs_no_attribute(build):
     check(build({"a": ["x", "y", "x"]}), [], [()], [()] * 3)
+
+
+AMOUNTS = [0.0, 1.0, -7.5, 99.999, 100.0, 1e300, math.inf, -math.inf, 33.3, 1 / 3, None]
+CLIPPED = [
+    gn.Attribute("text", ["b", "a"], other="rest"),
+    gn.Attribute("amount", clip=[1, 100], other="none"),
+    gn.Attribute("small", clip=[-0.1, 0.7], base={"kind": "moments", "degrees": [0, 1, 2]}),
+]
+UNITS = 2**20
+
+
+def amounts(number):
+    rng = np.random.default_rng(3)
+    text = [["b", "a", "unseen"][k] for k in rng.integers(3, size=number)]
+    amount = [AMOUNTS[k] for k in rng.integers(len(AMOUNTS), size=number)]
+    return list(zip(text, amount, rng.normal(size=number).tolist(), strict=True))
+
+
+def parts(x, low, high, cells):
+    """What a number adds to its virtual cells, in exact rational numbers."""
+    if x is None:
+        return [0] * (cells - 1) + [UNITS]
+    t = (Fraction(min(max(x, low), high)) - Fraction(low)) / (Fraction(high) - Fraction(low))
+    return [(1 - t) * UNITS, t * UNITS, 0]
+
+
+def amount_columns(rows):
+    types = [pa.string(), pa.float64(), pa.float64()]
+    names = ["text", "amount", "small"]
+    return {name: pa.array([row[k] for row in rows], type=types[k]) for k, name in enumerate(names)}
+
+
+def test_every_engine_sums_the_same_integers(build, engine):
+    rows = amounts(200)
+    subsets = [(0, 1), (0, 2), (0,), ()]
+    found = dict(count_marginals(build(amount_columns(rows)), CLIPPED, subsets))
+    here = dict(count_marginals(pa.table(amount_columns(rows)), CLIPPED, subsets))
+    for S in subsets:
+        assert found[S].dtype == np.int64
+        assert np.array_equal(found[S], here[S])
+    # exact numbers of rows, and sums to half a step a row
+    assert found[()] == UNITS * len(rows)
+    exact = np.zeros((3, 3), dtype=object)
+    for text, amount, _ in rows:
+        exact[{"b": 0, "a": 1}.get(text, 2)] += np.array(parts(amount, 1, 100, 3))
+    assert np.abs(found[0, 1].astype(object) - exact).max() <= len(rows) / 2
+    assert np.array_equal(found[0, 1].sum(axis=1), found[(0,)])
+    assert np.array_equal(found[0, 1][:, 2].astype(object), exact[:, 2])
+    t = np.clip((np.array([row[2] for row in rows]) + 0.1) / 0.8, 0, 1)
+    bernstein = np.array([(1 - t) ** 2, 2 * t * (1 - t), t**2]).sum(axis=1)
+    assert np.abs(found[0, 2].sum(axis=0) / UNITS - bernstein).max() < 3 * len(rows) / UNITS
+
+
+@pytest.mark.parametrize("attributes", [[], CLIPPED[:2]])
+def test_every_engine_weighs_rows_alike(build, attributes):
+    rows = amounts(80)
+    weight = Weight("small", 0.5)
+    subsets = [(0, 1), (0,), ()] if attributes else [()]
+    options = ([*attributes], subsets, "refuse", weight)
+    found = dict(count_marginals(build(amount_columns(rows)), *options))
+    here = dict(count_marginals(pa.table(amount_columns(rows)), *options))
+    assert all(np.array_equal(found[S], here[S]) for S in subsets)
+    w = np.rint(np.clip([row[2] / 0.5 for row in rows], 0, 1) * UNITS)
+    assert found[()] == w.sum()
+    if attributes:
+        has = np.array([row[1] is not None for row in rows])
+        t = np.array([float(parts(row[1], 1, 100, 3)[1]) for row in rows]) / UNITS
+        expected = [(w * (1 - t))[has].sum(), (w * t)[has].sum(), w[~has].sum()]
+        assert np.abs(found[0, 1].sum(axis=0) - expected).max() <= len(rows)
+
+
+def test_every_engine_refuses_or_drops_what_is_no_number(build, engine):
+    columns = amount_columns([("b", 5.0, 0.5), ("a", None, 0.25), ("a", math.nan, 0.5)])
+    strict = [CLIPPED[0], gn.Attribute("amount", clip=[1, 100])]
+    table = build(columns)
+    with pytest.raises(gn.DataError, match="'amount': expected only numbers"):
+        list(count_marginals(table, strict, [(0, 1)]))
+    with pytest.raises(gn.DataError, match="'amount': expected only numbers"):
+        list(count_marginals(table, strict[:1], [(0,)], "refuse", Weight("amount", 2)))
+    ((_, counts),) = count_marginals(table, strict, [(0, 1)], "drop")
+    assert counts.sum() == UNITS
+    ((_, counts),) = count_marginals(table, strict[:1], [(0,)], "drop", Weight("amount", 2))
+    assert counts.tolist() == [UNITS, 0, 0]
+    ((_, counts),) = count_marginals(table, CLIPPED[:2], [(0, 1)])
+    assert counts[:, 2].tolist() == [0, 2 * UNITS, 0]
+
+
+def test_numbers_of_any_type_are_clipped_alike():
+    attribute = gn.Attribute("x", clip=[0, 10], other="none")
+    columns = [
+        pd.Series([2, 30, -4, None], dtype="Int64"),
+        pd.Series([2.0, 30.0, -4.0, None]),
+        pd.Series([decimal.Decimal("2"), 10**400, -(10**400), "word"], dtype=object),
+        pd.Series([2, math.inf, np.float32(-4), True], dtype=object),
+        pd.Series([Fraction(2), 30, -4, decimal.Decimal("NaN")], dtype=object)[1:],
+    ]
+    for column in columns:
+        ((_, counts),) = count_marginals(pd.DataFrame({"x": column}), [attribute], [(0,)], "drop")
+        kept = len(column) == 4
+        share = int(Fraction(UNITS, 5) + Fraction(1, 2)) if kept else 0
+        assert counts.tolist() == [
+            UNITS + kept * (UNITS - share), UNITS + share, UNITS,
+        ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

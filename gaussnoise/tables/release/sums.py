@@ -1,0 +1,311 @@
+"""Sums and means of clipped numbers, by groups."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import AbstractBase, Base, Clipped, Identity
+
+from ...errors import GaussNoiseError, ParameterError
+from ...numerics.intervals import ConfidenceInterval, quantile, ratio_interval
+from ...solvers.tables.residuals import Subset
+from ..schema.numbers import interval_text
+from .table import AbstractEstimates
+from .tidy import LEVEL
+
+if TYPE_CHECKING:
+    from .release import Names, TableRelease
+
+Array = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class SumTable(AbstractEstimates):
+    """Sums of a number within groups: unbiased for the values as they are clipped.
+
+    Values are rounded to multiples of ``(high − low) / plan.unit``, the latter usually 2²⁰, so that
+    a sum is off by at most half of that a record, and on average by much less. Where rows have
+    weights, sums are weighted.
+
+    Attributes:
+        attributes: names of the attributes that define the groups, one per axis.
+        labels: of groups, along every axis.
+        estimate: unbiased sums, shape (groups…).
+        standard_deviation: of every sum, same shape, known exactly.
+        private: False for simulations, whose numbers must not be published.
+        name: what is summed.
+        clip: the interval that values are clipped to.
+        weighted: the column that rows are weighted by, or None.
+    """
+
+    name: str
+    clip: tuple[float, float]
+    weighted: str | None
+
+    def __repr__(self) -> str:
+        what = f"SumTable({'weighted ' if self.weighted else ''}sum of {self.name}"
+        return f"{what}, {_values(self.clip, self.attributes)}, {self.estimate.size} sums)"
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class MeanTable(AbstractEstimates):
+    """Means of a number within groups: sums over counts, both of them released.
+
+    A ratio of unbiased numbers is *not* unbiased, unless the count is exact; its intervals are
+    exact all the same (Fieller 1954), since the noise of both is Gaussian with known covariance.
+    They are about the mean of the values as they are clipped. Where rows have weights, means are
+    weighted.
+
+    Attributes:
+        attributes: names of the attributes that define the groups, one per axis.
+        labels: of groups, along every axis.
+        estimate: shape (groups…); NaN where a group's count is not positive.
+        standard_deviation: to first order; NaN likewise.
+        private: False for simulations, whose numbers must not be published.
+        name: of what the means are.
+        clip: the interval that values are clipped to.
+        weighted: the column that rows are weighted by, or None.
+        counts: of every group, those without a number left out.
+        above: how much more weighs at the upper end than at the lower: the mean is the middle of
+            the interval plus half its length times ``above / counts``.
+        variance: of ``above``.
+        count_variance: of ``counts``.
+        covariance: of both.
+    """
+
+    name: str
+    clip: tuple[float, float]
+    weighted: str | None
+    counts: Array
+    above: Array
+    variance: Array
+    count_variance: Array
+    covariance: Array
+
+    def confidence_interval(
+        self, level: float = LEVEL, simultaneous: bool = False
+    ) -> ConfidenceInterval:
+        """Intervals for every mean, each alone or all of this table together (Šidák 1967).
+
+        They hold every m at which ``sum − m·count`` lies within its own Gaussian interval about
+        zero, hence cover as often as they say: exactly for a clear group, more often where the
+        group is too small to say anything, where they are the whole interval of clipping. They are
+        cut to that, but always hold the estimate, which noise may carry beyond.
+
+        Returns:
+            ``(low, high)``, arrays shaped like ``estimate``.
+        """
+        squared = quantile(level, self.estimate.size if simultaneous else 1) ** 2
+        parts = self.variance, self.covariance, self.count_variance
+        low, high = ratio_interval(self.above, self.counts, *parts, squared, (-1.0, 1.0))
+        low, high = _scaled(low, self.clip), _scaled(high, self.clip)
+        return ConfidenceInterval(np.fmin(low, self.estimate), np.fmax(high, self.estimate))
+
+    def __repr__(self) -> str:
+        what = f"MeanTable({'weighted ' if self.weighted else ''}mean of {self.name}"
+        return f"{what}, {_values(self.clip, self.attributes)}, {self.estimate.size} means)"
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class SummaryTable(AbstractEstimates):
+    """Answers about a clipped number, and the means that follow from them, along one axis.
+
+    Attributes:
+        attributes: names, one per axis.
+        labels: of groups, and what was asked of the number: "count", "sum", "mean", ….
+        estimate: of all; counts and sums are unbiased.
+        standard_deviation: of all; of means to first order.
+        private: False for simulations, whose numbers must not be published.
+        parts: the answers, and the means with an axis of one entry.
+        axis: of the number.
+    """
+
+    parts: tuple[AbstractEstimates, AbstractEstimates]
+    axis: int
+
+    def confidence_interval(
+        self, level: float = LEVEL, simultaneous: bool = False
+    ) -> ConfidenceInterval:
+        """Intervals of all, those of means by Fieller's theorem; see :class:`MeanTable`."""
+        if simultaneous:  # of all numbers together, by the level that each then needs
+            level = level ** (1 / self.estimate.size)
+        first, second = (part.confidence_interval(level) for part in self.parts)
+        ends = [
+            np.concatenate([a, np.expand_dims(b, self.axis)], self.axis)
+            for a, b in zip(first, second, strict=True)
+        ]
+        return ConfidenceInterval(*ends)
+
+    def __repr__(self) -> str:
+        return f"SummaryTable({' × '.join(self.attributes)}, {self.estimate.size} numbers)"
+
+
+def _values(clip: tuple[float, float], groups: Sequence[str]) -> str:
+    given = f" given {' × '.join(groups)}" if groups else ""
+    return f"of values clipped to {interval_text(*clip)}{given}"
+
+
+def _scaled(ratio: Array, clip: tuple[float, float]) -> Array:
+    """From [-1, 1] to the interval."""
+    low, high = clip
+    return (low / 2 + high / 2) + (high - low) / 2 * ratio
+
+
+def sums_of(release: "TableRelease", name: str, given: "Names") -> SumTable:
+    """What :meth:`TableRelease.sums` returns."""
+    i, group, S = _asked(release, "sums", name, given)
+    low, high = _clip(release, i)
+    base = _clipped(release, i)
+    rows = Clipped(low, high, (1,), base.size, base.squares).toarray()[:1]
+    estimate, variance = _rows(release, i, group, S, rows)
+    return SumTable(
+        **_group_of(release, group),
+        estimate=estimate[0],
+        standard_deviation=np.sqrt(variance[0]),
+        name=name,
+        clip=(low, high),
+        weighted=_weighted(release),
+    )
+
+
+def means_of(release: "TableRelease", name: str, given: "Names") -> MeanTable:
+    """What :meth:`TableRelease.means` returns."""
+    i, group, S = _asked(release, "means", name, given)
+    base = _clipped(release, i)
+    t = np.array([0.0, 0.5, 1.0] if base.squares else [0.0, 1.0])
+    rows = np.zeros((4, base.size))
+    # the number's weight at its upper end, and at its lower; both together; the difference
+    rows[:, : len(t)] = t, 1 - t, np.ones_like(t), 2 * t - 1
+    (_, _, counts, above), (upper, lower, count_variance, variance) = _rows(
+        release, i, group, S, rows
+    )
+    if release.public_rows is not None and not group and not base.other:
+        counts = np.asarray(release.public_rows)
+    covariance = np.where(count_variance > 0, upper - lower, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(counts > 0, above / counts, np.nan)
+        squared = variance - 2 * ratio * covariance + ratio**2 * count_variance
+        deviation = np.sqrt(np.maximum(squared, 0.0)) / counts
+    low, high = clip = _clip(release, i)
+    return MeanTable(
+        **_group_of(release, group),
+        estimate=_scaled(ratio, clip),
+        standard_deviation=(high - low) / 2 * deviation,
+        name=name,
+        clip=clip,
+        weighted=_weighted(release),
+        counts=counts,
+        above=above,
+        variance=variance,
+        count_variance=count_variance,
+        covariance=covariance,
+    )
+
+
+def with_means(
+    release: "TableRelease", term: Sequence[tuple[int, AbstractBase]]
+) -> AbstractEstimates:
+    """The answers to an entry of the workload, with means where they follow from them."""
+    schema = release.plan.schema
+    answers = release.answers({schema.names[i]: base for i, base in term})
+    numbers = [i for i, base in term if isinstance(base, Clipped) and {0, 1} <= set(base.degrees)]
+    if not numbers or not all(base.is_identity for i, base in term if i not in numbers):
+        return answers
+    (i,) = numbers
+    axis = [k for k, _ in term].index(i)
+    means = release.means(schema.names[i], tuple(schema.names[k] for k, _ in term if k != i))
+
+    def along(a: Array, b: Array) -> Array:
+        return np.concatenate([a, np.expand_dims(b, axis)], axis)
+
+    labels = list(answers.labels)
+    labels[axis] = (*labels[axis], "mean")
+    return SummaryTable(
+        attributes=answers.attributes,
+        labels=tuple(labels),
+        estimate=along(answers.estimate, means.estimate),
+        standard_deviation=along(answers.standard_deviation, means.standard_deviation),
+        private=release.private,
+        backend=release.backend,
+        parts=(answers, means),
+        axis=axis,
+    )
+
+
+def check_no_number(release: "TableRelease", function: str, names: "Names") -> None:
+    """Refuse what would take virtual cells for categories."""
+    schema = release.plan.schema
+    for i in release.plan.subset((names,) if isinstance(names, str) else names):
+        if schema.attributes[i].clip is not None:
+            raise ParameterError(
+                f"{function}: expected categories or bins, got the clipped number "
+                f"{schema.names[i]!r}; hint: sums({schema.names[i]!r}, given=...) and means"
+            )
+
+
+def _asked(
+    release: "TableRelease", function: str, name: object, given: "Names"
+) -> tuple[int, Subset, Subset]:
+    """The number, its groups as asked for, and all of them sorted."""
+    plan = release.plan
+    if not isinstance(name, str):
+        raise ParameterError(f"{function}: expected the name of a clipped number, got {name!r:.80}")
+    (i,) = plan.subset((name,))
+    if plan.schema.attributes[i].clip is None:
+        raise ParameterError(
+            f"{function}: expected a clipped number, got {name!r}; hint: "
+            f"Attribute({name!r}, clip=[low, high]) in the schema"
+        )
+    check_no_number(release, f"{function}: given", given)
+    group = plan.subset((given,) if isinstance(given, str) else given)
+    return i, group, tuple(sorted((i, *group)))
+
+
+def _clip(release: "TableRelease", i: int) -> tuple[float, float]:
+    base = _clipped(release, i)
+    return base.low, base.high
+
+
+def _clipped(release: "TableRelease", i: int) -> Clipped:
+    base = release.plan.schema.attributes[i].base
+    if not isinstance(base, Clipped):
+        raise GaussNoiseError("sums: expected a clipped number to be asked for its sums")
+    return base
+
+
+def _weighted(release: "TableRelease") -> str | None:
+    return None if release.plan.weight is None else release.plan.weight.column
+
+
+def _group_of(release: "TableRelease", group: Subset) -> dict:
+    schema = release.plan.schema
+    return {
+        "attributes": tuple(schema.names[k] for k in group),
+        "labels": tuple(schema.attributes[k].labels for k in group),
+        "private": release.private,
+        "backend": release.backend,
+    }
+
+
+def _rows(
+    release: "TableRelease", i: int, group: Subset, S: Subset, rows: Array
+) -> tuple[Array, Array]:
+    """Estimates and variances of combinations of a number's cells: shape (rows, groups…)."""
+    names, sizes = release.plan.schema.names, release.plan.schema.sizes
+    cells = release[tuple(names[k] for k in S)].estimate
+    axis, base = S.index(i), Base(rows)
+    variance = release.covariance.term_variance(
+        tuple((k, base if k == i else Identity(sizes[k])) for k in S)
+    )
+    rest = [k for k in S if k != i]
+    order = (0, *(1 + rest.index(k) for k in group))
+    found = (np.moveaxis(base.answer(cells, axis), axis, 0), np.moveaxis(variance, axis, 0))
+    estimate, spread = (np.ascontiguousarray(values.transpose(order)) for values in found)
+    estimate.flags.writeable = spread.flags.writeable = False
+    return estimate, spread

@@ -1,0 +1,212 @@
+"""Numbers that are clipped: attributes whose sums are asked for, and sample weights.
+
+A record's number is kept as an integer number of steps, of which there are :data:`STEPS` from one
+end of its interval to the other, or fewer where noise is so large that they are rounded away.
+Counts of such tables are integers in units of a record's ``1/STEPS``, so that what one record adds
+is exactly a convex combination of virtual cells.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from domains import AbstractBase, Clipped, Products
+
+from ...errors import ParameterError, SchemaError
+
+if TYPE_CHECKING:
+    from .schema import Attribute, Schema
+
+STEPS = 2**20
+EXPECTED_CLIPPED = (
+    'expected "sum" (count and sum, the default of a clipped number), or {kind = "moments", '
+    "degrees = [0, 1, 2]}"
+)
+
+
+@final
+@dataclass(frozen=True)
+class Weight:
+    """A column of sample weights: every record counts as much as it says.
+
+    Weights are clipped to ``[0, most]``, and rounded to multiples of ``most / plan.unit``, usually
+    ``most / 2**20``. One record
+    then moves a weighted count by at most ``most``, so standard deviations grow by that factor.
+
+    Args:
+        column: its name.
+        most: the largest weight that counts in full, public knowledge.
+
+    Raises:
+        ParameterError: not a name, or not a positive, finite number.
+
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+    >>> survey = gn.plan(schema, ["sex"], gn.zCDP(0.1), weight=gn.Weight("w", most=4))
+    >>> print(f"{survey.standard_deviation('sex'):.4f}")
+    8.9443
+    """
+
+    column: str
+    most: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.column, str) or not self.column:
+            raise ParameterError("Weight: expected the name of a column")
+        number = isinstance(self.most, int | float) and not isinstance(self.most, bool)
+        if not number or not 1e-100 <= self.most <= 1e100:
+            raise ParameterError(
+                f"Weight: expected a largest weight between 1e-100 and 1e100, got {self.most!r:.60}"
+            )
+        object.__setattr__(self, "most", float(self.most))
+
+
+def unit_of(attributes: Iterable["Attribute"], weight: Weight | None = None) -> int:
+    """How many units a record adds to integer counts over these attributes, at most."""
+    return STEPS if weight is not None or any(a.clip is not None for a in attributes) else 1
+
+
+def as_clip(name: str, clip: object) -> tuple[float, float]:
+    """The ends of an interval, or a SchemaError."""
+    listed: list[Any] = []
+    if isinstance(clip, Iterable) and not isinstance(clip, str | set | frozenset | Mapping):
+        listed = [x.item() if hasattr(x, "item") else x for x in clip]
+    if len(listed) != 2 or not all(
+        isinstance(x, int | float) and not isinstance(x, bool) for x in listed
+    ):
+        raise SchemaError(
+            f"attribute {name!r}: expected clip = [low, high], the ends between which numbers are "
+            "clipped"
+        )
+    try:
+        low, high = map(float, listed)
+        Clipped(low, high, unit=unit_for(low, high))
+    except (ValueError, OverflowError):
+        raise SchemaError(
+            f"attribute {name!r}: expected clip = [low, high] of finite numbers with low < high, "
+            "within 1e100 of zero"
+        ) from None
+    return low + 0.0, high + 0.0
+
+
+def unit_for(low: float, high: float) -> float:
+    """What the error of a sum is counted in: the most that one record adds to it."""
+    return max(abs(low), abs(high)) or 1.0
+
+
+def clipped_base(value: Any, attribute: "Attribute") -> Clipped:
+    """The base that ``value`` means for a clipped number, or a SchemaError.
+
+    Whether there are cells for squares is decided where the attribute is declared.
+    """
+    low, high = attribute.clip or (0.0, 1.0)
+    kind = value.get("kind") if isinstance(value, Mapping) else value
+    degrees: Any = (0, 1)
+    if isinstance(value, Clipped):
+        degrees = value.degrees
+    elif kind == "moments" and isinstance(value, Mapping) and set(value) <= {"kind", "degrees"}:
+        degrees = value.get("degrees", (0, 1))
+    elif value is not None and not (kind == "sum" and value in ("sum", {"kind": "sum"})):
+        raise SchemaError(
+            f"attribute {attribute.name!r}: base: {EXPECTED_CLIPPED}; got {value!r:.80}"
+        )
+    own = attribute.base
+    squares = own.squares if isinstance(own, Clipped) else 2 in _listed(degrees)
+    size = (3 if squares else 2) + (attribute.other is not None)
+    try:
+        base = Clipped(low, high, degrees, size, squares, unit_for(low, high))
+    except (ValueError, TypeError):
+        hint = (
+            "; hint: squares are declared with the attribute: base = "
+            '{kind = "moments", degrees = [0, 1, 2]}'
+            if 2 in _listed(degrees)
+            else ""
+        )
+        raise SchemaError(
+            f"attribute {attribute.name!r}: base: {EXPECTED_CLIPPED}; got {value!r:.80}{hint}"
+        ) from None
+    if isinstance(value, Clipped) and value not in (base, in_own_unit(base)):
+        raise SchemaError(
+            f"attribute {attribute.name!r}: base: expected the ends and the unit of the attribute; "
+            'hint: "sum", or {kind = "moments", degrees = [...]}'
+        )
+    return base
+
+
+def _listed(degrees: object) -> Sequence[object]:
+    return list(degrees) if isinstance(degrees, Sequence) else []
+
+
+def in_own_unit(base: AbstractBase) -> AbstractBase:
+    """The same queries with sums in the unit of the numbers themselves; other bases as they are."""
+    if not isinstance(base, Clipped):
+        return base
+    return Clipped(base.low, base.high, base.degrees, base.size, base.squares)
+
+
+def clipped_name(base: Clipped) -> str:
+    """What is summed, in a few words."""
+    names = {0: "count", 1: "sum", 2: "sum of squares"}
+    listed = " and ".join(names[degree] for degree in base.degrees)
+    return f"{listed} of values clipped to {interval_text(base.low, base.high)}"
+
+
+def interval_text(low: float, high: float) -> str:
+    """Like ``[0, 100000]``."""
+    return f"[{low:.15g}, {high:.15g}]"
+
+
+def cell_labels(attribute: "Attribute", squares: bool) -> tuple[str, ...]:
+    """What the virtual cells of a clipped number are called."""
+    low, high = attribute.clip or (0.0, 1.0)
+    middle = ("weight between",) if squares else ()
+    return (f"weight at {low:.15g}", *middle, f"weight at {high:.15g}")
+
+
+def check_one_number(schema: "Schema", domain: object) -> None:
+    """Refuse a table with two clipped numbers: sums of their products are not asked for."""
+    for S in getattr(domain, "subsets", ()):
+        clipped = [schema.names[i] for i in S if schema.attributes[i].clip is not None]
+        if len(clipped) > 1:
+            raise ParameterError(
+                f"plan: expected at most one clipped number in a table, got {clipped[0]!r} and "
+                f"{clipped[1]!r}; hint: a table for each of them, like "
+                f"[({clipped[0]!r}, ...), ({clipped[1]!r}, ...)]"
+            )
+
+
+def check_weight(schema: "Schema", weight: Weight, neighbors: object) -> None:
+    """Refuse weights where what they promise would not hold, or is not worked out."""
+    if neighbors != "add-remove":
+        raise ParameterError(
+            'plan: expected neighbors="add-remove" with weight=: under replacement the number of '
+            "rows is public, but not what they weigh, so that the total would have no noise"
+        )
+    if weight.column in schema.names:
+        raise ParameterError(
+            f"plan: expected a column of weights that is no attribute, got {weight.column!r}"
+        )
+    squares = [a.name for a in schema.attributes if isinstance(a.base, Clipped) and a.base.squares]
+    if squares:
+        raise ParameterError(
+            f"plan: expected no squares with weight=, got {squares[0]!r}; hint: degrees = [0, 1]"
+        )
+
+
+def squared_numbers(domain: object) -> int:
+    """Of how many numbers squares are asked about."""
+    bases = domain.bases if isinstance(domain, Products) else ()
+    asked = {i for S in getattr(domain, "subsets", ()) for i in S}
+    return sum(
+        isinstance(base, Clipped) and base.squares for i, base in enumerate(bases) if i in asked
+    )
+
+
+def reached(domain: object, neighbors: object) -> float:
+    """A share of the moves between virtual cells that moves of records hold, in convex combination.
+
+    One, unless squares are asked about: no record is the middle cell, which is ``2 c − ½ (e_low +
+    e_high)`` by the record c in the middle of the interval, a third of which lies in the convex
+    hull of records and their negatives; once for each such number, twice where records are
+    exchanged.
+    """
+    return 3.0 ** -(squared_numbers(domain) * (2 if neighbors == "replace" else 1))
