@@ -85,6 +85,7 @@ from .solvers.progress import Progress
 from .tables import (
     Attribute,
     BiasedTable,
+    Budgets,
     MarginalTable,
     Measurement,
     Plan,
@@ -93,6 +94,7 @@ from .tables import (
     Schema,
     TableRelease,
     Target,
+    budgets,
     plan,
 )
 
@@ -109,6 +111,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Bins",
     "Bound",
     "BudgetError",
+    "Budgets",
     "Certificate",
     "CertificateError",
     "Comparison",
@@ -179,6 +182,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Windows",
     "Witness",
     "Zonotope",
+    "budgets",
     "compare",
     "dual_norm",
     "estimators",

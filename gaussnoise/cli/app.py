@@ -21,7 +21,7 @@ from ..noise.solve import optimal_noise
 from ..privacy.definitions import AbstractPrivacy, ApproxDP, zCDP
 from ..privacy.ledger import Ledger
 from ..streams import Stream, StreamPlan, Ticks
-from ..tables import Plan, Schema, TableRelease, plan
+from ..tables import Plan, Schema, TableRelease, budgets, plan
 from ..tables.planning.text import work_text
 from ..tables.schema.draft import draft
 from ..tables.schema.entries import Entry
@@ -187,8 +187,19 @@ def show_plan(
     p: Norm = 2,
     within: Within = None,
     rows_per_person: Rows = 1,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", help="Without a budget: new picture of error against budget."),
+    ] = None,
 ) -> None:
-    """Say what a release would look like. Needs no data."""
+    """Say what a release would look like; without a budget, what every budget would mean.
+    Needs no data.
+    """
+    if rho is None and epsilon is None and within is None:
+        _budgets(schema, marginals, delta, neighbors, p, rows_per_person, plot)
+        return
+    if plot is not None:
+        raise ParameterError("plan: --plot shows all budgets; hint: leave out the budget")
     _say(
         str(_plan(schema, marginals, (rho, epsilon, delta), neighbors, p, within, rows_per_person))
     )
@@ -603,6 +614,34 @@ def _plan(
         targets=within,
         rows_per_person=rows_per_person,
     )
+
+
+def _budgets(
+    schema: Path,
+    marginals: list[str],
+    delta: float | None,
+    neighbors: str,
+    p: float,
+    rows_per_person: int,
+    plot: Path | None,
+) -> None:
+    """Say what budgets mean before one is chosen, and draw it."""
+    if plot is not None and os.path.lexists(plot):
+        raise OutputError(f"plan: {plot} exists already; hint: choose a new name")
+    loaded = Schema.load(schema)
+    options: dict[str, Any] = {"neighbors": neighbors, "p": p, "rows_per_person": rows_per_person}
+    if delta is not None:
+        options["delta"] = delta
+    found = budgets(loaded, _workload(marginals, loaded.names), **options)
+    _say(str(found))
+    if plot is not None:
+        try:
+            found.plot().savefig(plot)
+        except (OSError, ValueError) as error:  # a format that matplotlib does not know
+            raise OutputError(
+                f"plan: cannot write {plot} ({type(error).__name__}); hint: FILE.png"
+            ) from None
+        _say(f"wrote {plot}")
 
 
 def _matrix(path: Path) -> Any:

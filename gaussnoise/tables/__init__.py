@@ -1,5 +1,6 @@
 """Tables: schemas, plans without data, private releases of consistent marginals."""
 
+from .planning.budgets import Budgets, budgets
 from .planning.door import plan
 from .planning.plan import Plan
 from .planning.targets import Target
@@ -11,6 +12,7 @@ from .schema.schema import Attribute, Schema
 __all__ = [
     "Attribute",
     "BiasedTable",
+    "Budgets",
     "MarginalTable",
     "Measurement",
     "Plan",
@@ -19,5 +21,6 @@ __all__ = [
     "Schema",
     "TableRelease",
     "Target",
+    "budgets",
     "plan",
 ]

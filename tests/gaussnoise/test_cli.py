@@ -80,6 +80,36 @@ def test_plan_needs_no_data(folder, call):
 
 
 @pytest.mark.usefixtures("folder")
+def test_plan_without_a_budget_says_what_budgets_mean(folder, call):
+    schema = gn.Schema.load("schema.toml")
+    status, out, err = call("plan", "-s", "schema.toml", "-m", 2, "--plot", "budgets.png")
+    assert (status, err) == (0, "")
+    assert out == f"{gn.budgets(schema, 2)}\nwrote budgets.png\n"
+    assert (folder / "budgets.png").read_bytes().startswith(b"\x89PNG")
+    out = call("plan", "-s", "schema.toml", "-m", 2, "--delta", 1e-9, "--p", "inf")[1]
+    assert out.strip() == str(gn.budgets(schema, 2, delta=1e-9, p=np.inf))
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        (["--plot", "schema.toml"], "exists already"),
+        (["--plot", "missing/b.png"], "cannot write"),
+        (["--plot", "b.words"], "cannot write"),
+        (["--plot", "b.png", "--rho", "1"], "leave out the budget"),
+        (["--delta", "2"], "delta < 1"),
+    ],
+)
+def test_pictures_of_budgets_that_cannot_be_are_refused(folder, call, options, part):
+    before = everything(folder)
+    status, _, err = call("plan", "-s", "schema.toml", "-m", 1, *options)
+    assert status == 1
+    assert part in err
+    assert err.count("\n") == 1
+    assert everything(folder) == before
+
+
+@pytest.mark.usefixtures("folder")
 def test_plan_takes_epsilon_and_delta(call):
     status, out, _ = call("plan", "-s", "schema.toml", "-m", 2, "--epsilon", 1, "--delta", 1e-6)
     assert status == 0
