@@ -86,6 +86,7 @@ from .solvers.progress import Progress
 from .tables import (
     Attribute,
     BiasedTable,
+    Budgets,
     MarginalTable,
     MeanTable,
     Measurement,
@@ -97,6 +98,7 @@ from .tables import (
     TableRelease,
     Target,
     Weight,
+    budgets,
     plan,
 )
 
@@ -113,6 +115,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Bins",
     "Bound",
     "BudgetError",
+    "Budgets",
     "Certificate",
     "CertificateError",
     "Clipped",
@@ -187,6 +190,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Windows",
     "Witness",
     "Zonotope",
+    "budgets",
     "compare",
     "dual_norm",
     "estimators",

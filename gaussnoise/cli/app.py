@@ -7,7 +7,7 @@ import signal
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
@@ -21,10 +21,11 @@ from ..noise.solve import optimal_noise
 from ..privacy.definitions import AbstractPrivacy, ApproxDP, zCDP
 from ..privacy.ledger import Ledger
 from ..streams import Stream, StreamPlan, Ticks
-from ..tables import Plan, Schema, TableRelease, plan
+from ..tables import Plan, Schema, TableRelease, Target, budgets, plan
 from ..tables.planning.text import work_text
 from ..tables.schema.draft import draft
 from ..tables.schema.entries import Entry
+from ..tables.schema.workload import as_entry, load_workload
 from ..text import near
 
 app = typer.Typer(
@@ -64,6 +65,16 @@ Workload = Annotated[
         "cumulative counts; age:ranges for all runs.",
     ),
 ]
+Marginals = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--marginals",
+        "-m",
+        help="k for all k-way marginals, or names: -m age,income -m sex (repeatable), with -m "
+        "age:prefix,sex for cumulative counts; age:ranges for all runs. Left out, the schema's "
+        "[[workload]] tables.",
+    ),
+]
 Rho = Annotated[
     float | None, typer.Option("--rho", help="Budget of the whole release: rho of zCDP.")
 ]
@@ -88,6 +99,15 @@ Within = Annotated[
     typer.Option(
         "--within",
         help="Instead of a budget: every cell within so many rows at 95 %, at the least rho.",
+    ),
+]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        help="One marginal within so many rows at 95 %, or at another level: --target sex,age=50 "
+        "--target age=80@0.99 (repeatable). Without a budget, at the least rho; marginals without "
+        "a target take what is left.",
     ),
 ]
 Rows = Annotated[
@@ -179,25 +199,38 @@ _DRAFT_WARNING = """\
 @app.command("plan")
 def show_plan(
     schema: SchemaFile,
-    marginals: Workload,
+    marginals: Marginals = None,
     rho: Rho = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
     neighbors: Neighbors = "add-remove",
     p: Norm = 2,
     within: Within = None,
+    target: Targets = None,
     rows_per_person: Rows = 1,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", help="Without a budget: new picture of error against budget."),
+    ] = None,
 ) -> None:
-    """Say what a release would look like. Needs no data."""
-    _say(
-        str(_plan(schema, marginals, (rho, epsilon, delta), neighbors, p, within, rows_per_person))
-    )
+    """Say what a release would look like; without a budget, what every budget would mean.
+    Needs no data.
+    """
+    asked = _asked(schema, marginals, within, target)
+    if rho is None and epsilon is None and asked.targets is None:
+        _budgets(asked, delta, neighbors, p, rows_per_person, plot)
+        return
+    if plot is not None:
+        raise ParameterError(
+            "plan: --plot shows all budgets; hint: leave out the budget and targets"
+        )
+    _say(str(_plan(asked, (rho, epsilon, delta), neighbors, p, rows_per_person)))
 
 
 @app.command("bound")
 def show_bound(
     schema: SchemaFile,
-    marginals: Workload,
+    marginals: Marginals = None,
     rho: Rho = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
@@ -206,7 +239,8 @@ def show_bound(
     rows_per_person: Rows = 1,
 ) -> None:
     """Say what no unbiased mechanism can beat on these tables, and why. Needs no data."""
-    planned = _plan(schema, marginals, (rho, epsilon, delta), neighbors, p, None, rows_per_person)
+    asked = _asked(schema, marginals)
+    planned = _plan(asked, (rho, epsilon, delta), neighbors, p, rows_per_person)
     _say(planned.bound.explain())
     _say(f"this plan    {planned.error:.6g}: {planned.bound.sentence(planned.error)}")
 
@@ -259,14 +293,15 @@ def show_noise(
 def make_release(
     table: Annotated[Path, typer.Argument(help="CSV or Parquet file.")],
     schema: SchemaFile,
-    marginals: Workload,
     out: Annotated[Path, typer.Option("--out", "-o", help="New directory for the results.")],
+    marginals: Marginals = None,
     rho: Rho = None,
     epsilon: Epsilon = None,
     delta: Delta = None,
     neighbors: Neighbors = "add-remove",
     p: Norm = 2,
     within: Within = None,
+    target: Targets = None,
     rows_per_person: Rows = 1,
     format: Annotated[str, typer.Option("--format", help="Table files: csv or parquet.")] = "csv",
     on_outside: Annotated[
@@ -297,7 +332,8 @@ def make_release(
         raise ParameterError(
             "release: expected --ledger and --id together: a ledger knows releases by their id"
         )
-    planned = _plan(schema, marginals, (rho, epsilon, delta), neighbors, p, within, rows_per_person)
+    asked = _asked(schema, marginals, within, target)
+    planned = _plan(asked, (rho, epsilon, delta), neighbors, p, rows_per_person)
     _release(planned, table, out, format, on_outside, ledger, id)
 
 
@@ -582,27 +618,110 @@ def demo() -> None:
     )
 
 
+class _Asked(NamedTuple):
+    """What a command line and a schema file ask for, and how accurate it is to be."""
+
+    schema: Schema
+    workload: int | list[Entry]
+    targets: Any  # as plan takes them; None where nothing is said
+
+
+def _asked(
+    path: Path,
+    marginals: list[str] | None,
+    within: float | None = None,
+    target: list[str] | None = None,
+) -> _Asked:
+    schema = Schema.load(path)
+    targets: dict[frozenset[str], Target] = dict(map(_target, target or []))
+    if len(targets) < len(target or []):
+        raise ParameterError("--target: expected one for each marginal, got two for one")
+    if within is not None and targets:
+        raise ParameterError("expected --within for all marginals, or --target for each, not both")
+    if marginals:
+        aims = within if within is not None else targets or None
+        return _Asked(schema, _workload(marginals, schema.names), aims)
+    wanted = load_workload(path)
+    if not wanted:
+        raise ParameterError(
+            f"expected --marginals (-m), or [[workload]] tables in {path} that say what to ask"
+        )
+    goals = [
+        None if one.within is None else Target(one.within, one.level, one.simultaneous)
+        for one in wanted
+    ]
+    entries = [one.entry for one in wanted]
+    if within is not None or all(goal is None for goal in goals):
+        return _Asked(schema, entries, within if within is not None else targets or None)
+    if targets:  # those of the command line come first
+        own = {
+            frozenset(entry): goal
+            for entry, goal in zip(entries, goals, strict=True)
+            if goal is not None
+        }
+        return _Asked(schema, entries, own | targets)
+    return _Asked(schema, entries, goals)
+
+
+def _target(text: str) -> tuple[frozenset[str], Target]:
+    """Names and what is asked of them, from ``sex,age=50`` or ``age=80@0.99``."""
+    names, equals, numbers = text.rpartition("=")
+    rows, at, level = numbers.partition("@")
+    try:
+        goal = (float(rows), float(level) if at else 0.95)
+    except ValueError:
+        goal = None
+    if not equals or goal is None:
+        raise ParameterError(
+            f"--target: expected NAMES=ROWS or NAMES=ROWS@LEVEL, like age=80@0.99, got {text!r}"
+        )
+    return frozenset(n.strip() for n in names.split(",") if n.strip()), Target(*goal)
+
+
 def _plan(
-    schema: Path,
-    marginals: list[str],
+    asked: _Asked,
     budget: tuple[float | None, float | None, float | None],
     neighbors: str,
     p: float,
-    within: float | None,
     rows_per_person: int,
 ) -> Plan:
-    privacy = None if within is not None and budget == (None, None, None) else _privacy(*budget)
+    free = asked.targets is not None and budget == (None, None, None)
     relation: Any = neighbors
-    loaded = Schema.load(schema)
     return plan(
-        loaded,
-        _workload(marginals, loaded.names),
-        privacy,
+        asked.schema,
+        asked.workload,
+        None if free else _privacy(*budget),
         neighbors=relation,
         p=p,
-        targets=within,
+        targets=asked.targets,
         rows_per_person=rows_per_person,
     )
+
+
+def _budgets(
+    asked: _Asked,
+    delta: float | None,
+    neighbors: str,
+    p: float,
+    rows_per_person: int,
+    plot: Path | None,
+) -> None:
+    """Say what budgets mean before one is chosen, and draw it."""
+    if plot is not None and os.path.lexists(plot):
+        raise OutputError(f"plan: {plot} exists already; hint: choose a new name")
+    options: dict[str, Any] = {"neighbors": neighbors, "p": p, "rows_per_person": rows_per_person}
+    if delta is not None:
+        options["delta"] = delta
+    found = budgets(asked.schema, asked.workload, **options)
+    _say(str(found))
+    if plot is not None:
+        try:
+            found.plot().savefig(plot)
+        except (OSError, ValueError) as error:  # a format that matplotlib does not know
+            raise OutputError(
+                f"plan: cannot write {plot} ({type(error).__name__}); hint: FILE.png"
+            ) from None
+        _say(f"wrote {plot}")
 
 
 def _matrix(path: Path) -> Any:
@@ -651,23 +770,9 @@ def _workload(marginals: list[str], known: tuple[str, ...]) -> int | list[Entry]
     if len(marginals) == 1 and marginals[0].isdigit():
         return int(marginals[0])
     return [
-        _entry([name.strip() for name in listed.split(",") if name.strip()], known)
+        as_entry([name.strip() for name in listed.split(",") if name.strip()], known)
         for listed in marginals
     ]
-
-
-def _entry(names: list[str], known: tuple[str, ...]) -> Entry:
-    """Names, with bases after a colon if any has one; a colon may also be part of a name."""
-    if all(name in known or ":" not in name for name in names):
-        return tuple(names)
-    entry: dict[str, str | None] = {}
-    for name in names:
-        plain = name in known or ":" not in name
-        own, base = (name, None) if plain else (part.strip() for part in name.rsplit(":", 1))
-        entry[own or name] = base
-    if len(entry) < len(names):
-        raise ParameterError(f"expected distinct attributes, got {','.join(names)!r}")
-    return entry
 
 
 def _privacy(rho: float | None, epsilon: float | None, delta: float | None) -> AbstractPrivacy:
@@ -675,7 +780,9 @@ def _privacy(rho: float | None, epsilon: float | None, delta: float | None) -> A
         return zCDP(rho)
     if rho is None and epsilon is not None and delta is not None:
         return ApproxDP(epsilon, delta)
-    raise ParameterError("budget: expected either --rho, or --epsilon with --delta, or --within")
+    raise ParameterError(
+        "budget: expected either --rho, or --epsilon with --delta, or --within, or --target"
+    )
 
 
 def _release(

@@ -12,7 +12,7 @@ from .definitions import (
     gaussian_epsilon,
     zCDP,
 )
-from .testing import implied, most_power, total_variation
+from .testing import implied, most_posterior, most_power, total_variation
 
 __all__ = [
     "GDP",
@@ -25,6 +25,7 @@ __all__ = [
     "dp_event",
     "gaussian_epsilon",
     "implied",
+    "most_posterior",
     "most_power",
     "total_variation",
     "zCDP",

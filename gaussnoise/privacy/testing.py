@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import ndtr, ndtri
+from scipy.special import expit, log_ndtr, logit, ndtr, ndtri
 
 from ..errors import ParameterError
 from .definitions import GDP, KL, TV, AbstractPrivacy, ApproxDP, PureDP, zCDP
@@ -68,6 +68,65 @@ def most_power(privacy: Promise, level: float) -> float:
     raise ParameterError(
         f"most_power: expected a promise like PureDP(1) or zCDP(0.1), got {type(privacy).__name__}"
     )
+
+
+def most_posterior(privacy: Promise, chance: float, prior: float = 0.5) -> float:
+    r"""How sure anybody can become that a record was there, except with probability ``chance``.
+
+    Somebody who thinks so with probability ``prior``, and knows all other records, sees the output
+    or any part of it. If the record is there, their posterior probability exceeds this with
+    probability at most ``chance``; if it is not, with less.
+
+    An event that has probability ``chance`` with the record has at least some probability q
+    without it, as no test is better than :func:`most_power`: odds grow ``chance / q`` times at
+    most. Larger events tell less, since power is concave. For ``PureDP``, ``ApproxDP``, ``TV`` and
+    ``GDP`` some output reaches the bound, with ``q = Φ(Φ⁻¹(chance) − μ)`` for ``GDP``; for ``zCDP``
+    the odds grow at most ``exp(ρ + 2 √(ρ log(1/chance)))`` times.
+
+    Args:
+        privacy: any promise about neighbours.
+        chance: in (0, 1).
+        prior: probability before, in (0, 1).
+
+    Returns:
+        A probability in [prior, 1].
+
+    Raises:
+        ParameterError: not a promise, or numbers out of range.
+
+    Source: Dong, Roth & Su (2022), section 2; Bun & Steinke (2016), Lemma 3.5.
+
+    >>> from gaussnoise.privacy import most_posterior
+    >>> round(most_posterior(gn.PureDP(1), 0.01), 3)  # e / (1 + e)
+    0.731
+    >>> round(most_posterior(gn.GDP(1), 0.05), 3), round(most_posterior(gn.GDP(1), 1e-6), 3)
+    (0.924, 0.996)
+    """
+    for name, number in (("chance", chance), ("prior", prior)):
+        if not (isinstance(number, int | float) and 0 < number < 1):
+            raise ParameterError(
+                f"most_posterior: expected a {name} strictly between 0 and 1, got {number!r}"
+            )
+    if isinstance(privacy, PureDP | ApproxDP | TV):
+        epsilon = 0.0 if isinstance(privacy, TV) else privacy.epsilon
+        extra = {TV: "alpha", ApproxDP: "delta"}.get(type(privacy))
+        delta = getattr(privacy, extra) if extra else 0.0
+        without = max(
+            (chance - delta) * math.exp(-epsilon), 1 - delta - math.exp(epsilon) * (1 - chance)
+        )
+        growth = math.log(chance / without) if without > 0 else math.inf
+    elif isinstance(privacy, GDP):
+        growth = math.log(chance) - float(log_ndtr(ndtri(chance) - privacy.mu))
+    elif isinstance(privacy, zCDP):
+        growth = privacy.rho + 2 * math.sqrt(-privacy.rho * math.log(chance))
+    elif isinstance(privacy, KL):
+        growth = _growth_of_kl(privacy.alpha, chance)
+    else:
+        raise ParameterError(
+            "most_posterior: expected a promise like PureDP(1) or zCDP(0.1), got "
+            f"{type(privacy).__name__}"
+        )
+    return float(expit(logit(prior) + growth * _UP))
 
 
 def total_variation(privacy: Promise) -> float:
@@ -167,6 +226,19 @@ def _power_of_kl(divergence: float, level: float) -> float:
         _largest(lambda q: _kl(q, level), divergence, level),
         _largest(lambda q: _kl(level, q), divergence, level),
     )
+
+
+def _growth_of_kl(divergence: float, chance: float) -> float:
+    """The most that the logarithm of odds grows on an event of so much probability."""
+
+    def excess(growth: float) -> float:
+        other = chance * math.exp(-growth)
+        there = chance * growth + (1 - chance) * (math.log1p(-chance) - math.log1p(-other))
+        return min(max(there, _kl(other, chance)), 1e300) - divergence
+
+    # kl(chance ‖ q) is at least chance log(chance / q) − log 2
+    root: float = brentq(excess, 0.0, (divergence + 1) / chance, xtol=1e-14)  # pyright: ignore[reportAssignmentType]
+    return root + 1e-13
 
 
 def _power_of_renyi(rho: float, order: float, level: float) -> float:

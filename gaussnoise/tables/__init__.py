@@ -1,5 +1,6 @@
 """Tables: schemas, plans without data, private releases of consistent marginals."""
 
+from .planning.budgets import Budgets, budgets
 from .planning.door import plan
 from .planning.plan import Plan
 from .planning.targets import Target
@@ -13,6 +14,7 @@ from .schema.schema import Attribute, Schema
 __all__ = [
     "Attribute",
     "BiasedTable",
+    "Budgets",
     "MarginalTable",
     "MeanTable",
     "Measurement",
@@ -24,5 +26,6 @@ __all__ = [
     "TableRelease",
     "Target",
     "Weight",
+    "budgets",
     "plan",
 ]

@@ -34,7 +34,7 @@ def asked_of(plan: "Plan") -> dict[str, object]:
         "weights": None if plan.targets is not None else list(plan.domain.weights),
         "targets": None
         if plan.targets is None
-        else [dataclasses.asdict(target) for target in plan.targets],
+        else [None if target is None else dataclasses.asdict(target) for target in plan.targets],
         "rows_per_person": plan.rows_per_person,
         **({} if plan.weight is None else {"weight": dataclasses.asdict(plan.weight)}),
     }
@@ -83,7 +83,9 @@ def planned_from(record: Any, folder: Path) -> "Plan":
         if targets is None:
             arguments |= {"p": float(asked["p"]), "weights": asked["weights"]}
         else:
-            arguments["targets"] = [Target(**target) for target in targets]
+            arguments["targets"] = [
+                None if target is None else Target(**target) for target in targets
+            ]
     except OutputError:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cache
 from numbers import Real
 from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
 from domains import DomainTooLargeError, InvalidDomainError
+from domains.tables.tables import AbstractTables
 
 from ...bounds.proof import noise_of
 from ...errors import ParameterError
@@ -19,7 +19,7 @@ from ..schema.entries import Entry, workload_domain
 from ..schema.numbers import Weight, check_weight, unit_of
 from ..schema.schema import Schema
 from .plan import SECONDS_PER_INTEGER, Plan
-from .targets import Target, as_targets, largest_ratio
+from .targets import Target, as_targets, largest_ratio, target_weights
 
 if TYPE_CHECKING:
     from ...streams.plan import StreamPlan
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _MOST_CELLS = 2 * 10**8
 _MOST_ROWS_PER_PERSON = 10**9
 _TOLERANCE = 1e-6  # of the noise
+_ROUGHLY = 1e-3  # of the noise that is left for tables without a target
 _ROUNDING = 1e-9  # budgets for targets are this much larger, so that rounding cannot miss them
 
 
@@ -43,7 +44,7 @@ def plan(
     targets: Target
     | float
     | Mapping[str | tuple[str, ...], Target | float]
-    | Sequence[Target | float]
+    | Sequence[Target | float | None]
     | None = ...,
     rows_per_person: int = ...,
     weight: Weight | None = ...,
@@ -61,7 +62,7 @@ def plan(
     targets: Target
     | float
     | Mapping[str | tuple[str, ...], Target | float]
-    | Sequence[Target | float]
+    | Sequence[Target | float | None]
     | None = ...,
     rows_per_person: int = ...,
     weight: Weight | None = ...,
@@ -78,7 +79,7 @@ def plan(
     targets: Target
     | float
     | Mapping[str | tuple[str, ...], Target | float]
-    | Sequence[Target | float]
+    | Sequence[Target | float | None]
     | None = None,
     rows_per_person: int = 1,
     weight: Weight | None = None,
@@ -101,11 +102,14 @@ def plan(
             largest. Queries other than counts enter with the root mean square of their entry.
         weights: one positive number per marginal: its cells' standard deviations count that much.
             Error priority only; released tables are plain counts.
-        targets: for every marginal of the workload, within how many rows its cells (or all answers
+        targets: for marginals of the workload, within how many rows their cells (or all answers
             about them) are to lie at 95 %: a number, or a :class:`Target` for another level; by
             names, or a list in the workload's order. They replace ``p`` and ``weights``: the
             largest ratio of standard deviation to target is made least, see
-            :attr:`Plan.target_ratio`.
+            :attr:`Plan.target_ratio`. Marginals that are not named (None in a list) take what is
+            left: at most about 1 % of the budget goes to them, and the largest of their standard
+            deviations is no more than 1 % would give them alone. It can be large: they set no
+            budget.
         rows_per_person: the most rows that one person can have, when persons are to be protected
             instead of rows. Standard deviations grow by this factor. It is a promise of yours:
             nothing in the table is checked.
@@ -192,20 +196,18 @@ def plan(
     if targets is not None:
         if weights is not None or p != 2:
             raise ParameterError("plan: targets replace p and weights; hint: leave those out")
-        names, deviation = schema.names, cache(Target.standard_deviation)
+        names, p = schema.names, math.inf
         goals = tuple(as_targets(targets, [tuple([names[i] for i in S]) for S in domain.subsets]))
-        answers = [math.prod([base.queries for _, base in term]) for term in domain.terms]
-        weights = [1 / deviation(goal, n) for goal, n in zip(goals, answers, strict=True)]
-        p = math.inf
+
+        def least(part: AbstractTables) -> float:
+            return noise_of(part, math.inf, neighbors, _ROUGHLY).gamma
+
+        _check_cells(domain)
+        with interrupts_pass():
+            weights = target_weights(domain, goals, least)
     if weights is not None:
         domain = workload_domain(schema, workload, weights)
-    cells = domain.tables.dim
-    if cells > _MOST_CELLS:  # before anything is solved for
-        raise DomainTooLargeError(
-            f"plan: {cells:.3g} cells would take {cells * SECONDS_PER_INTEGER / 3600:.3g} hours "
-            f"and {cells * 8 / 1e9:.3g} GB, more than {_MOST_CELLS:.0e} cells; hint: ask for fewer "
-            "or smaller marginals"
-        )
+    _check_cells(domain)
     try:
         with interrupts_pass():  # a plan that the user has stopped must not go on to a release
             noise = noise_of(domain, p, neighbors, _TOLERANCE)
@@ -218,7 +220,8 @@ def plan(
             )
         # weighted deviations at unit sensitivity are ratios to the targets; of an entry's queries,
         # the worst counts
-        ratio = noise.gamma if domain.is_cells else largest_ratio(noise.covariance, goals or ())
+        whole = domain.is_cells and None not in (goals or ())
+        ratio = noise.gamma if whole else largest_ratio(noise.covariance, goals or ())
         most = 1.0 if weight is None else weight.most
         privacy = zCDP((rows_per_person * most) ** 2 * ratio**2 / 2 * (1 + _ROUNDING))
     result = Plan(schema, domain, noise, privacy, rows_per_person, goals, weight)
@@ -232,3 +235,14 @@ def plan(
     from ...streams.plan import continual  # a plan and what goes on with it meet here
 
     return continual(result, over)
+
+
+def _check_cells(domain: AbstractTables) -> None:
+    """Refuse what is too large before anything is solved for."""
+    cells = domain.tables.dim
+    if cells > _MOST_CELLS:
+        raise DomainTooLargeError(
+            f"plan: {cells:.3g} cells would take {cells * SECONDS_PER_INTEGER / 3600:.3g} hours "
+            f"and {cells * 8 / 1e9:.3g} GB, more than {_MOST_CELLS:.0e} cells; hint: ask for fewer "
+            "or smaller marginals"
+        )

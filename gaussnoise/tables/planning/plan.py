@@ -73,7 +73,7 @@ class Plan(PickledByArguments):
         noise: the certified optimal covariance at unit sensitivity.
         privacy: the budget of the whole release, for one person.
         rows_per_person: the most rows that one person is taken to have.
-        targets: what was asked of every entry of the workload, or None.
+        targets: what was asked of every entry of the workload (None where nothing was), or None.
         weight: the column of sample weights, or None where every row counts as one.
     """
 
@@ -82,7 +82,7 @@ class Plan(PickledByArguments):
     noise: OptimalNoise
     privacy: AbstractPrivacy
     rows_per_person: int = 1
-    targets: tuple[Target, ...] | None = None
+    targets: tuple[Target | None, ...] | None = None
     weight: Weight | None = None
 
     def __post_init__(self) -> None:

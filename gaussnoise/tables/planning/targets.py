@@ -1,15 +1,21 @@
 """How accurate a marginal is to be."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from functools import cache
+from typing import Any, final
+
+from domains import Marginals, Products
+from domains.tables.tables import AbstractTables
 
 from ...errors import ParameterError
 from ...noise.covariance import Covariance
 from ...noise.table_covariance import covariance_of_tables
 from ...numerics.intervals import quantile
 from ...text import near
+
+SHARE = 0.01  # of the targets' budget, at most, for tables without one
 
 
 @final
@@ -50,16 +56,19 @@ class Target:
         return self.within / quantile(self.level, cells if self.simultaneous else 1)
 
 
-def as_targets(targets: object, marginals: list[tuple[str, ...]]) -> list[Target]:
-    """One target per marginal, from a mapping by names, an ordered list, or one number."""
+def as_targets(targets: object, marginals: list[tuple[str, ...]]) -> list[Target | None]:
+    """One target per marginal, or None, from a mapping by names, an ordered list, or one number."""
     if isinstance(targets, Target | int | float):
-        return [targets if isinstance(targets, Target) else Target(targets)] * len(marginals)
+        return [_target(targets)] * len(marginals)
     if isinstance(targets, list | tuple):
         if len(targets) != len(marginals):
             raise ParameterError(
                 f"plan: expected {len(marginals)} targets, one per marginal, got {len(targets)}"
             )
-        return [target if isinstance(target, Target) else Target(target) for target in targets]
+        listed = [None if target is None else _target(target) for target in targets]
+        if all(target is None for target in listed):
+            raise ParameterError("plan: expected a target for one marginal at least")
+        return listed
     if len(set(map(frozenset, marginals))) < len(marginals):
         raise ParameterError(
             "plan: expected targets as a list in the order of the workload, which has one table "
@@ -81,29 +90,88 @@ def as_targets(targets: object, marginals: list[tuple[str, ...]]) -> list[Target
                 "hint: one number for all marginals, or a list in their order"
             )
         key = frozenset((names,) if isinstance(names, str) else names)
-        by_names[key] = target if isinstance(target, Target) else Target(target)
-    missing = [m for m in marginals if frozenset(m) not in by_names]
-    if missing or len(by_names) != len(marginals) or len(targets) != len(marginals):
-        named = f"{missing[0]!r} has none" if missing else "got targets for others"
-        known = {name for marginal in marginals for name in marginal}
-        strange = [name for names in by_names for name in sorted(names) if name not in known]
-        named += (
-            f", and no attribute is called {strange[0]!r}{near(strange[0], known)}"
-            if strange
-            else ""
-        )
+        if key in by_names:
+            raise ParameterError(f"plan: expected one target for a marginal, got two for {names!r}")
+        by_names[key] = _target(target)
+    if not by_names:
+        raise ParameterError("plan: expected a target for one marginal at least")
+    asked, known = set(map(frozenset, marginals)), {name for m in marginals for name in m}
+    for names in by_names:
+        if names not in asked:
+            strange = [name for name in sorted(names) if name not in known]
+            hint = f"; no attribute there is called {strange[0]!r}" if strange else ""
+            raise ParameterError(
+                "plan: expected targets for marginals of the workload, got one for "
+                f"{tuple(sorted(names))!r}{hint}{near(strange[0], known) if strange else ''}"
+            )
+    return [by_names.get(frozenset(m)) for m in marginals]
+
+
+def _target(target: Any) -> Target:
+    return target if isinstance(target, Target) else Target(target)
+
+
+def target_weights(
+    domain: AbstractTables,
+    goals: Sequence[Target | None],
+    least: Callable[[AbstractTables], float],
+) -> list[float]:
+    """Factors of every term's standard deviations, the largest of which is then made least.
+
+    Those without a target get one of their own: what :data:`SHARE` of the budget of the targets
+    would give them alone. Budgets of separate measurements add up, and the optimum needs no more.
+
+    Args:
+        domain: the workload.
+        goals: of every term.
+        least: the least that the largest weighted deviation of a domain can be, at unit
+            sensitivity.
+    """
+    answers = [math.prod([base.queries for _, base in term]) for term in domain.terms]
+    allowed = [
+        None if goal is None else _deviation(goal, n)
+        for goal, n in zip(goals, answers, strict=True)
+    ]
+    named = [1 / deviation for deviation in allowed if deviation is not None]
+    if len(named) == len(allowed):
+        return named
+    aimed = [k for k, deviation in enumerate(allowed) if deviation is not None]
+    free = [k for k, deviation in enumerate(allowed) if deviation is None]
+    ratio, alone = least(_part(domain, aimed, named)), least(_part(domain, free, None))
+    if ratio == 0:
         raise ParameterError(
-            f"plan: expected one target for every marginal of the workload; {named}"
+            "plan: the marginals with targets need no noise, hence set no budget; hint: targets "
+            "for others"
         )
-    return [by_names[frozenset(m)] for m in marginals]
+    # rounded, so that every machine finds the same; what needs no noise may have any
+    common = float(f"{alone / ratio / math.sqrt(SHARE):.3g}") or 1 / min(named)
+    return [1 / (common if deviation is None else deviation) for deviation in allowed]
 
 
-def largest_ratio(covariance: Covariance, goals: Sequence[Target]) -> float:
-    """Largest ratio of an answer's deviation, at unit sensitivity, to what its target allows."""
+def _part(
+    domain: AbstractTables, places: Sequence[int], weights: Sequence[float] | None
+) -> AbstractTables:
+    """Some terms of a workload."""
+    if isinstance(domain, Products):
+        return Products(domain.bases, [dict(domain.terms[k]) for k in places], weights)
+    return Marginals(domain.sizes, [domain.subsets[k] for k in places], weights)
+
+
+@cache
+def _deviation(goal: Target, answers: int) -> float:
+    return goal.standard_deviation(answers)
+
+
+def largest_ratio(covariance: Covariance, goals: Sequence[Target | None]) -> float:
+    """Largest ratio of an answer's standard deviation, at unit sensitivity, to what its target
+    allows.
+    """
     tables = covariance_of_tables(covariance)
     kinds = set(
         zip(tables.largest_deviations.tolist(), tables.queries.tolist(), goals, strict=True)
     )
     return max(
-        deviation / goal.standard_deviation(int(answers)) for deviation, answers, goal in kinds
+        deviation / goal.standard_deviation(int(answers))
+        for deviation, answers, goal in kinds
+        if goal is not None
     )

@@ -169,6 +169,12 @@ def verdict(plan: "Plan") -> list[str]:
         plan.noise.p, f"variance (at p = {plan.noise.p:g})"
     )
     lines = [] if plan.targets is None else [_targets_text(plan.target_ratio)]
+    if plan.targets is not None and None in plan.targets:
+        aimed = sum(target is not None for target in plan.targets)
+        lines.append(
+            f"targets for {aimed} of {len(plan.targets)}; the others take what is left of the "
+            "budget"
+        )
     cells = plan.domain.is_cells
     lines.append(
         f"{kind} {plan.improvement:.2f} times less than with independent noise on each "

@@ -209,35 +209,20 @@ class Schema:
         Args:
             path: a file with one ``[attributes.NAME]`` table per column, holding ``categories``,
                 ``edges`` or ``clip``, and optionally ``other`` and ``base``, like
-                ``base = "prefix"`` or ``base = {kind = "bins", widths = [5]}``.
+                ``base = "prefix"`` or ``base = {kind = "bins", widths = [5]}``. Tables
+                ``[[workload]]`` say what the shell asks where its command line does not:
+                ``of = ["sex", "age"]``, optionally with ``within = 50``; they are checked here, and
+                are no part of the schema.
 
         Raises:
             SchemaError: the message starts with ``path:line:``.
         """
-        name = os.fspath(path)
-        try:
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
-        except (OSError, UnicodeDecodeError) as error:
-            raise SchemaError(
-                f"{name}: cannot be read as UTF-8 text: {type(error).__name__}"
-            ) from None
-        return cls.loads(text, name)
+        return cls.loads(*read_toml(path))
 
     @classmethod
     def loads(cls, text: str, name: str = "schema") -> Self:
         """As :meth:`load`, from a string; ``name`` starts the error messages."""
-        try:
-            content = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            line = re.search(r"at line (\d+)", str(error))  # absent at the end of the file
-            where = line[1] if line else len(text.splitlines()) or 1
-            raise SchemaError(f"{name}:{where}: not valid TOML: {error}") from None
-        except (RecursionError, ValueError):  # Python's limits on nesting and on digits
-            raise SchemaError(
-                f"{name}:1: expected TOML of few levels, and no number of thousands of digits"
-            ) from None
-        _check_structure(content, text, name)
+        content = parsed_toml(text, name)
         attributes = []
         for key, entry in content["attributes"].items():
             base, where = entry.pop("base", None), ("attributes", key)
@@ -247,11 +232,11 @@ class Schema:
                     where = (*where, "base")
                     attribute = Attribute(key, **entry, base=base)
             except SchemaError as error:
-                raise SchemaError(f"{name}:{_line(text, where)}: {error}") from None
+                raise SchemaError(f"{name}:{toml_line(text, where)}: {error}") from None
             attributes.append(attribute)
         if not attributes:
             raise SchemaError(
-                f"{name}:{_line(text, ('attributes',))}: expected at least one attribute"
+                f"{name}:{toml_line(text, ('attributes',))}: expected at least one attribute"
             )
         return cls(attributes)
 
@@ -294,6 +279,32 @@ class Schema:
                 lines.append(f"base = {_toml(base_value(attribute.base, attribute))}")
             blocks.append("\n".join(lines) + "\n")
         return "\n".join(blocks)
+
+
+def read_toml(path: str | os.PathLike[str]) -> tuple[str, str]:
+    """The text of a schema file, and its name."""
+    name = os.fspath(path)
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read(), name
+    except (OSError, UnicodeDecodeError) as error:
+        raise SchemaError(f"{name}: cannot be read as UTF-8 text: {type(error).__name__}") from None
+
+
+def parsed_toml(text: str, name: str) -> dict[str, Any]:
+    """What a schema file says, of the right types and keys."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"at line (\d+)", str(error))  # absent at the end of the file
+        where = line[1] if line else len(text.splitlines()) or 1
+        raise SchemaError(f"{name}:{where}: not valid TOML: {error}") from None
+    except (RecursionError, ValueError):  # Python's limits on nesting and on digits
+        raise SchemaError(
+            f"{name}:1: expected TOML of few levels, and no number of thousands of digits"
+        ) from None
+    _check_structure(content, text, name)
+    return content
 
 
 def _label(category: Category) -> str:
@@ -351,8 +362,15 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
             | None
         ) = None
 
+    class Wanted(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
+        of: list[str]
+        within: float = 1.0
+        level: float = 0.95
+        simultaneous: bool = False
+
     class File(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
         attributes: dict[str, Entry]
+        workload: list[Wanted] = []
 
     try:
         File.model_validate(content)
@@ -364,18 +382,24 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         map(str, first["loc"][:3])
     )  # attributes, NAME, field; deeper parts are positions in a list
     if first["type"] == "extra_forbidden":
-        keys = (
-            "categories, edges, clip, other or base"
-            if len(where) > 1
-            else "[attributes.NAME] tables"
-        )
+        keys = _KEYS[where[0]] if len(where) > 1 else "[attributes.NAME] and [[workload]] tables"
         message = f"unknown key; expected {keys}"
     else:
         message = _EXPECTED.get(where[-1], "expected [attributes.NAME] tables")
-    raise SchemaError(f"{name}:{_line(text, where)}: {'.'.join(where)}: {message}")
+    there = where[:-1] if first["type"] == "missing" and where[1:] else where
+    raise SchemaError(f"{name}:{toml_line(text, there)}: {'.'.join(where)}: {message}")
 
 
+_KEYS = {
+    "attributes": "categories, edges, clip, other or base",
+    "workload": "of, within, level or simultaneous",
+}
 _EXPECTED = {
+    "workload": "expected [[workload]] tables",
+    "of": 'expected a list of attribute names, like of = ["sex", "age"]',
+    "within": "expected a number of rows",
+    "level": "expected a number",
+    "simultaneous": "expected true or false",
     "categories": "expected a list of strings, integers or booleans",
     "edges": "expected a list of numbers",
     "clip": "expected [low, high], two numbers",
@@ -388,7 +412,7 @@ _EXPECTED = {
 _STATEMENT = re.compile(r"""\s*(\[|([\w-]+|"([^"\\]|\\.)*"|'[^']*')\s*[.=])""")
 
 
-def _line(text: str, path: tuple[str, ...]) -> int:
+def toml_line(text: str, path: tuple[str, ...]) -> int:
     """Line at which the TOML entry ``path`` begins, 1 if it is not there."""
     lines = text.replace("\r\n", "\n").split("\n")  # TOML knows no other line ends
     ends = [k for k in range(1, len(lines)) if _STATEMENT.match(lines[k])]
@@ -404,7 +428,10 @@ def _line(text: str, path: tuple[str, ...]) -> int:
             except tomllib.TOMLDecodeError:
                 continue
             for key in path:
-                node = node.get(key) if isinstance(node, dict) else None
+                if isinstance(node, list):  # of tables, by their numbers
+                    node = dict(enumerate(node)).get(int(key)) if key.isdigit() else None
+                else:
+                    node = node.get(key) if isinstance(node, dict) else None
             return node is not None
         return False
 

@@ -80,6 +80,136 @@ def test_plan_needs_no_data(folder, call):
 
 
 @pytest.mark.usefixtures("folder")
+def test_plan_without_a_budget_says_what_budgets_mean(folder, call):
+    schema = gn.Schema.load("schema.toml")
+    status, out, err = call("plan", "-s", "schema.toml", "-m", 2, "--plot", "budgets.png")
+    assert (status, err) == (0, "")
+    assert out == f"{gn.budgets(schema, 2)}\nwrote budgets.png\n"
+    assert (folder / "budgets.png").read_bytes().startswith(b"\x89PNG")
+    out = call("plan", "-s", "schema.toml", "-m", 2, "--delta", 1e-9, "--p", "inf")[1]
+    assert out.strip() == str(gn.budgets(schema, 2, delta=1e-9, p=np.inf))
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        (["--plot", "schema.toml"], "exists already"),
+        (["--plot", "missing/b.png"], "cannot write"),
+        (["--plot", "b.words"], "cannot write"),
+        (["--plot", "b.png", "--rho", "1"], "leave out the budget"),
+        (["--delta", "2"], "delta < 1"),
+    ],
+)
+def test_pictures_of_budgets_that_cannot_be_are_refused(folder, call, options, part):
+    before = everything(folder)
+    status, _, err = call("plan", "-s", "schema.toml", "-m", 1, *options)
+    assert status == 1
+    assert part in err
+    assert err.count("\n") == 1
+    assert everything(folder) == before
+
+
+ASKED = """
+[[workload]]
+of = ["sex", "age"]
+within = 50
+
+[[workload]]
+of = ["age:prefix"]
+
+[[workload]]
+of = ["smoker"]
+within = 80
+level = 0.99
+"""
+
+
+@pytest.fixture
+def asking(folder):
+    """A schema file that says what is to be asked of it."""
+    (folder / "asks.toml").write_text(SCHEMA + ASKED, encoding="utf-8")
+    return gn.Schema.load("asks.toml")
+
+
+def test_a_schema_file_says_what_is_asked_and_how_accurately(asking, call):
+    assert asking == gn.Schema.load("schema.toml")
+    workload = [("sex", "age"), {"age": "prefix"}, "smoker"]
+    goals = [50, None, gn.Target(80, 0.99)]
+    status, out, err = call("plan", "-s", "asks.toml")
+    assert (status, err) == (0, "")
+    assert out.strip() == str(gn.plan(asking, workload, targets=goals))
+    out = call("plan", "-s", "asks.toml", "--rho", 0.01)[1]
+    assert out.strip() == str(gn.plan(asking, workload, gn.zCDP(0.01), targets=goals))
+    out = call("plan", "-s", "asks.toml", "--target", "smoker=7", "--target", "age=9@0.9")[1]
+    goals = [50, gn.Target(9, 0.9), 7]
+    assert out.strip() == str(gn.plan(asking, workload, targets=goals))
+    out = call("plan", "-s", "asks.toml", "--within", 9)[1]
+    assert out.strip() == str(gn.plan(asking, workload, targets=9))
+    out = call("plan", "-s", "asks.toml", "-m", "age", "--rho", 1)[1]
+    assert out.strip() == str(gn.plan(asking, ["age"], gn.zCDP(1)))
+    assert call("release", "t.csv", "-s", "asks.toml", "-o", "asked")[0] == 0
+    assert len(gn.TableRelease.load("asked")) == 3
+
+
+@pytest.mark.usefixtures("folder")
+def test_targets_of_the_shell_are_those_of_python(call):
+    schema = gn.Schema.load("schema.toml")
+    arguments = ["-m", "sex,age", "-m", "smoker", "--target", "age, sex=50@0.9"]
+    out = call("plan", "-s", "schema.toml", *arguments)[1]
+    goal = {("sex", "age"): gn.Target(50, 0.9)}
+    assert out.strip() == str(gn.plan(schema, [("sex", "age"), "smoker"], targets=goal))
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        (["--target", "sex=x"], "NAMES=ROWS"),
+        (["--target", "sex"], "NAMES=ROWS"),
+        (["--target", "sex=5@"], "NAMES=ROWS"),
+        (["--target", "sex=0"], "positive, finite"),
+        (["--target", "sex=5@2"], "0 < level < 1"),
+        (["--target", "sex=5", "--target", "sex=6"], "two for one"),
+        (["--target", "age=5"], "marginals of the workload"),
+        (["--target", "sex=5", "--within", "3"], "not both"),
+        (["--within", "0"], "positive, finite"),
+    ],
+)
+def test_targets_that_make_no_sense_are_refused(call, options, part):
+    status, out, err = call("plan", "-s", "schema.toml", "-m", "sex", *options)
+    assert (status, out) == (1, "")
+    assert part in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "part"),
+    [
+        ('[[workload]]\nof = ["sex", "wrong"]', 10, "no attribute 'wrong'"),
+        ('[[workload]]\nof = ["sex"]\n\n[[workload]]\nof = ["age:odd"]', 13, "odd"),
+        ('[[workload]]\nof = ["sex"]\nwithn = 5', 12, "of, within, level or simultaneous"),
+        ('[[workload]]\nof = ["sex"]\nwithin = "5"', 12, "a number of rows"),
+        ("[[workload]]\nwithin = 5", 10, "a list of attribute names"),
+        ('[[workload]]\nof = ["sex"]\nlevel = 0.9', 10, "within = ROWS"),
+        ("[workload]\nof = 1", 10, "tables"),
+    ],
+)
+def test_workloads_in_schemas_are_refused_at_their_line(folder, call, text, line, part):
+    (folder / "asks.toml").write_text(SCHEMA + "\n" + text + "\n", encoding="utf-8")
+    status, out, err = call("plan", "-s", "asks.toml", "--rho", 1)
+    assert (status, out) == (1, "")
+    assert f"asks.toml:{line}: " in err
+    assert part in err
+
+
+@pytest.mark.usefixtures("folder")
+def test_something_has_to_be_asked(call):
+    status, _, err = call("plan", "-s", "schema.toml", "--rho", 1)
+    assert status == 1
+    assert "[[workload]]" in err
+
+
+@pytest.mark.usefixtures("folder")
 def test_plan_takes_epsilon_and_delta(call):
     status, out, _ = call("plan", "-s", "schema.toml", "-m", 2, "--epsilon", 1, "--delta", 1e-6)
     assert status == 0

@@ -8,7 +8,7 @@ from cases import pairwise
 from scipy import stats
 
 import gaussnoise as gn
-from gaussnoise.privacy import implied, most_power, total_variation
+from gaussnoise.privacy import implied, most_posterior, most_power, total_variation
 
 LEVELS = (1e-6, 0.01, 0.3, 0.9)
 
@@ -87,12 +87,55 @@ def test_the_divergence_of_randomised_response_is_what_pure_privacy_implies():
     assert gn.KL(divergence).alpha == pytest.approx(implied(gn.PureDP(epsilon))[1].alpha, rel=1e-12)
 
 
+ANY = [
+    gn.PureDP(1),
+    gn.ApproxDP(0.5, 1e-3),
+    gn.TV(0.2),
+    gn.GDP(1),
+    gn.KL(0.3),
+    gn.zCDP(0.3),
+]
+
+
+@pytest.mark.parametrize(("privacy", "chance"), pairwise(ANY, [1e-6, 0.05, 0.7]), ids=repr)
+def test_an_event_that_makes_surer_has_too_little_power(privacy, chance):
+    """Odds grow from 1 to ``chance / q`` on an event of probabilities chance and q, if it may
+    exist.
+    """
+    sure = most_posterior(privacy, chance)
+    assert 0.5 <= sure <= 1
+    if sure < 1:
+        q = chance * (1 - sure) / sure
+        assert most_power(privacy, q * 0.99) < chance * (1 + 1e-9)
+        if not isinstance(privacy, gn.zCDP):  # the others have no slack: a little less is possible
+            assert most_power(privacy, q * 1.01) > chance
+    assert most_posterior(privacy, chance, 0.2) <= sure
+    assert most_posterior(privacy, min(chance * 1.5, 0.99)) <= sure * (1 + 1e-9)
+
+
+def test_posteriors_of_a_gaussian_and_of_randomised_response_are_exact():
+    mu, chance = 0.7, 0.01
+    ratio = chance / stats.norm.sf(stats.norm.isf(chance) + mu)
+    assert most_posterior(gn.GDP(mu), chance, 0.3) == pytest.approx(
+        0.3 * ratio / (0.3 * ratio + 0.7), rel=1e-8
+    )
+    assert most_posterior(gn.PureDP(2), 0.01) == pytest.approx(1 / (1 + math.exp(-2)), rel=1e-8)
+
+
 def test_nothing_is_implied_by_total_variation():
     assert implied(gn.TV(0.1)) == []
 
 
 @pytest.mark.parametrize(
-    "call", [lambda: most_power(3, 0.1), lambda: most_power(gn.GDP(1), 2), lambda: implied("x")]
+    "call",
+    [
+        lambda: most_power(3, 0.1),
+        lambda: most_power(gn.GDP(1), 2),
+        lambda: implied("x"),
+        lambda: most_posterior(3, 0.1),
+        lambda: most_posterior(gn.GDP(1), 0.0),
+        lambda: most_posterior(gn.GDP(1), 0.1, 1),
+    ],
 )
 def test_what_is_no_promise_or_level_is_refused(call):
     with pytest.raises(gn.ParameterError, match="expected"):

@@ -395,6 +395,46 @@ def test_no_weights_do_better_on_the_targets():
         assert max(ratios) >= plan.target_ratio * (1 - 1e-5)
 
 
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+@pytest.mark.parametrize(
+    ("workload", "aimed"),
+    [
+        ([("a1", "a0"), "a1", ("a0", "a2"), ()], {("a0", "a1"): 20, "a1": 5}),
+        ([("a1", "a0"), {"a2": "prefix"}, "a1"], {"a2": 20}),
+        ([("a0", "a1", "a2"), "a0"], {"a0": 3}),
+    ],
+    ids=str,
+)
+def test_tables_without_targets_cost_no_more_than_one_percent(neighbors, workload, aimed):
+    given = schema(3, 4, 5)
+    plan = gn.plan(given, workload, targets=aimed, neighbors=neighbors)
+    assert 1 - 1e-5 <= plan.target_ratio <= 1
+    named = [entry for entry, goal in zip(workload, plan.targets, strict=True) if goal is not None]
+    alone = gn.plan(given, named, targets=aimed, neighbors=neighbors)
+    assert alone.rho * (1 - 1e-6) <= plan.rho <= alone.rho * 1.011
+    rest = [entry for entry in workload if entry not in named]
+    share = gn.plan(
+        given, rest, gn.zCDP(plan.rho * 0.01), p=math.inf, neighbors=neighbors
+    ).deviations.max()
+    largest = max(
+        deviation
+        for deviation, goal in zip(plan.deviations, plan.targets, strict=True)
+        if goal is None
+    )
+    assert largest <= share * 1.01
+    listed = gn.plan(given, workload, targets=list(plan.targets), neighbors=neighbors)
+    assert listed.request_sha256 == plan.request_sha256
+    assert f"targets for {len(aimed)} of {len(workload)}" in str(plan)
+
+
+def test_targets_that_need_no_noise_set_no_budget_for_others():
+    with pytest.raises(gn.ParameterError, match="need no noise"):
+        gn.plan(TWO, ["a0", ()], targets={(): 5}, neighbors="replace")
+    plan = gn.plan(TWO, ["a0", ()], targets={"a0": 5}, neighbors="replace")
+    assert plan.half_width("a0") == pytest.approx(5, rel=1e-5)
+    assert plan.half_width() == 0
+
+
 def test_simultaneous_targets_are_harder():
     assert gn.Target(30, 0.9, simultaneous=True).standard_deviation(10) < gn.Target(
         30, 0.9
@@ -404,9 +444,11 @@ def test_simultaneous_targets_are_harder():
 @pytest.mark.parametrize(
     ("targets", "options", "part"),
     [
-        ({}, {}, "one target for every marginal"),
-        ({"a0": 5}, {}, "one target for every marginal"),
-        ({"a0": 5, "a1": 5, "a2": 5}, {}, "one target for every marginal"),
+        ({}, {}, "a target for one marginal at least"),
+        ([None, None], {}, "a target for one marginal at least"),
+        ({"a0": 5, "a1": 5, "a2": 5}, {}, "targets for marginals of the workload"),
+        ({"a0": 5, ("a0",): 6}, {}, "got two"),
+        ({(): 5}, {}, "targets for marginals of the workload"),
         ({"a0": 5, "a1": -5}, {}, "positive, finite"),
         ({"a0": 5, "a1": math.nan}, {}, "positive, finite"),
         ({"a0": 5, "a1": True}, {}, "positive, finite"),

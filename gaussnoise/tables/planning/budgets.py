@@ -1,0 +1,401 @@
+"""What a budget means before one is chosen: error against ρ, and ρ against what can be learnt of
+a person.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from html import escape
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, final
+
+from scipy.special import expit, log_ndtr, ndtri
+
+from ...errors import ParameterError
+from ...noise.problem import Relation
+from ...numerics.intervals import quantile
+from ...privacy.definitions import gaussian_epsilon, zCDP
+from ...privacy.lattice_bound import TABLE_STEPS, lattice_distance
+from ...privacy.testing import most_posterior, most_power
+from ...text import SHOWN_DELTA
+from ..schema.entries import Entry
+from ..schema.schema import Schema
+from .door import plan
+from .plan import Plan
+from .text import relation_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+RHOS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+FALSE_ALARMS = 0.05  # of the test that is spoken of
+LEVEL = 0.95  # of the intervals
+_MOST_KINDS = 24  # lines of tables
+_LONGEST_NAME = 40
+_UP = 1 + 2.0**-30  # rounding of what is computed, on the safe side
+
+
+@final
+@dataclass(frozen=True)
+class Kind:
+    """Tables of as many answers and of the same error.
+
+    Attributes:
+        names: what the workload called them.
+        answers: in each of them.
+        deviation: root mean square of the standard deviations of their answers at ρ = 1, in rows.
+    """
+
+    names: tuple[str, ...]
+    answers: int
+    deviation: float
+
+    @property
+    def name(self) -> str:
+        """The first of them, and how many more there are."""
+        more = len(self.names) - 1
+        return self.names[0] if not more else f"{self.names[0]} and {more} more"
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Budgets:
+    """Error against budget: what :func:`budgets` found.
+
+    One optimum serves all budgets; deviations fall as 1/√ρ.
+
+    Attributes:
+        plan: the optimum, at ρ = 1.
+        rhos: the budgets to show.
+        delta: at which ε is said, and the chance up to which nobody is surer.
+        least: ρ with which every answer is within one row at 95 %: with which all are within w
+            rows, ``least / w²``; 0 where no noise is needed.
+    """
+
+    plan: Plan
+    rhos: tuple[float, ...]
+    delta: float
+    least: float
+
+    @cached_property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Entries of the workload, those that look alike together, in the workload's order."""
+        groups: dict[tuple[int, str], list[int]] = {}
+        planned = self.plan
+        for k, (answers, deviation) in enumerate(
+            zip(planned.queries, planned.deviations, strict=True)
+        ):
+            groups.setdefault((int(answers), f"{deviation:.6e}"), []).append(k)
+        names, unit = planned.entries, planned.deviations
+        return tuple(
+            Kind(tuple(names[k] for k in places), answers, float(unit[places].max()))
+            for (answers, _), places in groups.items()
+        )
+
+    def deviation(self, kind: Kind, rho: float) -> float:
+        """Standard deviation of an answer, in rows, at a budget."""
+        return kind.deviation / math.sqrt(rho)
+
+    def half_width(self, kind: Kind, rho: float) -> float:
+        """Half the length of an answer's 95 % interval, in rows."""
+        return quantile(LEVEL) * self.deviation(kind, rho)
+
+    def epsilon(self, rho: float) -> float:
+        """The ε at :attr:`delta` that a release of these tables keeps with this ρ."""
+        return gaussian_epsilon(rho, self.delta, self.plan.integers, TABLE_STEPS)
+
+    def power(self, rho: float) -> float:
+        """The best chance to tell whether one row (or person) was there, by a test that is wrong
+        once in twenty times where it was not.
+
+        For what is drawn, whose distance from the rounded Gaussian is added.
+        """
+        far = self._distance
+        gaussian = float(most_power(zCDP(rho), FALSE_ALARMS))
+        return min(gaussian, _gaussian_power(rho, FALSE_ALARMS + far) + far)
+
+    def posterior(self, rho: float) -> float:
+        """How sure of one row (or person) anybody can be who was 50 % sure before, except with
+        probability :attr:`delta`; see :func:`gaussnoise.privacy.most_posterior`.
+        """
+        far, any_zcdp = self._distance, most_posterior(zCDP(rho), self.delta)
+        if far >= self.delta:
+            return any_zcdp
+        without = math.exp(float(log_ndtr(ndtri(self.delta - far) - math.sqrt(2 * rho)))) - far
+        if without <= 0:
+            return any_zcdp
+        growth = math.log(self.delta / without) * _UP
+        return min(any_zcdp, float(expit(growth)))
+
+    def rho_within(self, rows: float) -> float:
+        """The least ρ with which every answer is within so many rows at 95 %: what
+        ``plan(..., targets=rows)`` finds.
+
+        Raises:
+            ParameterError: not a positive number.
+        """
+        if not (isinstance(rows, int | float) and 0 < rows < math.inf):
+            raise ParameterError(
+                f"rho_within: expected a positive, finite number of rows, got {rows!r}"
+            )
+        return self.least / rows**2
+
+    @cached_property
+    def _distance(self) -> float:
+        """Between what a release draws and a rounded Gaussian, in total variation."""
+        return lattice_distance(int(self.plan.integers), TABLE_STEPS)
+
+    @cached_property
+    def _shown(self) -> tuple[Kind, ...]:
+        """Few kinds, from the least error to the largest where there are many."""
+        if len(self.kinds) <= _MOST_KINDS:
+            return self.kinds
+        order = sorted(self.kinds, key=lambda kind: kind.deviation)
+        step = (len(order) - 1) / (_MOST_KINDS - 1)
+        return tuple(order[round(k * step)] for k in range(_MOST_KINDS))
+
+    def to_frame(self, backend: str = "pyarrow") -> Any:
+        """One row for every kind of table and every ρ, as a dataframe.
+
+        Args:
+            backend: "pyarrow", "pandas" or "polars".
+        """
+        import narwhals as nw
+        import pyarrow as pa
+
+        pairs = [(kind, rho) for kind in self.kinds for rho in self.rhos]
+        columns = {
+            "tables": [kind.name for kind, _ in pairs],
+            "answers": [kind.answers for kind, _ in pairs],
+            "rho": [rho for _, rho in pairs],
+            "standard_deviation": [self.deviation(*pair) for pair in pairs],
+            "half_width": [self.half_width(*pair) for pair in pairs],
+            "epsilon": [self.epsilon(rho) for _, rho in pairs],
+            "power": [self.power(rho) for _, rho in pairs],
+            "posterior": [self.posterior(rho) for _, rho in pairs],
+        }
+        frame: Any = backend
+        return nw.from_arrow(pa.table(columns), backend=frame).to_native()
+
+    def plot(self) -> "Figure":
+        """Error against budget, beside what can be learnt of one row (or person).
+
+        Returns:
+            A matplotlib Figure; save it with ``.savefig(path)``.
+        """
+        from .budgets_picture import plot_budgets
+
+        return plot_budgets(self, self._shown)
+
+    def _blocks(self) -> tuple[list[str], list[list[str]], list[list[str]]]:
+        """The budgets; what each means for one row; the half-widths of every kind."""
+        means = [
+            [f"epsilon, at delta = {self.delta:g}", *(f"{self.epsilon(r):.4g}" for r in self.rhos)],
+            ["surest of one row, from 50 %", *(_percent(self.posterior(r)) for r in self.rhos)],
+            [
+                f"found, at {100 * FALSE_ALARMS:g} % false alarms",
+                *(_percent(self.power(r)) for r in self.rhos),
+            ],
+        ]
+        if self.plan.rows_per_person > 1:
+            means[1][0] = "surest of one person, from 50 %"
+        errors = [
+            [_shortened(kind.name), *(f"{self.half_width(kind, r):.4g}" for r in self.rhos)]
+            for kind in self._shown
+        ]
+        return [f"{rho:g}" for rho in self.rhos], means, errors
+
+    def _in_words(self) -> list[str]:
+        """The middle budget, and what targets cost."""
+        rho = min(self.rhos, key=lambda r: abs(math.log(r / 0.1)))
+        there = (
+            "a row was exchanged for another"
+            if self.plan.neighbors == "replace"
+            else "a row is there"
+        )
+        if self.plan.rows_per_person > 1:
+            there = there.replace("a row", "a person") + (
+                f" (with at most {self.plan.rows_per_person} rows)"
+            )
+        found, sure = _percent(self.power(rho)), _percent(self.posterior(rho))
+        lines = [
+            f"rho = {rho:g} in words: someone who knows all other rows and thinks it 50 % likely "
+            f"that {there} is at most {sure} sure after seeing the release, except with "
+            f"probability {self.delta:g}. A test that raises {100 * FALSE_ALARMS:g} % false "
+            f"alarms finds it with probability {found} at most; blind guessing, with "
+            f"{100 * FALSE_ALARMS:g} %.",
+            f"Standard deviations are half-widths / {quantile(LEVEL):.2f}. Ten times the budget "
+            f"makes errors {math.sqrt(10):.2f} times smaller.",
+        ]
+        if self.least > 0:
+            cost = ", ".join(f"±{w} costs rho = {self.rho_within(w):.3g}" for w in (1000, 100, 10))
+            lines.append(
+                f"What a target costs, if it is the same for every answer at {100 * LEVEL:g} %: "
+                f"{cost}; in general {self.least:.4g} / rows^2."
+            )
+        else:
+            lines.append("These tables need no noise: under this relation they are public.")
+        return lines
+
+    def _head(self) -> str:
+        planned = self.plan
+        count, what = len(planned.entries), "cells" if planned.domain.is_cells else "answers"
+        noun = "table" if count == 1 else "tables"
+        return f"Budgets for {count} {noun} of {planned.domain.dim} {what}, before any data"
+
+    def _note(self) -> str:
+        what = "cell" if self.plan.domain.is_cells else "answer (root mean square of a table's)"
+        return f"± rows that hold a true count at {100 * LEVEL:g} %, for every {what}:"
+
+    def __str__(self) -> str:
+        rhos, means, errors = self._blocks()
+        names = max(len(row[0]) for row in [*means, *errors])
+        widths = [
+            max(len(row[k]) for row in [["", *rhos], *means, *errors])
+            for k in range(1, len(rhos) + 1)
+        ]
+
+        def line(row: Sequence[str]) -> str:
+            return "  ".join(
+                [f"{row[0]:<{names}}", *(f"{x:>{w}}" for x, w in zip(row[1:], widths, strict=True))]
+            )
+
+        left_out = len(self.kinds) - len(self._shown)
+        return "\n".join(
+            [
+                self._head(),
+                f"neighbours   {relation_text(self.plan)}",
+                "",
+                line(["rho", *rhos]),
+                *map(line, means),
+                "",
+                self._note(),
+                *map(line, errors),
+                *([f"… and {left_out} kinds of tables between these"] if left_out else []),
+                "",
+                *self._in_words(),
+                "Choose one: plan(..., zCDP(rho)), or --rho in the shell. All releases of the same "
+                "data add up: their rho is the sum.",
+            ]
+        )
+
+    def __repr__(self) -> str:
+        first, last = self.rhos[0], self.rhos[-1]
+        return f"Budgets({len(self.plan.entries)} tables, rho from {first:g} to {last:g})"
+
+    def _repr_html_(self) -> str:
+        rhos, means, errors = self._blocks()
+
+        def row(cells: Sequence[str], tag: str) -> str:
+            first, *rest = map(escape, cells)
+            numbers = "".join(f"<{tag}>{cell}</{tag}>" for cell in rest)
+            return f'<tr><th scope="row" style="text-align:left">{first}</th>{numbers}</tr>'
+
+        note = f'<tr><th colspan="{len(rhos) + 1}" style="text-align:left">{escape(self._note())}'
+        return "\n".join(
+            [
+                f"<table><caption>{escape(self._head())}</caption>",
+                f"<thead>{row(['rho', *rhos], 'th')}</thead>",
+                "<tbody>",
+                *(row(cells, "td") for cells in means),
+                f"{note}</th></tr>",
+                *(row(cells, "td") for cells in errors),
+                "</tbody></table>",
+                *(f"<p>{escape(sentence)}</p>" for sentence in self._in_words()),
+            ]
+        )
+
+
+def budgets(
+    schema: Schema,
+    workload: int | Sequence[Entry],
+    rhos: Iterable[float] | None = None,
+    delta: float = SHOWN_DELTA,
+    *,
+    neighbors: Relation = "add-remove",
+    p: float = 2,
+    weights: Sequence[float] | None = None,
+    rows_per_person: int = 1,
+) -> Budgets:
+    """What every budget means for a workload, before one is chosen and before any data are seen.
+
+    For every ρ: how far the tables are from the truth, which ε it implies, how sure anybody can
+    become that one row (or person) was there, and how well the best test does. What a target of
+    accuracy costs.
+
+    Args:
+        schema: the public attributes.
+        workload: as in :func:`plan`.
+        rhos: the budgets to show, increasing; 0.001 to 1 if omitted.
+        delta: of the (ε, δ) each implies, and the chance up to which nobody is surer.
+        neighbors: as in :func:`plan`.
+        p: as in :func:`plan`.
+        weights: as in :func:`plan`.
+        rows_per_person: as in :func:`plan`.
+
+    Returns:
+        A :class:`Budgets`: print it, ``plot()``, ``to_frame()``.
+
+    Raises:
+        ParameterError: as :func:`plan`; budgets that are not increasing positive numbers; a δ
+            outside (0, 1).
+
+    Source: Bun & Steinke (2016) for ρ; Balle & Wang (2018), Theorem 8, for ε; Dong, Roth & Su
+    (2022) for tests of a Gaussian with μ = √(2ρ).
+
+    >>> schema = gn.Schema(
+    ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
+    ... )
+    >>> means = gn.budgets(schema, 2)
+    >>> kind = means.kinds[0]
+    >>> print(kind.name, f"{means.half_width(kind, 0.1):.3f} {means.posterior(0.1):.3f}")
+    sex × age 4.383 0.910
+    >>> print(f"{means.rho_within(50):.6f}")
+    0.000768
+    """
+    shown = RHOS if rhos is None else tuple(rhos)
+    if (
+        not shown
+        or not all(
+            isinstance(rho, int | float) and not isinstance(rho, bool) and 0 < rho < math.inf
+            for rho in shown
+        )
+        or any(a >= b for a, b in pairwise(shown))
+    ):
+        raise ParameterError(
+            f"budgets: expected increasing positive numbers, like [0.01, 0.1, 1], got {rhos!r:.80}"
+        )
+    if not (isinstance(delta, float) and 0 < delta < 1):
+        raise ParameterError(f"budgets: expected 0 < delta < 1, got {delta!r}")
+    optimum = plan(
+        schema,
+        workload,
+        zCDP(1.0),
+        neighbors=neighbors,
+        p=p,
+        weights=weights,
+        rows_per_person=rows_per_person,
+    )
+    least = 0.0
+    if optimum.noise.gamma > 0:
+        least = plan(
+            schema, workload, targets=1.0, neighbors=neighbors, rows_per_person=rows_per_person
+        ).rho
+    return Budgets(optimum, tuple(map(float, shown)), delta, least)
+
+
+def _gaussian_power(rho: float, level: float) -> float:
+    return math.exp(float(log_ndtr(ndtri(level) + math.sqrt(2 * rho)))) * _UP
+
+
+def _percent(probability: float) -> str:
+    """Never rounded down, nor to certainty."""
+    percent, digits = 100 * probability, 1
+    while digits < 12 and percent < 100 and math.ceil(percent * 10**digits) >= 10 ** (digits + 2):
+        digits += 1
+    return f"{min(math.ceil(percent * 10**digits) / 10**digits, 100):.{digits}f} %"
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"

@@ -1,0 +1,68 @@
+"""What a schema file says is to be asked: its ``[[workload]]`` tables, for the shell."""
+
+import os
+from dataclasses import dataclass
+from typing import final
+
+from ...errors import ParameterError, SchemaError
+from .entries import Entry, entry_term
+from .schema import Schema, parsed_toml, read_toml, toml_line
+
+_TARGET = ("within", "level", "simultaneous")
+
+
+@final
+@dataclass(frozen=True)
+class Wanted:
+    """One entry of a workload, and how accurate it is to be.
+
+    Attributes:
+        entry: names, or a mapping from names to bases.
+        within: rows, at ``level``; None where nothing is said.
+        level: of the intervals.
+        simultaneous: whether all answers are to lie within together.
+    """
+
+    entry: Entry
+    within: float | None = None
+    level: float = 0.95
+    simultaneous: bool = False
+
+
+def load_workload(path: str | os.PathLike[str]) -> list[Wanted]:
+    """The ``[[workload]]`` tables of a schema file; none if there are none.
+
+    Each has ``of = ["sex", "age:prefix"]``, names with bases after a colon as in the shell, and
+    optionally ``within`` (rows), ``level`` and ``simultaneous``.
+
+    Raises:
+        SchemaError: the message starts with ``path:line:``.
+    """
+    text, name = read_toml(path)
+    schema, found = Schema.loads(text, name), []
+    for k, table in enumerate(parsed_toml(text, name).get("workload", ())):
+        where = f"{name}:{toml_line(text, ('workload', str(k)))}: workload"
+        target = {key: table[key] for key in _TARGET if key in table}
+        if target and "within" not in target:
+            raise SchemaError(f"{where}: expected within = ROWS beside level or simultaneous")
+        try:
+            entry = as_entry(table["of"], schema.names)
+            entry_term(schema, entry)
+        except ParameterError as error:
+            raise SchemaError(f"{where}: {error}") from None
+        found.append(Wanted(entry, **target))
+    return found
+
+
+def as_entry(names: list[str], known: tuple[str, ...]) -> Entry:
+    """Names, with bases after a colon if any has one; a colon may also be part of a name."""
+    if all(name in known or ":" not in name for name in names):
+        return tuple(names)
+    entry: dict[str, str | None] = {}
+    for name in names:
+        plain = name in known or ":" not in name
+        own, base = (name, None) if plain else (part.strip() for part in name.rsplit(":", 1))
+        entry[own or name] = base
+    if len(entry) < len(names):
+        raise ParameterError(f"expected distinct attributes, got {','.join(names)!r}")
+    return entry
