@@ -26,6 +26,7 @@ from ..tables.planning.text import work_text
 from ..tables.schema.draft import draft
 from ..tables.schema.entries import Entry
 from ..text import near
+from .report import write_report
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -41,6 +42,7 @@ ledger_app = typer.Typer(
     help="A budget on disk that all releases from one data set share. Keep one for each.",
 )
 app.add_typer(ledger_app, name="ledger")
+app.command("report")(write_report)
 stream_app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -187,11 +189,17 @@ def show_plan(
     p: Norm = 2,
     within: Within = None,
     rows_per_person: Rows = 1,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="New HTML file: the plan as a page.")
+    ] = None,
 ) -> None:
     """Say what a release would look like. Needs no data."""
-    _say(
-        str(_plan(schema, marginals, (rho, epsilon, delta), neighbors, p, within, rows_per_person))
-    )
+    planned = _plan(schema, marginals, (rho, epsilon, delta), neighbors, p, within, rows_per_person)
+    if report is not None:
+        planned.report(report)
+    _say(str(planned))
+    if report is not None:
+        _say(f"wrote {report}")
 
 
 @app.command("bound")

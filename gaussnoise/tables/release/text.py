@@ -27,13 +27,13 @@ def release_text(release: "TableRelease") -> str:
             "on shared margins.",
             f"In files, low and high are the ends of {level_text(LEVEL)} intervals, for every "
             "number by itself.",
-            *_dropped_text(release),
+            *dropped_text(release),
             *disclaimers(release),
         ]
     )
 
 
-def _dropped_text(release: "TableRelease") -> list[str]:
+def dropped_text(release: "TableRelease") -> list[str]:
     """What the tables leave out."""
     used = {name for marginal in release for name in marginal}
     strict = [a.name for a in release.plan.schema.attributes if a.name in used and a.other is None]
