@@ -246,8 +246,10 @@ MEETINGS = {
     "gaussnoise.tables.planning.plan": {
         "gaussnoise.tables.release.publish",
         "gaussnoise.tables.release.release",
+        "gaussnoise.tables.release.report.pages",
         "gaussnoise.tables.release.store",
     },
+    "gaussnoise.tables.release.release": {"gaussnoise.tables.release.report.pages"},
     "gaussnoise.tables.schema.schema": {"gaussnoise.tables.schema.draft"},
     "gaussnoise.noise.optimal_noise": {
         "gaussnoise.noise.file",

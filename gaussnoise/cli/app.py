@@ -27,6 +27,7 @@ from ..tables.schema.draft import draft
 from ..tables.schema.entries import Entry
 from ..tables.schema.workload import as_entry, load_workload
 from ..text import near
+from .report import write_report
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -42,6 +43,7 @@ ledger_app = typer.Typer(
     help="A budget on disk that all releases from one data set share. Keep one for each.",
 )
 app.add_typer(ledger_app, name="ledger")
+app.command("report")(write_report)
 stream_app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -212,19 +214,29 @@ def show_plan(
         Path | None,
         typer.Option("--plot", help="Without a budget: new picture of error against budget."),
     ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="New HTML file: the plan as a page.")
+    ] = None,
 ) -> None:
     """Say what a release would look like; without a budget, what every budget would mean.
     Needs no data.
     """
     asked = _asked(schema, marginals, within, target)
     if rho is None and epsilon is None and asked.targets is None:
+        if report is not None:
+            raise ParameterError("plan: --report shows one plan; hint: give a budget or a target")
         _budgets(asked, delta, neighbors, p, rows_per_person, plot)
         return
     if plot is not None:
         raise ParameterError(
             "plan: --plot shows all budgets; hint: leave out the budget and targets"
         )
-    _say(str(_plan(asked, (rho, epsilon, delta), neighbors, p, rows_per_person)))
+    planned = _plan(asked, (rho, epsilon, delta), neighbors, p, rows_per_person)
+    if report is not None:
+        planned.report(report)
+    _say(str(planned))
+    if report is not None:
+        _say(f"wrote {report}")
 
 
 @app.command("bound")

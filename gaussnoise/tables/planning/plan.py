@@ -480,6 +480,22 @@ class Plan(PickledByArguments):
 
         return simulated(self, table, draw, on_outside=on_outside, progress=progress)
 
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+        """Write one HTML page that says what would be released: asked for, how accurate, at what
+        cost in privacy, how close to optimal. It needs no data, no other file and no network.
+
+        Args:
+            path: a new file, like ``plan.html``.
+            title: the heading of the page.
+
+        Raises:
+            OutputError: the file exists, or cannot be written.
+            ParameterError: the title is no text.
+        """
+        from ..release.report.pages import save_report  # a plan and its page meet here
+
+        save_report(self, path, title)
+
     @cached_property
     def query(self) -> ResidualQuery:
         """The integer query that a release answers with noise."""

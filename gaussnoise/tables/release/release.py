@@ -666,6 +666,37 @@ class TableRelease(PickledByArguments):
             )
         save_release(self, directory, format)
 
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+        """Write one HTML page for all who read about a release: director, auditor, journalist.
+
+        It holds what was asked for, tables and pictures with intervals, the largest and smallest
+        groups, what is noise and what is not, privacy in plain words and in full, how close to
+        optimal, and how it was made. It needs no other file, no network and no script; the same
+        release gives the same page. It tells nothing but what the release tells, at no further
+        cost; of a simulation it says that it is not private.
+
+        Args:
+            path: a new file, like ``report.html``; not in the folder of the release.
+            title: the heading of the page.
+
+        Raises:
+            OutputError: the file exists, cannot be written, or would be among released files.
+            ParameterError: the title is no text.
+
+        >>> import pathlib, tempfile
+        >>> import pyarrow as pa
+        >>> survey = gn.plan(gn.Schema([gn.Attribute("sex", ["F", "M"])]), 1, gn.zCDP(0.1))
+        >>> release = survey.release(pa.table({"sex": ["F", "M", "F"] * 400}))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     release.report(f"{folder}/report.html", title="A survey")
+        ...     page = pathlib.Path(folder, "report.html").read_text(encoding="utf-8")
+        >>> "<h1>A survey</h1>" in page
+        True
+        """
+        from .report.pages import save_report
+
+        save_report(self, path, title)
+
     @classmethod
     def load(cls, directory: str | os.PathLike[str], plan: "Plan | None" = None) -> "TableRelease":
         """A release that :meth:`save` or ``plan.release(out=...)`` wrote, read back for further

@@ -28,14 +28,14 @@ def release_text(release: "TableRelease") -> str:
             "on shared margins.",
             f"In files, low and high are the ends of {level_text(LEVEL)} intervals, for every "
             "number by itself.",
-            *_numbers_text(release),
-            *_dropped_text(release),
+            *numbers_text(release),
+            *dropped_text(release),
             *disclaimers(release),
         ]
     )
 
 
-def _numbers_text(release: "TableRelease") -> list[str]:
+def numbers_text(release: "TableRelease") -> list[str]:
     """What sums are of."""
     plan = release.plan
     used = {name for marginal in release for name in marginal}
@@ -59,7 +59,7 @@ def _numbers_text(release: "TableRelease") -> list[str]:
     return lines
 
 
-def _dropped_text(release: "TableRelease") -> list[str]:
+def dropped_text(release: "TableRelease") -> list[str]:
     """What the tables leave out."""
     used = {name for marginal in release for name in marginal}
     strict = [a.name for a in release.plan.schema.attributes if a.name in used and a.other is None]

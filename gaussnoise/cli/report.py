@@ -1,0 +1,18 @@
+"""The command ``report``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..tables import TableRelease
+
+
+def write_report(
+    folder: Annotated[Path, typer.Argument(help="Folder of a release, as it was published.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="New HTML file.")] = Path("report.html"),
+    title: Annotated[str | None, typer.Option("--title", help="Heading of the page.")] = None,
+) -> None:
+    """Write one page about a release that anybody can read, from its folder alone."""
+    TableRelease.load(folder).report(out, title=title)
+    typer.echo(f"wrote {out}")

@@ -1,0 +1,279 @@
+"""What plans and releases have in common on a page: privacy, optimality, method, and five words."""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ....numerics.intervals import quantile
+from ....privacy.definitions import gaussian_epsilon, zCDP
+from ....privacy.lattice_bound import TABLE_STEPS
+from ....privacy.testing import total_variation
+from ....text import SHOWN_DELTA, versions
+from ...planning.text import relation_text, verdict
+from ..tidy import LEVEL, level_text
+from .markup import (
+    Html,
+    data,
+    digits_of,
+    grid,
+    joined,
+    label,
+    listing,
+    number,
+    paragraphs,
+    section,
+    tag,
+)
+
+if TYPE_CHECKING:
+    from ...planning.plan import Plan
+
+_DELTAS = (1e-4, SHOWN_DELTA, 1e-9)
+_MOST_LABELS = 6  # of an attribute that are written out
+_EDGE_LABELS = 2  # of more than that, at either end
+_MOST_ATTRIBUTES = 200
+
+_MOST_GUESSED = 80.0  # of 100: beyond, little is hidden
+
+_WEAK = "That is weak protection: this budget is far larger than usual."
+
+SAMPLE_NOTE = (
+    "The intervals are about the noise that protects people, and about nothing else: not about "
+    "who answered, what they said, or how they were sampled."
+)
+
+
+def person(plan: "Plan") -> str:
+    """Whom the budget protects, in two words."""
+    return "one row" if plan.rows_per_person == 1 else "one person"
+
+
+def half_widths(plan: "Plan") -> np.ndarray:
+    """Of every entry asked for, at the level of all intervals."""
+    return quantile(LEVEL) * np.asarray(plan.deviations)
+
+
+def typical_error(plan: "Plan") -> str:
+    """The range of half-widths, in rows."""
+    widths = half_widths(plan)
+    low, high = float(widths.min()), float(widths.max())
+    if high == 0:
+        return "exact"
+    short = [f"± {number(w, digits_of(w / 4))}" for w in (low, high)]
+    return short[0] if short[0] == short[1] else f"{short[0]} to {short[1]}"
+
+
+def implied_epsilon(plan: "Plan", rho: float, delta: float = SHOWN_DELTA) -> float:
+    """The ε of this noise, as it is drawn."""
+    return gaussian_epsilon(rho, delta, plan.query.count, TABLE_STEPS)
+
+
+def attributes_table(plan: "Plan") -> Html:
+    """What every row was taken to have, which is public."""
+    attributes = plan.schema.attributes
+    rows = []
+    for attribute in attributes[:_MOST_ATTRIBUTES]:
+        labels = list(map(label, attribute.labels))
+        if len(labels) > _MOST_LABELS:
+            hidden = f"… {len(labels) - 2 * _EDGE_LABELS} more …"
+            labels = [*labels[:_EDGE_LABELS], hidden, *labels[-_EDGE_LABELS:]]
+        elsewhere = "—" if attribute.other is None else label(attribute.other)
+        rows.append(
+            (label(attribute.name), f"{attribute.size:,}", joined(labels, " · "), elsewhere)
+        )
+    more = len(attributes) - len(rows)
+    return joined(
+        [
+            grid(
+                "Attributes and their categories, fixed in advance and public",
+                ("Attribute", "Categories", "Which", "All other values"),
+                rows,
+                numeric=False,
+            ),
+            tag("p", f"… and {more:,} more attributes.", class_="note") if more > 0 else "",
+        ]
+    )
+
+
+def privacy_section(plan: "Plan", rho: float, *, private: bool, charged: bool) -> Html:
+    """The promise, in plain words and in full; ``charged`` where it has been spent."""
+    whom = person(plan)
+    guess = 50 * (1 + min(total_variation(zCDP(rho)), 1.0)) if rho > 0 else 50.0
+    exchanged = plan.neighbors == "replace"
+    changed = "exchanged for another" if exchanged else "added or removed"
+    coin = "is what it is, or another" if exchanged else "is there, or is not"
+    plain = paragraphs(
+        f"The computation is random, on purpose. Were {whom} {changed}, every result would be "
+        f"nearly as likely as before. So what these numbers can tell anybody about {whom} is "
+        "limited, whatever else they know.",
+        f"How limited, a game says: somebody knows all other rows, and a fair coin decides whether "
+        f"{whom} {coin}. Without the numbers they guess the coin right in 50 of 100 cases; with "
+        f"them in at most {guess:.1f} of 100, by whatever method.",
+        _WEAK if guess > _MOST_GUESSED else "",
+        "The protection holds against everybody, today and later. Each further release from the "
+        "same data adds to what can be learned: their ρ add up.",
+    )
+    if exchanged:
+        plain = joined([plain, paragraphs("The number of rows is public, and comes out exactly.")])
+    full = listing(_privacy_in_full(plan, rho))
+    epsilons = grid(
+        "The same promise as (ε, δ)-differential privacy",
+        ("δ", "ε for this noise", "ε for any mechanism of this ρ"),
+        [
+            (
+                f"{delta:g}",
+                f"{implied_epsilon(plan, rho, delta):.4g}",
+                f"{zCDP(rho).epsilon(delta) if rho > 0 else 0.0:.4g}",
+            )
+            for delta in _DELTAS
+        ],
+    )
+    verb = "was charged" if charged else "will be charged"
+    charge = paragraphs(
+        f"ρ = {rho:.10g} {verb} for the whole release, of at most {plan.rho:.10g} planned: what "
+        "OpenDP’s privacy map says of all the noise together. Looking at tables, adding them up, "
+        "and questions asked of the release later cost nothing more.",
+        "A ledger, where one is kept for the data, carries this charge; the sum of all its charges "
+        "is what the data have been spent on.",
+    )
+    if not private:
+        plain = paragraphs(
+            "This is a simulation, drawn by a generator that can be run again. It protects nobody. "
+            "What follows is what a real release of the same plan would promise."
+        )
+        charge = paragraphs("Nothing was charged, since nothing was protected.")
+    return section(
+        "Privacy",
+        "privacy",
+        section("In plain words", "privacy-plain", plain, level=3),
+        section("In full", "privacy-full", full, epsilons, level=3),
+        section(
+            "What was charged" if charged else "What will be charged", "charge", charge, level=3
+        ),
+    )
+
+
+def _privacy_in_full(plan: "Plan", rho: float) -> list[tuple[object, object]]:
+    """Everything an auditor asks for."""
+    query = plan.query.query
+    promise = plan.privacy.as_dict(plan.query.count, TABLE_STEPS)
+    stated = ", ".join(f"{key} = {value}" for key, value in promise.items() if key != "definition")
+    unit = plan.privacy_unit
+    if plan.rows_per_person > 1:
+        unit += " (a promise of the publisher’s, not checked)"
+    listed: list[tuple[object, object]] = [
+        ("Definition", f"{promise.get('definition', plan.privacy)}: {stated}"),
+        ("ρ of zero-concentrated differential privacy", f"{rho:.10g}"),
+        ("Neighbouring data sets", relation_text(plan)),
+        ("Who is protected", unit),
+    ]
+    if query is not None:
+        listed += [
+            (
+                "Noise",
+                f"discrete Gaussian, {plan.query.count:,} independent draws of one scale, "
+                f"σ = {query.scale:.10g}, on an integer query whose squared sensitivity is "
+                f"{query.sensitivity_squared}",
+            )
+        ]
+    else:
+        listed += [("Noise", "none is needed: no row can change these tables")]
+    listed += [
+        ("Drawn by", "OpenDP, on exact integers, with the operating system’s randomness"),
+        (
+            "Not covered",
+            "running time; the fact that a release was refused; other releases of the same data; "
+            "categories and edges, which are assumed to be public",
+        ),
+    ]
+    return listed
+
+
+def optimality_section(plan: "Plan") -> Html:
+    """How good the numbers are, and how that is known."""
+    if not plan.error > 0:
+        return section(
+            "How close to optimal",
+            "optimal",
+            paragraphs("These tables need no noise: nothing can be more accurate."),
+        )
+    bound, noise = plan.bound, plan.noise
+    factor = bound.factor(plan.error)
+    objective = {
+        2: "the root of the total variance of all numbers asked for",
+        math.inf: "the largest (weighted) standard deviation",
+    }.get(noise.p, f"the {noise.p:g}-norm of all standard deviations")
+    plain = paragraphs(
+        f"Error here means {objective}: {plan.error:.6g} rows. A certificate proves that no other "
+        "Gaussian noise with the same privacy has an error smaller than "
+        f"{100 / (1 + noise.gap):.6g} % of it.",
+        f"More than that: no unbiased method of any kind with this privacy has less error than "
+        f"{bound.error:.6g}, {bound.where}. This release is within a factor {factor:.4g} of that.",
+    )
+    facts = listing(
+        [
+            ("Error of this plan", f"{plan.error:.10g}"),
+            ("Least error of any unbiased mechanism", f"{bound.error:.10g}"),
+            ("Factor between the two", f"{factor:.6g}"),
+            (
+                "Certificate, at unit sensitivity",
+                f"{noise.gamma_lower:.10g} ≤ γ ≤ {noise.gamma:.10g}, gap {noise.gap:.1e}",
+            ),
+            ("Found by", str(noise.method)),
+        ]
+    )
+    lines = tag("ul", *(tag("li", line) for line in verdict(plan)))
+    return section("How close to optimal", "optimal", plain, facts, lines)
+
+
+def version_text() -> str:
+    """What writes the page."""
+    return f"gaussnoise {versions('gaussnoise')['gaussnoise']}"
+
+
+def glossary_section() -> Html:
+    """Five words."""
+    return section(
+        "Five words",
+        "words",
+        listing(
+            [
+                (
+                    "Unbiased",
+                    "Right on average: the noise is as likely to add as to take away. Sums and "
+                    "differences of unbiased numbers are unbiased too.",
+                ),
+                (
+                    f"{level_text(LEVEL)} interval",
+                    "A range around an estimate that was made to hold the exact number in 95 of "
+                    "100 cases. One in twenty misses it, and nobody can say which.",
+                ),
+                (
+                    "Neighbouring data sets",
+                    "Two data sets that differ in what is protected, and in nothing else. Privacy "
+                    "means that their results are hard to tell apart.",
+                ),
+                (
+                    "ρ (rho)",
+                    "The privacy budget: how much can be learned about what is protected, at most. "
+                    "Less is more private. Budgets of several releases add up, and half the budget "
+                    "makes every interval 1.41 times as wide.",
+                ),
+                (
+                    "ε and δ (epsilon, delta)",
+                    "The same promise in older terms: no conclusion about what is protected "
+                    "becomes more than e^ε times as likely, but for a chance of δ.",
+                ),
+            ]
+        ),
+    )
+
+
+def estimate_of(value: float, low: float, high: float, deviation: float) -> Html:
+    """A number with its interval below it."""
+    digits = digits_of(deviation)
+    if deviation == 0:
+        return joined([data(value, digits), tag("small", "exact")], " ")
+    ends = joined([data(low, digits), data(high, digits)], " to ")
+    return joined([data(value, digits), tag("small", ends)], " ")

@@ -1,0 +1,387 @@
+"""The page of a release, and that of a plan: what is on it, and that nothing else is."""
+
+import html
+import json
+import os
+import re
+import shutil
+from html.parser import HTMLParser
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import gaussnoise as gn
+from gaussnoise.cli.app import run
+from gaussnoise.privacy.lattice_bound import TABLE_STEPS
+from gaussnoise.tables.release.report import markup
+from gaussnoise.tables.release.report.markup import Html, number, shown, tag
+from gaussnoise.tables.release.report.pages import plan_page, release_page
+
+pytestmark = pytest.mark.usefixtures("quick_pictures")
+
+EMPTY = {"meta", "br"}  # elements without an end
+EVIL = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "&amp; & &lt;",
+    "</title></style></table>",
+    "' onload='x",
+    "line\nbreak\ttab",
+    "bell\x07 null\x00 escape\x1b",
+    "\u202eright to left",
+    "العمل 其他 🎉",
+    "long " * 200,
+    "{{ 7 * 7 }} ${7} %s {0}",
+]
+
+
+class Page(HTMLParser):
+    """Elements, text and numbers of a page; raises where elements do not nest."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.elements, self.numbers, self.text = [], [], [], []
+        self.headings, self.ids = [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, name, attributes):
+        given = dict(attributes)
+        assert len(given) == len(attributes), f"an attribute twice: {attributes}"
+        self.elements.append((name, given))
+        if "id" in given:
+            self.ids.append(given["id"])
+        if re.fullmatch("h[1-6]", name):
+            self.headings.append(int(name[1]))
+        if name == "data":
+            self.numbers.append([float(given["value"]), ""])
+        if name not in EMPTY:
+            self.open.append(name)
+
+    def handle_startendtag(self, name, attributes):
+        assert "svg" in self.open
+        self.elements.append((name, dict(attributes)))
+
+    def handle_endtag(self, name):
+        assert self.open.pop() == name
+
+    def handle_data(self, text):
+        self.text.append(text)
+        if "data" in self.open:
+            self.numbers[-1][1] += text
+
+    def all(self, name):
+        return [given for element, given in self.elements if element == name]
+
+    @property
+    def words(self):
+        return " ".join(" ".join(self.text).split())
+
+
+def survey(**changes):
+    schema = gn.Schema(
+        [
+            gn.Attribute("sex", ["F", "M"]),
+            gn.Attribute("age", edges=[0, 18, 65, 120]),
+            gn.Attribute("county", [f"{k:03}" for k in range(120)], other="abroad"),
+        ]
+    )
+    options = {"workload": [("sex", "age"), ("county",), ("sex",), ()], "privacy": gn.zCDP(0.1)}
+    return gn.plan(schema, **(options | changes))
+
+
+def people(rows=900):
+    rng = np.random.default_rng(3)
+    return pa.table(
+        {
+            "sex": rng.choice(["F", "M"], rows),
+            "age": rng.integers(0, 100, rows),
+            "county": [f"{k:03}" for k in rng.geometric(0.05, rows) % 130],
+        }
+    )
+
+
+def odd():
+    """Labels that try to leave their place."""
+    attributes = [gn.Attribute(EVIL[0], EVIL), gn.Attribute(EVIL[1], ["a", *EVIL[:3]])]
+    return gn.plan(gn.Schema(attributes), 2, gn.zCDP(1.0))
+
+
+@pytest.fixture(scope="module")
+def release():
+    return survey().release(people())
+
+
+CASES = {
+    "cells": lambda: release_page(survey().release(people())),
+    "odd labels": lambda: release_page(odd().release(pa.table({a: ["a"] for a in EVIL[:2]}
+        | {EVIL[0]: [EVIL[2]]}), on_outside="drop")),
+    "replace": lambda: release_page(survey(neighbors="replace", workload=[("sex", "age")]).release(
+        people())),
+    "answers": lambda: release_page(
+        survey(workload=[{"sex": "identity", "age": "prefix"}, {"age": "ranges"}, {"county": None}],
+               privacy=gn.ApproxDP(1, 1e-6), rows_per_person=3).release(people())),
+    "no noise": lambda: release_page(
+        survey(workload=[()], neighbors="replace").release(people())),
+    "many tables": lambda: release_page(
+        gn.plan(gn.Schema([gn.Attribute(f"q{k}", ["y", "n"]) for k in range(9)]), 2, gn.zCDP(1))
+        .release(pa.table({f"q{k}": ["y", "n"] * 9 for k in range(9)}))),
+    "plan": lambda: plan_page(survey()),
+    "plan of answers": lambda: plan_page(survey(workload=[{"age": "prefix"}], privacy=gn.GDP(1))),
+    "plan with targets": lambda: plan_page(survey(privacy=None, targets=20.0)),
+    "odd plan": lambda: plan_page(odd(), title=EVIL[0]),
+    "plan without noise": lambda: plan_page(survey(workload=[()], neighbors="replace")),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def pages():
+    return {name: make() for name, make in CASES.items()}
+
+
+every_page = pytest.mark.parametrize("name", CASES)
+
+
+@every_page
+def test_elements_nest_and_headings_are_in_order(pages, name):
+    page = Page(pages[name])
+    assert page.headings.count(1) == 1
+    assert page.headings[0] == 1
+    assert all(b <= a + 1 for a, b in zip(page.headings, page.headings[1:], strict=False))
+    assert len(page.ids) == len(set(page.ids))
+    assert page.all("html") == [{"lang": "en"}]
+    assert (
+        len(page.all("main"))
+        == len(page.all("title"))
+        - len(page.all("svg")) * 0
+        - len(
+            [
+                1
+                for element, given in page.elements
+                if element == "svg" and given.get("role") == "img"
+            ]
+        )
+        == 1
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["<p><b></p></b>", "<p>", "<p id='a' id='b'></p>", "<table><tr></table></tr>"]
+)
+def test_faults_of_nesting_are_found(text):
+    with pytest.raises(AssertionError):
+        Page(text)
+
+
+@every_page
+def test_a_page_needs_nothing_from_outside(pages, name):
+    page = Page(pages[name])
+    elements = {element for element, _ in page.elements}
+    assert not elements & {"script", "link", "img", "iframe", "object", "embed", "base", "form"}
+    for element, given in page.elements:
+        assert not [key for key in given if key.startswith("on") or key in ("src", "srcset")]
+        assert given.get("href", "#").startswith("#"), element
+        assert "url(" not in given.get("style", "")
+    (policy,) = [g for g in page.all("meta") if "http-equiv" in g]
+    assert policy["content"].startswith("default-src 'none'")
+    assert "url(" not in markup.STYLE
+    assert "@import" not in markup.STYLE
+    targets = {given["href"][1:] for given in page.all("a")}
+    assert targets <= set(page.ids)
+
+
+@every_page
+def test_tables_and_pictures_are_named(pages, name):
+    page = Page(pages[name])
+    tables = len(page.all("table"))
+    assert len(page.all("caption")) == tables == len(page.all("thead"))
+    assert all(given["scope"] in ("col", "row") for given in page.all("th"))
+    outer = [given for given in page.all("svg") if given.get("role") == "img"]
+    assert len(page.all("desc")) == len(outer) == len(page.all("title")) - 1
+    boxes = [given for given in page.all("div") if given.get("role") == "region"]
+    assert len(boxes) == tables
+    assert all(given["aria-label"] and given["tabindex"] == "0" for given in boxes)
+
+
+@every_page
+def test_pages_have_no_characters_that_html_forbids(pages, name):
+    assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", pages[name])
+    pages[name].encode()
+
+
+def test_labels_are_shown_as_they_are_written(pages):
+    page = Page(pages["odd labels"])
+    for text in EVIL:
+        wanted = re.sub(r"[\x00-\x1f]", lambda m: m[0] if m[0].isspace() else "\ufffd", text)
+        assert " ".join(wanted.split())[:100] in page.words
+    assert not [given for _, given in page.elements if "onerror" in given or "onload" in given]
+    assert Page(pages["odd plan"]).words.count(EVIL[0]) >= 3
+
+
+def numbers_of(release):
+    """Every number that a page may show: estimates, and ends of intervals alone or together."""
+    known = []
+    for names in [*release, ()]:
+        table = release[names]
+        known += [table.estimate, *table.confidence_interval()]
+        known += table.confidence_interval(simultaneous=True)
+    return np.concatenate([np.ravel(x) for x in known])
+
+
+def test_every_number_of_a_table_is_the_releases(release):
+    page, known = Page(release_page(release)), numbers_of(release)
+    assert len(page.numbers) > 60
+    assert {value for value, _ in page.numbers} <= set(known.tolist())
+    for value, text in page.numbers:
+        written = text.replace("−", "-").replace(",", "")
+        digits = len(written.partition(".")[2])
+        assert float(written) == pytest.approx(value, abs=0.5000001 * 10.0**-digits)
+    for table in (release["sex", "age"], release["sex"]):
+        shown_values = {value for value, _ in page.numbers}
+        assert set(table.estimate.ravel().tolist()) <= shown_values
+
+
+def test_answers_are_those_of_the_release():
+    made = survey(workload=[{"age": "prefix"}]).release(people())
+    table = made.answers({"age": "prefix"})
+    values = {value for value, _ in Page(release_page(made)).numbers}
+    low, high = table.confidence_interval()
+    assert set(np.concatenate([table.estimate, low, high]).tolist()) <= values
+
+
+def test_long_tables_show_their_ends(release):
+    page, table = Page(release_page(release)), release["county"]
+    assert "… 101 more …" in page.words
+    order = np.argsort(-table.estimate)
+    values = {value for value, _ in page.numbers}
+    assert set(table.estimate[order[:10]]) | set(table.estimate[order[-10:]]) <= values
+    assert not set(table.estimate[order[10:-10]]) & values
+
+
+def test_largest_groups_have_intervals_that_hold_together(release):
+    page, table = Page(release_page(release)), release["county"]
+    low, high = table.confidence_interval(simultaneous=True)
+    values = {value for value, _ in page.numbers}
+    k = int(np.argmax(table.estimate))
+    assert {low[k], high[k]} <= values
+
+
+def test_many_tables_are_listed_and_the_first_shown(pages):
+    page = Page(pages["many tables"])
+    assert page.headings.count(3) == 12 + 3  # and the parts on privacy
+    assert "24 more are listed on this page" in page.words
+    assert page.words.count("q7 × q8") >= 2
+
+
+def test_privacy_is_said_in_full(release):
+    page = Page(release_page(release)).words
+    plan = release.plan
+    assert f"ρ = {release.rho_charged:.10g} was charged" in page
+    assert "one row more or less" in page
+    assert f"σ = {plan.query.query.scale:.10g}" in page
+    assert f"{plan.bound.error:.10g}" in page
+    assert f"{plan.noise.gap:.1e}" in page
+    for delta in (1e-4, 1e-6, 1e-9):
+        epsilon = gn.privacy.gaussian_epsilon(
+            release.rho_charged, delta, plan.query.count, TABLE_STEPS
+        )
+        assert f"{epsilon:.4g}" in page
+
+
+def test_weak_promises_are_called_weak():
+    assert "weak protection" in Page(plan_page(survey(privacy=gn.zCDP(5)))).words
+    assert "weak protection" not in Page(plan_page(survey())).words
+
+
+def test_simulations_are_called_not_private(release):
+    made = release.plan.simulate(people(), np.random.default_rng(0))
+    text = release_page(made)
+    assert text.count("NOT PRIVATE") >= 3
+    assert "protects nobody" in text
+    assert "was charged for" not in text
+    assert "NOT PRIVATE" not in release_page(release)
+
+
+def test_the_page_of_a_folder_is_that_of_its_release(tmp_path):
+    made = survey().release(people(), out=tmp_path / "out")
+    made.report(tmp_path / "one.html", title="Survey")
+    before = {path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()}
+    assert run(["report", str(tmp_path / "out"), "-o", str(tmp_path / "two.html"),
+                "--title", "Survey"]) == 0  # fmt: skip
+    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
+    assert before == {
+        path: path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file()
+    }
+    record = json.loads((tmp_path / "out" / "release.json").read_text(encoding="utf-8"))
+    page = Page((tmp_path / "one.html").read_text(encoding="utf-8"))
+    for entry in record["marginals"]:
+        assert entry["file"] in page.words
+    assert record["libraries"]["opendp"] in page.words
+    shutil.move(tmp_path / "out", tmp_path / "moved")
+    gn.TableRelease.load(tmp_path / "moved").report(tmp_path / "three.html", title="Survey")
+    assert (tmp_path / "three.html").read_bytes() == (tmp_path / "one.html").read_bytes()
+
+
+def test_existing_files_stay_as_they_are(tmp_path, release):
+    for made in (release, release.plan):
+        (tmp_path / "taken.html").write_text("mine")
+        with pytest.raises(gn.OutputError, match="exists already"):
+            made.report(tmp_path / "taken.html")
+        assert (tmp_path / "taken.html").read_text() == "mine"
+        with pytest.raises(gn.OutputError, match="cannot write"):
+            made.report(tmp_path / "missing" / "report.html")
+        with pytest.raises(gn.ParameterError, match="expected a title of text"):
+            made.report(tmp_path / "new.html", title=7)
+        with pytest.raises(gn.ParameterError, match="expected a path"):
+            made.report(7)
+    assert os.listdir(tmp_path) == ["taken.html"]
+
+
+def test_nothing_is_added_to_the_files_of_a_release(tmp_path):
+    made = survey(workload=[("sex",)]).release(people(), out=tmp_path / "out")
+    for place in ("report.html", "tables/report.html"):
+        with pytest.raises(gn.OutputError, match="holds the files that were released"):
+            made.report(tmp_path / "out" / place)
+    assert gn.TableRelease.load(tmp_path / "out").private
+
+
+def test_a_plan_is_reported_by_the_shell(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    plan = survey(workload=[("sex", "age")])
+    (tmp_path / "schema.toml").write_text(plan.schema.to_toml(), encoding="utf-8")
+    command = ["plan", "-s", "schema.toml", "-m", "sex,age", "--rho", "0.1", "--report", "p.html"]
+    assert run(command) == 0
+    assert "wrote p.html" in capsys.readouterr().out
+    assert (tmp_path / "p.html").read_text(encoding="utf-8") == plan_page(plan)
+    assert run(command) == 1
+    assert "exists already" in capsys.readouterr().err
+
+
+def test_tables_of_a_stream_say_which_ticks():
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+    plan = gn.plan(schema, 1, gn.zCDP(0.1), over=gn.streams.Ticks(4))
+    so_far = plan.simulate([pa.table({"sex": ["F", "M"]})] * 2, np.random.default_rng(0))
+    assert "ticks 1 to 2 of a stream" in Page(release_page(so_far.total())).words
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (1234.56, 0, "1,235"),
+        (-0.4, 0, "0"),
+        (-1.5, 1, "−1.5"),
+        (1e18, 0, "1e+18"),
+        (0.05, 2, "0.05"),
+    ],
+)
+def test_numbers_are_written_plainly(value, digits, text):
+    assert number(value, digits) == text
+
+
+def test_markup_escapes_all_but_markup():
+    assert tag("p", "<b>", Html("<b></b>"), title='"') == '<p title="&quot;">&lt;b&gt;<b></b></p>'
+    assert shown("a\n b", 10) == "a b"
+    assert shown("x" * 20, 10) == "x" * 9 + "…"
+    assert html.unescape(tag("p", "\x00")) == "<p>\ufffd</p>"
