@@ -4,6 +4,7 @@ from .planning.door import plan
 from .planning.plan import Plan
 from .planning.targets import Target
 from .release.biased import BiasedTable
+from .release.quantiles import QuantileTable
 from .release.release import Measurement, TableRelease
 from .release.table import MarginalTable, ProportionTable, QueryTable
 from .schema.schema import Attribute, Schema
@@ -15,6 +16,7 @@ __all__ = [
     "Measurement",
     "Plan",
     "ProportionTable",
+    "QuantileTable",
     "QueryTable",
     "Schema",
     "TableRelease",
