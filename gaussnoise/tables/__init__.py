@@ -5,6 +5,7 @@ from .planning.door import plan
 from .planning.plan import Plan
 from .planning.targets import Target
 from .release.biased import BiasedTable
+from .release.quantiles import QuantileTable
 from .release.release import Measurement, TableRelease
 from .release.sums import MeanTable, SumTable
 from .release.table import MarginalTable, ProportionTable, QueryTable
@@ -20,6 +21,7 @@ __all__ = [
     "Measurement",
     "Plan",
     "ProportionTable",
+    "QuantileTable",
     "QueryTable",
     "Schema",
     "SumTable",

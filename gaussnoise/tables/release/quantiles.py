@@ -1,19 +1,130 @@
 """Quantiles read off noisy cumulative counts: biased, since those must first be made
-to increase.
+to increase; their intervals invert exact tests.
 """
 
 import itertools
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from domains import AbstractBase, Base
+
 from ...errors import ParameterError
-from ..schema.schema import Attribute
+from ...numerics.intervals import ConfidenceInterval, quantile
+from ..schema.bases import as_base
+from ..schema.schema import Attribute, Category
+from .show import first, table_text
+from .table import QueryTable
+from .tidy import LEVEL, arrow_columns, level_text
 
 Array = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class QuantileTable:
+    """Quantiles of a numeric attribute within groups: biased, with intervals that cover all the
+    same.
+
+    A quantile at p lies in a bin only if the rows below the bin are at most, and those below its
+    upper end at least, the share p of all. Both are tested, each at half the error, by
+    ``(rows below x) - p (all rows)``: Gaussian noise of known deviation, and a mean of known sign.
+    The interval runs from the first bin that is not rejected to the last one. It covers the
+    quantile of the counted rows at least as often as its level says, whatever their distribution;
+    what it cannot tell is where inside a bin the rows are.
+
+    Attributes:
+        attributes: of the groups, then ``"NAME quantile"``.
+        labels: of groups, then probabilities.
+        estimate: in the attribute's unit, shape (groups…, probabilities).
+        method: how they were found.
+        private: False for simulations, whose numbers must not be published.
+        bins: where the cells of the attribute lie.
+        differences: ``(rows below x) - p (all rows)`` at the inner ends x of bins, shape (groups…,
+            ends, probabilities).
+        deviations: their standard deviations, same shape.
+    """
+
+    attributes: tuple[str, ...]
+    labels: tuple[tuple[Category, ...], ...]
+    estimate: Array
+    method: str
+    private: bool
+    backend: Any = field(repr=False)
+    bins: "Support"
+    differences: Array
+    deviations: Array
+
+    @property
+    def low(self) -> Array:
+        """Lower ends of 95 % intervals, each for itself; shaped like ``estimate``."""
+        return self.confidence_interval().low
+
+    @property
+    def high(self) -> Array:
+        """Upper ends of the same."""
+        return self.confidence_interval().high
+
+    def confidence_interval(
+        self, level: float = LEVEL, simultaneous: bool = False
+    ) -> ConfidenceInterval:
+        """Intervals for every quantile, each alone or all together (Bonferroni).
+
+        They always hold the estimate, end at ends of bins (or at it), and are infinite where the
+        last bin is and cannot be ruled out.
+
+        Returns:
+            ``(low, high)``, arrays shaped like ``estimate``.
+
+        Raises:
+            ParameterError: level outside (0, 1).
+        """
+        quantile(level)  # refuses what is no level
+        z = quantile(1 - (1 - level) / self.estimate.size) if simultaneous else quantile(level)
+        reach = z * self.deviations
+        held = np.moveaxis(self.differences <= reach, -2, -1)
+        reached = np.moveaxis(self.differences >= -reach, -2, -1)
+        whole = np.ones((*held.shape[:-1], 1), dtype=bool)  # nobody is beyond the outer ends
+        possible = np.concatenate([whole, held], -1) & np.concatenate([reached, whole], -1)
+        low = self.bins.low[possible.argmax(-1)]
+        high = self.bins.high[::-1][possible[..., ::-1].argmax(-1)]
+        return ConfidenceInterval(np.fmin(low, self.estimate), np.fmax(high, self.estimate))
+
+    def columns(self, level: float = LEVEL) -> dict[str, list]:
+        """Tidy columns, one row per quantile: the attributes, biased_estimate, low, high."""
+        return self._arrow(level).to_pydict()
+
+    def to_frame(self, level: float = LEVEL) -> Any:
+        """:meth:`columns` as a dataframe of the library the records came in (pyarrow for files and
+        remote engines).
+        """
+        import narwhals as nw
+
+        return nw.from_arrow(self._arrow(level), backend=self.backend).to_native()
+
+    def _arrow(self, level: float) -> Any:
+        low, high = self.confidence_interval(level)
+        numbers = {"biased_estimate": self.estimate, "low": low, "high": high}
+        return arrow_columns(self.attributes, self.labels, slice(0, self.estimate.size), numbers)
+
+    def __str__(self) -> str:
+        closing = (
+            f"biased; low and high: {level_text(LEVEL)} intervals, for every number by itself, "
+            "which cover at least that often"
+        )
+        columns = [first(x, 8) for x in (self.estimate, *self.confidence_interval())]
+        names = ["biased estimate", "low", "high"]
+        return table_text(
+            repr(self), self.attributes, self.labels, names, columns, closing, private=self.private
+        )
+
+    def __repr__(self) -> str:
+        name = " × ".join(self.attributes)
+        return f"QuantileTable({name}, {self.estimate.size} quantiles, biased: {self.method})"
 
 
 class Support(NamedTuple):
@@ -39,6 +150,44 @@ def support(attribute: Attribute) -> Support:
         )
     values = np.array(numbers, dtype=np.float64)
     return Support(values, values, False)
+
+
+def quantiles_of(
+    answers: Callable[[Mapping[str, AbstractBase | None]], QueryTable],
+    attribute: Attribute,
+    probabilities: Sequence[float],
+    groups: Mapping[str, AbstractBase],
+) -> QuantileTable:
+    """Quantiles of an attribute within groups, from what a release answers.
+
+    ``groups``: of every other attribute, which cells are counted as one group; one row for each.
+    """
+    bins, wanted = support(attribute), probabilities_of(probabilities)
+    counts = answers({**groups, attribute.name: as_base("prefix", attribute)})
+    below = as_base("prefix", attribute).toarray()
+    shape = (*counts.estimate.shape[:-1], len(below) - 1, len(wanted))
+    differences, deviations = np.zeros((2, *shape))
+    for k, p in enumerate(wanted if len(below) > 1 else ()):
+        test = answers({**groups, attribute.name: Base(below[:-1] - p * below[-1:])})
+        differences[..., k], deviations[..., k] = test.estimate, test.standard_deviation
+    estimate = interpolated(counts.estimate, bins, wanted)
+    estimate.flags.writeable = False
+    inside = (
+        "linear interpolation inside bins"
+        if bins.interpolate
+        else "the first category that reaches"
+    )
+    return QuantileTable(
+        (*groups, f"{attribute.name} quantile"),
+        (*counts.labels[:-1], tuple(map(str, wanted))),
+        estimate,
+        f"isotonic regression of the cumulative counts, then {inside}",
+        counts.private,
+        counts.backend,
+        bins,
+        differences,
+        deviations,
+    )
 
 
 def probabilities_of(values: Sequence[float]) -> list[float]:

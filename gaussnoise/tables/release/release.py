@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -30,7 +30,7 @@ from ..schema.numbers import in_own_unit
 from ..schema.schema import Category
 from .biased import BiasedTable
 from .files import read_release, save_release
-from .quantiles import interpolated, probabilities_of, support
+from .quantiles import QuantileTable, quantiles_of
 from .store import FileFormat
 from .sums import MeanTable, SumTable, check_no_number, means_of, sums_of
 from .table import MarginalTable, ProportionTable, QueryTable
@@ -383,8 +383,9 @@ class TableRelease(PickledByArguments):
 
     def quantiles(
         self, name: str, probabilities: Sequence[float], given: Names = ()
-    ) -> BiasedTable:
-        """Quantiles of a numeric attribute within groups, read off its cumulative counts. BIASED.
+    ) -> QuantileTable:
+        """Quantiles of a numeric attribute within groups, read off its cumulative counts: BIASED,
+        with intervals.
 
         Cumulative counts are made to increase (isotonic regression), and interpolated linearly
         inside bins; of integer categories the first that reaches the probability is taken. The
@@ -396,8 +397,9 @@ class TableRelease(PickledByArguments):
             given: attributes that define the groups; none for all records.
 
         Returns:
-            A :class:`BiasedTable`, axes of ``given`` first: numbers in the attribute's unit,
-            infinite in a bin without end, NaN in a group whose count is not positive.
+            A :class:`QuantileTable`, axes of ``given`` first: numbers in the attribute's unit,
+            infinite in a bin without end, NaN in a group whose count is not positive. ``low`` and
+            ``high`` are ends of intervals that cover at least as often as they say.
 
         Raises:
             ParameterError: unknown or unordered attributes, a table that was not released, bad
@@ -407,27 +409,23 @@ class TableRelease(PickledByArguments):
         >>> schema = gn.Schema([gn.Attribute("age", edges=[0, 20, 40, 60, 80])])
         >>> people = pa.table({"age": list(range(80)) * 1000})
         >>> release = gn.plan(schema, [{"age": "prefix"}], gn.zCDP(0.1)).release(people)
-        >>> release.quantiles("age", [0.5, 0.9]).estimate.round(0).tolist()
+        >>> found = release.quantiles("age", [0.5, 0.9])
+        >>> found.estimate.round(0).tolist()
         [40.0, 72.0]
+        >>> found.low.tolist()[1], found.high.tolist()[1]  # what the bins can tell
+        (60.0, 80.0)
         """
+        group = self.plan.subset((given,) if isinstance(given, str) else given)
+        (i,) = self.plan.subset((name,))
         check_no_number(self, "quantiles", (name,))
-        ends = support(self.plan.schema.attributes[self.plan.subset((name,))[0]])
-        wanted = probabilities_of(probabilities)
-        shares = self.cdf(name, given)
-        estimate = interpolated(shares.counts, ends, wanted)
-        return BiasedTable(
-            (*shares.given, f"{name} quantile"),
-            (*shares.labels[:-1], tuple(map(str, wanted))),
-            _read_only(estimate),
-            "isotonic regression of the cumulative counts, then "
-            + (
-                "linear interpolation inside bins"
-                if ends.interpolate
-                else "the first category that reaches"
-            ),
-            self.private,
-            self.backend,
-        )
+        if i in group:
+            raise ParameterError(
+                f"quantiles: expected groups by other attributes than {name!r}, got given={given!r}"
+            )
+        attributes = [self.plan.schema.attributes[k] for k in group]
+        groups = {a.name: Identity(a.size) for a in attributes}
+        found = quantiles_of(self.answers, self.plan.schema.attributes[i], probabilities, groups)
+        return replace(found, labels=(*(a.labels for a in attributes), found.labels[-1]))
 
     def cell(self, **labels: Category) -> Weights:
         """Weights of one cell, for :meth:`contrast`: ``release.cell(sex="F", age="18-64")``.

@@ -514,7 +514,7 @@ def test_quantiles_of_a_release():
     np.testing.assert_allclose(found.estimate, [1, 2, 6], atol=1e-2)
     assert found.attributes == ("x quantile",)
     assert "isotonic" in repr(found)
-    assert list(found.columns()) == ["x quantile", "biased_estimate"]
+    assert list(found.columns()) == ["x quantile", "biased_estimate", "low", "high"]
     assert release.quantiles("k", [0.2, 0.5, 0.9], given="x").estimate.tolist() == [[1, 2, 5]] * 4
     for name, probabilities, words in [
         ("x", [1.5], "in .0, 1."),
