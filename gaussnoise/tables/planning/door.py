@@ -80,8 +80,7 @@ def plan(
     rows_per_person: int = 1,
     over: "Ticks | None" = None,
 ) -> "Plan | StreamPlan":
-    """The least noise for a set of marginal tables, or of queries about them, before any data are
-    seen.
+    """The least noise for marginal tables, or queries about them, before any data are seen.
 
     Args:
         schema: the public attributes.
