@@ -60,8 +60,7 @@ def describe(domain: AbstractDomain) -> tuple[dict[str, Any], dict[str, NDArray[
 
 
 def rebuild(tree: object, arrays: Mapping[str, NDArray[Any]]) -> AbstractDomain:
-    """What :func:`describe` described. The data may come from anyone: constructors validate them
-    again.
+    """What :func:`describe` described. It may come from anyone: constructors validate it again.
 
     Raises:
         InvalidDomainError: not a description of one of our domains.

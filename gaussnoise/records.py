@@ -23,8 +23,7 @@ def one_kind(
     *,
     listed: bool,
 ) -> ArrayLike | None:
-    """Rows, or row indices, by whichever name they were given; a list of numbers must say which it
-    is.
+    """Rows, or row indices, by any of their names; a list of numbers must say which it is.
 
     Args:
         function: named in messages.

@@ -1,5 +1,4 @@
-r"""Brackets on ``sup ‖G x + g‖²`` over a product of sign-invariant 2-convex bodies, all of widths
-one.
+r"""Brackets on ``sup ‖G x + g‖²`` over products of sign-invariant 2-convex bodies of widths one.
 
 The upper bound is dual: any y with diag(y) ⪰ Q = G'G gives ``sup_L x'Qx <= h_T(y)``, and the least
 such bound is
@@ -244,8 +243,7 @@ def _diagonal(G: Array, body: _Body) -> tuple[Array, float] | None:
 
 
 def _trust_region(G: Array, g: Array) -> tuple[Array, float]:
-    """Over the Euclidean unit ball: the secular equation ``Σ (σ_iβ_i/(τ+σ_1²−σ_i²))² = 1``, β =
-    U'g.
+    """Over the Euclidean unit ball: the secular equation ``Σ (σ_iβ_i/(τ+σ_1²−σ_i²))² = 1``.
 
     Weak duality bounds the supremum by ``‖g‖² + μ + Σ σ_i²β_i²/(μ−σ_i²)`` for every μ = σ_1² + τ, τ
     > 0 (More & Sorensen 1983). In the hard case τ = 0, the first singular vector fills the ball.

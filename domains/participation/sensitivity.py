@@ -49,8 +49,7 @@ def blocks(X: Array, sets: Indices) -> Array:
 
 
 def vector_bound(who: AbstractPatterns, X: Array) -> float:
-    """An upper bound on ``max_π max {⟨X_ππ, Z⟩ : Z ⪰ 0, diag Z = 1}``, X (n, n) positive
-    semidefinite.
+    """An upper bound on ``max_π max {⟨X_ππ, Z⟩ : Z ⪰ 0, diag Z = 1}``, X (n, n) semidefinite.
 
     That is what vectors of length one do: Z is their Gram matrix, and any Z is one of vectors of
     dimension |π|, so the semidefinite programme is no relaxation. Exact, up to rounding, where

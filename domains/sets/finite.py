@@ -56,8 +56,7 @@ class FiniteSet(AbstractFiniteDomain):
 
     @classmethod
     def from_workload(cls, W: ArrayLike) -> Self:
-        """The possible contributions of one record to the answers of a workload of counting
-        queries.
+        """What one record can contribute to the answers of a workload of counting queries.
 
         Args:
             W: shape (queries, cells); a record in cell j contributes column j.

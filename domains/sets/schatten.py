@@ -26,8 +26,7 @@ _EPS = float(np.finfo(np.float64).eps)
 @final
 @dataclass(frozen=True, eq=False)
 class SchattenBall(AbstractDomain):
-    r"""Matrices X of shape (m, n), flattened in C order, with
-    ``‖singular values of X‖_q <= radius``.
+    r"""Matrices X of shape (m, n), flattened in C order, with ``‖singular values‖_q <= radius``.
 
     q = 1 is the nuclear norm, q = 2 the Frobenius norm (a Euclidean ball), q = ∞ the spectral norm.
 
@@ -231,8 +230,7 @@ def _unit_support(theta: Array, q: float) -> Array:
 
 
 def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[Array]]:
-    """An upper bound on x'Hx over the unit Schatten-q ball, q > 2, and starting points for a
-    witness.
+    """An upper bound on x'Hx over the unit Schatten-q ball, q > 2, and starts for a witness.
 
     With ``Y_1 ⊗ I + I ⊗ Y_2 ⪰ H``, Y_1, Y_2 ⪰ 0,
     ``x'Hx <= <Y_1, XX'> + <Y_2, X'X> <= ‖Y_1‖_p + ‖Y_2‖_p`` by Hölder, p = q/(q−2), because

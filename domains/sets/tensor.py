@@ -32,8 +32,7 @@ Polynomial = Callable[[Array], tuple[float, Array]]
 @final
 @dataclass(frozen=True, eq=False)
 class TensorPower(AbstractDomain):
-    """Symmetric rank-one tensors ``{x ⊗ … ⊗ x : ‖x‖₂ <= 1}`` in R^(dim**order), flattened in C
-    order.
+    """Symmetric rank-one tensors ``{x ⊗ … ⊗ x : ‖x‖₂ <= 1}`` in R^(dim**order), in C order.
 
     Their mean is the moment tensor of the x, of order ``order``; Nikolov & Tang (2023), Theorem 64,
     take x from the cube [−1, 1]^dim instead. For orders above two their oracles are NP-hard (Hillar

@@ -361,8 +361,7 @@ class Bins(AbstractRuns):
 @final
 @dataclass(frozen=True)
 class Windows(AbstractRuns):
-    """Every run of ``width`` consecutive categories around a circle: hours of a day, months of a
-    year.
+    """Every run of ``width`` categories around a circle: hours of a day, months of a year.
 
     >>> Windows(3, 2).toarray()
     array([[1., 1., 0.],

@@ -91,8 +91,7 @@ class Budget:
 
     @property
     def rho(self) -> float:
-        """What a ledger charges: ρ, or ε²/2 under pure privacy (Bun & Steinke 2016, Proposition
-        1.4).
+        """What a ledger charges: ρ, or ε²/2 if pure (Bun & Steinke 2016, Proposition 1.4).
 
         Raises:
             NotAvailableError: a threshold, which no ρ describes.

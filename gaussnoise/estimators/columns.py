@@ -190,8 +190,7 @@ def column_means(
     ledger: Ledger | str | os.PathLike[str] | None = None,
     id: str | None = None,
 ) -> ColumnMeans:
-    r"""Means of numeric columns, where no bounds are known: locate, clip and release, with
-    intervals.
+    r"""Means of numeric columns without known bounds: locate, clip and release, with intervals.
 
     For each column: a noisy count; its first and last decile, by halving the range of all numbers,
     bit by bit, with noisy counts; a range around their middle c, ``c ± T``; then of each group the

@@ -26,8 +26,7 @@ _FORMAT = "gaussnoise.estimate/1"
 @final
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """A private estimate of a population quantity, with what is known of its error. BIASED by
-    clipping.
+    """A private estimate of a population quantity, and its error as known. BIASED by clipping.
 
     No private estimate of an unbounded mean is unbiased, under pure and concentrated privacy
     (Kamath et al. 2023, "A bias-variance-privacy trilemma for statistical estimation"): the

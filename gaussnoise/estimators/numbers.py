@@ -25,8 +25,7 @@ _MOST_GROUPS = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """Numbers of each column, NaN where there is none, and the group of every row, −1 outside all
-    groups.
+    """Numbers of each column, NaN where there is none, and every row's group, or −1.
 
     Attributes:
         columns: arrays of shape (rows,), or (people,).

@@ -65,8 +65,7 @@ def check_finite(function: str, rows: Array, on_nonfinite: object) -> None:
 def by_person(
     function: str, data: object, person: ArrayLike | None, on_nonfinite: OnNonfinite = "refuse"
 ) -> Array:
-    """The mean of every person's own records, shape (n,) or (n, d); the order of people says
-    nothing.
+    """The mean of every person's own records, shape (n,) or (n, d), in an order that is no hint.
 
     Args:
         function: named in messages.

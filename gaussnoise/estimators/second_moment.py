@@ -39,8 +39,7 @@ class NoisyMoment:
 
 @dataclass(frozen=True)
 class MomentLattice:
-    r"""Integers for n rows of the unit ball in R^d, and noise for their second moment that spends
-    ρ.
+    r"""Integers for n rows of the unit ball in R^d, and noise of ρ for their second moment.
 
     A row becomes ``z = rint(2^bits x)``; one whose squared length is above ``longest``, which no
     row of the ball is, counts as zero. Neighbours' sums differ by ``z zᵀ − w wᵀ``, and

@@ -49,8 +49,7 @@ def published(
     ledger: object,
     id: str | None,
 ) -> Estimate:
-    """The estimate, drawn now or, under a ledger, charged first, drawn once, and read again ever
-    after.
+    """The estimate, drawn now or, under a ledger, charged first, drawn once, read ever after.
 
     Args:
         function: the estimator's name, which is part of the request.

@@ -457,8 +457,7 @@ class GaussianMechanism(PickledByArguments):
             )
 
     def _offset(self, counts: list[int]) -> Array:
-        """Mean of the records' origins: one point for all, or one for each component of a policy
-        graph.
+        """Mean of the records' origins: one point for all, or one for each policy component.
 
         How many records are in a component is public, by the policy's own declaration.
         """

@@ -395,8 +395,7 @@ class LocalMechanism:
         return lower_bound(self.domain, self.privacy, n, self.p)
 
     def report(self, record: ArrayLike, *, on_outside: Outside = "refuse") -> bytes:
-        """What one user sends: ε-locally private, drawn anew at every call, from the system's
-        randomness.
+        """What one user sends: ε-locally private, drawn anew at every call, never seeded.
 
         Args:
             record: a member of K, shape (d,); or a row index of a :class:`FiniteSet`.

@@ -121,8 +121,7 @@ def dual_norm(
 @final
 @dataclass(frozen=True, eq=False)
 class DualNorm:
-    """``value <= γ_(p)*(A) <= upper``, with what proves each end; made by
-    :func:`gaussnoise.dual_norm`.
+    """``value <= γ_(p)*(A) <= upper``, with both proofs; made by :func:`gaussnoise.dual_norm`.
 
     Attributes:
         p: the norm of the error.

@@ -40,8 +40,7 @@ def pair_sensitivity(whitened: Whitened, longest: float) -> float:
 
 
 def widened(factor: Array, stuck: NDArray[np.bool_], outside: Array) -> Array:
-    """A factor that also covers what sticks out along the coordinates ``stuck``, tiny beside the
-    others.
+    """A factor that also covers what sticks out, little, along the coordinates ``stuck``.
 
     E(M) + E(D) lies in E((1+t) M + (1+1/t) D); D is an ellipsoid around the box of what sticks out.
     """

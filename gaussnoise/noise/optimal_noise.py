@@ -132,8 +132,7 @@ class OptimalNoise:
         )
 
     def verify(self) -> Verification:
-        """Recompute both bounds from the domain and the stored numbers, by another way than the
-        solver's.
+        """Recompute both bounds from the domain and stored numbers, not as the solver did.
 
         Finite sets: rational arithmetic for both ends at small sizes; else coordinates by QR with
         residuals in extended precision, and the dual by an inner product with a matrix of proven

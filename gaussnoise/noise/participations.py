@@ -40,8 +40,7 @@ def participation_noise(
     method: str,
     watch: Watch,
 ) -> OptimalNoise:
-    """The covariance M of each coordinate: noise is M for every coordinate of the vectors,
-    independently.
+    """The covariance M of each coordinate: the vectors' coordinates have independent noise M.
 
     By Newton's method on the dual where patterns are disjoint; where they are not, or where it
     stalls, by a barrier method on few patterns of few ticks, and else by column generation from

@@ -44,8 +44,7 @@ _SET, _WITNESS = "0.86", "#e69f00"
 
 
 def plot_noise(noise: "OptimalNoise", axes: tuple[int, int] = (0, 1)) -> "Figure":
-    """The set that the noise covers, in the optimal ellipsoid, with the points that prove it
-    optimal.
+    """The set that the noise covers, in the optimal ellipsoid, with the points that prove it.
 
     Beside them the least ball around the same center that covers the set: the shape of plain
     spherical noise. In more than two dimensions, everything is projected on two coordinates:

@@ -14,8 +14,7 @@ Relation = Literal["replace", "add-remove"] | PolicyGraph
 @final
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """The least ``‖sd(M)‖_p`` over the covariances M whose ellipsoid covers what one record can
-    change.
+    """The least ``‖sd(M)‖_p`` over covariances M that cover what one record can change.
 
     Attributes:
         domain: the set K.

@@ -20,8 +20,7 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class StreamCovariance(Covariance):
-    """``M = scale² W^-½ (W^½ A Λ Aᵀ W^½)^½ W^-½``: never formed, and defined exactly by these
-    numbers.
+    """``M = scale² W^-½ (W^½ A Λ Aᵀ W^½)^½ W^-½``: never formed, and exactly so defined.
 
     Attributes:
         workload: A.

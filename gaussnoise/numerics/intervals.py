@@ -91,8 +91,7 @@ class Contrast(NamedTuple):
 
 
 class Contrasts(NamedTuple):
-    """Released linear combinations with the exact covariance of their noise, shapes (k,) and (k,
-    k).
+    """Released linear combinations and their noise's exact covariance, shapes (k,), (k, k).
 
     >>> pair = Contrasts(np.array([10.0, 40.0]), np.array([[4.0, 1.0], [1.0, 9.0]]))
     >>> pair.standard_deviation.tolist()

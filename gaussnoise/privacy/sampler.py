@@ -36,8 +36,7 @@ _MOST_THREADS = 8
 
 @dataclass(frozen=True)
 class IntegerQuery(PickledByArguments):
-    """An integer-valued query of known squared sensitivity, and the share of the budget it may
-    spend.
+    """An integer query of known squared sensitivity, and the share of the budget it may spend.
 
     Attributes:
         sensitivity_squared: largest squared change of the integer answer between neighbours, an

@@ -19,8 +19,7 @@ _UP = 1 + 2.0**-30  # rounding of what is computed, on the safe side
 
 
 def most_power(privacy: Promise, level: float) -> float:
-    r"""The largest power of any test, of this level, of whether one record is what it is or
-    another.
+    r"""The largest power of any test, of this level, of whether one record is this or another.
 
     Whoever sees the output and knows all other records rejects wrongly with probability ``level``,
     and rightly with at most this. For ``PureDP``, ``ApproxDP``, ``TV`` and ``GDP`` this is the

@@ -35,8 +35,7 @@ _LONG_OPERATIONS = 2**26  # products in extended precision, which no BLAS helps:
 @final
 @dataclass(frozen=True, eq=False)
 class MarginalCertificate(TableCertificate):
-    """A measure on the records, or pairs of records, of a marginal domain, by what symmetry leaves
-    of it.
+    """A measure on records, or pairs of records, of marginals, by what symmetry leaves of it.
 
     The measure is uniform on all records (with a random sign when sums are protected), or on the
     pairs that differ in a pattern D of attributes, with weights π on patterns. Its second moment

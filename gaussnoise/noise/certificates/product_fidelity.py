@@ -48,8 +48,7 @@ _ENDS = (-42.0, 22.0)  # in s, about the logarithm of the trace
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """One base of one class under the dual weights: ``Λ^{1/2} G Λ^{1/2}`` in a basis that begins
-    with √λ.
+    """One base of one class under dual weights: ``Λ^{1/2} G Λ^{1/2}`` in a basis led by √λ.
 
     Attributes:
         own: its (√λ, √λ) entry.

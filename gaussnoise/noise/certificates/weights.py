@@ -20,8 +20,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class TableCertificate(Certificate):
-    """A measure on the records of tables, or on pairs of records that differ in a pattern of
-    attributes.
+    """A measure on the records of tables, or on pairs that differ in a pattern of attributes.
 
     Attributes:
         domain: the tables.

@@ -97,8 +97,7 @@ class Body:
         return np.abs(self._along_axes).max(axis=0)
 
     def rounded(self, p: float) -> float:
-        """By how much γ_p of support points may exceed that of the body: they are rounded where it
-        is.
+        """By how much γ_p of support points, which are rounded, may exceed that of the body.
 
         What lies in K + E has at most γ_p(K) + γ_p(E), and a ball of radius r has ``d^{1/p} r``
         (Nikolov & Tang 2023, Lemma 60).

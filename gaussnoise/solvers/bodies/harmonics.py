@@ -39,8 +39,7 @@ _MOST_INTERVALS = 4096
 @final
 @dataclass(frozen=True, eq=False)
 class TensorDesign:
-    """An ellipsoid that covers the sensitivity set up to rounding, and the proof that it is the
-    least.
+    """An ellipsoid that covers the sensitivity set up to rounding, and a proof that it is least.
 
     Attributes:
         factor: shape (d^k, r), orthogonal columns: orthonormal harmonic tensors, degree by degree,
@@ -193,8 +192,7 @@ def enclosure(
 
 
 def zonal_weights(d: int, k: int) -> dict[int, Fraction]:
-    """π_j in ``t^k = Σ_j π_j P_j(t)``: how much of the squared length of x^⊗k is harmonic of degree
-    j.
+    """π_j in ``t^k = Σ_j π_j P_j(t)``: the share of degree j in the squared length of x^⊗k.
 
     >>> zonal_weights(3, 2)
     {0: Fraction(1, 3), 2: Fraction(2, 3)}

@@ -40,8 +40,7 @@ def optimal_design(
     start: tuple[Array, Array] | None = None,
     report: Callable[[int, float, float], None] | None = None,
 ) -> Design:
-    """Maximise F(λ, ω) over weights on points and shares on coordinates; every step carries a
-    bracket.
+    """Maximise F(λ, ω) over weights on points and on coordinates; every step has a bracket.
 
     Two multiplicative steps like ``λ_i ← λ_i z_i/F``, ``ω_j ← w_j u_j/F`` (Yu 2010), then Newton's
     method on the optimality conditions ``∂F/∂x_i + slack_i = multiplier, x_i slack_i = μ`` of both

@@ -27,8 +27,7 @@ _SCS_WORK = 1e12  # iterations times order cubed: a few minutes
 
 
 def sdp(points: Array, *, p: float, centered: bool, tol: float, solver: Solver) -> Design:
-    """Minimise ``‖diag M‖_s`` subject to ``[[M, X], [X', Y]] ⪰ 0, diag Y <= 1``, X with columns x_i
-    − v.
+    """Minimise ``‖diag M‖_s`` with ``[[M, X], [X', Y]] ⪰ 0, diag Y <= 1``; X has columns x_i − v.
 
     M = B Q B' on the span of the points. The multipliers of ``diag Y <= 1`` are λ, those of
     ``diag M <= u`` are w, up to scale; should they prove too little, Q may prove more.

@@ -18,8 +18,7 @@ Type = tuple[int, ...]
 def alike(
     values: Mapping[Subset, Hashable], kinds: Sequence[Hashable]
 ) -> tuple[tuple[int, ...], ...]:
-    """Classes of attributes of one kind any two of which may be exchanged without changing
-    ``values``.
+    """Classes of alike attributes, which may be exchanged without changing ``values``.
 
     Exchanges of pairs generate all permutations within a class, and to be exchangeable is an
     equivalence relation: if (i j) and (j k) change nothing, neither does (i k) = (i j)(j k)(i j).

@@ -189,8 +189,7 @@ class IdentityStrategy(AbstractStrategy):
 @final
 @dataclass(frozen=True, eq=False)
 class SolvedStrategy(AbstractStrategy, PickledByArguments):
-    """The integer contrasts that a one-dimensional problem asks for; everything else follows from
-    them.
+    """The integer contrasts that a one-dimensional problem asks for; all else follows.
 
     Rounding to integers comes first: what is measured is decoded by the inverse of what is
     measured.

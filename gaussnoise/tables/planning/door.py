@@ -85,8 +85,7 @@ def plan(
     weight: Weight | None = None,
     over: "Ticks | None" = None,
 ) -> "Plan | StreamPlan":
-    """The least noise for a set of marginal tables, or of queries about them, before any data are
-    seen.
+    """The least noise for marginal tables, or queries about them, before any data are seen.
 
     Args:
         schema: the public attributes.

@@ -259,8 +259,7 @@ class Plan(PickledByArguments):
 
     @cached_property
     def bound(self) -> Bound:
-        """What no unbiased mechanism with this budget can beat, whatever the data: on ``error``, in
-        rows.
+        """What no unbiased mechanism of this budget can beat, on any data: on ``error``, in rows.
 
         >>> schema = gn.Schema(
         ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
