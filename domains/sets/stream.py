@@ -121,7 +121,7 @@ class StreamWorkload(AbstractFiniteDomain):
                 f"StreamWorkload: {self.ticks} columns, more than the {_MOST_LISTED} that are "
                 "listed; "
                 'hint: optimal_noise(…, neighbors="add-remove") needs none where the inverse has '
-                "one subdiagonal"
+                "one to eight subdiagonals"
             )
         dense = np.tril(self.apply(np.eye(self.ticks)))
         dense.flags.writeable = False
