@@ -118,7 +118,7 @@ class StreamWorkload(AbstractFiniteDomain):
             raise DomainTooLargeError(
                 f"StreamWorkload: {self.ticks} columns, more than the {_MOST_LISTED} that are "
                 'listed; hint: optimal_noise(…, neighbors="add-remove") needs none where the '
-                "inverse has one subdiagonal"
+                "inverse has one to eight subdiagonals"
             )
         dense = np.tril(self.apply(np.eye(self.ticks)))
         dense.flags.writeable = False

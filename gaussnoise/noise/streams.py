@@ -24,8 +24,9 @@ from .stream_covariance import StreamCovariance
 Array = NDArray[np.float64]
 
 _SHARE = 0.9  # of the tolerance is for the solver
-_MOST_BANDS = 2  # of the inverse, the diagonal included, that the linear-time route knows
-_LEAST_TICKS = 257  # below, Newton's method on dense matrices is as fast
+_MOST_SUBDIAGONALS = 8  # of the inverse, that the linear-time route is meant for
+_LEAST_TICKS = 257  # with one subdiagonal; below, Newton's method on dense matrices is as fast
+_LEAST_TICKS_OF_SEVERAL = 1025
 _WRITTEN_OUT = 1024  # ticks up to which the covariance is stored as a matrix
 
 
@@ -34,7 +35,10 @@ def linear_workload(problem: Problem) -> StreamWorkload | None:
     domain = problem.domain
     if not isinstance(domain, StreamWorkload) or problem.protected != "add-remove":
         return None
-    return domain if domain.ticks >= _LEAST_TICKS and len(domain.bands) == _MOST_BANDS else None
+    subdiagonals = len(domain.bands) - 1
+    least = _LEAST_TICKS if subdiagonals == 1 else _LEAST_TICKS_OF_SEVERAL
+    is_known = 1 <= subdiagonals <= _MOST_SUBDIAGONALS and domain.ticks >= least
+    return domain if is_known else None
 
 
 def is_written_out(workload: StreamWorkload) -> bool:

@@ -4,22 +4,26 @@ resolvents.
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_banded
 
-from ...errors import ParameterError
+from ...errors import CovarianceError, ParameterError
 from ...numerics.norms import norm
 from ..design import MAX_STEPS
-from .bidiagonal import diagonals, relative_error
+from . import banded, bidiagonal
 from .inverse_root import InverseRoot, inverse_root
 
 Array = NDArray[np.float64]
 Report = Callable[[int, float, float], None]
 
 _SLACK = 1e-3  # of the ends of the spectrum
+_GUESSED = 0.25  # of the reciprocal of the inverse's squared norm: below the least eigenvalue
+_GUESSES = 8
+_SIGNS = 8  # vectors that the norm is guessed by
 _MIXED = 0.25  # of the tolerance: every weight is at least this share of the mean one
 _MEMORY = 8
 _DECREASE = 1e-3  # of the lower end, at which a step is taken back
@@ -55,38 +59,119 @@ def evaluate(
     ``diag (Gᵀ G)^-½ / w``.
 
     Args:
-        bands: of A⁻¹, shape (2, n).
+        bands: of A⁻¹, shape (b + 1, n), b at least 1 and at most half of n.
         weights: λ, shape (n,), positive.
         coordinate_weights: w, shape (n,), positive.
         widened: by how much the interval of the rational function is longer at either end: other
             nodes.
+
+    Raises:
+        CovarianceError: weights of too different sizes, or a spectrum that rounding hides.
     """
-    n = len(weights)
-    diagonal = bands[0] / np.sqrt(weights * coordinate_weights)
-    below = np.zeros(n)
-    below[1:] = bands[1, 1:] / np.sqrt(weights[1:] * coordinate_weights[:-1])
+    G = np.zeros_like(bands)
+    for m, band in enumerate(bands):
+        lengths = weights[m:] * coordinate_weights[: len(weights) - m]
+        G[m, m:] = np.abs(band[m:]) / np.sqrt(lengths)
     # a power of two, so that nothing rounds
-    scale = np.ldexp(1.0, -int(np.frexp(np.abs(diagonal).max() + np.abs(below).max())[1]))
-    diagonal, below = np.abs(diagonal) * scale, np.abs(below) * scale
-    _, trace, _ = next(diagonals(diagonal, below, np.zeros(1)))
-    loose = 1 + relative_error(n)
-    # no eigenvalue of the inverse is larger than its trace; no singular value of G than its largest
-    # row times column
-    low = (1 - _SLACK) / (float(trace.sum()) * loose) / widened
-    sums = diagonal + below, diagonal + np.append(below[1:], 0.0)
-    high = (1 + _SLACK) * float(sums[0].max() * sums[1].max()) * widened
-    root = inverse_root(low, high)
-    rows, columns = np.zeros(n), np.zeros(n)
-    for j, row, column in diagonals(diagonal, below, root.shifts):
-        rows += root.sizes[j] * row
-        columns += root.sizes[j] * column
-    above = loose * (1 + len(root.sizes) * 2.0**-52)
+    scale = float(np.ldexp(1.0, -int(np.frexp(G.max(axis=1).sum())[1])))
+    G *= scale
+    if len(bands) == 2:
+        found = _by_quotients(G, widened)
+    else:
+        found = _by_rotations(bands, weights / scale**2, coordinate_weights, G, widened)
+    root, sums = found
+    rounding = 1 + len(root.sizes) * 2.0**-52
     return Evaluation(
-        leverages=rows * scale * above / (1 - root.error) / weights,
-        variances=columns * scale * above / (1 - root.error) / coordinate_weights,
-        lower=float(rows.sum()) * scale / above / (1 + root.error),
+        leverages=sums.rows * scale * rounding / (1 - root.error) / weights,
+        variances=sums.columns * scale * rounding / (1 - root.error) / coordinate_weights,
+        lower=sums.trace * scale / rounding / (1 + root.error),
         root=InverseRoot(root.sizes / scale, root.shifts / scale**2, root.error),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Of resolvents: their diagonals from above, and the trace from below.
+
+    Attributes:
+        rows: of G Gᵀ, shape (n,).
+        columns: of Gᵀ G, shape (n,).
+        trace: of either.
+        least: lower bound on the eigenvalues of G Gᵀ, from the resolvents' traces.
+    """
+
+    rows: Array
+    columns: Array
+    trace: float
+    least: float
+
+
+def _summed(root: InverseRoot, resolvents: Iterator[tuple[int, Array, Array, float]]) -> _Sums:
+    rows = columns = np.zeros(1)
+    trace, least = 0.0, 0.0
+    for j, row, column, error in resolvents:
+        rows = rows + root.sizes[j] * (1 + error) * row
+        columns = columns + root.sizes[j] * (1 + error) * column
+        whole = float(row.sum())
+        trace += float(root.sizes[j]) * whole / (1 + error)
+        # no eigenvalue of a resolvent is larger than its trace
+        least = max(least, (1 - _SLACK) / (whole * (1 + error)) - float(root.shifts[j]))
+    return _Sums(rows, columns, trace, least)
+
+
+def _largest(G: Array) -> float:
+    """Upper bound on the eigenvalues of G Gᵀ, from the sizes of entries: the largest row sum times
+    the largest column sum.
+    """
+    columns = G[0].copy()
+    for m in range(1, len(G)):
+        columns[:-m] += G[m, m:]
+    return (1 + _SLACK) * float(G.sum(axis=0).max() * columns.max())
+
+
+def _by_quotients(G: Array, widened: float) -> tuple[InverseRoot, _Sums]:
+    """One subdiagonal: relative errors of roundings whatever the condition."""
+    diagonal, below = G
+    error = bidiagonal.relative_error(len(diagonal))
+    _, trace, _ = next(bidiagonal.diagonals(diagonal, below, np.zeros(1)))
+    low = (1 - _SLACK) / (float(trace.sum()) * (1 + error))
+    root = inverse_root(low / widened, _largest(G) * widened)
+    resolvents = bidiagonal.diagonals(diagonal, below, root.shifts)
+    return root, _summed(root, ((*found, error) for found in resolvents))
+
+
+def _by_rotations(
+    bands: Array, row_weights: Array, column_weights: Array, G: Array, widened: float
+) -> tuple[InverseRoot, _Sums]:
+    """Several subdiagonals: the least eigenvalue is guessed, and proven by the resolvents."""
+    high = _largest(G)
+    low = min(_GUESSED / _squared_norm(bands, row_weights, column_weights), high)
+    for _ in range(_GUESSES):
+        root = inverse_root(low / widened, high * widened)
+        given = bands, row_weights, column_weights, root.shifts
+        sums = _summed(root, banded.diagonals(*given))
+        if sums.least >= low / widened:
+            return root, sums
+        low = max(sums.least / 2, low / 100)
+    raise CovarianceError(
+        "expected weights and bands whose spectrum is not lost in rounding; hint: fewer ticks, or "
+        "a larger tolerance"
+    )
+
+
+def _squared_norm(bands: Array, row_weights: Array, column_weights: Array) -> float:
+    """About the sum of squares of the inverse of G, by a few vectors of signs."""
+    n = len(row_weights)
+    below = np.zeros_like(bands)  # by columns, as LAPACK wants it
+    for m, band in enumerate(bands):
+        below[m, : n - m] = band[m:]
+    turns = np.arange(1.0, n + 1)[:, None] ** 2 * np.sqrt(np.arange(2.0, 2 + _SIGNS))
+    signs = np.where(turns % 1 < 0.5, 1.0, -1.0)  # like random ones, and the same everywhere
+    x = solve_banded((len(bands) - 1, 0), below, np.sqrt(row_weights)[:, None] * signs)
+    found = float((column_weights[:, None] * x**2).sum()) / _SIGNS
+    if not 0 < found < math.inf:
+        raise CovarianceError("expected weights and bands of more even sizes")
+    return found
 
 
 @dataclass(frozen=True, eq=False)

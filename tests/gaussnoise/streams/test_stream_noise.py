@@ -2,6 +2,7 @@
 asymptotics, and damage.
 """
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -17,12 +18,15 @@ WORKLOADS = {
     "decayed": streams.decayed_sums(30, 0.7),
     "means": streams.running_means(10),
     "varying": streams.recurrence(20, [np.linspace(1, 3, 20), np.linspace(-2, 1, 20)]),
+    "momentum": streams.momentum(24, 0.9, 0.01, np.linspace(1, 0.1, 24)),
+    "third order": streams.recurrence(20, [1, -0.5, 0.25, -0.125]),
 }
 
 
 @pytest.fixture
 def linear_for_all(monkeypatch):
     monkeypatch.setattr(route, "_LEAST_TICKS", 2)
+    monkeypatch.setattr(route, "_LEAST_TICKS_OF_SEVERAL", 2)
 
 
 @pytest.fixture
@@ -30,8 +34,13 @@ def never_written_out(linear_for_all, monkeypatch):
     monkeypatch.setattr(route, "_WRITTEN_OUT", 0)
 
 
-@pytest.mark.parametrize("p", [2, 4, math.inf])
-@pytest.mark.parametrize("name", ["totals", "decayed", "varying"])
+@pytest.mark.parametrize(
+    ("name", "p"),
+    [
+        *itertools.product(["totals", "decayed", "varying", "third order"], [2, 4, math.inf]),
+        *itertools.product(["momentum"], [2, 4]),
+    ],
+)
 def test_both_routes_bracket_the_same_number(name, p, linear_for_all):
     workload = WORKLOADS[name]
     noise = gn.optimal_noise(workload, p, "add-remove")
@@ -51,12 +60,23 @@ def test_weights_that_vanish_come_back(linear_for_all):
     assert noise.gap <= 1e-6
 
 
-@pytest.mark.parametrize("p", [2, math.inf])
-def test_noise_that_is_never_written_out_covers_every_column(p, never_written_out):
-    workload = WORKLOADS["totals"]
+def defined(covariance):
+    """The matrix that the numbers stand for, by singular values."""
+    root = np.sqrt(covariance.coordinate_weights)
+    U, sizes, _ = np.linalg.svd(
+        root[:, None] * covariance.workload.toarray() * np.sqrt(covariance.weights)
+    )
+    return covariance.scale**2 * (U * sizes) @ U.T / np.multiply.outer(root, root)
+
+
+@pytest.mark.parametrize(
+    ("name", "p"), [("totals", 2), ("totals", math.inf), ("momentum", 2), ("third order", math.inf)]
+)
+def test_noise_that_is_never_written_out_covers_every_column(name, p, never_written_out):
+    workload = WORKLOADS[name]
     noise = gn.optimal_noise(workload, p, "add-remove")
     assert "never written out" in noise.method
-    M, A = noise.covariance.toarray(), workload.toarray()
+    A, M = workload.toarray(), defined(noise.covariance)
     leverages = np.einsum("ij,ij->j", A, np.linalg.solve(M, A))
     assert leverages.max() <= 1 + 1e-12
     assert leverages.max() >= 1 - 1e-8
@@ -74,15 +94,13 @@ def test_noise_that_is_never_written_out_covers_every_column(p, never_written_ou
 def test_products_with_the_covariance_are_those_of_its_definition(never_written_out):
     workload = WORKLOADS["varying"]
     noise = gn.optimal_noise(workload, 3, "add-remove").covariance
-    A, root = workload.toarray(), np.sqrt(noise.coordinate_weights)
-    U, sizes, _ = np.linalg.svd(root[:, None] * A * np.sqrt(noise.weights))
-    expected = noise.scale**2 * (U * sizes) @ U.T / np.multiply.outer(root, root)
     x = np.random.default_rng(0).normal(size=(20, 2))
-    np.testing.assert_allclose(noise @ x, expected @ x, rtol=1e-8)
+    np.testing.assert_allclose(noise @ x, defined(noise) @ x, rtol=1e-8)
 
 
-def test_answers_are_stored_and_read_back(tmp_path, never_written_out):
-    noise = gn.optimal_noise(WORKLOADS["totals"], 2, "add-remove")
+@pytest.mark.parametrize("name", ["totals", "momentum"])
+def test_answers_are_stored_and_read_back(name, tmp_path, never_written_out):
+    noise = gn.optimal_noise(WORKLOADS[name], 2, "add-remove")
     noise.save(tmp_path / "noise.npz")
     again = gn.OptimalNoise.load(tmp_path / "noise.npz")
     assert (again.gamma, again.gamma_lower, again.method) == (
@@ -131,8 +149,9 @@ def test_answers_are_stored_and_read_back(tmp_path, never_written_out):
         "relation",
     ],
 )
-def test_damage_is_found(damage, never_written_out):
-    noise = gn.optimal_noise(WORKLOADS["totals"], 2, "add-remove")
+@pytest.mark.parametrize("name", ["totals", "third order"])
+def test_damage_is_found(name, damage, never_written_out):
+    noise = gn.optimal_noise(WORKLOADS[name], 2, "add-remove")
     noise.verify()
     with pytest.raises(gn.CertificateError, match="verify"):
         damage(noise).verify()
@@ -142,6 +161,22 @@ def test_damage_is_found(damage, never_written_out):
 def test_a_thousand_totals_have_the_values_of_two_other_programs(p, known):
     value = gn.optimal_noise(streams.prefix_sums(1025 - 1), p, "add-remove").gamma_lower ** 2
     assert value / (1024 if p == 2 else 1) == pytest.approx(known, rel=2e-9)
+
+
+def test_momentum_with_weight_decay_has_the_value_of_another_program(linear_for_all):
+    noise = gn.optimal_noise(streams.momentum(256, 0.9, 0.001), 2, "add-remove", tol=1e-4)
+    assert "linear time" in noise.method
+    assert noise.gamma_lower / 16 <= 15.20247 * (1 + 1e-6)
+    assert noise.gamma / 16 >= 15.20247 * (1 - 1e-6)
+    assert noise.gap <= 1e-4
+
+
+def test_a_long_momentum_takes_the_linear_time_route():
+    noise = gn.optimal_noise(streams.momentum(1025, 0.9), 2, "add-remove", tol=0.1)
+    assert "never written out" in noise.method
+    noise.verify()
+    short = gn.optimal_noise(streams.momentum(300, 0.9), 2, "add-remove", tol=0.1)
+    assert "linear time" not in short.method  # Newton's method is faster there
 
 
 def test_many_totals_obey_the_published_asymptotics():

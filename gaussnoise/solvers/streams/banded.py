@@ -1,0 +1,459 @@
+"""Diagonals of resolvents of G Gᵀ and Gᵀ G for a banded lower-triangular G, in linear time, each
+with a bound on its error that is computed on the way.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import CovarianceError
+
+Array = NDArray[np.float64]
+
+_NUMBERS_AT_ONCE = 2**25  # that are kept: 256 MB
+_TICKS_AT_ONCE = 512
+_WIDEST = 400.0  # powers of two between weights, bands and shifts
+_LEAST = 2.0**-900  # of what rotations leave of a row: no number vanishes below
+_UNIT = 2.0**-53
+_ROTATION = 16 * _UNIT  # of a column's length, that one rotation adds at most
+
+
+def diagonals(
+    bands: Array, row_weights: Array, column_weights: Array, shifts: Array
+) -> Iterator[tuple[int, Array, Array, float]]:
+    """The diagonals of ``(G Gᵀ + s)⁻¹`` and ``(Gᵀ G + s)⁻¹`` for ``G = R^-½ B C^-½``, node by
+    node, with a bound on the relative error of all of their numbers.
+
+    The second is C times the diagonal of ``(Bᵀ R⁻¹ B + s C)⁻¹``: variances in a problem of least
+    squares, where row t of B measures b + 1 consecutive unknowns with variance R_t. What all rows
+    up to t say about the last b unknowns is ``Uᵀ D U``, U unit upper triangular. A tick adds an
+    unknown and two rows, by rotations without square roots, and drops the oldest unknown; D is
+    never subtracted from. The same is done from the other end, and b rows join both. The first
+    diagonal is that of the transpose, in reverse.
+
+    Unknowns are the oldest one and differences of neighbours, whose coefficients are sums of bands
+    that are rounded once: of answers that change slowly, next to nothing is known but these.
+
+    The bound rests on two facts. An F̂ between ``e^-ε F`` and ``e^ε F`` in the order of Loewner
+    stays so when rows are added and unknowns are dropped, since Schur complements are monotone,
+    concave and homogeneous: errors of ticks add up, whatever the condition. And if rotations change
+    column r of a factor of F by at most c u times its length, the root of ``vᵀ F v`` changes by at
+    most a share ``c u Σ_r (F_rr (F⁻¹)_rr)^½``, since ``|v_r| <= ((F⁻¹)_rr vᵀ F v)^½``. These shares
+    are computed from the numbers themselves.
+
+    Args:
+        bands: of B, shape (b + 1, n): ``B[t, t − m]`` in row m, column t; zero where t < m;
+            2 <= b <= n/2.
+        row_weights: the diagonal of R, shape (n,), positive.
+        column_weights: the diagonal of C, shape (n,), positive.
+        shifts: s, shape (q,), positive.
+
+    Raises:
+        CovarianceError: numbers of too different sizes.
+
+    Source: rotations without square roots (Gentleman 1973); their backward errors, column by column
+    (Higham 2002, lemma 19.8; theorem 8.10 for triangular systems).
+    """
+    _check_sizes(np.abs(bands), row_weights, column_weights, shifts)
+    b, n = len(bands) - 1, bands.shape[1]
+    flipped = np.zeros_like(bands)
+    for m in range(b + 1):
+        flipped[m, m:] = bands[m, m:][::-1]
+    problems = (
+        _Problem.of(bands, 1 / row_weights, column_weights),
+        _Problem.of(flipped, 1 / column_weights[::-1], row_weights[::-1]),
+    )
+    directions = [way for problem in problems for way in (problem.forwards, problem.backwards)]
+    at_once = max(1, _NUMBERS_AT_ONCE // (n * (b + 1)))
+    for first in range(0, len(shifts), at_once):
+        s = shifts[first : first + at_once]
+        ends = _recursions(directions, s)
+        (columns, above), (rows, below) = (
+            _joined(problem, ends[2 * i], ends[2 * i + 1]) for i, problem in enumerate(problems)
+        )
+        errors = np.maximum(above, below)
+        yield from (
+            (first + j, row_weights * rows[::-1, j], column_weights * columns[:, j], errors[j])
+            for j in range(len(s))
+        )
+
+
+def _check_sizes(*numbers: Array) -> None:
+    sizes = np.concatenate([values.ravel() for values in numbers])
+    sizes = np.log2(sizes[sizes > 0])
+    if not sizes.max() - sizes.min() <= _WIDEST:
+        raise CovarianceError(
+            "expected weights and bands whose sizes differ by less than 1e120; hint: even them out"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """What ticks add.
+
+    Attributes:
+        sums: of a row's coefficients from the k-th oldest unknown on: coefficients of the oldest
+            one and of b differences, shape (n, b + 1, …).
+        oldest: a row's coefficients of the oldest unknown, shape (n, …).
+        weights: of rows, shape (n, …).
+        priors: weights of the new unknowns themselves, shape (n, …).
+    """
+
+    sums: Array
+    oldest: Array
+    weights: Array
+    priors: Array
+
+    def __getitem__(self, ticks: slice) -> "_Measured":
+        return _Measured(*(getattr(self, f.name)[ticks] for f in fields(self)))
+
+    @classmethod
+    def stacked(cls, several: Sequence["_Measured"], s: Array) -> Self:
+        """Side by side, for every shift s."""
+        sums, oldest, weights, priors = (
+            np.stack([getattr(one, f.name) for one in several], axis=-1)[..., None]
+            for f in fields(cls)
+        )
+        return cls(sums, oldest, weights, priors * s)
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """Least squares, from the first tick on, where a row belongs to the newest unknown that it
+    measures, and from the last, where it belongs to the oldest.
+    """
+
+    forwards: _Measured
+    backwards: _Measured
+
+    @classmethod
+    def of(cls, bands: Array, weights: Array, priors: Array) -> Self:
+        b = len(bands) - 1
+        rows, row_weights = np.zeros_like(bands.T), np.ones_like(weights)
+        rows[b:], row_weights[b:] = bands.T[b:][::-1], weights[b:][::-1]
+        return cls(
+            _Measured(_partial_sums(bands[::-1].T), bands[b], weights, priors),
+            _Measured(_partial_sums(rows), rows[:, 0], row_weights, priors[::-1]),
+        )
+
+
+def _partial_sums(coefficients: Array) -> Array:
+    """Sums of each row from every place on, each rounded once."""
+    sums = coefficients.copy()
+    for k in range(coefficients.shape[1] - 1):
+        sums[:, k] = [math.fsum(row) for row in coefficients[:, k:].tolist()]
+    return sums
+
+
+@dataclass(frozen=True, eq=False)
+class _Form:
+    """``Uᵀ D U``, for arrays of forms at once.
+
+    Attributes:
+        pivots: the diagonal of D, each of one shape.
+        rows: of U, what is right of the diagonal.
+    """
+
+    pivots: list[Array]
+    rows: list[list[Array]]
+
+    def measured(self, coefficients: list[Array], weight: Array) -> "_Form":
+        """With one more row of coefficients."""
+        pivots, rows = list(self.pivots), [list(row) for row in self.rows]
+        left = list(coefficients)
+        for j, row in enumerate(rows):
+            first = left[j]
+            weighed = weight * first
+            pivot = pivots[j] + weighed * first
+            known = pivot > 0
+            safe = np.where(known, pivot, 1.0)
+            kept, taken = np.where(known, pivots[j] / safe, 1.0), weighed / safe
+            for r, own in enumerate(row, j + 1):
+                row[r - j - 1] = kept * own + taken * left[r]
+                left[r] = left[r] - first * own
+            pivots[j], weight = pivot, weight * kept
+        return _Form(pivots, rows)
+
+    def squares(self) -> list[Array]:
+        """The diagonal of the form."""
+        total = list(self.pivots)
+        for j, row in enumerate(self.rows):
+            for r, entry in enumerate(row, j + 1):
+                total[r] = total[r] + self.pivots[j] * entry**2
+        return total
+
+    def variance(self, first: int, last: int) -> tuple[Array, Array]:
+        """What the inverse says of the sum of these unknowns, and a proven upper bound on it."""
+        size = len(self.pivots)
+        loose = 2 * (size + 1) ** 2 * _UNIT
+        one = np.ones_like(self.pivots[0])
+        solved, largest = {first: one}, {first: one}
+        total = 1 / self.pivots[first]
+        bound = (1 + loose) ** 2 * total
+        for k in range(first + 1, size):
+            entry = most = one if k <= last else 0 * one
+            for m in range(first, k):
+                step = self.rows[m][k - m - 1]
+                entry = entry - solved[m] * step
+                most = most + largest[m] * np.abs(step)  # with all signs against us
+            solved[k], largest[k] = entry, most
+            total = total + entry**2 / self.pivots[k]
+            bound = bound + (np.abs(entry) + loose * most) ** 2 / self.pivots[k]
+        return total, bound
+
+    def share(self) -> Array:
+        """``Σ_r (F_rr (F⁻¹)_rr)^½``, from above."""
+        total = np.zeros_like(self.pivots[0])
+        for r, square in enumerate(self.squares()):
+            total += np.sqrt(square * self.variance(r, r)[1])
+        return total
+
+
+class _Steps:
+    """Forms of consecutive ticks, in arrays that are used again: place t + 1 is for tick t, place 0
+    for what was before.
+
+    Attributes:
+        pivots: shape (ticks + 1, b, *lanes).
+        rows: of U, of shapes (ticks + 1, b − 1 − j, *lanes).
+        left: of rows' weights at their last unknown, shape (ticks, *lanes).
+    """
+
+    def __init__(self, ticks: int, b: int, known: Array) -> None:
+        """With unknowns before the first tick that have the pivots ``known``, shape (*lanes,)."""
+        lanes = known.shape
+        self.pivots = np.zeros((ticks + 1, b, *lanes))
+        self.rows = [np.zeros((ticks + 1, b - 1 - j, *lanes)) for j in range(b)]
+        self.left = np.zeros((ticks, *lanes))
+        self.pivots[0] = known
+
+    def restart(self, place: int) -> None:
+        """What was last is before now."""
+        for array in (self.pivots, *self.rows):
+            array[0] = array[place]
+
+    def advance(self, measured: _Measured) -> None:
+        """All ticks, from place 0.
+
+        Written with places for all results, since most of the time is that of calls.
+        """
+        b, lanes = self.pivots.shape[1], self.pivots.shape[2:]
+        multiply, add, divide, subtract = np.multiply, np.add, np.divide, np.subtract
+        zero, oldest, slope, total, kept, weight, prior = (np.zeros(lanes) for _ in range(7))
+        first_row, dropped, spare = (np.empty((k, *lanes)) for k in (b - 2, b - 1, b - 1))
+        row, ones = np.empty((b, *lanes)), np.empty((b, *lanes))
+        work = (*(np.empty(lanes) for _ in range(4)), np.empty((b - 1, *lanes)))
+        pivots, rows = np.empty((b, *lanes)), [np.empty((b - 1 - j, *lanes)) for j in range(b)]
+        for t, (data, first, row_weight, prior_weight) in enumerate(
+            zip(measured.sums, measured.oldest, measured.weights, measured.priors, strict=True)
+        ):
+            own, own_rows = self.pivots[t], [entries[t] for entries in self.rows]
+            # the oldest unknown is the next one less a difference, which the second row eliminates
+            # from the first,
+            subtract(own_rows[0][0], 1.0, slope)
+            multiply(own[0], slope, kept)
+            add(own[1], multiply(kept, slope, total), total)
+            divide(kept, total, dropped[0])
+            divide(own[1], total, kept)
+            multiply(own[0], kept, oldest)
+            if b > 2:
+                others, second = own_rows[0][1:], own_rows[1]
+                multiply(dropped[0], others, dropped[1:])
+                add(dropped[1:], multiply(kept, second, spare[1:]), dropped[1:])
+                subtract(others, multiply(slope, second, first_row), first_row)
+            # and from what is measured
+            multiply(row_weight, first, weight)
+            add(total, multiply(weight, first, kept), kept)
+            multiply(row_weight, divide(total, kept, kept), weight)
+            row[0], row[1:] = data[0], data[2:]
+            add(row[:-1], multiply(first, dropped, spare), row[:-1])
+            # the new unknown itself is the sum of all
+            ones[...] = 1.0
+            np.copyto(prior, prior_weight)
+            _add_row(
+                ones,
+                prior,
+                [oldest, *own[2:], zero],
+                [first_row, *own_rows[2:]],
+                pivots,
+                rows,
+                work,
+            )
+            places = [entries[t + 1] for entries in self.rows]
+            _add_row(row, weight, pivots, rows, self.pivots[t + 1], places, work)
+            np.minimum(prior, weight, out=self.left[t])
+
+    def errors(self, measured: _Measured) -> Array:
+        """Bounds on what each tick adds to the logarithmic error of its form, shape
+        (ticks, *lanes).
+        """
+        size, b = len(measured.weights), self.pivots.shape[1]
+        if not self.left[:size].min() > _LEAST:
+            raise CovarianceError("expected weights and bands of more even sizes")
+        form = _Form(
+            [self.pivots[1 : size + 1, j] for j in range(b)],
+            [[row[1 : size + 1, r] for r in range(b - 1 - j)] for j, row in enumerate(self.rows)],
+        )
+        deviations = [np.sqrt(form.variance(r, r)[1]) for r in range(b)]
+        lengths = sum(np.sqrt(a) * d for a, d in zip(form.squares(), deviations, strict=True))
+        # of both rows that lose the difference that is dropped, entry by entry
+        pivots, rows = self.pivots[:size], [row[:size] for row in self.rows]
+        slope = rows[0][:, 0] - 1
+        total = pivots[:, 1] + pivots[:, 0] * slope**2
+        kept, taken = pivots[:, 1] / total, np.abs(pivots[:, 0] * slope / total)
+        first = np.sqrt(pivots[:, 0] * kept)
+        second = np.sqrt(measured.weights * total / (total + measured.weights * measured.oldest**2))
+        size_of = np.abs(measured.oldest)
+        entries = first + second * (np.abs(measured.sums[:, 0]) + size_of * taken)
+        changes = entries * deviations[0]
+        for r in range(1, b):
+            entries = second * np.abs(measured.sums[:, r + 1])
+            if r < b - 1:
+                one, other = np.abs(rows[0][:, r]), np.abs(rows[1][:, r - 1])
+                entries = entries + first * (one + np.abs(slope) * other)
+                entries = entries + second * size_of * (kept * other + taken * one)
+            changes = changes + entries * deviations[r]
+        return _logarithm(_ROTATION * (2 * b * lengths + 2 * changes))
+
+    def kept(self, ticks: NDArray[np.intp], lane: int) -> Array:
+        """Numbers of the forms after these ticks, shape (K, b (b + 1)/2, q): pivots, then rows."""
+        return np.concatenate(
+            [numbers[ticks + 1, :, lane] for numbers in (self.pivots, *self.rows)], axis=1
+        )
+
+
+def _add_row(
+    row: Array,
+    weight: Array,
+    own: Sequence[Array] | Array,
+    own_rows: list[Array],
+    pivots: Array,
+    rows: list[Array],
+    work: tuple[Array, ...],
+) -> None:
+    """Into pivots and rows, where the last unknown may be new: own rows are shorter then."""
+    multiply, add, divide, subtract = np.multiply, np.add, np.divide, np.subtract
+    weighed, total, kept, taken, spare = work
+    last = len(row) - 1
+    for j in range(last):
+        first, rest, right = row[j], row[j + 1 :], rows[j]
+        multiply(weight, first, weighed)
+        pivot = add(own[j], multiply(weighed, first, total), pivots[j])
+        divide(own[j], pivot, kept)
+        divide(weighed, pivot, taken)
+        multiply(weight, kept, weight)
+        multiply(taken, rest, right)
+        before = own_rows[j]
+        if count := len(before):
+            right, rest, product = right[:count], rest[:count], spare[:count]
+            add(right, multiply(kept, before, product), right)
+            subtract(rest, multiply(first, before, product), rest)
+    multiply(weight, row[last], weighed)
+    add(own[last], multiply(weighed, row[last], total), pivots[last])
+
+
+@dataclass(frozen=True, eq=False)
+class _End:
+    """What one side of the middle of each window says about the b unknowns next to it.
+
+    Attributes:
+        form: of arrays of shape (K, q).
+        errors: bounds on the logarithms of these forms, shape (K, q).
+    """
+
+    form: _Form
+    errors: Array
+
+    @classmethod
+    def of(cls, numbers: Array, errors: Array, b: int) -> Self:
+        columns = iter(numbers.transpose(1, 0, 2))
+        pivots = [next(columns) for _ in range(b)]
+        return cls(
+            _Form(pivots, [[next(columns) for _ in range(b - 1 - j)] for j in range(b)]), errors
+        )
+
+
+def _middles(n: int, b: int) -> NDArray[np.intp]:
+    """Last ticks of the first halves of windows of 2b ticks that cover all of n."""
+    return np.minimum(np.arange(b - 1, n + b - 1, 2 * b), n - 1 - b)
+
+
+def _recursions(directions: list[_Measured], s: Array) -> list[_End]:
+    """All directions at once, forwards and backwards by turns."""
+    measured = _Measured.stacked(directions, s)
+    n, b = len(measured.weights), measured.sums.shape[1] - 1
+    middles = _middles(n, b)
+    wanted = [n - 2 - middles[::-1] if i % 2 else middles for i in range(len(directions))]
+    # before the first tick, unknowns that are as good as known
+    largest = measured.weights * np.abs(measured.sums).sum(axis=1) ** 2
+    known = largest.max(axis=0) + measured.priors.max(axis=0)
+    steps = _Steps(min(n, _TICKS_AT_ONCE), b, known)
+    kept: list[list[tuple[Array, Array]]] = [[] for _ in directions]
+    error = np.zeros(known.shape)
+    for start in range(0, n, _TICKS_AT_ONCE):
+        part = measured[start : start + _TICKS_AT_ONCE]
+        size = len(part.weights)
+        steps.advance(part)
+        errors = error + np.cumsum(steps.errors(part), axis=0)
+        for lane, ticks in enumerate(wanted):
+            chosen = ticks[(ticks >= start) & (ticks < start + size)] - start
+            kept[lane].append((steps.kept(chosen, lane), errors[chosen, lane]))
+        error = errors[-1]
+        steps.restart(size)
+    ends = []
+    for i, parts in enumerate(kept):
+        numbers, errors = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        turn = slice(None, None, -1 if i % 2 else 1)  # backwards, the last window was met first
+        ends.append(_End.of(numbers[turn], errors[turn], b))
+    return ends
+
+
+def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]:
+    """The diagonal of the inverse, shape (n, q), and bounds on relative errors, (q,).
+
+    By both ends of windows of 2b unknowns and the rows between them, for the oldest unknown of each
+    window and differences.
+    """
+    n, b = len(problem.forwards.weights), problem.forwards.sums.shape[1] - 1
+    middles = _middles(n, b)
+    zero = np.zeros_like(before.errors)
+    one = zero + 1
+    form = _Form(
+        [*before.form.pivots, *[zero] * b],
+        [[*row, *[zero] * b] for row in before.form.rows]
+        + [[zero] * (b - 1 - j) for j in range(b)],
+    )
+    # the other end's unknowns: the newest, which is the oldest and all differences, and differences
+    # backwards
+    for j, (pivot, row) in enumerate(zip(after.form.pivots, after.form.rows, strict=True)):
+        if j == 0:
+            newest = [one] * (b + 1) + [1 - entry for entry in row[::-1]]
+        else:
+            newest = [zero] * (b + 1) + [*row[::-1], one] + [zero] * (j - 1)
+        form = form.measured(newest, pivot)
+    for i in range(b):
+        ticks = middles + 1 + i
+        sums = problem.forwards.sums[ticks].T[:, :, None]
+        row = [sums[0] * one] * (i + 1) + [part * one for part in sums[1:]]
+        row += [zero] * (2 * b - len(row))
+        form = form.measured(row, problem.forwards.weights[ticks][:, None])
+    errors = np.maximum(before.errors, after.errors) + _logarithm(
+        4 * b**2 * _ROTATION * form.share()
+    )
+    found, worst = np.empty((n, zero.shape[1])), zero
+    for r in range(2 * b):
+        variance, above = form.variance(0, r)
+        found[middles - b + 1 + r] = variance
+        worst = np.maximum(worst, above / variance - 1)
+    with np.errstate(over="ignore"):  # nothing is known then, and infinity says so
+        return found, np.expm1((errors + 2 * worst + 8 * (b + 4) * _UNIT).max(axis=0))
+
+
+def _logarithm(share: Array) -> Array:
+    """How far a form's logarithm moves where its root moves by at most this share."""
+    with np.errstate(divide="ignore"):
+        return -2 * np.log1p(-np.minimum(share, 1.0))
