@@ -27,6 +27,7 @@ WORKLOADS = {
 def linear_for_all(monkeypatch):
     monkeypatch.setattr(route, "_LEAST_TICKS", 2)
     monkeypatch.setattr(route, "_LEAST_TICKS_OF_SEVERAL", 2)
+    monkeypatch.setattr(route, "_LEAST_TICKS_OF_SEVERAL_ABOVE_2", 2)
 
 
 @pytest.fixture
