@@ -71,7 +71,7 @@ def participation_noise(
         lower=lower,
         sensitivity_squared=1.0,
         method=f"{note} of at most {who.most} of {domain.dim} ticks",
-        unsolved=Status.PARTICIPATIONS,
+        unsolved=Status.INTERRUPTED if found.interrupted else Status.PARTICIPATIONS,
         steps=found.steps,
         trace=[*watch.trace, Progress(found.steps, lower, upper)],
         tol=tol,
@@ -94,8 +94,9 @@ def _found(
             A, who, sets, p, tol=enough, max_steps=_MOST_SLOW_STEPS, report=proven
         )
         Z = _correlations(found.second_moment, sets, found.weights)
-        if who.are_disjoint and found.gap <= tol:
-            return sets, Z, found, f"Newton's method over {len(sets)} disjoint patterns"
+        if (who.are_disjoint and found.gap <= tol) or found.interrupted:
+            alike = "disjoint " if who.are_disjoint else ""
+            return sets, Z, found, f"Newton's method over {len(sets)} {alike}patterns"
         if not few:
             start = sets, Z, found.weights, found.factor
             found = exchange_optimum(A, who, *start, p, tol=tol, report=report)

@@ -2,16 +2,18 @@
 integers.
 """
 
-import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.participation.patterns import Apart
+
 Array = NDArray[np.float64]
 Integers = NDArray[Any]  # int64 where every sum provably fits, Python integers otherwise
 
-_MOST_PATTERNS = 20_000  # listed one by one
+_MOST_PAIRS = 2**22  # of ticks, in all sets that are looked at one by one
 
 
 def largest_change(gram: Integers, reports: int, apart: int) -> int:
@@ -26,10 +28,11 @@ def largest_change(gram: Integers, reports: int, apart: int) -> int:
 
     by the inequality of Cauchy and Schwarz. Attained at u_i = u where X >= 0.
 
-    Exact, where ticks of one person do not meet in X or the sets are few; otherwise each tick i is
-    charged r_i, the most that a set with i in it has in row i, and Σ_{i∈π} r_i is maximised: both
-    by dynamic programming over positions and counts (the bound of Choquette-Choo et al. 2023,
-    Section 4).
+    Exact, where ticks of one person do not meet in X, or a person has two, or the sets are few.
+    Otherwise each tick i is charged r_i, the most that a set with i in it has in row i, and
+    Σ_{i∈π} r_i is maximised: both by dynamic programming over positions and counts (the bound of
+    Choquette-Choo et al. 2023, Section 4). A row may count all other ticks, or only the earlier or
+    only the later ones, twice; the least of the three bounds is returned.
 
     Args:
         gram: X, integers, shape (n, n).
@@ -40,16 +43,19 @@ def largest_change(gram: Integers, reports: int, apart: int) -> int:
     sizes = np.abs(gram)
     if int(sizes.max()) * n * n >= 2**62:
         sizes = sizes.astype(object)
-    k = min(reports, (n - 1) // apart + 1)
-    positions = np.arange(n)
-    far = np.abs(positions[:, None] - positions) >= apart
-    if k == 1 or not (sizes * far).any():
-        return _most(np.diagonal(sizes)[None, :], k, apart)[0]
-    if sum(math.comb(n - (c - 1) * (apart - 1), c) for c in range(1, k + 1)) <= _MOST_PATTERNS:
-        return _largest_of_all(sizes, k, apart)
-    diagonal = np.diagonal(sizes)
-    rows = diagonal + np.array(_most(sizes * far, k - 1, apart), dtype=sizes.dtype)
-    return _most(rows[None, :], k, apart)[0]
+    who = Apart(n, min(reports, (n - 1) // apart + 1), apart)
+    k, own = who.most, np.diagonal(sizes)
+    between = sizes * who.meet()
+    if k == 1 or not between.any():
+        return _most(own[None, :], k, apart)[0]
+    if k == 2:
+        pairs = (own[:, None] + own + 2 * between)[who.meet()]
+        return max(int(own.max()), int(pairs.max()))
+    if who.count * k**2 <= _MOST_PAIRS:
+        return _largest_of_all(sizes, _sets(who))
+    shares = between, 2 * np.tril(between), 2 * np.triu(between)
+    rows = (own + np.array(_most(part, k - 1, apart), dtype=sizes.dtype) for part in shares)
+    return min(_most(row[None, :], k, apart)[0] for row in rows)
 
 
 def _most(weights: Integers, k: int, apart: int) -> list[int]:
@@ -66,19 +72,17 @@ def _most(weights: Integers, k: int, apart: int) -> list[int]:
     return [int(x) for x in before[n]]
 
 
-def _largest_of_all(sizes: Integers, k: int, apart: int) -> int:
-    """The same by going through all sets."""
-    known: list[list[int]] = sizes.tolist()
-    best = 0
-    waiting: list[tuple[tuple[int, ...], int]] = [((), 0)]
-    while waiting:
-        chosen, value = waiting.pop()
-        best = max(best, value)
-        if len(chosen) < k:
-            for i in range(chosen[-1] + apart if chosen else 0, len(known)):
-                more = value + known[i][i] + 2 * sum(known[i][j] for j in chosen)
-                waiting.append(((*chosen, i), more))
-    return best
+@lru_cache(maxsize=1)  # a search asks for the same ones again and again
+def _sets(who: Apart) -> NDArray[np.intp]:
+    return who.maximal()
+
+
+def _largest_of_all(sizes: Integers, sets: NDArray[np.intp]) -> int:
+    """The same by going through all sets, filled up with n."""
+    padded = np.zeros((len(sizes) + 1,) * 2, dtype=sizes.dtype)
+    padded[:-1, :-1] = sizes
+    totals = sum(padded[i, j] for i in sets.T for j in sets.T)
+    return int(np.max(totals))
 
 
 def worst_reports(

@@ -3,6 +3,7 @@ least error.
 """
 
 import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,25 +11,31 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import toeplitz
+from scipy.linalg import solve_triangular, toeplitz
 
 from domains import FiniteSet
+from domains.participation.patterns import Apart
 
-from ..errors import ParameterError
+from ..errors import ConvergenceWarning, ParameterError
 from ..files.pickling import PickledByArguments
+from ..noise.optimal_noise import OptimalNoise
 from ..noise.solve import optimal_noise
+from ..noise.stream_covariance import StreamCovariance
 from ..numerics.norms import norm
 from ..solvers.progress import interrupts_pass
+from .participations import participations
 from .reports import largest_change, worst_reports
 from .ticks import Ticks
+from .workloads import matrix, prefix_sums
 
 Array = NDArray[np.float64]
 
 BITS = 20  # of the longest column: what is lost by rounding to integers is a part in a million
 _LEAST_PIVOT = 2**4
-_TOLERANCE = 1e-6
+_TOLERANCE, _ROUGH_TOLERANCE = 1e-6, 1e-4
 _ROUNDS, _FEW_TICKS = (12, 2), 128  # of a search, for few ticks and for many
-_SHARES = (0.1, 0.3, 0.5)  # of other strategies in a mixture
+_MOST_SOLVED = 64  # ticks, of a search over all that persons may do: seconds
+_SHARES = (0.03, 0.1, 0.3, 0.5)  # of other strategies in a mixture
 _WORTH = 1e-4  # of an error
 _FRACTION = 320  # bits of a row of the inverse
 
@@ -128,8 +135,11 @@ class TimeStrategy(PickledByArguments):
 def gram(matrix: NDArray[np.int64]) -> NDArray[Any]:
     """``CᵀC``, exactly."""
     largest, n = int(np.abs(matrix).max()), len(matrix)
-    C = matrix if largest**2 * n < 2**62 else matrix.astype(object)
-    return C.T @ C
+    if largest**2 * n < 2**53:  # every sum on the way is an integer that doubles hold exactly
+        C = matrix.astype(np.float64)
+        return (C.T @ C).astype(np.int64)
+    exact = matrix if largest**2 * n < 2**62 else matrix.astype(object)
+    return exact.T @ exact
 
 
 def chosen(ticks: Ticks, p: float, bits: int = BITS) -> TimeStrategy:
@@ -139,8 +149,10 @@ def chosen(ticks: Ticks, p: float, bits: int = BITS) -> TimeStrategy:
     ``CᵀC = AᵀM⁺A`` measures with it; one is lower triangular whatever A is, so nothing is lost by
     measuring in time. For more reports it is the best found among that optimum, banded matrices in
     which no two reports of a person meet, optima for a number of sets of reports, with the same row
-    in every tick or with opposite ones, and mixtures of them (``CᵀC`` may be mixed: both its error
-    and what it charges are convex in it). Sets with the same row in every tick prove the lower end.
+    in every tick or with opposite ones, the optimum for vectors that may differ from tick to tick
+    (:func:`gaussnoise.streams.participations`), and mixtures of them (``CᵀC`` may be mixed: both
+    its error and what it charges are convex in it). Sets with the same row in every tick prove the
+    lower end.
 
     Args:
         ticks: workload and reports.
@@ -153,7 +165,7 @@ def chosen(ticks: Ticks, p: float, bits: int = BITS) -> TimeStrategy:
 
 def _chosen(ticks: Ticks, p: float, bits: int) -> TimeStrategy:
     A, n = ticks.matrix, ticks.n
-    single, lower = _optimum(A, np.eye(n), p)
+    single, lower = _once(ticks, A, p)
     kinds = [[single], [np.eye(n)]]
     if ticks.most_reports > 1:
         kinds += [[C] for C in _banded(single, ticks)]
@@ -161,6 +173,8 @@ def _chosen(ticks: Ticks, p: float, bits: int) -> TimeStrategy:
             found, proven = _optimum_of_sets(ticks, A, p, signed)
             kinds.append(found)
             lower = lower if signed else max(lower, proven)
+        if n <= _MOST_SOLVED:
+            kinds.append([_of_vectors(ticks, A, p)])
 
     def strategy(C: Array) -> TimeStrategy:
         return TimeStrategy(_integers(C, bits), ticks, p, lower)
@@ -190,11 +204,54 @@ def _unit_gram(strategy: TimeStrategy) -> Array:
     return np.asarray(gram(strategy.matrix) / float(strategy.sensitivity_squared), dtype=np.float64)
 
 
+def _once(ticks: Ticks, A: Array, p: float) -> tuple[Array, float]:
+    """The least noise for one report: in linear time, where the inverse of A has few bands."""
+    if not _is_causal(A):
+        return _optimum(A, np.eye(ticks.n), p)
+    totals = isinstance(ticks.workload, str) and ticks.workload == "totals"
+    domain = prefix_sums(ticks.n) if totals else matrix(A)
+    noise = optimal_noise(domain, p, neighbors="add-remove", tol=_TOLERANCE)
+    return _strategy(noise, A), noise.gamma_lower
+
+
+def _is_causal(A: Array) -> bool:
+    """Whether answers are lower triangular in the ticks, one for each."""
+    return bool(A.shape[0] == A.shape[1] and not np.triu(A, 1).any() and A.diagonal().all())
+
+
 def _optimum(A: Array, reports: Array, p: float) -> tuple[Array, float]:
     """The least noise that covers any of these reports, one a row: a strategy, and a lower end."""
     noise = optimal_noise(FiniteSet(reports @ A.T), p, neighbors="add-remove", tol=_TOLERANCE)
-    whitened = np.linalg.lstsq(noise.covariance.factor(), A, rcond=None)[0]
-    return causal_factor(whitened.T @ whitened), noise.gamma_lower
+    return _strategy(noise, A), noise.gamma_lower
+
+
+def _of_vectors(ticks: Ticks, A: Array, p: float) -> Array:
+    """A strategy for people who add a vector in each of their ticks, which is what is charged but
+    for signs.
+
+    Where A is not lower triangular, another matrix of the same AᵀA takes its place: it has the same
+    mean error.
+    """
+    if not _is_causal(A):
+        upper = np.asarray(np.linalg.qr(A[:, ::-1], mode="r"))
+        A, p = upper[::-1, ::-1], 2
+    who = Apart(ticks.n, ticks.most_reports, ticks.apart)
+    with warnings.catch_warnings():  # it is measured by what it charges
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        noise = optimal_noise(
+            participations(A, who), p, neighbors="add-remove", tol=_ROUGH_TOLERANCE
+        )
+    return _strategy(noise, A)
+
+
+def _strategy(noise: OptimalNoise, A: Array) -> Array:
+    """C with ``CᵀC = AᵀM⁺A``."""
+    M = noise.covariance
+    if isinstance(M, StreamCovariance):  # never written out
+        whitened = solve_triangular(np.linalg.cholesky(M.toarray()), A, lower=True)
+    else:
+        whitened = np.linalg.lstsq(M.factor(), A, rcond=None)[0]
+    return causal_factor(whitened.T @ whitened)
 
 
 def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[list[Array], float]:

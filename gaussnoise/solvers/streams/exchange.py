@@ -21,6 +21,7 @@ from domains.participation.sensitivity import blocks, form_bound, set_sums
 from ...numerics.norms import dual_power, norm
 from ..points.columns import Report
 from ..points.interior import maximum
+from ..progress import keeps_answer
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -45,6 +46,7 @@ class Exchanged:
         weights: λ, shape (P,).
         coordinate_weights: w, shape (n,), inside the dual ball.
         steps: evaluations of F.
+        interrupted: whether Ctrl-C ended it.
     """
 
     factor: Array
@@ -53,6 +55,7 @@ class Exchanged:
     weights: Array
     coordinate_weights: Array
     steps: int
+    interrupted: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,36 +198,42 @@ def exchange_optimum(
     sensitivity, *_ = _missing(who, np.asarray(np.linalg.solve(factor, A), dtype=np.float64), 0.0)
     upper = math.sqrt(sensitivity * norm(np.square(factor).sum(axis=1), p / 2))
     best, proof, lower = factor, (sets, Z, weights, shares), 0.0
-    steps, inner = 0, _FIRST_TOL
-    for _ in range(_ROUNDS):
-        atoms = _Atoms(A, sets, Z, p)
-        found = maximum(atoms, tol=inner, max_steps=_INNER_STEPS, start=(weights, shares))
-        steps, weights, shares, now = steps + found.steps, found.weights, found.shares, found.at
-        if now.value > lower:
-            lower, proof = now.value, (sets, Z, weights, shares)
-        w = atoms.coordinate_weights(shares)
-        reached = now.axes * np.sqrt(now.roots) / np.sqrt(w)[:, None]
-        sensitivity, new_sets, new_Z = _missing(who, now.rows.T, now.value * (1 + tol / 4))
-        bound = math.sqrt(sensitivity * norm(now.variances, p / 2))
-        if bound < upper:
-            best, upper = reached, bound
-        if report is not None:
-            report(steps, lower, max(upper, lower))
-        if upper <= lower * (1 + tol) or not len(new_sets) or found.interrupted:
-            break
-        inner = max(tol / 4, min(inner, (math.sqrt(sensitivity / now.value) - 1) / 4))
-        kept = weights > _NEGLIGIBLE * weights.max()
-        sets, Z = np.vstack([sets[kept], new_sets]), np.concatenate([Z[kept], new_Z])
-        weights = np.concatenate(
-            [
-                (1 - _SHARE_OF_NEW) * weights[kept],
-                np.full(len(new_sets), _SHARE_OF_NEW / len(new_sets)),
-            ]
-        )
-        weights = weights / weights.sum()
+    steps, inner, interrupted = 0, _FIRST_TOL, False
+    try:
+        for _ in range(_ROUNDS):
+            atoms = _Atoms(A, sets, Z, p)
+            found = maximum(atoms, tol=inner, max_steps=_INNER_STEPS, start=(weights, shares))
+            steps, weights, shares, now = steps + found.steps, found.weights, found.shares, found.at
+            interrupted = found.interrupted
+            if now.value > lower:
+                lower, proof = now.value, (sets, Z, weights, shares)
+            w = atoms.coordinate_weights(shares)
+            reached = now.axes * np.sqrt(now.roots) / np.sqrt(w)[:, None]
+            sensitivity, new_sets, new_Z = _missing(who, now.rows.T, now.value * (1 + tol / 4))
+            bound = math.sqrt(sensitivity * norm(now.variances, p / 2))
+            if bound < upper:
+                best, upper = reached, bound
+            if report is not None:
+                report(steps, lower, max(upper, lower))
+            if upper <= lower * (1 + tol) or not len(new_sets) or interrupted:
+                break
+            inner = max(tol / 4, min(inner, (math.sqrt(sensitivity / now.value) - 1) / 4))
+            kept = weights > _NEGLIGIBLE * weights.max()
+            sets, Z = np.vstack([sets[kept], new_sets]), np.concatenate([Z[kept], new_Z])
+            weights = np.concatenate(
+                [
+                    (1 - _SHARE_OF_NEW) * weights[kept],
+                    np.full(len(new_sets), _SHARE_OF_NEW / len(new_sets)),
+                ]
+            )
+            weights = weights / weights.sum()
+    except KeyboardInterrupt:
+        if not keeps_answer():
+            raise
+        interrupted = True
     sets, Z, weights, shares = proof
     w = shares ** dual_power(p) if p > 2 else np.ones(n)
-    return Exchanged(best, sets, Z, weights, w, steps)
+    return Exchanged(best, sets, Z, weights, w, steps, interrupted)
 
 
 def _missing(

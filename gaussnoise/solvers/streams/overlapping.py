@@ -12,7 +12,7 @@ Newton's method with the y_π eliminated set by set (Boyd & Vandenberghe 2004, S
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from ...numerics.norms import dual_power, norm
 from ..points.columns import Report
+from ..progress import keeps_answer
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -45,6 +46,7 @@ class Overlapping:
         coordinate_weights: w, shape (n,), inside the dual ball.
         gap: upper/lower − 1 by the solver's arithmetic.
         steps: Newton steps.
+        interrupted: whether Ctrl-C ended it.
     """
 
     factor: Array
@@ -53,6 +55,7 @@ class Overlapping:
     coordinate_weights: Array
     gap: float
     steps: int
+    interrupted: bool = False
 
 
 def affordable(n: int, count: int, k: int) -> bool:
@@ -231,42 +234,47 @@ def overlapping_optimum(
     tau = P * k / float(((A @ np.linalg.inv(X)) * A).sum())
     now = path.at(X, y, tau, shares)
     best: Overlapping | None = None
-    lower, steps = 0.0, 0
-    while now is not None and steps < max_steps:
-        try:
-            dX, dy, rising = path.newton(now, tau)
-        except np.linalg.LinAlgError:
-            break  # rounding ends the path
-        steps += 1
-        length, tried = 1.0, None
-        before = now.merit(tau)
-        before += _MERIT_ROUNDING * abs(before)
-        for _ in range(_BACKTRACKS):
-            tried = path.at(now.X + length * dX, now.y + length * dy, tau, now.shares)
-            if tried is not None and tried.merit(tau) <= before - 0.01 * length * rising:
+    lower, steps, interrupted = 0.0, 0, False
+    try:
+        while now is not None and steps < max_steps:
+            try:
+                dX, dy, rising = path.newton(now, tau)
+            except np.linalg.LinAlgError:
+                break  # rounding ends the path
+            steps += 1
+            length, tried = 1.0, None
+            before = now.merit(tau)
+            before += _MERIT_ROUNDING * abs(before)
+            for _ in range(_BACKTRACKS):
+                tried = path.at(now.X + length * dX, now.y + length * dy, tau, now.shares)
+                if tried is not None and tried.merit(tau) <= before - 0.01 * length * rising:
+                    break
+                tried, length = None, length / 2
+            if tried is None:
                 break
-            tried, length = None, length / 2
-        if tried is None:
-            break
-        now = tried
-        if rising > _CENTERED:
-            continue
-        ended = _ended(A, sets, p, now, steps)
-        lower = max(lower, ended[1])
-        if best is None or ended[0].gap < best.gap:
-            best = ended[0]
-        if report is not None:
-            report(steps, lower, lower * (1 + best.gap))
-        if best.gap <= tol or tau * now.error > _SHARPEST * (P * k + n) / tol:
-            break
-        # sharp enough: what is left of the gap is how far from the path the point is
-        if tau * now.error > (P * k + n) / tol and rising > _NEAR:
-            continue
-        tau *= _SHARPER
-        now = path.at(now.X, now.y, tau, now.shares)
+            now = tried
+            if rising > _CENTERED:
+                continue
+            ended = _ended(A, sets, p, now, steps)
+            lower = max(lower, ended[1])
+            if best is None or ended[0].gap < best.gap:
+                best = ended[0]
+            if report is not None:
+                report(steps, lower, lower * (1 + best.gap))
+            if best.gap <= tol or tau * now.error > _SHARPEST * (P * k + n) / tol:
+                break
+            # sharp enough: what is left of the gap is how far from the path the point is
+            if tau * now.error > (P * k + n) / tol and rising > _NEAR:
+                continue
+            tau *= _SHARPER
+            now = path.at(now.X, now.y, tau, now.shares)
+    except KeyboardInterrupt:
+        if best is None or not keeps_answer():
+            raise
+        interrupted = True
     if best is None:
         raise RuntimeError("no step was taken")
-    return best
+    return replace(best, steps=steps, interrupted=interrupted)
 
 
 def _ended(A: Array, sets: Indices, p: float, now: _Point, steps: int) -> tuple[Overlapping, float]:

@@ -23,6 +23,7 @@ from domains.participation.sensitivity import form_bound
 
 from ...numerics.norms import dual_power, norm
 from ..points.columns import Report
+from ..progress import interrupts_pass, keeps_answer
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -51,6 +52,7 @@ class Separated:
         lower: F, a lower end of γ where patterns are disjoint.
         gap: of the restricted problem.
         steps: Newton steps.
+        interrupted: whether Ctrl-C ended it.
     """
 
     factor: Array
@@ -61,6 +63,7 @@ class Separated:
     lower: float
     gap: float
     steps: int
+    interrupted: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,49 +268,57 @@ def separated_optimum(
     floor = 0.01 * tol * now.value / (n + P)
     # the least upper end, and the best proof below it
     best, proof, upper = now, now, now.value * (1 + search.gap(now))
-    steps = 0
-    while steps < max_steps:
-        steps += 1
-        change = search.newton(now, mu, 1e-30)
-        gradient = np.concatenate(search.slopes(now, mu))
-        flat = np.concatenate(change)
-        rising = float(gradient @ flat)
-        length = 1.0
-        lowest = float(min(change[0].min(initial=0.0), change[2].min(initial=0.0)))
-        if lowest < 0:
-            length = min(1.0, 0.99 / -lowest)
-        before = _merit(now, mu, p)
-        tried = None
-        for _ in range(_BACKTRACKS):
-            weights = now.weights * (1 + length * change[0])
-            shares = now.shares * (1 + length * change[2]) if p > 2 else now.shares
-            inner = now.inner + length * change[1] * search._scales(now)
-            tried = search.at(weights / weights.sum(), inner / weights.sum(), shares / shares.sum())
-            if tried is not None and _merit(
-                tried, mu, p
-            ) >= before + 1e-4 * length * rising - 1e-13 * abs(before):
+    steps, interrupted = 0, False
+    try:
+        while steps < max_steps:
+            steps += 1
+            change = search.newton(now, mu, 1e-30)
+            gradient = np.concatenate(search.slopes(now, mu))
+            flat = np.concatenate(change)
+            rising = float(gradient @ flat)
+            length = 1.0
+            lowest = float(min(change[0].min(initial=0.0), change[2].min(initial=0.0)))
+            if lowest < 0:
+                length = min(1.0, 0.99 / -lowest)
+            before = _merit(now, mu, p)
+            tried = None
+            for _ in range(_BACKTRACKS):
+                weights = now.weights * (1 + length * change[0])
+                shares = now.shares * (1 + length * change[2]) if p > 2 else now.shares
+                inner = now.inner + length * change[1] * search._scales(now)
+                tried = search.at(
+                    weights / weights.sum(), inner / weights.sum(), shares / shares.sum()
+                )
+                if tried is not None and _merit(
+                    tried, mu, p
+                ) >= before + 1e-4 * length * rising - 1e-13 * abs(before):
+                    break
+                length /= 2
+            if tried is None:
                 break
-            length /= 2
-        if tried is None:
-            break
-        now = tried
-        proof = now if now.value > proof.value else proof
-        reached = now.value * (1 + search.gap(now))
-        if reached < upper:
-            best, upper = now, reached
-        gap = max(upper / proof.value - 1, 0.0)
-        if report is not None:
-            report(steps, proof.value, proof.value * (1 + gap))
-        if gap <= tol or (mu == 0 and rising < 1e-16 * now.value):
-            break
-        if barrier and rising <= 0.1 * mu * (n + P):
-            if mu <= floor and rising <= _SETTLED * mu * (n + P):
+            now = tried
+            proof = now if now.value > proof.value else proof
+            reached = now.value * (1 + search.gap(now))
+            if reached < upper:
+                best, upper = now, reached
+            gap = max(upper / proof.value - 1, 0.0)
+            if report is not None:
+                report(steps, proof.value, proof.value * (1 + gap))
+            if gap <= tol or (mu == 0 and rising < 1e-16 * now.value):
                 break
-            mu = max(_SHARPER * mu, floor)
+            if barrier and rising <= 0.1 * mu * (n + P):
+                if mu <= floor and rising <= _SETTLED * mu * (n + P):
+                    break
+                mu = max(_SHARPER * mu, floor)
+    except KeyboardInterrupt:
+        if not steps or not keeps_answer():
+            raise
+        interrupted = True
     w = np.sqrt(best.coordinate_weights)
     factor = best.axes * np.sqrt(best.roots) / w[:, None]
     measure = proof.second_moment, sets, proof.weights, proof.coordinate_weights
-    return Separated(factor, *measure, proof.value, max(upper / proof.value - 1, 0.0), steps)
+    gap = max(upper / proof.value - 1, 0.0)
+    return Separated(factor, *measure, proof.value, gap, steps, interrupted)
 
 
 def covering_sets(A: Array, who: AbstractPatterns, p: float) -> Indices:
@@ -323,7 +334,8 @@ def covering_sets(A: Array, who: AbstractPatterns, p: float) -> Indices:
     found |= {tuple(who.best(1e-9 + (ticks == i)).tolist()) for i in range(n)}
     for _ in range(_ROUNDS):
         sets = np.array([row + (n,) * (k - len(row)) for row in sorted(found)], dtype=np.intp)
-        now = separated_optimum(A, who, sets, p, tol=_ROUGH, max_steps=_ROUGH_STEPS)
+        with interrupts_pass():
+            now = separated_optimum(A, who, sets, p, tol=_ROUGH, max_steps=_ROUGH_STEPS)
         leverage = np.square(np.linalg.solve(now.factor, A)).sum(axis=0)
         most = float(np.append(leverage, 0.0)[sets].sum(axis=1).max())
         boosted = (who.best(leverage + most * (ticks == i)) for i in range(n))
