@@ -69,7 +69,7 @@ def counted_once(monkeypatch):
 
     count, known = publish.count_marginals, {}
 
-    def count_marginals(table, attributes, subsets, on_outside="refuse"):
+    def count_marginals(table, attributes, subsets, on_outside="refuse", limit=None):
         key = (id(table), tuple(attributes), tuple(subsets), on_outside)
         if key not in known:
             known[key] = (

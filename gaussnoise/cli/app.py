@@ -94,6 +94,14 @@ Rows = Annotated[
     int,
     typer.Option("--rows-per-person", help="The most rows of one person: persons are protected."),
 ]
+Person = Annotated[
+    str | None,
+    typer.Option(
+        "--person",
+        help="Column that says whose row it is: at most --rows-per-person of each are counted, "
+        "drawn at random.",
+    ),
+]
 
 LedgerFile = Annotated[Path, typer.Argument(help="Ledger of one data set.")]
 StreamFolder = Annotated[Path, typer.Argument(help="Folder of a stream.")]
@@ -187,11 +195,11 @@ def show_plan(
     p: Norm = 2,
     within: Within = None,
     rows_per_person: Rows = 1,
+    person: Person = None,
 ) -> None:
     """Say what a release would look like. Needs no data."""
-    _say(
-        str(_plan(schema, marginals, (rho, epsilon, delta), neighbors, p, within, rows_per_person))
-    )
+    budget = (rho, epsilon, delta)
+    _say(str(_plan(schema, marginals, budget, neighbors, p, within, rows_per_person, person)))
 
 
 @app.command("bound")
@@ -268,6 +276,7 @@ def make_release(
     p: Norm = 2,
     within: Within = None,
     rows_per_person: Rows = 1,
+    person: Person = None,
     format: Annotated[str, typer.Option("--format", help="Table files: csv or parquet.")] = "csv",
     on_outside: Annotated[
         str,
@@ -297,7 +306,8 @@ def make_release(
         raise ParameterError(
             "release: expected --ledger and --id together: a ledger knows releases by their id"
         )
-    planned = _plan(schema, marginals, (rho, epsilon, delta), neighbors, p, within, rows_per_person)
+    budget = (rho, epsilon, delta)
+    planned = _plan(schema, marginals, budget, neighbors, p, within, rows_per_person, person)
     _release(planned, table, out, format, on_outside, ledger, id)
 
 
@@ -590,6 +600,7 @@ def _plan(
     p: float,
     within: float | None,
     rows_per_person: int,
+    person: str | None = None,
 ) -> Plan:
     privacy = None if within is not None and budget == (None, None, None) else _privacy(*budget)
     relation: Any = neighbors
@@ -602,6 +613,7 @@ def _plan(
         p=p,
         targets=within,
         rows_per_person=rows_per_person,
+        person=person,
     )
 
 

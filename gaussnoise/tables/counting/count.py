@@ -19,7 +19,8 @@ from ...solvers.tables.residuals import Subset, part_of
 from ..reading.csv import FORM, is_csv
 from ..reading.frames import guarded, open_table
 from ..schema.schema import Attribute
-from .codes import Codes, OnOutside, code_table
+from .codes import Codes, OnOutside, code_table, outside_error
+from .persons import PersonLimit
 
 Counts = NDArray[np.int64]
 
@@ -32,24 +33,12 @@ _ROWS_AT_ONCE = 2**18
 _GROUPING_BITS = 60  # duckdb's GROUPING takes 63 columns
 
 
-def outside_error(attribute: Attribute) -> DataError:
-    """Some record has no cell: a null, NaN, unknown, or outside the edges."""
-    rule = (
-        "its declared categories"
-        if attribute.edges is None
-        else "finite numbers inside its declared edges"
-    )
-    return DataError(
-        f"column {attribute.name!r}: expected only {rule}, got a null or another value; "
-        'hint: correct the schema, or give the attribute a catch-all: other = "…"'
-    )
-
-
 def count_marginals(
     table: object,
     attributes: Sequence[Attribute],
     subsets: Sequence[Subset],
     on_outside: OnOutside = "refuse",
+    limit: PersonLimit | None = None,
 ) -> Iterator[tuple[Subset, Counts]]:
     """Exact counts of every marginal, in an order of its own.
 
@@ -70,6 +59,7 @@ def count_marginals(
             and dask may hold anything, and other engines are refused for the types they declare
             only. What remains are bytes that are no CSV, and queries and functions of the caller's
             own that fail on some row.
+        limit: on the rows of each person; of those that fit, where others are dropped.
 
     Yields:
         Each subset with its counts, of shape (sizes of its attributes...).
@@ -82,7 +72,9 @@ def count_marginals(
     sizes = [a.size for a in attributes]
     before = _state(table)
     if not attributes:
-        frame = open_table(table).lazy()
+        frame = (
+            open_table(table).lazy() if limit is None else _limited_rows(table, limit, on_outside)
+        )
         rows = guarded(
             _TASK,
             lambda: (
@@ -94,10 +86,8 @@ def count_marginals(
             raise DataError(_CHANGED)
         yield from ((S, np.array(rows, dtype=np.int64)) for S in subsets)
         return
-    coded = code_table(table, attributes, on_outside)
+    coded = code_table(table, attributes, on_outside, limit)
     engine = None if isinstance(coded, list) else coded.implementation
-    if on_outside == "drop":
-        coded = guarded(_TASK, lambda: _inside(coded, attributes), engine=engine)
     hint = FORM if isinstance(table, str | os.PathLike) and is_csv(table) else ""
     rows = None
     with contextlib.ExitStack() as stack:
@@ -202,15 +192,12 @@ class _Tables:
         np.add.at(table.reshape(-1), cell, counts)
 
 
-def _inside(coded: list[Codes] | nw.LazyFrame[Any], attributes: Sequence[Attribute]) -> Any:
-    """The records with a cell in every attribute, a catch-all's included."""
-    strict = [k for k, a in enumerate(attributes) if a.other is None]
-    if not strict:
+def _limited_rows(table: object, limit: PersonLimit, on_outside: OnOutside) -> nw.LazyFrame[Any]:
+    """The rows that are counted where nothing is asked of them but their number."""
+    coded = code_table(table, (), on_outside, limit)
+    if not isinstance(coded, list):
         return coded
-    if isinstance(coded, list):
-        inside = np.all([coded[k] > 0 for k in strict], axis=0)
-        return [codes[inside] for codes in coded]
-    return coded.filter(*(nw.col(f"c{k}") > 0 for k in strict))
+    return nw.from_dict({"c0": coded[0]}, backend="pyarrow").lazy()
 
 
 def _tally(

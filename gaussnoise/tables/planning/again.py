@@ -37,6 +37,7 @@ def asked_of(plan: "Plan") -> dict[str, object]:
         if plan.targets is None
         else [dataclasses.asdict(target) for target in plan.targets],
         "rows_per_person": plan.rows_per_person,
+        "person": plan.person,
     }
 
 
@@ -80,6 +81,7 @@ def planned_from(record: Any, folder: Path) -> "Plan":
             "privacy": _privacy(asked["privacy"], folder),
             "neighbors": asked["neighbors"],
             "rows_per_person": asked["rows_per_person"],
+            "person": asked.get("person"),  # earlier versions had none
         }
         if targets is None:
             arguments |= {"p": float(asked["p"]), "weights": asked["weights"]}

@@ -45,6 +45,7 @@ def plan(
     | Sequence[Target | float]
     | None = ...,
     rows_per_person: int = ...,
+    person: str | None = ...,
     over: None = ...,
 ) -> Plan: ...
 @overload
@@ -62,6 +63,7 @@ def plan(
     | Sequence[Target | float]
     | None = ...,
     rows_per_person: int = ...,
+    person: str | None = ...,
     over: "Ticks",
 ) -> "StreamPlan": ...
 def plan(
@@ -78,6 +80,7 @@ def plan(
     | Sequence[Target | float]
     | None = None,
     rows_per_person: int = 1,
+    person: str | None = None,
     over: "Ticks | None" = None,
 ) -> "Plan | StreamPlan":
     """The least noise for a set of marginal tables, or of queries about them, before any data are
@@ -103,11 +106,18 @@ def plan(
             largest ratio of standard deviation to target is made least, see
             :attr:`Plan.target_ratio`.
         rows_per_person: the most rows that one person can have, when persons are to be protected
-            instead of rows. Standard deviations grow by this factor. It is a promise of yours:
-            nothing in the table is checked.
+            instead of rows. Standard deviations grow by this factor. Without ``person`` it is a
+            promise of yours: nothing in the table is checked.
+        person: the column that says whose row it is. At most ``rows_per_person`` rows of each
+            person are counted then, drawn at random, for each release anew, from those of hers that
+            fit the schema; the others are left out. So counts of rows are too small where persons
+            have more, and what a person is is what has one value in this column: in CSV compared
+            byte by byte, and empty text is nobody. Rows of nobody are outside the schema: see
+            ``on_outside`` of :meth:`Plan.release`. Add-remove only.
         over: :class:`~gaussnoise.streams.Ticks`, for a release that goes on: at every tick a table
             of new rows comes in, and the tables of its rows and of all so far go out, on one
-            budget. ``rows_per_person`` is then per tick.
+            budget. ``rows_per_person`` is then per tick, and a promise: ``person`` is for single
+            releases.
 
     Returns:
         A :class:`Plan`; with ``over``, a :class:`~gaussnoise.streams.StreamPlan`.
@@ -161,6 +171,10 @@ def plan(
             f"plan: expected an integer 1 <= rows_per_person <= {_MOST_ROWS_PER_PERSON}, got "
             f"{rows_per_person!r:.50}"
         )
+    if person is not None and not (isinstance(person, str) and person):
+        raise ParameterError(
+            f"plan: expected person to be the name of a column, got {type(person).__name__}"
+        )
     domain = workload_domain(schema, workload)
     if weights is not None and np.shape(weights) != (len(domain.subsets),):
         raise ParameterError(
@@ -169,6 +183,12 @@ def plan(
     if over is not None and (targets is not None or privacy is None):
         raise ParameterError(
             "plan: over= takes a budget, no targets; hint: StreamPlan.half_width says what it gives"
+        )
+    if over is not None and person is not None:
+        raise ParameterError(
+            "plan: person= is for single releases: nobody counts in how many ticks a person has "
+            "rows; hint: over= with rows_per_person= and Ticks(..., reports=), both promises of "
+            "yours"
         )
     goals = None
     if targets is not None:
@@ -203,7 +223,7 @@ def plan(
         # the worst counts
         ratio = noise.gamma if domain.is_cells else largest_ratio(noise.covariance, goals or ())
         privacy = zCDP(rows_per_person**2 * ratio**2 / 2 * (1 + _ROUNDING))
-    result = Plan(schema, domain, noise, privacy, rows_per_person, goals)
+    result = Plan(schema, domain, noise, privacy, rows_per_person, goals, person)
     if result.integers > _MOST_CELLS:
         raise DomainTooLargeError(
             f"plan: {result.integers:.3g} noisy integers would take {result.seconds / 3600:.3g} "

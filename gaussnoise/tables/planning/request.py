@@ -20,6 +20,8 @@ def request_of(plan: "Plan") -> dict[str, object]:
         asked["bases"] = [[base_value(base, attributes[i]) for i, base in term] for term in terms]
     if any(isinstance(base, Leading) for term in terms for _, base in term):
         asked["catch-alls"] = "in no query that takes cells in order"
+    if plan.person is not None:
+        asked["person"] = plan.person
     return asked | {
         "schema": plan.schema.to_toml(),
         "marginals": plan.domain.subsets,
