@@ -116,6 +116,14 @@ Rows = Annotated[
     int,
     typer.Option("--rows-per-person", help="The most rows of one person: persons are protected."),
 ]
+Person = Annotated[
+    str | None,
+    typer.Option(
+        "--person",
+        help="Column that says whose row it is: at most --rows-per-person of each are counted, "
+        "drawn at random.",
+    ),
+]
 
 LedgerFile = Annotated[Path, typer.Argument(help="Ledger of one data set.")]
 StreamFolder = Annotated[Path, typer.Argument(help="Folder of a stream.")]
@@ -217,6 +225,7 @@ def show_plan(
     report: Annotated[
         Path | None, typer.Option("--report", help="New HTML file: the plan as a page.")
     ] = None,
+    person: Person = None,
 ) -> None:
     """Say what a release would look like; without a budget, what every budget would mean.
     Needs no data.
@@ -231,7 +240,7 @@ def show_plan(
         raise ParameterError(
             "plan: --plot shows all budgets; hint: leave out the budget and targets"
         )
-    planned = _plan(asked, (rho, epsilon, delta), neighbors, p, rows_per_person)
+    planned = _plan(asked, (rho, epsilon, delta), neighbors, p, rows_per_person, person)
     if report is not None:
         planned.report(report)
     _say(str(planned))
@@ -315,6 +324,7 @@ def make_release(
     within: Within = None,
     target: Targets = None,
     rows_per_person: Rows = 1,
+    person: Person = None,
     format: Annotated[str, typer.Option("--format", help="Table files: csv or parquet.")] = "csv",
     on_outside: Annotated[
         str,
@@ -345,7 +355,7 @@ def make_release(
             "release: expected --ledger and --id together: a ledger knows releases by their id"
         )
     asked = _asked(schema, marginals, within, target)
-    planned = _plan(asked, (rho, epsilon, delta), neighbors, p, rows_per_person)
+    planned = _plan(asked, (rho, epsilon, delta), neighbors, p, rows_per_person, person)
     _release(planned, table, out, format, on_outside, ledger, id)
 
 
@@ -696,6 +706,7 @@ def _plan(
     neighbors: str,
     p: float,
     rows_per_person: int,
+    person: str | None = None,
 ) -> Plan:
     free = asked.targets is not None and budget == (None, None, None)
     relation: Any = neighbors
@@ -707,6 +718,7 @@ def _plan(
         p=p,
         targets=asked.targets,
         rows_per_person=rows_per_person,
+        person=person,
     )
 
 

@@ -4,7 +4,14 @@ import importlib.util
 import sys
 from pathlib import Path
 
-for _name in ("audit_kit", "audit_attacks", "audit_fuzz", "audit_ledger", "audit_numbers"):
+for _name in (
+    "audit_kit",
+    "audit_attacks",
+    "audit_fuzz",
+    "audit_ledger",
+    "audit_numbers",
+    "audit_persons",
+):
     if _name not in sys.modules:
         _spec = importlib.util.spec_from_file_location(
             _name, Path(__file__).with_name(f"{_name}.py")

@@ -13,6 +13,7 @@ import audit_attacks as attacks
 import audit_fuzz as fuzz
 import audit_kit as kit
 import audit_ledger as ledger
+import audit_persons as persons
 import hypothesis
 import pytest
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ _EXAMPLES, _KILLS, _POINTS = 400, 60, 60
 def faults():
     """Every mutant: the ε proven of it, and the ε it claims."""
     claim = kit.gaussian_epsilon(kit.RHO, kit.DELTA)
-    for mutant in kit.MUTANTS:
+    for mutant in [*kit.MUTANTS, *persons.MUTANTS]:
         with pytest.MonkeyPatch.context() as patch:
             mutant.inject(patch)
             yield mutant.name, mutant.audit(), claim
@@ -39,6 +40,8 @@ def sound():
             claim,
         )
         yield f"tables, {neighbors}", kit.audit_tables(kit.two_tables(neighbors), 20_000), claim
+    found = persons.audit(persons.planned(3), *persons.neighbours(1000, (1,)), draws=20_000)
+    yield "tables, a person of 1000 rows, of whom 3 are counted", found, claim
 
 
 def fuzzed(examples):

@@ -27,6 +27,20 @@ from .numbers import (
     step_of,
     steps_of,
 )
+from .persons import (
+    PERSON,
+    People,
+    PersonLimit,
+    check_engine,
+    check_person_type,
+    duckdb_person,
+    limited_arrays,
+    limited_duckdb,
+    limited_spark,
+    no_person,
+    people_of,
+    spark_person,
+)
 
 OnOutside = Literal[
     "refuse", "drop"
@@ -37,8 +51,29 @@ Codes = NDArray[np.signedinteger]
 _MOST_COMPARISONS = 100
 
 
+def outside_error(attribute: Attribute) -> DataError:
+    """Some record has no cell: a null, NaN, unknown, or outside the edges."""
+    if attribute.clip is not None:
+        return DataError(
+            f"column {attribute.name!r}: expected only numbers, got a null, NaN or another value; "
+            'hint: correct the table, or give the attribute a catch-all: other = "…"'
+        )
+    rule = (
+        "its declared categories"
+        if attribute.edges is None
+        else "finite numbers inside its declared edges"
+    )
+    return DataError(
+        f"column {attribute.name!r}: expected only {rule}, got a null or another value; "
+        'hint: correct the schema, or give the attribute a catch-all: other = "…"'
+    )
+
+
 def code_table(
-    table: object, attributes: Sequence[Attribute], on_outside: OnOutside = "refuse"
+    table: object,
+    attributes: Sequence[Attribute],
+    on_outside: OnOutside = "refuse",
+    limit: PersonLimit | None = None,
 ) -> list[Codes] | nw.LazyFrame[Any]:
     """Small integers, 1 + the cell and 0 where there is none: arrays if the records are here, else
     columns c0, c1, …. Of a clipped number, 1 + its steps.
@@ -49,9 +84,14 @@ def code_table(
         on_outside: "refuse" wants columns of a type that fits the attribute. "drop" takes whatever
             a column of pandas or dask holds, since its type there depends on the rows; from other
             engines, which declare types, it takes integer categories in columns of floats besides.
+            Rows that have no cell are left out.
+        limit: on the rows of each person, of those that are not left out. With "refuse" it looks at
+            all rows first.
 
     Raises:
-        DataError: a missing column or wrong type.
+        DataError: a missing column or wrong type; with a limit, rows that have no cell or no
+            person.
+        ParameterError: a limit in an engine that has no windows.
     """
     frame = open_table(table)
     text = isinstance(table, str | os.PathLike) and is_csv(table)
@@ -60,13 +100,19 @@ def code_table(
         frame.implementation.is_pandas_like() or frame.implementation == nw.Implementation.DASK
     )
 
+    person = None if limit is None else limit.column
+    if person is not None:
+        check_engine(frame.implementation)
+    needed = [a.name for a in attributes]
+    needed += [] if person is None or person in needed else [person]
+
     def columns() -> tuple[list[str], Mapping[str, nw.dtypes.DType]]:
         names = frame.collect_schema().names() if not untyped else list(frame.columns)
-        wanted = [a.name for a in attributes if a.name in names]
+        wanted = [name for name in needed if name in names]
         return names, frame.select(*wanted).collect_schema() if wanted else {}
 
     names, types = guarded(_TASK, columns, engine=frame.implementation)
-    missing = [a.name for a in attributes if a.name not in names]
+    missing = [name for name in needed if name not in names]
     if missing:
         hint = "; hint: CSV needs commas, and column names in its first line" if text else ""
         raise DataError(
@@ -82,9 +128,16 @@ def code_table(
     if not text and not (drop and untyped):
         for attribute in attributes:
             _check_type(attribute, types[attribute.name], drop)
-    return guarded(
-        _TASK, lambda: _coded(frame, attributes, types, text), engine=frame.implementation
-    )
+    if person is not None:
+        check_person_type(person, types[person])
+
+    def coded() -> list[Codes] | nw.LazyFrame[Any]:
+        found = _coded(frame, attributes, types, text, person)
+        if isinstance(found, nw.LazyFrame):
+            return _kept(found, attributes, drop, limit)
+        return _kept_here(*found, attributes, drop, limit)
+
+    return guarded(_TASK, coded, engine=frame.implementation)
 
 
 _TASK = "read the table's columns"
@@ -143,23 +196,70 @@ def _kind(attribute: Attribute) -> type:
     return type((attribute.categories or ("",))[0])
 
 
+def _kept_here(
+    columns: list[Codes],
+    people: People | None,
+    attributes: Sequence[Attribute],
+    drop: bool,
+    limit: PersonLimit | None,
+) -> list[Codes]:
+    """The rows that are counted: first those outside are dropped, then those beyond the limit."""
+    strict = [k for k, a in enumerate(attributes) if a.other is None]
+    if drop and (strict or people is not None):
+        marks = [columns[k] > 0 for k in strict]
+        inside = np.all([*marks, *([] if people is None else [people.index >= 0])], axis=0)
+        columns = [codes[inside] for codes in columns]
+        people = people and People(people.index[inside], people.names)
+    if people is None or limit is None:
+        return columns
+    if (people.index < 0).any():
+        raise no_person(limit.column)
+    for k in strict:  # before any row is left out: chance is not to decide on a refusal
+        if not columns[k].all():
+            raise outside_error(attributes[k])
+    return limited_arrays(columns, people, limit)
+
+
+def _kept(
+    coded: nw.LazyFrame[Any],
+    attributes: Sequence[Attribute],
+    drop: bool,
+    limit: PersonLimit | None,
+) -> nw.LazyFrame[Any]:
+    """The same where another engine holds them."""
+    outside = {f"c{k}": nw.col(f"c{k}") == 0 for k, a in enumerate(attributes) if a.other is None}
+    if limit is not None:
+        outside[PERSON] = nw.col(PERSON).is_null()
+    if drop and outside:
+        coded = coded.filter(*(~mark for mark in outside.values()))
+    if limit is None:
+        return coded
+    if not drop:  # before any row is left out: chance is not to decide on a refusal
+        marks = [mark.fill_null(False).any().alias(name) for name, mark in outside.items()]
+        found = coded.select(*marks).collect("pyarrow").to_native().to_pylist()[0]
+        if found.pop(PERSON):
+            raise no_person(limit.column)
+        for k in (int(name[1:]) for name, any_outside in found.items() if any_outside):
+            raise outside_error(attributes[k])
+    limited = limited_spark if coded.implementation.is_spark_like() else limited_duckdb
+    return nw.from_native(limited(coded.to_native(), limit))
+
+
 def _coded(
-    frame: Any, attributes: Sequence[Attribute], types: Mapping[str, nw.dtypes.DType], text: bool
-) -> list[Codes] | nw.LazyFrame[Any]:
-    named = list(enumerate(attributes))
+    frame: Any,
+    attributes: Sequence[Attribute],
+    types: Mapping[str, nw.dtypes.DType],
+    text: bool,
+    person: str | None,
+) -> tuple[list[Codes], People | None] | nw.LazyFrame[Any]:
+    """Codes of all rows; beside them, whose they are."""
     if frame.implementation == nw.Implementation.POLARS:
-        coded = (
-            frame.lazy()
-            .to_native()
-            .select(*(_polars(a, types[a.name]).alias(f"c{k}") for k, a in named))
-        )
-        if isinstance(frame, nw.LazyFrame):
-            return nw.from_native(coded)
-        return [column.to_numpy() for column in coded.collect().get_columns()]
+        return _coded_polars(frame, attributes, types, person)
     if isinstance(frame, nw.DataFrame):
-        return [code_column(frame[a.name], a) for a in attributes]
+        people = None if person is None else people_of(frame[person])
+        return [code_column(frame[a.name], a) for a in attributes], people
     if frame.implementation == nw.Implementation.DUCKDB:
-        return _duckdb(frame.to_native(), attributes, types, text)
+        return _duckdb(frame.to_native(), attributes, types, text, person)
     if frame.implementation == nw.Implementation.DASK:
         # attributes without what is asked about them, which a worker has no use for
         plain = [Attribute(a.name, a.categories, a.edges, a.other, clip=a.clip) for a in attributes]
@@ -167,7 +267,26 @@ def _coded(
         return nw.from_native(
             native.map_partitions(_pandas, plain, meta=_pandas(native._meta, plain))
         )
-    return _joined(frame, attributes, types)
+    return _joined(frame, attributes, types, person)
+
+
+def _coded_polars(
+    frame: Any,
+    attributes: Sequence[Attribute],
+    types: Mapping[str, nw.dtypes.DType],
+    person: str | None,
+) -> tuple[list[Codes], People | None] | nw.LazyFrame[Any]:
+    """Windows over persons would hold all rows there too, so with persons the codes come here."""
+    import polars as pl
+
+    codes = [_polars(a, types[a.name]).alias(f"c{k}") for k, a in enumerate(attributes)]
+    whose = [] if person is None else [pl.col(person).alias(PERSON)]
+    coded = frame.lazy().to_native().select(*codes, *whose)
+    if isinstance(frame, nw.LazyFrame) and person is None:
+        return nw.from_native(coded)
+    here = coded.collect()
+    people = None if person is None else people_of(nw.from_native(here[PERSON], series_only=True))
+    return [here[f"c{k}"].to_numpy() for k in range(len(codes))], people
 
 
 def _width(attribute: Attribute) -> Any:
@@ -368,12 +487,20 @@ def _polars(attribute: Attribute, dtype: nw.dtypes.DType) -> Any:
 
 
 def _duckdb(
-    relation: Any, attributes: Sequence[Attribute], types: Mapping[str, nw.dtypes.DType], text: bool
+    relation: Any,
+    attributes: Sequence[Attribute],
+    types: Mapping[str, nw.dtypes.DType],
+    text: bool,
+    person: str | None = None,
 ) -> nw.LazyFrame[Any]:
     """A left join with the codes of each attribute. Keys are bytes: text may compare in other ways
     there.
     """
     keys = [f"{_duckdb_key(a, types[a.name], text)} AS r{k}" for k, a in enumerate(attributes)]
+    whose = []
+    if person is not None:
+        whose = [PERSON]
+        keys.append(f"{duckdb_person(person, types[person])} AS {PERSON}")
     joined = relation.project(", ".join(keys))
     if text:
         joined = with_integers(
@@ -406,7 +533,9 @@ def _duckdb(
     widths = [_WIDTHS[_width(a)] for a in attributes]
     pairs = enumerate(zip(codes, widths, strict=True))
     return nw.from_native(
-        joined.project(", ".join(f"CAST({code} AS {width}) AS c{k}" for k, (code, width) in pairs))
+        joined.project(
+            ", ".join([*(f"CAST({code} AS {width}) AS c{k}" for k, (code, width) in pairs), *whose])
+        )
     )
 
 
@@ -420,7 +549,8 @@ def _duckdb_bins(
     time.
     """
     searched: dict[str, tuple[str, str, int]] = {}
-    others = [f"r{k}" for k, a in enumerate(attributes) if a.edges is None]
+    numbers = {f"r{k}" for k, a in enumerate(attributes) if a.edges is not None}
+    others = [column for column in relation.columns if column not in numbers]
     starts, finals = [], []
     for k, attribute in enumerate(attributes):
         if attribute.edges is None:
@@ -478,12 +608,18 @@ def _duckdb_key(attribute: Attribute, dtype: nw.dtypes.DType, text: bool) -> str
 
 
 def _joined(
-    frame: nw.LazyFrame[Any], attributes: Sequence[Attribute], types: Mapping[str, nw.dtypes.DType]
+    frame: nw.LazyFrame[Any],
+    attributes: Sequence[Attribute],
+    types: Mapping[str, nw.dtypes.DType],
+    person: str | None,
 ) -> nw.LazyFrame[Any]:
     """Spark, ibis and whatever narwhals adds: expressions for few cells, joins with small tables
     for many.
     """
-    frame = frame.select(*(nw.col(a.name).alias(f"r{k}") for k, a in enumerate(attributes)))
+    whose = [] if person is None else [nw.col(person).alias(PERSON)]
+    frame = frame.select(*(nw.col(a.name).alias(f"r{k}") for k, a in enumerate(attributes)), *whose)
+    if person is not None:
+        frame = nw.from_native(spark_person(frame.to_native(), types[person]))
     codes = []
     for k, attribute in enumerate(attributes):
         dtype, column = types[attribute.name], nw.col(f"r{k}")
@@ -507,7 +643,7 @@ def _joined(
                 frame = frame.join(keyed, left_on=f"r{k}", right_on=f"v{k}", how="left")
                 code = nw.col(f"k{k}").fill_null(0)
         codes.append(code.cast(_width(attribute)).alias(f"c{k}"))
-    return frame.select(*codes)
+    return frame.select(*codes, *([] if person is None else [PERSON]))
 
 
 def _joined_bins(

@@ -20,7 +20,7 @@ from ..reading.csv import FORM, is_csv
 from ..reading.frames import guarded, open_table
 from ..schema.numbers import Weight, unit_of
 from ..schema.schema import Attribute
-from .codes import Codes, OnOutside, code_table
+from .codes import Codes, OnOutside, code_table, outside_error
 from .numbers import (
     WEIGHT,
     WITHOUT,
@@ -31,6 +31,7 @@ from .numbers import (
     weight_column,
     with_sums,
 )
+from .persons import PersonLimit
 
 Counts = NDArray[np.int64]
 
@@ -43,24 +44,6 @@ _ROWS_AT_ONCE = 2**18
 _GROUPING_BITS = 60  # duckdb's GROUPING takes 63 columns
 
 
-def outside_error(attribute: Attribute) -> DataError:
-    """Some record has no cell: a null, NaN, unknown, or outside the edges."""
-    if attribute.clip is not None:
-        return DataError(
-            f"column {attribute.name!r}: expected only numbers, got a null, NaN or another value; "
-            'hint: correct the table, or give the attribute a catch-all: other = "…"'
-        )
-    rule = (
-        "its declared categories"
-        if attribute.edges is None
-        else "finite numbers inside its declared edges"
-    )
-    return DataError(
-        f"column {attribute.name!r}: expected only {rule}, got a null or another value; "
-        'hint: correct the schema, or give the attribute a catch-all: other = "…"'
-    )
-
-
 def count_marginals(
     table: object,
     attributes: Sequence[Attribute],
@@ -68,6 +51,7 @@ def count_marginals(
     on_outside: OnOutside = "refuse",
     weight: Weight | None = None,
     unit: int | None = None,
+    limit: PersonLimit | None = None,
 ) -> Iterator[tuple[Subset, Counts]]:
     """Exact counts of every marginal, in an order of its own.
 
@@ -94,6 +78,7 @@ def count_marginals(
         weight: what rows count; a row without a number there is one with a value outside.
         unit: how many parts a record has where it has any: a power of two, :func:`unit_of` if
             omitted.
+        limit: on the rows of each person; of those that fit, where others are dropped.
 
     Yields:
         Each subset with its counts, of shape (sizes of its attributes...).
@@ -106,7 +91,9 @@ def count_marginals(
     sizes = [a.size for a in attributes]
     before = _state(table)
     if not attributes and weight is None:
-        frame = open_table(table).lazy()
+        frame = (
+            open_table(table).lazy() if limit is None else _limited_rows(table, limit, on_outside)
+        )
         rows = guarded(
             _TASK,
             lambda: (
@@ -120,10 +107,8 @@ def count_marginals(
         return
     parts = unit_of(attributes, weight) if unit is None else unit
     read = [*attributes, *([] if weight is None else [weight_column(weight)])]
-    coded = code_table(table, read, on_outside)
+    coded = code_table(table, read, on_outside, limit)
     engine = None if isinstance(coded, list) else coded.implementation
-    if on_outside == "drop":
-        coded = guarded(_TASK, lambda: _inside(coded, read), engine=engine)
     hint = FORM if isinstance(table, str | os.PathLike) and is_csv(table) else ""
     rows = None
     with contextlib.ExitStack() as stack:
@@ -279,15 +264,12 @@ class _Tables:
             np.add.at(flat, np.where(present, cell + k * step, cell), part)
 
 
-def _inside(coded: list[Codes] | nw.LazyFrame[Any], attributes: Sequence[Attribute]) -> Any:
-    """The records with a cell in every attribute, a catch-all's included."""
-    strict = [k for k, a in enumerate(attributes) if a.other is None]
-    if not strict:
+def _limited_rows(table: object, limit: PersonLimit, on_outside: OnOutside) -> nw.LazyFrame[Any]:
+    """The rows that are counted where nothing is asked of them but their number."""
+    coded = code_table(table, (), on_outside, limit)
+    if not isinstance(coded, list):
         return coded
-    if isinstance(coded, list):
-        inside = np.all([coded[k] > 0 for k in strict], axis=0)
-        return [codes[inside] for codes in coded]
-    return coded.filter(*(nw.col(f"c{k}") > 0 for k in strict))
+    return nw.from_dict({"c0": coded[0]}, backend="pyarrow").lazy()
 
 
 def _tally(

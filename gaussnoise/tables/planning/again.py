@@ -36,6 +36,7 @@ def asked_of(plan: "Plan") -> dict[str, object]:
         if plan.targets is None
         else [None if target is None else dataclasses.asdict(target) for target in plan.targets],
         "rows_per_person": plan.rows_per_person,
+        "person": plan.person,
         **({} if plan.weight is None else {"weight": dataclasses.asdict(plan.weight)}),
     }
 
@@ -77,6 +78,7 @@ def planned_from(record: Any, folder: Path) -> "Plan":
             "privacy": _privacy(asked["privacy"], folder),
             "neighbors": asked["neighbors"],
             "rows_per_person": asked["rows_per_person"],
+            "person": asked.get("person"),  # earlier versions had none
         }
         if asked.get("weight") is not None:
             arguments["weight"] = Weight(**asked["weight"])

@@ -48,6 +48,7 @@ def plan(
     | None = ...,
     rows_per_person: int = ...,
     weight: Weight | None = ...,
+    person: str | None = ...,
     over: None = ...,
 ) -> Plan: ...
 @overload
@@ -66,6 +67,7 @@ def plan(
     | None = ...,
     rows_per_person: int = ...,
     weight: Weight | None = ...,
+    person: str | None = ...,
     over: "Ticks",
 ) -> "StreamPlan": ...
 def plan(
@@ -83,6 +85,7 @@ def plan(
     | None = None,
     rows_per_person: int = 1,
     weight: Weight | None = None,
+    person: str | None = None,
     over: "Ticks | None" = None,
 ) -> "Plan | StreamPlan":
     """The least noise for marginal tables, or queries about them, before any data are seen.
@@ -110,13 +113,20 @@ def plan(
             deviations is no more than 1 % would give them alone. It can be large: they set no
             budget.
         rows_per_person: the most rows that one person can have, when persons are to be protected
-            instead of rows. Standard deviations grow by this factor. It is a promise of yours:
-            nothing in the table is checked.
+            instead of rows. Standard deviations grow by this factor. Without ``person`` it is a
+            promise of yours: nothing in the table is checked.
         weight: a :class:`Weight`: rows count as much as this column says, up to a largest weight,
             by which standard deviations grow. Under "add-remove" only.
+        person: the column that says whose row it is. At most ``rows_per_person`` rows of each
+            person are counted then, drawn at random, for each release anew, from those of hers that
+            fit the schema; the others are left out. So counts of rows are too small where persons
+            have more, and what a person is is what has one value in this column: in CSV compared
+            byte by byte, and empty text is nobody. Rows of nobody are outside the schema: see
+            ``on_outside`` of :meth:`Plan.release`. Add-remove only.
         over: :class:`~gaussnoise.streams.Ticks`, for a release that goes on: at every tick a table
             of new rows comes in, and the tables of its rows and of all so far go out, on one
-            budget. ``rows_per_person`` is then per tick.
+            budget. ``rows_per_person`` is then per tick, and a promise: ``person`` is for single
+            releases.
 
     Returns:
         A :class:`Plan`; with ``over``, a :class:`~gaussnoise.streams.StreamPlan`.
@@ -176,6 +186,10 @@ def plan(
                 f'plan: expected weight=Weight("column", most=...), got {type(weight).__name__}'
             )
         check_weight(schema, weight, neighbors)
+    if person is not None and not (isinstance(person, str) and person):
+        raise ParameterError(
+            f"plan: expected person to be the name of a column, got {type(person).__name__}"
+        )
     domain = workload_domain(schema, workload)
     if weights is not None and np.shape(weights) != (len(domain.subsets),):
         raise ParameterError(
@@ -190,6 +204,12 @@ def plan(
         raise ParameterError(
             "plan: over= takes tables of counts, no clipped numbers and no weights; hint: release "
             "every tick by itself, on one ledger"
+        )
+    if over is not None and person is not None:
+        raise ParameterError(
+            "plan: person= is for single releases: nobody counts in how many ticks a person has "
+            "rows; hint: over= with rows_per_person= and Ticks(..., reports=), both promises of "
+            "yours"
         )
     goals = None
     if targets is not None:
@@ -223,7 +243,7 @@ def plan(
         ratio = noise.gamma if whole else largest_ratio(noise.covariance, goals or ())
         most = 1.0 if weight is None else weight.most
         privacy = zCDP((rows_per_person * most) ** 2 * ratio**2 / 2 * (1 + _ROUNDING))
-    result = Plan(schema, domain, noise, privacy, rows_per_person, goals, weight)
+    result = Plan(schema, domain, noise, privacy, rows_per_person, goals, weight, person)
     if result.integers > _MOST_CELLS:
         raise DomainTooLargeError(
             f"plan: {result.integers:.3g} noisy integers would take {result.seconds / 3600:.3g} "

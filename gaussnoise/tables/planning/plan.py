@@ -75,6 +75,8 @@ class Plan(PickledByArguments):
         rows_per_person: the most rows that one person is taken to have.
         targets: what was asked of every entry of the workload (None where nothing was), or None.
         weight: the column of sample weights, or None where every row counts as one.
+        person: the column that says whose row it is, where at most ``rows_per_person`` rows of each
+            person are counted; None where nobody counts them, and their number is a promise.
     """
 
     schema: Schema
@@ -84,6 +86,7 @@ class Plan(PickledByArguments):
     rows_per_person: int = 1
     targets: tuple[Target | None, ...] | None = None
     weight: Weight | None = None
+    person: str | None = None
 
     def __post_init__(self) -> None:
         if (
@@ -98,6 +101,13 @@ class Plan(PickledByArguments):
         if self.weight is not None:
             check_weight(self.schema, self.weight, self.neighbors)
         check_one_number(self.schema, self.domain)
+        if self.person is not None and self.neighbors != "add-remove":
+            raise ParameterError(
+                "plan: under replacement the number of rows that are counted is public, but with "
+                "person= it depends on how many rows persons have, which is private; "
+                'hint: neighbors="add-remove"; at rho / 4 it protects a person who is exchanged '
+                "for another as well"
+            )
 
     @property
     def marginals(self) -> tuple[tuple[str, ...], ...]:
@@ -151,6 +161,9 @@ class Plan(PickledByArguments):
     def privacy_unit(self) -> str:
         """Whom the budget protects."""
         k = self.rows_per_person
+        if self.person is not None:
+            rows = f"{k} row is" if k == 1 else f"{k} rows are"
+            return f"one person (column {self.person!r}), of whom at most {rows} counted"
         return "one row" if k == 1 else f"one person of at most {k} rows"
 
     @cached_property
@@ -389,12 +402,15 @@ class Plan(PickledByArguments):
         Formal guarantees:
             * ρ-zCDP for rows added, removed or replaced (see ``neighbors``), ρ at most :attr:`rho`,
               as charged by OpenDP's map for one integer query of exactly known sensitivity; for a
-              person's rows together, as long as nobody has more than ``rows_per_person``. Refusals
+              person's rows together, as long as nobody has more than ``rows_per_person``; planned
+              with ``person``, however many they are (:mod:`gaussnoise.tables.counting.persons`),
+              where a person is whoever has one value in that column. Refusals
               depend on the data and are not covered, unless ``on_outside`` is "drop": then a row
               that does not fit is as one that is not there. Timing is not covered. Under
               replacement the number of rows is public and comes out exactly.
             * Every table is unbiased with the stated standard deviation, and tables agree on shared
-              margins.
+              margins. Planned with ``person``, they are so for the rows that are counted: where
+              persons have more, counts of all rows are larger, by how much is private.
             * All that a release says about itself is computed before its budget is charged: after
               that, it only counts, draws, decodes and writes.
 
@@ -412,7 +428,8 @@ class Plan(PickledByArguments):
                 with fields missing, quotes out of place or bytes that are no text, and a column
                 whose declared type cannot hold the attribute. How many rows are dropped is private:
                 give attributes a catch-all to count them with noise. Under replacement every
-                attribute needs one.
+                attribute needs one. Planned with ``person``, rows of nobody are dropped too, and
+                dropped rows take no place among a person's.
             progress: True for a bar of released cells, or a callable that is given their number and
                 the total.
             ledger: a :class:`Ledger` or its path: the release is charged to its budget first, drawn

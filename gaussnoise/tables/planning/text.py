@@ -29,6 +29,11 @@ _CLOSED = 1e-3  # of a certified gap: not worth saying as a share
 def relation_text(plan: "Plan") -> str:
     """Who is protected."""
     k = plan.rows_per_person
+    if plan.person is not None:
+        return (
+            f"add-remove (one person, a value of {plan.person!r}, more or less, with any number "
+            "of rows; the number of rows is private)"
+        )
     if plan.neighbors == "replace":
         exchanged = "one row exchanged for another"
         if k > 1:
@@ -36,6 +41,17 @@ def relation_text(plan: "Plan") -> str:
         return f"replace ({exchanged}; the number of rows is public and exact)"
     one = "row" if k == 1 else f"person with at most {k} rows"
     return f"add-remove (one {one} more or less; the number of rows is private)"
+
+
+def counted_text(plan: "Plan") -> str:
+    """Which rows the tables count."""
+    if plan.person is None:
+        return "every row"
+    rows = "one row" if plan.rows_per_person == 1 else f"{plan.rows_per_person} rows"
+    return (
+        f"at most {rows} of each person, drawn at random from that person's own: where persons "
+        "have more, counts of rows are too small, by how much is private"
+    )
 
 
 def plan_text(plan: "Plan") -> str:
@@ -49,6 +65,7 @@ def plan_text(plan: "Plan") -> str:
             table[0],
             f"neighbours   {relation_text(plan)}",
             f"budget       {budget_text(plan.privacy, plan.rho, plan.integers)}",
+            *([f"counted      {counted_text(plan)}"] if plan.person is not None else []),
             work_text(plan),
             "",
             *table[1:],

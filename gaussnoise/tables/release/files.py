@@ -27,7 +27,7 @@ from ...solvers.tables.strategies import SolvedStrategy
 from ...text import SHOWN_DELTA, versions
 from ..counting.codes import OnOutside
 from ..planning.again import asked_of
-from ..planning.text import relation_text
+from ..planning.text import counted_text, relation_text
 from ..schema.bases import base_value
 from .store import MOST_FILES, FileFormat, Place, StoredTables, file_names, read_index, table_writer
 from .sums import with_means
@@ -267,6 +267,8 @@ def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[
         "neighbors_meaning": relation_text(plan),
         "privacy_unit": plan.privacy_unit,
         "rows_per_person": plan.rows_per_person,
+        "person": plan.person,
+        "rows_counted": counted_text(plan),
         "on_outside": release.on_outside,
         "privacy": plan.privacy.as_dict(query.count, TABLE_STEPS),
         "rho": release.rho_charged if release.private else None,

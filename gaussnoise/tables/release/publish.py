@@ -19,6 +19,7 @@ from ...solvers.progress import Counted, check_progress, counting
 from ...solvers.tables.residuals import Subset
 from ..counting.codes import OnOutside
 from ..counting.count import count_marginals
+from ..counting.persons import PersonLimit, check_table
 from ..planning.plan import Plan
 from ..reading.frames import frame_backend
 from .files import (
@@ -98,6 +99,11 @@ def simulated(
     return replace(blank, tables=dict(_noisy(plan, table, on_outside, draw, 1, progress)))
 
 
+def _limit(plan: Plan) -> PersonLimit | None:
+    """On the rows of each person, with a fresh key."""
+    return None if plan.person is None else PersonLimit(plan.person, plan.rows_per_person)
+
+
 def _used(plan: Plan) -> list[int]:
     """Attributes that some planned marginal has."""
     return sorted({i for S in plan.tables.subsets for i in S})
@@ -128,7 +134,9 @@ def _count(
     used = _used(plan)
     planned = {tuple(used.index(i) for i in S): S for S in plan.tables.subsets}
     attributes = [plan.schema.attributes[i] for i in used]
-    counted = count_marginals(table, attributes, list(planned), on_outside, plan.weight, plan.unit)
+    counted = count_marginals(
+        table, attributes, list(planned), on_outside, plan.weight, plan.unit, _limit(plan)
+    )
     return ((planned[S], counts) for S, counts in counted)
 
 
@@ -197,6 +205,8 @@ def _blank(plan: Plan, table: object, on_outside: OnOutside, *, private: bool) -
     """
     zeros = ZeroTables({S: tuple(plan.schema.sizes[i] for i in S) for S in plan.tables.subsets})
     backend = frame_backend(table)
+    if plan.person is not None:
+        check_table(table)
     return TableRelease(
         plan, private, plan.rho_charged, plan.covariance, plan.query, zeros, backend, on_outside
     )

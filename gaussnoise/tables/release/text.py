@@ -63,6 +63,7 @@ def dropped_text(release: "TableRelease") -> list[str]:
     """What the tables leave out."""
     used = {name for marginal in release for name in marginal}
     strict = [a.name for a in release.plan.schema.attributes if a.name in used and a.other is None]
+    strict += [] if release.plan.person is None else [release.plan.person]
     if release.on_outside == "refuse" or not strict:
         return []
     return [
@@ -73,12 +74,16 @@ def dropped_text(release: "TableRelease") -> list[str]:
 
 def disclaimers(release: "TableRelease") -> list[str]:
     """What is promised, and what is not."""
-    rows = release.plan.rows_per_person
+    rows, person = release.plan.rows_per_person, release.plan.person
     whom = (
         "each row"
         if rows == 1
         else f"each person of at most {rows} rows (a promise of the publisher's, not checked)"
     )
+    if person is not None:
+        whom = (
+            f"each person, with any number of rows, as far as column {person!r} tells persons apart"
+        )
     return _text.disclaimers(
         f"{whom}, against anyone who sees only this release. Categories and bins are assumed "
         "public.",

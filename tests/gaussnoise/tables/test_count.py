@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 import gaussnoise as gn
 from gaussnoise.tables.counting import count as _count
 from gaussnoise.tables.counting.count import count_marginals, group_subsets, passes
+from gaussnoise.tables.counting.persons import PersonLimit
 from gaussnoise.tables.reading.frames import open_table
 from gaussnoise.tables.schema.numbers import Weight
 
@@ -194,6 +195,15 @@ def test_every_engine_agrees_with_a_counter(build):
     rows = records(300)
     codes = [[v[x] for v, x in zip(VALUES.values(), row, strict=True)] for row in rows]
     check(build(columns(rows)), ATTRIBUTES, SUBSETS, codes)
+
+
+def test_spark_counts_at_most_so_many_rows_of_everybody(spark):
+    """As every engine of test_persons.py does."""
+    rows = [("a", 0)] * 5 + [("b", 1)] * 2 + [(None, 1), ("", 0), ("a", 7)]
+    frame = spark.createDataFrame(rows, "who string, x int")
+    x, limit = gn.Attribute("x", [0, 1]), PersonLimit("who", 3)
+    ((_, found),) = count_marginals(frame, [x], [(0,)], "drop", limit)
+    assert found.tolist() == [3, 2]
 
 
 def test_empty_tables_count_zero(build):

@@ -1,0 +1,379 @@
+"""At most k rows of each person are counted, chosen by that person's rows alone."""
+
+import datetime
+import decimal
+import itertools
+import math
+from collections import Counter
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from scipy import stats
+
+import gaussnoise as gn
+from gaussnoise.cli import app
+from gaussnoise.tables.counting import persons as _persons
+from gaussnoise.tables.counting.count import count_marginals
+from gaussnoise.tables.counting.persons import PersonLimit
+
+KEY = bytes(range(16))
+
+
+def as_csv(table, folder):
+    pyarrow.csv.write_csv(table, folder / "t.csv")
+    return folder / "t.csv"
+
+
+def as_parquet(table, folder):
+    pyarrow.parquet.write_table(table, folder / "t.parquet")
+    return folder / "t.parquet"
+
+
+ENGINES = {
+    "pandas": lambda table, _: table.to_pandas(),
+    "pandas objects": lambda table, _: table.to_pandas().astype({"who": object}),
+    "pandas categorical": lambda table, _: table.to_pandas().astype({"who": "category"}),
+    "polars": lambda table, _: pl.DataFrame(table),
+    "polars lazy": lambda table, _: pl.DataFrame(table).lazy(),
+    "pyarrow": lambda table, _: table,
+    "duckdb": lambda table, _: duckdb.from_arrow(table),
+    "csv": as_csv,
+    "parquet": as_parquet,
+}
+
+
+@pytest.fixture(params=ENGINES)
+def build(request, tmp_path):
+    return lambda columns: ENGINES[request.param](pa.table(columns), tmp_path)
+
+
+def x_of(size):
+    return gn.Attribute("x", range(size))
+
+
+def records_table(records):
+    who, x = zip(*records, strict=True) if records else ((), ())
+    return pa.table({"who": pa.array(who, pa.string()), "x": pa.array(x, pa.int64())})
+
+
+def counted(table, size, limit, on_outside="refuse"):
+    ((_, counts),) = count_marginals(table, [x_of(size)], [(0,)], on_outside, limit)
+    return counts
+
+
+# What one person can change.
+
+
+def in_arrays(records, rows):
+    who, x = np.array([("abc".index(w), x) for w, x in records], dtype=np.int64).reshape(-1, 2).T
+    people = _persons.People(who, lambda wanted: [b"abc"[k : k + 1] for k in wanted])
+    (kept,) = _persons.limited_arrays([x], people, PersonLimit("who", rows, KEY))
+    return np.bincount(kept, minlength=3)
+
+
+def in_duckdb(records, rows):
+    table = duckdb.from_arrow(records_table(records))
+    return counted(table, 3, PersonLimit("who", rows, KEY))
+
+
+def histories(most):
+    """All rows that a person may have, up to their order."""
+    return [
+        rows
+        for number in range(most + 1)
+        for rows in itertools.combinations_with_replacement(range(3), number)
+    ]
+
+
+def largest_changes(count, sets, rows):
+    """Rows that change, at most, when one person is added anywhere to two others' rows."""
+    rng = np.random.default_rng(0)
+    for first, second, added in sets:
+        others = [("a", x) for x in first] + [("b", x) for x in second]
+        more = others + [("c", x) for x in added]
+        before = count([others[i] for i in rng.permutation(len(others))], rows)
+        after = count([more[i] for i in rng.permutation(len(more))], rows)
+        yield int(np.abs(after - before).sum()), (after - before).min(), len(added)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_for_every_small_table_one_person_adds_rows_and_moves_none(rows):
+    """Exactly what the sensitivity rests on, for a fixed key, whatever the order of the rows."""
+    sets = itertools.product(histories(3), histories(2), histories(4)[:: 4 - rows])
+    for change, least, number in largest_changes(in_arrays, sets, rows):
+        assert change == min(number, rows)
+        assert least >= 0
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_so_does_sql(rows):
+    everything = list(itertools.product(histories(3), histories(2), histories(4)))
+    rng = np.random.default_rng(rows)
+    sets = [everything[k] for k in rng.integers(len(everything), size=25)]
+    for change, least, number in largest_changes(in_duckdb, sets, rows):
+        assert change == min(number, rows)
+        assert least >= 0
+
+
+def test_a_rule_that_looks_at_others_is_told_apart(monkeypatch):
+    """The negative control: places by position in the file."""
+    monkeypatch.setattr(
+        _persons, "_mixed", lambda words: np.arange(len(words), dtype=np.uint64)[::-1]
+    )
+    sets = itertools.product(histories(3), histories(2), histories(2))
+    changes = list(largest_changes(in_arrays, sets, 1))
+    assert any(change > min(number, 1) for change, _, number in changes)
+
+
+# What is counted.
+
+
+def test_every_engine_counts_at_most_so_many_rows_of_everybody(build):
+    rng = np.random.default_rng(0)
+    who = [None if k == 0 else f"p{k}" for k in rng.integers(0, 30, size=400)]
+    x = rng.integers(0, 4, size=400)  # 3 is outside
+    table = build({"who": pa.array(who, pa.string()), "x": x})
+    fitting = Counter(w for w, cell in zip(who, x, strict=True) if w is not None and cell < 3)
+    attributes = [x_of(3), gn.Attribute("who", sorted(set(fitting)))]
+    found = dict(
+        count_marginals(table, attributes, [(0,), (1,), (0, 1)], "drop", PersonLimit("who", 5))
+    )
+    assert found[1,].tolist() == [min(fitting[w], 5) for w in sorted(set(fitting))]
+    assert np.array_equal(found[0, 1].sum(axis=0), found[1,])
+    assert np.array_equal(found[0, 1].sum(axis=1), found[0,])
+    cells = Counter(zip(x, who, strict=True))
+    assert all(
+        found[0, 1][i, j] <= cells[i, w]
+        for i in range(3)
+        for j, w in enumerate(sorted(set(fitting)))
+    )
+
+
+def test_rows_alone_are_limited_too(build):
+    table = build({"who": ["a", "b", "a", "a", "c", None], "x": [0] * 6})
+    ((_, rows),) = count_marginals(table, [], [()], "drop", PersonLimit("who", 2))
+    assert rows == 4
+
+
+def test_nobody_is_limited_in_an_empty_table(build):
+    table = build({"who": pa.array([], pa.string()), "x": pa.array([], pa.int64())})
+    assert counted(table, 2, PersonLimit("who", 2), "drop").tolist() == [0, 0]
+
+
+def test_passes_over_the_rows_agree(monkeypatch, tmp_path):
+    """Files are read once for each batch of tables; one key makes the same choice every time."""
+    from gaussnoise.tables.counting import count as _count
+
+    monkeypatch.setattr(_count, "_PASS_GROUPS", 1)
+    monkeypatch.setattr(_count, "_GROUP_CELLS", 1)
+    rng = np.random.default_rng(0)
+    columns = {"who": rng.integers(0, 9, 300)} | {c: rng.integers(0, 2, 300) for c in "abc"}
+    path = as_parquet(pa.table(columns), tmp_path)
+    attributes = [gn.Attribute(c, [0, 1]) for c in "abc"]
+    tables = dict(
+        count_marginals(path, attributes, [(0, 1), (1, 2), (0, 2)], "drop", PersonLimit("who", 7))
+    )
+    assert all(t.sum() == 63 for t in tables.values())
+    assert np.array_equal(tables[0, 1].sum(axis=0), tables[1, 2].sum(axis=1))
+    assert np.array_equal(tables[0, 1].sum(axis=1), tables[0, 2].sum(axis=1))
+
+
+@pytest.mark.parametrize("sql", [False, True])
+def test_every_choice_of_rows_is_equally_likely(sql):
+    """Of four rows, two of them equal, two are kept: six pairs, of which some look the same."""
+    people, rows = 3000, [0, 0, 1, 2]
+    who = np.repeat(np.arange(people), 4)
+    table = pa.table({"who": who, "x": rows * people})
+    chances = Counter(tuple(sorted(pair)) for pair in itertools.combinations(rows, 2))
+
+    def p_value(limit):
+        data = duckdb.from_arrow(table) if sql else table
+        attributes = [gn.Attribute("who", range(people)), x_of(3)]
+        ((_, kept),) = count_marginals(data, attributes, [(0, 1)], "refuse", limit)
+        found = Counter(tuple(np.repeat(np.arange(3), row)) for row in kept)
+        return stats.chisquare(
+            [found[pair] for pair in chances], [n * people / 6 for n in chances.values()]
+        ).pvalue
+
+    assert p_value(PersonLimit("who", 2)) > 1e-6
+
+
+def test_a_biased_choice_is_told_apart(monkeypatch):
+    monkeypatch.setattr(_persons, "_mixed", lambda words: words % np.uint64(1000))
+    with pytest.raises(AssertionError):
+        test_every_choice_of_rows_is_equally_likely(False)
+
+
+def test_every_release_chooses_anew():
+    table = pa.table({"who": ["a"] * 20, "x": list(range(20))})
+    picks = {int(np.argmax(counted(table, 20, PersonLimit("who", 1)))) for _ in range(40)}
+    assert len(picks) > 5  # less than 1e-12 of chances
+    assert PersonLimit("who", 1).key != PersonLimit("who", 1).key
+    assert PersonLimit("who", 1).key.hex() not in repr(PersonLimit("who", 1))
+
+
+# Who is a person.
+
+
+PEOPLE = {
+    "integers": [1, 1, 2, 2, 2, 3],
+    "text": ["1", "1", "01", "01", "01", " 1"],
+    "letters": ["a", "a", "A", "A", "A", "ä"],
+    "days": [datetime.date(2024, 1, d) for d in (1, 1, 2, 2, 2, 3)],
+    "decimals": [decimal.Decimal(d) for d in (1, 1, 2, 2, 2, 3)],
+    "floats": [1.0, 1.0, 2.0, 2.0, 2.0, -0.5],
+    "bytes": [b"a", b"a", b"\\", b"\\", b"\\", b"\xff"],
+    "booleans": [True, True, False, False, False, False],
+}
+
+
+@pytest.mark.parametrize("kind", PEOPLE)
+@pytest.mark.parametrize("engine", ["pandas", "polars", "pyarrow", "duckdb", "parquet"])
+def test_persons_are_values_of_any_type(kind, engine, tmp_path):
+    who = PEOPLE[kind]
+    table = ENGINES[engine](pa.table({"who": who, "x": [0] * 6}), tmp_path)
+    expected = sum(min(n, 2) for n in Counter(who).values())
+    assert counted(table, 1, PersonLimit("who", 2)).tolist() == [expected]
+
+
+def test_persons_of_csv_are_bytes(tmp_path):
+    (tmp_path / "t.csv").write_text('who,x\n1,0\n01,0\n1.0,0\n"1",0\n"",0\n,0\n', "utf-8")
+    assert counted(tmp_path / "t.csv", 1, PersonLimit("who", 1), "drop").tolist() == [3]
+
+
+def test_gaps_make_floats_of_integers_and_are_nobody():
+    frame = pd.DataFrame({"who": [1, 1, None, 2], "x": [0, 0, 0, 0]})
+    assert counted(frame, 1, PersonLimit("who", 1), "drop").tolist() == [2]
+
+
+def test_objects_of_pandas_are_told_apart_by_value():
+    who = [3, 3.0, decimal.Decimal(3), np.int64(3), "3", True, 1, b"3", None, math.nan, pd.NaT, ""]
+    who += [pd.NA, [3], decimal.Decimal("sNaN"), 2**70, float("inf"), datetime.date(2024, 1, 1)]
+    frame = pd.DataFrame({"who": pd.Series(who, dtype=object), "x": [0] * len(who)})
+    assert counted(frame, 1, PersonLimit("who", 1), "drop").tolist() == [8]
+
+
+def test_text_is_compared_as_bytes_where_a_database_would_not():
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (who VARCHAR COLLATE NOCASE, x INTEGER)")
+    connection.execute("INSERT INTO t VALUES ('a', 0), ('A', 0), ('a', 0)")
+    assert counted(connection.table("t"), 1, PersonLimit("who", 1)).tolist() == [2]
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize("who", [None, ""])
+def test_rows_of_nobody_refuse_a_release_that_drops_none(build, who):
+    table = build({"who": pa.array(["a", who], pa.string()), "x": [0, 0]})
+    with pytest.raises(gn.DataError, match="column 'who': expected a person in every row"):
+        counted(table, 1, PersonLimit("who", 1))
+
+
+def test_a_row_outside_refuses_even_where_it_would_be_left_out(build):
+    table = build({"who": ["a"] * 50, "x": [0] * 49 + [7]})
+    with pytest.raises(gn.DataError, match="column 'x': expected only its declared categories"):
+        counted(table, 1, PersonLimit("who", 1))
+
+
+def test_a_person_column_must_be_there_and_hold_single_values():
+    table = pa.table({"x": [0], "who": [[1]]})
+    with pytest.raises(gn.DataError, match="expected columns 'nobody', which are missing"):
+        counted(table, 1, PersonLimit("nobody", 1))
+    with pytest.raises(gn.DataError, match="expected text, integers or other single values"):
+        counted(table, 1, PersonLimit("who", 1))
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+def test_engines_without_an_order_of_rows_are_refused_before_a_budget_is_charged(tmp_path):
+    dask = pytest.importorskip("dask.dataframe", reason="dask is missing")
+    frame = dask.from_pandas(pd.DataFrame({"who": ["a"], "x": [0]}), npartitions=1)
+    ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(1))
+    with pytest.raises(gn.ParameterError, match="hint: write it to Parquet"):
+        plan().release(frame, out=tmp_path / "out", ledger=ledger, id="first")
+    assert ledger.spent == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"neighbors": "replace"}, "under replacement the number of rows"),
+        ({"over": gn.streams.Ticks(3)}, "person= is for single releases"),
+        ({"person": 3}, "expected person to be the name of a column, got int"),
+        ({"person": ""}, "expected person to be the name of a column"),
+    ],
+)
+def test_plans_that_make_no_sense_are_refused(arguments, message):
+    with pytest.raises(gn.ParameterError, match=message):
+        plan(**arguments)
+
+
+# Plans and releases.
+
+
+def plan(**arguments):
+    schema = gn.Schema([gn.Attribute("x", [0, 1])])
+    options = {"rows_per_person": 3, "person": "who"} | arguments
+    return gn.plan(schema, [("x",), ()], gn.zCDP(0.5), **options)
+
+
+def test_the_noise_is_that_of_so_many_rows():
+    assert plan().row_rho == pytest.approx(0.5 / 9)
+    assert plan().rho_charged <= 0.5
+
+
+def test_plans_and_releases_say_what_is_counted(tmp_path):
+    table = pa.table({"who": ["a"] * 5 + ["b"] * 2, "x": [0, 1, 1, 0, 1, 1, 1]})
+    release = plan().release(table, out=tmp_path / "out", on_outside="drop")
+    said = "at most 3 rows of each person, drawn at random from that person's own"
+    assert said in str(plan())
+    assert "too small" in str(plan())
+    assert said in (tmp_path / "out" / "summary.txt").read_text("utf-8")
+    assert "in x, who are in no table" in (tmp_path / "out" / "summary.txt").read_text("utf-8")
+    record = gn.files.disk.read_json(tmp_path / "out" / "release.json")
+    assert said in record["rows_counted"]
+    assert (record["person"], record["rows_per_person"]) == ("who", 3)
+    assert record["privacy_unit"] == "one person (column 'who'), of whom at most 3 rows are counted"
+    assert not any("a promise of the publisher's" in line for line in record["disclaimers"])
+    again = gn.TableRelease.load(tmp_path / "out")
+    assert again.plan.person == "who"
+    assert again.plan.request_sha256 == release.plan.request_sha256
+
+
+def test_requests_differ_by_who_is_a_person():
+    promised, counted_ones, others = (
+        plan(person=None),
+        plan(),
+        plan(person="household"),
+    )
+    assert len({p.request_sha256 for p in (promised, counted_ones, others)}) == 3
+    assert "person" not in promised.request  # as in releases of earlier versions
+
+
+def test_estimates_are_of_the_rows_that_are_counted():
+    table = pa.table(
+        {"who": ["a"] * 1000 + [f"p{i}" for i in range(500)], "x": [0] * 1000 + [1] * 500}
+    )
+    found = plan(rows_per_person=2).release(table)["x"]
+    assert np.abs(found.estimate - [2, 500]).max() < 8 * found.standard_deviation.max()
+    simulated = plan().simulate(table, np.random.default_rng(0))["x"]
+    assert np.abs(simulated.estimate - [3, 500]).max() < 8 * simulated.standard_deviation.max()
+
+
+def test_the_shell_limits_rows(tmp_path, capsys):
+    table = pa.table({"who": [1] * 2000 + list(range(2, 302)), "x": [0] * 2000 + [1] * 300})
+    path = as_csv(table, tmp_path)
+    (tmp_path / "s.toml").write_text("[attributes.x]\ncategories = [0, 1]\n", "utf-8")
+    base = ["-s", str(tmp_path / "s.toml"), "-m", "x", "--rho", "1"]
+    base += ["--person", "who", "--rows-per-person", "2"]
+    assert app.run(["plan", *base]) == 0
+    assert "at most 2 rows of each person" in capsys.readouterr().out
+    assert app.run(["release", str(path), *base, "-o", str(tmp_path / "out")]) == 0
+    estimate = gn.TableRelease.load(tmp_path / "out")["x"].estimate
+    assert abs(estimate[0] - 2) < 30
