@@ -21,7 +21,7 @@ from ..noise.solve import optimal_noise
 from ..privacy.definitions import AbstractPrivacy, ApproxDP, zCDP
 from ..privacy.ledger import Ledger
 from ..streams import Stream, StreamPlan, Ticks
-from ..tables import Plan, Schema, TableRelease, plan
+from ..tables import Plan, Schema, TableRelease, Weight, plan
 from ..tables.planning.text import work_text
 from ..tables.schema.draft import draft
 from ..tables.schema.entries import Entry
@@ -93,6 +93,13 @@ Within = Annotated[
 Rows = Annotated[
     int,
     typer.Option("--rows-per-person", help="The most rows of one person: persons are protected."),
+]
+WeightColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--weight",
+        help="COLUMN:MOST: every row counts as much as this column says, up to MOST.",
+    ),
 ]
 
 LedgerFile = Annotated[Path, typer.Argument(help="Ledger of one data set.")]
@@ -187,11 +194,11 @@ def show_plan(
     p: Norm = 2,
     within: Within = None,
     rows_per_person: Rows = 1,
+    weight: WeightColumn = None,
 ) -> None:
     """Say what a release would look like. Needs no data."""
-    _say(
-        str(_plan(schema, marginals, (rho, epsilon, delta), neighbors, p, within, rows_per_person))
-    )
+    budget = rho, epsilon, delta
+    _say(str(_plan(schema, marginals, budget, neighbors, p, within, rows_per_person, weight)))
 
 
 @app.command("bound")
@@ -268,6 +275,7 @@ def make_release(
     p: Norm = 2,
     within: Within = None,
     rows_per_person: Rows = 1,
+    weight: WeightColumn = None,
     format: Annotated[str, typer.Option("--format", help="Table files: csv or parquet.")] = "csv",
     on_outside: Annotated[
         str,
@@ -297,7 +305,8 @@ def make_release(
         raise ParameterError(
             "release: expected --ledger and --id together: a ledger knows releases by their id"
         )
-    planned = _plan(schema, marginals, (rho, epsilon, delta), neighbors, p, within, rows_per_person)
+    budget = rho, epsilon, delta
+    planned = _plan(schema, marginals, budget, neighbors, p, within, rows_per_person, weight)
     _release(planned, table, out, format, on_outside, ledger, id)
 
 
@@ -590,6 +599,7 @@ def _plan(
     p: float,
     within: float | None,
     rows_per_person: int,
+    weight: str | None = None,
 ) -> Plan:
     privacy = None if within is not None and budget == (None, None, None) else _privacy(*budget)
     relation: Any = neighbors
@@ -602,7 +612,19 @@ def _plan(
         p=p,
         targets=within,
         rows_per_person=rows_per_person,
+        weight=None if weight is None else _weight(weight),
     )
+
+
+def _weight(text: str) -> Weight:
+    column, _, most = text.rpartition(":")
+    try:
+        return Weight(column, float(most))
+    except ValueError:
+        raise ParameterError(
+            f"--weight: expected COLUMN:MOST, a column and the largest weight that counts in full, "
+            f"got {text!r:.80}"
+        ) from None
 
 
 def _matrix(path: Path) -> Any:
