@@ -21,7 +21,7 @@ from ..noise.solve import optimal_noise
 from ..privacy.definitions import AbstractPrivacy, ApproxDP, zCDP
 from ..privacy.ledger import Ledger
 from ..streams import Stream, StreamPlan, Ticks
-from ..tables import Plan, Schema, TableRelease, Target, budgets, plan
+from ..tables import Plan, Schema, TableRelease, Target, Weight, budgets, plan
 from ..tables.planning.text import work_text
 from ..tables.schema.draft import draft
 from ..tables.schema.entries import Entry
@@ -122,6 +122,13 @@ Person = Annotated[
         "--person",
         help="Column that says whose row it is: at most --rows-per-person of each are counted, "
         "drawn at random.",
+    ),
+]
+WeightColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--weight",
+        help="COLUMN:MOST: every row counts as much as this column says, up to MOST.",
     ),
 ]
 
@@ -226,6 +233,7 @@ def show_plan(
         Path | None, typer.Option("--report", help="New HTML file: the plan as a page.")
     ] = None,
     person: Person = None,
+    weight: WeightColumn = None,
 ) -> None:
     """Say what a release would look like; without a budget, what every budget would mean.
     Needs no data.
@@ -234,13 +242,16 @@ def show_plan(
     if rho is None and epsilon is None and asked.targets is None:
         if report is not None:
             raise ParameterError("plan: --report shows one plan; hint: give a budget or a target")
+        if weight is not None:
+            raise ParameterError("plan: --weight needs a budget or a target; hint: --rho 0.1")
         _budgets(asked, delta, neighbors, p, rows_per_person, plot)
         return
     if plot is not None:
         raise ParameterError(
             "plan: --plot shows all budgets; hint: leave out the budget and targets"
         )
-    planned = _plan(asked, (rho, epsilon, delta), neighbors, p, rows_per_person, person)
+    budget = rho, epsilon, delta
+    planned = _plan(asked, budget, neighbors, p, rows_per_person, person, weight)
     if report is not None:
         planned.report(report)
     _say(str(planned))
@@ -325,6 +336,7 @@ def make_release(
     target: Targets = None,
     rows_per_person: Rows = 1,
     person: Person = None,
+    weight: WeightColumn = None,
     format: Annotated[str, typer.Option("--format", help="Table files: csv or parquet.")] = "csv",
     on_outside: Annotated[
         str,
@@ -355,7 +367,8 @@ def make_release(
             "release: expected --ledger and --id together: a ledger knows releases by their id"
         )
     asked = _asked(schema, marginals, within, target)
-    planned = _plan(asked, (rho, epsilon, delta), neighbors, p, rows_per_person, person)
+    budget = rho, epsilon, delta
+    planned = _plan(asked, budget, neighbors, p, rows_per_person, person, weight)
     _release(planned, table, out, format, on_outside, ledger, id)
 
 
@@ -707,6 +720,7 @@ def _plan(
     p: float,
     rows_per_person: int,
     person: str | None = None,
+    weight: str | None = None,
 ) -> Plan:
     free = asked.targets is not None and budget == (None, None, None)
     relation: Any = neighbors
@@ -719,6 +733,7 @@ def _plan(
         targets=asked.targets,
         rows_per_person=rows_per_person,
         person=person,
+        weight=None if weight is None else _weight(weight),
     )
 
 
@@ -746,6 +761,17 @@ def _budgets(
                 f"plan: cannot write {plot} ({type(error).__name__}); hint: FILE.png"
             ) from None
         _say(f"wrote {plot}")
+
+
+def _weight(text: str) -> Weight:
+    column, _, most = text.rpartition(":")
+    try:
+        return Weight(column, float(most))
+    except ValueError:
+        raise ParameterError(
+            f"--weight: expected COLUMN:MOST, a column and the largest weight that counts in full, "
+            f"got {text!r:.80}"
+        ) from None
 
 
 def _matrix(path: Path) -> Any:

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 
 import gaussnoise as gn
@@ -342,7 +343,6 @@ def test_files_show_counts_sums_and_means(tmp_path):
     schema, table = gn.Schema([SEX, AGE, PAY, HOURS]), people(300)
     plan = gn.plan(schema, TABLES, gn.zCDP(0.5))
     release = plan.release(table, out=tmp_path / "r")
-    import pyarrow.csv
 
     record = json.loads((tmp_path / "r" / "release.json").read_text())
     rows = pyarrow.csv.read_csv(tmp_path / "r" / record["workload"][0]["file"]).to_pylist()
@@ -489,3 +489,21 @@ def test_rows_have_fewer_parts_beside_larger_noise(rho, asked):
     if asked == ("sex", "pay"):
         change, squared = largest_change(plan, records()), plan.query.query.sensitivity_squared
         assert change == squared
+
+
+def test_the_shell_knows_numbers_and_weights(tmp_path, capsys):
+    from gaussnoise.cli.app import run
+
+    schema = tmp_path / "s.toml"
+    schema.write_text(gn.Schema([SEX, PAY]).to_toml(), encoding="utf-8")
+    pyarrow.csv.write_csv(people(200), tmp_path / "t.csv")
+    asked = ["--schema", str(schema), "-m", "pay,sex", "-m", "sex", "--rho", "1e7"]
+    out = str(tmp_path / "r")
+    assert run(["plan", *asked, "--weight", "w:2"]) == 0
+    assert "weighted by 'w', clipped to [0, 2]" in capsys.readouterr().out
+    assert run(["release", str(tmp_path / "t.csv"), *asked, "--weight", "w:2", "-o", out]) == 0
+    release = gn.TableRelease.load(tmp_path / "r")
+    w, pay = clipped(people(200), "w", 0, 2), clipped(people(200), "pay", 0, 100)
+    assert float(release.sums("pay").estimate) == pytest.approx((w * pay).sum(), abs=1)
+    assert run(["plan", *asked, "--weight", "w"]) == 1
+    assert "expected COLUMN:MOST" in capsys.readouterr().err
