@@ -37,7 +37,7 @@ def integers(plan, rows):
     kinds = pa.schema([("sex", pa.string()), ("pay", pa.float64()), ("w", pa.float64())])
     table, subsets = pa.Table.from_pylist(rows, schema=kinds), plan.domain.subsets
     counted = count_marginals(
-        table, plan.schema.attributes, list(subsets), "refuse", plan.weight, plan.unit
+        table, plan.schema.attributes, list(subsets), "refuse", None, plan.weight, plan.unit
     )
     return np.concatenate(kit.answers(plan, dict(counted))).astype(np.float64)
 

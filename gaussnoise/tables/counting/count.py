@@ -49,9 +49,9 @@ def count_marginals(
     attributes: Sequence[Attribute],
     subsets: Sequence[Subset],
     on_outside: OnOutside = "refuse",
+    limit: PersonLimit | None = None,
     weight: Weight | None = None,
     unit: int | None = None,
-    limit: PersonLimit | None = None,
 ) -> Iterator[tuple[Subset, Counts]]:
     """Exact counts of every marginal, in an order of its own.
 
@@ -75,10 +75,10 @@ def count_marginals(
             and dask may hold anything, and other engines are refused for the types they declare
             only. What remains are bytes that are no CSV, and queries and functions of the caller's
             own that fail on some row.
+        limit: on the rows of each person; of those that fit, where others are dropped.
         weight: what rows count; a row without a number there is one with a value outside.
         unit: how many parts a record has where it has any: a power of two, :func:`unit_of` if
             omitted.
-        limit: on the rows of each person; of those that fit, where others are dropped.
 
     Yields:
         Each subset with its counts, of shape (sizes of its attributes...).

@@ -135,7 +135,7 @@ def _count(
     planned = {tuple(used.index(i) for i in S): S for S in plan.tables.subsets}
     attributes = [plan.schema.attributes[i] for i in used]
     counted = count_marginals(
-        table, attributes, list(planned), on_outside, plan.weight, plan.unit, _limit(plan)
+        table, attributes, list(planned), on_outside, _limit(plan), plan.weight, plan.unit
     )
     return ((planned[S], counts) for S, counts in counted)
 

@@ -8,6 +8,7 @@ import itertools
 import json
 import math
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -18,6 +19,7 @@ from gaussnoise.bounds.proof import solved
 from gaussnoise.solvers.tables.residuals import part_of
 from gaussnoise.tables.counting import numbers as _numbers
 from gaussnoise.tables.counting.count import count_marginals
+from gaussnoise.tables.counting.persons import PersonLimit
 from gaussnoise.tables.release.stream import measured_parts
 
 RELATIONS = pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
@@ -46,12 +48,14 @@ def clipped(table, name, low, high):
     return np.clip(table[name].to_numpy(zero_copy_only=False), low, high)
 
 
-def integers(plan, table):
+def integers(plan, table, limit=None):
     """The exact integers that a table's records are answered with, in one vector."""
     used = sorted({i for S in plan.tables.subsets for i in S})
     planned = {tuple(used.index(i) for i in S): S for S in plan.tables.subsets}
     attributes = [plan.schema.attributes[i] for i in used]
-    counted = count_marginals(table, attributes, list(planned), "refuse", plan.weight, plan.unit)
+    counted = count_marginals(
+        table, attributes, list(planned), "drop", limit, plan.weight, plan.unit
+    )
     counts = {planned[S]: found for S, found in counted}
     seen, answers = set(), []
     for S in plan.tables.subsets:
@@ -102,6 +106,38 @@ def test_no_weighted_record_changes_more_than_is_planned_for():
     plan = gn.plan(schema, TABLES[::2], gn.zCDP(0.3), weight=gn.Weight("w", 1.5))
     squared = plan.query.query.sensitivity_squared
     assert largest_change(plan, records()) == squared
+
+
+@pytest.mark.parametrize("engine", [pa.table, lambda columns: duckdb.from_arrow(pa.table(columns))])
+def test_no_person_of_weighted_rows_changes_more_than_is_planned_for(engine):
+    """All of a person's rows are alike at the end of every interval, which is the worst case."""
+    schema = gn.Schema([SEX, AGE, PAY])
+    plan = gn.plan(
+        schema,
+        TABLES[::2],
+        gn.zCDP(0.3),
+        weight=gn.Weight("w", 1.5),
+        rows_per_person=3,
+        person="who",
+    )
+    rng, limit = np.random.default_rng(2), PersonLimit("who", 3, b"0" * 16)
+    others = {
+        "who": list("aabbbb"),
+        "sex": list("FMFMFM"),
+        "age": rng.integers(0, 120, 6).tolist(),
+        "pay": rng.normal(50, 60, 6).tolist(),
+        "w": rng.exponential(1.0, 6).tolist(),
+    }
+    hers = {"who": ["c"] * 9, "sex": ["F"] * 9, "age": [3] * 9, "pay": [1e9] * 9, "w": [7.0] * 9}
+    both = {name: others[name] + hers[name] for name in others}
+
+    def change(limit):
+        more = integers(plan, engine(both), limit) - integers(plan, engine(others), limit)
+        return int((more * more).sum())
+
+    bound = 9 * plan.query.query.sensitivity_squared
+    assert change(limit) == bound
+    assert change(None) > bound  # negative control
 
 
 def test_a_number_that_is_not_clipped_would_change_more(monkeypatch):
