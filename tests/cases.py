@@ -19,6 +19,7 @@ from domains import (
     Bins,
     Ellipsoid,
     FiniteSet,
+    Groups,
     Identity,
     Leading,
     LpBall,
@@ -130,6 +131,7 @@ QUERIES = {
         lambda x, query=query: query(x) if x < base.base.size else 0
         for query in QUERIES[type(base.base)](base.base)
     ],
+    Groups: lambda base: [lambda x, group=group: x in group for group in base.members],
     Base: lambda base: [lambda x, row=row: row[x] for row in base.matrix.tolist()],
 }
 

@@ -28,6 +28,7 @@ from ..counting.codes import OnOutside
 from ..planning.again import asked_of
 from ..planning.text import relation_text
 from ..schema.bases import base_value
+from ..schema.groups import group_record, group_texts
 from .store import MOST_FILES, FileFormat, Place, StoredTables, file_names, read_index, table_writer
 from .text import disclaimers, release_text
 from .tidy import interval_record
@@ -273,6 +274,7 @@ def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[
             {"name": a.name, "labels": list(a.labels)}
             | ({"edges": [str(e) for e in a.edges]} if a.edges else {})
             | ({"base": base_value(a.base, a)} if a.base else {})
+            | ({"groups": group_record(a)} if a.groups else {})
             for a in plan.schema.attributes
         ],
         "optimality": {
@@ -367,7 +369,7 @@ def _most_bytes(plan: "Plan") -> int:
     texts = [
         str(label)
         for a in plan.schema.attributes
-        for label in (a.name, *a.labels, *(a.edges or ()))
+        for label in (a.name, *a.labels, *(a.edges or ()), *group_texts(a))
     ]
     terms = () if plan.domain.is_cells else plan.domain.terms
     bases = [
