@@ -15,6 +15,7 @@ from .tables.bases import (
     AbstractBase,
     Base,
     Bins,
+    Groups,
     Identity,
     Leading,
     Moments,
@@ -33,7 +34,19 @@ _STORED_AS = {("TensorPower", "dim"): "base"}
 
 _BASES: dict[str, type[AbstractBase]] = {
     cls.__name__: cls
-    for cls in (Base, Bins, Clipped, Identity, Leading, Moments, Prefix, Ranges, Total, Windows)
+    for cls in (
+        Base,
+        Bins,
+        Clipped,
+        Groups,
+        Identity,
+        Leading,
+        Moments,
+        Prefix,
+        Ranges,
+        Total,
+        Windows,
+    )
 }
 
 _PATTERNS: dict[str, type[AbstractPatterns]] = {

@@ -20,6 +20,7 @@ from domains import (
     Clipped,
     Ellipsoid,
     FiniteSet,
+    Groups,
     Identity,
     Leading,
     LpBall,
@@ -135,6 +136,7 @@ QUERIES = {
         *(lambda x, k=k: _clipped_moment(base, x, k) for k in base.degrees),
         *([lambda x: x == base.size - 1] if base.other else []),
     ],
+    Groups: lambda base: [lambda x, group=group: x in group for group in base.members],
     Base: lambda base: [lambda x, row=row: row[x] for row in base.matrix.tolist()],
 }
 

@@ -13,6 +13,7 @@ from ..domain import Array, read_only
 from ..errors import DimensionError, DomainTooLargeError, InvalidDomainError
 
 _MOST_ENTRIES = 2**27  # numbers a matrix holds at most: 1 GB
+_MOST_NAMED = 3  # categories in the label of a group
 
 
 class AbstractBase(abc.ABC):
@@ -496,6 +497,72 @@ class Leading(AbstractBase):
         inside = codes < self.base.size
         points[inside] = self.base._columns(codes[inside])
         return points
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Groups(AbstractBase):
+    """Counts of sets of categories, in any order: the regions of counties.
+
+    Args:
+        size: number of categories.
+        members: the categories of every group, distinct; groups may share some.
+
+    >>> Groups(3, [(0, 2), (1,)]).toarray()
+    array([[1., 0., 1.],
+           [0., 1., 0.]])
+    """
+
+    size: int
+    members: tuple[tuple[int, ...], ...]
+
+    def __init__(self, size: int, members: Iterable[Iterable[int]]) -> None:
+        object.__setattr__(self, "size", size)
+        _settle_size(self)
+        several = isinstance(members, Iterable) and not isinstance(members, str)
+        listed = [
+            tuple(sorted(_integers("Groups: expected members", group)))
+            for group in (_in_order("Groups", members) if several else ())
+        ]
+        object.__setattr__(self, "members", tuple(listed))
+        if not listed or not all(listed):
+            raise InvalidDomainError("Groups: expected groups of categories, like [(0, 2), (1,)]")
+        for group in listed:
+            if group[0] < 0 or group[-1] >= self.size or len(set(group)) < len(group):
+                raise InvalidDomainError(
+                    f"Groups: expected distinct categories in 0..{self.size - 1}, got {group!r:.60}"
+                )
+
+    @property
+    def queries(self) -> int:
+        return len(self.members)
+
+    def toarray(self) -> Array:
+        _check_entries(self, self.queries)
+        W = np.zeros((self.queries, self.size))
+        for row, group in zip(W, self.members, strict=True):
+            row[list(group)] = 1.0
+        return W
+
+    def _answer(self, table: NDArray[Any], axis: int) -> NDArray[Any]:
+        return np.concatenate(
+            [
+                np.take(table, group, axis=axis).sum(axis=axis, keepdims=True)
+                for group in self.members
+            ],
+            axis=axis,
+        )
+
+    def _labels(self, cells: Sequence[object]) -> tuple[str, ...]:
+        named = ([str(cells[k]) for k in group] for group in self.members)
+        return tuple(
+            " + ".join(names) if len(names) <= _MOST_NAMED
+            else f"{names[0]} + {len(names) - 1} more"
+            for names in named
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        return f"Groups({self.queries} groups of {self.size} categories)"
 
 
 @final

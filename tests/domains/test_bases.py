@@ -18,6 +18,7 @@ from domains import (
     Clipped,
     DimensionError,
     DomainTooLargeError,
+    Groups,
     Identity,
     InvalidDomainError,
     Leading,
@@ -29,7 +30,7 @@ from domains import (
     Windows,
 )
 
-COUNTS = (Identity, Total, Prefix, Ranges, Bins, Windows)
+COUNTS = (Identity, Total, Prefix, Ranges, Bins, Windows, Groups)
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ BASES = [
     *(base(n) for base in (Identity, Total, Prefix, Ranges) for n in (1, 2, 7)),
     Bins(1, [1]), Bins(7, [3]), Bins(7, [7, 1, 2]), Bins(7, [(3,), 4, (1, 2, 6)]),
     Windows(1, 1), Windows(7, 1), Windows(7, 3), Windows(7, 5), Windows(7, 7),
+    Groups(1, [[0]]), Groups(5, [(4, 0), [2], (0, 1, 2, 3, 4)]),
     Moments([2.5]), Moments([-1.0, 0.0, 0.5, 3.0], [0, 3, 1]),
     Leading(Prefix(1), 2), Leading(Ranges(3), 5), Leading(Moments([1.5, 2.0], [0, 2]), 3),
     Clipped(0, 80), Clipped(-1, 3, [1, 0], size=3, unit=3.0),
@@ -167,6 +169,7 @@ def test_every_query_has_a_label(base):
         (Bins(4, [3, (1, 2)]), ("3 to 5", "6", "3", "4", "5 to 6")),
         (Windows(3, 2), ("3 to 4", "4 to 5", "5 to 3")),
         (Windows(3, 1), ("3", "4", "5")),
+        (Groups(3, [(2, 0), [1], [0, 1, 2]]), ("3 + 5", "4", "3 + 4 + 5")),
         (Moments([1.0, 2.0], [2, 0]), ("sum of power 2", "count")),
         (Leading(Ranges(2), 3), ("3", "3 to 4", "4")),
         (Base([[1, 2], [3, 4]]), ("query 1", "query 2")),
@@ -320,6 +323,13 @@ def test_sizes_are_validated(cls, size):
         (lambda: Leading(Prefix(3), 2.5), "integers"),
         (lambda: Leading([[1.0]], 2), "Leading: expected a base, like Prefix.5., got list"),
         (lambda: Base([[1.0, np.inf]]), "finite"),
+        (lambda: Groups(3, []), "groups of categories"),
+        (lambda: Groups(3, [[]]), "groups of categories"),
+        (lambda: Groups(3, [[0, 3]]), "0..2"),
+        (lambda: Groups(3, [[-1]]), "0..2"),
+        (lambda: Groups(3, [[1, 1]]), "distinct categories"),
+        (lambda: Groups(3, [[0.5]]), "integers"),
+        (lambda: Groups(3, {(0, 1)}), "got a set"),
         (lambda: Base([["x"]]), "real"),
         (lambda: Base([[1.0], [1.0, 2.0]]), "real"),
         (lambda: Base([[1j]]), "real"),

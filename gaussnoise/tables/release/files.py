@@ -29,6 +29,7 @@ from ..counting.codes import OnOutside
 from ..planning.again import asked_of
 from ..planning.text import counted_text, relation_text
 from ..schema.bases import base_value
+from ..schema.groups import group_record, group_texts
 from .store import MOST_FILES, FileFormat, Place, StoredTables, file_names, read_index, table_writer
 from .sums import with_means
 from .text import disclaimers, release_text
@@ -278,6 +279,7 @@ def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[
             | ({"edges": [str(e) for e in a.edges]} if a.edges else {})
             | ({"clip": list(a.clip)} if a.clip else {})
             | ({"base": base_value(a.base, a)} if a.base else {})
+            | ({"groups": group_record(a)} if a.groups else {})
             for a in plan.schema.attributes
         ],
         "optimality": {
@@ -386,7 +388,7 @@ def _most_bytes(plan: "Plan") -> int:
     texts = [
         str(label)
         for a in plan.schema.attributes
-        for label in (a.name, *a.labels, *(a.edges or ()))
+        for label in (a.name, *a.labels, *(a.edges or ()), *group_texts(a))
     ]
     terms = () if plan.domain.is_cells else plan.domain.terms
     bases = [

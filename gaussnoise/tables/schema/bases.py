@@ -11,6 +11,7 @@ from domains import (
     Bins,
     Clipped,
     DomainError,
+    Groups,
     Identity,
     Leading,
     Moments,
@@ -22,6 +23,7 @@ from domains import (
 
 from ...errors import SchemaError
 from ...text import near
+from .groups import level_base, level_labels, level_names, level_of
 from .numbers import clipped_base, clipped_name
 
 if TYPE_CHECKING:
@@ -32,7 +34,12 @@ _NAMED: dict[str, Callable[[int], AbstractBase]] = {
     "prefix": Prefix,
     "ranges": Ranges,
 }
-_KEYS = {"bins": {"widths"}, "windows": {"width"}, "moments": {"degrees", "values"}}
+_KEYS = {
+    "groups": {"members"},
+    "bins": {"widths"},
+    "windows": {"width"},
+    "moments": {"degrees", "values"},
+}
 _ORDERED = Prefix | Ranges | Bins | Windows | Moments  # a catch-all has no place in these
 MIDDLES = "bin middles"
 EXPECTED_BASE = (
@@ -55,7 +62,7 @@ def as_base(value: Any, attribute: "Attribute") -> AbstractBase:
         if isinstance(base, _ORDERED) and base.size == ordered < attribute.size:
             base = Leading(base, attribute.size)
     except (DomainError, TypeError) as error:
-        known = (*_NAMED, *_KEYS)
+        known = (*_NAMED, *_KEYS, *level_names(attribute))
         name = value.get("kind") if isinstance(value, Mapping) else value
         hint = near(name, known) if isinstance(name, str) and name not in known else ""
         why = (
@@ -102,6 +109,8 @@ def _resolved(value: Any, attribute: "Attribute") -> AbstractBase:
             return _named(kind, attribute)
         if kind not in _KEYS or not set(options) <= _KEYS[kind]:
             raise TypeError
+        if kind == "groups":
+            return Groups(attribute.size, **options)
         if kind == "bins":
             return Bins(_numeric(attribute), **options)
         if kind == "windows":
@@ -110,6 +119,8 @@ def _resolved(value: Any, attribute: "Attribute") -> AbstractBase:
             **{"values": _numbers(attribute) if "values" not in options else (), **options}
         )
     if isinstance(value, str):
+        if value in level_names(attribute):
+            return level_base(attribute, value)
         if value not in _NAMED:
             raise TypeError
         return _named(value, attribute)
@@ -155,6 +166,9 @@ def base_value(base: AbstractBase, attribute: "Attribute") -> Any:
     if isinstance(base, Clipped):
         asked = {"kind": "moments", "degrees": list(base.degrees)}
         return "sum" if base.degrees == (0, 1) else asked
+    if isinstance(base, Groups):
+        members = [list(group) for group in base.members]
+        return level_of(base, attribute) or {"kind": "groups", "members": members}
     if isinstance(base, Leading):
         named = isinstance(base.base, _ORDERED) and base.base.size == _numeric(attribute)
         return _value(base.base) if named else base.toarray().tolist()
@@ -181,6 +195,9 @@ def _value(base: AbstractBase) -> Any:
 
 def query_labels(base: AbstractBase, attribute: "Attribute") -> tuple[str, ...]:
     """What each query is called; cumulative counts of bins by their upper ends."""
+    level = level_of(base, attribute)
+    if level is not None:
+        return level_labels(attribute, level)
     left_out = isinstance(base, Leading) and attribute.other is not None
     own = base.base if isinstance(base, Leading) else base
     without = f", without {attribute.other!r}" if left_out else ""
@@ -228,6 +245,8 @@ def base_name(base: AbstractBase, attribute: "Attribute") -> str:
     if isinstance(base, Leading):
         rest = "what follows" if attribute.other is None else repr(attribute.other)
         return f"{base_name(base.base, attribute)}, without {rest}"
+    if isinstance(base, Groups):
+        return level_of(base, attribute) or f"{base.queries} groups"
     if isinstance(base, Bins):
         return f"bins of {', '.join(map(str, base.widths))}"
     if isinstance(base, Windows):

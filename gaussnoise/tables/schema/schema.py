@@ -16,6 +16,7 @@ from domains import AbstractBase, Clipped
 
 from ...errors import DataError, SchemaError
 from .bases import EXPECTED_BASE, as_base, base_value
+from .groups import EXPECTED_GROUPS, Level, checked, settled
 from .numbers import as_clip, cell_labels
 
 Category = str | int | bool
@@ -50,12 +51,22 @@ class Attribute:
         clip: ``[low, high]`` for a number whose sums and means are asked for, instead of categories
             or edges. Values outside, infinite ones included, become the nearer end. Its cells are
             virtual: see :class:`Clipped`.
+            Sums of middles of bins are not sums of the values.
+        groups: levels of named groups of the cells: ``{"region": {"North": ["a", "b"], "South":
+            ["c"]}}``, or of ``[low, high]`` edges. Levels may nest or cross, and leave cells out.
+            A level's name is a base: ``{"county": "region"}`` in a workload asks for the counts of
+            its groups, "hierarchy" for all levels, all cells and the total in one optimum. Counts
+            of groups are exact sums of released cells. Kept as nested tuples.
 
     Raises:
         SchemaError: not exactly one of categories, edges and clip, or a rule above broken.
 
     >>> Attribute("age", edges=[0, 18, 65, 120]).labels
     ('[0, 18)', '[18, 65)', '[65, 120]')
+    >>> county = Attribute("county", ["a", "b", "c"], groups={"state": {"N": ["a", "b"]}})
+    >>> schema = gn.Schema([county])
+    >>> print(gn.plan(schema, [{"county": "state"}, "county"], gn.zCDP(0.5)).entries)
+    ('county (state)', 'county')
     """
 
     name: str
@@ -64,6 +75,7 @@ class Attribute:
     other: str | None = None
     base: AbstractBase | None = None
     clip: tuple[float, float] | None = None
+    groups: tuple[Level, ...] | None = None
 
     def __init__(
         self,
@@ -73,6 +85,7 @@ class Attribute:
         other: str | None = None,
         base: "AbstractBase | str | Mapping[str, Any] | ArrayLike | None" = None,
         clip: Iterable[float] | None = None,
+        groups: Mapping[str, Mapping[str, Iterable[Any]]] | tuple[Level, ...] | None = None,
     ) -> None:
         object.__setattr__(self, "name", name)
         object.__setattr__(
@@ -84,8 +97,24 @@ class Attribute:
         object.__setattr__(self, "other", other)
         object.__setattr__(self, "clip", None if clip is None else as_clip(name, clip))
         object.__setattr__(self, "base", None)
+        object.__setattr__(self, "groups", None)
         for problem in self._problems():
             raise SchemaError(f"attribute {name!r}: {problem}")
+        if groups is not None:
+            if clip is not None:
+                raise SchemaError(
+                    f"attribute {name!r}: expected no groups of a clipped number, whose cells are "
+                    "virtual; hint: edges for bins that can be grouped"
+                )
+            try:
+                object.__setattr__(self, "groups", settled(groups))
+                checked(self)
+            except SchemaError as error:
+                raise SchemaError(f"attribute {name!r}: {error}") from None
+            if not all(
+                _is_text(t) for level, own in self.groups or () for t in (level, *dict(own))
+            ):
+                raise SchemaError(f"attribute {name!r}: expected names that are valid text")
         resolved = as_base(base, self)
         object.__setattr__(self, "base", None if resolved.is_identity else resolved)
 
@@ -191,6 +220,13 @@ class Schema:
         if len(set(self.names)) < len(self.names):
             twice = next(name for name in self.names if self.names.count(name) > 1)
             raise SchemaError(f"schema: expected distinct attribute names, got {twice!r} twice")
+        for attribute in listed:
+            for level, _ in attribute.groups or ():
+                if level in self.names:
+                    raise SchemaError(
+                        f"attribute {attribute.name!r}: groups: expected a level of another name "
+                        f"than the attribute {level!r}"
+                    )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -209,10 +245,11 @@ class Schema:
         Args:
             path: a file with one ``[attributes.NAME]`` table per column, holding ``categories``,
                 ``edges`` or ``clip``, and optionally ``other`` and ``base``, like
-                ``base = "prefix"`` or ``base = {kind = "bins", widths = [5]}``. Tables
-                ``[[workload]]`` say what the shell asks where its command line does not:
-                ``of = ["sex", "age"]``, optionally with ``within = 50``; they are checked here, and
-                are no part of the schema.
+                ``base = "prefix"`` or ``base = {kind = "bins", widths = [5]}``, and
+                ``[attributes.NAME.groups.LEVEL]`` tables with lines like ``North = ["a", "b"]``.
+                Tables ``[[workload]]`` say what the shell asks where its command line does not:
+                ``of = ["sex", "age"]``, optionally with ``within = 50``; their types are checked
+                here, and they are no part of the schema.
 
         Raises:
             SchemaError: the message starts with ``path:line:``.
@@ -225,12 +262,13 @@ class Schema:
         content = parsed_toml(text, name)
         attributes = []
         for key, entry in content["attributes"].items():
-            base, where = entry.pop("base", None), ("attributes", key)
+            later = {field: entry.pop(field) for field in ("groups", "base") if field in entry}
+            where = ("attributes", key)
             try:
                 attribute = Attribute(key, **entry)
-                if base is not None:
-                    where = (*where, "base")
-                    attribute = Attribute(key, **entry, base=base)
+                for field, value in later.items():
+                    where, entry[field] = ("attributes", key, field), value
+                    attribute = Attribute(key, **entry)
             except SchemaError as error:
                 raise SchemaError(f"{name}:{toml_line(text, where)}: {error}") from None
             attributes.append(attribute)
@@ -238,7 +276,10 @@ class Schema:
             raise SchemaError(
                 f"{name}:{toml_line(text, ('attributes',))}: expected at least one attribute"
             )
-        return cls(attributes)
+        try:
+            return cls(attributes)
+        except SchemaError as error:  # levels named like attributes
+            raise SchemaError(f"{name}:{toml_line(text, ('attributes',))}: {error}") from None
 
     @classmethod
     def draft(cls, table: object) -> Self:
@@ -277,6 +318,9 @@ class Schema:
                 lines.append(f"other = {_quoted(attribute.other)}")
             if attribute.base is not None:
                 lines.append(f"base = {_toml(base_value(attribute.base, attribute))}")
+            for level, groups in attribute.groups or ():
+                lines.append(f"\n[attributes.{_key(attribute.name)}.groups.{_key(level)}]")
+                lines += [f"{_key(own)} = {_toml(list(members))}" for own, members in groups]
             blocks.append("\n".join(lines) + "\n")
         return "\n".join(blocks)
 
@@ -361,6 +405,7 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
             | list[list[float]]
             | None
         ) = None
+        groups: dict[str, dict[str, list[bool | int | float | str]]] | None = None
 
     class Wanted(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
         of: list[str]
@@ -391,7 +436,7 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
 
 
 _KEYS = {
-    "attributes": "categories, edges, clip, other or base",
+    "attributes": "categories, edges, clip, other, base or groups",
     "workload": "of, within, level or simultaneous",
 }
 _EXPECTED = {
@@ -405,6 +450,7 @@ _EXPECTED = {
     "clip": "expected [low, high], two numbers",
     "other": "expected a string",
     "base": EXPECTED_BASE,
+    "groups": EXPECTED_GROUPS,
 }
 
 

@@ -1,0 +1,158 @@
+"""Groups of an attribute's cells, in one or several levels: counties, states, nation."""
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from domains import Groups
+
+from ...errors import SchemaError
+from ...text import near
+
+if TYPE_CHECKING:
+    from .schema import Attribute
+
+HIERARCHY = "hierarchy"
+_TAKEN = ("identity", "prefix", "ranges", "bins", "windows", "moments", "groups", "total")
+EXPECTED_GROUPS = (
+    'expected groups = {region = {North = ["a", "b"], South = ["c"]}}: levels of named groups '
+    "of categories, or of [low, high] edges"
+)
+
+Level = tuple[str, tuple[tuple[str, tuple[Any, ...]], ...]]
+
+
+def settled(value: object) -> tuple[Level, ...]:
+    """Levels, each with its named groups, as nested tuples; from mappings, or such tuples."""
+    levels = _pairs(value)
+    listed = tuple((name, tuple((own, _members(m)) for own, m in _pairs(g))) for name, g in levels)
+    if not listed or not all(groups for _, groups in listed):
+        raise SchemaError(EXPECTED_GROUPS)
+    return listed
+
+
+def _pairs(value: object) -> list[tuple[str, Any]]:
+    pairs: Any = list(value.items()) if isinstance(value, Mapping) else value
+    if (
+        not isinstance(pairs, list | tuple)
+        or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs)
+        or not all(isinstance(name, str) and name.strip() for name, _ in pairs)
+        or len({name for name, _ in pairs}) < len(pairs)
+    ):
+        raise SchemaError(EXPECTED_GROUPS)
+    return list(pairs)
+
+
+def _members(value: object) -> tuple[Any, ...]:
+    if isinstance(value, str | set | frozenset | Mapping) or not isinstance(value, Iterable):
+        raise SchemaError(EXPECTED_GROUPS)
+    return tuple(v.item() if hasattr(v, "item") else v for v in value)
+
+
+def checked(attribute: "Attribute") -> None:
+    """Refuse levels and groups that are not of the attribute's cells."""
+    for level, groups in attribute.groups or ():
+        if level in (*_TAKEN, HIERARCHY):
+            raise SchemaError(f"groups: expected a level of another name than {level!r}")
+        seen: dict[int, str] = {}
+        for (name, _), members in zip(groups, _level(attribute, level), strict=True):
+            for cell in members:
+                if cell in seen:
+                    raise SchemaError(
+                        f"groups: {level!r}: expected every category in one group, got "
+                        f"{attribute.labels[cell]!r} in {seen[cell]!r} and in {name!r}"
+                    )
+                seen[cell] = name
+    own = [set(_level(attribute, level)) for level, _ in attribute.groups or ()]
+    if any(a in own[:k] for k, a in enumerate(own)):
+        raise SchemaError("groups: expected levels that differ, got the same groups twice")
+    labels = hierarchy_labels(attribute) if attribute.groups else ()
+    if len(set(labels)) < len(labels):
+        raise SchemaError("groups: expected names of levels and groups that can be told apart")
+
+
+def _level(attribute: "Attribute", level: str) -> tuple[tuple[int, ...], ...]:
+    """The cells of every group of a level, in increasing order."""
+    groups = dict(attribute.groups or ())[level]
+    return tuple(_cells(attribute, level, name, members) for name, members in groups)
+
+
+def _cells(
+    attribute: "Attribute", level: str, name: str, members: tuple[Any, ...]
+) -> tuple[int, ...]:
+    where = f"groups: {level!r}, {name!r}"
+    if attribute.edges is not None:
+        edges = attribute.edges
+        if len(members) != 2 or any(edge not in edges for edge in members):
+            raise SchemaError(f"{where}: expected [low, high], two of the attribute's edges")
+        low, high = map(edges.index, members)
+        if low >= high:
+            raise SchemaError(f"{where}: expected low < high")
+        return tuple(range(low, high))
+    # of the same type: true is not 1
+    places = {(type(c), c): k for k, c in enumerate(attribute.categories or ())}
+    if attribute.other is not None:
+        places[str, attribute.other] = attribute.size - 1
+    unknown = [m for m in members if (type(m), m) not in places]
+    if unknown:
+        known = [str(c) for c in attribute.categories or ()]
+        raise SchemaError(f"{where}: no category {unknown[0]!r:.80}{near(unknown[0], known)}")
+    cells = sorted({places[type(m), m] for m in members})
+    if len(cells) < len(members) or not cells:
+        raise SchemaError(f"{where}: expected distinct categories, one at least")
+    return tuple(cells)
+
+
+def level_base(attribute: "Attribute", level: str) -> Groups:
+    """Counts of the groups of a level; of all levels, all cells and the total for "hierarchy"."""
+    if level != HIERARCHY:
+        return Groups(attribute.size, _level(attribute, level))
+    cells = range(attribute.size)
+    every = [m for own, _ in attribute.groups or () for m in _level(attribute, own)]
+    return Groups(attribute.size, [cells, *every, *([k] for k in cells)])
+
+
+def level_names(attribute: "Attribute") -> list[str]:
+    """What :func:`level_base` takes."""
+    return [*(level for level, _ in attribute.groups), HIERARCHY] if attribute.groups else []
+
+
+def level_of(base: object, attribute: "Attribute") -> str | None:
+    """The level that a base counts, if one does."""
+    if not isinstance(base, Groups):
+        return None
+    return next((x for x in level_names(attribute) if level_base(attribute, x) == base), None)
+
+
+def level_labels(attribute: "Attribute", level: str) -> tuple[str, ...]:
+    """What every count of :func:`level_base` is called."""
+    if level == HIERARCHY:
+        return hierarchy_labels(attribute)
+    return tuple(name for name, _ in dict(attribute.groups or ())[level])
+
+
+def hierarchy_labels(attribute: "Attribute") -> tuple[str, ...]:
+    """All, ``level: group`` for every level, and the cells."""
+    cells = tuple(map(str, attribute.labels))
+    every = [f"{level}: {name}" for level, groups in attribute.groups or () for name, _ in groups]
+    free = ("all" + "_" * k for k in range(len(cells) + len(every) + 1))
+    return (next(x for x in free if x not in (*every, *cells)), *every, *cells)
+
+
+def group_record(attribute: "Attribute") -> dict[str, dict[str, list[Any]]]:
+    """Levels, their groups, and the labels of these groups' cells."""
+    return {
+        level: {
+            name: [attribute.labels[k] for k in cells]
+            for (name, _), cells in zip(groups, _level(attribute, level), strict=True)
+        }
+        for level, groups in attribute.groups or ()
+    }
+
+
+def group_texts(attribute: "Attribute") -> list[str]:
+    """Every text that :func:`group_record` holds, as often as it does."""
+    return [
+        str(text)
+        for level, groups in group_record(attribute).items()
+        for text in (level, *groups, *(label for cells in groups.values() for label in cells))
+    ]
