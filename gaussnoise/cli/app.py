@@ -1,4 +1,4 @@
-"""Commands: schema, plan, bound, release, mean, stream, ledger, optimize, demo."""
+"""Commands: schema, plan, bound, release, mean, stream, ledger, optimize, demo; report."""
 
 import importlib.metadata
 import os
@@ -17,20 +17,37 @@ from domains import DomainError, FiniteSet
 
 from ..errors import DataError, GaussNoiseError, OutputError, ParameterError
 from ..estimators import column_means
+from ..noise.optimal_noise import OptimalNoise
 from ..noise.solve import optimal_noise
 from ..privacy.definitions import AbstractPrivacy, ApproxDP, zCDP
 from ..privacy.ledger import Ledger
 from ..streams import Stream, StreamPlan, Ticks
-from ..tables import Plan, Schema, TableRelease, Target, Weight, budgets, plan
+from ..tables import Budgets, Plan, Schema, TableRelease, Target, Weight, budgets, plan
 from ..tables.planning.text import work_text
 from ..tables.schema.draft import draft
 from ..tables.schema.entries import Entry
 from ..tables.schema.workload import as_entry, load_workload
 from ..text import near
+from .documents import (
+    Document,
+    bound_document,
+    budgets_document,
+    ledger_document,
+    means_document,
+    noise_document,
+    plan_document,
+    release_document,
+    stream_document,
+    written,
+)
+from .patience import patience
 from .report import write_report
+
+_HELP = {"help_option_names": ["-h", "--help"]}
 
 app = typer.Typer(
     no_args_is_help=True,
+    context_settings=_HELP,
     add_completion=False,
     pretty_exceptions_enable=False,  # its tracebacks show local variables, which hold data
     help="Unbiased private marginals with the least Gaussian noise, certified. "
@@ -39,6 +56,7 @@ app = typer.Typer(
 )
 ledger_app = typer.Typer(
     no_args_is_help=True,
+    context_settings=_HELP,
     pretty_exceptions_enable=False,
     help="A budget on disk that all releases from one data set share. Keep one for each.",
 )
@@ -46,6 +64,7 @@ app.add_typer(ledger_app, name="ledger")
 app.command("report")(write_report)
 stream_app = typer.Typer(
     no_args_is_help=True,
+    context_settings=_HELP,
     pretty_exceptions_enable=False,
     help="Tables that go on, on one budget: at every tick new rows come in; their tables, and "
     "those of all, go out.",
@@ -130,6 +149,11 @@ WeightColumn = Annotated[
         "--weight",
         help="COLUMN:MOST: every row counts as much as this column says, up to MOST.",
     ),
+]
+
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="One JSON document on standard output, in place of text."),
 ]
 
 LedgerFile = Annotated[Path, typer.Argument(help="Ledger of one data set.")]
@@ -234,6 +258,7 @@ def show_plan(
     ] = None,
     person: Person = None,
     weight: WeightColumn = None,
+    as_json: Json = False,
 ) -> None:
     """Say what a release would look like; without a budget, what every budget would mean.
     Needs no data.
@@ -244,8 +269,8 @@ def show_plan(
             raise ParameterError("plan: --report shows one plan; hint: give a budget or a target")
         if weight is not None:
             raise ParameterError("plan: --weight needs a budget or a target; hint: --rho 0.1")
-        _budgets(asked, delta, neighbors, p, rows_per_person, plot)
-        return
+        found = _budgets(asked, delta, neighbors, p, rows_per_person, plot)
+        return _show(budgets_document(found)) if as_json else _say(str(found))
     if plot is not None:
         raise ParameterError(
             "plan: --plot shows all budgets; hint: leave out the budget and targets"
@@ -254,6 +279,8 @@ def show_plan(
     planned = _plan(asked, budget, neighbors, p, rows_per_person, person, weight)
     if report is not None:
         planned.report(report)
+    if as_json:
+        return _show(plan_document(planned))
     _say(str(planned))
     if report is not None:
         _say(f"wrote {report}")
@@ -269,10 +296,13 @@ def show_bound(
     neighbors: Neighbors = "add-remove",
     p: Norm = 2,
     rows_per_person: Rows = 1,
+    as_json: Json = False,
 ) -> None:
     """Say what no unbiased mechanism can beat on these tables, and why. Needs no data."""
     asked = _asked(schema, marginals)
     planned = _plan(asked, (rho, epsilon, delta), neighbors, p, rows_per_person)
+    if as_json:
+        return _show(bound_document(planned))
     _say(planned.bound.explain())
     _say(f"this plan    {planned.error:.6g}: {planned.bound.sentence(planned.error)}")
 
@@ -288,6 +318,7 @@ def show_noise(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write the noise to, .npz.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Say what noise is best for a workload of counting queries. Needs no data."""
     if not p >= 2:
@@ -299,7 +330,18 @@ def show_noise(
     if out is not None and os.path.lexists(out):
         raise OutputError(f"optimize: {out} exists already; hint: choose a new name")
     relation: Any = neighbors
-    noise = optimal_noise(FiniteSet.from_workload(_matrix(workload)), p, relation, tol)
+    with patience(_err, "solving") as say:
+        noise = optimal_noise(
+            FiniteSet.from_workload(_matrix(workload)),
+            p,
+            relation,
+            tol,
+            progress=lambda now: say(f"solving, gap {now.gap:.1e}"),
+        )
+    if out is not None:
+        _save_noise(noise, out)
+    if as_json:
+        return _show(noise_document(noise, neighbors, p, out))
     deviations = noise.covariance.standard_deviation()
     _say(f"{len(deviations)} queries, {neighbors} neighbours, p = {p:g}: {noise.method}")
     _say(
@@ -314,11 +356,14 @@ def show_noise(
     if neighbors == "replace":
         _say("of sums; divide by the public number of records for means")
     if out is not None:
-        try:
-            noise.save(out)
-        except OSError as error:
-            raise OutputError(f"optimize: cannot create {out} ({type(error).__name__})") from None
         _say(f"wrote {out}: gaussnoise.OptimalNoise.load reads and verifies it")
+
+
+def _save_noise(noise: OptimalNoise, out: Path) -> None:
+    try:
+        noise.save(out)
+    except OSError as error:
+        raise OutputError(f"optimize: cannot create {out} ({type(error).__name__})") from None
 
 
 @app.command("release")
@@ -360,6 +405,7 @@ def make_release(
             "--id", help="Name in the ledger: run again with it, the same result is read again."
         ),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Release marginals of a table, spending the budget once."""
     if (ledger is None) != (id is None):
@@ -369,7 +415,9 @@ def make_release(
     asked = _asked(schema, marginals, within, target)
     budget = rho, epsilon, delta
     planned = _plan(asked, budget, neighbors, p, rows_per_person, person, weight)
-    _release(planned, table, out, format, on_outside, ledger, id)
+    _release(planned, table, out, format, on_outside, ledger, id, as_json=as_json)
+    if as_json:
+        _show(release_document(out))
 
 
 @app.command("mean")
@@ -413,6 +461,7 @@ def release_means(
         Path | None, typer.Option("--ledger", help="Charge this budget first.")
     ] = None,
     id: Annotated[str | None, typer.Option("--id", help="Name in the ledger.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Release means of numeric columns, with intervals, where no bounds are known."""
     if (ledger is None) != (id is None):
@@ -426,9 +475,12 @@ def release_means(
     names = [name.strip() for name in columns.split(",")]
     options: dict[str, Any] = {"by": groups, "person": person, "neighbors": relation}
     options |= {"spread": spread, "k": k, "level": level, "ledger": ledger, "id": id}
-    found = column_means(str(table), names, _privacy(rho, epsilon, delta), **options)
+    with patience(_err, "averaging"):
+        found = column_means(str(table), names, _privacy(rho, epsilon, delta), **options)
     if out is not None:
         found.save(out)
+    if as_json:
+        return _show(means_document(found, out))
     _say(str(found))
     if out is not None:
         _say(f"wrote {out}")
@@ -514,9 +566,16 @@ def start_stream(
     relation: Any = neighbors
     loaded = Schema.load(schema)
     asked, privacy = _workload(marginals, loaded.names), _privacy(rho, epsilon, delta)
-    planned: StreamPlan = plan(
-        loaded, asked, privacy, neighbors=relation, p=p, rows_per_person=rows_per_person, over=over
-    )
+    with patience(_err, "planning"):
+        planned: StreamPlan = plan(
+            loaded,
+            asked,
+            privacy,
+            neighbors=relation,
+            p=p,
+            rows_per_person=rows_per_person,
+            over=over,
+        )
     options: dict[str, Any] = {"format": format, "on_outside": on_outside}
     planned.start(folder, ledger=ledger, id=id, **options)
     _say(str(planned))
@@ -544,7 +603,8 @@ def run_tick(
 ) -> None:
     """Count the new rows of one tick; publish their tables, and those of all rows so far."""
     stream = Stream.open(folder, ledger)
-    stream.tick(str(table), number)
+    with patience(_err, "counting"):
+        stream.tick(str(table), number)
     target = stream.state.tick_folder(len(stream) if number is None else number)
     _say((target / "summary.txt").read_text(encoding="utf-8"))
     _say(f"wrote {target}/cumulative, {target}/period and {target}/release.json")
@@ -556,9 +616,12 @@ def show_stream(
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="Where the stream's ledger is now, if moved.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Say what was planned, how many ticks are done, and what the last of them published."""
     stream = Stream.open(folder, ledger)
+    if as_json:
+        return _show(stream_document(stream, folder))
     _say(str(stream.plan))
     done = len(stream)
     _say(f"\n{done} of {stream.plan.over.n} ticks done")
@@ -585,11 +648,14 @@ def show_ledger(
     delta: Annotated[
         float, typer.Option("--delta", help="Say also what (epsilon, delta) has been spent.")
     ] = 1e-6,
+    as_json: Json = False,
 ) -> None:
     """List all charges and refusals of a ledger. A refusal depends on the data; all else here is
     public.
     """
     ledger = Ledger.open(path)
+    if as_json:
+        return _show(ledger_document(ledger, delta))
     entries = ledger.entries()
     spent, budget = ledger.epsilon(delta), zCDP(ledger.rho).epsilon(delta)
     refused = sum(entry.state == "refused" for entry in entries)
@@ -724,17 +790,18 @@ def _plan(
 ) -> Plan:
     free = asked.targets is not None and budget == (None, None, None)
     relation: Any = neighbors
-    return plan(
-        asked.schema,
-        asked.workload,
-        None if free else _privacy(*budget),
-        neighbors=relation,
-        p=p,
-        targets=asked.targets,
-        rows_per_person=rows_per_person,
-        person=person,
-        weight=None if weight is None else _weight(weight),
-    )
+    with patience(_err, "planning"):
+        return plan(
+            asked.schema,
+            asked.workload,
+            None if free else _privacy(*budget),
+            neighbors=relation,
+            p=p,
+            targets=asked.targets,
+            rows_per_person=rows_per_person,
+            person=person,
+            weight=None if weight is None else _weight(weight),
+        )
 
 
 def _budgets(
@@ -744,15 +811,15 @@ def _budgets(
     p: float,
     rows_per_person: int,
     plot: Path | None,
-) -> None:
-    """Say what budgets mean before one is chosen, and draw it."""
+) -> Budgets:
+    """What budgets mean before one is chosen, drawn if asked for."""
     if plot is not None and os.path.lexists(plot):
         raise OutputError(f"plan: {plot} exists already; hint: choose a new name")
     options: dict[str, Any] = {"neighbors": neighbors, "p": p, "rows_per_person": rows_per_person}
     if delta is not None:
         options["delta"] = delta
-    found = budgets(asked.schema, asked.workload, **options)
-    _say(str(found))
+    with patience(_err, "planning"):
+        found = budgets(asked.schema, asked.workload, **options)
     if plot is not None:
         try:
             found.plot().savefig(plot)
@@ -760,7 +827,8 @@ def _budgets(
             raise OutputError(
                 f"plan: cannot write {plot} ({type(error).__name__}); hint: FILE.png"
             ) from None
-        _say(f"wrote {plot}")
+        _err.print(f"wrote {plot}", markup=False)
+    return found
 
 
 def _weight(text: str) -> Weight:
@@ -843,6 +911,8 @@ def _release(
     on_outside: str = "drop",
     ledger: Path | None = None,
     id: str | None = None,
+    *,
+    as_json: bool = False,
 ) -> TableRelease:
     """Say what it takes, do it, show the summary and what was written."""
     if _err.is_terminal or planned.seconds > _PATIENCE:
@@ -851,6 +921,8 @@ def _release(
     result = planned.release(
         str(table), out=out, progress=_err.is_terminal, ledger=ledger, id=id, **wanted
     )
+    if as_json:
+        return result
     _say((out / "summary.txt").read_text(encoding="utf-8"))
     tables: Any = result.tables
     files = list(dict.fromkeys(place.file for place in tables.places.values()))
@@ -861,6 +933,11 @@ def _release(
         + (f", {out}/release.png" if (out / "release.png").exists() else "")
     )
     return result
+
+
+def _show(document: Document) -> None:
+    """A document alone, without what a console would make of it."""
+    sys.stdout.write(written(document) + "\n")
 
 
 def _say(text: str) -> None:

@@ -1,0 +1,193 @@
+"""What commands say with ``--json``: one document each, whose keys stay."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..estimators.columns import ColumnMeans
+from ..noise.optimal_noise import OptimalNoise
+from ..numerics.intervals import quantile
+from ..privacy.definitions import gaussian_epsilon, zCDP
+from ..privacy.lattice_bound import TABLE_STEPS
+from ..privacy.ledger import Ledger
+from ..streams import Stream
+from ..tables import Budgets, Plan
+from ..tables.planning.text import relation_text, verdict
+from ..tables.release.tidy import LEVEL
+from ..text import SHOWN_DELTA
+
+Document = Mapping[str, object]
+
+
+def written(document: Document) -> str:
+    """One JSON document; numbers that JSON does not know, infinite ones and NaN, are null."""
+    return json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON knows it."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, Path):
+        return str(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def plan_document(plan: Plan) -> Document:
+    """``gaussnoise plan --json``: what was asked for, its accuracy, cost and proof."""
+    z = quantile(LEVEL)
+    entries = zip(
+        plan.entries,
+        plan.domain.terms,
+        plan.queries.tolist(),
+        plan.deviations.tolist(),
+        plan.independent_deviations.tolist(),
+        strict=True,
+    )
+    return {
+        "format": "gaussnoise.plan/1",
+        "neighbors": plan.neighbors,
+        "neighbors_meaning": relation_text(plan),
+        "privacy_unit": plan.privacy_unit,
+        "rows_per_person": plan.rows_per_person,
+        "privacy": plan.privacy.as_dict(plan.integers, TABLE_STEPS),
+        "rho": plan.rho,
+        "epsilon_delta": {
+            "epsilon": gaussian_epsilon(plan.rho, SHOWN_DELTA, plan.integers, TABLE_STEPS),
+            "delta": SHOWN_DELTA,
+        },
+        "level": LEVEL,
+        "entries": [
+            {
+                "name": name,
+                "attributes": [plan.schema.names[i] for i, _ in term],
+                "answers": int(answers),
+                "standard_deviation": deviation,
+                "half_width": z * deviation,
+                "independent_standard_deviation": independent,
+            }
+            for name, term, answers, deviation, independent in entries
+        ],
+        "target_ratio": None if plan.targets is None else plan.target_ratio,
+        "optimality": _optimality(plan),
+        "verdict": verdict(plan),
+        "release": {
+            "integers": plan.integers,
+            "seconds": plan.seconds,
+            "peak_bytes": plan.peak_bytes,
+        },
+        "request_sha256": plan.request_sha256,
+    }
+
+
+def _optimality(plan: Plan) -> Document:
+    """The proof, in numbers."""
+    return {
+        "p": str(plan.noise.p),
+        "error": plan.error,
+        "gamma": plan.noise.gamma,
+        "gamma_lower": plan.noise.gamma_lower,
+        "certified_gap": plan.noise.gap,
+        "improvement": plan.improvement,
+        "lower_bound": plan.bound.as_dict(plan.error),
+        "method": plan.noise.method,
+    }
+
+
+def budgets_document(found: Budgets) -> Document:
+    """``gaussnoise plan --json`` without a budget: what each budget would mean."""
+    return {
+        "format": "gaussnoise.budgets/1",
+        "neighbors": found.plan.neighbors,
+        "privacy_unit": found.plan.privacy_unit,
+        "delta": found.delta,
+        "level": LEVEL,
+        "rho_within_one_row": found.least,
+        "budgets": found.to_frame("pyarrow").to_pylist(),
+    }
+
+
+def bound_document(plan: Plan) -> Document:
+    """``gaussnoise bound --json``: what nothing can beat, why, and this plan beside it."""
+    return {
+        "format": "gaussnoise.bound/1",
+        "p": str(plan.noise.p),
+        "error": plan.bound.error,
+        "plan_error": plan.error,
+        "lower_bound": plan.bound.as_dict(plan.error),
+        "explanation": plan.bound.explain().splitlines(),
+    }
+
+
+def release_document(folder: Path) -> Document:
+    """``gaussnoise release --json``: where it is, and its ``release.json``."""
+    record = json.loads((folder / "release.json").read_text(encoding="utf-8"))
+    return {"format": "gaussnoise.released/1", "folder": folder, "record": record}
+
+
+def means_document(means: ColumnMeans, out: Path | None) -> Document:
+    """``gaussnoise mean --json``: as in its file."""
+    return {**json.loads(means.to_json()), "file": out}
+
+
+def noise_document(noise: OptimalNoise, neighbors: str, p: float, out: Path | None) -> Document:
+    """``gaussnoise optimize --json``: errors at unit sensitivity, and their proof."""
+    return {
+        "format": "gaussnoise.optimized/1",
+        "neighbors": neighbors,
+        "p": str(p),
+        "gamma": noise.gamma,
+        "gamma_lower": noise.gamma_lower,
+        "gap": noise.gap,
+        "method": noise.method,
+        "standard_deviations": noise.covariance.standard_deviation(),
+        "file": out,
+    }
+
+
+def ledger_document(ledger: Ledger, delta: float) -> Document:
+    """``gaussnoise ledger show --json``: all charges and refusals, oldest first."""
+    return {
+        "format": "gaussnoise.ledger.shown/1",
+        "rho": ledger.rho,
+        "spent": ledger.spent,
+        "remaining": ledger.remaining,
+        "epsilon_delta": {
+            "delta": delta,
+            "spent": ledger.epsilon(delta),
+            "budget": zCDP(ledger.rho).epsilon(delta),
+        },
+        "entries": [asdict(entry) for entry in ledger.entries()],
+    }
+
+
+def stream_document(stream: Stream, folder: Path) -> Document:
+    """``gaussnoise stream show --json``: how far it is, and where its last tables are."""
+    plan, done = stream.plan, len(stream)
+    return {
+        "format": "gaussnoise.stream.shown/1",
+        "folder": folder,
+        "ticks": plan.over.as_dict(),
+        "done": done,
+        "last": stream.state.tick_folder(done) if done else None,
+        "neighbors": plan.neighbors,
+        "privacy_unit": plan.privacy_unit,
+        "privacy": plan.tables.privacy.as_dict(plan.integers, TABLE_STEPS),
+        "rho": plan.rho,
+        "marginals": [list(names) for names in plan.marginals],
+        "level": LEVEL,
+        "half_widths_of_totals": [
+            plan.half_width(*names, ticks=(1, done), level=LEVEL) if done else None
+            for names in plan.marginals
+        ],
+        "gap": plan.gap,
+    }

@@ -1,0 +1,160 @@
+"""Commands that programs read: one JSON document each, help by its short name, a sign of life."""
+
+import io
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv
+from rich.console import Console
+
+import gaussnoise as gn
+from gaussnoise.cli import app, patience
+from gaussnoise.cli.app import run
+from gaussnoise.cli.documents import written
+
+pytestmark = pytest.mark.usefixtures("quick_pictures")
+
+SCHEMA = '[attributes.sex]\ncategories = ["F", "M"]\n\n[attributes.age]\nedges = [0, 18, 65, 120]\n'
+PLANNED = ["-s", "schema.toml", "-m", "2", "--rho", "0.5"]
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """What a command line answers in JSON, in a folder with a schema, a table and a matrix."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "schema.toml").write_text(SCHEMA, encoding="utf-8")
+    csv.write_csv(pa.table({"sex": ["F", "M", "F"] * 50, "age": [7.5, 65.0, 120.0] * 50}), "t.csv")
+    np.savetxt("w.csv", np.tril(np.ones((4, 4))), delimiter=",")
+
+    def call(*arguments):
+        status = run([*map(str, arguments), "--json"])
+        out, err = capsys.readouterr()
+        assert (status, err) == (0, "")
+        return json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+    return call
+
+
+def planned():
+    return gn.plan(gn.Schema.load("schema.toml"), 2, gn.zCDP(0.5))
+
+
+def test_plan(call):
+    found, plan = call("plan", *PLANNED), planned()
+    assert found["format"] == "gaussnoise.plan/1"
+    assert [entry["name"] for entry in found["entries"]] == list(plan.entries)
+    (entry,) = found["entries"]
+    assert entry["attributes"] == ["sex", "age"]
+    assert entry["standard_deviation"] == pytest.approx(plan.standard_deviation("sex", "age"))
+    assert entry["half_width"] == pytest.approx(plan.half_width("sex", "age"))
+    assert found["rho"] == 0.5
+    assert found["optimality"]["lower_bound"]["error"] == pytest.approx(plan.bound.error)
+    assert found["request_sha256"] == plan.request_sha256
+
+
+def test_plan_of_targets(call):
+    found = call("plan", "-s", "schema.toml", "-m", "1", "--within", "30")
+    assert found["target_ratio"] == pytest.approx(1, abs=1e-6)
+
+
+def test_bound(call):
+    found, plan = call("bound", *PLANNED), planned()
+    assert found["error"] == pytest.approx(plan.bound.error)
+    assert found["explanation"] == plan.bound.explain().splitlines()
+
+
+def test_release(call, tmp_path):
+    found = call("release", "t.csv", *PLANNED, "--out", "out")
+    record = json.loads((tmp_path / "out" / "release.json").read_text(encoding="utf-8"))
+    assert found == {"format": "gaussnoise.released/1", "folder": "out", "record": record}
+
+
+def test_mean(call):
+    found = call("mean", "t.csv", "-c", "age", "--rho", "1", "--out", "m.json")
+    assert [mean["column"] for mean in found["means"]] == ["age"]
+    assert found["file"] == "m.json"
+
+
+def test_optimize(call):
+    found = call("optimize", "w.csv", "--out", "noise.npz")
+    noise = gn.OptimalNoise.load("noise.npz")
+    assert found["gamma"] == pytest.approx(noise.gamma)
+    assert found["standard_deviations"] == pytest.approx(noise.covariance.standard_deviation())
+
+
+def test_ledger(call, capsys):
+    assert run(["ledger", "create", "budget", "--rho", "1"]) == 0
+    assert run(["release", "t.csv", *PLANNED, "--out", "o", "--ledger", "budget", "--id", "a"]) == 0
+    capsys.readouterr()
+    found = call("ledger", "show", "budget")
+    assert (found["rho"], found["entries"][0]["id"]) == (1, "a")
+    assert found["spent"] == pytest.approx(0.5)
+    assert found["spent"] + found["remaining"] == pytest.approx(1)
+    assert found["entries"][0]["state"] == "sealed"
+
+
+def test_stream(call, capsys):
+    assert run(["stream", "start", "s", *PLANNED, "--ticks", "3"]) == 0
+    capsys.readouterr()
+    assert call("stream", "show", "s")["last"] is None
+    assert run(["stream", "tick", "s", "t.csv"]) == 0
+    capsys.readouterr()
+    found = call("stream", "show", "s")
+    assert (found["done"], found["ticks"]["n"]) == (1, 3)
+    assert found["last"].endswith("1")
+    plan = gn.streams.Stream.open("s").plan
+    assert found["half_widths_of_totals"] == [plan.half_width("sex", "age", ticks=(1, 1))]
+
+
+def test_errors_are_no_documents(call, capsys):
+    assert run(["plan", "-s", "missing.toml", "-m", "1", "--rho", "1", "--json"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
+
+
+def test_numbers_that_json_does_not_know_are_null():
+    odd = {"a": float("inf"), "b": np.array([1.0, np.nan]), "c": (1, True, None, "é")}
+    assert json.loads(written(odd)) == {"a": None, "b": [1, None], "c": [1, True, None, "é"]}
+
+
+@pytest.mark.parametrize("command", [[], ["plan"], ["report"], ["ledger", "show"], ["stream"]])
+def test_help_has_a_short_name(command, capsys):
+    helps = []
+    for name in ("-h", "--help"):
+        assert run([*command, name]) == 0
+        helps.append(capsys.readouterr().out)
+    assert helps[0] == helps[1]
+    assert "Usage: gaussnoise" in helps[0]
+
+
+def test_the_package_is_the_command():
+    command = [sys.executable, "-m", "gaussnoise", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{gn.__version__}\n", "")
+
+
+@pytest.mark.parametrize(("terminal", "after", "seen"),
+                         [(True, 0.0, True), (True, 60.0, False), (False, 0.0, False)])  # fmt: skip
+def test_long_work_is_seen_on_terminals_alone(monkeypatch, terminal, after, seen):
+    monkeypatch.setattr(patience, "_AFTER", after)
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=terminal, width=80)
+    with patience.patience(console, "planning") as say:
+        say("still planning")
+        if seen:
+            for _ in range(100):
+                if "planning" in screen.getvalue():
+                    break
+                patience.threading.Event().wait(0.05)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
+    assert ("still planning" in plain) == seen
+
+
+def test_what_is_shown_meanwhile_goes_to_standard_error():
+    assert app._err.stderr
