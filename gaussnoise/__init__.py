@@ -83,6 +83,7 @@ from .privacy.ledger import Ledger
 from .privacy.ledger_entries import LedgerEntry
 from .solvers.progress import Progress
 from .tables import (
+    Answer,
     Attribute,
     BiasedTable,
     MarginalTable,
@@ -102,6 +103,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "AbstractDomain",
     "AbstractFiniteDomain",
     "AbstractPolytope",
+    "Answer",
     "ApproxDP",
     "Attribute",
     "Base",

@@ -1,4 +1,4 @@
-"""Commands: schema, plan, bound, release, mean, stream, ledger, optimize, demo."""
+"""Commands: schema, plan, bound, release, ask, mean, stream, ledger, optimize, demo."""
 
 import importlib.metadata
 import os
@@ -26,6 +26,7 @@ from ..tables.planning.text import work_text
 from ..tables.schema.draft import draft
 from ..tables.schema.entries import Entry
 from ..text import near
+from .ask import ask
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -40,6 +41,7 @@ ledger_app = typer.Typer(
     pretty_exceptions_enable=False,
     help="A budget on disk that all releases from one data set share. Keep one for each.",
 )
+app.command("ask")(ask)
 app.add_typer(ledger_app, name="ledger")
 stream_app = typer.Typer(
     no_args_is_help=True,

@@ -3,6 +3,7 @@
 from .planning.door import plan
 from .planning.plan import Plan
 from .planning.targets import Target
+from .release.answer import Answer
 from .release.biased import BiasedTable
 from .release.quantiles import QuantileTable
 from .release.release import Measurement, TableRelease
@@ -10,6 +11,7 @@ from .release.table import MarginalTable, ProportionTable, QueryTable
 from .schema.schema import Attribute, Schema
 
 __all__ = [
+    "Answer",
     "Attribute",
     "BiasedTable",
     "MarginalTable",
