@@ -95,6 +95,7 @@ from .tables import (
     Schema,
     TableRelease,
     Target,
+    combine,
     plan,
 )
 
@@ -183,6 +184,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Windows",
     "Witness",
     "Zonotope",
+    "combine",
     "compare",
     "dual_norm",
     "estimators",

@@ -5,6 +5,7 @@ from .planning.plan import Plan
 from .planning.targets import Target
 from .release.answer import Answer
 from .release.biased import BiasedTable
+from .release.combine import combine
 from .release.quantiles import QuantileTable
 from .release.release import Measurement, TableRelease
 from .release.table import MarginalTable, ProportionTable, QueryTable
@@ -23,5 +24,6 @@ __all__ = [
     "Schema",
     "TableRelease",
     "Target",
+    "combine",
     "plan",
 ]

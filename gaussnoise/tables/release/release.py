@@ -31,6 +31,7 @@ from .answer import Answer
 from .ask import answered
 from .biased import BiasedTable
 from .files import read_release, save_release
+from .merged import MergedPlan
 from .quantiles import QuantileTable, quantiles_of
 from .store import FileFormat
 from .table import MarginalTable, ProportionTable, QueryTable
@@ -637,13 +638,19 @@ class TableRelease(PickledByArguments):
 
         Raises:
             OutputError: the directory exists, or its parent cannot be written.
-            ParameterError: more than 1000 marginals as CSV; tables of a stream.
+            ParameterError: more than 1000 marginals as CSV; tables of a stream; combined releases.
         """
         if self.times is not None:
             raise ParameterError(
                 f"save: these tables are about {self.times} of a stream; hint: its own folder has "
                 "the tables of every "
                 "tick; to_frame() for others"
+            )
+        plan: object = self.plan
+        if isinstance(plan, MergedPlan):
+            raise ParameterError(
+                f"save: this combines {len(plan.sources)} releases; hint: save each of them, and "
+                "combine them again after loading"
             )
         save_release(self, directory, format)
 
@@ -670,8 +677,12 @@ class TableRelease(PickledByArguments):
     def __repr__(self) -> str:
         warning = "" if self.private else "NOT PRIVATE, a simulation: "
         if self.times is None:
+            plan: object = self.plan
+            combined = isinstance(plan, MergedPlan)
+            many = f" combined from {len(plan.sources)} releases" if combined else ""
             return (
-                f"TableRelease({warning}{len(self)} marginals, rho charged {self.rho_charged:.6g})"
+                f"TableRelease({warning}{len(self)} marginals{many}, "
+                f"rho charged {self.rho_charged:.6g})"
             )
         whole = f"rho charged for the whole stream {self.rho_charged:.6g}"
         return f"TableRelease({warning}{len(self)} marginals of {self.times}, {whole})"
