@@ -85,6 +85,7 @@ from .privacy.ledger import Ledger
 from .privacy.ledger_entries import LedgerEntry
 from .solvers.progress import Progress
 from .tables import (
+    Answer,
     Attribute,
     BiasedTable,
     Budgets,
@@ -101,6 +102,7 @@ from .tables import (
     Target,
     Weight,
     budgets,
+    combine,
     plan,
 )
 
@@ -109,6 +111,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "AbstractDomain",
     "AbstractFiniteDomain",
     "AbstractPolytope",
+    "Answer",
     "ApproxDP",
     "Attribute",
     "Base",
@@ -195,6 +198,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Witness",
     "Zonotope",
     "budgets",
+    "combine",
     "compare",
     "dual_norm",
     "estimators",

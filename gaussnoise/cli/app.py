@@ -1,4 +1,4 @@
-"""Commands: schema, plan, bound, release, mean, stream, ledger, optimize, demo; report."""
+"""Commands: schema, plan, bound, release, report, ask, mean, stream, ledger, optimize, demo."""
 
 import importlib.metadata
 import os
@@ -28,6 +28,7 @@ from ..tables.schema.draft import draft
 from ..tables.schema.entries import Entry
 from ..tables.schema.workload import as_entry, load_workload
 from ..text import near
+from .ask import ask
 from .documents import (
     Document,
     bound_document,
@@ -60,6 +61,7 @@ ledger_app = typer.Typer(
     pretty_exceptions_enable=False,
     help="A budget on disk that all releases from one data set share. Keep one for each.",
 )
+app.command("ask")(ask)
 app.add_typer(ledger_app, name="ledger")
 app.command("report")(write_report)
 stream_app = typer.Typer(

@@ -4,7 +4,9 @@ from .planning.budgets import Budgets, budgets
 from .planning.door import plan
 from .planning.plan import Plan
 from .planning.targets import Target
+from .release.answer import Answer
 from .release.biased import BiasedTable
+from .release.combine import combine
 from .release.quantiles import QuantileTable
 from .release.release import Measurement, TableRelease
 from .release.sums import MeanTable, SumTable
@@ -13,6 +15,7 @@ from .schema.numbers import Weight
 from .schema.schema import Attribute, Schema
 
 __all__ = [
+    "Answer",
     "Attribute",
     "BiasedTable",
     "Budgets",
@@ -29,5 +32,6 @@ __all__ = [
     "Target",
     "Weight",
     "budgets",
+    "combine",
     "plan",
 ]

@@ -28,12 +28,16 @@ from ..schema.bases import as_base, query_labels
 from ..schema.entries import Entry, entry_term
 from ..schema.numbers import in_own_unit
 from ..schema.schema import Category
+from .answer import Answer
+from .ask import answered
 from .biased import BiasedTable
 from .files import read_release, save_release
+from .merged import MergedPlan
 from .quantiles import QuantileTable, quantiles_of
 from .store import FileFormat
 from .sums import MeanTable, SumTable, check_no_number, means_of, sums_of
 from .table import MarginalTable, ProportionTable, QueryTable
+from .tidy import LEVEL
 
 if TYPE_CHECKING:
     from dp_accounting.dp_event import DpEvent
@@ -427,6 +431,48 @@ class TableRelease(PickledByArguments):
         found = quantiles_of(self.answers, self.plan.schema.attributes[i], probabilities, groups)
         return replace(found, labels=(*(a.labels for a in attributes), found.labels[-1]))
 
+    def ask(self, question: str, level: float = LEVEL) -> Answer:
+        """The answer to a question in words, with intervals, from what was released.
+
+        Questions are of seven forms. ``given``, or ``by``, names groups; a name alone, like
+        ``sex``, asks for each of its labels; ``a|b`` adds labels up; names and labels that need it
+        stand in ``"…"``:
+
+        * ``count``, ``count of sex=F, age=[18, 65)``, ``count given sex``
+        * ``share of employed=yes given sex, age``
+        * ``ratio of (sex=F, employed=yes) to (sex=M, employed=yes) given age``
+        * ``difference of share of employed=yes given sex=F and sex=M``, or of two counts
+        * ``cdf of age given sex``
+        * ``quantile 0.5, 0.9 of age given sex``, ``median of age``
+        * ``sum of income given sex``, ``mean of income``: where numeric columns were released
+
+        Args:
+            question: see above; labels as in the schema.
+            level: of the intervals, each for itself.
+
+        Returns:
+            An :class:`Answer`. Intervals cover at least as often as they say: those of counts
+            exactly, those of shares and ratios exactly where the denominator is clear of zero
+            (Fieller 1954), those of quantiles up to the width of bins. Differences of shares cover
+            to first order.
+
+        Raises:
+            ParameterError: not a question, unknown names or labels, or a table that was not
+                released; marks the place.
+            NotAvailableError: sums or means of a release that has none.
+
+        >>> import pyarrow as pa
+        >>> schema = gn.Schema(
+        ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
+        ... )
+        >>> people = pa.table({"sex": ["F", "M", "F"] * 4000, "age": [7, 33, 61] * 4000})
+        >>> release = gn.plan(schema, 2, gn.zCDP(0.1)).release(people)
+        >>> answer = release.ask("share of age=[18, 65) given sex")
+        >>> answer.meaning, answer.labels, answer.estimate.round(2).tolist()
+        ('share of age=[18, 65) given sex', (('F', 'M'),), [0.5, 1.0])
+        """
+        return answered(self, question, level)
+
     def cell(self, **labels: Category) -> Weights:
         """Weights of one cell, for :meth:`contrast`: ``release.cell(sex="F", age="18-64")``.
 
@@ -654,13 +700,19 @@ class TableRelease(PickledByArguments):
 
         Raises:
             OutputError: the directory exists, or its parent cannot be written.
-            ParameterError: more than 1000 marginals as CSV; tables of a stream.
+            ParameterError: more than 1000 marginals as CSV; tables of a stream; combined releases.
         """
         if self.times is not None:
             raise ParameterError(
                 f"save: these tables are about {self.times} of a stream; hint: its own folder has "
                 "the tables of every "
                 "tick; to_frame() for others"
+            )
+        plan: object = self.plan
+        if isinstance(plan, MergedPlan):
+            raise ParameterError(
+                f"save: this combines {len(plan.sources)} releases; hint: save each of them, and "
+                "combine them again after loading"
             )
         save_release(self, directory, format)
 
@@ -718,8 +770,12 @@ class TableRelease(PickledByArguments):
     def __repr__(self) -> str:
         warning = "" if self.private else "NOT PRIVATE, a simulation: "
         if self.times is None:
+            plan: object = self.plan
+            combined = isinstance(plan, MergedPlan)
+            many = f" combined from {len(plan.sources)} releases" if combined else ""
             return (
-                f"TableRelease({warning}{len(self)} marginals, rho charged {self.rho_charged:.6g})"
+                f"TableRelease({warning}{len(self)} marginals{many}, "
+                f"rho charged {self.rho_charged:.6g})"
             )
         whole = f"rho charged for the whole stream {self.rho_charged:.6g}"
         return f"TableRelease({warning}{len(self)} marginals of {self.times}, {whole})"

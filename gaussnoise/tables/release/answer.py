@@ -1,0 +1,106 @@
+"""What a question about a release is answered with."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..schema.schema import Category
+from .show import first, table_text
+from .tidy import arrow_columns, level_text
+
+Array = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """The answer to a question: an estimate with its interval for each group.
+
+    Attributes:
+        question: as it was asked.
+        meaning: the same, spelled out.
+        attributes: names, one per axis; none where there is one number only.
+        labels: along every axis.
+        estimate: shape (labels…); NaN where there is none, as of the share of an empty group.
+        standard_deviation: same shape; None for quantiles, which have none that is known.
+        low: lower ends of intervals, each for itself; same shape.
+        high: upper ends; infinite where nothing finite can be said.
+        level: of the intervals.
+        note: what to keep in mind.
+        private: False for simulations, whose numbers must not be published.
+    """
+
+    question: str
+    meaning: str
+    attributes: tuple[str, ...]
+    labels: tuple[tuple[Category, ...], ...]
+    estimate: Array
+    standard_deviation: Array | None
+    low: Array
+    high: Array
+    level: float
+    note: str
+    private: bool
+    backend: Any = field(repr=False)
+
+    def _numbers(self) -> dict[str, Array]:
+        numbers = {"estimate": self.estimate}
+        if self.standard_deviation is not None:
+            numbers["standard_deviation"] = self.standard_deviation
+        return numbers | {"low": self.low, "high": self.high}
+
+    def columns(self) -> dict[str, list]:
+        """Tidy columns, one row per number: the attributes, estimate, standard_deviation, low,
+        high.
+        """
+        return self._arrow().to_pydict()
+
+    def to_frame(self) -> Any:
+        """:meth:`columns` as a dataframe of the library the records came in (pyarrow for files and
+        remote engines).
+        """
+        import narwhals as nw
+
+        return nw.from_arrow(self._arrow(), backend=self.backend).to_native()
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data, ready for JSON: None stands for numbers that are not finite."""
+        columns = self.columns()
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        return {
+            "question": self.question,
+            "meaning": self.meaning,
+            "level": self.level,
+            "simultaneous": False,
+            "note": self.note,
+            "private": self.private,
+            "rows": [{name: _plain(value) for name, value in row.items()} for row in rows],
+        }
+
+    def _arrow(self) -> Any:
+        cells = slice(0, self.estimate.size)
+        return arrow_columns(self.attributes, self.labels, cells, self._numbers())
+
+    def __str__(self) -> str:
+        names = {"standard_deviation": "± sd"}
+        numbers = self._numbers()
+        columns = [first(x, 4 if name in names else 6) for name, x in numbers.items()]
+        return table_text(
+            self.meaning,
+            self.attributes,
+            self.labels,
+            [names.get(name, name) for name in numbers],
+            columns,
+            f"low and high: {level_text(self.level)} intervals, each for itself; {self.note}",
+            private=self.private,
+        )
+
+    def __repr__(self) -> str:
+        return f"Answer({self.meaning}: {self.estimate.size} numbers)"
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,339 @@
+"""From a question in words to its answer, all of it from what was released."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import AbstractBase, Base, Identity
+
+from ...errors import NotAvailableError, ParameterError
+from ...numerics.intervals import quantile
+from ...solvers.tables.residuals import Subset
+from ..schema.bases import as_base, query_labels
+from ..schema.schema import Category
+from .answer import Answer
+from .quantiles import quantiles_of, support
+from .question import (
+    Cdf,
+    Cells,
+    Conditions,
+    Count,
+    Difference,
+    Moment,
+    Quantile,
+    Question,
+    Ratio,
+    Share,
+    conditions_text,
+    parsed,
+)
+from .ratios import Ratios, difference_of_ratios, fieller
+
+if TYPE_CHECKING:
+    from .release import TableRelease, Weights
+
+Array = NDArray[np.float64]
+
+_MOST_NUMBERS = 10**4  # in one answer
+_MOST_WORK = 10**8  # numbers times the cells of their tables
+_AT_ONCE = 64  # rows whose covariances are computed together
+_RATIO = "a ratio of unbiased counts is not itself unbiased; intervals are exact (Fieller 1954)"
+
+
+def answered(release: "TableRelease", text: str, level: float) -> Answer:
+    """What :meth:`TableRelease.ask` promises."""
+    quantile(level)  # refuses what is no level
+    question = parsed(text, release.plan.schema)
+    asked = _Asked(replace(release, tables=_Kept(release.tables)), text, level)
+    return asked.answer(question)
+
+
+class _Kept(Mapping[Subset, Array]):
+    """Tables that are read once."""
+
+    def __init__(self, tables: Mapping[Subset, Array]) -> None:
+        self._tables, self._kept = tables, dict[Subset, Array]()
+
+    def __getitem__(self, S: Subset) -> Array:
+        if S not in self._kept:
+            self._kept[S] = self._tables[S]
+        return self._kept[S]
+
+    def __contains__(self, S: object) -> bool:
+        return S in self._tables
+
+    def __iter__(self) -> Any:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+
+class _Axis(NamedTuple):
+    """One axis of an answer: of which attribute, and which cells each label counts."""
+
+    name: str
+    labels: tuple[Category, ...]
+    cells: Sequence[Cells]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A question put to a release."""
+
+    release: "TableRelease"
+    text: str
+    level: float
+
+    @cached_property
+    def _z(self) -> float:
+        return quantile(self.level)
+
+    def answer(self, question: Question) -> Answer:
+        if isinstance(question, Count):
+            return self._count(question)
+        if isinstance(question, Share):
+            return self._share(question)
+        if isinstance(question, Ratio):
+            return self._ratio(question)
+        if isinstance(question, Difference):
+            return self._difference(question)
+        if isinstance(question, Cdf):
+            return self._cdf(question)
+        if isinstance(question, Quantile):
+            return self._quantile(question)
+        return self._moment(question)
+
+    def _count(self, asked: Count) -> Answer:
+        axes = self._axes(asked.where)
+        estimate, covariance = self._counts([asked.where], axes)
+        return self._linear(self._said(asked), axes, estimate[:, 0], covariance[:, 0, 0])
+
+    def _linear(
+        self, meaning: str, axes: Mapping[int, _Axis], estimate: Array, variance: Array
+    ) -> Answer:
+        deviation = np.sqrt(np.maximum(variance, 0))
+        ends = estimate - self._z * deviation, estimate + self._z * deviation
+        note = "unbiased, so that counts may be negative or fractional"
+        return self._answer(meaning, axes, (estimate, deviation, *ends), note)
+
+    def _share(self, asked: Share) -> Answer:
+        axes = self._axes(asked.given, asked.of)
+        return self._shares(self._said(asked), {**asked.given, **asked.of}, asked.given, axes)
+
+    def _cdf(self, asked: Cdf) -> Answer:
+        attribute = self.release.plan.schema.attributes[asked.attribute]
+        prefix = as_base("prefix", attribute)
+        cells = [tuple(range(k + 1)) for k in range(prefix.queries)]
+        axes = self._axes(asked.given)
+        axes[asked.attribute] = _Axis(attribute.name, query_labels(prefix, attribute), cells)
+        meaning = f"cdf of {self._named({asked.attribute: None})}{self._groups(asked.given)}"
+        top = {**asked.given, asked.attribute: None}
+        return self._shares(meaning, top, asked.given, axes)
+
+    def _shares(
+        self, meaning: str, top: Conditions, bottom: Conditions, axes: Mapping[int, _Axis]
+    ) -> Answer:
+        found = self._ratios(top, bottom, axes)
+        unknown = ~np.isfinite(found.high)
+        low = np.fmin(np.clip(found.low, 0, 1), found.estimate)
+        high = np.fmax(np.clip(found.high, 0, 1), found.estimate)
+        note = _RATIO + (
+            "; from 0 to 1 where the group may be empty: nothing is known" if unknown.any() else ""
+        )
+        numbers = found.estimate, found.standard_deviation, low, high
+        return self._answer(meaning, axes, numbers, note)
+
+    def _ratio(self, asked: Ratio) -> Answer:
+        axes = self._axes(asked.top, asked.bottom)
+        found = self._ratios(asked.top, asked.bottom, axes)
+        unknown = ~np.isfinite(found.high)
+        low = np.fmin(np.maximum(found.low, 0), found.estimate)
+        high = np.fmax(np.maximum(found.high, 0), found.estimate)
+        note = _RATIO
+        if unknown.any():
+            where = "" if unknown.all() else " where high is infinite"
+            note += f"; no finite interval{where}: the denominator may be zero"
+        top, bottom = self._named(asked.top), self._named(asked.bottom)
+        meaning = f"ratio of ({top}) to ({bottom})"
+        numbers = found.estimate, found.standard_deviation, low, high
+        return self._answer(meaning, axes, numbers, note)
+
+    def _ratios(self, top: Conditions, bottom: Conditions, axes: Mapping[int, _Axis]) -> Ratios:
+        estimate, covariance = self._counts([top, bottom], axes)
+        return fieller(estimate[:, 0], estimate[:, 1], covariance, self._z)
+
+    def _difference(self, asked: Difference) -> Answer:
+        first, second = asked.first, asked.second
+        meaning = f"{self._said(first)} less {self._said(second)}"
+        if isinstance(first, Count) and isinstance(second, Count):
+            axes = self._axes(first.where, second.where)
+            estimate, covariance = self._counts([first.where, second.where], axes)
+            signs = np.array([1.0, -1.0])
+            variance = np.einsum("i,kij,j->k", signs, covariance, signs)
+            return self._linear(meaning, axes, estimate @ signs, variance)
+        shares = [share for share in (first, second) if isinstance(share, Share)]
+        axes = self._axes(*(where for s in shares for where in (s.given, s.of)))
+        forms = [form for s in shares for form in ({**s.given, **s.of}, s.given)]
+        x, covariance = self._counts(forms, axes)
+        one = fieller(x[:, 0], x[:, 1], covariance[:, :2, :2], self._z)
+        two = fieller(x[:, 2], x[:, 3], covariance[:, 2:, 2:], self._z)
+        slopes = [
+            np.stack([1 / y, -r.estimate / y], -1) for r, y in ((one, x[:, 1]), (two, x[:, 3]))
+        ]
+        between = np.einsum("ki,kij,kj->k", slopes[0], covariance[:, :2, 2:], slopes[1])
+        found = difference_of_ratios(one, two, between)
+        low = np.fmin(np.clip(found.low, -1, 1), found.estimate)
+        high = np.fmax(np.clip(found.high, -1, 1), found.estimate)
+        low, high = np.where(np.isnan(low), -1.0, low), np.where(np.isnan(high), 1.0, high)
+        note = (
+            "ratios of unbiased counts are not themselves unbiased; intervals put the exact ones "
+            "of both shares together, to first order (Zou & Donner 2008)"
+        )
+        return self._answer(
+            meaning, axes, (found.estimate, found.standard_deviation, low, high), note
+        )
+
+    def _quantile(self, asked: Quantile) -> Answer:
+        attributes = self.release.plan.schema.attributes
+        attribute = attributes[asked.attribute]
+        support(attribute)  # refuses an attribute without numbers
+        axes, groups = self._axes(asked.given), dict[str, AbstractBase]()
+        for i, cells in asked.given.items():
+            size = attributes[i].size
+            if cells is None:
+                groups[attributes[i].name] = Identity(size)
+            else:
+                groups[attributes[i].name] = Base([[float(k in cells) for k in range(size)]])
+        found = quantiles_of(self.release.answers, attribute, asked.probabilities, groups)
+        axes[asked.attribute] = _Axis(found.attributes[-1], found.labels[-1], ())
+        low, high = found.confidence_interval(self.level)
+        which = ", ".join(f"{p:g}" for p in asked.probabilities)
+        name = self._named({asked.attribute: None})
+        note = (
+            f"biased: {found.method}; intervals cover the quantile of the counted rows at least "
+            "that often, and cannot see inside bins"
+        )
+        meaning = f"quantile {which} of {name}{self._groups(asked.given)}"
+        return self._answer(meaning, axes, (found.estimate, None, low, high), note)
+
+    def _moment(self, asked: Moment) -> Answer:
+        method: Any = getattr(self.release, f"{asked.what}s", None)
+        schema = self.release.plan.schema
+        if method is None:
+            raise NotAvailableError(
+                f"ask: {asked.what} of {asked.column}: this release has no {asked.what}s of "
+                "numeric columns, only counts"
+                + (f"; hint: median of {asked.column}" if asked.column in schema.names else "")
+            )
+        if any(cells is not None for cells in asked.given.values()):
+            raise ParameterError(
+                f"ask: {asked.what} of {asked.column}: expected groups by names alone, like given "
+                f"sex; hint: leave the labels out of {self._named(asked.given)!r}"
+            )
+        axes = self._axes(asked.given)
+        table: Any = method(asked.column, tuple(schema.names[i] for i in asked.given))
+        low, high = table.confidence_interval(self.level)
+        numbers = table.estimate, table.standard_deviation, low, high
+        meaning = f"{asked.what} of {asked.column}{self._groups(asked.given)}"
+        return self._answer(meaning, axes, numbers, "of the values as they were clipped")
+
+    def _answer(
+        self,
+        meaning: str,
+        axes: Mapping[int, _Axis],
+        numbers: tuple[Array, Array | None, Array, Array],
+        note: str,
+    ) -> Answer:
+        shape = tuple(len(axis.labels) for axis in axes.values())
+        estimate, deviation, low, high = (
+            None if x is None else _read_only(np.asarray(x).reshape(shape)) for x in numbers
+        )
+        if estimate is None or low is None or high is None:
+            raise TypeError
+        return Answer(
+            self.text,
+            meaning,
+            tuple(axis.name for axis in axes.values()),
+            tuple(axis.labels for axis in axes.values()),
+            estimate,
+            deviation,
+            low,
+            high,
+            self.level,
+            note,
+            self.release.private,
+            self.release.backend,
+        )
+
+    def _axes(self, *parts: Conditions) -> dict[int, _Axis]:
+        """One for every attribute that is named without labels."""
+        axes: dict[int, _Axis] = {}
+        for i, cells in itertools.chain.from_iterable(part.items() for part in parts):
+            if cells is None and i not in axes:
+                a = self.release.plan.schema.attributes[i]
+                axes[i] = _Axis(a.name, a.labels, [(k,) for k in range(a.size)])
+        return axes
+
+    def _counts(
+        self, forms: Sequence[Conditions], axes: Mapping[int, _Axis]
+    ) -> tuple[Array, Array]:
+        """Counts of rows that meet conditions, shape (numbers, forms), and the covariance of those
+        of one number, shape (numbers, forms, forms).
+        """
+        places = list(itertools.product(*(range(len(axis.labels)) for axis in axes.values())))
+        sizes = self.release.plan.schema.sizes
+        cells = max(int(np.prod([float(sizes[i]) for i in form])) for form in forms)
+        if len(places) > _MOST_NUMBERS or len(places) * cells > _MOST_WORK:
+            raise ParameterError(
+                f"ask: {self.text}: expected at most {_MOST_NUMBERS} numbers, got {len(places)} "
+                f"from tables of {cells} cells; hint: whole tables are in the folder, and in "
+                "release[names], proportions() and cdf()"
+            )
+        count = len(forms)
+        estimate = np.zeros((len(places), count))
+        covariance = np.zeros((len(places), count, count))
+        for start in range(0, len(places), _AT_ONCE):
+            rows = [
+                dict(zip(axes, place, strict=True)) for place in places[start : start + _AT_ONCE]
+            ]
+            found = self.release.contrasts(
+                [self._weights(form, axes, row) for row in rows for form in forms]
+            )
+            for k in range(len(rows)):
+                own = slice(k * count, (k + 1) * count)
+                estimate[start + k] = found.estimate[own]
+                covariance[start + k] = found.covariance[own, own]
+        return estimate, covariance
+
+    def _weights(
+        self, form: Conditions, axes: Mapping[int, _Axis], row: Mapping[int, int]
+    ) -> "Weights":
+        """Of the cells that a form counts in one row of the answer."""
+        schema = self.release.plan.schema
+        weights = np.zeros([schema.sizes[i] for i in form])
+        chosen = [axes[i].cells[row[i]] if cells is None else cells for i, cells in form.items()]
+        weights[np.ix_(*chosen)] = 1
+        return {tuple(schema.names[i] for i in form): weights}
+
+    def _named(self, where: Conditions) -> str:
+        return conditions_text(self.release.plan.schema, where) or "count"
+
+    def _groups(self, given: Conditions) -> str:
+        return f" given {self._named(given)}" if given else ""
+
+    def _said(self, asked: Count | Share) -> str:
+        if isinstance(asked, Share):
+            return f"share of {self._named(asked.of)}{self._groups(asked.given)}"
+        return f"count of {self._named(asked.where)}" if asked.where else "count"
+
+
+def _read_only(values: Array) -> Array:
+    values = values.view()
+    values.flags.writeable = False
+    return values

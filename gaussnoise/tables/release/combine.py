@@ -1,0 +1,227 @@
+"""Several releases of one data set as one: generalised least squares, budgets added."""
+
+import hashlib
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import Marginals
+
+from ...errors import NotAvailableError, ParameterError
+from ...noise.marginal_covariance import covariance_of_cells
+from ...numerics.rounding import rounded_up
+from ...solvers.tables.orbits import ByType, Orbits
+from ...solvers.tables.residuals import Subset, subsets_of
+from ...solvers.tables.strategies import AbstractStrategy, IdentityStrategy, SolvedStrategy
+from ..counting.codes import OnOutside
+from ..planning.measure import ResidualQuery
+from ..schema.schema import Attribute, Schema
+from .merged import MergedPlan, Source
+from .release import TableRelease
+
+Array = NDArray[np.float64]
+
+
+def combine(releases: Sequence[TableRelease]) -> TableRelease:
+    r"""Several releases of one data set as one release, with the least variance that unbiased
+    linear estimates from all of them can have.
+
+    What a release knows of a set T of attributes beyond its subsets is one measurement with noise
+    ``N(0, σ² E)``, independent of all others. Releases that measure their attributes alike have the
+    same E, so that generalised least squares weighs each measurement of T by 1/σ², and
+    ``1/σ² = Σ 1/σ_r²`` afterwards. It answers whatever any of them answers: tables, ``contrast``,
+    ``proportions``, ``ask`` and all else, with exact covariances.
+
+    Formal guarantees:
+        * The ρ of all releases add up: that is what everything together has cost
+          (``rho_charged``), whether they are combined or not.
+        * Estimates are unbiased with the stated deviations *if all releases are of the same rows
+          and their noises independent*. That nobody can check; a release that is given twice is
+          refused.
+
+    Args:
+        releases: two or more, under one neighbouring relation, for one ``rows_per_person``.
+            Attributes of one name must have the same categories or edges.
+
+    Returns:
+        A :class:`TableRelease` whose ``plan.sources`` says what it was made of. It cannot be saved:
+        save the releases themselves.
+
+    Raises:
+        ParameterError: releases of different relations, units, attributes or (public) numbers of
+            rows, of a stream, the same twice, or with other rows dropped.
+        NotAvailableError: an attribute that is measured by different contrasts, as plans for
+            different bases do.
+
+    >>> import pyarrow as pa
+    >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("smoker", [True, False])])
+    >>> people = pa.table({"sex": ["F", "M", "F"] * 400, "smoker": [True, False, False] * 400})
+    >>> plan = gn.plan(schema, 2, gn.zCDP(0.1))
+    >>> one, two = plan.release(people), plan.release(people)
+    >>> both = gn.combine([one, two])
+    >>> print(both)
+    TableRelease(1 marginals combined from 2 releases, rho charged 0.2)
+    >>> ratio = both["sex"].standard_deviation / one["sex"].standard_deviation
+    >>> ratio.round(6).tolist()
+    [0.707107, 0.707107]
+    """
+    listed = _checked(releases)
+    attributes: dict[str, Attribute] = {}
+    for release in listed:
+        for attribute in release.plan.schema.attributes:
+            _check_alike(attributes.setdefault(attribute.name, attribute), attribute)
+    schema = Schema(attributes.values())
+    at = {name: i for i, name in enumerate(schema.names)}
+    marginals = [names for release in listed for names in release]
+    subsets = list(dict.fromkeys(tuple(sorted(at[n] for n in names)) for names in marginals))
+    strategies = _strategies(listed, schema)
+    residuals, variances = _measured(listed, at)
+    measured = ByType(Orbits(tuple((i,) for i in range(len(at)))), dict.fromkeys(variances, 1))
+    query = ResidualQuery(strategies, measured, None)
+    tables = Marginals(schema.sizes, subsets)
+    first = listed[0].plan
+    sources = tuple(source for release in listed for source in _sources(release))
+    if len({source.id for source in sources}) < len(sources):
+        raise ParameterError("combine: expected releases with independent noise, got one twice")
+    plan: Any = MergedPlan(schema, tables, first.neighbors, first.rows_per_person, sources)
+    outside: OnOutside = "drop" if any(r.on_outside == "drop" for r in listed) else "refuse"
+    return TableRelease(
+        plan,
+        all(release.private for release in listed),
+        rounded_up(sum((Fraction(release.rho_charged) for release in listed), Fraction(0))),
+        covariance_of_cells(tables, strategies, variances),
+        query,
+        {S: _table(query, residuals, S) for S in tables.subsets},
+        listed[0].backend,
+        outside,
+    )
+
+
+def _checked(releases: Sequence[TableRelease]) -> list[TableRelease]:
+    """The releases, or why they are not of one kind."""
+    if not isinstance(releases, list | tuple) or not all(
+        isinstance(release, TableRelease) for release in releases
+    ):
+        raise ParameterError(
+            f"combine: expected a list of releases, got {type(releases).__name__}; "
+            "hint: combine([one, two])"
+        )
+    if len(releases) < 2:
+        raise ParameterError(f"combine: expected two releases or more, got {len(releases)}")
+    if any(release.times is not None for release in releases):
+        raise ParameterError(
+            "combine: expected releases with independent noise, got tables of a stream; "
+            "hint: its own tables of several ticks are combined by StreamTables.combined"
+        )
+    for what, found in (
+        ("neighbouring relation", {release.plan.neighbors for release in releases}),
+        ("number of rows per person", {release.plan.rows_per_person for release in releases}),
+    ):
+        if len(found) > 1:
+            raise ParameterError(
+                f"combine: expected one {what}, got {' and '.join(sorted(map(str, found)))}; "
+                "hint: their budgets protect different things"
+            )
+    # a row that one release drops is in the tables of another, unless both drop it, or it is known
+    # that there is none
+    fits = {name for r in releases if r.on_outside == "refuse" for name in _strict(r)}
+    dropped = {frozenset(_strict(r) - fits if r.on_outside == "drop" else ()) for r in releases}
+    if len(dropped) > 1:
+        names = sorted({name for group in dropped for name in group})
+        raise ParameterError(
+            "combine: expected releases of the same rows, got some that drop rows with values "
+            f"outside {', '.join(names)} and some that do not; hint: a catch-all in the schema"
+        )
+    return list(releases)
+
+
+def _strict(release: TableRelease) -> set[str]:
+    """Attributes in its tables that have no catch-all."""
+    used = {name for marginal in release for name in marginal}
+    return {a.name for a in release.plan.schema.attributes if a.name in used and a.other is None}
+
+
+def _check_alike(known: Attribute, other: Attribute) -> None:
+    # labels are what tables have; of integers and booleans, which are equal, the types as well
+    same = (known.edges, known.other) == (other.edges, other.other)
+    same = same and list(map(repr, known.labels)) == list(map(repr, other.labels))
+    if not same:
+        raise ParameterError(
+            f"combine: expected {known.name!r} with the same categories or edges in all releases, "
+            "got different ones"
+        )
+
+
+def _strategies(releases: Sequence[TableRelease], schema: Schema) -> tuple[AbstractStrategy, ...]:
+    """How each attribute was measured, in all releases alike."""
+    found: dict[str, AbstractStrategy] = {}
+    for release in releases:
+        used = {name for marginal in release for name in marginal}
+        for name, own in zip(release.plan.schema.names, release.query.strategies, strict=True):
+            if name in used and not _same(found.setdefault(name, own), own):
+                raise NotAvailableError(
+                    f"combine: expected {name!r} to be measured by the same contrasts in all "
+                    "releases, got different ones, as plans for different bases have; hint: plan "
+                    "the same bases of it"
+                )
+    return tuple(found.get(a.name, IdentityStrategy(a.size)) for a in schema.attributes)
+
+
+def _same(one: AbstractStrategy, other: AbstractStrategy) -> bool:
+    if isinstance(one, SolvedStrategy) and isinstance(other, SolvedStrategy):
+        return np.array_equal(one.contrasts, other.contrasts)
+    return one == other
+
+
+def _measured(
+    releases: Sequence[TableRelease], at: dict[str, int]
+) -> tuple[dict[Subset, Array], dict[Subset, float]]:
+    """Of every set of attributes, the mean of what was measured, weighted by precision, and its
+    variance; exact totals have none.
+    """
+    totals: dict[Subset, Array] = {}
+    precisions: dict[Subset, float] = {}
+    rows: set[int] = set()
+    for release in releases:
+        for names, estimate, deviation in release.measurements():
+            order = sorted(range(len(names)), key=lambda k: at[names[k]])
+            T = tuple(at[names[k]] for k in order)
+            if deviation == 0:
+                rows.add(round(float(estimate)))
+                continue
+            precision = deviation**-2
+            totals[T] = totals.get(T, 0.0) + precision * np.transpose(estimate, order)
+            precisions[T] = precisions.get(T, 0.0) + precision
+    if len(rows) > 1:
+        raise ParameterError(
+            "combine: expected releases of one data set, got different public numbers of rows"
+        )
+    residuals = {T: np.asarray(totals[T] / precisions[T]) for T in totals}
+    if rows:
+        residuals[()] = np.array(float(rows.pop()))
+    return residuals, {T: 1 / precision for T, precision in precisions.items()}
+
+
+def _table(query: ResidualQuery, residuals: dict[Subset, Array], S: Subset) -> Array:
+    """The table of S, of all that was measured of its parts."""
+    table = np.zeros([query.strategies[i].size for i in S])
+    for T in subsets_of(S):
+        if T in residuals:
+            table = table + query.spread(residuals[T], T, S)
+    table.flags.writeable = False
+    return table
+
+
+def _sources(release: TableRelease) -> tuple[Source, ...]:
+    """What a release is made of: itself, or what was combined in it."""
+    plan: Any = release.plan
+    if isinstance(plan, MergedPlan):
+        return plan.sources
+    digest = hashlib.sha256()
+    for S in release.plan.tables.subsets:
+        digest.update(np.ascontiguousarray(release.tables[S]).tobytes())
+    marginals = tuple(release)
+    return (Source(digest.hexdigest()[:16], release.rho_charged, marginals),)

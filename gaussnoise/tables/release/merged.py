@@ -1,0 +1,86 @@
+"""What is known of several releases together, in the place of a plan."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, NoReturn, final
+
+from domains import Marginals
+
+from ...errors import ParameterError
+from ...files.pickling import PickledByArguments
+from ...noise.problem import Relation
+from ...solvers.tables.residuals import Subset
+from ..schema.entries import attribute_positions
+from ..schema.schema import Schema
+
+
+class Source(NamedTuple):
+    """One of the releases that were combined.
+
+    Attributes:
+        id: the first 16 digits of the sha256 of its tables.
+        rho: what it charged.
+        marginals: attribute names of its tables.
+    """
+
+    id: str
+    rho: float
+    marginals: tuple[tuple[str, ...], ...]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class MergedPlan(PickledByArguments):
+    """The tables of several releases, and where they come from: what a combined release has instead
+    of a plan.
+
+    Attributes:
+        schema: all attributes.
+        tables: all tables, each once.
+        neighbors: the neighbouring relation of all of them.
+        rows_per_person: the most rows of one person, of all of them.
+        sources: the releases.
+    """
+
+    schema: Schema
+    tables: Marginals
+    neighbors: Relation
+    rows_per_person: int
+    sources: tuple[Source, ...]
+
+    @property
+    def marginals(self) -> tuple[tuple[str, ...], ...]:
+        """Attribute names of every table."""
+        return tuple(tuple(self.schema.names[i] for i in S) for S in self.tables.subsets)
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.schema.names)}
+
+    def subset(self, names: Sequence[str]) -> Subset:
+        """As :meth:`Plan.subset`."""
+        if not isinstance(names, list | tuple):
+            raise ParameterError(f"expected attribute names, got {names!r}")
+        return attribute_positions(self._positions, names)
+
+    def check_released(self, S: Subset) -> None:
+        """Raise ParameterError unless one of the releases has a table that contains S."""
+        if not any(set(S) <= set(A) for A in self.tables.subsets):
+            names = " × ".join(self.schema.names[i] for i in S)
+            raise ParameterError(
+                f"no planned marginal contains {names}; hint: one of the releases must have "
+                "planned it"
+            )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise ParameterError(
+            f"{name}: {len(self.sources)} combined releases have no plan in common, which would "
+            "say it; hint: save and describe each of them, and combine them again"
+        )
+
+    def __repr__(self) -> str:
+        ids = ", ".join(source.id for source in self.sources)
+        return f"MergedPlan({len(self.tables.subsets)} marginals of {ids})"

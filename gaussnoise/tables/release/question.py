@@ -1,0 +1,472 @@
+"""Questions in words, as :meth:`TableRelease.ask` takes them, read by a grammar of seven forms.
+
+===============================================  =============================================
+question                                         what it asks for
+===============================================  =============================================
+``count``                                        how many rows there are
+``count of sex=F, age=[18, 65)``                 how many have all of these labels
+``share of employed=yes given sex, age``         of every group, how much of it has the labels
+``ratio of (sex=F) to (sex=M) given age``        one count over another
+``difference of (sex=F) and (sex=M)``            one count less another, or one share: below
+``cdf of age given sex``                         cumulative shares, in the attribute's order
+``quantile 0.5, 0.9 of age given sex``           of a numeric attribute; ``median of age``
+``sum of income given sex``, ``mean of …``       of a numeric column
+===============================================  =============================================
+
+* ``sex=F`` takes one label; ``age=[0, 18)|[18, 65)`` and ``age in ([0, 18), [18, 65))`` add up
+  several. Of an attribute with edges also ``age=[0, 65)``, ``age<65`` and ``age>=18``, if the ends
+  are edges. A name alone, ``sex``, asks for one answer for each of its labels.
+* ``given`` (or ``by``) says which groups: names, labels, or both, ``given sex=F, age``.
+* Two shares: ``difference of share of employed=yes given sex=F and share of employed=yes given
+  sex=M``, or in short ``difference of share of employed=yes given sex=F and sex=M``: what is named
+  last replaces that of the first share.
+* Names and labels with commas, bars, brackets or other words in them stand in quotes, ``"…"``, with
+  a quote in them written twice. Labels are written as in the schema, upper and lower case too.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NoReturn, final
+
+from ...errors import ParameterError
+from ...text import near
+from ..schema.schema import Attribute, Category, Schema
+
+Cells = tuple[int, ...]
+Conditions = Mapping[int, Cells | None]  # by attribute; None: one answer for each of its labels
+
+_FORMS = ("count", "share", "ratio", "difference", "cdf", "quantile", "median", "sum", "mean")
+_GROUPS = ("given", "by")
+_SHOWN = 8  # labels in a message
+_END = r"(?=$|[\s,|()=<>])"
+_NUMBER = r"[-+]?(?:inf|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
+_INTERVAL = re.compile(rf"([\[(])\s*({_NUMBER})\s*,\s*({_NUMBER})\s*([\])])")
+
+
+@final
+@dataclass(frozen=True)
+class Count:
+    """How many rows meet the conditions."""
+
+    where: Conditions
+
+
+@final
+@dataclass(frozen=True)
+class Share:
+    """How much of a group meets the conditions."""
+
+    of: Conditions
+    given: Conditions
+
+
+@final
+@dataclass(frozen=True)
+class Ratio:
+    """One count over another."""
+
+    top: Conditions
+    bottom: Conditions
+
+
+@final
+@dataclass(frozen=True)
+class Difference:
+    """One count, or share, less another."""
+
+    first: Count | Share
+    second: Count | Share
+
+
+@final
+@dataclass(frozen=True)
+class Cdf:
+    """Cumulative shares of groups."""
+
+    attribute: int
+    given: Conditions
+
+
+@final
+@dataclass(frozen=True)
+class Quantile:
+    """Quantiles within groups."""
+
+    attribute: int
+    probabilities: tuple[float, ...]
+    given: Conditions
+
+
+@final
+@dataclass(frozen=True)
+class Moment:
+    """The sum or mean of a numeric column within groups."""
+
+    what: str
+    column: str
+    given: Conditions
+
+
+Question = Count | Share | Ratio | Difference | Cdf | Quantile | Moment
+
+
+def parsed(text: str, schema: Schema) -> Question:
+    """What a question asks for.
+
+    Raises:
+        ParameterError: it does not follow the grammar, or names what the schema does not; the part
+            that is meant stands between « and ».
+    """
+    if not isinstance(text, str):
+        raise ParameterError(
+            f'ask: expected a question like "count of sex=F", got {type(text).__name__}'
+        )
+    return _Reader(text, schema).question()
+
+
+def conditions_text(schema: Schema, where: Conditions) -> str:
+    """Conditions as they are written in a question."""
+    parts = []
+    for i, cells in where.items():
+        attribute = schema.attributes[i]
+        labels = "|".join(_quoted(str(attribute.labels[k])) for k in cells or ())
+        parts.append(_quoted(attribute.name) + ("" if cells is None else f"={labels}"))
+    return ", ".join(parts)
+
+
+def _quoted(text: str) -> str:
+    plain = _INTERVAL.fullmatch(text) or not re.search(r'[\s,|()=<>"]', text)
+    return text if plain else '"' + text.replace('"', '""') + '"'
+
+
+class _Reader:
+    """Reads a question from left to right."""
+
+    def __init__(self, text: str, schema: Schema) -> None:
+        self._text, self._schema, self._at = text, schema, 0
+
+    def question(self) -> Question:
+        asked = self._form()
+        self._space()
+        if self._at < len(self._text):
+            self._fail('expected a comma, "given" or the end of the question here')
+        return asked
+
+    def _form(self) -> Question:
+        self._space()
+        start = self._at
+        if (counted := self._counted()) is not None:
+            return counted
+        if self._word("ratio"):
+            self._need("of")
+            top = self._group()
+            self._need("to")
+            bottom, given = self._group(), self._given()
+            return Ratio(self._joined(top, given, start), self._joined(bottom, given, start))
+        if self._word("difference"):
+            return self._difference(start)
+        if self._word("cdf"):
+            self._need("of")
+            i = self._name()
+            return Cdf(i, self._others({i: None}))
+        if self._word("median"):
+            self._need("of")
+            i = self._name()
+            return Quantile(i, (0.5,), self._others({i: None}))
+        if self._word("quantile", "quantiles"):
+            probabilities = self._probabilities()
+            self._need("of")
+            i = self._name()
+            return Quantile(i, probabilities, self._others({i: None}))
+        for what in ("sum", "mean"):
+            if self._word(what):
+                self._need("of")
+                return Moment(what, self._column(), self._given())
+        word = self._token()
+        self._fail(f"expected a question that starts with one of {', '.join(_FORMS)}", word, _FORMS)
+
+    def _counted(self) -> Count | Share | None:
+        """A count or a share, if one begins here."""
+        start = self._at
+        if self._word("count"):
+            where = self._group() if self._word("of") else {}
+            return Count(self._joined(where, self._given(), start))
+        if self._word("share"):
+            self._need("of")
+            of = self._group()
+            return Share(of, self._others(of))
+        return None
+
+    def _difference(self, start: int) -> Difference:
+        self._need("of")
+        self._space()
+        first = self._counted() or Count(self._group())
+        self._need("and")
+        self._space()
+        second = self._counted()
+        if second is None:
+            place = self._at
+            where, given = self._group(), self._given()
+            if isinstance(first, Share):
+                self._apart(first.of, {**where, **given}, place)
+                first = Share(first.of, {**first.given, **given})
+                second = Share(first.of, {**first.given, **where})
+            else:
+                first = Count(self._joined(first.where, given, start))
+                second = Count(self._joined(where, given, start))
+        if type(first) is not type(second):
+            self._fail("expected two counts or two shares", self._text[start : self._at], at=start)
+        return Difference(first, second)
+
+    def _group(self) -> Conditions:
+        """Conditions, in brackets or not; "count" alone is all rows."""
+        self._space()
+        if self._symbol("("):
+            self._word("count")
+            self._word("of")
+            self._space()
+            where = {} if self._text.startswith(")", self._at) else self._conditions()
+            if not self._symbol(")"):
+                self._fail('expected a comma or ")" here')
+            return where
+        if self._word("count") and not self._word("of"):
+            return {}
+        return self._conditions()
+
+    def _given(self) -> Conditions:
+        """The groups that follow, if any do."""
+        given: dict[int, Cells | None] = {}
+        while self._word(*_GROUPS):
+            start = self._at
+            given = self._joined(given, self._conditions(), start)
+        return given
+
+    def _others(self, of: Conditions) -> Conditions:
+        """The groups that follow, by other attributes than those."""
+        self._space()
+        start = self._at
+        given = self._given()
+        self._apart(of, given, start)
+        return given
+
+    def _apart(self, of: Conditions, given: Conditions, at: int) -> None:
+        for i in given:
+            if i in of:
+                name = self._schema.names[i]
+                part = self._text[at : self._at].strip()
+                self._fail(f"expected groups by other attributes than {name!r}", part, at=at)
+
+    def _joined(self, first: Conditions, more: Conditions, at: int) -> dict[int, Cells | None]:
+        self._apart(first, more, at)
+        return {**first, **more}
+
+    def _conditions(self) -> dict[int, Cells | None]:
+        where: dict[int, Cells | None] = {}
+        while True:
+            self._space()
+            start = self._at
+            i = self._name()
+            cells = self._cells(self._schema.attributes[i])
+            if i in where:
+                part = self._text[start : self._at]
+                self._fail(
+                    "expected every attribute once; hint: sets of labels, a|b", part, at=start
+                )
+            where[i] = cells
+            if not self._symbol(","):
+                return where
+
+    def _cells(self, attribute: Attribute) -> Cells | None:
+        """What follows a name: labels, an end of bins, or nothing."""
+        for sign in ("<", ">="):
+            if self._symbol(sign):
+                return self._beyond(attribute, sign)
+        if self._symbol("="):
+            found = [self._label(attribute)]
+            while self._symbol("|"):
+                found.append(self._label(attribute))
+        elif self._word("in"):
+            if not self._symbol("("):
+                self._fail('expected "(" and labels here')
+            found = [self._label(attribute)]
+            while self._symbol(",") or self._symbol("|"):
+                found.append(self._label(attribute))
+            if not self._symbol(")"):
+                self._fail('expected a comma or ")" here')
+        else:
+            return None
+        return tuple(sorted({k for cells in found for k in cells}))
+
+    def _beyond(self, attribute: Attribute, sign: str) -> Cells:
+        """Bins below an edge, or from it on."""
+        self._space()
+        edges = attribute.edges or ()
+        match = re.compile(_NUMBER + _END).match(self._text, self._at)
+        inner = edges[1:-1]
+        if match is None or float(match[0]) not in inner:
+            known = [f"{edge:.15g}" for edge in inner]
+            self._fail(f"expected an inner edge of {attribute.name!r}, {_some(known)}")
+        self._at = match.end()
+        k = edges.index(float(match[0]))
+        return tuple(range(k) if sign == "<" else range(k, len(edges) - 1))
+
+    def _label(self, attribute: Attribute) -> Cells:
+        """The cells that a label means: one, or the bins between two edges."""
+        self._space()
+        texts = [(k, text) for k, label in enumerate(attribute.labels) for text in _written(label)]
+        if (quoted := self._quote()) is not None:
+            start, text = quoted
+            for k, known in texts:
+                if known == text:
+                    return (k,)
+            shown = self._text[start : self._at]
+            self._fail(_expected(attribute), shown, attribute.labels, at=start, named=text)
+        matches = [(self._match(text, attribute.edges is not None), k) for k, text in texts]
+        end, k = max(matches, default=(0, 0))
+        if end:
+            self._at = end
+            return (k,)
+        between = _INTERVAL.match(self._text, self._at)
+        if between is not None and attribute.edges is not None:
+            if (bins := _bins(attribute.edges, between)) is not None:
+                self._at = between.end()
+                return bins
+            ends = [f"{edge:.15g}" for edge in attribute.edges]
+            expected = f"{_expected(attribute)}, or bins between two of its edges, {_some(ends)}"
+            self._fail(expected, between[0], attribute.labels)
+        got = between[0] if between is not None else self._token(",|()")
+        self._fail(_expected(attribute), got, attribute.labels)
+
+    def _name(self) -> int:
+        """Where in the schema the attribute is that is named here."""
+        self._space()
+        names = self._schema.names
+        if (quoted := self._quote()) is not None:
+            start, name = quoted
+            if name in names:
+                return names.index(name)
+            shown = self._text[start : self._at]
+            self._fail(f"expected an attribute, {_some(names)}", shown, names, at=start, named=name)
+        end, i = max((self._match(name), i) for i, name in enumerate(names))
+        if not end:
+            word = self._token(",|()=<>")
+            self._fail(f"expected an attribute, {_some(names)}", word, names)
+        self._at = end
+        return i
+
+    def _column(self) -> str:
+        """The name of a column, which need not be an attribute."""
+        self._space()
+        if (quoted := self._quote()) is not None:
+            return quoted[1]
+        word = self._token(",|()=<>")
+        if not word:
+            self._fail("expected the name of a numeric column here")
+        self._at += len(word)
+        return word
+
+    def _probabilities(self) -> tuple[float, ...]:
+        found = []
+        while True:
+            self._space()
+            match = re.compile(_NUMBER + _END).match(self._text, self._at)
+            if match is None or not 0 <= float(match[0]) <= 1:
+                self._fail(
+                    "expected probabilities between 0 and 1, like 0.5, 0.9", self._token(",")
+                )
+            self._at = match.end()
+            found.append(float(match[0]))
+            if not self._symbol(","):
+                return tuple(found)
+
+    def _match(self, text: str, bins: bool = False) -> int:
+        """Where a name or label ends that is written here, 0 if it is not; of a bin, spaces do
+        not matter.
+        """
+        pieces = map(re.escape, re.findall(r"[\[(\])]|,|[^\s\[\](),]+", text) if bins else [text])
+        match = re.compile(r"\s*".join(pieces) + _END).match(self._text, self._at)
+        return match.end() if match is not None else 0
+
+    def _quote(self) -> tuple[int, str] | None:
+        """A part in quotes, and where it begins."""
+        start = self._at
+        if not self._text.startswith('"', start):
+            return None
+        match = re.compile(r'"((?:[^"]|"")*)"').match(self._text, start)
+        if match is None:
+            self._fail("expected another quote that ends this", self._text[start:])
+        self._at = match.end()
+        return start, match[1].replace('""', '"')
+
+    def _word(self, *words: str) -> bool:
+        """One of these words, in any case; read if it is there."""
+        self._space()
+        for word in words:
+            match = re.compile(word + r"(?=$|[\s,()])", re.IGNORECASE).match(self._text, self._at)
+            if match is not None:
+                self._at = match.end()
+                return True
+        return False
+
+    def _need(self, word: str) -> None:
+        if not self._word(word):
+            self._fail(f'expected "{word}" here')
+
+    def _symbol(self, symbol: str) -> bool:
+        self._space()
+        found = self._text.startswith(symbol, self._at)
+        self._at += len(symbol) * found
+        return found
+
+    def _space(self) -> None:
+        while self._at < len(self._text) and self._text[self._at].isspace():
+            self._at += 1
+
+    def _token(self, ends: str = ",|()=<>") -> str:
+        match = re.compile(rf"[^\s{re.escape(ends)}]*").match(self._text, self._at)
+        return "" if match is None else match[0]
+
+    def _fail(
+        self,
+        expected: str,
+        part: str | None = None,
+        known: Iterable[object] = (),
+        *,
+        at: int | None = None,
+        named: str | None = None,
+    ) -> NoReturn:
+        """Say what was expected, and mark where."""
+        at = self._at if at is None else at
+        part = self._token() if part is None else part
+        marked = f"{self._text[:at]}«{part}»{self._text[at + len(part) :]}"
+        hint = near(part if named is None else named, known) if part else ""
+        raise ParameterError(f"ask: {' '.join(marked.split())}: {expected}{hint}")
+
+
+def _written(label: Category) -> tuple[str, ...]:
+    """How a label may be written: booleans also as files have them."""
+    return (str(label), str(label).lower()) if isinstance(label, bool) else (str(label),)
+
+
+def _expected(attribute: Attribute) -> str:
+    return f"expected a label of {attribute.name!r}, {_some(attribute.labels)}"
+
+
+def _some(known: Iterable[object]) -> str:
+    """The first of several, in words."""
+    texts = [str(one) for one in known]
+    more = f", … ({len(texts)})" if len(texts) > _SHOWN else ""
+    return ("one of " if len(texts) != 1 else "") + ", ".join(texts[:_SHOWN]) + more
+
+
+def _bins(edges: tuple[float, ...], written: re.Match[str]) -> Cells | None:
+    """The bins of an interval that begins and ends at edges, written as the schema writes bins."""
+    low, high = float(written[2]), float(written[3])
+    if low not in edges or high not in edges or not low < high:
+        return None
+    closed = high == edges[-1] and high != float("inf")
+    opening, closing = ("(" if low == float("-inf") else "["), ("]" if closed else ")")
+    if (written[1], written[4]) != (opening, closing):
+        return None
+    return tuple(range(edges.index(low), edges.index(high)))

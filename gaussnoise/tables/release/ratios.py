@@ -1,0 +1,74 @@
+"""Ratios of noisy counts and their differences, with intervals."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+_CANCELLED = 1e-12  # of a variance: rounding
+
+
+class Ratios(NamedTuple):
+    """Estimates x/y, and where each x/y may lie.
+
+    Attributes:
+        estimate: NaN where y is not positive.
+        standard_deviation: to first order; NaN likewise.
+        low: lower ends; -∞ where y may be zero.
+        high: upper ends; ∞ likewise.
+    """
+
+    estimate: Array
+    standard_deviation: Array
+    low: Array
+    high: Array
+
+
+def fieller(x: Array, y: Array, covariance: Array, z: float) -> Ratios:
+    """Ratios x/y of Gaussians with known covariance, shapes (k,), (k,) and (k, 2, 2).
+
+    The interval holds every r at which ``x - r y`` lies within its own ``z`` deviations about zero:
+    exact where that set is an interval, which it is where y is more than z deviations above zero
+    (Fieller 1954).
+    """
+    vx, vxy, vy = covariance[:, 0, 0], covariance[:, 0, 1], covariance[:, 1, 1]
+    a, b, c = y**2 - z**2 * vy, x * y - z**2 * vxy, x**2 - z**2 * vx
+    with np.errstate(divide="ignore", invalid="ignore"):
+        estimate = np.where(y > 0, x / y, np.nan)
+        squared = vx - 2 * estimate * vxy + estimate**2 * vy
+        # a group over itself has none: what cancels leaves rounding
+        deviation = np.sqrt(np.where(squared > _CANCELLED * vx, squared, 0)) / y
+        estimate = np.where(
+            (deviation == 0) & (vx > 0), np.rint(estimate), estimate
+        )  # all of the group, or nothing
+        half = np.sqrt(np.maximum(b**2 - a * c, 0)) / a
+        low, high = b / a - half, b / a + half
+    known = (a > 0) & (y > 0)
+    low, high = np.where(known, low, -np.inf), np.where(known, high, np.inf)
+    deviation = np.where(np.isnan(estimate), np.nan, deviation)
+    return Ratios(estimate, deviation, low, high)
+
+
+def difference_of_ratios(first: Ratios, second: Ratios, covariance: Array) -> Ratios:
+    """``first - second``, whose estimates have ``covariance`` to first order.
+
+    Each end of the interval takes the distances to the ends of both in place of multiples of their
+    deviations (Zou & Donner 2008, "Construction of confidence limits about effect measures").
+    """
+    estimate = first.estimate - second.estimate
+    s, t = first.standard_deviation, second.standard_deviation
+    variance = s**2 + t**2 - 2 * covariance
+    deviation = np.sqrt(np.where(variance > _CANCELLED * (s**2 + t**2), variance, 0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r = np.clip(np.where(s * t > 0, covariance / (s * t), 0), -1, 1)
+
+        def reach(own: Array, other: Array) -> Array:
+            finite = np.isfinite(own) & np.isfinite(other)
+            length = np.sqrt(np.maximum(own**2 - 2 * r * own * other + other**2, 0))
+            return np.where(finite, length, np.inf)
+
+        down = reach(first.estimate - first.low, second.high - second.estimate)
+        up = reach(first.high - first.estimate, second.estimate - second.low)
+        return Ratios(estimate, deviation, estimate - down, estimate + up)

@@ -1,0 +1,273 @@
+"""Questions in words: what they mean, what they are answered with, and what is wrong with them."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+import gaussnoise as gn
+from gaussnoise.cli.app import run
+from gaussnoise.tables.release.question import Count, Difference, Quantile, Share, parsed
+from gaussnoise.tables.release.ratios import difference_of_ratios, fieller
+
+SCHEMA = gn.Schema(
+    [
+        gn.Attribute("sex", ["F", "M"]),
+        gn.Attribute("age", edges=[0, 18, 40, 65, 120]),
+        gn.Attribute("age group, wide", ["young", "not so young"]),
+        gn.Attribute("employed", [True, False]),
+        gn.Attribute("region", ["North West", "Łódź, city", 'say "hi"'], other="other"),
+    ]
+)
+CELLS = [("sex", "age", "employed"), ("sex", "region"), ("age group, wide",)]
+
+
+@pytest.fixture(scope="module")
+def release():
+    rng, n = np.random.default_rng(3), 6000
+    age = rng.uniform(0, 120, n)
+    people = {
+        "sex": rng.choice(["F", "M"], n),
+        "age": age,
+        "age group, wide": np.where(age < 30, "young", "not so young"),
+        "employed": rng.random(n) < 0.6,
+        "region": rng.choice([*SCHEMA.attributes[4].categories, "elsewhere"], n),
+    }
+    return gn.plan(SCHEMA, CELLS, gn.zCDP(0.05)).release(pa.table(people))
+
+
+@pytest.mark.parametrize(
+    ("question", "meaning"),
+    [
+        ("count", Count({})),
+        ("COUNT of sex = F ,age=[18,40)", Count({0: (0,), 1: (1,)})),
+        ("count of (sex=F)", Count({0: (0,)})),
+        ("count by sex", Count({0: None})),
+        ("count of age=[18, 65)", Count({1: (1, 2)})),
+        ("count of age=[40, 120] by sex=F|M", Count({1: (2, 3), 0: (0, 1)})),
+        ("count of age<65", Count({1: (0, 1, 2)})),
+        ("count of age>=65", Count({1: (3,)})),
+        ("count of age in ([0, 18), [65, 120])", Count({1: (0, 3)})),
+        ("count of age group, wide=not so young", Count({2: (1,)})),
+        ('count of "age group, wide"="young"', Count({2: (0,)})),
+        ("count of employed=true|False", Count({3: (0, 1)})),
+        ('count of region=Łódź, city|"say ""hi"""|other', Count({4: (1, 2, 3)})),
+        ("share of employed given sex=F, age", Share({3: None}, {0: (0,), 1: None})),
+        ("share of employed=True by sex given age", Share({3: (0,)}, {0: None, 1: None})),
+        ("median of age", Quantile(1, (0.5,), {})),
+        ("quantile 0, .5,1 of age by sex", Quantile(1, (0.0, 0.5, 1.0), {0: None})),
+        ("difference of sex=F and sex=M", Difference(Count({0: (0,)}), Count({0: (1,)}))),
+        (
+            "difference of count of (sex=F) and (sex=M) given age",
+            Difference(Count({0: (0,), 1: None}), Count({0: (1,), 1: None})),
+        ),
+        (
+            "difference of share of employed=True given sex=F, age and sex=M",
+            Difference(Share({3: (0,)}, {0: (0,), 1: None}), Share({3: (0,)}, {0: (1,), 1: None})),
+        ),
+    ],
+)
+def test_questions_mean_what_they_say(question, meaning):
+    assert parsed(question, SCHEMA) == meaning
+
+
+@pytest.mark.parametrize(
+    ("question", "place", "words"),
+    [
+        ("kount of sex", "«kount»", "did you mean 'count'"),
+        ("", "«»", "starts with one of"),
+        ("count of sexx=F", "«sexx»", "did you mean 'sex'"),
+        ("count of sex=f", "sex=«f»", "did you mean 'F'"),
+        ('count of sex="f"', 'sex=«"f"»', "did you mean 'F'"),
+        ("count of age=[18, 64)", "«[18, 64)»", "between two of its edges"),
+        ("count of age=[18, 65]", "«[18, 65]»", "label of 'age'"),
+        ("count of age<64", "«64»", "inner edge"),
+        ("count of sex<1", "«1»", "inner edge"),
+        ("count of sex=F age", "«age»", "a comma"),
+        ("count of sex=F, sex=M", "«sex=M»", "once"),
+        ('count of "sex', '«"sex»', "quote"),
+        ("count of age in [0, 18)", "«", '"("'),
+        ("share of employed given employed", "«given employed»", "other attributes"),
+        (
+            "difference of share of employed=true given sex=F and employed=false",
+            "«employed=",
+            "other",
+        ),
+        ("difference of count of sex=F and share of sex=F", "«difference", "two counts or two"),
+        ("ratio of sex=F", "«»", '"to"'),
+        ("quantile 1.5 of age", "«1.5»", "between 0 and 1"),
+        ("median of age given age", "«given age»", "other attributes"),
+    ],
+)
+def test_what_is_wrong_is_marked_in_the_question(question, place, words):
+    with pytest.raises(gn.ParameterError) as refused:
+        parsed(question, SCHEMA)
+    assert place in str(refused.value)
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_only_text_is_a_question(release):
+    with pytest.raises(gn.ParameterError, match="got int"):
+        release.ask(3)
+    with pytest.raises(gn.ParameterError, match="0 < level < 1"):
+        release.ask("count", 95)
+
+
+def test_counts_and_shares_are_those_of_the_tables(release):
+    table = release["sex", "age"]
+    found = release.ask("count of sex, age")
+    assert found.labels == table.labels
+    np.testing.assert_allclose(found.estimate, table.estimate)
+    np.testing.assert_allclose(found.standard_deviation, table.standard_deviation)
+    np.testing.assert_allclose(found.low, table.confidence_interval().low)
+
+    names = ("sex", "age", "employed")
+    shares = release.proportions(names, given=("sex", "age"))
+    asked = release.ask("share of employed given sex, age", 0.8)
+    assert asked.attributes == names
+    np.testing.assert_allclose(asked.estimate, shares.estimate)
+    np.testing.assert_allclose(asked.standard_deviation, shares.standard_deviation)
+    low, high = shares.confidence_interval(0.8)
+    np.testing.assert_allclose([asked.low, asked.high], [low, high])
+
+    cdf, of_cdf = release.ask("cdf of age given sex"), release.cdf("age", given="sex")
+    assert cdf.labels == of_cdf.labels
+    np.testing.assert_allclose(cdf.estimate, of_cdf.estimate)
+    np.testing.assert_allclose(cdf.low, of_cdf.confidence_interval().low)
+
+
+def test_sets_of_labels_are_sums(release):
+    both = release.ask("count of age=[0, 40), sex=F")
+    exact = release.contrast({("sex", "age"): np.array([[1, 1, 0, 0], [0, 0, 0, 0]])})
+    assert float(both.estimate) == pytest.approx(exact.estimate)
+    assert float(both.standard_deviation) == pytest.approx(exact.standard_deviation)
+    every = release.ask("share of sex=F|M")
+    assert (float(every.estimate), float(every.standard_deviation)) == (1, 0)
+
+
+def test_differences_know_what_counts_share(release):
+    found = release.ask("difference of (sex=F) and (sex=M)")
+    exact = release.contrast({("sex",): [1, -1]})
+    assert float(found.estimate) == pytest.approx(exact.estimate)
+    assert float(found.standard_deviation) == pytest.approx(exact.standard_deviation)
+    short = release.ask("difference of share of employed=true given sex=F and sex=M")
+    long = release.ask(
+        "difference of share of employed=true given sex=F and share of employed=true given sex=M"
+    )
+    assert short.meaning == long.meaning
+    assert float(short.estimate) == float(long.estimate)
+    shares = release.ask("share of employed=true given sex").estimate
+    assert float(short.estimate) == pytest.approx(shares[0] - shares[1])
+
+
+def test_quantiles_of_groups_are_those_of_the_release(release):
+    found, known = (
+        release.ask("quantile 0.1, 0.5 of age given sex", 0.9),
+        release.quantiles("age", [0.1, 0.5], given="sex"),
+    )
+    np.testing.assert_array_equal(found.estimate, known.estimate)
+    np.testing.assert_array_equal(found.low, known.confidence_interval(0.9).low)
+    one = release.ask("median of age given sex=M")
+    assert one.attributes == ("age quantile",)
+    np.testing.assert_allclose(one.estimate, known.estimate[1, 1:])
+    assert one.standard_deviation is None
+    assert "standard_deviation" not in one.columns()
+    release.ask("median of age given sex=F|M, employed")
+    with pytest.raises(gn.ParameterError, match="integer categories"):
+        release.ask("median of region")
+
+
+def test_a_ratio_whose_denominator_may_be_zero_has_no_finite_interval():
+    nobody = gn.plan(SCHEMA, ["sex"], gn.zCDP(1e-3)).release(pa.table({"sex": ["F"] * 9}))
+    found = nobody.ask("ratio of (sex=F) to (sex=M)", 0.9999)
+    assert np.isinf(found.high)
+    assert "no finite interval: the denominator may be zero" in found.note
+    assert found.to_dict()["rows"][0]["high"] is None
+    share = nobody.ask("share of sex=M", 0.9999)
+    assert 0 <= share.low <= share.high or np.isnan(share.estimate)
+
+
+def test_what_was_not_released_is_refused(release):
+    with pytest.raises(gn.ParameterError, match="no planned marginal contains age × region"):
+        release.ask("count of age, region")
+    for what in ("sum", "mean"):
+        with pytest.raises(gn.NotAvailableError, match=f"no {what}s of numeric columns"):
+            release.ask(f"{what} of income given sex")
+
+
+def test_answers_that_are_too_long_are_refused():
+    names = ["a", "b"]
+    schema = gn.Schema([gn.Attribute(name, range(120)) for name in names])
+    release = gn.plan(schema, 2, gn.zCDP(1)).release(pa.table({name: [1] for name in names}))
+    with pytest.raises(gn.ParameterError, match="at most 10000 numbers, got 14400"):
+        release.ask("count of a, b")
+
+
+def test_answers_are_frames_and_plain_data(release):
+    found = release.ask("share of employed=true given sex")
+    assert found.to_frame().column_names == ["sex", "estimate", "standard_deviation", "low", "high"]
+    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert plain["level"] == 0.95
+    assert [row["sex"] for row in plain["rows"]] == ["F", "M"]
+    assert "95 % intervals" in str(found)
+    assert repr(found) == "Answer(share of employed=True given sex: 2 numbers)"
+    with pytest.raises(ValueError, match="read-only"):
+        found.estimate[0] = 1
+
+
+# Intervals cover.
+
+TRUTH = np.array([30.0, 100.0, 45.0, 90.0])
+REPEATS = 20_000
+
+
+@pytest.mark.parametrize("scale", [2.0, 8.0, 25.0])
+def test_intervals_of_ratios_and_their_differences_cover(scale):
+    rng = np.random.default_rng(8)
+    own = rng.normal(size=(REPEATS, 4)) * scale
+    own[:, 1] += own[:, 0]  # a group holds what is counted in it
+    own[:, 3] += own[:, 2]
+    block = scale**2 * np.array([[1.0, 1.0], [1.0, 2.0]])
+    covariance = np.broadcast_to(block, (REPEATS, 2, 2))
+    x = TRUTH + own
+    one, two = (fieller(x[:, k], x[:, k + 1], covariance, stats.norm.ppf(0.95)) for k in (0, 2))
+    inside = (one.low <= 0.3) & (one.high >= 0.3)
+    assert inside.mean() > 0.9 - 0.008
+    if scale < 10:  # exact for clear groups
+        assert inside.mean() < 0.9 + 0.008
+    both = difference_of_ratios(one, two, np.zeros(REPEATS))
+    covered = ((both.low <= -0.2) & (both.high >= -0.2)) | np.isnan(both.estimate)
+    assert covered.mean() > 0.9 - 0.01
+    narrow = fieller(x[:, 0], x[:, 1], covariance, 1.0)
+    assert ((narrow.low <= 0.3) & (narrow.high >= 0.3)).mean() < 0.9 - 0.008 or scale > 10
+
+
+# In the shell.
+
+
+@pytest.fixture
+def call(capsys):
+    def call(*words):
+        return run(list(map(str, words))), *capsys.readouterr()
+
+    return call
+
+
+def test_the_shell_answers_from_the_folder_alone(release, tmp_path, call, quick_pictures):
+    release.save(tmp_path / "out")
+    question = "share of employed=true given sex"
+    status, out, err = call("ask", tmp_path / "out", question)
+    assert (status, err) == (0, "")
+    assert out.strip() == str(release.ask(question))
+    status, out, err = call("ask", tmp_path / "out", question, "--level", "0.5", "--json")
+    assert json.loads(out) == release.ask(question, 0.5).to_dict()
+    status, out, err = call("ask", tmp_path / "out", "count of sexx")
+    assert (status, out) == (1, "")
+    assert "«sexx»" in err
+    assert len(err.strip().splitlines()) == 1
+    status, out, err = call("ask", "--help")
+    assert status == 0
+    assert "cdf of age given sex" in out

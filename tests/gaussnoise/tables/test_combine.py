@@ -1,0 +1,223 @@
+"""Several releases as one: what generalised least squares makes of all their cells."""
+
+import copy
+import functools
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import gaussnoise as gn
+
+SEX, AGE = gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])
+JOB = gn.Attribute("job", ["a", "b", "c"], other="?")
+SCHEMA = gn.Schema([SEX, AGE, JOB])
+_RNG = np.random.default_rng(1)
+PEOPLE = pa.table(
+    {
+        "sex": _RNG.choice(["F", "M"], 500),
+        "age": _RNG.uniform(0, 120, 500),
+        "job": _RNG.choice(["a", "b", "c", "d"], 500),
+    }
+)
+
+
+def released(workload, rho, seed, schema=SCHEMA, **options):
+    plan = gn.plan(schema, workload, gn.zCDP(rho), **options)
+    return plan.simulate(PEOPLE, np.random.default_rng(seed))
+
+
+def margins(names, marginals, schema=SCHEMA):
+    """From the full table, axes in SCHEMA's order, to the cells of marginals, one under the
+    other.
+    """
+    rows = []
+    for marginal in marginals:
+        parts = (
+            np.eye(a.size) if a.name in marginal else np.ones((1, a.size))
+            for a in SCHEMA.attributes
+        )
+        ordered = [name for name in SCHEMA.names if name in marginal]
+        matrix = functools.reduce(np.kron, parts)
+        sizes = [dict(zip(SCHEMA.names, SCHEMA.sizes, strict=True))[name] for name in ordered]
+        cells = np.arange(len(matrix)).reshape(sizes)
+        rows.append(matrix[cells.transpose([ordered.index(n) for n in marginal]).ravel()])
+    return np.vstack(rows)
+
+
+def least_squares(releases):
+    """The best estimate of the full table, as far as it can be known, and its covariance."""
+    information, score = 0.0, 0.0
+    for release in releases:
+        A = margins(SCHEMA.names, list(release))
+        F = release.covariance.factor()
+        inverse = np.linalg.pinv(F @ F.T, rcond=1e-10, hermitian=True)
+        y = np.concatenate([release[names].estimate.ravel() for names in release])
+        information = information + A.T @ inverse @ A
+        score = score + A.T @ inverse @ y
+    covariance = np.linalg.pinv(information, rcond=1e-10, hermitian=True)
+    return covariance @ score, covariance
+
+
+def pair():
+    """Two releases that overlap, in schemas of other orders."""
+    one = released([("sex", "age"), "job"], 0.01, 1)
+    two = released([("job", "age"), ("age",), ("sex",)], 0.03, 2, gn.Schema([JOB, AGE, SEX]))
+    return [one, two]
+
+
+def prefixes():
+    """Two releases whose attribute is measured for cumulative counts."""
+    workload = [{"age": "prefix", "sex": "identity"}, {"age": "prefix", "job": "identity"}]
+    return [released(workload, rho, seed) for rho, seed in ((0.01, 1), (0.05, 2))]
+
+
+@pytest.mark.parametrize(
+    ("releases", "wanted"),
+    [
+        (pair(), [("sex", "age"), ("job",), ("age", "job"), ("age",), ("sex",)]),
+        (prefixes(), [("sex", "age"), ("age", "job")]),
+    ],
+    ids=["cells", "prefix"],
+)
+def test_the_result_is_generalised_least_squares_on_all_cells(releases, wanted):
+    both = gn.combine(releases)
+    full, covariance = least_squares(releases)
+    assert set(map(frozenset, both)) == set(map(frozenset, wanted))
+    for names in wanted:
+        A = margins(SCHEMA.names, [names])
+        np.testing.assert_allclose(both[names].estimate.ravel(), A @ full, rtol=1e-7)
+        deviation = np.sqrt(np.diagonal(A @ covariance @ A.T))
+        np.testing.assert_allclose(both[names].standard_deviation.ravel(), deviation, rtol=1e-7)
+    # two tables together, of which no release has both
+    weights = {("sex", "age"): _RNG.normal(size=(2, 3)), ("age", "job"): _RNG.normal(size=(3, 4))}
+    w = sum(margins(SCHEMA.names, [n]).T @ w.ravel() for n, w in weights.items())
+    found = both.contrast(weights)
+    assert found.estimate == pytest.approx(w @ full)
+    assert found.standard_deviation**2 == pytest.approx(w @ covariance @ w)
+    # each alone is not as good
+    for release in releases:
+        for names in release:
+            assert (both[names].standard_deviation < release[names].standard_deviation).all()
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
+def test_releases_of_one_plan_have_their_mean_and_half_the_variance(neighbors):
+    one, two = (released(2, 0.01, seed, neighbors=neighbors) for seed in (3, 4))
+    both = gn.combine([one, two])
+    for names in one:
+        mean = (one[names].estimate + two[names].estimate) / 2
+        np.testing.assert_allclose(both[names].estimate, mean)
+        half = one[names].standard_deviation / np.sqrt(2)
+        np.testing.assert_allclose(both[names].standard_deviation, half)
+    assert both.rho_charged == one.rho_charged + two.rho_charged
+    if neighbors == "replace":
+        assert float(both[()].estimate) == PEOPLE.num_rows
+        assert float(both[()].standard_deviation) == 0
+
+
+def test_errors_have_the_stated_variance():
+    truth = gn.combine([released(2, 1e9, 5), released(2, 1e9, 6)])["sex"].estimate
+    plans = [gn.plan(SCHEMA, w, gn.zCDP(r)) for w, r in ((["sex"], 0.01), ([("sex", "age")], 0.04))]
+    rng, errors = np.random.default_rng(9), []
+    for _ in range(250):
+        both = gn.combine([plan.simulate(PEOPLE, rng) for plan in plans])["sex"]
+        errors.append((both.estimate - truth) / both.standard_deviation)
+    assert abs(np.mean(errors)) < 4 / np.sqrt(500)
+    assert np.var(errors) == pytest.approx(1, abs=4 * np.sqrt(2 / 500))
+
+
+def test_it_answers_as_a_release_does():
+    both = gn.combine(pair())
+    assert repr(both).startswith("TableRelease(NOT PRIVATE, a simulation: 5 marginals combined")
+    assert both.proportions(("sex", "age"), given="age").estimate.shape == (2, 3)
+    assert "share of job" in both.ask("share of job given age").meaning
+    assert both.quantiles("age", [0.5]).low.shape == (1,)
+    assert {m.attributes for m in both.measurements()} >= {(), ("age", "job")}
+    assert both.dp_event() is not None
+    assert [s.marginals for s in both.plan.sources] == [tuple(release) for release in pair()]
+    again = pickle.loads(pickle.dumps(copy.copy(both)))
+    np.testing.assert_array_equal(again["sex"].estimate, both["sex"].estimate)
+    with pytest.raises(gn.ParameterError, match="no planned marginal contains sex × job"):
+        both["sex", "job"]
+    with pytest.raises(gn.ParameterError, match="combined releases have no plan"):
+        _ = both.plan.bound
+
+
+def test_what_was_combined_can_be_combined_again():
+    one, two, three = (released(1, 0.01, seed) for seed in (1, 2, 3))
+    nested, flat = gn.combine([gn.combine([one, two]), three]), gn.combine([one, two, three])
+    np.testing.assert_allclose(nested["sex"].estimate, flat["sex"].estimate)
+    assert len(nested.plan.sources) == 3
+    with pytest.raises(gn.ParameterError, match="got one twice"):
+        gn.combine([gn.combine([one, two]), two])
+
+
+def test_it_is_made_again_from_the_releases_on_disk(tmp_path):
+    plan = gn.plan(SCHEMA, 2, gn.zCDP(0.1))
+    releases = [plan.release(PEOPLE) for _ in range(2)]
+    loaded = []
+    for k, release in enumerate(releases):
+        release.save(tmp_path / str(k))
+        loaded.append(gn.TableRelease.load(tmp_path / str(k)))
+    both, again = gn.combine(releases), gn.combine(loaded)
+    assert both.plan.sources == again.plan.sources
+    assert both.private
+    with pytest.raises(gn.ParameterError, match="save each of them"):
+        both.save(tmp_path / "both")
+    with pytest.raises(gn.ParameterError, match="got one twice"):
+        gn.combine([releases[0], loaded[0]])
+
+
+def other_age():
+    return gn.Schema([SEX, gn.Attribute("age", edges=[0, 20, 65, 120])])
+
+
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [
+        (lambda one: one, "one twice"),
+        (lambda one: released(1, 1, 2, neighbors="replace"), "one neighbouring relation"),
+        (lambda one: released(1, 1, 2, rows_per_person=3), "one number of rows per person"),
+        (lambda one: released(1, 1, 2, other_age()), "same categories or edges"),
+        (lambda one: released([{"age": "prefix"}], 1, 2), "measured by the same contrasts"),
+        (lambda one: 3, "list of releases"),
+    ],
+)
+def test_releases_that_do_not_fit_are_refused(second, words):
+    one = released(1, 1, 1)
+    with pytest.raises(gn.GaussNoiseError, match=words):
+        gn.combine([one, second(one)])
+    with pytest.raises(gn.ParameterError, match="two releases or more"):
+        gn.combine([one])
+
+
+def test_other_rows_are_refused():
+    names = "ab"
+    schema = gn.Schema([gn.Attribute(name, [0, 1]) for name in names])
+    rows = {"a": [0, 1, None, 1], "b": [0, 0, 1, None]}
+    plans = {name: gn.plan(schema, [name], gn.zCDP(1)) for name in names}
+    rng = np.random.default_rng(0)
+    a, b = (plans[n].simulate(pa.table(rows), rng, on_outside="drop") for n in names)
+    with pytest.raises(gn.ParameterError, match="same rows"):
+        gn.combine([a, b])
+    whole = pa.table({name: [0, 1, 1] for name in names})
+    kept = [plans[n].simulate(whole, rng, on_outside="refuse") for n in names]
+    assert len(gn.combine(kept)) == 2
+    # nothing was dropped where another release refuses what would be
+    dropping = plans["a"].simulate(whole, rng, on_outside="drop")
+    assert gn.combine([kept[0], dropping]).on_outside == "drop"
+    fewer = [
+        gn.plan(schema, 1, gn.zCDP(1), neighbors="replace").simulate(t, rng)
+        for t in (whole, whole[:2])
+    ]
+    with pytest.raises(gn.ParameterError, match="different public numbers of rows"):
+        gn.combine(fewer)
+
+
+def test_tables_of_a_stream_are_refused():
+    plan = gn.plan(SCHEMA, 1, gn.zCDP(0.1), over=gn.streams.Ticks(4))
+    so_far = plan.simulate([PEOPLE] * 2, np.random.default_rng(0))
+    with pytest.raises(gn.ParameterError, match="of a stream"):
+        gn.combine([so_far.total(), so_far.period(1)])
