@@ -1,4 +1,4 @@
-"""Commands: schema, plan, bound, release, ask, mean, stream, ledger, optimize, demo."""
+"""Commands: schema, plan, bound, release, ask, synthetic, mean, stream, ledger, optimize, demo."""
 
 import importlib.metadata
 import os
@@ -27,6 +27,7 @@ from ..tables.schema.draft import draft
 from ..tables.schema.entries import Entry
 from ..text import near
 from .ask import ask
+from .synthetic import synthetic
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -42,6 +43,7 @@ ledger_app = typer.Typer(
     help="A budget on disk that all releases from one data set share. Keep one for each.",
 )
 app.command("ask")(ask)
+app.command("synthetic")(synthetic)
 app.add_typer(ledger_app, name="ledger")
 stream_app = typer.Typer(
     no_args_is_help=True,
