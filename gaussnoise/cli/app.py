@@ -1,4 +1,6 @@
-"""Commands: schema, plan, bound, release, report, ask, mean, stream, ledger, optimize, demo."""
+"""Commands: schema, plan, bound, release, report, ask, synthetic, mean, stream, ledger, optimize,
+demo.
+"""
 
 import importlib.metadata
 import os
@@ -43,6 +45,7 @@ from .documents import (
 )
 from .patience import patience
 from .report import write_report
+from .synthetic import synthetic
 
 _HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -62,6 +65,7 @@ ledger_app = typer.Typer(
     help="A budget on disk that all releases from one data set share. Keep one for each.",
 )
 app.command("ask")(ask)
+app.command("synthetic")(synthetic)
 app.add_typer(ledger_app, name="ledger")
 app.command("report")(write_report)
 stream_app = typer.Typer(
@@ -272,7 +276,12 @@ def show_plan(
         if weight is not None:
             raise ParameterError("plan: --weight needs a budget or a target; hint: --rho 0.1")
         found = _budgets(asked, delta, neighbors, p, rows_per_person, plot)
-        return _show(budgets_document(found)) if as_json else _say(str(found))
+        if as_json:
+            return _show(budgets_document(found))
+        _say(str(found))
+        if plot is not None:
+            _say(f"wrote {plot}")
+        return None
     if plot is not None:
         raise ParameterError(
             "plan: --plot shows all budgets; hint: leave out the budget and targets"
@@ -829,7 +838,6 @@ def _budgets(
             raise OutputError(
                 f"plan: cannot write {plot} ({type(error).__name__}); hint: FILE.png"
             ) from None
-        _err.print(f"wrote {plot}", markup=False)
     return found
 
 

@@ -15,11 +15,10 @@ def ask(
     level: Annotated[float, typer.Option("--level", help="Of the intervals.")] = 0.95,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    r"""Answer a question from a published folder alone, with intervals.
+    """Answer a question from a published folder alone, with intervals.
 
     A question is one of these:
 
-    \b
       count of sex=F, age=[18, 65)
       share of employed=yes given sex, age
       ratio of (sex=F, employed=yes) to (sex=M, employed=yes)
@@ -30,10 +29,11 @@ def ask(
       sum of income given sex
       mean of income given sex
 
-    sex=F takes one label, age=[0, 18)|[18, 65) or age in (…, …) adds up several; a name alone, sex,
-    asks for each of its labels. Where an attribute has edges: age<65, age>=18, age=[0, 65). After
-    given, or by, come the groups: names, or names with labels. Names and labels with commas, bars,
-    brackets or other words in them stand in "…".
+    sex=F takes one label; age=[0, 18)|[18, 65) or age in (…, …) adds up
+    several; a name alone, sex, asks for each of its labels. Where an
+    attribute has edges: age<65, age>=18, age=[0, 65). After given, or by,
+    come the groups: names, or names with labels. Names and labels with
+    commas, bars, brackets or other words in them stand in "…".
     """
     answer = TableRelease.load(folder).ask(question, level)
     if as_json:

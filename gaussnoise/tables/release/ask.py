@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from domains import AbstractBase, Base, Identity
 
-from ...errors import NotAvailableError, ParameterError
+from ...errors import ParameterError
 from ...numerics.intervals import quantile
 from ...solvers.tables.residuals import Subset
 from ..schema.bases import as_base, query_labels
@@ -223,13 +223,12 @@ class _Asked:
         return self._answer(meaning, axes, (found.estimate, None, low, high), note)
 
     def _moment(self, asked: Moment) -> Answer:
-        method: Any = getattr(self.release, f"{asked.what}s", None)
         schema = self.release.plan.schema
-        if method is None:
-            raise NotAvailableError(
-                f"ask: {asked.what} of {asked.column}: this release has no {asked.what}s of "
-                "numeric columns, only counts"
-                + (f"; hint: median of {asked.column}" if asked.column in schema.names else "")
+        clips = {attribute.name: attribute.clip for attribute in schema.attributes}
+        if clips.get(asked.column) is None:
+            raise ParameterError(
+                f"ask: {asked.what} of {asked.column}: expected a number that the schema clips"
+                + (f"; hint: median of {asked.column}" if asked.column in clips else "")
             )
         if any(cells is not None for cells in asked.given.values()):
             raise ParameterError(
@@ -237,7 +236,12 @@ class _Asked:
                 f"sex; hint: leave the labels out of {self._named(asked.given)!r}"
             )
         axes = self._axes(asked.given)
-        table: Any = method(asked.column, tuple(schema.names[i] for i in asked.given))
+        given = tuple(schema.names[i] for i in asked.given)
+        table = (
+            self.release.sums(asked.column, given)
+            if asked.what == "sum"
+            else self.release.means(asked.column, given)
+        )
         low, high = table.confidence_interval(self.level)
         numbers = table.estimate, table.standard_deviation, low, high
         meaning = f"{asked.what} of {asked.column}{self._groups(asked.given)}"

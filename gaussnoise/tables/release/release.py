@@ -33,6 +33,7 @@ from .ask import answered
 from .biased import BiasedTable
 from .files import read_release, save_release
 from .merged import MergedPlan
+from .people import synthetic_records
 from .quantiles import QuantileTable, quantiles_of
 from .store import FileFormat
 from .sums import MeanTable, SumTable, check_no_number, means_of, sums_of
@@ -620,6 +621,35 @@ class TableRelease(PickledByArguments):
 
         strategies = dict(zip(self.plan.schema.names, self.query.strategies, strict=True))
         return mbi_measurements(self.measurements(), self.plan.schema, strategies)
+
+    def synthetic(self, n: int | None = None) -> Any:
+        """Synthetic records that look like the released tables: made by a model, hence BIASED.
+
+        A graphical model of ``mbi`` is fitted to the noisy measurements, and records are drawn from
+        it: post-processing, at no further privacy cost. Counts of them are not the released
+        estimates and have no known deviation; what no released table holds is the model's
+        assumption, not the data's. For numbers with intervals ask the release itself. Private as
+        the release is: not at all for a simulation.
+
+        mbi draws from numpy's global generator. Nothing private depends on those draws, so that it
+        may be seeded for records that can be drawn again.
+
+        Args:
+            n: how many records; about as many as the release estimates if left out.
+
+        Returns:
+            A dataframe of the library the records came in (pyarrow for files and remote engines),
+            one column for each released attribute, with its labels: bins as ``"[18, 65)"``.
+
+        Raises:
+            NotAvailableError: ``mbi`` is not installed; says how to.
+            ParameterError: n is not a positive integer.
+
+        Source: McKenna, Sheldon & Miklau (2019), see :meth:`to_mbi`.
+        """
+        import narwhals as nw
+
+        return nw.from_arrow(synthetic_records(self, n), backend=self.backend).to_native()
 
     def _estimate(self, names: Names) -> tuple[Subset, Subset, Array]:
         """Positions as asked for, sorted, and the estimates of the latter."""

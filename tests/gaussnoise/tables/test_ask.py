@@ -194,8 +194,26 @@ def test_what_was_not_released_is_refused(release):
     with pytest.raises(gn.ParameterError, match="no planned marginal contains age × region"):
         release.ask("count of age, region")
     for what in ("sum", "mean"):
-        with pytest.raises(gn.NotAvailableError, match=f"no {what}s of numeric columns"):
+        with pytest.raises(gn.ParameterError, match="expected a number that the schema clips"):
             release.ask(f"{what} of income given sex")
+
+
+def test_sums_and_means_are_those_of_the_release():
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("income", clip=[0, 100])])
+    people = pa.table({"sex": ["F", "M"] * 500, "income": [10.0, 300.0] * 500})
+    release = gn.plan(schema, [("sex", "income")], gn.zCDP(1)).release(people)
+    for question, table in (
+        ("sum of income given sex", release.sums("income", "sex")),
+        ("mean of income by sex", release.means("income", "sex")),
+        ("mean of income", release.means("income")),
+    ):
+        answer = release.ask(question, level=0.9)
+        low, high = table.confidence_interval(0.9)
+        assert np.array_equal(answer.estimate, table.estimate)
+        assert np.array_equal(answer.low, low)
+        assert np.array_equal(answer.high, high)
+    with pytest.raises(gn.ParameterError, match="groups by names alone"):
+        release.ask("mean of income given sex=F")
 
 
 def test_answers_that_are_too_long_are_refused():
