@@ -141,7 +141,7 @@ def certify(
         raise ParameterError(
             "certify: the strategy is too nearly singular for double precision; hint: rescale it"
         )
-    sensitivity = _sensitivity(C, who)
+    sensitivity = sensitivity_of(C, who)
     error = norm(np.linalg.norm(B, axis=1), p) * sensitivity * (1 + n * ROUNDING_MARGIN)
     domain: AbstractDomain = FiniteSet(A.T) if who is None else participations(A, who)
     if who is None and isinstance(workload, StreamWorkload):
@@ -154,7 +154,7 @@ def certify(
     return StrategyCertificate(error, best.gamma_lower, sensitivity, float(p), who, best)
 
 
-def _sensitivity(C: Array, who: AbstractPatterns | None) -> float:
+def sensitivity_of(C: Array, who: AbstractPatterns | None) -> float:
     """A proven bound on the longest that one person moves the strategy's answers."""
     size = float(np.ldexp(0.5, np.frexp(np.abs(C).max())[1]))
     unit, most = C / size, 1 if who is None else who.most

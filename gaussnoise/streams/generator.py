@@ -12,6 +12,7 @@ from scipy.special import ndtri
 
 from ..errors import ParameterError
 from ..solvers.streams.filters import Filter
+from ..solvers.streams.recursions import Recursion
 
 Array = NDArray[np.float64]
 
@@ -32,8 +33,8 @@ class NoiseGenerator:
 
     Attributes:
         ticks: n, how many times it can be asked.
-        sensitivity: proven upper bound on the largest column norm of the strategy C = L⁻¹ A; 1
-            after scaling.
+        sensitivity: proven upper bound on how far one person moves the strategy C = L⁻¹ A: its
+            largest column norm, or the most of several ticks together; 1 after scaling.
         standard_deviation: of the noise of every answer at σ = 1, shape (n,), read-only.
         loss: error of the answers at σ = 1: root mean square at "mean", largest at "max".
         lower: certified lower end of this error over all noise of sensitivity 1.
@@ -45,17 +46,16 @@ class NoiseGenerator:
     """
 
     def __init__(
-        self, filter: Filter, squared_sensitivity: float, *, loss: float, lower: float
+        self, filter: Filter | Recursion, squared_sensitivity: float, *, loss: float, lower: float
     ) -> None:
         self._filter = filter.scaled(float(np.sqrt(squared_sensitivity)))
-        self.ticks = filter.bands.shape[1]
+        self.ticks = filter.ticks
         self.sensitivity = 1.0
         self.standard_deviation = np.sqrt(self._filter.variances())
         self.standard_deviation.flags.writeable = False
         self.loss, self.lower = loss, lower
         self._tick = 0
         self._states: list[Any] = []
-        self._answers: list[Any] = []
 
     @property
     def factor(self) -> float:
@@ -65,8 +65,7 @@ class NoiseGenerator:
     @property
     def buffers(self) -> int:
         """Arrays kept between ticks."""
-        _, q, b = self._filter.steps.shape
-        return q * b + b
+        return self._filter.buffers
 
     def __repr__(self) -> str:
         return (
@@ -109,38 +108,16 @@ class NoiseGenerator:
             raise ParameterError(
                 f"next: all {self.ticks} ticks are used; hint: plan a workload of more ticks"
             )
-        _, q, b = design.steps.shape
         shape = tuple(getattr(normal, "shape", ()))
         if not t:
-            self._states, self._answers = [0.0 * normal] * (q * b), [0.0 * normal] * b
-        elif shape != (expected := tuple(getattr(self._answers[0], "shape", ()))):
+            self._states = [0.0 * normal] * design.buffers
+        elif shape != (expected := tuple(getattr(self._states[0], "shape", ()))):
             raise ParameterError(
                 f"next: expected the shape {expected} of the ticks before, got {shape}"
             )
-        states = self._advanced(t) if t else self._states
-        answer = float(design.scales[t]) * normal
-        for chain in states[::b]:
-            answer = answer + chain
-        noise = float(design.bands[0, t]) * answer
-        for m in range(1, b + 1):
-            noise = noise + float(design.bands[m, t]) * self._answers[m - 1]
-        gains = design.gains[t].ravel().tolist()
-        self._states = [state + gain * normal for state, gain in zip(states, gains, strict=True)]
-        self._answers = [answer, *self._answers[:-1]]
+        noise, self._states = design.advanced(t, self._states, normal)
         self._tick += 1
         return noise
-
-    def _advanced(self, t: int) -> list[Any]:
-        """The states one tick later."""
-        b = self._filter.steps.shape[2]
-        moved = []
-        for j, chain in enumerate(self._filter.steps[t].tolist()):
-            last = self._states[j * b : (j + 1) * b]
-            newest = chain[0] * last[0]
-            for step, value in zip(chain[1:], last[1:], strict=True):
-                newest = newest + step * value
-            moved += [newest, *last[:-1]]
-        return moved
 
     def toarray(self) -> Array:
         """The strategy C, shape (n, n), lower triangular: what :func:`certify` compares with the
@@ -156,7 +133,6 @@ class NoiseGenerator:
             "design": self._digest(),
             "tick": self._tick,
             "states": list(self._states),
-            "answers": list(self._answers),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -172,11 +148,8 @@ class NoiseGenerator:
                 "hint: make the generator with the same workload, participation, states and loss"
             )
         self._tick = int(state["tick"])
-        self._states, self._answers = list(state["states"]), list(state["answers"])
+        self._states = list(state["states"])
 
     def _digest(self) -> str:
-        design = self._filter
-        arrays = (design.bands, design.steps, design.gains, design.scales)
-        return hashlib.sha256(
-            b"".join(np.ascontiguousarray(a).tobytes() for a in arrays)
-        ).hexdigest()
+        numbers = (np.ascontiguousarray(array).tobytes() for array in self._filter.arrays)
+        return hashlib.sha256(b"".join(numbers)).hexdigest()

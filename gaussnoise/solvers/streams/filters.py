@@ -3,6 +3,7 @@ that makes them.
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,44 @@ class Filter:
     steps: Array
     gains: Array
     scales: Array
+
+    @property
+    def ticks(self) -> int:
+        return self.bands.shape[1]
+
+    @property
+    def buffers(self) -> int:
+        """States and answers that are kept between ticks."""
+        _, q, b = self.steps.shape
+        return q * b + b
+
+    @property
+    def arrays(self) -> tuple[Array, ...]:
+        """All its numbers."""
+        return self.bands, self.steps, self.gains, self.scales
+
+    def advanced(self, t: int, states: list[Any], normal: Any) -> tuple[Any, list[Any]]:
+        """The noise of tick t's contribution, and what is kept for the next tick: the states, then
+        the last b answers.
+        """
+        _, q, b = self.steps.shape
+        kept, answers = states[: q * b], states[q * b :]
+        moved = []
+        for j, chain in enumerate(self.steps[t].tolist()):
+            last = kept[j * b : (j + 1) * b]
+            newest = chain[0] * last[0]
+            for step, value in zip(chain[1:], last[1:], strict=True):
+                newest = newest + step * value
+            moved += [newest, *last[:-1]]
+        answer = float(self.scales[t]) * normal
+        for chain in moved[::b]:
+            answer = answer + chain
+        noise = float(self.bands[0, t]) * answer
+        for m in range(1, b + 1):
+            noise = noise + float(self.bands[m, t]) * answers[m - 1]
+        gains = self.gains[t].ravel().tolist()
+        moved = [state + gain * normal for state, gain in zip(moved, gains, strict=True)]
+        return noise, [*moved, answer, *answers[:-1]]
 
     def scaled(self, factor: float) -> "Filter":
         """The same noise, times ``factor``."""

@@ -1,0 +1,111 @@
+"""The strategy of few states of about the least error for people who take part more than once."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize, nnls
+from scipy.special import expit
+
+from domains import StreamWorkload
+from domains.participation.sensitivity import blocks
+
+from .recursions import Recursion
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+# powers in place of maxima, what rounds off |x| at zero, and quasi-Newton steps
+_STAGES = ((8, 1e-3), (32, 3e-4), (128, 1e-4), (512, 3e-5), (2048, 3e-6))
+_STEPS, _MEMORY = 300, 40
+_TOO_FAR = 1e3  # in place of a logarithm that overflowed
+_LEAST = 1e-3  # of a coefficient to start from
+
+
+def repeated_recursion(workload: StreamWorkload, sets: Indices, p: float, states: int) -> Recursion:
+    """Minimises ``‖sd‖_p² · max_π Σ_{i,j∈π} |X_ij|``, X = CᵀC, over C of few states.
+
+    The second factor is at least what people who add vectors no longer than one can do. Maxima are
+    power means of growing powers; quasi-Newton steps on all 2qn + n + q coefficients, from the
+    square root of running totals, faded.
+
+    Args:
+        workload: A.
+        sets: ticks of one person, shape (P, k), filled up with n.
+        p: norm of the error, in [2, ∞].
+        states: q.
+    """
+    n = workload.ticks
+    x, A = _start(n, states, n / sets.shape[1]), workload.toarray()
+    A = A / np.abs(A).max()
+    options = {"maxiter": _STEPS, "maxfun": 2 * _STEPS, "maxcor": _MEMORY}
+    best, least = x, np.inf
+    with np.errstate(all="ignore"):  # steps that go too far are taken back
+        for power, blur in _STAGES:
+            given = A, sets, p, states, power, blur
+            x = minimize(_value, x, args=given, jac=True, method="L-BFGS-B", options=options).x
+            # each stage is compared at the sharpest one's blur
+            value = _value(x, A, sets, p, states, *_STAGES[-1])[0]
+            if value < least:
+                best, least = x, value
+    return Recursion(workload, *_coefficients(best, n, states))
+
+
+def _start(n: int, q: int, reach: float) -> Array:
+    lags = np.arange(1, n)
+    fading = np.exp(-1 / np.geomspace(1.0, max(n / 2, 2.0), q))
+    root = np.cumprod(1 - 1 / (2 * lags)) * np.exp(-lags / reach)
+    rows = fading ** (lags[:, None] - 1)
+    sizes, _ = nnls(rows / np.sqrt(root)[:, None], np.sqrt(root))
+    both = np.tile(np.sqrt(np.maximum(sizes, _LEAST)), n)
+    return np.concatenate([np.zeros(n), both, both, np.log(fading / (1 - fading))])
+
+
+def _coefficients(x: Array, n: int, q: int) -> tuple[Array, Array, Array, Array]:
+    shown, kept = x[n : n + 2 * n * q].reshape(2, n, q)
+    return np.exp(x[:n]), shown, kept, expit(x[n + 2 * n * q :])
+
+
+def _value(
+    x: Array, A: Array, sets: Indices, p: float, q: int, power: int, blur: float
+) -> tuple[float, Array]:
+    """The logarithm of the objective, and its derivatives."""
+    n = len(A)
+    d, u, v, fading = _coefficients(x, n, q)
+    lags = np.maximum(np.subtract.outer(np.arange(n), np.arange(n)) - 1, 0)
+    powers = fading[:, None] ** np.arange(n)
+    fades = np.tril(powers[:, lags], -1)
+    C = np.diag(d)
+    for j in range(q):
+        C += fades[j] * u[:, j, None] * v[:, j]
+    inverse = solve_triangular(C, np.eye(n), lower=True)
+    mixing = A @ inverse
+    error, by_variance = _mean_power(
+        np.square(mixing).sum(axis=1), power if np.isinf(p) else p / 2, 1.0 if np.isinf(p) else n
+    )
+    slope = -2 * (mixing.T @ (by_variance[:, None] * mixing)) @ inverse.T
+
+    own = blocks(C.T @ C, sets)
+    sizes = np.sqrt(np.square(own) + blur**2)
+    charge, by_set = _mean_power(sizes.sum(axis=(1, 2)), power, len(sets))
+    places = (sets[:, :, None] * (n + 1) + sets[:, None, :]).ravel()
+    shares = (by_set[:, None, None] * own / sizes).ravel()
+    spread = np.bincount(places, shares, (n + 1) ** 2).reshape(n + 1, n + 1)[:n, :n]
+    slope += 2 * C @ spread
+
+    by_u, by_v, by_fading = np.zeros((n, q)), np.zeros((n, q)), np.zeros(q)
+    for j in range(q):
+        faded = slope * fades[j]
+        by_u[:, j], by_v[:, j] = faded @ v[:, j], faded.T @ u[:, j]
+        by_fading[j] = u[:, j] @ (faded * lags) @ v[:, j] * (1 - fading[j])
+    gradient = np.concatenate([slope.diagonal() * d, by_u.ravel(), by_v.ravel(), by_fading])
+    if not (np.isfinite(error + charge) and np.isfinite(gradient).all()):
+        return _TOO_FAR, np.zeros(len(x))
+    return error + charge, gradient
+
+
+def _mean_power(values: Array, power: float, count: float) -> tuple[float, Array]:
+    """``log (Σ values^power / count)^{1/power}``, and its derivatives."""
+    largest = values.max()
+    raised = (values / largest) ** power
+    total = raised.sum()
+    return float(np.log(largest) + np.log(total / count) / power), raised / values / total
