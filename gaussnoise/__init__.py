@@ -65,6 +65,7 @@ from .errors import (
     PolicyWarning,
     PrivacyWarning,
     SchemaError,
+    SchemaWarning,
     StreamError,
 )
 from .mechanisms.gaussian import GaussianMechanism
@@ -171,6 +172,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "SchattenBall",
     "Schema",
     "SchemaError",
+    "SchemaWarning",
     "Status",
     "StreamError",
     "StreamWorkload",
