@@ -66,6 +66,7 @@ from .errors import (
     PolicyWarning,
     PrivacyWarning,
     SchemaError,
+    SchemaWarning,
     StreamError,
 )
 from .mechanisms.gaussian import GaussianMechanism
@@ -182,6 +183,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "SchattenBall",
     "Schema",
     "SchemaError",
+    "SchemaWarning",
     "Status",
     "StreamError",
     "StreamWorkload",

@@ -61,6 +61,10 @@ class PrivacyWarning(UserWarning):
     """A privacy definition whose numbers protect hardly anybody."""
 
 
+class SchemaWarning(UserWarning):
+    """Columns of a table that a drafted schema leaves out."""
+
+
 def not_a_generator(got: object) -> ParameterError:
     """What ``simulate`` says of anything but a numpy Generator."""
     return ParameterError(

@@ -207,15 +207,12 @@ def draft_schema(
     ] = None,
 ) -> None:
     """Draft a TOML schema from a table, to be checked by hand before any release."""
-    attributes, left_out = draft(str(table))
-    if not attributes:
-        raise DataError(f"schema: no column can be an attribute; {'; '.join(left_out.values())}")
-    schema = Schema(attributes)
-    text = (
-        _DRAFT_WARNING
-        + schema.to_toml()
-        + "".join(f"\n# left out: {reason}\n" for reason in left_out.values())
-    )
+    found = draft(str(table))
+    if not found.attributes:
+        reasons = "; ".join(found.left_out.values())
+        raise DataError(f"schema: no column can be an attribute; {reasons}")
+    schema = Schema(found.attributes)
+    text = _DRAFT_WARNING + found.to_toml()
     if out is None:
         sys.stdout.write(text)
     else:

@@ -5,21 +5,54 @@ public knowledge.
 import math
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 
 from ...errors import DataError
 from ..reading.csv import is_csv
 from ..reading.frames import guarded, open_table, sql, type_name
-from .schema import Attribute
+from .schema import Attribute, Schema
 
 _MOST_CATEGORIES = 100
 _MOST_INTEGERS = 20
 _BINS = 8
+_SKEWED = 20.0  # times the median, or more, is the largest of skewed numbers
+_MOST_DECADES = 6
+_FINE_DECADES = 3  # with more, powers of ten alone
+_NULLS = "; a catch-all for nulls"
 
 
-def draft(table: object) -> tuple[list[Attribute], dict[str, str]]:
+class Draft(NamedTuple):
+    """What was decided of every column.
+
+    Attributes:
+        attributes: of the columns that can be one.
+        left_out: why the others cannot, by name.
+        reasons: why every attribute is what it is, by name.
+    """
+
+    attributes: list[Attribute]
+    left_out: dict[str, str]
+    reasons: dict[str, str]
+
+    def to_toml(self) -> str:
+        """The schema file, with a comment for every column."""
+        blocks = [
+            f"# {_one_line(self.reasons[attribute.name])}\n{Schema([attribute]).to_toml()}"
+            for attribute in self.attributes
+        ]
+        return "\n".join(
+            [*blocks, *(f"# left out: {_one_line(r)}\n" for r in self.left_out.values())]
+        )
+
+
+def _one_line(reason: str) -> str:
+    """Names of columns may hold line ends and control characters, which comments must not."""
+    return "".join(c if c.isprintable() else "?" for c in reason)
+
+
+def draft(table: object) -> Draft:
     """One attribute per column that can be one, and why the others cannot; see
     :meth:`Schema.draft`.
     """
@@ -29,13 +62,14 @@ def draft(table: object) -> tuple[list[Attribute], dict[str, str]]:
         lambda: dict(frame.collect_schema()),
         engine=frame.implementation,
     )
-    attributes, left_out = [], {}
+    found = Draft([], {}, {})
     for name, dtype in types.items():
         try:
-            attributes.append(_attribute(frame, name, dtype))
+            attribute, found.reasons[name] = _attribute(frame, name, dtype)
+            found.attributes.append(attribute)
         except DataError as error:
-            left_out[name] = str(error)
-    return attributes, left_out
+            found.left_out[name] = str(error)
+    return found
 
 
 def _typed(table: object) -> nw.LazyFrame[Any]:
@@ -84,7 +118,10 @@ _CSV_TYPES = {
 }
 
 
-def _attribute(frame: nw.LazyFrame[Any], name: str, dtype: nw.dtypes.DType) -> Attribute:
+def _attribute(
+    frame: nw.LazyFrame[Any], name: str, dtype: nw.dtypes.DType
+) -> tuple[Attribute, str]:
+    """An attribute, and why it is that."""
     column, engine = nw.col(name), frame.implementation
     discrete = dtype.is_integer() or dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean)
     if not (discrete or dtype.is_numeric()):
@@ -110,9 +147,11 @@ def _attribute(frame: nw.LazyFrame[Any], name: str, dtype: nw.dtypes.DType) -> A
         )
         if values and len(values) <= (_MOST_INTEGERS if dtype.is_integer() else _MOST_CATEGORIES):
             free = ("other" + "_" * k for k in range(len(values) + 1))
+            kind = "truth values" if dtype == nw.Boolean else "values"
+            kind = f"integers, at most {_MOST_INTEGERS}" if dtype.is_integer() else kind
             return Attribute(
                 name, values, other=next(o for o in free if o not in values) if missing else None
-            )
+            ), f"{len(values)} distinct {kind}: categories{_NULLS if missing else ''}"
         if not dtype.is_integer():
             raise DataError(
                 f"column {name!r}: expected 1 to {_MOST_CATEGORIES} distinct values, got "
@@ -122,8 +161,33 @@ def _attribute(frame: nw.LazyFrame[Any], name: str, dtype: nw.dtypes.DType) -> A
         _collect(engine, "find the range", lambda end=end: frame.filter(usable).select(v=end))[0]
         for end in (column.min(), column.max())
     ]
-    edges = [-math.inf, *_round_edges(*(float(end or 0) for end in ends)), math.inf]
-    return Attribute(name, edges=edges, other="other" if missing else None)
+    low, high = (float(end or 0) for end in ends)
+    skewed = low >= 0 and _mostly_below(frame, usable, column, high / _SKEWED)
+    inner = _log_edges(low, high) if skewed else _round_edges(low, high)
+    shape = (
+        f"most below a {_SKEWED:g}th of the largest: bins that grow, 1-2-5 or tenfold"
+        if skewed
+        else "bins of one width, with round edges"
+    )
+    kind = f"more than {_MOST_INTEGERS} integers" if dtype.is_integer() else "numbers"
+    return (
+        Attribute(name, edges=[-math.inf, *inner, math.inf], other="other" if missing else None),
+        f"{kind}, {shape}{_NULLS if missing else ''}",
+    )
+
+
+def _mostly_below(
+    frame: nw.LazyFrame[Any], usable: nw.Expr, column: nw.Expr, threshold: float
+) -> bool:
+    """Whether the median is; asked so that every engine can answer."""
+    if not threshold > 0:
+        return False
+    below = _collect(
+        frame.implementation,
+        "look for skewness",
+        lambda: frame.filter(usable).select(v=(column < threshold).cast(nw.Float64).mean()),
+    )[0]
+    return below > 0.5
 
 
 def _collect(
@@ -133,6 +197,19 @@ def _collect(
     collected.
     """
     return guarded(task, lambda: query().collect("pyarrow")["v"].to_list(), engine=engine)
+
+
+def _log_edges(low: float, high: float) -> list[float]:
+    """1, 2 and 5 times powers of ten, or powers alone, between the orders of magnitude of the ends
+    and of nothing else.
+    """
+    last = math.floor(math.log10(high))
+    first = math.floor(math.log10(low)) if low > 0 else last - _MOST_DECADES
+    first = max(first, last - _MOST_DECADES, -300)
+    digits = (1, 2, 5) if last - first < _FINE_DECADES else (1,)
+    # through decimal text, so that edges are the round numbers that they look like
+    edges = [float(f"{digit}e{power}") for power in range(first, last + 1) for digit in digits]
+    return [edge for edge in edges if edge < math.inf]
 
 
 def _round_edges(low: float, high: float) -> list[float]:

@@ -6,6 +6,7 @@ import math
 import os
 import re
 import tomllib
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self, final
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from domains import AbstractBase, Clipped
 
-from ...errors import DataError, SchemaError
+from ...errors import DataError, SchemaError, SchemaWarning
 from .bases import EXPECTED_BASE, as_base, base_value
 from .groups import EXPECTED_GROUPS, Level, checked, settled
 from .numbers import as_clip, cell_labels
@@ -287,21 +288,28 @@ class Schema:
         knowledge.
 
         Text, booleans and integers of few values become categories, other numbers bins with round
-        edges; a column with nulls gets a catch-all.
+        edges, which grow where most numbers are far below the largest; a column with nulls gets a
+        catch-all. Identifiers and free text are left out, aloud. `gaussnoise schema` writes the
+        same with a comment on every column.
 
         Args:
             table: a dataframe, or the path of a CSV or Parquet file.
 
         Raises:
-            DataError: the table cannot be read, or a column has too many distinct values; names the
-                column.
+            DataError: the table cannot be read, or no column can be an attribute.
+
+        Warns:
+            SchemaWarning: columns that were left out, and why.
         """
         from .draft import draft  # the reader of tables meets the class here
 
-        attributes, left_out = draft(table)
-        for reason in left_out.values():
-            raise DataError(reason)
-        return cls(attributes)
+        found = draft(table)
+        reasons = "; ".join(found.left_out.values())
+        if found.left_out and not found.attributes:
+            raise DataError(f"draft: no column can be an attribute; {reasons}")
+        if found.left_out:
+            warnings.warn(f"draft: left out: {reasons}", SchemaWarning, stacklevel=2)
+        return cls(found.attributes)
 
     def to_toml(self) -> str:
         """The TOML that :meth:`loads` reads back."""

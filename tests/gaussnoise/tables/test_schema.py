@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
 import gaussnoise as gn
+from gaussnoise.tables.schema.draft import draft
 from gaussnoise.tables.schema.schema import RESERVED_NAMES
 
 CANARY = "CANARY-7391"
@@ -289,6 +290,53 @@ def test_draft_refuses_identifiers_without_showing_any(build):
     with pytest.raises(gn.DataError, match="column 'name'") as caught:
         gn.Schema.draft(table)
     assert CANARY not in said(caught.value)
+
+
+def test_draft_leaves_identifiers_out_aloud(build):
+    table = build(
+        {"name": [f"{CANARY}-{k}" for k in range(101)], "sex": ["F", "M", "F"] * 33 + ["F"] * 2}
+    )
+    with pytest.warns(gn.SchemaWarning, match="column 'name'") as said_so:
+        drafted = gn.Schema.draft(table)
+    assert drafted.names == ("sex",)
+    assert CANARY not in str(said_so[0].message)
+
+
+def test_bins_of_skewed_numbers_grow(build):
+    incomes = [1.5, *(20.0 + k for k in range(60)), 345_678.0]
+    (attribute,) = gn.Schema.draft(build({"income": incomes})).attributes
+    assert attribute.edges == (-math.inf, 1, 10, 100, 1000, 10_000, 100_000, math.inf)
+    counts = [*range(1, 61), 34_567]
+    (attribute,) = gn.Schema.draft(build({"n": counts})).attributes
+    assert attribute.edges == (-math.inf, 1, 10, 100, 1000, 10_000, math.inf)
+    (attribute,) = gn.Schema.draft(build({"n": [*range(30, 80), 3456]})).attributes
+    assert attribute.edges == (-math.inf, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, math.inf)
+
+
+def test_edges_of_skewed_numbers_tell_orders_of_magnitude_alone():
+    def edges(numbers):
+        return gn.Schema.draft(pa.table({"n": numbers})).attributes[0].edges
+
+    bulk = [float(k) for k in range(11, 60)]
+    assert edges([10.5, *bulk, 1201.0]) == edges([19.5, *bulk[::-1], 9998.0])
+    assert edges([0.0, *bulk, 1201.0])[1:3] == (0.001, 0.01)
+
+
+def test_every_column_says_why_it_is_what_it_is(build):
+    table = {
+        "sex": ["F", "M", None, "F"] * 26,
+        "age": list(range(104)),
+        "id\n": [f"x{k}" for k in range(104)],
+        "few": [1, 2, 3, 4] * 26,
+    }
+    found = draft(build(table))
+    assert "2 distinct values: categories; a catch-all for nulls" in found.reasons["sex"]
+    assert "bins of one width" in found.reasons["age"]
+    assert "4 distinct integers" in found.reasons["few"]
+    assert list(found.left_out) == ["id\n"]
+    text = found.to_toml()
+    assert gn.Schema.loads(text) == gn.Schema(found.attributes)
+    assert text.count("\n# ") + text.startswith("# ") == 4
 
 
 @pytest.mark.parametrize("values", [["2020-01-01"], [[1, 2]], [{"x": 1}]])
