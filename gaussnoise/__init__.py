@@ -85,6 +85,7 @@ from .solvers.progress import Progress
 from .tables import (
     Attribute,
     BiasedTable,
+    CellList,
     MarginalTable,
     Measurement,
     Plan,
@@ -109,6 +110,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Bins",
     "Bound",
     "BudgetError",
+    "CellList",
     "Certificate",
     "CertificateError",
     "Comparison",

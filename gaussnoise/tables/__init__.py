@@ -4,6 +4,7 @@ from .planning.door import plan
 from .planning.plan import Plan
 from .planning.targets import Target
 from .release.biased import BiasedTable
+from .release.cells import CellList
 from .release.release import Measurement, TableRelease
 from .release.table import MarginalTable, ProportionTable, QueryTable
 from .schema.schema import Attribute, Schema
@@ -11,6 +12,7 @@ from .schema.schema import Attribute, Schema
 __all__ = [
     "Attribute",
     "BiasedTable",
+    "CellList",
     "MarginalTable",
     "Measurement",
     "Plan",

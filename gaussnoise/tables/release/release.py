@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -29,7 +29,7 @@ from ..schema.entries import Entry, entry_term
 from ..schema.schema import Category
 from .biased import BiasedTable
 from .files import read_release, save_release
-from .quantiles import interpolated, probabilities_of, support
+from .quantiles import interpolated, probabilities_of, steps_of, support
 from .store import FileFormat
 from .table import MarginalTable, ProportionTable, QueryTable
 
@@ -267,7 +267,8 @@ class TableRelease(PickledByArguments):
         variance = self.covariance.term_variance(term)
         labels = [self.plan.schema.attributes[k].labels for k in group]
         labels.append(query_labels(prefix, attribute))
-        return self._shares(asked, S, group, tuple(labels), (sums, groups, variance, share))
+        shares = self._shares(asked, S, group, tuple(labels), (sums, groups, variance, share))
+        return replace(shares, steps=steps_of(attribute))
 
     def _groups(self, counts: Array, axes: tuple[int, ...]) -> Array:
         """Counts added up along axes; a public number of rows is an integer."""
