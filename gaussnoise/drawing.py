@@ -1,8 +1,13 @@
 """What pictures share: figures without a display, two colours, and labels shown as they are."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 OURS, THEIRS = "#1b6ca8", "#c0504d"
@@ -23,3 +28,24 @@ def label_text(label: object, length: int = 24) -> str:
     line = " ".join(str(label).split())
     line = line if len(line) <= length else line[: length - 1] + "…"
     return (" " if line[:1] in ("", "_") else "") + line.replace("$", r"\$")
+
+
+def dotted_rows(
+    axes: "Axes", names: Sequence[object], estimate: NDArray, low: NDArray, high: NDArray
+) -> None:
+    """One line for each number, the first on top: its interval, a dot, its name; a row of NaN is a
+    gap with a name.
+    """
+    rows = np.arange(len(names))
+    axes.hlines(rows, low, high, color=OURS, lw=1.5)
+    axes.plot(estimate, rows, "o", ms=4, color=OURS)
+    axes.set_yticks(rows, [label_text(name, 40) for name in names], fontsize="small")
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.axvline(0, color="0.8", lw=0.8, zorder=0)
+    axes.grid(axis="x", color="0.93", zorder=0)
+    axes.set_axisbelow(True)
+
+
+def dotted_height(rows: int) -> float:
+    """Inches that so many lines need."""
+    return 1.4 + 0.24 * rows

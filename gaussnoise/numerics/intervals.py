@@ -1,12 +1,16 @@
 """Gaussian confidence intervals, one rule for every release."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ..errors import ParameterError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -124,3 +128,35 @@ class Contrasts(NamedTuple):
             ParameterError: level outside (0, 1).
         """
         return confidence_interval(self.estimate, self.standard_deviation, level, simultaneous)
+
+    def plot(self, names: Sequence[str] | None = None, level: float = 0.95) -> "Figure":
+        """One dot and its interval for every combination, each alone.
+
+        Args:
+            names: what the combinations are, one text for each; their numbers from 1 if left out.
+            level: of the intervals.
+
+        Returns:
+            A matplotlib Figure; save it with ``.savefig(path)``.
+
+        Raises:
+            ParameterError: level outside (0, 1), or another number of names.
+
+        >>> pair = Contrasts(np.array([10.0, 40.0]), np.array([[4.0, 1.0], [1.0, 9.0]]))
+        >>> [label.get_text() for label in pair.plot(["here", "there"]).axes[0].get_yticklabels()]
+        ['here', 'there']
+        """
+        from ..drawing import dotted_height, dotted_rows, new_figure
+
+        listed = [str(k + 1) for k in range(len(self.estimate))] if names is None else list(names)
+        if len(listed) != len(self.estimate) or isinstance(names, str):
+            raise ParameterError(
+                f"plot: expected {len(self.estimate)} names, one for each combination, got "
+                + ("a text" if isinstance(names, str) else f"{len(listed)}")
+            )
+        low, high = self.confidence_interval(level)
+        figure = new_figure(7, dotted_height(len(listed)))
+        axes = figure.subplots()
+        dotted_rows(axes, listed, self.estimate, low, high)
+        axes.set_xlabel(f"estimate and {100 * level:g} % interval, each alone")
+        return figure

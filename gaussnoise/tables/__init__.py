@@ -6,6 +6,7 @@ from .planning.plan import Plan
 from .planning.targets import Target
 from .release.answer import Answer
 from .release.biased import BiasedTable
+from .release.cells import CellList
 from .release.combine import combine
 from .release.quantiles import QuantileTable
 from .release.release import Measurement, TableRelease
@@ -19,6 +20,7 @@ __all__ = [
     "Attribute",
     "BiasedTable",
     "Budgets",
+    "CellList",
     "MarginalTable",
     "MeanTable",
     "Measurement",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...errors import ParameterError
 from ..schema.schema import Category
 from .show import first, table_text
-from .tidy import arrow_columns
+from .tidy import arrow_columns, as_pandas, framed
 
 Numbers = NDArray[Any]  # float64, or int64 once rounded
 
@@ -100,9 +100,15 @@ class BiasedTable(AbstractTable):
         """:meth:`columns` as a dataframe of the library the records came in (pyarrow for files and
         remote engines).
         """
-        import narwhals as nw
+        return framed(self._arrow(), self.backend)
 
-        return nw.from_arrow(self._arrow(), backend=self.backend).to_native()
+    def to_pandas(self) -> Any:
+        """:meth:`columns` as a pandas frame.
+
+        Raises:
+            NotAvailableError: pandas is not installed.
+        """
+        return as_pandas(self._arrow())
 
     def _arrow(self) -> Any:
         cells = slice(0, self.estimate.size)

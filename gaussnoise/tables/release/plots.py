@@ -59,7 +59,7 @@ def plot_release(release: "TableRelease", marginal: tuple[str, ...] | None = Non
     _draw_table(left, table)
     _draw_comparison(right, release.plan)
     budget = f"{release.plan.rho:.4g}-zCDP, {release.plan.neighbors} neighbours"
-    figure.suptitle(f"{_warning(release.private)}{budget}: unbiased marginal counts")
+    figure.suptitle(f"{warning_text(release.private)}{budget}: unbiased marginal counts")
     return figure
 
 
@@ -105,7 +105,7 @@ def plot_intervals(table: MarginalTable | QueryTable, level: float = 0.95) -> "F
     figure = new_figure(1.5 + width + _margin(table, -1 if series > 1 else None), 5.2)
     axes = figure.subplots()
     _draw_table(axes, table, level)
-    axes.set_title(_warning(table.private) + _title(table), fontsize="medium")
+    axes.set_title(warning_text(table.private) + title_text(table), fontsize="medium")
     return figure
 
 
@@ -197,7 +197,7 @@ def plot_heatmap(table: MarginalTable | QueryTable | BiasedTable) -> "Figure":
         label=f"rows ({quality})",
     )
     figure.suptitle(
-        fill(_warning(table.private) + _title(table), int(11 * figure.get_figwidth()))
+        fill(warning_text(table.private) + title_text(table), int(11 * figure.get_figwidth()))
         + _grey_text(shown),
         fontsize="medium",
     )
@@ -314,12 +314,12 @@ def _margin(table: MarginalTable | QueryTable | BiasedTable, position: int | Non
     )
 
 
-def _warning(private: bool) -> str:
+def warning_text(private: bool) -> str:
     """What no picture of a simulation may lack."""
     return "" if private else "SIMULATION, NOT PRIVATE — "
 
 
-def _title(table: MarginalTable | QueryTable | BiasedTable) -> str:
+def title_text(table: MarginalTable | QueryTable | BiasedTable) -> str:
     """The attributes, and how far to trust the cells."""
     names = " × ".join(map(label_text, table.attributes)) or "total"
     if isinstance(table, BiasedTable):
@@ -381,7 +381,7 @@ def _draw_table(axes: "Axes", table: MarginalTable | QueryTable, level: float = 
         axes.set_xlabel(f"{' / '.join(names[:-1] or names)} (one label in {step})")
     axes.axhline(0, color="0.8", lw=0.8, zorder=0)
     axes.set_ylabel(f"rows (unbiased estimate and {100 * level:g} % interval)")
-    axes.set_title(_title(table), fontsize="medium")
+    axes.set_title(title_text(table), fontsize="medium")
 
 
 def _labels_at(table: MarginalTable | QueryTable, row: int) -> list:

@@ -190,6 +190,16 @@ def quantiles_of(
     )
 
 
+def steps_of(attribute: Attribute) -> tuple[float, ...]:
+    """Where cumulative counts of an attribute are reached: ends of its bins, its numbers, or else
+    places in its order.
+    """
+    try:
+        return tuple(support(attribute).high.tolist())
+    except ParameterError:
+        return tuple(map(float, range(len(attribute.categories or ()))))
+
+
 def probabilities_of(values: Sequence[float]) -> list[float]:
     """The probabilities, as a list of floats in [0, 1]."""
     try:

@@ -34,7 +34,7 @@ from .biased import BiasedTable
 from .files import read_release, save_release
 from .merged import MergedPlan
 from .people import synthetic_records
-from .quantiles import QuantileTable, quantiles_of
+from .quantiles import QuantileTable, quantiles_of, steps_of
 from .store import FileFormat
 from .sums import MeanTable, SumTable, check_no_number, means_of, sums_of
 from .table import MarginalTable, ProportionTable, QueryTable
@@ -333,7 +333,8 @@ class TableRelease(PickledByArguments):
         variance = self.covariance.term_variance(term)
         labels = [self.plan.schema.attributes[k].labels for k in group]
         labels.append(query_labels(prefix, attribute))
-        return self._shares(asked, S, group, tuple(labels), (sums, groups, variance, share))
+        shares = self._shares(asked, S, group, tuple(labels), (sums, groups, variance, share))
+        return replace(shares, steps=steps_of(attribute))
 
     def _groups(self, counts: Array, axes: tuple[int, ...]) -> Array:
         """Counts added up along axes; a public number of rows is an integer."""

@@ -35,17 +35,30 @@ def table_text(
     shown = min(cells, _SHOWN)
     where = np.unravel_index(np.arange(shown), shape) if shape else ()
     own = [[str(names[k]) for k in axis] for names, axis in zip(labels, where, strict=True)]
+    rows = [[*cell] for cell in zip(*own, *numbers, strict=True)]
+    more = f"… and {cells - shown} more" if cells > shown else ""
+    return rows_text(title, attributes, columns, rows, [more, closing], private=private)
+
+
+def rows_text(
+    title: str,
+    attributes: Sequence[str],
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    closing: Sequence[str],
+    *,
+    private: bool,
+) -> str:
+    """Rows of labels and numbers in columns, under their names; no empty closing lines."""
     lines = [title if private else f"NOT PRIVATE, a simulation: {title}"]
-    rows = [[*attributes, *columns], *([*cell] for cell in zip(*own, *numbers, strict=True))]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
+    every = [[*attributes, *columns], *rows]
+    widths = [max(map(len, column)) for column in zip(*every, strict=True)]
+    for row in every:
         padded = zip(
             row, widths, (str.ljust,) * len(attributes) + (str.rjust,) * len(columns), strict=True
         )
         lines.append("  ".join(pad(text, width) for text, width, pad in padded).rstrip())
-    if cells > shown:
-        lines.append(f"… and {cells - shown} more")
-    return "\n".join([*lines, closing])
+    return "\n".join([*lines, *filter(None, closing)])
 
 
 def first(values: np.ndarray, digits: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 import abc
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,20 @@ from ...numerics.intervals import (
 )
 from ..schema.schema import Category
 from .biased import AbstractTable
+from .cells import CellList, cells_html, first_of, in_order
 from .show import first, table_text
-from .tidy import LEVEL, NUMBERS, arrow_columns, level_text
+from .tidy import (
+    LEVEL,
+    NUMBERS,
+    arrow_columns,
+    as_pandas,
+    framed,
+    level_text,
+    with_level,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -59,21 +71,70 @@ class AbstractEstimates(abc.ABC):
 
     def to_frame(self, level: float = LEVEL) -> Any:
         """:meth:`columns` as a dataframe of the library the records came in (pyarrow for files and
-        remote engines).
+        remote engines). Where the library has a place for it (``attrs`` of pandas, metadata of
+        pyarrow), the frame says of what level its intervals are.
         """
-        import narwhals as nw
+        return framed(self.to_arrow(level), self.backend)
 
-        return nw.from_arrow(self.to_arrow(level), backend=self.backend).to_native()
+    def to_pandas(self, level: float = LEVEL) -> Any:
+        """:meth:`columns` as a pandas frame; ``frame.attrs`` says the level of its intervals.
+
+        Raises:
+            NotAvailableError: pandas is not installed.
+        """
+        return as_pandas(self.to_arrow(level))
 
     def to_arrow(self, level: float = LEVEL) -> Any:
-        """:meth:`columns` as a pyarrow table."""
+        """:meth:`columns` as a pyarrow table, whose metadata say the level of its intervals."""
         numbers = (self.estimate, self.standard_deviation, *self.confidence_interval(level))
-        return arrow_columns(
+        rows = arrow_columns(
             self.attributes,
             self.labels,
             slice(0, self.estimate.size),
             dict(zip(NUMBERS, numbers, strict=True)),
         )
+        return with_level(rows, level, self.private)
+
+    def sorted(self, descending: bool = True) -> "CellList":
+        """All cells, largest estimate first, or last; those without an estimate at the end.
+
+        >>> import pyarrow as pa
+        >>> survey = gn.plan(gn.Schema([gn.Attribute("sex", ["f", "m"])]), 1, gn.zCDP(0.5))
+        >>> table = survey.release(pa.table({"sex": ["f", "m", "m"] * 90}))["sex"]
+        >>> table.sorted().labels
+        (('m',), ('f',))
+        """
+        return CellList(self, in_order(self.estimate, descending=descending))
+
+    def top(self, count: int = 10) -> "CellList":
+        """The cells with the largest estimates. The largest of many is also the luckiest: take
+        their ``confidence_interval(simultaneous=True)``.
+
+        Raises:
+            ParameterError: not a positive number.
+        """
+        return CellList(self, first_of(in_order(self.estimate, descending=True), count, "top"))
+
+    def bottom(self, count: int = 10) -> "CellList":
+        """The cells with the smallest estimates, as :meth:`top`."""
+        return CellList(self, first_of(in_order(self.estimate, descending=False), count, "bottom"))
+
+    def plot(self, level: float = LEVEL) -> "Figure":
+        """A picture with intervals that suits the table: dots, shares by group, steps of a CDF with
+        its band, a heat map, or the largest and smallest cells where they are many.
+
+        Returns:
+            A matplotlib Figure; save it with ``.savefig(path)``.
+
+        Raises:
+            ParameterError: level outside (0, 1).
+        """
+        from .pictures import plot_table  # a table and its picture meet here
+
+        return plot_table(self, level)
+
+    def _repr_html_(self) -> str:
+        return cells_html(self, repr(self))
 
     def __str__(self) -> str:
         estimate, (low, high) = first(self.estimate, 8), self.confidence_interval()
@@ -146,6 +207,8 @@ class ProportionTable(AbstractEstimates):
         variance: of every cell's count; this and what follows broadcast to the table.
         group_variance: of its group's count.
         share: covariance of both, over ``group_variance``: what a cell gets of its group's noise.
+        steps: of cumulative shares, where along the last attribute each of them is reached; its
+            places, where it has no numbers. None for other shares.
     """
 
     given: tuple[str, ...]
@@ -154,6 +217,7 @@ class ProportionTable(AbstractEstimates):
     variance: Array
     group_variance: Array
     share: Array
+    steps: tuple[float, ...] | None = None
 
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False

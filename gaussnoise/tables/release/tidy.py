@@ -1,20 +1,64 @@
 """Tables as tidy columns: one row per cell, in C order."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import NotAvailableError
 from ..schema.schema import Category
 
 NUMBERS = ("estimate", "standard_deviation", "low", "high")
 LEVEL = 0.95  # of the intervals from low to high, where nobody asks for another
 
 
-def interval_record() -> dict[str, object]:
-    """What the columns low and high of files are."""
-    return {"columns": ["low", "high"], "level": LEVEL, "simultaneous": False}
+def interval_record(level: float = LEVEL) -> dict[str, object]:
+    """What the columns low and high of files and frames are."""
+    return {"columns": ["low", "high"], "level": level, "simultaneous": False}
+
+
+def with_level(rows: Any, level: float, private: bool) -> Any:
+    """An arrow table that says of what level its intervals are, which Parquet files keep."""
+    record = json.dumps({"intervals": interval_record(level), "private": private})
+    return rows.replace_schema_metadata({"gaussnoise": record})
+
+
+def framed(rows: Any, backend: Any) -> Any:
+    """An arrow table as a dataframe of a library, which says the same in ``attrs`` if it has
+    them.
+    """
+    import narwhals as nw
+
+    frame = nw.from_arrow(rows, backend=backend).to_native()
+    if isinstance(getattr(frame, "attrs", None), dict):
+        frame.attrs.update(_recorded(rows))
+    return frame
+
+
+def as_pandas(rows: Any) -> Any:
+    """An arrow table as a pandas frame, whose ``attrs`` say of what level its intervals are.
+
+    Raises:
+        NotAvailableError: pandas is not installed.
+    """
+    try:
+        import pandas as pd
+    except ImportError:
+        raise NotAvailableError(
+            "to_pandas: pandas is not installed; hint: pip install pandas, or to_arrow()"
+        ) from None
+    columns = {name: rows[name].to_pandas() for name in rows.column_names}
+    frame = pd.DataFrame(columns)
+    frame.attrs.update(_recorded(rows))
+    return frame
+
+
+def _recorded(rows: Any) -> dict[str, Any]:
+    """What :func:`with_level` said."""
+    record = (rows.schema.metadata or {}).get(b"gaussnoise")
+    return {} if record is None else json.loads(record)
 
 
 def level_text(level: float) -> str:

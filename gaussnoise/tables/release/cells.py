@@ -1,0 +1,199 @@
+"""Some cells of a table, in any order."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import ParameterError
+from ...numerics.intervals import ConfidenceInterval
+from ..schema.schema import Category
+from .report.markup import data, digits_of, escaped, label, tag
+from .show import rows_text
+from .tidy import LEVEL, NUMBERS, as_pandas, framed, level_text, with_level
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from .table import AbstractEstimates
+
+Array = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+_MOST_SHOWN = 40  # cells that are printed
+_FIRST = 20  # of a table, in a notebook
+
+
+def in_order(estimate: Array, *, descending: bool) -> Places:
+    """Places of cells in C order, by their estimates; equal ones as they stand, NaN last."""
+    values = np.ravel(estimate)
+    return np.argsort(-values if descending else values, kind="stable")
+
+
+def first_of(order: Places, count: int, function: str) -> Places:
+    """The first so many places."""
+    if type(count) is not int or count < 1:
+        raise ParameterError(f"{function}: expected a positive number of cells, got {count!r:.50}")
+    return order[:count]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class CellList:
+    """Cells of a released table in another order, or some of them: what ``top`` and ``sorted``
+    give.
+
+    Attributes:
+        table: which cells are from.
+        places: of them, in C order of the table.
+    """
+
+    table: "AbstractEstimates"
+    places: Places
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Names of the table's attributes."""
+        return self.table.attributes
+
+    @property
+    def private(self) -> bool:
+        """False for simulations, whose numbers must not be published."""
+        return self.table.private
+
+    @property
+    def labels(self) -> tuple[tuple[Category, ...], ...]:
+        """Of every cell, one for each attribute."""
+        return tuple(tuple(names[k] for names, k in zip(self.table.labels, cell, strict=True))
+                     for cell in self._cells())  # fmt: skip
+
+    @property
+    def estimate(self) -> Array:
+        """Of every cell, shape (cells,)."""
+        return np.ravel(self.table.estimate)[self.places]
+
+    @property
+    def standard_deviation(self) -> Array:
+        """Of every cell, shape (cells,)."""
+        return np.ravel(self.table.standard_deviation)[self.places]
+
+    def confidence_interval(
+        self, level: float = LEVEL, simultaneous: bool = False
+    ) -> ConfidenceInterval:
+        """Intervals for every cell, each alone, or all cells of the *table* together.
+
+        Cells that were picked by their estimates were picked by their noise too: of them,
+        intervals for each cell alone miss more often than they say, and simultaneous ones do not.
+
+        Returns:
+            ``(low, high)``, arrays of shape (cells,).
+        """
+        low, high = self.table.confidence_interval(level, simultaneous)
+        return ConfidenceInterval(np.ravel(low)[self.places], np.ravel(high)[self.places])
+
+    def columns(self, level: float = LEVEL) -> dict[str, list]:
+        """Tidy columns like the table's, whose low and high hold for every number by itself."""
+        return self.to_arrow(level).to_pydict()
+
+    def to_arrow(self, level: float = LEVEL) -> Any:
+        """:meth:`columns` as a pyarrow table, whose metadata say the level of its intervals."""
+        import pyarrow as pa
+
+        cells = zip(*self._cells(), strict=True)
+        own = {
+            name: pa.array(names).take(pa.array(list(where), type=pa.int64()))
+            for name, names, where in zip(self.attributes, self.table.labels, cells, strict=True)
+        }
+        ends = self.confidence_interval(level)
+        numbers = (self.estimate, self.standard_deviation, *ends)
+        rows = pa.table(own | dict(zip(NUMBERS, numbers, strict=True)))
+        return with_level(rows, level, self.private)
+
+    def to_frame(self, level: float = LEVEL) -> Any:
+        """:meth:`columns` as a dataframe of the library the records came in."""
+        return framed(self.to_arrow(level), self.table.backend)
+
+    def to_pandas(self, level: float = LEVEL) -> Any:
+        """:meth:`columns` as a pandas frame; ``frame.attrs`` says the level of its intervals.
+
+        Raises:
+            NotAvailableError: pandas is not installed.
+        """
+        return as_pandas(self.to_arrow(level))
+
+    def plot(self, level: float = LEVEL) -> "Figure":
+        """One dot and its interval for every cell, largest on top if they are sorted so.
+
+        Returns:
+            A matplotlib Figure; save it with ``.savefig(path)``.
+        """
+        from .pictures import plot_cells  # cells and their picture meet here
+
+        return plot_cells(self, level)
+
+    def _cells(self) -> list[tuple[int, ...]]:
+        """Where cells are along every axis."""
+        shape = self.table.estimate.shape
+        if not shape:
+            return [() for _ in self.places]
+        return list(zip(*(a.tolist() for a in np.unravel_index(self.places, shape)), strict=True))
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __repr__(self) -> str:
+        return f"{len(self)} cells of {self.table!r}"
+
+    def __str__(self) -> str:
+        shown = CellList(self.table, self.places[:_MOST_SHOWN])
+        low, high = shown.confidence_interval()
+        numbers = zip(shown.estimate, shown.standard_deviation, low, high, strict=True)
+        rows = [
+            [*map(str, names), f"{x:.8g}", f"± {sd:.4g}", f"{a:.8g}", f"{b:.8g}"]
+            for names, (x, sd, a, b) in zip(shown.labels, numbers, strict=True)
+        ]
+        more = f"… and {len(self) - len(shown)} more" if len(self) > len(shown) else ""
+        columns = ["estimate", "± sd", "low", "high"]
+        return rows_text(
+            repr(self), self.attributes, columns, rows, [more, _CLOSING], private=self.private
+        )
+
+    def _repr_html_(self) -> str:
+        return _html(CellList(self.table, self.places[:_MOST_SHOWN]), repr(self), len(self))
+
+
+_CLOSING = (
+    f"± one standard deviation; low and high: {level_text(LEVEL)} intervals, for every number by "
+    "itself"
+)
+
+
+def cells_html(table: "AbstractEstimates", title: str) -> str:
+    """The first cells of a table, for a notebook."""
+    size = table.estimate.size
+    return _html(CellList(table, np.arange(min(size, _FIRST))), title, size)
+
+
+def _html(cells: CellList, title: str, count: int) -> str:
+    """Cells as an HTML table, with what they are."""
+    low, high = (end.tolist() for end in cells.confidence_interval())
+    estimate, deviation = cells.estimate.tolist(), cells.standard_deviation.tolist()
+    names = ["estimate", "sd", "low", "high"]
+    head = (tag("th", name, scope="col") for name in [*map(label, cells.attributes), *names])
+    body = []
+    for k, own in enumerate(cells.labels):
+        digits = digits_of(deviation[k])
+        numbers = [data(x, digits) for x in (estimate[k], low[k], high[k])]
+        numbers.insert(1, escaped(f"{deviation[k]:.4g}"))
+        first = (tag("th", label(name), scope="row") for name in own)
+        body.append(tag("tr", *first, *(tag("td", number) for number in numbers)))
+    warning = "" if cells.private else tag("strong", "NOT PRIVATE, a simulation: ")
+    more = f"… and {count - len(cells)} more; " if count > len(cells) else ""
+    table = tag(
+        "table",
+        tag("caption", warning, title),
+        tag("thead", tag("tr", *head)),
+        tag("tbody", *body),
+    )
+    return tag("div", table, tag("small", more, _CLOSING))
