@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from ..domain import AbstractFiniteDomain, Array, QuadraticMax, read_only
 from ..errors import InvalidDomainError
+from ..workloads import dense
 
 
 def _numbers(values: ArrayLike) -> Array:
@@ -60,14 +61,19 @@ class FiniteSet(AbstractFiniteDomain):
         queries.
 
         Args:
-            W: shape (queries, cells); a record in cell j contributes column j.
+            W: shape (queries, cells); a record in cell j contributes column j. A scipy.sparse
+                matrix is written out.
+
+        Raises:
+            InvalidDomainError: not a matrix of finite real numbers.
+            DomainTooLargeError: a sparse matrix of more than a gigabyte of numbers.
 
         >>> FiniteSet.from_workload([[1, 0, 0], [1, 1, 0]]).points
         array([[1., 1.],
                [0., 1.],
                [0., 0.]])
         """
-        return cls(_numbers(W).T)
+        return cls(_numbers(dense(W)).T)
 
     @property
     def dim(self) -> int:
