@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from ..domain import AbstractFiniteDomain, Array, QuadraticMax, read_only
 from ..errors import InvalidDomainError
+from ..workloads import dense
 
 
 def _numbers(values: ArrayLike) -> Array:
@@ -59,14 +60,19 @@ class FiniteSet(AbstractFiniteDomain):
         """What one record can contribute to the answers of a workload of counting queries.
 
         Args:
-            W: shape (queries, cells); a record in cell j contributes column j.
+            W: shape (queries, cells); a record in cell j contributes column j. A scipy.sparse
+                matrix is written out.
+
+        Raises:
+            InvalidDomainError: not a matrix of finite real numbers.
+            DomainTooLargeError: a sparse matrix of more than a gigabyte of numbers.
 
         >>> FiniteSet.from_workload([[1, 0, 0], [1, 1, 0]]).points
         array([[1., 1.],
                [0., 1.],
                [0., 0.]])
         """
-        return cls(_numbers(W).T)
+        return cls(_numbers(dense(W)).T)
 
     @property
     def dim(self) -> int:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..domain import Array, read_only
 from ..errors import DimensionError, DomainTooLargeError, InvalidDomainError
+from ..workloads import dense
 
 _MOST_ENTRIES = 2**27  # numbers a matrix holds at most: 1 GB
 _MOST_NAMED = 3  # categories in the label of a group
@@ -571,7 +572,8 @@ class Base(AbstractBase):
     """Any matrix of queries.
 
     Args:
-        matrix: shape (queries, categories), finite; copied to read-only float64.
+        matrix: shape (queries, categories), finite; copied to read-only float64. A scipy.sparse
+            matrix is written out, up to a gigabyte.
 
     >>> Base([[1, -1, 0], [0, 1, -1]])
     Base(2 queries of 3 categories)
@@ -580,7 +582,8 @@ class Base(AbstractBase):
     matrix: Array
 
     def __init__(self, matrix: ArrayLike) -> None:
-        W = _numbers("Base: expected a matrix of shape (queries, categories)", matrix, ndim=2)
+        written = dense(matrix)
+        W = _numbers("Base: expected a matrix of shape (queries, categories)", written, ndim=2)
         _check_magnitude("Base", W)
         object.__setattr__(self, "matrix", read_only(W + 0.0))  # adding 0.0 turns -0.0 into 0.0
         object.__setattr__(self, "size", W.shape[1])

@@ -10,6 +10,7 @@ import sys
 import warnings
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 import typer
@@ -318,7 +319,11 @@ def show_bound(
 @app.command("optimize")
 def show_noise(
     workload: Annotated[
-        Path, typer.Argument(help="Matrix of queries by cells: .npy, or CSV of numbers alone.")
+        Path,
+        typer.Argument(
+            help="Matrix of queries by cells: .npy, .npz or .mtx (also sparse), or CSV of "
+            "numbers alone."
+        ),
     ],
     neighbors: Neighbors = "add-remove",
     p: Norm = 2,
@@ -853,6 +858,8 @@ def _matrix(path: Path) -> Any:
     try:
         if path.suffix == ".npy":
             return np.load(path, allow_pickle=False)
+        if path.suffix in (".mtx", ".npz"):
+            return _sparse(path)
         with open(path, encoding="utf-8") as file:
             if file.readline().startswith(","):
                 raise ParameterError(
@@ -889,6 +896,39 @@ def _matrix(path: Path) -> Any:
 
 
 _PLAIN = "hint: frame.to_csv(path, header=False, index=False) writes numbers alone"
+
+
+# what readers of archives and of Matrix Market files raise
+_UNREADABLE = (
+    EOFError,
+    LookupError,
+    OverflowError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    BadZipFile,
+)
+
+
+def _sparse(path: Path) -> Any:
+    """A Matrix Market file, or what scipy.sparse.save_npz or numpy.savez wrote."""
+    from scipy import io, sparse
+
+    expected = f"optimize: expected one matrix of real numbers in {path}"
+    try:
+        if path.suffix == ".mtx":
+            return io.mmread(path)
+        with np.load(path, allow_pickle=False) as archive:
+            names = archive.files
+            if len(names) == 1:
+                return archive[names[0]]
+        if "format" in names:
+            return sparse.load_npz(path)
+    except OSError:
+        raise
+    except _UNREADABLE as error:  # whose texts may quote the file
+        raise ParameterError(f"{expected} ({type(error).__name__})") from None
+    raise ParameterError(f"{expected}; hint: scipy.sparse.save_npz, or numpy.savez of one array")
 
 
 def _workload(marginals: list[str], known: tuple[str, ...]) -> int | list[Entry]:

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from domains import DomainError, FiniteSet, InvalidDomainError
+from domains import Base, DomainError, DomainTooLargeError, FiniteSet, InvalidDomainError
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,20 @@ def test_points_must_be_a_nonempty_table(points):
 def test_points_must_be_finite(bad):
     with pytest.raises(InvalidDomainError, match="NaN or infinity"):
         FiniteSet([[0.0, 1.0], [bad, 0.0]])
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.coo_matrix, sparse.dia_array])
+def test_sparse_workloads_are_those_of_their_arrays(kind):
+    W = np.array([[1.0, 0, 2], [0, 0, -1]])
+    np.testing.assert_array_equal(FiniteSet.from_workload(kind(W)).points, W.T)
+    assert Base(kind(W)) == Base(W)
+
+
+def test_large_sparse_workloads_are_refused_before_they_are_written_out():
+    W = sparse.coo_array(([1.0], ([0], [0])), shape=(10**6, 10**6))
+    for make in (FiniteSet.from_workload, Base):
+        with pytest.raises(DomainTooLargeError, match="1000000 × 1000000"):
+            make(W)
 
 
 def test_errors_have_one_root_and_refine_a_builtin():

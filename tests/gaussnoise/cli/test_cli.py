@@ -9,6 +9,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
+from scipy import sparse
+from scipy.io import mmwrite
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
@@ -584,6 +586,32 @@ def test_optimize_says_which_file_it_cannot_read(folder, call, name, why):
     status, out, err = call("optimize", name)
     assert (status, out) == (1, "")
     assert f"optimize: cannot read {name}: {why}" in err
+
+
+@pytest.mark.usefixtures("folder")
+def test_optimize_reads_sparse_matrices(call):
+    W = sparse.coo_array(np.tril(np.ones((4, 4))))
+    np.save("w.npy", W.toarray())
+    mmwrite("w.mtx", W)
+    sparse.save_npz("sparse.npz", sparse.csr_array(W))
+    np.savez("dense.npz", W.toarray())
+    expected = call("optimize", "w.npy")
+    assert expected[0] == 0
+    for name in ("w.mtx", "sparse.npz", "dense.npz"):
+        assert call("optimize", name) == expected
+
+
+@pytest.mark.parametrize("name", ["w.mtx", "w.npz", "two.npz", "pickled.npz", "missing.mtx"])
+def test_optimize_refuses_other_archives(folder, call, name):
+    (folder / "w.mtx").write_text(f"%%MatrixMarket {CANARY}\n", encoding="utf-8")
+    (folder / "w.npz").write_bytes(b"PK" + CANARY.encode())
+    np.savez(folder / "two.npz", a=np.eye(2), b=np.eye(2))
+    np.savez(folder / "pickled.npz", np.array([{}], dtype=object))
+    status, out, err = call("optimize", name)
+    assert (status, out) == (1, "")
+    assert name in err
+    assert CANARY not in err
+    assert err.count("\n") == 1
 
 
 def test_optimize_says_which_relation_python_would_take(folder, call):

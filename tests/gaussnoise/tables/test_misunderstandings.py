@@ -50,8 +50,6 @@ def planned(*arguments, **options):
         "you mean 'prefix'?"),
         (lambda: gn.Attribute("a", [1, 2], base={"kind": "bin"}), gn.SchemaError, "hint: did you "
         "mean 'bins'?"),
-        (lambda: gn.Attribute("a", [1, 2], base=csr_array(np.eye(2))), gn.SchemaError,
-        ".toarray() for sparse"),
         (
             lambda: planned(("sex", "employed"), gn.zCDP(1)),
             gn.ParameterError,
