@@ -93,6 +93,14 @@ Neighbors = Annotated[
         help="Neighbours: add-remove (one row more or less) or replace (one row exchanged).",
     ),
 ]
+Public = Annotated[
+    str | None,
+    typer.Option(
+        "--public",
+        help="Under replace: attributes whose joint table is published exactly, like sex,region; "
+        "in these nobody is protected.",
+    ),
+]
 Norm = Annotated[
     float, typer.Option("--p", help="Error norm: 2 for total variance, inf for the largest error.")
 ]
@@ -206,6 +214,7 @@ def show_plan(
     epsilon: Epsilon = None,
     delta: Delta = None,
     neighbors: Neighbors = "add-remove",
+    public: Public = None,
     p: Norm = 2,
     within: Within = None,
     target: Targets = None,
@@ -225,13 +234,17 @@ def show_plan(
     if rho is None and epsilon is None and asked.targets is None:
         if report is not None:
             raise ParameterError("plan: --report shows one plan; hint: give a budget or a target")
+        if public is not None:
+            raise ParameterError(
+                "plan: --public belongs to one plan; hint: give a budget or a target"
+            )
         _budgets(asked, delta, neighbors, p, rows_per_person, plot)
         return
     if plot is not None:
         raise ParameterError(
             "plan: --plot shows all budgets; hint: leave out the budget and targets"
         )
-    planned = _plan(asked, (rho, epsilon, delta), neighbors, p, rows_per_person)
+    planned = _plan(asked, (rho, epsilon, delta), neighbors, p, rows_per_person, public)
     if report is not None:
         planned.report(report)
     _say(str(planned))
@@ -247,12 +260,13 @@ def show_bound(
     epsilon: Epsilon = None,
     delta: Delta = None,
     neighbors: Neighbors = "add-remove",
+    public: Public = None,
     p: Norm = 2,
     rows_per_person: Rows = 1,
 ) -> None:
     """Say what no unbiased mechanism can beat on these tables, and why. Needs no data."""
     asked = _asked(schema, marginals)
-    planned = _plan(asked, (rho, epsilon, delta), neighbors, p, rows_per_person)
+    planned = _plan(asked, (rho, epsilon, delta), neighbors, p, rows_per_person, public)
     _say(planned.bound.explain())
     _say(f"this plan    {planned.error:.6g}: {planned.bound.sentence(planned.error)}")
 
@@ -311,6 +325,7 @@ def make_release(
     epsilon: Epsilon = None,
     delta: Delta = None,
     neighbors: Neighbors = "add-remove",
+    public: Public = None,
     p: Norm = 2,
     within: Within = None,
     target: Targets = None,
@@ -345,7 +360,7 @@ def make_release(
             "release: expected --ledger and --id together: a ledger knows releases by their id"
         )
     asked = _asked(schema, marginals, within, target)
-    planned = _plan(asked, (rho, epsilon, delta), neighbors, p, rows_per_person)
+    planned = _plan(asked, (rho, epsilon, delta), neighbors, p, rows_per_person, public)
     _release(planned, table, out, format, on_outside, ledger, id)
 
 
@@ -696,6 +711,7 @@ def _plan(
     neighbors: str,
     p: float,
     rows_per_person: int,
+    public: str | None,
 ) -> Plan:
     free = asked.targets is not None and budget == (None, None, None)
     relation: Any = neighbors
@@ -707,6 +723,7 @@ def _plan(
         p=p,
         targets=asked.targets,
         rows_per_person=rows_per_person,
+        public=[name.strip() for name in (public or "").split(",") if name.strip()],
     )
 
 

@@ -36,6 +36,7 @@ def asked_of(plan: "Plan") -> dict[str, object]:
         if plan.targets is None
         else [None if target is None else dataclasses.asdict(target) for target in plan.targets],
         "rows_per_person": plan.rows_per_person,
+        **({} if not plan.public else {"public": list(plan.public)}),
         **({} if plan.weight is None else {"weight": dataclasses.asdict(plan.weight)}),
     }
 
@@ -78,6 +79,8 @@ def planned_from(record: Any, folder: Path) -> "Plan":
             "neighbors": asked["neighbors"],
             "rows_per_person": asked["rows_per_person"],
         }
+        if asked.get("public"):
+            arguments["public"] = asked["public"]
         if asked.get("weight") is not None:
             arguments["weight"] = Weight(**asked["weight"])
         if targets is None:

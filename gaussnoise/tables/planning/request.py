@@ -20,6 +20,8 @@ def request_of(plan: "Plan") -> dict[str, object]:
         asked["catch-alls"] = "in no query that takes cells in order"
     if plan.weight is not None:
         asked["weight"] = [plan.weight.column, f"{plan.weight.most:.9g}"]
+    if plan.public:
+        asked["public"] = list(plan.public)
     return asked | {
         "schema": plan.schema.to_toml(),
         "marginals": plan.domain.subsets,

@@ -75,7 +75,7 @@ def published(
             id,
             cost=blank.rho_charged,
             request=plan.request | ({} if on_outside == "refuse" else {"on_outside": on_outside}),
-            protects=f"{plan.privacy_unit} under {plan.neighbors}",
+            protects=protects(plan),
             target=out,
             write=lambda folder: _write(folder, table, blank, document, format, say),
             read=lambda folder: TableRelease.load(folder, plan),
@@ -96,6 +96,12 @@ def simulated(
     check_outside("simulate", plan, on_outside)
     blank = _blank(plan, table, on_outside, private=False)
     return replace(blank, tables=dict(_noisy(plan, table, on_outside, draw, 1, progress)))
+
+
+def protects(plan: Plan) -> str:
+    """Whom a release protects, in words that a ledger compares."""
+    same = f" of the same {', '.join(plan.public)}" if plan.public else ""
+    return f"{plan.privacy_unit} under {plan.neighbors}{same}"
 
 
 def _used(plan: Plan) -> list[int]:
