@@ -440,14 +440,14 @@ class Plan(PickledByArguments):
                 follows the largest of them.
             format: of those files, "csv" or "parquet".
             on_outside: what becomes of a row that has a null, or a value outside the schema, in an
-                attribute without a catch-all: "refuse" the whole release, or "drop" the row, so
-                that it counts in no table. Whether a release is refused tells something about its
-                rows, and a schema can be made to ask for it; with "drop" no value decides. A table
-                that is malformed as a whole is refused all the same, whatever the schema asks: CSV
-                with fields missing, quotes out of place or bytes that are no text, and a column
-                whose declared type cannot hold the attribute. How many rows are dropped is private:
-                give attributes a catch-all to count them with noise. Under replacement every
-                attribute needs one.
+                attribute without a catch-all, or an impossible combination: "refuse" the whole
+                release, or "drop" the row, so that it counts in no table. Whether a release is
+                refused tells something about its rows, and a schema can be made to ask for it; with
+                "drop" no value decides. A table that is malformed as a whole is refused all the
+                same, whatever the schema asks: CSV with fields missing, quotes out of place or
+                bytes that are no text, and a column whose declared type cannot hold the attribute.
+                How many rows are dropped is private: give attributes a catch-all to count them with
+                noise. Under replacement every attribute needs one, and nothing may be impossible.
             progress: True for a bar of released cells, or a callable that is given their number and
                 the total.
             ledger: a :class:`Ledger` or its path: the release is charged to its budget first, drawn

@@ -13,6 +13,7 @@ from ...privacy.definitions import AbstractPrivacy, ApproxDP, gaussian_epsilon, 
 from ...privacy.lattice_bound import TABLE_STEPS
 from ...text import SHOWN_DELTA
 from ..schema.bases import MIDDLES, moment_source
+from ..schema.impossible import Rule, rule_text
 from ..schema.numbers import interval_text, squared_numbers
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _MOST_LINES = 1000
 
 _MOST_SUMS = 50  # lines
+_MOST_RULES = 20
 _MOST_SUMMED = 10**6  # answers of an entry whose deviations are looked at for such a line
 
 _CLOSED = 1e-3  # of a certified gap: not worth saying as a share
@@ -60,6 +62,7 @@ def plan_text(plan: "Plan") -> str:
             *_middles_text(plan),
             *numbers_text(plan),
             *public_text(plan),
+            *_impossible_text(plan),
             *verdict(plan),
         ]
     )
@@ -146,6 +149,27 @@ def numbers_text(plan: "Plan") -> list[str]:
             f"In errors of entries, sums are counted in what one row can be at most: {each}."
         )
     return lines
+
+
+def impossible_rules(plan: "Plan") -> list[Rule]:
+    """The rules about attributes that are in some table."""
+    used = {name for marginal in plan.marginals for name in marginal}
+    return [r for r in plan.schema.impossible if all(name in used for name, _ in r)]
+
+
+def _impossible_text(plan: "Plan") -> list[str]:
+    """What becomes of combinations that cannot occur."""
+    rules = impossible_rules(plan)
+    if not rules:
+        return []
+    lines = [f"impossible: {rule_text(rule)}" for rule in rules[:_MOST_RULES]]
+    if len(rules) > _MOST_RULES:
+        lines.append(f"… and {len(rules) - _MOST_RULES} more")
+    return [
+        *lines,
+        "A row that is impossible refuses the release, or is left out of all tables with "
+        'on_outside="drop". Cells that must be empty have noise as all others.',
+    ]
 
 
 def public_text(plan: "Plan") -> list[str]:

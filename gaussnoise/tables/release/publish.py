@@ -19,6 +19,7 @@ from ...solvers.progress import Counted, check_progress, counting
 from ...solvers.tables.residuals import Subset
 from ..counting.codes import OnOutside
 from ..counting.count import count_marginals
+from ..counting.impossible import excluded
 from ..planning.plan import Plan
 from ..reading.frames import frame_backend
 from .files import (
@@ -125,6 +126,12 @@ def check_outside(function: str, plan: Plan, on_outside: object) -> None:
             f"catch-all for every attribute, got none for {', '.join(map(repr, without))}; "
             'hint: other = "other" in the schema, or on_outside="refuse"'
         )
+    if on_outside == "drop" and plan.neighbors == "replace" and excluded(plan.schema, _used(plan)):
+        raise ParameterError(
+            f"{function}: under replacement the number of rows is public, so none can be dropped, "
+            "and no catch-all takes impossible combinations; hint: leave those out of the schema, "
+            'or on_outside="refuse"'
+        )
 
 
 def _count(
@@ -134,7 +141,10 @@ def _count(
     used = _used(plan)
     planned = {tuple(used.index(i) for i in S): S for S in plan.tables.subsets}
     attributes = [plan.schema.attributes[i] for i in used]
-    counted = count_marginals(table, attributes, list(planned), on_outside, plan.weight, plan.unit)
+    rules = excluded(plan.schema, used)
+    counted = count_marginals(
+        table, attributes, list(planned), on_outside, plan.weight, plan.unit, rules
+    )
     return ((planned[S], counts) for S, counts in counted)
 
 

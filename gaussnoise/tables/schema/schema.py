@@ -6,7 +6,7 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, final
 
@@ -16,6 +16,8 @@ from domains import AbstractBase, Clipped
 
 from ...errors import DataError, SchemaError
 from .bases import EXPECTED_BASE, as_base, base_value
+from .impossible import EXPECTED, Rule, as_rules
+from .impossible import text_of as _label
 from .numbers import as_clip, cell_labels
 
 Category = str | int | bool
@@ -156,9 +158,14 @@ class Schema:
 
     Args:
         attributes: in the order tables will show them; names distinct.
+        impossible: combinations that cannot occur, each a mapping from two attributes or more to a
+            label or a list of labels, like ``{"age": "[0, 16)", "married": "yes"}``. A row that has
+            one is as a row with a value outside the schema: it refuses the release, or is left out
+            of all its tables. Rules count where all their attributes are in some table of the
+            release. Nothing else changes: such cells are released, and have noise as all others.
 
     Raises:
-        SchemaError: none, or two of the same name.
+        SchemaError: none, or two of the same name; a rule about other attributes or labels.
 
     >>> schema = gn.Schema(
     ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
@@ -168,8 +175,13 @@ class Schema:
     """
 
     attributes: tuple[Attribute, ...]
+    impossible: tuple[Rule, ...] = ()
 
-    def __init__(self, attributes: Iterable[Attribute]) -> None:
+    def __init__(
+        self,
+        attributes: Iterable[Attribute],
+        impossible: Iterable[Mapping[str, Category | Sequence[Category]] | Rule] = (),
+    ) -> None:
         several = isinstance(attributes, Iterable) and not isinstance(attributes, str | Mapping)
         listed = tuple(attributes) if several else ()
         strange = [
@@ -191,6 +203,7 @@ class Schema:
         if len(set(self.names)) < len(self.names):
             twice = next(name for name in self.names if self.names.count(name) > 1)
             raise SchemaError(f"schema: expected distinct attribute names, got {twice!r} twice")
+        object.__setattr__(self, "impossible", as_rules(impossible, listed))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -212,7 +225,8 @@ class Schema:
                 ``base = "prefix"`` or ``base = {kind = "bins", widths = [5]}``. Tables
                 ``[[workload]]`` say what the shell asks where its command line does not:
                 ``of = ["sex", "age"]``, optionally with ``within = 50``; they are checked here, and
-                are no part of the schema.
+                are no part of the schema. Tables ``[[impossible]]`` are combinations that cannot
+                occur: ``age = "[0, 16)"``, ``married = ["yes", "widowed"]``.
 
         Raises:
             SchemaError: the message starts with ``path:line:``.
@@ -238,7 +252,13 @@ class Schema:
             raise SchemaError(
                 f"{name}:{toml_line(text, ('attributes',))}: expected at least one attribute"
             )
-        return cls(attributes)
+        for k, rule in enumerate(content.get("impossible", ())):
+            try:
+                as_rules([rule], attributes)
+            except SchemaError as error:
+                line = toml_line(text, ("impossible", str(k)))
+                raise SchemaError(f"{name}:{line}: {error}") from None
+        return cls(attributes, content.get("impossible", ()))
 
     @classmethod
     def draft(cls, table: object) -> Self:
@@ -278,6 +298,9 @@ class Schema:
             if attribute.base is not None:
                 lines.append(f"base = {_toml(base_value(attribute.base, attribute))}")
             blocks.append("\n".join(lines) + "\n")
+        for rule in self.impossible:
+            lines = [f"{_key(name)} = {_toml(list(labels))}" for name, labels in rule]
+            blocks.append("\n".join(["[[impossible]]", *lines]) + "\n")
         return "\n".join(blocks)
 
 
@@ -305,11 +328,6 @@ def parsed_toml(text: str, name: str) -> dict[str, Any]:
         ) from None
     _check_structure(content, text, name)
     return content
-
-
-def _label(category: Category) -> str:
-    """A category as text, booleans as TOML and CSV write them."""
-    return str(category).lower() if isinstance(category, bool) else str(category)
 
 
 def _is_text(value: object) -> bool:
@@ -371,6 +389,7 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
     class File(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
         attributes: dict[str, Entry]
         workload: list[Wanted] = []
+        impossible: list[dict[str, bool | int | str | list[bool | int | str]]] = []
 
     try:
         File.model_validate(content)
@@ -382,20 +401,23 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         map(str, first["loc"][:3])
     )  # attributes, NAME, field; deeper parts are positions in a list
     if first["type"] == "extra_forbidden":
-        keys = _KEYS[where[0]] if len(where) > 1 else "[attributes.NAME] and [[workload]] tables"
+        keys = _KEYS[where[0]] if len(where) > 1 else _TABLES
         message = f"unknown key; expected {keys}"
     else:
-        message = _EXPECTED.get(where[-1], "expected [attributes.NAME] tables")
+        expected = _EXPECTED.get(where[-1], "expected [attributes.NAME] tables")
+        message = _EXPECTED["impossible"] if where[0] == "impossible" else expected
     there = where[:-1] if first["type"] == "missing" and where[1:] else where
     raise SchemaError(f"{name}:{toml_line(text, there)}: {'.'.join(where)}: {message}")
 
 
+_TABLES = "[attributes.NAME], [[workload]] and [[impossible]] tables"
 _KEYS = {
     "attributes": "categories, edges, clip, other or base",
     "workload": "of, within, level or simultaneous",
 }
 _EXPECTED = {
     "workload": "expected [[workload]] tables",
+    "impossible": f"expected [[impossible]] tables: {EXPECTED}",
     "of": 'expected a list of attribute names, like of = ["sex", "age"]',
     "within": "expected a number of rows",
     "level": "expected a number",
