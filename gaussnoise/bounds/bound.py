@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ParameterError
+from ..noise.agreement import ReplaceWithin
 from ..noise.optimal_noise import OptimalNoise
 from ..noise.policy import PolicyGraph
 from ..privacy.definitions import GDP, KL, TV, AbstractPrivacy, ApproxDP, LocalDP, PureDP, zCDP
@@ -351,7 +352,7 @@ def bound_of(
         A :class:`Bound`.
 
     Raises:
-        ParameterError: a policy graph, under which none is known.
+        ParameterError: a policy graph, or public attributes, under which none is known.
 
     >>> from gaussnoise.bounds import bound_of
     >>> noise = gn.optimal_noise(gn.LpBall(3, 2), neighbors="add-remove")
@@ -362,6 +363,12 @@ def bound_of(
         raise ParameterError(
             "lower_bound: under a policy graph no bound holds whatever the data; hint: data=, "
             "for theirs"
+        )
+    if isinstance(noise.neighbors, ReplaceWithin):
+        raise ParameterError(
+            "bound: where tables are published exactly, no bound holds whatever the data: it "
+            "depends on which public cells have rows; hint: the certified gap compares with all "
+            "Gaussian noises"
         )
     if noise.neighbors == "add-remove":
         return bound_from(

@@ -119,6 +119,14 @@ Neighbors = Annotated[
         help="Neighbours: add-remove (one row more or less) or replace (one row exchanged).",
     ),
 ]
+Public = Annotated[
+    str | None,
+    typer.Option(
+        "--public",
+        help="Under replace: attributes whose joint table is published exactly, like sex,region; "
+        "in these nobody is protected.",
+    ),
+]
 Norm = Annotated[
     float, typer.Option("--p", help="Error norm: 2 for total variance, inf for the largest error.")
 ]
@@ -249,6 +257,7 @@ def show_plan(
     epsilon: Epsilon = None,
     delta: Delta = None,
     neighbors: Neighbors = "add-remove",
+    public: Public = None,
     p: Norm = 2,
     within: Within = None,
     target: Targets = None,
@@ -273,6 +282,8 @@ def show_plan(
             raise ParameterError("plan: --report shows one plan; hint: give a budget or a target")
         if weight is not None:
             raise ParameterError("plan: --weight needs a budget or a target; hint: --rho 0.1")
+        if public is not None:
+            raise ParameterError("plan: --public needs a budget or a target; hint: --rho 0.1")
         found = _budgets(asked, delta, neighbors, p, rows_per_person, plot)
         if as_json:
             return _show(budgets_document(found))
@@ -285,7 +296,7 @@ def show_plan(
             "plan: --plot shows all budgets; hint: leave out the budget and targets"
         )
     budget = rho, epsilon, delta
-    planned = _plan(asked, budget, neighbors, p, rows_per_person, person, weight)
+    planned = _plan(asked, budget, neighbors, p, rows_per_person, person, weight, public)
     if report is not None:
         planned.report(report)
     if as_json:
@@ -303,13 +314,14 @@ def show_bound(
     epsilon: Epsilon = None,
     delta: Delta = None,
     neighbors: Neighbors = "add-remove",
+    public: Public = None,
     p: Norm = 2,
     rows_per_person: Rows = 1,
     as_json: Json = False,
 ) -> None:
     """Say what no unbiased mechanism can beat on these tables, and why. Needs no data."""
     asked = _asked(schema, marginals)
-    planned = _plan(asked, (rho, epsilon, delta), neighbors, p, rows_per_person)
+    planned = _plan(asked, (rho, epsilon, delta), neighbors, p, rows_per_person, public=public)
     if as_json:
         return _show(bound_document(planned))
     _say(planned.bound.explain())
@@ -389,6 +401,7 @@ def make_release(
     epsilon: Epsilon = None,
     delta: Delta = None,
     neighbors: Neighbors = "add-remove",
+    public: Public = None,
     p: Norm = 2,
     within: Within = None,
     target: Targets = None,
@@ -427,7 +440,7 @@ def make_release(
         )
     asked = _asked(schema, marginals, within, target)
     budget = rho, epsilon, delta
-    planned = _plan(asked, budget, neighbors, p, rows_per_person, person, weight)
+    planned = _plan(asked, budget, neighbors, p, rows_per_person, person, weight, public)
     _release(planned, table, out, format, on_outside, ledger, id, as_json=as_json)
     if as_json:
         _show(release_document(out))
@@ -800,6 +813,7 @@ def _plan(
     rows_per_person: int,
     person: str | None = None,
     weight: str | None = None,
+    public: str | None = None,
 ) -> Plan:
     free = asked.targets is not None and budget == (None, None, None)
     relation: Any = neighbors
@@ -814,6 +828,7 @@ def _plan(
             rows_per_person=rows_per_person,
             person=person,
             weight=None if weight is None else _weight(weight),
+            public=[name.strip() for name in (public or "").split(",") if name.strip()],
         )
 
 

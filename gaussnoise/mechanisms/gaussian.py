@@ -17,6 +17,7 @@ from domains.description import describe
 from ..bounds import Bound, bound_of
 from ..errors import DataError, GaussNoiseError, NotAvailableError, ParameterError, not_a_generator
 from ..files.pickling import PickledByArguments
+from ..noise.agreement import ReplaceWithin
 from ..noise.covariance import FactorCovariance
 from ..noise.optimal_noise import OptimalNoise
 from ..noise.policy import PolicyGraph
@@ -112,6 +113,11 @@ class GaussianMechanism(PickledByArguments):
             raise ParameterError(
                 "GaussianMechanism: expected noise from optimal_noise() or gamma(), got "
                 f"{type(self.noise).__name__}"
+            )
+        if isinstance(self.noise.neighbors, ReplaceWithin):
+            raise ParameterError(
+                "GaussianMechanism: expected noise that protects whole records, got public "
+                "attributes; hint: plan(..., public=...).release, or a policy graph"
             )
         if not self._listed and self.noise.neighbors not in ("replace", "add-remove"):
             raise ParameterError(

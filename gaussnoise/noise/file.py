@@ -13,6 +13,7 @@ from ..errors import CertificateError, OutputError
 from ..files.archive import DAMAGE, Arrays, damaged, read_arrays, write_arrays
 from ..solvers.progress import Progress
 from ..solvers.tables.strategies import IdentityStrategy, SolvedStrategy
+from .agreement import ReplaceWithin
 from .certificates.certificate import Certificate
 from .certificates.marginals import MarginalCertificate
 from .certificates.participations import ParticipationCertificate
@@ -63,6 +64,9 @@ def described(noise: "OptimalNoise") -> tuple[dict[str, Any], Arrays]:
     if isinstance(noise.neighbors, PolicyGraph):
         header["neighbors"] = "policy graph"
         arrays["policy_edges"] = noise.neighbors.edges
+    if isinstance(noise.neighbors, ReplaceWithin):
+        header["neighbors"] = "replace within"
+        header["public"] = list(noise.neighbors.public)
     header["domain"], parts = describe(noise.domain)
     arrays |= {_DOMAIN + name: array for name, array in parts.items()}
     for part in (noise.covariance, noise.certificate):
@@ -116,6 +120,9 @@ def rebuilt(header: dict[str, Any], arrays: dict[str, Any]) -> "OptimalNoise":
         header["neighbors"] = PolicyGraph.from_edges(
             arrays["policy_edges"], domain.to_finite_set().points
         )
+    if header["neighbors"] == "replace within":
+        header["neighbors"] = ReplaceWithin(tuple(header["public"]))
+        header["neighbors"].check("load", domain)
     problem = Problem(domain, header["p"], header["neighbors"], header["shifted"])
     covariance, kind = _parts(domain, header, arrays)
     center = (
@@ -142,7 +149,7 @@ def _check_types(header: dict) -> None:
     numbers += [header["scale"]] if "scale" in header else []
     finite = numbers[1:]
     if (
-        header["neighbors"] not in ("replace", "add-remove", "policy graph")
+        header["neighbors"] not in ("replace", "add-remove", "policy graph", "replace within")
         or not isinstance(header["shifted"], bool)
         or not isinstance(header["method"], str)
         or not (type(header["steps"]) is int and header["steps"] >= 0)

@@ -15,6 +15,7 @@ from domains.tables.tables import AbstractTables
 from ..drawing import OURS, THEIRS, label_text
 from ..errors import ParameterError
 from ..numerics.pairs import far_pairs
+from .agreement import ReplaceWithin
 from .certificates.certificate import Certificate
 from .certificates.points import PointCertificate
 from .marginal_covariance import MarginalCovariance
@@ -276,6 +277,8 @@ def _coordinates(noise: "OptimalNoise", axes: tuple[int, int]) -> list[int]:
 def _shadow(noise: "OptimalNoise", shown: list[int], circle: Array) -> tuple[Array, Array]:
     """Support points of the projected set in directions of ``circle``, and its members, if few."""
     domain, relation = noise.domain, noise.neighbors
+    if isinstance(relation, ReplaceWithin):
+        raise ParameterError("plot: no picture where some attributes of the records are public")
     if isinstance(relation, PolicyGraph) and not noise.shifted:
         ends = _points(domain)[:, shown][relation.edges]
         steps = ends[:, 0] - ends[:, 1] if len(ends) else np.zeros((1, len(shown)))

@@ -6,9 +6,10 @@ from typing import Literal, final
 from domains import AbstractDomain
 
 from ..solvers.design import Protected
+from .agreement import ReplaceWithin, public_of
 from .policy import PolicyGraph
 
-Relation = Literal["replace", "add-remove"] | PolicyGraph
+Relation = Literal["replace", "add-remove"] | PolicyGraph | ReplaceWithin
 
 
 @final
@@ -34,4 +35,11 @@ class Problem:
         """What is covered, in one word; None for the differences along a policy graph."""
         if self.shifted:
             return "gamma"
+        if isinstance(self.neighbors, ReplaceWithin):
+            return "replace"
         return None if isinstance(self.neighbors, PolicyGraph) else self.neighbors
+
+    @property
+    def public(self) -> tuple[int, ...]:
+        """Attributes that no exchange of records changes."""
+        return public_of(self.neighbors)

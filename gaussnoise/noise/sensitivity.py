@@ -20,6 +20,7 @@ from ..solvers.tables.orbits import Orbits, alike
 from ..solvers.tables.patterns import is_enumerable, pattern_sums
 from ..solvers.tables.residuals import Subset, rank
 from ..solvers.tables.workload import Workload
+from .agreement import public_of
 from .policy import PolicyGraph
 from .problem import Problem, Relation
 
@@ -159,8 +160,9 @@ def marginal_sensitivity(
 
     Add/remove: ``Σ_T r_T/(N_T σ_T²)``. Replace: the largest over patterns D of differing attributes
     of ``Σ_T 2 r_T/(N_T σ_T²) (1 − Π_{i ∈ T∩D} −1/(n_i−1))``; every T at its own worst pattern where
-    they are too many.
+    they are too many. Public attributes never differ.
     """
+    public = public_of(neighbors)
     shares = {
         T: rank(T, domain.sizes) / (domain.cells(T) * variance) for T, variance in variances.items()
     }
@@ -168,15 +170,20 @@ def marginal_sensitivity(
         return math.fsum(shares.values()) * (1 + ROUNDING_MARGIN / 4)
     shares = {T: share for T, share in shares.items() if T}
     total = math.fsum(shares.values())
-    orbits = Orbits(tuple(c for c in alike(shares, domain.sizes) if any(c[0] in T for T in shares)))
+    kinds = [(n, i in public) for i, n in enumerate(domain.sizes)]
+    orbits = Orbits(tuple(c for c in alike(shares, kinds) if any(c[0] in T for T in shares)))
     if not is_enumerable(orbits):
         worst = (
-            2 * share * (1 + 1 / (min(domain.sizes[i] for i in T) - 1))
+            2 * share * (1 + 1 / (min(domain.sizes[i] for i in T if i not in public) - 1))
             for T, share in shares.items()
+            if not set(T) <= set(public)
         )
         return math.fsum(worst) * (1 + ROUNDING_MARGIN)
     # the same attribute of both records agrees (factor 1) or differs (factor −1/(n−1))
-    unequal = [-1 / (domain.sizes[members[0]] - 1) for members in orbits.classes]
+    unequal = [
+        1.0 if members[0] in public else -1 / (domain.sizes[members[0]] - 1)
+        for members in orbits.classes
+    ]
     sums = pattern_sums(
         orbits, {orbits.type_of(T): s for T, s in shares.items()}, [1.0] * len(unequal), unequal
     )

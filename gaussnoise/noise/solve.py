@@ -8,6 +8,7 @@ from domains.participation.participations import VectorParticipations
 
 from ..errors import ParameterError
 from ..solvers.progress import Watcher, watching
+from .agreement import ReplaceWithin
 from .answer import warned
 from .bodies import body_noise
 from .optimal_noise import OptimalNoise
@@ -53,7 +54,8 @@ def optimal_noise(
         neighbors: "replace" (n is public, means), "add-remove" (n is private, sums), or an
             undirected networkx graph on the row indices of the points (n is public, means): values
             it joins are to be indistinguishable, values at distance k are protected at k²ρ. A
-            disconnected graph is refused unless ``graph.graph["components"]`` is ``"public"``.
+            disconnected graph is refused unless ``graph.graph["components"]`` is ``"public"``. For
+            :class:`Marginals` also a ``ReplaceWithin``, which :func:`plan` makes of ``public``.
         tol: certified relative gap to reach, in (0, 1).
         method: "auto" chooses and says so in ``.method``: a closed form, listed points, a
             relaxation without its matrix, or column generation on the quadratic oracle, which
@@ -84,7 +86,15 @@ def optimal_noise(
     2.449490 True
     """
     check_problem("optimal_noise", domain, p, tol, method)
-    relation = check_relation("optimal_noise", neighbors, domain)
+    if isinstance(neighbors, ReplaceWithin):
+        neighbors.check("optimal_noise", domain)
+        if method != "auto":
+            raise ParameterError(
+                f'optimal_noise: expected method="auto" where attributes are public, got {method!r}'
+            )
+        relation: Relation = neighbors
+    else:
+        relation = check_relation("optimal_noise", neighbors, domain)
     if isinstance(relation, PolicyGraph):
         relation.warn("optimal_noise", stacklevel=2)
     return warned(

@@ -44,13 +44,19 @@ def marginal_optimum(
         )
     if domain.dim > _MOST_NAMED:
         raise DomainTooLargeError(f"marginals: {domain.dim:.3g} cells, more than can be numbered")
-    workload = Workload.of(domain, total=protected == "add-remove")
+    workload = Workload.of(domain, total=protected == "add-remove", public=problem.public)
     optimum = table_noise(workload, p, replaced=replaced, tol=_SHARE * tol, watch=watch)
     enclosed = workload.largest_move(1 / optimum.noise, replaced=replaced)
     noise = optimum.noise * enclosed * (1 + 8 * ROUNDING_MARGIN)
     by_type = _by_type(workload, noise)
     certificate = MarginalCertificate(
-        domain, p, protected, optimum.shares, optimum.patterns, optimum.pattern_weights
+        domain,
+        p,
+        protected,
+        optimum.shares,
+        optimum.patterns,
+        optimum.pattern_weights,
+        public=problem.public,
     )
     center = np.broadcast_to(0.0, domain.dim)
     if shifted:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ..errors import CertificateError
 from ..numerics.rounding import ROUNDING_MARGIN
+from .agreement import ReplaceWithin
 from .certificates.certificate import Verification
 from .covariance import FactorCovariance
 from .policy import PolicyGraph
@@ -33,6 +34,8 @@ def verify(noise: "OptimalNoise") -> Verification:
         )
     if isinstance(noise.neighbors, PolicyGraph):
         check_relation("verify", noise.neighbors, noise.domain)
+    elif isinstance(noise.neighbors, ReplaceWithin):
+        noise.neighbors.check("verify", noise.domain)
     elif noise.neighbors not in ("replace", "add-remove"):
         raise CertificateError(
             "verify: expected neighbors='replace', 'add-remove' or a policy graph, got another"

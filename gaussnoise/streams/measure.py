@@ -13,6 +13,7 @@ from ..privacy.sampler import NoiseStream
 from ..solvers.tables.residuals import Subset, part_of
 from ..tables.counting.codes import OnOutside
 from ..tables.counting.count import count_marginals
+from ..tables.counting.impossible import excluded
 from ..tables.planning.plan import Plan
 from ..tables.release.stream import measured_parts
 from ..tables.schema.schema import Attribute
@@ -43,7 +44,8 @@ def counted(
     if over.period is not None:
         attributes.append(Attribute(over.period, categories=range(1, over.n + 1)))
         wanted.append(when)
-    found = dict(count_marginals(table, attributes, wanted, on_outside))
+    rules = excluded(plan.schema, used)
+    found = dict(count_marginals(table, attributes, wanted, on_outside, impossible=rules))
     if over.period is not None:
         _check_period(over, tick, found.pop(when))
     return {planned[S]: np.asarray(counts) for S, counts in found.items()}

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final
 
@@ -16,8 +16,10 @@ from ...numerics.norms import dual_power, norm
 from ...numerics.rounding import CANCELLATION, ROUNDING_MARGIN
 from ...solvers.tables.residuals import rank, residual_subsets, subsets_of
 from ...solvers.tables.workload import Workload
+from ..agreement import ReplaceWithin
 from ..covariance import Covariance
 from ..marginal_covariance import MarginalCovariance
+from ..policy import PolicyGraph
 from ..problem import Problem
 from ..sensitivity import marginal_sensitivity
 from .certificate import Verification
@@ -94,10 +96,21 @@ class MarginalCertificate(TableCertificate):
         checks = [_by_subsets(self, problem, covariance, center)]
         if _is_explicit(covariance.domain):
             listed = covariance.domain.to_finite_set()
+            if isinstance(problem.neighbors, ReplaceWithin):
+                policy = _policy(problem.neighbors, covariance.domain, listed.points)
+                problem = replace(problem, neighbors=policy)
             checks.append(
                 check_points(problem, covariance, center, listed, explicit_fidelity(self))
             )
         return checks
+
+
+def _policy(relation: ReplaceWithin, domain: AbstractTables, points: Array) -> PolicyGraph:
+    """All pairs of records that agree on the public attributes, as edges."""
+    records = np.indices(domain.sizes).reshape(len(domain.sizes), -1)[list(relation.public)]
+    first, second = np.triu_indices(len(points), 1)
+    agree = (records[:, first] == records[:, second]).all(axis=0)
+    return PolicyGraph.from_edges(np.column_stack([first, second])[agree], points)
 
 
 def _is_explicit(domain: AbstractTables) -> bool:
@@ -122,12 +135,14 @@ def _by_subsets(
 ) -> Verification:
     """The bracket of a marginal covariance: variances in rational arithmetic, one by one."""
     domain = covariance.domain
-    if problem.neighbors not in ("replace", "add-remove"):
+    public = set(problem.public)
+    if problem.protected not in ("replace", "add-remove", "gamma"):
         raise CertificateError("verify: expected 'replace' or 'add-remove' for marginals")
     if problem.domain is not domain:
         raise CertificateError("verify: the covariance belongs to another domain")
     signed = problem.neighbors == "add-remove"
-    expected = {T for T in residual_subsets(domain.subsets, domain.sizes) if T or signed}
+    inside = residual_subsets(domain.subsets, domain.sizes)
+    expected = {T for T in inside if (signed if not T else not public.issuperset(T))}
     if set(covariance.variances) != expected or not all(
         0 < v < math.inf for v in covariance.variances.values()
     ):
@@ -143,8 +158,8 @@ def _by_subsets(
         sum((Fraction(rank(T, domain.sizes), domain.cells(T)) / v for T, v in variances.items()), 0)
     )
     sensitivity = enclosure
-    if problem.neighbors == "replace":
-        sensitivity = marginal_sensitivity(domain, covariance.variances, "replace")
+    if not signed:
+        sensitivity = marginal_sensitivity(domain, covariance.variances, problem.neighbors)
         enclosure = enclosure if problem.shifted else sensitivity
     deviations = []
     for S, weight in zip(domain.subsets, domain.weights, strict=True):

@@ -1,6 +1,6 @@
 """What certificates of marginals and products share: weights of tables, and of patterns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -31,6 +31,7 @@ class TableCertificate(Certificate):
         patterns: shape (k, classes of more than one category), how many attributes of each class
             differ.
         pattern_weights: shape (k,).
+        public: attributes that never differ.
     """
 
     domain: AbstractTables
@@ -39,10 +40,12 @@ class TableCertificate(Certificate):
     shares: Array
     patterns: NDArray[np.intp]
     pattern_weights: Array
+    public: tuple[int, ...] = field(default=(), kw_only=True)
 
     def workload(self) -> Workload:
         """The domain's tables and residuals by type; how they are measured does not matter here."""
-        return Workload.of(self.domain, total=self.protected == "add-remove")
+        total = self.protected == "add-remove"
+        return Workload.of(self.domain, total=total, public=self.public)
 
     def proves(self, problem: Problem) -> bool:
         """Whether it says that it is about this problem."""
@@ -50,12 +53,16 @@ class TableCertificate(Certificate):
             self.domain is problem.domain
             and self.p == problem.p
             and self.protected == problem.protected
+            and self.public == problem.public
         )
 
     def has_weights(self, workload: Workload) -> bool:
         """Whether shares and pattern weights are distributions over tables and patterns."""
         patterns, weights, shares = self.patterns, self.pattern_weights, self.shares
-        most = [len(members) for members in workload.moving.classes]
+        most = [
+            0 if k in workload.public else len(members)
+            for k, members in enumerate(workload.moving.classes)
+        ]
         return bool(
             shares.shape == (len(workload.tables),)
             and weights.shape == (len(patterns),)
@@ -82,7 +89,10 @@ class TableCertificate(Certificate):
         if not isinstance(problem.domain, AbstractTables) or problem.protected is None:
             raise CertificateError("load: expected tables with the certificate of some")
         weights = arrays["table_shares"], arrays["patterns"], arrays["pattern_weights"]
-        return cls(problem.domain, problem.p, problem.protected, *weights, *cls._more(arrays))
+        more = cls._more(arrays)
+        return cls(
+            problem.domain, problem.p, problem.protected, *weights, *more, public=problem.public
+        )
 
     @classmethod
     def _more(cls, arrays: dict[str, NDArray[Any]]) -> tuple[Any, ...]:

@@ -111,8 +111,10 @@ def table_noise(
 def _first_patterns(workload: Workload) -> Patterns:
     """One attribute differs, or all, or all but one."""
     most = np.array(pattern_shape(workload.moving), dtype=np.intp) - 1
-    single = np.eye(len(most), dtype=np.intp)
-    return np.unique(np.vstack([single, most, most - single]), axis=0)
+    most[[k for k in workload.public if k < len(most)]] = 0
+    single = np.eye(len(most), dtype=np.intp)[most > 0]
+    first = np.unique(np.vstack([single, most, most - single]), axis=0)
+    return first[first.any(axis=1)]
 
 
 def _solution(

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -41,6 +41,7 @@ class Workload:
         tables: types of the tables.
         weights: error priority of each type's tables, divided by the largest.
         residuals: types of the measurements T.
+        public: classes of attributes in which records that are exchanged agree.
     """
 
     strategies: tuple[AbstractStrategy, ...]
@@ -49,14 +50,17 @@ class Workload:
     tables: tuple[Table, ...]
     weights: Array
     residuals: tuple[Type, ...]
+    public: frozenset[int] = frozenset()
 
     @classmethod
-    def of(cls, domain: AbstractTables, *, total: bool) -> Self:
+    def of(cls, domain: AbstractTables, *, total: bool, public: Collection[int] = ()) -> Self:
         """The workload of a domain, each attribute measured as identities are.
 
         Args:
             domain: its tables.
             total: whether the empty T is to be measured.
+            public: attributes in which records that are exchanged agree: of these alone, nothing
+                is to be measured.
         """
         terms, sizes = domain.terms, domain.sizes
         asked: dict[int, dict[AbstractBase, int]] = defaultdict(dict)
@@ -68,7 +72,10 @@ class Workload:
         for term, weight in zip(terms, domain.weights, strict=True):
             chosen = tuple((i, asked[i][base]) for i, base in term if i in several)
             priorities[tuple(i for i, _ in term)].append((chosen, weight))
-        kinds = [i if i in several else tuple(asked.get(i, (sizes[i],))) for i in range(len(sizes))]
+        kinds = [
+            (i in public, i if i in several else tuple(asked.get(i, (sizes[i],))))
+            for i in range(len(sizes))
+        ]
         values = {S: tuple(sorted(found, key=repr)) for S, found in priorities.items()}
         classes = [members for members in alike(values, kinds) if members[0] in asked]
         classes.sort(key=lambda members: sizes[members[0]] == 1)
@@ -81,8 +88,11 @@ class Workload:
         }
         moving = sum(sizes[members[0]] > 1 for members in classes)
         types = {tuple(k for k, _ in table) for table in tables}
+        known = frozenset(k for k, members in enumerate(classes) if members[0] in public)
         residuals = [
-            T for T in orbits.below(list(types)) if (T or total) and all(k < moving for k in T)
+            T
+            for T in orbits.below(list(types))
+            if (T or total) and all(k < moving for k in T) and not (T and known.issuperset(T))
         ]
         check_count(sum(orbits.size(T) for T in residuals))
         return cls(
@@ -92,6 +102,7 @@ class Workload:
             tuple(tables),
             np.array(list(tables.values())),
             tuple(residuals),
+            known,
         )
 
     def measured_by(self, strategies: tuple[AbstractStrategy, ...]) -> Self:
@@ -191,12 +202,19 @@ class Workload:
         variances = (self.loss.T @ noise) / self.queries  # of a query of each type
         return norm(np.sqrt(variances) * (self.table_counts * self.queries) ** (1 / p), p)
 
+    def correlation(self, k: int) -> float:
+        """Of the measurements of two records that differ in an attribute of class k; public ones
+        never differ.
+        """
+        return 1.0 if k in self.public else self.strategies[k].correlation
+
     def patterns_moved(self, shares: Array) -> Array:
         """``Σ_T share_T 2 (1 − Π_{i∈T∩D} ρ_i)`` for every pattern D; ``shares`` of a T by type."""
-        rho = [strategy.correlation for strategy in self.strategies if strategy.size > 1]
+        rho = [self.correlation(k) for k in range(len(self.moving.classes))]
         sums = pattern_sums(
             self.moving, dict(zip(self.residuals, shares, strict=True)), [1.0] * len(rho), rho
         )
+        sums = sums[tuple(slice(1 if k in self.public else None) for k in range(len(rho)))]
         return 2 * (float(shares @ self.residual_counts) - sums)
 
     def largest_move(self, shares: Array, *, replaced: bool) -> float:
@@ -223,12 +241,12 @@ class Workload:
         for k, members in enumerate(self.moving.classes):
             counts = np.array([T.count(k) for T in self.residuals])
             most = int(counts.max(initial=0))
-            matrix = products(len(members), most, 1.0, self.strategies[k].correlation)
+            matrix = products(len(members), most, 1.0, self.correlation(k))
             matrix /= [math.comb(len(members), t) for t in range(most + 1)]
             kept *= matrix[patterns[:, k]][:, counts]
         return 2 * (1 - kept)
 
     def most_moved(self) -> Array:
         """Largest ``κ_T(D)`` of each T alone: the most negative correlation differs, else all."""
-        rho = [[self.strategies[k].correlation for k in T] for T in self.residuals]
+        rho = [[self.correlation(k) for k in T] for T in self.residuals]
         return 2 * (1 - np.array([min(min(r, default=1.0), math.prod(r)) for r in rho]))

@@ -21,6 +21,7 @@ from ..reading.frames import guarded, open_table
 from ..schema.numbers import Weight, unit_of
 from ..schema.schema import Attribute
 from .codes import Codes, OnOutside, code_table, outside_error
+from .impossible import Excluded, check_possible, without
 from .numbers import (
     WEIGHT,
     WITHOUT,
@@ -52,6 +53,7 @@ def count_marginals(
     limit: PersonLimit | None = None,
     weight: Weight | None = None,
     unit: int | None = None,
+    impossible: Sequence[Excluded] = (),
 ) -> Iterator[tuple[Subset, Counts]]:
     """Exact counts of every marginal, in an order of its own.
 
@@ -79,6 +81,8 @@ def count_marginals(
         weight: what rows count; a row without a number there is one with a value outside.
         unit: how many parts a record has where it has any: a power of two, :func:`unit_of` if
             omitted.
+        impossible: what cannot occur in a row, by positions in ``attributes``: such a row is one
+            with a value outside.
 
     Yields:
         Each subset with its counts, of shape (sizes of its attributes...).
@@ -110,6 +114,10 @@ def count_marginals(
     coded = code_table(table, read, on_outside, limit)
     engine = None if isinstance(coded, list) else coded.implementation
     hint = FORM if isinstance(table, str | os.PathLike) and is_csv(table) else ""
+    if on_outside == "drop":
+        coded = guarded(_TASK, lambda: without(coded, impossible), engine=engine)
+    else:
+        guarded(_TASK, lambda: check_possible(coded, impossible), hint, engine=engine)
     rows = None
     with contextlib.ExitStack() as stack:
         tally = guarded(

@@ -37,6 +37,7 @@ def asked_of(plan: "Plan") -> dict[str, object]:
         else [None if target is None else dataclasses.asdict(target) for target in plan.targets],
         "rows_per_person": plan.rows_per_person,
         "person": plan.person,
+        **({} if not plan.public else {"public": list(plan.public)}),
         **({} if plan.weight is None else {"weight": dataclasses.asdict(plan.weight)}),
     }
 
@@ -80,6 +81,8 @@ def planned_from(record: Any, folder: Path) -> "Plan":
             "rows_per_person": asked["rows_per_person"],
             "person": asked.get("person"),  # earlier versions had none
         }
+        if asked.get("public"):
+            arguments["public"] = asked["public"]
         if asked.get("weight") is not None:
             arguments["weight"] = Weight(**asked["weight"])
         if targets is None:

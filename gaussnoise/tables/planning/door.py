@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from domains import DomainTooLargeError, InvalidDomainError
+from domains import DomainTooLargeError, InvalidDomainError, Marginals
 from domains.tables.tables import AbstractTables
 
 from ...bounds.proof import noise_of
 from ...errors import ParameterError
+from ...noise.agreement import ReplaceWithin
 from ...noise.problem import Relation
 from ...privacy.definitions import AbstractPrivacy, check_gaussian, zCDP
 from ...solvers.progress import interrupts_pass
-from ..schema.entries import Entry, workload_domain
+from ..schema.entries import Entry, attribute_positions, workload_domain
 from ..schema.numbers import Weight, check_weight, unit_of
 from ..schema.schema import Schema
 from .plan import SECONDS_PER_INTEGER, Plan
@@ -49,6 +50,7 @@ def plan(
     rows_per_person: int = ...,
     weight: Weight | None = ...,
     person: str | None = ...,
+    public: str | Sequence[str] = ...,
     over: None = ...,
 ) -> Plan: ...
 @overload
@@ -68,6 +70,7 @@ def plan(
     rows_per_person: int = ...,
     weight: Weight | None = ...,
     person: str | None = ...,
+    public: str | Sequence[str] = ...,
     over: "Ticks",
 ) -> "StreamPlan": ...
 def plan(
@@ -86,6 +89,7 @@ def plan(
     rows_per_person: int = 1,
     weight: Weight | None = None,
     person: str | None = None,
+    public: str | Sequence[str] = (),
     over: "Ticks | None" = None,
 ) -> "Plan | StreamPlan":
     """The least noise for marginal tables, or queries about them, before any data are seen.
@@ -123,6 +127,11 @@ def plan(
             have more, and what a person is is what has one value in this column: in CSV compared
             byte by byte, and empty text is nobody. Rows of nobody are outside the schema: see
             ``on_outside`` of :meth:`Plan.release`. Add-remove only.
+        public: attributes whose joint table is to be published exactly, under replacement of
+            counts: what is protected is a row exchanged for another that agrees with it on these.
+            So which combination of them a row has gets NO protection: only for what may be known
+            to everybody, like totals that the law fixes. Their tables have no noise, and the
+            others less. Whatever marginal of the workload has some of them, releases its own.
         over: :class:`~gaussnoise.streams.Ticks`, for a release that goes on: at every tick a table
             of new rows comes in, and the tables of its rows and of all so far go out, on one
             budget. ``rows_per_person`` is then per tick, and a promise: ``person`` is for single
@@ -199,6 +208,7 @@ def plan(
         raise ParameterError(
             "plan: over= takes a budget, no targets; hint: StreamPlan.half_width says what it gives"
         )
+    relation = _relation(schema, domain, neighbors, public, continual=over is not None)
     used = [schema.attributes[i] for i in sorted({i for S in domain.subsets for i in S})]
     if over is not None and unit_of(used, weight) > 1:
         raise ParameterError(
@@ -219,7 +229,7 @@ def plan(
         goals = tuple(as_targets(targets, [tuple([names[i] for i in S]) for S in domain.subsets]))
 
         def least(part: AbstractTables) -> float:
-            return noise_of(part, math.inf, neighbors, _ROUGHLY).gamma
+            return noise_of(part, math.inf, relation, _ROUGHLY).gamma
 
         _check_cells(domain)
         with interrupts_pass():
@@ -229,7 +239,7 @@ def plan(
     _check_cells(domain)
     try:
         with interrupts_pass():  # a plan that the user has stopped must not go on to a release
-            noise = noise_of(domain, p, neighbors, _TOLERANCE)
+            noise = noise_of(domain, p, relation, _TOLERANCE)
     except InvalidDomainError as error:
         raise ParameterError(f"plan: {error}") from None
     if privacy is None:
@@ -254,6 +264,42 @@ def plan(
     from ...streams.plan import continual  # a plan and what goes on with it meet here
 
     return continual(result, over)
+
+
+def _relation(
+    schema: Schema,
+    domain: AbstractTables,
+    neighbors: Relation,
+    public: str | Sequence[str],
+    *,
+    continual: bool,
+) -> Relation:
+    """What is protected, once the public attributes are known to be possible ones."""
+    names = [public] if isinstance(public, str) else public
+    if not isinstance(names, list | tuple):
+        raise ParameterError(
+            f"plan: expected public to be attribute names, got {type(public).__name__}"
+        )
+    if not names:
+        return neighbors
+    places = attribute_positions({name: i for i, name in enumerate(schema.names)}, names)
+    if neighbors != "replace":
+        raise ParameterError(
+            'plan: public attributes need neighbors="replace": one row more or less changes their '
+            "tables"
+        )
+    used = {i for S in domain.subsets for i in S}
+    clipped = any(schema.attributes[i].clip is not None for i in used)
+    if continual or clipped or not isinstance(domain, Marginals):
+        raise ParameterError(
+            "plan: public attributes are for one release of counts of cells; hint: leave out "
+            "over=, bases and clipped numbers"
+        )
+    if unused := [schema.names[i] for i in places if i not in used]:
+        raise ParameterError(
+            f"plan: expected public attributes that some marginal has, got {unused[0]!r} too"
+        )
+    return ReplaceWithin(tuple(sorted(places)))
 
 
 def _check_cells(domain: AbstractTables) -> None:

@@ -32,8 +32,11 @@ def independent_deviations(plan: "Plan") -> Array:
     cells, weights, p = plan.queries, np.array(plan.domain.weights), plan.noise.p
     if plan.domain.is_cells:
         # the best noise for one marginal alone at unit sensitivity: replacing a row keeps the sum
-        # of its cells
-        alone = np.ones_like(cells) if plan.neighbors == "add-remove" else 2 * (1 - 1 / cells)
+        # of its cells, and of those of each public combination
+        public = plan.noise.problem.public
+        known = [plan.domain.cells([i for i in S if i in public]) for S in plan.domain.subsets]
+        free = cells / np.array(known, dtype=np.float64)
+        alone = np.ones_like(cells) if plan.neighbors == "add-remove" else 2 * (1 - 1 / free)
     else:
         alone = np.array([_alone(term, plan.neighbors) for term in plan.domain.terms]) / cells
     outer, inner = (1.0, 0.0) if math.isinf(p) else (p / (p + 2), 2 / (p + 2))
@@ -48,6 +51,8 @@ def saving(plan: "Plan", name: str, protected: Protected) -> float:
         raise ParameterError(
             f'{name}: expected a plan with neighbors="replace", got {plan.neighbors!r}'
         )
+    if plan.public:
+        raise ParameterError(f"{name}: expected a plan without public attributes")
     if not plan.domain.is_cells:
         raise ParameterError(
             f"{name}: expected a plan for cells alone, got other bases; hint: improvement"

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ...errors import CovarianceError, GaussNoiseError, ParameterError
 from ...files.pickling import PickledByArguments
+from ...noise.agreement import public_of
 from ...noise.problem import Relation
 from ...privacy.sampler import MAX_BITS, IntegerQuery
 from ...solvers.tables.orbits import ByType, Orbits, Type, alike
@@ -50,6 +51,7 @@ class ResidualQuery(PickledByArguments):
         unit: how much one row adds to the integer counts that are answered about, all its cells
             together: more than one where rows count in parts.
         most: what that much stands for, in counts that are released: 1, or the largest weight.
+        public: attributes whose joint counts are released exactly.
     """
 
     strategies: tuple[AbstractStrategy, ...]
@@ -57,6 +59,7 @@ class ResidualQuery(PickledByArguments):
     query: IntegerQuery | None
     unit: int = 1
     most: float = 1.0
+    public: Subset = ()
 
     @classmethod
     def calibrated(
@@ -78,7 +81,8 @@ class ResidualQuery(PickledByArguments):
             raise CovarianceError(
                 "release: expected noise on the total, which one row more or less changes"
             )
-        strategies, by_type = tuple(strategies), _by_type(strategies, variances)
+        public = public_of(neighbors)
+        strategies, by_type = tuple(strategies), _by_type(strategies, variances, public)
         orbits, of_class = (
             by_type.orbits,
             [strategies[members[0]] for members in by_type.orbits.classes],
@@ -88,6 +92,12 @@ class ResidualQuery(PickledByArguments):
             strategies[i] != own for own, c in zip(of_class, orbits.classes, strict=True) for i in c
         ):
             raise CovarianceError("release: expected alike attributes to be measured alike")
+        if public and (
+            unit > 1 or any(not isinstance(own, IdentityStrategy) for own in strategies)
+        ):
+            raise CovarianceError("release: expected counts of cells where attributes are public")
+        if any(set(T) <= set(public) for T in by_type if T):
+            raise CovarianceError("release: expected no noise on tables of public attributes")
         wanted = {
             kind: math.sqrt(variance / 2)
             / math.sqrt(rho)
@@ -96,7 +106,7 @@ class ResidualQuery(PickledByArguments):
             if kind or neighbors == "add-remove"  # replacing rows leaves the total alone
         }
         if not wanted:
-            return cls(strategies, ByType(orbits, {}), None, unit, most)
+            return cls(strategies, ByType(orbits, {}), None, unit, most, public)
         while unit > _COARSEST_UNIT and _MOST_SCALE / unit < _FINE * max(wanted.values()):
             unit //= 2  # beside so much noise, what rounding to a coarser unit moves is little
         scale = min(max(_LEAST_MULTIPLIER * max(wanted.values()), _LEAST_SCALE), _MOST_SCALE / unit)
@@ -115,7 +125,7 @@ class ResidualQuery(PickledByArguments):
         squares = {kind: s**2 for kind, s in multipliers.items()}
         moved = squared_sensitivity(orbits, of_class, squares, neighbors)
         query = IntegerQuery(moved * unit**2, rho)
-        return cls(strategies, ByType(orbits, multipliers), query, unit, most)
+        return cls(strategies, ByType(orbits, multipliers), query, unit, most, public)
 
     def with_multipliers(self, known: Mapping[Type, int], neighbors: Relation) -> "ResidualQuery":
         """The same with multipliers that were fixed before, whose sensitivity is computed anew.
@@ -137,7 +147,9 @@ class ResidualQuery(PickledByArguments):
             orbits, of_class, {kind: s**2 for kind, s in values.items()}, neighbors
         )
         query = IntegerQuery(moved * self.unit**2, self.query.budget)
-        return ResidualQuery(self.strategies, ByType(orbits, values), query, self.unit, self.most)
+        return ResidualQuery(
+            self.strategies, ByType(orbits, values), query, self.unit, self.most, self.public
+        )
 
     @property
     def count(self) -> int:
@@ -251,10 +263,13 @@ def measured_integers(
     )
 
 
-def _by_type(strategies: Sequence[AbstractStrategy], values: Mapping[Subset, float]) -> ByType:
+def _by_type(
+    strategies: Sequence[AbstractStrategy], values: Mapping[Subset, float], public: Subset = ()
+) -> ByType:
     if isinstance(values, ByType):
         return values
-    orbits = Orbits(alike(values, strategies))
+    kinds = [(own, i in public) for i, own in enumerate(strategies)]
+    orbits = Orbits(alike(values, kinds))
     return ByType(orbits, {orbits.type_of(T): value for T, value in values.items()})
 
 
@@ -270,8 +285,12 @@ def squared_sensitivity(
     The answers on two rows have inner product ``s_T² Π_{i∈T} m_i``, each m_i between ℓ_i, the least
     of all, and c_i; the sum over T is affine in every m_i, so that it is least at ends: ℓ_i on some
     set D of attributes, c_i on the others. Attained where all columns of an attribute are of one
-    length, and all pairs of them at one angle; a bound otherwise.
+    length, and all pairs of them at one angle; a bound otherwise. Rows that are exchanged agree on
+    public attributes, whose columns are of one length: there m_i = c_i.
     """
+    public = set(public_of(neighbors))
+    if any(0 < len(public.intersection(members)) < len(members) for members in orbits.classes):
+        raise CovarianceError("release: expected no public attribute to be like a private one")
     used = sorted({k for kind in squares for k in kind})
     orbits, strategies = (
         Orbits(tuple(orbits.classes[k] for k in used)),
@@ -284,7 +303,11 @@ def squared_sensitivity(
     total = sum(length * orbits.size(kind) for kind, length in lengths.items())
     if neighbors == "add-remove":
         return total
-    longest, least = [own.square for own in strategies], [own.least for own in strategies]
+    fixed = [bool(public.intersection(members)) for members in orbits.classes]
+    longest = [own.square for own in strategies]
+    least = [
+        own.square if known else own.least for own, known in zip(strategies, fixed, strict=True)
+    ]
     patterns = math.prod(pattern_shape(orbits))
     if patterns <= _EXACT_PATTERNS:
         products = pattern_sums(orbits, squares, longest, least, dtype=object)
@@ -292,7 +315,10 @@ def squared_sensitivity(
     if patterns <= MOST_PATTERNS:
         shares = {kind: length / total for kind, length in lengths.items()}
         sums = pattern_sums(
-            orbits, shares, [1.0] * len(strategies), [own.correlation for own in strategies]
+            orbits,
+            shares,
+            [1.0] * len(strategies),
+            [1.0 if k else own.correlation for own, k in zip(strategies, fixed, strict=True)],
         )
         return math.ceil(2 * total * (1 - float(sums.min()) + _ROUNDING))
     # every answer at its own worst pair of rows: they differ in the one attribute of strongest

@@ -17,6 +17,7 @@ from domains import Marginals
 from domains.tables.tables import AbstractTables
 
 from ...bounds import Bound, bound_of
+from ...bounds.proof import noise_of
 from ...errors import GaussNoiseError, ParameterError, not_a_generator
 from ...files.pickling import PickledByArguments
 from ...noise.marginal_covariance import covariance_of_cells
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from ..release.release import TableRelease
     from ..release.store import FileFormat
 
+_COMPARED = 1e-4  # tolerance of a comparison that is printed to three digits
 SECONDS_PER_INTEGER = 12e-6  # of one thread: OpenDP's draw and its conversion
 _SECONDS_PER_CELL = 2e-6  # exact integers, reconstruction, writing
 
@@ -92,7 +94,7 @@ class Plan(PickledByArguments):
         if (
             self._unit_covariance.domain is not self.domain
             or self.noise.shifted
-            or self.noise.neighbors not in ("add-remove", "replace")
+            or self.noise.problem.protected not in ("add-remove", "replace")
             or self.domain.sizes != self.schema.sizes
         ):
             raise ParameterError(
@@ -101,6 +103,15 @@ class Plan(PickledByArguments):
         if self.weight is not None:
             check_weight(self.schema, self.weight, self.neighbors)
         check_one_number(self.schema, self.domain)
+        used = {self.schema.names[i] for S in self.domain.subsets for i in S}
+        if self.person is not None and any(
+            used.issuperset(name for name, _ in rule) for rule in self.schema.impossible
+        ):
+            raise ParameterError(
+                "plan: person= cannot be combined with impossible combinations yet: rows that are "
+                "left out would take places among a person's; hint: leave the rules out of the "
+                "schema, and count such rows"
+            )
         if self.person is not None and self.neighbors != "add-remove":
             raise ParameterError(
                 "plan: under replacement the number of rows that are counted is public, but with "
@@ -132,8 +143,38 @@ class Plan(PickledByArguments):
 
     @property
     def neighbors(self) -> Relation:
-        """The neighbouring relation."""
-        return self.noise.neighbors
+        """The neighbouring relation; with :attr:`public` attributes "replace", less."""
+        return "replace" if self.noise.problem.public else self.noise.neighbors
+
+    @property
+    def public(self) -> tuple[str, ...]:
+        """Attributes whose joint table is released exactly, and in which nobody is protected."""
+        return tuple([self.schema.names[i] for i in self.noise.problem.public])
+
+    @property
+    def exact(self) -> tuple[tuple[str, ...], ...]:
+        """The largest tables that come out without noise, of public attributes; ``()`` is the
+        number of rows.
+        """
+        if self.neighbors != "replace":
+            return ()
+        public = self.noise.problem.public
+        parts = {tuple(i for i in S if i in public) for S in self.tables.subsets}
+        largest = [S for S in sorted(parts) if not any(set(S) < set(T) for T in parts)]
+        return tuple([tuple([self.schema.names[i] for i in S]) for S in largest])
+
+    @cached_property
+    def public_saving(self) -> float:
+        """How many times less variance than with the public tables protected as well.
+
+        The comparison is with a proven lower end; infinite where nothing is left to protect.
+        """
+        if not self.public:
+            return 1.0
+        whole = noise_of(self.domain, self.noise.p, "replace", _COMPARED).gamma_lower
+        if self.noise.gamma == 0:
+            return math.inf if whole > 0 else 1.0
+        return (whole / self.noise.gamma) ** 2
 
     @cached_property
     def rho(self) -> float:
@@ -273,6 +314,9 @@ class Plan(PickledByArguments):
     @cached_property
     def bound(self) -> Bound:
         """What no unbiased mechanism of this budget can beat, on any data: on ``error``, in rows.
+
+        Raises:
+            ParameterError: planned with public attributes, under which no bound is known.
 
         >>> schema = gn.Schema(
         ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
@@ -421,15 +465,16 @@ class Plan(PickledByArguments):
                 follows the largest of them.
             format: of those files, "csv" or "parquet".
             on_outside: what becomes of a row that has a null, or a value outside the schema, in an
-                attribute without a catch-all: "refuse" the whole release, or "drop" the row, so
-                that it counts in no table. Whether a release is refused tells something about its
-                rows, and a schema can be made to ask for it; with "drop" no value decides. A table
-                that is malformed as a whole is refused all the same, whatever the schema asks: CSV
-                with fields missing, quotes out of place or bytes that are no text, and a column
-                whose declared type cannot hold the attribute. How many rows are dropped is private:
-                give attributes a catch-all to count them with noise. Under replacement every
-                attribute needs one. Planned with ``person``, rows of nobody are dropped too, and
-                dropped rows take no place among a person's.
+                attribute without a catch-all, or an impossible combination: "refuse" the whole
+                release, or "drop" the row, so that it counts in no table. Whether a release is
+                refused tells something about its rows, and a schema can be made to ask for it; with
+                "drop" no value decides. A table that is malformed as a whole is refused all the
+                same, whatever the schema asks: CSV with fields missing, quotes out of place or
+                bytes that are no text, and a column whose declared type cannot hold the attribute.
+                How many rows are dropped is private: give attributes a catch-all to count them with
+                noise. Under replacement every attribute needs one, and nothing may be impossible.
+                Planned with ``person``, rows of nobody are dropped too, and dropped rows take no
+                place among a person's.
             progress: True for a bar of released cells, or a callable that is given their number and
                 the total.
             ledger: a :class:`Ledger` or its path: the release is charged to its budget first, drawn
@@ -519,7 +564,7 @@ class Plan(PickledByArguments):
         return ResidualQuery.calibrated(
             self.strategies,
             self._unit_covariance.variances,
-            self.neighbors,
+            self.noise.neighbors,
             self.row_rho,
             unit_of((self.schema.attributes[i] for i in used), self.weight),
             1.0 if self.weight is None else self.weight.most,

@@ -22,6 +22,8 @@ def request_of(plan: "Plan") -> dict[str, object]:
         asked["weight"] = [plan.weight.column, f"{plan.weight.most:.9g}"]
     if plan.person is not None:
         asked["person"] = plan.person
+    if plan.public:
+        asked["public"] = list(plan.public)
     return asked | {
         "schema": plan.schema.to_toml(),
         "marginals": plan.domain.subsets,

@@ -13,6 +13,7 @@ from ...privacy.definitions import AbstractPrivacy, ApproxDP, gaussian_epsilon, 
 from ...privacy.lattice_bound import TABLE_STEPS
 from ...text import SHOWN_DELTA
 from ..schema.bases import MIDDLES, moment_source
+from ..schema.impossible import Rule, rule_text
 from ..schema.numbers import interval_text, squared_numbers
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _MOST_LINES = 1000
 
 _MOST_SUMS = 50  # lines
+_MOST_RULES = 20
 _MOST_SUMMED = 10**6  # answers of an entry whose deviations are looked at for such a line
 
 _CLOSED = 1e-3  # of a certified gap: not worth saying as a share
@@ -38,6 +40,9 @@ def relation_text(plan: "Plan") -> str:
         exchanged = "one row exchanged for another"
         if k > 1:
             exchanged = f"one person's at most {k} rows exchanged for as many others"
+        if plan.public:
+            same = f", {'row by row ' if k > 1 else ''}of the same {' × '.join(plan.public)}"
+            return f"replace ({exchanged}{same}; tables of these alone are public and exact)"
         return f"replace ({exchanged}; the number of rows is public and exact)"
     one = "row" if k == 1 else f"person with at most {k} rows"
     return f"add-remove (one {one} more or less; the number of rows is private)"
@@ -73,6 +78,8 @@ def plan_text(plan: "Plan") -> str:
             "",
             *_middles_text(plan),
             *numbers_text(plan),
+            *public_text(plan),
+            *_impossible_text(plan),
             *verdict(plan),
         ]
     )
@@ -161,6 +168,48 @@ def numbers_text(plan: "Plan") -> list[str]:
     return lines
 
 
+def impossible_rules(plan: "Plan") -> list[Rule]:
+    """The rules about attributes that are in some table."""
+    used = {name for marginal in plan.marginals for name in marginal}
+    return [r for r in plan.schema.impossible if all(name in used for name, _ in r)]
+
+
+def _impossible_text(plan: "Plan") -> list[str]:
+    """What becomes of combinations that cannot occur."""
+    rules = impossible_rules(plan)
+    if not rules:
+        return []
+    lines = [f"impossible: {rule_text(rule)}" for rule in rules[:_MOST_RULES]]
+    if len(rules) > _MOST_RULES:
+        lines.append(f"… and {len(rules) - _MOST_RULES} more")
+    return [
+        *lines,
+        "A row that is impossible refuses the release, or is left out of all tables with "
+        'on_outside="drop". Cells that must be empty have noise as all others.',
+    ]
+
+
+def public_text(plan: "Plan") -> list[str]:
+    """What exact tables cost, and what they save."""
+    if not plan.public:
+        return []
+    joint = marginal_name(plan.public)
+    tables = ", ".join(marginal_name(S) for S in plan.exact)
+    lines = [
+        f"EXACT, without noise: {tables}. Whoever sees the release knows exactly how many rows "
+        f"each combination of these has: which combination of {joint} a person is in has no "
+        "protection at all."
+    ]
+    if plan.noise.gamma == 0:
+        return [*lines, "Nothing else is left to protect in these tables: there is no noise."]
+    return [
+        *lines,
+        f"That saves: {plan.public_saving:.3g} times less variance than with these tables "
+        f"protected too (γ = {plan.noise.gamma:.7g} instead of "
+        f"{plan.noise.gamma * math.sqrt(plan.public_saving):.7g} at unit sensitivity).",
+    ]
+
+
 def _span(values: NDArray[np.float64]) -> str:
     """One number, or from where to where."""
     low, high = f"{values.min():.4g}", f"{values.max():.4g}"
@@ -197,7 +246,7 @@ def verdict(plan: "Plan") -> list[str]:
         f"{kind} {plan.improvement:.2f} times less than with independent noise on each "
         f"{'marginal' if cells else 'entry'} (best budget split, no least squares afterwards)"
     )
-    if plan.neighbors == "replace" and plan.noise.gamma > 0 and cells:
+    if plan.neighbors == "replace" and plan.noise.gamma > 0 and cells and not plan.public:
         lines.append(
             f"{plan.replace_saving:.2f} times less variance than the paper's calibration for "
             "replaced rows (twice the noise of γ_p)"
@@ -219,7 +268,7 @@ def verdict(plan: "Plan") -> list[str]:
             "with squares of numbers, that is of all noises that protect the virtual cells too: "
             "slightly more than records"
         )
-    if plan.error > 0:
+    if plan.error > 0 and not plan.public:
         lines.append(plan.bound.sentence(plan.error))
     return lines
 

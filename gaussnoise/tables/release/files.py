@@ -27,7 +27,7 @@ from ...solvers.tables.strategies import SolvedStrategy
 from ...text import SHOWN_DELTA, versions
 from ..counting.codes import OnOutside
 from ..planning.again import asked_of
-from ..planning.text import counted_text, relation_text
+from ..planning.text import counted_text, public_text, relation_text
 from ..schema.bases import base_value
 from ..schema.groups import group_record, group_texts
 from .store import MOST_FILES, FileFormat, Place, StoredTables, file_names, read_index, table_writer
@@ -266,6 +266,7 @@ def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[
         "private": release.private,
         "neighbors": plan.neighbors,
         "neighbors_meaning": relation_text(plan),
+        **({"published_exactly": public_text(plan)} if plan.public else {}),
         "privacy_unit": plan.privacy_unit,
         "rows_per_person": plan.rows_per_person,
         "person": plan.person,
@@ -287,7 +288,7 @@ def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[
             "gamma": plan.noise.gamma,
             "gamma_lower": plan.noise.gamma_lower,
             "certified_gap": plan.noise.gap,
-            "lower_bound": plan.bound.as_dict(plan.error),
+            "lower_bound": None if plan.public else plan.bound.as_dict(plan.error),
             "method": plan.noise.method,
         },
         "noise": {

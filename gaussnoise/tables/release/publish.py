@@ -19,6 +19,7 @@ from ...solvers.progress import Counted, check_progress, counting
 from ...solvers.tables.residuals import Subset
 from ..counting.codes import OnOutside
 from ..counting.count import count_marginals
+from ..counting.impossible import excluded
 from ..counting.persons import PersonLimit, check_table
 from ..planning.plan import Plan
 from ..reading.frames import frame_backend
@@ -76,7 +77,7 @@ def published(
             id,
             cost=blank.rho_charged,
             request=plan.request | ({} if on_outside == "refuse" else {"on_outside": on_outside}),
-            protects=f"{plan.privacy_unit} under {plan.neighbors}",
+            protects=protects(plan),
             target=out,
             write=lambda folder: _write(folder, table, blank, document, format, say),
             read=lambda folder: TableRelease.load(folder, plan),
@@ -104,6 +105,12 @@ def _limit(plan: Plan) -> PersonLimit | None:
     return None if plan.person is None else PersonLimit(plan.person, plan.rows_per_person)
 
 
+def protects(plan: Plan) -> str:
+    """Whom a release protects, in words that a ledger compares."""
+    same = f" of the same {', '.join(plan.public)}" if plan.public else ""
+    return f"{plan.privacy_unit} under {plan.neighbors}{same}"
+
+
 def _used(plan: Plan) -> list[int]:
     """Attributes that some planned marginal has."""
     return sorted({i for S in plan.tables.subsets for i in S})
@@ -125,6 +132,12 @@ def check_outside(function: str, plan: Plan, on_outside: object) -> None:
             f"catch-all for every attribute, got none for {', '.join(map(repr, without))}; "
             'hint: other = "other" in the schema, or on_outside="refuse"'
         )
+    if on_outside == "drop" and plan.neighbors == "replace" and excluded(plan.schema, _used(plan)):
+        raise ParameterError(
+            f"{function}: under replacement the number of rows is public, so none can be dropped, "
+            "and no catch-all takes impossible combinations; hint: leave those out of the schema, "
+            'or on_outside="refuse"'
+        )
 
 
 def _count(
@@ -134,8 +147,9 @@ def _count(
     used = _used(plan)
     planned = {tuple(used.index(i) for i in S): S for S in plan.tables.subsets}
     attributes = [plan.schema.attributes[i] for i in used]
+    rules, limit = excluded(plan.schema, used), _limit(plan)
     counted = count_marginals(
-        table, attributes, list(planned), on_outside, _limit(plan), plan.weight, plan.unit
+        table, attributes, list(planned), on_outside, limit, plan.weight, plan.unit, rules
     )
     return ((planned[S], counts) for S, counts in counted)
 

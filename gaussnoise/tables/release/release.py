@@ -576,7 +576,9 @@ class TableRelease(PickledByArguments):
             moved[np.linalg.norm(moved, axis=1) <= _ROUNDED * length * sizes[T]] = 0.0
             known &= ~moved.any(axis=1)
             covariance += self.covariance.variances[T] * (moved @ moved.T)
-        return Contrasts(np.where(known, shares * (self._rows or 0.0), estimates), covariance)
+        if not self.query.public:
+            estimates = np.where(known, shares * (self._rows or 0.0), estimates)
+        return Contrasts(estimates, covariance)
 
     def measurements(self) -> Iterator[Measurement]:
         """The independent noisy measurements that all tables are made of: what other inference
@@ -585,7 +587,10 @@ class TableRelease(PickledByArguments):
         names, seen = self.plan.schema.names, set[Subset]()
         for S in self.plan.tables.subsets:
             missing = [
-                T for T in subsets_of(S) if T not in seen and (not T or T in self.query.multipliers)
+                T
+                for T in subsets_of(S)
+                if T not in seen
+                and (not T or T in self.query.multipliers or set(T) <= set(self.query.public))
             ]
             table = self.tables[S] if missing else None
             for T in missing:
@@ -617,7 +622,13 @@ class TableRelease(PickledByArguments):
 
         Raises:
             NotAvailableError: ``mbi`` is not installed; says how to.
+            ParameterError: planned with ``public``: its models take no exact tables.
         """
+        if self.query.public:
+            raise ParameterError(
+                "to_mbi: expected a plan without public attributes: models of mbi take noisy "
+                "tables, and no exact ones beside the number of rows"
+            )
         from .synthetic import mbi_measurements
 
         strategies = dict(zip(self.plan.schema.names, self.query.strategies, strict=True))
@@ -652,6 +663,10 @@ class TableRelease(PickledByArguments):
 
         return nw.from_arrow(synthetic_records(self, n), backend=self.backend).to_native()
 
+    def _is_exact(self, S: Subset) -> bool:
+        """Whether the table of S has no noise: that of all rows, or of public attributes."""
+        return () not in self.query.multipliers and set(S) <= set(self.query.public)
+
     def _estimate(self, names: Names) -> tuple[Subset, Subset, Array]:
         """Positions as asked for, sorted, and the estimates of the latter."""
         asked = self.plan.subset((names,) if isinstance(names, str) else names)
@@ -666,7 +681,7 @@ class TableRelease(PickledByArguments):
             asked,
             S,
             # a public number of rows
-            np.rint(part) if part.size == 1 and () not in self.query.multipliers else part,
+            np.rint(part) if self._is_exact(S) or (part.size == 1 and self._is_exact(())) else part,
         )
 
     def projected(self) -> Mapping[tuple[str, ...], BiasedTable]:

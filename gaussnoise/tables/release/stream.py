@@ -19,6 +19,8 @@ def noisy_tables(
 ) -> Iterator[tuple[Subset, Array]]:
     """Every planned marginal, as soon as it is counted: ``Σ_{T ⊆ S} residual_T ⊗_{i∈S∖T} v_i``.
 
+    What is public, the number of rows and tables of public attributes, goes in as it is.
+
     Each residual is measured once, from the first marginal that has it, and kept until the last:
     memory follows the largest table and what tables share.
     """
@@ -26,8 +28,10 @@ def noisy_tables(
     residuals: dict[Subset, Array] = {}
     for S, counts in counted:
         # nothing moves the number of rows where it is not measured: it is public
-        rows = 0.0 if () in query.multipliers else float(counts.sum()) / query.unit
-        table = query.spread(np.array(rows), (), S).copy()
+        known = tuple(i for i in S if i in query.public)
+        exact = part_of(counts, S, known) / query.unit
+        exact = np.zeros_like(exact) if () in query.multipliers else exact
+        table = query.spread(exact, known, S).copy()
         for T in measured_parts(S, query):
             if T not in residuals:
                 noisy = query.noisy(T, part_of(counts, S, T), noise.take(query.rows(T)))

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ... import text as _text
-from ..planning.text import plan_text
+from ..planning.text import impossible_rules, plan_text
 from ..schema.numbers import interval_text
 from .tidy import LEVEL, level_text
 
@@ -64,12 +64,13 @@ def dropped_text(release: "TableRelease") -> list[str]:
     used = {name for marginal in release for name in marginal}
     strict = [a.name for a in release.plan.schema.attributes if a.name in used and a.other is None]
     strict += [] if release.plan.person is None else [release.plan.person]
-    if release.on_outside == "refuse" or not strict:
+    rules = impossible_rules(release.plan)
+    if release.on_outside == "refuse" or not (strict or rules):
         return []
-    return [
-        f"Rows with a null, or a value outside the schema, in {', '.join(strict)} are in no "
-        "table; how many is private."
-    ]
+    outside = f"a null, or a value outside the schema, in {', '.join(strict)}" if strict else ""
+    never = "a combination that the schema calls impossible" if rules else ""
+    what = " or ".join(filter(None, (outside, never)))
+    return [f"Rows with {what} are in no table; how many is private."]
 
 
 def disclaimers(release: "TableRelease") -> list[str]:

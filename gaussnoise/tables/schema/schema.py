@@ -7,7 +7,7 @@ import os
 import re
 import tomllib
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, final
 
@@ -18,6 +18,8 @@ from domains import AbstractBase, Clipped
 from ...errors import DataError, SchemaError, SchemaWarning
 from .bases import EXPECTED_BASE, as_base, base_value
 from .groups import EXPECTED_GROUPS, Level, checked, settled
+from .impossible import EXPECTED, Rule, as_rules
+from .impossible import text_of as _label
 from .numbers import as_clip, cell_labels
 
 Category = str | int | bool
@@ -186,9 +188,14 @@ class Schema:
 
     Args:
         attributes: in the order tables will show them; names distinct.
+        impossible: combinations that cannot occur, each a mapping from two attributes or more to a
+            label or a list of labels, like ``{"age": "[0, 16)", "married": "yes"}``. A row that has
+            one is as a row with a value outside the schema: it refuses the release, or is left out
+            of all its tables. Rules count where all their attributes are in some table of the
+            release. Nothing else changes: such cells are released, and have noise as all others.
 
     Raises:
-        SchemaError: none, or two of the same name.
+        SchemaError: none, or two of the same name; a rule about other attributes or labels.
 
     >>> schema = gn.Schema(
     ...     [gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])]
@@ -198,8 +205,13 @@ class Schema:
     """
 
     attributes: tuple[Attribute, ...]
+    impossible: tuple[Rule, ...] = ()
 
-    def __init__(self, attributes: Iterable[Attribute]) -> None:
+    def __init__(
+        self,
+        attributes: Iterable[Attribute],
+        impossible: Iterable[Mapping[str, Category | Sequence[Category]] | Rule] = (),
+    ) -> None:
         several = isinstance(attributes, Iterable) and not isinstance(attributes, str | Mapping)
         listed = tuple(attributes) if several else ()
         strange = [
@@ -228,6 +240,7 @@ class Schema:
                         f"attribute {attribute.name!r}: groups: expected a level of another name "
                         f"than the attribute {level!r}"
                     )
+        object.__setattr__(self, "impossible", as_rules(impossible, listed))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -250,7 +263,8 @@ class Schema:
                 ``[attributes.NAME.groups.LEVEL]`` tables with lines like ``North = ["a", "b"]``.
                 Tables ``[[workload]]`` say what the shell asks where its command line does not:
                 ``of = ["sex", "age"]``, optionally with ``within = 50``; their types are checked
-                here, and they are no part of the schema.
+                here, and they are no part of the schema. Tables ``[[impossible]]`` are combinations
+                that cannot occur: ``age = "[0, 16)"``, ``married = ["yes", "widowed"]``.
 
         Raises:
             SchemaError: the message starts with ``path:line:``.
@@ -277,8 +291,14 @@ class Schema:
             raise SchemaError(
                 f"{name}:{toml_line(text, ('attributes',))}: expected at least one attribute"
             )
+        for k, rule in enumerate(content.get("impossible", ())):
+            try:
+                as_rules([rule], attributes)
+            except SchemaError as error:
+                line = toml_line(text, ("impossible", str(k)))
+                raise SchemaError(f"{name}:{line}: {error}") from None
         try:
-            return cls(attributes)
+            return cls(attributes, content.get("impossible", ()))
         except SchemaError as error:  # levels named like attributes
             raise SchemaError(f"{name}:{toml_line(text, ('attributes',))}: {error}") from None
 
@@ -330,6 +350,9 @@ class Schema:
                 lines.append(f"\n[attributes.{_key(attribute.name)}.groups.{_key(level)}]")
                 lines += [f"{_key(own)} = {_toml(list(members))}" for own, members in groups]
             blocks.append("\n".join(lines) + "\n")
+        for rule in self.impossible:
+            lines = [f"{_key(name)} = {_toml(list(labels))}" for name, labels in rule]
+            blocks.append("\n".join(["[[impossible]]", *lines]) + "\n")
         return "\n".join(blocks)
 
 
@@ -357,11 +380,6 @@ def parsed_toml(text: str, name: str) -> dict[str, Any]:
         ) from None
     _check_structure(content, text, name)
     return content
-
-
-def _label(category: Category) -> str:
-    """A category as text, booleans as TOML and CSV write them."""
-    return str(category).lower() if isinstance(category, bool) else str(category)
 
 
 def _is_text(value: object) -> bool:
@@ -424,6 +442,7 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
     class File(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
         attributes: dict[str, Entry]
         workload: list[Wanted] = []
+        impossible: list[dict[str, bool | int | str | list[bool | int | str]]] = []
 
     try:
         File.model_validate(content)
@@ -435,20 +454,23 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         map(str, first["loc"][:3])
     )  # attributes, NAME, field; deeper parts are positions in a list
     if first["type"] == "extra_forbidden":
-        keys = _KEYS[where[0]] if len(where) > 1 else "[attributes.NAME] and [[workload]] tables"
+        keys = _KEYS[where[0]] if len(where) > 1 else _TABLES
         message = f"unknown key; expected {keys}"
     else:
-        message = _EXPECTED.get(where[-1], "expected [attributes.NAME] tables")
+        expected = _EXPECTED.get(where[-1], "expected [attributes.NAME] tables")
+        message = _EXPECTED["impossible"] if where[0] == "impossible" else expected
     there = where[:-1] if first["type"] == "missing" and where[1:] else where
     raise SchemaError(f"{name}:{toml_line(text, there)}: {'.'.join(where)}: {message}")
 
 
+_TABLES = "[attributes.NAME], [[workload]] and [[impossible]] tables"
 _KEYS = {
     "attributes": "categories, edges, clip, other, base or groups",
     "workload": "of, within, level or simultaneous",
 }
 _EXPECTED = {
     "workload": "expected [[workload]] tables",
+    "impossible": f"expected [[impossible]] tables: {EXPECTED}",
     "of": 'expected a list of attribute names, like of = ["sex", "age"]',
     "within": "expected a number of rows",
     "level": "expected a number",

@@ -723,3 +723,20 @@ def test_a_release_that_is_stopped_publishes_nothing_and_leaves_nothing(
     assert program.returncode == status, err
     assert err == ("interrupted\n" if number == signal.SIGINT else "")
     assert set(os.listdir(folder)) == before
+
+
+def test_public_attributes_come_out_exactly_and_the_plan_says_what_that_costs(folder, call):
+    options = ("-m", "2", "--rho", "0.1", "--neighbors", "replace", "--public", "sex,smoker")
+    status, said, _ = call("plan", "-s", "schema.toml", *options)
+    assert status == 0
+    assert "which combination of sex × smoker a person is in has no protection at all" in said
+    status, *_ = call(
+        "release", "t.csv", "-s", "schema.toml", *options, "--on-outside", "refuse", "--out", "out"
+    )
+    assert status == 0
+    table = gn.TableRelease.load("out")["sex", "smoker"]
+    assert table.estimate.tolist() == [[1, 1], [0, 1]]
+    status, _, error = call("bound", "-s", "schema.toml", *options)
+    assert status != 0
+    assert "no bound holds whatever the data" in error
+    assert call("plan", "-s", "schema.toml", "-m", "2", "--rho", "1", "--public", "sex")[0] != 0

@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 import gaussnoise as gn
 from gaussnoise.tables.counting import count as _count
 from gaussnoise.tables.counting.count import count_marginals, group_subsets, passes
+from gaussnoise.tables.counting.impossible import excluded
 from gaussnoise.tables.counting.persons import PersonLimit
 from gaussnoise.tables.reading.frames import open_table
 from gaussnoise.tables.schema.numbers import Weight
@@ -756,3 +757,33 @@ def test_rows_of_dask_are_left_out_partition_by_partition(index):
     table = dask.from_pandas(frame, npartitions=2, sort=False)
     attributes = [gn.Attribute("a", ["x"]), gn.Attribute("b", ["x"])]
     check(table, attributes, [(), (0,), (0, 1)], [(0, 0), (0, 0)], on_outside="drop")
+
+
+def test_every_engine_finds_impossible_combinations(build):
+    """By the same codes: of labels, bins and catch-alls."""
+    rules = [
+        {"flag": True, "code": ["3", "rest"]},
+        {"text": ["rest", "a"], "number": ["rest"], "whole": 1},
+    ]
+    found = excluded(gn.Schema(ATTRIBUTES, rules), range(5))
+    rows = records(200)
+    codes = [[VALUES[n][v] for n, v in zip(VALUES, row, strict=True)] for row in rows]
+
+    def possible(code):
+        text, flag, sign, number, whole = code
+        return not (flag == 0 and sign in (0, 2)) and not (
+            text in (1, 3) and number == 3 and whole == 1
+        )
+
+    kept = [code for code in codes if possible(code)]
+    assert 0 < len(kept) < len(codes)
+    table = build(columns(rows))
+    with pytest.raises(gn.DataError, match="which the schema calls impossible"):
+        next(count_marginals(table, ATTRIBUTES, SUBSETS, impossible=found))
+    counted = dict(count_marginals(table, ATTRIBUTES, SUBSETS, "drop", impossible=found))
+    expected = brute_force(kept, [a.size for a in ATTRIBUTES], SUBSETS)
+    for S in SUBSETS:
+        assert (counted[S] == expected[S]).all()
+    good = [row for row, code in zip(rows, codes, strict=True) if possible(code)]
+    again = dict(count_marginals(build(columns(good)), ATTRIBUTES, SUBSETS, impossible=found))
+    assert (again[0, 1] == expected[0, 1]).all()

@@ -377,3 +377,12 @@ def test_the_shell_limits_rows(tmp_path, capsys):
     assert app.run(["release", str(path), *base, "-o", str(tmp_path / "out")]) == 0
     estimate = gn.TableRelease.load(tmp_path / "out")["x"].estimate
     assert abs(estimate[0] - 2) < 30
+
+
+def test_impossible_combinations_are_refused_with_persons():
+    schema = gn.Schema(
+        [gn.Attribute("a", [0, 1]), gn.Attribute("b", [0, 1])], [{"a": [0], "b": [1]}]
+    )
+    with pytest.raises(gn.ParameterError, match="cannot be combined with impossible"):
+        gn.plan(schema, 2, gn.zCDP(1), person="who")
+    assert gn.plan(schema, 1, gn.zCDP(1), person="who").person == "who"  # no rule counts there

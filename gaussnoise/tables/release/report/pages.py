@@ -386,6 +386,16 @@ def _noise(release: "TableRelease") -> Html:
                 "fixed before any data were read"
                 + (", as was the number of rows, which is exact." if exact else "."),
             ),
+            *(
+                [
+                    (
+                        "Exact",
+                        "Tables of " + " × ".join(release.plan.public) + " alone have no noise.",
+                    )
+                ]
+                if release.plan.public
+                else []
+            ),
             ("Not said", SAMPLE_NOTE),
             (
                 "Care with many numbers",

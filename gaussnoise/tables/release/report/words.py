@@ -10,7 +10,7 @@ from ....privacy.definitions import gaussian_epsilon, zCDP
 from ....privacy.lattice_bound import TABLE_STEPS
 from ....privacy.testing import total_variation
 from ....text import SHOWN_DELTA, versions
-from ...planning.text import relation_text, verdict
+from ...planning.text import public_text, relation_text, verdict
 from ..tidy import LEVEL, level_text
 from .markup import (
     Html,
@@ -101,8 +101,9 @@ def privacy_section(plan: "Plan", rho: float, *, private: bool, charged: bool) -
     whom = person(plan)
     guess = 50 * (1 + min(total_variation(zCDP(rho)), 1.0)) if rho > 0 else 50.0
     exchanged = plan.neighbors == "replace"
-    changed = "exchanged for another" if exchanged else "added or removed"
-    coin = "is what it is, or another" if exchanged else "is there, or is not"
+    same = f" of the same {' × '.join(plan.public)}" if plan.public else ""
+    changed = f"exchanged for another{same}" if exchanged else "added or removed"
+    coin = f"is what it is, or another{same}" if exchanged else "is there, or is not"
     plain = paragraphs(
         f"The computation is random, on purpose. Were {whom} {changed}, every result would be "
         f"nearly as likely as before. So what these numbers can tell anybody about {whom} is "
@@ -114,7 +115,9 @@ def privacy_section(plan: "Plan", rho: float, *, private: bool, charged: bool) -
         "The protection holds against everybody, today and later. Each further release from the "
         "same data adds to what can be learned: their ρ add up.",
     )
-    if exchanged:
+    if plan.public:
+        plain = joined([plain, paragraphs(*public_text(plan))])
+    elif exchanged:
         plain = joined([plain, paragraphs("The number of rows is public, and comes out exactly.")])
     full = listing(_privacy_in_full(plan, rho))
     epsilons = grid(
@@ -198,8 +201,8 @@ def optimality_section(plan: "Plan") -> Html:
             "optimal",
             paragraphs("These tables need no noise: nothing can be more accurate."),
         )
-    bound, noise = plan.bound, plan.noise
-    factor = bound.factor(plan.error)
+    noise = plan.noise
+    bound = None if plan.public else plan.bound
     objective = {
         2: "the root of the total variance of all numbers asked for",
         math.inf: "the largest (weighted) standard deviation",
@@ -208,14 +211,23 @@ def optimality_section(plan: "Plan") -> Html:
         f"Error here means {objective}: {plan.error:.6g} rows. A certificate proves that no other "
         "Gaussian noise with the same privacy has an error smaller than "
         f"{100 / (1 + noise.gap):.6g} % of it.",
-        f"More than that: no unbiased method of any kind with this privacy has less error than "
-        f"{bound.error:.6g}, {bound.where}. This release is within a factor {factor:.4g} of that.",
+        ""
+        if bound is None
+        else "More than that: no unbiased method of any kind with this privacy has less error than "
+        f"{bound.error:.6g}, {bound.where}. This release is within a factor "
+        f"{bound.factor(plan.error):.4g} of that.",
     )
     facts = listing(
         [
             ("Error of this plan", f"{plan.error:.10g}"),
-            ("Least error of any unbiased mechanism", f"{bound.error:.10g}"),
-            ("Factor between the two", f"{factor:.6g}"),
+            *(
+                []
+                if bound is None
+                else [
+                    ("Least error of any unbiased mechanism", f"{bound.error:.10g}"),
+                    ("Factor between the two", f"{bound.factor(plan.error):.6g}"),
+                ]
+            ),
             (
                 "Certificate, at unit sensitivity",
                 f"{noise.gamma_lower:.10g} ≤ γ ≤ {noise.gamma:.10g}, gap {noise.gap:.1e}",

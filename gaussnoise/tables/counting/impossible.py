@@ -1,0 +1,93 @@
+"""Rows with a combination that the schema calls impossible: found in coded records, any engine."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
+from typing import Any, final
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import DataError
+from ..schema.impossible import rule_text
+from ..schema.schema import Schema
+from .codes import Codes
+
+
+@final
+@dataclass(frozen=True)
+class Excluded:
+    """One rule, by the codes of columns.
+
+    Attributes:
+        text: the rule in words.
+        codes: of each column, by its position, the codes that cannot occur together.
+    """
+
+    text: str
+    codes: tuple[tuple[int, tuple[int, ...]], ...]
+
+
+def excluded(schema: Schema, used: Sequence[int]) -> list[Excluded]:
+    """The rules whose attributes are all ``used``; columns are in the order of these."""
+    columns = {schema.attributes[i].name: k for k, i in enumerate(used)}
+    return [
+        Excluded(
+            rule_text(rule),
+            tuple([(columns[name], _codes(schema, name, labels)) for name, labels in rule]),
+        )
+        for rule in schema.impossible
+        if all(name in columns for name, _ in rule)
+    ]
+
+
+def _codes(schema: Schema, name: str, labels: Sequence[object]) -> tuple[int, ...]:
+    """1 + the cell; the catch-all's, the last one, is 0 as well."""
+    attribute = schema.attributes[schema.names.index(name)]
+    cells = [attribute.labels.index(label) for label in labels]
+    rest = [0] if attribute.other is not None and attribute.size - 1 in cells else []
+    return (*rest, *(cell + 1 for cell in cells))
+
+
+def without(coded: list[Codes] | nw.LazyFrame[Any], rules: Sequence[Excluded]) -> Any:
+    """The records that no rule excludes."""
+    if not rules:
+        return coded
+    if isinstance(coded, list):
+        kept = ~np.any([_found(coded, rule) for rule in rules], axis=0)
+        return [codes[kept] for codes in coded]
+    return coded.filter(~reduce(or_, map(_condition, rules)))
+
+
+def check_possible(coded: list[Codes] | nw.LazyFrame[Any], rules: Sequence[Excluded]) -> None:
+    """Raise DataError, which names the rule, if it excludes some record."""
+    if not rules:
+        return
+    if isinstance(coded, list):
+        broken = [rule for rule in rules if _found(coded, rule).any()]
+    else:
+        any_rule = reduce(or_, map(_condition, rules))
+        broken = [r for r in rules if _rows(coded, _condition(r))] if _rows(coded, any_rule) else []
+    if broken:
+        raise DataError(
+            f"table: some row has {broken[0].text}, which the schema calls impossible; hint: "
+            'correct the table or the rule, or on_outside="drop" to leave such rows out'
+        )
+
+
+def _found(coded: list[Codes], rule: Excluded) -> NDArray[np.bool_]:
+    """Of every record, whether the rule excludes it."""
+    return np.all([np.isin(coded[k], codes) for k, codes in rule.codes], axis=0)
+
+
+def _condition(rule: Excluded) -> nw.Expr:
+    return reduce(
+        and_, [reduce(or_, [nw.col(f"c{k}") == c for c in codes]) for k, codes in rule.codes]
+    )
+
+
+def _rows(coded: nw.LazyFrame[Any], condition: nw.Expr) -> int:
+    counted = coded.filter(condition).select(nw.len().alias("n")).collect("pyarrow")
+    return int(counted.to_native()["n"][0].as_py())

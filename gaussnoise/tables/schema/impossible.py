@@ -1,0 +1,69 @@
+"""Combinations of categories that cannot occur, as the schema says them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...errors import SchemaError
+
+if TYPE_CHECKING:
+    from .schema import Attribute, Category
+
+# What cannot occur together: by attribute name, labels.
+Rule = tuple[tuple[str, tuple["Category", ...]], ...]
+
+EXPECTED = 'expected labels by attribute, like {"age": "[0, 16)", "married": ["yes", "widowed"]}'
+
+
+def text_of(label: "Category") -> str:
+    """A label as text, booleans as TOML and CSV write them."""
+    return str(label).lower() if isinstance(label, bool) else str(label)
+
+
+def as_rules(given: object, attributes: Sequence["Attribute"]) -> tuple[Rule, ...]:
+    """The rules of a schema, their labels in its order.
+
+    Raises:
+        SchemaError: not a list of mappings from several attributes to labels of theirs.
+    """
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise SchemaError(f"impossible: expected a list of rules, got {type(given).__name__}")
+    return tuple([_as_rule(rule, attributes) for rule in given])
+
+
+def _as_rule(rule: Any, attributes: Sequence["Attribute"]) -> Rule:
+    if isinstance(rule, tuple):  # as schemas keep them
+        rule = dict(rule)
+    if not isinstance(rule, Mapping):
+        raise SchemaError(f"impossible: {EXPECTED}, got {type(rule).__name__}")
+    names = [attribute.name for attribute in attributes]
+    if unknown := [name for name in rule if name not in names]:
+        raise SchemaError(f"impossible: expected attributes of the schema, got {unknown[0]!r:.80}")
+    if len(rule) < 2:
+        raise SchemaError(
+            "impossible: expected two attributes or more in a rule; hint: leave a category that "
+            "never occurs out of the attribute"
+        )
+    return tuple([(a.name, _labels(a, rule[a.name])) for a in attributes if a.name in rule])
+
+
+def _labels(attribute: "Attribute", given: Any) -> tuple["Category", ...]:
+    """One label or several, as the attribute calls them."""
+    if attribute.clip is not None:
+        raise SchemaError(
+            f"impossible: expected attributes with categories or edges, got {attribute.name!r}, "
+            "a number that is summed"
+        )
+    several = given if isinstance(given, list | tuple) else [given]
+    known = {text_of(label): label for label in attribute.labels}
+    wanted = {text_of(label) for label in several if isinstance(label, str | int)}
+    if not several or len(wanted) < len(several) or not wanted <= known.keys():
+        raise SchemaError(
+            f"impossible: expected distinct labels of {attribute.name!r}, like "
+            f"{attribute.labels[0]!r}, got {given!r:.80}"
+        )
+    return tuple([label for text, label in known.items() if text in wanted])
+
+
+def rule_text(rule: Rule) -> str:
+    """A rule in words."""
+    return " with ".join(f"{name} = {' or '.join(map(text_of, labels))}" for name, labels in rule)
