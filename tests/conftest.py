@@ -70,7 +70,7 @@ def counted_once(monkeypatch):
     count, known = publish.count_marginals, {}
 
     def count_marginals(table, attributes, subsets, *options):
-        plain = [option for option in options if not hasattr(option, "key")]  # no fresh keys
+        plain = [str(option) for option in options if not hasattr(option, "key")]  # no fresh keys
         key = (id(table), tuple(attributes), tuple(subsets), *plain)
         if key not in known:
             known[key] = (

@@ -271,7 +271,7 @@ def test_every_engine_weighs_rows_alike(build, attributes):
     rows = amounts(80)
     weight = Weight("small", 0.5)
     subsets = [(0, 1), (0,), ()] if attributes else [()]
-    options = ([*attributes], subsets, "refuse", weight)
+    options = ([*attributes], subsets, "refuse", None, weight)
     found = dict(count_marginals(build(amount_columns(rows)), *options))
     here = dict(count_marginals(pa.table(amount_columns(rows)), *options))
     assert all(np.array_equal(found[S], here[S]) for S in subsets)
@@ -291,10 +291,10 @@ def test_every_engine_refuses_or_drops_what_is_no_number(build, engine):
     with pytest.raises(gn.DataError, match="'amount': expected only numbers"):
         list(count_marginals(table, strict, [(0, 1)]))
     with pytest.raises(gn.DataError, match="'amount': expected only numbers"):
-        list(count_marginals(table, strict[:1], [(0,)], "refuse", Weight("amount", 2)))
+        list(count_marginals(table, strict[:1], [(0,)], "refuse", None, Weight("amount", 2)))
     ((_, counts),) = count_marginals(table, strict, [(0, 1)], "drop")
     assert counts.sum() == UNITS
-    ((_, counts),) = count_marginals(table, strict[:1], [(0,)], "drop", Weight("amount", 2))
+    ((_, counts),) = count_marginals(table, strict[:1], [(0,)], "drop", None, Weight("amount", 2))
     assert counts.tolist() == [UNITS, 0, 0]
     ((_, counts),) = count_marginals(table, CLIPPED[:2], [(0, 1)])
     assert counts[:, 2].tolist() == [0, 2 * UNITS, 0]
