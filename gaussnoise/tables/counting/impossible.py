@@ -30,17 +30,19 @@ class Excluded:
     codes: tuple[tuple[int, tuple[int, ...]], ...]
 
 
-def excluded(schema: Schema, used: Sequence[int]) -> list[Excluded]:
+def excluded(schema: Schema, used: Sequence[int]) -> tuple[Excluded, ...]:
     """The rules whose attributes are all ``used``; columns are in the order of these."""
     columns = {schema.attributes[i].name: k for k, i in enumerate(used)}
-    return [
-        Excluded(
-            rule_text(rule),
-            tuple([(columns[name], _codes(schema, name, labels)) for name, labels in rule]),
-        )
-        for rule in schema.impossible
-        if all(name in columns for name, _ in rule)
-    ]
+    return tuple(
+        [
+            Excluded(
+                rule_text(rule),
+                tuple([(columns[name], _codes(schema, name, labels)) for name, labels in rule]),
+            )
+            for rule in schema.impossible
+            if all(name in columns for name, _ in rule)
+        ]
+    )
 
 
 def _codes(schema: Schema, name: str, labels: Sequence[object]) -> tuple[int, ...]:

@@ -369,9 +369,11 @@ class TableRelease(PickledByArguments):
             )
             # a group over itself has none: what cancels leaves rounding
             deviation = np.sqrt(np.where(squared > _CANCELLED * variance, squared, 0)) / groups
-            estimate = np.where(
-                deviation == 0, np.rint(estimate), estimate
-            )  # all of the group, or nothing
+            # all of the group, or nothing; of exact tables, any share
+            whole = (deviation == 0) & (
+                not self.query.public or np.abs(estimate - np.rint(estimate)) < _ROUNDED
+            )
+            estimate = np.where(whole, np.rint(estimate), estimate)
         return ProportionTable(
             attributes=tuple(names[i] for i in asked),
             labels=labels,

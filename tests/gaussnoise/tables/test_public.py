@@ -197,6 +197,17 @@ def test_tables_of_public_attributes_come_out_exactly(people):
     contrast = release.contrast({("a0", "a2"): weights})
     assert contrast.estimate == truth[1, 2]
     assert contrast.standard_deviation == 0
+    shares = release.proportions(("a0", "a2"))
+    np.testing.assert_allclose(np.asarray(shares.estimate), truth / 500)
+    assert not np.any(shares.standard_deviation)
+    low, high = shares.confidence_interval(0.95)
+    np.testing.assert_allclose([low, high], [truth / 500] * 2)
+    ones = release.proportions(("a0", "a1"), given=("a0", "a1"))
+    assert (np.asarray(ones.estimate) == 1).all()
+    cumulative = release.cdf("a2", given="a0")
+    below = truth.cumsum(axis=1) / truth.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(np.asarray(cumulative.estimate), below)
+    assert not np.any(cumulative.standard_deviation)
     exact = {m.attributes: m.standard_deviation for m in release.measurements()}
     assert exact["a0", "a2"] == 0 < exact["a0", "a1"]
 
