@@ -51,6 +51,13 @@ app.add_typer(stream_app, name="stream")
 _out = Console(highlight=False, soft_wrap=True, emoji=False)
 _err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
+Tables = Annotated[
+    list[Path],
+    typer.Argument(
+        help="CSV or Parquet file, several, a quoted pattern like 'data/*.csv', or a folder of "
+        "Parquet."
+    ),
+]
 SchemaFile = Annotated[
     Path, typer.Option("--schema", "-s", help="TOML schema; `gaussnoise schema TABLE` drafts one.")
 ]
@@ -142,13 +149,13 @@ def run(arguments: list[str]) -> int:
 
 @app.command("schema")
 def draft_schema(
-    table: Annotated[Path, typer.Argument(help="CSV or Parquet file.")],
+    table: Tables,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write; printed if omitted.")
     ] = None,
 ) -> None:
     """Draft a TOML schema from a table, to be checked by hand before any release."""
-    attributes, left_out = draft(str(table))
+    attributes, left_out = draft(_table(table))
     if not attributes:
         raise DataError(f"schema: no column can be an attribute; {'; '.join(left_out.values())}")
     schema = Schema(attributes)
@@ -265,7 +272,7 @@ def show_noise(
 
 @app.command("release")
 def make_release(
-    table: Annotated[Path, typer.Argument(help="CSV or Parquet file.")],
+    table: Tables,
     schema: SchemaFile,
     marginals: Workload,
     out: Annotated[Path, typer.Option("--out", "-o", help="New directory for the results.")],
@@ -308,12 +315,12 @@ def make_release(
         )
     budget = (rho, epsilon, delta)
     planned = _plan(schema, marginals, budget, neighbors, p, within, rows_per_person, person)
-    _release(planned, table, out, format, on_outside, ledger, id)
+    _release(planned, _table(table), out, format, on_outside, ledger, id)
 
 
 @app.command("mean")
 def release_means(
-    table: Annotated[Path, typer.Argument(help="CSV or Parquet file.")],
+    table: Tables,
     columns: Annotated[str, typer.Option("--columns", "-c", help="Numeric columns: income,age.")],
     by: Annotated[
         list[str] | None,
@@ -365,7 +372,7 @@ def release_means(
     names = [name.strip() for name in columns.split(",")]
     options: dict[str, Any] = {"by": groups, "person": person, "neighbors": relation}
     options |= {"spread": spread, "k": k, "level": level, "ledger": ledger, "id": id}
-    found = column_means(str(table), names, _privacy(rho, epsilon, delta), **options)
+    found = column_means(_table(table), names, _privacy(rho, epsilon, delta), **options)
     if out is not None:
         found.save(out)
     _say(str(found))
@@ -469,7 +476,7 @@ def start_stream(
 @stream_app.command("tick")
 def run_tick(
     folder: StreamFolder,
-    table: Annotated[Path, typer.Argument(help="CSV or Parquet file with the new rows.")],
+    table: Tables,
     number: Annotated[
         int | None,
         typer.Option(
@@ -483,7 +490,7 @@ def run_tick(
 ) -> None:
     """Count the new rows of one tick; publish their tables, and those of all rows so far."""
     stream = Stream.open(folder, ledger)
-    stream.tick(str(table), number)
+    stream.tick(_table(table), number)
     target = stream.state.tick_folder(len(stream) if number is None else number)
     _say((target / "summary.txt").read_text(encoding="utf-8"))
     _say(f"wrote {target}/cumulative, {target}/period and {target}/release.json")
@@ -566,7 +573,7 @@ def demo() -> None:
     pyarrow.csv.write_csv(table, folder / "survey.csv")
     (folder / "schema.toml").write_text(schema.to_toml(), encoding="utf-8")
     planned = plan(schema, 2, zCDP(0.1))
-    result = _release(planned, folder / "survey.csv", folder / "release")
+    result = _release(planned, str(folder / "survey.csv"), folder / "release")
     affair = result["marriage", "affair"]
     low, high = affair.confidence_interval()
     _say(
@@ -615,6 +622,11 @@ def _plan(
         rows_per_person=rows_per_person,
         person=person,
     )
+
+
+def _table(paths: list[Path]) -> str | list[str]:
+    """One table, in one file or several."""
+    return str(paths[0]) if len(paths) == 1 else [str(path) for path in paths]
 
 
 def _matrix(path: Path) -> Any:
@@ -692,7 +704,7 @@ def _privacy(rho: float | None, epsilon: float | None, delta: float | None) -> A
 
 def _release(
     planned: Plan,
-    table: Path,
+    table: str | list[str],
     out: Path,
     format: str = "csv",
     on_outside: str = "drop",
@@ -704,7 +716,7 @@ def _release(
         _err.print(work_text(planned), markup=False)
     wanted: dict[str, Any] = {"format": format, "on_outside": on_outside}  # checked there
     result = planned.release(
-        str(table), out=out, progress=_err.is_terminal, ledger=ledger, id=id, **wanted
+        table, out=out, progress=_err.is_terminal, ledger=ledger, id=id, **wanted
     )
     _say((out / "summary.txt").read_text(encoding="utf-8"))
     tables: Any = result.tables

@@ -5,7 +5,6 @@ come back.
 import contextlib
 import itertools
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -16,7 +15,8 @@ from numpy.typing import NDArray
 
 from ...errors import DataError
 from ...solvers.tables.residuals import Subset, part_of
-from ..reading.csv import FORM, is_csv
+from ..reading.csv import FORM
+from ..reading.files import is_csv, state_of
 from ..reading.frames import guarded, open_table
 from ..schema.schema import Attribute
 from .codes import Codes, OnOutside, code_table, outside_error
@@ -49,8 +49,9 @@ def count_marginals(
 
     Args:
         table: a dataframe narwhals knows (eager or lazy), or the path of a CSV, TSV or Parquet
-            file. A row of a CSV file is a record as RFC 4180 parses it, so a quoted field may hold
-            line ends; TSV knows no quotes.
+            file, a list of such paths, a pattern (``data/*.csv``) or a folder of Parquet. A row of
+            a CSV file is a record as RFC 4180 parses it, so a quoted field may hold line ends; TSV
+            knows no quotes.
         attributes: columns to read.
         subsets: distinct sorted positions in ``attributes``; every attribute lies in at least one.
         on_outside: what becomes of a row with a null or another value that has no cell, where the
@@ -70,7 +71,7 @@ def count_marginals(
             changed between two passes.
     """
     sizes = [a.size for a in attributes]
-    before = _state(table)
+    before = state_of(table)
     if not attributes:
         frame = (
             open_table(table).lazy() if limit is None else _limited_rows(table, limit, on_outside)
@@ -82,13 +83,13 @@ def count_marginals(
             ),
             engine=frame.implementation,
         )
-        if _state(table) != before:
+        if state_of(table) != before:
             raise DataError(_CHANGED)
         yield from ((S, np.array(rows, dtype=np.int64)) for S in subsets)
         return
     coded = code_table(table, attributes, on_outside, limit)
     engine = None if isinstance(coded, list) else coded.implementation
-    hint = FORM if isinstance(table, str | os.PathLike) and is_csv(table) else ""
+    hint = FORM if is_csv(table) else ""
     rows = None
     with contextlib.ExitStack() as stack:
         tally = guarded(_TASK, partial(_tally, coded, attributes, stack), engine=engine)
@@ -98,7 +99,7 @@ def count_marginals(
                 raise outside_error(attributes[min(tables.outside)])
             totals = {int(counts.sum()) for counts in tables.counts.values()}
             rows = totals if rows is None else rows
-            if len(rows | totals) > 1 or _state(table) != before:
+            if len(rows | totals) > 1 or state_of(table) != before:
                 raise DataError(_CHANGED)
             for group, inside in groups.items():
                 counts = tables.counts.pop(group)
@@ -289,14 +290,3 @@ def _tally_lazy(
 
 def _group(coded: nw.LazyFrame[Any], S: Subset) -> nw.LazyFrame[Any]:
     return coded.group_by(*(f"c{i}" for i in S)).agg(nw.len().alias("n"))
-
-
-def _state(table: object) -> tuple[int, int] | None:
-    """Size and modification time of a file."""
-    if not isinstance(table, str | os.PathLike):
-        return None
-    try:
-        status = os.stat(table)
-    except OSError:
-        return None  # whoever opens it says so
-    return status.st_size, status.st_mtime_ns

@@ -254,7 +254,7 @@ class Schema:
         edges; a column with nulls gets a catch-all.
 
         Args:
-            table: a dataframe, or the path of a CSV or Parquet file.
+            table: a dataframe, or where its files are, as for :meth:`Plan.release`.
 
         Raises:
             DataError: the table cannot be read, or a column has too many distinct values; names the
