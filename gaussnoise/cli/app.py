@@ -80,6 +80,13 @@ app.add_typer(stream_app, name="stream")
 _out = Console(highlight=False, soft_wrap=True, emoji=False)
 _err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
+Tables = Annotated[
+    list[Path],
+    typer.Argument(
+        help="CSV or Parquet file, several, a quoted pattern like 'data/*.csv', or a folder of "
+        "Parquet."
+    ),
+]
 SchemaFile = Annotated[
     Path, typer.Option("--schema", "-s", help="TOML schema; `gaussnoise schema TABLE` drafts one.")
 ]
@@ -210,13 +217,13 @@ def run(arguments: list[str]) -> int:
 
 @app.command("schema")
 def draft_schema(
-    table: Annotated[Path, typer.Argument(help="CSV or Parquet file.")],
+    table: Tables,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write; printed if omitted.")
     ] = None,
 ) -> None:
     """Draft a TOML schema from a table, to be checked by hand before any release."""
-    found = draft(str(table))
+    found = draft(_table(table))
     if not found.attributes:
         reasons = "; ".join(found.left_out.values())
         raise DataError(f"schema: no column can be an attribute; {reasons}")
@@ -393,7 +400,7 @@ def _save_noise(noise: OptimalNoise, out: Path) -> None:
 
 @app.command("release")
 def make_release(
-    table: Annotated[Path, typer.Argument(help="CSV or Parquet file.")],
+    table: Tables,
     schema: SchemaFile,
     out: Annotated[Path, typer.Option("--out", "-o", help="New directory for the results.")],
     marginals: Marginals = None,
@@ -441,14 +448,14 @@ def make_release(
     asked = _asked(schema, marginals, within, target)
     budget = rho, epsilon, delta
     planned = _plan(asked, budget, neighbors, p, rows_per_person, person, weight, public)
-    _release(planned, table, out, format, on_outside, ledger, id, as_json=as_json)
+    _release(planned, _table(table), out, format, on_outside, ledger, id, as_json=as_json)
     if as_json:
         _show(release_document(out))
 
 
 @app.command("mean")
 def release_means(
-    table: Annotated[Path, typer.Argument(help="CSV or Parquet file.")],
+    table: Tables,
     columns: Annotated[str, typer.Option("--columns", "-c", help="Numeric columns: income,age.")],
     by: Annotated[
         list[str] | None,
@@ -502,7 +509,7 @@ def release_means(
     options: dict[str, Any] = {"by": groups, "person": person, "neighbors": relation}
     options |= {"spread": spread, "k": k, "level": level, "ledger": ledger, "id": id}
     with patience(_err, "averaging"):
-        found = column_means(str(table), names, _privacy(rho, epsilon, delta), **options)
+        found = column_means(_table(table), names, _privacy(rho, epsilon, delta), **options)
     if out is not None:
         found.save(out)
     if as_json:
@@ -615,7 +622,7 @@ def start_stream(
 @stream_app.command("tick")
 def run_tick(
     folder: StreamFolder,
-    table: Annotated[Path, typer.Argument(help="CSV or Parquet file with the new rows.")],
+    table: Tables,
     number: Annotated[
         int | None,
         typer.Option(
@@ -630,7 +637,7 @@ def run_tick(
     """Count the new rows of one tick; publish their tables, and those of all rows so far."""
     stream = Stream.open(folder, ledger)
     with patience(_err, "counting"):
-        stream.tick(str(table), number)
+        stream.tick(_table(table), number)
     target = stream.state.tick_folder(len(stream) if number is None else number)
     _say((target / "summary.txt").read_text(encoding="utf-8"))
     _say(f"wrote {target}/cumulative, {target}/period and {target}/release.json")
@@ -719,7 +726,7 @@ def demo() -> None:
     pyarrow.csv.write_csv(table, folder / "survey.csv")
     (folder / "schema.toml").write_text(schema.to_toml(), encoding="utf-8")
     planned = plan(schema, 2, zCDP(0.1))
-    result = _release(planned, folder / "survey.csv", folder / "release")
+    result = _release(planned, str(folder / "survey.csv"), folder / "release")
     affair = result["marriage", "affair"]
     low, high = affair.confidence_interval()
     _say(
@@ -869,6 +876,11 @@ def _weight(text: str) -> Weight:
         ) from None
 
 
+def _table(paths: list[Path]) -> str | list[str]:
+    """One table, in one file or several."""
+    return str(paths[0]) if len(paths) == 1 else [str(path) for path in paths]
+
+
 def _matrix(path: Path) -> Any:
     try:
         if path.suffix == ".npy":
@@ -967,7 +979,7 @@ def _privacy(rho: float | None, epsilon: float | None, delta: float | None) -> A
 
 def _release(
     planned: Plan,
-    table: Path,
+    table: str | list[str],
     out: Path,
     format: str = "csv",
     on_outside: str = "drop",
@@ -981,7 +993,7 @@ def _release(
         _err.print(work_text(planned), markup=False)
     wanted: dict[str, Any] = {"format": format, "on_outside": on_outside}  # checked there
     result = planned.release(
-        str(table), out=out, progress=_err.is_terminal, ledger=ledger, id=id, **wanted
+        table, out=out, progress=_err.is_terminal, ledger=ledger, id=id, **wanted
     )
     if as_json:
         return result

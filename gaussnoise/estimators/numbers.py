@@ -1,7 +1,6 @@
 """Columns of numbers from any table, with the group of every row."""
 
 import itertools
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import DataError, ParameterError
 from ..tables.counting.codes import code_column
-from ..tables.reading.csv import is_csv
+from ..tables.reading.files import is_csv
 from ..tables.reading.frames import guarded, open_table, sql, type_name
 from ..tables.schema.schema import Attribute
 from ..text import near
@@ -67,7 +66,7 @@ def read_numbers(
         )
     frame = open_table(table)
     engine = frame.implementation
-    text = isinstance(table, str | os.PathLike) and is_csv(table)
+    text = is_csv(table)
     types = guarded(_TASK, lambda: dict(frame.collect_schema()), engine=engine)
     wanted = [*columns, *by, *([person] if person is not None else [])]
     missing = sorted({name for name in wanted if name not in types})

@@ -76,8 +76,6 @@ REFUSED = [
     ("numbers for text", lambda: survey().release(row(word=[1])), gn.DataError, "column 'word'"),
     ("integers for booleans", lambda: survey().release(row(flag=[1])), gn.DataError, "column "
     "'flag'"),
-    ("a float category, with a catch-all", lambda: survey("o").release(row(code=[1.0])),
-     gn.DataError, "column 'code'"),
     ("missing column", lambda: survey().release(row().drop_columns("flag")), gn.DataError,
      "'flag'"),
     ("not a table", lambda: survey().release([[1, 2]]), gn.DataError, "expected a dataframe"),

@@ -5,7 +5,6 @@ cells there are.
 import bisect
 import decimal
 import math
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
@@ -15,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import DataError
-from ..reading.csv import is_csv, with_integers
-from ..reading.frames import guarded, open_table, sql, type_name
+from ..reading.csv import with_integers
+from ..reading.files import is_csv
+from ..reading.frames import guarded, open_table, sql, text_columns, type_name
 from ..schema.numbers import STEPS
 from ..schema.schema import Attribute
 from .numbers import (
@@ -94,7 +94,6 @@ def code_table(
         ParameterError: a limit in an engine that has no windows.
     """
     frame = open_table(table)
-    text = isinstance(table, str | os.PathLike) and is_csv(table)
     drop = on_outside == "drop"
     untyped = (
         frame.implementation.is_pandas_like() or frame.implementation == nw.Implementation.DASK
@@ -112,21 +111,25 @@ def code_table(
         return names, frame.select(*wanted).collect_schema() if wanted else {}
 
     names, types = guarded(_TASK, columns, engine=frame.implementation)
+    text = text_columns(table, names)
+    if isinstance(frame, nw.DataFrame):
+        types = guarded(_TASK, lambda: {n: _plain_type(frame[n], t) for n, t in types.items()})
     missing = [name for name in needed if name not in names]
     if missing:
-        hint = "; hint: CSV needs commas, and column names in its first line" if text else ""
+        csv = is_csv(table)
+        hint = "; hint: CSV needs commas, and column names in its first line" if csv else ""
         raise DataError(
             f"table: expected columns {', '.join(map(repr, missing))}, which are missing{hint}"
         )
     if (
-        drop and not text and not untyped
+        drop and not is_csv(table) and not untyped
     ):  # a column of nothing but nulls may have no type: no value decides that
         bare = {a.name: _own_type(a) for a in attributes if types[a.name] == nw.Unknown}
         if bare:
             frame = guarded(_TASK, lambda: _cast(frame, bare), engine=frame.implementation)
             types = dict(types) | bare
-    if not text and not (drop and untyped):
-        for attribute in attributes:
+    if not (drop and untyped):
+        for attribute in (a for a in attributes if a.name not in text):
             _check_type(attribute, types[attribute.name], drop)
     if person is not None:
         check_person_type(person, types[person])
@@ -175,7 +178,8 @@ def _check_type(attribute: Attribute, dtype: nw.dtypes.DType, floats: bool) -> N
     fits = {
         str: dtype in (nw.String, nw.Categorical, nw.Enum),
         bool: dtype == nw.Boolean,
-        int: dtype.is_integer() or (floats and dtype.is_float()),
+        # integers with gaps are floats to pandas, and in what it writes
+        int: dtype.is_integer() or ((floats or attribute.other is not None) and dtype.is_float()),
     }
     if not fits[kind]:
         raise DataError(
@@ -249,7 +253,7 @@ def _coded(
     frame: Any,
     attributes: Sequence[Attribute],
     types: Mapping[str, nw.dtypes.DType],
-    text: bool,
+    text: Sequence[str],
     person: str | None,
 ) -> tuple[list[Codes], People | None] | nw.LazyFrame[Any]:
     """Codes of all rows; beside them, whose they are."""
@@ -338,7 +342,7 @@ def _bounds(edges: Sequence[float], dtype: nw.dtypes.DType) -> tuple[list[Any], 
 def code_column(column: nw.Series[Any], attribute: Attribute) -> Codes:
     """Codes of a column of any type; what does not fit the attribute has none."""
     try:
-        codes = _arrow(column.to_arrow(), column.dtype, attribute)
+        codes = _arrow(column.to_arrow(), _plain_type(column, column.dtype), attribute)
     except Exception:  # noqa: BLE001 (objects of any kind raise anything; the values decide)
         codes = None
     if codes is None:
@@ -376,6 +380,8 @@ def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes |
     kind = _kind(attribute)
     if attribute.edges is not None:
         return None
+    if pa.types.is_dictionary(values.type) and not _words(values):
+        values = values.cast(values.type.value_type)
     if kind is str and (dtype == nw.String or _words(values)):
         values = values.cast(pa.large_string())
     elif not (
@@ -393,6 +399,18 @@ def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes |
     )
     codes = np.array([*cells.values(), 0], dtype=np.int32)
     return codes[found.fill_null(len(cells)).to_numpy()]
+
+
+def _plain_type(column: nw.Series[Any], dtype: nw.dtypes.DType) -> nw.dtypes.DType:
+    """The type of a column's values, where these are numbered categories that are no text."""
+    if dtype not in (nw.Categorical, nw.Enum):
+        return dtype
+    values: Any = column.head(0).to_arrow()
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(values.type) or _words(values):
+        return dtype
+    return nw.from_native(pa.chunked_array([], values.type.value_type), series_only=True).dtype
 
 
 def _words(values: Any) -> bool:
@@ -490,7 +508,7 @@ def _duckdb(
     relation: Any,
     attributes: Sequence[Attribute],
     types: Mapping[str, nw.dtypes.DType],
-    text: bool,
+    text: Sequence[str],
     person: str | None = None,
 ) -> nw.LazyFrame[Any]:
     """A left join with the codes of each attribute. Keys are bytes: text may compare in other ways
@@ -504,7 +522,8 @@ def _duckdb(
     joined = relation.project(", ".join(keys))
     if text:
         joined = with_integers(
-            joined, [f"r{k}" for k, a in enumerate(attributes) if _kind(a) is int]
+            joined,
+            [f"r{k}" for k, a in enumerate(attributes) if _kind(a) is int and a.name in text],
         )
     joined = _duckdb_bins(joined, attributes, types, text)
     nothing = relation.limit(0).aggregate(
@@ -543,7 +562,10 @@ _WIDTHS = {nw.Int8: "TINYINT", nw.Int16: "SMALLINT", nw.Int32: "INTEGER"}
 
 
 def _duckdb_bins(
-    relation: Any, attributes: Sequence[Attribute], types: Mapping[str, nw.dtypes.DType], text: bool
+    relation: Any,
+    attributes: Sequence[Attribute],
+    types: Mapping[str, nw.dtypes.DType],
+    text: Sequence[str],
 ) -> Any:
     """The relation with codes for numbers, found by binary search, one step of all columns at a
     time.
@@ -555,7 +577,7 @@ def _duckdb_bins(
     for k, attribute in enumerate(attributes):
         if attribute.edges is None:
             continue
-        dtype = nw.Float64() if text else types[attribute.name]
+        dtype = nw.Float64() if attribute.name in text else types[attribute.name]
         begin, last = _bounds(attribute.edges, dtype)
         kind = "HUGEINT" if dtype.is_integer() else "DOUBLE"
         listed = (
@@ -586,16 +608,16 @@ def _duckdb_bins(
     return relation.project(", ".join([*others, *finals]))
 
 
-def _duckdb_key(attribute: Attribute, dtype: nw.dtypes.DType, text: bool) -> str:
+def _duckdb_key(attribute: Attribute, dtype: nw.dtypes.DType, text: Sequence[str]) -> str:
     """SQL of the number that falls into a bin, or of the text of a category."""
-    column, kind = sql(attribute.name), _kind(attribute)
+    column, kind, written = sql(attribute.name), _kind(attribute), attribute.name in text
     if attribute.clip is not None:
-        return duckdb_number(attribute, text)
+        return duckdb_number(attribute, written)
     if attribute.edges is not None:
         # trim also keeps duckdb from moving the cast into its CSV reader, where it fails instead of
         # giving NULL
-        return f"TRY_CAST(trim({column}) AS DOUBLE)" if text else column
-    if text:
+        return f"TRY_CAST(trim({column}) AS DOUBLE)" if written else column
+    if written:
         # CSV knows text only: integers are read by value (3, 03 and 3.0 are 3), true and false in
         # any case
         return f"lower({column})" if kind is bool else column

@@ -5,7 +5,6 @@ come back.
 import contextlib
 import itertools
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -16,7 +15,8 @@ from numpy.typing import NDArray
 
 from ...errors import DataError
 from ...solvers.tables.residuals import Subset, part_of
-from ..reading.csv import FORM, is_csv
+from ..reading.csv import FORM
+from ..reading.files import is_csv, state_of
 from ..reading.frames import guarded, open_table
 from ..schema.numbers import Weight, unit_of
 from ..schema.schema import Attribute
@@ -67,8 +67,9 @@ def count_marginals(
 
     Args:
         table: a dataframe narwhals knows (eager or lazy), or the path of a CSV, TSV or Parquet
-            file. A row of a CSV file is a record as RFC 4180 parses it, so a quoted field may hold
-            line ends; TSV knows no quotes.
+            file, a list of such paths, a pattern (``data/*.csv``) or a folder of Parquet. A row of
+            a CSV file is a record as RFC 4180 parses it, so a quoted field may hold line ends; TSV
+            knows no quotes.
         attributes: columns to read.
         subsets: distinct sorted positions in ``attributes``; every attribute lies in at least one.
         on_outside: what becomes of a row with a null or another value that has no cell, where the
@@ -93,7 +94,7 @@ def count_marginals(
             changed between two passes.
     """
     sizes = [a.size for a in attributes]
-    before = _state(table)
+    before = state_of(table)
     if not attributes and weight is None:
         frame = (
             open_table(table).lazy() if limit is None else _limited_rows(table, limit, on_outside)
@@ -105,7 +106,7 @@ def count_marginals(
             ),
             engine=frame.implementation,
         )
-        if _state(table) != before:
+        if state_of(table) != before:
             raise DataError(_CHANGED)
         yield from ((S, np.array(rows, dtype=np.int64)) for S in subsets)
         return
@@ -113,7 +114,7 @@ def count_marginals(
     read = [*attributes, *([] if weight is None else [weight_column(weight)])]
     coded = code_table(table, read, on_outside, limit)
     engine = None if isinstance(coded, list) else coded.implementation
-    hint = FORM if isinstance(table, str | os.PathLike) and is_csv(table) else ""
+    hint = FORM if is_csv(table) else ""
     if on_outside == "drop":
         coded = guarded(_TASK, lambda: without(coded, impossible), engine=engine)
     else:
@@ -129,7 +130,7 @@ def count_marginals(
                 raise outside_error(read[min(tables.outside)])
             totals = {int(counts.sum()) for counts in tables.counts.values()}
             rows = totals if rows is None else rows
-            if len(rows | totals) > 1 or _state(table) != before:
+            if len(rows | totals) > 1 or state_of(table) != before:
                 raise DataError(_CHANGED)
             for group, inside in groups.items():
                 counts = tables.counts.pop(group)
@@ -387,14 +388,3 @@ def _group(coded: nw.LazyFrame[Any], S: Subset, sums: Sequence[str]) -> nw.LazyF
         return found
     # some engines add 64-bit integers up in wider types
     return found.with_columns(*(nw.col(name).fill_null(0).cast(nw.Int64) for name in sums))
-
-
-def _state(table: object) -> tuple[int, int] | None:
-    """Size and modification time of a file."""
-    if not isinstance(table, str | os.PathLike):
-        return None
-    try:
-        status = os.stat(table)
-    except OSError:
-        return None  # whoever opens it says so
-    return status.st_size, status.st_mtime_ns

@@ -459,7 +459,9 @@ class Plan(PickledByArguments):
               that, it only counts, draws, decodes and writes.
 
         Args:
-            table: a dataframe (anything narwhals reads) or the path of a CSV or Parquet file.
+            table: a dataframe (anything narwhals reads); or the path of a CSV or Parquet file, a
+                list of such paths, a pattern like ``data/*.csv``, all with the same columns; or a
+                folder of Parquet, in which names of folders like ``year=2024`` are columns too.
             out: a new directory for the files of :meth:`TableRelease.save`; checked before noise is
                 drawn. Tables are written one at a time and read back when asked for, so memory
                 follows the largest of them.

@@ -14,7 +14,6 @@ as it stands: ``NA``, ``\N`` and ``NULL`` are text.
 import csv
 import glob
 import gzip
-import os
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -28,23 +27,28 @@ _PIECE = 2**19
 _USUAL_LINE = 2_000_000  # duckdb's own limit
 
 
-def is_csv(path: str | os.PathLike[str]) -> bool:
-    """Whether the name says CSV or TSV, perhaps compressed."""
-    return os.fspath(path).lower().removesuffix(".gz").endswith((".csv", ".tsv"))
-
-
-def open_csv(path: str, connection: Any) -> Any:
-    """A duckdb relation of text columns.
+def open_csv(paths: Sequence[str], connection: Any) -> Any:
+    """A duckdb relation of text columns; each file is checked by itself.
 
     Raises:
-        DataError: a quote where none may stand, or no first line of column names.
+        DataError: a quote where none may stand, or no first line of column names, or several
+            files that differ in these or in kind.
     """
-    tabs = path.lower().removesuffix(".gz").endswith(".tsv")
-    names = _header(path, tabs)
-    several_lines, longest = _check_bytes(path, tabs)
+    kinds = {path.lower().removesuffix(".gz")[-4:] for path in paths}
+    tabs = ".tsv" in kinds
+    headers = [_header(path, tabs) for path in paths]
+    names = headers[0]
+    if len(kinds) > 1 or any(header != names for header in headers):
+        raise DataError(
+            "table: expected files of one kind with the same first line of column names in each; "
+            "hint: the same columns in the same order"
+        )
+    checked = [_check_bytes(path, tabs) for path in paths]
+    several_lines = any(inside for inside, _ in checked)
+    longest = max(length for _, length in checked)
     quote = "" if tabs else '"'
     return connection.read_csv(
-        glob.escape(path),
+        [glob.escape(path) for path in paths],
         columns=dict.fromkeys(names, "VARCHAR"),
         auto_detect=False,
         header=True,

@@ -2,18 +2,18 @@
 
 import contextlib
 import glob
-import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent import futures
 from typing import Any, TypeVar
 
 import narwhals as nw
 
 from ...errors import DataError
-from .csv import is_csv, open_csv
+from .csv import open_csv
+from .files import is_csv, is_parquet, is_path, partition_columns, table_files
 
 Result = TypeVar("Result")
 
@@ -23,16 +23,15 @@ _opened: weakref.WeakSet[Any] = weakref.WeakSet()  # connections of such threads
 
 def open_table(table: object) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
     """The table as a frame; CSV comes as text."""
-    if isinstance(table, str | os.PathLike):
-        path = os.fspath(table)
+    if is_path(table):
         return nw.from_native(
-            guarded("open the file", lambda: _open_file(path), engine=nw.Implementation.DUCKDB)
+            guarded("open the file", lambda: _open_files(table), engine=nw.Implementation.DUCKDB)
         )
     frame = guarded("open it", lambda: nw.from_native(table, pass_through=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
         raise DataError(
-            "table: expected a dataframe (polars, pandas, pyarrow, duckdb, …) or the path of a "
-            "CSV or Parquet file, "
+            "table: expected a dataframe (polars, pandas, pyarrow, duckdb, …), or the path of a "
+            "CSV or Parquet file or a list of such paths, "
             f"got {type(table).__name__}"
         )
     return frame
@@ -40,7 +39,7 @@ def open_table(table: object) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
 
 def frame_backend(table: object) -> Any:
     """The dataframe library results come back in: the caller's own if it is eager, else pyarrow."""
-    if isinstance(table, str | os.PathLike):
+    if is_path(table):
         return "pyarrow"
     frame = guarded("open it", lambda: nw.from_native(table, pass_through=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
     implementation = (
@@ -162,14 +161,55 @@ def _interrupted(error: BaseException | None) -> bool:
     return False
 
 
-def _open_file(path: str) -> Any:
-    if not os.path.isfile(path):
-        raise DataError(f"table: no such file: {path}")
-    if path.lower().endswith((".parquet", ".pq")):
-        return _connect().read_parquet(glob.escape(path), hive_partitioning=False)
-    if not is_csv(path):
-        raise DataError(f"table: expected a .csv, .tsv or .parquet file, got {path}")
-    return open_csv(path, _connect())
+def _open_files(table: object) -> Any:
+    files = table_files(table)
+    if all(map(is_parquet, files)):
+        return _open_parquet(files, partition_columns(table, files))
+    if not is_csv(files):
+        strange = next((f for f in files if not (is_csv(f) or is_parquet(f))), None)
+        raise DataError(
+            "table: expected files of one kind, got CSV and Parquet"
+            if strange is None
+            else f"table: expected a .csv, .tsv or .parquet file, got {strange}"
+        )
+    return open_csv(files, _connect())
+
+
+def _open_parquet(files: list[str], partitions: list[str]) -> Any:
+    """A duckdb relation; partitions come as text."""
+    connection = _connect()
+    found = [connection.read_parquet(glob.escape(f), hive_partitioning=False) for f in files]
+    if any((one.columns, one.types) != (found[0].columns, found[0].types) for one in found[1:]):
+        raise DataError(
+            "table: expected the same columns of the same types in every Parquet file; "
+            "hint: write them with one schema (integers with gaps as nullable integers)"
+        )
+    if not partitions:
+        return (
+            found[0]
+            if len(files) == 1
+            else connection.read_parquet([glob.escape(f) for f in files], hive_partitioning=False)
+        )
+    if set(partitions) & set(found[0].columns):
+        raise DataError("table: expected partitions that are no columns of the files as well")
+    paths = ", ".join(literal(glob.escape(f)) for f in files)
+    return connection.sql(
+        f"SELECT * FROM read_parquet([{paths}], hive_partitioning=true, hive_types_autocast=false)"
+    )
+
+
+def text_columns(table: object, names: Sequence[str]) -> Sequence[str]:
+    """Columns that are text because nothing says what type they have: those of CSV, and partitions
+    of folders.
+    """
+    if not is_path(table):
+        return ()
+    return names if is_csv(table) else partition_columns(table, table_files(table))
+
+
+def literal(text: str) -> str:
+    """A quoted text."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _connect() -> Any:

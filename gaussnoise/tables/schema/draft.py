@@ -3,14 +3,13 @@ public knowledge.
 """
 
 import math
-import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import narwhals as nw
 
 from ...errors import DataError
-from ..reading.csv import is_csv
+from ..reading.files import is_csv
 from ..reading.frames import guarded, open_table, sql, type_name
 from .schema import Attribute, Schema
 
@@ -76,7 +75,7 @@ def _typed(table: object) -> nw.LazyFrame[Any]:
     """The table; text of a CSV column becomes numbers or booleans where every value says so
     unambiguously.
     """
-    if isinstance(table, str | os.PathLike) and is_csv(table):
+    if is_csv(table):
         text = open_table(table).to_native()
         return nw.from_native(
             guarded("read the file", lambda: _typed_csv(text), engine=nw.Implementation.DUCKDB)

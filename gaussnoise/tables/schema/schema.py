@@ -313,7 +313,7 @@ class Schema:
         same with a comment on every column.
 
         Args:
-            table: a dataframe, or the path of a CSV or Parquet file.
+            table: a dataframe, or where its files are, as for :meth:`Plan.release`.
 
         Raises:
             DataError: the table cannot be read, or no column can be an attribute.

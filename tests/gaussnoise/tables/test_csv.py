@@ -30,7 +30,7 @@ def read(tmp_path, connection):
 
     def read(content, name="t.csv"):
         (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
-        return open_csv(str(tmp_path / name), connection).fetchall()
+        return open_csv([str(tmp_path / name)], connection).fetchall()
 
     return read
 
@@ -239,7 +239,7 @@ def test_what_is_accepted_is_parsed_in_the_same_records_everywhere(
             expected = records(content, delimiter)
         except RefusedError:
             with pytest.raises(gn.DataError):
-                open_csv(str(path), connection)
+                open_csv([str(path)], connection)
             outcomes["refused"] += 1
             continue
         if delimiter == ",":
@@ -256,7 +256,7 @@ def test_what_is_accepted_is_parsed_in_the_same_records_everywhere(
             tuple(r[:width]) if not any(f is not None for f in r[width:]) else tuple(r)
             for r in rows
         ]
-        relation = open_csv(str(path), connection)
+        relation = open_csv([str(path)], connection)
         if all(len(r) == width for r in rows):
             assert relation.fetchall() == rows, content
             outcomes["read"] += 1
@@ -279,7 +279,7 @@ def test_fields_of_several_lines_cross_the_pieces_that_threads_read(
     texts = ["u\nv" * int(n) for n in lengths]
     with open(tmp_path / "t.csv", "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("a", "b"), *((text, k) for k, text in enumerate(texts))])
-    relation = open_csv(str(tmp_path / "t.csv"), connection)
+    relation = open_csv([str(tmp_path / "t.csv")], connection)
     assert relation.aggregate("count(*), sum(length(a))").fetchall() == [
         (len(texts), sum(map(len, texts)))
     ]

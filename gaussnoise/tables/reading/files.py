@@ -1,0 +1,108 @@
+"""Which files a table is: one file, several, all that a pattern finds, or a folder of Parquet."""
+
+import glob
+import os
+from typing import Any
+
+from ...errors import DataError
+
+_TEXT = (".csv", ".tsv")
+_PARQUET = (".parquet", ".pq")
+
+
+def is_path(table: object) -> bool:
+    """Whether a table is given by where its files are."""
+    if isinstance(table, list | tuple):
+        return bool(table) and all(isinstance(path, str | os.PathLike) for path in table)
+    return isinstance(table, str | os.PathLike)
+
+
+def is_csv(table: Any) -> bool:
+    """Whether the names of a table's files say CSV or TSV, perhaps compressed."""
+    if not is_path(table):
+        return False
+    try:
+        names: list[Any] = table_files(table)
+    except DataError:  # whoever opens them says so
+        names = list(table) if isinstance(table, list | tuple) else [table]
+    return all(os.fspath(n).lower().removesuffix(".gz").endswith(_TEXT) for n in names)
+
+
+def is_parquet(path: str) -> bool:
+    """Whether a file's name says Parquet."""
+    return path.lower().endswith(_PARQUET)
+
+
+def table_files(table: Any) -> list[str]:
+    """The files of a table, each once, sorted within a pattern or a folder.
+
+    A name of a file is that file, whatever characters it has. Of a folder, these are the Parquet
+    files in it and below, but for names that begin with a dot or an underscore.
+
+    Raises:
+        DataError: there are none, or one of them twice.
+    """
+    several = isinstance(table, list | tuple)
+    paths = [os.fspath(path) for path in (table if several else [table])]
+    # a list that was meant as data is not to be quoted
+    said = [f"entry {k} of the list" for k in range(1, len(paths) + 1)] if several else paths
+    files = [file for path, name in zip(paths, said, strict=True) for file in _files_of(path, name)]
+    if len({os.path.realpath(file) for file in files}) < len(files):
+        raise DataError("table: expected distinct files, got one twice: its rows would count twice")
+    return files
+
+
+def _files_of(path: str, name: str) -> list[str]:
+    if os.path.isfile(path):
+        return [path]
+    if os.path.isdir(path):
+        below = glob.iglob(os.path.join(glob.escape(path), "**"), recursive=True)
+        files = [file for file in below if is_parquet(file) and os.path.isfile(file)]
+        files = [file for file in files if not _hidden(os.path.relpath(file, path))]
+        if not files:
+            raise DataError(
+                f"table: no Parquet files in {name}; hint: for CSV files a pattern: folder/*.csv"
+            )
+        return sorted(files)
+    files = sorted(file for file in glob.glob(path, recursive=True) if os.path.isfile(file))
+    if not files:
+        raise DataError(f"table: no such file: {name}")
+    return files
+
+
+def _hidden(path: str) -> bool:
+    return any(part.startswith(("_", ".")) for part in path.split(os.sep))
+
+
+def partition_columns(table: object, files: list[str]) -> list[str]:
+    """Columns that the names of folders tell, as in ``sales/year=2024/part-0.parquet`` (Hive).
+
+    Raises:
+        DataError: not the same ones for every file.
+    """
+    if not isinstance(table, str | os.PathLike) or not os.path.isdir(table):
+        return []
+    found = {
+        tuple(
+            part.partition("=")[0]
+            for part in os.path.relpath(file, table).split(os.sep)[:-1]
+            if "=" in part
+        )
+        for file in files
+    }
+    if len(found) > 1 or len(set(names := list(next(iter(found))))) < len(names):
+        raise DataError(
+            f"table: expected the same partitions, like year=2024, above every file in {table}"
+        )
+    return names
+
+
+def state_of(table: object) -> object:
+    """Names, sizes and modification times of a table's files; None for what is in no file."""
+    if not is_path(table):
+        return None
+    try:
+        stats = [(file, os.stat(file)) for file in table_files(table)]
+    except (OSError, DataError):
+        return None  # whoever opens them says so
+    return [(file, status.st_size, status.st_mtime_ns) for file, status in stats]
