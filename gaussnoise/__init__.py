@@ -87,6 +87,7 @@ from .tables import (
     Attribute,
     BiasedTable,
     Budgets,
+    Categories,
     MarginalTable,
     MeanTable,
     Measurement,
@@ -100,6 +101,7 @@ from .tables import (
     Target,
     Weight,
     budgets,
+    discover_categories,
     plan,
 )
 
@@ -117,6 +119,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Bound",
     "BudgetError",
     "Budgets",
+    "Categories",
     "Certificate",
     "CertificateError",
     "Clipped",
@@ -194,6 +197,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "Zonotope",
     "budgets",
     "compare",
+    "discover_categories",
     "dual_norm",
     "estimators",
     "factorize",

@@ -5,6 +5,7 @@ from .planning.door import plan
 from .planning.plan import Plan
 from .planning.targets import Target
 from .release.biased import BiasedTable
+from .release.categories import Categories, discover_categories
 from .release.quantiles import QuantileTable
 from .release.release import Measurement, TableRelease
 from .release.sums import MeanTable, SumTable
@@ -16,6 +17,7 @@ __all__ = [
     "Attribute",
     "BiasedTable",
     "Budgets",
+    "Categories",
     "MarginalTable",
     "MeanTable",
     "Measurement",
@@ -29,5 +31,6 @@ __all__ = [
     "Target",
     "Weight",
     "budgets",
+    "discover_categories",
     "plan",
 ]
