@@ -127,14 +127,13 @@ def _polars(frame: Any, column: str, words: bool, most: int) -> dict[Value, int]
 def _here(series: nw.Series[Any], dtype: nw.dtypes.DType, words: bool) -> dict[Value, int]:
     """By arrow's hash tables, or by Python for what has no type."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if words or dtype.is_integer():
         try:
             values = series.to_arrow()
             if words:
                 values = values.cast(pa.large_string())
-            counted = pc.value_counts(values.drop_null())
+            counted = values.drop_null().value_counts()
             pairs = zip(*(counted.field(k).to_pylist() for k in (0, 1)), strict=True)
             return {v: int(n) for v, n in pairs}
         except Exception:  # noqa: BLE001 (objects of any kind raise anything; the values decide)
