@@ -90,6 +90,7 @@ from .tables import (
     Attribute,
     BiasedTable,
     Budgets,
+    Categories,
     CellList,
     MarginalTable,
     MeanTable,
@@ -105,6 +106,7 @@ from .tables import (
     Weight,
     budgets,
     combine,
+    discover_categories,
     plan,
 )
 
@@ -124,6 +126,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "BudgetError",
     "Budgets",
     "CellList",
+    "Categories",
     "Certificate",
     "CertificateError",
     "Clipped",
@@ -204,6 +207,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "budgets",
     "combine",
     "compare",
+    "discover_categories",
     "dual_norm",
     "estimators",
     "factorize",

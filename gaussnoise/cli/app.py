@@ -1,5 +1,5 @@
-"""Commands: schema, plan, bound, release, report, ask, synthetic, mean, stream, ledger, optimize,
-demo.
+"""Commands: schema, categories, plan, bound, release, report, ask, synthetic, mean, stream, ledger,
+optimize, demo.
 """
 
 import importlib.metadata
@@ -32,6 +32,7 @@ from ..tables.schema.entries import Entry
 from ..tables.schema.workload import as_entry, load_workload
 from ..text import near
 from .ask import ask
+from .categories import show_categories
 from .documents import (
     Document,
     bound_document,
@@ -69,6 +70,7 @@ app.command("ask")(ask)
 app.command("synthetic")(synthetic)
 app.add_typer(ledger_app, name="ledger")
 app.command("report")(write_report)
+app.command("categories")(show_categories)
 stream_app = typer.Typer(
     no_args_is_help=True,
     context_settings=_HELP,
@@ -670,37 +672,58 @@ def create_ledger(
     rho: Annotated[
         float, typer.Option("--rho", help="Budget of all releases together: rho of zCDP.")
     ],
+    delta: Annotated[
+        float,
+        typer.Option("--delta", help="The most that thresholds may spend: gaussnoise categories."),
+    ] = 0.0,
 ) -> None:
     """Start a ledger with a fixed budget."""
-    _say(f"wrote {Ledger.create(path, zCDP(rho)).path}: rho {rho:g} for all releases together")
+    ledger = Ledger.create(path, zCDP(rho), delta)
+    more = f" and delta {delta:g}" if delta else ""
+    _say(f"wrote {ledger.path}: rho {rho:g}{more} for all releases together")
 
 
 @ledger_app.command("show")
 def show_ledger(
     path: LedgerFile,
     delta: Annotated[
-        float, typer.Option("--delta", help="Say also what (epsilon, delta) has been spent.")
-    ] = 1e-6,
+        float | None,
+        typer.Option(
+            "--delta",
+            help="Say also what (epsilon, delta) has been spent: 1e-6, or twice what thresholds "
+            "may spend, if omitted.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """List all charges and refusals of a ledger. A refusal depends on the data; all else here is
     public.
     """
     ledger = Ledger.open(path)
+    entries = ledger.entries()
+    delta = max(1e-6, 2 * ledger.delta) if delta is None else delta
+    left = delta - ledger.delta  # all thresholds together never spend more
+    if not left > 0:
+        raise ParameterError(
+            f"ledger: expected --delta above {ledger.delta:g}, which thresholds may spend, got "
+            f"{delta:g}; hint: --delta {2 * ledger.delta:g}"
+        )
     if as_json:
         return _show(ledger_document(ledger, delta))
-    entries = ledger.entries()
-    spent, budget = ledger.epsilon(delta), zCDP(ledger.rho).epsilon(delta)
+    spent, budget = ledger.epsilon(delta), zCDP(ledger.rho).epsilon(left)
     refused = sum(entry.state == "refused" for entry in entries)
     _say(
         f"budget rho {ledger.rho:g}, spent {ledger.spent:g}, left {ledger.remaining:g}; "
         f"charges: {len(entries) - refused}, refusals of the data: {refused}"
     )
+    if ledger.delta:
+        _say(f"delta of thresholds {ledger.delta:g}, spent {ledger.spent_delta:g}")
     _say(f"epsilon at delta {delta:g}: {spent:.4g} for what is spent, {budget:.4g} for the budget")
     for entry in entries:
+        thresholds = f"delta {entry.delta:<10.6g}  " if ledger.delta else ""
         digest = "" if entry.sha256 is None else f"  sha256 {entry.sha256[:12]}"
         _say(
-            f"  {entry.begun}  {entry.state:<8}  rho {entry.rho:<10.6g}  {entry.id}  "
+            f"  {entry.begun}  {entry.state:<8}  rho {entry.rho:<10.6g}  {thresholds}{entry.id}  "
             f"({entry.protects}){digest}"
         )
         _say(f"    {entry.target}")

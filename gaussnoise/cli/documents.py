@@ -161,10 +161,12 @@ def ledger_document(ledger: Ledger, delta: float) -> Document:
         "rho": ledger.rho,
         "spent": ledger.spent,
         "remaining": ledger.remaining,
+        "delta": ledger.delta,
+        "spent_delta": ledger.spent_delta,
         "epsilon_delta": {
             "delta": delta,
             "spent": ledger.epsilon(delta),
-            "budget": zCDP(ledger.rho).epsilon(delta),
+            "budget": zCDP(ledger.rho).epsilon(delta - ledger.delta),
         },
         "entries": [asdict(entry) for entry in ledger.entries()],
     }

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from ..errors import NotAvailableError, ParameterError
+from ..errors import ParameterError
 from ..numerics.rounding import rounded_down, rounded_up
 from ..privacy.definitions import AbstractPrivacy, ApproxDP, PureDP, check_gaussian
 from ..privacy.lattice_bound import MIN_STEPS
@@ -91,16 +91,9 @@ class Budget:
 
     @property
     def rho(self) -> float:
-        """What a ledger charges: ρ, or ε²/2 if pure (Bun & Steinke 2016, Proposition 1.4).
-
-        Raises:
-            NotAvailableError: a threshold, which no ρ describes.
+        """What a ledger charges, beside :attr:`threshold_delta`: ρ, or ε²/2 if pure (Bun & Steinke
+        2016, Proposition 1.4).
         """
-        if self.thresholded:
-            raise NotAvailableError(
-                "ledger: an unbounded search for the location spends a part of delta that ledgers "
-                "of rho cannot count; hint: give a public range (radius=)"
-            )
         return rounded_up(Fraction(self.whole) ** 2 / 2) if self.pure else self.whole
 
     @property

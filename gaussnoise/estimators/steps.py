@@ -17,16 +17,11 @@ from ..errors import ParameterError
 from ..mechanisms.gaussian import GaussianMechanism
 from ..noise.solve import optimal_noise
 from ..privacy.definitions import zCDP
-from ..privacy.laplace import (
-    LaplaceQuery,
-    NoisyMaximum,
-    frequent,
-    frequent_scale,
-    frequent_threshold,
-)
+from ..privacy.laplace import LaplaceQuery, NoisyMaximum
 from ..privacy.lattice_bound import MIN_STEPS
 from ..privacy.ledger import Ledger
 from ..privacy.sampler import IntegerQuery
+from ..privacy.threshold import Change, ThresholdQuery
 from ..text import disclaimers, versions
 from .budget import Budget
 from .estimate import Estimate
@@ -75,10 +70,11 @@ def published(
     return Ledger.of(ledger).once(
         id,
         cost=budget.rho,
+        delta=budget.threshold_delta,
         request={"estimator": function, "privacy": repr(budget.privacy)} | dict(request),
         protects=protects,
         target=None,
-        draws=None if budget.pure else budget.draws,
+        draws=None if budget.pure or budget.thresholded else budget.draws,
         write=lambda path: _write(path, checked()),
         read=Estimate.load,
     )
@@ -221,8 +217,7 @@ def fullest_shortfall(bins: int, amount: float, beta: float, *, pure: bool) -> f
 
 def fullest_of_any(keys: NDArray[np.int64], rho: float, delta: float) -> int | None:
     """The most frequent key, up to noise, of keys nobody can list; None if below a threshold."""
-    steps = _threshold_steps(rho)
-    noisy = frequent(Counter(keys.tolist()), steps=steps, rho=rho, delta=delta)
+    noisy = _unlisted(rho, delta).frequent(Counter(keys.tolist()))
     return max(noisy, key=lambda key: noisy[key]) if noisy else None
 
 
@@ -230,10 +225,12 @@ def fullest_of_any_needs(n: int, rho: float, delta: float, beta: float) -> tuple
     """The shortfall of :func:`fullest_of_any` as above, and how many records the fullest key must
     have to be shown.
     """
-    steps = _threshold_steps(rho)
-    tail = frequent_scale(steps, rho) * math.sqrt(2 * math.log(max(n, 2) / beta))
-    return 2 * tail, frequent_threshold(steps, rho, delta) + tail
+    query = _unlisted(rho, delta)
+    tail = query.standard_deviation * math.sqrt(2 * math.log(max(n, 2) / beta))
+    return 2 * tail, query.threshold + tail
 
 
-def _threshold_steps(rho: float) -> int:
-    return 2 ** max(math.ceil(math.log2(2 * MIN_STEPS * math.sqrt(rho))), 0)
+@lru_cache(maxsize=8)
+def _unlisted(rho: float, delta: float) -> ThresholdQuery:
+    """Of keys nobody can list; replacing a record moves two counts by one."""
+    return ThresholdQuery(Change.replaced(1), rho, delta)

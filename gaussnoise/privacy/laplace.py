@@ -1,7 +1,6 @@
 """Noise of pure privacy: OpenDP's discrete Laplace on exact integers, and its noisy maximum."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -88,87 +87,6 @@ class NoisyMaximum(PickledByArguments):
     def choose(self, scores: list[int]) -> int:
         """The index of one score."""
         return int(_maximum(self.scale)(scores))
-
-
-def frequent(counts: Mapping[int, int], *, steps: int, rho: float, delta: float) -> dict[int, int]:
-    """Which keys are frequent, when nobody can list all keys: noisy counts, in 1/steps, of those
-    above a threshold.
-
-    Formal guarantees:
-        * ρ-zCDP but for an event of probability δ, when neighbours differ by one record *replaced*:
-          two counts change, each by one (Rogers 2023, on whose argument OpenDP's threshold rests).
-        * The noise is a discrete Gaussian of at least ``steps`` lattice steps, on the counts times
-          ``steps``.
-
-    Args:
-        counts: of the keys that occur, each at least 1.
-        steps: lattice steps per record, a positive integer.
-        rho: what it may spend.
-        delta: chance that a key which only one data set has is shown.
-
-    Returns:
-        Noisy counts times ``steps``.
-    """
-    noisy = _threshold(steps, rho, delta)({key: count * steps for key, count in counts.items()})
-    return {int(key): int(value) for key, value in noisy.items()}
-
-
-def frequent_scale(steps: int, rho: float) -> float:
-    """Standard deviation of :func:`frequent`'s noise, in records."""
-    return _gaussian_scale(steps, rho) / steps
-
-
-def frequent_threshold(steps: int, rho: float, delta: float) -> float:
-    """The count, in records, below which :func:`frequent` shows no key."""
-    return _threshold_of(steps, rho, delta) / steps
-
-
-def _gaussian_scale(steps: int, rho: float) -> float:
-    """For two counts that change by ``steps`` each."""
-    return math.sqrt(2) * steps / math.sqrt(2 * rho) * (1 + 2.0**-40)
-
-
-def _threshold_of(steps: int, rho: float, delta: float) -> int:
-    """The least threshold, up to 2⁻²⁰ lattice steps, that OpenDP charges at most (ρ, δ) for."""
-    scale, low = _gaussian_scale(steps, rho), steps
-    high = steps + math.ceil(40 * scale)
-    while high - low > max(1, int(scale * 2.0**-20)):
-        middle = (low + high) // 2
-        charged = _make_threshold(scale, middle).map(_replaced(steps))
-        low, high = (low, middle) if charged[0] <= rho and charged[1] <= delta else (middle, high)
-    return high
-
-
-def _threshold(steps: int, rho: float, delta: float) -> Any:
-    scale, threshold = _gaussian_scale(steps, rho), _threshold_of(steps, rho, delta)
-    made = _make_threshold(scale, threshold)
-    charged = made.map(_replaced(steps))
-    if not (charged[0] <= rho and charged[1] <= delta):
-        raise ParameterError(
-            f"coarse_location: rho = {rho:.3g} and delta = {delta:.3g} allow no threshold; hint: a "
-            "larger budget, or a public range for the location"
-        )
-    return made
-
-
-def _replaced(steps: int) -> tuple[int, float, int]:
-    """How far replacing a record moves counts: how many, in ℓ2 norm (rounded up), and most."""
-    return 2, math.nextafter(math.sqrt(2) * steps, math.inf), steps
-
-
-def _make_threshold(scale: float, threshold: int) -> Any:
-    from opendp.domains import atom_domain, map_domain
-    from opendp.measurements import make_gaussian_threshold
-    from opendp.metrics import absolute_distance, l02inf_distance
-
-    discrete_gaussian(1.0)  # checks OpenDP, once
-    integers = atom_domain(T="i64")
-    return make_gaussian_threshold(
-        map_domain(integers, integers),
-        l02inf_distance(absolute_distance(T="f64")),
-        scale=scale,
-        threshold=threshold,
-    )
 
 
 @lru_cache(maxsize=8)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, final
 
@@ -40,13 +41,17 @@ from ..files.disk import (
 from ..files.mounts import mount_of
 from ..numerics.rounding import rounded_down
 from .ledger_entries import (
+    BUDGET_UNITS,
     CAP,
     LedgerEntry,
     budget_of,
+    delta_of,
     entries_in,
     left_rho,
     refusals_in,
     result_of,
+    spent_delta,
+    spent_delta_units,
     spent_rho,
     spent_units,
     unfinished_in,
@@ -74,11 +79,16 @@ _LONGEST_ID = 200
 class Ledger:
     """A file that keeps all releases from one data set within one budget of ρ-zCDP.
 
+    It may also allow a δ, for steps that show what is frequent enough, like
+    :func:`~gaussnoise.discover_categories`: all releases together are then δ-approximate ρ-zCDP.
+
     Formal guarantees:
         * Every draw is preceded by its own charge, on disk before any noise exists, and charges
           never add up to more than ``rho`` (1 + 10⁻¹²): whatever the number of programs, and
           whenever they are killed. Budgets that are chosen as results come in add up like fixed
-          ones (Feldman & Zrnic 2021; Whitehouse et al. 2023).
+          ones (Feldman & Zrnic 2021; Whitehouse et al. 2023). The same holds of what thresholds
+          spend of δ: it adds up (Bun & Steinke 2016, section 8), never to more than ``delta``
+          (1 + 10⁻¹²), and is charged with ρ, in one step.
         * One id has one result. Once it is written, the same request under the same id reads it
           again; nothing is drawn, nothing charged. Another request under that id is refused. The
           data are not compared: an id names one release of one table.
@@ -110,6 +120,7 @@ class Ledger:
         path: of the ledger; ``<path>.releases`` is the folder for results that have no place of
             their own.
         rho: the budget, fixed when the ledger was created.
+        delta: the most that thresholds may spend together, fixed as well; 0 refuses them.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -120,9 +131,10 @@ class Ledger:
 
     path: Path
     rho: float
+    delta: float = 0.0
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], budget: "zCDP") -> "Ledger":
+    def create(cls, path: str | os.PathLike[str], budget: "zCDP", delta: float = 0.0) -> "Ledger":
         """Start a new ledger.
 
         Args:
@@ -131,9 +143,11 @@ class Ledger:
                 δ), do not add up; they cost the ρ of their noise here, and
                 ``budget.epsilon(delta)`` is what all releases together imply; :meth:`epsilon`, what
                 those so far do.
+            delta: of all thresholds together, in [0, 1): a key that only one person has may be
+                shown with this probability. Well below 1 / records.
 
         Raises:
-            ParameterError: not zCDP, or not a path.
+            ParameterError: not zCDP, not a path, or delta out of range.
             OutputError: the file exists, or cannot be written.
             LedgerError: not on a local disk.
         """
@@ -143,7 +157,12 @@ class Ledger:
             raise ParameterError(
                 f"Ledger.create: expected a budget like zCDP(1.0), got {type(budget).__name__}"
             )
-        target, rho = _absolute("Ledger.create", path), budget.rho
+        if isinstance(delta, bool) or not isinstance(delta, int | float) or not 0 <= delta < 1:
+            raise ParameterError(
+                f"Ledger.create: expected 0 <= delta < 1, got {delta!r:.50}; hint: 0 without "
+                "thresholds, else well below 1 / records"
+            )
+        target, rho, delta = _absolute("Ledger.create", path), budget.rho, float(delta)
         if os.path.lexists(target):
             raise OutputError(
                 f"Ledger.create: {target} exists already; hint: Ledger.open(path), its budget is "
@@ -158,14 +177,14 @@ class Ledger:
         try:
             with aside(target, "Ledger.create") as scratch:
                 os.close(os.open(scratch, os.O_CREAT | os.O_EXCL, 0o600))
-                new_tables(scratch, target, rho)
+                new_tables(scratch, target, rho, delta)
         except OutputError:
             raise
         except OSError as error:
             raise OutputError(
                 f"Ledger.create: cannot write to {target.parent} ({type(error).__name__})"
             ) from None
-        return cls(target, rho)
+        return cls(target, rho, delta)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> "Ledger":
@@ -180,7 +199,8 @@ class Ledger:
         """
         target = _absolute("Ledger.open", path)
         with transaction(target) as database:
-            ledger, unfinished = cls(target, budget_of(database)), unfinished_in(database)
+            ledger = cls(target, budget_of(database), delta_of(database))
+            unfinished = unfinished_in(database)
         if (mount := mount_of(target)) and mount.shared:
             warnings.warn(
                 f"ledger: {target} is on {mount.kind}, where locks may not reach other machines: "
@@ -228,6 +248,12 @@ class Ledger:
         with transaction(self.path) as database:
             return 0.0 + rounded_down(left_rho(database))
 
+    @property
+    def spent_delta(self) -> float:
+        """δ that thresholds were charged so far, rounded up."""
+        with transaction(self.path) as database:
+            return spent_delta(database)
+
     def epsilon(self, delta: float) -> float:
         """The ε for which everything charged so far, lost charges too, is jointly (ε,
         δ)-differentially private.
@@ -236,7 +262,7 @@ class Ledger:
             * What was asked, and in how many releases, may depend on earlier results, as long as
               what was charged and drawn in all is no more than was settled beforehand. Where
               results decided whether to spend more, only the budget was settled: then
-              ``gn.zCDP(ledger.rho).epsilon(delta)`` holds (Whitehouse et al. 2023).
+              ``gn.zCDP(ledger.rho).epsilon(delta - ledger.delta)`` holds (Whitehouse et al. 2023).
             * Where all noise is Gaussian and the ledger knows how much was drawn, ρ is that of one
               Gaussian. Proof: say that release i shifts continuous, rounded noise by a whitened
               length μ_i <= √(2ρ_i) which the past determines. It can be made from an increment over
@@ -245,10 +271,12 @@ class Ledger:
               (Smith & Thakurta 2022; Koskela, Tobaben & Honkela 2023). The divergences of the
               discrete noise, which :func:`~gaussnoise.privacy.lattice_bound.lattice_distance`
               bounds, add up by the chain rule.
-            * Otherwise through zCDP, which adds up for any noise.
+            * Otherwise through zCDP, which adds up for any noise. What thresholds spent of δ is
+              taken off first: δ'-approximate ρ-zCDP is (ε, δ' + δ'')-differentially private if ρ
+              implies (ε, δ''), as :class:`~gaussnoise.privacy.threshold.ThresholdQuery` proves.
 
         Args:
-            delta: in (0, 1).
+            delta: in (0, 1), and more than :attr:`spent_delta`.
 
         Returns:
             ε >= 0.
@@ -264,8 +292,16 @@ class Ledger:
         from .definitions import gaussian_epsilon, zCDP
 
         with transaction(self.path) as database:
-            spent = spent_rho(database)
+            spent, thresholds = spent_rho(database), spent_delta(database)
             draws = [entry.draws for entry in entries_in(database)]
+        if thresholds:
+            left = rounded_down(Fraction(delta) - Fraction(thresholds)) if 0 < delta < 1 else 0.0
+            if not left > 0:
+                raise ParameterError(
+                    f"epsilon: expected {thresholds:.6g} < delta < 1, more than thresholds have "
+                    f"spent, got {delta!r}"
+                )
+            return zCDP(spent).epsilon(left) if spent else 0.0
         known = [count for count in draws if count is not None]
         if spent > 0 and len(known) < len(draws):
             return zCDP(spent).epsilon(delta)
@@ -282,6 +318,7 @@ class Ledger:
         write: Callable[[Path], object],
         read: Callable[[Path], T],
         draws: int | None = None,
+        delta: float = 0.0,
     ) -> T:
         """The one result of ``id``: drawn under a charge of its own, or read again. Waits for
         others drawing it.
@@ -298,10 +335,11 @@ class Ledger:
             read: the result from its file or directory.
             draws: if all noise is discrete Gaussian, of at least ``MIN_STEPS`` lattice steps: of
                 how many integers, at most. None for any other noise that keeps ``cost``-zCDP.
+            delta: what ``write`` spends beside it: δ-approximate ``cost``-zCDP.
 
         Raises:
-            ParameterError: a bad id, cost, number of draws or target.
-            BudgetError: the budget does not allow the cost; nothing was drawn.
+            ParameterError: a bad id, cost, delta, number of draws or target.
+            BudgetError: the budget does not allow the cost or delta; nothing was drawn.
             DataError: ``write`` refused the data; it is not said why.
             LedgerError: another request under this id; a result that is missing or was changed; an
                 unusable ledger.
@@ -310,6 +348,8 @@ class Ledger:
         _check_id(id)
         if not (math.isfinite(cost) and cost >= 0):
             raise ParameterError(f"ledger: expected a finite cost >= 0, got {cost!r}")
+        if not 0 <= delta < 1:
+            raise ParameterError(f"ledger: expected 0 <= delta < 1, got {delta!r}")
         if not (draws is None or (isinstance(draws, int) and 0 <= draws < 2**63)):
             raise ParameterError(
                 f"ledger: expected a 64-bit number of draws >= 0, or None, got {draws!r}"
@@ -327,7 +367,7 @@ class Ledger:
         self._tidy(unfinished)
         if entry is None or entry.state != "sealed":
             with self._alone(id), _held(place.parent) as parent:
-                entry = self._charge(id, cost, parts, protects, place, draws)
+                entry = self._charge(id, cost, delta, parts, protects, place, draws)
                 scratch = parent / _scratch_name(entry)
                 if entry.state == "reserved":
                     entry = self._draw(entry, scratch, write)
@@ -400,6 +440,7 @@ class Ledger:
         self,
         id: str,
         cost: float,
+        delta: float,
         request: dict[str, str],
         protects: str,
         place: Path,
@@ -427,6 +468,7 @@ class Ledger:
                     f"ledger: expected a cost of at most rho = {left:.6g}, what is left of "
                     f"{rho:.6g}, got {cost:.6g}"
                 )
+            delta_units = _delta_units(database, delta)
             if (
                 current is not None
             ):  # we hold its lock: whoever reserved it is dead, and may have drawn
@@ -443,6 +485,11 @@ class Ledger:
                 f"draws) VALUES ({attempt}, ?, ?, 'reserved', ?, ?, ?, ?, ?)",
                 [id, units, protects, json.dumps(request), str(place), begun, draws],
             )
+            if delta_units:  # in the same transaction: both are charged, or nothing is
+                database.execute(
+                    "UPDATE entries SET delta_units = ? WHERE id = ? AND state = 'reserved'",
+                    [delta_units, id],
+                )
             *lost, reserved = entries_in(database, "id = ?", id)
             check_parent(place.with_name(_scratch_name(reserved)), "ledger")
         for entry in lost:
@@ -541,6 +588,27 @@ class Ledger:
                 "UPDATE entries SET state = 'sealed' WHERE attempt = ?", [entry.attempt]
             )
         return replace(entry, state="sealed")
+
+
+def _delta_units(database: sqlite3.Connection, delta: float) -> int:
+    """What a δ takes from the budget's, rounded up; refuses more than is left."""
+    most = delta_of(database)
+    if delta == 0:
+        return 0
+    if most == 0:
+        raise BudgetError(
+            f"ledger: expected a release without thresholds, got one that spends delta = "
+            f"{delta:.6g} on them; hint: Ledger.create(path, budget, delta=...) allows it, and a "
+            "search needs no threshold where a public range (radius=) or list is given"
+        )
+    units, spent = units_of(delta, most), spent_delta_units(database)
+    if spent + units > CAP:
+        left = float(Fraction(max(BUDGET_UNITS - spent, 0), BUDGET_UNITS) * Fraction(most))
+        raise BudgetError(
+            f"ledger: expected a delta of at most {left:.6g}, what is left of {most:.6g}, got "
+            f"{delta:.6g}"
+        )
+    return units
 
 
 @contextmanager

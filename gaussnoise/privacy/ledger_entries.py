@@ -10,7 +10,7 @@ from typing import final
 
 from ..errors import LedgerError
 from ..numerics.rounding import rounded_up
-from .ledger_file import DAMAGED, knows_draws
+from .ledger_file import DAMAGED, knows_delta, knows_draws
 
 # Costs are integers: shares of the budget, rounded up to 2⁻⁶², so that any budget will do and 64
 # bits are enough. The cap is a part in 10¹² above the budget: ten releases at 0.1 fit into 1,
@@ -40,6 +40,7 @@ class LedgerEntry:
         begun: time of the charge or refusal by this machine's clock, UTC.
         draws: how many discrete Gaussians it adds, at most; None where no more than rho is known of
             the noise.
+        delta: charged beside rho, for thresholds, rounded up.
     """
 
     attempt: int
@@ -52,22 +53,34 @@ class LedgerEntry:
     target: str
     begun: str
     draws: int | None
+    delta: float = 0.0
 
 
 def entries_in(
     database: sqlite3.Connection, where: str = "true", *values: object
 ) -> Iterator[LedgerEntry]:
     """Charges, oldest first: all of them, or those that SQL picks."""
-    rho = Fraction(budget_of(database))
+    rho, most = Fraction(budget_of(database)), Fraction(delta_of(database))
     columns = "attempt, id, units, state, sha256, protects, request, target, begun"
     columns += ", draws" if knows_draws(database) else ", NULL"
+    columns += ", delta_units" if knows_delta(database) else ", 0"
     rows = database.execute(f"SELECT {columns} FROM entries WHERE {where} ORDER BY attempt", values)
-    for attempt, name, units, state, sha256, protects, request, target, begun, draws in rows:
+    for attempt, name, units, state, sha256, protects, request, target, begun, draws, part in rows:
         charged = rounded_up(Fraction(units, BUDGET_UNITS) * rho)
         if not (draws is None or (type(draws) is int and draws >= 0)):
             raise LedgerError(f"ledger: an entry is damaged; {DAMAGED}")
         yield LedgerEntry(
-            attempt, name, charged, state, sha256, protects, _parsed(request), target, begun, draws
+            attempt,
+            name,
+            charged,
+            state,
+            sha256,
+            protects,
+            _parsed(request),
+            target,
+            begun,
+            draws,
+            rounded_up(Fraction(part, BUDGET_UNITS) * most),
         )
 
 
@@ -109,6 +122,33 @@ def left_rho(database: sqlite3.Connection) -> Fraction:
     return Fraction(max(BUDGET_UNITS - spent_units(database), 0), BUDGET_UNITS) * Fraction(
         budget_of(database)
     )
+
+
+def spent_delta_units(database: sqlite3.Connection) -> int:
+    """Shares of the budget's δ that are charged."""
+    if not knows_delta(database):
+        return 0
+    return sum(units for (units,) in database.execute("SELECT delta_units FROM entries"))
+
+
+def spent_delta(database: sqlite3.Connection) -> float:
+    """δ charged so far, rounded up."""
+    units = spent_delta_units(database)
+    return rounded_up(Fraction(units, BUDGET_UNITS) * Fraction(delta_of(database)))
+
+
+def delta_of(database: sqlite3.Connection) -> float:
+    """The most δ of all thresholds together, as fixed on creation; 0 where none may be spent."""
+    if not knows_delta(database):
+        return 0.0
+    try:
+        ((delta,),) = database.execute("SELECT delta FROM budget")
+        most = float.fromhex(delta)
+    except (ValueError, TypeError):
+        most = math.nan
+    if not 0 < most < 1:
+        raise LedgerError(f"ledger: its budget is damaged; {DAMAGED}")
+    return most
 
 
 def budget_of(database: sqlite3.Connection) -> float:

@@ -16,6 +16,7 @@ from ..files.mounts import mount_of
 
 _APPLICATION = 0x676E6C64  # "gnld", in the file's header
 _FORMAT = 1
+_FORMAT_DELTA = 2  # of ledgers that may spend δ, which older programs must not charge
 _TABLES = """
 CREATE TABLE budget (rho TEXT NOT NULL);
 CREATE TABLE entries (
@@ -44,20 +45,28 @@ CREATE TABLE IF NOT EXISTS refusals (
 );
 CREATE TABLE IF NOT EXISTS home (identity TEXT NOT NULL, path BLOB NOT NULL);
 """
+_DELTA_COLUMNS = """
+ALTER TABLE budget ADD COLUMN delta TEXT;
+ALTER TABLE entries ADD COLUMN delta_units INTEGER NOT NULL DEFAULT 0
+    CHECK (typeof(delta_units) = 'integer' AND delta_units >= 0);
+"""
 _BUSY_SECONDS = 30.0  # of a transaction, which takes milliseconds
 
 
-def new_tables(scratch: Path, target: Path, rho: float) -> None:
+def new_tables(scratch: Path, target: Path, rho: float, delta: float) -> None:
     """An empty ledger in a file that is there already, and will be at ``target``."""
     with sqlite_errors(target), closing(sqlite3.connect(scratch, isolation_level=None)) as database:
         database.execute("PRAGMA synchronous = EXTRA")
         database.executescript(_TABLES + _LATER_TABLES)
         database.execute("INSERT INTO budget VALUES (?)", [rho.hex()])
+        if delta:
+            database.executescript(_DELTA_COLUMNS)
+            database.execute("UPDATE budget SET delta = ?", [delta.hex()])
         _settle_home(
             database, Path(os.path.realpath(target))
         )  # so that no copy passes for the first
         database.execute(f"PRAGMA application_id = {_APPLICATION}")
-        database.execute(f"PRAGMA user_version = {_FORMAT}")
+        database.execute(f"PRAGMA user_version = {_FORMAT_DELTA if delta else _FORMAT}")
 
 
 @contextmanager
@@ -74,10 +83,10 @@ def transaction(path: Path, kind: str = "DEFERRED") -> Iterator[sqlite3.Connecti
             if database.execute("PRAGMA application_id").fetchone() != (_APPLICATION,):
                 raise LedgerError(f"ledger: {path} is a database of something else")
             (version,) = database.execute("PRAGMA user_version").fetchone()
-            if version != _FORMAT:
+            if version not in (_FORMAT, _FORMAT_DELTA):
                 raise LedgerError(
-                    f"ledger: expected format {_FORMAT} at {path}, got {version}; hint: upgrade "
-                    "gaussnoise"
+                    f"ledger: expected format {_FORMAT} or {_FORMAT_DELTA} at {path}, got "
+                    f"{version}; hint: upgrade gaussnoise"
                 )
             _leave_write_ahead_log(database, patient=kind != "DEFERRED")
             database.execute(f"BEGIN {kind}")
@@ -247,6 +256,11 @@ def _code(error: sqlite3.Error) -> int:
 def knows_draws(database: sqlite3.Connection) -> bool:
     """Whether charges say how much they draw: the first ledgers had no such column."""
     return any(column[1] == "draws" for column in database.execute("PRAGMA table_info(entries)"))
+
+
+def knows_delta(database: sqlite3.Connection) -> bool:
+    """Whether charges may spend δ: as fixed on creation."""
+    return database.execute("PRAGMA user_version").fetchone() == (_FORMAT_DELTA,)
 
 
 def locked(lock: sqlite3.Connection) -> bool:

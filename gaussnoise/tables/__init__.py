@@ -6,6 +6,7 @@ from .planning.plan import Plan
 from .planning.targets import Target
 from .release.answer import Answer
 from .release.biased import BiasedTable
+from .release.categories import Categories, discover_categories
 from .release.cells import CellList
 from .release.combine import combine
 from .release.quantiles import QuantileTable
@@ -20,6 +21,7 @@ __all__ = [
     "Attribute",
     "BiasedTable",
     "Budgets",
+    "Categories",
     "CellList",
     "MarginalTable",
     "MeanTable",
@@ -35,5 +37,6 @@ __all__ = [
     "Weight",
     "budgets",
     "combine",
+    "discover_categories",
     "plan",
 ]

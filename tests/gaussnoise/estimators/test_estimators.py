@@ -100,11 +100,20 @@ def test_a_ledger_is_charged_once_and_gives_the_same_again(name, tmp_path):
         ESTIMATORS[name](x, gn.zCDP(2.5), ledger=ledger, id="too much")
 
 
-def test_an_unbounded_search_cannot_be_charged_to_a_ledger(tmp_path):
+def test_an_unbounded_search_is_charged_to_a_ledger_with_a_delta(tmp_path):
     ledger = gn.Ledger.create(tmp_path / "l", gn.zCDP(3))
-    with pytest.raises(gn.NotAvailableError, match="public range"):
-        E.gaussian_mean(normal(3000), gn.ApproxDP(1, 1e-6), sigma=1, ledger=ledger, id="a")
+    privacy, x = gn.ApproxDP(1, 1e-6), normal(3000)
+    with pytest.raises(gn.BudgetError, match="public range"):
+        E.gaussian_mean(x, privacy, sigma=1, ledger=ledger, id="a")
     assert not ledger.entries()
+    ledger = gn.Ledger.create(tmp_path / "m", gn.zCDP(3), delta=1e-6)
+    found = E.gaussian_mean(x, privacy, sigma=1, ledger=ledger, id="a")
+    again = E.gaussian_mean(x, privacy, sigma=1, ledger=ledger, id="a")
+    assert again.to_json() == found.to_json()
+    (entry,) = ledger.entries()
+    assert entry.draws is None
+    assert f"delta = {entry.delta:.6g}" == found.split["threshold"]
+    assert entry.rho == pytest.approx(found.privacy["rho"])
 
 
 @each_estimator

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom, chi2
 
 import gaussnoise as gn
-from gaussnoise.errors import DataError, NotAvailableError, ParameterError
+from gaussnoise.errors import BudgetError, DataError, ParameterError
 from gaussnoise.estimators import person, steps
 from gaussnoise.estimators.location import Search
 from gaussnoise.estimators.samples import samples as rows_of
@@ -153,10 +153,10 @@ def test_one_charge_for_all_steps_protects_whole_people(people, tmp_path):
         mean(people, samples=3, ledger=ledger, id="mean")
 
 
-def test_an_unbounded_search_is_not_charged_to_a_ledger(tmp_path):
+def test_an_unbounded_search_is_not_charged_to_a_ledger_of_rho(tmp_path):
     ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(50.0))
     everybody = list(np.zeros((3000, 1)))
-    with pytest.raises(NotAvailableError, match="radius="):
+    with pytest.raises(BudgetError, match="radius="):
         mean(everybody, gn.ApproxDP(4, 1e-6), radius=None, ledger=ledger, id="mean")
     assert not ledger.entries()
 

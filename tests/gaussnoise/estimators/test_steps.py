@@ -15,10 +15,8 @@ from gaussnoise.estimators.samples import by_person, clipped
 from gaussnoise.privacy.laplace import (
     LaplaceQuery,
     NoisyMaximum,
-    frequent,
-    frequent_scale,
-    frequent_threshold,
 )
+from gaussnoise.privacy.threshold import Change, ThresholdQuery
 
 WILD = [0.0, 1e-300, 0.5, -1.0, 1.0, 3.0, 1e155, -1e308, math.inf, -math.inf, math.nan]
 
@@ -137,17 +135,18 @@ def test_thresholds_are_the_least_that_hide_a_single_record(rho, delta):
     """The continuous Gaussian's own threshold, for two keys that only one data set has,
     one each.
     """
-    steps_per_record = steps._threshold_steps(rho)
-    sd = frequent_scale(steps_per_record, rho)
+    query = steps._unlisted(rho, delta)
+    sd = query.standard_deviation
     exact = 1 + sd * stats.norm.isf(delta)
     assert sd == pytest.approx(1 / math.sqrt(rho), rel=1e-9)
-    assert exact - 0.1 * sd <= frequent_threshold(steps_per_record, rho, delta) <= exact + 0.2 * sd
+    assert exact - 0.1 * sd <= query.threshold <= exact + 0.2 * sd
 
 
 def test_frequent_keys_are_shown_and_rare_ones_are_not():
-    shown = frequent({1: 10**6, 2: 1, -(2**61): 10**6}, steps=2**30, rho=0.5, delta=1e-9)
+    query = ThresholdQuery(Change.replaced(1), 0.5, 1e-9)
+    shown = query.frequent({1: 10**6, 2: 1, -(2**61): 10**6})
     assert set(shown) == {1, -(2**61)}
-    assert shown[1] / 2**30 == pytest.approx(10**6, abs=20)
+    assert shown[1] == pytest.approx(10**6, abs=20)
 
 
 @pytest.mark.parametrize("shape", ["variance", "gaussian"])

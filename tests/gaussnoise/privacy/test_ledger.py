@@ -71,10 +71,12 @@ def once(
     write=None,
     read=read,
     draws=None,
+    delta=0.0,
 ):
     request = {"what": 1} if request is None else request
     write = drawing(0)[0] if write is None else write
     options = {"protects": protects, "target": target, "write": write, "read": read, "draws": draws}
+    options["delta"] = delta
     return ledger.once(id, cost=cost, request=request, **options)
 
 
@@ -623,9 +625,10 @@ BAD_FILES = {
     "text": (lambda path: path.write_bytes(b"budget = 1\n" * 100), "not a ledger, or is damaged"),
     "another database": (lambda path: edit(path, "PRAGMA application_id = 7"), "something else"),
     "a newer format": (
-        lambda path: edit(path, "PRAGMA user_version = 2"),
-        "expected format 1 at .*, got 2",
+        lambda path: edit(path, "PRAGMA user_version = 3"),
+        "expected format 1 or 2 at .*, got 3",
     ),
+    "a delta that is missing": (lambda path: edit(path, "PRAGMA user_version = 2"), "damaged"),
     "truncated": (lambda path: path.write_bytes(path.read_bytes()[:5000]), "damaged"),
     "overwritten": (
         lambda path: path.write_bytes(path.read_bytes()[:4096] + b"\xff" * 12288),
@@ -1060,17 +1063,135 @@ def test_what_is_no_path(ledger, path):
     assert ledger.entries() == ()
 
 
+# thresholds
+
+
+@pytest.fixture
+def with_delta(tmp_path):
+    return Ledger.create(tmp_path / "delta.ledger", gn.zCDP(1.0), delta=1e-6)
+
+
+def test_deltas_add_up_exactly(with_delta):
+    """Ten times a tenth fit; nothing more does, and nothing else is refused for it."""
+    for k in range(10):
+        once(with_delta, f"a{k}", cost=0.01, delta=1e-7)
+    assert with_delta.spent_delta == pytest.approx(1e-6, rel=1e-11)
+    write, calls = drawing(0)
+    with pytest.raises(BudgetError, match="delta"):
+        once(with_delta, "more", cost=0.01, delta=1e-15, write=write)
+    assert not calls
+    once(with_delta, "more", cost=0.01)
+    assert [entry.delta for entry in with_delta.entries()][-2:] == [pytest.approx(1e-7), 0.0]
+    assert Fraction(with_delta.entries()[0].delta) >= Fraction(1e-7)
+    assert Ledger.open(with_delta.path).delta == 1e-6
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.lists(st.floats(1e-12, 2e-6), max_size=6))
+def test_deltas_never_exceed_the_budget(deltas):
+    with tempfile.TemporaryDirectory() as folder:
+        ledger, charged = Ledger.create(f"{folder}/l", gn.zCDP(1.0), 1e-6), Fraction(0)
+        for k, delta in enumerate(deltas):
+            fits = charged + Fraction(delta) <= Fraction(1e-6)
+            try:
+                once(ledger, str(k), cost=0.0, delta=delta)
+            except BudgetError:
+                assert not fits
+            else:
+                charged += Fraction(delta)
+                assert charged <= Fraction(1e-6) * (1 + Fraction(1, 10**12))
+        assert Fraction(ledger.spent_delta) >= charged
+
+
+def test_a_ledger_without_delta_refuses_thresholds_and_is_of_the_first_format(ledger, with_delta):
+    write, calls = drawing(0)
+    with pytest.raises(BudgetError, match=r"delta=\.\.\."):
+        once(ledger, delta=1e-9, write=write)
+    assert not calls
+    assert not ledger.entries()
+    assert (ledger.delta, ledger.spent_delta) == (0.0, 0.0)
+    for one, version in ((ledger, 1), (with_delta, 2)):
+        with contextlib.closing(sqlite3.connect(one.path)) as database:
+            assert database.execute("PRAGMA user_version").fetchone() == (version,)
+            columns = [row[1] for row in database.execute("PRAGMA table_info(entries)")]
+        assert ("delta_units" in columns) == (version == 2)
+
+
+def test_epsilon_takes_off_what_thresholds_spent(with_delta):
+    once(with_delta, "noise", cost=0.25, draws=3)
+    assert with_delta.epsilon(1e-6) == gaussian_epsilon(0.25, 1e-6, 3)
+    once(with_delta, "threshold", cost=0.25, delta=5e-7)
+    assert with_delta.epsilon(1e-6) == pytest.approx(gn.zCDP(0.5).epsilon(5e-7), rel=1e-9)
+    assert with_delta.epsilon(1e-6) >= gn.zCDP(0.5).epsilon(5e-7)
+    for delta in (5e-7, 1e-9, 0.0, 1.0):
+        with pytest.raises(gn.ParameterError, match="< delta < 1"):
+            with_delta.epsilon(delta)
+
+
+def test_a_threshold_alone_costs_no_epsilon(with_delta):
+    once(with_delta, cost=0.0, delta=5e-7)
+    assert with_delta.epsilon(1e-6) == 0.0
+
+
+@pytest.mark.parametrize("delta", [-1e-9, 1.0, math.nan, "1e-6", True])
+def test_deltas_out_of_range_are_refused(tmp_path, delta):
+    with pytest.raises(gn.ParameterError, match="delta"):
+        Ledger.create(tmp_path / "l", gn.zCDP(1.0), delta)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("damage", ["NULL", "'much'", "'0x0p0'", "'-0x1p-3'", "'0x1p0'"])
+def test_a_damaged_delta_is_refused(with_delta, damage):
+    edit(with_delta.path, f"UPDATE budget SET delta = {damage}")
+    write, calls = drawing(0)
+    with pytest.raises(LedgerError, match="damaged"):
+        once(with_delta, write=write)
+    assert not calls
+
+
+def test_delta_is_charged_with_rho_or_neither_is(with_delta):
+    """A fault between the two statements of a charge undoes the first."""
+    edit(
+        with_delta.path,
+        "CREATE TRIGGER fault BEFORE UPDATE OF delta_units ON entries BEGIN SELECT "
+        "RAISE(ABORT, 'x'); END",
+    )
+    write, calls = drawing(0)
+    with pytest.raises(LedgerError):
+        once(with_delta, delta=1e-7, write=write)
+    assert not calls
+    assert not with_delta.entries()
+    assert with_delta.spent == with_delta.spent_delta == 0.0
+
+
+def test_killed_programs_lose_their_delta_and_refusals_give_it_back(with_delta):
+    killed(with_delta, "dead", signal.SIGKILL, delta=4e-7)
+    assert with_delta.spent_delta == pytest.approx(4e-7)
+    assert once(with_delta, "dead", delta=4e-7) == 1  # drawn again, charged again
+    deltas = [(entry.state, entry.delta) for entry in with_delta.entries()]
+    assert deltas == [("lost", pytest.approx(4e-7)), ("sealed", pytest.approx(4e-7))]
+
+    def refuse(path):
+        raise gn.DataError("no")
+
+    before = with_delta.spent_delta
+    with pytest.raises(gn.DataError):
+        once(with_delta, "refused", delta=1e-7, write=refuse)
+    assert with_delta.spent_delta == before
+    assert with_delta.entries()[-1].state == "refused"
+
+
 # leftovers
 
 
-def killed(ledger, id, signal_number):
+def killed(ledger, id, signal_number, delta=0.0):
     """A program that dies in the middle of its result; what it left."""
     code = (
         "import os\n"
         "def write(path):\n    path.write_text('drawn')\n    os.kill(os.getpid(), "
         "int(sys.argv[3]))\n"
         "Ledger.open(sys.argv[1]).once(sys.argv[2], cost=0.1, request={'what': 1}, "
-        f"protects={ROW!r}, target=None, write=write, read=str)"
+        f"protects={ROW!r}, target=None, write=write, read=str, delta={delta!r})"
     )
     command = [
         sys.executable,

@@ -1,0 +1,58 @@
+"""The command ``categories``."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import OutputError
+from ..files.disk import save_text
+from ..privacy.definitions import ApproxDP
+from ..tables import discover_categories
+
+
+def show_categories(
+    table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file.")],
+    column: Annotated[str, typer.Argument(help="Column of text or integers.")],
+    epsilon: Annotated[float, typer.Option("--epsilon", help="Budget: epsilon, with --delta.")],
+    delta: Annotated[float, typer.Option("--delta", help="Budget: delta, half for the threshold.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="New TOML file; printed if omitted.")
+    ] = None,
+    neighbors: Annotated[
+        str,
+        typer.Option(
+            "--neighbors",
+            help="Neighbours: add-remove (one row more or less) or replace (one row exchanged).",
+        ),
+    ] = "add-remove",
+    rows_per_person: Annotated[
+        int,
+        typer.Option(
+            "--rows-per-person", help="The most rows of one person: persons are protected."
+        ),
+    ] = 1,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="Ledger with a delta, which is charged.")
+    ] = None,
+    id: Annotated[str | None, typer.Option("--id", help="What the ledger calls it.")] = None,
+) -> None:
+    """Find the frequent values of a column, where no list of them is public: TOML for a schema."""
+    if out is not None and os.path.lexists(out):
+        raise OutputError(f"categories: {out} exists already; hint: choose a new name")
+    relation: Any = neighbors  # checked there
+    found = discover_categories(
+        str(table),
+        column,
+        ApproxDP(epsilon, delta),
+        neighbors=relation,
+        rows_per_person=rows_per_person,
+        ledger=ledger,
+        id=id,
+    )
+    if out is None:
+        typer.echo(found.to_toml(), nl=False)
+    else:
+        save_text(out, found.to_toml())
+        typer.echo(f"wrote {out}: {len(found.categories)} categories")

@@ -1,0 +1,287 @@
+"""Categories that nobody can list: the frequent values of a column, as a first private step."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, final
+
+from ...errors import CertificateError, OutputError, ParameterError
+from ...estimators.budget import Budget
+from ...files.disk import read_json, save_text
+from ...privacy.definitions import ApproxDP
+from ...privacy.ledger import Ledger
+from ...privacy.threshold import Change, ThresholdQuery
+from ...text import disclaimers, promise, versions
+from ..counting.values import Value, count_values
+from ..schema.schema import Attribute, Schema
+
+_FORMAT = "gaussnoise.categories/1"
+_FUNCTION = "discover_categories"
+_MOST_VALUES = 10**7
+_MOST_ROWS = 10**6  # of a person
+_MOST_FILE = 2**32  # bytes
+_THRESHOLD = 0.5  # of delta
+NOTE = (
+    "Counts are biased upwards: a value is shown only if noise left its count above the "
+    "threshold. Release counts of these categories for unbiased ones."
+)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Categories:
+    """The frequent values of a column, found privately. Counts are BIASED upwards by the selection.
+
+    Attributes:
+        column: where they were found.
+        categories: all text or all integers, sorted: an order that tells nothing else.
+        counts: noisy rows of each, for a picture of what was cut off; see :attr:`note`.
+        threshold: noisy counts below so many rows are not shown.
+        standard_deviation: of the noise on each count, in rows.
+        rho: spent on noise.
+        delta: spent on the threshold.
+        privacy: a record of the promise.
+    """
+
+    column: str
+    categories: tuple[Value, ...]
+    counts: tuple[float, ...]
+    threshold: float
+    standard_deviation: float
+    rho: float
+    delta: float
+    privacy: Mapping[str, object]
+
+    note = NOTE
+
+    def attribute(self, other: str = "other") -> Attribute:
+        """For a schema: these categories, and a catch-all for what was not frequent enough.
+
+        Args:
+            other: label of the catch-all; underscores are added where a category has this name.
+
+        Raises:
+            ParameterError: nothing was found.
+        """
+        if not self.categories:
+            raise ParameterError(
+                f"categories: no value of {self.column!r} was found in {self.threshold:.0f} rows "
+                "or more; hint: a larger budget, or coarser values"
+            )
+        names = set(map(str, self.categories))
+        while other in names:
+            other += "_"
+        return Attribute(self.column, self.categories, other=other)
+
+    def to_toml(self) -> str:
+        """Its part of a schema file, with what was spent as comments."""
+        lines = "".join(f"# {line}\n" for line in str(self).splitlines())
+        return lines + (Schema([self.attribute()]).to_toml() if self.categories else "")
+
+    def to_json(self) -> str:
+        """All attributes."""
+        record = {
+            "format": _FORMAT,
+            **{name: getattr(self, name) for name in _FIELDS},
+            "privacy": dict(self.privacy),
+            "note": NOTE,
+        }
+        return json.dumps(record, indent=2)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write :meth:`to_json` to a new file: all of it or, whatever happens, nothing.
+
+        Raises:
+            OutputError: the file exists, or cannot be written.
+        """
+        save_text(path, self.to_json())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Categories":
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            OutputError: the file cannot be read.
+            CertificateError: not such a file.
+        """
+        try:
+            record = read_json(Path(path), _MOST_FILE)
+            values, counts = tuple(record["categories"]), tuple(map(float, record["counts"]))
+            kinds = {type(value) for value in values}
+            if record["format"] != _FORMAT or not (kinds <= {str} or kinds <= {int}):
+                raise ValueError
+            if not len(values) == len(set(values)) == len(counts):
+                raise ValueError
+            numbers = {name: float(record[name]) for name in _FIELDS[3:]}
+            return cls(
+                str(record["column"]), values, counts, privacy=dict(record["privacy"]), **numbers
+            )
+        except OSError as error:
+            raise OutputError(
+                f"load: cannot read {os.fspath(path)} ({type(error).__name__})"
+            ) from None
+        except (ValueError, LookupError, TypeError, OverflowError, AttributeError):
+            raise CertificateError(
+                f"load: expected a file written by Categories.save, got {os.fspath(path)}"
+            ) from None
+
+    def __repr__(self) -> str:
+        return f"Categories({self.column!r}, {len(self.categories)} found)"
+
+    def __str__(self) -> str:
+        return (
+            f"{len(self.categories)} values of {self.column!r}, {promise(self.privacy, True)}: "
+            f"rho = {self.rho:.6g} for noise, delta = {self.delta:.6g} for the threshold.\n"
+            f"Values with fewer than about {self.threshold:.0f} rows are not shown "
+            f"(noise of standard deviation {self.standard_deviation:.3g})."
+        )
+
+
+_FIELDS = (
+    "column",
+    "categories",
+    "counts",
+    "threshold",
+    "standard_deviation",
+    "rho",
+    "delta",
+)
+
+
+def discover_categories(
+    table: object,
+    column: str,
+    privacy: ApproxDP,
+    *,
+    neighbors: Literal["add-remove", "replace"] = "add-remove",
+    rows_per_person: int = 1,
+    ledger: Ledger | str | os.PathLike[str] | None = None,
+    id: str | None = None,
+) -> Categories:
+    """The values of a column that are frequent enough to be shown, where no list of them is public.
+
+    Noise is added to the count of every value that occurs; those whose noisy count is at least a
+    threshold are shown. Where a code book or questionnaire lists the categories, that is better: it
+    costs nothing, and hides nothing.
+
+    Formal guarantees:
+        * (ε, δ)-differential privacy, for one person of ``rows_per_person`` rows. Half of δ is for
+          the threshold: the chance, at most, that a value which only this person has is shown.
+          The rest and ε are for the Gaussian noise: see
+          :class:`~gaussnoise.privacy.threshold.ThresholdQuery`.
+        * Counts are exact integers, noise and threshold OpenDP's. The number of distinct values is
+          never shown, but that there are more than 10⁷ is refused.
+
+    Args:
+        table: a CSV, TSV or Parquet file, or a table of polars, pandas, pyarrow, duckdb or dask.
+        column: of text or integers. Nulls are passed over. Values of a CSV file are text, as its
+            bytes say: 3 and 03 are two.
+        privacy: what all of it may spend.
+        neighbors: one person more or less, or one exchanged for another.
+        rows_per_person: the most rows of one person, a promise about the table.
+        ledger: a :class:`Ledger` with a δ, or its path: ρ and half of δ are charged.
+        id: what the ledger calls it.
+
+    Raises:
+        ParameterError: another promise, or a budget that allows no threshold.
+        SchemaError: a name that no attribute may have.
+        DataError: no such column, another type, or more than 10⁷ distinct values.
+        BudgetError: the ledger does not allow it.
+
+    >>> table = {"job": ["nurse"] * 500 + ["teacher"] * 400 + ["juggler"]}
+    >>> import pyarrow as pa
+    >>> found = gn.discover_categories(pa.table(table), "job", gn.ApproxDP(1.0, 1e-6))
+    >>> found.attribute().labels
+    ('nurse', 'teacher', 'other')
+    """
+    if not isinstance(column, str):
+        raise ParameterError(
+            f"{_FUNCTION}: expected column to be a name, got {type(column).__name__}"
+        )
+    Attribute(column, [""], other="other")  # refuses names that no attribute may have
+    if type(rows_per_person) is not int or not 1 <= rows_per_person <= _MOST_ROWS:
+        raise ParameterError(
+            f"{_FUNCTION}: expected an integer 1 <= rows_per_person <= {_MOST_ROWS}, got "
+            f"{rows_per_person!r:.50}"
+        )
+    if neighbors not in ("add-remove", "replace"):
+        raise ParameterError(
+            f'{_FUNCTION}: expected neighbors "add-remove" or "replace", got {neighbors!r:.50}'
+        )
+    if not isinstance(privacy, ApproxDP):
+        raise ParameterError(
+            f"{_FUNCTION}: expected ApproxDP(epsilon, delta), got {type(privacy).__name__}; hint: "
+            "no threshold hides a value for certain, which takes a delta"
+        )
+    budget = Budget.of(
+        _FUNCTION, privacy, {"counts": 1.0}, _MOST_VALUES, pure=False, thresholded=_THRESHOLD
+    )
+    added = neighbors == "add-remove"
+    change = (Change.added if added else Change.replaced)(rows_per_person)
+    query = ThresholdQuery(change, budget.whole, budget.threshold_delta)
+    _ = query.spent  # refuses what allows no threshold, before anything is read or charged
+    unit = "one row" if rows_per_person == 1 else f"one person of at most {rows_per_person} rows"
+
+    def found() -> Categories:
+        record = budget.record() | {
+            "neighbors": neighbors,
+            "unit": unit,
+            "split": budget.split,
+            "libraries": dict(versions("gaussnoise", "opendp")),
+            "disclaimers": disclaimers(
+                f"{unit}, {'more or less' if added else 'replaced by any other'}.", private=True
+            ),
+        }
+        return _found(count_values(table, column, _MOST_VALUES), column, query, record)
+
+    if ledger is None and id is None:
+        return found()
+    if ledger is None or id is None:
+        raise ParameterError(
+            f"{_FUNCTION}: expected ledger= and id= together: a ledger knows releases by their id"
+        )
+    return Ledger.of(ledger).once(
+        id,
+        cost=budget.rho,
+        delta=budget.threshold_delta,
+        request={
+            "function": _FUNCTION,
+            "privacy": repr(privacy),
+            "column": column,
+            "neighbors": neighbors,
+            "rows_per_person": rows_per_person,
+        },
+        protects=f"{unit} under {neighbors}",
+        target=None,
+        write=lambda path: _write(path, found()),
+        read=Categories.load,
+    )
+
+
+def _write(path: Path, categories: Categories) -> None:
+    path.write_text(categories.to_json(), encoding="utf-8")
+
+
+def _found(
+    counts: Mapping[Value, int], column: str, query: ThresholdQuery, record: Mapping[str, object]
+) -> Categories:
+    """What is above the threshold; the noise is told numbers for values, and never the values."""
+    values = list(counts)
+    noisy = query.frequent(dict(enumerate(counts.values())))
+    shown = {values[k]: count for k, count in noisy.items()}
+    # of objects in pandas both may be shown: categories are of one kind, and a type says which
+    kind = str if any(isinstance(value, str) for value in shown) else int
+    shown = {value: count for value, count in shown.items() if isinstance(value, kind)}
+    order = sorted(shown)  # pyright: ignore[reportArgumentType] (all of one kind)
+    return Categories(
+        column=column,
+        categories=tuple(order),
+        counts=tuple(shown[value] for value in order),
+        threshold=query.threshold,
+        standard_deviation=query.standard_deviation,
+        rho=query.spent[0],
+        delta=query.spent[1],
+        privacy=record,
+    )
