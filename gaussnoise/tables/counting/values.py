@@ -1,6 +1,5 @@
 """How often every value of a column occurs, counted where the records live."""
 
-import os
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -9,7 +8,8 @@ import narwhals as nw
 import numpy as np
 
 from ...errors import DataError
-from ..reading.csv import FORM, is_csv
+from ..reading.csv import FORM
+from ..reading.files import is_csv
 from ..reading.frames import guarded, open_table, sql, type_name
 
 Value = str | int
@@ -36,7 +36,7 @@ def count_values(table: object, column: str, most: int) -> dict[Value, int]:
     """
     frame = open_table(table)
     engine = frame.implementation
-    text = isinstance(table, str | os.PathLike) and is_csv(table)
+    text = is_csv(table)
     untyped = engine.is_pandas_like() or engine == nw.Implementation.DASK
 
     def declared() -> nw.dtypes.DType | None:
