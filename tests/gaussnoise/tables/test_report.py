@@ -385,3 +385,16 @@ def test_markup_escapes_all_but_markup():
     assert shown("a\n b", 10) == "a b"
     assert shown("x" * 20, 10) == "x" * 9 + "…"
     assert html.unescape(tag("p", "\x00")) == "<p>\ufffd</p>"
+
+
+def test_the_page_says_whether_rows_of_persons_are_counted_or_promised():
+    schema = gn.Schema([gn.Attribute("a", [0, 1])])
+    rows = pa.table({"a": [0, 1, 1], "who": ["x", "y", "y"]})
+    for person, said, unsaid in (
+        ("who", "at most 2 rows of each person, drawn at random", "not checked"),
+        (None, "not checked", "drawn at random"),
+    ):
+        plan = gn.plan(schema, 1, gn.zCDP(1), rows_per_person=2, person=person)
+        text = str(release_page(plan.release(rows)))
+        assert said in text
+        assert unsaid not in text

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....errors import OutputError, ParameterError
 from ....files.disk import check_parent, file_digest, read_json, save_text
-from ...planning.text import work_text
+from ...planning.text import counted_text, work_text
 from ..store import StoredTables
 from ..text import dropped_text
 from ..tidy import LEVEL, level_text
@@ -250,7 +250,8 @@ def _shared_facts(plan: "Plan") -> list[tuple[object, object]]:
 
 def _asked(release: "TableRelease", shown: dict[str, str]) -> Html:
     plan = release.plan
-    rule = " ".join(dropped_text(release))
+    rules = [] if plan.person is None else [f"The tables count {counted_text(plan)}."]
+    rule = " ".join([*rules, *dropped_text(release)])
     return section(
         "What was asked",
         "asked",

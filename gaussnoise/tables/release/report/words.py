@@ -163,7 +163,7 @@ def _privacy_in_full(plan: "Plan", rho: float) -> list[tuple[object, object]]:
     promise = plan.privacy.as_dict(plan.query.count, TABLE_STEPS)
     stated = ", ".join(f"{key} = {value}" for key, value in promise.items() if key != "definition")
     unit = plan.privacy_unit
-    if plan.rows_per_person > 1:
+    if plan.rows_per_person > 1 and plan.person is None:
         unit += " (a promise of the publisher’s, not checked)"
     listed: list[tuple[object, object]] = [
         ("Definition", f"{promise.get('definition', plan.privacy)}: {stated}"),
