@@ -58,12 +58,28 @@ def test_the_optimum_costs_less_than_one_eigenvalue_problem_of_its_size():
     assert ours < 2 * dense
 
 
-@pytest.mark.parametrize(("n", "known"), [(100_000, 1390.390227)])
-def test_a_hundred_thousand_totals(n, known):
+@pytest.mark.parametrize(("n", "known"), [(100_000, 1390.390231), (1_000_000, 5125.171778)])
+def test_very_many_totals(n, known):
     found = gn.optimal_noise(gn.streams.prefix_sums(n), 2, "add-remove")
     print(found)
-    assert found.gamma_lower == pytest.approx(known, rel=1e-6)
+    assert found.gamma_lower == pytest.approx(known, rel=1e-8)
     assert found.gap <= 1e-6
+
+
+def test_very_many_steps_with_momentum():
+    found = gn.optimal_noise(gn.streams.momentum(100_000, 0.9), 2, "add-remove")
+    print(found)
+    assert found.gamma_lower == pytest.approx(10967.879705, rel=1e-8)
+    assert found.gap <= 1e-6
+
+
+def test_evaluations_are_right_for_a_million_totals():
+    """With even weights, the singular values of the totals are known in closed form."""
+    n = 1_000_000
+    found = evaluate(gn.streams.prefix_sums(n).bands, np.full(n, 1 / n), np.ones(n))
+    k = np.arange(1, n + 1)
+    exact = math.fsum((0.5 / np.sin((2 * k - 1) * np.pi / (4 * n + 2))).tolist()) / math.sqrt(n)
+    assert exact * (1 - 1e-7) <= found.lower <= exact
 
 
 @pytest.mark.parametrize("loss", ["mean", "max"])

@@ -14,8 +14,10 @@ from scipy.linalg import solve_banded
 from ...errors import CovarianceError, ParameterError
 from ...numerics.norms import norm
 from ..design import MAX_STEPS
+from ..progress import keeps_answer
 from . import banded, bidiagonal
 from .inverse_root import InverseRoot, inverse_root
+from .longer import is_same_everywhere, stretched
 
 Array = NDArray[np.float64]
 Report = Callable[[int, float, float], None]
@@ -28,6 +30,9 @@ _MIXED = 0.25  # of the tolerance: every weight is at least this share of the me
 _MEMORY = 8
 _DECREASE = 1e-3  # of the lower end, at which a step is taken back
 _LONGEST = 3.0  # of a step, in the logarithm of a weight
+_SHORTER = 4  # times, the stream that gives the first weights of another
+_SHORTEST = 250  # ticks of such a stream
+_STEPS_OF_SHORTER = 100  # at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,20 +206,52 @@ def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> Str
     Anderson's method.
 
     The iterate is mixed with the uniform one before it is evaluated, so that no weight vanishes.
-    The best bracket is kept.
+    The best bracket is kept. Where A⁻¹ has the same coefficients at every tick, the first weights
+    are stretched optimal ones of a quarter of the ticks; else they are even.
 
     Source: fixed point of the dual of Nikolov & Tang (2023), Theorem 26; Anderson (1965)
     acceleration in logarithms.
     """
+    point = _first_point(bands, p, tol)
+    return _improved(bands, p, point, tol=tol, most=MAX_STEPS, report=report)
+
+
+def _first_point(bands: Array, p: float, tol: float) -> Array:
+    """Logarithms of λ, and for p > 2 of ω."""
+    parts, n = 1 if p == 2 else 2, bands.shape[1]
+    lengths = [n]
+    while lengths[0] >= _SHORTER * _SHORTEST and is_same_everywhere(bands):
+        lengths.insert(0, lengths[0] // _SHORTER)
+    point = np.zeros(parts * lengths[0])
+    for shorter, longer in itertools.pairwise(lengths):
+        found = _improved(
+            bands[:, :shorter], p, point, tol=tol, most=_STEPS_OF_SHORTER, report=_to_nobody
+        )
+        if found.interrupted:  # there is no bracket yet
+            raise KeyboardInterrupt
+        shares = [found.weights]
+        if p > 2:
+            shares.append(found.coordinate_weights ** (1 / (1 - 2 / p)))
+        point = np.concatenate([stretched(part, longer) for part in shares])
+    return point
+
+
+def _to_nobody(steps: int, lower: float, upper: float) -> None:
+    """What a shorter stream brackets is not what was asked for."""
+
+
+def _improved(
+    bands: Array, p: float, point: Array, *, tol: float, most: int, report: Report
+) -> StreamOptimum:
+    """From this point on; see :func:`stream_optimum`."""
     n = bands.shape[1]
     power = 1 - 2 / p
-    point = np.zeros(n if p == 2 else 2 * n)  # logarithms of λ, and of ω
     trail: list[tuple[Array, Array]] = []  # points, and where the fixed point's map would move them
     highest = 0.0
     best: StreamOptimum | None = None
     steps = 0
     try:
-        while steps < MAX_STEPS:
+        while steps < most:
             shares = [_mixed(part, _MIXED * tol) for part in point.reshape(-1, n)]
             w = shares[1] ** power if p > 2 else np.ones(n)
             now = evaluate(bands, shares[0], w)
@@ -243,7 +280,7 @@ def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> Str
                 [np.maximum(part - part.max(), least) for part in point.reshape(-1, n)]
             )
     except KeyboardInterrupt:
-        if best is None:
+        if best is None or not keeps_answer():
             raise
         return replace(best, steps=steps, interrupted=True)
     if best is None:

@@ -4,6 +4,7 @@ asymptotics, and damage.
 
 import itertools
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,9 @@ import pytest
 import gaussnoise as gn
 from gaussnoise import streams
 from gaussnoise.noise import streams as route
+from gaussnoise.solvers.progress import interrupts_pass
+from gaussnoise.solvers.streams import optimum
+from gaussnoise.solvers.streams.longer import stretched
 
 WORKLOADS = {
     "totals": streams.prefix_sums(40),
@@ -27,7 +31,7 @@ WORKLOADS = {
 def linear_for_all(monkeypatch):
     monkeypatch.setattr(route, "_LEAST_TICKS", 2)
     monkeypatch.setattr(route, "_LEAST_TICKS_OF_SEVERAL", 2)
-    monkeypatch.setattr(route, "_LEAST_TICKS_OF_SEVERAL_ABOVE_2", 2)
+    monkeypatch.setattr(route, "_LEAST_TICKS_OF_SEVERAL_AT_INFINITY", 2)
 
 
 @pytest.fixture
@@ -172,12 +176,55 @@ def test_momentum_with_weight_decay_has_the_value_of_another_program(linear_for_
     assert noise.gap <= 1e-4
 
 
-def test_a_long_momentum_takes_the_linear_time_route():
-    noise = gn.optimal_noise(streams.momentum(1025, 0.9), 2, "add-remove", tol=0.1)
+@pytest.mark.parametrize("p", [2, 4])
+def test_a_long_momentum_takes_the_linear_time_route(p):
+    noise = gn.optimal_noise(streams.momentum(1025, 0.9), p, "add-remove", tol=0.1)
     assert "never written out" in noise.method
     noise.verify()
     short = gn.optimal_noise(streams.momentum(300, 0.9), 2, "add-remove", tol=0.1)
     assert "linear time" not in short.method  # Newton's method is faster there
+
+
+def test_weights_of_a_shorter_stream_are_close_to_those_of_a_longer_one(monkeypatch):
+    """They save steps, with the same bracket; varying coefficients begin with even weights."""
+    totals = streams.prefix_sums(2000)
+    with_start = gn.optimal_noise(totals, 2, "add-remove")
+    monkeypatch.setattr(optimum, "_SHORTEST", math.inf)
+    without = gn.optimal_noise(totals, 2, "add-remove")
+    assert with_start.steps <= without.steps / 2
+    assert with_start.gamma_lower <= without.gamma
+    assert without.gamma_lower <= with_start.gamma
+    assert not optimum._first_point(streams.running_means(2000).bands, 2, 1e-6).any()
+
+
+def test_stretched_weights_keep_both_ends_and_the_middle():
+    """Of a power of the distance to the nearer end, for which any stretching is exact."""
+    distances = [np.minimum(np.arange(n), np.arange(n)[::-1]) + 0.5 for n in (400, 1600)]
+    found = stretched(distances[0] ** -0.3, 1600)
+    expected = -0.3 * np.log(distances[1])
+    np.testing.assert_allclose(found, expected - expected.max(), atol=0.03)
+    assert np.abs(np.diff(found - expected)[10:-10]).max() < 3e-3
+
+
+@pytest.mark.parametrize(("ticks", "evaluation"), [(300, 2), (1200, 1), (1200, 3)])
+def test_ctrl_c_returns_a_certified_answer_once_there_is_one(ticks, evaluation, monkeypatch):
+    """A shorter stream, whose weights are the first ones, brackets something else."""
+    calls, evaluate = [], optimum.evaluate
+
+    def interrupted(bands, *arguments):
+        calls.append(bands.shape[1])
+        if calls.count(ticks) == evaluation:
+            raise KeyboardInterrupt
+        return evaluate(bands, *arguments)
+
+    monkeypatch.setattr(optimum, "evaluate", interrupted)
+    totals = streams.prefix_sums(1200)
+    if evaluation == 3:
+        with pytest.warns(gn.ConvergenceWarning, match="Interrupted"):
+            gn.optimal_noise(totals, 2, "add-remove").verify()
+        calls.clear()
+    with pytest.raises(KeyboardInterrupt), interrupts_pass() if evaluation == 3 else nullcontext():
+        gn.optimal_noise(totals, 2, "add-remove")
 
 
 def test_many_totals_obey_the_published_asymptotics():

@@ -1,0 +1,40 @@
+"""Weights for a longer stream, from the optimal ones of a shorter stream with the same coefficients
+at every tick.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+_NEAR = 0.65  # power of the shorter length: how far the ends reach
+_STEEP = 4.0  # how fast what belongs to an end fades
+
+
+def is_same_everywhere(bands: Array) -> bool:
+    """Whether the coefficients of A⁻¹ are those of any shorter stream too."""
+    return all((band[m:] == band[m]).all() for m, band in enumerate(bands))
+
+
+def stretched(weights: Array, n: int) -> Array:
+    """Logarithms of weights for n ticks, the largest of them zero.
+
+    In the middle, weights follow the share of the stream that is over; near both ends, the number
+    of ticks to the end. In between they are close to a power of this number, so that the parts
+    differ by a factor only.
+
+    Args:
+        weights: of fewer ticks, shape (m,), positive.
+        n: ticks, more than m.
+    """
+    logarithms, m = np.log(weights), len(weights)
+    middle = np.interp((np.arange(n) + 0.5) * m / n - 0.5, np.arange(m), logarithms)
+    ticks = np.arange(1.0, m // 2 + 1)
+    share = 1 / (1 + (m**_NEAR / ticks) ** _STEEP)  # of the middle
+    between = share * (1 - share) / ticks
+    found = middle.copy()
+    for turn in (slice(None), slice(None, None, -1)):
+        far, near = middle[turn][: m // 2], logarithms[turn][: m // 2]
+        factor = between @ (far - near) / between.sum()
+        found[turn][: m // 2] = share * far + (1 - share) * (near + factor)
+    return found - found.max()
