@@ -103,9 +103,11 @@ def _classes() -> dict[str, type[AbstractDomain]]:
     from .sets.two_convex import TwoConvex
     from .sets.zonotope import Zonotope
     from .tables.marginals import Marginals
+    from .tables.stream_product import StreamProduct
 
     known: list[type[AbstractDomain]] = [
-        Ellipsoid, FiniteSet, LpBall, Marginals, Polytope, Products, SchattenBall, StreamWorkload,
+        Ellipsoid, FiniteSet, LpBall, Marginals, Polytope, Products, SchattenBall, StreamProduct,
+        StreamWorkload,
         TensorPower, TwoConvex, Zonotope,
         DifferenceBody, Hull, Kronecker, LinearImage, MinkowskiSum, Product,
         Scaled, Translate,

@@ -197,6 +197,16 @@ def _stream(name, bands):
     return Case(name, StreamWorkload(bands), np.array(columns, dtype=float))
 
 
+def _stream_product():
+    """Totals of three ticks times the tables of a pair and of one attribute, in plain loops."""
+    weekly = kron(StreamWorkload([[1, 1, 1], [0, -1, -1]]), Marginals((2, 2), [(0,), (0, 1)]))
+    tables = one_hot_tables((2, 2), [(0,), (0, 1)], None)
+    points = [
+        np.concatenate([(t >= i) * row for t in range(3)]) for i in range(3) for row in tables
+    ]
+    return Case("a stream of tables", weekly, np.array(points, dtype=float))
+
+
 def _body(name, domain, closed_form, points=None, *, may_not_know=False):
     """A convex body with a closed form of its support; members are averages of its support points
     if not given.
@@ -468,6 +478,7 @@ CASES = [
     ),
     _stream("a stream of prefix sums", [[1, 1, 1, 1, 1], [0, -1, -1, -1, -1]]),
     _stream("a stream with two bands", [[2, 1, 4, 1], [0, -3, 1, -0.5], [0, 0, 0.25, 0.5]]),
+    _stream_product(),
     *_bodies(),
     _participations("counts in epochs", CountParticipations, Epochs(5, 2, kind="counts")),
     _participations("counts apart", CountParticipations, Apart(5, 2, 2, "counts")),

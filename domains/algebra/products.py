@@ -12,6 +12,7 @@ from scipy.linalg import block_diag
 
 from ..domain import AbstractDomain, Array, Map, QuadraticMax
 from ..oracles.image import ConvexImage
+from ..tables.stream_product import stream_product
 from .arguments import (
     check_entries,
     checked_domains,
@@ -42,12 +43,16 @@ def product(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
 def kron(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
     """The Kronecker product {x ⊗ y : x in K, y in L}, in R^(dim K · dim L), C order.
 
-    For symmetric K and L, ``γ_p(K ⊗ L) = γ_p(K) γ_p(L)`` (Nikolov & Tang 2023, Lemma 62).
+    For symmetric K and L, ``γ_p(K ⊗ L) = γ_p(K) γ_p(L)`` (Nikolov & Tang 2023, Lemma 62). With a
+    workload over time, the product is solved part by part.
 
     >>> kron(FiniteSet([[1.0, 2.0]]), FiniteSet([[1.0, 10.0]])).points
     array([[ 1., 10.,  2., 20.]])
     """
     parts = checked_domains("kron", first, *others)
+    over_time = stream_product(parts)
+    if over_time is not None:
+        return over_time
     listed = points_of_all(parts, math.prod(K.dim for K in parts))
     if listed is not None:
         return same_kind(

@@ -19,6 +19,7 @@ from ..errors import DataError, GaussNoiseError, NotAvailableError, ParameterErr
 from ..files.pickling import PickledByArguments
 from ..noise.agreement import ReplaceWithin
 from ..noise.covariance import FactorCovariance
+from ..noise.kronecker_covariance import KroneckerCovariance
 from ..noise.optimal_noise import OptimalNoise
 from ..noise.policy import PolicyGraph
 from ..noise.problem import Relation
@@ -154,26 +155,28 @@ class GaussianMechanism(PickledByArguments):
 
     @cached_property
     def _lattice(self) -> "_Lattice | BodyLattice":
-        if isinstance(self.noise.covariance, StreamCovariance):
+        given = self.noise.covariance
+        if isinstance(given, KroneckerCovariance) and (dense := given.written_out()) is not None:
+            given = dense
+        if isinstance(given, StreamCovariance | KroneckerCovariance):
             raise ParameterError(
-                "GaussianMechanism: a workload over time of more ticks than are written out; "
+                "GaussianMechanism: a workload over time of more ticks, or times larger tables, "
+                "than are written out; "
                 "hint: gn.streams.noise "
                 "for training, gaussnoise.plan(..., over=gn.streams.Ticks(n)) for tables"
             )
-        if not isinstance(self.noise.covariance, FactorCovariance):
+        if not isinstance(given, FactorCovariance):
             raise ParameterError(
                 "GaussianMechanism: marginals are released from tables; hint: "
                 "gaussnoise.plan(schema, workload, "
                 "privacy), or optimal_noise(domain.to_finite_set(), ...) for a small domain"
             )
-        rho = self.privacy.to_zcdp(
-            max(self.noise.covariance.unit_factor.shape[1], 1), POINT_STEPS
-        ).rho
+        rho = self.privacy.to_zcdp(max(given.unit_factor.shape[1], 1), POINT_STEPS).rho
         if self._listed:
-            lattice = _Lattice.build(self._points.points, self.noise, self.noise.covariance, rho)
+            lattice = _Lattice.build(self._points.points, self.noise, given, rho)
         else:
             lattice = BodyLattice.build(
-                self.noise, self.noise.covariance, rho, lambda length: _lattice_bits(length, rho)
+                self.noise, given, rho, lambda length: _lattice_bits(length, rho)
             )
         if lattice.rank and lattice.scale < POINT_STEPS:
             raise GaussNoiseError(

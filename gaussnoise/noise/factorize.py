@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from domains import AbstractDomain, DomainTooLargeError, FiniteSet, StreamWorkload
+from domains.tables.stream_product import StreamProduct
 
 from ..errors import CertificateError, ConvergenceWarning, ParameterError
 from ..files.pickling import PickledByArguments
@@ -37,7 +38,7 @@ _COLUMNS = 512  # of an extended-precision product, at a time
 
 
 def factorize(
-    A: ArrayLike | Sequence[ArrayLike] | StreamWorkload,
+    A: ArrayLike | Sequence[ArrayLike | StreamWorkload] | StreamWorkload | StreamProduct,
     error: str | float = "max",
     tol: float = 1e-6,
 ) -> "Factorization":
@@ -52,7 +53,8 @@ def factorize(
         A: shape (queries, cells); or a list of matrices ``[A1, ..., Ak]`` that stands for
             ``A1 ⊗ ... ⊗ Ak``, which is never formed: γ_(p)(K ⊗ L) = γ_(p)(K) γ_(p)(L), by products
             of the factors and of the witnesses; or a workload over time, such as
-            ``gn.streams.prefix_sums(n)``, of up to 1024 ticks.
+            ``gn.streams.prefix_sums(n)``, of up to 1024 ticks, also in such a list, or in
+            ``gn.kron``.
         error: "max" (p = ∞: the largest standard deviation, the γ₂ norm of functional analysis),
             "mean" (p = 2: root total variance, γ_F, not divided by anything), or p itself in [2,
             ∞].
@@ -89,11 +91,14 @@ def factorize(
     True
     """
     p = asked_norm("factorize", error, tol)
-    if isinstance(A, StreamWorkload):
-        return _of_stream(A, p, tol)
-    given = tuple(check_matrix("factorize", M) for M in _listed(A))
-    simple = [piece for M in given for piece in pieces(M)]
-    share = math.expm1(math.log1p(tol) / len(simple))
+    asked = _listed(A)
+    given = tuple(_written_out(M) for M in asked)
+    simple = [
+        piece
+        for M, matrix in zip(asked, given, strict=True)
+        for piece in ([M] if isinstance(M, StreamWorkload) else pieces(matrix))
+    ]
+    share = math.expm1(math.log1p(tol) / len(simple)) if len(simple) > 1 else tol
     result = Factorization(given, p, tol, tuple(_part(piece, p, share) for piece in simple))
     if result.value > _LARGEST or (result.value < _SMALLEST and all(M.any() for M in given)):
         raise ParameterError(
@@ -335,10 +340,20 @@ def check_matrix(function: str, A: object) -> Array:
     return matrix
 
 
+def _written_out(M: object) -> Array:
+    return check_matrix("factorize", M.toarray() if isinstance(M, StreamWorkload) else M)
+
+
 def _listed(A: object) -> Sequence[object]:
     """The matrices of a list of matrices; anything else, rows of numbers included, by itself."""
+    if isinstance(A, StreamProduct):
+        return [K if isinstance(K, StreamWorkload) else K.to_finite_set().points.T for K in A.parts]
     try:
-        listed = isinstance(A, list | tuple) and len(A) > 0 and all(np.ndim(M) == 2 for M in A)
+        listed = (
+            isinstance(A, list | tuple)
+            and len(A) > 0
+            and all(isinstance(M, StreamWorkload) or np.ndim(M) == 2 for M in A)
+        )
     except ValueError:  # a ragged row: no matrix either way
         listed = False
     return A if listed and isinstance(A, list | tuple) else [A]
@@ -383,7 +398,9 @@ def _exponent(array: Array) -> int:
     return math.frexp(float(np.abs(array).max(initial=0.0)))[1]
 
 
-def _part(piece: Piece, p: float, tol: float) -> _Part:
+def _part(piece: Piece | StreamWorkload, p: float, tol: float) -> _Part:
+    over_time = piece if isinstance(piece, StreamWorkload) else None
+    piece = Piece(_written_out(piece)) if isinstance(piece, StreamWorkload) else piece
     A = piece.matrix
     if not A.any():
         q, n = A.shape
@@ -399,7 +416,9 @@ def _part(piece: Piece, p: float, tol: float) -> _Part:
         )
     exponent = _exponent(A)
     unit = np.ldexp(A, -exponent)
-    if piece.orders:
+    if over_time is not None:
+        found = _by_optimisation(A, unit, exponent, p, tol, over_time)
+    elif piece.orders:
         found = _by_symmetry(unit, piece.orders, piece.sign, p)
     else:
         found = _at_uniform_weights(unit, p)
@@ -411,18 +430,6 @@ def _part(piece: Piece, p: float, tol: float) -> _Part:
         )
     value, lower = (float(np.ldexp(bound, exponent)) for bound in (found.value, found.lower))
     return replace(found, left=np.ldexp(found.left, exponent), value=value, lower=lower)
-
-
-def _of_stream(workload: StreamWorkload, p: float, tol: float) -> Factorization:
-    """The factorization of a workload over time, by the route that knows its banded inverse."""
-    A = check_matrix("factorize", workload.toarray())
-    exponent = _exponent(A)
-    part = _by_optimisation(A, np.ldexp(A, -exponent), exponent, p, tol, workload)
-    value, lower = (float(np.ldexp(bound, exponent)) for bound in (part.value, part.lower))
-    part = replace(part, left=np.ldexp(part.left, exponent), value=value, lower=lower)
-    result = Factorization((A,), p, tol, (part,))
-    warn_of_gap("factorize", result.gap, tol, "the factors are valid")
-    return result
 
 
 def _by_optimisation(

@@ -8,6 +8,7 @@ import numpy as np
 
 from domains import AbstractDomain, AbstractFiniteDomain, Marginals, Products, StreamWorkload
 from domains.description import describe, rebuild
+from domains.tables.stream_product import StreamProduct
 
 from ..errors import CertificateError, OutputError
 from ..files.archive import DAMAGE, Arrays, damaged, read_arrays, write_arrays
@@ -15,6 +16,7 @@ from ..solvers.progress import Progress
 from ..solvers.tables.strategies import IdentityStrategy, SolvedStrategy
 from .agreement import ReplaceWithin
 from .certificates.certificate import Certificate
+from .certificates.kronecker import KroneckerCertificate
 from .certificates.marginals import MarginalCertificate
 from .certificates.participations import ParticipationCertificate
 from .certificates.points import PointCertificate
@@ -22,6 +24,7 @@ from .certificates.products import ProductCertificate
 from .certificates.streams import StreamCertificate
 from .certificates.tensors import TensorCertificate
 from .covariance import Covariance, FactorCovariance
+from .kronecker_covariance import KroneckerCovariance, arrays_of_part
 from .marginal_covariance import MarginalCovariance
 from .policy import PolicyGraph
 from .problem import Problem
@@ -177,6 +180,12 @@ def _parts(
     if isinstance(domain, StreamWorkload) and "stream_weights" in arrays:
         parts = arrays["stream_weights"], arrays["stream_coordinate_weights"]
         return StreamCovariance(domain, *parts, header["scale"]), StreamCertificate
+    if isinstance(domain, StreamProduct) and "covariances" in header:
+        described = zip(domain.parts, header["covariances"], strict=True)
+        parts = [
+            _parts(K, own, arrays_of_part(arrays, k))[0] for k, (K, own) in enumerate(described)
+        ]
+        return KroneckerCovariance(tuple(parts)), KroneckerCertificate
     covariance = FactorCovariance(arrays["factor"], header["scale"])
     if "participations" in arrays:
         return covariance, ParticipationCertificate

@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING
 
 from domains import AbstractDomain, FiniteSet, Marginals, Products
 from domains.participation.participations import VectorParticipations
+from domains.tables.stream_product import StreamProduct
 
 from ..errors import ParameterError
 from ..solvers.progress import Watcher, watching
 from .agreement import ReplaceWithin
 from .answer import warned
 from .bodies import body_noise
+from .kronecker import product_of_streams
 from .optimal_noise import OptimalNoise
 from .participations import participation_noise
 from .points import point_noise
@@ -157,6 +159,13 @@ def _solved(
                 return marginal_optimum(problem, domain, problem.protected, tol, watch)
             if isinstance(domain, Products) and not problem.shifted:
                 return product_optimum(problem, domain, problem.protected, tol, watch)
+            if isinstance(domain, StreamProduct) and problem.protected == "add-remove":
+                return product_of_streams(
+                    problem,
+                    domain,
+                    tol,
+                    lambda part, share: _solved(function, part, share, method, progress),
+                )
             workload = linear_workload(problem)
             if workload is not None and not is_written_out(workload):
                 return stream_noise(problem, workload, tol, watch)

@@ -1,0 +1,124 @@
+"""The dual witness of Kronecker products: a product of measures."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains.tables.stream_product import StreamProduct
+
+from ...errors import CertificateError
+from ...numerics.rounding import ROUNDING_MARGIN
+from ..covariance import Covariance, Stored
+from ..kronecker_covariance import KroneckerCovariance, arrays_of_part, joined, kronecker
+from ..problem import Problem
+from .certificate import Certificate, Verification
+from .marginals import MarginalCertificate
+from .points import PointCertificate
+from .streams import StreamCertificate
+
+Array = NDArray[np.float64]
+
+_KINDS: dict[str, type[Certificate]] = {
+    cls.__name__: cls for cls in (MarginalCertificate, PointCertificate, StreamCertificate)
+}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class KroneckerCertificate(Certificate):
+    """The product of the measures on the parts, and of their coordinate weights.
+
+    ``tr ((W_1 ⊗ W_2)^½ (C_1 ⊗ C_2) (W_1 ⊗ W_2)^½)^½`` is the product of the parts' own, and norms
+    of products of weights are products of norms; a product of ellipsoids covers ``±(K_1 ⊗ K_2) =
+    (±K_1) ⊗ (±K_2)``, and its error is the product of errors: both ends of the bracket multiply.
+
+    Attributes:
+        parts: one certificate for each part.
+
+    Source: Nikolov & Tang (2023), Lemma 62; Lee, Shraibman & Špalek (2008) for p = ∞.
+    """
+
+    parts: tuple[Certificate, ...]
+
+    def lower_bound(self) -> float:
+        return product_below([part.lower_bound() for part in self.parts])
+
+    def spectrum(self) -> tuple[Array, Array]:
+        values, counts = zip(*(part.spectrum() for part in self.parts), strict=True)
+        return kronecker(values) * (1 - ROUNDING_MARGIN), kronecker(counts)
+
+    @property
+    def caption(self) -> str:
+        return "a product of measures, which lists no points"
+
+    def check(
+        self, problem: Problem, covariance: Covariance, center: Array, claimed: float
+    ) -> list[Verification]:
+        """Every part by its own check; each says what it says of a problem of its own."""
+        domain = problem.domain
+        if (
+            not isinstance(domain, StreamProduct)
+            or problem.protected != "add-remove"
+            or not isinstance(covariance, KroneckerCovariance)
+            or not len(domain.parts) == len(self.parts) == len(covariance.parts)
+        ):
+            raise CertificateError(
+                "verify: the certificate of a Kronecker product belongs to another problem"
+            )
+        found = [
+            _worst(part.check(Problem(K, problem.p, "add-remove"), M, np.zeros(K.dim), 1.0))
+            for part, K, M in zip(self.parts, domain.parts, covariance.parts, strict=True)
+        ]
+        if not all(one.enclosure <= 1 for one in found):  # or one part could pay for another
+            raise CertificateError("verify: too little noise for a part of a Kronecker product")
+        return [
+            Verification(
+                gamma=product_above([one.gamma for one in found]),
+                gamma_lower=product_below([one.gamma_lower for one in found]),
+                enclosure=math.prod(one.enclosure for one in found),
+                sensitivity_squared=math.prod(one.sensitivity_squared for one in found),
+                rounding=math.fsum(one.rounding + 8 * ROUNDING_MARGIN for one in found),
+            )
+        ]
+
+    def encode(self) -> Stored:
+        header, arrays = joined("certificates", [part.encode() for part in self.parts])
+        return header | {"kinds": [type(part).__name__ for part in self.parts]}, arrays
+
+    @classmethod
+    def decode(
+        cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> Self:
+        if not isinstance(problem.domain, StreamProduct):
+            raise CertificateError("load: expected a Kronecker product with the certificate of one")
+        kinds = [_KINDS[name] for name in header["kinds"]]
+        described = zip(kinds, problem.domain.parts, header["certificates"], strict=True)
+        return cls(
+            tuple(
+                kind.decode(Problem(K, problem.p, "add-remove"), own, arrays_of_part(arrays, k))
+                for k, (kind, K, own) in enumerate(described)
+            )
+        )
+
+
+def _worst(checks: list[Verification]) -> Verification:
+    return Verification(
+        gamma=max(one.gamma for one in checks),
+        gamma_lower=min(one.gamma_lower for one in checks),
+        enclosure=max(one.enclosure for one in checks),
+        sensitivity_squared=max(one.sensitivity_squared for one in checks),
+        rounding=max(one.rounding for one in checks),
+    )
+
+
+def product_above(bounds: list[float]) -> float:
+    """A product that is not below, of numbers that are not negative."""
+    return math.prod(bounds) * (1 + len(bounds) * 2.0**-52)
+
+
+def product_below(bounds: list[float]) -> float:
+    """A product that is not above, of numbers that are not negative."""
+    return math.prod(bounds) * (1 - len(bounds) * 2.0**-52)

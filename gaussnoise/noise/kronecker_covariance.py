@@ -1,0 +1,85 @@
+"""Covariances that are Kronecker products, never formed."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .covariance import Covariance, FactorCovariance, Stored
+
+Array = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class KroneckerCovariance(Covariance):
+    """``M = M_1 ⊗ … ⊗ M_m``.
+
+    Attributes:
+        parts: M_1, …, M_m.
+    """
+
+    parts: tuple[Covariance, ...]
+
+    @property
+    def dim(self) -> int:
+        return math.prod(part.dim for part in self.parts)
+
+    def standard_deviation(self) -> Array:
+        return kronecker(part.standard_deviation() for part in self.parts)
+
+    def error(self, p: float) -> float:
+        return math.prod(part.error(p) for part in self.parts)
+
+    def factor(self) -> Array:
+        factors = [part.factor() for part in self.parts]
+        self._check_dense(math.prod(factor.size for factor in factors))
+        return kronecker(factors)
+
+    def written_out(self) -> FactorCovariance | None:
+        """The same with a dense factor, where all parts have one."""
+        known = [part for part in self.parts if isinstance(part, FactorCovariance)]
+        if len(known) < len(self.parts):
+            return None
+        factors = [part.unit_factor for part in known]
+        self._check_dense(math.prod(factor.size for factor in factors))
+        return FactorCovariance(kronecker(factors), math.prod(part.scale for part in known))
+
+    def toarray(self) -> Array:
+        self._check_dense(self.dim**2)
+        return kronecker(part.toarray() for part in self.parts)
+
+    def _multiply(self, x: Array) -> Array:
+        found = x.reshape([*(part.dim for part in self.parts), -1])
+        for axis, part in enumerate(self.parts):
+            along = np.moveaxis(found, axis, 0)
+            found = np.moveaxis((part @ along.reshape(part.dim, -1)).reshape(along.shape), 0, axis)
+        return found.reshape(x.shape)
+
+    def encode(self) -> Stored:
+        return joined("covariances", [part.encode() for part in self.parts])
+
+
+def kronecker(arrays: Iterable[Array]) -> Array:
+    """The product of all."""
+    return np.asarray(reduce(np.kron, arrays), dtype=np.float64)
+
+
+def joined(name: str, stored: list[Stored]) -> Stored:
+    """Headers in a list, and arrays whose names say to which part they belong."""
+    arrays = {
+        f"{key}@{k}": array
+        for k, (_, numbers) in enumerate(stored)
+        for key, array in numbers.items()
+    }
+    return {name: [header for header, _ in stored]}, arrays
+
+
+def arrays_of_part(arrays: dict[str, NDArray[Any]], k: int) -> dict[str, NDArray[Any]]:
+    """The arrays of one part, by the names it gave them."""
+    end = f"@{k}"
+    return {name.removesuffix(end): array for name, array in arrays.items() if name.endswith(end)}

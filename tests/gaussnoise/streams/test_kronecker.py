@@ -1,0 +1,118 @@
+"""Workloads over time times other workloads: solved part by part, against lists of all columns."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gaussnoise as gn
+from domains.tables.stream_product import StreamProduct
+from gaussnoise import streams
+
+TOTALS = streams.prefix_sums(6)
+QUERIES = np.array([[1.0, 1, 0, 2], [0, 1, 1, 0], [3, 0, 1, 1]])
+PRODUCTS = {
+    "queries": gn.kron(TOTALS, gn.FiniteSet.from_workload(QUERIES)),
+    "queries first": gn.kron(gn.FiniteSet.from_workload(QUERIES), streams.decayed_sums(5, 0.5)),
+    "marginals": gn.kron(TOTALS, gn.Marginals((2, 3), [(0,), (1,)], [1.0, 2.0])),
+    "two streams": gn.kron(
+        streams.prefix_sums(4), streams.momentum(5, 0.5), TOTALS.to_finite_set()
+    ),
+}
+
+
+@pytest.fixture(params=PRODUCTS)
+def product(request):
+    return PRODUCTS[request.param]
+
+
+@pytest.mark.parametrize("p", [2, 3, math.inf])
+def test_all_columns_listed_have_the_same_bracket(product, p):
+    noise = gn.optimal_noise(product, p, "add-remove")
+    listed = gn.optimal_noise(product.to_finite_set(), p, "add-remove")
+    assert noise.gap <= 1e-6
+    assert noise.gamma_lower <= listed.gamma
+    assert listed.gamma_lower <= noise.gamma
+    assert noise.method.startswith("Kronecker product")
+    noise.verify()
+    points, M = product.to_finite_set().points, noise.covariance.toarray()
+    assert np.einsum("ij,ij->i", points @ np.linalg.pinv(M), points).max() <= 1 + 1e-9
+    deviations = np.sqrt(M.diagonal())
+    np.testing.assert_allclose(noise.covariance.standard_deviation(), deviations, rtol=1e-12)
+    assert np.linalg.norm(deviations, p) == pytest.approx(noise.gamma, rel=1e-10)
+    x = np.random.default_rng(1).normal(size=(product.dim, 2))
+    np.testing.assert_allclose(noise.covariance @ x, M @ x, rtol=1e-9, atol=1e-9)
+
+
+def test_long_streams_of_large_tables_are_never_formed(tmp_path):
+    """2,000 ticks of 2-way tables of 147 cells: both ends are products."""
+    tables = gn.Marginals.all_kway((7, 7, 7), 2)
+    noise = gn.optimal_noise(gn.kron(streams.prefix_sums(2000), tables), 2, "add-remove")
+    over_time = gn.optimal_noise(streams.prefix_sums(2000), 2, "add-remove")
+    once = gn.optimal_noise(tables, 2, "add-remove")
+    assert noise.gap <= 1e-6
+    assert noise.gamma == pytest.approx(over_time.gamma * once.gamma, rel=1e-6)
+    noise.save(tmp_path / "noise.npz")
+    again = gn.OptimalNoise.load(tmp_path / "noise.npz")
+    assert (again.gamma, again.gamma_lower) == (noise.gamma, noise.gamma_lower)
+    assert again.covariance.standard_deviation().shape == (2000 * 147,)
+    with pytest.raises(gn.DomainTooLargeError, match="listed"):
+        noise.domain.to_finite_set()
+    with pytest.raises(gn.ParameterError, match="more ticks"):
+        gn.GaussianMechanism(noise, gn.zCDP(0.1))
+
+
+def less_noise(noise):
+    first, *others = noise.covariance.parts
+    return replace(noise.covariance, parts=(replace(first, scale=first.scale * 0.999), *others))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda noise: replace(noise, covariance=less_noise(noise)),
+        lambda noise: replace(
+            noise, covariance=replace(noise.covariance, parts=noise.covariance.parts[:1])
+        ),
+        lambda noise: replace(
+            noise, certificate=replace(noise.certificate, parts=noise.certificate.parts[::-1])
+        ),
+        lambda noise: replace(noise, gamma=noise.gamma * (1 - 1e-9)),
+        lambda noise: replace(noise, gamma_lower=noise.gamma_lower * (1 + 1e-9)),
+        lambda noise: replace(noise, domain=noise.domain.to_finite_set()),
+        lambda noise: replace(noise, domain=PRODUCTS["two streams"]),
+        lambda noise: replace(noise, neighbors="replace"),
+    ],
+    ids=["noise", "part", "order", "upper", "lower", "listed", "domain", "relation"],
+)
+def test_damage_is_found(damage):
+    noise = gn.optimal_noise(PRODUCTS["queries"], 2, "add-remove")
+    noise.verify()
+    with pytest.raises(gn.CertificateError, match="verify"):
+        damage(noise).verify()
+
+
+def test_factorizations_take_streams_as_kronecker_factors():
+    found = gn.factorize([TOTALS, QUERIES], "max")
+    dense = gn.factorize(np.kron(np.tri(6), QUERIES), "max")
+    assert found.lower <= dense.value
+    assert dense.lower <= found.value
+    np.testing.assert_allclose(found.left @ found.right, np.kron(np.tri(6), QUERIES), atol=1e-12)
+    assert gn.factorize(PRODUCTS["queries"], "max").value == found.value
+
+
+def test_small_products_are_released_like_lists_of_points():
+    noise = gn.optimal_noise(PRODUCTS["queries"], 2, "add-remove")
+    mechanism = gn.GaussianMechanism(noise, gn.zCDP(1e6))
+    expected = noise.domain.to_finite_set().points[[0, 5, 23]].sum(axis=0)
+    np.testing.assert_allclose(mechanism.release(indices=[0, 5, 23]).estimate, expected, atol=0.1)
+    other = gn.optimal_noise(PRODUCTS["queries"], 2)  # a record replaced: by listing
+    assert "Kronecker" not in other.method
+
+
+def test_only_products_with_a_stream_are_kept_apart():
+    assert isinstance(gn.kron(gn.FiniteSet(np.eye(2)), gn.FiniteSet(np.eye(3))), gn.FiniteSet)
+    assert not isinstance(gn.kron(TOTALS, gn.LpBall(2, 2)), StreamProduct)
+    with pytest.raises(gn.InvalidDomainError, match="one of them over time"):
+        StreamProduct((gn.FiniteSet(np.eye(2)), gn.FiniteSet(np.eye(3))))
