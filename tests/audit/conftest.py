@@ -11,6 +11,7 @@ for _name in (
     "audit_ledger",
     "audit_numbers",
     "audit_persons",
+    "audit_ticks",
 ):
     if _name not in sys.modules:
         _spec = importlib.util.spec_from_file_location(

@@ -13,7 +13,9 @@ import audit_attacks as attacks
 import audit_fuzz as fuzz
 import audit_kit as kit
 import audit_ledger as ledger
+import audit_numbers as numbers
 import audit_persons as persons
+import audit_ticks as ticks
 import hypothesis
 import pytest
 from hypothesis import strategies as st
@@ -24,7 +26,7 @@ _EXAMPLES, _KILLS, _POINTS = 400, 60, 60
 def faults():
     """Every mutant: the ε proven of it, and the ε it claims."""
     claim = kit.gaussian_epsilon(kit.RHO, kit.DELTA)
-    for mutant in [*kit.MUTANTS, *persons.MUTANTS]:
+    for mutant in [*kit.MUTANTS, *persons.MUTANTS, *numbers.MUTANTS, *ticks.MUTANTS]:
         with pytest.MonkeyPatch.context() as patch:
             mutant.inject(patch)
             yield mutant.name, mutant.audit(), claim
@@ -42,6 +44,13 @@ def sound():
         yield f"tables, {neighbors}", kit.audit_tables(kit.two_tables(neighbors), 20_000), claim
     found = persons.audit(persons.planned(3), *persons.neighbours(1000, (1,)), draws=20_000)
     yield "tables, a person of 1000 rows, of whom 3 are counted", found, claim
+    for odd, record in numbers.ODD.items():
+        found = numbers.audit(numbers.planned(weight=numbers.WEIGHT), record, 20_000)
+        yield f"clipped sums and weights, a number and a weight {odd}", found, claim
+    for reports, neighbors in ((1, "add-remove"), (2, "add-remove"), (ticks.TICKS, "replace")):
+        plan = ticks.planned(reports, 1, neighbors)
+        found = ticks.found_epsilon(plan, range(reports), 20_000)
+        yield f"ticks, {reports} of {ticks.TICKS} with a report, {neighbors}", found, claim
 
 
 def fuzzed(examples):
@@ -135,6 +144,14 @@ def ledgers(folder):
     yield "counting in memory, a race", ledger.racing(counting, folder / "race 3").damage()
     naive = ledger.killed_releases("tables", folder / "tables 2", [_POINTS], deducting)
     yield "deducting after the draw, kill -9 throughout Plan.release", naive[1]
+    kinds = {
+        "plain": "kill -9 throughout the tick of a stream",
+        "ledger": "kill -9 throughout the tick of a stream under a ledger",
+        "forgetful": "a stream that forgets what it drew, kill -9 throughout the tick",
+    }
+    killed = ticks.killed(folder / "ticks", _POINTS, *kinds)
+    for kind, name in kinds.items():
+        yield name, sum(map(ticks.damage, killed[kind]), ledger.Damage())
 
 
 def main(examples=_EXAMPLES):
