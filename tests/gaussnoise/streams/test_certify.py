@@ -30,6 +30,21 @@ def test_the_square_root_and_its_bands_have_known_errors():
         assert found.factor == found.error / found.lower
 
 
+def test_matrices_of_jax_privacy_have_the_factors_that_were_seen_where_it_is_installed():
+    """Optimised by its version 2.0.0 for 256 steps: four buffers, and 32 bands."""
+    decay = np.array([0.98917451, 0.90248481, 0.63623229, 0.21066513])
+    scale = np.array([0.12940546, 0.15058156, 0.15934453, 0.06375412])
+    buffered = [1.0, *((scale * decay**k).sum() for k in range(255))]
+    banded = [
+        1, 0.5394, 0.4261, 0.3696, 0.3343, 0.3093, 0.2903, 0.2751, 0.2626, 0.2519, 0.2426,
+        0.2344, 0.227, 0.2203, 0.2141, 0.2084, 0.2031, 0.1981, 0.1933, 0.1888, 0.1844, 0.1803,
+        0.1762, 0.1722, 0.1683, 0.1644, 0.1606, 0.1567, 0.1528, 0.1487, 0.1444, 0.1395,
+    ]  # fmt: skip
+    for column, expected in ((buffered, 1.0367), (banded, 1.2228)):
+        found = gn.streams.certify(column, gn.streams.prefix_sums(256))
+        assert found.factor == pytest.approx(expected, abs=1e-4)
+
+
 def test_the_best_strategy_is_certified_to_be_the_best():
     for who, p in ((None, 2), (None, np.inf), (Epochs(8, 2), 2), (Apart(8, 2, 3), np.inf)):
         A = prefix_sums(8)
