@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import DimensionError, InvalidDomainError
+from .floats import EPS, power_of_two
 from .records import array_of, real_array
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ class AbstractDomain(abc.ABC):
             else self._vector("max_quadratic", "center", center)
         )
         # a power of two, so that dividing by it does not round
-        scale = float(np.ldexp(0.5, np.frexp(size)[1])) if size > 0 else 1.0
+        scale = power_of_two(size) if size > 0 else 1.0
         bracket = self._max_quadratic(form / scale, origin)
         # written so that NaN fails; both ends are rounded on their own
         if not bracket.value <= bracket.upper_bound * (1 + 1e-9):
@@ -262,12 +263,7 @@ class AbstractDomain(abc.ABC):
         value = min(bracket.value, bracket.upper_bound)
         # a center far away where H is small leaves less than all digits
         terms = np.abs(bracket.maximizer) + np.abs(origin)
-        rounding = (
-            4
-            * (self.dim + 16)
-            * np.finfo(np.float64).eps
-            * float(terms @ np.abs(form / scale) @ terms)
-        )
+        rounding = 4 * (self.dim + 16) * EPS * float(terms @ np.abs(form / scale) @ terms)
         digits_left = not origin.any() or rounding <= 1e-11 * value
         upper = bracket.upper_bound if digits_left else max(bracket.upper_bound, value + rounding)
         return QuadraticMax(bracket.maximizer, value * scale, upper * scale)

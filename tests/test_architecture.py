@@ -203,7 +203,7 @@ def test_gaussnoise_passes_every_domain_name_on():
 # from rooms above it in this list. README.md of gaussnoise says what the rooms are for.
 
 ROOMS = """
-    domains.errors domains.records domains.domain domains.checks domains.workloads
+    domains.errors domains.floats domains.records domains.domain domains.checks domains.workloads
     domains.oracles
     domains.sets
     domains.algebra domains.tables domains.participation

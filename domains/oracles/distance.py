@@ -8,10 +8,9 @@ from scipy.optimize import nnls
 
 from ..domain import SLACK, AbstractDomain, Array
 from ..errors import DomainTooLargeError
+from ..floats import EPS
 
-ROUNDING = (
-    64 * np.finfo(np.float64).eps
-)  # of coordinates far from the origin, relative to their size
+ROUNDING = 64 * EPS  # of coordinates far from the origin, relative to their size
 _ROUNDS = 12
 
 

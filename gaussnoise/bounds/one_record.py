@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import AbstractFiniteDomain, FiniteSet
+from domains.floats import EPS
 
 from ..noise.certificates.marginals import MarginalCertificate
 from ..noise.optimal_noise import OptimalNoise
@@ -100,7 +101,7 @@ def _of_tables(certificate: MarginalCertificate) -> Proof | None:
         values, counts, gains = [], [], np.zeros(len(patterns))
         for dim, V in matrices:
             _, sigma, right = np.linalg.svd(V * np.sqrt(shares), full_matrices=False)
-            sigma = np.maximum(sigma - 8 * np.finfo(np.float64).eps * sigma[0], 0.0)
+            sigma = np.maximum(sigma - 8 * EPS * sigma[0], 0.0)
             gains += math.sqrt(dim) * (sigma @ right**2)
             values.append(sigma / math.sqrt(dim))
             counts.append(np.full(len(sigma), float(dim)))

@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from domains.floats import EPS
 from domains.oracles.rows import row_products
 
 from ..errors import ParameterError
@@ -72,7 +73,7 @@ class Spread:
                 f"{function}: expected a symmetric covariance; hint: (C + C.T) / 2"
             )
         values, axes = np.linalg.eigh((matrix + matrix.T) / 2)
-        if not values[0] > 4 * dim * np.finfo(np.float64).eps * values[-1]:
+        if not values[0] > 4 * dim * EPS * values[-1]:
             raise ParameterError(
                 f"{function}: expected a positive definite covariance, got the eigenvalue "
                 f"{values[0]:.3g}; "

@@ -16,9 +16,10 @@ from domains import LpBall
 from ..errors import ParameterError
 from ..mechanisms.gaussian import GaussianMechanism
 from ..noise.solve import optimal_noise
+from ..numerics.integers import MOST_SUM
 from ..privacy.definitions import zCDP
 from ..privacy.laplace import LaplaceQuery, NoisyMaximum
-from ..privacy.lattice_bound import MIN_STEPS
+from ..privacy.lattice_bound import lattice_bits
 from ..privacy.ledger import Ledger
 from ..privacy.sampler import IntegerQuery
 from ..privacy.threshold import Change, ThresholdQuery
@@ -30,7 +31,6 @@ from .samples import check_finite, clipped
 Array = NDArray[np.float64]
 
 _GRID = 2.0**30  # lattice steps of Laplace noise, about
-_MOST = 2**62  # of a sum in 64-bit integers
 
 
 def published(
@@ -152,7 +152,7 @@ def laplace_mean(rows: Array, length: float, epsilon: float) -> NoisyMean:
     """
     n, d = rows.shape
     bits = math.floor(
-        math.log2(min(_GRID, _MOST / (8 * n * max(epsilon, 1.0))) * epsilon / (2 * length))
+        math.log2(min(_GRID, MOST_SUM / (8 * n * max(epsilon, 1.0))) * epsilon / (2 * length))
     )
     integers = np.rint(np.ldexp(rows, bits)).astype(np.int64)
     longest = math.floor(math.ldexp(length, bits)) + d
@@ -193,8 +193,8 @@ def count_deviation(rho: float) -> float:
 @lru_cache(maxsize=8)
 def _count_query(rho: float, n: int) -> tuple[IntegerQuery, int]:
     """An integer lattice as fine as promises need, on which n records fit into 64 bits."""
-    bits = max(math.ceil(math.log2(2 * MIN_STEPS * math.sqrt(rho))), 0)
-    if n << bits >= _MOST:
+    bits = lattice_bits(rho)
+    if n << bits >= MOST_SUM:
         raise ParameterError(
             f"noise: rho = {rho:.3g} needs a lattice too fine for so many records; hint: less rho"
         )

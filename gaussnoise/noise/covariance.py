@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from domains import DomainTooLargeError
+from domains.floats import MOST_NUMBERS
 
 from ..errors import CovarianceError, ParameterError
 from ..files.pickling import PickledByArguments
@@ -15,8 +16,6 @@ from ..numerics.norms import norm
 
 Array = NDArray[np.float64]
 Stored = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # a header for JSON, and arrays
-
-_DENSE_ENTRIES = 2**27  # 1 GB
 
 
 class Covariance(abc.ABC):
@@ -85,7 +84,7 @@ class Covariance(abc.ABC):
         )
 
     def _check_dense(self, entries: int) -> None:
-        if entries > _DENSE_ENTRIES:
+        if entries > MOST_NUMBERS:
             raise DomainTooLargeError(
                 f"Covariance: the dense array needs {entries * 8 / 1e9:.3g} GB; "
                 "hint: use diagonal(), standard_deviation() or products"

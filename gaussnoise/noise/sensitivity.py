@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import AbstractDomain, AbstractFiniteDomain, DomainTooLargeError, FiniteSet
+from domains.floats import EPS
 from domains.tables.tables import AbstractTables
 
 from ..errors import ParameterError
@@ -148,7 +149,7 @@ def largest_pair(whitened: Whitened) -> float:
         return cap
     # lengths carry the rounding of the coordinates themselves; the margin, that of the distances
     slack = float((lengths - np.linalg.norm(b, axis=1)).max())
-    rounding = 4 * (b.shape[1] + 8) * np.finfo(np.float64).eps * cap
+    rounding = 4 * (b.shape[1] + 8) * EPS * cap
     return min(cap, (math.sqrt(largest + rounding) * (1 + ROUNDING_MARGIN) + 2 * slack) ** 2)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import DomainTooLargeError
+from domains.floats import EPS
 
 Array = NDArray[np.float64]
 
@@ -42,7 +43,7 @@ def far_pairs(points: Array, beyond: float = np.inf) -> FarPairs:
     outer = np.argsort(radii)[::-1]
     points = points - middle  # where products round least
     sample = _partners(points[outer[:_SAMPLE]])
-    rounding = 8 * (points.shape[1] + 8) * np.finfo(np.float64).eps * radii.max() ** 2
+    rounding = 8 * (points.shape[1] + 8) * EPS * radii.max() ** 2
     reach = math.sqrt(max(min(sample.largest, beyond) - rounding, 0.0))
     kept = outer[radii[outer] + radii.max() >= reach * (1 - 1e-12)]
     if len(kept) ** 2 * points.shape[1] > _MOST_OPERATIONS:

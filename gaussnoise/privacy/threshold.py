@@ -3,17 +3,16 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any
 
 from ..errors import ParameterError
 from ..files.pickling import PickledByArguments
-from .lattice_bound import MIN_STEPS
+from ..numerics.integers import MOST_SUM, root_above
+from .lattice_bound import lattice_bits
 from .sampler import MAX_SCALE, discrete_gaussian
 
-_MOST = 2**62  # of a count in lattice steps
 _MOST_BITS = 40
 _WIDEST = 40  # standard deviations: OpenDP's chances end before
 _AT_ONCE = 2**16  # keys that OpenDP is given
@@ -83,7 +82,7 @@ class ThresholdQuery(PickledByArguments):
     @cached_property
     def _bits(self) -> int:
         """Lattice steps in a row, as a power of two."""
-        bits = max(math.ceil(math.log2(2 * MIN_STEPS * math.sqrt(self.rho))), 0)
+        bits = lattice_bits(self.rho)
         if bits > _MOST_BITS:
             raise ParameterError(
                 f"threshold: rho = {self.rho:.3g} needs a lattice too fine for 64-bit integers; "
@@ -95,10 +94,7 @@ class ThresholdQuery(PickledByArguments):
     def _distances(self) -> tuple[int, float, int]:
         """OpenDP's d_in, in lattice steps: the length rounded up to a float."""
         squared = self.change.length_squared << (2 * self._bits)
-        length = math.sqrt(squared)
-        while Fraction(length) ** 2 < squared:
-            length = math.nextafter(length, math.inf)
-        return self.change.keys, length, self.change.most << self._bits
+        return self.change.keys, root_above(squared), self.change.most << self._bits
 
     @cached_property
     def _scale(self) -> float:
@@ -166,7 +162,7 @@ class ThresholdQuery(PickledByArguments):
         """
         measurement = _measurement(self._scale, self._threshold)
         # enough for any table; cutting counts off brings those of neighbours no further apart
-        most = (_MOST - 1) >> self._bits
+        most = (MOST_SUM - 1) >> self._bits
         found: dict[int, float] = {}
         left = iter(counts.items())
         while some := dict(islice(left, _AT_ONCE)):

@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import AbstractDomain, FiniteSet
+from domains.floats import EPS, power_of_two
 from domains.oracles.distance import is_near
 
 from ...errors import CertificateError, CovarianceError
 from ...numerics.exact import is_small, longest_square
 from ...numerics.feasibility import RANGE_TOLERANCE, check_range, row_weights, whiten
-from ...numerics.norms import dual_power, norm
-from ...numerics.nuclear import nuclear_norm_below, precision_for
-from ...numerics.rounding import ROUNDING_MARGIN
+from ...numerics.norms import dual_ball_norm, norm
+from ...numerics.nuclear import nuclear_norm_below
+from ...numerics.rounding import ROUNDING_MARGIN, precision_for
 from ...solvers.bodies.body import Body, about, drift
 from ..covariance import Covariance, FactorCovariance
 from ..policy import PolicyGraph
@@ -71,7 +72,7 @@ class PointCertificate(Certificate):
         # a triangular factor has the same nuclear norm and, usually, a tenth of the entries
         triangle = np.linalg.qr(scaled, mode="r") if len(scaled) > 1.5 * scaled.shape[1] else scaled
         singular = np.linalg.svd(triangle, compute_uv=False)
-        rounding = 8 * np.finfo(np.float64).eps * singular[0]
+        rounding = 8 * EPS * singular[0]
         return size * np.maximum(singular - rounding, 0.0), np.ones(len(singular))
 
     def check(
@@ -145,7 +146,7 @@ def _by_oracle(
             "verify: expected 'replace' or 'add-remove' for a set known through oracles"
         )
     factor, scale = _stored(covariance)
-    size = float(np.ldexp(0.5, np.frexp(scale)[1]))
+    size = power_of_two(scale)
     rest = scale / size
     origin = witness.origin
     still, shift = domain, np.zeros(domain.dim)
@@ -216,7 +217,7 @@ def check_points(
     target = covered(domain, problem)
     points = domain.points - center if problem.shifted else target.points
     # scale = rest · size with a power of two, by which dividing does not round
-    size = float(np.ldexp(0.5, np.frexp(scale)[1]))
+    size = power_of_two(scale)
     rest = scale / size
     whitened = whiten(factor, points / size, precision=precision_for(points.size * factor.shape[1]))
     check_range(whitened, np.abs(points).max(axis=0) / size)
@@ -239,7 +240,7 @@ def _stored(covariance: Covariance) -> tuple[Array, float]:
     if isinstance(covariance, FactorCovariance):
         return covariance.unit_factor, covariance.scale
     factor = covariance.factor()
-    size = float(np.ldexp(0.5, np.frexp(np.abs(factor).max(initial=0.0))[1]))
+    size = power_of_two(np.abs(factor).max(initial=0.0))
     return factor / size, size
 
 
@@ -253,7 +254,7 @@ def _is_measure(witness: PointCertificate, problem: Problem) -> bool:
         and ((witness.weights > 0) & np.isfinite(witness.weights)).all()
         and w.shape == (problem.domain.dim,)
         and (w >= 0).all()
-        and np.linalg.norm(w, np.inf if problem.p == 2 else 1 / dual_power(problem.p)) <= _UNIT
+        and dual_ball_norm(w, problem.p) <= _UNIT
     )
 
 

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 from scipy.linalg import hadamard
 
 from domains import LpBall, SchattenBall
+from domains.floats import EPS
 
 from ...numerics.norms import dual_ball_norm, dual_power, even_weights, norm
 from ..design import Design
@@ -105,7 +106,7 @@ def _ellipsoid(A: Array, p: float) -> tuple[Design, Array]:
     """A B_2: M = AA' for every p, proved by points A u along the axes of A'WA."""
     dim = len(A)
     left, singular, _ = np.linalg.svd(A, full_matrices=False)
-    kept = singular > max(A.shape) * np.finfo(np.float64).eps * singular.max(initial=0.0)
+    kept = singular > max(A.shape) * EPS * singular.max(initial=0.0)
     factor = left[:, kept] * singular[kept]
     variances = np.square(factor).sum(axis=1)
     w = np.ones(dim)

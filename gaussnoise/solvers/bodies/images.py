@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numerics.norms import dual_power, norm
+from ...numerics.norms import dual_ball_norm, dual_power, error_of
 from .body import Body
 
 Array = NDArray[np.float64]
@@ -31,7 +31,7 @@ def relaxation(body: Body, p: float, rank: int, tol: float) -> Array | None:
     squares = np.square(A)
     live = squares.any(axis=1)
     power = dual_power(p)  # 1/s*
-    w = live / (1.0 if p == 2 else float(np.linalg.norm(live.astype(float), 1 / power)))
+    w = live / max(dual_ball_norm(live.astype(float), p), 1.0)
     least, factor = np.inf, A
     for _ in range(_MOST_STEPS):
         c = np.sqrt(w @ squares)
@@ -42,12 +42,12 @@ def relaxation(body: Body, p: float, rank: int, tol: float) -> Array | None:
         # at the maximizer x of Σ c_j x_j over L, y_j = c_j/(lower x_j) is the best, with h_T(y) = 1
         inverse = np.divide(lower * x, c, out=np.zeros_like(c), where=c > 0)
         variances = squares @ inverse
-        upper = float(np.sqrt(norm(variances, p / 2)))
+        upper = error_of(variances, p)
         if upper < least:
             least, factor = upper, A * np.sqrt(inverse)
         if p == 2 or least <= lower * (1 + tol):
             break
         w = (w * variances) ** power
-        w = w / float(np.linalg.norm(w, 1 / power))
+        w = w / dual_ball_norm(w, p)
     left, singular, _ = np.linalg.svd(factor, full_matrices=False)
     return (left * singular)[:, :rank]

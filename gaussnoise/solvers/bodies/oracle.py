@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numerics.norms import norm
+from ...numerics.norms import error_of_factor
 from ..design import Design
 from ..points.columns import Ends, Report
 from ..points.fidelity import Fidelity, affine_basis
@@ -77,7 +77,7 @@ def oracle_design(
             value = fidelity.at(design.weights, shares).value
             whitening = left_inverse(design.factor)
             far = body.farthest(whitening, design.center)
-            error = math.sqrt(norm(np.square(design.factor).sum(axis=1), p / 2))
+            error = error_of_factor(design.factor, p)
             if proof is None or value > proven:
                 proof, proven = (design, points), value
             ends.lower = max(ends.lower, value)
@@ -125,7 +125,7 @@ def oracle_design(
 def _relaxed(body: Body, factor: Array, p: float) -> Design:
     """The semidefinite relaxation of a 2-convex body's image; its gap is the proven upper end."""
     far = body.farthest(left_inverse(factor), np.zeros(body.dim))
-    upper = math.sqrt(far.upper * norm(np.square(factor).sum(axis=1), p / 2))
+    upper = error_of_factor(factor, p, far.upper)
     note = (
         "semidefinite relaxation of an image of a 2-convex body, without its matrix; below "
         f"it, {_COLUMNS}"

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
-from ...numerics.norms import dual_power, norm
+from domains.floats import EPS
+
+from ...numerics.norms import dual_power, error_of
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
@@ -121,7 +123,7 @@ class Fidelity:
 
     def gap(self, lengths: Array, variances: Array, value: float) -> float:
         """From scaling N until it covers every point."""
-        return max(math.sqrt(float(lengths.max()) * norm(variances, self.p / 2)) / value - 1, 0.0)
+        return max(error_of(variances, self.p, float(lengths.max())) / value - 1, 0.0)
 
     def curvature(self, now: Evaluation, x: Array) -> "Curvature":
         """Second derivatives at x = (λ, ω), or λ alone at p = 2."""
@@ -210,4 +212,4 @@ def _roots(weighted: Array) -> tuple[Array, Array]:
     if squares[0] > _SQUARED_RANGE * squares[-1]:
         return np.sqrt(squares), axes
     _, roots, axes = np.linalg.svd(np.linalg.qr(weighted, mode="r"))
-    return np.maximum(roots, roots[0] * np.finfo(np.float64).eps), axes.T
+    return np.maximum(roots, roots[0] * EPS), axes.T

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_banded
 
 from ...errors import CovarianceError, ParameterError
-from ...numerics.norms import norm
+from ...numerics.norms import dual_power, norm
 from ..design import MAX_STEPS
 from . import banded, bidiagonal
 from .inverse_root import InverseRoot, inverse_root
@@ -207,7 +207,7 @@ def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> Str
     acceleration in logarithms.
     """
     n = bands.shape[1]
-    power = 1 - 2 / p
+    power = dual_power(p)
     point = np.zeros(n if p == 2 else 2 * n)  # logarithms of λ, and of ω
     trail: list[tuple[Array, Array]] = []  # points, and where the fixed point's map would move them
     highest = 0.0

@@ -1,13 +1,12 @@
 """Optimal noise for tables: symmetry diagonalises the problem over types of subsets."""
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ...numerics.norms import dual_power, norm
+from ...numerics.norms import dual_power, error_of
 from ..design import MAX_STEPS
 from ..points.interior import maximum
 from ..progress import Watch
@@ -194,7 +193,7 @@ class ResidualFidelity:
         value = float(terms.sum())
         lengths = self.K @ (terms / moved)
         variances = self.A.T @ (terms / losses)
-        gap = max(math.sqrt(float(lengths.max()) * norm(variances, self.p / 2)) / value - 1, 0.0)
+        gap = max(error_of(variances, self.p, float(lengths.max())) / value - 1, 0.0)
         return ResidualEvaluation(value, gap, lengths, variances, terms, losses, moved)
 
     def curvature(self, now: ResidualEvaluation, x: Array) -> "ResidualCurvature":
