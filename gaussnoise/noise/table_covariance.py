@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from domains.tables.tables import AbstractTables, Term
 
 from ..errors import ParameterError
-from ..numerics.norms import norm
+from ..numerics.norms import group_norm
 from ..solvers.tables.residuals import Subset, subsets_of
 from ..solvers.tables.strategies import AbstractStrategy
 from .covariance import Covariance, Stored
@@ -67,7 +67,7 @@ class TableCovariance(Covariance):
 
     def error(self, p: float) -> float:
         """The p-norm over all queries, each with its term's root mean square."""
-        return norm(np.array(self.domain.weights) * self.deviations * self.queries ** (1 / p), p)
+        return group_norm(np.array(self.domain.weights) * self.deviations, self.queries, p)
 
     def encode(self) -> Stored:
         return {"variances": [[T, variance] for T, variance in self.variances.items()]}, {}

@@ -14,6 +14,16 @@ def norm(values: Array, order: float) -> float:
     return largest * float(np.linalg.norm(values / largest, order)) if largest != 0 else 0.0
 
 
+def group_norm(sizes: Array, counts: Array, p: float) -> float:
+    """``‖sd‖_p`` of groups of so many numbers, each with its group's root mean square."""
+    return norm(sizes * counts ** (1 / p), p)
+
+
+def row_lengths(factor: Array) -> Array:
+    """Standard deviations of ``L Lᵀ``, added up in extended precision."""
+    return np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(np.float64)
+
+
 def error_of(variances: Array, p: float, stretch: float = 1.0) -> float:
     """``‖sd‖_p``, once variances are multiplied by ``stretch``."""
     return math.sqrt(stretch * norm(variances, p / 2))

@@ -14,7 +14,7 @@ from domains.participation.sensitivity import vector_bound
 
 from ...errors import CertificateError
 from ...numerics.feasibility import check_range, whiten
-from ...numerics.norms import dual_ball_norm, norm
+from ...numerics.norms import dual_ball_norm, norm, row_lengths
 from ...numerics.nuclear import nuclear_norm_below
 from ...numerics.rounding import ROUNDING_MARGIN, precision_for
 from ..covariance import Covariance, FactorCovariance
@@ -114,9 +114,7 @@ class ParticipationCertificate(Certificate):
         size = power_of_two(covariance.scale)
         rest = covariance.scale / size
         longest, outside = longest_move(self.domain, covariance.unit_factor, size)
-        deviations = rest * np.sqrt(
-            np.square(covariance.unit_factor.astype(np.longdouble)).sum(axis=1)
-        ).astype(float)
+        deviations = rest * row_lengths(covariance.unit_factor)
         gamma = size * (norm(deviations, problem.p) + float(outside.sum()))
         lower, rounding = self.below()
         enclosure = (longest / rest) ** 2

@@ -15,7 +15,7 @@ from domains.oracles.distance import is_near
 from ...errors import CertificateError, CovarianceError
 from ...numerics.exact import is_small, longest_square
 from ...numerics.feasibility import RANGE_TOLERANCE, check_range, row_weights, whiten
-from ...numerics.norms import dual_ball_norm, norm
+from ...numerics.norms import dual_ball_norm, norm, row_lengths
 from ...numerics.nuclear import nuclear_norm_below
 from ...numerics.rounding import ROUNDING_MARGIN, precision_for
 from ...solvers.bodies.body import Body, about, drift
@@ -168,9 +168,7 @@ def _by_oracle(
             "the covariance leaves some direction of the sensitivity set without noise"
         )
     enclosure = (enclosed.longest / rest) ** 2
-    deviations = rest * np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(
-        np.float64
-    )
+    deviations = rest * row_lengths(factor)
     gamma = size * (norm(deviations, problem.p) + float(enclosed.outside.sum()))
     sensitivity = enclosure
     if problem.shifted:
@@ -227,9 +225,7 @@ def check_points(
         listed = domain.points if problem.shifted else points
         exact = longest_square(factor, listed, origin, row_weights(factor))
         enclosure = float(exact / Fraction(scale) ** 2)
-    deviations = rest * np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(
-        np.float64
-    )
+    deviations = rest * row_lengths(factor)
     gamma = size * (norm(deviations, problem.p) + float(target.outside(whitened).sum()))
     sensitivity = largest_pair(whitened) / rest**2 if problem.shifted else enclosure
     return Verification(gamma, below[0], enclosure, sensitivity, below[1])

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from domains import AbstractBase
 from domains.tables.tables import AbstractTables
 
-from ...numerics.norms import dual_power, norm
+from ...numerics.norms import dual_power, group_norm
 from .orbits import Orbits, Type, alike
 from .patterns import is_enumerable, pattern_sums, products
 from .residuals import Subset, check_count
@@ -200,7 +200,7 @@ class Workload:
     def error(self, noise: Array, p: float) -> float:
         """``‖sd‖_p`` over all weighted queries, by tables' root mean squares, from noise of T."""
         variances = (self.loss.T @ noise) / self.queries  # of a query of each type
-        return norm(np.sqrt(variances) * (self.table_counts * self.queries) ** (1 / p), p)
+        return group_norm(np.sqrt(variances), self.table_counts * self.queries, p)
 
     def correlation(self, k: int) -> float:
         """Of the measurements of two records that differ in an attribute of class k; public ones

@@ -14,7 +14,9 @@ from gaussnoise.numerics.norms import (
     error_of,
     error_of_factor,
     even_weights,
+    group_norm,
     norm,
+    row_lengths,
 )
 from gaussnoise.privacy.lattice_bound import MIN_STEPS, lattice_bits
 from gaussnoise.privacy.sampler import IntegerQuery
@@ -54,6 +56,11 @@ def test_the_error_is_the_norm_of_standard_deviations_at_any_size(p, size):
     assert error_of_factor(size * L, p) == pytest.approx(expected, rel=1e-14)
     assert error_of(np.square(size * sd), p, 9.0) == pytest.approx(3 * expected, rel=1e-14)
     assert error_of(np.zeros(3), p) == 0
+    assert row_lengths(size * L) == pytest.approx(size * sd, rel=1e-15)
+    counts = np.array([2, 1, 3, 5])
+    assert group_norm(size * sd, counts, p) == pytest.approx(
+        size * np.linalg.norm(np.repeat(sd, counts), p), rel=1e-14
+    )
 
 
 @pytest.mark.parametrize("square", [1, 2, 3, 10**20 + 1, 2**107 - 1, 7**80])
