@@ -2,12 +2,12 @@
 
 import abc
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import DomainTooLargeError
+from domains import AbstractDomain, DomainTooLargeError
 from domains.floats import MOST_NUMBERS
 
 from ..errors import CovarianceError, ParameterError
@@ -83,6 +83,13 @@ class Covariance(abc.ABC):
             f"save: expected a covariance that can be stored, got {type(self).__name__}"
         )
 
+    @classmethod
+    def decode(
+        cls, domain: AbstractDomain, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> Self:
+        """What :meth:`encode` wrote, for this domain; from anyone, and not checked yet."""
+        raise CovarianceError(f"load: expected a covariance that can be stored, got {cls.__name__}")
+
     def _check_dense(self, entries: int) -> None:
         if entries > MOST_NUMBERS:
             raise DomainTooLargeError(
@@ -134,3 +141,9 @@ class FactorCovariance(Covariance, PickledByArguments):
 
     def encode(self) -> Stored:
         return {"scale": self.scale}, {"factor": self.unit_factor}
+
+    @classmethod
+    def decode(
+        cls, domain: AbstractDomain, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> Self:
+        return cls(arrays["factor"], header["scale"])

@@ -12,7 +12,6 @@ from domains.description import describe, rebuild
 from ..errors import CertificateError, OutputError
 from ..files.archive import DAMAGE, Arrays, damaged, read_arrays, write_arrays
 from ..solvers.progress import Progress
-from ..solvers.tables.strategies import IdentityStrategy, SolvedStrategy
 from .agreement import ReplaceWithin
 from .certificates.certificate import Certificate
 from .certificates.marginals import MarginalCertificate
@@ -124,7 +123,8 @@ def rebuilt(header: dict[str, Any], arrays: dict[str, Any]) -> "OptimalNoise":
         header["neighbors"] = ReplaceWithin(tuple(header["public"]))
         header["neighbors"].check("load", domain)
     problem = Problem(domain, header["p"], header["neighbors"], header["shifted"])
-    covariance, kind = _parts(domain, header, arrays)
+    noise, proof = _kinds(domain, header, arrays)
+    covariance = noise.decode(domain, header, arrays)
     center = (
         np.broadcast_to(0.0, domain.dim) if header.get("center") == "zeros" else arrays["center"]
     )
@@ -134,7 +134,7 @@ def rebuilt(header: dict[str, Any], arrays: dict[str, Any]) -> "OptimalNoise":
         domain=domain,
         covariance=covariance,
         center=center,
-        certificate=kind.decode(problem, header, arrays),
+        certificate=proof.decode(problem, header, arrays),
         status=Status[header["status"]],
         trace=tuple(
             Progress(int(steps), lower, upper) for steps, lower, upper in arrays["trace"].tolist()
@@ -161,27 +161,16 @@ def _check_types(header: dict) -> None:
         )
 
 
-def _parts(
+def _kinds(
     domain: AbstractDomain, header: dict, arrays: dict
-) -> tuple[Covariance, type[Certificate]]:
-    """The covariance, and what kind of certificate goes with it."""
+) -> tuple[type[Covariance], type[Certificate]]:
+    """What covariance and certificate are stored for such a domain."""
     if isinstance(domain, Products) and "strategies" in header:
-        distinct = [
-            IdentityStrategy(size) if size else SolvedStrategy(arrays[f"contrasts{k}"])
-            for k, size in enumerate(header["identities"])
-        ]
-        strategies = tuple(distinct[k] for k in header["strategies"])
-        return ProductCovariance(domain, strategies, _variances(header)), ProductCertificate
+        return ProductCovariance, ProductCertificate
     if isinstance(domain, Marginals) and "variances" in header:
-        return MarginalCovariance(domain, _variances(header)), MarginalCertificate
+        return MarginalCovariance, MarginalCertificate
     if isinstance(domain, StreamWorkload) and "stream_weights" in arrays:
-        parts = arrays["stream_weights"], arrays["stream_coordinate_weights"]
-        return StreamCovariance(domain, *parts, header["scale"]), StreamCertificate
-    covariance = FactorCovariance(arrays["factor"], header["scale"])
+        return StreamCovariance, StreamCertificate
     if "participations" in arrays:
-        return covariance, ParticipationCertificate
-    return covariance, TensorCertificate if "tensor_atoms" in arrays else PointCertificate
-
-
-def _variances(header: dict) -> dict[tuple[int, ...], float]:
-    return {tuple(T): variance for T, variance in header["variances"]}
+        return FactorCovariance, ParticipationCertificate
+    return FactorCovariance, TensorCertificate if "tensor_atoms" in arrays else PointCertificate

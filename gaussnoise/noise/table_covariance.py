@@ -3,6 +3,7 @@
 import abc
 from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +76,11 @@ class TableCovariance(Covariance):
     def _inside(self, S: Subset) -> list[Subset]:
         """The T ⊆ S that have noise."""
         return [T for T in subsets_of(S) if T in self.variances]
+
+
+def variances_of(header: dict[str, Any]) -> dict[Subset, float]:
+    """By attributes, as :meth:`TableCovariance.encode` wrote them."""
+    return {tuple(T): variance for T, variance in header["variances"]}
 
 
 def covariance_of_tables(covariance: Covariance) -> TableCovariance:
