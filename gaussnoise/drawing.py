@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-OURS, THEIRS = "#1b6ca8", "#c0504d"
+OURS, THEIRS, WITNESS = "#1b6ca8", "#c0504d", "#e69f00"
 
 
 def new_figure(width: float, height: float) -> "Figure":

@@ -255,6 +255,7 @@ MEETINGS = {
     "gaussnoise.tables.schema.schema": {"gaussnoise.tables.schema.draft"},
     "gaussnoise.noise.optimal_noise": {
         "gaussnoise.noise.file",
+        "gaussnoise.noise.convergence",
         "gaussnoise.noise.plots",
         "gaussnoise.noise.verify",
     },

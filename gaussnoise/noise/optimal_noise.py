@@ -207,6 +207,6 @@ class OptimalNoise:
             ParameterError: a closed form, or an answer read from a file, which have no steps to
                 show.
         """
-        from .plots import plot_convergence
+        from .convergence import plot_convergence
 
         return plot_convergence(self)
