@@ -9,7 +9,7 @@ from scipy.linalg import solve_triangular
 from domains.floats import EPS
 
 from ..errors import CovarianceError
-from .rounding import precision_for
+from .precision import precision_for
 
 Array = NDArray[np.float64]
 

@@ -3,19 +3,11 @@
 import math
 from fractions import Fraction
 
-import numpy as np
-
 # Relative margin put on both ends of a bracket computed in double precision: thousands of times the
 # rounding error of the sums behind it, a millionth of the usual tolerance.
 ROUNDING_MARGIN = 2.0**-40
 SAFE_SIDE = 1 + 2.0**-30  # by which what is said of privacy is enlarged
 CANCELLATION = 2.0**-45  # absolute error of 1 − Π, and relative of sums to one, many times over
-LONG_OPERATIONS = 2**26  # products in extended precision, which no BLAS helps: half a second
-
-
-def precision_for(operations: int, most: int = LONG_OPERATIONS) -> type:
-    """Extended precision where so many products take no time."""
-    return np.longdouble if operations <= most else np.float64
 
 
 def rounded_up(value: Fraction) -> float:

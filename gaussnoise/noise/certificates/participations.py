@@ -16,7 +16,8 @@ from ...errors import CertificateError
 from ...numerics.feasibility import check_range, whiten
 from ...numerics.norms import dual_ball_norm, norm, row_lengths
 from ...numerics.nuclear import nuclear_norm_below
-from ...numerics.rounding import ROUNDING_MARGIN, precision_for
+from ...numerics.precision import precision_for
+from ...numerics.rounding import ROUNDING_MARGIN
 from ..covariance import Covariance, FactorCovariance
 from ..problem import Problem
 from .certificate import Certificate, Stored, Verification

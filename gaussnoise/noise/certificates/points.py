@@ -17,7 +17,8 @@ from ...numerics.exact import is_small, longest_square
 from ...numerics.feasibility import RANGE_TOLERANCE, check_range, row_weights, whiten
 from ...numerics.norms import dual_ball_norm, norm, row_lengths
 from ...numerics.nuclear import nuclear_norm_below
-from ...numerics.rounding import ROUNDING_MARGIN, precision_for
+from ...numerics.precision import precision_for
+from ...numerics.rounding import ROUNDING_MARGIN
 from ...solvers.bodies.body import Body, about, drift
 from ..covariance import Covariance, FactorCovariance
 from ..policy import PolicyGraph

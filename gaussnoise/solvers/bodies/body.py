@@ -29,7 +29,7 @@ from domains.oracles.image import ConvexImage
 from ...errors import CovarianceError
 from ...numerics.feasibility import RANGE_TOLERANCE, row_weights
 from ...numerics.norms import norm
-from ...numerics.rounding import precision_for
+from ...numerics.precision import precision_for
 from ..design import Protected
 
 Array = NDArray[np.float64]
