@@ -111,9 +111,7 @@ class AbstractDomain(abc.ABC):
         return np.zeros(self.dim) if self.is_symmetric else None
 
     def _image(self) -> "ConvexImage | None":
-        """K (or a set of the same convex hull) as translates of an image of a 2-convex body, where
-        it is one.
-        """
+        """K (or its hull) as translates of an image of a 2-convex body, where it is one."""
         return None
 
     def _difference(self) -> "AbstractDomain":
@@ -150,8 +148,7 @@ class AbstractDomain(abc.ABC):
         return Translate(self, shift) if shift.any() else self
 
     def _apart(self) -> "tuple[AbstractDomain, Array]":
-        """A domain near the origin, and the v by which K is moved from there: sizes far below v
-        keep all their digits.
+        """A domain near the origin, and how far K lies from there: small sizes keep their digits.
 
         The domain has the shape of K exactly. Where K was moved in several steps, their sum v is
         rounded.
@@ -202,8 +199,7 @@ class AbstractDomain(abc.ABC):
 
     @final
     def support(self, theta: ArrayLike) -> float:
-        """The support function ``h_K(theta) = sup_{x in K} <theta, x>``, evaluated at
-        ``support_point(theta)``.
+        """The support function ``sup_{x in K} <theta, x>``, attained at ``support_point(theta)``.
 
         >>> FiniteSet([[0.0, 1.0], [2.0, 0.0]]).support([1.0, 1.0])
         2.0

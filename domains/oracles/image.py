@@ -270,8 +270,7 @@ class ConvexImage:
         return self.offsets[0] + x @ columns.T
 
     def max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
-        """A bracket on the largest (x − center)' form (x − center), form = W'W, as sup ‖W(Ax +
-        offset − center)‖².
+        """A bracket on the largest (x − center)' form (x − center), form = W'W, over the image.
 
         Exact for points, for one Euclidean ball, for boxes of up to 22 columns (21 off center) or
         in a plane, and where A' form A is diagonal and the set symmetric about center. Otherwise

@@ -288,9 +288,7 @@ def _trust_region(G: Array, g: Array) -> tuple[Array, float]:
 
 
 def _ellipsoid_bounds(G: Array, offsets: Array, body: _Body, y: Array) -> Array:
-    """For each offset a bound over the ellipsoid Σ y_j x_j² <= h_T(y), which encloses the body:
-    shape (k,).
-    """
+    """For each offset a bound over Σ y_j x_j² <= h_T(y), which encloses the body: shape (k,)."""
     radius = math.sqrt(body.weight(y))
     columns = np.divide(G, np.sqrt(y), out=np.zeros_like(G), where=y > 0) * radius
     left, sigma, _ = np.linalg.svd(columns, full_matrices=False)

@@ -170,8 +170,7 @@ class SchattenBall(AbstractDomain):
 
 
 def sphere_maximum(form: Array, g: Array, radius: float) -> tuple[Array, float]:
-    """A maximizer of ``y'Ay − 2 g'y`` over ``‖y‖ = radius``, and a proven upper bound, the same up
-    to rounding.
+    """A maximizer of ``y'Ay − 2 g'y`` over ``‖y‖ = radius``, and a proven upper bound.
 
     For every τ > 0 and λ = λ_max + τ the maximum is at most ``λ·radius² + Σ g_i²/(λ − λ_i)`` (Moré
     & Sorensen 1983); for A ⪰ 0 it is that over the ball as well.
@@ -309,8 +308,7 @@ def _norm_slope(y: Array, norm: float, p: float) -> Array:
 
 
 def _rank_one_bound(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[Array]]:
-    """An upper bound on x'Hx over the unit Schatten-q ball, 1 <= q < 2, and starting points for a
-    witness.
+    """A bound on x'Hx over the unit Schatten-q ball, 1 <= q < 2, and starts for a witness.
 
     On rank-one matrices H and its partial transpose H^Γ agree, so every mixture tH + (1−t)H^Γ
     bounds q = 1. Both bound complex matrices as well, and complex interpolation between S_1 and S_2

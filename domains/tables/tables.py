@@ -24,8 +24,7 @@ Term = tuple[tuple[int, AbstractBase], ...]
 
 
 class AbstractTables(AbstractFiniteDomain):
-    """All points ``(w_S ⊗_{i∈S} W_i e_{x_i})`` over records x in [n_1] × … × [n_m], one block for
-    every term.
+    """All points ``(w_S ⊗_{i∈S} W_i e_{x_i})`` over records x: one block for every term.
 
     Attributes:
         sizes: number of categories of every attribute.

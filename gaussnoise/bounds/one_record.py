@@ -1,5 +1,4 @@
-"""The moves of data that are all one point: every data set has some record, so no other can move
-less than all of them.
+"""The moves of data that are all one point: no other data can move less than all of them.
 
 Nothing here depends on data: the record is the one of the listed points whose moves need the least
 noise. In tables records look all alike, and what symmetry leaves, once one is fixed, is small: its
@@ -60,8 +59,7 @@ def one_record(noise: OptimalNoise) -> Proof | None:
 
 
 def _of_tables(certificate: MarginalCertificate) -> Proof | None:
-    r"""The best measure on patterns D of attributes in which y differs from x, uniform on what they
-    can be.
+    r"""The best measure on patterns of attributes in which y differs from x, uniform within each.
 
     A zero-sum coordinate of y is that of x where they agree; elsewhere ``−z_x/(n − 1) + t``, with t
     orthogonal to z_x, uniform, and of squared length 1 − 1/(n − 1)² of its. So the part of T of

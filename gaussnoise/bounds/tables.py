@@ -41,8 +41,7 @@ def proof_of(domain: AbstractDomain, moves: AbstractDomain, p: float, tol: float
 
 
 def _table_proof(moves: Array, tables: NDArray[np.intp], p: float, tol: float) -> Proof:
-    """Lower bound on ``√max_w γ_w(±moves)²`` over ``‖w‖_{s*} <= 1`` with one weight for each table,
-    p > 2.
+    """Lower bound on ``√max_w γ_w(±moves)²``, ``‖w‖_{s*} <= 1``, one weight for a table, p > 2.
 
     ``γ_w(S)`` is the largest ``tr((W^{1/2} C W^{1/2})^{1/2})``, C the second moment of a measure on
     S: at most ``√tr(WM)`` for every M that covers S, and the largest of those is M's error in the

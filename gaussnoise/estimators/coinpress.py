@@ -232,8 +232,7 @@ def coinpress_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The mean of N(μ, Σ) from n records, ‖μ − center‖₂ <= radius, Σ at most ``covariance``:
-    clipped means in steps.
+    r"""The mean of N(μ, Σ), ‖μ − center‖₂ <= radius, Σ at most ``covariance``: clipped in steps.
 
     Every step clips records around the mean that the step before found, adds noise, and so knows
     the mean well enough to clip closer in the next one. The last step spends 3/4 of ρ, the others

@@ -46,8 +46,7 @@ def pure_person_level_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The mean of a distribution in few dimensions under pure privacy, where a person is protected
-    with all records.
+    r"""A mean in few dimensions under pure privacy, where a person is protected with all records.
 
     A quarter of ε finds every coordinate within ``6 moment/√samples``, as in
     :func:`person_level_mean`. The rest chooses a candidate from a grid on that box. A candidate p
@@ -225,8 +224,7 @@ class Cover:
 
 
 def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) -> Integers:
-    """How many values must change for ``Σ clip(value − point, ±reach)`` to exceed ``needed``, for
-    every point.
+    """For every point, how many values must change for ``Σ clip(value − point)`` to exceed needed.
 
     A changed value adds at most ``reach`` instead of what it adds now, which gains most where that
     is least. So the fewest changes are those of the smallest values. All in integers, by bisection

@@ -30,8 +30,7 @@ def gaussian_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The mean of N(μ, σ²) from n records, ``|μ − center| <= radius``: a coarse location, then a
-    clipped mean around it.
+    r"""The mean of N(μ, σ²), ``|μ − center| <= radius``: a coarse location, then a clipped mean.
 
     A quarter of the budget finds the fullest of bins 2σ wide, whose middle is within 2σ of μ; the
     rest releases the mean of records clipped at ``2σ + σ√(2 log(2n/β))`` around it. The error is

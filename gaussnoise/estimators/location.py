@@ -185,8 +185,7 @@ def search(
     privacy: AbstractPrivacy | PureDP,
     radius: float | None,
 ) -> tuple[float, float]:
-    """The range's half width, infinite if there is none, and the share of δ that a threshold then
-    takes.
+    """The range's half width, infinite if there is none, and δ's share that a threshold takes.
 
     Raises:
         ParameterError: an unbounded range under a promise without δ.
@@ -213,8 +212,7 @@ def coarse_location(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Where the mean is, within six deviations: the fullest bin of a noisy histogram of every
-    coordinate.
+    r"""Where the mean is, within six deviations: the fullest bin of every coordinate's histogram.
 
     Bins are ``6 sigma`` wide. By Chebyshev's inequality at least 8/9 of the mass is within three
     deviations of the mean, so that a bin beside it leads every bin far away by a third of all

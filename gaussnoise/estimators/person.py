@@ -41,8 +41,7 @@ def person_level_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The mean of a distribution of which n people have ``samples`` records each; a person is
-    protected with all.
+    r"""A mean of which n people have ``samples`` records each; a person is protected with all.
 
     Every person's records are averaged. A histogram of every coordinate finds the mean within
     ``6 moment/√samples``; rounds of clipping and noise, each around the estimate of the one before

@@ -120,8 +120,7 @@ class NoisyMean:
 
 
 def ball_mean(rows: Array, center: Array, radius: float, amount: float, *, pure: bool) -> NoisyMean:
-    """The mean of rows clipped to the Euclidean ball, with noise that spends ``amount``: ρ, or ε if
-    ``pure``.
+    """The mean of rows clipped to the Euclidean ball; noise spends ``amount``: ρ, or ε if ``pure``.
 
     Every record is moved into the ball by itself (:func:`~gaussnoise.estimators.samples.clipped`),
     and put on a lattice of integers; one replaced record changes the sum by at most twice the
@@ -144,8 +143,7 @@ def _unit_ball(d: int, rho: float, n: int) -> GaussianMechanism:
 
 
 def laplace_mean(rows: Array, length: float, epsilon: float) -> NoisyMean:
-    """The mean of rows, none longer than ``length`` in ℓ1 norm, with independent Laplace noise that
-    spends ε.
+    """The mean of rows no longer than ``length`` in ℓ1 norm, with Laplace noise that spends ε.
 
     Rows become integers, each by itself. One that is longer, which rounding alone can make, counts
     as zero.
@@ -222,9 +220,7 @@ def fullest_of_any(keys: NDArray[np.int64], rho: float, delta: float) -> int | N
 
 
 def fullest_of_any_needs(n: int, rho: float, delta: float, beta: float) -> tuple[float, float]:
-    """The shortfall of :func:`fullest_of_any` as above, and how many records the fullest key must
-    have to be shown.
-    """
+    """The shortfall of :func:`fullest_of_any`, and the least count of a key that is shown."""
     query = _unlisted(rho, delta)
     tail = query.standard_deviation * math.sqrt(2 * math.log(max(n, 2) / beta))
     return 2 * tail, query.threshold + tail

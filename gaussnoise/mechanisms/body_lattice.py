@@ -178,8 +178,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         )
 
     def sums(self, records: NDArray, on_outside: str) -> list[int]:
-        """The exact integer answer for records, shape (n, d): all in the body, projected into it,
-        or those that are.
+        """The exact integer answer for records, shape (n, d): all, projected, or those in the body.
 
         Raises:
             DataError: a record that is not finite, or outside, where they are refused.
@@ -311,8 +310,7 @@ def _left_error(W: Array, factor: Array) -> float:
 
 
 def _outside(domain: AbstractDomain, origin: Array, reach: Array, factor: Array, W: Array) -> Array:
-    """By how much support points stick out of o + range(L) along each axis; CovarianceError if by
-    more than rounding.
+    """By how much support points leave o + range(L) along each axis; CovarianceError if it is much.
 
     What sticks out is never released: the check is for bias, not for privacy.
     """

@@ -198,8 +198,7 @@ class GaussianMechanism(PickledByArguments):
 
     @cached_property
     def bound(self) -> Bound | None:
-        """What no unbiased mechanism with this budget can beat, whatever the data; None under
-        policy graphs.
+        """What no unbiased mechanism of this budget can beat on any data; None under policy graphs.
 
         >>> noise = gn.optimal_noise(gn.LpBall(3, 2), neighbors="add-remove")
         >>> mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.1))
@@ -517,9 +516,7 @@ class GaussianMechanism(PickledByArguments):
 
 @dataclass(frozen=True, eq=False)
 class _Lattice(AbstractLattice, PickledByArguments):
-    """The integer strategy: record i contributes ``strategy[i] ≈ 2^bits · b_i``, where point_i =
-    origins[i] + L b_i.
-    """
+    """The integer strategy: ``strategy[i] ≈ 2^bits · b_i``, where point_i = origins[i] + L b_i."""
 
     strategy: list[list[int]]
     bits: int
@@ -581,8 +578,7 @@ def _lattice_bits(length: float, rho: float) -> int:
 
 
 def _origin_rows(points: Array, neighbors: Relation) -> NDArray[np.intp] | None:
-    """For every point, the one its strategy is measured from, shape (N,); None for the origin of
-    the space.
+    """For every point, the one it is measured from, shape (N,); None for the origin of the space.
 
     A member of K where the number of records is public: coordinates that no neighbour can change
     come out exactly. For a policy graph, one in the same component, found from the points

@@ -122,8 +122,7 @@ class Witness:
     cell_weights: Array
 
     def lower_bound(self, A: ArrayLike) -> float:
-        """The nuclear norm ``‖W^{1/2} A Λ^{1/2}‖_*``, recomputed by singular values, less a margin
-        for rounding.
+        """The nuclear norm ``‖W^{1/2} A Λ^{1/2}‖_*``, recomputed, less a margin for rounding.
 
         Args:
             A: shape (queries, cells).
@@ -165,8 +164,7 @@ class _Part:
 @final
 @dataclass(frozen=True, eq=False)
 class Factorization(PickledByArguments):
-    """``A ≈ left @ right`` with both ends of the bracket on γ_(p)(A); made by
-    :func:`gaussnoise.factorize`.
+    """``A ≈ left @ right`` with both ends of γ_(p)(A); made by :func:`gaussnoise.factorize`.
 
     Guarantees, on the stored numbers: the columns of ``right`` have length at most one,
     ``lower <= γ_(p)(A) <= value``, and ``value`` is the p-norm of the row lengths of ``left`` times
@@ -482,8 +480,7 @@ def _bounded(left: Array, right: Array) -> tuple[Array, Array]:
 def _attained(
     A: Array, left: Array, right: Array, p: float, precision: type = np.float64
 ) -> tuple[float, float]:
-    """Upper bound on γ_(p)(A) from stored factors, and the largest entry of the residual relative
-    to that of A.
+    """Upper bound on γ_(p)(A) from stored factors, and the largest residual relative to A.
 
     The residual E, and what rounding hides of it, is factorized as E·I: its row norms are added.
     """
@@ -501,8 +498,7 @@ def _attained(
 
 
 def _by_symmetry(A: Array, orders: tuple[int, ...], sign: int, p: float) -> _Part:
-    """A group-circulant, ``A[g, h] = f(g − sign·h)``: the polar factors are group-circulants too,
-    found by FFT.
+    """A group-circulant, ``A[g, h] = f(g − sign·h)``: so are its polar factors, found by FFT.
 
     The group permutes rows and columns transitively, so uniform weights are optimal: γ_(p) = n^{1/p
     − 1} Σ|f̂|.

@@ -178,8 +178,7 @@ class OptimalNoise:
         return read(path)
 
     def plot(self, axes: tuple[int, int] = (0, 1)) -> "Figure":
-        """Draw the set that the noise covers, its optimal ellipsoid, the certificate's points and
-        the naive ball.
+        """Draw the covered set, its optimal ellipsoid, the certificate's points and the naive ball.
 
         Args:
             axes: the two coordinates to project to.

@@ -26,8 +26,7 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class ProductCovariance(TableCovariance, PickledByArguments):
-    """A sum over attribute subsets of products over attributes, whatever is measured of each
-    attribute and asked of it.
+    """A sum over attribute subsets of products over attributes, however each is measured.
 
     Attributes:
         domain: whose coordinates are the queries.

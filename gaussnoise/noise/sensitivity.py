@@ -68,8 +68,7 @@ def members(points: Array, rows: Rows) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Covered:
-    """What an ellipsoid is to cover, up to sign and translation: listed points, or all differences
-    of listed points.
+    """What an ellipsoid is to cover, up to sign and translation: points, or all their differences.
 
     Attributes:
         points: shape (k, d).
@@ -156,8 +155,7 @@ def largest_pair(whitened: Whitened) -> float:
 def marginal_sensitivity(
     domain: AbstractTables, variances: Mapping[Subset, float], neighbors: Relation
 ) -> float:
-    """Upper bound on s' M⁺ s over neighbours' differences, M made of zero-sum noises of the given
-    ``variances``.
+    """Upper bound on s' M⁺ s over neighbours' differences, M of zero-sum noises of ``variances``.
 
     Add/remove: ``Σ_T r_T/(N_T σ_T²)``. Replace: the largest over patterns D of differing attributes
     of ``Σ_T 2 r_T/(N_T σ_T²) (1 − Π_{i ∈ T∩D} −1/(n_i−1))``; every T at its own worst pattern where

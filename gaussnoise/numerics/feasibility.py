@@ -39,8 +39,7 @@ class Whitened:
 
 
 def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Whitened:
-    """Coordinates of ``points`` (N, d) in the columns of ``factor`` (d, r), by QR and one step of
-    refinement.
+    """Coordinates of ``points`` (N, d) in the columns of ``factor`` (d, r), by QR, once refined.
 
     Residuals are accumulated in ``precision``; by default in extended precision where that takes no
     time. Raises CovarianceError when the factor is too nearly singular to tell.
@@ -86,8 +85,7 @@ def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Wh
 
 
 def row_weights(factor: Array) -> Array:
-    """Powers of two that even out the rows of a factor, shape (d,): rows of very different size
-    spoil a QR.
+    """Powers of two that even out a factor's rows, shape (d,): very different sizes spoil a QR.
 
     Rows below a 1e-8 of the largest may be rounding themselves, and are not blown up to matter.
     """

@@ -32,8 +32,7 @@ class FarPairs:
 
 
 def far_pairs(points: Array, beyond: float = np.inf) -> FarPairs:
-    """Farthest pairs of ``points`` (N, r); those of squared length above ``beyond`` are listed, one
-    for every row.
+    """Farthest pairs of ``points`` (N, r), one for every row that has a partner beyond a threshold.
 
     Rows whose distance from the middle, added to the largest such distance, stays below the
     farthest pair of a sample and below the threshold cannot matter, and are skipped.

@@ -216,8 +216,7 @@ class Ledger:
             return spent_delta(database)
 
     def epsilon(self, delta: float) -> float:
-        """The ε for which everything charged so far, lost charges too, is jointly (ε,
-        δ)-differentially private.
+        """The ε for which all that was charged so far, lost or not, is jointly (ε, δ)-private.
 
         Formal guarantees:
             * What was asked, and in how many releases, may depend on earlier results, as long as
@@ -281,8 +280,7 @@ class Ledger:
         draws: int | None = None,
         delta: float = 0.0,
     ) -> T:
-        """The one result of ``id``: drawn under a charge of its own, or read again. Waits for
-        others drawing it.
+        """The one result of ``id``: drawn under its own charge, or read again; waits for others.
 
         Args:
             id: 1 to 200 printable characters without slashes.

@@ -129,8 +129,7 @@ def most_posterior(privacy: Promise, chance: float, prior: float = 0.5) -> float
 
 
 def total_variation(privacy: Promise) -> float:
-    """The largest difference in any event's probability: one minus the least sum of both error
-    rates of a test.
+    """The largest difference of an event's probabilities: one minus the least sum of error rates.
 
     Exact for ``PureDP`` (tanh(ε/2)), ``ApproxDP`` ((e^ε − 1 + 2δ)/(e^ε + 1)), ``TV`` and ``GDP``
     (2Φ(μ/2) − 1). For ``KL`` and ``zCDP`` the less of Pinsker's √(α/2) and Bretagnolle & Huber's

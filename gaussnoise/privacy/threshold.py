@@ -109,9 +109,7 @@ class ThresholdQuery(PickledByArguments):
 
     @cached_property
     def _threshold(self) -> int:
-        """The least, up to 2⁻²⁰ standard deviations, for which OpenDP charges no more than may be
-        spent.
-        """
+        """The least for which OpenDP charges no more than may be spent, up to 2⁻²⁰ deviations."""
         low = self._distances[2]
         high = low + math.ceil(_WIDEST * self._scale)
         if not self._allows(high):
@@ -174,9 +172,7 @@ class ThresholdQuery(PickledByArguments):
 
 @lru_cache(maxsize=8)
 def _measurement(scale: float, threshold: int) -> Any:
-    """OpenDP's measurement that adds discrete Gaussians to counts and shows those that are not
-    below the threshold.
-    """
+    """OpenDP's: discrete Gaussians on counts, of which those not below the threshold are shown."""
     from opendp.domains import atom_domain, map_domain
     from opendp.measurements import make_gaussian_threshold
     from opendp.metrics import absolute_distance, l02inf_distance

@@ -206,8 +206,7 @@ def check_points(
     domain: FiniteSet,
     below: tuple[float, float],
 ) -> Verification:
-    """The bracket against listed points: QR with extended-precision residuals, rational arithmetic
-    where small.
+    """The bracket against listed points: QR with precise residuals, rationals where small.
 
     ``below`` is the lower end by the certificate, and the share of it that was given up to
     rounding.
@@ -277,8 +276,7 @@ def _on_the_set(witness: PointCertificate, problem: Problem, domain: FiniteSet) 
 
 
 def _below(witness: PointCertificate) -> tuple[float, float]:
-    """Lower bound on ``‖W^{1/2} X Λ^{1/2}‖_*``: its inner product with a matrix Q, over a bound on
-    the norm of Q.
+    """Lower bound on ``‖W^{1/2} X Λ^{1/2}‖_*``: its product with a matrix Q, over a bound on ‖Q‖.
 
     Second, the share of it that was given up to the worst case of rounding.
     """

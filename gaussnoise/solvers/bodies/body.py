@@ -188,8 +188,7 @@ class Body:
         return tops
 
     def enclosure(self, factor: Array, whitening: Array, *, slack: float = 1.0) -> Enclosure:
-        """Proven lengths in the coordinates of ``factor``, asked through an approximate left
-        inverse of it.
+        """Proven lengths in the coordinates of ``factor``, by an approximate left inverse of it.
 
         Margins for rounding are multiplied by ``slack``: an answer stored with 2 is verified with 1
         on any machine.

@@ -43,8 +43,7 @@ def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
 
 
 def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None:
-    """The uniform measure on listed points, shape (N, d), where it is optimal, as symmetry makes
-    it; None elsewhere.
+    """The uniform measure on points, shape (N, d), where symmetry makes it optimal; else None.
 
     With C its second moment (covariance when centered),
     ``M = W^{-1/2} (W^{1/2} C W^{1/2})^{1/2} W^{-1/2}`` for equal coordinate weights w; optimal iff

@@ -12,8 +12,7 @@ _MOST_STEPS = 5000
 
 
 def relaxation(body: Body, p: float, rank: int, tol: float) -> Array | None:
-    """The factor (d, rank) of the ellipsoid that the relaxation of a body A L finds best: within
-    √(π/2) of γ.
+    """The factor (d, rank) of the best ellipsoid of a relaxation of A L: within √(π/2) of γ.
 
     None where the body is no such image, or one of several translates. For every PSD Q,
     ``sup_L x'Qx <= min {h_T(y) : diag(y) ⪰ Q} <= (π/2) sup_L x'Qx`` (Nesterov 1998); eliminating M

@@ -36,8 +36,7 @@ def pairwise_design(
     max_steps: int,
     report: Report | None,
 ) -> tuple[Design, Rows]:
-    """The optimal covariance of all differences of ``points`` (N, d), and the pairs (k, 2) its
-    weights are on.
+    """The optimum for all differences of ``points`` (N, d), and the pairs (k, 2) with weights.
 
     Every round brackets the answer: weights on some pairs are a measure on all, and the farthest
     pair of all scales the ellipsoid. A round is solved no more sharply than the longest pair it

@@ -23,8 +23,7 @@ _SQUARED_RANGE = 1e-11
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """F at one (λ, ω), with its derivatives; m and C are the mean (0 unless centered) and second
-    moment about it.
+    """F at one (λ, ω), with derivatives; m is the mean (0 unless centered), C the moment about it.
 
     Attributes:
         value: F, a lower bound on γ.
@@ -51,8 +50,7 @@ class Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class Fidelity:
-    """F as a function of weights λ on points and shares ω on coordinates, both on a simplex:
-    ``w = ω^{1/s*}``.
+    """F of weights λ on points and shares ω on coordinates, ``w = ω^{1/s*}``, both on a simplex.
 
     Jointly concave (Nikolov & Tang 2023, Theorem 26): F is concave and increasing in w, and w
     concave in ω.

@@ -49,8 +49,7 @@ class TableNoise:
 def table_noise(
     workload: Workload, p: float, *, replaced: bool, tol: float, watch: Watch
 ) -> TableNoise:
-    """Maximise ``Σ_T √(L_T κ_T)`` over shares of tables and, when records are ``replaced``, weights
-    of patterns.
+    """Maximise ``Σ_T √(L_T κ_T)`` over shares of tables and, if ``replaced``, pattern weights.
 
     Patterns of differing attributes are generated as they are needed, by one transform over all of
     them.
@@ -156,8 +155,7 @@ class ResidualEvaluation:
 
 @dataclass(frozen=True, eq=False)
 class ResidualFidelity:
-    """``F(λ, ω) = Σ_T count_T √(L_T κ_T)``, ``L = A ω^{1−2/p}``, ``κ = λ K``: jointly concave, both
-    being concave.
+    """``F(λ, ω) = Σ_T count_T √(L_T κ_T)``, ``L = A ω^{1−2/p}``, ``κ = λ K``: jointly concave.
 
     Attributes:
         A: shape (types of T, types of table).

@@ -1,5 +1,4 @@
-"""Optimal noise for products of one-attribute queries: one small certified problem per attribute,
-and one number each.
+"""Optimal noise for products of queries: a small certified problem per attribute, then scales.
 
 Attribute i is solved alone, for the Gram matrix ``G_i + μ_i 11'``. Its optimal strategy X has
 ``1'X⁻¹1 = τ`` and is ``X = 11'/τ + (1 − 1/τ) B'B`` with unit columns of B: the residual basis of
@@ -263,8 +262,7 @@ def _contrasts(X: Array) -> Array:
 
 
 def _integers(B: Array, bits: int) -> NDArray[np.int64]:
-    """B times a power of two, in integers; each column as long as possible without being longer
-    than that power.
+    """B times a power of two, in integers; columns as long as can be, up to that power.
 
     Rounding changes a column's length; of many columns a hair longer or shorter, some round to just
     below.
