@@ -47,7 +47,7 @@ _FAR = (
     2.0**10
 )  # times its size: what rounding does to nearer points is less than what all margins leave
 _ASCENTS = 50
-_SPREAD = 4  # directions tried per dimension, besides the axes
+_DIRECTIONS = 4  # directions tried per dimension, besides the axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,9 +141,12 @@ class Body:
         )
 
     def start(self) -> Array:
-        """Support points along axes and in spread directions that span the body, shape (k, d)."""
+        """Support points along axes and in even directions that span the body, shape (k, d)."""
         points = np.vstack(
-            [self._along_axes, self.support_points(spread_directions(_SPREAD * self.dim, self.dim))]
+            [
+                self._along_axes,
+                self.support_points(even_directions(_DIRECTIONS * self.dim, self.dim)),
+            ]
         )
         while True:
             missing = self._beyond(_complement(points))
@@ -319,8 +322,8 @@ def _complement(points: Array) -> Array:
     return axes[rank:]
 
 
-def spread_directions(count: int, dim: int, batch: int = 0) -> Array:
-    """Directions spread over the sphere, shape (count, dim), others for every batch."""
+def even_directions(count: int, dim: int, batch: int = 0) -> Array:
+    """Directions that cover the sphere evenly, shape (count, dim), others for every batch."""
     steps = np.sqrt(np.arange(2, dim + 2) + np.sqrt(2) - 1)
     uniform = np.outer(np.arange(1, count + 1) + batch * count, steps) % 1
     return ndtri(np.clip(uniform, 1e-9, 1 - 1e-9))

@@ -12,7 +12,7 @@ from ..points.columns import Ends, Report
 from ..points.fidelity import Fidelity, affine_basis
 from ..points.interior import optimal_design
 from ..progress import keeps_answer
-from .body import Body, left_inverse, spread_directions
+from .body import Body, even_directions, left_inverse
 
 Array = NDArray[np.float64]
 
@@ -140,7 +140,7 @@ def _new_points(
     """Local maxima longer than √beyond: ``top``, and others from heavy points and directions."""
     heaviest = np.argsort(design.weights)[::-1][:_MOST_ASCENTS]
     heaviest = heaviest[design.weights[heaviest] > _NEGLIGIBLE_WEIGHT * design.weights.max()]
-    fresh = spread_directions(_FRESH * len(whitening), len(whitening), k)
+    fresh = even_directions(_FRESH * len(whitening), len(whitening), k)
     tops = np.vstack([top[None], body.climb(whitening, design.center, points[heaviest], fresh)])
     lengths = np.square((tops - design.center) @ whitening.T).sum(axis=1)
     longer = tops[lengths > beyond]
