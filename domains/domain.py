@@ -155,6 +155,10 @@ class AbstractDomain(abc.ABC):
         """
         return self, np.zeros(self.dim)
 
+    def _drift(self, shift: Array) -> float:
+        """What rounding may have done to the v of :meth:`_apart`; nothing if it is one move."""
+        return 4 * float(EPS * self._magnitudes().max()) if shift.any() else 0.0
+
     def _near(self, X: Array) -> Array | None:
         """Members near the rows of X, not always the nearest; None if no quick way is known."""
         return None

@@ -89,6 +89,9 @@ class Ellipsoid(AbstractCentered):
     def _apart(self) -> tuple[AbstractDomain, Array]:
         return Ellipsoid(self.M), self.center.copy()
 
+    def _drift(self, shift: Array) -> float:
+        return 0.0
+
     def _near(self, X: Array) -> Array:
         inner = (X - self.center) @ np.linalg.pinv(self.factor).T
         return self.center + shrunk(inner, np.linalg.norm(inner, axis=1)) @ self.factor.T

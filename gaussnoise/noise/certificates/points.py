@@ -19,7 +19,7 @@ from ...numerics.norms import dual_ball_norm, norm, row_lengths
 from ...numerics.nuclear import nuclear_norm_below
 from ...numerics.precision import precision_for
 from ...numerics.rounding import ROUNDING_MARGIN
-from ...solvers.bodies.body import Body, about, drift
+from ...solvers.bodies.body import Body, about
 from ..covariance import Covariance, FactorCovariance
 from ..policy import PolicyGraph
 from ..problem import Problem
@@ -160,7 +160,7 @@ def _by_oracle(
     covered = still - still if problem.protected == "replace" else still
     body = Body(covered * (1 / size))
     if problem.shifted:
-        body = about(covered, center - shift, size, drift(domain, shift))
+        body = about(covered, center - shift, size, domain._drift(shift))
     rows = row_weights(factor)
     inverse = np.linalg.pinv(factor * rows[:, None], rcond=0.0) * rows
     enclosed = body.enclosure(factor, inverse)

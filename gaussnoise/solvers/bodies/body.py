@@ -9,18 +9,8 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import ndtri
 
-from domains import (
-    AbstractDomain,
-    DomainTooLargeError,
-    Ellipsoid,
-    FiniteSet,
-    InvalidDomainError,
-    Polytope,
-    Zonotope,
-)
-from domains.algebra.images import Translate
+from domains import AbstractDomain, DomainTooLargeError, InvalidDomainError
 from domains.algebra.members import magnitudes, pulls_back, widest
-from domains.algebra.products import Product
 from domains.domain import SLACK
 from domains.floats import EPS, power_of_two
 from domains.oracles.distance import ROUNDING
@@ -262,17 +252,6 @@ def moved_back(domain: AbstractDomain, protected: Protected) -> tuple[AbstractDo
         if far or protected == "replace":
             return still, shift
     return domain, np.zeros(domain.dim)
-
-
-def drift(domain: AbstractDomain, shift: Array) -> float:
-    """What rounding may have done to ``shift``, a sum of several moves; nothing for one."""
-    if isinstance(domain, Product):
-        return max(
-            drift(part, shift[s]) for part, s in zip(domain.parts, domain.slices(), strict=True)
-        )
-    inner = domain.body._apart()[1] if isinstance(domain, Translate) else shift
-    once = not inner.any() or isinstance(domain, Zonotope | Ellipsoid | Polytope | FiniteSet)
-    return 0.0 if once else 4 * float(EPS * magnitudes(domain).max())
 
 
 def about(domain: AbstractDomain, center: Array, size: float, drift: float) -> Body:
