@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike
 
 from .domain import Array, read_only
 from .errors import DomainTooLargeError, InvalidDomainError
-
-MOST_ENTRIES = 2**27  # of a dense matrix: 1 GB
+from .floats import EPS, MOST_NUMBERS
 
 
 def numbers(name: str, what: str, values: ArrayLike) -> Array:
@@ -66,15 +65,13 @@ def positive(name: str, what: str, value: float) -> float:
 
 def check_dense(name: str, rows: int, columns: int, hint: str) -> None:
     """Refuse matrices of more than a gigabyte."""
-    if rows * columns > MOST_ENTRIES:
+    if rows * columns > MOST_NUMBERS:
         raise DomainTooLargeError(
-            f"{name}: a dense {rows} × {columns} matrix needs {rows * columns / 2**27:.1f} GB, "
-            f"more than {MOST_ENTRIES // 2**27} GB; hint: {hint}"
+            f"{name}: a dense {rows} × {columns} matrix needs {rows * columns / MOST_NUMBERS:.1f} "
+            f"GB, more than 1 GB; hint: {hint}"
         )
 
 
 def rounding(*vectors: Array) -> Array:
     """What rounding may do to each coordinate of a sum of vectors."""
-    return (
-        8 * np.finfo(np.float64).eps * sum((np.abs(v) for v in vectors), np.zeros_like(vectors[0]))
-    )
+    return 8 * EPS * sum((np.abs(v) for v in vectors), np.zeros_like(vectors[0]))

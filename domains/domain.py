@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .errors import DimensionError, InvalidDomainError
+from .floats import EPS, power_of_two
 from .records import array_of, real_array
 
 if TYPE_CHECKING:
@@ -110,9 +111,7 @@ class AbstractDomain(abc.ABC):
         return np.zeros(self.dim) if self.is_symmetric else None
 
     def _image(self) -> "ConvexImage | None":
-        """K (or a set of the same convex hull) as translates of an image of a 2-convex body, where
-        it is one.
-        """
+        """K (or its hull) as translates of an image of a 2-convex body, where it is one."""
         return None
 
     def _difference(self) -> "AbstractDomain":
@@ -149,13 +148,16 @@ class AbstractDomain(abc.ABC):
         return Translate(self, shift) if shift.any() else self
 
     def _apart(self) -> "tuple[AbstractDomain, Array]":
-        """A domain near the origin, and the v by which K is moved from there: sizes far below v
-        keep all their digits.
+        """A domain near the origin, and how far K lies from there: small sizes keep their digits.
 
         The domain has the shape of K exactly. Where K was moved in several steps, their sum v is
         rounded.
         """
         return self, np.zeros(self.dim)
+
+    def _drift(self, shift: Array) -> float:
+        """What rounding may have done to the v of :meth:`_apart`; nothing if it is one move."""
+        return 4 * float(EPS * self._magnitudes().max()) if shift.any() else 0.0
 
     def _near(self, X: Array) -> Array | None:
         """Members near the rows of X, not always the nearest; None if no quick way is known."""
@@ -201,8 +203,7 @@ class AbstractDomain(abc.ABC):
 
     @final
     def support(self, theta: ArrayLike) -> float:
-        """The support function ``h_K(theta) = sup_{x in K} <theta, x>``, evaluated at
-        ``support_point(theta)``.
+        """The support function ``sup_{x in K} <theta, x>``, attained at ``support_point(theta)``.
 
         >>> FiniteSet([[0.0, 1.0], [2.0, 0.0]]).support([1.0, 1.0])
         2.0
@@ -247,7 +248,7 @@ class AbstractDomain(abc.ABC):
             else self._vector("max_quadratic", "center", center)
         )
         # a power of two, so that dividing by it does not round
-        scale = float(np.ldexp(0.5, np.frexp(size)[1])) if size > 0 else 1.0
+        scale = power_of_two(size) if size > 0 else 1.0
         bracket = self._max_quadratic(form / scale, origin)
         # written so that NaN fails; both ends are rounded on their own
         if not bracket.value <= bracket.upper_bound * (1 + 1e-9):
@@ -262,12 +263,7 @@ class AbstractDomain(abc.ABC):
         value = min(bracket.value, bracket.upper_bound)
         # a center far away where H is small leaves less than all digits
         terms = np.abs(bracket.maximizer) + np.abs(origin)
-        rounding = (
-            4
-            * (self.dim + 16)
-            * np.finfo(np.float64).eps
-            * float(terms @ np.abs(form / scale) @ terms)
-        )
+        rounding = 4 * (self.dim + 16) * EPS * float(terms @ np.abs(form / scale) @ terms)
         digits_left = not origin.any() or rounding <= 1e-11 * value
         upper = bracket.upper_bound if digits_left else max(bracket.upper_bound, value + rounding)
         return QuadraticMax(bracket.maximizer, value * scale, upper * scale)

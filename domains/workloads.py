@@ -3,8 +3,7 @@
 from typing import Any
 
 from .errors import DomainTooLargeError
-
-_MOST_ENTRIES = 2**27  # numbers that are written out at most: 1 GB
+from .floats import MOST_NUMBERS
 
 
 def dense(values: Any) -> Any:
@@ -18,10 +17,10 @@ def dense(values: Any) -> Any:
     entries = 1
     for length in values.shape:
         entries *= int(length)
-    if entries > _MOST_ENTRIES:
+    if entries > MOST_NUMBERS:
         shape = " × ".join(map(str, values.shape))
         raise DomainTooLargeError(
-            f"expected a sparse workload of at most {_MOST_ENTRIES} entries, zeros included, as it "
+            f"expected a sparse workload of at most {MOST_NUMBERS} entries, zeros included, as it "
             f"is written out (1 GB); got {shape}; hint: Products or Marginals need no matrix"
         )
     return values.toarray()

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-OURS, THEIRS = "#1b6ca8", "#c0504d"
+OURS, THEIRS, WITNESS = "#1b6ca8", "#c0504d", "#e69f00"
 
 
 def new_figure(width: float, height: float) -> "Figure":
@@ -33,9 +33,7 @@ def label_text(label: object, length: int = 24) -> str:
 def dotted_rows(
     axes: "Axes", names: Sequence[object], estimate: NDArray, low: NDArray, high: NDArray
 ) -> None:
-    """One line for each number, the first on top: its interval, a dot, its name; a row of NaN is a
-    gap with a name.
-    """
+    """A line for each number, from the top: interval, dot and name; NaN is a gap with a name."""
     rows = np.arange(len(names))
     axes.hlines(rows, low, high, color=OURS, lw=1.5)
     axes.plot(estimate, rows, "o", ms=4, color=OURS)

@@ -4,7 +4,9 @@ loading costs.
 
 import ast
 import functools
+import itertools
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -203,7 +205,7 @@ def test_gaussnoise_passes_every_domain_name_on():
 # from rooms above it in this list. README.md of gaussnoise says what the rooms are for.
 
 ROOMS = """
-    domains.errors domains.records domains.domain domains.checks domains.workloads
+    domains.errors domains.floats domains.records domains.domain domains.checks domains.workloads
     domains.oracles
     domains.sets
     domains.algebra domains.tables domains.participation
@@ -255,6 +257,7 @@ MEETINGS = {
     "gaussnoise.tables.schema.schema": {"gaussnoise.tables.schema.draft"},
     "gaussnoise.noise.optimal_noise": {
         "gaussnoise.noise.file",
+        "gaussnoise.noise.convergence",
         "gaussnoise.noise.plots",
         "gaussnoise.noise.verify",
     },
@@ -351,6 +354,60 @@ def test_no_files_import_each_other_in_a_circle():
         for circle in networkx.strongly_connected_components(graph)
         if len(circle) > 1
     ] == []
+
+
+README = (PACKAGES["gaussnoise"] / "README.md").read_text(encoding="utf-8")
+
+
+def rooms_listed(readme):
+    """Levels of the rooms in every row of a README's list of rooms, from the top."""
+    table = readme.partition("\n## Rooms\n")[2].partition("\n## ")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
+    for row in rows:
+        names = [name.removesuffix(".py").strip("/") for name in re.findall(r"`([^`]+)`", row)]
+        modules = ["domains" if name == "domains" else f"gaussnoise/{name}" for name in names]
+        yield [LEVEL[room_of(module_name(f"{module}.py"))] for module in modules]
+
+
+def test_the_readme_lists_rooms_in_the_order_in_which_they_import():
+    levels = list(rooms_listed(README))
+    assert len(levels) > 12
+    for above, below in itertools.pairwise(levels):
+        assert min(above) >= max(below)
+    turned = README.replace("| `noise/` |", "| `errors.py` |", 1)  # and where they are not
+    assert any(min(a) < max(b) for a, b in itertools.pairwise(rooms_listed(turned)))
+
+
+def tours(readme):
+    """The files that each tour of a README passes."""
+    text = readme.partition("\n## Tours\n")[2].partition("\n## ")[0]
+    for tour in text.strip().split("\n\n"):
+        named = re.findall(r"`([\w/]+\.py)`", tour)
+        yield {name if name in SOURCES else f"gaussnoise/{name}" for name in named}
+
+
+def test_tours_are_short_and_pass_files_that_are_there():
+    passed = list(tours(README))
+    assert len(passed) >= 4
+    for files in passed:
+        assert files <= SOURCES.keys()
+        assert 5 < len(files) < 15
+    assert not next(tours(README.replace("noise/solve.py", "noise/solved.py"))) <= SOURCES.keys()
+
+
+def outer_room(module):
+    return "domains" if within(module, "domains") else ".".join(module.split(".")[:2])
+
+
+def test_no_chain_of_imports_passes_many_rooms():
+    graph = networkx.DiGraph(
+        (outer_room(module), outer_room(name))
+        for module, source in MODULES.items()
+        for name, for_types in modules_imported(module, source)
+        if not for_types and name not in MEETINGS.get(module, ())
+    )
+    chain = networkx.dag_longest_path_length(networkx.condensation(graph)) + 1
+    assert chain <= 10  # ten with __main__; sixteen before there were rooms
 
 
 def private_names(source):

@@ -7,12 +7,12 @@ from numpy.typing import ArrayLike
 
 from ..domain import AbstractDomain, AbstractFiniteDomain, Array, read_only
 from ..errors import DomainTooLargeError, InvalidDomainError
+from ..floats import MOST_NUMBERS
 from ..oracles.image import ConvexImage
 from ..sets.finite import FiniteSet
 from ..sets.polytope import Polytope
 
 LISTED_ENTRIES = 2**22  # combinations of points are listed up to this many numbers: 32 MB
-_MOST_ENTRIES = 2**27  # in a matrix built by the algebra: 1 GB
 
 
 def checked_domains(operation: str, *parts: AbstractDomain) -> tuple[AbstractDomain, ...]:
@@ -73,8 +73,8 @@ def few_offsets(images: list[ConvexImage], dim: int) -> bool:
 
 def check_entries(operation: str, entries: int) -> None:
     """Raise DomainTooLargeError where a matrix would not fit."""
-    if entries > _MOST_ENTRIES:
+    if entries > MOST_NUMBERS:
         raise DomainTooLargeError(
             f"{operation}: a matrix of {entries * 8 / 1e9:.3g} GB would be needed, more than "
-            f"{_MOST_ENTRIES * 8 / 1e9:.3g}; hint: treat the factors of a product one by one"
+            f"{MOST_NUMBERS * 8 / 1e9:.3g}; hint: treat the factors of a product one by one"
         )

@@ -288,6 +288,9 @@ class Translate(AbstractDomain):
     def _moved(self, shift: Array) -> AbstractDomain:
         return translate(self.body, self.shift + shift)
 
+    def _drift(self, shift: Array) -> float:
+        return super()._drift(self.body._apart()[1])
+
     def _apart(self) -> tuple[AbstractDomain, Array]:
         still, shift = self.body._apart()
         return still, shift + self.shift

@@ -20,8 +20,7 @@ def contains(domain: AbstractDomain, x: Array) -> bool:
 
 
 def magnitudes(domain: AbstractDomain) -> Array:
-    """Bounds on the numbers that members' coordinates are computed from, shape (d,): rounding is
-    relative to them.
+    """Bounds on the numbers that coordinates are computed from, shape (d,): these are rounded.
 
     A class of the user's own is taken to compute its members to a few units in the last place of
     its bounding box.
@@ -49,8 +48,7 @@ def widest(domain: AbstractDomain) -> int:
 
 
 def projection(domain: AbstractDomain) -> Map | None:
-    """A map of all rows into the domain that leaves members alone; rows with NaN or infinity go to
-    its center.
+    """A map of all rows into the domain that moves no member; NaN and infinity go to its center.
 
     Every row goes its own way, whatever the others are: elementwise arithmetic in a fixed order,
     where each operation is correctly rounded (or the C library's ``pow``, number by number), and no

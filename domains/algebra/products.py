@@ -130,6 +130,9 @@ class Product(AbstractOfParts):
             return None
         return lambda X: np.hstack([move(X[:, s]) for move, s in zip(known, slices, strict=True)])
 
+    def _drift(self, shift: Array) -> float:
+        return max(K._drift(shift[s]) for K, s in zip(self.parts, self.slices(), strict=True))
+
     def _magnitudes(self) -> Array:
         return np.concatenate([K._magnitudes() for K in self.parts])
 

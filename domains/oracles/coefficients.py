@@ -8,8 +8,7 @@ _ALTERNATIONS, _BEYOND, _CLOSE = 20, 1.5, 1e-11
 
 
 def coefficients(X: Array, rows: Array, onto: Map, solve: Map) -> Array:
-    """Coefficients allowed by ``onto`` that make X of ``rows``, by alternating projections; at
-    corners, by ``solve``.
+    """Coefficients allowed by ``onto`` that make X of ``rows``, by projections; or by ``solve``.
 
     Von Neumann (1950), "Functional Operators II"; Bregman (1965) for convex sets. ``solve`` takes
     one row at a time.

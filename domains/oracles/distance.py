@@ -8,10 +8,9 @@ from scipy.optimize import nnls
 
 from ..domain import SLACK, AbstractDomain, Array
 from ..errors import DomainTooLargeError
+from ..floats import EPS
 
-ROUNDING = (
-    64 * np.finfo(np.float64).eps
-)  # of coordinates far from the origin, relative to their size
+ROUNDING = 64 * EPS  # of coordinates far from the origin, relative to their size
 _ROUNDS = 12
 
 
@@ -28,8 +27,7 @@ def _axis_points(domain: AbstractDomain) -> Array:
 
 
 def is_near(domain: AbstractDomain, x: Array) -> bool:
-    """Whether ``x`` lies in the closed convex hull of ``domain``, up to ``SLACK`` times its largest
-    width.
+    """Whether ``x`` is in the closed convex hull, up to ``SLACK`` times the largest width.
 
     Wolfe (1976), "Finding the nearest point in a polytope". True only with a convex combination of
     members within the slack in hand; False only with a direction in hand along which x lies beyond
@@ -108,8 +106,7 @@ class _Search:
         return None
 
     def quasi_newton(self, flat: bool) -> bool | None:
-        """Look for the normal at x, minimising the support function over {theta : <theta, x − some
-        member> = 1}.
+        """Look for the normal at x: the least support on {theta : <theta, x − some member> = 1}.
 
         BFGS with the weak Wolfe conditions, which serves kinks as well (Lewis & Overton 2013). Its
         last atoms surround x, or the boundary point before it. Directions in which the body is thin
@@ -180,8 +177,7 @@ class _Search:
         return self.is_inside()
 
     def whitened(self, axes: Array, flat: bool) -> Array:
-        """New axes t_i, the columns, in which the body resembles a ball; those of an ellipsoid do
-        exactly.
+        """New axes t_i, columns, in which the body resembles a ball; an ellipsoid is one exactly.
 
         Of {x : x' M⁻¹ x <= 1} the half widths h_i and support points s_i along t_i have h_i s_i = M
         t_i. Widths that may be rounding are not used: 1e-7 of the largest where ``flat`` directions

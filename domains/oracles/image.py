@@ -10,6 +10,7 @@ import scipy.special
 
 from ..domain import Array, QuadraticMax
 from ..errors import InvalidDomainError
+from ..floats import EPS
 from .squared_norm import local_maxima, maximize
 
 # logarithm of one weight over another: far less than rounding can tell from zero
@@ -269,8 +270,7 @@ class ConvexImage:
         return self.offsets[0] + x @ columns.T
 
     def max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
-        """A bracket on the largest (x − center)' form (x − center), form = W'W, as sup ‖W(Ax +
-        offset − center)‖².
+        """A bracket on the largest (x − center)' form (x − center), form = W'W, over the image.
 
         Exact for points, for one Euclidean ball, for boxes of up to 22 columns (21 off center) or
         in a plane, and where A' form A is diagonal and the set symmetric about center. Otherwise
@@ -295,7 +295,7 @@ class ConvexImage:
         maximum = maximize(W @ columns, moved @ W.T, tuple(block.unit() for block in self.blocks))
         # what rounding in W'W and in W A may hide
         terms = 4 + _longest(self.matrix) + _longest(correlation)  # summed in one entry
-        rounding = 4 * terms * np.finfo(float).eps * np.linalg.norm(np.abs(correlation) @ reach)
+        rounding = 4 * terms * EPS * np.linalg.norm(np.abs(correlation) @ reach)
         upper = (math.sqrt(maximum.upper_bound) + rounding) ** 2 + float(reach @ residual @ reach)
         value = maximum.value
         upper = value if upper <= value * (1 + EXACT) else upper
@@ -329,7 +329,7 @@ def _unit_diagonal(form: Array) -> tuple[Array, Array, Array]:
     values, axes = np.linalg.eigh(unit)
     # computed, a difference may vanish by luck: what rounding may do to it is added
     sizes = (np.abs(axes) * np.abs(values)) @ np.abs(axes).T
-    rounding = (8 + _longest(axes)) * np.finfo(float).eps * (sizes + np.abs(unit))
+    rounding = (8 + _longest(axes)) * EPS * (sizes + np.abs(unit))
     residual = np.abs(unit - (axes * values) @ axes.T) + rounding
     kept = values > 0
     return scale, np.sqrt(values[kept])[:, None] * axes[:, kept].T, residual

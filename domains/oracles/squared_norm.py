@@ -288,9 +288,7 @@ def _trust_region(G: Array, g: Array) -> tuple[Array, float]:
 
 
 def _ellipsoid_bounds(G: Array, offsets: Array, body: _Body, y: Array) -> Array:
-    """For each offset a bound over the ellipsoid Σ y_j x_j² <= h_T(y), which encloses the body:
-    shape (k,).
-    """
+    """For each offset a bound over Σ y_j x_j² <= h_T(y), which encloses the body: shape (k,)."""
     radius = math.sqrt(body.weight(y))
     columns = np.divide(G, np.sqrt(y), out=np.zeros_like(G), where=y > 0) * radius
     left, sigma, _ = np.linalg.svd(columns, full_matrices=False)
@@ -342,7 +340,7 @@ def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
         ratio = np.divide(x, theta, out=np.zeros(n), where=live)
         return float(flat @ flat / 2 - x @ theta), (U - G @ (ratio[:, None] * V)).ravel()
 
-    start = np.eye(r) if k == r else _spread(r, k)
+    start = np.eye(r) if k == r else _even_directions(r, k)
     start *= float(np.prod(parts(start)[1:], axis=0).sum()) / np.square(start).sum()
     solved = scipy.optimize.minimize(
         objective, start.ravel(), jac=True, method="L-BFGS-B",
@@ -355,8 +353,8 @@ def _dual(G: Array, body: _Body) -> tuple[Array, Array]:
     return y, U
 
 
-def _spread(count: int, k: int) -> Array:
-    """Well-spread directions of R^k, (count, k): a Kronecker sequence by the normal quantile."""
+def _even_directions(count: int, k: int) -> Array:
+    """Directions that cover R^k evenly, (count, k): a Kronecker sequence by the normal quantile."""
     base = 2.0
     for _ in range(50):  # the root of base^(k+1) = base + 1: Roberts' generalised golden ratio
         base = (1 + base) ** (1 / (k + 1))
@@ -368,7 +366,7 @@ def _spread(count: int, k: int) -> Array:
 def _witness(G: Array, body: _Body, U: Array) -> Array:
     """The best of many roundings of U, each improved."""
     axes, _, _ = np.linalg.svd(U, full_matrices=False)
-    starts = np.vstack([axes.T, _spread(_DIRECTIONS, U.shape[1]) @ U.T])
+    starts = np.vstack([axes.T, _even_directions(_DIRECTIONS, U.shape[1]) @ U.T])
     Z = body.support_point(starts @ G) @ G.T
     if body.parts:
         Z = Z[np.argsort(-np.square(Z).sum(axis=1), kind="stable")[:_PROMISING]]

@@ -139,8 +139,7 @@ def _between(inner: Integers, outer: Integers, n: int, column: int) -> Integers:
 def _edges(
     zero: NDArray[np.bool_], inner: NDArray[np.intp], outer: NDArray[np.intp], least: int
 ) -> NDArray[np.intp]:
-    """Pairs of rays that span a two-dimensional face, shape (k, 2): no third ray lies on all their
-    common hyperplanes.
+    """Pairs of rays that span a two-dimensional face, shape (k, 2): no third has its hyperplanes.
 
     Args:
         zero: which rays lie on which hyperplanes.

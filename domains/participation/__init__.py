@@ -1,3 +1,1 @@
-"""Who may take part when: index sets that one person may occupy, and the sets of what a person adds
-to all answers.
-"""
+"""Who may take part when: index sets of one person, and what a person adds to all answers."""

@@ -1,5 +1,4 @@
-"""The largest quadratic form of k unit vectors, exactly: max {⟨X, Z⟩ : Z ⪰ 0, diag Z = 1}, for many
-X at once.
+"""The largest quadratic form of k unit vectors: max {⟨X, Z⟩ : Z ⪰ 0, diag Z = 1}, for many X.
 
 Its dual is min {Σ y : X ⪯ diag(y)} (Goemans & Williamson 1995). Whatever y > 0 the search stops at,
 the largest eigenvalue λ of ``D X D``, D = diag(y)^{-1/2}, makes λ Σ y a proven upper bound; and
@@ -36,8 +35,7 @@ class MaxCut:
 
 
 def largest_forms(X: Array, tol: float = 1e-10) -> MaxCut:
-    """Brackets for every symmetric matrix of ``X`` (m, k, k), relative width near ``tol`` where
-    rounding allows it.
+    """Brackets for every symmetric matrix of ``X`` (m, k, k), of width near ``tol`` if possible.
 
     A barrier method on y alone: minimise ``t Σ y − log det(diag(y) − X)``; its inverse over t is Z.
     """

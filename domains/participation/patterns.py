@@ -22,8 +22,7 @@ _MOST_LISTED = 2**20  # entries of all square matrices on sets together
 
 
 class AbstractPatterns(abc.ABC):
-    """Sets of ticks 0, …, n − 1 that one person may occupy; a person may also leave out some of the
-    ticks of a set.
+    """Sets of ticks 0, …, n − 1 that one person may occupy, or leave out some of.
 
     Attributes:
         n: ticks.
@@ -51,8 +50,7 @@ class AbstractPatterns(abc.ABC):
 
     @abc.abstractmethod
     def totals(self, values: Array, most: int | None = None) -> Array:
-        """The largest total of ``values`` (m, n), which are nonnegative, over the sets of at most
-        ``most`` ticks, (m,).
+        """The largest total of ``values`` (m, n) >= 0 over sets of at most ``most`` ticks, (m,).
 
         Exact, by dynamic programming over positions and counts.
         """

@@ -11,8 +11,7 @@ _BATCH = 2**22  # entries of matrices looked at together
 
 
 def form_bound(who: AbstractPatterns, X: Array) -> float:
-    """An upper bound on ``max_π Σ_{i,j ∈ π} X_ij``, X (n, n) symmetric and nonnegative, rounding
-    included.
+    """A proven upper bound on ``max_π Σ_{i,j ∈ π} X_ij``, X (n, n) symmetric and nonnegative.
 
     Exact where patterns are few, or where X is zero between ticks that meet. Otherwise in two
     dynamic programmes: each tick takes the most that k − 1 others can add to it, all of them or,

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from ..checks import center_of, numbers, rounding
 from ..domain import SLACK, AbstractDomain, Array, Map, read_only
 from ..errors import InvalidDomainError
+from ..floats import EPS
 from ..oracles.image import ConvexImage, LpBlock
 from ..oracles.rows import into_ellipsoid, shrunk
 from .centered import AbstractCentered
@@ -62,7 +63,7 @@ class Ellipsoid(AbstractCentered):
         if (np.abs(array - array.T) * inverse * inverse[:, None] > 1e-10).any():
             raise InvalidDomainError("Ellipsoid: expected symmetric M; hint: pass (M + M.T) / 2")
         values, axes = np.linalg.eigh((unit + unit.T) / 2)
-        threshold = 4 * len(array) * np.finfo(np.float64).eps * max(values[-1], 0.0)
+        threshold = 4 * len(array) * EPS * max(values[-1], 0.0)
         if values[0] < -1e-10 * len(array) or array[diagonal == 0].any():
             raise InvalidDomainError(
                 f"Ellipsoid: expected positive semidefinite M, got eigenvalue {values[0]:.3g} at "
@@ -87,6 +88,9 @@ class Ellipsoid(AbstractCentered):
 
     def _apart(self) -> tuple[AbstractDomain, Array]:
         return Ellipsoid(self.M), self.center.copy()
+
+    def _drift(self, shift: Array) -> float:
+        return 0.0
 
     def _near(self, X: Array) -> Array:
         inner = (X - self.center) @ np.linalg.pinv(self.factor).T

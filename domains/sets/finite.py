@@ -96,6 +96,9 @@ class FiniteSet(AbstractFiniteDomain):
     def _apart(self) -> tuple["FiniteSet", Array]:
         return FiniteSet(self.points - self.points[0]), self.points[0].copy()
 
+    def _drift(self, shift: Array) -> float:
+        return 0.0
+
     def _support_point(self, theta: Array) -> Array:
         return self.points[np.argmax(self.points @ theta)].copy()
 

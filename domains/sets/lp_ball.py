@@ -8,6 +8,7 @@ import numpy as np
 
 from ..checks import check_dense, exponent, positive, whole
 from ..domain import SLACK, AbstractDomain, Array, Map, QuadraticMax
+from ..floats import EPS
 from ..oracles.image import EXACT, ConvexImage, LpBlock
 from ..oracles.rows import into_ball, shrunk
 
@@ -166,6 +167,4 @@ def _interpolated(form: Array, center: Array, block: LpBlock) -> float:
 def _fuzz(form: Array, center: Array, radius: float) -> float:
     """Bounds the rounding of ``2<x, Hc> + c'Hc`` over |x_i| <= radius: large if H c cancels."""
     sizes = np.abs(form) @ np.abs(center)
-    return (8 + 2 * len(center)) * float(
-        np.finfo(float).eps * (2 * radius * sizes.sum() + np.abs(center) @ sizes)
-    )
+    return (8 + 2 * len(center)) * float(EPS * (2 * radius * sizes.sum() + np.abs(center) @ sizes))

@@ -190,6 +190,9 @@ class Polytope(AbstractPolytope):
     def _apart(self) -> tuple[AbstractDomain, Array]:
         return Polytope(self._vertices - self._vertices[0]), self._vertices[0].copy()
 
+    def _drift(self, shift: Array) -> float:
+        return 0.0
+
     def _near(self, X: Array) -> Array:
         """By weights of the vertices."""
         middle = self._vertices.mean(axis=0)

@@ -12,6 +12,7 @@ import scipy.optimize
 from ..checks import exponent, positive, whole
 from ..domain import SLACK, AbstractDomain, Array, Map, QuadraticMax
 from ..errors import InvalidDomainError
+from ..floats import EPS
 from ..oracles.rows import into_ball, shrunk
 
 _CLIMBS = 24  # starting points of the search for a witness
@@ -20,7 +21,6 @@ _SMALL = 100  # entries up to which bounds are tightened at leisure
 _STRETCHES = (1.0, 1.5, 2.3, 4.0)  # trials of a multiplier where a relaxation is loose
 # least eigenvalue of a majorant, relative to the largest: keeps its inverse within rounding
 _FLOOR = 1e-7
-_EPS = float(np.finfo(np.float64).eps)
 
 
 @final
@@ -170,8 +170,7 @@ class SchattenBall(AbstractDomain):
 
 
 def sphere_maximum(form: Array, g: Array, radius: float) -> tuple[Array, float]:
-    """A maximizer of ``y'Ay − 2 g'y`` over ``‖y‖ = radius``, and a proven upper bound, the same up
-    to rounding.
+    """A maximizer of ``y'Ay − 2 g'y`` over ``‖y‖ = radius``, and a proven upper bound.
 
     For every τ > 0 and λ = λ_max + τ the maximum is at most ``λ·radius² + Σ g_i²/(λ − λ_i)`` (Moré
     & Sorensen 1983); for A ⪰ 0 it is that over the ball as well.
@@ -293,7 +292,7 @@ def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[A
         scale = float(spectrum(Y)[0][-1])
         Y = [y * scale for y in Y]
         D = np.kron(Y[0], np.eye(n)) + np.kron(np.eye(m), Y[1])
-        excess = float(np.linalg.eigvalsh(H - D)[-1]) + 4 * m * n * _EPS * (
+        excess = float(np.linalg.eigvalsh(H - D)[-1]) + 4 * m * n * EPS * (
             np.linalg.norm(D) + np.linalg.norm(H)
         )
         norms = [_norm(np.abs(np.linalg.eigvalsh(y)), p) for y in Y]
@@ -309,8 +308,7 @@ def _norm_slope(y: Array, norm: float, p: float) -> Array:
 
 
 def _rank_one_bound(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[Array]]:
-    """An upper bound on x'Hx over the unit Schatten-q ball, 1 <= q < 2, and starting points for a
-    witness.
+    """A bound on x'Hx over the unit Schatten-q ball, 1 <= q < 2, and starts for a witness.
 
     On rank-one matrices H and its partial transpose H^Γ agree, so every mixture tH + (1−t)H^Γ
     bounds q = 1. Both bound complex matrices as well, and complex interpolation between S_1 and S_2
@@ -332,6 +330,6 @@ def _rank_one_bound(H: Array, shape: tuple[int, int], q: float) -> tuple[float, 
     through_nuclear = real * min(shape) ** (2 - 2 / q)
     between = max(min(ends), 0.0) ** (2 / q - 1) * ends[0] ** (2 - 2 / q)
     starts = np.linalg.eigh(share * H + (1 - share) * turned)[1][:, :-4:-1].T
-    return min(through_nuclear, between) + 4 * m * n * _EPS * float(np.linalg.norm(H)), [
+    return min(through_nuclear, between) + 4 * m * n * EPS * float(np.linalg.norm(H)), [
         H @ s for s in starts
     ]

@@ -19,8 +19,7 @@ _MOST_LISTED = 4096  # ticks: 128 MB of points
 @final
 @dataclass(frozen=True, eq=False)
 class StreamWorkload(AbstractFiniteDomain):
-    """The columns of a lower-triangular A, n ticks × n ticks, which is known by the few bands of
-    its inverse.
+    """The columns of a lower-triangular A (n, n) that is known by the few bands of its inverse.
 
     Row t of A is what is answered at tick t; column i is what the contribution of tick i adds to
     all answers. A is not formed where n is large.

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..checks import whole
 from ..domain import SLACK, AbstractDomain, Array, QuadraticMax, read_only
 from ..errors import DomainTooLargeError, InvalidDomainError
+from ..floats import EPS
 from ..records import real_array
 from .schatten import sphere_maximum
 
@@ -23,7 +24,6 @@ _MOST_ENTRIES = 2**20  # coordinates of a tensor: 8 MB
 _MOST_SYMMETRIZED = 1500
 _MOST_RELAXED = 80  # … and up to which a sum-of-squares bound is sought
 _CIRCLE_CELLS = 4096  # arcs looked at together by the branch and bound on the circle
-_EPS = float(np.finfo(np.float64).eps)
 
 # a polynomial on the sphere: value and gradient at a unit vector
 Polynomial = Callable[[Array], tuple[float, Array]]
@@ -159,7 +159,7 @@ class TensorPower(AbstractDomain):
             for column in [*np.linalg.eigh(G)[1][:, -4:].T, -g]:
                 starts += _leading(coordinates.tensor(column), d)
             u, upper = _climb(polynomial, starts), _sphere_bound(G, g, coordinates)
-        upper += 16 * len(G) * _EPS * float(np.linalg.norm(G) + 2 * np.linalg.norm(g))
+        upper += 16 * len(G) * EPS * float(np.linalg.norm(G) + 2 * np.linalg.norm(g))
         point = _powers(u[None], k)[0] if polynomial(u)[0] > 0 else np.zeros(self.dim)
         moved = point / reach - c
         value = float(moved @ H @ moved)
@@ -386,7 +386,7 @@ def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array,
             angle, best = moved, float(taylor(np.array([moved]))[0][0])
     u = np.array([math.cos(angle), math.sin(angle)])
     upper = max(excluded, float(bounds.max(initial=-math.inf)), best, polynomial(u)[0])
-    return u, upper + 16 * count * _EPS * float(np.abs(samples).max())
+    return u, upper + 16 * count * EPS * float(np.abs(samples).max())
 
 
 def _sphere_bound(G: Array, g: Array, coordinates: SymmetricCoordinates) -> float:

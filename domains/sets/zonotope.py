@@ -75,6 +75,9 @@ class Zonotope(AbstractCentered):
     def _apart(self) -> tuple[AbstractDomain, Array]:
         return Zonotope(self.generators), self.center.copy()
 
+    def _drift(self, shift: Array) -> float:
+        return 0.0
+
     def _near(self, X: Array) -> Array:
         return self.center + _box_coordinates(self.generators, X - self.center) @ self.generators
 

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..domain import Array, read_only
 from ..errors import DimensionError, DomainTooLargeError, InvalidDomainError
+from ..floats import MOST_NUMBERS
 from ..workloads import dense
 
-_MOST_ENTRIES = 2**27  # numbers a matrix holds at most: 1 GB
 _MOST_NAMED = 3  # categories in the label of a group
 
 
@@ -125,9 +125,9 @@ class AbstractRuns(AbstractBase):
         return np.ascontiguousarray(self._columns(np.arange(self.size)).T)
 
     def _checked_runs(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        if self.queries > _MOST_ENTRIES:
+        if self.queries > MOST_NUMBERS:
             raise DomainTooLargeError(
-                f"{type(self).__name__}: {self.queries} queries, more than {_MOST_ENTRIES}"
+                f"{type(self).__name__}: {self.queries} queries, more than {MOST_NUMBERS}"
             )
         return self._runs()
 
@@ -654,8 +654,8 @@ def _settle_size(base: AbstractBase) -> None:
 
 
 def _check_entries(base: AbstractBase, rows: int) -> None:
-    if rows * base.size > _MOST_ENTRIES:
+    if rows * base.size > MOST_NUMBERS:
         raise DomainTooLargeError(
             f"{type(base).__name__}: a matrix of {rows} × {base.size} numbers needs more than "
-            f"{_MOST_ENTRIES * 8 / 1e9:.2g} GB"
+            f"{MOST_NUMBERS * 8 / 1e9:.2g} GB"
         )

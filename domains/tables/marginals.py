@@ -91,8 +91,7 @@ class Marginals(AbstractTables):
 
     @classmethod
     def all_kway(cls, sizes: Sequence[int], k: int, cumulative: bool = False) -> Self:
-        """All k-way marginals; with ``cumulative``, all marginals of at most k attributes, the
-        total included.
+        """All k-way marginals; with ``cumulative``, those of fewer attributes too, and the total.
 
         >>> Marginals.all_kway((3, 2, 4), 2).subsets
         ((0, 1), (0, 2), (1, 2))

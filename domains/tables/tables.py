@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..domain import AbstractFiniteDomain, Array
 from ..errors import DomainTooLargeError, InvalidDomainError
+from ..floats import MOST_NUMBERS
 from ..records import checked_codes, codes_between
 from ..sets.finite import FiniteSet
 from .bases import AbstractBase
@@ -18,14 +19,12 @@ from .bases import AbstractBase
 if TYPE_CHECKING:
     from .marginals import Marginals
 
-MOST_ENTRIES = 2**27  # numbers an explicit embedding holds at most: 1 GB
 
 Term = tuple[tuple[int, AbstractBase], ...]
 
 
 class AbstractTables(AbstractFiniteDomain):
-    """All points ``(w_S ⊗_{i∈S} W_i e_{x_i})`` over records x in [n_1] × … × [n_m], one block for
-    every term.
+    """All points ``(w_S ⊗_{i∈S} W_i e_{x_i})`` over records x: one block for every term.
 
     Attributes:
         sizes: number of categories of every attribute.
@@ -89,9 +88,9 @@ class AbstractTables(AbstractFiniteDomain):
             DomainTooLargeError: more than a gigabyte of numbers.
         """
         records = checked_codes(codes, self.sizes)
-        if len(records) * self.dim > MOST_ENTRIES:
+        if len(records) * self.dim > MOST_NUMBERS:
             raise DomainTooLargeError(
-                f"embed: expected at most {MOST_ENTRIES // self.dim} records of {self.dim} "
+                f"embed: expected at most {MOST_NUMBERS // self.dim} records of {self.dim} "
                 "coordinates at once, which need 1 GB, got more; hint: embed in chunks, or count "
                 "cells instead of records"
             )
@@ -107,7 +106,7 @@ class AbstractTables(AbstractFiniteDomain):
         FiniteSet(24 points in R^6)
         """
         hint = "embed the records you need; gamma and optimal_noise need no list of marginals"
-        self._check_entries("to_finite_set", MOST_ENTRIES, hint)
+        self._check_entries("to_finite_set", MOST_NUMBERS, hint)
         return FiniteSet(self._embed(codes_between(0, self.cardinality, self.sizes)))
 
     def _check_entries(self, function: str, most: int, hint: str) -> None:

@@ -134,8 +134,7 @@ def compare(
     neighbors: Relation = "replace",
     tol: float = 1e-4,
 ) -> Comparison:
-    """The optimal Gaussian beside spherical, independent, Laplace noise and the paper's
-    calibration, and the bound.
+    """The optimal Gaussian beside spherical, independent and Laplace noise, and the bound.
 
     Laplace noise is on the answers or, where that is less error, on the counts of records at each
     listed point; under (ε, δ) with a small δ it can be the least of all on workloads of few cells.
@@ -244,8 +243,7 @@ def _pure(privacy: AbstractPrivacy | PureDP) -> float:
 
 
 def _from_counts(domain: AbstractDomain, neighbors: Relation, p: float) -> float | None:
-    """``‖sd‖_p`` of the answers from the counts of records at each listed point, each with noise of
-    variance one.
+    """``‖sd‖_p`` of answers made of counts of each listed point, each with noise of variance one.
 
     With a public number of records only the points' differences matter, so they are taken from
     their mean.

@@ -15,8 +15,7 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class HardCodedMechanism:
-    r"""An unbiased (0, δ)-private mean without any error at its favourite data set. A
-    counterexample, not a tool.
+    r"""An unbiased (0, δ)-private mean without error at one data set: a counterexample, no tool.
 
     It answers μ(X₀), except with probability δ: then ``μ(X₀) + (μ(X) − μ(X₀))/δ``, which tells
     everything about the data. At X the covariance is ``(1 − δ)/δ (μ(X) − μ(X₀))(μ(X) − μ(X₀))'``:

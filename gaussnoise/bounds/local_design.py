@@ -27,8 +27,7 @@ _TRIED = 0.1  # of a record's weight, for its newest point
 
 
 def local_proof(domain: AbstractDomain, rows: Array, counts: Array, p: float) -> Proof:
-    r"""Lower bound on ``√max_w Σ_i f_i γ_w(x_i − K)²``, f_i the share of record i and
-    ``‖w‖_{s*} <= 1``.
+    r"""Lower bound on ``√max_w Σ_i f_i γ_w(x_i − K)²``, ``‖w‖_{s*} <= 1``, f_i record i's share.
 
     ``γ_w(S)`` is the largest ``tr((W^{1/2} C W^{1/2})^{1/2})``, C the second moment of a measure on
     S. An estimate f of independent messages has ``Σ_X ⪰ Σ_i V_i``, V_i the covariance of E[f |

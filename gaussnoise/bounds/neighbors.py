@@ -28,8 +28,7 @@ _CLIPS = np.geomspace(1.0, 1e9, 60)
 
 
 def chi_squared(privacy: AbstractPrivacy | PureDP | LocalDP) -> float:
-    """Largest χ² between neighbours' outputs; infinite where the definition allows what is
-    impossible on one side.
+    """Largest χ² between neighbours' outputs; infinite where one side may do what the other cannot.
 
     Source: Nikolov & Tang (2023), Lemma 39 (pure) and Theorem 43 (ρ-zCDP, at order two); N(μ, 1)
     against N(0, 1) (GDP).

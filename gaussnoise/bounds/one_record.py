@@ -1,5 +1,4 @@
-"""The moves of data that are all one point: every data set has some record, so no other can move
-less than all of them.
+"""The moves of data that are all one point: no other data can move less than all of them.
 
 Nothing here depends on data: the record is the one of the listed points whose moves need the least
 noise. In tables records look all alike, and what symmetry leaves, once one is fixed, is small: its
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import AbstractFiniteDomain, FiniteSet
+from domains.floats import EPS
 
 from ..noise.certificates.marginals import MarginalCertificate
 from ..noise.optimal_noise import OptimalNoise
@@ -59,8 +59,7 @@ def one_record(noise: OptimalNoise) -> Proof | None:
 
 
 def _of_tables(certificate: MarginalCertificate) -> Proof | None:
-    r"""The best measure on patterns D of attributes in which y differs from x, uniform on what they
-    can be.
+    r"""The best measure on patterns of attributes in which y differs from x, uniform within each.
 
     A zero-sum coordinate of y is that of x where they agree; elsewhere ``−z_x/(n − 1) + t``, with t
     orthogonal to z_x, uniform, and of squared length 1 − 1/(n − 1)² of its. So the part of T of
@@ -100,7 +99,7 @@ def _of_tables(certificate: MarginalCertificate) -> Proof | None:
         values, counts, gains = [], [], np.zeros(len(patterns))
         for dim, V in matrices:
             _, sigma, right = np.linalg.svd(V * np.sqrt(shares), full_matrices=False)
-            sigma = np.maximum(sigma - 8 * np.finfo(np.float64).eps * sigma[0], 0.0)
+            sigma = np.maximum(sigma - 8 * EPS * sigma[0], 0.0)
             gains += math.sqrt(dim) * (sigma @ right**2)
             values.append(sigma / math.sqrt(dim))
             counts.append(np.full(len(sigma), float(dim)))

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import AbstractDomain, FiniteSet, Products
+from domains.floats import power_of_two
 
 from ..noise.certificates.points import PointCertificate
 from ..numerics.norms import norm
@@ -40,8 +41,7 @@ def proof_of(domain: AbstractDomain, moves: AbstractDomain, p: float, tol: float
 
 
 def _table_proof(moves: Array, tables: NDArray[np.intp], p: float, tol: float) -> Proof:
-    """Lower bound on ``√max_w γ_w(±moves)²`` over ``‖w‖_{s*} <= 1`` with one weight for each table,
-    p > 2.
+    """Lower bound on ``√max_w γ_w(±moves)²``, ``‖w‖_{s*} <= 1``, one weight for a table, p > 2.
 
     ``γ_w(S)`` is the largest ``tr((W^{1/2} C W^{1/2})^{1/2})``, C the second moment of a measure on
     S: at most ``√tr(WM)`` for every M that covers S, and the largest of those is M's error in the
@@ -57,7 +57,7 @@ def _table_proof(moves: Array, tables: NDArray[np.intp], p: float, tol: float) -
     if not live.any():
         return Proof(0.0, (np.zeros(1), np.ones(1)), 0.0)
     # a power of two, so that dividing by it does not round
-    points = moves[:, live] / float(np.ldexp(0.5, np.frexp(np.abs(moves).max())[1]))
+    points = moves[:, live] / power_of_two(np.abs(moves).max())
     named, places = np.unique(tables[live], return_inverse=True)
     queries = np.bincount(tables).astype(np.float64)
     objective = SharedFidelity(Fidelity(points, p, False, span(points)), places, queries[named])

@@ -18,8 +18,7 @@ _PLACES, _RATES = (
 
 @dataclass(frozen=True)
 class Averages:
-    """Means of ``samples`` independent records of one distribution in R^dim, with E|⟨v, X − μ⟩|^k
-    <= 1 for unit v.
+    """Means of ``samples`` independent records in R^dim, with E|⟨v, X − μ⟩|^k <= 1 for unit v.
 
     All lengths are in units of the moment. A bound for averages of ``samples`` records holds for
     averages of more.

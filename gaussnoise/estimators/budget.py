@@ -91,9 +91,7 @@ class Budget:
 
     @property
     def rho(self) -> float:
-        """What a ledger charges, beside :attr:`threshold_delta`: ρ, or ε²/2 if pure (Bun & Steinke
-        2016, Proposition 1.4).
-        """
+        """What a ledger charges: ρ, or ε²/2 if pure (Bun & Steinke 2016, Proposition 1.4)."""
         return rounded_up(Fraction(self.whole) ** 2 / 2) if self.pure else self.whole
 
     @property

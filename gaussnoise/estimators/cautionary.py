@@ -12,8 +12,7 @@ from .samples import check_finite, samples
 
 
 def release_one_at_random(data: ArrayLike) -> Estimate:
-    """One record, chosen at random, as it is: 1/n-total-variation private, and NOT private. A
-    warning example.
+    """One record, chosen at random, as it is: a warning. 1/n-total-variation private, NOT private.
 
     Whatever the output says of anybody else, one person loses everything. Yet the distributions of
     the output on neighbouring data differ by at most 1/n in total variation: :class:`TV` with a

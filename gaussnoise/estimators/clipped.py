@@ -92,8 +92,7 @@ def clipped_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The mean of records that are clipped to a public set: a range, a box, a ball, or any set
-    with a known map.
+    r"""The mean of records clipped to a public set: a range, a box, a ball, or one with a map.
 
     Give the set as ``bounds=(low, high)``, as ``center=`` and ``radius=``, or as ``domain=``. Under
     pure privacy the noise is independent Laplace noise: of scale

@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from domains.floats import EPS
 from domains.oracles.rows import row_products
 
 from ..errors import ParameterError
@@ -36,7 +37,7 @@ _LARGEST = 1e200  # of a number before coordinates are turned: infinities become
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class CovarianceBound:
     """A covariance that is at least the data's, by its eigenvalues and axes.
 
     Attributes:
@@ -48,7 +49,7 @@ class Spread:
     axes: Array | None
 
     @classmethod
-    def of(cls, function: str, covariance: object, dim: int) -> "Spread":
+    def of(cls, function: str, covariance: object, dim: int) -> "CovarianceBound":
         """Of None (the identity), a number times the identity, or a matrix.
 
         Raises:
@@ -72,7 +73,7 @@ class Spread:
                 f"{function}: expected a symmetric covariance; hint: (C + C.T) / 2"
             )
         values, axes = np.linalg.eigh((matrix + matrix.T) / 2)
-        if not values[0] > 4 * dim * np.finfo(np.float64).eps * values[-1]:
+        if not values[0] > 4 * dim * EPS * values[-1]:
             raise ParameterError(
                 f"{function}: expected a positive definite covariance, got the eigenvalue "
                 f"{values[0]:.3g}; "
@@ -231,8 +232,7 @@ def coinpress_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The mean of N(μ, Σ) from n records, ‖μ − center‖₂ <= radius, Σ at most ``covariance``:
-    clipped means in steps.
+    r"""The mean of N(μ, Σ), ‖μ − center‖₂ <= radius, Σ at most ``covariance``: clipped in steps.
 
     Every step clips records around the mean that the step before found, adds noise, and so knows
     the mean well enough to clip closer in the next one. The last step spends 3/4 of ρ, the others
@@ -300,8 +300,8 @@ def coinpress_mean(
         positive(name, "radius", radius),
         chance(name, beta),
     )
-    spread = Spread.of(name, covariance, d)
-    if reach > _MOST_DEVIATIONS * math.sqrt(spread.variances.max()):
+    bound = CovarianceBound.of(name, covariance, d)
+    if reach > _MOST_DEVIATIONS * math.sqrt(bound.variances.max()):
         raise ParameterError(
             f"{name}: expected a radius of at most {_MOST_DEVIATIONS:g} deviations, got {reach:g}"
         )
@@ -309,7 +309,7 @@ def coinpress_mean(
     def planned(count: int, records: int) -> Plan:
         budget = steps_budget(name, privacy, count, count * d)
         return Plan(
-            spread.variances, records, [budget.of_step(step) for step in budget.shares], reach, beta
+            bound.variances, records, [budget.of_step(step) for step in budget.shares], reach, beta
         )
 
     count = chosen_steps(name, steps, n, planned)
@@ -318,7 +318,7 @@ def coinpress_mean(
 
     def draw() -> Estimate:
         with np.errstate(all="ignore"):  # of numbers too large for floats
-            turned = spread.turned(rows - middle)
+            turned = bound.turned(rows - middle)
         place, scale, deviation = np.zeros(d), np.ones(d), np.zeros(d)
         for step, share in zip(plan.steps, budget.shares, strict=True):
             place, scale = place * scale / step.scale, step.scale
@@ -329,10 +329,10 @@ def coinpress_mean(
             place, deviation = found.estimate, found.deviation
         bias = plan.steps[-1].bias
         return Estimate(
-            estimate=(middle + spread.back(scale * place)).reshape(shape),
-            noise_deviation=spread.deviation(np.square(scale * deviation)).reshape(shape),
-            sampling_deviation=spread.deviation(spread.variances / n).reshape(shape),
-            bias_bound=(bias * spread.deviation(np.square(scale))).reshape(shape),
+            estimate=(middle + bound.back(scale * place)).reshape(shape),
+            noise_deviation=bound.deviation(np.square(scale * deviation)).reshape(shape),
+            sampling_deviation=bound.deviation(bound.variances / n).reshape(shape),
+            bias_bound=(bias * bound.deviation(np.square(scale))).reshape(shape),
             beta=beta if count > 1 else 0.0,
             noise="gaussian",
             split=budget.split,
@@ -345,7 +345,7 @@ def coinpress_mean(
         "center": middle.tolist(),
         "radius": reach,
         "steps": count,
-        "covariance": spread.request,
+        "covariance": bound.request,
         "beta": beta,
     }
     request |= {"n": n, "on_nonfinite": on_nonfinite}

@@ -18,7 +18,7 @@ from ..errors import CertificateError, NotAvailableError, OutputError, Parameter
 from ..files.disk import MOST_RECORD, read_json, save_text
 from ..numerics.rounding import rounded_down
 from ..privacy.definitions import AbstractPrivacy
-from ..privacy.lattice_bound import MIN_STEPS
+from ..privacy.lattice_bound import lattice_bits
 from ..privacy.ledger import Ledger
 from ..privacy.sampler import IntegerQuery
 from ..text import disclaimers, promise, versions
@@ -353,7 +353,7 @@ def _means(
         ]
         for cell in range(len(numbers.groups))
     ]
-    bits = max(math.ceil(math.log2(MIN_STEPS * math.sqrt(2 * left))) - _GRID + 1, 0)
+    bits = lattice_bits(2 * left, _GRID)
     query = IntegerQuery(squared << (2 * (_GRID + bits)), left)
     noise = iter(query.draw(3 * len(sums)))
     drawn = [
@@ -428,7 +428,7 @@ def _noisy(count: int, squared: int, rho: float) -> float:
 
 @lru_cache(maxsize=8)
 def _count_query(squared: int, rho: float) -> tuple[IntegerQuery, int]:
-    bits = max(math.ceil(math.log2(2 * MIN_STEPS * math.sqrt(2 * rho))), 0)
+    bits = lattice_bits(2 * rho)
     return IntegerQuery(squared << (2 * bits), rho), bits
 
 

@@ -131,8 +131,7 @@ def coinpress_covariance(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The covariance Σ of N(0, Σ) from n records, smallest · I <= Σ <= largest · I: whitened and
-    clipped in steps.
+    r"""The covariance Σ of N(0, Σ), smallest · I <= Σ <= largest · I: whitened, clipped in steps.
 
     Every step divides records by a root of the upper bound on Σ that is known, clips them to a
     ball, and adds noise to the mean of x xᵀ; the result, made a little wider, is the next upper

@@ -46,8 +46,7 @@ def pure_person_level_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The mean of a distribution in few dimensions under pure privacy, where a person is protected
-    with all records.
+    r"""A mean in few dimensions under pure privacy, where a person is protected with all records.
 
     A quarter of ε finds every coordinate within ``6 moment/√samples``, as in
     :func:`person_level_mean`. The rest chooses a candidate from a grid on that box. A candidate p
@@ -122,7 +121,7 @@ def pure_person_level_mean(
     half, _ = search(name, privacy, radius)
     middle = vector(name, "center", center, d)
     hunt = Search(
-        d, budget.of_step("location"), True, known.spread, half, 0.0, beta / 2, "variance"
+        d, budget.of_step("location"), True, known.deviation, half, 0.0, beta / 2, "variance"
     )
     hunt.check(name, n, "people")
     wanted = None if accuracy is None else positive(name, "accuracy", accuracy)
@@ -225,8 +224,7 @@ class Cover:
 
 
 def fewest_changes(values: Integers, points: Integers, reach: int, needed: int) -> Integers:
-    """How many values must change for ``Σ clip(value − point, ±reach)`` to exceed ``needed``, for
-    every point.
+    """For every point, how many values must change for ``Σ clip(value − point)`` to exceed needed.
 
     A changed value adds at most ``reach`` instead of what it adds now, which gains most where that
     is least. So the fewest changes are those of the smallest values. All in integers, by bisection
@@ -300,7 +298,7 @@ class _Bias:
     @classmethod
     def of(cls, known: Moments, most: float) -> "_Bias":
         line = Moments(Averages(1, known.averages.samples, known.averages.k), known.moment)
-        reach = np.geomspace(known.spread / 10, most, 600)
+        reach = np.geomspace(known.deviation / 10, most, 600)
         return cls(reach, np.minimum.accumulate(line.clipping_bias(reach, 0.0)))
 
     def __call__(self, reach: Array) -> Array:
@@ -398,9 +396,11 @@ def _proven(
     d = known.averages.dim
     count = cells**d
     near = half / cells * math.sqrt(d)
-    radius = near + known.spread * np.geomspace(0.5, 500.0, _RADII)
+    radius = near + known.deviation * np.geomspace(0.5, 500.0, _RADII)
     log = math.log(2 * (_directions(d) + count) / beta) + places
-    dev = known.spread * math.sqrt(2 * log / n) + 2 * radius * log / (3 * n) + 4 * radius / _UNITS
+    dev = (
+        known.deviation * math.sqrt(2 * log / n) + 2 * radius * log / (3 * n) + 4 * radius / _UNITS
+    )
     shortfall = choice.shortfall(count, beta / 2)
     threshold = near + line(radius - near) + dev + 2 * radius * shortfall / n
     seen = threshold + dev

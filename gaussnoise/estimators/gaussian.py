@@ -30,8 +30,7 @@ def gaussian_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The mean of N(μ, σ²) from n records, ``|μ − center| <= radius``: a coarse location, then a
-    clipped mean around it.
+    r"""The mean of N(μ, σ²), ``|μ − center| <= radius``: a coarse location, then a clipped mean.
 
     A quarter of the budget finds the fullest of bins 2σ wide, whose middle is within 2σ of μ; the
     rest releases the mean of records clipped at ``2σ + σ√(2 log(2n/β))`` around it. The error is
@@ -72,17 +71,17 @@ def gaussian_mean(
     """
     name = "gaussian_mean"
     rows = samples(name, data, on_nonfinite, dims=(1,))[:, None]
-    n, spread, beta = len(rows), positive(name, "sigma", sigma), chance(name, beta)
+    n, deviation, beta = len(rows), positive(name, "sigma", sigma), chance(name, beta)
     half, thresholded = search(name, privacy, radius)
     middle = vector(name, "center", center, 1)
-    probe = Search(1, 1.0, isinstance(privacy, PureDP), spread, half, 0.0, beta / 2, "gaussian")
+    probe = Search(1, 1.0, isinstance(privacy, PureDP), deviation, half, 0.0, beta / 2, "gaussian")
     shares = {"location": _LOCATION, "mean": 1 - _LOCATION}
     budget = Budget.of(name, privacy, shares, (probe.draws or n) + 1, thresholded=thresholded)
     hunt = Search(
         1,
         budget.of_step("location"),
         budget.pure,
-        spread,
+        deviation,
         half,
         budget.threshold_delta,
         beta / 2,
@@ -90,7 +89,7 @@ def gaussian_mean(
     )
     hunt.check(name, n)
     tail = math.sqrt(2 * math.log(4 * n / beta))
-    reach = hunt.error + spread * tail
+    reach = hunt.error + deviation * tail
     record = privacy_record(budget, "record", n)
 
     def draw() -> Estimate:
@@ -101,17 +100,17 @@ def gaussian_mean(
         return Estimate(
             estimate=found.estimate[0],
             noise_deviation=found.deviation[0],
-            sampling_deviation=np.array(spread / math.sqrt(n)),
-            bias_bound=np.array(math.inf if np.isnan(place).any() else spread * _beyond(tail)),
+            sampling_deviation=np.array(deviation / math.sqrt(n)),
+            bias_bound=np.array(math.inf if np.isnan(place).any() else deviation * _beyond(tail)),
             beta=beta,
             noise="laplace" if budget.pure else "gaussian",
             split=budget.split,
             privacy=record,
-            assumed=f"a normal distribution with standard deviation at most {spread:g}",
+            assumed=f"a normal distribution with standard deviation at most {deviation:g}",
         )
 
     request = {
-        "sigma": spread,
+        "sigma": deviation,
         "radius": None if radius is None else half,
         "center": middle.tolist(),
         "beta": beta,

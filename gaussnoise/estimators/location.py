@@ -50,7 +50,7 @@ class Search:
         dim: number of coordinates.
         amount: ε or ρ for all of them.
         pure: whether it is ε.
-        spread: standard deviation of the distribution, at most.
+        deviation: standard deviation of the distribution, at most.
         radius: half the range of possible means; infinite for an unbounded range.
         delta: of the threshold, for an unbounded range.
         beta: chance that any coordinate's answer is wrong.
@@ -60,7 +60,7 @@ class Search:
     dim: int
     amount: float
     pure: bool
-    spread: float
+    deviation: float
     radius: float
     delta: float
     beta: float
@@ -69,12 +69,12 @@ class Search:
     @property
     def width(self) -> float:
         """Of the finest bins."""
-        return _SHAPES[self.shape][0] * self.spread
+        return _SHAPES[self.shape][0] * self.deviation
 
     @property
     def error(self) -> float:
         """By how much a coordinate's answer is off, at most, but for ``beta``."""
-        return _SHAPES[self.shape][1] * self.spread
+        return _SHAPES[self.shape][1] * self.deviation
 
     @cached_property
     def levels(self) -> list[tuple[float, int]]:
@@ -185,8 +185,7 @@ def search(
     privacy: AbstractPrivacy | PureDP,
     radius: float | None,
 ) -> tuple[float, float]:
-    """The range's half width, infinite if there is none, and the share of δ that a threshold then
-    takes.
+    """The range's half width, infinite if there is none, and δ's share that a threshold takes.
 
     Raises:
         ParameterError: an unbounded range under a promise without δ.
@@ -213,8 +212,7 @@ def coarse_location(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""Where the mean is, within six deviations: the fullest bin of a noisy histogram of every
-    coordinate.
+    r"""Where the mean is, within six deviations: the fullest bin of every coordinate's histogram.
 
     Bins are ``6 sigma`` wide. By Chebyshev's inequality at least 8/9 of the mass is within three
     deviations of the mean, so that a bin beside it leads every bin far away by a third of all
@@ -260,11 +258,11 @@ def coarse_location(
     name = "coarse_location"
     rows = samples(name, data, on_nonfinite)
     shape, rows = rows.shape[1:], rows.reshape(len(rows), -1)
-    spread, beta = positive(name, "sigma", sigma), chance(name, beta)
+    deviation, beta = positive(name, "sigma", sigma), chance(name, beta)
     half, thresholded = search(name, privacy, radius)
     middle = vector(name, "center", center, rows.shape[1])
     probe = Search(
-        rows.shape[1], 1.0, isinstance(privacy, PureDP), spread, half, 0.0, beta, "variance"
+        rows.shape[1], 1.0, isinstance(privacy, PureDP), deviation, half, 0.0, beta, "variance"
     )
     budget = Budget.of(
         name, privacy, {"location": 1.0}, probe.draws or rows.size, thresholded=thresholded
@@ -273,7 +271,7 @@ def coarse_location(
         rows.shape[1],
         budget.whole,
         budget.pure,
-        spread,
+        deviation,
         half,
         budget.threshold_delta,
         beta,
@@ -294,12 +292,12 @@ def coarse_location(
             noise="gaussian",
             split=budget.split,
             privacy=record,
-            assumed=f"a standard deviation of at most {spread:g}"
+            assumed=f"a standard deviation of at most {deviation:g}"
             + ("" if math.isinf(half) else f", a mean within {half:g} of the center"),
         )
 
     request = {
-        "sigma": spread,
+        "sigma": deviation,
         "radius": half if radius is not None else None,
         "center": middle.tolist(),
         "beta": beta,

@@ -17,8 +17,7 @@ _LOCATION = 0.25  # of the budget, as for normal data
 
 
 def tail_bias(t: float, k: float, size: float) -> float:
-    r"""Least upper bound on ``E (‖X‖ − t)₊`` where ``E ‖X‖^k <= size^k``: by how much clipping at t
-    moves the mean.
+    r"""By how much clipping at t moves a mean: ``sup E (‖X‖ − t)₊`` where ``E ‖X‖^k <= size^k``.
 
     ``(x − t)₊ <= c x^k`` for all x >= 0 with ``c = (k−1)^(k−1) / (k^k t^(k−1))``, the slope of the
     power that touches the line, at x = tk/(k−1); two points, one of them there, attain it. This is
@@ -51,8 +50,7 @@ def heavy_tailed_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The mean of a distribution with ``E|X − μ|^k <= moment^k``: a coarse location, then a
-    clipped mean around it.
+    r"""The mean of data with ``E|X − μ|^k <= moment^k``: a coarse location, then a clipped mean.
 
     A quarter of the budget finds μ within 6 ``moment``; the rest releases the mean of records
     clipped at τ more than that, where τ balances the worst bias

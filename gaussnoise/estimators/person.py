@@ -41,8 +41,7 @@ def person_level_mean(
     ledger: object = None,
     id: str | None = None,
 ) -> Estimate:
-    r"""The mean of a distribution of which n people have ``samples`` records each; a person is
-    protected with all.
+    r"""A mean of which n people have ``samples`` records each; a person is protected with all.
 
     Every person's records are averaged. A histogram of every coordinate finds the mean within
     ``6 moment/√samples``; rounds of clipping and noise, each around the estimate of the one before
@@ -112,7 +111,7 @@ def person_level_mean(
             "for a few coordinates, or zCDP or ApproxDP"
         )
     beta, pure = chance(name, beta), isinstance(privacy, PureDP)
-    probe = Search(d, 1.0, pure, known.spread, half, 0.0, beta / 2, "variance")
+    probe = Search(d, 1.0, pure, known.deviation, half, 0.0, beta / 2, "variance")
     draws = (probe.draws or n * d) + d * (_MOST_ROUNDS + 1)
     budget = Budget.of(name, privacy, {"mean": 1.0}, draws, thresholded=thresholded)
     plan = _plan(name, budget, probe, n, known, beta)
@@ -127,7 +126,7 @@ def person_level_mean(
         return Estimate(
             estimate=found.estimate.reshape(shape),
             noise_deviation=found.deviation.reshape(shape),
-            sampling_deviation=np.full(shape, known.spread / math.sqrt(n)),
+            sampling_deviation=np.full(shape, known.deviation / math.sqrt(n)),
             bias_bound=np.full(shape, math.inf if np.isnan(place).any() else plan.rounds[-1].bias),
             beta=plan.beta,
             noise="laplace" if plan.budget.pure else "gaussian",
@@ -167,7 +166,7 @@ class Moments:
     moment: float
 
     @property
-    def spread(self) -> float:
+    def deviation(self) -> float:
         """The standard deviation of one person's average, at most."""
         return self.moment / math.sqrt(self.averages.samples)
 
@@ -265,7 +264,7 @@ def _clip(
 ) -> _Clip:
     """The radius of least bias and noise together, around a center off the mean by ``off``."""
     d = known.averages.dim
-    total = math.sqrt(d) * known.spread
+    total = math.sqrt(d) * known.deviation
     reach = total * np.geomspace(0.5, 100.0 * max(n, 10), _RADII)
     radius = off + reach
     scale = 2 * radius / (n * amount) if pure else 2 * radius / (n * math.sqrt(2 * amount))

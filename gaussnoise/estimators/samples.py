@@ -20,8 +20,7 @@ def samples(
     on_nonfinite: OnNonfinite = "refuse",
     dims: tuple[int, ...] = (1, 2),
 ) -> Array:
-    """Records as floats, shape (n,) or (n, d), n >= 1; infinities and NaN stay, for
-    :func:`check_finite`.
+    """Records as floats, shape (n,) or (n, d), n >= 1; infinities and NaN stay.
 
     Raises:
         DataError: not an array of real numbers, or no record.
@@ -109,8 +108,7 @@ def _mean(records: Array) -> Array:
 
 
 def clipped(rows: Array, center: Array, radius: float) -> Array:
-    """``(rows − center) / radius``, each row by itself moved into the unit ball along its ray; NaN
-    to the center.
+    """``(rows − center) / radius``, shortened to the unit ball row by row; NaN to the center.
 
     Elementwise arithmetic and sums along a row alone: what becomes of a record depends on no other.
     """

@@ -7,16 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ParameterError
-from ..privacy.lattice_bound import MIN_STEPS
+from ..numerics.integers import MOST_SUM
+from ..privacy.lattice_bound import MIN_STEPS, MOST_STEPS
 from ..privacy.sampler import IntegerQuery
 
 Array = NDArray[np.float64]
 
 # of a row's numbers: rounding is then far below the noise of any number of rows that fit
 _BITS = 20
-_SUMMED = 2**62  # what a sum in 64-bit integers may be
 _EXACT = 2**53  # what a sum in floats may be, so that no order of adding rounds
-_COARSE = 2.0**53  # lattice steps per deviation, at most
 # (29 M_ii, 41 M_ij) is never longer than 29 ‖M‖_F, since 41² <= 2 · 29²: an isometry but for 0.03 %
 DIAGONAL, OFF = 29, 41
 
@@ -66,7 +65,7 @@ class MomentLattice:
         """The finest grid on which sums and noise fit into 64 bits, of those that are worth it."""
         for bits in range(_BITS, 0, -1):
             longest = self._longest(bits)
-            if self.rows * longest < _SUMMED and DIAGONAL * longest <= _COARSE * math.sqrt(
+            if self.rows * longest < MOST_SUM and DIAGONAL * longest <= MOST_STEPS * math.sqrt(
                 self.rho
             ):
                 return bits

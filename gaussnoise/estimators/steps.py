@@ -16,9 +16,10 @@ from domains import LpBall
 from ..errors import ParameterError
 from ..mechanisms.gaussian import GaussianMechanism
 from ..noise.solve import optimal_noise
+from ..numerics.integers import MOST_SUM
 from ..privacy.definitions import zCDP
 from ..privacy.laplace import LaplaceQuery, NoisyMaximum
-from ..privacy.lattice_bound import MIN_STEPS
+from ..privacy.lattice_bound import lattice_bits
 from ..privacy.ledger import Ledger
 from ..privacy.sampler import IntegerQuery
 from ..privacy.threshold import Change, ThresholdQuery
@@ -30,7 +31,6 @@ from .samples import check_finite, clipped
 Array = NDArray[np.float64]
 
 _GRID = 2.0**30  # lattice steps of Laplace noise, about
-_MOST = 2**62  # of a sum in 64-bit integers
 
 
 def published(
@@ -120,8 +120,7 @@ class NoisyMean:
 
 
 def ball_mean(rows: Array, center: Array, radius: float, amount: float, *, pure: bool) -> NoisyMean:
-    """The mean of rows clipped to the Euclidean ball, with noise that spends ``amount``: ρ, or ε if
-    ``pure``.
+    """The mean of rows clipped to the Euclidean ball; noise spends ``amount``: ρ, or ε if ``pure``.
 
     Every record is moved into the ball by itself (:func:`~gaussnoise.estimators.samples.clipped`),
     and put on a lattice of integers; one replaced record changes the sum by at most twice the
@@ -144,15 +143,14 @@ def _unit_ball(d: int, rho: float, n: int) -> GaussianMechanism:
 
 
 def laplace_mean(rows: Array, length: float, epsilon: float) -> NoisyMean:
-    """The mean of rows, none longer than ``length`` in ℓ1 norm, with independent Laplace noise that
-    spends ε.
+    """The mean of rows no longer than ``length`` in ℓ1 norm, with Laplace noise that spends ε.
 
     Rows become integers, each by itself. One that is longer, which rounding alone can make, counts
     as zero.
     """
     n, d = rows.shape
     bits = math.floor(
-        math.log2(min(_GRID, _MOST / (8 * n * max(epsilon, 1.0))) * epsilon / (2 * length))
+        math.log2(min(_GRID, MOST_SUM / (8 * n * max(epsilon, 1.0))) * epsilon / (2 * length))
     )
     integers = np.rint(np.ldexp(rows, bits)).astype(np.int64)
     longest = math.floor(math.ldexp(length, bits)) + d
@@ -193,8 +191,8 @@ def count_deviation(rho: float) -> float:
 @lru_cache(maxsize=8)
 def _count_query(rho: float, n: int) -> tuple[IntegerQuery, int]:
     """An integer lattice as fine as promises need, on which n records fit into 64 bits."""
-    bits = max(math.ceil(math.log2(2 * MIN_STEPS * math.sqrt(rho))), 0)
-    if n << bits >= _MOST:
+    bits = lattice_bits(rho)
+    if n << bits >= MOST_SUM:
         raise ParameterError(
             f"noise: rho = {rho:.3g} needs a lattice too fine for so many records; hint: less rho"
         )
@@ -222,9 +220,7 @@ def fullest_of_any(keys: NDArray[np.int64], rho: float, delta: float) -> int | N
 
 
 def fullest_of_any_needs(n: int, rho: float, delta: float, beta: float) -> tuple[float, float]:
-    """The shortfall of :func:`fullest_of_any` as above, and how many records the fullest key must
-    have to be shown.
-    """
+    """The shortfall of :func:`fullest_of_any`, and the least count of a key that is shown."""
     query = _unlisted(rho, delta)
     tail = query.standard_deviation * math.sqrt(2 * math.log(max(n, 2) / beta))
     return 2 * tail, query.threshold + tail

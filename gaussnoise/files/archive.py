@@ -41,9 +41,7 @@ DAMAGE = (
 def write_arrays(
     path: str | os.PathLike[str], header: Mapping[str, object], arrays: Mapping[str, NDArray[Any]]
 ) -> None:
-    """Store a header and arrays of numbers, compressed unless they are too large to be read again
-    if they were.
-    """
+    """Store a header and arrays, compressed unless they would then be too large to read again."""
     contents: dict[str, Any] = {"header": np.array(json.dumps(header)), **arrays}
     small = sum(array.nbytes + _LONGEST_HEADER for array in contents.values()) <= _UNPACKED
     with open(path, "wb") as file:  # an open file, or numpy would append .npz to the name

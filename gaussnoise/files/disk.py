@@ -29,9 +29,7 @@ RESULT = "result"  # in a scratch folder
 
 @contextmanager
 def held(folder: Path) -> Iterator[Path]:
-    """A path to a folder that leads there even if its name is moved, or made a link: on Linux; else
-    the path itself.
-    """
+    """A path to a folder, on Linux even if its name is moved or made a link; else its own path."""
     if not _OPEN_FOLDERS.is_dir():
         yield folder
         return
@@ -114,8 +112,7 @@ def result_in(scratch: Path) -> Path:
 
 
 def publish(scratch: Path | None, parent: Path, place: Path, who: str = "ledger") -> None:
-    """Give a complete file or directory its name, unless that is taken; or make a name it has
-    already last.
+    """Give a complete file or directory its name unless taken; or make a name it has last.
 
     Args:
         scratch: what is to be named, if it has no name yet.

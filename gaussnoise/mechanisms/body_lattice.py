@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from domains import AbstractDomain
 from domains.algebra.members import contains, magnitudes, near_members, widest
 from domains.domain import SLACK
+from domains.floats import EPS, power_of_two
 from domains.oracles.distance import bounding_box, is_near
 from domains.oracles.rows import row_norms, row_products
 
@@ -29,7 +30,6 @@ from ..solvers.bodies.body import Body, left_inverse
 
 Array = NDArray[np.float64]
 
-_EPS = float(np.finfo(np.float64).eps)
 _GRID_BITS = 50  # of a record's coordinate, relative to the body's reach along it
 _LARGEST = 2**51  # grid steps: what a coordinate may be
 _SUMMED = 2**11  # records added in 64-bit integers: 2⁵¹ · 2¹¹ = 2⁶²
@@ -116,14 +116,14 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         live = reach > 0
         exponents = np.frexp(np.where(live, reach, 1.0))[1].astype(np.int64) - _GRID_BITS
         steps = np.where(live, np.ldexp(1.0, exponents), 0.0)
-        size = float(np.ldexp(0.5, np.frexp(covariance.scale)[1]))
+        size = power_of_two(covariance.scale)
         W = left_inverse(factor) if factor.shape[1] else np.zeros((0, domain.dim))
         r, d = W.shape
         outside = _outside(domain, origin, reach, factor, W)
         # a record is at most this far from what its integers say, coordinate by coordinate, and so
         # are candidates
         numbers = magnitudes(domain) + np.abs(origin)
-        blur = steps + 4 * (widest(domain) + 8) * _EPS * numbers
+        blur = steps + 4 * (widest(domain) + 8) * EPS * numbers
         margin = 1e-6 * float(reach.max()) + blur
         box = np.array([lower - margin, upper + margin])
         if not r:
@@ -134,38 +134,38 @@ class BodyLattice(AbstractLattice, PickledByArguments):
 
         def whitened(lengths: Array) -> float:
             """Longest w of vectors in the box of these half widths."""
-            return float(np.linalg.norm(np.abs(W) @ (lengths / size))) * (1 + 8 * (d + r) * _EPS)
+            return float(np.linalg.norm(np.abs(W) @ (lengths / size))) * (1 + 8 * (d + r) * EPS)
 
         error = _left_error(W, factor)
         # M = scale² L L', hence ‖w‖ <= (1 + error) · scale/size · √sensitivity over differences of
         # members
-        longest = math.sqrt(noise.sensitivity_squared) * (covariance.scale / size) * (1 + 8 * _EPS)
+        longest = math.sqrt(noise.sensitivity_squared) * (covariance.scale / size) * (1 + 8 * EPS)
         share = longest if sums else longest / 2
-        rounding = 4 * (d + 8) * _EPS * whitened(steps * _LARGEST)
+        rounding = 4 * (d + 8) * EPS * whitened(steps * _LARGEST)
         radius = _FORGIVEN * share + whitened(blur)
         if centered:
             body, radius = None, share + radius
-            length = (1 if sums else 2) * (radius * (1 + 4 * (r + 8) * _EPS) + rounding)
+            length = (1 if sums else 2) * (radius * (1 + 4 * (r + 8) * EPS) + rounding)
         else:
             body = W @ ((domain - origin) * (1 / size))
             low, high = bounding_box(body)
-            beyond = 2 * SLACK * float((high - low).max()) + 128 * _EPS * float(
+            beyond = 2 * SLACK * float((high - low).max()) + 128 * EPS * float(
                 np.abs([low, high]).max()
             )
-            outer = (max(radius, beyond) + whitened(blur)) * (1 + 4 * (r + 8) * _EPS) + rounding
+            outer = (max(radius, beyond) + whitened(blur)) * (1 + 4 * (r + 8) * EPS) + rounding
             length = (
                 longest * (1 + error)
                 + 2 * outer
                 + whitened(4 * RANGE_TOLERANCE * np.maximum(reach, blur))
             )
-        length *= 1 + 32 * _EPS
+        length *= 1 + 32 * EPS
         bits = choose_bits(length / math.sqrt(2 * rho))
         squared = math.floor(
-            (Fraction(length) * 2**bits + Fraction(math.sqrt(r)) * (1 + Fraction(_EPS))) ** 2
+            (Fraction(length) * 2**bits + Fraction(math.sqrt(r)) * (1 + Fraction(EPS))) ** 2
         )
         deviations = np.linalg.norm(factor, axis=1) * size
         projected = np.abs(factor) @ (np.abs(W) @ blur)
-        decoding = 8 * (r + 4) * _EPS * (np.abs(origin) + deviations * longest)
+        decoding = 8 * (r + 4) * EPS * (np.abs(origin) + deviations * longest)
         bias = (
             outside
             + projected
@@ -178,8 +178,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
         )
 
     def sums(self, records: NDArray, on_outside: str) -> list[int]:
-        """The exact integer answer for records, shape (n, d): all in the body, projected into it,
-        or those that are.
+        """The exact integer answer for records, shape (n, d): all, projected, or those in the body.
 
         Raises:
             DataError: a record that is not finite, or outside, where they are refused.
@@ -262,7 +261,7 @@ class BodyLattice(AbstractLattice, PickledByArguments):
             return False
         w = self.whitened(grid)
         close = near_members(self.domain, X)
-        slack = SLACK / 4 * float((self.box[1] - self.box[0]).max()) + 8 * _EPS * np.abs(X).max(
+        slack = SLACK / 4 * float((self.box[1] - self.box[0]).max()) + 8 * EPS * np.abs(X).max(
             axis=1, initial=0.0
         )
         known = (
@@ -311,8 +310,7 @@ def _left_error(W: Array, factor: Array) -> float:
 
 
 def _outside(domain: AbstractDomain, origin: Array, reach: Array, factor: Array, W: Array) -> Array:
-    """By how much support points stick out of o + range(L) along each axis; CovarianceError if by
-    more than rounding.
+    """By how much support points leave o + range(L) along each axis; CovarianceError if it is much.
 
     What sticks out is never released: the check is for bias, not for privacy.
     """
@@ -323,7 +321,7 @@ def _outside(domain: AbstractDomain, origin: Array, reach: Array, factor: Array,
     points = Body(domain).support_points(np.vstack([directions, -directions])) - origin
     left = np.abs(points - (points @ W.T) @ factor.T).max(axis=0)
     size = float(reach.max(initial=0.0))
-    sizes = np.maximum(reach, _EPS * 64 * np.abs(origin).max()) + RANGE_TOLERANCE * size
+    sizes = np.maximum(reach, EPS * 64 * np.abs(origin).max()) + RANGE_TOLERANCE * size
     if (left > _BARE * sizes).any():
         worst = int(np.argmax(left / np.where(sizes > 0, sizes, 1.0)))
         raise CovarianceError(

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from domains import AbstractFiniteDomain, FiniteSet
 from domains.description import describe
+from domains.floats import EPS
 
 from ..bounds import Bound, bound_of
 from ..errors import DataError, GaussNoiseError, NotAvailableError, ParameterError, not_a_generator
@@ -29,7 +30,7 @@ from ..numerics.feasibility import Whitened, check_range, whiten
 from ..numerics.rounding import rounded_up
 from ..privacy.definitions import AbstractPrivacy, check_gaussian, dp_event, gaussian_epsilon
 from ..privacy.lattice import AbstractLattice
-from ..privacy.lattice_bound import POINT_STEPS
+from ..privacy.lattice_bound import POINT_BITS, POINT_STEPS
 from ..privacy.ledger import Ledger
 from ..privacy.sampler import MAX_BITS, IntegerQuery
 from ..records import check_on_outside, counts_of, one_kind, real_rows
@@ -42,10 +43,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-# Lattice steps per standard deviation, a power of two below the sampler's limit with room to
-# calibrate: rounding the strategy to the lattice biases a sum of n records by at most n √r 2⁻⁴⁹
-# standard deviations.
-_SCALE_BITS = 48
 # Coarser lattices would round the strategy visibly: a budget that small releases nothing but noise.
 _MIN_BITS = 20
 _EXACT_PAIR_ENTRIES = 2**21
@@ -204,8 +201,7 @@ class GaussianMechanism(PickledByArguments):
 
     @cached_property
     def bound(self) -> Bound | None:
-        """What no unbiased mechanism with this budget can beat, whatever the data; None under
-        policy graphs.
+        """What no unbiased mechanism of this budget can beat on any data; None under policy graphs.
 
         >>> noise = gn.optimal_noise(gn.LpBall(3, 2), neighbors="add-remove")
         >>> mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.1))
@@ -523,9 +519,7 @@ class GaussianMechanism(PickledByArguments):
 
 @dataclass(frozen=True, eq=False)
 class _Lattice(AbstractLattice, PickledByArguments):
-    """The integer strategy: record i contributes ``strategy[i] ≈ 2^bits · b_i``, where point_i =
-    origins[i] + L b_i.
-    """
+    """The integer strategy: ``strategy[i] ≈ 2^bits · b_i``, where point_i = origins[i] + L b_i."""
 
     strategy: list[list[int]]
     bits: int
@@ -566,7 +560,7 @@ class _Lattice(AbstractLattice, PickledByArguments):
             + np.abs(self.origins)
             + self.size * np.abs(integers) @ np.abs(self.unit_factor.T)
         )
-        rounding = 4 * (self.rank + 2) * np.finfo(np.float64).eps * decoding.max(axis=0)
+        rounding = 4 * (self.rank + 2) * EPS * decoding.max(axis=0)
         return (np.abs(decoded - points).max(axis=0) + rounding).astype(np.float64)
 
     def sums(self, counts: list[int]) -> list[int]:
@@ -577,7 +571,7 @@ class _Lattice(AbstractLattice, PickledByArguments):
 
 def _lattice_bits(length: float, rho: float) -> int:
     """For noise of standard deviation ``length``, a lattice of 2^-bits."""
-    bits = _SCALE_BITS - math.frexp(length)[1]
+    bits = POINT_BITS - math.frexp(length)[1]
     if not (length > 0 and _MIN_BITS <= bits <= MAX_BITS):
         raise ParameterError(
             f"GaussianMechanism: rho = {rho:.3g} needs a lattice of 2^{-bits} per unit of noise, "
@@ -587,8 +581,7 @@ def _lattice_bits(length: float, rho: float) -> int:
 
 
 def _origin_rows(points: Array, neighbors: Relation) -> NDArray[np.intp] | None:
-    """For every point, the one its strategy is measured from, shape (N,); None for the origin of
-    the space.
+    """For every point, the one it is measured from, shape (N,); None for the origin of the space.
 
     A member of K where the number of records is public: coordinates that no neighbour can change
     come out exactly. For a policy graph, one in the same component, found from the points
@@ -629,7 +622,7 @@ def _largest_change(integers: list[list[int]], bits: int, neighbors: Relation) -
         )
         return max(changes, default=0)
     rounded = np.array([[math.ldexp(x, -bits) for x in row] for row in integers])
-    lengths = np.linalg.norm(rounded, axis=1) * (1 + 8 * rank * np.finfo(np.float64).eps)
+    lengths = np.linalg.norm(rounded, axis=1) * (1 + 8 * rank * EPS)
     return math.ceil(
         Fraction(largest_pair(Whitened(rounded, lengths, np.zeros(rank)))) * Fraction(4) ** bits
     )

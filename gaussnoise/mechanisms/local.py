@@ -47,8 +47,7 @@ Outside = Literal["refuse", "project", "drop"]
 @final
 @dataclass(frozen=True, eq=False)
 class LocalEstimate:
-    """A mean estimated from private messages. Everything in it is safe to publish when ``private``
-    is true.
+    """A mean estimated from private messages; safe to publish when ``private`` is true.
 
     Attributes:
         estimate: unbiased, shape (d,).
@@ -84,8 +83,7 @@ class LocalEstimate:
 @final
 @dataclass(frozen=True, eq=False)
 class LocalMechanism:
-    r"""Means of records that never leave their users: each sends one ε-locally private message, a
-    server averages.
+    r"""Means of records that never leave their users, who send one ε-locally private message each.
 
     With M = A A' and v the optimum of ``γ_p(K)``, a user's record x is ``y = A⁻¹(x − v)`` in the
     unit ball, rounded without bias to a unit vector, and randomised. Decoded, the message of a
@@ -197,8 +195,7 @@ class LocalMechanism:
         return LocalMechanism._of, (self.noise, self.privacy, self.randomizer)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the parameters to one ``.npz`` file for users and server: plain numbers and text,
-        no code, no codebook.
+        """Write the parameters, for users and server, to a ``.npz`` file of plain numbers and text.
 
         Other machines may solve for another M with the same arguments, whose messages do not add up
         with these.
@@ -300,8 +297,7 @@ class LocalMechanism:
 
     @cached_property
     def _label(self) -> bytes:
-        """What messages of equal mechanisms begin with: a digest of the codebook and of the map
-        that decodes them.
+        """What messages of equal mechanisms begin with: a digest of the codebook and the decoder.
 
         To six digits, so that rounding does not matter; a factor that another machine's linear
         algebra has turned does.
@@ -337,8 +333,7 @@ class LocalMechanism:
         )
 
     def covariance(self, record: ArrayLike) -> FactorCovariance:
-        """Exact covariance of one message of a *hypothetical* record, decoded: of a real one it is
-        private.
+        """Exact covariance of a *hypothetical* record's decoded message: a real one's is private.
 
         Args:
             record: as for :meth:`report`.
@@ -382,8 +377,7 @@ class LocalMechanism:
         return math.hypot(math.sqrt(across) * total, more) / math.sqrt(n)
 
     def bound(self, n: int) -> Bound:
-        """What no unbiased local mechanism beats, without interaction and whatever the n records:
-        :func:`lower_bound`.
+        """What no unbiased local mechanism beats without interaction: :func:`lower_bound`.
 
         Raises:
             ParameterError: n not a positive integer.
@@ -420,8 +414,7 @@ class LocalMechanism:
         return self.reports(given[None], on_outside=on_outside)[0]
 
     def reports(self, records: ArrayLike, *, on_outside: Outside = "refuse") -> list[bytes]:
-        """The messages of many users, as :meth:`report` makes them: one for each row of
-        ``records``, shape (n, d).
+        """The messages of many users, one for each row of ``records``, shape (n, d).
 
         Raises:
             DataError: as for :meth:`report`, by any of them.

@@ -90,8 +90,7 @@ def nearest(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
 
 
 def nearest_sum(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
-    """The point of the cone over K, the sums of any number of records, nearest to y; and how far it
-    may be.
+    """The point nearest to y of the cone over K, of sums of records, and how far it may be.
 
     As :func:`nearest`: of x* = tz, z ∈ hull K, t is at most ``‖y‖ / ‖z₀‖``, z₀ the nearest point of
     hull K to zero, and ``‖x − x*‖² <= t max_{z ∈ K} <y − x, z>``.

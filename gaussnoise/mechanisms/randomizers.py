@@ -1,5 +1,4 @@
-r"""Randomisers of unit vectors under ε-local differential privacy, as choices from a public random
-codebook.
+r"""Randomisers of unit vectors under local privacy, as choices from a public random codebook.
 
 A *token* is drawn without looking at the record. It names N = 2h *candidates* ±u_1 … ±u_h, by a
 hash function that anyone can compute. The k candidates closest to the unit vector y are the *cap*.
@@ -226,8 +225,7 @@ def privunit(dim: int, epsilon: float) -> Codebook:
 
 
 def privunitg(dim: int, epsilon: float) -> Codebook:
-    r"""PrivUnitG (Asi, Feldman & Talwar 2022) with a cap of k of N candidates instead of a cap of
-    known mass.
+    r"""PrivUnitG (Asi, Feldman & Talwar 2022), its cap of k of N candidates instead of known mass.
 
     PrivUnitG sends a normal vector u conditioned on ⟨u, y⟩ >= t with probability a, and on ⟨u, y⟩ <
     t otherwise. Its ε needs the cap's mass exactly, which no floating-point sampler has. Here
@@ -240,8 +238,7 @@ def privunitg(dim: int, epsilon: float) -> Codebook:
 
 
 def point_release(dim: int, epsilon: float) -> Codebook:
-    """One of the two directions ±u, u uniform on the sphere: the one on y's side with probability
-    e^ε/(1 + e^ε).
+    """±u, u uniform on the sphere: the one on y's side with probability e^ε/(1 + e^ε).
 
     The ℓ₂ randomiser of Duchi, Jordan & Wainwright (2018), Section 4.2.3, as local point release
     for the unit ball: Błasiok, Bun, Nikolov & Steinke (2019), "Towards Instance-Optimal Private

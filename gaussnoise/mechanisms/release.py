@@ -47,8 +47,7 @@ class Release:
     def confidence_interval(
         self, level: float = 0.95, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Intervals that hold the true value with probability ``level``, each alone or all together
-        (Šidák).
+        """Intervals that hold the truth with probability ``level``, each or all together (Šidák).
 
         Returns:
             ``(low, high)``, arrays of shape (d,).

@@ -12,7 +12,7 @@ from ..errors import ParameterError
 from ..numerics.feasibility import RANGE_TOLERANCE
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..numerics.span import placed, span
-from ..solvers.bodies.body import Body, about, check_dim, drift, left_inverse, moved_back, unit_body
+from ..solvers.bodies.body import Body, about, check_dim, left_inverse, moved_back, unit_body
 from ..solvers.bodies.closed_forms import closed_form
 from ..solvers.bodies.factors import Factor, factored
 from ..solvers.bodies.images import relaxation
@@ -63,7 +63,7 @@ def body_noise(
     if shifted:
         # about the center that will be stored, rounding and all
         center = shift + (origin if symmetric else origin + size * design.center)
-        body = about(covered, center - shift, size, drift(domain, shift))
+        body = about(covered, center - shift, size, domain._drift(shift))
     factor, longest, outside = _enclosing(design.factor, body)
     scale = size * longest * (1 + ROUNDING_MARGIN) if longest > 0 else size
     covariance = FactorCovariance(factor, scale)

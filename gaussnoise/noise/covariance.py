@@ -2,12 +2,13 @@
 
 import abc
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import DomainTooLargeError
+from domains import AbstractDomain, DomainTooLargeError
+from domains.floats import MOST_NUMBERS
 
 from ..errors import CovarianceError, ParameterError
 from ..files.pickling import PickledByArguments
@@ -15,8 +16,6 @@ from ..numerics.norms import norm
 
 Array = NDArray[np.float64]
 Stored = tuple[dict[str, Any], dict[str, NDArray[Any]]]  # a header for JSON, and arrays
-
-_DENSE_ENTRIES = 2**27  # 1 GB
 
 
 class Covariance(abc.ABC):
@@ -84,8 +83,15 @@ class Covariance(abc.ABC):
             f"save: expected a covariance that can be stored, got {type(self).__name__}"
         )
 
+    @classmethod
+    def decode(
+        cls, domain: AbstractDomain, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> Self:
+        """What :meth:`encode` wrote, for this domain; from anyone, and not checked yet."""
+        raise CovarianceError(f"load: expected a covariance that can be stored, got {cls.__name__}")
+
     def _check_dense(self, entries: int) -> None:
-        if entries > _DENSE_ENTRIES:
+        if entries > MOST_NUMBERS:
             raise DomainTooLargeError(
                 f"Covariance: the dense array needs {entries * 8 / 1e9:.3g} GB; "
                 "hint: use diagonal(), standard_deviation() or products"
@@ -135,3 +141,9 @@ class FactorCovariance(Covariance, PickledByArguments):
 
     def encode(self) -> Stored:
         return {"scale": self.scale}, {"factor": self.unit_factor}
+
+    @classmethod
+    def decode(
+        cls, domain: AbstractDomain, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> Self:
+        return cls(arrays["factor"], header["scale"])

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from domains import DomainTooLargeError
+from domains.floats import EPS
 
 from ..errors import NotAvailableError, ParameterError
-from ..numerics.norms import even_weights, norm
+from ..numerics.norms import dual_ball_norm, dual_order, even_weights, norm
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..numerics.span import placed
 from .factorize import asked_norm, check_matrix, warn_of_gap
@@ -190,7 +191,7 @@ def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Arra
         )
     q, n = A.shape
     core = np.linalg.qr(A)[1] if p == 2 and q > n else A
-    conjugate: Any = _conjugate(p)  # cvxpy's stubs say int
+    conjugate: Any = dual_order(p)  # cvxpy's stubs say int
     d_u, d_v = cp.Variable(1 if p == 2 else len(core)), cp.Variable(n)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an inaccurate solution is a proposal like any other
@@ -208,11 +209,6 @@ def _solve(A: Array, p: float, solver: Solver) -> tuple[Array, tuple[Array, Arra
     if not (np.isfinite(gram).all() and min(np.trace(gram), queries.max(), cells.max()) > 0):
         return np.eye(n), (np.ones(q), np.ones(n))
     return gram[len(core) :, len(core) :], (np.ones(q) if p == 2 else queries, cells)
-
-
-def _conjugate(p: float) -> float:
-    """The norm in which query weights have length one: p/(p − 2)."""
-    return math.inf if p == 2 else 1.0 if p == math.inf else p / (p - 2)
 
 
 def _vectors(A: Array, gram: Array, p: float) -> tuple[Array, Array]:
@@ -233,8 +229,8 @@ def _vectors(A: Array, gram: Array, p: float) -> tuple[Array, Array]:
 
 def _operator_norm(A: Array, queries: Array, cells: Array, p: float) -> tuple[float, Array, Array]:
     """The upper bound ``‖W^{-1/2} A Λ^{-1/2}‖`` from positive, normalised weights, and these."""
-    w, cells = (np.maximum(d, np.finfo(float).eps * d.max()) for d in (queries, cells))
-    w = w / norm(w, _conjugate(p))
+    w, cells = (np.maximum(d, EPS * d.max()) for d in (queries, cells))
+    w = w / dual_ball_norm(w, p)
     cells = cells / cells.sum()
     largest = np.linalg.norm(A / np.sqrt(w)[:, None] / np.sqrt(cells), 2)
     return float(largest * (1 + ROUNDING_MARGIN)), w, cells

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from domains import AbstractDomain, DomainTooLargeError, FiniteSet, StreamWorkload
+from domains.floats import EPS, MOST_NUMBERS
 from domains.tables.stream_product import StreamProduct
 
 from ..errors import CertificateError, ConvergenceWarning, ParameterError
@@ -27,7 +28,6 @@ from .structure import Piece, pieces, runs, table
 
 Array = NDArray[np.float64]
 
-_MOST_ENTRIES = 2**27  # 1 GB
 # Uniform weights are called optimal when they close the certificate this far: what rounding margins
 # leave over at order 4096 (1e-11 at 1024). A Hadamard matrix of order 1024 with one sign changed
 # ends at 2e-7.
@@ -127,8 +127,7 @@ class Witness:
     cell_weights: Array
 
     def lower_bound(self, A: ArrayLike) -> float:
-        """The nuclear norm ``‖W^{1/2} A Λ^{1/2}‖_*``, recomputed by singular values, less a margin
-        for rounding.
+        """The nuclear norm ``‖W^{1/2} A Λ^{1/2}‖_*``, recomputed, less a margin for rounding.
 
         Args:
             A: shape (queries, cells).
@@ -170,8 +169,7 @@ class _Part:
 @final
 @dataclass(frozen=True, eq=False)
 class Factorization(PickledByArguments):
-    """``A ≈ left @ right`` with both ends of the bracket on γ_(p)(A); made by
-    :func:`gaussnoise.factorize`.
+    """``A ≈ left @ right`` with both ends of γ_(p)(A); made by :func:`gaussnoise.factorize`.
 
     Guarantees, on the stored numbers: the columns of ``right`` have length at most one,
     ``lower <= γ_(p)(A) <= value``, and ``value`` is the p-norm of the row lengths of ``left`` times
@@ -364,9 +362,7 @@ def _multiplied(bounds: list[float], side: int) -> float:
     if len(bounds) == 1 or 0 in bounds:
         return min(bounds)
     exponent = sum(math.frexp(bound)[1] for bound in bounds)
-    product = math.prod(math.frexp(bound)[0] for bound in bounds) * (
-        1 + side * len(bounds) * np.finfo(float).eps
-    )
+    product = math.prod(math.frexp(bound)[0] for bound in bounds) * (1 + side * len(bounds) * EPS)
     try:
         return math.ldexp(product, exponent)
     except OverflowError:
@@ -378,7 +374,7 @@ def _kronecker(factors: Sequence[Array]) -> Array:
     if len(factors) == 1:
         return factors[0]
     entries = math.prod(factor.size for factor in factors)
-    if entries > _MOST_ENTRIES:
+    if entries > MOST_NUMBERS:
         raise DomainTooLargeError(
             f"factorize: the dense Kronecker product needs {entries * 8 / 1e9:.3g} GB; "
             "hint: value, lower and gap need no dense matrix, and parts[i].left, parts[i].right "
@@ -471,10 +467,10 @@ def _at_uniform_weights(A: Array, p: float) -> _Part:
     cells = columns / columns.sum()
     U, singular, Vt = np.linalg.svd(A, full_matrices=False)
     scale = math.sqrt(rows.sum() ** -dual_power(p) / columns.sum())
-    rounding = 8 * len(singular) * np.finfo(np.float64).eps * singular[0]
+    rounding = 8 * len(singular) * EPS * singular[0]
     lower = float(scale * max(singular.sum() - rounding, 0.0) * (1 - ROUNDING_MARGIN))
     # below this, a direction is the rounding of the others
-    kept = singular > 4 * np.finfo(np.float64).eps * singular[0] * math.sqrt(max(A.shape))
+    kept = singular > 4 * EPS * singular[0] * math.sqrt(max(A.shape))
     roots = np.sqrt(singular[kept])
     left, right = _bounded(U[:, kept] * roots, roots[:, None] * Vt[kept])
     value, residual = _attained(A, left, right, p)
@@ -491,8 +487,7 @@ def _bounded(left: Array, right: Array) -> tuple[Array, Array]:
 def _attained(
     A: Array, left: Array, right: Array, p: float, precision: type = np.float64
 ) -> tuple[float, float]:
-    """Upper bound on γ_(p)(A) from stored factors, and the largest entry of the residual relative
-    to that of A.
+    """Upper bound on γ_(p)(A) from stored factors, and the largest residual relative to A.
 
     The residual E, and what rounding hides of it, is factorized as E·I: its row norms are added.
     """
@@ -510,8 +505,7 @@ def _attained(
 
 
 def _by_symmetry(A: Array, orders: tuple[int, ...], sign: int, p: float) -> _Part:
-    """A group-circulant, ``A[g, h] = f(g − sign·h)``: the polar factors are group-circulants too,
-    found by FFT.
+    """A group-circulant, ``A[g, h] = f(g − sign·h)``: so are its polar factors, found by FFT.
 
     The group permutes rows and columns transitively, so uniform weights are optimal: γ_(p) = n^{1/p
     − 1} Σ|f̂|.
@@ -531,7 +525,7 @@ def _by_symmetry(A: Array, orders: tuple[int, ...], sign: int, p: float) -> _Par
     row_value, residual = _attained(A[:1], left[:1], right, p, precision=np.longdouble)
     # FFT errors are relative to the Euclidean norm (Higham 2002, Theorem 24.2); √n carries them to
     # the sum
-    margin = ROUNDING_MARGIN + 32 * np.finfo(np.float64).eps * math.log2(2 * n) * math.sqrt(n)
+    margin = ROUNDING_MARGIN + 32 * EPS * math.log2(2 * n) * math.sqrt(n)
     lower = float(n ** (1 / p - 1) * sizes.sum() * (1 - margin))
     group = " x ".join(f"Z_{m}" + (f"^{k}" if k > 1 else "") for m, k in runs(orders))
     method = (

@@ -13,7 +13,6 @@ from domains.tables.stream_product import StreamProduct
 from ..errors import CertificateError, OutputError
 from ..files.archive import DAMAGE, Arrays, damaged, read_arrays, write_arrays
 from ..solvers.progress import Progress
-from ..solvers.tables.strategies import IdentityStrategy, SolvedStrategy
 from .agreement import ReplaceWithin
 from .certificates.certificate import Certificate
 from .certificates.kronecker import KroneckerCertificate
@@ -24,7 +23,7 @@ from .certificates.products import ProductCertificate
 from .certificates.streams import StreamCertificate
 from .certificates.tensors import TensorCertificate
 from .covariance import Covariance, FactorCovariance
-from .kronecker_covariance import KroneckerCovariance, arrays_of_part
+from .kronecker_covariance import KroneckerCovariance
 from .marginal_covariance import MarginalCovariance
 from .policy import PolicyGraph
 from .problem import Problem
@@ -127,7 +126,8 @@ def rebuilt(header: dict[str, Any], arrays: dict[str, Any]) -> "OptimalNoise":
         header["neighbors"] = ReplaceWithin(tuple(header["public"]))
         header["neighbors"].check("load", domain)
     problem = Problem(domain, header["p"], header["neighbors"], header["shifted"])
-    covariance, kind = _parts(domain, header, arrays)
+    noise, proof = _kinds(domain, header, arrays)
+    covariance = noise.decode(domain, header, arrays)
     center = (
         np.broadcast_to(0.0, domain.dim) if header.get("center") == "zeros" else arrays["center"]
     )
@@ -137,7 +137,7 @@ def rebuilt(header: dict[str, Any], arrays: dict[str, Any]) -> "OptimalNoise":
         domain=domain,
         covariance=covariance,
         center=center,
-        certificate=kind.decode(problem, header, arrays),
+        certificate=proof.decode(problem, header, arrays),
         status=Status[header["status"]],
         trace=tuple(
             Progress(int(steps), lower, upper) for steps, lower, upper in arrays["trace"].tolist()
@@ -164,33 +164,18 @@ def _check_types(header: dict) -> None:
         )
 
 
-def _parts(
+def _kinds(
     domain: AbstractDomain, header: dict, arrays: dict
-) -> tuple[Covariance, type[Certificate]]:
-    """The covariance, and what kind of certificate goes with it."""
+) -> tuple[type[Covariance], type[Certificate]]:
+    """What covariance and certificate are stored for such a domain."""
     if isinstance(domain, Products) and "strategies" in header:
-        distinct = [
-            IdentityStrategy(size) if size else SolvedStrategy(arrays[f"contrasts{k}"])
-            for k, size in enumerate(header["identities"])
-        ]
-        strategies = tuple(distinct[k] for k in header["strategies"])
-        return ProductCovariance(domain, strategies, _variances(header)), ProductCertificate
+        return ProductCovariance, ProductCertificate
     if isinstance(domain, Marginals) and "variances" in header:
-        return MarginalCovariance(domain, _variances(header)), MarginalCertificate
+        return MarginalCovariance, MarginalCertificate
     if isinstance(domain, StreamWorkload) and "stream_weights" in arrays:
-        parts = arrays["stream_weights"], arrays["stream_coordinate_weights"]
-        return StreamCovariance(domain, *parts, header["scale"]), StreamCertificate
+        return StreamCovariance, StreamCertificate
     if isinstance(domain, StreamProduct) and "covariances" in header:
-        described = zip(domain.parts, header["covariances"], strict=True)
-        parts = [
-            _parts(K, own, arrays_of_part(arrays, k))[0] for k, (K, own) in enumerate(described)
-        ]
-        return KroneckerCovariance(tuple(parts)), KroneckerCertificate
-    covariance = FactorCovariance(arrays["factor"], header["scale"])
+        return KroneckerCovariance, KroneckerCertificate
     if "participations" in arrays:
-        return covariance, ParticipationCertificate
-    return covariance, TensorCertificate if "tensor_atoms" in arrays else PointCertificate
-
-
-def _variances(header: dict) -> dict[tuple[int, ...], float]:
-    return {tuple(T): variance for T, variance in header["variances"]}
+        return FactorCovariance, ParticipationCertificate
+    return FactorCovariance, TensorCertificate if "tensor_atoms" in arrays else PointCertificate

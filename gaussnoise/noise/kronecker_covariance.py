@@ -4,14 +4,24 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from domains import AbstractDomain
+from domains.tables.stream_product import StreamProduct
+
+from ..errors import CovarianceError
 from .covariance import Covariance, FactorCovariance, Stored
+from .marginal_covariance import MarginalCovariance
+from .stream_covariance import StreamCovariance
 
 Array = NDArray[np.float64]
+
+_KINDS: dict[str, type[Covariance]] = {
+    cls.__name__: cls for cls in (FactorCovariance, MarginalCovariance, StreamCovariance)
+}
 
 
 @final
@@ -61,7 +71,23 @@ class KroneckerCovariance(Covariance):
         return found.reshape(x.shape)
 
     def encode(self) -> Stored:
-        return joined("covariances", [part.encode() for part in self.parts])
+        header, arrays = joined("covariances", [part.encode() for part in self.parts])
+        return header | {"covariance_kinds": [type(part).__name__ for part in self.parts]}, arrays
+
+    @classmethod
+    def decode(
+        cls, domain: AbstractDomain, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> Self:
+        if not isinstance(domain, StreamProduct):
+            raise CovarianceError("load: expected a Kronecker product with the covariance of one")
+        kinds = [_KINDS[name] for name in header["covariance_kinds"]]
+        described = zip(kinds, domain.parts, header["covariances"], strict=True)
+        return cls(
+            tuple(
+                kind.decode(K, own, arrays_of_part(arrays, k))
+                for k, (kind, K, own) in enumerate(described)
+            )
+        )
 
 
 def kronecker(arrays: Iterable[Array]) -> Array:

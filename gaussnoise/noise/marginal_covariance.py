@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import final
+from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from domains import AbstractDomain, Marginals
 from domains.tables.tables import AbstractTables, Term
 
+from ..errors import CovarianceError
 from ..files.pickling import PickledByArguments
 from ..solvers.tables.orbits import ByType, Orbits, Type
 from ..solvers.tables.residuals import (
@@ -26,7 +28,7 @@ from ..solvers.tables.residuals import (
 )
 from ..solvers.tables.strategies import AbstractStrategy, IdentityStrategy
 from .product_covariance import ProductCovariance
-from .table_covariance import TableCovariance
+from .table_covariance import TableCovariance, variances_of
 
 Array = NDArray[np.float64]
 
@@ -128,6 +130,14 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
                 np.concatenate([self._lift(T, basis, S, weight) for S, weight in tables])
             )
         return np.concatenate(columns, axis=1)
+
+    @classmethod
+    def decode(
+        cls, domain: AbstractDomain, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> Self:
+        if not isinstance(domain, Marginals):
+            raise CovarianceError("load: expected marginals with the covariance of some")
+        return cls(domain, variances_of(header))
 
     def _multiply(self, x: Array) -> Array:
         sizes = self.domain.sizes

@@ -178,8 +178,7 @@ class OptimalNoise:
         return read(path)
 
     def plot(self, axes: tuple[int, int] = (0, 1)) -> "Figure":
-        """Draw the set that the noise covers, its optimal ellipsoid, the certificate's points and
-        the naive ball.
+        """Draw the covered set, its optimal ellipsoid, the certificate's points and the naive ball.
 
         Args:
             axes: the two coordinates to project to.
@@ -207,6 +206,6 @@ class OptimalNoise:
             ParameterError: a closed form, or an answer read from a file, which have no steps to
                 show.
         """
-        from .plots import plot_convergence
+        from .convergence import plot_convergence
 
         return plot_convergence(self)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.floats import power_of_two
 from domains.participation.participations import VectorParticipations
 from domains.participation.patterns import AbstractPatterns
 from domains.participation.sensitivity import blocks
@@ -53,7 +54,7 @@ def participation_noise(
             "replaced by another is one removed and one added, twice the noise"
         )
     who, A, p = domain.who, domain.matrix, problem.p
-    size = float(np.ldexp(0.5, np.frexp(np.abs(A).max())[1]))
+    size = power_of_two(np.abs(A).max())
     unit, report = A / size, watch.scaled(size)
     sets, Z, found, note = _found(unit, who, p, _SHARE * tol, report)
     certificate = _certificate(domain, sets, found.weights, Z, found.coordinate_weights, p)

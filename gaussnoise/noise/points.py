@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import DomainTooLargeError, FiniteSet
+from domains.floats import power_of_two
 
 from ..errors import CovarianceError, ParameterError
 from ..numerics.rounding import ROUNDING_MARGIN
@@ -44,7 +45,7 @@ def point_noise(
     largest = float(np.abs(target.points).max())
     _check_size(largest)
     # a power of two, so that dividing by it does not round
-    size = float(np.ldexp(0.5, np.frexp(largest)[1]))
+    size = power_of_two(largest)
     unit = target.points / size
     if ((unit == 0) & (target.points != 0)).any():
         raise ParameterError(

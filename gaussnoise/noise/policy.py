@@ -18,8 +18,7 @@ Integers = NDArray[np.intp]
 @final
 @dataclass(frozen=True, eq=False)
 class PolicyGraph:
-    """Neighbouring datasets differ in one record, whose two values are joined by an edge (Blowfish
-    privacy).
+    """Neighbours differ in one record, whose two values are joined by an edge (Blowfish privacy).
 
     Values at graph distance k are protected at k²ρ; values in different components not at all: how
     many records are in each component is published exactly. Whoever passes such an object instead

@@ -4,20 +4,21 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import final
+from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractBase, Identity
+from domains import AbstractBase, AbstractDomain, Identity, Products
 from domains.tables.bases import AbstractRuns
 from domains.tables.tables import AbstractTables, Term
 
+from ..errors import CovarianceError
 from ..files.pickling import PickledByArguments
 from ..solvers.tables.residuals import Subset, rank
 from ..solvers.tables.strategies import AbstractStrategy, IdentityStrategy, SolvedStrategy
 from .covariance import Stored
-from .table_covariance import TableCovariance
+from .table_covariance import TableCovariance, variances_of
 
 Array = NDArray[np.float64]
 
@@ -25,8 +26,7 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class ProductCovariance(TableCovariance, PickledByArguments):
-    """A sum over attribute subsets of products over attributes, whatever is measured of each
-    attribute and asked of it.
+    """A sum over attribute subsets of products over attributes, however each is measured.
 
     Attributes:
         domain: whose coordinates are the queries.
@@ -88,6 +88,19 @@ class ProductCovariance(TableCovariance, PickledByArguments):
             if isinstance(s, SolvedStrategy)
         }
         return header, arrays | solved
+
+    @classmethod
+    def decode(
+        cls, domain: AbstractDomain, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> Self:
+        if not isinstance(domain, Products):
+            raise CovarianceError("load: expected products with the covariance of some")
+        distinct = [
+            IdentityStrategy(size) if size else SolvedStrategy(arrays[f"contrasts{k}"])
+            for k, size in enumerate(header["identities"])
+        ]
+        strategies = tuple(distinct[k] for k in header["strategies"])
+        return cls(domain, strategies, variances_of(header))
 
     def standard_deviation(self) -> Array:
         blocks = self.domain.blocks()

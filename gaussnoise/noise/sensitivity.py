@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import AbstractDomain, AbstractFiniteDomain, DomainTooLargeError, FiniteSet
+from domains.floats import EPS
 from domains.tables.tables import AbstractTables
 
 from ..errors import ParameterError
@@ -67,8 +68,7 @@ def members(points: Array, rows: Rows) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Covered:
-    """What an ellipsoid is to cover, up to sign and translation: listed points, or all differences
-    of listed points.
+    """What an ellipsoid is to cover, up to sign and translation: points, or all their differences.
 
     Attributes:
         points: shape (k, d).
@@ -148,15 +148,14 @@ def largest_pair(whitened: Whitened) -> float:
         return cap
     # lengths carry the rounding of the coordinates themselves; the margin, that of the distances
     slack = float((lengths - np.linalg.norm(b, axis=1)).max())
-    rounding = 4 * (b.shape[1] + 8) * np.finfo(np.float64).eps * cap
+    rounding = 4 * (b.shape[1] + 8) * EPS * cap
     return min(cap, (math.sqrt(largest + rounding) * (1 + ROUNDING_MARGIN) + 2 * slack) ** 2)
 
 
 def marginal_sensitivity(
     domain: AbstractTables, variances: Mapping[Subset, float], neighbors: Relation
 ) -> float:
-    """Upper bound on s' M⁺ s over neighbours' differences, M made of zero-sum noises of the given
-    ``variances``.
+    """Upper bound on s' M⁺ s over neighbours' differences, M of zero-sum noises of ``variances``.
 
     Add/remove: ``Σ_T r_T/(N_T σ_T²)``. Replace: the largest over patterns D of differing attributes
     of ``Σ_T 2 r_T/(N_T σ_T²) (1 − Π_{i ∈ T∩D} −1/(n_i−1))``; every T at its own worst pattern where

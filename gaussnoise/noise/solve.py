@@ -37,8 +37,7 @@ def optimal_noise(
     *,
     progress: bool | Watcher | None = None,
 ) -> OptimalNoise:
-    """The covariance of least error that covers what one record can change; by default, one
-    record *replaced*.
+    """The covariance of least error that covers what one record can change, by default *replaced*.
 
     :func:`plan` and the command line protect a record that is added or removed unless told
     otherwise: pass ``neighbors="add-remove"`` for the same here.

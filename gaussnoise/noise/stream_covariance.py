@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solveh_banded
 
-from domains import DomainTooLargeError, StreamWorkload
+from domains import AbstractDomain, DomainTooLargeError, StreamWorkload
 
+from ..errors import CovarianceError
 from ..solvers.streams.filters import precision_bands
 from ..solvers.streams.optimum import Evaluation, evaluate
 from .covariance import Covariance, Stored
@@ -77,3 +78,12 @@ class StreamCovariance(Covariance):
             "stream_weights": self.weights,
             "stream_coordinate_weights": self.coordinate_weights,
         }
+
+    @classmethod
+    def decode(
+        cls, domain: AbstractDomain, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> Self:
+        if not isinstance(domain, StreamWorkload):
+            raise CovarianceError("load: expected a stream with the covariance of one")
+        weights = arrays["stream_weights"], arrays["stream_coordinate_weights"]
+        return cls(domain, *weights, header["scale"])

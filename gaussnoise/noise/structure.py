@@ -44,8 +44,7 @@ def table(orders: tuple[int, ...], sign: int) -> NDArray[np.intp]:
 
 
 def _group(A: Array) -> Piece | None:
-    """A with orders n1, ..., nk and a sign such that ``A[g, h] = f(g − sign·h)`` bit by bit; None
-    if there are none.
+    """Orders n1, ..., nk of A and a sign, ``A[g, h] = f(g − sign·h)`` bit by bit; None without.
 
     Digits are found from the last to the first: the column of a digit's unit must be f, shifted in
     that digit.

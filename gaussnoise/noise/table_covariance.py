@@ -3,6 +3,7 @@
 import abc
 from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from domains.tables.tables import AbstractTables, Term
 
 from ..errors import ParameterError
-from ..numerics.norms import norm
+from ..numerics.norms import group_norm
 from ..solvers.tables.residuals import Subset, subsets_of
 from ..solvers.tables.strategies import AbstractStrategy
 from .covariance import Covariance, Stored
@@ -67,7 +68,7 @@ class TableCovariance(Covariance):
 
     def error(self, p: float) -> float:
         """The p-norm over all queries, each with its term's root mean square."""
-        return norm(np.array(self.domain.weights) * self.deviations * self.queries ** (1 / p), p)
+        return group_norm(np.array(self.domain.weights) * self.deviations, self.queries, p)
 
     def encode(self) -> Stored:
         return {"variances": [[T, variance] for T, variance in self.variances.items()]}, {}
@@ -75,6 +76,11 @@ class TableCovariance(Covariance):
     def _inside(self, S: Subset) -> list[Subset]:
         """The T ⊆ S that have noise."""
         return [T for T in subsets_of(S) if T in self.variances]
+
+
+def variances_of(header: dict[str, Any]) -> dict[Subset, float]:
+    """By attributes, as :meth:`TableCovariance.encode` wrote them."""
+    return {tuple(T): variance for T, variance in header["variances"]}
 
 
 def covariance_of_tables(covariance: Covariance) -> TableCovariance:

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import DomainTooLargeError, Marginals, Products
+from domains.floats import MOST_NUMBERS
 
 from ..numerics.rounding import ROUNDING_MARGIN
 from ..solvers.design import Protected
@@ -25,7 +26,6 @@ from .sensitivity import largest_move, marginal_sensitivity
 Array = NDArray[np.float64]
 
 _SHARE = 0.9  # of the tolerance is for the solver; the rest, for what checking adds
-_MOST_CELLS = 2**27  # one number per cell: 1 GB
 _MOST_NAMED = 2**60  # numpy's indices have 63 bits
 # of a gap: what a search for strategies with short differences may win, for its seconds
 _WORTH = 0.01
@@ -37,9 +37,9 @@ def marginal_optimum(
 ) -> OptimalNoise:
     """The best noise for marginals, whose residuals' variances are all there is to choose."""
     p, replaced, shifted = problem.p, protected == "replace", problem.shifted
-    if shifted and domain.dim > _MOST_CELLS:
+    if shifted and domain.dim > MOST_NUMBERS:
         raise DomainTooLargeError(
-            f"gamma: a center of {domain.dim:.3g} cells, more than {_MOST_CELLS}; hint: "
+            f"gamma: a center of {domain.dim:.3g} cells, more than {MOST_NUMBERS}; hint: "
             "optimal_noise stores none"
         )
     if domain.dim > _MOST_NAMED:

@@ -6,7 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from domains.floats import EPS
+
 from ..errors import CovarianceError
+from .precision import precision_for
 
 Array = NDArray[np.float64]
 
@@ -36,22 +39,21 @@ class Whitened:
 
 
 def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Whitened:
-    """Coordinates of ``points`` (N, d) in the columns of ``factor`` (d, r), by QR and one step of
-    refinement.
+    """Coordinates of ``points`` (N, d) in the columns of ``factor`` (d, r), by QR, once refined.
 
     Residuals are accumulated in ``precision``; by default in extended precision where that takes no
     time. Raises CovarianceError when the factor is too nearly singular to tell.
     """
     count, r = len(points), factor.shape[1]
     if precision is None:
-        precision = np.longdouble if points.size * r <= _LONG_OPERATIONS else np.float64
+        precision = precision_for(points.size * r, _LONG_OPERATIONS)
     if r == 0:
         return Whitened(np.zeros((count, 0)), np.zeros(count), np.abs(points).max(axis=0))
     rows = row_weights(factor)
     factor, points = factor * rows[:, None], points * rows
     Q, R = np.linalg.qr(factor)
     # the singular values of R are those of the factor up to this
-    backward = 8 * max(factor.shape) * np.finfo(np.float64).eps * float(np.linalg.norm(R))
+    backward = 8 * max(factor.shape) * EPS * float(np.linalg.norm(R))
     inverse = (
         solve_triangular(R, np.eye(r), check_finite=False).T
         if R.diagonal().all()
@@ -71,13 +73,11 @@ def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Wh
     outside = np.abs(left / rows).max(axis=0)
     # what is left inside range(L) moves the coordinates by at most ‖left‖/σ_min, and was itself
     # rounded
-    unit = 8 * r * np.finfo(np.float64).eps
+    unit = 8 * r * EPS
     plain = np.linalg.norm(coordinates, axis=1)
     sizes = np.linalg.norm(points, axis=1)
     rounded = 8 * r * float(np.finfo(precision).eps) * (sizes + np.linalg.norm(factor) * plain)
-    rounded = (
-        rounded + 2 * np.finfo(np.float64).eps * sizes
-    )  # of the points themselves, where they are differences
+    rounded = rounded + 2 * EPS * sizes  # of the points themselves, where they are differences
     lengths = (
         plain * (1 + unit) + (np.linalg.norm(left @ Q, axis=1) + rounded) * (1 + unit) / smallest
     )
@@ -85,8 +85,7 @@ def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Wh
 
 
 def row_weights(factor: Array) -> Array:
-    """Powers of two that even out the rows of a factor, shape (d,): rows of very different size
-    spoil a QR.
+    """Powers of two that even out a factor's rows, shape (d,): very different sizes spoil a QR.
 
     Rows below a 1e-8 of the largest may be rounding themselves, and are not blown up to matter.
     """

@@ -52,8 +52,7 @@ def ratio_interval(
     squared: float,
     ends: tuple[float, float],
 ) -> ConfidenceInterval:
-    """Intervals of ``E x / E g`` for a pair of Gaussians, by Fieller (1954), cut to what is
-    possible.
+    """Intervals of ``E x / E g`` for a pair of Gaussians, by Fieller (1954), cut to the possible.
 
     They hold every p at which ``x − p g`` lies within so many of its standard deviations about
     zero; everything possible where g is not clear of zero.
@@ -116,8 +115,7 @@ class Contrasts(NamedTuple):
     def confidence_interval(
         self, level: float = 0.95, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Intervals that hold the true values with probability ``level``, each alone or all
-        together (Šidák 1967).
+        """Intervals that hold the truth with probability ``level``, each or all (Šidák 1967).
 
         Whatever the correlations, simultaneous intervals hold together at least that often.
 

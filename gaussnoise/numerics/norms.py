@@ -1,4 +1,6 @@
-"""Norms of numbers of any size, and the dual ball that coordinate weights lie in."""
+"""Norms of numbers of any size, and the dual ball that weights of coordinates lie in."""
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +14,39 @@ def norm(values: Array, order: float) -> float:
     return largest * float(np.linalg.norm(values / largest, order)) if largest != 0 else 0.0
 
 
+def group_norm(sizes: Array, counts: Array, p: float) -> float:
+    """``‖sd‖_p`` of groups of so many numbers, each with its group's root mean square."""
+    return norm(sizes * counts ** (1 / p), p)
+
+
+def row_lengths(factor: Array) -> Array:
+    """Standard deviations of ``L Lᵀ``, added up in extended precision."""
+    return np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(np.float64)
+
+
+def error_of(variances: Array, p: float, stretch: float = 1.0) -> float:
+    """``‖sd‖_p``, once variances are multiplied by ``stretch``."""
+    return math.sqrt(stretch * norm(variances, p / 2))
+
+
+def error_of_factor(factor: Array, p: float, stretch: float = 1.0) -> float:
+    """:func:`error_of` the covariance ``L Lᵀ`` of a factor L, shape (d, r)."""
+    return error_of(np.square(factor).sum(axis=1), p, stretch)
+
+
 def dual_power(p: float) -> float:
     """``1/s* = 1 − 2/p``: shares of a simplex to this power have ``‖w‖_{s*} = 1``; 0 at p = 2."""
     return 1 - 2 / p
 
 
+def dual_order(p: float) -> float:
+    """``s* = p/(p − 2)``: from ∞ at p = 2 to 1 at p = ∞."""
+    return math.inf if p == 2 else 1 / dual_power(p)
+
+
 def dual_ball_norm(weights: Array, p: float) -> float:
-    """``‖w‖_{s*}``, s* = p/(p − 2), which is at most one for the weights of a certificate."""
-    return norm(weights, np.inf if p == 2 else 1 / dual_power(p))
+    """``‖w‖_{s*}``, which is at most one for the weights of a certificate."""
+    return norm(weights, dual_order(p))
 
 
 def even_weights(count: int, p: float) -> Array:

@@ -3,14 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.floats import EPS
+
 Array = NDArray[np.float64]
-
-_LONG_OPERATIONS = 2**26  # products in extended precision, which no BLAS helps: half a second
-
-
-def precision_for(operations: int) -> type:
-    """Extended precision where so many products take no time."""
-    return np.longdouble if operations <= _LONG_OPERATIONS else np.float64
 
 
 def nuclear_norm_below(G: NDArray[np.floating]) -> tuple[float, float]:
@@ -20,7 +15,7 @@ def nuclear_norm_below(G: NDArray[np.floating]) -> tuple[float, float]:
     """
     precision = G.dtype.type
     left, singular, right = np.linalg.svd(G.astype(np.float64), full_matrices=False)
-    kept = singular > len(singular) * np.finfo(np.float64).eps * singular[0]
+    kept = singular > len(singular) * EPS * singular[0]
     U, V = left[:, kept].astype(precision), right[kept].astype(precision)
     eps = float(np.finfo(precision).eps)
     inner = float((U * (G @ V.T)).sum())

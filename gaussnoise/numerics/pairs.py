@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import DomainTooLargeError
+from domains.floats import EPS
 
 Array = NDArray[np.float64]
 
@@ -31,8 +32,7 @@ class FarPairs:
 
 
 def far_pairs(points: Array, beyond: float = np.inf) -> FarPairs:
-    """Farthest pairs of ``points`` (N, r); those of squared length above ``beyond`` are listed, one
-    for every row.
+    """Farthest pairs of ``points`` (N, r), one for every row that has a partner beyond a threshold.
 
     Rows whose distance from the middle, added to the largest such distance, stays below the
     farthest pair of a sample and below the threshold cannot matter, and are skipped.
@@ -42,7 +42,7 @@ def far_pairs(points: Array, beyond: float = np.inf) -> FarPairs:
     outer = np.argsort(radii)[::-1]
     points = points - middle  # where products round least
     sample = _partners(points[outer[:_SAMPLE]])
-    rounding = 8 * (points.shape[1] + 8) * np.finfo(np.float64).eps * radii.max() ** 2
+    rounding = 8 * (points.shape[1] + 8) * EPS * radii.max() ** 2
     reach = math.sqrt(max(min(sample.largest, beyond) - rounding, 0.0))
     kept = outer[radii[outer] + radii.max() >= reach * (1 - 1e-12)]
     if len(kept) ** 2 * points.shape[1] > _MOST_OPERATIONS:

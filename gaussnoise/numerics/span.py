@@ -5,13 +5,15 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.floats import EPS
+
 Array = NDArray[np.float64]
 
 
 def span(points: Array) -> Array | None:
     """Orthonormal columns that span the rows of ``points``, of entries near one; None if all."""
     # below this, a direction is the rounding of the points themselves
-    noise = 4 * np.finfo(np.float64).eps * math.sqrt(max(points.shape))
+    noise = 4 * EPS * math.sqrt(max(points.shape))
     if len(points) >= points.shape[1] > 0:
         squares = np.linalg.eigvalsh(points.T @ points)
         if squares[0] > 1e-8 * squares[-1]:

@@ -1,5 +1,4 @@
-"""Privacy definitions; those that Gaussians keep, reduced to the one number they need: ρ, half the
-squared sensitivity.
+"""Privacy definitions; those that Gaussians keep say which ρ they need.
 
 What is drawn is a discrete Gaussian on a fine integer lattice. zCDP and KL hold for it exactly. The
 other definitions are those of a continuous Gaussian, carried over by
@@ -37,8 +36,7 @@ class AbstractPrivacy(abc.ABC):
 
     @abc.abstractmethod
     def to_zcdp(self, draws: int = 1, steps: float = MIN_STEPS) -> "zCDP":
-        """The ρ to spend: a Gaussian Σ of ``Δ' Σ⁺ Δ <= 2ρ`` for all differences Δ of neighbours
-        keeps the promise.
+        """The ρ to spend: Gaussians Σ with ``Δ' Σ⁺ Δ <= 2ρ`` for all differences Δ keep it.
 
         Formal guarantees:
             * The promise holds for the release of ``draws`` integers plus independent discrete
@@ -104,8 +102,7 @@ class zCDP(AbstractPrivacy):  # noqa: N801 (the field writes it so)
 @final
 @dataclass(frozen=True)
 class ApproxDP(AbstractPrivacy):
-    """(ε, δ)-differential privacy, by the exact calibration of Gaussian noise (Balle & Wang 2018,
-    Theorem 8).
+    """(ε, δ)-differential privacy, calibrated exactly (Balle & Wang 2018, Theorem 8).
 
     What is drawn lies within a total variation η of the rounded Gaussian, so noise that is
     ``(ε, δ − (1 + e^ε) η)``- private when continuous is (ε, δ)-private as drawn. Where that
@@ -258,8 +255,7 @@ class KL(AbstractPrivacy):
 @final
 @dataclass(frozen=True)
 class TV(AbstractPrivacy):
-    """Total variation privacy, the same as (0, α)-differential privacy: no event's probability
-    differs by more than α.
+    """Total variation privacy, or (0, α)-DP: no event's probability differs by more than α.
 
     Two Gaussians at whitened distance Δ = √(2ρ) have total variation 2Φ(Δ/2) − 1. What is drawn
     lies within η of them on either side, so that is kept at α − 2η. Where nothing is left of it, ρ
@@ -359,8 +355,7 @@ class LocalDP:
 
 
 def gaussian_epsilon(rho: float, delta: float, draws: int = 1, steps: float = MIN_STEPS) -> float:
-    """The ε for which *Gaussian noise* that spends ρ is (ε, δ)-differentially private, as drawn on
-    the lattice.
+    """The ε for which *Gaussian noise* that spends ρ is (ε, δ)-private, as drawn on the lattice.
 
     Analytic (Balle & Wang 2018, Theorem 8), with the correction of :class:`ApproxDP`; never more
     than what :meth:`zCDP.epsilon` says of any ρ-zCDP mechanism.

@@ -76,8 +76,7 @@ class NoisyMaximum(PickledByArguments):
         return float(_maximum(self.scale).map(self.sensitivity))
 
     def shortfall(self, count: int, beta: float) -> float:
-        """By how much the chosen one of ``count`` scores may fall short of the largest, but for a
-        chance of ``beta``.
+        """How far below the largest of ``count`` the chosen score is, but for a chance ``beta``.
 
         With exponential noise: ``scale · log(count / β)``, which permute and flip never exceeds in
         distribution.

@@ -3,17 +3,24 @@
 import math
 
 from ..errors import ParameterError
+from ..numerics.integers import MOST_SUM
 
 # Lattice steps per standard deviation that every mechanism here guarantees: a million draws are
 # then within 10⁻¹⁵ of the continuous Gaussian's rounding, far below any δ in use.
 MIN_STEPS = 2.0**28
-TABLE_STEPS = (
-    2.0**29
-)  # of tables: what is left of 2³² once multipliers are rounded, with room to spare
-POINT_STEPS = (
-    2.0**40
-)  # of listed points and bodies: what is left of 2⁴⁸ once the sensitivity is known
-_MOST_STEPS = 2.0**62  # of 64-bit integers
+# Of tables: aimed at, and left once multipliers are rounded, with room to spare.
+TABLE_SCALE, TABLE_STEPS = 2.0**32, 2.0**29
+# Of listed points and bodies: aimed at as a power of two, and left once the sensitivity is known.
+# Rounding a strategy to the first biases a sum of n records by n √r 2⁻⁴⁹ deviations at most.
+POINT_BITS, POINT_STEPS = 48, 2.0**40
+MOST_STEPS = 2.0**53  # aimed at: half of what is drawn at most
+
+
+def lattice_bits(rho: float, grid: int = 0) -> int:
+    """How many binary digits a count needs for a budget ρ, beyond ``grid`` that it has: one row is
+    then ``2 MIN_STEPS √ρ`` lattice steps or more, and noise on it has MIN_STEPS of them.
+    """
+    return max(math.ceil(math.log2(2 * MIN_STEPS * math.sqrt(rho))) - grid, 0)
 
 
 def lattice_distance(draws: int, steps: float) -> float:
@@ -55,7 +62,7 @@ def lattice_distance(draws: int, steps: float) -> float:
     """
     if not (isinstance(draws, int) and draws >= 0):
         raise ParameterError(f"lattice: expected an integer number of draws >= 0, got {draws!r}")
-    if not 1 <= steps <= _MOST_STEPS:
+    if not 1 <= steps <= MOST_SUM:
         raise ParameterError(
             f"lattice: expected 1 <= steps per standard deviation <= 2^62, got {steps!r}"
         )

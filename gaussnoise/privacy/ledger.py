@@ -1,76 +1,37 @@
 """A budget on disk that several programs share: charge first, then draw; one id has one result."""
 
-import contextlib
-import hashlib
-import json
 import math
 import os
-import re
-import sqlite3
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, final
 
-from ..errors import (
-    BudgetError,
-    DataError,
-    GaussNoiseError,
-    LedgerError,
-    LedgerWarning,
-    OutputError,
-    ParameterError,
-)
-from ..files.disk import (
-    RESULT,
-    aside,
-    check_parent,
-    file_digest,
-    folder_fault,
-    held,
-    new_folder,
-    publish,
-    remove,
-    result_in,
-    sync,
-)
+from ..errors import LedgerError, LedgerWarning, OutputError, ParameterError
+from ..files.disk import aside
 from ..files.mounts import mount_of
 from ..numerics.rounding import rounded_down
 from .ledger_entries import (
-    BUDGET_UNITS,
-    CAP,
     LedgerEntry,
     budget_of,
     delta_of,
     entries_in,
     left_rho,
     refusals_in,
-    result_of,
     spent_delta,
-    spent_delta_units,
     spent_rho,
-    spent_units,
     unfinished_in,
-    units_of,
 )
-from .ledger_file import locked, new_tables, sqlite_errors, transaction
+from .ledger_file import new_tables, transaction
+from .ledger_results import Results
 
 if TYPE_CHECKING:
     from .definitions import zCDP
 
 T = TypeVar("T")
 
-_HISTORY = ("entries", "refusals")
-OLD_TABLES = "gaussnoise.tables/2"  # of folders whose record listed tables only
-_REFUSED = (
-    "release: the data break the declared schema or domain; under a ledger it is not said where, "
-    'and the refusal is recorded; hint: with on_outside="drop" (tables, sums) or "project" '
-    "(bodies) no value decides; or look for the mistake on made-up data"
-)
 _LONGEST_ID = 200
 
 
@@ -209,7 +170,7 @@ class Ledger:
                 LedgerWarning,
                 stacklevel=2,
             )
-        ledger._tidy(unfinished)
+        ledger._results.tidy(unfinished)
         return ledger
 
     @classmethod
@@ -255,8 +216,7 @@ class Ledger:
             return spent_delta(database)
 
     def epsilon(self, delta: float) -> float:
-        """The ε for which everything charged so far, lost charges too, is jointly (ε,
-        δ)-differentially private.
+        """The ε for which all that was charged so far, lost or not, is jointly (ε, δ)-private.
 
         Formal guarantees:
             * What was asked, and in how many releases, may depend on earlier results, as long as
@@ -320,8 +280,7 @@ class Ledger:
         draws: int | None = None,
         delta: float = 0.0,
     ) -> T:
-        """The one result of ``id``: drawn under a charge of its own, or read again. Waits for
-        others drawing it.
+        """The one result of ``id``: drawn under its own charge, or read again; waits for others.
 
         Args:
             id: 1 to 200 printable characters without slashes.
@@ -354,275 +313,12 @@ class Ledger:
             raise ParameterError(
                 f"ledger: expected a 64-bit number of draws >= 0, or None, got {draws!r}"
             )
-        parts = {
-            name: _text_digest(json.dumps(value, sort_keys=True)) for name, value in request.items()
-        }
-        place = (
-            self._folder / f"{_file_name(id)}.json"
-            if target is None
-            else _absolute("ledger", target)
-        )
-        with transaction(self.path) as database:
-            entry, unfinished = result_of(database, id, parts), unfinished_in(database)
-        self._tidy(unfinished)
-        if entry is None or entry.state != "sealed":
-            with self._alone(id), _held(place.parent) as parent:
-                entry = self._charge(id, cost, delta, parts, protects, place, draws)
-                scratch = parent / _scratch_name(entry)
-                if entry.state == "reserved":
-                    entry = self._draw(entry, scratch, write)
-                if entry.state == "written":
-                    entry = self._settle(entry, scratch, parent, place)
-        if _digest(place) != entry.sha256:
-            raise LedgerError(
-                f"ledger: the result of {id!r} was published at {entry.target}, but {place} is "
-                "missing, unreadable or "
-                "was changed; hint: put it back, or take another id for a new release"
-            )
-        return read(place)
+        place = None if target is None else _absolute("ledger", target)
+        return read(self._results.once(id, cost, delta, request, protects, place, write, draws))
 
     @property
-    def _folder(self) -> Path:
-        return self.path.with_name(self.path.name + ".releases")
-
-    def _lock_file(self, id: str) -> Path:
-        """One for each id, whatever links lead to the ledger."""
-        path = Path(os.path.realpath(self.path))
-        return path.with_name(path.name + ".releases") / f"{_file_name(id)}.lock"
-
-    @contextmanager
-    def _alone(self, id: str) -> Iterator[None]:
-        """Waits until nobody else works on this id. The lock is a transaction on an empty file: it
-        dies with us.
-
-        It saves others from drawing in vain; privacy does not rest on it, every draw has its own
-        charge.
-        """
-        path = self._lock_file(id)
-        for folder in (self._folder, path.parent):
-            try:
-                folder.mkdir(exist_ok=True)
-            except OSError as error:
-                raise LedgerError(
-                    f"ledger: cannot create {folder} ({type(error).__name__})"
-                ) from None
-        with sqlite_errors(path):
-            lock = sqlite3.connect(
-                path, timeout=1.0, isolation_level=None
-            )  # Ctrl-C is heard once a second
-        with closing(lock):
-            with sqlite_errors(path):
-                while not locked(lock):
-                    pass
-            yield
-
-    def _tidy(self, unfinished: list[LedgerEntry]) -> None:
-        """Take away what dead programs had not finished: those whose lock can be had, at once."""
-        for entry in unfinished:
-            scratch, path = (
-                Path(entry.target).with_name(_scratch_name(entry)),
-                self._lock_file(entry.id),
-            )
-            if not os.path.lexists(scratch):
-                continue
-            with contextlib.suppress(sqlite3.Error, LedgerError):  # it is tried again
-                uri = f"{path.as_uri()}?mode=rw"  # without its lock file, nobody can tell
-                with closing(
-                    sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None)
-                ) as lock:
-                    if locked(lock):
-                        with transaction(self.path) as database:
-                            still = [other.attempt for other in unfinished_in(database)]
-                        if entry.attempt in still:
-                            remove(scratch)
-
-    def _charge(
-        self,
-        id: str,
-        cost: float,
-        delta: float,
-        request: dict[str, str],
-        protects: str,
-        place: Path,
-        draws: int | None,
-    ) -> LedgerEntry:
-        """The entry that has the result of this id, or a new charge, on disk when this returns."""
-        with transaction(self.path, "IMMEDIATE") as database:
-            current = result_of(database, id, request)
-            if current is not None and current.state != "reserved":
-                return current
-            check_parent(place, "ledger")
-            others = {
-                row[0] for row in database.execute("SELECT DISTINCT protects FROM entries")
-            } - {protects}
-            if others:
-                raise LedgerError(
-                    f"ledger: expected a release that protects {others.pop()}, as those before it, "
-                    f"got {protects}; hint: their costs do not add up, keep one ledger for each"
-                )
-            rho = budget_of(database)
-            units = units_of(cost, rho)
-            if spent_units(database) + units > CAP:
-                left = float(left_rho(database))
-                raise BudgetError(
-                    f"ledger: expected a cost of at most rho = {left:.6g}, what is left of "
-                    f"{rho:.6g}, got {cost:.6g}"
-                )
-            delta_units = _delta_units(database, delta)
-            if (
-                current is not None
-            ):  # we hold its lock: whoever reserved it is dead, and may have drawn
-                database.execute(
-                    "UPDATE entries SET state = 'lost' WHERE attempt = ?", [current.attempt]
-                )
-            begun = datetime.now(UTC).isoformat(timespec="seconds")
-            # a number of its own for every attempt: those of refusals are no longer among the
-            # charges
-            last = (f"(SELECT coalesce(max(attempt), 0) FROM {table})" for table in _HISTORY)
-            attempt = f"1 + max({', '.join(last)})"
-            database.execute(
-                "INSERT INTO entries (attempt, id, units, state, protects, request, target, begun, "
-                f"draws) VALUES ({attempt}, ?, ?, 'reserved', ?, ?, ?, ?, ?)",
-                [id, units, protects, json.dumps(request), str(place), begun, draws],
-            )
-            if delta_units:  # in the same transaction: both are charged, or nothing is
-                database.execute(
-                    "UPDATE entries SET delta_units = ? WHERE id = ? AND state = 'reserved'",
-                    [delta_units, id],
-                )
-            *lost, reserved = entries_in(database, "id = ?", id)
-            check_parent(place.with_name(_scratch_name(reserved)), "ledger")
-        for entry in lost:
-            remove(Path(entry.target).with_name(_scratch_name(entry)))
-        return reserved
-
-    def _draw(
-        self, entry: LedgerEntry, scratch: Path, write: Callable[[Path], object]
-    ) -> LedgerEntry:
-        """Write the result aside, on disk and with its digest in the ledger when this returns."""
-        written = True
-        try:
-            with new_folder(scratch) as folder:
-                try:
-                    digest = self._written(folder / RESULT, write)
-                finally:  # seen from inside: the folder's name may have been given to another
-                    written = any(not path.is_dir() for path in folder.rglob("*"))
-        except BaseException as error:
-            remove(scratch)
-            # refusals know the data only; a failure to write may depend on what was drawn, and
-            # stays charged, as does all that is written: it may have been seen
-            if isinstance(error, GaussNoiseError) and not (
-                written or isinstance(error, OutputError)
-            ):
-                self._take_back(entry, refused=isinstance(error, DataError))
-            if isinstance(error, OSError) and not isinstance(error, GaussNoiseError):
-                raise OutputError(
-                    f"ledger: cannot write beside {entry.target} ({type(error).__name__})"
-                ) from None
-            if not isinstance(error, DataError):
-                raise
-        else:
-            return self._on_disk(entry, scratch, digest)
-        raise DataError(_REFUSED)  # here, where nothing of the refusal's own words hangs on it
-
-    def _take_back(self, entry: LedgerEntry, *, refused: bool) -> None:
-        """Undo a charge for which nothing was drawn; a refusal of the data is kept instead."""
-        columns = "attempt, id, protects, request, target, begun"
-        mine = "WHERE attempt = ? AND state = 'reserved'"
-        with (
-            contextlib.suppress(LedgerError),
-            transaction(self.path, "IMMEDIATE") as database,
-        ):  # or it stays charged
-            if refused:
-                database.execute(
-                    f"INSERT INTO refusals ({columns}) SELECT {columns} FROM entries {mine}",
-                    [entry.attempt],
-                )
-            database.execute(f"DELETE FROM entries {mine}", [entry.attempt])
-
-    def _on_disk(self, entry: LedgerEntry, scratch: Path, digest: str) -> LedgerEntry:
-        """Say that a result is complete: from now on it is published, not drawn again."""
-        with transaction(self.path, "IMMEDIATE") as database:
-            mine = database.execute(
-                "UPDATE entries SET state = 'written', sha256 = ? WHERE attempt = ? AND state = "
-                "'reserved'",
-                [digest, entry.attempt],
-            ).rowcount
-        if not mine:
-            remove(scratch)
-            raise LedgerError(
-                f"ledger: another program took {entry.id!r} over; hint: leave lock files alone"
-            )
-        return replace(entry, state="written", sha256=digest)
-
-    @staticmethod
-    def _written(scratch: Path, write: Callable[[Path], object]) -> str:
-        """Digest of a new result, once it is on disk."""
-        try:
-            write(scratch)
-            sync(scratch)
-            if (digest := _digest(scratch)) is not None:
-                return digest
-            reason = "incomplete"
-        except GaussNoiseError:
-            raise
-        except OSError as error:
-            reason = type(error).__name__
-        raise OutputError(f"ledger: could not write the result ({reason}); nothing was kept")
-
-    def _settle(self, entry: LedgerEntry, scratch: Path, parent: Path, place: Path) -> LedgerEntry:
-        """Put a written result into place, whoever drew it, and seal its entry."""
-        if os.path.realpath(entry.target) != os.path.realpath(place):
-            raise LedgerError(
-                f"ledger: {entry.id!r} was begun at {entry.target}; hint: run it again there"
-            )
-        there, result = _digest(place) == entry.sha256, result_in(scratch)
-        if not there and _digest(result) != entry.sha256:
-            raise LedgerError(
-                f"ledger: the result of {entry.id!r} was drawn, but is missing; hint: another id"
-            )
-        publish(None if there else result, parent, place)
-        remove(scratch)
-        with transaction(self.path, "IMMEDIATE") as database:
-            database.execute(
-                "UPDATE entries SET state = 'sealed' WHERE attempt = ?", [entry.attempt]
-            )
-        return replace(entry, state="sealed")
-
-
-def _delta_units(database: sqlite3.Connection, delta: float) -> int:
-    """What a δ takes from the budget's, rounded up; refuses more than is left."""
-    most = delta_of(database)
-    if delta == 0:
-        return 0
-    if most == 0:
-        raise BudgetError(
-            f"ledger: expected a release without thresholds, got one that spends delta = "
-            f"{delta:.6g} on them; hint: Ledger.create(path, budget, delta=...) allows it, and a "
-            "search needs no threshold where a public range (radius=) or list is given"
-        )
-    units, spent = units_of(delta, most), spent_delta_units(database)
-    if spent + units > CAP:
-        left = float(Fraction(max(BUDGET_UNITS - spent, 0), BUDGET_UNITS) * Fraction(most))
-        raise BudgetError(
-            f"ledger: expected a delta of at most {left:.6g}, what is left of {most:.6g}, got "
-            f"{delta:.6g}"
-        )
-    return units
-
-
-@contextmanager
-def _held(parent: Path) -> Iterator[Path]:
-    """The folder of a result, held; refused if it cannot be."""
-    with contextlib.ExitStack() as stack:
-        try:
-            inside = stack.enter_context(held(parent))
-        except OSError as error:
-            raise OutputError(
-                f"ledger: cannot write to {parent} ({type(error).__name__}); "
-                "hint: name a place inside an existing directory"
-            ) from None
-        yield inside
+    def _results(self) -> Results:
+        return Results(self.path)
 
 
 def _absolute(who: str, path: object) -> Path:
@@ -648,34 +344,3 @@ def _check_id(id: object) -> None:
             f"ledger: expected an id of 1 to {_LONGEST_ID} printable characters without slashes, "
             f"got {id!r:.250}"
         )
-
-
-def _file_name(id: str) -> str:
-    """Distinct also where file names ignore case."""
-    return re.sub(r"[^a-z0-9]+", "-", id.lower())[:60] + "-" + _text_digest(id)[:20]
-
-
-def _scratch_name(entry: LedgerEntry) -> str:
-    """The folder where an attempt writes: beside its place, to be moved there in one step."""
-    return f".{_file_name(entry.id)}.{entry.attempt}.partial"
-
-
-def _text_digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _digest(result: Path) -> str | None:
-    """sha256 of a file, or of a directory's ``release.json`` if all is there as that says."""
-    try:
-        if not result.is_dir():
-            return file_digest(result)
-        content = (result / "release.json").read_bytes()
-        record = json.loads(content)
-        if (
-            folder_fault(result, record["files"], every=record.get("format") != OLD_TABLES)
-            is not None
-        ):
-            return None
-        return hashlib.sha256(content).hexdigest()
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return None

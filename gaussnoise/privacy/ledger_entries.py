@@ -22,8 +22,7 @@ CAP = BUDGET_UNITS + 2**22
 @final
 @dataclass(frozen=True, eq=False)
 class LedgerEntry:
-    """One charge, or one refusal of the data. Public; whether data were refused is all that it says
-    of them.
+    """One charge, or one refusal of the data, which says no more of them than that. Public.
 
     Attributes:
         attempt: its number in the ledger: entries are in this order, whatever clocks say.

@@ -134,8 +134,7 @@ def _check_one_name(path: Path) -> None:
 
 
 def _leave_write_ahead_log(database: sqlite3.Connection, *, patient: bool) -> None:
-    """The first ledgers had one, and it belongs to a name, not to the file: two names had two of
-    them.
+    """The first ledgers had one, which belongs to a name, not to the file: two names had two.
 
     This needs a moment without others. A transaction that only reads goes on without it.
     """
@@ -168,8 +167,7 @@ def _settle_home(database: sqlite3.Connection, here: Path) -> None:
 
 
 def _check_home(database: sqlite3.Connection, path: Path) -> None:
-    """Refuse a copy of a ledger that is still there, and one whose journal was left where it came
-    from.
+    """Refuse a copy of a ledger that is still there, or one whose journal was left behind.
 
     A ledger knows where it was charged last; a journal that is still there would undo what follows,
     or is missing here.

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import NotAvailableError, ParameterError
 from ..files.pickling import PickledByArguments
+from ..numerics.integers import MOST_SUM, root_above
 
 Integers = NDArray[np.int64]
 
@@ -50,10 +51,7 @@ class IntegerQuery(PickledByArguments):
     @cached_property
     def distance(self) -> float:
         """The sensitivity, rounded up to a float: OpenDP's d_in."""
-        distance = math.sqrt(self.sensitivity_squared)
-        while Fraction(distance) ** 2 < self.sensitivity_squared:
-            distance = math.nextafter(distance, math.inf)
-        return distance
+        return root_above(self.sensitivity_squared)
 
     @cached_property
     def scale(self) -> float:
@@ -190,7 +188,7 @@ def _check(make: Callable[[float], Any], version: str) -> None:
     if (
         not charged
         or len({0, *drawn}) != _DRAWS + 1
-        or not all(type(x) is int and abs(x) < 2**62 for x in drawn)
+        or not all(type(x) is int and abs(x) < MOST_SUM for x in drawn)
     ):
         raise NotAvailableError(
             f"noise: OpenDP {version} does not charge or draw what it should on this machine; "

@@ -8,6 +8,7 @@ from scipy.optimize import brentq
 from scipy.special import expit, log_ndtr, logit, ndtr, ndtri
 
 from ..errors import ParameterError
+from ..numerics.rounding import SAFE_SIDE
 from .definitions import GDP, KL, TV, AbstractPrivacy, ApproxDP, PureDP, zCDP
 
 Promise = AbstractPrivacy | PureDP
@@ -15,7 +16,6 @@ Promise = AbstractPrivacy | PureDP
 _ORDERS = np.concatenate(
     [1 + np.geomspace(1e-3, 1, 24), np.geomspace(2.1, 1e4, 48)]
 )  # of Rényi divergences
-_UP = 1 + 2.0**-30  # rounding of what is computed, on the safe side
 
 
 def most_power(privacy: Promise, level: float) -> float:
@@ -125,12 +125,11 @@ def most_posterior(privacy: Promise, chance: float, prior: float = 0.5) -> float
             "most_posterior: expected a promise like PureDP(1) or zCDP(0.1), got "
             f"{type(privacy).__name__}"
         )
-    return float(expit(logit(prior) + growth * _UP))
+    return float(expit(logit(prior) + growth * SAFE_SIDE))
 
 
 def total_variation(privacy: Promise) -> float:
-    """The largest difference in any event's probability: one minus the least sum of both error
-    rates of a test.
+    """The largest difference of an event's probabilities: one minus the least sum of error rates.
 
     Exact for ``PureDP`` (tanh(ε/2)), ``ApproxDP`` ((e^ε − 1 + 2δ)/(e^ε + 1)), ``TV`` and ``GDP``
     (2Φ(μ/2) − 1). For ``KL`` and ``zCDP`` the less of Pinsker's √(α/2) and Bretagnolle & Huber's
@@ -193,7 +192,7 @@ def implied(privacy: Promise, delta: float = 1e-6) -> list[Promise]:
     """
     if not 0 < delta < 1:
         raise ParameterError(f"implied: expected 0 < delta < 1, got {delta!r}")
-    variation = total_variation(privacy) * _UP
+    variation = total_variation(privacy) * SAFE_SIDE
     found: list[Promise] = []
     if isinstance(privacy, PureDP):
         epsilon = privacy.epsilon
@@ -254,7 +253,7 @@ def _largest(divergence: Callable[[float], float], bound: float, level: float) -
     if divergence(1.0) <= bound:
         return 1.0
     root: float = brentq(lambda q: min(divergence(q), 1e300) - bound, level, 1.0, xtol=1e-14)  # pyright: ignore[reportAssignmentType]
-    return min(root * _UP + 1e-13, 1.0)
+    return min(root * SAFE_SIDE + 1e-13, 1.0)
 
 
 def _kl(p: float, q: float) -> float:

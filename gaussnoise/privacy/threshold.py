@@ -3,17 +3,16 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any
 
 from ..errors import ParameterError
 from ..files.pickling import PickledByArguments
-from .lattice_bound import MIN_STEPS
+from ..numerics.integers import MOST_SUM, root_above
+from .lattice_bound import lattice_bits
 from .sampler import MAX_SCALE, discrete_gaussian
 
-_MOST = 2**62  # of a count in lattice steps
 _MOST_BITS = 40
 _WIDEST = 40  # standard deviations: OpenDP's chances end before
 _AT_ONCE = 2**16  # keys that OpenDP is given
@@ -83,7 +82,7 @@ class ThresholdQuery(PickledByArguments):
     @cached_property
     def _bits(self) -> int:
         """Lattice steps in a row, as a power of two."""
-        bits = max(math.ceil(math.log2(2 * MIN_STEPS * math.sqrt(self.rho))), 0)
+        bits = lattice_bits(self.rho)
         if bits > _MOST_BITS:
             raise ParameterError(
                 f"threshold: rho = {self.rho:.3g} needs a lattice too fine for 64-bit integers; "
@@ -95,10 +94,7 @@ class ThresholdQuery(PickledByArguments):
     def _distances(self) -> tuple[int, float, int]:
         """OpenDP's d_in, in lattice steps: the length rounded up to a float."""
         squared = self.change.length_squared << (2 * self._bits)
-        length = math.sqrt(squared)
-        while Fraction(length) ** 2 < squared:
-            length = math.nextafter(length, math.inf)
-        return self.change.keys, length, self.change.most << self._bits
+        return self.change.keys, root_above(squared), self.change.most << self._bits
 
     @cached_property
     def _scale(self) -> float:
@@ -113,9 +109,7 @@ class ThresholdQuery(PickledByArguments):
 
     @cached_property
     def _threshold(self) -> int:
-        """The least, up to 2⁻²⁰ standard deviations, for which OpenDP charges no more than may be
-        spent.
-        """
+        """The least for which OpenDP charges no more than may be spent, up to 2⁻²⁰ deviations."""
         low = self._distances[2]
         high = low + math.ceil(_WIDEST * self._scale)
         if not self._allows(high):
@@ -166,7 +160,7 @@ class ThresholdQuery(PickledByArguments):
         """
         measurement = _measurement(self._scale, self._threshold)
         # enough for any table; cutting counts off brings those of neighbours no further apart
-        most = (_MOST - 1) >> self._bits
+        most = (MOST_SUM - 1) >> self._bits
         found: dict[int, float] = {}
         left = iter(counts.items())
         while some := dict(islice(left, _AT_ONCE)):
@@ -178,9 +172,7 @@ class ThresholdQuery(PickledByArguments):
 
 @lru_cache(maxsize=8)
 def _measurement(scale: float, threshold: int) -> Any:
-    """OpenDP's measurement that adds discrete Gaussians to counts and shows those that are not
-    below the threshold.
-    """
+    """OpenDP's: discrete Gaussians on counts, of which those not below the threshold are shown."""
     from opendp.domains import atom_domain, map_domain
     from opendp.measurements import make_gaussian_threshold
     from opendp.metrics import absolute_distance, l02inf_distance

@@ -89,8 +89,7 @@ _interrupts_pass = ContextVar("interrupts_pass", default=False)
 
 @contextmanager
 def interrupts_pass() -> Iterator[None]:
-    """Within this block Ctrl-C stops the program, also where a solver could return the best answer
-    so far.
+    """In this block Ctrl-C stops the program, even where a solver has an answer to return.
 
     For solves that are only a step of a larger task: what the user has stopped must not go on with
     a worse answer.

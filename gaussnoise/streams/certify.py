@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular, toeplitz
 
 from domains import AbstractDomain, FiniteSet, StreamWorkload
+from domains.floats import EPS, power_of_two
 from domains.participation.patterns import AbstractPatterns, Epochs
 
 from ..errors import ConvergenceWarning, ParameterError
@@ -23,9 +24,7 @@ from .participations import dense, participations
 Array = NDArray[np.float64]
 
 _RESIDUAL = 1e-9  # of the workload's largest entry: farther away, A C⁻¹ has lost too many digits
-_ROUNDING = (
-    16 * np.finfo(np.float64).eps
-)  # of a squared length, times the ticks of one person and all ticks
+_ROUNDING = 16 * EPS  # of a squared length, times the ticks of one person and all ticks
 
 
 @final
@@ -156,7 +155,7 @@ def certify(
 
 def sensitivity_of(C: Array, who: AbstractPatterns | None) -> float:
     """A proven bound on the longest that one person moves the strategy's answers."""
-    size = float(np.ldexp(0.5, np.frexp(np.abs(C).max())[1]))
+    size = power_of_two(np.abs(C).max())
     unit, most = C / size, 1 if who is None else who.most
     longest = float(np.square(unit).sum(axis=0).max())
     if who is not None:

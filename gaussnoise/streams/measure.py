@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError, GaussNoiseError
+from ..numerics.integers import exact_type
 from ..privacy.sampler import NoiseStream
 from ..solvers.tables.residuals import Subset, part_of
 from ..tables.counting.codes import OnOutside
@@ -81,7 +82,7 @@ def measured(
     """
     row: list[int] = plan.strategy.matrix[len(ticks) - 1, : len(ticks)].tolist()
     rows = max(int(counts.sum()) for tables in ticks for counts in tables.values())
-    exact = np.int64 if sum(map(abs, row)) * max(rows, 1) < 2**62 else object
+    exact = exact_type(sum(map(abs, row)) * max(rows, 1))
     noisy: dict[Subset, list[int]] = {}
     for T, S in parts_of(plan).items():
         weighted: Any = np.zeros([plan.schema.sizes[i] for i in T], dtype=exact)

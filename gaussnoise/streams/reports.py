@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from domains.participation.patterns import Apart
 
+from ..numerics.integers import exact_type
+
 Array = NDArray[np.float64]
 Integers = NDArray[Any]  # int64 where every sum provably fits, Python integers otherwise
 
@@ -41,8 +43,7 @@ def largest_change(gram: Integers, reports: int, apart: int) -> int:
     """
     n = len(gram)
     sizes = np.abs(gram)
-    if int(sizes.max()) * n * n >= 2**62:
-        sizes = sizes.astype(object)
+    sizes = sizes.astype(exact_type(int(sizes.max()) * n * n))
     who = Apart(n, min(reports, (n - 1) // apart + 1), apart)
     k, own = who.most, np.diagonal(sizes)
     between = sizes * who.meet()

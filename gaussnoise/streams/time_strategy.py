@@ -21,6 +21,7 @@ from ..files.pickling import PickledByArguments
 from ..noise.optimal_noise import OptimalNoise
 from ..noise.solve import optimal_noise
 from ..noise.stream_covariance import StreamCovariance
+from ..numerics.integers import exact_type
 from ..numerics.norms import norm
 from ..solvers.progress import interrupts_pass
 from .participations import participations
@@ -138,7 +139,7 @@ def gram(matrix: NDArray[np.int64]) -> NDArray[Any]:
     if largest**2 * n < 2**53:  # every sum on the way is an integer that doubles hold exactly
         C = matrix.astype(np.float64)
         return (C.T @ C).astype(np.int64)
-    exact = matrix if largest**2 * n < 2**62 else matrix.astype(object)
+    exact = matrix.astype(exact_type(largest**2 * n))
     return exact.T @ exact
 
 

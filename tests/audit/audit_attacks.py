@@ -370,18 +370,18 @@ def leftovers(folder):
     script = """\
         import os, signal, sys
         import gaussnoise as gn
-        from gaussnoise.privacy import ledger as _ledger
+        from gaussnoise.privacy import ledger_results as _results
         import numpy as np
         os.chdir(sys.argv[1])
         ledger = gn.Ledger.create("ledger", gn.zCDP(1.0))
         noise = gn.optimal_noise(gn.FiniteSet(np.eye(2)), neighbors="add-remove")
         mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.1))
-        sync = _ledger.sync
+        sync = _results.sync
         def killed(path, *rest):
             if "partial" in str(path):
                 os.kill(os.getpid(), signal.{signal})
             sync(path, *rest)
-        _ledger.sync = killed
+        _results.sync = killed
         mechanism.release(counts=[1, 2], ledger=ledger, id="x")
     """
     mechanism = gn.GaussianMechanism(

@@ -23,6 +23,7 @@ from gaussnoise.files import disk as _disk  # noqa: E402
 from gaussnoise.privacy import ledger as _ledger  # noqa: E402
 from gaussnoise.privacy import ledger_entries as _entries  # noqa: E402
 from gaussnoise.privacy import ledger_file as _ledger_file  # noqa: E402
+from gaussnoise.privacy import ledger_results as _results  # noqa: E402
 
 first, last, stride, kill_at = int(first), int(last), int(stride), int(kill_at)
 COST = 1 / 40
@@ -95,7 +96,10 @@ def counted_in_memory(id):
     return answer
 
 
-SOURCES = {*(module.__file__ for module in (_ledger, _entries, _ledger_file, _disk)), __file__}
+SOURCES = {
+    *(module.__file__ for module in (_ledger, _entries, _ledger_file, _results, _disk)),
+    __file__,
+}
 
 
 def trace(frame, event, argument):

@@ -13,7 +13,8 @@ from pyarrow import csv
 from rich.console import Console
 
 import gaussnoise as gn
-from gaussnoise.cli import app, patience
+from gaussnoise.cli import console as _console
+from gaussnoise.cli import patience
 from gaussnoise.cli.app import run
 from gaussnoise.cli.documents import written
 
@@ -157,4 +158,4 @@ def test_long_work_is_seen_on_terminals_alone(monkeypatch, terminal, after, seen
 
 
 def test_what_is_shown_meanwhile_goes_to_standard_error():
-    assert app._err.stderr
+    assert _console.ERR.stderr

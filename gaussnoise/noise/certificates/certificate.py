@@ -61,8 +61,7 @@ class Certificate(abc.ABC):
     def check(
         self, problem: Problem, covariance: Covariance, center: Array, claimed: float
     ) -> list[Verification]:
-        """Both ends again, by another way than the solver's: from the problem's domain and stored
-        numbers alone.
+        """Both ends by another way than the solver's: from the domain and stored numbers alone.
 
         Args:
             problem: what the certificate and the covariance are said to solve.

@@ -13,6 +13,7 @@ from domains.tables.tables import AbstractTables
 
 from ...errors import CertificateError
 from ...numerics.norms import dual_power, norm
+from ...numerics.precision import LONG_OPERATIONS
 from ...numerics.rounding import CANCELLATION, ROUNDING_MARGIN
 from ...solvers.tables.residuals import rank, residual_subsets, subsets_of
 from ...solvers.tables.workload import Workload
@@ -31,7 +32,6 @@ Array = NDArray[np.float64]
 # marginals are checked record by record as well when the full table is at most this large
 _EXPLICIT_CELLS = 512
 _EXPLICIT_RATIO = 1e9  # of their weights: beyond, columns look dependent to double precision
-_LONG_OPERATIONS = 2**26  # products in extended precision, which no BLAS helps: half a second
 
 
 @final
@@ -117,7 +117,7 @@ def _is_explicit(domain: AbstractTables) -> bool:
     """Whether listing the records checks anything: few enough, and of like weights."""
     return (
         domain.cardinality <= _EXPLICIT_CELLS
-        and domain.cardinality**2 * domain.dim <= _LONG_OPERATIONS
+        and domain.cardinality**2 * domain.dim <= LONG_OPERATIONS
         and max(domain.weights) <= _EXPLICIT_RATIO * min(domain.weights)
     )
 

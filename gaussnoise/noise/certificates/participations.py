@@ -8,13 +8,15 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.floats import EPS, power_of_two
 from domains.participation.participations import VectorParticipations
 from domains.participation.sensitivity import vector_bound
 
 from ...errors import CertificateError
 from ...numerics.feasibility import check_range, whiten
-from ...numerics.norms import dual_ball_norm, norm
-from ...numerics.nuclear import nuclear_norm_below, precision_for
+from ...numerics.norms import dual_ball_norm, norm, row_lengths
+from ...numerics.nuclear import nuclear_norm_below
+from ...numerics.precision import precision_for
 from ...numerics.rounding import ROUNDING_MARGIN
 from ..covariance import Covariance, FactorCovariance
 from ..problem import Problem
@@ -69,7 +71,7 @@ class ParticipationCertificate(Certificate):
     def _columns(self) -> tuple[float, NDArray[np.floating]]:
         """A size, and W^½ A [√p_π V_π]_π divided by it, shape (n, P r)."""
         A = self.domain.matrix
-        size = float(np.ldexp(0.5, np.frexp(np.abs(A).max())[1]))
+        size = power_of_two(np.abs(A).max())
         n, count = len(A), self.vectors.shape[0] * self.vectors.shape[2]
         precision = precision_for(n * n * count)
         padded = np.concatenate([A / size, np.zeros((n, 1))], axis=1).astype(precision)
@@ -89,7 +91,7 @@ class ParticipationCertificate(Certificate):
     def spectrum(self) -> tuple[Array, Array]:
         size, G = self._columns()
         singular = np.linalg.svd(G.astype(np.float64), compute_uv=False)
-        rounding = 8 * np.finfo(np.float64).eps * max(G.shape) * singular[0]
+        rounding = 8 * EPS * max(G.shape) * singular[0]
         return size * np.maximum(singular - rounding, 0.0), np.ones(len(singular))
 
     def check(
@@ -110,12 +112,10 @@ class ParticipationCertificate(Certificate):
             raise CertificateError(
                 "verify: the certificate is no measure on what one person may do"
             )
-        size = float(np.ldexp(0.5, np.frexp(covariance.scale)[1]))
+        size = power_of_two(covariance.scale)
         rest = covariance.scale / size
         longest, outside = longest_move(self.domain, covariance.unit_factor, size)
-        deviations = rest * np.sqrt(
-            np.square(covariance.unit_factor.astype(np.longdouble)).sum(axis=1)
-        ).astype(float)
+        deviations = rest * row_lengths(covariance.unit_factor)
         gamma = size * (norm(deviations, problem.p) + float(outside.sum()))
         lower, rounding = self.below()
         enclosure = (longest / rest) ** 2
@@ -181,6 +181,6 @@ def longest_move(domain: VectorParticipations, factor: Array, size: float) -> tu
     most = domain.who.most
     # |Σ b_i ⊗ u_i| is a norm of the b_i: what they were rounded by adds up
     rounded = float((whitened.lengths - np.linalg.norm(b, axis=1)).max()) * most
-    products = 16 * most * len(b) * np.finfo(np.float64).eps
+    products = 16 * most * len(b) * EPS
     longest = math.sqrt(vector_bound(domain.who, b @ b.T)) * (1 + products)
     return longest + rounded, most * whitened.outside

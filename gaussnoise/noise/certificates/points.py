@@ -9,15 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import AbstractDomain, FiniteSet
+from domains.floats import EPS, power_of_two
 from domains.oracles.distance import is_near
 
 from ...errors import CertificateError, CovarianceError
 from ...numerics.exact import is_small, longest_square
 from ...numerics.feasibility import RANGE_TOLERANCE, check_range, row_weights, whiten
-from ...numerics.norms import dual_power, norm
-from ...numerics.nuclear import nuclear_norm_below, precision_for
+from ...numerics.norms import dual_ball_norm, norm, row_lengths
+from ...numerics.nuclear import nuclear_norm_below
+from ...numerics.precision import precision_for
 from ...numerics.rounding import ROUNDING_MARGIN
-from ...solvers.bodies.body import Body, about, drift
+from ...solvers.bodies.body import Body, about
 from ..covariance import Covariance, FactorCovariance
 from ..policy import PolicyGraph
 from ..problem import Problem
@@ -71,7 +73,7 @@ class PointCertificate(Certificate):
         # a triangular factor has the same nuclear norm and, usually, a tenth of the entries
         triangle = np.linalg.qr(scaled, mode="r") if len(scaled) > 1.5 * scaled.shape[1] else scaled
         singular = np.linalg.svd(triangle, compute_uv=False)
-        rounding = 8 * np.finfo(np.float64).eps * singular[0]
+        rounding = 8 * EPS * singular[0]
         return size * np.maximum(singular - rounding, 0.0), np.ones(len(singular))
 
     def check(
@@ -145,7 +147,7 @@ def _by_oracle(
             "verify: expected 'replace' or 'add-remove' for a set known through oracles"
         )
     factor, scale = _stored(covariance)
-    size = float(np.ldexp(0.5, np.frexp(scale)[1]))
+    size = power_of_two(scale)
     rest = scale / size
     origin = witness.origin
     still, shift = domain, np.zeros(domain.dim)
@@ -158,7 +160,7 @@ def _by_oracle(
     covered = still - still if problem.protected == "replace" else still
     body = Body(covered * (1 / size))
     if problem.shifted:
-        body = about(covered, center - shift, size, drift(domain, shift))
+        body = about(covered, center - shift, size, domain._drift(shift))
     rows = row_weights(factor)
     inverse = np.linalg.pinv(factor * rows[:, None], rcond=0.0) * rows
     enclosed = body.enclosure(factor, inverse)
@@ -167,9 +169,7 @@ def _by_oracle(
             "the covariance leaves some direction of the sensitivity set without noise"
         )
     enclosure = (enclosed.longest / rest) ** 2
-    deviations = rest * np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(
-        np.float64
-    )
+    deviations = rest * row_lengths(factor)
     gamma = size * (norm(deviations, problem.p) + float(enclosed.outside.sum()))
     sensitivity = enclosure
     if problem.shifted:
@@ -206,8 +206,7 @@ def check_points(
     domain: FiniteSet,
     below: tuple[float, float],
 ) -> Verification:
-    """The bracket against listed points: QR with extended-precision residuals, rational arithmetic
-    where small.
+    """The bracket against listed points: QR with precise residuals, rationals where small.
 
     ``below`` is the lower end by the certificate, and the share of it that was given up to
     rounding.
@@ -216,7 +215,7 @@ def check_points(
     target = covered(domain, problem)
     points = domain.points - center if problem.shifted else target.points
     # scale = rest · size with a power of two, by which dividing does not round
-    size = float(np.ldexp(0.5, np.frexp(scale)[1]))
+    size = power_of_two(scale)
     rest = scale / size
     whitened = whiten(factor, points / size, precision=precision_for(points.size * factor.shape[1]))
     check_range(whitened, np.abs(points).max(axis=0) / size)
@@ -226,9 +225,7 @@ def check_points(
         listed = domain.points if problem.shifted else points
         exact = longest_square(factor, listed, origin, row_weights(factor))
         enclosure = float(exact / Fraction(scale) ** 2)
-    deviations = rest * np.sqrt(np.square(factor.astype(np.longdouble)).sum(axis=1)).astype(
-        np.float64
-    )
+    deviations = rest * row_lengths(factor)
     gamma = size * (norm(deviations, problem.p) + float(target.outside(whitened).sum()))
     sensitivity = largest_pair(whitened) / rest**2 if problem.shifted else enclosure
     return Verification(gamma, below[0], enclosure, sensitivity, below[1])
@@ -239,7 +236,7 @@ def _stored(covariance: Covariance) -> tuple[Array, float]:
     if isinstance(covariance, FactorCovariance):
         return covariance.unit_factor, covariance.scale
     factor = covariance.factor()
-    size = float(np.ldexp(0.5, np.frexp(np.abs(factor).max(initial=0.0))[1]))
+    size = power_of_two(np.abs(factor).max(initial=0.0))
     return factor / size, size
 
 
@@ -253,7 +250,7 @@ def _is_measure(witness: PointCertificate, problem: Problem) -> bool:
         and ((witness.weights > 0) & np.isfinite(witness.weights)).all()
         and w.shape == (problem.domain.dim,)
         and (w >= 0).all()
-        and np.linalg.norm(w, np.inf if problem.p == 2 else 1 / dual_power(problem.p)) <= _UNIT
+        and dual_ball_norm(w, problem.p) <= _UNIT
     )
 
 
@@ -279,8 +276,7 @@ def _on_the_set(witness: PointCertificate, problem: Problem, domain: FiniteSet) 
 
 
 def _below(witness: PointCertificate) -> tuple[float, float]:
-    """Lower bound on ``‖W^{1/2} X Λ^{1/2}‖_*``: its inner product with a matrix Q, over a bound on
-    the norm of Q.
+    """Lower bound on ``‖W^{1/2} X Λ^{1/2}‖_*``: its product with a matrix Q, over a bound on ‖Q‖.
 
     Second, the share of it that was given up to the worst case of rounding.
     """

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky
 
 from domains import AbstractBase
+from domains.floats import EPS
 
 from ...numerics.norms import dual_power
 from ...numerics.rounding import CANCELLATION
@@ -498,7 +499,7 @@ def _root_trace(matrix: Array) -> float:
     if not len(matrix):
         return 0.0
     values = np.linalg.eigvalsh(matrix)
-    blur = 4 * len(values) * np.finfo(np.float64).eps * max(values[-1], 0.0)
+    blur = 4 * len(values) * EPS * max(values[-1], 0.0)
     return float(np.sqrt(np.maximum(values - blur, 0.0)).sum())
 
 

@@ -27,8 +27,7 @@ _DAMAGE = AttributeError, IndexError, TypeError, ValueError, ArithmeticError, np
 @final
 @dataclass(frozen=True, eq=False)
 class ProductCertificate(TableCertificate):
-    """A product measure on records, or on pairs that differ in a pattern of attributes,
-    independently where they do.
+    """A product measure on records, or on pairs of them that differ in a pattern of attributes.
 
     The second moment of what it covers, over the records, is ``Λ^{1/2} G Λ^{1/2}`` up to factors
     κ_T, where G is the sum over tables of ``⊗_{i∈S} G_i ⊗_{i∉S} 11'``. Split along every attribute

@@ -9,25 +9,17 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import ndtri
 
-from domains import (
-    AbstractDomain,
-    DomainTooLargeError,
-    Ellipsoid,
-    FiniteSet,
-    InvalidDomainError,
-    Polytope,
-    Zonotope,
-)
-from domains.algebra.images import Translate
+from domains import AbstractDomain, DomainTooLargeError, InvalidDomainError
 from domains.algebra.members import magnitudes, pulls_back, widest
-from domains.algebra.products import Product
 from domains.domain import SLACK
+from domains.floats import EPS, power_of_two
 from domains.oracles.distance import ROUNDING
 from domains.oracles.image import ConvexImage
 
 from ...errors import CovarianceError
 from ...numerics.feasibility import RANGE_TOLERANCE, row_weights
 from ...numerics.norms import norm
+from ...numerics.precision import precision_for
 from ..design import Protected
 
 Array = NDArray[np.float64]
@@ -41,12 +33,11 @@ _CLOSED = 1e-9  # brackets up to this wide are taken to be this wide
 _MOST_ROUNDING = 1e-3  # of the length of what is covered: beyond, the factor is too nearly singular
 # of that length, where numbers cancel in the body itself: it is covered with more noise
 _MOST_CANCELLED = 0.1
-_LONG_OPERATIONS = 2**26  # products in extended precision, which no BLAS helps: half a second
 _FAR = (
     2.0**10
 )  # times its size: what rounding does to nearer points is less than what all margins leave
 _ASCENTS = 50
-_SPREAD = 4  # directions tried per dimension, besides the axes
+_DIRECTIONS = 4  # directions tried per dimension, besides the axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,9 +131,12 @@ class Body:
         )
 
     def start(self) -> Array:
-        """Support points along axes and in spread directions that span the body, shape (k, d)."""
+        """Support points along axes and in even directions that span the body, shape (k, d)."""
         points = np.vstack(
-            [self._along_axes, self.support_points(spread_directions(_SPREAD * self.dim, self.dim))]
+            [
+                self._along_axes,
+                self.support_points(even_directions(_DIRECTIONS * self.dim, self.dim)),
+            ]
         )
         while True:
             missing = self._beyond(_complement(points))
@@ -187,8 +181,7 @@ class Body:
         return tops
 
     def enclosure(self, factor: Array, whitening: Array, *, slack: float = 1.0) -> Enclosure:
-        """Proven lengths in the coordinates of ``factor``, asked through an approximate left
-        inverse of it.
+        """Proven lengths in the coordinates of ``factor``, by an approximate left inverse of it.
 
         Margins for rounding are multiplied by ``slack``: an answer stored with 2 is verified with 1
         on any machine.
@@ -196,9 +189,9 @@ class Body:
         r = factor.shape[1]
         if r == 0:
             return Enclosure(0.0, self.sizes)
-        eps = np.finfo(np.float64).eps
+        eps = EPS
         # W L = 1 + E, hence ‖L⁺z‖ <= ‖W z‖/(1 − ‖E‖) for z in range(L)
-        precision = np.longdouble if r * factor.size <= _LONG_OPERATIONS else np.float64
+        precision = precision_for(r * factor.size)
         wide = whitening.astype(precision) @ factor.astype(precision)
         error = float(np.linalg.norm((wide - np.eye(r)).astype(np.float64)))
         rounded = 8 * self.dim * float(np.finfo(precision).eps)
@@ -244,7 +237,7 @@ class Body:
 
 def blur(center: Array, size: float) -> float:
     """What rounding did, in units of ``size``, to a set moved to ``center`` from the origin."""
-    return 4 * float(np.finfo(np.float64).eps) * float(np.abs(center).max(initial=0.0)) / size
+    return 4 * EPS * float(np.abs(center).max(initial=0.0)) / size
 
 
 def moved_back(domain: AbstractDomain, protected: Protected) -> tuple[AbstractDomain, Array]:
@@ -259,17 +252,6 @@ def moved_back(domain: AbstractDomain, protected: Protected) -> tuple[AbstractDo
         if far or protected == "replace":
             return still, shift
     return domain, np.zeros(domain.dim)
-
-
-def drift(domain: AbstractDomain, shift: Array) -> float:
-    """What rounding may have done to ``shift``, a sum of several moves; nothing for one."""
-    if isinstance(domain, Product):
-        return max(
-            drift(part, shift[s]) for part, s in zip(domain.parts, domain.slices(), strict=True)
-        )
-    inner = domain.body._apart()[1] if isinstance(domain, Translate) else shift
-    once = not inner.any() or isinstance(domain, Zonotope | Ellipsoid | Polytope | FiniteSet)
-    return 0.0 if once else 4 * float(np.finfo(np.float64).eps * magnitudes(domain).max())
 
 
 def about(domain: AbstractDomain, center: Array, size: float, drift: float) -> Body:
@@ -298,7 +280,7 @@ def unit_body(domain: AbstractDomain, origin: Array) -> tuple[Body, float]:
         raise InvalidDomainError(
             f"expected finite support points from {type(domain).__name__}, got NaN or infinity"
         )
-    size = float(np.ldexp(0.5, np.frexp(largest)[1])) if largest > 0 else 1.0
+    size = power_of_two(largest) if largest > 0 else 1.0
     return Body(moved.domain * (1 / size), blur(origin, size)), size
 
 
@@ -314,13 +296,13 @@ def left_inverse(factor: Array) -> Array:
 def _complement(points: Array) -> Array:
     """Orthonormal rows spanning what is orthogonal to the rows of ``points``."""
     _, singular, axes = np.linalg.svd(points, full_matrices=True)
-    noise = 4 * np.finfo(np.float64).eps * math.sqrt(max(points.shape))
+    noise = 4 * EPS * math.sqrt(max(points.shape))
     rank = int((singular > noise * singular.max(initial=0.0)).sum())
     return axes[rank:]
 
 
-def spread_directions(count: int, dim: int, batch: int = 0) -> Array:
-    """Directions spread over the sphere, shape (count, dim), others for every batch."""
+def even_directions(count: int, dim: int, batch: int = 0) -> Array:
+    """Directions that cover the sphere evenly, shape (count, dim), others for every batch."""
     steps = np.sqrt(np.arange(2, dim + 2) + np.sqrt(2) - 1)
     uniform = np.outer(np.arange(1, count + 1) + batch * count, steps) % 1
     return ndtri(np.clip(uniform, 1e-9, 1 - 1e-9))

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 from scipy.linalg import hadamard
 
 from domains import LpBall, SchattenBall
+from domains.floats import EPS
 
 from ...numerics.norms import dual_ball_norm, dual_power, even_weights, norm
 from ..design import Design
@@ -42,8 +43,7 @@ def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
 
 
 def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None:
-    """The uniform measure on listed points, shape (N, d), where it is optimal, as symmetry makes
-    it; None elsewhere.
+    """The uniform measure on points, shape (N, d), where symmetry makes it optimal; else None.
 
     With C its second moment (covariance when centered),
     ``M = W^{-1/2} (W^{1/2} C W^{1/2})^{1/2} W^{-1/2}`` for equal coordinate weights w; optimal iff
@@ -105,7 +105,7 @@ def _ellipsoid(A: Array, p: float) -> tuple[Design, Array]:
     """A B_2: M = AA' for every p, proved by points A u along the axes of A'WA."""
     dim = len(A)
     left, singular, _ = np.linalg.svd(A, full_matrices=False)
-    kept = singular > max(A.shape) * np.finfo(np.float64).eps * singular.max(initial=0.0)
+    kept = singular > max(A.shape) * EPS * singular.max(initial=0.0)
     factor = left[:, kept] * singular[kept]
     variances = np.square(factor).sum(axis=1)
     w = np.ones(dim)

@@ -370,8 +370,7 @@ def _barrier(rows: Array, costs: Array) -> tuple[Array, Array]:
 
 
 def _widest(d: int, k: int, shares: Mapping[int, float]) -> tuple[float, float]:
-    """Upper bound on the largest ``2 Σ_j shares_j (1 − P_j(t))`` over t in [−1, 1], even k, and a t
-    that comes close.
+    """Upper bound on the largest ``2 Σ_j shares_j (1 − P_j(t))``, even k, and a t that comes close.
 
     In Bernstein form over u = t² in [0, 1] the coefficients enclose the polynomial, and end
     coefficients are its values; intervals that may hold more than the best value are halved (de

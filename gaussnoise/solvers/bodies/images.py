@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numerics.norms import dual_power, norm
+from ...numerics.norms import dual_ball_norm, dual_power, error_of
 from .body import Body
 
 Array = NDArray[np.float64]
@@ -12,8 +12,7 @@ _MOST_STEPS = 5000
 
 
 def relaxation(body: Body, p: float, rank: int, tol: float) -> Array | None:
-    """The factor (d, rank) of the ellipsoid that the relaxation of a body A L finds best: within
-    √(π/2) of γ.
+    """The factor (d, rank) of the best ellipsoid of a relaxation of A L: within √(π/2) of γ.
 
     None where the body is no such image, or one of several translates. For every PSD Q,
     ``sup_L x'Qx <= min {h_T(y) : diag(y) ⪰ Q} <= (π/2) sup_L x'Qx`` (Nesterov 1998); eliminating M
@@ -31,7 +30,7 @@ def relaxation(body: Body, p: float, rank: int, tol: float) -> Array | None:
     squares = np.square(A)
     live = squares.any(axis=1)
     power = dual_power(p)  # 1/s*
-    w = live / (1.0 if p == 2 else float(np.linalg.norm(live.astype(float), 1 / power)))
+    w = live / max(dual_ball_norm(live.astype(float), p), 1.0)
     least, factor = np.inf, A
     for _ in range(_MOST_STEPS):
         c = np.sqrt(w @ squares)
@@ -42,12 +41,12 @@ def relaxation(body: Body, p: float, rank: int, tol: float) -> Array | None:
         # at the maximizer x of Σ c_j x_j over L, y_j = c_j/(lower x_j) is the best, with h_T(y) = 1
         inverse = np.divide(lower * x, c, out=np.zeros_like(c), where=c > 0)
         variances = squares @ inverse
-        upper = float(np.sqrt(norm(variances, p / 2)))
+        upper = error_of(variances, p)
         if upper < least:
             least, factor = upper, A * np.sqrt(inverse)
         if p == 2 or least <= lower * (1 + tol):
             break
         w = (w * variances) ** power
-        w = w / float(np.linalg.norm(w, 1 / power))
+        w = w / dual_ball_norm(w, p)
     left, singular, _ = np.linalg.svd(factor, full_matrices=False)
     return (left * singular)[:, :rank]

@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numerics.norms import norm
+from ...numerics.norms import error_of_factor
 from ..design import Design
 from ..points.columns import Ends, Report
 from ..points.fidelity import Fidelity, affine_basis
 from ..points.interior import optimal_design
 from ..progress import keeps_answer
-from .body import Body, left_inverse, spread_directions
+from .body import Body, even_directions, left_inverse
 
 Array = NDArray[np.float64]
 
@@ -77,7 +77,7 @@ def oracle_design(
             value = fidelity.at(design.weights, shares).value
             whitening = left_inverse(design.factor)
             far = body.farthest(whitening, design.center)
-            error = math.sqrt(norm(np.square(design.factor).sum(axis=1), p / 2))
+            error = error_of_factor(design.factor, p)
             if proof is None or value > proven:
                 proof, proven = (design, points), value
             ends.lower = max(ends.lower, value)
@@ -125,7 +125,7 @@ def oracle_design(
 def _relaxed(body: Body, factor: Array, p: float) -> Design:
     """The semidefinite relaxation of a 2-convex body's image; its gap is the proven upper end."""
     far = body.farthest(left_inverse(factor), np.zeros(body.dim))
-    upper = math.sqrt(far.upper * norm(np.square(factor).sum(axis=1), p / 2))
+    upper = error_of_factor(factor, p, far.upper)
     note = (
         "semidefinite relaxation of an image of a 2-convex body, without its matrix; below "
         f"it, {_COLUMNS}"
@@ -140,7 +140,7 @@ def _new_points(
     """Local maxima longer than √beyond: ``top``, and others from heavy points and directions."""
     heaviest = np.argsort(design.weights)[::-1][:_MOST_ASCENTS]
     heaviest = heaviest[design.weights[heaviest] > _NEGLIGIBLE_WEIGHT * design.weights.max()]
-    fresh = spread_directions(_FRESH * len(whitening), len(whitening), k)
+    fresh = even_directions(_FRESH * len(whitening), len(whitening), k)
     tops = np.vstack([top[None], body.climb(whitening, design.center, points[heaviest], fresh)])
     lengths = np.square((tops - design.center) @ whitening.T).sum(axis=1)
     longer = tops[lengths > beyond]

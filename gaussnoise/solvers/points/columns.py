@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from ...numerics.norms import norm
+from ...numerics.norms import error_of_factor
 from ...numerics.pairs import far_pairs
 from ..design import Design
 from ..progress import keeps_answer
@@ -36,8 +36,7 @@ def pairwise_design(
     max_steps: int,
     report: Report | None,
 ) -> tuple[Design, Rows]:
-    """The optimal covariance of all differences of ``points`` (N, d), and the pairs (k, 2) its
-    weights are on.
+    """The optimum for all differences of ``points`` (N, d), and the pairs (k, 2) with weights.
 
     Every round brackets the answer: weights on some pairs are a measure on all, and the farthest
     pair of all scales the ellipsoid. A round is solved no more sharply than the longest pair it
@@ -59,7 +58,7 @@ def pairwise_design(
             shares = fidelity.shares(design.coordinate_weights)
             value = fidelity.at(design.weights, shares).value
             pairs = far_pairs(_coordinates(points, design.factor), value * (1 + tol / 2))
-            error = np.sqrt(norm(np.square(design.factor).sum(axis=1), p / 2))
+            error = error_of_factor(design.factor, p)
             gap = max(float(np.sqrt(pairs.largest) * error / value - 1), 0.0)
             halved = best is None or gap < best[0].gap / 2
             if best is None or gap < best[0].gap:

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr, solve_triangular
 
-from ...numerics.norms import dual_power, norm
+from domains.floats import EPS
+
+from ...numerics.norms import dual_power, error_of
 
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
@@ -21,8 +23,7 @@ _SQUARED_RANGE = 1e-11
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """F at one (λ, ω), with its derivatives; m and C are the mean (0 unless centered) and second
-    moment about it.
+    """F at one (λ, ω), with derivatives; m is the mean (0 unless centered), C the moment about it.
 
     Attributes:
         value: F, a lower bound on γ.
@@ -49,8 +50,7 @@ class Evaluation:
 
 @dataclass(frozen=True, eq=False)
 class Fidelity:
-    """F as a function of weights λ on points and shares ω on coordinates, both on a simplex:
-    ``w = ω^{1/s*}``.
+    """F of weights λ on points and shares ω on coordinates, ``w = ω^{1/s*}``, both on a simplex.
 
     Jointly concave (Nikolov & Tang 2023, Theorem 26): F is concave and increasing in w, and w
     concave in ω.
@@ -121,7 +121,7 @@ class Fidelity:
 
     def gap(self, lengths: Array, variances: Array, value: float) -> float:
         """From scaling N until it covers every point."""
-        return max(math.sqrt(float(lengths.max()) * norm(variances, self.p / 2)) / value - 1, 0.0)
+        return max(error_of(variances, self.p, float(lengths.max())) / value - 1, 0.0)
 
     def curvature(self, now: Evaluation, x: Array) -> "Curvature":
         """Second derivatives at x = (λ, ω), or λ alone at p = 2."""
@@ -210,4 +210,4 @@ def _roots(weighted: Array) -> tuple[Array, Array]:
     if squares[0] > _SQUARED_RANGE * squares[-1]:
         return np.sqrt(squares), axes
     _, roots, axes = np.linalg.svd(np.linalg.qr(weighted, mode="r"))
-    return np.maximum(roots, roots[0] * np.finfo(np.float64).eps), axes.T
+    return np.maximum(roots, roots[0] * EPS), axes.T

@@ -11,8 +11,7 @@ _ACCURACY = 1e-10
 
 
 def thinned(points: Array, weights: Array, *, centered: bool) -> tuple[Rows, Array]:
-    """Rows of ``points`` (N, d), no more than there are moments, and weights on them with the
-    moments of ``weights``.
+    """No more rows of ``points`` (N, d) than moments, and weights with the moments of ``weights``.
 
     The rows of all points where that saves little, would take long, or comes out inaccurate.
     """

@@ -56,8 +56,7 @@ def norm_gradient(variances: Array, p: float) -> Array:
 def dual_weights(
     points: Array, M: Array, center: Array, p: float, centered: bool
 ) -> tuple[Array, Array]:
-    """λ (N,) and w (d,) for which a nearly optimal M is stationary:
-    ``Σ λ_i (x_i − v)(x_i − v)' ∝ M W M``.
+    """λ (N,), w (d,) that make a good M stationary: ``Σ λ_i (x_i − v)(x_i − v)' ∝ M W M``.
 
     Nonnegative least squares in the coordinates of M's factor, with ``Σ λ_i (x_i − v) = 0`` if
     centered, and λ_i > 0 only where x_i touches the ellipsoid. At p = ∞ w is unknown too, and lives

@@ -29,8 +29,7 @@ def ellipsoid(
     max_steps: int,
     report: Callable[[int, float, float], None] | None = None,
 ) -> Design:
-    """Minimise ``‖diag M‖_s`` over M and v with ``(x − v)' M⁻¹ (x − v) <= 1``, shrinking an
-    ellipsoid of candidates.
+    """Minimise ``‖diag M‖_s``, ``(x − v)' M⁻¹ (x − v) <= 1``, by shrinking an ellipsoid of (M, v).
 
     M = B Q B' on the span of the points. Every Q becomes feasible when scaled: the best one so far
     is the answer, and the level below which later cuts look. Its dual weights, computed now and
@@ -117,8 +116,7 @@ def symmetric_basis(r: int) -> Array:
 def enclosing_ball(
     B: Array, Y: Array, p: float, centered: bool
 ) -> tuple[Array, Array, float, Array]:
-    """A feasible (Q, v), its objective, and the axes of an ellipsoid around it that contains the
-    optimum.
+    """A feasible (Q, v), its objective, and an ellipsoid around it that holds the optimum.
 
     The optimum is no worse, so that tr M is at most ``trace`` for both, and they are at most √2
     trace apart; v lies in the hull of the points. A further √2 encloses the product of the two
@@ -136,8 +134,7 @@ def enclosing_ball(
 def cut(
     B: Array, Y: Array, Q: Array, v: Array, p: float, level: float, centered: bool
 ) -> tuple[Array, Array, float, float]:
-    """A half-space with all that is feasible and no worse than ``level`` and this Q, and what Q is
-    worth once scaled.
+    """A half-space with all that is feasible and no worse than this Q, and what Q is worth scaled.
 
     Returns G, h and depth >= 0 with ``<G, Q' − Q> + h'(v' − v) <= −depth`` for all such (Q', v');
     and the objective of Q scaled until it covers the points, infinite where it is not positive

@@ -10,6 +10,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.floats import UNIT
+
 from ...errors import CovarianceError
 
 Array = NDArray[np.float64]
@@ -18,8 +20,7 @@ _NUMBERS_AT_ONCE = 2**25  # that are kept: 256 MB
 _TICKS_AT_ONCE = 512
 _WIDEST = 400.0  # powers of two between weights, bands and shifts
 _LEAST = 2.0**-900  # of what rotations leave of a row: no number vanishes below
-_UNIT = 2.0**-53
-_ROTATION = 16 * _UNIT  # of a column's length, that one rotation adds at most
+_ROTATION = 16 * UNIT  # of a column's length, that one rotation adds at most
 
 
 def diagonals(
@@ -189,7 +190,7 @@ class _Form:
     def variance(self, first: int, last: int) -> tuple[Array, Array]:
         """What the inverse says of the sum of these unknowns, and a proven upper bound on it."""
         size = len(self.pivots)
-        loose = 2 * (size + 1) ** 2 * _UNIT
+        loose = 2 * (size + 1) ** 2 * UNIT
         one = np.ones_like(self.pivots[0])
         solved, largest = {first: one}, {first: one}
         total = 1 / self.pivots[first]
@@ -450,7 +451,7 @@ def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]
         found[middles - b + 1 + r] = variance
         worst = np.maximum(worst, above / variance - 1)
     with np.errstate(over="ignore"):  # nothing is known then, and infinity says so
-        return found, np.expm1((errors + 2 * worst + 8 * (b + 4) * _UNIT).max(axis=0))
+        return found, np.expm1((errors + 2 * worst + 8 * (b + 4) * UNIT).max(axis=0))
 
 
 def _logarithm(share: Array) -> Array:

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.floats import UNIT
+
 from ...errors import CovarianceError
 
 Array = NDArray[np.float64]
 
 _NUMBERS_AT_ONCE = 2**22  # in one array
 _WIDEST = 400.0  # powers of two between the numbers of a recursion
-_UNIT = 2.0**-53
 
 
 def diagonals(diagonal: Array, below: Array, shifts: Array) -> Iterator[tuple[int, Array, Array]]:
@@ -62,7 +63,7 @@ def relative_error(n: int) -> float:
     ``D₁ G D₂`` with diagonal D within 6nu of one (Demmel & Kahan 1990), which moves each number by
     at most four times that.
     """
-    return 64 * (n + 16) * _UNIT
+    return 64 * (n + 16) * UNIT
 
 
 def _steps_between(*numbers: Array) -> int:

@@ -14,11 +14,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.floats import EPS
 from domains.participation.maxcut import largest_forms
 from domains.participation.patterns import AbstractPatterns
 from domains.participation.sensitivity import blocks, form_bound, set_sums
 
-from ...numerics.norms import dual_power, norm
+from ...numerics.norms import dual_power, error_of, error_of_factor
 from ..points.columns import Report
 from ..points.interior import maximum
 from ..progress import keeps_answer
@@ -112,12 +113,12 @@ class _Atoms:
         w = self.coordinate_weights(shares)
         scaled = np.sqrt(w)[:, None] * self.A
         squares, axes = np.linalg.eigh(scaled @ self.moment(weights) @ scaled.T)
-        roots = np.sqrt(np.maximum(squares, np.finfo(np.float64).eps * squares[-1]))
+        roots = np.sqrt(np.maximum(squares, EPS * squares[-1]))
         rows = scaled.T @ (axes / np.sqrt(roots))
         variances = np.square(axes * np.sqrt(roots)).sum(axis=1) / w
         lengths = self.products(rows @ rows.T)
         value = float(roots.sum())
-        gap = max(math.sqrt(float(lengths.max()) * norm(variances, self.p / 2)) / value - 1, 0.0)
+        gap = max(error_of(variances, self.p, float(lengths.max())) / value - 1, 0.0)
         return _Evaluation(value, gap, lengths, variances, roots, axes, rows)
 
     def curvature(self, now: _Evaluation, x: Array) -> "_Curvature":
@@ -196,7 +197,7 @@ def exchange_optimum(
     n = len(A)
     shares = np.full(n, 1 / n)
     sensitivity, *_ = _missing(who, np.asarray(np.linalg.solve(factor, A), dtype=np.float64), 0.0)
-    upper = math.sqrt(sensitivity * norm(np.square(factor).sum(axis=1), p / 2))
+    upper = error_of_factor(factor, p, sensitivity)
     best, proof, lower = factor, (sets, Z, weights, shares), 0.0
     steps, inner, interrupted = 0, _FIRST_TOL, False
     try:
@@ -210,7 +211,7 @@ def exchange_optimum(
             w = atoms.coordinate_weights(shares)
             reached = now.axes * np.sqrt(now.roots) / np.sqrt(w)[:, None]
             sensitivity, new_sets, new_Z = _missing(who, now.rows.T, now.value * (1 + tol / 4))
-            bound = math.sqrt(sensitivity * norm(now.variances, p / 2))
+            bound = error_of(now.variances, p, sensitivity)
             if bound < upper:
                 best, upper = reached, bound
             if report is not None:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize, nnls
 
+from ...numerics.norms import dual_power
 from .filters import Filter, filter_of, resolvent_traces
 
 Array = NDArray[np.float64]
@@ -45,7 +46,7 @@ def few_states(bands: Array, weights: Array, shares: Array, p: float, nodes: int
         p: norm of the error, in [2, ∞].
         nodes: q.
     """
-    power = 1 - 2 / p
+    power = dual_power(p)
     kept: list[FewStates] = []
     start = None
     for _ in range(_MOST_ROUNDS):

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-Array = NDArray[np.float64]
+from domains.floats import UNIT
 
-_UNIT = 2.0**-53
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +121,7 @@ class Filter:
         size, dim = q * b, q * b + b
         seen = _seen(q, b)
         form, columns = np.zeros((dim, dim)), np.zeros(n)
-        margin = 8 * (dim + 2) * _UNIT
+        margin = 8 * (dim + 2) * UNIT
         move, bulk = np.zeros((dim, dim)), np.zeros((dim, dim))
         shown, enters = np.zeros(dim), np.zeros(dim)
         shift = np.arange(b - 1)

@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ellipk, ellipkm1
 
+from domains.floats import UNIT
+
 Array = NDArray[np.float64]
 
 _STEP = 1e-3  # of the grid in log x on which the error is bounded
@@ -92,5 +94,5 @@ def error_on(sizes: Array, shifts: Array, low: float, high: float) -> float:
         # rounding
         off = np.abs(1 - terms.sum(axis=1)) + slope * _STEP + bend * _STEP**2 / 2
         worst = max(worst, float(off.max()))
-    rounding = 64 * (len(sizes) + 64) * 2.0**-53
+    rounding = 64 * (len(sizes) + 64) * UNIT
     return worst + 0.04 * _STEP**3 * (1 + 2 * worst) + rounding

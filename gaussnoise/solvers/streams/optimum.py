@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_banded
 
 from ...errors import CovarianceError, ParameterError
-from ...numerics.norms import norm
+from ...numerics.norms import dual_power, norm
 from ..design import MAX_STEPS
 from ..progress import keeps_answer
 from . import banded, bidiagonal
@@ -231,7 +231,7 @@ def _first_point(bands: Array, p: float, tol: float) -> Array:
             raise KeyboardInterrupt
         shares = [found.weights]
         if p > 2:
-            shares.append(found.coordinate_weights ** (1 / (1 - 2 / p)))
+            shares.append(found.coordinate_weights ** (1 / dual_power(p)))
         point = np.concatenate([stretched(part, longer) for part in shares])
     return point
 
@@ -245,7 +245,7 @@ def _improved(
 ) -> StreamOptimum:
     """From this point on; see :func:`stream_optimum`."""
     n = bands.shape[1]
-    power = 1 - 2 / p
+    power = dual_power(p)
     trail: list[tuple[Array, Array]] = []  # points, and where the fixed point's map would move them
     highest = 0.0
     best: StreamOptimum | None = None

@@ -11,14 +11,13 @@ Newton's method with the y_π eliminated set by set (Boyd & Vandenberghe 2004, S
 11.3).
 """
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from ...numerics.norms import dual_power, norm
+from ...numerics.norms import dual_power, error_of
 from ..points.columns import Report
 from ..progress import keeps_answer
 
@@ -294,6 +293,6 @@ def _ended(A: Array, sets: Indices, p: float, now: _Point, steps: int) -> tuple[
     scaled = np.sqrt(w)[:, None] * A
     squares = np.linalg.eigvalsh(scaled @ second[:-1, :-1] @ scaled.T)
     lower = float(np.sqrt(np.maximum(squares, 0.0)).sum())
-    upper = math.sqrt(norm(now.variances, p / 2))
+    upper = error_of(now.variances, p)
     factor = solve_triangular(np.linalg.cholesky(now.X), A.T, lower=True).T
     return Overlapping(factor, Z, weights, w, upper / lower - 1, steps), lower

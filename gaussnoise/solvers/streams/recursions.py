@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from domains import StreamWorkload
+from domains.floats import UNIT
 
 Array = NDArray[np.float64]
-
-_UNIT = 2.0**-53
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +62,7 @@ class Recursion:
     def rounding(self) -> float:
         """How far the columns of :meth:`strategy` are from those of the stored numbers, at most."""
         sizes = np.diag(self.diagonal) + _below(np.abs(self.shown), np.abs(self.kept), self.fading)
-        lost = 8 * (self.buffers + 4) * _UNIT  # quotients, a power, two products, and sums
+        lost = 8 * (self.buffers + 4) * UNIT  # quotients, a power, two products, and sums
         return lost * float(np.sqrt(np.square(sizes).sum(axis=0).max()))
 
     def variances(self) -> Array:

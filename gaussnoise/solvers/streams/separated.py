@@ -12,16 +12,16 @@ singular: no barrier is needed for Λ ⪰ 0. Newton's method; systems by conjuga
 products with the Hessian, a few n × n products each.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from domains.floats import EPS
 from domains.participation.patterns import AbstractPatterns
 from domains.participation.sensitivity import form_bound
 
-from ...numerics.norms import dual_power, norm
+from ...numerics.norms import dual_power, error_of
 from ..points.columns import Report
 from ..progress import interrupts_pass, keeps_answer
 
@@ -126,7 +126,7 @@ class _Search:
                 axes, roots, _ = np.linalg.svd(scaled @ np.linalg.cholesky(L))
             except np.linalg.LinAlgError:
                 return None
-            roots = np.maximum(roots, roots[0] * np.finfo(np.float64).eps)
+            roots = np.maximum(roots, roots[0] * EPS)
         rows = scaled.T @ (axes / np.sqrt(roots))
         variances = np.square(axes * np.sqrt(roots)).sum(axis=1) / w
         return _Point(
@@ -145,7 +145,7 @@ class _Search:
 
     def gap(self, now: _Point) -> float:
         sensitivity = form_bound(self.who, np.abs(now.form))
-        return math.sqrt(sensitivity * norm(now.variances, self.p / 2)) / now.value - 1
+        return error_of(now.variances, self.p, sensitivity) / now.value - 1
 
     def slopes(self, now: _Point, mu: float) -> tuple[Array, Array, Array]:
         """Derivatives in relative changes of p, in correlations on pairs, and in relative changes

@@ -1,13 +1,12 @@
 """Optimal noise for tables: symmetry diagonalises the problem over types of subsets."""
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from ...numerics.norms import dual_power, norm
+from ...numerics.norms import dual_power, error_of
 from ..design import MAX_STEPS
 from ..points.interior import maximum
 from ..progress import Watch
@@ -50,8 +49,7 @@ class TableNoise:
 def table_noise(
     workload: Workload, p: float, *, replaced: bool, tol: float, watch: Watch
 ) -> TableNoise:
-    """Maximise ``Σ_T √(L_T κ_T)`` over shares of tables and, when records are ``replaced``, weights
-    of patterns.
+    """Maximise ``Σ_T √(L_T κ_T)`` over shares of tables and, if ``replaced``, pattern weights.
 
     Patterns of differing attributes are generated as they are needed, by one transform over all of
     them.
@@ -157,8 +155,7 @@ class ResidualEvaluation:
 
 @dataclass(frozen=True, eq=False)
 class ResidualFidelity:
-    """``F(λ, ω) = Σ_T count_T √(L_T κ_T)``, ``L = A ω^{1−2/p}``, ``κ = λ K``: jointly concave, both
-    being concave.
+    """``F(λ, ω) = Σ_T count_T √(L_T κ_T)``, ``L = A ω^{1−2/p}``, ``κ = λ K``: jointly concave.
 
     Attributes:
         A: shape (types of T, types of table).
@@ -194,7 +191,7 @@ class ResidualFidelity:
         value = float(terms.sum())
         lengths = self.K @ (terms / moved)
         variances = self.A.T @ (terms / losses)
-        gap = max(math.sqrt(float(lengths.max()) * norm(variances, self.p / 2)) / value - 1, 0.0)
+        gap = max(error_of(variances, self.p, float(lengths.max())) / value - 1, 0.0)
         return ResidualEvaluation(value, gap, lengths, variances, terms, losses, moved)
 
     def curvature(self, now: ResidualEvaluation, x: Array) -> "ResidualCurvature":

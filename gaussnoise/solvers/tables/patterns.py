@@ -31,8 +31,7 @@ def pattern_sums(
     unequal: Sequence[Any],
     dtype: type = np.float64,
 ) -> NDArray[Any]:
-    """``Σ_T share_T Π_{i∈T∩D} unequal_i Π_{i∈T∖D} equal_i`` for every pattern D, shape
-    :func:`pattern_shape`.
+    """``Σ_T share_T Π_{i∈T∩D} unequal_i Π_{i∈T∖D} equal_i``, shape :func:`pattern_shape`.
 
     ``shares`` are per subset, by type; ``equal`` and ``unequal`` belong to the classes. Exact with
     ``dtype=object`` and integers.

@@ -1,5 +1,4 @@
-"""Optimal noise for products of one-attribute queries: one small certified problem per attribute,
-and one number each.
+"""Optimal noise for products of queries: a small certified problem per attribute, then scales.
 
 Attribute i is solved alone, for the Gram matrix ``G_i + μ_i 11'``. Its optimal strategy X has
 ``1'X⁻¹1 = τ`` and is ``X = 11'/τ + (1 − 1/τ) B'B`` with unit columns of B: the residual basis of
@@ -187,7 +186,7 @@ def _replaced_error(workload: Workload, p: float) -> float:
 def _slopes(
     workload: Workload, p: float, tables: TableNoise, *, replaced: bool
 ) -> dict[int, tuple[Array, float]]:
-    """By class: derivatives along the gains of its bases, and how much more spreads matter."""
+    """By class: derivatives along the gains of its bases, and how much more totals matter."""
     A = workload.dual_loss(p)
     shares = tables.shares / tables.shares.sum()
     scaled = (A * shares ** dual_power(p)).tocoo()
@@ -199,7 +198,7 @@ def _slopes(
     )
     factors = workload.residual_counts * np.sqrt(moved / losses)
     gains = {k: np.zeros(len(bases)) for k, bases in enumerate(workload.bases)}
-    spreads = {k: np.zeros(len(bases)) for k, bases in enumerate(workload.bases)}
+    totals = {k: np.zeros(len(bases)) for k, bases in enumerate(workload.bases)}
     for row, column, value in zip(*scaled.coords, scaled.data, strict=True):
         T, weight = workload.residuals[row], factors[row] * value
         table = workload.tables[column]
@@ -207,13 +206,13 @@ def _slopes(
             inside, outside = T.count(k), table.count((k, b)) - T.count(k)
             gain, total_gain = workload.traces[k, b]
             gains[k][b] += weight * inside / gain if inside else 0.0
-            spreads[k][b] += weight * outside / total_gain if outside else 0.0
+            totals[k][b] += weight * outside / total_gain if outside else 0.0
     slopes = {}
     for k in gains:
         own = np.array([workload.traces[k, b][1] for b in range(len(gains[k]))])
         slopes[k] = (
             gains[k],
-            float(spreads[k] @ own) / float(gains[k] @ own) if (gains[k] > 0).any() else 1.0,
+            float(totals[k] @ own) / float(gains[k] @ own) if (gains[k] > 0).any() else 1.0,
         )
     return slopes
 
@@ -263,8 +262,7 @@ def _contrasts(X: Array) -> Array:
 
 
 def _integers(B: Array, bits: int) -> NDArray[np.int64]:
-    """B times a power of two, in integers; each column as long as possible without being longer
-    than that power.
+    """B times a power of two, in integers; columns as long as can be, up to that power.
 
     Rounding changes a column's length; of many columns a hair longer or shorter, some round to just
     below.

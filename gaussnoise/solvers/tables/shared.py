@@ -12,8 +12,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class SharedFidelity:
-    """F as a function of weights λ on points and shares v on tables, ``w_j = (v_S / q_S)^{1/s*}``
-    for each query of S.
+    """F of weights λ on points, shares v on tables: ``w_j = (v_S / q_S)^{1/s*}`` for queries of S.
 
     The largest ``Σ w_j Σ_jj`` over such w is the square of the p-norm in which every query counts
     with the root mean square of its table's standard deviations. Jointly concave, as

@@ -114,8 +114,7 @@ class AbstractStrategy(abc.ABC):
 @final
 @dataclass(frozen=True)
 class IdentityStrategy(AbstractStrategy):
-    """All categories alike: ``B = √(n/(n−1)) (I − 11'/n)``, a multiple of the integer matrix
-    ``C = nI − 11'``.
+    """All categories alike: ``B = √(n/(n−1)) (I − 11'/n)``, a multiple of ``C = nI − 11'``.
 
     Two categories need one row of it only, ``C = (1, −1)``. ``E = I − 11'/n``.
     """

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from domains import AbstractBase
 from domains.tables.tables import AbstractTables
 
-from ...numerics.norms import dual_power, norm
+from ...numerics.norms import dual_power, group_norm
 from .orbits import Orbits, Type, alike
 from .patterns import is_enumerable, pattern_sums, products
 from .residuals import Subset, check_count
@@ -30,8 +30,7 @@ Table = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Tables to be answered from measurements ``⊗_{i∈T} B_i ⊗_{i∉T} 1'``, up to exchange of alike
-    attributes.
+    """Tables answered from ``⊗_{i∈T} B_i ⊗_{i∉T} 1'``, up to exchange of alike attributes.
 
     Attributes:
         strategies: one per class of attributes: B.
@@ -174,8 +173,7 @@ class Workload:
 
     @cached_property
     def traces(self) -> dict[tuple[int, int], tuple[float, float]]:
-        """Total variance of each class's answers to each base: from unit noise on its contrasts,
-        and on its total.
+        """Total variance of each class's answers: from unit noise on contrasts, and on the total.
 
         Totals that no answer needs are counted all the same, a little: then they are measured, and
         cells released.
@@ -188,8 +186,7 @@ class Workload:
         return traces
 
     def dual_loss(self, p: float) -> csr_array:
-        """A with ``L = A @ shares^{1−2/p}``: the loss of unit noise on one T, given shares of all
-        tables of each type.
+        """A with ``L = A @ shares^{1−2/p}``: what unit noise on one T costs, given types' shares.
 
         Coordinates get ``w = (share of a query)^{1/s*}``, s* = p/(p−2).
         """
@@ -200,12 +197,10 @@ class Workload:
     def error(self, noise: Array, p: float) -> float:
         """``‖sd‖_p`` over all weighted queries, by tables' root mean squares, from noise of T."""
         variances = (self.loss.T @ noise) / self.queries  # of a query of each type
-        return norm(np.sqrt(variances) * (self.table_counts * self.queries) ** (1 / p), p)
+        return group_norm(np.sqrt(variances), self.table_counts * self.queries, p)
 
     def correlation(self, k: int) -> float:
-        """Of the measurements of two records that differ in an attribute of class k; public ones
-        never differ.
-        """
+        """Of measurements of two records that differ in an attribute of class k; one if public."""
         return 1.0 if k in self.public else self.strategies[k].correlation
 
     def patterns_moved(self, shares: Array) -> Array:
@@ -218,8 +213,7 @@ class Workload:
         return 2 * (float(shares @ self.residual_counts) - sums)
 
     def largest_move(self, shares: Array, *, replaced: bool) -> float:
-        """Largest squared change of all measurements, ``shares`` of one T by type being one over
-        its noise.
+        """Largest squared change of all measurements; ``shares`` are one over each type's noise.
 
         Of more patterns than can be looked at, every T's own worst one.
         """
@@ -230,8 +224,7 @@ class Workload:
         return float(self.patterns_moved(shares).max())
 
     def moved(self, patterns: NDArray[np.intp]) -> Array:
-        """``κ_T(D) = 2 (1 − Π_{i∈T∩D} ρ_i)``, averaged over the T of a type, shape (patterns,
-        residuals).
+        """``κ_T(D) = 2 (1 − Π_{i∈T∩D} ρ_i)``, a mean over T of a type, shape (patterns, residuals).
 
         Args:
             patterns: shape (k, classes of more than one category), how many attributes of each

@@ -15,6 +15,7 @@ from scipy.special import expit, log_ndtr, ndtri
 from ...errors import ParameterError
 from ...noise.problem import Relation
 from ...numerics.intervals import quantile
+from ...numerics.rounding import SAFE_SIDE
 from ...privacy.definitions import gaussian_epsilon, zCDP
 from ...privacy.lattice_bound import TABLE_STEPS, lattice_distance
 from ...privacy.testing import most_posterior, most_power
@@ -33,7 +34,6 @@ FALSE_ALARMS = 0.05  # of the test that is spoken of
 LEVEL = 0.95  # of the intervals
 _MOST_KINDS = 24  # lines of tables
 _LONGEST_NAME = 40
-_UP = 1 + 2.0**-30  # rounding of what is computed, on the safe side
 
 
 @final
@@ -125,7 +125,7 @@ class Budgets:
         without = math.exp(float(log_ndtr(ndtri(self.delta - far) - math.sqrt(2 * rho)))) - far
         if without <= 0:
             return any_zcdp
-        growth = math.log(self.delta / without) * _UP
+        growth = math.log(self.delta / without) * SAFE_SIDE
         return min(any_zcdp, float(expit(growth)))
 
     def rho_within(self, rows: float) -> float:
@@ -386,7 +386,7 @@ def budgets(
 
 
 def _gaussian_power(rho: float, level: float) -> float:
-    return math.exp(float(log_ndtr(ndtri(level) + math.sqrt(2 * rho)))) * _UP
+    return math.exp(float(log_ndtr(ndtri(level) + math.sqrt(2 * rho)))) * SAFE_SIDE
 
 
 def _percent(probability: float) -> str:

@@ -13,6 +13,8 @@ from ...errors import CovarianceError, GaussNoiseError, ParameterError
 from ...files.pickling import PickledByArguments
 from ...noise.agreement import public_of
 from ...noise.problem import Relation
+from ...numerics.integers import MOST_SUM, exact_type
+from ...privacy.lattice_bound import MOST_STEPS, TABLE_SCALE
 from ...privacy.sampler import MAX_BITS, IntegerQuery
 from ...solvers.tables.orbits import ByType, Orbits, Type, alike
 from ...solvers.tables.patterns import MOST_PATTERNS, pattern_shape, pattern_sums
@@ -23,12 +25,8 @@ Counts = NDArray[np.int64]
 Integers = NDArray[Any]  # int64 where every intermediate provably fits, Python integers otherwise
 Array = NDArray[np.float64]
 
-# Multipliers of at least 2²⁰ follow the wanted standard deviations to one in a million, and at a
-# scale of 2³² lattice steps the discrete Gaussian is a continuous one to far below any float.
-# OpenDP's integers end at 2⁶³.
+# Multipliers of at least 2²⁰ follow the wanted standard deviations to one in a million.
 _LEAST_MULTIPLIER = 2.0**20
-_LEAST_SCALE = 2.0**32
-_MOST_SCALE = 2.0**53
 _COARSEST_MULTIPLIER = 2**6
 # Where rows count in parts, their units take their share of these bits: as fine as leaves
 # multipliers of 2¹⁰, but no coarser than 2⁻¹⁰ of a row.
@@ -107,9 +105,9 @@ class ResidualQuery(PickledByArguments):
         }
         if not wanted:
             return cls(strategies, ByType(orbits, {}), None, unit, most, public)
-        while unit > _COARSEST_UNIT and _MOST_SCALE / unit < _FINE * max(wanted.values()):
+        while unit > _COARSEST_UNIT and MOST_STEPS / unit < _FINE * max(wanted.values()):
             unit //= 2  # beside so much noise, what rounding to a coarser unit moves is little
-        scale = min(max(_LEAST_MULTIPLIER * max(wanted.values()), _LEAST_SCALE), _MOST_SCALE / unit)
+        scale = min(max(_LEAST_MULTIPLIER * max(wanted.values()), TABLE_SCALE), MOST_STEPS / unit)
         multipliers = {kind: round(scale / deviation) for kind, deviation in wanted.items()}
         if (
             max(multipliers.values()) >> MAX_BITS
@@ -180,13 +178,11 @@ class ResidualQuery(PickledByArguments):
         bound = max(int(np.sum(np.abs(marginal))), 1)  # of all intermediates
         for axis, i in enumerate(T):
             bound *= self.strategies[i].growth
-            answer = self.strategies[i].contrast(
-                answer.astype(np.int64 if bound < 2**62 else object), axis
-            )
+            answer = self.strategies[i].contrast(answer.astype(exact_type(bound)), axis)
         s = int(self.multipliers[T])
         # flat before it is multiplied: numpy turns 0-d arrays of Python integers into bare ones,
         # and those into 64 bits
-        return answer.astype(np.int64 if bound * s < 2**62 else object).reshape(-1) * s
+        return answer.astype(exact_type(bound * s)).reshape(-1) * s
 
     def noisy(self, T: Subset, marginal: Counts, noise: Counts) -> Integers:
         """The answer plus noise, exactly."""
@@ -195,7 +191,7 @@ class ResidualQuery(PickledByArguments):
             raise GaussNoiseError(
                 f"release: expected exact integers, got {answer.dtype} and {noise.dtype}"
             )
-        if answer.dtype == np.int64 and max(int(noise.max()), -int(noise.min())) < 2**62:
+        if answer.dtype == np.int64 and max(int(noise.max()), -int(noise.min())) < MOST_SUM:
             return answer + noise
         return answer.astype(object) + noise.astype(object)
 

@@ -25,7 +25,7 @@ from ...noise.optimal_noise import OptimalNoise
 from ...noise.problem import Relation
 from ...noise.table_covariance import TableCovariance, covariance_of_tables
 from ...numerics.intervals import quantile
-from ...numerics.norms import norm
+from ...numerics.norms import group_norm
 from ...numerics.rounding import rounded_down, rounded_up
 from ...privacy.definitions import AbstractPrivacy, dp_event
 from ...privacy.lattice_bound import TABLE_STEPS
@@ -303,7 +303,7 @@ class Plan(PickledByArguments):
         it never gets below the optimum.
         """
         weights, p = np.array(self.domain.weights), self.noise.p
-        independent = norm(weights * self.independent_deviations * self.queries ** (1 / p), p)
+        independent = group_norm(weights * self.independent_deviations, self.queries, p)
         return (independent / self.error) ** 2 if independent > 0 else 1.0
 
     @cached_property

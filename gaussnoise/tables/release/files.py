@@ -20,7 +20,7 @@ from ...errors import GaussNoiseError, OutputError, ParameterError
 from ...files.disk import MOST_RECORD, aside, check_parent, digests_in, folder_fault, read_json
 from ...privacy.definitions import gaussian_epsilon, zCDP
 from ...privacy.lattice_bound import TABLE_STEPS
-from ...privacy.ledger import OLD_TABLES
+from ...privacy.ledger_results import OLD_TABLES
 from ...solvers.progress import Counted
 from ...solvers.tables.residuals import Subset
 from ...solvers.tables.strategies import SolvedStrategy

@@ -1,14 +1,13 @@
 """Released tables: unbiased, consistent with each other, with exact covariances."""
 
-import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from domains import Identity, Marginals
 
@@ -19,7 +18,7 @@ from ...noise.product_covariance import constants
 from ...noise.table_covariance import TableCovariance
 from ...numerics.intervals import Contrast, Contrasts
 from ...privacy.definitions import dp_event
-from ...solvers.tables.residuals import Subset, part_of, subsets_of
+from ...solvers.tables.residuals import Subset, part_of
 from ...text import near
 from ..counting.codes import OnOutside
 from ..planning.again import planned_again
@@ -31,7 +30,9 @@ from ..schema.schema import Category
 from .answer import Answer
 from .ask import answered
 from .biased import BiasedTable
+from .contrasts import ROUNDED, Names, Weights, combined
 from .files import read_release, save_release
+from .measurements import Measurement, measurements_of
 from .merged import MergedPlan
 from .people import synthetic_records
 from .quantiles import QuantileTable, quantiles_of, steps_of
@@ -47,29 +48,8 @@ if TYPE_CHECKING:
     from .synthetic import MbiProblem
 
 _CANCELLED = 1e-12  # of a variance: rounding
-_ROUNDED = 2.0**-42  # of weights that cancel: rounding
 _PROJECTED = "nearest marginals of a table of records, all tables together"
 Array = NDArray[np.float64]
-Names = str | tuple[str, ...]
-Weights = Mapping[Names, ArrayLike]
-
-
-class Measurement(NamedTuple):
-    """What a release knows of one set of attributes beyond its subsets; measurements are
-    independent of each other.
-
-    Attributes:
-        attributes: names.
-        estimate: shape (sizes…), sums to zero along every axis: what the truth adds to its own
-            margins, plus noise.
-        standard_deviation: σ of the noise ``N(0, σ² ⊗_i E_i)``; 0 for an exact total. Where
-            attributes are planned for counts, ``E_i = I − 11'/n_i``: the noise is σ² times the
-            projection onto such arrays.
-    """
-
-    attributes: tuple[str, ...]
-    estimate: Array
-    standard_deviation: float
 
 
 @final
@@ -371,7 +351,7 @@ class TableRelease(PickledByArguments):
             deviation = np.sqrt(np.where(squared > _CANCELLED * variance, squared, 0)) / groups
             # all of the group, or nothing; of exact tables, any share
             whole = (deviation == 0) & (
-                not self.query.public or np.abs(estimate - np.rint(estimate)) < _ROUNDED
+                not self.query.public or np.abs(estimate - np.rint(estimate)) < ROUNDED
             )
             estimate = np.where(whole, np.rint(estimate), estimate)
         return ProportionTable(
@@ -540,74 +520,13 @@ class TableRelease(PickledByArguments):
                 f"{type(combinations).__name__}; hint: release.cell(sex=...) makes the weights of "
                 "one cell"
             )
-        estimates, shares = np.zeros(
-            (2, len(combinations))
-        )  # shares: the estimate of one row spread evenly
-        pulled: dict[Subset, Array] = {}  # what every T sees of the weights; one row each
-        sizes: dict[Subset, Array] = {}  # and of their magnitudes
-        for row, weights in enumerate(combinations):
-            for names, given in weights.items():
-                asked, S, estimate = self._estimate(names)
-                order = [S.index(i) for i in asked]
-                w = _weights(names, given)
-                shape = tuple(estimate.shape[axis] for axis in order)
-                if w.shape != shape or not np.isfinite(w).all():
-                    got = "infinite ones or NaN" if w.shape == shape else w.shape
-                    raise ParameterError(
-                        f"contrast: expected finite weights of shape {shape} for {names}, got {got}"
-                    )
-                w = w.transpose(np.argsort(order))
-                estimates[row] += float((w * estimate).sum())
-                shares[row] += math.fsum(w.ravel().tolist()) / w.size
-                for T in subsets_of(S):
-                    if T in self.query.multipliers:
-                        seen = self.query.gather(w, S, T)
-                        pulled.setdefault(T, np.zeros((len(combinations), *seen.shape)))[row] += (
-                            seen
-                        )
-                        size = float(np.linalg.norm(self.query.gather(np.abs(w), S, T)))
-                        sizes.setdefault(T, np.zeros(len(combinations)))[row] += size
-        covariance = np.zeros((len(combinations),) * 2)
-        known = np.ones(len(combinations), dtype=bool)  # what only counts all rows, if that
-        for T, rows in pulled.items():
-            for axis, i in enumerate(T, 1):
-                rows = self.query.strategies[i].pull(rows, axis)
-            moved = rows.reshape(len(rows), -1)
-            length = math.prod(self.query.strategies[i].length for i in T)
-            # nothing but rounding is left where weights cancel
-            moved[np.linalg.norm(moved, axis=1) <= _ROUNDED * length * sizes[T]] = 0.0
-            known &= ~moved.any(axis=1)
-            covariance += self.covariance.variances[T] * (moved @ moved.T)
-        if not self.query.public:
-            estimates = np.where(known, shares * (self._rows or 0.0), estimates)
-        return Contrasts(estimates, covariance)
+        return combined(combinations, self._estimate, self.query, self.covariance, self._rows)
 
     def measurements(self) -> Iterator[Measurement]:
         """The independent noisy measurements that all tables are made of: what other inference
         engines start from.
         """
-        names, seen = self.plan.schema.names, set[Subset]()
-        for S in self.plan.tables.subsets:
-            missing = [
-                T
-                for T in subsets_of(S)
-                if T not in seen
-                and (not T or T in self.query.multipliers or set(T) <= set(self.query.public))
-            ]
-            table = self.tables[S] if missing else None
-            for T in missing:
-                residual = (
-                    part_of(np.asarray(table), S, T)
-                    if T or self._rows is None
-                    else np.array(self._rows)
-                )
-                for axis, i in enumerate(T):
-                    residual = self.query.strategies[i].residual(residual, axis)
-                deviation = (
-                    math.sqrt(self.covariance.variances[T]) if T in self.query.multipliers else 0.0
-                )
-                yield Measurement(tuple(names[i] for i in T), residual, deviation)
-            seen.update(missing)
+        return measurements_of(self)
 
     def dp_event(self) -> "DpEvent":
         """What was charged, for ``dp-accounting`` to
@@ -827,25 +746,6 @@ class TableRelease(PickledByArguments):
             )
         whole = f"rho charged for the whole stream {self.rho_charged:.6g}"
         return f"TableRelease({warning}{len(self)} marginals of {self.times}, {whole})"
-
-
-def _weights(names: Names, given: object) -> Array:
-    """Weights of a contrast as an array."""
-    try:
-        if not isinstance(given, Mapping):
-            return np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        pass
-    hint = (
-        'release.cell(sex="F") makes the weights of one cell'
-        if isinstance(given, Mapping)
-        else ".toarray() if sparse"
-    )
-    raise ParameterError(
-        f"contrast: expected an array of weights for {names}, one number per cell in the order of "
-        "the labels, got "
-        f"{type(given).__name__}; hint: {hint}"
-    )
 
 
 def _ordered(values: Array, S: Subset, asked: Subset) -> Array:

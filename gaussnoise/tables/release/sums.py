@@ -306,6 +306,6 @@ def _rows(
     rest = [k for k in S if k != i]
     order = (0, *(1 + rest.index(k) for k in group))
     found = (np.moveaxis(base.answer(cells, axis), axis, 0), np.moveaxis(variance, axis, 0))
-    estimate, spread = (np.ascontiguousarray(values.transpose(order)) for values in found)
-    estimate.flags.writeable = spread.flags.writeable = False
-    return estimate, spread
+    estimate, variance = (np.ascontiguousarray(values.transpose(order)) for values in found)
+    estimate.flags.writeable = variance.flags.writeable = False
+    return estimate, variance

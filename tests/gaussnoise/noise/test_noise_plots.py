@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import gaussnoise as gn
+from gaussnoise.noise.convergence import plot_convergence
 from gaussnoise.noise.covariance import FactorCovariance
-from gaussnoise.noise.plots import _marginal_points, plot_convergence, plot_noise
+from gaussnoise.noise.plots import plot_noise
+from gaussnoise.noise.shadow import marginal_points
 
 POINTS = np.array([[0.0, 0.0], [3.0, 1.0], [1.0, 2.0], [2.5, 2.5], [1.0, -0.5]])
 SPACE = np.random.default_rng(0).normal(size=(12, 4)) * [1.0, 2.0, 0.5, 3.0]
@@ -425,8 +427,8 @@ def test_records_seen_on_two_cells(data):
     points = domain.to_finite_set().points
     for i, j in itertools.permutations(range(domain.dim), 2):
         expected = np.unique(points[:, [i, j]], axis=0)
-        assert np.array_equal(np.unique(_marginal_points(domain, [i, j]), axis=0), expected)
-    assert np.array_equal(np.unique(_marginal_points(domain, [0])), np.unique(points[:, 0]))
+        assert np.array_equal(np.unique(marginal_points(domain, [i, j]), axis=0), expected)
+    assert np.array_equal(np.unique(marginal_points(domain, [0])), np.unique(points[:, 0]))
 
 
 def traced(noise, *entries):

@@ -37,8 +37,8 @@ from gaussnoise.files import mounts as _mounts
 from gaussnoise.files.mounts import Mount, mount_of
 from gaussnoise.numerics.rounding import rounded_up
 from gaussnoise.privacy import gaussian_epsilon
-from gaussnoise.privacy import ledger as _ledger
 from gaussnoise.privacy import ledger_file as _ledger_file
+from gaussnoise.privacy import ledger_results as _results
 from gaussnoise.privacy.ledger import Ledger
 from gaussnoise.privacy.ledger_entries import units_of
 
@@ -465,7 +465,7 @@ def test_a_refusal_after_something_was_written_says_no_more(ledger):
 def test_a_result_that_is_carried_off_stays_charged(ledger):
     def write(path):
         path.write_text("drawn", encoding="utf-8")
-        (scratch,) = ledger._folder.glob("*.partial")
+        (scratch,) = ledger._results.folder.glob("*.partial")
         scratch.rename(scratch.with_name("carried off"))
         scratch.mkdir()
         raise gn.DataError(SECRET)
@@ -572,7 +572,7 @@ def test_a_writer_without_its_lock_cannot_publish(ledger):
 
     def slow(path):
         path.write_text("1", encoding="utf-8")
-        for lock in ledger._folder.glob("*.lock"):
+        for lock in ledger._results.folder.glob("*.lock"):
             lock.unlink()
         assert once(ledger, write=drawing(10)[0]) == 11
 
@@ -665,7 +665,7 @@ def opened_with(monkeypatch, *statements):
             database.execute(statement)
         return database
 
-    monkeypatch.setattr(_ledger.sqlite3, "connect", limited)
+    monkeypatch.setattr(_ledger_file.sqlite3, "connect", limited)
 
 
 def test_a_read_only_ledger(ledger, monkeypatch):
@@ -978,7 +978,7 @@ def test_order_does_not_depend_on_the_clock(ledger, monkeypatch):
         def now(zone):
             return next(times)
 
-    monkeypatch.setattr(_ledger, "datetime", Clock)
+    monkeypatch.setattr(_results, "datetime", Clock)
     with pytest.raises(KeyboardInterrupt):
         once(ledger, write=failing(KeyboardInterrupt()))
     once(ledger)
@@ -1210,11 +1210,11 @@ def killed(ledger, id, signal_number, delta=0.0):
 @pytest.mark.parametrize("start", ["open", "release"])
 def test_what_dead_programs_left_goes_at_the_next_start(ledger, number, start):
     killed(ledger, "dead", number)
-    (left,) = [path for path in partials(ledger._folder) if path.is_dir()]
+    (left,) = [path for path in partials(ledger._results.folder) if path.is_dir()]
     assert (left / "result").read_text() == "drawn"
     assert left.stat().st_mode & 0o077 == 0
     Ledger.open(ledger.path) if start == "open" else once(ledger, "another")
-    assert not partials(ledger._folder)
+    assert not partials(ledger._results.folder)
     states = [(entry.id, entry.state) for entry in ledger.entries()]
     assert states[0] == ("dead", "reserved")
     assert once(ledger, "dead") == 1  # drawn again, charged again
@@ -1232,7 +1232,7 @@ def test_what_living_programs_write_stays(ledger):
 
 
 def test_a_complete_result_waits_for_its_id(ledger, monkeypatch):
-    monkeypatch.setattr(_ledger, "publish", fail_to_publish)
+    monkeypatch.setattr(_results, "publish", fail_to_publish)
     with pytest.raises(KeyboardInterrupt):
         once(ledger, write=drawing(4)[0])
     monkeypatch.undo()
@@ -1248,20 +1248,20 @@ def fail_to_publish(*arguments):
 
 def test_a_written_result_of_the_first_ledgers_is_published(ledger, monkeypatch):
     """Their scratch was the result itself."""
-    monkeypatch.setattr(_ledger, "publish", fail_to_publish)
+    monkeypatch.setattr(_results, "publish", fail_to_publish)
     with pytest.raises(KeyboardInterrupt):
         once(ledger, write=drawing(4)[0])
     monkeypatch.undo()
-    (scratch,) = ledger._folder.glob("*.partial")
+    (scratch,) = ledger._results.folder.glob("*.partial")
     content = (scratch / "result").read_bytes()
     _disk.remove(scratch)
     scratch.write_bytes(content)
     assert once(ledger, write=drawing(7)[0]) == 5
-    assert not partials(ledger._folder)
+    assert not partials(ledger._results.folder)
 
 
 def test_a_file_in_the_way_of_the_results(ledger):
-    ledger._folder.write_text("")
+    ledger._results.folder.write_text("")
     with pytest.raises(LedgerError, match="cannot create"):
         once(ledger)
 

@@ -14,7 +14,7 @@ from pyarrow import csv, parquet
 
 import gaussnoise as gn
 from gaussnoise.files.disk import aside, digests_in
-from gaussnoise.privacy import ledger as _ledger
+from gaussnoise.privacy import ledger_results as _results
 from gaussnoise.tables.release import files as _files
 from gaussnoise.tables.release import store as _store
 from gaussnoise.tables.release.store import Place, StoredTables, table_writer
@@ -668,7 +668,7 @@ def test_a_link_at_the_name_of_a_scratch_folder_is_not_followed(tmp_path, monkey
         if place.name.endswith(".partial"):
             place.symlink_to(victim)
 
-    monkeypatch.setattr(_ledger, "check_parent", late)
+    monkeypatch.setattr(_results, "check_parent", late)
     mechanism = gn.GaussianMechanism(gn.optimal_noise(gn.FiniteSet(np.eye(2))), gn.zCDP(0.1), n=2)
     with pytest.raises(gn.OutputError):
         mechanism.release(counts=[1, 1], ledger=ledger, id="x")

@@ -1,0 +1,166 @@
+"""From options to what is asked for: tables, targets, a budget, a plan."""
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import OutputError, ParameterError
+from ..privacy.definitions import AbstractPrivacy, ApproxDP, zCDP
+from ..tables import Budgets, Plan, Schema, Target, Weight, budgets, plan
+from ..tables.schema.entries import Entry
+from ..tables.schema.workload import as_entry, load_workload
+from .console import ERR
+from .patience import patience
+
+
+class Asked(NamedTuple):
+    """What a command line and a schema file ask for, and how accurate it is to be."""
+
+    schema: Schema
+    workload: int | list[Entry]
+    targets: Any  # as plan takes them; None where nothing is said
+
+
+def asked_for(
+    path: Path,
+    marginals: list[str] | None,
+    within: float | None = None,
+    target: list[str] | None = None,
+) -> Asked:
+    """From a schema file and the options that say which tables, and how accurate."""
+    schema = Schema.load(path)
+    targets: dict[frozenset[str], Target] = dict(map(target_of, target or []))
+    if len(targets) < len(target or []):
+        raise ParameterError("--target: expected one for each marginal, got two for one")
+    if within is not None and targets:
+        raise ParameterError("expected --within for all marginals, or --target for each, not both")
+    if marginals:
+        aims = within if within is not None else targets or None
+        return Asked(schema, workload_of(marginals, schema.names), aims)
+    wanted = load_workload(path)
+    if not wanted:
+        raise ParameterError(
+            f"expected --marginals (-m), or [[workload]] tables in {path} that say what to ask"
+        )
+    goals = [
+        None if one.within is None else Target(one.within, one.level, one.simultaneous)
+        for one in wanted
+    ]
+    entries = [one.entry for one in wanted]
+    if within is not None or all(goal is None for goal in goals):
+        return Asked(schema, entries, within if within is not None else targets or None)
+    if targets:  # those of the command line come first
+        own = {
+            frozenset(entry): goal
+            for entry, goal in zip(entries, goals, strict=True)
+            if goal is not None
+        }
+        return Asked(schema, entries, own | targets)
+    return Asked(schema, entries, goals)
+
+
+def target_of(text: str) -> tuple[frozenset[str], Target]:
+    """Names and what is asked of them, from ``sex,age=50`` or ``age=80@0.99``."""
+    names, equals, numbers = text.rpartition("=")
+    rows, at, level = numbers.partition("@")
+    try:
+        goal = (float(rows), float(level) if at else 0.95)
+    except ValueError:
+        goal = None
+    if not equals or goal is None:
+        raise ParameterError(
+            f"--target: expected NAMES=ROWS or NAMES=ROWS@LEVEL, like age=80@0.99, got {text!r}"
+        )
+    return frozenset(n.strip() for n in names.split(",") if n.strip()), Target(*goal)
+
+
+def plan_of(
+    asked: Asked,
+    budget: tuple[float | None, float | None, float | None],
+    neighbors: str,
+    p: float,
+    rows_per_person: int,
+    person: str | None = None,
+    weight: str | None = None,
+    public: str | None = None,
+) -> Plan:
+    """The plan that all options together ask for."""
+    free = asked.targets is not None and budget == (None, None, None)
+    relation: Any = neighbors
+    with patience(ERR, "planning"):
+        return plan(
+            asked.schema,
+            asked.workload,
+            None if free else privacy_of(*budget),
+            neighbors=relation,
+            p=p,
+            targets=asked.targets,
+            rows_per_person=rows_per_person,
+            person=person,
+            weight=None if weight is None else weight_of(weight),
+            public=[name.strip() for name in (public or "").split(",") if name.strip()],
+        )
+
+
+def budgets_of(
+    asked: Asked,
+    delta: float | None,
+    neighbors: str,
+    p: float,
+    rows_per_person: int,
+    plot: Path | None,
+) -> Budgets:
+    """What budgets mean before one is chosen, drawn if asked for."""
+    if plot is not None and os.path.lexists(plot):
+        raise OutputError(f"plan: {plot} exists already; hint: choose a new name")
+    options: dict[str, Any] = {"neighbors": neighbors, "p": p, "rows_per_person": rows_per_person}
+    if delta is not None:
+        options["delta"] = delta
+    with patience(ERR, "planning"):
+        found = budgets(asked.schema, asked.workload, **options)
+    if plot is not None:
+        try:
+            found.plot().savefig(plot)
+        except (OSError, ValueError) as error:  # a format that matplotlib does not know
+            raise OutputError(
+                f"plan: cannot write {plot} ({type(error).__name__}); hint: FILE.png"
+            ) from None
+    return found
+
+
+def weight_of(text: str) -> Weight:
+    """A column and its largest weight, from ``COLUMN:MOST``."""
+    column, _, most = text.rpartition(":")
+    try:
+        return Weight(column, float(most))
+    except ValueError:
+        raise ParameterError(
+            f"--weight: expected COLUMN:MOST, a column and the largest weight that counts in full, "
+            f"got {text!r:.80}"
+        ) from None
+
+
+def table_of(paths: list[Path]) -> str | list[str]:
+    """One table, in one file or several."""
+    return str(paths[0]) if len(paths) == 1 else [str(path) for path in paths]
+
+
+def workload_of(marginals: list[str], known: tuple[str, ...]) -> int | list[Entry]:
+    """Of how many attributes marginals are wanted, or the tables one by one."""
+    if len(marginals) == 1 and marginals[0].isdigit():
+        return int(marginals[0])
+    return [
+        as_entry([name.strip() for name in listed.split(",") if name.strip()], known)
+        for listed in marginals
+    ]
+
+
+def privacy_of(rho: float | None, epsilon: float | None, delta: float | None) -> AbstractPrivacy:
+    """The budget, in one of two ways."""
+    if rho is not None and epsilon is None and delta is None:
+        return zCDP(rho)
+    if rho is None and epsilon is not None and delta is not None:
+        return ApproxDP(epsilon, delta)
+    raise ParameterError(
+        "budget: expected either --rho, or --epsilon with --delta, or --within, or --target"
+    )

@@ -1,0 +1,73 @@
+"""The commands of a ledger."""
+
+from typing import Annotated
+
+import typer
+
+from ..errors import ParameterError
+from ..privacy.definitions import zCDP
+from ..privacy.ledger import Ledger
+from .console import say, show
+from .documents import ledger_document
+from .options import Json, LedgerFile
+
+
+def create_ledger(
+    path: LedgerFile,
+    rho: Annotated[
+        float, typer.Option("--rho", help="Budget of all releases together: rho of zCDP.")
+    ],
+    delta: Annotated[
+        float,
+        typer.Option("--delta", help="The most that thresholds may spend: gaussnoise categories."),
+    ] = 0.0,
+) -> None:
+    """Start a ledger with a fixed budget."""
+    ledger = Ledger.create(path, zCDP(rho), delta)
+    more = f" and delta {delta:g}" if delta else ""
+    say(f"wrote {ledger.path}: rho {rho:g}{more} for all releases together")
+
+
+def show_ledger(
+    path: LedgerFile,
+    delta: Annotated[
+        float | None,
+        typer.Option(
+            "--delta",
+            help="Say also what (epsilon, delta) has been spent: 1e-6, or twice what thresholds "
+            "may spend, if omitted.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List all charges and refusals of a ledger. A refusal depends on the data; all else here is
+    public.
+    """
+    ledger = Ledger.open(path)
+    entries = ledger.entries()
+    delta = max(1e-6, 2 * ledger.delta) if delta is None else delta
+    left = delta - ledger.delta  # all thresholds together never spend more
+    if not left > 0:
+        raise ParameterError(
+            f"ledger: expected --delta above {ledger.delta:g}, which thresholds may spend, got "
+            f"{delta:g}; hint: --delta {2 * ledger.delta:g}"
+        )
+    if as_json:
+        return show(ledger_document(ledger, delta))
+    spent, budget = ledger.epsilon(delta), zCDP(ledger.rho).epsilon(left)
+    refused = sum(entry.state == "refused" for entry in entries)
+    say(
+        f"budget rho {ledger.rho:g}, spent {ledger.spent:g}, left {ledger.remaining:g}; "
+        f"charges: {len(entries) - refused}, refusals of the data: {refused}"
+    )
+    if ledger.delta:
+        say(f"delta of thresholds {ledger.delta:g}, spent {ledger.spent_delta:g}")
+    say(f"epsilon at delta {delta:g}: {spent:.4g} for what is spent, {budget:.4g} for the budget")
+    for entry in entries:
+        thresholds = f"delta {entry.delta:<10.6g}  " if ledger.delta else ""
+        digest = "" if entry.sha256 is None else f"  sha256 {entry.sha256[:12]}"
+        say(
+            f"  {entry.begun}  {entry.state:<8}  rho {entry.rho:<10.6g}  {thresholds}{entry.id}  "
+            f"({entry.protects}){digest}"
+        )
+        say(f"    {entry.target}")

@@ -1,0 +1,88 @@
+"""Matrices from files: numbers with commas, numpy, Matrix Market."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from ..errors import ParameterError
+
+
+def read_matrix(path: Path) -> Any:
+    """A matrix of real numbers, dense or sparse; a ParameterError says what is wrong."""
+    try:
+        if path.suffix == ".npy":
+            return np.load(path, allow_pickle=False)
+        if path.suffix in (".mtx", ".npz"):
+            return _sparse(path)
+        with open(path, encoding="utf-8") as file:
+            if file.readline().startswith(","):
+                raise ParameterError(
+                    f"optimize: expected numbers alone in {path}, got a header and an index; "
+                    f"{_PLAIN}"
+                )
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # what it says of an empty file
+            numbers = np.loadtxt(path, delimiter=",", ndmin=2)
+    except OSError as error:
+        reason = (
+            "there is no such file"
+            if isinstance(error, FileNotFoundError)
+            else type(error).__name__
+        )
+        raise ParameterError(f"optimize: cannot read {path}: {reason}") from None
+    except (ValueError, UserWarning) as error:
+        if isinstance(error, ParameterError):
+            raise
+        raise ParameterError(
+            f"optimize: expected a matrix of numbers in {path}; "
+            "hint: one query a line, a number for every cell, commas between, no header and no "
+            "index"
+        ) from None
+    for line, what in ((numbers[0], "header"), (numbers[:, 0], "index")):
+        if min(numbers.shape) > 1 and np.array_equal(line, np.arange(len(line))):
+            where = "row" if what == "header" else "column"
+            raise ParameterError(
+                f"optimize: the first {where} of {path} counts 0, 1, 2, …, as the {what} does "
+                "that pandas writes; "
+                f"{_PLAIN}, and .npy for a matrix that begins so"
+            )
+    return numbers
+
+
+_PLAIN = "hint: frame.to_csv(path, header=False, index=False) writes numbers alone"
+
+
+# what readers of archives and of Matrix Market files raise
+_UNREADABLE = (
+    EOFError,
+    LookupError,
+    OverflowError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    BadZipFile,
+)
+
+
+def _sparse(path: Path) -> Any:
+    """A Matrix Market file, or what scipy.sparse.save_npz or numpy.savez wrote."""
+    from scipy import io, sparse
+
+    expected = f"optimize: expected one matrix of real numbers in {path}"
+    try:
+        if path.suffix == ".mtx":
+            return io.mmread(path)
+        with np.load(path, allow_pickle=False) as archive:
+            names = archive.files
+            if len(names) == 1:
+                return archive[names[0]]
+        if "format" in names:
+            return sparse.load_npz(path)
+    except OSError:
+        raise
+    except _UNREADABLE as error:  # whose texts may quote the file
+        raise ParameterError(f"{expected} ({type(error).__name__})") from None
+    raise ParameterError(f"{expected}; hint: scipy.sparse.save_npz, or numpy.savez of one array")

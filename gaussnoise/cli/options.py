@@ -1,0 +1,105 @@
+"""The options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Tables = Annotated[
+    list[Path],
+    typer.Argument(
+        help="CSV or Parquet file, several, a quoted pattern like 'data/*.csv', or a folder of "
+        "Parquet."
+    ),
+]
+SchemaFile = Annotated[
+    Path, typer.Option("--schema", "-s", help="TOML schema; `gaussnoise schema TABLE` drafts one.")
+]
+Workload = Annotated[
+    list[str],
+    typer.Option(
+        "--marginals",
+        "-m",
+        help="k for all k-way marginals, or names: -m age,income -m sex (repeatable), with -m "
+        "age:prefix,sex for "
+        "cumulative counts; age:ranges for all runs.",
+    ),
+]
+Marginals = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--marginals",
+        "-m",
+        help="k for all k-way marginals, or names: -m age,income -m sex (repeatable), with -m "
+        "age:prefix,sex for cumulative counts; age:ranges for all runs. Left out, the schema's "
+        "[[workload]] tables.",
+    ),
+]
+Rho = Annotated[
+    float | None, typer.Option("--rho", help="Budget of the whole release: rho of zCDP.")
+]
+Epsilon = Annotated[
+    float | None, typer.Option("--epsilon", help="Instead of --rho: epsilon, with --delta.")
+]
+Delta = Annotated[
+    float | None, typer.Option("--delta", help="Instead of --rho: delta, with --epsilon.")
+]
+Neighbors = Annotated[
+    str,
+    typer.Option(
+        "--neighbors",
+        help="Neighbours: add-remove (one row more or less) or replace (one row exchanged).",
+    ),
+]
+Public = Annotated[
+    str | None,
+    typer.Option(
+        "--public",
+        help="Under replace: attributes whose joint table is published exactly, like sex,region; "
+        "in these nobody is protected.",
+    ),
+]
+Norm = Annotated[
+    float, typer.Option("--p", help="Error norm: 2 for total variance, inf for the largest error.")
+]
+Within = Annotated[
+    float | None,
+    typer.Option(
+        "--within",
+        help="Instead of a budget: every cell within so many rows at 95 %, at the least rho.",
+    ),
+]
+Targets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        help="One marginal within so many rows at 95 %, or at another level: --target sex,age=50 "
+        "--target age=80@0.99 (repeatable). Without a budget, at the least rho; marginals without "
+        "a target take what is left.",
+    ),
+]
+Rows = Annotated[
+    int,
+    typer.Option("--rows-per-person", help="The most rows of one person: persons are protected."),
+]
+Person = Annotated[
+    str | None,
+    typer.Option(
+        "--person",
+        help="Column that says whose row it is: at most --rows-per-person of each are counted, "
+        "drawn at random.",
+    ),
+]
+WeightColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--weight",
+        help="COLUMN:MOST: every row counts as much as this column says, up to MOST.",
+    ),
+]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="One JSON document on standard output, in place of text."),
+]
+LedgerFile = Annotated[Path, typer.Argument(help="Ledger of one data set.")]
+StreamFolder = Annotated[Path, typer.Argument(help="Folder of a stream.")]

@@ -1,0 +1,104 @@
+"""The commands that say what a release would be, and what none can beat."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import ParameterError
+from .asked import asked_for, budgets_of, plan_of
+from .console import say, show
+from .documents import bound_document, budgets_document, plan_document
+from .options import (
+    Delta,
+    Epsilon,
+    Json,
+    Marginals,
+    Neighbors,
+    Norm,
+    Person,
+    Public,
+    Rho,
+    Rows,
+    SchemaFile,
+    Targets,
+    WeightColumn,
+    Within,
+)
+
+
+def show_plan(
+    schema: SchemaFile,
+    marginals: Marginals = None,
+    rho: Rho = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    neighbors: Neighbors = "add-remove",
+    public: Public = None,
+    p: Norm = 2,
+    within: Within = None,
+    target: Targets = None,
+    rows_per_person: Rows = 1,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", help="Without a budget: new picture of error against budget."),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="New HTML file: the plan as a page.")
+    ] = None,
+    person: Person = None,
+    weight: WeightColumn = None,
+    as_json: Json = False,
+) -> None:
+    """Say what a release would look like; without a budget, what every budget would mean.
+    Needs no data.
+    """
+    asked = asked_for(schema, marginals, within, target)
+    if rho is None and epsilon is None and asked.targets is None:
+        if report is not None:
+            raise ParameterError("plan: --report shows one plan; hint: give a budget or a target")
+        if weight is not None:
+            raise ParameterError("plan: --weight needs a budget or a target; hint: --rho 0.1")
+        if public is not None:
+            raise ParameterError("plan: --public needs a budget or a target; hint: --rho 0.1")
+        found = budgets_of(asked, delta, neighbors, p, rows_per_person, plot)
+        if as_json:
+            return show(budgets_document(found))
+        say(str(found))
+        if plot is not None:
+            say(f"wrote {plot}")
+        return None
+    if plot is not None:
+        raise ParameterError(
+            "plan: --plot shows all budgets; hint: leave out the budget and targets"
+        )
+    budget = rho, epsilon, delta
+    planned = plan_of(asked, budget, neighbors, p, rows_per_person, person, weight, public)
+    if report is not None:
+        planned.report(report)
+    if as_json:
+        return show(plan_document(planned))
+    say(str(planned))
+    if report is not None:
+        say(f"wrote {report}")
+
+
+def show_bound(
+    schema: SchemaFile,
+    marginals: Marginals = None,
+    rho: Rho = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    neighbors: Neighbors = "add-remove",
+    public: Public = None,
+    p: Norm = 2,
+    rows_per_person: Rows = 1,
+    as_json: Json = False,
+) -> None:
+    """Say what no unbiased mechanism can beat on these tables, and why. Needs no data."""
+    asked = asked_for(schema, marginals)
+    planned = plan_of(asked, (rho, epsilon, delta), neighbors, p, rows_per_person, public=public)
+    if as_json:
+        return show(bound_document(planned))
+    say(planned.bound.explain())
+    say(f"this plan    {planned.error:.6g}: {planned.bound.sentence(planned.error)}")

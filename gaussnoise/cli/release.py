@@ -1,0 +1,118 @@
+"""The command that releases tables."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import ParameterError
+from ..tables import Plan, TableRelease
+from ..tables.planning.text import work_text
+from .asked import asked_for, plan_of, table_of
+from .console import ERR, say, show
+from .documents import release_document
+from .options import (
+    Delta,
+    Epsilon,
+    Json,
+    Marginals,
+    Neighbors,
+    Norm,
+    Person,
+    Public,
+    Rho,
+    Rows,
+    SchemaFile,
+    Tables,
+    Targets,
+    WeightColumn,
+    Within,
+)
+
+_PATIENCE = 10.0  # seconds; a longer release says so first, also where nobody watches
+
+
+def make_release(
+    table: Tables,
+    schema: SchemaFile,
+    out: Annotated[Path, typer.Option("--out", "-o", help="New directory for the results.")],
+    marginals: Marginals = None,
+    rho: Rho = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    neighbors: Neighbors = "add-remove",
+    public: Public = None,
+    p: Norm = 2,
+    within: Within = None,
+    target: Targets = None,
+    rows_per_person: Rows = 1,
+    person: Person = None,
+    weight: WeightColumn = None,
+    format: Annotated[str, typer.Option("--format", help="Table files: csv or parquet.")] = "csv",
+    on_outside: Annotated[
+        str,
+        typer.Option(
+            "--on-outside",
+            help="A row with a null, or a value outside the schema, where no catch-all takes it: "
+            "drop (it counts in no "
+            "table), or refuse (the whole release; tells something about the rows: for "
+            "development).",
+        ),
+    ] = "drop",
+    ledger: Annotated[
+        Path | None,
+        typer.Option(
+            "--ledger", help="Charge this budget first; `gaussnoise ledger create` starts one."
+        ),
+    ] = None,
+    id: Annotated[
+        str | None,
+        typer.Option(
+            "--id", help="Name in the ledger: run again with it, the same result is read again."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Release marginals of a table, spending the budget once."""
+    if (ledger is None) != (id is None):
+        raise ParameterError(
+            "release: expected --ledger and --id together: a ledger knows releases by their id"
+        )
+    asked = asked_for(schema, marginals, within, target)
+    budget = rho, epsilon, delta
+    planned = plan_of(asked, budget, neighbors, p, rows_per_person, person, weight, public)
+    released(planned, table_of(table), out, format, on_outside, ledger, id, as_json=as_json)
+    if as_json:
+        show(release_document(out))
+
+
+def released(
+    planned: Plan,
+    table: str | list[str],
+    out: Path,
+    format: str = "csv",
+    on_outside: str = "drop",
+    ledger: Path | None = None,
+    id: str | None = None,
+    *,
+    as_json: bool = False,
+) -> TableRelease:
+    """Say what it takes, do it, show the summary and what was written."""
+    if ERR.is_terminal or planned.seconds > _PATIENCE:
+        ERR.print(work_text(planned), markup=False)
+    wanted: dict[str, Any] = {"format": format, "on_outside": on_outside}  # checked there
+    result = planned.release(
+        table, out=out, progress=ERR.is_terminal, ledger=ledger, id=id, **wanted
+    )
+    if as_json:
+        return result
+    say((out / "summary.txt").read_text(encoding="utf-8"))
+    tables: Any = result.tables
+    files = list(dict.fromkeys(place.file for place in tables.places.values()))
+    say(f"wrote {out}/{files[0]}" + (f" … {len(files)} files" if len(files) > 1 else ""))
+    say(f"wrote {out}/release.json        everything an auditor needs")
+    say(
+        f"wrote {out}/summary.txt"
+        + (f", {out}/release.png" if (out / "release.png").exists() else "")
+    )
+    return result

@@ -1,0 +1,54 @@
+"""The command that drafts a schema."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import DataError, ParameterError
+from ..tables import Schema
+from ..tables.schema.draft import draft
+from .asked import table_of
+from .console import ERR, say
+from .options import Tables
+
+
+def draft_schema(
+    table: Tables,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File to write; printed if omitted.")
+    ] = None,
+) -> None:
+    """Draft a TOML schema from a table, to be checked by hand before any release."""
+    found = draft(table_of(table))
+    if not found.attributes:
+        reasons = "; ".join(found.left_out.values())
+        raise DataError(f"schema: no column can be an attribute; {reasons}")
+    schema = Schema(found.attributes)
+    text = _DRAFT_WARNING + found.to_toml()
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        try:
+            with open(out, "x", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise ParameterError(f"schema: cannot create {out} ({type(error).__name__})") from None
+        say(f"wrote {out}: {len(schema.names)} attributes")
+    ERR.print(
+        "[yellow]warning:[/yellow] this draft was read off the data. Categories and edges must "
+        "be public knowledge: "
+        "check every line, and keep the draft as confidential as the table until you have."
+    )
+
+
+_DRAFT_WARNING = """\
+# DRAFT, read off the data: as confidential as the table itself.
+# Categories and edges must be public knowledge (a questionnaire, a code book),
+# never what happens to occur.
+# Add the ones that do not occur, remove the ones nobody could know, then delete this warning.
+# A catch-all for nulls and anything else:  other = "other"
+# (a draft treats empty fields and NA as null)
+
+"""

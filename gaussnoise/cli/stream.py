@@ -1,0 +1,151 @@
+"""The commands of tables that go on."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import ParameterError
+from ..streams import Stream, StreamPlan, Ticks
+from ..tables import Schema, plan
+from .asked import privacy_of, table_of, workload_of
+from .console import ERR, say, show
+from .documents import stream_document
+from .options import (
+    Delta,
+    Epsilon,
+    Json,
+    Neighbors,
+    Norm,
+    Rho,
+    SchemaFile,
+    StreamFolder,
+    Tables,
+    Workload,
+)
+from .patience import patience
+
+_FEW = 3  # tables of a stream that are shown
+
+
+def start_stream(
+    folder: Annotated[Path, typer.Argument(help="New folder for the stream.")],
+    schema: SchemaFile,
+    marginals: Workload,
+    ticks: Annotated[
+        int, typer.Option("--ticks", help="How many tables of new rows will come in, at most.")
+    ],
+    rho: Rho = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    reports: Annotated[
+        int, typer.Option("--reports", help="In how many ticks one person has rows, at most.")
+    ] = 1,
+    apart: Annotated[
+        int, typer.Option("--apart", help="How far these ticks are apart, at least.")
+    ] = 1,
+    workload: Annotated[
+        str,
+        typer.Option(
+            "--workload", help="What is to have the least error: totals, periods or both."
+        ),
+    ] = "totals",
+    period: Annotated[
+        str | None,
+        typer.Option("--period", help="Column with the number of each row's tick, from 1 on."),
+    ] = None,
+    late: Annotated[
+        str,
+        typer.Option(
+            "--late",
+            help="Rows of earlier ticks, as --period says: refuse, or carry to the tick at hand.",
+        ),
+    ] = "refuse",
+    neighbors: Neighbors = "add-remove",
+    p: Norm = 2,
+    rows_per_person: Annotated[
+        int, typer.Option("--rows-per-person", help="The most rows of one person in a tick.")
+    ] = 1,
+    format: Annotated[str, typer.Option("--format", help="Table files: csv or parquet.")] = "csv",
+    on_outside: Annotated[
+        str,
+        typer.Option(
+            "--on-outside", help="As for release: drop rows that do not fit the schema, or refuse."
+        ),
+    ] = "drop",
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="Charge this budget, once for all ticks.")
+    ] = None,
+    id: Annotated[str | None, typer.Option("--id", help="Name in the ledger.")] = None,
+) -> None:
+    """Begin a stream: its whole budget is spent here, once. Needs no data."""
+    if (ledger is None) != (id is None):
+        raise ParameterError(
+            "stream: expected --ledger and --id together: a ledger knows streams by their id"
+        )
+    wanted: dict[str, Any] = {"late": late, "workload": workload}  # checked there
+    over = Ticks(ticks, reports, apart, period=period, **wanted)
+    relation: Any = neighbors
+    loaded = Schema.load(schema)
+    asked, privacy = workload_of(marginals, loaded.names), privacy_of(rho, epsilon, delta)
+    with patience(ERR, "planning"):
+        planned: StreamPlan = plan(
+            loaded,
+            asked,
+            privacy,
+            neighbors=relation,
+            p=p,
+            rows_per_person=rows_per_person,
+            over=over,
+        )
+    options: dict[str, Any] = {"format": format, "on_outside": on_outside}
+    planned.start(folder, ledger=ledger, id=id, **options)
+    say(str(planned))
+    say(f"wrote {folder}/stream.json: public; tables of every tick will be in {folder}/ticks")
+    say(
+        f"{folder}/private will hold exact counts, which later ticks need: keep it as "
+        "confidential as the rows"
+    )
+
+
+def run_tick(
+    folder: StreamFolder,
+    table: Tables,
+    number: Annotated[
+        int | None,
+        typer.Option(
+            "--tick",
+            help="Its number: run again with it after a crash, and no row is counted twice.",
+        ),
+    ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="Where the stream's ledger is now, if moved.")
+    ] = None,
+) -> None:
+    """Count the new rows of one tick; publish their tables, and those of all rows so far."""
+    stream = Stream.open(folder, ledger)
+    with patience(ERR, "counting"):
+        stream.tick(table_of(table), number)
+    target = stream.state.tick_folder(len(stream) if number is None else number)
+    say((target / "summary.txt").read_text(encoding="utf-8"))
+    say(f"wrote {target}/cumulative, {target}/period and {target}/release.json")
+
+
+def show_stream(
+    folder: StreamFolder,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="Where the stream's ledger is now, if moved.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what was planned, how many ticks are done, and what the last of them published."""
+    stream = Stream.open(folder, ledger)
+    if as_json:
+        return show(stream_document(stream, folder))
+    say(str(stream.plan))
+    done = len(stream)
+    say(f"\n{done} of {stream.plan.over.n} ticks done")
+    if done:
+        total = stream.total()
+        for names in list(total)[:_FEW]:
+            say(f"\nall rows so far: {total[names]}")

@@ -1,0 +1,58 @@
+"""The independent noisy measurements that released tables are made of."""
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...solvers.tables.residuals import Subset, part_of, subsets_of
+
+if TYPE_CHECKING:
+    from .release import TableRelease
+
+Array = NDArray[np.float64]
+
+
+class Measurement(NamedTuple):
+    """What a release knows of one set of attributes beyond its subsets; measurements are
+    independent of each other.
+
+    Attributes:
+        attributes: names.
+        estimate: shape (sizes…), sums to zero along every axis: what the truth adds to its own
+            margins, plus noise.
+        standard_deviation: σ of the noise ``N(0, σ² ⊗_i E_i)``; 0 for an exact total. Where
+            attributes are planned for counts, ``E_i = I − 11'/n_i``: the noise is σ² times the
+            projection onto such arrays.
+    """
+
+    attributes: tuple[str, ...]
+    estimate: Array
+    standard_deviation: float
+
+
+def measurements_of(release: "TableRelease") -> Iterator[Measurement]:
+    """All of them, each once."""
+    names, seen = release.plan.schema.names, set[Subset]()
+    variances = release.covariance.variances
+    for S in release.plan.tables.subsets:
+        missing = [
+            T
+            for T in subsets_of(S)
+            if T not in seen
+            and (not T or T in release.query.multipliers or set(T) <= set(release.query.public))
+        ]
+        table = release.tables[S] if missing else None
+        for T in missing:
+            residual = (
+                part_of(np.asarray(table), S, T)
+                if T or release.public_rows is None
+                else np.array(release.public_rows)
+            )
+            for axis, i in enumerate(T):
+                residual = release.query.strategies[i].residual(residual, axis)
+            deviation = math.sqrt(variances[T]) if T in release.query.multipliers else 0.0
+            yield Measurement(tuple(names[i] for i in T), residual, deviation)
+        seen.update(missing)
