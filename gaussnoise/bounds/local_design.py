@@ -17,10 +17,8 @@ Array = NDArray[np.float64]
 
 _ROUNDS = 40
 _STEPS = 20  # of the weights, between looks at the oracle
-_CLOSE, _IDLE = (
-    1e-4,
-    3,
-)  # relative gain of a round below which it is idle, and how many such end the search
+# Relative gain of a round below which it is idle, and how many such end the search.
+_CLOSE, _IDLE = 1e-4, 3
 _CLIMBS = 3  # from as many axes of the form, either way
 _FLOOR = 1e-12  # relative, of eigenvalues: directions the points do not reach
 _TRIED = 0.1  # of a record's weight, for its newest point

@@ -24,15 +24,11 @@ from .tables import proof_of
 
 Array = NDArray[np.float64]
 
-_MOST_CENTERS, _MOST_ENTRIES = (
-    48,
-    2**14,
-)  # of sets whose every point is tried as the only record: under a second
+# Of sets whose every point is tried as the only record: under a second.
+_MOST_CENTERS, _MOST_ENTRIES = 48, 2**14
 _TOLERANCE = 1e-5
-_MOST_PATTERNS, _MOST_WORK = (
-    2**12,
-    2**24,
-)  # of tables: patterns, and those times squares of the blocks' sizes
+# Of tables: patterns, and those times squares of the blocks' sizes.
+_MOST_PATTERNS, _MOST_WORK = 2**12, 2**24
 _STEPS, _CLOSE = 100, 1e-5
 
 

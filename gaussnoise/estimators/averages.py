@@ -10,10 +10,8 @@ from scipy.special import gammainc
 Array = NDArray[np.float64]
 
 _MOST_ORDER = 20  # of the moments that are computed term by term
-_PLACES, _RATES = (
-    32,
-    64,
-)  # of the grids over which bounds are minimised; every point of a grid is a bound
+# Of the grids over which bounds are minimised; every point of a grid is a bound.
+_PLACES, _RATES = 32, 64
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,8 @@ _LAST = 0.75  # of the budget, for the step whose noise stays in the estimate
 _MOST_STEPS = 20
 _TRIED_STEPS = 8  # more never had less error in any setting that was tried
 _AS_GOOD = 1.01  # an interval this much wider is worth a step less
-_TAILS = np.geomspace(
-    0.3, 40.0, 48
-)  # log odds of clipping a record, from which the last step chooses
+# Log odds of clipping a record, from which the last step chooses.
+_TAILS = np.geomspace(0.3, 40.0, 48)
 _MOST_DEVIATIONS = 1e12  # beyond, floats around the center are too coarse
 _MOST_RECORDS = 2**62
 _LARGEST = 1e200  # of a number before coordinates are turned: infinities become this

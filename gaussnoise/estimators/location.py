@@ -31,9 +31,8 @@ Array = NDArray[np.float64]
 THRESHOLDED = 0.1  # of δ, where the range is unbounded
 _LEVEL = 2**12  # bins of a histogram; a range of more is searched level by level
 _MOST_LEVELS = 20
-_MOST_KEYS = (
-    2.0**61
-)  # bins of an unbounded range, on either side; numbers beyond share the last one
+# Bins of an unbounded range, on either side; numbers beyond share the last one.
+_MOST_KEYS = 2.0**61
 # Width of a bin and error of its middle in deviations, and by what share of all records the bin
 # with the mean's surroundings leads any bin whose middle is further away than that error.
 # "variance": 8/9 of the mass is within 3 deviations (Chebyshev), hence in at most two bins of width

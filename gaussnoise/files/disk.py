@@ -21,9 +21,8 @@ except ImportError:  # Windows
     fcntl = None
 
 MOST_RECORD = 2**24  # bytes of a record in JSON, which takes up to 25 times as much memory
-_OPEN_FOLDERS = Path(
-    "/proc/self/fd"
-)  # Linux: a path through it stays in a folder, whatever becomes of its name
+# Linux: a path through it stays in a folder, whatever becomes of its name.
+_OPEN_FOLDERS = Path("/proc/self/fd")
 RESULT = "result"  # in a scratch folder
 
 

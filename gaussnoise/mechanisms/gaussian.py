@@ -1,7 +1,6 @@
 """The unbiased correlated Gaussian mechanism on an integer lattice, for points and bodies."""
 
 import hashlib
-import math
 import os
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from domains import AbstractFiniteDomain, FiniteSet
 from domains.description import describe
-from domains.floats import EPS
 
 from ..bounds import Bound, bound_of
 from ..errors import DataError, GaussNoiseError, NotAvailableError, ParameterError, not_a_generator
@@ -24,18 +22,15 @@ from ..noise.kronecker_covariance import KroneckerCovariance
 from ..noise.optimal_noise import OptimalNoise
 from ..noise.policy import PolicyGraph
 from ..noise.problem import Relation
-from ..noise.sensitivity import largest_pair
 from ..noise.stream_covariance import StreamCovariance
-from ..numerics.feasibility import Whitened, check_range, whiten
 from ..numerics.rounding import rounded_up
 from ..privacy.definitions import AbstractPrivacy, check_gaussian, dp_event, gaussian_epsilon
-from ..privacy.lattice import AbstractLattice
-from ..privacy.lattice_bound import POINT_BITS, POINT_STEPS
+from ..privacy.lattice_bound import POINT_STEPS
 from ..privacy.ledger import Ledger
-from ..privacy.sampler import MAX_BITS, IntegerQuery
 from ..records import check_on_outside, counts_of, one_kind, real_rows
 from ..text import SHOWN_DELTA, disclaimers, versions
 from .body_lattice import BodyLattice
+from .point_lattice import PointLattice, bits_for, origin_rows
 from .release import Release
 
 if TYPE_CHECKING:
@@ -43,9 +38,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-# Coarser lattices would round the strategy visibly: a budget that small releases nothing but noise.
-_MIN_BITS = 20
-_EXACT_PAIR_ENTRIES = 2**21
 
 _OUTSIDE = {
     "refuse": "refused",
@@ -151,7 +143,7 @@ class GaussianMechanism(PickledByArguments):
         return domain.to_finite_set()
 
     @cached_property
-    def _lattice(self) -> "_Lattice | BodyLattice":
+    def _lattice(self) -> PointLattice | BodyLattice:
         given = self.noise.covariance
         if isinstance(given, KroneckerCovariance) and (dense := given.written_out()) is not None:
             given = dense
@@ -170,10 +162,10 @@ class GaussianMechanism(PickledByArguments):
             )
         rho = self.privacy.to_zcdp(max(given.unit_factor.shape[1], 1), POINT_STEPS).rho
         if self._listed:
-            lattice = _Lattice.build(self._points.points, self.noise, given, rho)
+            lattice = PointLattice.build(self._points.points, self.noise, given, rho)
         else:
             lattice = BodyLattice.build(
-                self.noise, given, rho, lambda length: _lattice_bits(length, rho)
+                self.noise, given, rho, lambda length: bits_for(length, rho)
             )
         if lattice.rank and lattice.scale < POINT_STEPS:
             raise GaussNoiseError(
@@ -216,7 +208,9 @@ class GaussianMechanism(PickledByArguments):
     def rounding_bias(self) -> Array:
         """Bound on how far rounding moves the mean, or a record's term of the sum, shape (d,)."""
         lattice = self._lattice
-        return lattice.bias(self._points.points) if isinstance(lattice, _Lattice) else lattice.bias
+        return (
+            lattice.bias(self._points.points) if isinstance(lattice, PointLattice) else lattice.bias
+        )
 
     @property
     def _divisor(self) -> int:
@@ -467,7 +461,7 @@ class GaussianMechanism(PickledByArguments):
         How many records are in a component is public, by the policy's own declaration.
         """
         points = self._points.points
-        rows = _origin_rows(points, self.noise.neighbors)
+        rows = origin_rows(points, self.noise.neighbors)
         if rows is None:
             return np.zeros(points.shape[1])
         if not rows.any():
@@ -517,112 +511,9 @@ class GaussianMechanism(PickledByArguments):
         return counted
 
 
-@dataclass(frozen=True, eq=False)
-class _Lattice(AbstractLattice, PickledByArguments):
-    """The integer strategy: ``strategy[i] ≈ 2^bits · b_i``, where point_i = origins[i] + L b_i."""
-
-    strategy: list[list[int]]
-    bits: int
-    query: IntegerQuery
-    unit_factor: Array
-    size: float
-    origins: Array
-
-    @classmethod
-    def build(
-        cls, points: Array, noise: OptimalNoise, covariance: FactorCovariance, rho: float
-    ) -> "_Lattice":
-        rows = _origin_rows(points, noise.neighbors)
-        origins = np.zeros_like(points) if rows is None else points[rows]
-        size = covariance.scale
-        whitened = whiten(covariance.unit_factor, (points - origins) / size)
-        check_range(whitened, np.abs(points - origins).max(axis=0) / size)
-        if covariance.unit_factor.shape[1] == 0:
-            return cls(
-                [[] for _ in points], 0, IntegerQuery(1, 1.0), covariance.unit_factor, size, origins
-            )
-        length = math.sqrt(noise.sensitivity_squared / (2 * rho))
-        bits = _lattice_bits(length, rho)
-        integers = [[int(x) for x in row] for row in np.rint(np.ldexp(whitened.coordinates, bits))]
-        query = IntegerQuery(_largest_change(integers, bits, noise.neighbors), rho)
-        return cls(integers, bits, query, covariance.unit_factor, size, origins)
-
-    def bias(self, points: Array) -> Array:
-        """Largest difference of a point and what its integers decode to, in extended precision."""
-        wide = np.longdouble
-        integers = np.array([[math.ldexp(x, -self.bits) for x in row] for row in self.strategy])
-        integers = integers.reshape(len(self.strategy), self.rank)
-        decoded = (
-            self.size * (integers.astype(wide) @ self.unit_factor.T.astype(wide)) + self.origins
-        )
-        decoding = (
-            np.abs(points).max(axis=0)
-            + np.abs(self.origins)
-            + self.size * np.abs(integers) @ np.abs(self.unit_factor.T)
-        )
-        rounding = 4 * (self.rank + 2) * EPS * decoding.max(axis=0)
-        return (np.abs(decoded - points).max(axis=0) + rounding).astype(np.float64)
-
-    def sums(self, counts: list[int]) -> list[int]:
-        """Exact integer totals of the strategy over all records, one for each coordinate."""
-        present = [(count, row) for count, row in zip(counts, self.strategy, strict=True) if count]
-        return [sum(count * row[k] for count, row in present) for k in range(self.rank)]
-
-
-def _lattice_bits(length: float, rho: float) -> int:
-    """For noise of standard deviation ``length``, a lattice of 2^-bits."""
-    bits = POINT_BITS - math.frexp(length)[1]
-    if not (length > 0 and _MIN_BITS <= bits <= MAX_BITS):
-        raise ParameterError(
-            f"GaussianMechanism: rho = {rho:.3g} needs a lattice of 2^{-bits} per unit of noise, "
-            f"expected between 2^-{MAX_BITS} and 2^-{_MIN_BITS}; hint: rho between 1e-12 and 1e100"
-        )
-    return bits
-
-
-def _origin_rows(points: Array, neighbors: Relation) -> NDArray[np.intp] | None:
-    """For every point, the one it is measured from, shape (N,); None for the origin of the space.
-
-    A member of K where the number of records is public: coordinates that no neighbour can change
-    come out exactly. For a policy graph, one in the same component, found from the points
-    themselves: equal points are one value.
-    """
-    if neighbors == "add-remove":
-        return None
-    if not isinstance(neighbors, PolicyGraph):
-        return np.zeros(len(points), dtype=np.intp)
-    return PolicyGraph.from_edges(neighbors.edges, points).origins()
-
-
 def _published(neighbors: Relation) -> str:
     """What the relation itself makes public."""
     if neighbors == "add-remove":
         return "nothing"
     several = isinstance(neighbors, PolicyGraph) and neighbors.parts > 1
     return "number of records" + (" in each component of the policy graph" if several else "")
-
-
-def _largest_change(integers: list[list[int]], bits: int, neighbors: Relation) -> int:
-    """Largest squared length or distance of neighbouring rows: exact, or 1e-12 above."""
-    if neighbors == "add-remove":
-        return max(sum(x * x for x in row) for row in integers)
-    count, rank = len(integers), len(integers[0])
-    if isinstance(neighbors, PolicyGraph):
-        return max(
-            (
-                sum((x - y) ** 2 for x, y in zip(integers[i], integers[j], strict=True))
-                for i, j in neighbors.edges
-            ),
-            default=0,
-        )
-    if count * count * rank <= _EXACT_PAIR_ENTRIES:
-        rows = np.array(integers, dtype=object)
-        changes = (
-            int(np.square(rows[i + 1 :] - rows[i]).sum(axis=1).max()) for i in range(count - 1)
-        )
-        return max(changes, default=0)
-    rounded = np.array([[math.ldexp(x, -bits) for x in row] for row in integers])
-    lengths = np.linalg.norm(rounded, axis=1) * (1 + 8 * rank * EPS)
-    return math.ceil(
-        Fraction(largest_pair(Whitened(rounded, lengths, np.zeros(rank)))) * Fraction(4) ** bits
-    )

@@ -46,10 +46,8 @@ Bytes = Callable[[int], bytes]  # that many random ones
 
 _TOKEN = 16  # bytes: two users' tokens never meet
 _CLOSE = 1.01  # times the variance of infinitely many candidates is near enough
-_MOST_PAIRS, _MOST_NUMBERS = (
-    2**12,
-    2**20,
-)  # of candidates, and of their coordinates: 30 milliseconds a message
+# Of candidates, and of their coordinates: 30 milliseconds a message.
+_MOST_PAIRS, _MOST_NUMBERS = 2**12, 2**20
 _WORDS = 64  # a hash call's worth: its own cost is that of some 50
 _FARTHEST = 13.0  # standard deviations: where quadrature ends
 _NODES = 1000

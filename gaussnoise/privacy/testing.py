@@ -13,9 +13,8 @@ from .definitions import GDP, KL, TV, AbstractPrivacy, ApproxDP, PureDP, zCDP
 
 Promise = AbstractPrivacy | PureDP
 
-_ORDERS = np.concatenate(
-    [1 + np.geomspace(1e-3, 1, 24), np.geomspace(2.1, 1e4, 48)]
-)  # of Rényi divergences
+# Of Rényi divergences.
+_ORDERS = np.concatenate([1 + np.geomspace(1e-3, 1, 24), np.geomspace(2.1, 1e4, 48)])
 
 
 def most_power(privacy: Promise, level: float) -> float:

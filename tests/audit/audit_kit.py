@@ -354,11 +354,11 @@ def _wrong_relation(patch):
 
 
 def _wrong_relation_of_points(patch):
-    from gaussnoise.mechanisms import gaussian as _mechanism
+    from gaussnoise.mechanisms import point_lattice as _lattice
 
-    right = _mechanism._largest_change
+    right = _lattice._largest_change
     patch.setattr(
-        _mechanism, "_largest_change", lambda integers, bits, _: right(integers, bits, "add-remove")
+        _lattice, "_largest_change", lambda integers, bits, _: right(integers, bits, "add-remove")
     )
 
 

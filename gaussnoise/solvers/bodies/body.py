@@ -33,9 +33,8 @@ _CLOSED = 1e-9  # brackets up to this wide are taken to be this wide
 _MOST_ROUNDING = 1e-3  # of the length of what is covered: beyond, the factor is too nearly singular
 # of that length, where numbers cancel in the body itself: it is covered with more noise
 _MOST_CANCELLED = 0.1
-_FAR = (
-    2.0**10
-)  # times its size: what rounding does to nearer points is less than what all margins leave
+# Times its size: what rounding does to nearer points is less than what all margins leave.
+_FAR = 2.0**10
 _ASCENTS = 50
 _DIRECTIONS = 4  # directions tried per dimension, besides the axes
 

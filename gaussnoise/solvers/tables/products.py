@@ -38,11 +38,8 @@ _LOOSE = 1e-3  # of the tables' weights while the attributes move
 _STILL = 1e-4  # relative change of every μ
 _MOST_ROUNDS = 25
 _MOST_SOLVED = 1200  # categories: half a minute
-_APART, _SMALLEST, _LARGEST = (
-    1e-8,
-    1e-90,
-    1e90,
-)  # of Gram matrices, so that products and differences keep digits
+# Of Gram matrices, so that products and differences keep digits.
+_APART, _SMALLEST, _LARGEST = 1e-8, 1e-90, 1e90
 _MOST_PENALTY = 1e4  # of the Gram matrix's mean: where totals are free
 # What a workload cannot see is measured all the same, so that every cell can be released: this
 # share of the budget, or more where contrasts of few bits would round it away.

@@ -1,0 +1,134 @@
+"""Exact integer sums of listed points, on a lattice fine enough that noise hides it."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains.floats import EPS
+
+from ..errors import ParameterError
+from ..files.pickling import PickledByArguments
+from ..noise.covariance import FactorCovariance
+from ..noise.optimal_noise import OptimalNoise
+from ..noise.policy import PolicyGraph
+from ..noise.problem import Relation
+from ..noise.sensitivity import largest_pair
+from ..numerics.feasibility import Whitened, check_range, whiten
+from ..privacy.lattice import AbstractLattice
+from ..privacy.lattice_bound import POINT_BITS
+from ..privacy.sampler import MAX_BITS, IntegerQuery
+
+Array = NDArray[np.float64]
+
+# Coarser lattices would round the strategy visibly: a budget that small releases nothing but noise.
+_MIN_BITS = 20
+_EXACT_PAIR_ENTRIES = 2**21
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PointLattice(AbstractLattice, PickledByArguments):
+    """The integer strategy: ``strategy[i] ≈ 2^bits · b_i``, where point_i = origins[i] + L b_i."""
+
+    strategy: list[list[int]]
+    bits: int
+    query: IntegerQuery
+    unit_factor: Array
+    size: float
+    origins: Array
+
+    @classmethod
+    def build(
+        cls, points: Array, noise: OptimalNoise, covariance: FactorCovariance, rho: float
+    ) -> Self:
+        """For a budget ρ, from the points' coordinates in the noise's own."""
+        rows = origin_rows(points, noise.neighbors)
+        origins = np.zeros_like(points) if rows is None else points[rows]
+        size = covariance.scale
+        whitened = whiten(covariance.unit_factor, (points - origins) / size)
+        check_range(whitened, np.abs(points - origins).max(axis=0) / size)
+        if covariance.unit_factor.shape[1] == 0:
+            return cls(
+                [[] for _ in points], 0, IntegerQuery(1, 1.0), covariance.unit_factor, size, origins
+            )
+        length = math.sqrt(noise.sensitivity_squared / (2 * rho))
+        bits = bits_for(length, rho)
+        integers = [[int(x) for x in row] for row in np.rint(np.ldexp(whitened.coordinates, bits))]
+        query = IntegerQuery(_largest_change(integers, bits, noise.neighbors), rho)
+        return cls(integers, bits, query, covariance.unit_factor, size, origins)
+
+    def bias(self, points: Array) -> Array:
+        """Largest difference of a point and what its integers decode to, in extended precision."""
+        wide = np.longdouble
+        integers = np.array([[math.ldexp(x, -self.bits) for x in row] for row in self.strategy])
+        integers = integers.reshape(len(self.strategy), self.rank)
+        decoded = (
+            self.size * (integers.astype(wide) @ self.unit_factor.T.astype(wide)) + self.origins
+        )
+        decoding = (
+            np.abs(points).max(axis=0)
+            + np.abs(self.origins)
+            + self.size * np.abs(integers) @ np.abs(self.unit_factor.T)
+        )
+        rounding = 4 * (self.rank + 2) * EPS * decoding.max(axis=0)
+        return (np.abs(decoded - points).max(axis=0) + rounding).astype(np.float64)
+
+    def sums(self, counts: list[int]) -> list[int]:
+        """Exact integer totals of the strategy over all records, one for each coordinate."""
+        present = [(count, row) for count, row in zip(counts, self.strategy, strict=True) if count]
+        return [sum(count * row[k] for count, row in present) for k in range(self.rank)]
+
+
+def bits_for(length: float, rho: float) -> int:
+    """For noise of standard deviation ``length``, a lattice of 2^-bits."""
+    bits = POINT_BITS - math.frexp(length)[1]
+    if not (length > 0 and _MIN_BITS <= bits <= MAX_BITS):
+        raise ParameterError(
+            f"GaussianMechanism: rho = {rho:.3g} needs a lattice of 2^{-bits} per unit of noise, "
+            f"expected between 2^-{MAX_BITS} and 2^-{_MIN_BITS}; hint: rho between 1e-12 and 1e100"
+        )
+    return bits
+
+
+def origin_rows(points: Array, neighbors: Relation) -> NDArray[np.intp] | None:
+    """For every point, the one it is measured from, shape (N,); None for the origin of the space.
+
+    A member of K where the number of records is public: coordinates that no neighbour can change
+    come out exactly. For a policy graph, one in the same component, found from the points
+    themselves: equal points are one value.
+    """
+    if neighbors == "add-remove":
+        return None
+    if not isinstance(neighbors, PolicyGraph):
+        return np.zeros(len(points), dtype=np.intp)
+    return PolicyGraph.from_edges(neighbors.edges, points).origins()
+
+
+def _largest_change(integers: list[list[int]], bits: int, neighbors: Relation) -> int:
+    """Largest squared length or distance of neighbouring rows: exact, or 1e-12 above."""
+    if neighbors == "add-remove":
+        return max(sum(x * x for x in row) for row in integers)
+    count, rank = len(integers), len(integers[0])
+    if isinstance(neighbors, PolicyGraph):
+        return max(
+            (
+                sum((x - y) ** 2 for x, y in zip(integers[i], integers[j], strict=True))
+                for i, j in neighbors.edges
+            ),
+            default=0,
+        )
+    if count * count * rank <= _EXACT_PAIR_ENTRIES:
+        rows = np.array(integers, dtype=object)
+        changes = (
+            int(np.square(rows[i + 1 :] - rows[i]).sum(axis=1).max()) for i in range(count - 1)
+        )
+        return max(changes, default=0)
+    rounded = np.array([[math.ldexp(x, -bits) for x in row] for row in integers])
+    lengths = np.linalg.norm(rounded, axis=1) * (1 + 8 * rank * EPS)
+    return math.ceil(
+        Fraction(largest_pair(Whitened(rounded, lengths, np.zeros(rank)))) * Fraction(4) ** bits
+    )
