@@ -19,6 +19,7 @@ from ...solvers.progress import interrupts_pass
 from ..schema.entries import Entry, attribute_positions, workload_domain
 from ..schema.numbers import Weight, check_weight, unit_of
 from ..schema.schema import Schema
+from .exchange import with_number
 from .plan import SECONDS_PER_INTEGER, Plan
 from .targets import Target, as_targets, largest_ratio, target_weights
 
@@ -126,7 +127,8 @@ def plan(
             fit the schema; the others are left out. So counts of rows are too small where persons
             have more, and what a person is is what has one value in this column: in CSV compared
             byte by byte, and empty text is nobody. Rows of nobody are outside the schema: see
-            ``on_outside`` of :meth:`Plan.release`. Add-remove only.
+            ``on_outside`` of :meth:`Plan.release`. With "replace" one person is exchanged for
+            another, who may have more of these rows or fewer: their number is private there too.
         public: attributes whose joint table is to be published exactly, under replacement of
             counts: what is protected is a row exchanged for another that agrees with it on these.
             So which combination of them a row has gets NO protection: only for what may be known
@@ -243,14 +245,17 @@ def plan(
     except InvalidDomainError as error:
         raise ParameterError(f"plan: {error}") from None
     if privacy is None:
-        if noise.gamma == 0:
+        covariance = noise.covariance
+        if person is not None and neighbors == "replace":
+            covariance = with_number(noise)
+        elif noise.gamma == 0:
             raise ParameterError(
                 "plan: these tables need no noise, hence no budget; hint: give any, it is not spent"
             )
         # weighted deviations at unit sensitivity are ratios to the targets; of an entry's queries,
         # the worst counts
-        whole = domain.is_cells and None not in (goals or ())
-        ratio = noise.gamma if whole else largest_ratio(noise.covariance, goals or ())
+        whole = domain.is_cells and None not in (goals or ()) and covariance is noise.covariance
+        ratio = noise.gamma if whole else largest_ratio(covariance, goals or ())
         most = 1.0 if weight is None else weight.most
         privacy = zCDP((rows_per_person * most) ** 2 * ratio**2 / 2 * (1 + _ROUNDING))
     result = Plan(schema, domain, noise, privacy, rows_per_person, goals, weight, person)

@@ -37,8 +37,13 @@ def independent_deviations(plan: "Plan") -> Array:
         known = [plan.domain.cells([i for i in S if i in public]) for S in plan.domain.subsets]
         free = cells / np.array(known, dtype=np.float64)
         alone = np.ones_like(cells) if plan.neighbors == "add-remove" else 2 * (1 - 1 / free)
+        if plan.neighbors == "replace" and not plan.has_public_rows and not public:
+            alone = 2 * (1 - 1 / (cells + 1))  # of persons who may also come without rows
     else:
         alone = np.array([_alone(term, plan.neighbors) for term in plan.domain.terms]) / cells
+        if plan.neighbors == "replace" and not plan.has_public_rows:  # a little less than needed
+            rows = np.array([_alone(term, "add-remove") for term in plan.domain.terms]) / cells
+            alone = np.maximum(alone, rows)
     outer, inner = (1.0, 0.0) if math.isinf(p) else (p / (p + 2), 2 / (p + 2))
     shares = ((weights / weights.max()) ** 2 * alone) ** outer * cells**inner
     variances = np.divide(alone, shares, out=np.zeros_like(cells), where=alone > 0)
@@ -51,8 +56,9 @@ def saving(plan: "Plan", name: str, protected: Protected) -> float:
         raise ParameterError(
             f'{name}: expected a plan with neighbors="replace", got {plan.neighbors!r}'
         )
-    if plan.public:
-        raise ParameterError(f"{name}: expected a plan without public attributes")
+    if plan.public or plan.person is not None:
+        more = "public attributes" if plan.public else "person="
+        raise ParameterError(f"{name}: expected a plan without {more}")
     if not plan.domain.is_cells:
         raise ParameterError(
             f"{name}: expected a plan for cells alone, got other bases; hint: improvement"

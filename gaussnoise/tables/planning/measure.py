@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from ...solvers.tables.strategies import AbstractStrategy, IdentityStrategy
 Counts = NDArray[np.int64]
 Integers = NDArray[Any]  # int64 where every intermediate provably fits, Python integers otherwise
 Array = NDArray[np.float64]
+# "replace-persons": one person of any number of rows, at most so many, exchanged for another
+Moves = Relation | Literal["replace-persons"]
 
 # Multipliers of at least 2²⁰ follow the wanted standard deviations to one in a million, and at a
 # scale of 2³² lattice steps the discrete Gaussian is a continuous one to far below any float.
@@ -66,7 +68,7 @@ class ResidualQuery(PickledByArguments):
         cls,
         strategies: Sequence[AbstractStrategy],
         variances: Mapping[Subset, float],
-        neighbors: Relation,
+        neighbors: Moves,
         rho: float,
         unit: int = 1,
         most: float = 1.0,
@@ -77,12 +79,13 @@ class ResidualQuery(PickledByArguments):
         adds a convex combination of cells, ``unit`` in all, and lengths are convex. Where noise is
         large, a coarser unit is chosen.
         """
-        if neighbors == "add-remove" and () not in variances:
+        moves_number = neighbors in ("add-remove", "replace-persons")
+        if moves_number and () not in variances:
             raise CovarianceError(
                 "release: expected noise on the total, which one row more or less changes"
             )
         public = public_of(neighbors)
-        strategies, by_type = tuple(strategies), _by_type(strategies, variances, public)
+        strategies, by_type = tuple(strategies), by_type_of(strategies, variances, public)
         orbits, of_class = (
             by_type.orbits,
             [strategies[members[0]] for members in by_type.orbits.classes],
@@ -103,7 +106,7 @@ class ResidualQuery(PickledByArguments):
             / math.sqrt(rho)
             * math.sqrt(math.prod(of_class[k].stretch for k in kind))
             for kind, variance in by_type.values_by_type.items()
-            if kind or neighbors == "add-remove"  # replacing rows leaves the total alone
+            if kind or moves_number  # replacing rows leaves the total alone
         }
         if not wanted:
             return cls(strategies, ByType(orbits, {}), None, unit, most, public)
@@ -127,7 +130,7 @@ class ResidualQuery(PickledByArguments):
         query = IntegerQuery(moved * unit**2, rho)
         return cls(strategies, ByType(orbits, multipliers), query, unit, most, public)
 
-    def with_multipliers(self, known: Mapping[Type, int], neighbors: Relation) -> "ResidualQuery":
+    def with_multipliers(self, known: Mapping[Type, int], neighbors: Moves) -> "ResidualQuery":
         """The same with multipliers that were fixed before, whose sensitivity is computed anew.
 
         Raises:
@@ -255,7 +258,7 @@ def measured_integers(
     strategies: Sequence[AbstractStrategy], values: Mapping[Subset, float]
 ) -> int:
     """How many integers are measured on the subsets that have a value, together."""
-    by_type = _by_type(strategies, values)
+    by_type = by_type_of(strategies, values)
     rows = [strategies[members[0]].rows for members in by_type.orbits.classes]
     return sum(
         by_type.orbits.size(kind) * math.prod(rows[k] for k in kind)
@@ -263,9 +266,10 @@ def measured_integers(
     )
 
 
-def _by_type(
+def by_type_of(
     strategies: Sequence[AbstractStrategy], values: Mapping[Subset, float], public: Subset = ()
 ) -> ByType:
+    """The values, the same for subsets that can be exchanged."""
     if isinstance(values, ByType):
         return values
     kinds = [(own, i in public) for i, own in enumerate(strategies)]
@@ -277,9 +281,10 @@ def squared_sensitivity(
     orbits: Orbits,
     strategies: Sequence[AbstractStrategy],
     squares: Mapping[Type, int],
-    neighbors: Relation,
+    neighbors: Moves,
 ) -> int:
-    """Largest squared change of all answers: one row more or less, or one exchanged for another.
+    """Largest squared change of all answers: one row more or less, or one exchanged for another;
+    of "replace-persons", either.
 
     A row adds at most ``s_T² Π c_i`` to the squared length of answer T, c_i the longest column's.
     The answers on two rows have inner product ``s_T² Π_{i∈T} m_i``, each m_i between ℓ_i, the least
@@ -303,6 +308,7 @@ def squared_sensitivity(
     total = sum(length * orbits.size(kind) for kind, length in lengths.items())
     if neighbors == "add-remove":
         return total
+    alone = total if neighbors == "replace-persons" else 0
     fixed = [bool(public.intersection(members)) for members in orbits.classes]
     longest = [own.square for own in strategies]
     least = [
@@ -311,7 +317,7 @@ def squared_sensitivity(
     patterns = math.prod(pattern_shape(orbits))
     if patterns <= _EXACT_PATTERNS:
         products = pattern_sums(orbits, squares, longest, least, dtype=object)
-        return 2 * (total - min(products.reshape(-1)))
+        return max(2 * (total - min(products.reshape(-1))), alone)
     if patterns <= MOST_PATTERNS:
         shares = {kind: length / total for kind, length in lengths.items()}
         sums = pattern_sums(
@@ -320,13 +326,14 @@ def squared_sensitivity(
             [1.0] * len(strategies),
             [1.0 if k else own.correlation for own, k in zip(strategies, fixed, strict=True)],
         )
-        return math.ceil(2 * total * (1 - float(sums.min()) + _ROUNDING))
+        return max(math.ceil(2 * total * (1 - float(sums.min()) + _ROUNDING)), alone)
     # every answer at its own worst pair of rows: they differ in the one attribute of strongest
     # negative correlation, or in all if there is none
-    return sum(
+    exchanged = sum(
         2 * orbits.size(kind) * (length - _least_product(squares[kind], kind, longest, least))
         for kind, length in lengths.items()
     )
+    return max(exchanged, alone)
 
 
 def _least_product(square: int, kind: Type, longest: Sequence[int], least: Sequence[int]) -> int:

@@ -125,14 +125,14 @@ def check_outside(function: str, plan: Plan, on_outside: object) -> None:
             f'{function}: expected on_outside="refuse" or "drop", got {on_outside!r}'
         )
     without = [plan.schema.names[i] for i in _used(plan) if plan.schema.attributes[i].other is None]
-    if on_outside == "drop" and plan.neighbors == "replace" and without:
+    if on_outside == "drop" and plan.has_public_rows and without:
         raise ParameterError(
             f"{function}: under replacement the number of rows is public, so none can be dropped: "
             "expected a "
             f"catch-all for every attribute, got none for {', '.join(map(repr, without))}; "
             'hint: other = "other" in the schema, or on_outside="refuse"'
         )
-    if on_outside == "drop" and plan.neighbors == "replace" and excluded(plan.schema, _used(plan)):
+    if on_outside == "drop" and plan.has_public_rows and excluded(plan.schema, _used(plan)):
         raise ParameterError(
             f"{function}: under replacement the number of rows is public, so none can be dropped, "
             "and no catch-all takes impossible combinations; hint: leave those out of the schema, "
