@@ -10,6 +10,7 @@ from pathlib import Path
 
 import audit_kit as kit
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import gaussnoise as gn
@@ -125,6 +126,36 @@ def test_noise_that_is_not_fresh_is_caught(monkeypatch):
 
     monkeypatch.setattr(measure, "measured", stale)
     assert found_epsilon_as_run(plan, [0], 1000) > CLAIM
+
+
+def person_epsilon(rows):
+    """The same for a person with so many rows in the first tick, of whom three are counted."""
+    schema = gn.Schema([gn.Attribute("a", range(2))])
+    asked = {"rows_per_person": 3, "person": "who", "over": gn.streams.Ticks(TICKS)}
+    plan = gn.plan(schema, [("a",)], gn.zCDP(kit.RHO), **asked)
+
+    def answers(first):
+        others = {"who": ["a", "b", "c"], "a": [0, 0, 1]}
+        more = {"who": [*others["who"], *["mallory"] * rows], "a": [*others["a"], *[0] * rows]}
+        ticks = [more if first and t == 0 else others for t in range(TICKS)]
+        tables = [
+            measure.counted(plan.tables, plan.over, t, pa.table(tick), "drop")
+            for t, tick in enumerate(ticks, 1)
+        ]
+        return measured(plan, tables, Nothing())
+
+    left, right = answers(True), answers(False)
+    noise = np.array(plan.query.query.draw(DRAWS * len(left))).reshape(DRAWS, -1) / plan.scale
+    return kit.epsilon_bound(left + noise, right + noise, kit.likelihood_ratio(left - right))
+
+
+def test_a_person_of_very_many_rows_in_a_tick_spends_what_is_claimed():
+    assert 0.35 * CLAIM < person_epsilon(1000) < CLAIM
+
+
+def test_ticks_that_forget_the_limit_of_rows_are_caught(monkeypatch):
+    monkeypatch.setattr(measure, "limit_of", lambda plan: None)
+    assert person_epsilon(20) > CLAIM
 
 
 HERE = Path(__file__).parent

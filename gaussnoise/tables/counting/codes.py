@@ -33,8 +33,10 @@ from .persons import (
     PersonLimit,
     check_engine,
     check_person_type,
+    dask_person,
     duckdb_person,
     limited_arrays,
+    limited_dask,
     limited_duckdb,
     limited_spark,
     no_person,
@@ -263,6 +265,8 @@ def _kept(
             raise outside_error(attributes[k])
         check_possible(coded, impossible)
     limited = limited_spark if coded.implementation.is_spark_like() else limited_duckdb
+    if coded.implementation == nw.Implementation.DASK:
+        limited = limited_dask
     return nw.from_native(limited(coded.to_native(), limit))
 
 
@@ -284,10 +288,11 @@ def _coded(
     if frame.implementation == nw.Implementation.DASK:
         # attributes without what is asked about them, which a worker has no use for
         plain = [Attribute(a.name, a.categories, a.edges, a.other, clip=a.clip) for a in attributes]
-        native = frame.to_native()[[a.name for a in attributes]]
-        return nw.from_native(
-            native.map_partitions(_pandas, plain, meta=_pandas(native._meta, plain))
-        )
+        needed = dict.fromkeys([*(a.name for a in attributes), *([person] if person else [])])
+        native = frame.to_native()[list(needed)]
+        whose = None if person is None else (person, native._meta[person].dtype)
+        meta = _pandas(native._meta, plain, whose)
+        return nw.from_native(native.map_partitions(_pandas, plain, whose, meta=meta))
     return _joined(frame, attributes, types, person)
 
 
@@ -480,12 +485,18 @@ def _finder(attribute: Attribute) -> Callable[[Any], int]:
     return found
 
 
-def _pandas(frame: Any, attributes: Sequence[Attribute]) -> Any:
-    """A partition's codes, with its index, by which dask brings columns together."""
+def _pandas(frame: Any, attributes: Sequence[Attribute], whose: tuple[str, Any] | None) -> Any:
+    """A partition's codes, with its index, by which dask brings columns together; beside them,
+    whose its rows are, from a column and its type in all partitions.
+    """
     import pandas as pd
 
     wrapped = nw.from_native(frame, eager_only=True)
-    codes = {f"c{k}": code_column(wrapped[a.name], a) for k, a in enumerate(attributes)}
+    codes: dict[str, Any] = {
+        f"c{k}": code_column(wrapped[a.name], a) for k, a in enumerate(attributes)
+    }
+    if whose is not None:
+        codes[PERSON] = np.array(dask_person(frame[whose[0]], whose[1]), dtype=object)
     return pd.DataFrame(codes, index=frame.index)
 
 

@@ -67,18 +67,23 @@ def check_engine(implementation: nw.Implementation) -> None:
     """Refuse engines that cannot order the rows of a person.
 
     Raises:
-        ParameterError: neither in this process nor duckdb nor Spark.
+        ParameterError: neither in this process nor duckdb, Spark or dask.
     """
     able = (
         implementation.is_pandas_like()
         or implementation.is_spark_like()
         or implementation
-        in (nw.Implementation.POLARS, nw.Implementation.PYARROW, nw.Implementation.DUCKDB)
+        in (
+            nw.Implementation.POLARS,
+            nw.Implementation.PYARROW,
+            nw.Implementation.DUCKDB,
+            nw.Implementation.DASK,
+        )
     )
     if not able:
         raise ParameterError(
-            "person=: expected a table in pandas, polars, pyarrow, duckdb or Spark, or a file, got "
-            f"{implementation.value}; hint: write it to Parquet, and give the path"
+            "person=: expected a table in pandas, polars, pyarrow, duckdb, Spark or dask, or a "
+            f"file, got {implementation.value}; hint: write it to Parquet, and give the path"
         )
 
 
@@ -307,3 +312,36 @@ def limited_spark(frame: Any, limit: PersonLimit) -> Any:
     own = Window.partitionBy(person).orderBy(hashed, *cells, number)
     frame = frame.withColumn("place", functions.row_number().over(own))
     return frame.filter(functions.col("place") <= limit.rows).select(*(cells or ["place"]))
+
+
+def dask_person(column: Any, expected: Any) -> list[str | None]:
+    """Whose the rows of a partition are, in words that tell persons apart in all partitions; None
+    for nobody.
+
+    By values, not by the partition's own type: what pandas makes of a column depends on its rows.
+    """
+    if column.dtype.kind != expected.kind:  # a large integer and a float that it rounds to differ
+        raise DataError(
+            f"column {column.name!r}: expected one type in all partitions, got {column.dtype} and "
+            f"{expected}; hint: astype before"
+        )
+    people = (_person(value) for value in column.tolist())
+    return [None if person is None else repr(person) for person in people]
+
+
+def limited_dask(frame: Any, limit: PersonLimit) -> Any:
+    """The same of a dask dataframe, once all rows of a person are in one partition."""
+    own = frame.shuffle(on=PERSON)
+    return own.map_partitions(_limited_partition, limit, meta=_limited_partition(own._meta, limit))
+
+
+def _limited_partition(frame: Any, limit: PersonLimit) -> Any:
+    import pandas as pd
+
+    index, names = pd.factorize(frame[PERSON])
+    people = People(
+        np.asarray(index, dtype=np.int64), lambda wanted: [str(names[k]).encode() for k in wanted]
+    )
+    cells = [column for column in frame.columns if column != PERSON]
+    kept = limited_arrays([frame[column].to_numpy() for column in cells], people, limit)
+    return pd.DataFrame(dict(zip(cells or ["c0"], kept, strict=True)))

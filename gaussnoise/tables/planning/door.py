@@ -136,8 +136,8 @@ def plan(
             others less. Whatever marginal of the workload has some of them, releases its own.
         over: :class:`~gaussnoise.streams.Ticks`, for a release that goes on: at every tick a table
             of new rows comes in, and the tables of its rows and of all so far go out, on one
-            budget. ``rows_per_person`` is then per tick, and a promise: ``person`` is for single
-            releases.
+            budget. ``rows_per_person`` is then per tick, and so is ``person``; in how many ticks a
+            person has rows, ``Ticks(reports=)``, stays a promise.
 
     Returns:
         A :class:`Plan`; with ``over``, a :class:`~gaussnoise.streams.StreamPlan`.
@@ -217,11 +217,11 @@ def plan(
             "plan: over= takes tables of counts, no clipped numbers and no weights; hint: release "
             "every tick by itself, on one ledger"
         )
-    if over is not None and person is not None:
+    if over is not None and person is not None and neighbors == "replace":
         raise ParameterError(
-            "plan: person= is for single releases: nobody counts in how many ticks a person has "
-            "rows; hint: over= with rows_per_person= and Ticks(..., reports=), both promises of "
-            "yours"
+            "plan: over= with person= cannot be combined with replacement: a person who is "
+            "exchanged may have rows in other ticks than the other has, in twice as many together; "
+            'hint: neighbors="add-remove"'
         )
     goals = None
     if targets is not None:

@@ -100,7 +100,7 @@ def simulated(
     return replace(blank, tables=dict(_noisy(plan, table, on_outside, draw, 1, progress)))
 
 
-def _limit(plan: Plan) -> PersonLimit | None:
+def limit_of(plan: Plan) -> PersonLimit | None:
     """On the rows of each person, with a fresh key."""
     return None if plan.person is None else PersonLimit(plan.person, plan.rows_per_person)
 
@@ -147,7 +147,7 @@ def _count(
     used = _used(plan)
     planned = {tuple(used.index(i) for i in S): S for S in plan.tables.subsets}
     attributes = [plan.schema.attributes[i] for i in used]
-    rules, limit = excluded(plan.schema, used), _limit(plan)
+    rules, limit = excluded(plan.schema, used), limit_of(plan)
     counted = count_marginals(
         table, attributes, list(planned), on_outside, limit, plan.weight, plan.unit, rules
     )

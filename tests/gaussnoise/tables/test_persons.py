@@ -38,7 +38,13 @@ def as_parquet(table, folder):
     return folder / "t.parquet"
 
 
+def as_dask(table, _):
+    dask = pytest.importorskip("dask.dataframe", reason="dask is missing")
+    return dask.from_pandas(table.to_pandas(), npartitions=3, sort=False)
+
+
 ENGINES = {
+    "dask": as_dask,
     "pandas": lambda table, _: table.to_pandas(),
     "pandas objects": lambda table, _: table.to_pandas().astype({"who": object}),
     "pandas categorical": lambda table, _: table.to_pandas().astype({"who": "category"}),
@@ -51,7 +57,13 @@ ENGINES = {
 }
 
 
-@pytest.fixture(params=ENGINES)
+# what dask itself warns of
+DASK = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=DASK if name == "dask" else ()) for name in ENGINES]
+)
 def build(request, tmp_path):
     return lambda columns: ENGINES[request.param](pa.table(columns), tmp_path)
 
@@ -293,21 +305,80 @@ def test_a_person_column_must_be_there_and_hold_single_values():
         counted(table, 1, PersonLimit("who", 1))
 
 
-@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 def test_engines_without_an_order_of_rows_are_refused_before_a_budget_is_charged(tmp_path):
-    dask = pytest.importorskip("dask.dataframe", reason="dask is missing")
-    frame = dask.from_pandas(pd.DataFrame({"who": ["a"], "x": [0]}), npartitions=1)
+    ibis = pytest.importorskip("ibis", reason="ibis is missing")
+    table = ibis.memtable(pa.table({"who": ["a"], "x": [0]}))
     ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(1))
     with pytest.raises(gn.ParameterError, match="hint: write it to Parquet"):
-        plan().release(frame, out=tmp_path / "out", ledger=ledger, id="first")
+        plan().release(table, out=tmp_path / "out", ledger=ledger, id="first")
     assert ledger.spent == 0
+
+
+# Dask, where the rows of a person are in several partitions.
+
+
+def in_dask(frame, partitions):
+    dask = pytest.importorskip("dask", reason="dask is missing")
+    frames = pytest.importorskip("dask.dataframe", reason="dask is missing")
+    with dask.config.set({"dataframe.convert-string": False}):  # which makes text of objects
+        return frames.from_pandas(frame, npartitions=partitions, sort=False)
+
+
+PERSONS_OF_DASK = {
+    "integers": lambda who: who,
+    "text": lambda who: who.astype(str),
+    "floats with gaps": lambda who: who.where(who > 0).astype(float),
+    "categories": lambda who: who.astype(str).astype("category"),
+    "days": lambda who: pd.Timestamp("2024-01-01") + pd.to_timedelta(who, "D"),
+    "objects": lambda who: pd.Series([3, "3", 3.0, b"3", None, True] * 50, dtype=object),
+}
+
+
+@DASK
+@pytest.mark.parametrize("kind", PERSONS_OF_DASK)
+@pytest.mark.parametrize("partitions", [1, 7])
+def test_dask_counts_the_rows_that_plain_python_counts(kind, partitions):
+    """For one key, however rows are cut into partitions."""
+    rng = np.random.default_rng(0)
+    who = PERSONS_OF_DASK[kind](pd.Series(rng.integers(0, 20, 300)))
+    frame = pd.DataFrame({"who": who, "x": rng.integers(0, 4, 300)})  # 3 is outside
+    limit = PersonLimit("who", 3, KEY)
+    found = counted(in_dask(frame, partitions), 3, limit, "drop")
+    people = _persons._people_of_objects(who.tolist())
+    inside = (people.index >= 0) & (frame["x"].to_numpy() < 3)
+    rows = frame["x"].to_numpy()[inside] + 1
+    mine = _persons.People(people.index[inside], people.names)
+    (kept,) = _persons.limited_arrays([rows], mine, limit)
+    assert found.tolist() == np.bincount(kept - 1, minlength=3).tolist()
+    assert found.sum() < inside.sum()
+
+
+@DASK
+def test_dask_without_a_shuffle_is_told_apart(monkeypatch):
+    """The negative control: every partition limits its own rows."""
+    import dask.dataframe
+
+    frame = pd.DataFrame({"who": ["a"] * 70, "x": [0] * 70})
+    assert counted(in_dask(frame, 7), 1, PersonLimit("who", 3)).tolist() == [3]
+    monkeypatch.setattr(dask.dataframe.DataFrame, "shuffle", lambda frame, on: frame)
+    assert counted(in_dask(frame, 7), 1, PersonLimit("who", 3)).tolist() == [21]
+
+
+@DASK
+def test_partitions_of_other_types_are_refused_in_dask():
+    """A person who is an integer in one and a rounded number in another would be two."""
+    dask = pytest.importorskip("dask.dataframe", reason="dask is missing")
+    parts = [pd.DataFrame({"who": [who], "x": [0]}) for who in (2**53 + 1, 2.0**53)]
+    table = dask.from_map(lambda k: parts[k], [0, 1], meta=parts[0])
+    with pytest.raises(gn.DataError):
+        counted(table, 1, PersonLimit("who", 1))
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"neighbors": "replace", "public": "x"}, "person= cannot be combined with public="),
-        ({"over": gn.streams.Ticks(3)}, "person= is for single releases"),
+        ({"over": gn.streams.Ticks(3), "neighbors": "replace"}, "over= with person= cannot be"),
         ({"person": 3}, "expected person to be the name of a column, got int"),
         ({"person": ""}, "expected person to be the name of a column"),
     ],
