@@ -9,7 +9,11 @@ Formal guarantees:
       rows, as a multiset: neither their order nor anybody else's rows matter, since equal places
       are ordered by cells and number. So adding or removing one person, with any number of rows,
       adds or removes at most k of the rows that are counted, and noise for k rows protects her.
-      This holds whatever the hash does: its quality decides only how even the choice is.
+      This holds whatever the hash does: its quality decides only how even the choice is. So does
+      exchanging one person for another: at most k of the counted rows go, and at most k others
+      come (:mod:`gaussnoise.tables.planning.exchange`).
+    * Rows that do not fit, and combinations that cannot be, are left out before: by themselves
+      alone, so that what one person has changes nobody else's rows.
     * A mixture over keys keeps the promise, since the key does not depend on the data. It is
       neither kept nor written, as nothing needs it again: who had it could tell, of rows that are
       known, which were left out.

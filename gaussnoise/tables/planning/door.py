@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from domains import DomainTooLargeError, InvalidDomainError, Marginals
+from domains import DomainTooLargeError, InvalidDomainError
 from domains.tables.tables import AbstractTables
 
 from ...bounds.proof import noise_of
@@ -129,11 +129,12 @@ def plan(
             byte by byte, and empty text is nobody. Rows of nobody are outside the schema: see
             ``on_outside`` of :meth:`Plan.release`. With "replace" one person is exchanged for
             another, who may have more of these rows or fewer: their number is private there too.
-        public: attributes whose joint table is to be published exactly, under replacement of
-            counts: what is protected is a row exchanged for another that agrees with it on these.
-            So which combination of them a row has gets NO protection: only for what may be known
-            to everybody, like totals that the law fixes. Their tables have no noise, and the
-            others less. Whatever marginal of the workload has some of them, releases its own.
+        public: attributes whose joint table is to be published exactly, under replacement, of
+            counts and of what is asked about them, but not of clipped numbers: what is protected is
+            a row exchanged for another that agrees with it on these. So which combination of them a
+            row has gets NO protection: only for what may be known to everybody, like totals that
+            the law fixes. Their tables have no noise, and the others less. Whatever marginal of the
+            workload has some of them, releases its own.
         over: :class:`~gaussnoise.streams.Ticks`, for a release that goes on: at every tick a table
             of new rows comes in, and the tables of its rows and of all so far go out, on one
             budget. ``rows_per_person`` is then per tick, and so is ``person``; in how many ticks a
@@ -295,11 +296,13 @@ def _relation(
         )
     used = {i for S in domain.subsets for i in S}
     clipped = any(schema.attributes[i].clip is not None for i in used)
-    if continual or clipped or not isinstance(domain, Marginals):
+    if clipped:
         raise ParameterError(
-            "plan: public attributes are for one release of counts of cells; hint: leave out "
-            "over=, bases and clipped numbers"
+            "plan: public= cannot be combined with clipped numbers: a row counts in the ends of "
+            "an interval by parts, and public tables are of whole rows; hint: edges instead of clip"
         )
+    if continual:
+        raise ParameterError("plan: public attributes are for one release; hint: leave out over=")
     if unused := [schema.names[i] for i in places if i not in used]:
         raise ParameterError(
             f"plan: expected public attributes that some marginal has, got {unused[0]!r} too"

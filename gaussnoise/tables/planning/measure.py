@@ -95,10 +95,8 @@ class ResidualQuery(PickledByArguments):
             strategies[i] != own for own, c in zip(of_class, orbits.classes, strict=True) for i in c
         ):
             raise CovarianceError("release: expected alike attributes to be measured alike")
-        if public and (
-            unit > 1 or any(not isinstance(own, IdentityStrategy) for own in strategies)
-        ):
-            raise CovarianceError("release: expected counts of cells where attributes are public")
+        if public and unit > 1:
+            raise CovarianceError("release: expected counts of rows where attributes are public")
         if any(set(T) <= set(public) for T in by_type if T):
             raise CovarianceError("release: expected no noise on tables of public attributes")
         wanted = {
@@ -291,7 +289,8 @@ def squared_sensitivity(
     of all, and c_i; the sum over T is affine in every m_i, so that it is least at ends: ℓ_i on some
     set D of attributes, c_i on the others. Attained where all columns of an attribute are of one
     length, and all pairs of them at one angle; a bound otherwise. Rows that are exchanged agree on
-    public attributes, whose columns are of one length: there m_i = c_i.
+    public attributes: there m_i = c_i, which is a bound too where columns differ in length, since
+    what is left of an answer is a squared length, times at most the longest of these.
     """
     public = set(public_of(neighbors))
     if any(0 < len(public.intersection(members)) < len(members) for members in orbits.classes):
