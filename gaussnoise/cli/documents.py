@@ -94,9 +94,9 @@ def _optimality(plan: Plan) -> Document:
     return {
         "p": str(plan.noise.p),
         "error": plan.error,
-        "gamma": plan.noise.gamma,
-        "gamma_lower": plan.noise.gamma_lower,
-        "certified_gap": plan.noise.gap,
+        "gamma": plan.bracket[1],
+        "gamma_lower": plan.bracket[0],
+        "certified_gap": plan.gap,
         "improvement": plan.improvement,
         "lower_bound": plan.bound.as_dict(plan.error),
         "method": plan.noise.method,

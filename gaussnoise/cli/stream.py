@@ -66,6 +66,14 @@ def start_stream(
     rows_per_person: Annotated[
         int, typer.Option("--rows-per-person", help="The most rows of one person in a tick.")
     ] = 1,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            "--person",
+            help="Column that says whose row it is: at most --rows-per-person of each are counted "
+            "in a tick.",
+        ),
+    ] = None,
     format: Annotated[str, typer.Option("--format", help="Table files: csv or parquet.")] = "csv",
     on_outside: Annotated[
         str,
@@ -96,6 +104,7 @@ def start_stream(
             neighbors=relation,
             p=p,
             rows_per_person=rows_per_person,
+            person=person,
             over=over,
         )
     options: dict[str, Any] = {"format": format, "on_outside": on_outside}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import final
 
-from domains import Marginals
+from domains.tables.tables import AbstractTables
 
 from ..errors import ParameterError
 
@@ -15,7 +15,11 @@ class ReplaceWithin:
     attributes: how many records have each combination of those is published exactly, and which
     one a record has gets no protection at all.
 
-    The policy graph that joins records of equal public attributes, in closed form.
+    The policy graph that joins records of equal public attributes: for marginals in closed form,
+    for products of other bases by the same residuals. What is measured of two records x, y that
+    agree on them differs by ``Σ_T a_T q_T(x, y)``, q_T >= 0 of the other attributes of T, a_T at
+    most the longest columns of the public ones: so patterns of differing attributes leave those
+    out, and residuals of public attributes alone, which nothing moves, are published as they are.
 
     Attributes:
         public: sorted positions of the attributes.
@@ -38,10 +42,10 @@ class ReplaceWithin:
             )
 
     def check(self, function: str, domain: object) -> None:
-        """Raise ParameterError unless the domain is of marginals that have these attributes."""
-        if not isinstance(domain, Marginals) or self.public[-1] >= len(domain.sizes):
+        """Raise ParameterError unless the domain is of tables that have these attributes."""
+        if not isinstance(domain, AbstractTables) or self.public[-1] >= len(domain.sizes):
             raise ParameterError(
-                f"{function}: expected marginals with the public attributes, got "
+                f"{function}: expected tables with the public attributes, got "
                 f"{type(domain).__name__}; hint: a policy graph that joins points which agree on "
                 'them, with graph.graph["components"] = "public"'
             )

@@ -89,7 +89,7 @@ def product_optimum(
 ) -> OptimalNoise:
     """The best noise of one strategy per attribute, with a bracket on the best of all noises."""
     replaced = protected == "replace"
-    workload = Workload.of(domain, total=not replaced)
+    workload = Workload.of(domain, total=not replaced, public=problem.public)
     optimum = product_noise(workload, problem.p, replaced=replaced, tol=tol, watch=watch)
     best = _answer(problem, domain, protected, tol, optimum, watch)
     if replaced and best.gap > _WORTH:
@@ -124,6 +124,7 @@ def _answer(
         tables.patterns,
         tables.pattern_weights,
         found.cell_weights,
+        public=problem.public,
     )
     upper = max(domain.weights) * workload.error(noise, p) * (1 + ROUNDING_MARGIN)
     lower = certificate.lower_bound()

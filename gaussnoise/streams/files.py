@@ -23,7 +23,7 @@ from ..tables.release.tidy import LEVEL, interval_record, level_text
 from ..text import SHOWN_DELTA, versions
 from .plan import StreamPlan, drawn_query
 from .state import measurements_sha256
-from .text import participation_text, plan_text
+from .text import counted_text, participation_text, plan_text
 from .ticks import Ticks
 from .time_strategy import TimeStrategy
 
@@ -151,6 +151,11 @@ def _promise(plan: StreamPlan) -> dict[str, Any]:
         "privacy_unit": plan.privacy_unit,
         "participation": participation_text(plan),
         "rows_per_person_and_tick": plan.tables.rows_per_person,
+        **(
+            {}
+            if plan.tables.person is None
+            else {"person": plan.tables.person, "rows_counted": counted_text(plan)}
+        ),
         "privacy": plan.privacy.as_dict(plan.integers, TABLE_STEPS),
         "rho_of_all_ticks": rho,
         "epsilon_delta_of_all_ticks": {
@@ -183,7 +188,7 @@ def summary_text(plan: StreamPlan, tick: int) -> str:
         "rows so far (cumulative/): safe to publish",
         f"charged      rho = {plan.rho_charged:.10g} of {plan.rho:.10g}, once, for all "
         f"{plan.over.n} ticks together",
-        *plan_text(plan).splitlines()[1:4],
+        *plan_text(plan).splitlines()[1 : 4 if plan.tables.person is None else 5],
         "",
         f"{'marginal':<{width}}  {'sd of this tick':>15}  {'sd of all so far':>16}",
     ]

@@ -16,6 +16,7 @@ from ..tables.counting.codes import OnOutside
 from ..tables.counting.count import count_marginals
 from ..tables.counting.impossible import excluded
 from ..tables.planning.plan import Plan
+from ..tables.release.publish import limit_of
 from ..tables.release.stream import measured_parts
 from ..tables.schema.schema import Attribute
 from .plan import StreamPlan
@@ -32,6 +33,11 @@ def counted(
 ) -> dict[Subset, Counts]:
     """Exact counts of every planned marginal of one tick's rows.
 
+    Planned with ``person``, at most so many rows of each person in the tick, chosen under a key of
+    its own, which is not kept. Whatever the keys of all ticks are, what a tick counts of a person
+    is a function of that person's rows in it: so the promise for all ticks holds for every choice
+    of keys, and for keys that are drawn without looking at data.
+
     Raises:
         DataError: rows that break the schema, or are of another tick and not to be carried.
     """
@@ -45,8 +51,11 @@ def counted(
     if over.period is not None:
         attributes.append(Attribute(over.period, categories=range(1, over.n + 1)))
         wanted.append(when)
-    rules = excluded(plan.schema, used)
-    found = dict(count_marginals(table, attributes, wanted, on_outside, impossible=rules))
+    rules, limit = excluded(plan.schema, used), limit_of(plan)
+    if over.period is not None and limit is not None:  # chance is not to decide on a refusal
+        every = count_marginals(table, attributes, [when], on_outside, impossible=rules)
+        _check_period(over, tick, dict(every)[when])
+    found = dict(count_marginals(table, attributes, wanted, on_outside, limit, impossible=rules))
     if over.period is not None:
         _check_period(over, tick, found.pop(when))
     return {planned[S]: np.asarray(counts) for S, counts in found.items()}

@@ -137,6 +137,9 @@ class StreamPlan(PickledByArguments):
     def privacy_unit(self) -> str:
         """Whom the budget protects."""
         k, b, rows = self.over.most_reports, self.over.apart, self.tables.rows_per_person
+        if self.tables.person is not None:
+            one = f"{self.tables.privacy_unit} in each of at most {k} ticks"
+            return f"{one}, each two at least {b} apart" if b > 1 else one
         if k == 1:
             return "one row" if rows == 1 else f"one person of at most {rows} rows, in one tick"
         each = "" if rows == 1 else f" of at most {rows} rows each"

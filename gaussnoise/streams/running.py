@@ -113,6 +113,8 @@ class Stream:
             number: of the tick. With it, a call that was interrupted can be repeated, and reads the
                 tick's tables again if they were drawn; rows are not compared. Without it, rows that
                 count exactly as those of the tick before are refused, since they may be the same.
+                Planned with ``person``, rows are chosen at random, so that the same rows may count
+                otherwise: give the number then.
 
         Returns:
             The tables of all rows so far.

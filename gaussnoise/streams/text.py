@@ -17,14 +17,29 @@ _CLOSED = 1e-3
 def participation_text(plan: "StreamPlan") -> str:
     """Who is protected, over time."""
     k, b, rows = plan.over.most_reports, plan.over.apart, plan.tables.rows_per_person
+    person = plan.tables.person
     one = "one row" if rows == 1 else f"one person's at most {rows} rows"
+    if person is not None:  # however many there are
+        one = f"all rows of one value of {person!r}"
     change = "more or less" if plan.neighbors == "add-remove" else "exchanged for another"
     if rows > 1 and plan.neighbors == "replace":
         change = "exchanged for as many others"
     if k == 1:
         return f"{one} {change}, in one tick"
+    if person is not None:
+        one = "any number of rows"
     apart = f", each two at least {b} ticks apart" if b > 1 else ""
     return f"one person with {one} {change} in each of at most {k} ticks{apart}"
+
+
+def counted_text(plan: "StreamPlan") -> str:
+    """Which rows the tables count."""
+    k = plan.tables.rows_per_person
+    rows = "one row" if k == 1 else f"{k} rows"
+    return (
+        f"at most {rows} of each person in a tick, drawn at random from that person's own of the "
+        "tick: where persons have more, counts of rows are too small, by how much is private"
+    )
 
 
 def plan_text(plan: "StreamPlan") -> str:
@@ -41,6 +56,7 @@ def plan_text(plan: "StreamPlan") -> str:
         f"budget       {budget_text(plan.privacy, plan.rho, plan.integers, 'of all ticks')}",
         f"noise        {plan.integers} integers in all ticks together, charged once, when the "
         "stream starts",
+        *([] if plan.tables.person is None else [f"counted      {counted_text(plan)}"]),
         *(
             [f"late rows    column {over.period!r} says; {_late_text(over.late)}"]
             if over.period is not None

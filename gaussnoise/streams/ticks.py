@@ -32,7 +32,8 @@ class Ticks(PickledByArguments):
     Args:
         n: how many ticks, at most; from 1 to 2000. Fewer may happen: the budget is for all n.
         reports: in how many ticks one person can have rows, at most. It is a promise of yours:
-            nothing is checked.
+            nothing is checked, also where ``person`` in the plan bounds the rows of each tick: to
+            count a person's ticks, the stream would have to keep who had rows when.
         apart: how far the numbers of two ticks with rows of one person differ, at least: with 4,
             after tick 3 not before tick 7. A promise too.
         workload: which answers over time are to have the least error: "totals", the running totals;

@@ -9,21 +9,29 @@ import pyarrow as pa
 import gaussnoise as gn
 from gaussnoise.tables.counting import codes as _codes
 from gaussnoise.tables.counting import persons as _persons
+from gaussnoise.tables.planning import measure as _measure
 from gaussnoise.tables.release import publish as _publish
 
 OTHERS = 40
 _KEYS = 40  # a mechanism that draws one of so many keys is private too, if it is for every key
 
 
-def planned(rows=1):
+def planned(rows=1, neighbors="add-remove"):
     schema = gn.Schema([gn.Attribute("x", [0, 1])])
-    return gn.plan(schema, [("x",)], gn.zCDP(kit.RHO), rows_per_person=rows, person="who")
+    asked = {"rows_per_person": rows, "person": "who", "neighbors": neighbors}
+    return gn.plan(schema, [("x",)], gn.zCDP(kit.RHO), **asked)
 
 
 def neighbours(rows, categories=(0, 1)):
     """Others with a row of each category; in front of them, or not, a person with so many rows."""
     others = [(f"p{i}", x) for i in range(OTHERS) for x in categories]
     return [*[("mallory", 0)] * rows, *others], others
+
+
+def exchanged(rows, other_rows):
+    """Others, and a person with so many rows of one category or another with some of the other."""
+    others = [(f"p{i}", 1) for i in range(OTHERS)]
+    return [*[("mallory", 0)] * rows, *others], [*[("oscar", 1)] * other_rows, *others]
 
 
 def table_of(records):
@@ -82,7 +90,22 @@ def _persons_as_rows(patch):
     patch.setattr(gn.Plan, "row_rho", property(lambda plan: plan.rho))
 
 
+def _half_of_an_exchange(patch):
+    right = _measure.squared_sensitivity
+    patch.setattr(_measure, "squared_sensitivity", lambda *given: -(-right(*given) // 2))
+
+
 MUTANTS = [
+    kit.Mutant(
+        "noise for one row of several that are exchanged",
+        _persons_as_rows,
+        lambda: audit(planned(3, "replace"), *exchanged(20, 20)),
+    ),
+    kit.Mutant(
+        "an exchange charged as if a person only came",
+        _half_of_an_exchange,
+        lambda: audit(planned(3, "replace"), *exchanged(20, 20), draws=20_000),
+    ),
     kit.Mutant(
         "rows of a person not limited", _no_limit, lambda: audit(planned(), *neighbours(20))
     ),

@@ -53,7 +53,7 @@ def measured(plan, tables, noise):
     )
 
 
-class _Nothing:
+class Nothing:
     """Noise that is zero."""
 
     def take(self, count):
@@ -64,7 +64,12 @@ def found_epsilon(plan, ticks, draws=DRAWS):
     """Lower bound on ε of all ticks together, for a person with rows in ``ticks``: exact integers,
     then noise.
     """
-    left, right = (measured(plan, side, _Nothing()) for side in sides(plan, ticks))
+    left, right = (measured(plan, side, Nothing()) for side in sides(plan, ticks))
+    return epsilon_of(plan, left, right, draws)
+
+
+def epsilon_of(plan, left, right, draws=DRAWS):
+    """Lower bound on ε from what would be measured without noise on either side."""
     noise = np.array(plan.query.query.draw(draws * len(left))).reshape(draws, -1) / plan.scale
     return kit.epsilon_bound(left + noise, right + noise, kit.likelihood_ratio(left - right))
 
@@ -72,7 +77,7 @@ def found_epsilon(plan, ticks, draws=DRAWS):
 def found_epsilon_as_run(plan, ticks, draws):
     """The same from whole runs, tick by tick, with the noise that each of them takes."""
     left, right = sides(plan, ticks)
-    difference = measured(plan, left, _Nothing()) - measured(plan, right, _Nothing())
+    difference = measured(plan, left, Nothing()) - measured(plan, right, Nothing())
     with noise_stream(plan.query.query.draw, 2 * draws * TICKS * plan.query.count, 1) as noise:
         samples = [
             np.array([measured(plan, side, noise) for _ in range(draws)]) for side in (left, right)
@@ -83,7 +88,7 @@ def found_epsilon_as_run(plan, ticks, draws):
 def _found_epsilon_redrawn(draws):
     """As if every tick were drawn and published, then drawn again after a crash."""
     plan = planned()
-    left, right = (measured(plan, side, _Nothing()) for side in sides(plan, [0]))
+    left, right = (measured(plan, side, Nothing()) for side in sides(plan, [0]))
     noise = np.array(plan.query.query.draw(2 * draws * len(left))) / plan.scale
     left, right = (np.concatenate([side, side]) for side in (left, right))
     noise = noise.reshape(draws, -1)

@@ -14,6 +14,13 @@ def test_a_person_of_very_many_rows_spends_what_is_claimed(rows):
     assert 0.6 * CLAIM < found < CLAIM
 
 
+@pytest.mark.parametrize("other_rows", [0, 20])
+def test_an_exchanged_person_spends_what_is_claimed(other_rows):
+    sides = persons.exchanged(1000, other_rows)
+    found = persons.audit(persons.planned(3, "replace"), *sides, draws=10_000)
+    assert 0.6 * CLAIM < found < CLAIM
+
+
 @pytest.mark.parametrize("mutant", persons.MUTANTS, ids=lambda m: m.name)
 def test_every_wrong_limit_is_caught(monkeypatch, mutant):
     mutant.inject(monkeypatch)

@@ -5,7 +5,11 @@ publishing.
 import audit_kit as kit
 import audit_ledger as ledger
 import audit_ticks as ticks
+import pyarrow as pa
 import pytest
+
+import gaussnoise as gn
+from gaussnoise.streams import measure
 
 CLAIM = kit.gaussian_epsilon(kit.RHO, kit.DELTA)
 
@@ -32,6 +36,34 @@ def test_runs_of_streams_spend_no_more_than_they_claim():
 def test_every_fault_of_ticks_is_caught(monkeypatch, mutant):
     mutant.inject(monkeypatch)
     assert mutant.audit() > CLAIM
+
+
+def person_epsilon(rows):
+    """The same for a person with so many rows in the first tick, of whom three are counted."""
+    schema = gn.Schema([gn.Attribute("a", range(2))])
+    asked = {"rows_per_person": 3, "person": "who", "over": gn.streams.Ticks(ticks.TICKS)}
+    plan = gn.plan(schema, [("a",)], gn.zCDP(kit.RHO), **asked)
+
+    def answers(first):
+        others = {"who": ["a", "b", "c"], "a": [0, 0, 1]}
+        more = {"who": [*others["who"], *["mallory"] * rows], "a": [*others["a"], *[0] * rows]}
+        given = [more if first and t == 0 else others for t in range(ticks.TICKS)]
+        tables = [
+            measure.counted(plan.tables, plan.over, t, pa.table(tick), "drop")
+            for t, tick in enumerate(given, 1)
+        ]
+        return ticks.measured(plan, tables, ticks.Nothing())
+
+    return ticks.epsilon_of(plan, answers(True), answers(False))
+
+
+def test_a_person_of_very_many_rows_in_a_tick_spends_what_is_claimed():
+    assert 0.35 * CLAIM < person_epsilon(1000) < CLAIM
+
+
+def test_ticks_that_forget_the_limit_of_rows_are_caught(monkeypatch):
+    monkeypatch.setattr(measure, "limit_of", lambda plan: None)
+    assert person_epsilon(20) > CLAIM
 
 
 @pytest.fixture(scope="module")

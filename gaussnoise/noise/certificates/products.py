@@ -100,7 +100,7 @@ def _checked(witness: ProductCertificate, problem: Problem, covariance: Covarian
     ):
         raise CertificateError("verify: the covariance belongs to another domain or relation")
     domain = covariance.domain
-    workload = Workload.of(domain, total=not replaced)
+    workload = Workload.of(domain, total=not replaced, public=problem.public)
     if not _is_measure(problem, witness, workload):
         raise CertificateError(
             "verify: the certificate is not a measure on the records of these products"

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 
 from ...errors import DataError
 from ..reading.csv import with_integers
@@ -19,6 +18,7 @@ from ..reading.files import is_csv
 from ..reading.frames import guarded, open_table, sql, text_columns, type_name
 from ..schema.numbers import STEPS
 from ..schema.schema import Attribute
+from .impossible import Codes, Excluded, check_possible, possible, without
 from .numbers import (
     duckdb_number,
     duckdb_steps,
@@ -33,8 +33,10 @@ from .persons import (
     PersonLimit,
     check_engine,
     check_person_type,
+    dask_person,
     duckdb_person,
     limited_arrays,
+    limited_dask,
     limited_duckdb,
     limited_spark,
     no_person,
@@ -45,7 +47,6 @@ from .persons import (
 OnOutside = Literal[
     "refuse", "drop"
 ]  # the whole release, or the row, that has a value outside the schema
-Codes = NDArray[np.signedinteger]
 
 # an expression, up to here, needs no table in somebody's database
 _MOST_COMPARISONS = 100
@@ -74,6 +75,7 @@ def code_table(
     attributes: Sequence[Attribute],
     on_outside: OnOutside = "refuse",
     limit: PersonLimit | None = None,
+    impossible: Sequence[Excluded] = (),
 ) -> list[Codes] | nw.LazyFrame[Any]:
     """Small integers, 1 + the cell and 0 where there is none: arrays if the records are here, else
     columns c0, c1, …. Of a clipped number, 1 + its steps.
@@ -87,6 +89,8 @@ def code_table(
             Rows that have no cell are left out.
         limit: on the rows of each person, of those that are not left out. With "refuse" it looks at
             all rows first.
+        impossible: with a limit, what cannot occur in a row: such rows are as those without a cell,
+            so that they take no places among a person's.
 
     Raises:
         DataError: a missing column or wrong type; with a limit, rows that have no cell or no
@@ -137,8 +141,8 @@ def code_table(
     def coded() -> list[Codes] | nw.LazyFrame[Any]:
         found = _coded(frame, attributes, types, text, person)
         if isinstance(found, nw.LazyFrame):
-            return _kept(found, attributes, drop, limit)
-        return _kept_here(*found, attributes, drop, limit)
+            return _kept(found, attributes, drop, limit, impossible)
+        return _kept_here(*found, attributes, drop, limit, impossible)
 
     return guarded(_TASK, coded, engine=frame.implementation)
 
@@ -206,8 +210,13 @@ def _kept_here(
     attributes: Sequence[Attribute],
     drop: bool,
     limit: PersonLimit | None,
+    impossible: Sequence[Excluded],
 ) -> list[Codes]:
-    """The rows that are counted: first those outside are dropped, then those beyond the limit."""
+    """The rows that are counted: first those outside are dropped, then those beyond the limit.
+
+    Whether a row is outside is said by the row alone, and which rows are beyond the limit by their
+    person's that are not outside: so one person changes nobody else's.
+    """
     strict = [k for k, a in enumerate(attributes) if a.other is None]
     if drop and (strict or people is not None):
         marks = [columns[k] > 0 for k in strict]
@@ -216,11 +225,17 @@ def _kept_here(
         people = people and People(people.index[inside], people.names)
     if people is None or limit is None:
         return columns
+    if drop and impossible:
+        inside = possible(columns, impossible)
+        columns = [codes[inside] for codes in columns]
+        people = People(people.index[inside], people.names)
     if (people.index < 0).any():
         raise no_person(limit.column)
     for k in strict:  # before any row is left out: chance is not to decide on a refusal
         if not columns[k].all():
             raise outside_error(attributes[k])
+    if not drop:
+        check_possible(columns, impossible)
     return limited_arrays(columns, people, limit)
 
 
@@ -229,6 +244,7 @@ def _kept(
     attributes: Sequence[Attribute],
     drop: bool,
     limit: PersonLimit | None,
+    impossible: Sequence[Excluded],
 ) -> nw.LazyFrame[Any]:
     """The same where another engine holds them."""
     outside = {f"c{k}": nw.col(f"c{k}") == 0 for k, a in enumerate(attributes) if a.other is None}
@@ -238,14 +254,19 @@ def _kept(
         coded = coded.filter(*(~mark for mark in outside.values()))
     if limit is None:
         return coded
-    if not drop:  # before any row is left out: chance is not to decide on a refusal
+    if drop:
+        coded = without(coded, impossible)
+    else:  # before any row is left out: chance is not to decide on a refusal
         marks = [mark.fill_null(False).any().alias(name) for name, mark in outside.items()]
         found = coded.select(*marks).collect("pyarrow").to_native().to_pylist()[0]
         if found.pop(PERSON):
             raise no_person(limit.column)
         for k in (int(name[1:]) for name, any_outside in found.items() if any_outside):
             raise outside_error(attributes[k])
+        check_possible(coded, impossible)
     limited = limited_spark if coded.implementation.is_spark_like() else limited_duckdb
+    if coded.implementation == nw.Implementation.DASK:
+        limited = limited_dask
     return nw.from_native(limited(coded.to_native(), limit))
 
 
@@ -267,10 +288,11 @@ def _coded(
     if frame.implementation == nw.Implementation.DASK:
         # attributes without what is asked about them, which a worker has no use for
         plain = [Attribute(a.name, a.categories, a.edges, a.other, clip=a.clip) for a in attributes]
-        native = frame.to_native()[[a.name for a in attributes]]
-        return nw.from_native(
-            native.map_partitions(_pandas, plain, meta=_pandas(native._meta, plain))
-        )
+        needed = dict.fromkeys([*(a.name for a in attributes), *([person] if person else [])])
+        native = frame.to_native()[list(needed)]
+        whose = None if person is None else (person, native._meta[person].dtype)
+        meta = _pandas(native._meta, plain, whose)
+        return nw.from_native(native.map_partitions(_pandas, plain, whose, meta=meta))
     return _joined(frame, attributes, types, person)
 
 
@@ -463,12 +485,18 @@ def _finder(attribute: Attribute) -> Callable[[Any], int]:
     return found
 
 
-def _pandas(frame: Any, attributes: Sequence[Attribute]) -> Any:
-    """A partition's codes, with its index, by which dask brings columns together."""
+def _pandas(frame: Any, attributes: Sequence[Attribute], whose: tuple[str, Any] | None) -> Any:
+    """A partition's codes, with its index, by which dask brings columns together; beside them,
+    whose its rows are, from a column and its type in all partitions.
+    """
     import pandas as pd
 
     wrapped = nw.from_native(frame, eager_only=True)
-    codes = {f"c{k}": code_column(wrapped[a.name], a) for k, a in enumerate(attributes)}
+    codes: dict[str, Any] = {
+        f"c{k}": code_column(wrapped[a.name], a) for k, a in enumerate(attributes)
+    }
+    if whose is not None:
+        codes[PERSON] = np.array(dask_person(frame[whose[0]], whose[1]), dtype=object)
     return pd.DataFrame(codes, index=frame.index)
 
 

@@ -112,12 +112,12 @@ def count_marginals(
         return
     parts = unit_of(attributes, weight) if unit is None else unit
     read = [*attributes, *([] if weight is None else [weight_column(weight)])]
-    coded = code_table(table, read, on_outside, limit)
+    coded = code_table(table, read, on_outside, limit, impossible)
     engine = None if isinstance(coded, list) else coded.implementation
     hint = FORM if is_csv(table) else ""
-    if on_outside == "drop":
+    if limit is None and on_outside == "drop":  # with a limit, they are left out before it
         coded = guarded(_TASK, lambda: without(coded, impossible), engine=engine)
-    else:
+    elif limit is None:
         guarded(_TASK, lambda: check_possible(coded, impossible), hint, engine=engine)
     rows = None
     with contextlib.ExitStack() as stack:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from ...errors import DataError
 from ..schema.impossible import rule_text
 from ..schema.schema import Schema
-from .codes import Codes
+
+Codes = NDArray[np.signedinteger]
 
 
 @final
@@ -58,9 +59,14 @@ def without(coded: list[Codes] | nw.LazyFrame[Any], rules: Sequence[Excluded]) -
     if not rules:
         return coded
     if isinstance(coded, list):
-        kept = ~np.any([_found(coded, rule) for rule in rules], axis=0)
+        kept = possible(coded, rules)
         return [codes[kept] for codes in coded]
     return coded.filter(~reduce(or_, map(_condition, rules)))
+
+
+def possible(coded: list[Codes], rules: Sequence[Excluded]) -> NDArray[np.bool_]:
+    """Of every record, whether no rule excludes it; one rule or more."""
+    return ~np.any([_found(coded, rule) for rule in rules], axis=0)
 
 
 def check_possible(coded: list[Codes] | nw.LazyFrame[Any], rules: Sequence[Excluded]) -> None:

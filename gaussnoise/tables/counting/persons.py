@@ -9,7 +9,11 @@ Formal guarantees:
       rows, as a multiset: neither their order nor anybody else's rows matter, since equal places
       are ordered by cells and number. So adding or removing one person, with any number of rows,
       adds or removes at most k of the rows that are counted, and noise for k rows protects her.
-      This holds whatever the hash does: its quality decides only how even the choice is.
+      This holds whatever the hash does: its quality decides only how even the choice is. So does
+      exchanging one person for another: at most k of the counted rows go, and at most k others
+      come (:mod:`gaussnoise.tables.planning.exchange`).
+    * Rows that do not fit, and combinations that cannot be, are left out before: by themselves
+      alone, so that what one person has changes nobody else's rows.
     * A mixture over keys keeps the promise, since the key does not depend on the data. It is
       neither kept nor written, as nothing needs it again: who had it could tell, of rows that are
       known, which were left out.
@@ -67,18 +71,23 @@ def check_engine(implementation: nw.Implementation) -> None:
     """Refuse engines that cannot order the rows of a person.
 
     Raises:
-        ParameterError: neither in this process nor duckdb nor Spark.
+        ParameterError: neither in this process nor duckdb, Spark or dask.
     """
     able = (
         implementation.is_pandas_like()
         or implementation.is_spark_like()
         or implementation
-        in (nw.Implementation.POLARS, nw.Implementation.PYARROW, nw.Implementation.DUCKDB)
+        in (
+            nw.Implementation.POLARS,
+            nw.Implementation.PYARROW,
+            nw.Implementation.DUCKDB,
+            nw.Implementation.DASK,
+        )
     )
     if not able:
         raise ParameterError(
-            "person=: expected a table in pandas, polars, pyarrow, duckdb or Spark, or a file, got "
-            f"{implementation.value}; hint: write it to Parquet, and give the path"
+            "person=: expected a table in pandas, polars, pyarrow, duckdb, Spark or dask, or a "
+            f"file, got {implementation.value}; hint: write it to Parquet, and give the path"
         )
 
 
@@ -307,3 +316,36 @@ def limited_spark(frame: Any, limit: PersonLimit) -> Any:
     own = Window.partitionBy(person).orderBy(hashed, *cells, number)
     frame = frame.withColumn("place", functions.row_number().over(own))
     return frame.filter(functions.col("place") <= limit.rows).select(*(cells or ["place"]))
+
+
+def dask_person(column: Any, expected: Any) -> list[str | None]:
+    """Whose the rows of a partition are, in words that tell persons apart in all partitions; None
+    for nobody.
+
+    By values, not by the partition's own type: what pandas makes of a column depends on its rows.
+    """
+    if column.dtype.kind != expected.kind:  # a large integer and a float that it rounds to differ
+        raise DataError(
+            f"column {column.name!r}: expected one type in all partitions, got {column.dtype} and "
+            f"{expected}; hint: astype before"
+        )
+    people = (_person(value) for value in column.tolist())
+    return [None if person is None else repr(person) for person in people]
+
+
+def limited_dask(frame: Any, limit: PersonLimit) -> Any:
+    """The same of a dask dataframe, once all rows of a person are in one partition."""
+    own = frame.shuffle(on=PERSON)
+    return own.map_partitions(_limited_partition, limit, meta=_limited_partition(own._meta, limit))
+
+
+def _limited_partition(frame: Any, limit: PersonLimit) -> Any:
+    import pandas as pd
+
+    index, names = pd.factorize(frame[PERSON])
+    people = People(
+        np.asarray(index, dtype=np.int64), lambda wanted: [str(names[k]).encode() for k in wanted]
+    )
+    cells = [column for column in frame.columns if column != PERSON]
+    kept = limited_arrays([frame[column].to_numpy() for column in cells], people, limit)
+    return pd.DataFrame(dict(zip(cells or ["c0"], kept, strict=True)))

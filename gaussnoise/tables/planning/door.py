@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from domains import DomainTooLargeError, InvalidDomainError, Marginals
+from domains import DomainTooLargeError, InvalidDomainError
 from domains.tables.tables import AbstractTables
 
 from ...bounds.proof import noise_of
@@ -19,6 +19,7 @@ from ...solvers.progress import interrupts_pass
 from ..schema.entries import Entry, attribute_positions, workload_domain
 from ..schema.numbers import Weight, check_weight, unit_of
 from ..schema.schema import Schema
+from .exchange import with_number
 from .plan import SECONDS_PER_INTEGER, Plan
 from .targets import Target, as_targets, largest_ratio, target_weights
 
@@ -126,16 +127,18 @@ def plan(
             fit the schema; the others are left out. So counts of rows are too small where persons
             have more, and what a person is is what has one value in this column: in CSV compared
             byte by byte, and empty text is nobody. Rows of nobody are outside the schema: see
-            ``on_outside`` of :meth:`Plan.release`. Add-remove only.
-        public: attributes whose joint table is to be published exactly, under replacement of
-            counts: what is protected is a row exchanged for another that agrees with it on these.
-            So which combination of them a row has gets NO protection: only for what may be known
-            to everybody, like totals that the law fixes. Their tables have no noise, and the
-            others less. Whatever marginal of the workload has some of them, releases its own.
+            ``on_outside`` of :meth:`Plan.release`. With "replace" one person is exchanged for
+            another, who may have more of these rows or fewer: their number is private there too.
+        public: attributes whose joint table is to be published exactly, under replacement, of
+            counts and of what is asked about them, but not of clipped numbers: what is protected is
+            a row exchanged for another that agrees with it on these. So which combination of them a
+            row has gets NO protection: only for what may be known to everybody, like totals that
+            the law fixes. Their tables have no noise, and the others less. Whatever marginal of the
+            workload has some of them, releases its own.
         over: :class:`~gaussnoise.streams.Ticks`, for a release that goes on: at every tick a table
             of new rows comes in, and the tables of its rows and of all so far go out, on one
-            budget. ``rows_per_person`` is then per tick, and a promise: ``person`` is for single
-            releases.
+            budget. ``rows_per_person`` is then per tick, and so is ``person``; in how many ticks a
+            person has rows, ``Ticks(reports=)``, stays a promise.
 
     Returns:
         A :class:`Plan`; with ``over``, a :class:`~gaussnoise.streams.StreamPlan`.
@@ -215,11 +218,11 @@ def plan(
             "plan: over= takes tables of counts, no clipped numbers and no weights; hint: release "
             "every tick by itself, on one ledger"
         )
-    if over is not None and person is not None:
+    if over is not None and person is not None and neighbors == "replace":
         raise ParameterError(
-            "plan: person= is for single releases: nobody counts in how many ticks a person has "
-            "rows; hint: over= with rows_per_person= and Ticks(..., reports=), both promises of "
-            "yours"
+            "plan: over= with person= cannot be combined with replacement: a person who is "
+            "exchanged may have rows in other ticks than the other has, in twice as many together; "
+            'hint: neighbors="add-remove"'
         )
     goals = None
     if targets is not None:
@@ -243,14 +246,17 @@ def plan(
     except InvalidDomainError as error:
         raise ParameterError(f"plan: {error}") from None
     if privacy is None:
-        if noise.gamma == 0:
+        covariance = noise.covariance
+        if person is not None and neighbors == "replace":
+            covariance = with_number(noise)
+        elif noise.gamma == 0:
             raise ParameterError(
                 "plan: these tables need no noise, hence no budget; hint: give any, it is not spent"
             )
         # weighted deviations at unit sensitivity are ratios to the targets; of an entry's queries,
         # the worst counts
-        whole = domain.is_cells and None not in (goals or ())
-        ratio = noise.gamma if whole else largest_ratio(noise.covariance, goals or ())
+        whole = domain.is_cells and None not in (goals or ()) and covariance is noise.covariance
+        ratio = noise.gamma if whole else largest_ratio(covariance, goals or ())
         most = 1.0 if weight is None else weight.most
         privacy = zCDP((rows_per_person * most) ** 2 * ratio**2 / 2 * (1 + _ROUNDING))
     result = Plan(schema, domain, noise, privacy, rows_per_person, goals, weight, person)
@@ -290,11 +296,13 @@ def _relation(
         )
     used = {i for S in domain.subsets for i in S}
     clipped = any(schema.attributes[i].clip is not None for i in used)
-    if continual or clipped or not isinstance(domain, Marginals):
+    if clipped:
         raise ParameterError(
-            "plan: public attributes are for one release of counts of cells; hint: leave out "
-            "over=, bases and clipped numbers"
+            "plan: public= cannot be combined with clipped numbers: a row counts in the ends of "
+            "an interval by parts, and public tables are of whole rows; hint: edges instead of clip"
         )
+    if continual:
+        raise ParameterError("plan: public attributes are for one release; hint: leave out over=")
     if unused := [schema.names[i] for i in places if i not in used]:
         raise ParameterError(
             f"plan: expected public attributes that some marginal has, got {unused[0]!r} too"

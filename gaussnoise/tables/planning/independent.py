@@ -1,7 +1,7 @@
 """What a plan saves: beside independent noise, and beside the calibrations of others."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from domains import AbstractBase, Products
 
 from ...bounds.proof import solved
 from ...errors import ParameterError
+from ...noise.agreement import ReplaceWithin
 from ...noise.certificates.marginals import MarginalCertificate
 from ...noise.problem import Relation
 from ...solvers.design import Protected
@@ -37,8 +38,14 @@ def independent_deviations(plan: "Plan") -> Array:
         known = [plan.domain.cells([i for i in S if i in public]) for S in plan.domain.subsets]
         free = cells / np.array(known, dtype=np.float64)
         alone = np.ones_like(cells) if plan.neighbors == "add-remove" else 2 * (1 - 1 / free)
+        if plan.neighbors == "replace" and plan.person is not None:
+            alone = 2 * (1 - 1 / (cells + 1))  # of persons who may also come without rows
     else:
-        alone = np.array([_alone(term, plan.neighbors) for term in plan.domain.terms]) / cells
+        terms, known = plan.domain.terms, set(plan.noise.problem.public)
+        alone = np.array([_alone(term, plan.neighbors, known) for term in terms]) / cells
+        if plan.neighbors == "replace" and plan.person is not None:  # a little less than needed
+            rows = np.array([_alone(term, "add-remove", known) for term in terms]) / cells
+            alone = np.maximum(alone, rows)
     outer, inner = (1.0, 0.0) if math.isinf(p) else (p / (p + 2), 2 / (p + 2))
     shares = ((weights / weights.max()) ** 2 * alone) ** outer * cells**inner
     variances = np.divide(alone, shares, out=np.zeros_like(cells), where=alone > 0)
@@ -51,8 +58,9 @@ def saving(plan: "Plan", name: str, protected: Protected) -> float:
         raise ParameterError(
             f'{name}: expected a plan with neighbors="replace", got {plan.neighbors!r}'
         )
-    if plan.public:
-        raise ParameterError(f"{name}: expected a plan without public attributes")
+    if plan.public or plan.person is not None:
+        more = "public attributes" if plan.public else "person="
+        raise ParameterError(f"{name}: expected a plan without {more}")
     if not plan.domain.is_cells:
         raise ParameterError(
             f"{name}: expected a plan for cells alone, got other bases; hint: improvement"
@@ -76,13 +84,19 @@ def saving(plan: "Plan", name: str, protected: Protected) -> float:
     return (2 * lower / plan.noise.gamma) ** 2
 
 
-def _alone(term: Sequence[tuple[int, AbstractBase]], neighbors: Relation) -> float:
+def _alone(
+    term: Sequence[tuple[int, AbstractBase]], neighbors: Relation, public: Collection[int]
+) -> float:
     """Least total variance of one entry's answers at unit sensitivity, by noise of its own."""
     single = math.prod(float(base.gram()[0, 0]) for _, base in term if base.size == 1)
-    bases = [base for _, base in term if base.size > 1]
+    several = [(i, base) for i, base in term if base.size > 1]
+    bases = [base for _, base in several]
     if neighbors == "add-remove":  # of a product, the product
         return single * math.prod(_least_variance((base,), neighbors) for base in bases)
-    return single * _least_variance(tuple(bases), neighbors)
+    known = tuple([k for k, (i, _) in enumerate(several) if i in public])
+    if len(known) == len(bases):
+        return 0.0
+    return single * _least_variance(tuple(bases), ReplaceWithin(known) if known else neighbors)
 
 
 @cache

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ from ...solvers.tables.strategies import AbstractStrategy, IdentityStrategy
 Counts = NDArray[np.int64]
 Integers = NDArray[Any]  # int64 where every intermediate provably fits, Python integers otherwise
 Array = NDArray[np.float64]
+# "replace-persons": one person of any number of rows, at most so many, exchanged for another
+Moves = Relation | Literal["replace-persons"]
 
 # Multipliers of at least 2²⁰ follow the wanted standard deviations to one in a million.
 _LEAST_MULTIPLIER = 2.0**20
@@ -64,7 +66,7 @@ class ResidualQuery(PickledByArguments):
         cls,
         strategies: Sequence[AbstractStrategy],
         variances: Mapping[Subset, float],
-        neighbors: Relation,
+        neighbors: Moves,
         rho: float,
         unit: int = 1,
         most: float = 1.0,
@@ -75,12 +77,13 @@ class ResidualQuery(PickledByArguments):
         adds a convex combination of cells, ``unit`` in all, and lengths are convex. Where noise is
         large, a coarser unit is chosen.
         """
-        if neighbors == "add-remove" and () not in variances:
+        moves_number = neighbors in ("add-remove", "replace-persons")
+        if moves_number and () not in variances:
             raise CovarianceError(
                 "release: expected noise on the total, which one row more or less changes"
             )
         public = public_of(neighbors)
-        strategies, by_type = tuple(strategies), _by_type(strategies, variances, public)
+        strategies, by_type = tuple(strategies), by_type_of(strategies, variances, public)
         orbits, of_class = (
             by_type.orbits,
             [strategies[members[0]] for members in by_type.orbits.classes],
@@ -90,10 +93,8 @@ class ResidualQuery(PickledByArguments):
             strategies[i] != own for own, c in zip(of_class, orbits.classes, strict=True) for i in c
         ):
             raise CovarianceError("release: expected alike attributes to be measured alike")
-        if public and (
-            unit > 1 or any(not isinstance(own, IdentityStrategy) for own in strategies)
-        ):
-            raise CovarianceError("release: expected counts of cells where attributes are public")
+        if public and unit > 1:
+            raise CovarianceError("release: expected counts of rows where attributes are public")
         if any(set(T) <= set(public) for T in by_type if T):
             raise CovarianceError("release: expected no noise on tables of public attributes")
         wanted = {
@@ -101,7 +102,7 @@ class ResidualQuery(PickledByArguments):
             / math.sqrt(rho)
             * math.sqrt(math.prod(of_class[k].stretch for k in kind))
             for kind, variance in by_type.values_by_type.items()
-            if kind or neighbors == "add-remove"  # replacing rows leaves the total alone
+            if kind or moves_number  # replacing rows leaves the total alone
         }
         if not wanted:
             return cls(strategies, ByType(orbits, {}), None, unit, most, public)
@@ -125,7 +126,7 @@ class ResidualQuery(PickledByArguments):
         query = IntegerQuery(moved * unit**2, rho)
         return cls(strategies, ByType(orbits, multipliers), query, unit, most, public)
 
-    def with_multipliers(self, known: Mapping[Type, int], neighbors: Relation) -> "ResidualQuery":
+    def with_multipliers(self, known: Mapping[Type, int], neighbors: Moves) -> "ResidualQuery":
         """The same with multipliers that were fixed before, whose sensitivity is computed anew.
 
         Raises:
@@ -251,7 +252,7 @@ def measured_integers(
     strategies: Sequence[AbstractStrategy], values: Mapping[Subset, float]
 ) -> int:
     """How many integers are measured on the subsets that have a value, together."""
-    by_type = _by_type(strategies, values)
+    by_type = by_type_of(strategies, values)
     rows = [strategies[members[0]].rows for members in by_type.orbits.classes]
     return sum(
         by_type.orbits.size(kind) * math.prod(rows[k] for k in kind)
@@ -259,9 +260,10 @@ def measured_integers(
     )
 
 
-def _by_type(
+def by_type_of(
     strategies: Sequence[AbstractStrategy], values: Mapping[Subset, float], public: Subset = ()
 ) -> ByType:
+    """The values, the same for subsets that can be exchanged."""
     if isinstance(values, ByType):
         return values
     kinds = [(own, i in public) for i, own in enumerate(strategies)]
@@ -273,16 +275,18 @@ def squared_sensitivity(
     orbits: Orbits,
     strategies: Sequence[AbstractStrategy],
     squares: Mapping[Type, int],
-    neighbors: Relation,
+    neighbors: Moves,
 ) -> int:
-    """Largest squared change of all answers: one row more or less, or one exchanged for another.
+    """Largest squared change of all answers: one row more or less, or one exchanged for another;
+    of "replace-persons", either.
 
     A row adds at most ``s_T² Π c_i`` to the squared length of answer T, c_i the longest column's.
     The answers on two rows have inner product ``s_T² Π_{i∈T} m_i``, each m_i between ℓ_i, the least
     of all, and c_i; the sum over T is affine in every m_i, so that it is least at ends: ℓ_i on some
     set D of attributes, c_i on the others. Attained where all columns of an attribute are of one
     length, and all pairs of them at one angle; a bound otherwise. Rows that are exchanged agree on
-    public attributes, whose columns are of one length: there m_i = c_i.
+    public attributes: there m_i = c_i, which is a bound too where columns differ in length, since
+    what is left of an answer is a squared length, times at most the longest of these.
     """
     public = set(public_of(neighbors))
     if any(0 < len(public.intersection(members)) < len(members) for members in orbits.classes):
@@ -299,6 +303,7 @@ def squared_sensitivity(
     total = sum(length * orbits.size(kind) for kind, length in lengths.items())
     if neighbors == "add-remove":
         return total
+    alone = total if neighbors == "replace-persons" else 0
     fixed = [bool(public.intersection(members)) for members in orbits.classes]
     longest = [own.square for own in strategies]
     least = [
@@ -307,7 +312,7 @@ def squared_sensitivity(
     patterns = math.prod(pattern_shape(orbits))
     if patterns <= _EXACT_PATTERNS:
         products = pattern_sums(orbits, squares, longest, least, dtype=object)
-        return 2 * (total - min(products.reshape(-1)))
+        return max(2 * (total - min(products.reshape(-1))), alone)
     if patterns <= MOST_PATTERNS:
         shares = {kind: length / total for kind, length in lengths.items()}
         sums = pattern_sums(
@@ -316,13 +321,14 @@ def squared_sensitivity(
             [1.0] * len(strategies),
             [1.0 if k else own.correlation for own, k in zip(strategies, fixed, strict=True)],
         )
-        return math.ceil(2 * total * (1 - float(sums.min()) + _ROUNDING))
+        return max(math.ceil(2 * total * (1 - float(sums.min()) + _ROUNDING)), alone)
     # every answer at its own worst pair of rows: they differ in the one attribute of strongest
     # negative correlation, or in all if there is none
-    return sum(
+    exchanged = sum(
         2 * orbits.size(kind) * (length - _least_product(squares[kind], kind, longest, least))
         for kind, length in lengths.items()
     )
+    return max(exchanged, alone)
 
 
 def _least_product(square: int, kind: Type, longest: Sequence[int], least: Sequence[int]) -> int:

@@ -47,6 +47,7 @@ from ..schema.numbers import (
     unit_of,
 )
 from ..schema.schema import Schema
+from .exchange import least_error, with_number
 from .independent import independent_deviations, saving
 from .measure import Array, ResidualQuery, measured_integers
 from .request import request_of
@@ -72,7 +73,8 @@ class Plan(PickledByArguments):
         schema: the public attributes.
         domain: the :class:`Marginals` of the workload, or the :class:`Products` where more than
             cells is asked for.
-        noise: the certified optimal covariance at unit sensitivity.
+        noise: the certified optimal covariance at unit sensitivity. Where persons are exchanged,
+            it is for their rows; :attr:`bracket` is about all noise.
         privacy: the budget of the whole release, for one person.
         rows_per_person: the most rows that one person is taken to have.
         targets: what was asked of every entry of the workload (None where nothing was), or None.
@@ -103,21 +105,11 @@ class Plan(PickledByArguments):
         if self.weight is not None:
             check_weight(self.schema, self.weight, self.neighbors)
         check_one_number(self.schema, self.domain)
-        used = {self.schema.names[i] for S in self.domain.subsets for i in S}
-        if self.person is not None and any(
-            used.issuperset(name for name, _ in rule) for rule in self.schema.impossible
-        ):
+        if self.person is not None and self.public:
             raise ParameterError(
-                "plan: person= cannot be combined with impossible combinations yet: rows that are "
-                "left out would take places among a person's; hint: leave the rules out of the "
-                "schema, and count such rows"
-            )
-        if self.person is not None and self.neighbors != "add-remove":
-            raise ParameterError(
-                "plan: under replacement the number of rows that are counted is public, but with "
-                "person= it depends on how many rows persons have, which is private; "
-                'hint: neighbors="add-remove"; at rho / 4 it protects a person who is exchanged '
-                "for another as well"
+                "plan: person= cannot be combined with public=: persons have different numbers of "
+                "rows, so a person who is exchanged for another changes the public tables, which "
+                "have no noise; hint: leave out one of the two"
             )
 
     @property
@@ -147,6 +139,34 @@ class Plan(PickledByArguments):
         return "replace" if self.noise.problem.public else self.noise.neighbors
 
     @property
+    def has_public_rows(self) -> bool:
+        """Whether the number of rows that are counted is public, and comes out exactly."""
+        return self.neighbors == "replace" and self.person is None
+
+    @property
+    def bracket(self) -> tuple[float, float]:
+        """A proven lower end of γ, and γ of this plan: the least ``‖sd‖_p`` of Gaussian noise that
+        protects these answers, at unit sensitivity.
+        """
+        if not self._exchanges_persons:
+            return self.noise.gamma_lower, self.noise.gamma
+        upper = self._unit_covariance.error(self.noise.p)
+        return min(least_error(self.noise, self._unit_covariance), upper), upper
+
+    @property
+    def gap(self) -> float:
+        """By how much :attr:`bracket` is open, relative: 0 where it is closed."""
+        if not self._exchanges_persons:
+            return self.noise.gap
+        lower, upper = self.bracket
+        return upper / lower - 1 if lower > 0 else math.inf
+
+    @property
+    def _exchanges_persons(self) -> bool:
+        """Whether persons are exchanged, whose numbers of rows differ."""
+        return self.neighbors == "replace" and self.person is not None
+
+    @property
     def public(self) -> tuple[str, ...]:
         """Attributes whose joint table is released exactly, and in which nobody is protected."""
         return tuple([self.schema.names[i] for i in self.noise.problem.public])
@@ -156,7 +176,7 @@ class Plan(PickledByArguments):
         """The largest tables that come out without noise, of public attributes; ``()`` is the
         number of rows.
         """
-        if self.neighbors != "replace":
+        if not self.has_public_rows:
             return ()
         public = self.noise.problem.public
         parts = {tuple(i for i in S if i in public) for S in self.tables.subsets}
@@ -228,7 +248,7 @@ class Plan(PickledByArguments):
             raise ParameterError(
                 "target_ratio: this plan has no targets; hint: plan(..., targets=...)"
             )
-        return largest_ratio(self.noise.covariance, self.targets) / math.sqrt(2 * self.answer_rho)
+        return largest_ratio(self._unit_covariance, self.targets) / math.sqrt(2 * self.answer_rho)
 
     @cached_property
     def deviations(self) -> Array:
@@ -259,9 +279,11 @@ class Plan(PickledByArguments):
         variance = self._unit_covariance.term_variance(stated)
         return np.sqrt(variance / (2 * self.answer_rho)).transpose([S.index(i) for i in term])
 
-    @property
+    @cached_property
     def _unit_covariance(self) -> TableCovariance:
         """Of all answers, at unit sensitivity."""
+        if self._exchanges_persons:
+            return with_number(self.noise)
         return covariance_of_tables(self.noise.covariance)
 
     @cached_property
@@ -326,7 +348,10 @@ class Plan(PickledByArguments):
         >>> print(f"{survey.bound.error:.4f} {survey.bound.factor(survey.error):.4f}")
         5.2058 1.0522
         """
-        bound = bound_of(self.noise, self.privacy, None, rows=self.rows_per_person)
+        noise = self.noise
+        if self._exchanges_persons and noise.gamma == 0:  # persons may also come without rows
+            noise = noise_of(self.domain, noise.p, "add-remove", _COMPARED)
+        bound = bound_of(noise, self.privacy, None, rows=self.rows_per_person)
         share = reached(self.domain, self.neighbors)
         share *= 1.0 if self.weight is None else self.weight.most
         values, counts = bound.spectrum
@@ -474,9 +499,9 @@ class Plan(PickledByArguments):
                 same, whatever the schema asks: CSV with fields missing, quotes out of place or
                 bytes that are no text, and a column whose declared type cannot hold the attribute.
                 How many rows are dropped is private: give attributes a catch-all to count them with
-                noise. Under replacement every attribute needs one, and nothing may be impossible.
-                Planned with ``person``, rows of nobody are dropped too, and dropped rows take no
-                place among a person's.
+                noise. Under replacement every attribute needs one, and nothing may be impossible,
+                unless planned with ``person``: rows of nobody are dropped then too, and no dropped
+                row takes a place among a person's.
             progress: True for a bar of released cells, or a callable that is given their number and
                 the total.
             ledger: a :class:`Ledger` or its path: the release is charged to its budget first, drawn
@@ -566,7 +591,7 @@ class Plan(PickledByArguments):
         return ResidualQuery.calibrated(
             self.strategies,
             self._unit_covariance.variances,
-            self.noise.neighbors,
+            "replace-persons" if self._exchanges_persons else self.noise.neighbors,
             self.row_rho,
             unit_of((self.schema.attributes[i] for i in used), self.weight),
             1.0 if self.weight is None else self.weight.most,

@@ -31,6 +31,11 @@ _CLOSED = 1e-3  # of a certified gap: not worth saying as a share
 def relation_text(plan: "Plan") -> str:
     """Who is protected."""
     k = plan.rows_per_person
+    if plan.person is not None and plan.neighbors == "replace":
+        return (
+            f"replace (one person, a value of {plan.person!r}, exchanged for another, each with "
+            "any number of rows, also with none that fit; the number of rows is private)"
+        )
     if plan.person is not None:
         return (
             f"add-remove (one person, a value of {plan.person!r}, more or less, with any number "
@@ -246,19 +251,19 @@ def verdict(plan: "Plan") -> list[str]:
         f"{kind} {plan.improvement:.2f} times less than with independent noise on each "
         f"{'marginal' if cells else 'entry'} (best budget split, no least squares afterwards)"
     )
-    if plan.neighbors == "replace" and plan.noise.gamma > 0 and cells and not plan.public:
+    if plan.has_public_rows and plan.noise.gamma > 0 and cells and not plan.public:
         lines.append(
             f"{plan.replace_saving:.2f} times less variance than the paper's calibration for "
             "replaced rows (twice the noise of γ_p)"
         )
-    if cells or plan.noise.gap < _CLOSED:
+    if plan.gap < _CLOSED or (cells and plan.person is None):
         what = "tables" if cells else "answers"
         lines.append(
             f"optimal among all Gaussian noises that protect these {what}: certified gap "
-            f"{plan.noise.gap:.1e}"
+            f"{plan.gap:.1e}"
         )
     else:
-        least = 100 / (1 + plan.noise.gap)
+        least = 100 / (1 + plan.gap)
         lines.append(
             f"no Gaussian noise that protects these answers has less than {least:.4g} % of this "
             "error"

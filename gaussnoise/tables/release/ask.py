@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import AbstractBase, Base, Identity
+from domains import AbstractBase, Base, Groups, Identity
 
 from ...errors import ParameterError
 from ...numerics.intervals import quantile
@@ -24,6 +24,7 @@ from .question import (
     Conditions,
     Count,
     Difference,
+    Level,
     Moment,
     Quantile,
     Question,
@@ -208,6 +209,8 @@ class _Asked:
             size = attributes[i].size
             if cells is None:
                 groups[attributes[i].name] = Identity(size)
+            elif isinstance(cells, Level):
+                groups[attributes[i].name] = Groups(size, cells.cells)
             else:
                 groups[attributes[i].name] = Base([[float(k in cells) for k in range(size)]])
         found = quantiles_of(self.release.answers, attribute, asked.probabilities, groups)
@@ -276,12 +279,20 @@ class _Asked:
         )
 
     def _axes(self, *parts: Conditions) -> dict[int, _Axis]:
-        """One for every attribute that is named without labels."""
+        """One for every attribute, or level, that is named without labels."""
         axes: dict[int, _Axis] = {}
         for i, cells in itertools.chain.from_iterable(part.items() for part in parts):
+            named = cells.name if isinstance(cells, Level) else self.release.plan.schema.names[i]
+            if i in axes and not isinstance(cells, tuple) and axes[i].name != named:
+                raise ParameterError(
+                    f"ask: {self.text}: expected {axes[i].name!r} or {named!r} throughout, which "
+                    "are levels of one attribute, got both"
+                )
             if cells is None and i not in axes:
                 a = self.release.plan.schema.attributes[i]
                 axes[i] = _Axis(a.name, a.labels, [(k,) for k in range(a.size)])
+            elif isinstance(cells, Level) and i not in axes:
+                axes[i] = _Axis(cells.name, cells.labels, cells.cells)
         return axes
 
     def _counts(
@@ -321,7 +332,10 @@ class _Asked:
         """Of the cells that a form counts in one row of the answer."""
         schema = self.release.plan.schema
         weights = np.zeros([schema.sizes[i] for i in form])
-        chosen = [axes[i].cells[row[i]] if cells is None else cells for i, cells in form.items()]
+        chosen = [
+            cells if isinstance(cells, tuple) else axes[i].cells[row[i]]
+            for i, cells in form.items()
+        ]
         weights[np.ix_(*chosen)] = 1
         return {tuple(schema.names[i] for i in form): weights}
 

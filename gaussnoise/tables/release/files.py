@@ -285,9 +285,9 @@ def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[
         ],
         "optimality": {
             "objective": objective,
-            "gamma": plan.noise.gamma,
-            "gamma_lower": plan.noise.gamma_lower,
-            "certified_gap": plan.noise.gap,
+            "gamma": plan.bracket[1],
+            "gamma_lower": plan.bracket[0],
+            "certified_gap": plan.gap,
             "lower_bound": None if plan.public else plan.bound.as_dict(plan.error),
             "method": plan.noise.method,
         },

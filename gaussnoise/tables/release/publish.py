@@ -100,7 +100,7 @@ def simulated(
     return replace(blank, tables=dict(_noisy(plan, table, on_outside, draw, 1, progress)))
 
 
-def _limit(plan: Plan) -> PersonLimit | None:
+def limit_of(plan: Plan) -> PersonLimit | None:
     """On the rows of each person, with a fresh key."""
     return None if plan.person is None else PersonLimit(plan.person, plan.rows_per_person)
 
@@ -125,14 +125,14 @@ def check_outside(function: str, plan: Plan, on_outside: object) -> None:
             f'{function}: expected on_outside="refuse" or "drop", got {on_outside!r}'
         )
     without = [plan.schema.names[i] for i in _used(plan) if plan.schema.attributes[i].other is None]
-    if on_outside == "drop" and plan.neighbors == "replace" and without:
+    if on_outside == "drop" and plan.has_public_rows and without:
         raise ParameterError(
             f"{function}: under replacement the number of rows is public, so none can be dropped: "
             "expected a "
             f"catch-all for every attribute, got none for {', '.join(map(repr, without))}; "
             'hint: other = "other" in the schema, or on_outside="refuse"'
         )
-    if on_outside == "drop" and plan.neighbors == "replace" and excluded(plan.schema, _used(plan)):
+    if on_outside == "drop" and plan.has_public_rows and excluded(plan.schema, _used(plan)):
         raise ParameterError(
             f"{function}: under replacement the number of rows is public, so none can be dropped, "
             "and no catch-all takes impossible combinations; hint: leave those out of the schema, "
@@ -147,7 +147,7 @@ def _count(
     used = _used(plan)
     planned = {tuple(used.index(i) for i in S): S for S in plan.tables.subsets}
     attributes = [plan.schema.attributes[i] for i in used]
-    rules, limit = excluded(plan.schema, used), _limit(plan)
+    rules, limit = excluded(plan.schema, used), limit_of(plan)
     counted = count_marginals(
         table, attributes, list(planned), on_outside, limit, plan.weight, plan.unit, rules
     )

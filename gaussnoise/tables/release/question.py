@@ -17,6 +17,8 @@ question                                         what it asks for
   several. Of an attribute with edges also ``age=[0, 65)``, ``age<65`` and ``age>=18``, if the ends
   are edges. A name alone, ``sex``, asks for one answer for each of its labels.
 * ``given`` (or ``by``) says which groups: names, labels, or both, ``given sex=F, age``.
+* Where counties have a level ``region`` in the schema, ``region=North`` means its counties, and
+  ``region`` alone asks for one answer for each region: ``share of employed=yes given region``.
 * Two shares: ``difference of share of employed=yes given sex=F and share of employed=yes given
   sex=M``, or in short ``difference of share of employed=yes given sex=F and sex=M``: what is named
   last replaces that of the first share.
@@ -25,16 +27,36 @@ question                                         what it asks for
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NoReturn, final
 
 from ...errors import ParameterError
 from ...text import near
+from ..schema.groups import level_base, level_labels
 from ..schema.schema import Attribute, Category, Schema
 
 Cells = tuple[int, ...]
-Conditions = Mapping[int, Cells | None]  # by attribute; None: one answer for each of its labels
+
+
+@final
+@dataclass(frozen=True)
+class Level:
+    """One answer for each group of a level of an attribute."""
+
+    name: str
+    labels: tuple[str, ...]
+    cells: tuple[Cells, ...]
+
+    @classmethod
+    def of(cls, attribute: Attribute, name: str) -> "Level":
+        """The level of this name."""
+        return cls(name, level_labels(attribute, name), level_base(attribute, name).members)
+
+
+# by attribute; None: one answer for each of its labels
+Conditions = Mapping[int, Cells | Level | None]
 
 _FORMS = ("count", "share", "ratio", "difference", "cdf", "quantile", "median", "sum", "mean")
 _GROUPS = ("given", "by")
@@ -130,6 +152,9 @@ def conditions_text(schema: Schema, where: Conditions) -> str:
     parts = []
     for i, cells in where.items():
         attribute = schema.attributes[i]
+        if isinstance(cells, Level):
+            parts.append(_quoted(cells.name))
+            continue
         labels = "|".join(_quoted(str(attribute.labels[k])) for k in cells or ())
         parts.append(_quoted(attribute.name) + ("" if cells is None else f"={labels}"))
     return ", ".join(parts)
@@ -236,7 +261,7 @@ class _Reader:
 
     def _given(self) -> Conditions:
         """The groups that follow, if any do."""
-        given: dict[int, Cells | None] = {}
+        given: dict[int, Cells | Level | None] = {}
         while self._word(*_GROUPS):
             start = self._at
             given = self._joined(given, self._conditions(), start)
@@ -257,17 +282,20 @@ class _Reader:
                 part = self._text[at : self._at].strip()
                 self._fail(f"expected groups by other attributes than {name!r}", part, at=at)
 
-    def _joined(self, first: Conditions, more: Conditions, at: int) -> dict[int, Cells | None]:
+    def _joined(
+        self, first: Conditions, more: Conditions, at: int
+    ) -> dict[int, Cells | Level | None]:
         self._apart(first, more, at)
         return {**first, **more}
 
-    def _conditions(self) -> dict[int, Cells | None]:
-        where: dict[int, Cells | None] = {}
+    def _conditions(self) -> dict[int, Cells | Level | None]:
+        where: dict[int, Cells | Level | None] = {}
         while True:
             self._space()
             start = self._at
-            i = self._name()
-            cells = self._cells(self._schema.attributes[i])
+            i, level = self._name_or_level()
+            attribute = self._schema.attributes[i]
+            cells = self._cells(attribute) if level is None else self._of_level(attribute, level)
             if i in where:
                 part = self._text[start : self._at]
                 self._fail(
@@ -282,16 +310,25 @@ class _Reader:
         for sign in ("<", ">="):
             if self._symbol(sign):
                 return self._beyond(attribute, sign)
+        return self._chosen(lambda: self._label(attribute))
+
+    def _of_level(self, attribute: Attribute, name: str) -> Cells | Level:
+        """What follows the name of a level: groups, or nothing."""
+        level = Level.of(attribute, name)
+        return self._chosen(lambda: self._group_of(level)) or level
+
+    def _chosen(self, label: Callable[[], Cells]) -> Cells | None:
+        """The cells of all labels that follow, if any do."""
         if self._symbol("="):
-            found = [self._label(attribute)]
+            found = [label()]
             while self._symbol("|"):
-                found.append(self._label(attribute))
+                found.append(label())
         elif self._word("in"):
             if not self._symbol("("):
                 self._fail('expected "(" and labels here')
-            found = [self._label(attribute)]
+            found = [label()]
             while self._symbol(",") or self._symbol("|"):
-                found.append(self._label(attribute))
+                found.append(label())
             if not self._symbol(")"):
                 self._fail('expected a comma or ")" here')
         else:
@@ -337,6 +374,44 @@ class _Reader:
             self._fail(expected, between[0], attribute.labels)
         got = between[0] if between is not None else self._token(",|()")
         self._fail(_expected(attribute), got, attribute.labels)
+
+    def _group_of(self, level: Level) -> Cells:
+        """The cells of one group of a level."""
+        self._space()
+        expected = f"expected a group of {level.name!r}, {_some(level.labels)}"
+        if (quoted := self._quote()) is not None:
+            start, text = quoted
+            if text in level.labels:
+                return level.cells[level.labels.index(text)]
+            shown = self._text[start : self._at]
+            self._fail(expected, shown, level.labels, at=start, named=text)
+        end, k = max((self._match(text), k) for k, text in enumerate(level.labels))
+        if not end:
+            self._fail(expected, self._token(",|()"), level.labels)
+        self._at = end
+        return level.cells[k]
+
+    def _name_or_level(self) -> tuple[int, str | None]:
+        """The attribute that is named here, or the one whose level is."""
+        self._space()
+        start, quoted = self._at, self._quote()
+        level = None if quoted is None else quoted[1]
+        if quoted is None:
+            ends = {name: self._match(name) for name in (*self._levels, *self._schema.names)}
+            longest = max(ends, key=ends.__getitem__)
+            level = longest if ends[longest] else None
+            self._at += max(ends[longest] - self._at, 0) if level in self._levels else 0
+        if level in self._levels:
+            return self._levels[level], level
+        self._at = start
+        return self._name(), None
+
+    @cached_property
+    def _levels(self) -> dict[str, int]:
+        """Attributes by the names of their levels, where these are of one attribute alone."""
+        listed = [(n, i) for i, a in enumerate(self._schema.attributes) for n, _ in a.groups or ()]
+        named = [name for name, _ in listed]
+        return {name: i for name, i in listed if named.count(name) == 1}
 
     def _name(self) -> int:
         """Where in the schema the attribute is that is named here."""

@@ -36,6 +36,7 @@ from .measurements import Measurement, measurements_of
 from .merged import MergedPlan
 from .people import synthetic_records
 from .quantiles import QuantileTable, quantiles_of, steps_of
+from .shares import covariances, has_levels, within
 from .store import FileFormat
 from .sums import MeanTable, SumTable, check_no_number, means_of, sums_of
 from .table import MarginalTable, ProportionTable, QueryTable
@@ -228,20 +229,27 @@ class TableRelease(PickledByArguments):
         """
         return means_of(self, name, given)
 
-    def proportions(self, names: Names, given: Names = ()) -> ProportionTable:
+    def proportions(self, names: Entry, given: Entry = ()) -> ProportionTable:
         """Counts over the counts of their groups.
 
         Args:
-            names: attributes of the table.
-            given: those of them that define the groups; none for shares of the total.
+            names: attributes of the table. Where the schema has groups, a level stands for its
+                attribute: ``("region", "sex")`` where counties have regions; a mapping like
+                ``{"county": "region", "sex": None}`` says the same, or takes :class:`Groups`.
+            given: those of them that define the groups, likewise; none for shares of the total.
+                ``proportions("county", given="region")`` is the share of each county in its region.
 
         Returns:
             A :class:`ProportionTable`, axes in the order of ``names``.
 
         Raises:
             ParameterError: unknown attributes, a table that was not released, or groups by other
-                attributes.
+                attributes, or such that a part lies in no group, or in several.
         """
+        if isinstance(names, Mapping) or isinstance(given, Mapping):
+            return self._grouped_proportions(names, given)
+        if has_levels(self, names) or has_levels(self, given):
+            return self._grouped_proportions(names, given)
         check_no_number(self, "proportions", names)
         asked, S, counts = self._estimate(names)
         group, G, _ = self._estimate(given)
@@ -258,6 +266,31 @@ class TableRelease(PickledByArguments):
         share = self.query.spread(np.ones([self.query.strategies[i].size for i in G]), G, S)
         variance = np.asarray(self.covariance.table_variance(S))
         return self._shares(asked, S, group, labels, (counts, groups, variance, share))
+
+    def _grouped_proportions(self, names: Entry, given: Entry) -> ProportionTable:
+        """The same, where cells are counted in groups."""
+        found = within(self, names, given)
+        plain = self.plan.schema.names
+        counts = self._estimate(tuple([plain[i] for i in found.subset]))[2]
+        groups = self._estimate(tuple([plain[i] for i in sorted(found.given)]))[2]
+        for axis, (_, base) in enumerate(found.parts):
+            counts = np.asarray(base.answer(counts, axis))
+        for axis, (_, base) in enumerate(found.wholes):
+            groups = np.asarray(base.answer(groups, axis))
+        variance = self.covariance.term_variance(found.parts)
+        group_variance = found.spread(np.asarray(self.covariance.term_variance(found.wholes)))
+        zeros = np.zeros(group_variance.shape)
+        share = np.divide(
+            covariances(self, found), group_variance, out=zeros, where=group_variance > 0
+        )
+        asked = tuple(found.asked)
+        attributes = [self.plan.schema.attributes[i] for i in asked]
+        labels = tuple(
+            query_labels(found.asked[i], a) for i, a in zip(asked, attributes, strict=True)
+        )
+        said = [given] if isinstance(given, str) else given
+        parts = counts, found.spread(groups), variance, share, group_variance
+        return self._ratio_table(asked, found.subset, tuple(said), labels, parts)
 
     def cdf(self, name: str, given: Names = ()) -> ProportionTable:
         """Cumulative shares of an attribute, in the order of the schema, within groups.
@@ -338,9 +371,21 @@ class TableRelease(PickledByArguments):
             group_variance = group_variance.reshape(
                 [self.plan.schema.sizes[i] if i in G else 1 for i in S]
             )
-        shape = parts[0].shape
+        given = tuple(names[i] for i in group)
+        return self._ratio_table(asked, S, given, labels, (*parts, group_variance))
+
+    def _ratio_table(
+        self,
+        asked: Subset,
+        S: Subset,
+        given: tuple[str, ...],
+        labels: tuple[tuple[Category, ...], ...],
+        parts: tuple[Array, Array, Array, Array, Array],
+    ) -> ProportionTable:
+        """Shares from counts, those of groups, and the covariance of both, in S's order."""
+        names, shape = self.plan.schema.names, parts[0].shape
         counts, groups, variance, share, group_variance = (
-            _ordered(np.broadcast_to(part, shape), S, asked) for part in (*parts, group_variance)
+            _ordered(np.broadcast_to(part, shape), S, asked) for part in parts
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             estimate = np.where(groups > 0, counts / groups, np.nan)
@@ -361,7 +406,7 @@ class TableRelease(PickledByArguments):
             standard_deviation=_read_only(deviation),
             private=self.private,
             backend=self.backend,
-            given=tuple(names[i] for i in group),
+            given=given,
             counts=counts,
             groups=groups,
             variance=variance,

@@ -19,6 +19,7 @@ from scipy import stats
 import gaussnoise as gn
 from gaussnoise.privacy.sampler import noise_stream
 from gaussnoise.streams import Stream, Ticks, measure
+from gaussnoise.tables.counting import persons
 
 SCHEMA = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
 
@@ -260,6 +261,72 @@ def test_rows_per_person_and_other_promises_are_paid_for():
     assert approximate.rho == gn.ApproxDP(1.0, 1e-6).to_zcdp(approximate.integers, 2.0**29).rho
     assert approximate.integers == 5 * approximate.query.count
     assert approximate.scale >= 2.0**29
+
+
+def of_person(history, others=(("a", "F"), ("a", "M"), ("b", "M"), ("b", "M"))):
+    """Rows of others, and of one person."""
+    who, sex = zip(*others, *(("mallory", s) for s in history), strict=True)
+    return pa.table({"who": list(who), "sex": list(sex), "week": [1] * len(who)})
+
+
+PERSONS = gn.Schema([gn.Attribute("sex", ["F", "M"])])
+
+
+def test_a_person_of_any_rows_moves_no_more_than_is_charged(monkeypatch):
+    """All histories of up to three rows in the ticks that the plan allows, for keys that are known:
+    attained, and never more.
+    """
+    keys = itertools.cycle([bytes([k]) * 16 for k in range(3)])
+    monkeypatch.setattr(persons.secrets, "token_bytes", lambda size: next(keys))
+    options = {"schema": PERSONS, "rows_per_person": 2, "person": "who"}
+    plan = planned(Ticks(3, 2, 2), workload=[("sex",)], **options)
+    own = [h for n in range(4) for h in itertools.combinations_with_replacement("FM", n)]
+    without = numbers(plan, [of_person("")] * 3)
+    most = 0
+    for first, third in itertools.product(own, own):
+        found = numbers(plan, [of_person(h) for h in (first, "", third)])
+        most = max(most, int(np.square(found - without).sum()))
+    charged = plan.query.query.sensitivity_squared * 2**2
+    assert charged * (1 - 1e-5) <= most <= charged
+    # the negative control: three reports, and rows that nobody limits
+    found = numbers(plan, [of_person("FFF")] * 3)
+    assert int(np.square(found - without).sum()) > charged
+    promised = planned(Ticks(3, 2, 2), workload=[("sex",)], schema=PERSONS, rows_per_person=2)
+    change = numbers(promised, [of_person("FFF"), of_person(""), of_person("FFF")]) - without
+    assert int(np.square(change).sum()) > charged
+
+
+def test_streams_of_persons_cost_what_the_promise_costs_and_say_what_is_counted(tmp_path):
+    options = {"schema": PERSONS, "workload": [("sex",)], "rows_per_person": 2}
+    promised, bounded = planned(3, **options), planned(3, person="who", **options)
+    assert bounded.rho_charged == promised.rho_charged
+    assert bounded.request_sha256 != promised.request_sha256
+    stream = bounded.start(tmp_path / "s", on_outside="drop")
+    total = stream.tick(of_person("F" * 5000), number=1)
+    assert np.abs(total["sex"].estimate - [3, 3]).max() < 9 * total["sex"].standard_deviation.max()
+    again = Stream.open(tmp_path / "s")
+    assert again.plan.tables.person == "who"
+    again.tick(of_person("M"), number=2)
+    assert "at most 2 rows of each person in a tick" in str(bounded)
+    assert "one person (column 'who')" in bounded.privacy_unit
+    said = (tmp_path / "s" / "ticks" / "0001" / "summary.txt").read_text("utf-8")
+    assert "at most 2 rows of each person in a tick" in said
+    published = [p for p in (tmp_path / "s").rglob("*.json") if "private" not in p.parts]
+    assert not any("mallory" in p.read_text("utf-8") for p in published)
+    kept = "".join(p.read_text("utf-8") for p in (tmp_path / "s" / "private").glob("*.json"))
+    assert "mallory" not in kept
+    assert "key" not in kept
+
+
+def test_rows_of_another_tick_refuse_it_whichever_rows_are_left_out():
+    over = Ticks(3, period="week")
+    plan = planned(over, workload=[("sex",)], schema=PERSONS, person="who")
+    late = of_person("F" * 50)
+    weeks = pa.array([2] * (len(late) - 1) + [1])
+    late = late.set_column(late.column_names.index("week"), "week", weeks)
+    for _ in range(5):
+        with pytest.raises(gn.DataError, match="rows of tick 2 alone, got earlier ones"):
+            measure.counted(plan.tables, over, 2, late, "drop")
 
 
 def test_a_stream_of_one_tick_is_a_release():

@@ -1,5 +1,6 @@
 """Groups of an attribute's cells in levels: the same as their matrix, and consistent everywhere."""
 
+import functools
 import json
 import math
 import pickle
@@ -231,3 +232,143 @@ def test_groups_in_files_are_refused_at_their_line(text, line, part):
 def test_unknown_levels_are_named_with_the_near_ones():
     with pytest.raises(gn.ParameterError, match="did you mean 'region'"):
         gn.plan(SCHEMA, [{"county": "regions"}], gn.zCDP(1))
+
+
+# Shares of groups, and within groups.
+
+
+PARTS = gn.Groups(6, [[k] for k in range(5)])  # all counties, without the catch-all
+
+
+@pytest.mark.parametrize(
+    ("names", "given", "part", "whole"),
+    [
+        (("region", "sex"), "region", {"county": REGION}, {"county": REGION}),
+        (("sex", "region"), "sex", {"county": REGION}, {"county": np.ones((1, 6))}),
+        ({"county": PARTS}, "region", {"county": np.eye(6)[:5]}, {"county": REGION}),
+        ({"county": "coast", "sex": None}, {"sex": None}, {"county": CROSSED}, {}),
+        (("band", "region"), "region", {"county": REGION, "age": BAND}, {"county": REGION}),
+        (("region",), (), {"county": REGION}, {"county": np.ones((1, 6))}),
+        (("county", "sex"), {"county": None}, {"county": np.eye(6)}, {"county": np.eye(6)}),
+    ],
+)
+def test_shares_and_their_errors_follow_from_the_covariance_of_cells(
+    released, names, given, part, whole
+):
+    """The reference adds up cells of the joint table, by contrasts of one share at a time."""
+    release = released[0]
+    shares = release.proportions(names, given)
+    order = {"county": 6, "age": 4, "sex": 2}
+    axes = [n for n in order if n in shares.attributes]
+    levels = {"region": "county", "coast": "county", "band": "age"}
+    listed = (given,) if isinstance(given, str) else tuple(given)
+    fixed = {levels.get(n, n) for n in listed}
+    parts = [part.get(n, np.eye(order[n])) for n in axes]
+    for place in np.ndindex(*(len(p) for p in parts)):
+        own = [p[k] for p, k in zip(parts, place, strict=True)]
+        all_of = []
+        for n, cells in zip(axes, own, strict=True):
+            groups = whole.get(n, np.eye(order[n])) if n in fixed else np.ones((1, order[n]))
+            (holding,) = [g for g in groups if (g >= cells).all()]
+            all_of.append(holding)
+        weights = [{tuple(axes): functools.reduce(np.multiply.outer, w)} for w in (own, all_of)]
+        found = release.contrasts(weights)
+        x, y = found.estimate
+        at = tuple(place[axes.index(n)] for n in shares.attributes)
+        slope = np.array([1, -x / y]) / y
+        assert shares.estimate[at] == pytest.approx(x / y, rel=1e-9)
+        variance = slope @ found.covariance @ slope
+        assert shares.standard_deviation[at] == pytest.approx(math.sqrt(variance), rel=1e-6)
+
+
+def test_the_reference_tells_a_share_of_another_group_apart(released):
+    """The negative control: errors of shares depend on whose shares they are."""
+    within = released[0].proportions({"county": PARTS}, "region").standard_deviation
+    overall = released[0].proportions({"county": PARTS}).standard_deviation
+    assert np.abs(within / overall - 1).min() > 0.1
+
+
+def test_shares_of_groups_have_the_names_of_both(released):
+    shares = released[0].proportions(("region", "sex"), given="region")
+    assert (shares.attributes, shares.given) == (("county", "sex"), ("region",))
+    assert shares.labels == (("North", "South"), ("F", "M"))
+    np.testing.assert_allclose(shares.estimate.sum(axis=1), 1)
+    low, high = shares.confidence_interval(0.95)
+    assert (low < shares.estimate).all()
+    assert (shares.estimate < high).all()
+
+
+@pytest.mark.parametrize(
+    ("names", "given", "message"),
+    [
+        ("county", "region", "every part of 'county' in one of its groups, got one in 0"),
+        (("coast", "sex"), "region", "in one of its groups, got one in 0"),
+        ({"county": "region"}, {"county": "hierarchy"}, "got one in 2"),
+        (("sex",), "region", "hint: add 'county' to the table"),
+        ({"age": "prefix"}, (), "expected cells or groups of 'age'"),
+        (("region", "county"), (), "expected distinct attributes"),
+        (("continent",), "region", "no attribute 'continent'"),
+    ],
+)
+def test_shares_of_what_is_no_part_are_refused(released, names, given, message):
+    with pytest.raises(gn.ParameterError, match=message):
+        released[0].proportions(names, given)
+
+
+# Groups in questions.
+
+
+@pytest.mark.parametrize(
+    ("question", "other"),
+    [
+        ("count of region=North", "count of county=a|b"),
+        ("count of region in (North, South), sex=F", "count of county=a|b|c|d|e, sex=F"),
+        ("share of sex=F given region=South", "share of sex=F given county=c|d|e"),
+        ("ratio of (region=North) to (region=South)", "ratio of (county=a|b) to (county=c|d|e)"),
+        ('share of "coast"="sea" given sex', "share of county=a|e given sex"),
+        ("median of age given region=North", "median of age given county=a|b"),
+    ],
+)
+def test_a_group_in_a_question_is_its_cells(released, question, other):
+    found, expected = released[0].ask(question), released[0].ask(other)
+    np.testing.assert_array_equal(found.estimate, expected.estimate)
+    np.testing.assert_array_equal(found.low, expected.low)
+    assert "county" in found.meaning
+
+
+@pytest.mark.parametrize(
+    ("question", "single"),
+    [
+        ("share of sex=F given region", "share of sex=F given region={}"),
+        ("share of region given sex=F", "share of region={} given sex=F"),
+        ("count of region", "count of region={}"),
+        ("ratio of (sex=F) to (sex=M) given region", "ratio of (sex=F) to (sex=M) given region={}"),
+        ("median of age by region", "median of age by region={}"),
+        ("cdf of age given region", "cdf of age given region={}"),
+    ],
+)
+def test_a_level_in_a_question_asks_for_each_of_its_groups(released, question, single):
+    found = released[0].ask(question)
+    axis = found.attributes.index("region")
+    assert found.labels[axis] == ("North", "South")
+    for k, name in enumerate(found.labels[axis]):
+        alone = released[0].ask(single.format(name))
+        ours = np.take(found.estimate, k, axis=axis)
+        np.testing.assert_allclose(ours, np.reshape(alone.estimate, ours.shape), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        ("count of region=a", "expected a group of 'region', one of North, South"),
+        ("share of county=a given region", "expected groups by other attributes than 'county'"),
+        (
+            "difference of share of sex=F given region and share of sex=F given county",
+            "expected 'region' or 'county' throughout",
+        ),
+        ("count of regoin=North", "expected an attribute"),
+    ],
+)
+def test_wrong_questions_about_groups_are_refused(released, question, message):
+    with pytest.raises(gn.ParameterError, match=message):
+        released[0].ask(question)

@@ -18,8 +18,11 @@ from scipy import stats
 
 import gaussnoise as gn
 from gaussnoise.cli import app
+from gaussnoise.solvers.tables.residuals import part_of
+from gaussnoise.tables.counting import codes as _codes
 from gaussnoise.tables.counting import persons as _persons
 from gaussnoise.tables.counting.count import count_marginals
+from gaussnoise.tables.counting.impossible import excluded
 from gaussnoise.tables.counting.persons import PersonLimit
 
 KEY = bytes(range(16))
@@ -35,7 +38,13 @@ def as_parquet(table, folder):
     return folder / "t.parquet"
 
 
+def as_dask(table, _):
+    dask = pytest.importorskip("dask.dataframe", reason="dask is missing")
+    return dask.from_pandas(table.to_pandas(), npartitions=3, sort=False)
+
+
 ENGINES = {
+    "dask": as_dask,
     "pandas": lambda table, _: table.to_pandas(),
     "pandas objects": lambda table, _: table.to_pandas().astype({"who": object}),
     "pandas categorical": lambda table, _: table.to_pandas().astype({"who": "category"}),
@@ -48,7 +57,13 @@ ENGINES = {
 }
 
 
-@pytest.fixture(params=ENGINES)
+# what dask itself warns of
+DASK = pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
+
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=DASK if name == "dask" else ()) for name in ENGINES]
+)
 def build(request, tmp_path):
     return lambda columns: ENGINES[request.param](pa.table(columns), tmp_path)
 
@@ -290,21 +305,80 @@ def test_a_person_column_must_be_there_and_hold_single_values():
         counted(table, 1, PersonLimit("who", 1))
 
 
-@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning")
 def test_engines_without_an_order_of_rows_are_refused_before_a_budget_is_charged(tmp_path):
-    dask = pytest.importorskip("dask.dataframe", reason="dask is missing")
-    frame = dask.from_pandas(pd.DataFrame({"who": ["a"], "x": [0]}), npartitions=1)
+    ibis = pytest.importorskip("ibis", reason="ibis is missing")
+    table = ibis.memtable(pa.table({"who": ["a"], "x": [0]}))
     ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(1))
     with pytest.raises(gn.ParameterError, match="hint: write it to Parquet"):
-        plan().release(frame, out=tmp_path / "out", ledger=ledger, id="first")
+        plan().release(table, out=tmp_path / "out", ledger=ledger, id="first")
     assert ledger.spent == 0
+
+
+# Dask, where the rows of a person are in several partitions.
+
+
+def in_dask(frame, partitions):
+    dask = pytest.importorskip("dask", reason="dask is missing")
+    frames = pytest.importorskip("dask.dataframe", reason="dask is missing")
+    with dask.config.set({"dataframe.convert-string": False}):  # which makes text of objects
+        return frames.from_pandas(frame, npartitions=partitions, sort=False)
+
+
+PERSONS_OF_DASK = {
+    "integers": lambda who: who,
+    "text": lambda who: who.astype(str),
+    "floats with gaps": lambda who: who.where(who > 0).astype(float),
+    "categories": lambda who: who.astype(str).astype("category"),
+    "days": lambda who: pd.Timestamp("2024-01-01") + pd.to_timedelta(who, "D"),
+    "objects": lambda who: pd.Series([3, "3", 3.0, b"3", None, True] * 50, dtype=object),
+}
+
+
+@DASK
+@pytest.mark.parametrize("kind", PERSONS_OF_DASK)
+@pytest.mark.parametrize("partitions", [1, 7])
+def test_dask_counts_the_rows_that_plain_python_counts(kind, partitions):
+    """For one key, however rows are cut into partitions."""
+    rng = np.random.default_rng(0)
+    who = PERSONS_OF_DASK[kind](pd.Series(rng.integers(0, 20, 300)))
+    frame = pd.DataFrame({"who": who, "x": rng.integers(0, 4, 300)})  # 3 is outside
+    limit = PersonLimit("who", 3, KEY)
+    found = counted(in_dask(frame, partitions), 3, limit, "drop")
+    people = _persons._people_of_objects(who.tolist())
+    inside = (people.index >= 0) & (frame["x"].to_numpy() < 3)
+    rows = frame["x"].to_numpy()[inside] + 1
+    mine = _persons.People(people.index[inside], people.names)
+    (kept,) = _persons.limited_arrays([rows], mine, limit)
+    assert found.tolist() == np.bincount(kept - 1, minlength=3).tolist()
+    assert found.sum() < inside.sum()
+
+
+@DASK
+def test_dask_without_a_shuffle_is_told_apart(monkeypatch):
+    """The negative control: every partition limits its own rows."""
+    import dask.dataframe
+
+    frame = pd.DataFrame({"who": ["a"] * 70, "x": [0] * 70})
+    assert counted(in_dask(frame, 7), 1, PersonLimit("who", 3)).tolist() == [3]
+    monkeypatch.setattr(dask.dataframe.DataFrame, "shuffle", lambda frame, on: frame)
+    assert counted(in_dask(frame, 7), 1, PersonLimit("who", 3)).tolist() == [21]
+
+
+@DASK
+def test_partitions_of_other_types_are_refused_in_dask():
+    """A person who is an integer in one and a rounded number in another would be two."""
+    dask = pytest.importorskip("dask.dataframe", reason="dask is missing")
+    parts = [pd.DataFrame({"who": [who], "x": [0]}) for who in (2**53 + 1, 2.0**53)]
+    table = dask.from_map(lambda k: parts[k], [0, 1], meta=parts[0])
+    with pytest.raises(gn.DataError):
+        counted(table, 1, PersonLimit("who", 1))
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"neighbors": "replace"}, "under replacement the number of rows"),
-        ({"over": gn.streams.Ticks(3)}, "person= is for single releases"),
+        ({"neighbors": "replace", "public": "x"}, "person= cannot be combined with public="),
+        ({"over": gn.streams.Ticks(3), "neighbors": "replace"}, "over= with person= cannot be"),
         ({"person": 3}, "expected person to be the name of a column, got int"),
         ({"person": ""}, "expected person to be the name of a column"),
     ],
@@ -379,11 +453,182 @@ def test_the_shell_limits_rows(tmp_path, capsys):
     assert abs(estimate[0] - 2) < 30
 
 
-def test_impossible_combinations_are_refused_with_persons():
-    schema = gn.Schema(
-        [gn.Attribute("a", [0, 1]), gn.Attribute("b", [0, 1])], [{"a": [0], "b": [1]}]
+# Rows that cannot be.
+
+
+RULES = [{"a": [0], "b": [1]}]
+
+
+def rules_schema():
+    return gn.Schema([gn.Attribute("a", [0, 1]), gn.Attribute("b", [0, 1])], RULES)
+
+
+def rules_count(table, limit, on_outside="drop"):
+    schema = rules_schema()
+    rules = excluded(schema, [0, 1])
+    arguments = (table, schema.attributes, [(0, 1)], on_outside, limit)
+    ((_, counts),) = count_marginals(*arguments, impossible=rules)
+    return counts
+
+
+def test_impossible_rows_take_no_places_among_a_persons(build):
+    rows = [("x", 0, 1)] * 50 + [("x", 1, 1)] * 2 + [("y", 0, 0)] * 3
+    who, a, b = zip(*rows, strict=True)
+    table = build({"who": list(who), "a": list(a), "b": list(b)})
+    assert rules_count(table, PersonLimit("who", 2)).tolist() == [[2, 0], [0, 2]]
+
+
+def test_impossible_rows_refuse_even_where_they_would_be_left_out(build):
+    table = build({"who": ["x"] * 50, "a": [1] * 49 + [0], "b": [1] * 50})
+    with pytest.raises(gn.DataError, match="which the schema calls impossible"):
+        rules_count(table, PersonLimit("who", 1), "refuse")
+
+
+def rules_changes(rows):
+    """Rows that change, at most, when a person is added who may have impossible ones."""
+    cells = list(itertools.product([0, 1], [0, 1]))
+    own = [h for n in range(4) for h in itertools.combinations_with_replacement(cells, n)]
+    limit = PersonLimit("who", rows, KEY)
+    for added in own:
+        for others in own[::7]:
+            sides = []
+            for records in ([("p", *c) for c in others], [("q", *c) for c in added]):
+                sides.append([*(sides[0] if sides else []), *records])
+            before, after = (
+                rules_count(
+                    pa.table(
+                        {
+                            name: pa.array([r[k] for r in side], kind)
+                            for k, (name, kind) in enumerate(
+                                [("who", pa.string()), ("a", pa.int64()), ("b", pa.int64())]
+                            )
+                        }
+                    ),
+                    limit,
+                )
+                for side in sides
+            )
+            fitting = sum(cell != (0, 1) for cell in added)
+            yield after - before, min(fitting, rows)
+
+
+def test_one_person_moves_nobody_elses_rows_whatever_is_impossible():
+    for change, expected in rules_changes(2):
+        assert change.min() >= 0
+        assert change.sum() == expected
+
+
+def test_leaving_impossible_rows_out_after_the_limit_is_told_apart(monkeypatch):
+    """The negative control: places go to rows that nobody counts."""
+    monkeypatch.setattr(_codes, "possible", lambda codes, rules: np.ones(len(codes[0]), bool))
+    assert any(change.sum() != expected for change, expected in rules_changes(2))
+
+
+def test_plans_of_persons_take_impossible_combinations():
+    planned = gn.plan(rules_schema(), 2, gn.zCDP(1), person="who", neighbors="replace")
+    table = pa.table({"who": ["x"] * 900, "a": [0] * 500 + [1] * 400, "b": [1] * 900})
+    released = planned.release(table, on_outside="drop")["a", "b"]
+    assert (
+        np.abs(released.estimate - [[0, 0], [0, 1]]).max() < 9 * released.standard_deviation.max()
     )
-    with pytest.raises(gn.ParameterError, match="cannot be combined with impossible"):
-        gn.plan(schema, 2, gn.zCDP(1), person="who")
-    # where an attribute of the rule is in no table, the rule does not count
-    assert gn.plan(schema, [("a",)], gn.zCDP(1), person="who").person == "who"
+
+
+# Persons who are exchanged, each with any number of rows.
+
+
+def lengths(plan, changes):
+    """Squared change of all integers that are measured, for changes of the first table's counts."""
+    (S,) = plan.tables.subsets
+    for change in changes:
+        yield sum(
+            int((plan.query.answer(T, part_of(change, S, T)).astype(object) ** 2).sum())
+            for T in plan.query.multipliers
+        )
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_exchanged_persons_reach_the_planned_sensitivity_and_never_exceed_it(rows):
+    """All histories of two persons in the place of each other, beside a third, for one key."""
+    schema = gn.Schema([x_of(3)])
+    asked = {"neighbors": "replace", "rows_per_person": rows, "person": "who"}
+    planned = gn.plan(schema, [("x",)], gn.zCDP(0.5), **asked)
+    own = histories(3)
+
+    def counts(name, history):
+        return in_arrays([("a", 0), ("a", 1), ("a", 1), *((name, x) for x in history)], rows)
+
+    changes = [
+        counts("b", first) - counts("c", second) for first, second in itertools.product(own, own)
+    ]
+    charged = planned.query.query.sensitivity_squared * rows**2
+    assert max(lengths(planned, changes)) == charged
+    # the negative control: an exchange that keeps the number of rows, or a person who comes, alone
+    alone = [c for c in changes if c.sum() == 0 or c.min() >= 0]
+    assert max(lengths(planned, [2 * c for c in alone])) > charged
+
+
+@pytest.mark.parametrize(
+    ("sizes", "base"), [((2, 3), "identity"), ((2, 2), "identity"), ((4, 2), "prefix")]
+)
+def test_no_two_rows_move_more_than_is_charged_for(sizes, base):
+    schema = gn.Schema([gn.Attribute(name, range(n)) for name, n in zip("ab", sizes, strict=True)])
+    asked = {"neighbors": "replace", "person": "who"}
+    planned = gn.plan(schema, [{"a": base, "b": "identity"}], gn.zCDP(0.5), **asked)
+    records = np.eye(math.prod(sizes), dtype=np.int64).reshape(-1, *sizes)
+    corners = [*records, np.zeros(sizes, dtype=np.int64)]
+    changes = [x - y for x, y in itertools.product(corners, corners)]
+    longest, charged = max(lengths(planned, changes)), planned.query.query.sensitivity_squared
+    assert longest <= charged
+    assert base != "identity" or longest == charged
+
+
+@pytest.mark.parametrize("p", [2, math.inf])
+@pytest.mark.parametrize(("sizes", "ways"), [((4,), 1), ((2, 3), 1), ((2, 2, 2), 2)])
+def test_noise_for_exchanged_persons_is_near_the_optimum_of_another_solver(sizes, ways, p):
+    """The points are the records and zero, whose differences are covered; within 2.1 % here."""
+    schema = gn.Schema(
+        [gn.Attribute(name, range(n)) for name, n in zip("abc", sizes, strict=False)]
+    )
+    planned = gn.plan(schema, ways, gn.zCDP(0.5), neighbors="replace", person="who", p=p)
+    points = planned.domain.to_finite_set().points
+    with_zero = gn.FiniteSet(np.vstack([points, np.zeros(points.shape[1])]))
+    optimum = gn.optimal_noise(with_zero, p=p, neighbors="replace")
+    lower, upper = planned.bracket
+    assert lower <= optimum.gamma
+    assert optimum.gamma_lower <= upper
+    assert upper <= 1.025 * optimum.gamma
+    assert planned.error == pytest.approx(upper, rel=1e-9)  # 2ρ = 1
+
+
+def test_a_single_table_of_exchanged_persons_has_the_noise_that_is_known_to_be_best():
+    """γ² = 2(N − 1) + 2/(N + 1), by symmetry."""
+    schema = gn.Schema([x_of(5)])
+    planned = gn.plan(schema, 1, gn.zCDP(0.5), neighbors="replace", person="who")
+    assert planned.bracket[1] ** 2 == pytest.approx(8 + 2 / 6, rel=1e-6)
+    assert planned.independent_deviations == pytest.approx(planned.deviations, rel=1e-6)
+
+
+def test_the_number_of_rows_of_exchanged_persons_is_private():
+    schema = gn.Schema([gn.Attribute("x", [0, 1])])
+    asked = {"neighbors": "replace", "rows_per_person": 2, "person": "who"}
+    planned = gn.plan(schema, [("x",), ()], gn.zCDP(0.5), **asked)
+    table = pa.table({"who": list(range(100)), "x": [0] * 100})
+    totals = {float(planned.release(table, on_outside="drop")[()].estimate) for _ in range(5)}
+    assert len(totals) > 1
+    assert planned.exact == ()
+    assert "exchanged for another, each with any number of rows" in str(planned)
+    assert "public and exact" not in str(planned)
+    assert planned.bound.factor(planned.error) > 1
+
+
+def test_plans_for_exchanged_persons_meet_their_targets(tmp_path):
+    schema = gn.Schema([gn.Attribute("x", [0, 1]), gn.Attribute("y", [0, 1, 2])])
+    asked = {"neighbors": "replace", "rows_per_person": 2, "person": "who"}
+    planned = gn.plan(schema, 2, targets=20.0, **asked)
+    assert planned.half_width("x", "y") == pytest.approx(20)
+    table = pa.table({"who": [1, 1, 2], "x": [0, 1, 1], "y": [0, 1, 2]})
+    planned.release(table, out=tmp_path / "out")
+    again = gn.TableRelease.load(tmp_path / "out")
+    assert (again.plan.neighbors, again.plan.person) == ("replace", "who")
+    planned.report(tmp_path / "plan.html")
+    assert "public, and comes out exactly" not in (tmp_path / "plan.html").read_text("utf-8")

@@ -1,5 +1,6 @@
 """Tables that are published exactly: what is still protected, at what noise, and what is said."""
 
+import functools
 import itertools
 import math
 import warnings
@@ -17,6 +18,7 @@ from gaussnoise.noise.marginal_covariance import MarginalCovariance
 from gaussnoise.solvers.tables.strategies import IdentityStrategy
 from gaussnoise.tables.planning import measure as _measure
 from gaussnoise.tables.planning.measure import ResidualQuery
+from gaussnoise.tables.release import publish as _publish
 
 SIZES = (3, 2, 4)
 PAIRS = gn.Marginals.all_kway(SIZES, 2)
@@ -269,7 +271,6 @@ def test_what_is_not_known_under_public_attributes_is_refused():
         lambda: gn.optimal_noise(PAIRS, neighbors=ReplaceWithin((0,)), method="sdp"),
         lambda: plan.noise.plot(),
         lambda: planned((0,), over=gn.streams.Ticks(4)),
-        lambda: planned((0,), workload=[{"a0": "identity", "a1": "prefix"}]),
         lambda: planned((0,), workload=[("a1", "a2")]),
         lambda: gn.plan(plan.schema, 2, gn.zCDP(1.0), public=("a0",)),
         lambda: gn.plan(plan.schema, 2, gn.zCDP(1.0), neighbors="replace", public=("b",)),
@@ -283,3 +284,107 @@ def test_what_is_not_known_under_public_attributes_is_refused():
 def test_models_of_synthetic_records_refuse_exact_tables(people):
     with pytest.raises(ParameterError, match="without public attributes"):
         planned((0,)).release(people).to_mbi()
+
+
+# Other questions than cells.
+
+
+BASED = [
+    ((3, 4), [{"a0": "identity", "a1": "prefix"}], (0,)),
+    ((3, 4), [{"a0": "prefix", "a1": "identity"}], (0,)),
+    ((3, 4), [{"a0": "prefix", "a1": "prefix"}], (0,)),
+    ((3, 4), [{"a1": "prefix"}, ("a0",)], (0,)),
+    ((2, 3, 3), [{"a0": "identity", "a1": "prefix", "a2": "identity"}], (0, 2)),
+    (
+        (2, 3, 3),
+        [
+            {"a0": "identity", "a1": "prefix"},
+            {"a1": "prefix", "a2": "identity"},
+            {"a0": "identity", "a2": "ranges"},
+        ],
+        (0,),
+    ),
+]
+
+
+@functools.cache
+def based(k):
+    sizes, workload, public = BASED[k]
+    return planned(public, sizes, workload)
+
+
+@pytest.mark.parametrize("k", range(len(BASED)))
+def test_products_of_bases_bracket_the_optimum_of_the_policy_graph(k):
+    (_, _, public), noise = BASED[k], based(k).noise
+    other = by_policy(noise.problem.domain, public, 2)
+    assert noise.gamma_lower <= other.gamma * (1 + 1e-9)
+    assert other.gamma_lower <= noise.gamma * (1 + 1e-9)
+    assert noise.gamma <= 1.025 * other.gamma  # products alone, as without public attributes
+    found = noise.verify()
+    assert found.sensitivity_squared <= 1
+    assert found.gamma_lower == pytest.approx(noise.gamma_lower, rel=1e-9)
+
+
+@pytest.mark.parametrize("k", range(len(BASED)))
+def test_no_exchange_moves_what_is_measured_for_bases_more_than_is_charged(k):
+    (sizes, _, public), query = BASED[k], based(k).query
+    records = list(itertools.product(*map(range, sizes)))
+    most = max(
+        squared_change(query, sizes, [a], [b])
+        for a, b in itertools.combinations(records, 2)
+        if all(a[i] == b[i] for i in public)
+    )
+    assert 0.95 * query.query.sensitivity_squared < most <= query.query.sensitivity_squared
+    # the negative control: two rows of one person, of whom one is charged for
+    pairs = [(a, b) for a, b in itertools.combinations(records, 2) if a[public[0]] == b[public[0]]]
+    twice = max(squared_change(query, sizes, [a, a], [b, b]) for a, b in pairs)
+    assert twice > query.query.sensitivity_squared
+
+
+@pytest.mark.parametrize("k", range(len(BASED)))
+def test_exact_tables_and_all_others_come_back_where_there_is_no_noise(k):
+    (sizes, _, public), plan, rng = BASED[k], based(k), np.random.default_rng(5)
+    codes = rng.integers(0, sizes, (200, len(sizes)))
+    frame = pl.DataFrame({f"a{i}": codes[:, i] for i in range(len(sizes))})
+    for S, table in _publish._noisy(plan, frame, "refuse", lambda n: [0] * n, 1, None):
+        truth = marginal([tuple(row) for row in codes.tolist()], S, sizes)
+        np.testing.assert_allclose(table, truth, atol=1e-9)
+    released = plan.release(frame)
+    exact = marginal([tuple(row) for row in codes.tolist()], public[:1], sizes)
+    name = f"a{public[0]}"
+    assert (np.asarray(released[name].estimate) == exact).all()
+    assert not np.any(released[name].standard_deviation)
+    assert np.any(released["a1"].standard_deviation)
+
+
+def test_noise_for_bases_comes_back_from_files_and_not_for_other_relations(tmp_path):
+    import dataclasses
+
+    noise = based(0).noise
+    noise.save(tmp_path / "noise.npz")
+    loaded = gn.OptimalNoise.load(tmp_path / "noise.npz")
+    assert (loaded.neighbors, loaded.gamma) == (ReplaceWithin((0,)), noise.gamma)
+    for relation in ("replace", "add-remove", ReplaceWithin((1,))):
+        with pytest.raises(CertificateError):
+            dataclasses.replace(noise, neighbors=relation).verify()
+
+
+def test_releases_of_bases_with_public_attributes_load_again(tmp_path):
+    plan = based(0)
+    frame = pl.DataFrame({"a0": [0, 1, 2] * 50, "a1": [0, 1, 2] * 50})
+    plan.release(frame, out=tmp_path / "out")
+    loaded = gn.TableRelease.load(tmp_path / "out")
+    assert loaded.plan.public == ("a0",)
+    assert loaded.answers({"a0": "prefix"}).estimate.tolist() == [50, 100, 150]
+    assert plan.improvement > 0.97
+    assert plan.public_saving > 1.5
+    assert "EXACT, without noise: a0" in str(plan)
+
+
+def test_clipped_numbers_and_streams_say_why_they_are_refused():
+    schema = gn.Schema([gn.Attribute("a", [0, 1]), gn.Attribute("x", clip=[0, 1])])
+    asked = {"neighbors": "replace", "public": "a"}
+    with pytest.raises(ParameterError, match="clipped numbers: a row counts in the ends of"):
+        gn.plan(schema, [("a", "x")], gn.zCDP(1.0), **asked)
+    with pytest.raises(ParameterError, match="public attributes are for one release"):
+        gn.plan(schema, [("a",)], gn.zCDP(1.0), over=gn.streams.Ticks(3), **asked)

@@ -234,7 +234,7 @@ def _plan_facts(plan: "Plan") -> Html:
 
 def _shared_facts(plan: "Plan") -> list[tuple[object, object]]:
     error = joined([typical_error(plan), tag("small", f"in {level_text(LEVEL)} of cases")], " ")
-    gap = plan.noise.gap
+    gap = plan.gap
     best = "optimal" if gap < _CLOSED else f"within {100 * gap:.2g} % of optimal"
     return [
         ("Protected", person(plan)),
@@ -363,7 +363,7 @@ def _tables(full: Sequence[Entry], count: int) -> Html:
 
 
 def _noise(release: "TableRelease") -> Html:
-    exact = release.plan.neighbors == "replace"
+    exact = release.plan.has_public_rows
     told = listing(
         [
             (

@@ -46,7 +46,8 @@ SAMPLE_NOTE = (
 
 def person(plan: "Plan") -> str:
     """Whom the budget protects, in two words."""
-    return "one row" if plan.rows_per_person == 1 else "one person"
+    alone = plan.rows_per_person == 1 and plan.person is None
+    return "one row" if alone else "one person"
 
 
 def half_widths(plan: "Plan") -> np.ndarray:
@@ -117,7 +118,7 @@ def privacy_section(plan: "Plan", rho: float, *, private: bool, charged: bool) -
     )
     if plan.public:
         plain = joined([plain, paragraphs(*public_text(plan))])
-    elif exchanged:
+    elif plan.has_public_rows:
         plain = joined([plain, paragraphs("The number of rows is public, and comes out exactly.")])
     full = listing(_privacy_in_full(plan, rho))
     epsilons = grid(
@@ -201,7 +202,7 @@ def optimality_section(plan: "Plan") -> Html:
             "optimal",
             paragraphs("These tables need no noise: nothing can be more accurate."),
         )
-    noise = plan.noise
+    noise, (lower, upper) = plan.noise, plan.bracket
     bound = None if plan.public else plan.bound
     objective = {
         2: "the root of the total variance of all numbers asked for",
@@ -210,7 +211,7 @@ def optimality_section(plan: "Plan") -> Html:
     plain = paragraphs(
         f"Error here means {objective}: {plan.error:.6g} rows. A certificate proves that no other "
         "Gaussian noise with the same privacy has an error smaller than "
-        f"{100 / (1 + noise.gap):.6g} % of it.",
+        f"{100 / (1 + plan.gap):.6g} % of it.",
         ""
         if bound is None
         else "More than that: no unbiased method of any kind with this privacy has less error than "
@@ -230,7 +231,7 @@ def optimality_section(plan: "Plan") -> Html:
             ),
             (
                 "Certificate, at unit sensitivity",
-                f"{noise.gamma_lower:.10g} ≤ γ ≤ {noise.gamma:.10g}, gap {noise.gap:.1e}",
+                f"{lower:.10g} ≤ γ ≤ {upper:.10g}, gap {plan.gap:.1e}",
             ),
             ("Found by", str(noise.method)),
         ]
