@@ -16,6 +16,7 @@ from ...errors import DataError
 from ..reading.csv import with_integers
 from ..reading.files import is_csv
 from ..reading.frames import guarded, open_table, sql, text_columns, type_name
+from ..schema.dates import AS_NUMBERS
 from ..schema.numbers import STEPS
 from ..schema.schema import Attribute
 from .impossible import Codes, Excluded, check_possible, possible, without
@@ -173,9 +174,10 @@ def _check_type(attribute: Attribute, dtype: nw.dtypes.DType, floats: bool) -> N
     if _is_number(attribute):
         if not dtype.is_numeric():
             given = "edges" if attribute.edges is not None else "ends to clip at"
+            hint = f"; hint: {AS_NUMBERS}" if dtype.is_temporal() else ""
             raise DataError(
                 f"column {attribute.name!r}: expected numbers, as the schema gives {given}; got "
-                f"{type_name(dtype)}"
+                f"{type_name(dtype)}{hint}"
             )
         return
     kind = _kind(attribute)

@@ -11,6 +11,7 @@ import narwhals as nw
 from ...errors import DataError
 from ..reading.files import is_csv
 from ..reading.frames import guarded, open_table, sql, type_name
+from .dates import AS_NUMBERS
 from .schema import Attribute, Schema
 
 _MOST_CATEGORIES = 100
@@ -127,7 +128,7 @@ def _attribute(
         raise DataError(
             f"column {name!r}: expected text, integers, booleans or numbers, got "
             f"{type_name(dtype)}; "
-            "hint: drop or cast it"
+            f"hint: {AS_NUMBERS if dtype.is_temporal() else 'drop or cast it'}"
         )
     if dtype in (nw.Categorical, nw.Enum):
         column = column.cast(nw.String)

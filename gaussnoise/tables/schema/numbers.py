@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 from domains import AbstractBase, Clipped, Products
 
 from ...errors import ParameterError, SchemaError
+from .dates import check_no_dates
 
 if TYPE_CHECKING:
     from .schema import Attribute, Schema
@@ -69,7 +70,9 @@ def as_clip(name: str, clip: object) -> tuple[float, float]:
     """The ends of an interval, or a SchemaError."""
     listed: list[Any] = []
     if isinstance(clip, Iterable) and not isinstance(clip, str | set | frozenset | Mapping):
-        listed = [x.item() if hasattr(x, "item") else x for x in clip]
+        given = list(clip)
+        check_no_dates(name, "ends to clip at", given)
+        listed = [x.item() if hasattr(x, "item") else x for x in given]
     if len(listed) != 2 or not all(
         isinstance(x, int | float) and not isinstance(x, bool) for x in listed
     ):

@@ -17,6 +17,7 @@ from domains import AbstractBase, Clipped
 
 from ...errors import DataError, SchemaError, SchemaWarning
 from .bases import EXPECTED_BASE, as_base, base_value
+from .dates import AS_NUMBERS, check_no_dates
 from .groups import EXPECTED_GROUPS, Level, checked, settled
 from .impossible import EXPECTED, Rule, as_rules
 from .impossible import text_of as _label
@@ -398,7 +399,9 @@ def _listed(name: str, field: str, values: Iterable[Any]) -> tuple[Any, ...]:
         raise SchemaError(
             f"attribute {name!r}: expected a list of {field}, which has an order, got a set"
         )
-    return tuple(value.item() if hasattr(value, "item") else value for value in values)
+    listed = tuple(values)
+    check_no_dates(name, field, listed)  # numpy's nanoseconds have an item() that is an integer
+    return tuple(value.item() if hasattr(value, "item") else value for value in listed)
 
 
 def _floats(name: str, edges: Iterable[Any]) -> tuple[float, ...]:
@@ -476,7 +479,7 @@ _EXPECTED = {
     "level": "expected a number",
     "simultaneous": "expected true or false",
     "categories": "expected a list of strings, integers or booleans",
-    "edges": "expected a list of numbers",
+    "edges": f"expected a list of numbers; hint for dates: {AS_NUMBERS}",
     "clip": "expected [low, high], two numbers",
     "other": "expected a string",
     "base": EXPECTED_BASE,
