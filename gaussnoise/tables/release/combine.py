@@ -43,16 +43,19 @@ def combine(releases: Sequence[TableRelease]) -> TableRelease:
           refused.
 
     Args:
-        releases: two or more, under one neighbouring relation, for one ``rows_per_person``.
-            Attributes of one name must have the same categories or edges.
+        releases: two or more, under one neighbouring relation, for one ``rows_per_person``,
+            column of persons and set of public attributes. Attributes of one name must have the
+            same categories or edges. Each release draws anew which rows of a person are counted:
+            where persons have more, the releases are of different rows, and estimates are of what
+            is counted on average.
 
     Returns:
         A :class:`TableRelease` whose ``plan.sources`` says what it was made of. It cannot be saved:
         save the releases themselves.
 
     Raises:
-        ParameterError: releases of different relations, units, attributes or (public) numbers of
-            rows, of a stream, the same twice, or with other rows dropped.
+        ParameterError: releases of different relations, units, attributes or public tables
+            (numbers of rows among them), of a stream, the same twice, or with other rows dropped.
         NotAvailableError: an attribute that is measured by different contrasts, as plans for
             different bases do.
 
@@ -86,7 +89,8 @@ def combine(releases: Sequence[TableRelease]) -> TableRelease:
     sources = tuple(source for release in listed for source in _sources(release))
     if len({source.id for source in sources}) < len(sources):
         raise ParameterError("combine: expected releases with independent noise, got one twice")
-    plan: Any = MergedPlan(schema, tables, first.neighbors, first.rows_per_person, sources)
+    kind = first.neighbors, first.rows_per_person, first.person, first.public
+    plan: Any = MergedPlan(schema, tables, *kind, sources)
     outside: OnOutside = "drop" if any(r.on_outside == "drop" for r in listed) else "refuse"
     return TableRelease(
         plan,
@@ -119,6 +123,8 @@ def _checked(releases: Sequence[TableRelease]) -> list[TableRelease]:
     for what, found in (
         ("neighbouring relation", {release.plan.neighbors for release in releases}),
         ("number of rows per person", {release.plan.rows_per_person for release in releases}),
+        ("column of persons", {release.plan.person for release in releases}),
+        ("set of public attributes", {release.plan.public for release in releases}),
     ):
         if len(found) > 1:
             raise ParameterError(
@@ -180,28 +186,28 @@ def _measured(
     releases: Sequence[TableRelease], at: dict[str, int]
 ) -> tuple[dict[Subset, Array], dict[Subset, float]]:
     """Of every set of attributes, the mean of what was measured, weighted by precision, and its
-    variance; exact totals have none.
+    variance; what is public has none.
     """
     totals: dict[Subset, Array] = {}
     precisions: dict[Subset, float] = {}
-    rows: set[int] = set()
+    exact: dict[Subset, Array] = {}
     for release in releases:
         for names, estimate, deviation in release.measurements():
             order = sorted(range(len(names)), key=lambda k: at[names[k]])
             T = tuple(at[names[k]] for k in order)
+            estimate = np.transpose(estimate, order)
             if deviation == 0:
-                rows.add(round(float(estimate)))
+                known = exact.setdefault(T, estimate)
+                if not np.allclose(known, estimate, rtol=1e-12, atol=1e-6):  # of integers
+                    raise ParameterError(
+                        "combine: expected releases of one data set, got different public numbers "
+                        "of rows"
+                    )
                 continue
             precision = deviation**-2
-            totals[T] = totals.get(T, 0.0) + precision * np.transpose(estimate, order)
+            totals[T] = totals.get(T, 0.0) + precision * estimate
             precisions[T] = precisions.get(T, 0.0) + precision
-    if len(rows) > 1:
-        raise ParameterError(
-            "combine: expected releases of one data set, got different public numbers of rows"
-        )
-    residuals = {T: np.asarray(totals[T] / precisions[T]) for T in totals}
-    if rows:
-        residuals[()] = np.array(float(rows.pop()))
+    residuals = {T: np.asarray(totals[T] / precisions[T]) for T in totals} | exact
     return residuals, {T: 1 / precision for T, precision in precisions.items()}
 
 

@@ -40,6 +40,8 @@ class MergedPlan(PickledByArguments):
         tables: all tables, each once.
         neighbors: the neighbouring relation of all of them.
         rows_per_person: the most rows of one person, of all of them.
+        person: the column that says whose row it is, of all of them; or None.
+        public: the attributes whose tables are exact, of all of them.
         sources: the releases.
     """
 
@@ -47,6 +49,8 @@ class MergedPlan(PickledByArguments):
     tables: Marginals
     neighbors: Relation
     rows_per_person: int
+    person: str | None
+    public: tuple[str, ...]
     sources: tuple[Source, ...]
 
     @property

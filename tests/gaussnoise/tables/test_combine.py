@@ -19,6 +19,7 @@ PEOPLE = pa.table(
         "sex": _RNG.choice(["F", "M"], 500),
         "age": _RNG.uniform(0, 120, 500),
         "job": _RNG.choice(["a", "b", "c", "d"], 500),
+        "who": np.arange(500),
     }
 )
 
@@ -180,6 +181,7 @@ def other_age():
         (lambda one: one, "one twice"),
         (lambda one: released(1, 1, 2, neighbors="replace"), "one neighbouring relation"),
         (lambda one: released(1, 1, 2, rows_per_person=3), "one number of rows per person"),
+        (lambda one: released(1, 1, 2, person="who"), "one column of persons"),
         (lambda one: released(1, 1, 2, other_age()), "same categories or edges"),
         (lambda one: released([{"age": "prefix"}], 1, 2), "measured by the same contrasts"),
         (lambda one: 3, "list of releases"),
@@ -214,6 +216,29 @@ def test_other_rows_are_refused():
     ]
     with pytest.raises(gn.ParameterError, match="different public numbers of rows"):
         gn.combine(fewer)
+
+
+def test_public_tables_stay_exact_and_must_be_alike():
+
+    options = {"neighbors": "replace", "public": ("sex",)}
+    one = released([("sex", "age")], 0.01, 1, **options)
+    two = released([("age", "sex")], 0.01, 2, gn.Schema([AGE, SEX]), **options)
+    both = gn.combine([one, two])
+    assert not both["sex"].standard_deviation.any()
+    np.testing.assert_allclose(both["sex"].estimate, one["sex"].estimate, rtol=1e-12)
+    found, parts = both["sex", "age"], (one["sex", "age"], two["age", "sex"])
+    np.testing.assert_allclose(
+        found.estimate, (parts[0].estimate + parts[1].estimate.T) / 2, rtol=1e-9
+    )
+    np.testing.assert_allclose(
+        found.standard_deviation, parts[0].standard_deviation / 2**0.5, rtol=1e-9
+    )
+    with pytest.raises(gn.ParameterError, match="one set of public attributes"):
+        gn.combine([one, released([("sex", "age")], 0.01, 2, neighbors="replace")])
+    plan = gn.plan(SCHEMA, [("sex", "age")], gn.zCDP(0.01), **options)
+    others = plan.simulate(PEOPLE[1:], _RNG)
+    with pytest.raises(gn.ParameterError, match="different public numbers of rows"):
+        gn.combine([one, others])
 
 
 def test_tables_of_a_stream_are_refused():
