@@ -166,7 +166,8 @@ def python(code, *, before=None, cwd):
 
 
 HEAVY = (
-    "cvxpy opendp dp_accounting duckdb jax matplotlib mbi pandas polars pyarrow typer pydantic"
+    "cvxpy opendp dp_accounting duckdb jax matplotlib mbi pandas polars pyarrow typer pydantic "
+    "scipy.optimize scipy.spatial scipy.stats"
 ).split()
 
 

@@ -3,8 +3,8 @@
 import collections
 
 import numpy as np
+import scipy
 from scipy.linalg import lstsq
-from scipy.optimize import nnls
 
 from ..domain import SLACK, AbstractDomain, Array
 from ..errors import DomainTooLargeError
@@ -165,7 +165,7 @@ class _Search:
         """Add many atoms at once."""
         atoms = np.vstack([self.atoms, *found])
         try:
-            weights, _ = nnls(
+            weights, _ = scipy.optimize.nnls(
                 np.vstack([atoms.T, np.ones(len(atoms))]), np.append(np.zeros(len(self.x)), 1.0)
             )
         except RuntimeError:  # out of steps: go on without

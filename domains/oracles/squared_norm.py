@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.optimize
+import scipy
 import scipy.special
 from numpy.typing import NDArray
 

@@ -11,8 +11,8 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from ..domain import Array
 from ..errors import DomainTooLargeError, InvalidDomainError
@@ -93,7 +93,9 @@ def _needed(A: Array, b: Array) -> NDArray[np.bool_]:
     for i, row in enumerate(A):
         others = needed.copy()
         others[i] = False
-        found = linprog(-row, A_ub=A[others], b_ub=b[others], bounds=(None, None), method="highs")
+        found = scipy.optimize.linprog(
+            -row, A_ub=A[others], b_ub=b[others], bounds=(None, None), method="highs"
+        )
         needed[i] = found.status != 0 or -found.fun > b[i] + 1e-9 * (1 + abs(b[i]))
     return needed
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, final
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.optimize import nnls
 
 from ..checks import numbers
 from ..domain import AbstractDomain, AbstractPolytope, Array, QuadraticMax
@@ -200,7 +200,7 @@ class Polytope(AbstractPolytope):
         size = float(np.abs(moved).max()) or 1.0
         rows, targets = (np.column_stack([Y, np.full(len(Y), size)]) for Y in (moved, X - middle))
         weights = coefficients(
-            targets, rows, lambda c: np.maximum(c, 0.0), lambda y: nnls(rows.T, y)[0]
+            targets, rows, lambda c: np.maximum(c, 0.0), lambda y: scipy.optimize.nnls(rows.T, y)[0]
         )
         return (weights / weights.sum(axis=1, keepdims=True)) @ self._vertices
 

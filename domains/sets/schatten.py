@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+import scipy
 import scipy.linalg
-import scipy.optimize
 
 from ..checks import exponent, positive, whole
 from ..domain import SLACK, AbstractDomain, Array, Map, QuadraticMax

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-import scipy.optimize
+import scipy
 import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-import scipy.optimize
+import scipy
 from numpy.typing import ArrayLike
-from scipy.optimize import nnls
 
 from ..checks import check_dense, numbers
 from ..domain import SLACK, AbstractDomain, Array, Map, QuadraticMax
@@ -135,7 +134,7 @@ def _below_squares(squares: Array, X: Array) -> Array:
     system = np.block([[rows.T, -np.eye(used.sum())], [np.ones((1, k)), np.zeros((1, used.sum()))]])
 
     def reach(x: Array) -> Array:
-        weights = nnls(system, np.append((x[used] / widths[used]) ** 2, 1.0))[0][:k]
+        weights = scipy.optimize.nnls(system, np.append((x[used] / widths[used]) ** 2, 1.0))[0][:k]
         return np.sqrt(weights / weights.sum() @ squares)
 
     if k == 1:

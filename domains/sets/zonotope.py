@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-import scipy.optimize
+import scipy
 from numpy.typing import ArrayLike
-from scipy.optimize import nnls
 
 from ..checks import center_of, numbers, rounding
 from ..domain import SLACK, AbstractDomain, Array, Map
@@ -137,7 +136,7 @@ def _box_coordinates(generators: Array, X: Array) -> Array:
         return np.clip(c, -1.0, 1.0)
 
     def solve(x: Array) -> Array:
-        found = nnls(system, np.append(x, np.full(m, size)))[0]
+        found = scipy.optimize.nnls(system, np.append(x, np.full(m, size)))[0]
         return into(found[:m] - found[m:])
 
     return coefficients(X, generators, into, solve)

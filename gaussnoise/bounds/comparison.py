@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.spatial.distance import pdist
 from scipy.special import log_ndtr
 
 from domains import AbstractDomain, AbstractFiniteDomain, Marginals, hull
@@ -275,7 +275,11 @@ def _sensitivities(domain: AbstractDomain, neighbors: Relation) -> tuple[Array, 
         widths = np.ptp(listed, axis=0)
         if len(listed) == 1:
             return widths, 0.0, 0.0
-        return widths, float(pdist(listed).max()), float(pdist(listed, "cityblock").max())
+        return (
+            widths,
+            float(scipy.spatial.distance.pdist(listed).max()),
+            float(scipy.spatial.distance.pdist(listed, "cityblock").max()),
+        )
     reach = hull(domain, -domain) if neighbors == "add-remove" else domain - domain
     widths = np.array([reach.support(axis) for axis in np.eye(domain.dim)])
     return (

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import log_ndtr, ndtri
 
 from ..errors import CertificateError, OutputError, ParameterError
@@ -188,7 +188,9 @@ def _half_width(noise: float, sampling: float, missed: float, laplace: bool) -> 
     if sampling == 0:
         return -b * math.log(missed)
     widest = -b * math.log(missed / 2) - float(ndtri(missed / 4)) * sampling
-    root: float = brentq(lambda w: _laplace_tail(w, b, sampling) - missed / 2, 0.0, widest)  # pyright: ignore[reportAssignmentType]
+    root: float = scipy.optimize.brentq(
+        lambda w: _laplace_tail(w, b, sampling) - missed / 2, 0.0, widest
+    )  # pyright: ignore[reportAssignmentType]
     return root
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from domains import AbstractDomain
 from domains.oracles.distance import nearest_combination
@@ -109,7 +109,7 @@ def nearest_sum(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
     atoms = least[None, :]
     best, close = (np.zeros(domain.dim), np.inf), _CLOSE * _size(domain, y)
     for _ in range(_MOST_STEPS):
-        weights, _ = nnls(atoms.T, y)
+        weights, _ = scipy.optimize.nnls(atoms.T, y)
         x = weights @ atoms
         found = domain.support_point(y - x)
         within = math.sqrt(max(most * float((y - x) @ found), 0.0))

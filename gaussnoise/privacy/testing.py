@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 from scipy.special import expit, log_ndtr, logit, ndtr, ndtri
 
 from ..errors import ParameterError
@@ -234,7 +234,7 @@ def _growth_of_kl(divergence: float, chance: float) -> float:
         return min(max(there, _kl(other, chance)), 1e300) - divergence
 
     # kl(chance ‖ q) is at least chance log(chance / q) − log 2
-    root: float = brentq(excess, 0.0, (divergence + 1) / chance, xtol=1e-14)  # pyright: ignore[reportAssignmentType]
+    root: float = scipy.optimize.brentq(excess, 0.0, (divergence + 1) / chance, xtol=1e-14)  # pyright: ignore[reportAssignmentType]
     return root + 1e-13
 
 
@@ -251,7 +251,9 @@ def _largest(divergence: Callable[[float], float], bound: float, level: float) -
         return level
     if divergence(1.0) <= bound:
         return 1.0
-    root: float = brentq(lambda q: min(divergence(q), 1e300) - bound, level, 1.0, xtol=1e-14)  # pyright: ignore[reportAssignmentType]
+    root: float = scipy.optimize.brentq(
+        lambda q: min(divergence(q), 1e300) - bound, level, 1.0, xtol=1e-14
+    )  # pyright: ignore[reportAssignmentType]
     return min(root * SAFE_SIDE + 1e-13, 1.0)
 
 

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from ..design import Design
 
@@ -81,7 +81,9 @@ def dual_weights(
         ]
     )
     try:
-        found, _ = nnls(A, np.append(np.zeros(len(A) - 1), 1.0), maxiter=100 * A.shape[1])
+        found, _ = scipy.optimize.nnls(
+            A, np.append(np.zeros(len(A) - 1), 1.0), maxiter=100 * A.shape[1]
+        )
     except RuntimeError:  # out of iterations: any weights are a witness, if a poor one
         found = np.ones(N + k)
     weights, w = found[:N], choices @ found[N:]

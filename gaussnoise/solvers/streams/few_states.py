@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import minimize, nnls
 
 from ...numerics.norms import dual_power
 from .filters import Filter, filter_of, resolvent_traces
@@ -82,7 +82,9 @@ def _spectrum(bands: Array, weights: Array, coordinate_weights: Array) -> tuple[
     traces = resolvent_traces(bands, weights, coordinate_weights, shifts)
     grid = np.geomspace(smallest, largest, _GRID)
     rows = shifts[:, None] / (grid + shifts[:, None])
-    counts, _ = nnls(rows / (shifts * traces)[:, None], np.ones(_SAMPLES), maxiter=100 * _GRID)
+    counts, _ = scipy.optimize.nnls(
+        rows / (shifts * traces)[:, None], np.ones(_SAMPLES), maxiter=100 * _GRID
+    )
     return grid[counts > 0], counts[counts > 0]
 
 
@@ -108,4 +110,6 @@ def _best_nodes(spectrum: Array, counts: Array, nodes: int, start: Array | None)
     bounds = [(None, None)] * nodes + [ends] * nodes
     start = np.concatenate([start[:nodes] - start[:nodes].mean(), np.clip(start[nodes:], *ends)])
     options = {"gtol": 1e-10, "ftol": 1e-15, "maxiter": 1000}
-    return minimize(value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
+    return scipy.optimize.minimize(
+        value, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    ).x

@@ -1,9 +1,9 @@
 """The strategy of few states of about the least error for people who take part more than once."""
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-from scipy.optimize import minimize, nnls
 from scipy.special import expit
 
 from domains import StreamWorkload
@@ -42,7 +42,9 @@ def repeated_recursion(workload: StreamWorkload, sets: Indices, p: float, states
     with np.errstate(all="ignore"):  # steps that go too far are taken back
         for power, blur in _STAGES:
             given = A, sets, p, states, power, blur
-            x = minimize(_value, x, args=given, jac=True, method="L-BFGS-B", options=options).x
+            x = scipy.optimize.minimize(
+                _value, x, args=given, jac=True, method="L-BFGS-B", options=options
+            ).x
             # each stage is compared at the sharpest one's blur
             value = _value(x, A, sets, p, states, *_STAGES[-1])[0]
             if value < least:
@@ -55,7 +57,7 @@ def _start(n: int, q: int, reach: float) -> Array:
     fading = np.exp(-1 / np.geomspace(1.0, max(n / 2, 2.0), q))
     root = np.cumprod(1 - 1 / (2 * lags)) * np.exp(-lags / reach)
     rows = fading ** (lags[:, None] - 1)
-    sizes, _ = nnls(rows / np.sqrt(root)[:, None], np.sqrt(root))
+    sizes, _ = scipy.optimize.nnls(rows / np.sqrt(root)[:, None], np.sqrt(root))
     both = np.tile(np.sqrt(np.maximum(sizes, _LEAST)), n)
     return np.concatenate([np.zeros(n), both, both, np.log(fading / (1 - fading))])
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from domains import AbstractBase, Clipped, DomainTooLargeError, InvalidDomainError
 
@@ -165,7 +165,7 @@ def _searched(
         tried.append((_replaced_error(other, p), other))
         return tried[-1][0]
 
-    minimize(
+    scipy.optimize.minimize(
         error,
         _SIMPLEX[0],
         method="Nelder-Mead",
