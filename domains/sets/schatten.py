@@ -144,26 +144,29 @@ class SchattenBall(AbstractDomain):
         ]
         fixed += list(np.eye(self.dim)[np.argsort(-np.diag(H), kind="stable")[:4]])
         fixed += list(np.linalg.eigh(H)[1][:, :-7:-1].T)
-        best, top = np.zeros(self.dim), -math.inf
         both = [
             s * np.ravel(start)
             for start in [*starts, *fixed]
             for s in ((1, -1) if c.any() else (1,))
         ]
-        for start in both[: 2 * _CLIMBS]:
-            x = radius * _unit_support(start.reshape(self.shape), self.q).ravel()
-            value = float((x - c) @ H @ (x - c))
-            for _ in range(_CLIMB_STEPS):
-                trial = radius * _unit_support((H @ (x - c)).reshape(self.shape), self.q).ravel()
-                ahead = float((trial - c) @ H @ (trial - c))
-                if not ahead > value:
-                    break
-                gain, x, value = ahead - value, trial, ahead
-                if gain <= 1e-14 * value:
-                    break
-            if value > top:
-                best, top = x, value
-        return best
+
+        def furthest(directions: Array) -> tuple[Array, Array]:
+            """Points of the ball, one a row, and their values."""
+            stack = directions.reshape(-1, *self.shape)
+            x = radius * _unit_supports(stack, self.q).reshape(directions.shape)
+            return x, np.einsum("ij,ij->i", (x - c) @ H, x - c)
+
+        x, values = furthest(np.array(both[: 2 * _CLIMBS]))
+        going = np.arange(len(x))
+        for _ in range(_CLIMB_STEPS):
+            trials, ahead = furthest((x[going] - c) @ H)
+            gains = ahead - values[going]
+            ahead_of = gains > 0
+            x[going[ahead_of]], values[going[ahead_of]] = trials[ahead_of], ahead[ahead_of]
+            going = going[gains > 1e-14 * np.abs(ahead)]
+            if not len(going):
+                break
+        return x[values.argmax()]
 
     def __repr__(self) -> str:
         return f"SchattenBall({self.shape}, q={self.q:g}, radius={self.radius:g})"
@@ -213,19 +216,25 @@ def _norm(values: Array, p: float) -> float:
 
 
 def _unit_support(theta: Array, q: float) -> Array:
-    """The matrix of the unit Schatten-q ball that maximises <theta, X>, by Hölder's inequality."""
-    size = np.abs(theta).max()
-    if size == 0:
-        return np.zeros(theta.shape)
-    left, values, right = np.linalg.svd(theta / size, full_matrices=False)
+    """The matrix of the unit Schatten-q ball that maximises <theta, X>."""
+    return _unit_supports(theta[None], q)[0]
+
+
+def _unit_supports(thetas: Array, q: float) -> Array:
+    """The same for every matrix of a stack, by Hölder's inequality."""
+    sizes = np.abs(thetas).max(axis=(1, 2), keepdims=True)
+    left, values, right = np.linalg.svd(
+        thetas / np.where(sizes > 0, sizes, 1.0), full_matrices=False
+    )
     if q == 1:
-        best = np.eye(1, len(values))[0]
+        best = np.eye(1, values.shape[1])
     elif q == math.inf:
-        best = np.ones(len(values))
+        best = np.ones((1, values.shape[1]))
     else:
-        best = (values / values[0]) ** (1 / (q - 1))
-        best = best / _norm(best, q)
-    return (left * best) @ right
+        best = (values / np.where(values[:, :1] > 0, values[:, :1], 1.0)) ** (1 / (q - 1))
+        best[:, 0] = 1.0
+        best = best / (best**q).sum(axis=1, keepdims=True) ** (1 / q)
+    return np.where(sizes > 0, (left * best[:, None]) @ right, 0.0)
 
 
 def _majorant(H: Array, shape: tuple[int, int], q: float) -> tuple[float, list[Array]]:
