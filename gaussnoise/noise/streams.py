@@ -12,7 +12,7 @@ from domains import StreamWorkload
 
 from ..numerics.norms import dual_ball_norm
 from ..numerics.rounding import ROUNDING_MARGIN
-from ..solvers.design import MAX_STEPS, Design
+from ..solvers.design import Design
 from ..solvers.progress import Watch
 from ..solvers.streams.optimum import StreamOptimum, stream_optimum
 from .answer import answer
@@ -84,7 +84,7 @@ def stream_noise(
     own, again = unit.evaluation, twice_checked(certificate, unit, p)
     scale = math.sqrt(max(again.enclosure, float(own.leverages.max()))) * (1 + ROUNDING_MARGIN)
     upper = max(unit.error(p), again.gamma) * scale * (1 + ROUNDING_MARGIN)
-    unsolved = Status.INTERRUPTED if found.interrupted else Status.ROUNDING
+    stopped = Status.MAX_STEPS if found.gap > _SHARE * tol else Status.ROUNDING
     return answer(
         problem,
         covariance=replace(unit, scale=scale),
@@ -94,7 +94,7 @@ def stream_noise(
         lower=min(below(own), again.gamma_lower),
         sensitivity_squared=1.0,
         method=f"{_note(found)}, for {workload.ticks} ticks that are never written out",
-        unsolved=Status.MAX_STEPS if found.steps >= MAX_STEPS else unsolved,
+        unsolved=Status.INTERRUPTED if found.interrupted else stopped,
         steps=found.steps,
         trace=watch.trace,
         tol=tol,

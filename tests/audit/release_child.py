@@ -7,20 +7,17 @@ was found, as JSON.
 """
 
 import json
-import os
 import signal
 import sys
-import traceback
 from pathlib import Path
 
 import numpy as np
+from killed_child import forked, spread
 
 import gaussnoise as gn
 from gaussnoise.files import disk as _disk
-from gaussnoise.privacy import sampler as _sampler
 from gaussnoise.tables.release import plots as _plots
 
-PACKAGE = str(Path(gn.__file__).parent)
 COST = 0.1
 folder, what, kind, *points = sys.argv[1:]
 if what == "tables":  # loaded now, not in every fork
@@ -39,7 +36,7 @@ mechanism = gn.GaussianMechanism(
     gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(COST)
 )
 plan.dp_event(), mechanism.dp_event()  # calibrated, and OpenDP is loaded
-draw, once = _sampler.IntegerQuery.draw, gn.Ledger.once
+once = gn.Ledger.once
 
 
 def ask(place):
@@ -62,42 +59,9 @@ def deducted_afterwards(ledger, id, *, target, write, read, **options):
     return read(place)
 
 
-def forked(place, at=None):
-    """Exit status of a process that asks, and the lines it ran if it was not killed."""
-    if not (process := os.fork()):
-        status = 1
-        try:
-            seen, drawn = set(), []
-
-            def drawing(query, count):
-                if not drawn:
-                    drawn.append(count)
-                    with open(place / "draws", "a") as file:
-                        file.write("drawn\n")
-                return draw(query, count)
-
-            def trace(frame, event, argument):
-                code = frame.f_code
-                if not code.co_filename.startswith(PACKAGE):
-                    return None
-                seen.add((code.co_filename, frame.f_lineno))
-                if at in (len(seen), code.co_name):
-                    os.kill(os.getpid(), signal.SIGKILL)
-                return trace
-
-            _sampler.IntegerQuery.draw = drawing
-            sys.settrace(trace)
-            answer = ask(place)
-            sys.settrace(None)
-            with open(place / "answers", "a") as file:
-                file.write(f"{answer!r}\n")
-            (place / "lines").write_text(str(len(seen)))
-            status = 0
-        except BaseException:  # noqa: BLE001 (a fork must never go on in its parent's place)
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    return os.waitpid(process, 0)[1]
+def released(place, at=None):
+    """Exit status of a process that asks, see ``killed_child.py``."""
+    return forked(place, lambda: lambda: repr(ask(place)), at=at)
 
 
 def prepared(place):
@@ -107,9 +71,9 @@ def prepared(place):
 
 def attempt(name, at):
     ledger = prepared(place := Path(folder) / name)
-    killed = forked(place, at) == signal.SIGKILL
+    killed = released(place, at) == signal.SIGKILL
     left = [entry.state for entry in ledger.entries()]
-    ended = [forked(place), forked(place)]
+    ended = [released(place), released(place)]
     drawn, answers = ((place / name).read_text().split() for name in ("draws", "answers"))
     return {
         "killed": killed,
@@ -129,7 +93,7 @@ if kind == "deducted afterwards":
 if points[0].isdigit():
     whole = Path(folder) / "whole"
     prepared(whole)
-    forked(whole)
+    released(whole)
     lines, count = int((whole / "lines").read_text()), int(points[0])
-    points = sorted({1 + k * (lines - 1) // max(count - 1, 1) for k in range(count)})
+    points = spread(lines, count)
 print(json.dumps([attempt(f"at {point}", point) for point in points]))

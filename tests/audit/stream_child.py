@@ -7,10 +7,8 @@ the second tick once. Prints what was found, as JSON.
 """
 
 import json
-import os
 import signal
 import sys
-import traceback
 from pathlib import Path
 
 import narwhals  # noqa: F401 (loaded now, not in every fork)
@@ -19,56 +17,27 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
+from killed_child import forked, spread
 
 import gaussnoise as gn
-from gaussnoise.privacy import sampler as _sampler
 from gaussnoise.streams import state as _state
 
-PACKAGE = str(Path(gn.__file__).parent)
 folder, points, *kinds = sys.argv[1:]
 table = pa.table({"a": [0, 1, 1]})
 plan = gn.plan(gn.Schema([gn.Attribute("a", range(2))]), 1, gn.zCDP(0.1), over=gn.streams.Ticks(3))
 assert plan.rho_charged <= 0.1
-draw = _sampler.IntegerQuery.draw
 
 
-def forked(place, number, at=None):
-    """Exit status of a process that runs a tick, and the lines it ran if it was not killed."""
-    if not (process := os.fork()):
-        status = 1
-        try:
-            seen, drawn = set(), []
+def ticked(place, number, at=None):
+    """Exit status of a process that runs a tick, see ``killed_child.py``."""
 
-            def drawing(query, count):
-                if not drawn:
-                    drawn.append(count)
-                    with open(place / "draws", "a") as file:
-                        file.write(f"{number}\n")
-                return draw(query, count)
+    def begin():
+        stream = gn.streams.Stream.open(place / "stream")
+        return lambda: json.dumps(
+            [number, stream.tick(table, number=number)["a"].estimate.tolist()]
+        )
 
-            def trace(frame, event, argument):
-                code = frame.f_code
-                if not code.co_filename.startswith(PACKAGE):
-                    return None
-                seen.add((code.co_filename, frame.f_lineno))
-                if at == len(seen):
-                    os.kill(os.getpid(), signal.SIGKILL)
-                return trace
-
-            stream = gn.streams.Stream.open(place / "stream")
-            _sampler.IntegerQuery.draw = drawing
-            sys.settrace(trace)
-            answer = stream.tick(table, number=number)["a"].estimate.tolist()
-            sys.settrace(None)
-            with open(place / "answers", "a") as file:
-                file.write(json.dumps([number, answer]) + "\n")
-            (place / "lines").write_text(str(len(seen)))
-            status = 0
-        except BaseException:  # noqa: BLE001 (a fork must never go on in its parent's place)
-            traceback.print_exc()
-        finally:
-            os._exit(status)
-    return os.waitpid(process, 0)[1]
+    return forked(place, begin, at=at, says=number)
 
 
 def prepared(place, kind):
@@ -87,11 +56,11 @@ def lines_of(file):
 
 def attempt(kind, point):
     prepared(place := Path(folder) / kind / f"at-{point}", kind)
-    killed = forked(place, 1, point) == signal.SIGKILL
+    killed = ticked(place, 1, point) == signal.SIGKILL
     committed = (place / "stream" / "private" / "exact-counts-0001.json").exists()
     published = (place / "stream" / "ticks" / "0001").exists()
     drawn = len(lines_of(place / "draws"))
-    failed = sum(map(bool, (forked(place, number) for number in (1, 1, 2))))
+    failed = sum(map(bool, (ticked(place, number) for number in (1, 1, 2))))
     return {
         "killed": killed,
         "committed": committed,
@@ -117,12 +86,9 @@ def attempts(kind, count):
     _state.State.commits = forgetful if kind == "forgetful" else commits
     whole = Path(folder) / kind / "whole"
     prepared(whole, kind)
-    forked(whole, 1)
+    ticked(whole, 1)
     lines = int((whole / "lines").read_text())
-    return [
-        attempt(kind, k)
-        for k in sorted({1 + k * (lines - 1) // max(count - 1, 1) for k in range(count)})
-    ]
+    return [attempt(kind, point) for point in spread(lines, count)]
 
 
 commits = _state.State.commits

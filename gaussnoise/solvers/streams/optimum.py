@@ -33,6 +33,7 @@ _LONGEST = 3.0  # of a step, in the logarithm of a weight
 _SHORTER = 4  # times, the stream that gives the first weights of another
 _SHORTEST = 250  # ticks of such a stream
 _STEPS_OF_SHORTER = 100  # at most
+_PATIENCE = 300  # steps without a narrower bracket; where weights vanish, it may end there
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,16 +250,16 @@ def _improved(
     trail: list[tuple[Array, Array]] = []  # points, and where the fixed point's map would move them
     highest = 0.0
     best: StreamOptimum | None = None
-    steps = 0
+    steps, narrowed = 0, 0
     try:
-        while steps < most:
+        while steps < min(most, narrowed + _PATIENCE):
             shares = [_mixed(part, _MIXED * tol) for part in point.reshape(-1, n)]
             w = shares[1] ** power if p > 2 else np.ones(n)
             now = evaluate(bands, shares[0], w)
             steps += 1
             found = StreamOptimum(shares[0], w, now, p)
             if best is None or found.gap < best.gap:
-                best = found
+                best, narrowed = found, steps
             report(steps, best.evaluation.lower, best.upper)
             if best.gap <= tol:
                 break

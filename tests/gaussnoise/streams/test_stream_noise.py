@@ -65,6 +65,22 @@ def test_weights_that_vanish_come_back(linear_for_all):
     assert noise.gap <= 1e-6
 
 
+def test_where_vanishing_weights_stop_progress_the_bracket_holds_all_the_same(
+    never_written_out, monkeypatch
+):
+    """At p = ∞ the first and the last steps with momentum have no weight."""
+    monkeypatch.setattr(optimum, "_PATIENCE", 20)
+    workload = WORKLOADS["momentum"]
+    with pytest.warns(gn.ConvergenceWarning, match="step limit"):
+        noise = gn.optimal_noise(workload, math.inf, "add-remove", tol=1e-7)
+    dense = gn.optimal_noise(workload.to_finite_set(), math.inf, "add-remove")
+    assert noise.steps < 200
+    assert noise.gamma_lower <= dense.gamma
+    assert dense.gamma_lower <= noise.gamma
+    assert noise.gap < 0.1
+    noise.verify()
+
+
 def defined(covariance):
     """The matrix that the numbers stand for, by singular values."""
     root = np.sqrt(covariance.coordinate_weights)
