@@ -10,6 +10,8 @@ from collections import Counter
 import audit_ledger as audit
 import pytest
 
+from gaussnoise.errors import LedgerError
+
 
 def test_racing_processes(tmp_path):
     """Each id drawn once, whoever came first."""
@@ -71,8 +73,15 @@ def test_waiting_for_a_living_writer(tmp_path):
     stopped.stdout.readline()
     while not programs.lines("draws") and stopped.poll() is None:
         time.sleep(0.001)
-    os.kill(stopped.pid, signal.SIGSTOP)
-    drawn_early = {entry.state for entry in programs.ledger.entries()} == {"reserved"}
+    states = None
+    while states is None:
+        os.kill(stopped.pid, signal.SIGSTOP)
+        try:
+            states = {entry.state for entry in programs.ledger.entries()}
+        except LedgerError:  # it stands within a transaction
+            os.kill(stopped.pid, signal.SIGCONT)
+            time.sleep(0.001)
+    drawn_early = states == {"reserved"}
     other = programs.start(0, 1)
     time.sleep(0.5)
     if drawn_early:

@@ -364,7 +364,7 @@ def test_dual_weights_survive_a_least_squares_solver_that_gives_up(monkeypatch):
     def give_up(*_, **__):
         raise RuntimeError("Maximum number of iterations reached.")
 
-    monkeypatch.setattr(duals_module, "nnls", give_up)
+    monkeypatch.setattr(duals_module.scipy.optimize, "nnls", give_up)
     design = ellipsoid(INSTANCES["random"], p=math.inf, centered=False, tol=1e-6, max_steps=50)
     lower, upper = bracket(INSTANCES["random"], design, math.inf, centered=False)
     assert lower < upper * (1 - 1e-3)
