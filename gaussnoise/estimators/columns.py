@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ..errors import CertificateError, NotAvailableError, OutputError, ParameterError
-from ..files.disk import MOST_RECORD, read_json, save_text
+from ..errors import NotAvailableError, ParameterError
+from ..files.disk import MOST_RECORD, read_json, reading, save_text
 from ..numerics.rounding import rounded_down
 from ..privacy.definitions import AbstractPrivacy
 from ..privacy.lattice_bound import lattice_bits
-from ..privacy.ledger import Ledger
+from ..privacy.ledger import Ledger, ledger_and_id
 from ..privacy.sampler import IntegerQuery
 from ..text import disclaimers, promise, versions
 from .budget import Budget
@@ -155,7 +155,7 @@ class ColumnMeans:
             OutputError: the file cannot be read.
             CertificateError: not column means.
         """
-        try:
+        with reading(path, "ColumnMeans.save"):
             record = read_json(Path(path), MOST_RECORD)
             if record["format"] != _FORMAT:
                 raise ValueError
@@ -166,14 +166,6 @@ class ColumnMeans:
             return cls(
                 means, float(record["level"]), dict(record["split"]), dict(record["privacy"])
             )
-        except OSError as error:
-            raise OutputError(
-                f"load: cannot read {os.fspath(path)} ({type(error).__name__})"
-            ) from None
-        except (ValueError, LookupError, TypeError, AttributeError):
-            raise CertificateError(
-                f"load: expected a file written by ColumnMeans.save, got {os.fspath(path)}"
-            ) from None
 
 
 def column_means(
@@ -293,12 +285,8 @@ def column_means(
             means += _means(column, numbers, part, neighbors, (spread, k, level))
         return ColumnMeans(tuple(means), level, split, record)
 
-    if ledger is None and id is None:
+    if (charged := ledger_and_id(name, ledger, id)) is None:
         return draw()
-    if ledger is None or id is None:
-        raise ParameterError(
-            f"{name}: expected ledger= and id= together: a ledger knows releases by their id"
-        )
     request = {
         "estimator": name,
         "privacy": repr(privacy),
@@ -308,7 +296,8 @@ def column_means(
     }
     request |= {"neighbors": neighbors, "spread": spread, "k": k, "level": level}
     rows = "one row" if person is None else "all rows of one person"
-    return Ledger.of(ledger).once(
+    ledger, id = charged
+    return ledger.once(
         id,
         cost=budget.whole,
         request=request,

@@ -13,8 +13,8 @@ import scipy
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri
 
-from ..errors import CertificateError, OutputError, ParameterError
-from ..files.disk import MOST_RECORD, read_json, save_text
+from ..errors import ParameterError
+from ..files.disk import MOST_RECORD, read_json, reading, save_text
 from ..numerics.intervals import ConfidenceInterval
 from ..text import estimate_text
 
@@ -139,7 +139,7 @@ class Estimate:
             OutputError: the file cannot be read.
             CertificateError: not an estimate.
         """
-        try:
+        with reading(path, "Estimate.save"):
             record = read_json(Path(path), MOST_RECORD)
             if record["format"] != _FORMAT or type(record["private"]) is not bool:
                 raise ValueError
@@ -155,14 +155,6 @@ class Estimate:
                 privacy=dict(record["privacy"]),
                 private=record["private"],
             )
-        except OSError as error:
-            raise OutputError(
-                f"load: cannot read {os.fspath(path)} ({type(error).__name__})"
-            ) from None
-        except (ValueError, LookupError, TypeError, OverflowError, AttributeError):
-            raise CertificateError(
-                f"load: expected a file written by Estimate.save, got {os.fspath(path)}"
-            ) from None
 
     def __repr__(self) -> str:
         return f"Estimate({np.size(self.estimate)} coordinates, {self.privacy['definition']})"

@@ -20,7 +20,7 @@ from ..numerics.integers import MOST_SUM
 from ..privacy.definitions import zCDP
 from ..privacy.laplace import LaplaceQuery, NoisyMaximum
 from ..privacy.lattice_bound import lattice_bits
-from ..privacy.ledger import Ledger
+from ..privacy.ledger import ledger_and_id
 from ..privacy.sampler import IntegerQuery
 from ..privacy.threshold import Change, ThresholdQuery
 from ..text import disclaimers, versions
@@ -61,13 +61,10 @@ def published(
         check_finite(function, rows, request["on_nonfinite"])
         return draw()
 
-    if ledger is None and id is None:
+    if (charged := ledger_and_id(function, ledger, id)) is None:
         return checked()
-    if ledger is None or id is None:
-        raise ParameterError(
-            f"{function}: expected ledger= and id= together: a ledger knows releases by their id"
-        )
-    return Ledger.of(ledger).once(
+    ledger, id = charged
+    return ledger.once(
         id,
         cost=budget.rho,
         delta=budget.threshold_delta,

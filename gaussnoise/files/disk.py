@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from ..errors import OutputError
+from ..errors import CertificateError, OutputError
 
 try:
     import fcntl
@@ -220,6 +220,24 @@ def save_text(path: str | os.PathLike[str], text: str) -> None:
     except OSError as error:
         raise OutputError(
             f"save: cannot write {os.fspath(path)} ({type(error).__name__})"
+        ) from None
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str], writer: str) -> Iterator[None]:
+    """Typed errors while a file is read that only ``writer`` writes, whatever is in it.
+
+    Raises:
+        OutputError: it cannot be read.
+        CertificateError: anything else.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"load: cannot read {os.fspath(path)} ({type(error).__name__})") from None
+    except (ValueError, LookupError, TypeError, OverflowError, AttributeError):
+        raise CertificateError(
+            f"load: expected a file written by {writer}, got {os.fspath(path)}"
         ) from None
 
 

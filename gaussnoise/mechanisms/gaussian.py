@@ -26,7 +26,7 @@ from ..noise.stream_covariance import StreamCovariance
 from ..numerics.rounding import rounded_up
 from ..privacy.definitions import AbstractPrivacy, check_gaussian, dp_event, gaussian_epsilon
 from ..privacy.lattice_bound import POINT_STEPS
-from ..privacy.ledger import Ledger
+from ..privacy.ledger import Ledger, ledger_and_id
 from ..records import check_on_outside, counts_of, one_kind, real_rows
 from ..text import SHOWN_DELTA, disclaimers, versions
 from .body_lattice import BodyLattice
@@ -269,13 +269,10 @@ class GaussianMechanism(PickledByArguments):
         record = self._record(
             private=True, on_outside=on_outside
         )  # whatever can fail without data does so here
-        if ledger is None and id is None:
+        if (charged := ledger_and_id("release", ledger, id)) is None:
             return self._released(data, counts, on_outside, record)
-        if ledger is None or id is None:
-            raise ParameterError(
-                "release: expected ledger= and id= together: a ledger knows releases by their id"
-            )
-        return Ledger.of(ledger).once(
+        ledger, id = charged
+        return ledger.once(
             id,
             cost=self.rho_charged,
             request=self._request | {"on_outside": on_outside},

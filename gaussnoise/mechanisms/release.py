@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from domains import AbstractDomain
 
-from ..errors import CertificateError, OutputError, ParameterError
-from ..files.disk import MOST_RECORD, read_json, save_text
+from ..errors import CertificateError, ParameterError
+from ..files.disk import MOST_RECORD, read_json, reading, save_text
 from ..noise.covariance import Covariance
 from ..numerics.intervals import ConfidenceInterval, Contrast, confidence_interval
 from ..text import estimate_text, promise
@@ -146,7 +146,7 @@ class Release:
             CertificateError: not a release, or of other noise than this covariance.
         """
         expected = covariance.standard_deviation()
-        try:
+        with reading(path, "Release.save"):
             record = read_json(Path(path), MOST_RECORD + 128 * len(expected))
             if record["format"] != _FORMAT or type(record["private"]) is not bool:
                 raise ValueError
@@ -155,14 +155,6 @@ class Release:
                 for name in ("estimate", "standard_deviation")
             )
             release = cls(estimate, covariance, dict(record["privacy"]), record["private"])
-        except OSError as error:
-            raise OutputError(
-                f"load: cannot read {os.fspath(path)} ({type(error).__name__})"
-            ) from None
-        except (ValueError, LookupError, TypeError, OverflowError):
-            raise CertificateError(
-                f"load: expected a file written by Release.save, got {os.fspath(path)}"
-            ) from None
         if estimate.shape != expected.shape or not np.allclose(
             deviation, expected, rtol=1e-9, atol=0
         ):

@@ -344,3 +344,18 @@ def _check_id(id: object) -> None:
             f"ledger: expected an id of 1 to {_LONGEST_ID} printable characters without slashes, "
             f"got {id!r:.250}"
         )
+
+
+def ledger_and_id(function: str, ledger: object, id: str | None) -> tuple[Ledger, str] | None:
+    """What a release is charged to, and its id there; None where neither is given.
+
+    Raises:
+        ParameterError: one without the other, or neither a ledger nor a path.
+    """
+    if ledger is None and id is None:
+        return None
+    if ledger is None or id is None:
+        raise ParameterError(
+            f"{function}: expected ledger= and id= together: a ledger knows releases by their id"
+        )
+    return Ledger.of(ledger), id

@@ -213,24 +213,9 @@ STAGES = {
 }
 
 
-def killed_releases(what, folder, points, kind=SOUND):
-    """Whole releases of "tables" or "records" killed at some points (see ``release_child.py``),
-    each then run twice.
-
-    Returns:
-        What was found at each point, and the damage of all.
-    """
-    folder.mkdir(exist_ok=True)
-    command = [
-        sys.executable,
-        "-W",
-        "ignore",
-        HERE / "release_child.py",
-        folder,
-        what,
-        kind,
-        *points,
-    ]
+def answer_of(program, *arguments):
+    """What a child program of this folder prints as JSON."""
+    command = [sys.executable, "-W", "ignore", HERE / program, *arguments]
     single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # forked
     done = subprocess.run(
         list(map(str, command)),
@@ -242,7 +227,18 @@ def killed_releases(what, folder, points, kind=SOUND):
     )
     if done.returncode or done.stderr:
         raise RuntimeError(done.stderr)
-    found = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+def killed_releases(what, folder, points, kind=SOUND):
+    """Whole releases of "tables" or "records" killed at some points (see ``release_child.py``),
+    each then run twice.
+
+    Returns:
+        What was found at each point, and the damage of all.
+    """
+    folder.mkdir(exist_ok=True)
+    found = answer_of("release_child.py", folder, what, kind, *points)
     return found, sum(map(_damage_of_release, found), Damage())
 
 

@@ -2,12 +2,6 @@
 faults to be caught; and kill -9 while a tick is counted, drawn and published.
 """
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import audit_kit as kit
 import audit_ledger as ledger
 import numpy as np
@@ -18,7 +12,6 @@ from gaussnoise.streams import measure as _measure
 from gaussnoise.streams.time_strategy import TimeStrategy
 
 TICKS, DRAWS = 4, 5000
-HERE = Path(__file__).parent
 BUDGET = 0.1  # of every stream that is killed
 
 
@@ -184,19 +177,7 @@ MUTANTS = [
 
 def killed(folder, points, *kinds):
     """What was found of each kind of stream, killed at some lines (see ``stream_child.py``)."""
-    command = [sys.executable, "-W", "ignore", HERE / "stream_child.py", folder, points, *kinds]
-    single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # forked
-    done = subprocess.run(
-        list(map(str, command)),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=900,
-        env=os.environ | single,
-    )
-    if done.returncode:
-        raise RuntimeError(done.stderr)
-    return json.loads(done.stdout)
+    return ledger.answer_of("stream_child.py", folder, points, *kinds)
 
 
 def damage(found):

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, final
 
-from ...errors import CertificateError, OutputError, ParameterError
+from ...errors import ParameterError
 from ...estimators.budget import Budget
-from ...files.disk import read_json, save_text
+from ...files.disk import read_json, reading, save_text
 from ...privacy.definitions import ApproxDP
-from ...privacy.ledger import Ledger
+from ...privacy.ledger import Ledger, ledger_and_id
 from ...privacy.threshold import Change, ThresholdQuery
 from ...text import disclaimers, promise, versions
 from ..counting.values import Value, count_values
@@ -106,7 +106,7 @@ class Categories:
             OutputError: the file cannot be read.
             CertificateError: not such a file.
         """
-        try:
+        with reading(path, "Categories.save"):
             record = read_json(Path(path), _MOST_FILE)
             values, counts = tuple(record["categories"]), tuple(map(float, record["counts"]))
             kinds = {type(value) for value in values}
@@ -118,14 +118,6 @@ class Categories:
             return cls(
                 str(record["column"]), values, counts, privacy=dict(record["privacy"]), **numbers
             )
-        except OSError as error:
-            raise OutputError(
-                f"load: cannot read {os.fspath(path)} ({type(error).__name__})"
-            ) from None
-        except (ValueError, LookupError, TypeError, OverflowError, AttributeError):
-            raise CertificateError(
-                f"load: expected a file written by Categories.save, got {os.fspath(path)}"
-            ) from None
 
     def __repr__(self) -> str:
         return f"Categories({self.column!r}, {len(self.categories)} found)"
@@ -236,13 +228,10 @@ def discover_categories(
         }
         return _found(count_values(table, column, _MOST_VALUES), column, query, record)
 
-    if ledger is None and id is None:
+    if (charged := ledger_and_id(_FUNCTION, ledger, id)) is None:
         return found()
-    if ledger is None or id is None:
-        raise ParameterError(
-            f"{_FUNCTION}: expected ledger= and id= together: a ledger knows releases by their id"
-        )
-    return Ledger.of(ledger).once(
+    ledger, id = charged
+    return ledger.once(
         id,
         cost=budget.rho,
         delta=budget.threshold_delta,

@@ -262,3 +262,15 @@ def test_the_command_says_mean_interval_and_parts(tmp_path, monkeypatch, capsys)
     for wrong in ("--by sex", "--by age -s s.toml", "--out means.json", "--ledger l"):
         assert run(f"mean t.csv -c income --rho 1 {wrong}".split()) == 1
     assert "error:" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "level", [10**400, "much", None, [0.9]], ids=["too large", "text", "null", "list"]
+)
+def test_damaged_files_of_means_are_refused_by_type(tmp_path, level):
+    whole, damaged = tmp_path / "whole.json", tmp_path / "damaged.json"
+    column_means(table(100), ["age"], gn.zCDP(1)).save(whole)
+    record = json.loads(whole.read_text(encoding="utf-8"))
+    damaged.write_text(json.dumps(record | {"level": level}), encoding="utf-8")
+    with pytest.raises(gn.CertificateError, match=r"written by ColumnMeans\.save"):
+        gn.estimators.ColumnMeans.load(damaged)
