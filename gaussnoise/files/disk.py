@@ -275,10 +275,13 @@ def files_in(folder: Path) -> Iterator[str]:
                     yield inside + entry.name
 
 
-def digests_in(folder: Path) -> dict[str, str]:
-    """sha256 of every file of a release, but that of its ``release.json``."""
+def digests_in(folder: Path, known: Mapping[str, str] | None = None) -> dict[str, str]:
+    """sha256 of every file of a release, but that of its ``release.json``; ``known`` ones are not
+    read again.
+    """
+    known = known or {}
     return {
-        name: file_digest(folder / name)
+        name: known[name] if name in known else file_digest(folder / name)
         for name in sorted(files_in(folder))
         if name != "release.json"
     }

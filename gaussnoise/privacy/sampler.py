@@ -116,6 +116,13 @@ class NoiseStream:
         return np.asarray(self._draw(size)).astype(np.int64, casting="safe")
 
 
+def drawn(query: IntegerQuery, count: int) -> Integers:
+    """So many independent noises, in this thread."""
+    sizes = [min(_CHUNK, count - start) for start in range(0, count, _CHUNK)]
+    parts = [np.asarray(query.draw(size)).astype(np.int64, casting="safe") for size in sizes]
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
+
+
 @contextmanager
 def noise_stream(
     draw: Callable[[int], ArrayLike], count: int, threads: int

@@ -6,7 +6,8 @@ import contextlib
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import narwhals as nw
@@ -107,43 +108,60 @@ def count_marginals(
             engine=frame.implementation,
         )
         if state_of(table) != before:
-            raise DataError(_CHANGED)
+            raise DataError(CHANGED)
         yield from ((S, np.array(rows, dtype=np.int64)) for S in subsets)
         return
     parts = unit_of(attributes, weight) if unit is None else unit
     read = [*attributes, *([] if weight is None else [weight_column(weight)])]
-    coded = code_table(table, read, on_outside, limit, impossible)
+    coded = coded_records(table, read, on_outside, limit, impossible)
     engine = None if isinstance(coded, list) else coded.implementation
     hint = FORM if is_csv(table) else ""
-    if limit is None and on_outside == "drop":  # with a limit, they are left out before it
-        coded = guarded(_TASK, lambda: without(coded, impossible), engine=engine)
-    elif limit is None:
-        guarded(_TASK, lambda: check_possible(coded, impossible), hint, engine=engine)
     rows = None
     with contextlib.ExitStack() as stack:
         tally = guarded(
             _TASK, partial(_tally, coded, attributes, weight, parts, stack), engine=engine
         )
-        for groups in passes(_grouped(subsets, attributes), sizes):
+        for groups in passes(grouped(subsets, attributes), sizes):
             tables = guarded(_TASK, partial(tally, list(groups)), hint, engine=engine)
             if tables.outside:
                 raise outside_error(read[min(tables.outside)])
             totals = {int(counts.sum()) for counts in tables.counts.values()}
             rows = totals if rows is None else rows
             if len(rows | totals) > 1 or state_of(table) != before:
-                raise DataError(_CHANGED)
+                raise DataError(CHANGED)
             for group, inside in groups.items():
                 counts = tables.counts.pop(group)
                 for S in inside:
                     yield S, part_of(counts, group, S)
 
 
+def coded_records(
+    table: object,
+    read: Sequence[Attribute],
+    on_outside: OnOutside,
+    limit: PersonLimit | None,
+    impossible: Sequence[Excluded],
+) -> list[Codes] | nw.LazyFrame[Any]:
+    """What :func:`code_table` makes of the records that are counted; impossible ones are left out,
+    or refused.
+    """
+    coded = code_table(table, read, on_outside, limit, impossible)
+    if limit is not None:  # they are left out before it
+        return coded
+    engine = None if isinstance(coded, list) else coded.implementation
+    if on_outside == "drop":
+        return guarded(_TASK, lambda: without(coded, impossible), engine=engine)
+    hint = FORM if is_csv(table) else ""
+    guarded(_TASK, lambda: check_possible(coded, impossible), hint, engine=engine)
+    return coded
+
+
 _TASK = "count the table's rows"
-_CHANGED = "table: it changed while it was read; hint: work on a copy that nothing else writes to"
+CHANGED = "table: it changed while it was read; hint: work on a copy that nothing else writes to"
 
 
-def _grouped(
-    subsets: Sequence[Subset], attributes: Sequence[Attribute]
+def grouped(
+    subsets: Sequence[Subset], attributes: Sequence[Attribute], most_cells: int = _GROUP_CELLS
 ) -> dict[Subset, list[Subset]]:
     """Unions of subsets, none with two clipped numbers: products of those are not counted."""
     sizes = [a.size for a in attributes]
@@ -152,7 +170,7 @@ def _grouped(
     parts[0] += [S for S in subsets if not set(S) & set(clipped)]
     found: dict[Subset, list[Subset]] = {}
     for part in parts:
-        found |= group_subsets(part, sizes, _GROUP_CELLS)
+        found |= group_subsets(part, sizes, most_cells)
     return found
 
 
@@ -222,19 +240,76 @@ Tally = Callable[[Sequence[Subset]], "_Tables"]
 _NO_SUMS: Mapping[str, NDArray[np.int64]] = {}
 
 
+@dataclass(frozen=True)
+class Placing:
+    """Where coded records, or groups of equal ones, are counted.
+
+    Attributes:
+        attributes: whose codes they are.
+        weight: of rows.
+        unit: how many parts a record has.
+    """
+
+    attributes: Sequence[Attribute]
+    weight: Weight | None
+    unit: int
+
+    @cached_property
+    def sums(self) -> list[str]:
+        """Columns that are summed, beside the codes."""
+        return sum_names(self.attributes, self.weight)
+
+    def outside(
+        self, S: Subset, codes: Sequence[NDArray], sums: Mapping[str, NDArray[np.int64]]
+    ) -> set[int]:
+        """Attributes with records that have no cell; the last and one more is the weight."""
+        found = {
+            i
+            for i, code in zip(S, codes, strict=True)
+            if self.attributes[i].other is None and not code.all()
+        }
+        return found | (
+            {len(self.attributes)} if WITHOUT in sums and sums[WITHOUT].any() else set()
+        )
+
+    def cells(
+        self,
+        S: Subset,
+        codes: Sequence[NDArray],
+        counts: NDArray | int,
+        sums: Mapping[str, NDArray[np.int64]],
+    ) -> Iterator[tuple[Counts, Counts]]:
+        """Flat cells of the table of S, and what is added to each; cells may come more than once.
+
+        Code 0 is the catch-all's cell, the last one. Of a clipped number, the code says whether
+        there is one, and ``sums`` what it adds to which of its cells.
+        """
+        rows = len(codes[0]) if codes else len(next(iter(sums.values())))
+        cell, step, number = np.zeros(rows, dtype=np.int64), 1, None
+        present = np.zeros(rows, dtype=bool)
+        for i, code in zip(S, codes, strict=True):
+            size = self.attributes[i].size
+            if self.attributes[i].clip is not None:
+                number, present, step = i, code > 0, 1
+            else:
+                step *= size
+            cell = cell * size + (code.astype(np.int64) - 1) % size
+        mass = sums[WEIGHT] if WEIGHT in sums else np.broadcast_to(counts, rows) * self.unit
+        if number is None:
+            yield cell, mass
+            return
+        squares = sums[f"q{number}"] if has_squares(self.attributes[number]) else None
+        for k, part in enumerate(spread_over(mass, sums[f"a{number}"], squares)):
+            yield np.where(present, cell + k * step, cell), part
+
+
 class _Tables:
     """Tables of one pass, filled by coded records or by groups of equal ones."""
 
-    def __init__(
-        self,
-        attributes: Sequence[Attribute],
-        weight: Weight | None,
-        unit: int,
-        groups: Iterable[Subset],
-    ) -> None:
-        self.attributes, self.unit = attributes, unit
-        self.sums = sum_names(attributes, weight)
-        self.counts = {S: np.zeros([attributes[i].size for i in S], dtype=np.int64) for S in groups}
+    def __init__(self, placing: Placing, groups: Iterable[Subset]) -> None:
+        self._placing, self.sums = placing, placing.sums
+        sizes = [a.size for a in placing.attributes]
+        self.counts = {S: np.zeros([sizes[i] for i in S], dtype=np.int64) for S in groups}
         self.outside: set[int] = set()  # attributes with records that have no cell
 
     def add(
@@ -244,33 +319,11 @@ class _Tables:
         counts: NDArray | int = 1,
         sums: Mapping[str, NDArray[np.int64]] = _NO_SUMS,
     ) -> None:
-        """Code 0 is the catch-all's cell, the last one; without a catch-all it is outside.
-
-        Of a clipped number, the code says whether there is one, and ``sums`` what it adds to which
-        of its cells.
-        """
-        table = self.counts[S]
-        rows = len(codes[0]) if codes else len(next(iter(sums.values())))
-        cell, step, number = np.zeros(rows, dtype=np.int64), 1, None
-        present = np.zeros(rows, dtype=bool)
-        for i, code, size in zip(S, codes, table.shape, strict=True):
-            if self.attributes[i].other is None and not code.all():
-                self.outside.add(i)
-            if self.attributes[i].clip is not None:
-                number, present, step = i, code > 0, 1
-            else:
-                step *= size
-            cell = cell * size + (code.astype(np.int64) - 1) % size
-        if WITHOUT in sums and sums[WITHOUT].any():
-            self.outside.add(len(self.attributes))
-        mass = sums[WEIGHT] if WEIGHT in sums else np.broadcast_to(counts, rows) * self.unit
-        flat = table.reshape(-1)
-        if number is None:
-            np.add.at(flat, cell, mass)
-            return
-        squares = sums[f"q{number}"] if has_squares(self.attributes[number]) else None
-        for k, part in enumerate(spread_over(mass, sums[f"a{number}"], squares)):
-            np.add.at(flat, np.where(present, cell + k * step, cell), part)
+        """Records with these codes, or groups of so many equal ones."""
+        self.outside |= self._placing.outside(S, codes, sums)
+        flat = self.counts[S].reshape(-1)
+        for cells, masses in self._placing.cells(S, codes, counts, sums):
+            np.add.at(flat, cells, masses)
 
 
 def _limited_rows(table: object, limit: PersonLimit, on_outside: OnOutside) -> nw.LazyFrame[Any]:
@@ -289,7 +342,7 @@ def _tally(
     stack: contextlib.ExitStack,
 ) -> Tally:
     """How this engine counts groups of attributes; ``stack`` gives back what it holds."""
-    tables = partial(_Tables, attributes, weight, unit)
+    tables = partial(_Tables, Placing(attributes, weight, unit))
     if isinstance(coded, list):
         return partial(_tally_arrays, *array_sums(coded, attributes, weight, unit), tables)
     if unit > 1:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ...streams.plan import StreamPlan
     from ...streams.ticks import Ticks
 
-_MOST_CELLS = 2 * 10**8
+_MOST_CELLS = 10**11
 _MOST_ROWS_PER_PERSON = 10**9
 _TOLERANCE = 1e-6  # of the noise
 _ROUGHLY = 1e-3  # of the noise that is left for tables without a target

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
 _COMPARED = 1e-4  # tolerance of a comparison that is printed to three digits
 SECONDS_PER_INTEGER = 12e-6  # of one thread: OpenDP's draw and its conversion
+MOST_HERE = 2 * 10**8  # integers, or cells, that one machine releases
 _SECONDS_PER_CELL = 2e-6  # exact integers, reconstruction, writing
 
 
@@ -465,6 +466,7 @@ class Plan(PickledByArguments):
         progress: bool | Counted | None = None,
         ledger: Ledger | str | os.PathLike[str] | None = None,
         id: str | None = None,
+        executors: bool = False,
     ) -> "TableRelease":
         """Count, add noise, reconstruct: spends the whole budget once.
 
@@ -508,11 +510,23 @@ class Plan(PickledByArguments):
                 once, and written to ``out``; run again with the same arguments, it is read from
                 there, whatever interrupted the first.
             id: what the ledger is to call this release.
+            executors: for a Spark dataframe, whether its executors draw, decode and write as well,
+                so that neither driver nor executor holds all tables. They need this package, and
+                ``out`` on a file system that all of them share and that has hard links: a local
+                disk for Spark on one machine, NFS or the like for several; object stores have
+                none. The dataframe must have the same rows whenever Spark computes it again. Every
+                residual is drawn once: whoever is first commits it, and tables are made of what
+                was committed, whichever tasks are tried again, run twice or are killed. Under a
+                ledger, run it again after the driver was killed: it goes on, and is charged once.
+                The format is "parquet": a dataset in ``out/tables``, a folder for each number of
+                attributes.
 
         Returns:
             A :class:`TableRelease`.
 
         Raises:
+            DomainTooLargeError: more than one machine can do, without ``executors``; or one table
+                of more than 2^26 cells with it.
             DataError: the table breaks the schema; names column and rule, never a value.
             OutputError: ``out`` exists or cannot be written.
             ParameterError: more than 1000 marginals as CSV; a budget that cannot be drawn; ledger,
@@ -531,6 +545,7 @@ class Plan(PickledByArguments):
             progress=progress,
             ledger=ledger,
             id=id,
+            executors=executors,
         )
 
     def dp_event(self) -> "DpEvent":

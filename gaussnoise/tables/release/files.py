@@ -181,17 +181,53 @@ def write_document(document: Document, release: "TableRelease", folder: Path) ->
     """What goes with the tables: ``answers/``, ``summary.txt``, ``release.png``; last
     ``release.json`` on all.
     """
-    _write_answers(document, release, folder)
-    (folder / "summary.txt").write_text(document.summary + "\n", encoding="utf-8")
-    picture = folder / "release.png"
+    for k, name in document.answers.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        write_answers(release, k, name, folder / name)
+    draw_picture(release, folder / "release.png")
+    write_record(document, release, folder, {})
+
+
+def write_answers(release: "TableRelease", k: int, name: str, path: Path) -> None:
+    """The tidy file of an entry that asks for more than cells: read off the tables, hence at no
+    further cost. Its name says in which format.
+    """
+    from pyarrow import csv, parquet
+
+    write = csv.write_csv if name.endswith(".csv") else parquet.write_table
+    with open(path, "wb") as file:
+        write(_answers(release, k).to_arrow(), file)
+
+
+def draw_picture(release: "TableRelease", path: Path) -> None:
+    """The picture of a release, if it can be drawn."""
     try:
         from .plots import plot_release
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            plot_release(release).savefig(picture, dpi=150)
+            plot_release(release).savefig(path, dpi=150, format="png")
     except Exception:  # noqa: BLE001 (a label it cannot draw must not undo a release)
-        picture.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
+
+
+def write_record(
+    document: Document,
+    release: "TableRelease",
+    folder: Path,
+    digests: Mapping[str, str],
+    more: Mapping[str, object] | None = None,
+) -> None:
+    """``summary.txt``, and last ``release.json`` on all files.
+
+    Args:
+        document: of the release.
+        release: its tables are files inside the folder.
+        folder: of the release.
+        digests: sha256 of files that need not be read again.
+        more: what the record says besides.
+    """
+    (folder / "summary.txt").write_text(document.summary + "\n", encoding="utf-8")
     places = release.tables.places if isinstance(release.tables, StoredTables) else {}
     subsets = zip(document.marginals, release.plan.tables.subsets, strict=True)
     marginals = [
@@ -199,10 +235,10 @@ def write_document(document: Document, release: "TableRelease", folder: Path) ->
         | of
         for of, S in subsets
     ]
-    record = dict(document.record)
+    record = {**document.record, **(more or {})}
     record["marginals"] = _listed(folder, "marginals", marginals)
     record["measurements"] = _listed(folder, "measurements", document.measurements)
-    record["files"] = digests_in(folder)
+    record["files"] = digests_in(folder, digests)
     text = json.dumps(record, indent=2, ensure_ascii=False)
     (folder / "release.json").write_text(text + "\n", encoding="utf-8")
 
@@ -229,19 +265,6 @@ def _answer_files(release: "TableRelease", format: FileFormat) -> dict[int, str]
 def _answers(release: "TableRelease", k: int) -> "AbstractEstimates":
     """The answers to one entry of the workload, with means of numbers."""
     return with_means(release, release.plan.domain.terms[k])
-
-
-def _write_answers(document: Document, release: "TableRelease", folder: Path) -> None:
-    """One tidy file for every entry that asks for more than cells: read off the tables, hence at no
-    further cost.
-    """
-    from pyarrow import csv, parquet
-
-    for k, name in document.answers.items():
-        rows = _answers(release, k).to_arrow()
-        (folder / name).parent.mkdir(exist_ok=True)
-        write = csv.write_csv if name.endswith(".csv") else parquet.write_table
-        write(rows, folder / name)
 
 
 def release_record(release: "TableRelease", answers: Mapping[int, str]) -> dict[str, object]:

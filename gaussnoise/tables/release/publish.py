@@ -12,6 +12,8 @@ from typing import get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from domains import DomainTooLargeError
+
 from ...errors import ParameterError
 from ...privacy.ledger import Ledger
 from ...privacy.sampler import noise_stream, sampling_threads
@@ -21,8 +23,9 @@ from ..counting.codes import OnOutside
 from ..counting.count import count_marginals
 from ..counting.impossible import excluded
 from ..counting.persons import PersonLimit, check_table
-from ..planning.plan import Plan
+from ..planning.plan import MOST_HERE, Plan
 from ..reading.frames import frame_backend
+from .executors.door import check_executors, released
 from .files import (
     Document,
     as_itself,
@@ -49,34 +52,42 @@ def published(
     progress: bool | Counted | None,
     ledger: Ledger | str | os.PathLike[str] | None,
     id: str | None,
+    executors: bool,
 ) -> TableRelease:
     """What :meth:`Plan.release` promises."""
+    if executors:
+        check_executors(plan, table, out, format)
+    else:
+        check_size("release", plan)
     check_format(format, 0 if out is None else len(plan.tables.subsets))
     check_outside("release", plan, on_outside)
     check_progress(progress)
     if out is not None and not isinstance(out, str | os.PathLike):
         raise ParameterError(f"release: expected out to be a path, got {type(out).__name__}")
     blank = _blank(plan, table, on_outside, private=True)
-    if out is None and ledger is None and id is None:
-        return replace(blank, tables=dict(_private(plan, table, on_outside, progress)))
-    if ledger is None and id is None and out is not None:
-        check_target(out)
-        document = rehearsed(blank, format)
-        with as_itself(progress) as say, staged(out) as folder:
-            written = _write(folder, table, blank, document, format, say)
-        return replace(blank, tables=StoredTables(Path(out), written.places))
-    if ledger is None or id is None or out is None:
+    if (ledger is None) != (id is None) or (ledger is not None and out is None):
         raise ParameterError(
             "release: expected ledger=, id= and out= together: a ledger knows releases by their "
             "id and finds them "
             "where they were written"
         )
+    if executors and out is not None:
+        request = asked(plan, on_outside) | {"executors": True}
+        return released(blank, table, out, ledger, id, request, protects(plan))
+    if out is None:
+        return replace(blank, tables=dict(_private(plan, table, on_outside, progress)))
+    if ledger is None or id is None:
+        check_target(out)
+        document = rehearsed(blank, format)
+        with as_itself(progress) as say, staged(out) as folder:
+            written = _write(folder, table, blank, document, format, say)
+        return replace(blank, tables=StoredTables(Path(out), written.places))
     document = rehearsed(blank, format)
     with as_itself(progress) as say:
         loaded = Ledger.of(ledger).once(
             id,
             cost=blank.rho_charged,
-            request=plan.request | ({} if on_outside == "refuse" else {"on_outside": on_outside}),
+            request=asked(plan, on_outside),
             protects=protects(plan),
             target=out,
             write=lambda folder: _write(folder, table, blank, document, format, say),
@@ -95,14 +106,36 @@ def simulated(
     progress: bool | Counted | None,
 ) -> TableRelease:
     """Tables whose noise is what ``draw`` returns for a number of integers: NOT private."""
+    check_size("simulate", plan)
     check_outside("simulate", plan, on_outside)
     blank = _blank(plan, table, on_outside, private=False)
     return replace(blank, tables=dict(_noisy(plan, table, on_outside, draw, 1, progress)))
 
 
+def check_size(function: str, plan: Plan) -> None:
+    """Refuse what one machine does not release in a day.
+
+    Raises:
+        DomainTooLargeError: it takes executors.
+    """
+    cells = plan.tables.dim
+    if max(plan.integers, cells) > MOST_HERE:
+        raise DomainTooLargeError(
+            f"{function}: {plan.integers:.3g} noisy integers for {cells:.3g} cells would take "
+            f"{plan.seconds / 3600:.3g} hours and {cells * 8 / 1e9:.3g} GB, more than "
+            f"{MOST_HERE:.0e} of them; hint: fewer or smaller marginals, or a Spark dataframe and "
+            "executors=True"
+        )
+
+
 def limit_of(plan: Plan) -> PersonLimit | None:
     """On the rows of each person, with a fresh key."""
     return None if plan.person is None else PersonLimit(plan.person, plan.rows_per_person)
+
+
+def asked(plan: Plan, on_outside: OnOutside) -> dict[str, object]:
+    """What a ledger compares, of releases under one id."""
+    return plan.request | ({} if on_outside == "refuse" else {"on_outside": on_outside})
 
 
 def protects(plan: Plan) -> str:

@@ -1,7 +1,7 @@
 """From counts to released tables, one marginal at a time."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,16 +10,16 @@ from ...privacy.sampler import NoiseStream
 from ...solvers.tables.residuals import Subset, part_of, subsets_of
 from ..planning.measure import Array, ResidualQuery
 
+Counts = NDArray[np.int64]
+
 
 def noisy_tables(
-    counted: Iterable[tuple[Subset, NDArray[np.int64]]],
+    counted: Iterable[tuple[Subset, Counts]],
     planned: Iterable[Subset],
     query: ResidualQuery,
     noise: NoiseStream,
 ) -> Iterator[tuple[Subset, Array]]:
-    """Every planned marginal, as soon as it is counted: ``Σ_{T ⊆ S} residual_T ⊗_{i∈S∖T} v_i``.
-
-    What is public, the number of rows and tables of public attributes, goes in as it is.
+    """Every planned marginal, as soon as it is counted.
 
     Each residual is measured once, from the first marginal that has it, and kept until the last:
     memory follows the largest table and what tables share.
@@ -27,21 +27,47 @@ def noisy_tables(
     uses = Counter(T for S in planned for T in measured_parts(S, query))
     residuals: dict[Subset, Array] = {}
     for S, counts in counted:
-        # nothing moves the number of rows where it is not measured: it is public
-        known = tuple(i for i in S if i in query.public)
-        exact = part_of(counts, S, known) / query.unit
-        exact = np.zeros_like(exact) if () in query.multipliers else exact
-        table = query.spread(exact, known, S).copy()
         for T in measured_parts(S, query):
             if T not in residuals:
-                noisy = query.noisy(T, part_of(counts, S, T), noise.take(query.rows(T)))
-                residuals[T] = query.decode(T, noisy)
-            table += query.spread(residuals[T], T, S)
+                residuals[T] = measured(counts, S, T, query, noise.take)
+        exact = exact_part(counts, S, known_part(S, query), query)
+        table = table_of(S, exact, residuals, query)
+        for T in measured_parts(S, query):
             uses[T] -= 1
             if not uses[T]:
                 del residuals[T], uses[T]
-        table.flags.writeable = False
         yield S, table
+
+
+def measured(
+    counts: Counts, S: Subset, T: Subset, query: ResidualQuery, draw: Callable[[int], Counts]
+) -> Array:
+    """The residual of T ⊆ S, from counts of S and fresh noise."""
+    return query.decode(T, query.noisy(T, part_of(counts, S, T), draw(query.rows(T))))
+
+
+def known_part(S: Subset, query: ResidualQuery) -> Subset:
+    """The attributes of S whose joint table is public."""
+    return tuple(i for i in S if i in query.public)
+
+
+def exact_part(counts: Counts, S: Subset, known: Subset, query: ResidualQuery) -> Array:
+    """The public table of ``known`` ⊆ S, which may be the number of rows; zero where that is
+    measured.
+    """
+    exact = part_of(counts, S, known) / query.unit
+    return np.zeros_like(exact) if () in query.multipliers else exact
+
+
+def table_of(
+    S: Subset, exact: Array, residuals: Mapping[Subset, Array], query: ResidualQuery
+) -> Array:
+    """``Σ_{T ⊆ S} residual_T ⊗_{i∈S∖T} v_i``; what is public goes in as it is."""
+    table = query.spread(exact, known_part(S, query), S).copy()
+    for T in measured_parts(S, query):
+        table += query.spread(residuals[T], T, S)
+    table.flags.writeable = False
+    return table
 
 
 def measured_parts(S: Subset, query: ResidualQuery) -> Iterator[Subset]:

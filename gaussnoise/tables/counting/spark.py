@@ -1,0 +1,226 @@
+"""Counts that stay in Spark: its tasks count the groups of a plan, and no process has them all."""
+
+import contextlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, final
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import DataError, ParameterError
+from ...solvers.tables.residuals import Subset
+from ..reading.frames import guarded
+from ..schema.numbers import Weight
+from ..schema.schema import Attribute
+from .codes import OnOutside, outside_error
+from .count import CHANGED, Placing, coded_records
+from .impossible import Excluded
+from .numbers import WEIGHT, WITHOUT, weight_column, with_sums
+from .persons import PersonLimit
+
+Counts = NDArray[np.int64]
+Parts = Iterator[tuple[int, Counts]]
+Finish = Callable[[Parts], Iterator[Any]]
+Groups = Mapping[int, Subset]
+
+_ROWS_AT_ONCE = 2**18  # of records that a task counts before it hands counts on
+_COUNTED = "part int, cell long, count long"
+COMMITTED = "part int, name string, digest string"  # what tasks say of a file
+
+
+def check_spark(table: object) -> None:
+    """Refuse what is no Spark dataframe."""
+    frame = guarded("open it", lambda: nw.from_native(table, pass_through=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    if not (isinstance(frame, nw.LazyFrame) and hasattr(table, "mapInArrow")):
+        raise ParameterError(
+            f"release: executors=True expects a Spark dataframe, got {type(table).__name__}; hint: "
+            "spark.read.parquet(path)"
+        )
+
+
+def in_spark(task: str, action: Callable[[], Any]) -> Any:
+    """``action()``, whose errors say nothing of records."""
+    return guarded(task, action, engine=nw.Implementation.PYSPARK)
+
+
+@final
+@dataclass(frozen=True)
+class SparkRecords:
+    """Coded records in Spark, to be counted there.
+
+    Attributes:
+        table: a Spark dataframe, which has the same rows whenever Spark computes it again.
+        attributes: columns to read, at least one.
+        on_outside, limit, weight, unit, impossible: as for
+            :func:`gaussnoise.tables.counting.count.count_marginals`.
+    """
+
+    table: Any
+    attributes: Sequence[Attribute]
+    on_outside: OnOutside
+    limit: PersonLimit | None
+    weight: Weight | None
+    unit: int
+    impossible: Sequence[Excluded]
+
+    @cached_property
+    def _read(self) -> list[Attribute]:
+        return [*self.attributes, *([] if self.weight is None else [weight_column(self.weight)])]
+
+    @cached_property
+    def coded(self) -> Any:
+        """The codes, held where the records are.
+
+        Raises:
+            DataError: the table breaks the schema; names column and rule, never a value.
+        """
+        coded: Any = coded_records(
+            self.table, self._read, self.on_outside, self.limit, self.impossible
+        )
+        if self.unit > 1:
+            coded = with_sums(coded, self.attributes, self.weight, self.unit)
+        return in_spark(_TASK, lambda: coded.to_native().persist())
+
+    @cached_property
+    def total(self) -> int:
+        """What every table adds up to: the number of rows, in units. It is not private.
+
+        Raises:
+            DataError: some row has no cell.
+        """
+        from pyspark.sql import functions
+
+        strict = [i for i, a in enumerate(self.attributes) if a.other is None]
+        found = {f"c{i}": functions.min(f"c{i}") for i in strict}
+        found["rows"] = functions.count(functions.lit(1))
+        if self.weight is not None:
+            found |= {WEIGHT: functions.sum(WEIGHT), WITHOUT: functions.max(WITHOUT)}
+        columns = [column.alias(name) for name, column in found.items()]
+        row = in_spark(_TASK, lambda: self.coded.agg(*columns).first()).asDict()
+        outside = [i for i in strict if row[f"c{i}"] == 0]
+        if row.get(WITHOUT):
+            outside.append(len(self.attributes))
+        if outside:
+            raise outside_error(self._read[outside[0]])
+        return row["rows"] * self.unit if self.weight is None else row[WEIGHT] or 0
+
+    def counted(self, groups: Groups, finish: Finish) -> Any:
+        """A Spark dataframe of what ``finish`` makes of the groups' counts, in tasks.
+
+        Args:
+            groups: of attributes, by their numbers.
+            finish: is given numbers of groups, with the counts of each: flat, in C order. It yields
+                Arrow's record batches of (part, name, digest).
+
+        The task fails if a group does not count as many records as there are: the table changed.
+        """
+        placing = Placing(self.attributes, self.weight, self.unit)
+        session, sizes = self.coded.sparkSession, [a.size for a in self.attributes]
+        blocks = self.coded.mapInArrow(partial(_counted, placing, dict(groups)), _COUNTED)
+        # a group without records is measured as well
+        numbers = ", ".join(map(str, groups))
+        nothing = session.range(1).selectExpr(
+            f"explode(array({numbers})) as part", "0L as cell", "0L as count"
+        )
+        tasks = min(len(groups), int(session.conf.get("spark.sql.shuffle.partitions")))
+        cells = {part: math.prod(sizes[i] for i in S) for part, S in groups.items()}
+        return (
+            blocks.unionAll(nothing)
+            .groupBy("part", "cell")
+            .agg({"count": "sum"})
+            .withColumnRenamed("sum(count)", "count")
+            .repartition(tasks, "part")  # of a group, all counts are in one task
+            .sortWithinPartitions("part")
+            .mapInArrow(partial(_finished, cells, self.total, finish), COMMITTED)
+        )
+
+    def close(self) -> None:
+        """Give back what Spark holds."""
+        if "coded" in self.__dict__:
+            with contextlib.suppress(Exception):
+                self.coded.unpersist()
+
+
+_TASK = "count the table's rows"
+
+
+def _counted(placing: Placing, groups: Groups, batches: Iterable[Any]) -> Iterator[Any]:
+    """Counts of some records, each cell of a group once for every block of them: a Spark task."""
+    import pyarrow as pa
+
+    for rows in _blocks(batches):
+        columns = {name: rows[name].to_numpy() for name in rows.column_names}
+        sums = {name: columns[name] for name in placing.sums}
+        for part, S in groups.items():
+            codes = [columns[f"c{i}"] for i in S]
+            if placing.outside(S, codes, sums):
+                raise DataError(CHANGED)
+            pairs = list(placing.cells(S, codes, 1, sums))
+            cells, places = np.unique(
+                np.concatenate([cells for cells, _ in pairs]), return_inverse=True
+            )
+            counts = np.zeros(len(cells), dtype=np.int64)
+            np.add.at(counts, places, np.concatenate([masses for _, masses in pairs]))
+            parts = np.full(len(cells), part, dtype=np.int32)
+            yield pa.RecordBatch.from_pydict({"part": parts, "cell": cells, "count": counts})
+
+
+def _blocks(batches: Iterable[Any]) -> Iterator[Any]:
+    """Tables of many batches of rows."""
+    import pyarrow as pa
+
+    waiting: list[Any] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(len(rows) for rows in waiting) >= _ROWS_AT_ONCE:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if sum(len(rows) for rows in waiting):
+        yield pa.Table.from_batches(waiting)
+
+
+def _finished(
+    cells: Mapping[int, int],
+    total: int,
+    finish: Finish,
+    batches: Iterable[Any],
+) -> Iterator[Any]:
+    """What is made of the groups' counts: a Spark task."""
+    return finish(_whole(_by_part(batches), cells, total))
+
+
+def _by_part(batches: Iterable[Any]) -> Iterator[tuple[int, Counts, Counts]]:
+    """Cells and counts of one group after another, in pieces; rows are sorted by group."""
+    for batch in batches:
+        parts = batch["part"].to_numpy()
+        columns = batch["cell"].to_numpy(), batch["count"].to_numpy()
+        starts = np.flatnonzero(np.diff(parts, prepend=-1))
+        for start, end in zip(starts, [*starts[1:], len(parts)], strict=True):
+            piece = slice(start, end)
+            yield int(parts[start]), columns[0][piece], columns[1][piece]
+
+
+def _whole(
+    pieces: Iterable[tuple[int, Counts, Counts]], sizes: Mapping[int, int], total: int
+) -> Parts:
+    """Each group once all its pieces are there."""
+    current, counts = -1, np.zeros(0, dtype=np.int64)
+    for part, cells, masses in pieces:
+        if part != current:
+            if current >= 0:
+                yield current, _checked(counts, total)
+            current, counts = part, np.zeros(sizes[part], dtype=np.int64)
+        np.add.at(counts, cells, masses)
+    if current >= 0:
+        yield current, _checked(counts, total)
+
+
+def _checked(counts: Counts, total: int) -> Counts:
+    """The counts, if they are of all records."""
+    if int(counts.sum()) != total:
+        raise DataError(CHANGED)
+    return counts

@@ -1,0 +1,1 @@
+"""A release that Spark's executors count, draw, decode and write: no process holds its tables."""

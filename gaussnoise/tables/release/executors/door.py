@@ -1,0 +1,327 @@
+"""A release by executors, step by step: each can be done again, whatever interrupted the last."""
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, final
+
+from domains import DomainTooLargeError
+
+from ....errors import (
+    DataError,
+    LedgerError,
+    NotAvailableError,
+    OutputError,
+    ParameterError,
+)
+from ....files.commits import Commits
+from ....files.disk import held, publish, read_json, remove, sync
+from ....privacy.ledger import Ledger
+from ....text import versions
+from ...counting.count import CHANGED
+from ...counting.impossible import excluded
+from ...counting.spark import COMMITTED, SparkRecords, check_spark, in_spark
+from ...planning.plan import Plan
+from ..files import Document, check_target, rehearsed, write_record
+from ..release import TableRelease
+from ..store import StoredTables
+from . import tasks
+from .layout import Layout
+from .work import Work
+
+MOST_CELLS = 2**26  # of one table, which one task holds
+_FORMAT = "gaussnoise.executors/1"
+_PROBES = 16
+_MOST_BYTES = 2**30  # of a record
+_ASSUMED = (
+    "drawn by Spark executors; every residual was committed once, by a hard link on a file system "
+    "that all of them share, before anything was made of it"
+)
+_TASK = "release it with Spark"
+
+
+def check_executors(plan: Plan, table: object, out: object, format: str) -> None:
+    """Refuse what executors cannot release.
+
+    Raises:
+        ParameterError: no Spark dataframe, no folder for a Parquet dataset, or the total alone.
+        DomainTooLargeError: a table that one task cannot hold.
+    """
+    check_spark(table)
+    if out is None or format != "parquet":
+        got = "no out=" if out is None else f"format={format!r}"
+        raise ParameterError(
+            f'release: executors=True expects out= and format="parquet", got {got}'
+        )
+    largest = max(plan.tables.cells(S) for S in plan.tables.subsets)
+    if largest > MOST_CELLS:
+        raise DomainTooLargeError(
+            f"release: a table of {largest:.3g} cells, more than the 2^26 that one task of an "
+            "executor holds; hint: fewer attributes in one table, or coarser ones"
+        )
+    if not any(plan.tables.subsets):
+        raise ParameterError(
+            "release: expected a table of some attribute, got the total alone; hint: without "
+            "executors=True"
+        )
+
+
+def released(
+    blank: TableRelease,
+    table: Any,
+    out: str | os.PathLike[str],
+    ledger: Ledger | str | os.PathLike[str] | None,
+    id: str | None,
+    request: Mapping[str, object],
+    protects: str,
+) -> TableRelease:
+    """What :meth:`Plan.release` promises, where :func:`check_executors` refuses nothing.
+
+    Args:
+        blank: the release with tables of zeros.
+        table: a Spark dataframe.
+        out: a new directory.
+        ledger: to be charged, with an id; or None.
+        id: what the ledger calls it.
+        request: what a ledger compares.
+        protects: whom, in words that a ledger compares.
+    """
+    new = _Run(blank, table, Path(os.path.abspath(out)), secrets.token_hex(8))
+    document = rehearsed(blank, "parquet")
+    if ledger is None or id is None:
+        check_target(new.out)
+        new.check_file_system()
+        with closing(new):
+            try:
+                new.begin()
+                return new.complete(document)
+            except BaseException:  # nobody can go on with it, and nobody saw what was drawn
+                remove(new.work.folder)
+                raise
+    ledger = Ledger.of(ledger)
+    if not any(entry.id == id and entry.state == "sealed" for entry in ledger.entries()):
+        check_target(new.out)
+    new.check_file_system()
+    with closing(new):
+        token = ledger.once(
+            id,
+            cost=blank.rho_charged,
+            request=request,
+            protects=protects,
+            target=None,
+            write=new.write_start,
+            read=new.read_start,
+            draws=blank.plan.query.count,
+        )
+        if token == new.token:
+            return new.complete(document)
+    with closing(replace(new, token=token)) as begun:
+        return begun.complete(document, id)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """One release, begun or not.
+
+    Attributes:
+        blank: the release with tables of zeros.
+        table: a Spark dataframe.
+        out: where the release goes.
+        token: tells it from other runs to the same place.
+    """
+
+    blank: TableRelease
+    table: Any
+    out: Path
+    token: str
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Which task does what."""
+        return Layout.of(self.blank.plan)
+
+    @property
+    def work(self) -> Work:
+        """What is not complete yet."""
+        return Work.beside(self.out, self.token)
+
+    @cached_property
+    def _used(self) -> list[int]:
+        """Attributes that some planned marginal has."""
+        return sorted({i for S in self.blank.plan.tables.subsets for i in S})
+
+    @cached_property
+    def records(self) -> SparkRecords:
+        """The records, coded in Spark."""
+        plan = self.blank.plan
+        return SparkRecords(
+            self.table,
+            [plan.schema.attributes[i] for i in self._used],
+            self.blank.on_outside,
+            self.work.limit(plan.person, plan.rows_per_person),
+            plan.weight,
+            plan.unit,
+            excluded(plan.schema, self._used),
+        )
+
+    def close(self) -> None:
+        """Give back what Spark holds."""
+        if "records" in self.__dict__:
+            self.records.close()
+
+    def check_file_system(self) -> None:
+        """Refuse a place that executors do not share, or where none of them is the first.
+
+        Raises:
+            OutputError: some executor cannot write there, or does not see what others write.
+            NotAvailableError: executors with other versions.
+        """
+        folder = self.out.with_name(f".{self.out.name}.{self.token}.probe")
+        try:
+            folder.mkdir(mode=0o700)
+            (folder / "begun").write_text(self.token, encoding="utf-8")
+            rows = self._run(range(_PROBES), partial(tasks.probe, Commits(folder, folder)))
+        except (DataError, OSError):
+            rows = []
+        finally:
+            remove(folder)
+        if len({name for name, _ in rows}) != 1 or not rows[0][0].startswith(self.token):
+            raise OutputError(
+                f"release: executors cannot publish to {self.out.parent}; expected a folder that "
+                "the driver and all executors see under this name, and write to as one user, on a "
+                "file system with hard links, as local disks and NFS have them; hint: object "
+                "stores have none"
+            )
+        ours = str(versions(*tasks.LIBRARIES))
+        if any(digest != ours for _, digest in rows):
+            raise NotAvailableError(
+                f"release: expected {', '.join(tasks.LIBRARIES)} of the driver's versions on every "
+                "executor, got others"
+            )
+
+    def begin(self) -> None:
+        """A private folder, once the table is known to fit the schema.
+
+        Raises:
+            DataError: it does not.
+        """
+        self.work.make()
+        try:
+            self.records.total  # noqa: B018 (it is counted, and kept)
+        except BaseException:
+            remove(self.work.folder)
+            raise
+
+    def write_start(self, path: Path) -> None:
+        """What a ledger keeps: which run has the one draw that was charged."""
+        self.begin()
+        start = {"format": _FORMAT, "token": self.token, "layout_sha256": self.layout.sha256}
+        path.write_text(json.dumps(start | {"out": str(self.out)}), encoding="utf-8")
+
+    def read_start(self, path: Path) -> str:
+        """The token of the run that was charged.
+
+        Raises:
+            LedgerError: it went to another place, or another version began it.
+        """
+        start = read_json(path)
+        if start["out"] != str(self.out):
+            raise LedgerError(
+                f"ledger: this release goes to {start['out']}, got out={str(self.out)!r}"
+            )
+        if (start["format"], start["layout_sha256"]) != (_FORMAT, self.layout.sha256):
+            raise LedgerError(
+                "ledger: this release was begun by another version; hint: go on with that one"
+            )
+        return start["token"]
+
+    def complete(self, document: Document, id: str | None = None) -> TableRelease:
+        """Whatever is still to be done: measurements, tables, answers, the record, the name.
+
+        Raises:
+            DataError: the table changed since it was begun.
+            LedgerError: what was drawn under ``id`` is gone.
+            OutputError: a file cannot be written.
+        """
+        if os.path.lexists(self.out):
+            return self._loaded()
+        if not self.work.result.is_dir():
+            raise LedgerError(
+                f"ledger: what was drawn for {id!r} was in {self.work.folder}, which is gone; "
+                "hint: put it back, or take another id for a new release"
+            )
+        measured = self.work.digests() or self._measured()
+        parts = partial(tasks.write_tables, self.blank, self.layout, self.work.measured, measured)
+        digests = self._run(range(len(self.layout.groups)), partial(parts, self.work.published))
+        tables = StoredTables(self.work.result, self.layout.table_places)
+        release = replace(self.blank, tables=tables)
+        answers = partial(tasks.write_answer, release, document.answers, self.work.published)
+        digests += self._run([-1, *document.answers], answers)
+        drawn = {"executors": {"run": self.token, "how": _ASSUMED}}
+        write_record(document, release, self.work.result, dict(digests), drawn)
+        sync(self.work.result)
+        with held(self.out.parent) as parent:
+            try:
+                publish(self.work.result, parent, self.out, "release")
+            except OutputError:
+                if not os.path.lexists(self.out):
+                    raise
+        remove(self.work.folder)
+        return replace(release, tables=StoredTables(self.out, self.layout.table_places))
+
+    def _measured(self) -> Mapping[str, str]:
+        """sha256 of what is measured of every group; groups that were committed are not counted
+        again.
+        """
+        names = [tasks.measured_name(part) for part in range(len(self.layout.groups))]
+        found = {name: self.work.measured.digest(name) for name in names}
+        missing = {
+            part: tuple([self._used.index(i) for i in group])
+            for part, group in enumerate(self.layout.groups)
+            if found[names[part]] is None
+        }
+        if missing:
+            measure = partial(tasks.measure, self.layout, self.work.measured)
+            rows = in_spark(_TASK, lambda: self.records.counted(missing, measure).collect())
+            found |= {row["name"]: row["digest"] for row in rows}
+        digests = {name: digest for name, digest in found.items() if digest is not None}
+        if len(digests) < len(names):
+            raise DataError(CHANGED)
+        self.work.keep_digests(digests)
+        return digests
+
+    def _run(
+        self, numbers: Sequence[int], work: Callable[[Iterable[int]], Iterator[Any]]
+    ) -> list[tuple[str, str]]:
+        """What Spark's tasks say of the files that they make of these numbers."""
+
+        def rows() -> list[Any]:
+            session = self.table.sparkSession
+            most = int(session.conf.get("spark.sql.shuffle.partitions"))
+            tasks_ = max(min(len(numbers), most), 1)
+            ids = session.range(0, len(numbers), 1, tasks_)
+            return ids.mapInArrow(
+                partial(tasks.numbered, tuple(numbers), work), COMMITTED
+            ).collect()
+
+        return [(row["name"], row["digest"]) for row in in_spark(_TASK, rows)]
+
+    def _loaded(self) -> TableRelease:
+        """What was published, if it is this run's.
+
+        Raises:
+            OutputError: something else is there, or it was changed.
+        """
+        try:
+            run = read_json(self.out / "release.json", _MOST_BYTES)["executors"]["run"]
+        except (OSError, ValueError, LookupError, TypeError):
+            run = None
+        if run != self.token:
+            raise OutputError(f"release: {self.out} exists already; hint: name a new one")
+        return replace(TableRelease.load(self.out, self.blank.plan), backend=self.blank.backend)

@@ -1,0 +1,101 @@
+"""What each of Spark's tasks measures and publishes, and where it goes: without data."""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+from ....solvers.tables.residuals import Subset
+from ...counting.count import grouped
+from ...planning.measure import ResidualQuery
+from ...planning.plan import Plan
+from ..store import Place
+from ..stream import known_part, measured_parts
+
+_GROUPS = 256  # at least so many, where tables are that many
+_GROUP_CELLS = 2**16, 2**20  # of a group, unless it is one table
+
+
+@final
+@dataclass(frozen=True)
+class Layout:
+    """Which group of attributes is counted together, what is measured of it, and what is published
+    of it: known before any data are read.
+
+    Attributes:
+        sizes: of all attributes of the schema.
+        groups: sorted positions of attributes.
+        tables: of each group, the planned tables that are parts of it.
+        query: what is measured.
+    """
+
+    sizes: tuple[int, ...]
+    groups: tuple[Subset, ...]
+    tables: tuple[tuple[Subset, ...], ...]
+    query: ResidualQuery
+
+    @classmethod
+    def of(cls, plan: Plan) -> "Layout":
+        """Of a plan."""
+        cells = plan.tables.dim / _GROUPS
+        most = int(min(max(cells, _GROUP_CELLS[0]), _GROUP_CELLS[1]))
+        found = grouped(plan.tables.subsets, plan.schema.attributes, most)
+        return cls(plan.schema.sizes, tuple(found), tuple(map(tuple, found.values())), plan.query)
+
+    @cached_property
+    def measured(self) -> tuple[tuple[tuple[Subset, bool], ...], ...]:
+        """Of each group, the residuals it is the first to have (False), and the public tables
+        (True): in the order they are stored.
+        """
+        seen: set[tuple[Subset, bool]] = set()
+        found = []
+        for tables in self.tables:
+            own: dict[tuple[Subset, bool], None] = {}
+            for S in tables:
+                if () not in self.query.multipliers:
+                    own[known_part(S, self.query), True] = None
+                own |= {(T, False): None for T in measured_parts(S, self.query)}
+            found.append(tuple([key for key in own if key not in seen]))
+            seen.update(own)
+        return tuple(found)
+
+    @cached_property
+    def places(self) -> Mapping[tuple[Subset, bool], tuple[int, slice]]:
+        """In which group's file each of them is, and where there."""
+        found = {}
+        for part, own in enumerate(self.measured):
+            start = 0
+            for key in own:
+                end = start + math.prod(self.sizes[i] for i in key[0])
+                found[key] = part, slice(start, end)
+                start = end
+        return found
+
+    def files(self, part: int) -> dict[str, list[Subset]]:
+        """The files of a group's tables, one for each number of attributes."""
+        found: dict[str, list[Subset]] = {}
+        for S in self.tables[part]:
+            found.setdefault(f"tables/{len(S)}-way/part-{part:06d}.parquet", []).append(S)
+        return found
+
+    @cached_property
+    def table_places(self) -> dict[Subset, Place]:
+        """Where each table is in the dataset."""
+        found = {}
+        for part in range(len(self.groups)):
+            for file, tables in self.files(part).items():
+                row = 0
+                for S in tables:
+                    shape = tuple(self.sizes[i] for i in S)
+                    found[S] = Place(file, row, shape)
+                    row += math.prod(shape)
+        return found
+
+    @property
+    def sha256(self) -> str:
+        """Of all of it: another version of this program may group otherwise."""
+        text = json.dumps([self.sizes, self.groups, self.tables, self.measured])
+        return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,175 @@
+"""What Spark's tasks do: any of them may run twice, be killed, or come too late."""
+
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....errors import OutputError
+from ....files.commits import Commits
+from ....files.disk import file_digest
+from ....privacy.sampler import drawn
+from ....solvers.tables.residuals import Subset
+from ....text import versions
+from ..files import draw_picture, write_answers
+from ..release import TableRelease
+from ..store import DatasetWriter
+from ..stream import exact_part, known_part, measured, measured_parts, table_of
+from .layout import Layout
+
+Array = NDArray[np.float64]
+Parts = Iterable[tuple[int, NDArray[np.int64]]]
+
+LIBRARIES = ("gaussnoise", "opendp", "numpy")
+PICTURE = "release.png"
+
+
+def measured_name(part: int) -> str:
+    """The file of what is measured of a group."""
+    return f"{part:06d}.npy"
+
+
+def measure(layout: Layout, commits: Commits, parts: Parts) -> Iterator[Any]:
+    """Groups' counts become residuals with noise, each committed once."""
+    query = layout.query
+
+    def draw(count: int) -> NDArray[np.int64]:
+        return np.zeros(count, dtype=np.int64) if query.query is None else drawn(query.query, count)
+
+    for part, counts in parts:
+        group = layout.groups[part]
+        table = counts.reshape([layout.sizes[i] for i in group])
+
+        def write(path: Path, part: int = part, group: Subset = group, table: Any = table) -> None:
+            values = [
+                exact_part(table, group, T, query)
+                if exact
+                else measured(table, group, T, query, draw)
+                for T, exact in layout.measured[part]
+            ]
+            flat = [value.reshape(-1) for value in values]
+            with open(path, "xb") as file:
+                np.save(file, np.concatenate([np.zeros(0), *flat]))
+
+        name = measured_name(part)
+        yield _committed(part, name, commits.digest(name) or commits.commit(name, write))
+
+
+def write_tables(
+    blank: TableRelease,
+    layout: Layout,
+    measured: Commits,
+    digests: Mapping[str, str],
+    commits: Commits,
+    parts: Iterable[int],
+) -> Iterator[Any]:
+    """Numbers of groups become files of their tables."""
+    open_files = _Measured(layout, measured.folder, digests)
+    for part in parts:
+        names = list(layout.files(part))
+        found = {name: commits.digest(name) for name in names}
+        if not all(found.values()):
+            folder = commits.aside / secrets.token_hex(16)
+            folder.mkdir()
+            try:
+                _write_group(blank, layout, open_files, part, folder)
+                for name in names:
+                    order = len(layout.files(part)[name][0])
+                    own = folder / "tables" / f"{order}-way.parquet"
+                    found[name] = commits.commit(name, lambda path, own=own: own.rename(path))
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+        for name in names:
+            yield _committed(part, name, found[name])
+
+
+def _write_group(
+    blank: TableRelease, layout: Layout, files: "_Measured", part: int, folder: Path
+) -> None:
+    """A group's tables, in files by number of attributes."""
+    plan, query = blank.plan, layout.query
+    with DatasetWriter(folder, plan.schema, plan.tables.subsets, blank.deviation) as writer:
+        for tables in layout.files(part).values():
+            for S in tables:
+                known = known_part(S, query)
+                exact = (
+                    np.zeros([layout.sizes[i] for i in known])
+                    if () in query.multipliers
+                    else files.values(known, True)
+                )
+                residuals = {T: files.values(T, False) for T in measured_parts(S, query)}
+                writer.write(S, table_of(S, exact, residuals, query))
+
+
+class _Measured:
+    """What was measured, read once it is known to be what was committed."""
+
+    def __init__(self, layout: Layout, folder: Path, digests: Mapping[str, str]) -> None:
+        self._layout, self._folder, self._digests = layout, folder, digests
+        self._files: dict[str, Array] = {}
+
+    def values(self, T: Subset, exact: bool) -> Array:
+        """A residual, or a public table, of shape (sizes of T…)."""
+        part, place = self._layout.places[T, exact]
+        name = measured_name(part)
+        if name not in self._files:
+            path = self._folder / name
+            if file_digest(path) != self._digests[name]:
+                raise OutputError("release: a measurement is not what was committed")
+            self._files[name] = np.load(path, mmap_mode="r", allow_pickle=False)
+        shape = [self._layout.sizes[i] for i in T]
+        return np.asarray(self._files[name][place]).reshape(shape)
+
+
+def write_answer(
+    release: TableRelease, answers: Mapping[int, str], commits: Commits, entries: Iterable[int]
+) -> Iterator[Any]:
+    """Numbers of entries become files of their answers; a negative one the picture."""
+    for k in entries:
+        name = answers[k] if k >= 0 else PICTURE
+
+        def write(path: Path, k: int = k, name: str = name) -> None:
+            if k >= 0:
+                write_answers(release, k, name, path)
+            else:
+                draw_picture(release, path)
+
+        try:
+            digest = commits.digest(name) or commits.commit(name, write)
+        except FileNotFoundError:
+            if k >= 0:
+                raise
+            continue  # a picture that cannot be drawn
+        yield _committed(k, name, digest)
+
+
+def probe(commits: Commits, numbers: Iterable[int]) -> Iterator[Any]:
+    """Whether this process sees the others' files, and who was first."""
+    for number in numbers:
+        own = secrets.token_hex(8)
+        commits.commit("first", lambda path, own=own: path.write_text(own, encoding="utf-8"))
+        first = (commits.folder / "first").read_text(encoding="utf-8")
+        begun = (commits.folder / "begun").read_text(encoding="utf-8")
+        yield _committed(number, f"{begun} {first}", str(versions(*LIBRARIES)))
+
+
+def numbered(
+    numbers: Sequence[int],
+    work: Callable[[Iterable[int]], Iterator[Any]],
+    batches: Iterable[Any],
+) -> Iterator[Any]:
+    """``work`` on those numbers whose places are in ``batches``."""
+    return work(numbers[place] for batch in batches for place in batch["id"].to_pylist())
+
+
+def _committed(part: int, name: str, digest: str | None) -> Any:
+    """A row for the driver."""
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_pydict(
+        {"part": pa.array([part], pa.int32()), "name": [name], "digest": [digest]}
+    )

@@ -1,0 +1,87 @@
+"""The private folder of a release that executors have not completed yet."""
+
+import json
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+from ....files.commits import Commits
+from ....files.disk import read_json
+from ...counting.persons import PersonLimit
+
+_MOST_BYTES = 2**27
+
+
+@final
+@dataclass(frozen=True)
+class Work:
+    """A folder beside where the release goes, so that both are on one file system.
+
+    Only its owner may enter it. What is drawn is in it before anything is made of that, and what
+    becomes the release, once all of it is there. It is taken away at the end.
+    """
+
+    folder: Path
+
+    @classmethod
+    def beside(cls, out: Path, token: str) -> "Work":
+        """Of one release that was begun."""
+        return cls(out.with_name(f".{out.name}.{token}.work"))
+
+    def make(self) -> None:
+        """Empty, with a key of its own."""
+        self.folder.mkdir(mode=0o700)
+        for inner in (self.result, self._measured, self._aside):
+            inner.mkdir()
+        with open(self._key, "xb") as file:
+            file.write(secrets.token_bytes(16))
+            file.flush()
+            os.fsync(file.fileno())
+
+    @property
+    def result(self) -> Path:
+        """What becomes the release."""
+        return self.folder / "result"
+
+    @property
+    def measured(self) -> Commits:
+        """Decoded residuals with noise, and public tables: a file for each group."""
+        return Commits(self._measured, self._aside)
+
+    @property
+    def published(self) -> Commits:
+        """Tables and answers."""
+        return Commits(self.result, self._aside)
+
+    def limit(self, column: str | None, rows: int) -> PersonLimit | None:
+        """On the rows of each person: the same rows when the work goes on."""
+        return None if column is None else PersonLimit(column, rows, self._key.read_bytes())
+
+    def digests(self) -> Mapping[str, str] | None:
+        """sha256 of all that was measured, once it is complete; None before."""
+        try:
+            return read_json(self.folder / "measured.json", _MOST_BYTES)
+        except FileNotFoundError:
+            return None
+
+    def keep_digests(self, digests: Mapping[str, str]) -> None:
+        """That the measurements are complete, and what they are."""
+        text = json.dumps(digests)
+        Commits(self.folder, self._aside).commit(
+            "measured.json", lambda path: path.write_text(text, encoding="utf-8")
+        )
+
+    @property
+    def _measured(self) -> Path:
+        return self.folder / "measured"
+
+    @property
+    def _aside(self) -> Path:
+        return self.folder / "aside"
+
+    @property
+    def _key(self) -> Path:
+        return self.folder / "person.key"
