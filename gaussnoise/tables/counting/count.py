@@ -121,7 +121,7 @@ def count_marginals(
         tally = guarded(
             _TASK, partial(_tally, coded, attributes, weight, parts, stack), engine=engine
         )
-        for groups in passes(grouped(subsets, attributes), sizes):
+        for groups in passes(grouped(subsets, attributes, _GROUP_CELLS), sizes):
             tables = guarded(_TASK, partial(tally, list(groups)), hint, engine=engine)
             if tables.outside:
                 raise outside_error(read[min(tables.outside)])
@@ -161,7 +161,7 @@ CHANGED = "table: it changed while it was read; hint: work on a copy that nothin
 
 
 def grouped(
-    subsets: Sequence[Subset], attributes: Sequence[Attribute], most_cells: int = _GROUP_CELLS
+    subsets: Sequence[Subset], attributes: Sequence[Attribute], most_cells: int
 ) -> dict[Subset, list[Subset]]:
     """Unions of subsets, none with two clipped numbers: products of those are not counted."""
     sizes = [a.size for a in attributes]

@@ -32,7 +32,7 @@ from ...privacy.lattice_bound import TABLE_STEPS
 from ...privacy.ledger import Ledger
 from ...privacy.sampler import sampling_threads
 from ...solvers.progress import Counted
-from ...solvers.tables.residuals import Subset
+from ...solvers.tables.residuals import Subset, subsets_of
 from ...solvers.tables.strategies import AbstractStrategy
 from ...solvers.tables.workload import Workload
 from ..counting.codes import OnOutside
@@ -304,6 +304,27 @@ class Plan(PickledByArguments):
             self.integers * SECONDS_PER_INTEGER / sampling_threads()
             + float(self._cells.sum()) * _SECONDS_PER_CELL
         )
+
+    @property
+    def needs_executors(self) -> bool:
+        """Whether a release is more than one machine can do: ``release(…, executors=True)``."""
+        return max(self.integers, self.tables.dim) > MOST_HERE
+
+    @property
+    def machine_hours(self) -> dict[tuple[str, ...], float]:
+        """Roughly what each table takes one thread, besides counting, by names of attributes.
+
+        Noise that several tables share is with the first of them.
+        """
+        drawn: set[Subset] = set()
+        hours = {}
+        for marginal, S in zip(self.marginals, self.tables.subsets, strict=True):
+            new = {T for T in subsets_of(S) if T in self.query.multipliers} - drawn
+            integers = sum(self.query.rows(T) for T in new)
+            seconds = integers * SECONDS_PER_INTEGER + self.tables.cells(S) * _SECONDS_PER_CELL
+            hours[marginal] = seconds / 3600
+            drawn |= new
+        return hours
 
     @property
     def peak_bytes(self) -> float:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 _MOST_LINES = 1000
+_MOST_HOURS = 3  # tables
 
 _MOST_SUMS = 50  # lines
 _MOST_RULES = 20
@@ -222,7 +223,14 @@ def _span(values: NDArray[np.float64]) -> str:
 
 
 def work_text(plan: "Plan") -> str:
-    """What a release draws, and what that takes on one machine."""
+    """What a release draws, and what that takes on one machine, or of executors."""
+    if plan.needs_executors:
+        hours = sorted(plan.machine_hours.items(), key=lambda item: -item[1])
+        most = ", ".join(f"{marginal_name(m)} {hour:.3g}" for m, hour in hours[:_MOST_HOURS])
+        return (
+            f"release      {plan.integers} noisy integers: with Spark's executors alone, about "
+            f"{sum(hour for _, hour in hours):.3g} machine hours; of tables, the most: {most}"
+        )
     seconds, size = plan.seconds, plan.peak_bytes / 1e6
     time = "under a second" if seconds < 1 else f"about {seconds:.0f} s" if seconds < 120 else ""
     time = time or (

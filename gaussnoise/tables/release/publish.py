@@ -118,8 +118,8 @@ def check_size(function: str, plan: Plan) -> None:
     Raises:
         DomainTooLargeError: it takes executors.
     """
-    cells = plan.tables.dim
-    if max(plan.integers, cells) > MOST_HERE:
+    if plan.needs_executors:
+        cells = plan.tables.dim
         raise DomainTooLargeError(
             f"{function}: {plan.integers:.3g} noisy integers for {cells:.3g} cells would take "
             f"{plan.seconds / 3600:.3g} hours and {cells * 8 / 1e9:.3g} GB, more than "

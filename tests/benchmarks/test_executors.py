@@ -1,0 +1,62 @@
+"""Releases by Spark's executors, beside one machine: ``pytest -m benchmark -s -n 0``."""
+
+import os
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gaussnoise as gn
+
+pytestmark = pytest.mark.benchmark
+
+NAMES = [f"a{i}" for i in range(6)]
+ROWS = 10**5
+
+
+@pytest.fixture(scope="module")
+def spark():
+    pyspark = pytest.importorskip("pyspark")
+    os.environ.setdefault("SPARK_HOME", os.path.dirname(pyspark.__file__))
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = pyspark.sql.SparkSession.builder.master("local[2]")
+    for key, value in {
+        "spark.ui.enabled": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "16",
+    }.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+def test_time_of_executors_follows_the_integers(spark, tmp_path):
+    """A thousandth of 10¹⁰ integers, and what is on the way there."""
+    taken = {}
+    for size in (26, 82, 258, 816):
+        plan = gn.plan(
+            gn.Schema([gn.Attribute(name, range(size)) for name in NAMES]), 2, gn.zCDP(1.0)
+        )
+        codes = np.random.default_rng(0).integers(0, size, (ROWS, len(NAMES)))
+        table = pd.DataFrame(codes, columns=NAMES)
+        table.to_parquet(tmp_path / f"{size}.parquet")
+        frame = spark.read.parquet(str(tmp_path / f"{size}.parquet"))
+        start = time.perf_counter()
+        plan.release(frame, out=tmp_path / f"{size}", format="parquet", executors=True)
+        taken[plan.integers] = time.perf_counter() - start
+        start = time.perf_counter()
+        plan.release(table, out=tmp_path / f"{size} here", format="parquet")
+        here = time.perf_counter() - start
+        priced = 3600 * sum(plan.machine_hours.values()) / 2  # two tasks at once
+        print(
+            f"\n{plan.integers} integers: {taken[plan.integers]:.1f} s with executors, {here:.1f} s "
+            f"on one machine, priced at {priced:.1f} s"
+        )
+    (_, before), (integers, last) = list(taken.items())[-2:]
+    assert last < 20 * before  # ten times as many integers
+    assert last < 60e-6 * integers

@@ -1,0 +1,342 @@
+"""Releases by Spark's executors: what one machine releases, whatever is killed on the way."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gaussnoise as gn
+from gaussnoise.files.commits import Commits
+from gaussnoise.privacy.sampler import IntegerQuery
+from gaussnoise.tables.release.executors import door
+from gaussnoise.tables.release.executors import layout as layouts
+from gaussnoise.tables.release.executors.layout import Layout
+
+FAULTS = Path(__file__).with_name("faults")
+pytestmark = [
+    pytest.mark.filterwarnings(rf"ignore::{kind}:{module}")
+    for kind in ("DeprecationWarning", "FutureWarning", "UserWarning", "ResourceWarning")
+    for module in (r"pyspark(\..*)?", r"py4j(\..*)?")
+]
+pytestmark.append(pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning"))
+
+SCHEMA = gn.Schema(
+    [
+        gn.Attribute("sex", ["F", "M"]),
+        gn.Attribute("age", edges=[0, 18, 30, 65, 120]),
+        gn.Attribute("region", list("abcde"), other="elsewhere"),
+        gn.Attribute("pay", clip=[0, 1000]),
+    ]
+)
+
+
+def people(n=300):
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "who": rng.integers(60, size=n),
+            "sex": rng.choice(["F", "M"], n),
+            "age": rng.integers(0, 121, n),
+            "region": rng.choice([*"abcdx"], n),
+            "pay": rng.integers(0, 1500, n).astype(float),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def faults(tmp_path_factory):
+    return tmp_path_factory.mktemp("faults")
+
+
+@pytest.fixture(scope="module")
+def cluster(faults):
+    """Two executors, each a process of its own, whose workers have faults."""
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        pytest.skip("Java is missing: Spark is not tested")
+    session = spark_session("local-cluster[2,1,512]", faults)
+    yield session
+    session.stop()
+
+
+def spark_session(master, faults):
+    pyspark = pytest.importorskip("pyspark", reason="pyspark is missing: Spark is not tested")
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("SPARK_HOME", os.path.dirname(pyspark.__file__))
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    path = os.pathsep.join([str(FAULTS), os.environ.get("PYTHONPATH", "")])
+    light = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    builder = SparkSession.builder.master(master)
+    for key, value in {
+        "spark.ui.enabled": "false",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.executor.memory": "512m",
+        "spark.executorEnv.PYTHONPATH": path,
+        "spark.executorEnv.FAULTS": str(faults),
+        "spark.local.dir": str(faults),
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.driver.extraJavaOptions": light,
+        "spark.executor.extraJavaOptions": light,
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.speculation": "true",
+        "spark.speculation.interval": "100ms",
+        "spark.speculation.quantile": "0.25",
+        "spark.speculation.minTaskRuntime": "1s",
+    }.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+def in_cluster(session, table):
+    kinds = {"i": "long", "f": "double"}
+    columns = ", ".join(f"{name} {kinds.get(table[name].dtype.kind, 'string')}" for name in table)
+    return session.createDataFrame([tuple(row) for row in table.itertuples(index=False)], columns)
+
+
+@dataclass(frozen=True)
+class Silent(IntegerQuery):
+    """Draws zeros, so that what is released is what was counted."""
+
+    def draw(self, count):
+        return [0] * count
+
+
+def silenced(plan):
+    query = plan.query
+    plan.__dict__["query"] = replace(
+        query, query=Silent(query.query.sensitivity_squared, query.query.budget)
+    )
+    return plan
+
+
+def cells_of_pairs():
+    return gn.plan(SCHEMA, [("sex", "age"), ("age", "region"), ("sex", "region")], gn.zCDP(0.5))
+
+
+def under_a_ledger(folder):
+    out, ledger = folder / "out", folder / "survey.ledger"
+    return {"out": out, "format": "parquet", "ledger": ledger, "id": "first", "executors": True}
+
+
+PREFIXES = {"sex": None, "age": "prefix"}
+PLANS = {
+    "public attributes": lambda: gn.plan(
+        SCHEMA,
+        [("sex", "age"), ("age", "region"), PREFIXES],
+        gn.zCDP(1.0),
+        neighbors="replace",
+        public="sex",
+    ),
+    "clipped numbers": lambda: gn.plan(
+        SCHEMA, [("sex", "pay"), ("region", "age"), PREFIXES], gn.zCDP(1.0)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PLANS)
+def test_executors_release_what_one_machine_does(cluster, tmp_path, monkeypatch, kind):
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    monkeypatch.setattr(layouts, "_GROUP_CELLS", (12, 12))
+    plan, table = silenced(PLANS[kind]()), people()
+    assert len(Layout.of(plan).groups) > 1
+    out = tmp_path / "out"
+    release = plan.release(in_cluster(cluster, table), out=out, format="parquet", executors=True)
+    here = plan.release(table)
+    for marginal in here:
+        assert np.array_equal(release[marginal].estimate, here[marginal].estimate)
+    loaded = type(release).load(out)  # every file is what the record says
+    assert all(np.array_equal(loaded[m].estimate, release[m].estimate) for m in release)
+    (answers,) = (pd.read_parquet(path) for path in (out / "answers").glob("*-sex-by-age.*"))
+    assert np.array_equal(answers["estimate"], here.answers(PREFIXES).estimate.reshape(-1))
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]  # nothing private is left
+
+
+def margins_of_sex(release):
+    """The same counts, read off two tables: equal only if each residual has one noise."""
+    one, two = release["sex", "age"].estimate, release["sex", "region"].estimate
+    return one.sum(axis=1), two.sum(axis=1)
+
+
+def order(faults, *names):
+    for name in names:
+        (faults / name).touch()
+    return [faults / f"{name}.done" for name in names]
+
+
+def test_whatever_is_killed_no_residual_is_drawn_twice(cluster, faults, tmp_path, monkeypatch):
+    monkeypatch.setattr(layouts, "_GROUP_CELLS", (12, 12))
+    pairs = [("sex", "age"), ("age", "region"), ("sex", "region"), PREFIXES]
+    plan = gn.plan(SCHEMA, pairs, gn.zCDP(1.0), person="who", rows_per_person=3)
+    happened = order(
+        faults,
+        *("before-measured-kill", "after-measured-executor", "before-measured-wait"),
+        *("before-tables-kill", "after-tables-executor"),
+        *("before-answers-kill", "after-answers-kill"),
+    )
+    frame = in_cluster(cluster, people())
+    release = plan.release(frame, out=tmp_path / "out", format="parquet", executors=True)
+    assert [path.name for path in happened if not path.exists()] == []
+    one, two = margins_of_sex(release)
+    assert np.allclose(one, two, rtol=0, atol=1e-9)
+    drawn_again = margins_of_sex(plan.release(people()))[0]
+    assert np.abs(drawn_again - one).max() > 1e-6  # so would two draws of one residual differ
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_killed_driver_goes_on_from_what_was_committed(cluster, faults, tmp_path, monkeypatch):
+    monkeypatch.setattr(layouts, "_GROUP_CELLS", (12, 12))
+    (happened,) = order(faults, "after-measured-driver")
+    ledger = gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
+    people().to_parquet(tmp_path / "people.parquet")
+    environment = dict(os.environ, FAULTS=str(faults))
+    environment["PYTHONPATH"] = os.pathsep.join([str(FAULTS), os.environ.get("PYTHONPATH", "")])
+    with subprocess.Popen(
+        [sys.executable, __file__, str(tmp_path), str(faults)],
+        env=environment,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as child:
+        said = child.communicate(timeout=300)[0]
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+    assert child.returncode == -signal.SIGKILL, said
+    assert happened.exists()
+    (work,) = tmp_path.glob(".out.*.work")
+    committed = {path.name: np.load(path) for path in (work / "measured").iterdir()}
+    assert committed
+    plan = cells_of_pairs()
+    release = plan.release(in_cluster(cluster, people()), **under_a_ledger(tmp_path))
+    assert ledger.spent == plan.rho_charged  # once
+    found = []
+    for (T, exact), (part, place) in Layout.of(plan).places.items():
+        if (name := f"{part:06d}.npy") in committed and not exact:
+            of_table = release[tuple(SCHEMA.names[i] for i in T)].estimate
+            for axis in range(len(T)):
+                of_table = of_table - of_table.mean(axis, keepdims=True)
+            found.append(np.abs(of_table.reshape(-1) - committed[name][place]).max())
+    assert len(found) > len(committed)
+    assert max(found) < 1e-9
+    again = plan.release(in_cluster(cluster, people()), **under_a_ledger(tmp_path))
+    assert all(np.array_equal(again[m].estimate, release[m].estimate) for m in release)
+    assert ledger.spent == plan.rho_charged
+
+
+REFUSED = {
+    "not Spark": (people(), {"out": "out", "format": "parquet"}, "expects a Spark dataframe"),
+    "no place": (None, {"format": "parquet"}, "expects out="),
+    "text": (None, {"out": "out"}, "format=\"parquet\", got format='csv'"),
+}
+
+
+@pytest.mark.parametrize("wrong", REFUSED)
+def test_what_executors_cannot_do_is_refused_before_anything_is_charged(
+    cluster, tmp_path, monkeypatch, wrong
+):
+    monkeypatch.chdir(tmp_path)
+    table, arguments, message = REFUSED[wrong]
+    table = in_cluster(cluster, people(3)) if table is None else table
+    with pytest.raises(gn.ParameterError, match=message):
+        cells_of_pairs().release(table, executors=True, **arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_data_outside_the_schema_cost_nothing(cluster, tmp_path):
+    ledger = gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
+    table = people(5).assign(age=[1, 2, 3, 4, 500])
+    with pytest.raises(gn.DataError, match="under a ledger it is not said where"):
+        cells_of_pairs().release(in_cluster(cluster, table), **under_a_ledger(tmp_path))
+    assert ledger.spent == 0
+    with pytest.raises(gn.DataError, match="column 'age': expected only finite numbers"):
+        cells_of_pairs().release(
+            in_cluster(cluster, table), out=tmp_path / "o", format="parquet", executors=True
+        )
+    assert not [path for path in tmp_path.iterdir() if "survey" not in path.name]
+
+
+def test_a_file_system_without_hard_links_is_refused(cluster, faults, tmp_path):
+    ledger = gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
+    (faults / "no-links").touch()
+    try:
+        with pytest.raises(gn.OutputError, match="hard links"):
+            cells_of_pairs().release(in_cluster(cluster, people(5)), **under_a_ledger(tmp_path))
+    finally:
+        (faults / "no-links").unlink()
+    assert ledger.spent == 0
+
+
+def test_what_was_drawn_and_is_lost_is_not_drawn_again(cluster, tmp_path, monkeypatch):
+    gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
+    frame = in_cluster(cluster, people(5))
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(door, "write_record", stop)
+    with pytest.raises(KeyboardInterrupt):
+        cells_of_pairs().release(frame, **under_a_ledger(tmp_path))
+    monkeypatch.undo()
+    (work,) = tmp_path.glob(".out.*.work")
+    shutil.rmtree(work)
+    with pytest.raises(gn.LedgerError, match="which is gone"):
+        cells_of_pairs().release(frame, **under_a_ledger(tmp_path))
+    (tmp_path / "out").mkdir()
+    with pytest.raises(gn.OutputError, match="exists already"):
+        cells_of_pairs().release(frame, **under_a_ledger(tmp_path))
+
+
+def test_of_many_writers_the_first_one_stays(tmp_path):
+    commits = Commits(tmp_path / "here", tmp_path / "aside")
+    commits.folder.mkdir()
+    commits.aside.mkdir()
+    barrier = threading.Barrier(8)
+
+    def write(text):
+        def late(path):
+            path.write_text(text)
+            barrier.wait(timeout=60)  # all are complete before one is linked
+
+        return commits.commit("x", late)
+
+    with ThreadPoolExecutor(8) as pool:
+        digests = set(pool.map(write, [f"text {k}" for k in range(8)]))
+    assert digests == {commits.digest("x")}
+    assert list(commits.aside.iterdir()) == []
+    assert commits.commit("x", lambda path: path.write_text("later")) in digests
+
+
+def test_large_plans_are_priced_and_refused_on_one_machine():
+    names = [f"a{k}" for k in range(6)]
+    schema = gn.Schema([gn.Attribute(name, range(1000)) for name in names])
+    plan = gn.plan(schema, 2, gn.zCDP(1.0))
+    big = gn.plan(gn.Schema([gn.Attribute(name, range(6000)) for name in names]), 2, gn.zCDP(1.0))
+    assert plan.integers < 2e8 < big.integers
+    with pytest.raises(gn.DomainTooLargeError, match=r"hours .* executors=True"):
+        big.release(pd.DataFrame())
+
+
+if __name__ == "__main__":  # a driver that is killed
+    folder, own_faults = map(Path, sys.argv[1:])
+    (own_faults / "driver.pid").write_text(str(os.getpid()), encoding="ascii")
+    layouts._GROUP_CELLS = (12, 12)
+    spark = spark_session("local[1]", own_faults)
+    rows = in_cluster(spark, pd.read_parquet(folder / "people.parquet"))
+    cells_of_pairs().release(rows, **under_a_ledger(folder))
