@@ -52,10 +52,10 @@ def test_time_of_executors_follows_the_integers(spark, tmp_path):
         start = time.perf_counter()
         plan.release(table, out=tmp_path / f"{size} here", format="parquet")
         here = time.perf_counter() - start
-        priced = 3600 * sum(plan.machine_hours.values()) / 2  # two tasks at once
+        priced = 3600 * sum(plan.core_hours.values()) / 2  # two tasks at once
         print(
-            f"\n{plan.integers} integers: {taken[plan.integers]:.1f} s with executors, {here:.1f} s "
-            f"on one machine, priced at {priced:.1f} s"
+            f"\n{plan.integers} integers: {taken[plan.integers]:.1f} s with executors, "
+            f"{here:.1f} s on one machine, priced at {priced:.1f} s"
         )
     (_, before), (integers, last) = list(taken.items())[-2:]
     assert last < 20 * before  # ten times as many integers

@@ -311,8 +311,9 @@ class Plan(PickledByArguments):
         return max(self.integers, self.tables.dim) > MOST_HERE
 
     @property
-    def machine_hours(self) -> dict[tuple[str, ...], float]:
-        """Roughly what each table takes one thread, besides counting, by names of attributes.
+    def core_hours(self) -> dict[tuple[str, ...], float]:
+        """Roughly how long each table takes one core of an executor, besides counting, by names of
+        attributes.
 
         Noise that several tables share is with the first of them.
         """

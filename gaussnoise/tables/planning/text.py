@@ -225,11 +225,11 @@ def _span(values: NDArray[np.float64]) -> str:
 def work_text(plan: "Plan") -> str:
     """What a release draws, and what that takes on one machine, or of executors."""
     if plan.needs_executors:
-        hours = sorted(plan.machine_hours.items(), key=lambda item: -item[1])
+        hours = sorted(plan.core_hours.items(), key=lambda item: -item[1])
         most = ", ".join(f"{marginal_name(m)} {hour:.3g}" for m, hour in hours[:_MOST_HOURS])
         return (
             f"release      {plan.integers} noisy integers: with Spark's executors alone, about "
-            f"{sum(hour for _, hour in hours):.3g} machine hours; of tables, the most: {most}"
+            f"{sum(hour for _, hour in hours):.3g} core hours; of tables, the most: {most}"
         )
     seconds, size = plan.seconds, plan.peak_bytes / 1e6
     time = "under a second" if seconds < 1 else f"about {seconds:.0f} s" if seconds < 120 else ""

@@ -9,6 +9,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -323,14 +324,24 @@ def test_of_many_writers_the_first_one_stays(tmp_path):
     assert commits.commit("x", lambda path: path.write_text("later")) in digests
 
 
-def test_large_plans_are_priced_and_refused_on_one_machine():
+def test_large_plans_are_priced_and_refused_on_one_machine(monkeypatch):
     names = [f"a{k}" for k in range(6)]
-    schema = gn.Schema([gn.Attribute(name, range(1000)) for name in names])
-    plan = gn.plan(schema, 2, gn.zCDP(1.0))
-    big = gn.plan(gn.Schema([gn.Attribute(name, range(6000)) for name in names]), 2, gn.zCDP(1.0))
-    assert plan.integers < 2e8 < big.integers
-    with pytest.raises(gn.DomainTooLargeError, match=r"hours .* executors=True"):
-        big.release(pd.DataFrame())
+    small, large = (
+        gn.plan(gn.Schema([gn.Attribute(name, range(n)) for name in names]), 2, gn.zCDP(1.0))
+        for n in (1000, 6000)
+    )
+    assert not small.needs_executors
+    assert large.needs_executors
+    assert sum(small.core_hours.values()) > 12e-6 * small.integers / 3600
+    assert len(large.core_hours) == 15
+    assert "with Spark's executors alone, about 2.1 core hours" in str(large)
+    for refused in (large.release, partial(large.simulate, rng=np.random.default_rng(0))):
+        with pytest.raises(gn.DomainTooLargeError, match=r"hours .* executors=True"):
+            refused(pd.DataFrame())
+    whole = gn.plan(gn.Schema([gn.Attribute(n, range(9000)) for n in "ab"]), 2, gn.zCDP(1.0))
+    monkeypatch.setattr(door, "check_spark", lambda _: None)
+    with pytest.raises(gn.DomainTooLargeError, match="one task"):
+        whole.release(None, out="out", format="parquet", executors=True)
 
 
 if __name__ == "__main__":  # a driver that is killed

@@ -406,7 +406,7 @@ def test_the_verdict_names_what_replacement_saves():
     ],
 )
 def test_work_is_in_units_that_people_read(seconds, size, text):
-    plan = SimpleNamespace(seconds=seconds, peak_bytes=size, integers=1240)
+    plan = SimpleNamespace(seconds=seconds, peak_bytes=size, integers=1240, needs_executors=False)
     assert work_text(plan) == f"release      1240 noisy integers: {text}"
 
 
