@@ -27,12 +27,13 @@ def noisy_tables(
     uses = Counter(T for S in planned for T in measured_parts(S, query))
     residuals: dict[Subset, Array] = {}
     for S, counts in counted:
-        for T in measured_parts(S, query):
+        parts = list(measured_parts(S, query))
+        for T in parts:
             if T not in residuals:
                 residuals[T] = measured(counts, S, T, query, noise.take)
         exact = exact_part(counts, S, known_part(S, query), query)
-        table = table_of(S, exact, residuals, query)
-        for T in measured_parts(S, query):
+        table = table_of(S, exact, {T: residuals[T] for T in parts}, query)
+        for T in parts:
             uses[T] -= 1
             if not uses[T]:
                 del residuals[T], uses[T]
@@ -62,10 +63,12 @@ def exact_part(counts: Counts, S: Subset, known: Subset, query: ResidualQuery) -
 def table_of(
     S: Subset, exact: Array, residuals: Mapping[Subset, Array], query: ResidualQuery
 ) -> Array:
-    """``Σ_{T ⊆ S} residual_T ⊗_{i∈S∖T} v_i``; what is public goes in as it is."""
+    """``Σ_{T ⊆ S} residual_T ⊗_{i∈S∖T} v_i`` of all that is measured of S, in the order of
+    :func:`measured_parts`; what is public goes in as it is.
+    """
     table = query.spread(exact, known_part(S, query), S).copy()
-    for T in measured_parts(S, query):
-        table += query.spread(residuals[T], T, S)
+    for T, values in residuals.items():
+        table += query.spread(values, T, S)
     table.flags.writeable = False
     return table
 
