@@ -21,14 +21,14 @@ from ...solvers.progress import interrupts_pass, watching
 from ...solvers.tables.marginals import table_noise
 
 if TYPE_CHECKING:
-    from .plan import Plan
+    from .planned import Planned
 
 Array = NDArray[np.float64]
 
 _TOLERANCE = 1e-4  # of a comparison that is printed to three digits
 
 
-def independent_deviations(plan: "Plan") -> Array:
+def independent_deviations(plan: "Planned") -> Array:
     """What :attr:`Plan.deviations` would be with independent noise at its best split."""
     cells, weights, p = plan.queries, np.array(plan.domain.weights), plan.noise.p
     if plan.domain.is_cells:
@@ -52,7 +52,7 @@ def independent_deviations(plan: "Plan") -> Array:
     return np.sqrt(variances * (shares.sum() / (2 * plan.answer_rho)))
 
 
-def saving(plan: "Plan", name: str, protected: Protected) -> float:
+def saving(plan: "Planned", name: str, protected: Protected) -> float:
     """``(2 γ / γ°_p(K − K))²``, with the proven lower end of another optimum γ."""
     if plan.neighbors != "replace":
         raise ParameterError(

@@ -7,10 +7,10 @@ from domains import Leading
 from ..schema.bases import base_value
 
 if TYPE_CHECKING:
-    from .plan import Plan
+    from .planned import Planned
 
 
-def request_of(plan: "Plan") -> dict[str, object]:
+def request_of(plan: "Planned") -> dict[str, object]:
     """Schema, workload, norm, relation and budget; numbers to nine digits."""
     terms, attributes = plan.domain.terms, plan.schema.attributes
     asked: dict[str, object] = {}

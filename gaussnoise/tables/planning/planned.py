@@ -1,0 +1,251 @@
+"""What was planned, and how it will be measured: public, computed without data."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from domains import Marginals
+from domains.tables.tables import AbstractTables
+
+from ...errors import GaussNoiseError, ParameterError
+from ...files.pickling import PickledByArguments
+from ...noise.marginal_covariance import covariance_of_cells
+from ...noise.optimal_noise import OptimalNoise
+from ...noise.problem import Relation
+from ...noise.table_covariance import TableCovariance, covariance_of_tables
+from ...numerics.rounding import rounded_down, rounded_up
+from ...privacy.definitions import AbstractPrivacy
+from ...privacy.lattice_bound import TABLE_STEPS
+from ...solvers.tables.residuals import Subset
+from ...solvers.tables.strategies import AbstractStrategy
+from ...solvers.tables.workload import Workload
+from ..schema.entries import attribute_positions, term_name
+from ..schema.numbers import Weight, check_one_number, check_weight, unit_of
+from ..schema.schema import Schema
+from .exchange import with_number
+from .measure import Array, ResidualQuery, measured_integers
+from .request import request_of
+from .targets import Target
+
+
+@dataclass(frozen=True, eq=False)
+class Planned(PickledByArguments):
+    """The data of a :class:`Plan`, which says what they are."""
+
+    schema: Schema
+    domain: AbstractTables
+    noise: OptimalNoise
+    privacy: AbstractPrivacy
+    rows_per_person: int = 1
+    targets: tuple[Target | None, ...] | None = None
+    weight: Weight | None = None
+    person: str | None = None
+
+    def __post_init__(self) -> None:
+        if (
+            self._unit_covariance.domain is not self.domain
+            or self.noise.shifted
+            or self.noise.problem.protected not in ("add-remove", "replace")
+            or self.domain.sizes != self.schema.sizes
+        ):
+            raise ParameterError(
+                "Plan: expected optimal noise for the marginals of this schema; hint: call plan()"
+            )
+        if self.weight is not None:
+            check_weight(self.schema, self.weight, self.neighbors)
+        check_one_number(self.schema, self.domain)
+        if self.person is not None and self.public:
+            raise ParameterError(
+                "plan: person= cannot be combined with public=: persons have different numbers of "
+                "rows, so a person who is exchanged for another changes the public tables, which "
+                "have no noise; hint: leave out one of the two"
+            )
+
+    @property
+    def marginals(self) -> tuple[tuple[str, ...], ...]:
+        """Attribute names of every marginal that is released."""
+        names = self.schema.names
+        return tuple([tuple([names[i] for i in S]) for S in self.tables.subsets])
+
+    @cached_property
+    def tables(self) -> Marginals:
+        """The tables of cells that are released: each attribute set of the workload once."""
+        return self.domain.tables
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """What the workload asked for, in words: like ``age (prefix) × sex``."""
+        return tuple([term_name(self.schema, term) for term in self.domain.terms])
+
+    @cached_property
+    def strategies(self) -> tuple[AbstractStrategy, ...]:
+        """How each attribute is measured."""
+        return self._unit_covariance.strategies
+
+    @property
+    def neighbors(self) -> Relation:
+        """The neighbouring relation; with :attr:`public` attributes "replace", less."""
+        return "replace" if self.noise.problem.public else self.noise.neighbors
+
+    @property
+    def has_public_rows(self) -> bool:
+        """Whether the number of rows that are counted is public, and comes out exactly."""
+        return self.neighbors == "replace" and self.person is None
+
+    @property
+    def _exchanges_persons(self) -> bool:
+        """Whether persons are exchanged, whose numbers of rows differ."""
+        return self.neighbors == "replace" and self.person is not None
+
+    @property
+    def public(self) -> tuple[str, ...]:
+        """Attributes whose joint table is released exactly, and in which nobody is protected."""
+        return tuple([self.schema.names[i] for i in self.noise.problem.public])
+
+    @property
+    def exact(self) -> tuple[tuple[str, ...], ...]:
+        """The largest tables that come out without noise, of public attributes; ``()`` is the
+        number of rows.
+        """
+        if not self.has_public_rows:
+            return ()
+        public = self.noise.problem.public
+        parts = {tuple(i for i in S if i in public) for S in self.tables.subsets}
+        largest = [S for S in sorted(parts) if not any(set(S) < set(T) for T in parts)]
+        return tuple([tuple([self.schema.names[i] for i in S]) for S in largest])
+
+    @cached_property
+    def rho(self) -> float:
+        """ρ of zero-concentrated differential privacy, for the whole release."""
+        return self.privacy.to_zcdp(self.integers, TABLE_STEPS).rho
+
+    @cached_property
+    def row_rho(self) -> float:
+        """ρ spent on one row: k rows of one person cost k² times as much."""
+        return rounded_down(Fraction(self.rho) / self.rows_per_person**2)
+
+    @property
+    def answer_rho(self) -> float:
+        """ρ spent on one row that counts as one: rows of weight B cost B² times as much."""
+        return self.row_rho if self.weight is None else self.row_rho / self.weight.most**2
+
+    @property
+    def unit(self) -> int:
+        """How much one row adds to the integer counts that are measured: more than one where rows
+        count in parts, see :class:`Clipped` and :class:`Weight`.
+        """
+        return self.query.unit
+
+    @property
+    def privacy_unit(self) -> str:
+        """Whom the budget protects."""
+        k = self.rows_per_person
+        if self.person is not None:
+            rows = f"{k} row is" if k == 1 else f"{k} rows are"
+            return f"one person (column {self.person!r}), of whom at most {rows} counted"
+        return "one row" if k == 1 else f"one person of at most {k} rows"
+
+    @cached_property
+    def request(self) -> dict[str, object]:
+        """Every part of what was asked for, as plain data: the same on any machine."""
+        return request_of(self)
+
+    @cached_property
+    def request_sha256(self) -> str:
+        """What was asked for, in one number: the same for equal arguments, on any machine."""
+        return hashlib.sha256(json.dumps(self.request).encode()).hexdigest()
+
+    @property
+    def queries(self) -> Array:
+        """How many answers each entry of the workload has."""
+        return self._unit_covariance.queries
+
+    @cached_property
+    def _unit_covariance(self) -> TableCovariance:
+        """Of all answers, at unit sensitivity."""
+        if self._exchanges_persons:
+            return with_number(self.noise)
+        return covariance_of_tables(self.noise.covariance)
+
+    @cached_property
+    def workload(self) -> Workload:
+        """The tables up to exchange of attributes that they cannot tell apart."""
+        return Workload.of(self.domain, total=True)
+
+    @cached_property
+    def _places(self) -> dict[Subset, int]:
+        """Where each planned marginal stands in the list of all."""
+        return {S: place for place, S in enumerate(self.tables.subsets)}
+
+    @cached_property
+    def _having(self) -> list[set[int]]:
+        """Which planned marginals have each attribute."""
+        having: list[set[int]] = [set() for _ in self.schema.names]
+        for S, place in self._places.items():
+            for i in S:
+                having[i].add(place)
+        return having
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.schema.names)}
+
+    def subset(self, names: Sequence[str]) -> Subset:
+        """Positions of attributes in the schema, in the order given.
+
+        Raises:
+            ParameterError: unknown or repeated names.
+        """
+        if not isinstance(names, list | tuple):
+            raise ParameterError(f"expected attribute names, got {names!r}")
+        return attribute_positions(self._positions, names)
+
+    def check_released(self, S: Subset) -> None:
+        """Raise ParameterError unless some planned marginal contains S."""
+        if S and S not in self._places and not set.intersection(*(self._having[i] for i in S)):
+            names = " × ".join(self.schema.names[i] for i in S) or "the total"
+            raise ParameterError(
+                f"no planned marginal contains {names}; hint: plan it, a release cannot be extended"
+            )
+
+    @property
+    def integers(self) -> int:
+        """Noisy integers a release draws."""
+        return measured_integers(self.strategies, self._unit_covariance.variances)
+
+    @cached_property
+    def query(self) -> ResidualQuery:
+        """The integer query that a release answers with noise."""
+        used = {i for S in self.tables.subsets for i in S}
+        return ResidualQuery.calibrated(
+            self.strategies,
+            self._unit_covariance.variances,
+            "replace-persons" if self._exchanges_persons else self.noise.neighbors,
+            self.row_rho,
+            unit_of((self.schema.attributes[i] for i in used), self.weight),
+            1.0 if self.weight is None else self.weight.most,
+        )
+
+    @cached_property
+    def covariance(self) -> TableCovariance:
+        """Covariance of a release's noise, over the (unweighted) cells of all planned tables."""
+        tables = Marginals(self.domain.sizes, self.tables.subsets)
+        return covariance_of_cells(tables, self.strategies, self.query.variances)
+
+    @property
+    def rho_charged(self) -> float:
+        """What OpenDP's map charges for all noise of a release, for all rows of one person."""
+        query, copies = self.query.query, self.rows_per_person**2
+        if query is not None and query.scale < TABLE_STEPS:
+            raise GaussNoiseError(
+                f"release: a scale of {query.scale:.3g} is too coarse; hint: another rho"
+            )
+        charged = rounded_up(Fraction(query.rho) * copies) if query is not None else 0.0
+        if charged > self.rho:
+            raise GaussNoiseError(
+                f"release: noise would cost rho = {charged!r}, more than the planned {self.rho!r}"
+            )
+        return charged
