@@ -1,3 +1,4 @@
+import datetime
 import math
 import tomllib
 import traceback
@@ -339,13 +340,10 @@ def test_every_column_says_why_it_is_what_it_is(build):
     assert text.count("\n# ") + text.startswith("# ") == 4
 
 
-@pytest.mark.parametrize("values", [["2020-01-01"], [[1, 2]], [{"x": 1}]])
+@pytest.mark.parametrize("values", [[datetime.time(8)], [[1, 2]], [{"x": 1}]])
 def test_draft_refuses_other_types(values):
-    table = pl.DataFrame({"a": values})
     with pytest.raises(gn.DataError, match="column 'a'"):
-        gn.Schema.draft(
-            table.with_columns(pl.col("a").str.to_date()) if isinstance(values[0], str) else table
-        )
+        gn.Schema.draft(pl.DataFrame({"a": values}))
 
 
 OWN_TABLES = {
@@ -363,6 +361,8 @@ OWN_TABLES = {
     "far apart": [-1e308, 1e308],
     "seven eighths": [0.0, 0.7, 0.56],
     "negative": [-3.25, -1.5, -0.001],
+    "dates": [datetime.date(2020, 2, 29), datetime.date(1999, 12, 31), None],
+    "timestamps": [datetime.datetime(2020, 2, 29, 23, 59, 59, 999_999)],
 }
 
 
