@@ -2,6 +2,7 @@
 public knowledge.
 """
 
+import contextlib
 import datetime
 import math
 from collections.abc import Callable
@@ -130,6 +131,8 @@ def _attribute(
     frame: nw.LazyFrame[Any], name: str, dtype: nw.dtypes.DType
 ) -> tuple[Attribute, str]:
     """An attribute, and why it is that."""
+    if dtype == nw.Object:  # pandas has no type of dates
+        frame, dtype = _inferred(frame, name, dtype)
     column, engine = nw.col(name), frame.implementation
     if dtype == nw.Date or (dtype == nw.Datetime and not is_zoned(dtype)):
         return _dates(frame, name)
@@ -184,6 +187,22 @@ def _attribute(
         Attribute(name, edges=[-math.inf, *inner, math.inf], other="other" if missing else None),
         f"{kind}, {shape}{_NULLS if missing else ''}",
     )
+
+
+def _inferred(
+    frame: nw.LazyFrame[Any], name: str, dtype: nw.dtypes.DType
+) -> tuple[nw.LazyFrame[Any], nw.dtypes.DType]:
+    """Python's objects as a column of dates, if they all are; else what they were."""
+    with contextlib.suppress(DataError):
+        column = guarded(
+            "read the column",
+            lambda: frame.select(name).collect("pyarrow").lazy(),
+            engine=frame.implementation,
+        )
+        found = column.collect_schema()[name]
+        if found == nw.Date or found == nw.Datetime:
+            return column, found
+    return frame, dtype
 
 
 def _dates(frame: nw.LazyFrame[Any], name: str) -> tuple[Attribute, str]:
