@@ -160,10 +160,14 @@ def edge_position(written: object, edges: Sequence[Edge]) -> int | None:
 
 
 def shown_places(places: np.ndarray, edges: Sequence[Edge]) -> np.ndarray:
-    """Places between edges as the edges are: numbers, days or timestamps (NaT if not finite)."""
+    """Places between edges as the edges are: numbers, days, or timestamps of whole seconds unless
+    the edges are finer; NaT if not finite.
+    """
     if not is_dated(edges):
         return places
+    fine = any(isinstance(e, datetime.datetime) and e.microsecond for e in edges)
+    unit = "datetime64[D]" if is_daily(edges) else f"datetime64[{'us' if fine else 's'}]"
     known = np.isfinite(places)
     whole = np.where(known, np.floor(np.where(known, places, 0.0)), 0.0).astype(np.int64)
     moments = np.where(known, whole.astype("datetime64[us]"), np.datetime64("NaT", "us"))
-    return moments.astype("datetime64[D]") if is_daily(edges) else moments
+    return moments.astype(unit)
