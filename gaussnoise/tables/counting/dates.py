@@ -16,7 +16,7 @@ import narwhals as nw
 import numpy as np
 
 from ...errors import DataError
-from ..reading.frames import type_name
+from ..reading.frames import sql, type_name
 from ..schema.dates import ISO, NO_ZONE, Edge, is_daily, is_dated, is_zoned
 from ..schema.schema import Attribute
 
@@ -153,11 +153,37 @@ def numbers_of(values: Any, dtype: nw.dtypes.DType) -> Any:
     if dtype in _WORDS:
         found = text_numbers(column)
         values = values.cast(pa.large_string())
-    elif dtype == nw.Date or isinstance(dtype, nw.Datetime):
+    elif dtype == nw.Date or (dtype == nw.Datetime and not is_zoned(dtype)):
         found = typed_numbers(column, dtype)
+        values = _in_range(values, dtype)
     else:
         return None
     return nw.from_native(pa.table({"v": values})).select(v=found)["v"].to_native()
+
+
+def _in_range(values: Any, dtype: nw.dtypes.DType) -> Any:
+    """Nulls for moments so far away that arrow's arithmetic leaves 64 bits."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    unit = dtype.time_unit if isinstance(dtype, nw.Datetime) else "day"
+    if unit in ("us", "ns"):
+        return values
+    size = {"day": 1, "s": 86_400, "ms": 86_400_000}[unit]
+    ticks = values.cast(pa.int32()) if unit == "day" else values
+    ticks = ticks.cast(pa.int64())
+    least, most = (
+        size * (day.toordinal() - 719_163) for day in (datetime.date.min, datetime.date.max)
+    )
+    number = ticks.fill_null(0).to_numpy()
+    near = pa.array((number >= least) & (number < most + size))
+    return pc.call_function("if_else", [near, values, pa.scalar(None, values.type)])
+
+
+def _in_microseconds(relation: Any, columns: Sequence[str]) -> Any:
+    """A relation of duckdb's with nulls for seconds so far away that microseconds leave 64 bits."""
+    cast = [f"TRY_CAST({sql(name)} AS TIMESTAMP) AS {sql(name)}" for name in columns]
+    return relation.project(f"* REPLACE ({', '.join(cast)})")
 
 
 Types = Mapping[str, nw.dtypes.DType]
@@ -172,6 +198,10 @@ def with_numbers(
     dated = [attribute for attribute in attributes if is_dated(attribute.edges)]
     if not dated:
         return frame, list(attributes), types
+    if frame.implementation == nw.Implementation.DUCKDB:
+        coarse = [a.name for a in dated if types[a.name] in (nw.Datetime("s"), nw.Datetime("ms"))]
+        if coarse:
+            frame = nw.from_native(_in_microseconds(frame.to_native(), coarse))
     taken = {name.casefold() for name in types}
     free = (f"date_{k}" for k in range(len(types) + len(dated)))
     names = dict(zip((a.name for a in dated), (f for f in free if f not in taken), strict=False))

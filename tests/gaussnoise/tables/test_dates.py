@@ -313,6 +313,32 @@ def test_timestamps_with_a_time_zone_are_refused_by_their_type(engine, tmp_path)
             counted(table, [attribute])
 
 
+@pytest.mark.parametrize("engine", ["pandas", "dask"])
+def test_where_rows_may_decide_on_types_timestamps_with_a_zone_are_outside(engine, tmp_path):
+    attribute = gn.Attribute("when", edges=[-math.inf, "2020-01-01", math.inf], other="rest")
+    table = ENGINES[engine](pa.table({"when": ZONED}), tmp_path)
+    assert counted(table, [attribute], on_outside="drop")[0].tolist() == [0, 0, 2]
+
+
+def test_moments_beyond_the_years_1_to_9999_are_outside_and_no_error():
+    attribute = gn.Attribute("when", edges=[-math.inf, "2020-01-01", math.inf], other="rest")
+    largest = 2**31 - 1
+    days = pa.array([0, -719_162, -719_163, 2_932_896, 2_932_897, largest, -largest], pa.int32())
+    seconds = pa.array([0, 10**15, -(10**15), 2**62, 253_402_300_799, 253_402_300_800], pa.int64())
+    for values, expected in (
+        (days.cast(pa.date32()), [2, 1, 4]),
+        (seconds.cast(pa.timestamp("s")), [1, 1, 4]),
+        (seconds.cast(pa.timestamp("ms")), [3, 0, 3]),
+    ):
+        table = pa.table({"when": values})
+        for make in (lambda t: t, duckdb.from_arrow):
+            assert counted(make(table), [attribute])[0].tolist() == expected
+    words = ["infinity", "-infinity", "44-03-15 (BC)", "20000-01-01", "0001-01-01"]
+    for kind in ("DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"):
+        rows = " UNION ALL ".join(f"SELECT {kind} '{word}' AS \"when\"" for word in words)
+        assert counted(duckdb.sql(rows), [attribute])[0].tolist() == [1, 0, 4]
+
+
 @pytest.mark.parametrize("values", [[1, 2], [0.5], [True], [datetime.time(8)], [b"x"]])
 def test_columns_of_other_types_are_refused(values):
     attribute = gn.Attribute("when", edges=DAYS, other="rest")
