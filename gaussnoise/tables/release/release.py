@@ -610,6 +610,9 @@ class TableRelease(PickledByArguments):
         assumption, not the data's. For numbers with intervals ask the release itself. Private as
         the release is: not at all for a simulation.
 
+        A clipped number is at an end of its interval, or in the middle where squares are asked
+        about: sums and means of it are about right, and nothing else is.
+
         mbi draws from numpy's global generator. Nothing private depends on those draws, so that it
         may be seeded for records that can be drawn again.
 
