@@ -185,8 +185,20 @@ def _attribute(
     kind = f"more than {_MOST_INTEGERS} integers" if dtype.is_integer() else "numbers"
     return (
         Attribute(name, edges=[-math.inf, *inner, math.inf], other="other" if missing else None),
-        f"{kind}, {shape}{_NULLS if missing else ''}",
+        f"{kind}, {shape}{_NULLS if missing else ''}{_clip(low, high, inner, skewed)}",
     )
+
+
+def _clip(low: float, high: float, inner: list[float], skewed: bool) -> str:
+    """Round ends for who asks for sums and means in place of counts."""
+    first, last = 0.0 if low >= 0 else inner[0], inner[-1]
+    if skewed:  # bins may be tenfold
+        decade = math.floor(math.log10(high))
+        ends = [float(f"{digit}e{decade}") for digit in (1, 2, 5)]
+        last = max([end for end in ends if end <= high], default=last)
+    if not -1e100 <= first < last <= 1e100:
+        return ""
+    return f"; for sums and means, clip = [{first:.15g}, {last:.15g}] in place of edges"
 
 
 def _inferred(
