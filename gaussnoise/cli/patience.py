@@ -1,13 +1,12 @@
 """A sign of life for what takes longer than two seconds, where somebody watches."""
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-_AFTER = 2.0  # seconds
+from ..solvers.progress import drawn_late, told
 
 
 @contextmanager
@@ -19,17 +18,11 @@ def patience(console: Console, doing: str) -> Iterator[Callable[[str], None]]:
         doing: what takes so long, in one word.
     """
     if not console.is_terminal:
-        yield lambda text: None
+        with told():
+            yield lambda text: None
         return
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
     bar = Progress(*columns, console=console, transient=True)
     task = bar.add_task(doing, total=None)
-    timer = threading.Timer(_AFTER, bar.start)
-    timer.daemon = True
-    timer.start()
-    try:
+    with told(), drawn_late(bar):
         yield lambda text: bar.update(task, description=text)
-    finally:
-        timer.cancel()
-        timer.join()  # so that it cannot start after this
-        bar.stop()

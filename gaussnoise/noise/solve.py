@@ -62,7 +62,8 @@ def optimal_noise(
             relaxation without its matrix, or column generation on the quadratic oracle, which
             "oracle" asks for. Independent, slower routes for small sets: "sdp-clarabel" and
             "sdp-scs" ("sdp" takes Clarabel where it fits), and "ellipsoid", the central-cut method.
-        progress: True draws a progress bar; a callable receives a :class:`Progress` at every step.
+        progress: True draws a progress bar; a callable receives a :class:`Progress` at every step;
+            False is silent. By default a bar is drawn after two seconds, on a terminal.
 
     Returns:
         An :class:`OptimalNoise` with ``sensitivity_squared == 1``.

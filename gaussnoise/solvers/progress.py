@@ -1,12 +1,18 @@
 """Watching a long solve."""
 
 import math
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..errors import ParameterError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
 
 
 @dataclass(frozen=True)
@@ -56,15 +62,64 @@ def check_progress(progress: object) -> None:
         raise ParameterError(f"progress: expected True, False or a callable, got {progress!r}")
 
 
+_AFTER = 2.0  # seconds that pass before anything is drawn that nobody asked for
+_told = ContextVar("told", default=False)
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """In this block no bar is drawn unless asked for: the caller tells how far it is, or nobody is
+    to be told.
+    """
+    before = _told.set(True)
+    try:
+        yield
+    finally:
+        _told.reset(before)
+
+
+@contextmanager
+def drawn_late(bar: "Bar") -> Iterator[None]:
+    """The bar, from two seconds on."""
+    timer = threading.Timer(_AFTER, bar.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()  # so that it cannot start after this
+        bar.stop()
+
+
+@contextmanager
+def _drawn(bar: "Bar", asked: bool) -> Iterator[None]:
+    """A bar that was asked for, or a late one."""
+    with told(), bar if asked else drawn_late(bar):
+        yield
+
+
+def _is_silent(progress: object) -> bool:
+    """Whether nobody is told: as asked for, or since somebody is already, or nobody watches."""
+    if progress is not None:
+        return progress is False
+    return _told.get() or sys.stderr is None or not sys.stderr.isatty()
+
+
 @contextmanager
 def watching(progress: bool | Watcher | None, tol: float) -> Iterator[Watch]:
-    """Where to report to, for the caller's own callback, a progress bar for True, or nobody."""
+    """Where to report to: the caller's own callback, nobody for False, a progress bar for True, and
+    for None one that is drawn after two seconds, if standard error is a terminal.
+    """
     check_progress(progress)
-    if progress is None or progress is False:
-        yield Watch(None)
-    elif progress is not True:
-        yield Watch(progress)
+    if _is_silent(progress):
+        with told():
+            yield Watch(None)
+    elif callable(progress):
+        with told():
+            yield Watch(progress)
     else:
+        from rich.console import Console
         from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as Bar
 
@@ -74,7 +129,10 @@ def watching(progress: bool | Watcher | None, tol: float) -> Iterator[Watch]:
             TextColumn("gap {task.fields[gap]:.1e} of {task.fields[tol]:.0e}"),
             TimeElapsedColumn(),
         )
-        with Bar(*columns) as bar:
+        asked = progress is True
+        console = None if asked else Console(stderr=True)
+        bar = Bar(*columns, console=console, transient=not asked)
+        with _drawn(bar, asked):
             task = bar.add_task("", total=-math.log(tol), steps=0, gap=math.inf, tol=tol)
 
             def show(now: Progress) -> None:
@@ -111,12 +169,14 @@ Counted = Callable[[int, int], object]  # called with how much is done, and how 
 
 @contextmanager
 def counting(progress: bool | Counted | None, total: int, unit: str) -> Iterator[Counted]:
-    """Where to say how far a task is: the caller's callback, a progress bar for True, or nobody."""
+    """Where to say how far a task is: as for :func:`watching`."""
     check_progress(progress)
-    if progress is None or progress is False:
-        yield lambda done, total: None
-    elif progress is not True:
-        yield progress
+    if _is_silent(progress):
+        with told():
+            yield lambda done, total: None
+    elif callable(progress):
+        with told():
+            yield progress
     else:
         from rich.console import Console
         from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
@@ -127,6 +187,7 @@ def counting(progress: bool | Counted | None, total: int, unit: str) -> Iterator
             TextColumn("{task.completed:,.0f} of {task.total:,.0f} " + unit),
             TimeRemainingColumn(),
         )
-        with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        bar = Bar(*columns, console=Console(stderr=True), transient=True)
+        with _drawn(bar, progress is True):
             task = bar.add_task("", total=total)
             yield lambda done, total: bar.update(task, completed=done)

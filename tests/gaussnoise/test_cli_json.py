@@ -17,6 +17,7 @@ from gaussnoise.cli import console as _console
 from gaussnoise.cli import patience
 from gaussnoise.cli.app import run
 from gaussnoise.cli.documents import written
+from gaussnoise.solvers import progress
 
 pytestmark = pytest.mark.usefixtures("quick_pictures")
 
@@ -143,7 +144,7 @@ def test_the_package_is_the_command():
 @pytest.mark.parametrize(("terminal", "after", "seen"),
                          [(True, 0.0, True), (True, 60.0, False), (False, 0.0, False)])  # fmt: skip
 def test_long_work_is_seen_on_terminals_alone(monkeypatch, terminal, after, seen):
-    monkeypatch.setattr(patience, "_AFTER", after)
+    monkeypatch.setattr(progress, "_AFTER", after)
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=terminal, width=80)
     with patience.patience(console, "planning") as say:
@@ -152,7 +153,7 @@ def test_long_work_is_seen_on_terminals_alone(monkeypatch, terminal, after, seen
             for _ in range(100):
                 if "planning" in screen.getvalue():
                     break
-                patience.threading.Event().wait(0.05)
+                progress.threading.Event().wait(0.05)
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
     assert ("still planning" in plain) == seen
 

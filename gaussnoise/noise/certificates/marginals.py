@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final
@@ -143,9 +144,8 @@ def _by_subsets(
     signed = problem.neighbors == "add-remove"
     inside = residual_subsets(domain.subsets, domain.sizes)
     expected = {T for T in inside if (signed if not T else not public.issuperset(T))}
-    if set(covariance.variances) != expected or not all(
-        0 < v < math.inf for v in covariance.variances.values()
-    ):
+    found = {T: float(variance) for T, variance in covariance.variances.items()}
+    if set(found) != expected or not all(0 < v < math.inf for v in found.values()):
         raise CertificateError(
             "verify: expected a positive variance for every residual of the marginals"
         )
@@ -153,23 +153,27 @@ def _by_subsets(
         raise CertificateError(
             "verify: expected the mean of all records as the center of marginals"
         )
-    variances = {T: Fraction(variance) for T, variance in covariance.variances.items()}
+    # equal terms once: sums of rationals do not depend on their order
+    alike = Counter((rank(T, domain.sizes), domain.cells(T), v) for T, v in found.items())
     enclosure = float(
-        sum((Fraction(rank(T, domain.sizes), domain.cells(T)) / v for T, v in variances.items()), 0)
+        sum((Fraction(n * r, cells) / Fraction(v) for (r, cells, v), n in alike.items()), 0)
     )
     sensitivity = enclosure
     if not signed:
         sensitivity = marginal_sensitivity(domain, covariance.variances, problem.neighbors)
         enclosure = enclosure if problem.shifted else sensitivity
+    # floats are integers over powers of two: over the largest of these, sums are of integers
+    parts = {T: v.as_integer_ratio() for T, v in found.items()}
+    below = max((den for _, den in parts.values()), default=1)
+    summands = {
+        T: num * (below // den) * rank(T, domain.sizes) * domain.cells(T)
+        for T, (num, den) in parts.items()
+    }
     deviations = []
     for S, weight in zip(domain.subsets, domain.weights, strict=True):
-        inside = (T for T in subsets_of(S) if T in variances)
-        summed = sum(
-            (variances[T] * rank(T, domain.sizes) * domain.cells(T) for T in inside), Fraction(0)
-        )
-        deviations.append(
-            weight * math.sqrt(summed) / domain.cells(S) * float(domain.cells(S)) ** (1 / problem.p)
-        )
+        summed = sum(summands[T] for T in subsets_of(S) if T in summands) / below
+        cells = domain.cells(S)
+        deviations.append(weight * math.sqrt(summed) / cells * float(cells) ** (1 / problem.p))
     if not (witness.proves(problem) and is_measure(witness)):
         raise CertificateError(
             "verify: the certificate is not a measure on the records of these marginals"

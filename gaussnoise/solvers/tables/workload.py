@@ -5,7 +5,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,8 @@ from .strategies import AbstractStrategy, IdentityStrategy
 Array = NDArray[np.float64]
 
 _UNSEEN = 2.0**-24
+# Domains never change; of half a million tables, a workload takes seconds.
+_known: WeakKeyDictionary[AbstractTables, dict[Hashable, Any]] = WeakKeyDictionary()
 # A table up to exchange of alike attributes: of each attribute, its class and which of the class's
 # bases is asked for.
 Table = tuple[tuple[int, int], ...]
@@ -61,6 +64,14 @@ class Workload:
             public: attributes in which records that are exchanged agree: of these alone, nothing
                 is to be measured.
         """
+        known = _known.setdefault(domain, {})
+        key = total, frozenset(public)
+        if key not in known:
+            known[key] = cls._of(domain, total=total, public=key[1])
+        return known[key]
+
+    @classmethod
+    def _of(cls, domain: AbstractTables, *, total: bool, public: Collection[int]) -> Self:
         terms, sizes = domain.terms, domain.sizes
         asked: dict[int, dict[AbstractBase, int]] = defaultdict(dict)
         for term in terms:
@@ -94,12 +105,14 @@ class Workload:
             if (T or total) and all(k < moving for k in T) and not (T and known.issuperset(T))
         ]
         check_count(sum(orbits.size(T) for T in residuals))
+        weights = np.array(list(tables.values()))
+        weights.flags.writeable = False
         return cls(
             tuple(IdentityStrategy(sizes[members[0]]) for members in classes),
             tuple(tuple(asked[members[0]]) for members in classes),
             orbits,
             tuple(tables),
-            np.array(list(tables.values())),
+            weights,
             tuple(residuals),
             known,
         )

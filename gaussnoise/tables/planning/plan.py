@@ -503,7 +503,8 @@ class Plan(PickledByArguments):
                 unless planned with ``person``: rows of nobody are dropped then too, and no dropped
                 row takes a place among a person's.
             progress: True for a bar of released cells, or a callable that is given their number and
-                the total.
+                the total; False for silence. By default a bar is drawn after two seconds, on a
+                terminal.
             ledger: a :class:`Ledger` or its path: the release is charged to its budget first, drawn
                 once, and written to ``out``; run again with the same arguments, it is read from
                 there, whatever interrupted the first.

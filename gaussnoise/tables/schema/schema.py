@@ -11,6 +11,7 @@ import tomllib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, Self, final
 
 from numpy.typing import ArrayLike
@@ -259,12 +260,12 @@ class Schema:
                     )
         object.__setattr__(self, "impossible", as_rules(impossible, listed))
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Column names, in order."""
         return tuple(attribute.name for attribute in self.attributes)
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Cells along every attribute, in order."""
         return tuple(attribute.size for attribute in self.attributes)

@@ -2,11 +2,15 @@
 Ctrl-C returns.
 """
 
+import contextlib
 import io
 import itertools
 import math
 import os
+import re
 import signal
+import sys
+import threading
 import warnings
 
 import networkx as nx
@@ -18,6 +22,7 @@ import rich.progress
 import gaussnoise as gn
 import gaussnoise.numerics.pairs as pairs_module
 import gaussnoise.solvers.points.columns as columns_module
+import gaussnoise.solvers.progress as progress_module
 from gaussnoise import FiniteSet
 from gaussnoise.solvers.points.fidelity import Fidelity
 
@@ -155,6 +160,46 @@ def test_other_things_are_refused_before_any_work(progress):
 def test_silence_is_silent(progress, capsys):
     gn.gamma(FEW, progress=progress)
     assert capsys.readouterr() == ("", "")
+
+
+class Screen(io.StringIO):
+    """A standard error that is, or is not, a terminal."""
+
+    def __init__(self, watched):
+        super().__init__()
+        self.watched = watched
+
+    def isatty(self):
+        return self.watched
+
+
+@pytest.mark.parametrize(
+    ("watched", "after", "told", "seen"),
+    [
+        (True, 0.0, False, True),
+        (True, 60.0, False, False),
+        (False, 0.0, False, False),
+        (True, 0.0, True, False),
+    ],
+)
+def test_long_work_draws_a_bar_by_default_on_terminals_alone(
+    monkeypatch, watched, after, told, seen
+):
+    screen = Screen(watched)
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(progress_module, "_AFTER", after)
+    with progress_module.told() if told else contextlib.nullcontext():
+        with progress_module.counting(None, 10, "cells") as say:
+            say(7, 10)
+            for _ in range(100 if seen else 1):
+                if "cells" in screen.getvalue():
+                    break
+                threading.Event().wait(0.05)
+            inner = screen.getvalue().count("step")
+            gn.gamma(FEW)  # no second bar inside the first
+    assert ("7 of 10 cells" in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())) == seen
+    assert screen.getvalue().count("step") == inner == 0
 
 
 # The bar
