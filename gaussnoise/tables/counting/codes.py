@@ -16,9 +16,10 @@ from ...errors import DataError
 from ..reading.csv import with_integers
 from ..reading.files import is_csv
 from ..reading.frames import guarded, open_table, sql, text_columns, type_name
-from ..schema.dates import AS_NUMBERS
+from ..schema.dates import AS_EDGES, AS_NUMBERS, Edge, is_dated, place
 from ..schema.numbers import STEPS
 from ..schema.schema import Attribute
+from .dates import bounds_of, check_dates, date_finder, numbers_of, with_numbers
 from .impossible import Codes, Excluded, check_possible, possible, without
 from .numbers import (
     duckdb_number,
@@ -60,11 +61,11 @@ def outside_error(attribute: Attribute) -> DataError:
             f"column {attribute.name!r}: expected only numbers, got a null, NaN or another value; "
             'hint: correct the table, or give the attribute a catch-all: other = "…"'
         )
-    rule = (
-        "its declared categories"
-        if attribute.edges is None
-        else "finite numbers inside its declared edges"
-    )
+    rule = "finite numbers inside its declared edges"
+    if attribute.edges is None:
+        rule = "its declared categories"
+    elif is_dated(attribute.edges):
+        rule = "dates inside its declared edges, without time zone"
     return DataError(
         f"column {attribute.name!r}: expected only {rule}, got a null or another value; "
         'hint: correct the schema, or give the attribute a catch-all: other = "…"'
@@ -154,6 +155,8 @@ _TASK = "read the table's columns"
 def _own_type(attribute: Attribute) -> nw.dtypes.DType:
     """A type that holds the attribute."""
     kinds = {str: nw.String(), bool: nw.Boolean(), int: nw.Int64()}
+    if is_dated(attribute.edges):
+        return nw.Datetime("us")
     return nw.Float64() if _is_number(attribute) else kinds[_kind(attribute)]
 
 
@@ -171,10 +174,14 @@ def _cast(frame: Any, types: Mapping[str, nw.dtypes.DType]) -> Any:
 
 def _check_type(attribute: Attribute, dtype: nw.dtypes.DType, floats: bool) -> None:
     """Refuse a type that cannot hold the attribute; ``floats`` can hold integers."""
+    if is_dated(attribute.edges):
+        check_dates(attribute, dtype)
+        return
     if _is_number(attribute):
         if not dtype.is_numeric():
             given = "edges" if attribute.edges is not None else "ends to clip at"
-            hint = f"; hint: {AS_NUMBERS}" if dtype.is_temporal() else ""
+            known = AS_EDGES if attribute.edges is not None else AS_NUMBERS
+            hint = f"; hint: {known}" if dtype.is_temporal() else ""
             raise DataError(
                 f"column {attribute.name!r}: expected numbers, as the schema gives {given}; got "
                 f"{type_name(dtype)}{hint}"
@@ -286,6 +293,7 @@ def _coded(
         people = None if person is None else people_of(frame[person])
         return [code_column(frame[a.name], a) for a in attributes], people
     if frame.implementation == nw.Implementation.DUCKDB:
+        frame, attributes, types = with_numbers(frame, attributes, types, text)
         return _duckdb(frame.to_native(), attributes, types, text, person)
     if frame.implementation == nw.Implementation.DASK:
         # attributes without what is asked about them, which a worker has no use for
@@ -295,7 +303,7 @@ def _coded(
         whose = None if person is None else (person, native._meta[person].dtype)
         meta = _pandas(native._meta, plain, whose)
         return nw.from_native(native.map_partitions(_pandas, plain, whose, meta=meta))
-    return _joined(frame, attributes, types, person)
+    return _joined(*with_numbers(frame, attributes, types, text), person)
 
 
 def _coded_polars(
@@ -307,9 +315,10 @@ def _coded_polars(
     """Windows over persons would hold all rows there too, so with persons the codes come here."""
     import polars as pl
 
-    codes = [_polars(a, types[a.name]).alias(f"c{k}") for k, a in enumerate(attributes)]
+    read, own, types = with_numbers(frame.lazy(), attributes, types, ())
+    codes = [_polars(a, types[a.name]).alias(f"c{k}") for k, a in enumerate(own)]
     whose = [] if person is None else [pl.col(person).alias(PERSON)]
-    coded = frame.lazy().to_native().select(*codes, *whose)
+    coded = read.to_native().select(*codes, *whose)
     if isinstance(frame, nw.LazyFrame) and person is None:
         return nw.from_native(coded)
     here = coded.collect()
@@ -343,17 +352,20 @@ def _possible(attribute: Attribute, dtype: nw.dtypes.DType) -> dict[Any, int]:
     return {c: k for c, k in cells.items() if low <= c <= high}
 
 
-def _bounds(edges: Sequence[float], dtype: nw.dtypes.DType) -> tuple[list[Any], Any]:
+def _bounds(edges: Sequence[Edge], dtype: nw.dtypes.DType) -> tuple[list[Any], Any]:
     """Where bins begin, and the last number inside; for integers as integers, since floats are
     fewer.
 
     A number's code is how many bins begin at it or before, and 0 beyond the last number.
     """
+    if is_dated(edges):
+        return bounds_of(edges)
+    *starts, end = map(place, edges)
     if not dtype.is_integer():
-        return list(edges[:-1]), edges[-1]
+        return starts, end
     low, high = _range(dtype)
-    begin = [math.ceil(e) if math.isfinite(e) else low for e in edges[:-1]]
-    last = math.floor(edges[-1]) if math.isfinite(edges[-1]) else high
+    begin = [math.ceil(e) if math.isfinite(e) else low for e in starts]
+    last = math.floor(end) if math.isfinite(end) else high
     if last < low:
         return [], high
     return [max(b, low) for b in begin if b <= high], min(last, high)
@@ -389,6 +401,12 @@ def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes |
         return steps_of(
             values.cast(pa.float64(), safe=False).fill_null(math.nan).to_numpy(), attribute
         )
+    if is_dated(attribute.edges):
+        if pa.types.is_dictionary(values.type) and _words(values):
+            dtype = nw.String()
+        values, dtype = numbers_of(values, dtype), nw.Int64()
+        if values is None:
+            return None
     if attribute.edges is not None and dtype.is_numeric():
         begin, last = _bounds(attribute.edges, dtype)
         if dtype.is_integer():
@@ -451,7 +469,10 @@ def _finder(attribute: Attribute) -> Callable[[Any], int]:
     """The code of one Python object, by its value; 3, 3.0 and Decimal("3") are the same, True is no
     number.
     """
-    edges, kind, number = attribute.edges, _kind(attribute), _is_number(attribute)
+    if is_dated(attribute.edges):
+        return date_finder(attribute.edges or ())
+    edges = None if attribute.edges is None else [place(edge) for edge in attribute.edges]
+    kind, number = _kind(attribute), _is_number(attribute)
     cells: dict[Any, int] = {c: k for k, c in enumerate(attribute.categories or (), 1)}
 
     def find(value: Any) -> int:

@@ -322,15 +322,25 @@ def dask_person(column: Any, expected: Any) -> list[str | None]:
     """Whose the rows of a partition are, in words that tell persons apart in all partitions; None
     for nobody.
 
-    By values, not by the partition's own type: what pandas makes of a column depends on its rows.
+    By values, not by the partition's own type: what pandas makes of a column depends on its rows,
+    so that 1 is a float beside a null. Where numbers could have been rounded, or be text elsewhere,
+    one person might be two.
     """
-    if column.dtype.kind != expected.kind:  # a large integer and a float that it rounds to differ
+    people = [_person(value) for value in column.tolist()]
+    numbers = expected.kind in "iuf"
+    if column.dtype.kind != expected.kind and not all(
+        person is None or (numbers and _is_exact(*person)) for person in people
+    ):
         raise DataError(
             f"column {column.name!r}: expected one type in all partitions, got {column.dtype} and "
             f"{expected}; hint: astype before"
         )
-    people = (_person(value) for value in column.tolist())
     return [None if person is None else repr(person) for person in people]
+
+
+def _is_exact(kind: str, value: Any) -> bool:
+    """Whether a person is a number that integers and floats hold alike."""
+    return kind == "number" and abs(value) < 2**53
 
 
 def limited_dask(frame: Any, limit: PersonLimit) -> Any:

@@ -1,5 +1,6 @@
 """What a question about a release is answered with."""
 
+import datetime
 import math
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -25,9 +26,10 @@ class Answer:
         attributes: names, one per axis; none where there is one number only.
         labels: along every axis.
         estimate: shape (labels…); NaN where there is none, as of the share of an empty group.
+            Quantiles of dates are dates, NaT where there is none.
         standard_deviation: same shape; None for quantiles, which have none that is known.
         low: lower ends of intervals, each for itself; same shape.
-        high: upper ends; infinite where nothing finite can be said.
+        high: upper ends; infinite, or NaT for dates, where nothing finite can be said.
         level: of the intervals.
         note: what to keep in mind.
         private: False for simulations, whose numbers must not be published.
@@ -37,17 +39,17 @@ class Answer:
     meaning: str
     attributes: tuple[str, ...]
     labels: tuple[tuple[Category, ...], ...]
-    estimate: Array
+    estimate: NDArray[Any]
     standard_deviation: Array | None
-    low: Array
-    high: Array
+    low: NDArray[Any]
+    high: NDArray[Any]
     level: float
     note: str
     private: bool
     backend: Any = field(repr=False)
 
-    def _numbers(self) -> dict[str, Array]:
-        numbers = {"estimate": self.estimate}
+    def _numbers(self) -> dict[str, NDArray[Any]]:
+        numbers: dict[str, NDArray[Any]] = {"estimate": self.estimate}
         if self.standard_deviation is not None:
             numbers["standard_deviation"] = self.standard_deviation
         return numbers | {"low": self.low, "high": self.high}
@@ -67,7 +69,9 @@ class Answer:
         return nw.from_arrow(self._arrow(), backend=self.backend).to_native()
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain data, ready for JSON: None stands for numbers that are not finite."""
+        """All of it as plain data, ready for JSON: None stands for numbers that are not finite, and
+        text for dates.
+        """
         columns = self.columns()
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         return {
@@ -103,4 +107,6 @@ class Answer:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, datetime.date):
+        return value.isoformat()
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -254,7 +254,7 @@ class _Asked:
         self,
         meaning: str,
         axes: Mapping[int, _Axis],
-        numbers: tuple[Array, Array | None, Array, Array],
+        numbers: tuple[NDArray[Any], Array | None, NDArray[Any], NDArray[Any]],
         note: str,
     ) -> Answer:
         shape = tuple(len(axis.labels) for axis in axes.values())
@@ -351,7 +351,7 @@ class _Asked:
         return f"count of {self._named(asked.where)}" if asked.where else "count"
 
 
-def _read_only(values: Array) -> Array:
+def _read_only(values: NDArray[Any]) -> NDArray[Any]:
     values = values.view()
     values.flags.writeable = False
     return values

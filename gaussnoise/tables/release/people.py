@@ -4,10 +4,12 @@ import contextlib
 import io
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...errors import NotAvailableError, ParameterError
+from ..schema.numbers import cell_numbers
+from ..schema.schema import Attribute, Category
 
 if TYPE_CHECKING:
     from .release import TableRelease
@@ -36,8 +38,13 @@ def synthetic_records(release: "TableRelease", n: int | None) -> Any:
         records = model.synthetic_data(rows=n)
     drawn = [a for a in release.plan.schema.attributes if a.name in records.domain.attributes]
     codes = [pa.array(records.data[a.name]) for a in drawn]
-    columns = [pa.array(a.labels).take(own) for a, own in zip(drawn, codes, strict=True)]
+    columns = [pa.array(_values(a)).take(own) for a, own in zip(drawn, codes, strict=True)]
     return pa.table(columns, [a.name for a in drawn])
+
+
+def _values(attribute: Attribute) -> Sequence[Category | float | None]:
+    """What the records of each cell have: its label, or the number that its weight is at."""
+    return attribute.labels if attribute.clip is None else cell_numbers(attribute)
 
 
 @contextlib.contextmanager

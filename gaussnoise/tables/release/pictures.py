@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...drawing import dotted_height, dotted_rows, label_text, new_figure
 from ...errors import ParameterError
+from ..schema.dates import place, shown_places
 from .cells import CellList, in_order
 from .plots import plot_heatmap, plot_intervals, title_text, warning_text
 from .table import AbstractEstimates, MarginalTable, ProportionTable, QueryTable
@@ -179,7 +180,8 @@ def _cdfs(table: ProportionTable, level: float) -> "Figure":
         )
     estimate = rows(table.estimate)
     low, high = map(rows, table.confidence_interval(level, simultaneous=True))
-    ends = np.asarray(table.steps, dtype=np.float64)
+    steps = table.steps or ()
+    ends = shown_places(np.array([place(step) for step in steps], dtype=np.float64), steps)
     known = np.isfinite(ends)
     figure = new_figure(8, 4.6)
     axes = figure.subplots()

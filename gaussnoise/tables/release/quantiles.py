@@ -16,6 +16,7 @@ from domains import AbstractBase, Base
 from ...errors import ParameterError
 from ...numerics.intervals import ConfidenceInterval, quantile
 from ..schema.bases import as_base
+from ..schema.dates import Edge, is_dated, place, shown_places
 from ..schema.schema import Attribute, Category
 from .show import first, table_text
 from .table import QueryTable
@@ -40,7 +41,8 @@ class QuantileTable:
     Attributes:
         attributes: of the groups, then ``"NAME quantile"``.
         labels: of groups, then probabilities.
-        estimate: in the attribute's unit, shape (groups…, probabilities).
+        estimate: in the attribute's unit, shape (groups…, probabilities): numbers, or dates, which
+            are NaT where numbers would not be finite.
         method: how they were found.
         private: False for simulations, whose numbers must not be published.
         bins: where the cells of the attribute lie.
@@ -51,7 +53,7 @@ class QuantileTable:
 
     attributes: tuple[str, ...]
     labels: tuple[tuple[Category, ...], ...]
-    estimate: Array
+    estimate: NDArray[Any]
     method: str
     private: bool
     backend: Any = field(repr=False)
@@ -60,12 +62,12 @@ class QuantileTable:
     deviations: Array
 
     @property
-    def low(self) -> Array:
+    def low(self) -> NDArray[Any]:
         """Lower ends of 95 % intervals, each for itself; shaped like ``estimate``."""
         return self.confidence_interval().low
 
     @property
-    def high(self) -> Array:
+    def high(self) -> NDArray[Any]:
         """Upper ends of the same."""
         return self.confidence_interval().high
 
@@ -74,8 +76,8 @@ class QuantileTable:
     ) -> ConfidenceInterval:
         """Intervals for every quantile, each alone or all together (Bonferroni).
 
-        They always hold the estimate, end at ends of bins (or at it), and are infinite where the
-        last bin is and cannot be ruled out.
+        They always hold the estimate, end at ends of bins (or at it), and are infinite (NaT, of
+        dates) where the last bin is and cannot be ruled out.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
@@ -92,7 +94,9 @@ class QuantileTable:
         possible = np.concatenate([whole, held], -1) & np.concatenate([reached, whole], -1)
         low = self.bins.low[possible.argmax(-1)]
         high = self.bins.high[::-1][possible[..., ::-1].argmax(-1)]
-        return ConfidenceInterval(np.fmin(low, self.estimate), np.fmax(high, self.estimate))
+        places = self.bins.numbers(self.estimate)
+        ends = np.fmin(low, places), np.fmax(high, places)
+        return ConfidenceInterval(*map(self.bins.shown, ends))
 
     def columns(self, level: float = LEVEL) -> dict[str, list]:
         """Tidy columns, one row per quantile: the attributes, biased_estimate, low, high."""
@@ -129,18 +133,31 @@ class QuantileTable:
 
 class Support(NamedTuple):
     """Where the cells of an attribute lie: between ``low`` and ``high``, evenly
-    if ``interpolate``.
+    if ``interpolate``; of dates, ``edges`` says which.
     """
 
     low: Array
     high: Array
     interpolate: bool
+    edges: tuple[Edge, ...] = ()
+
+    def shown(self, places: Array) -> NDArray[Any]:
+        """Places as the attribute has them: numbers, days or timestamps."""
+        return shown_places(places, self.edges)
+
+    def numbers(self, shown: NDArray[Any]) -> Array:
+        """The same backwards; NaN where there is no date."""
+        if not is_dated(self.edges):
+            return shown
+        numbers = shown.astype("datetime64[us]").astype(np.int64).astype(np.float64)
+        return np.where(np.isnat(shown), np.nan, numbers)
 
 
 def support(attribute: Attribute) -> Support:
     """Of a numeric attribute, without its catch-all."""
     if attribute.edges is not None:
-        return Support(np.array(attribute.edges[:-1]), np.array(attribute.edges[1:]), True)
+        ends = np.array([place(edge) for edge in attribute.edges], dtype=np.float64)
+        return Support(ends[:-1], ends[1:], True, attribute.edges)
     categories = attribute.categories or ()
     numbers = [c for c in categories if isinstance(c, int) and not isinstance(c, bool)]
     if len(numbers) < len(categories) or any(a >= b for a, b in itertools.pairwise(numbers)):
@@ -170,7 +187,7 @@ def quantiles_of(
     for k, p in enumerate(wanted if len(below) > 1 else ()):
         test = answers({**groups, attribute.name: Base(below[:-1] - p * below[-1:])})
         differences[..., k], deviations[..., k] = test.estimate, test.standard_deviation
-    estimate = interpolated(counts.estimate, bins, wanted)
+    estimate = bins.shown(interpolated(counts.estimate, bins, wanted))
     estimate.flags.writeable = False
     inside = (
         "linear interpolation inside bins"
@@ -190,10 +207,12 @@ def quantiles_of(
     )
 
 
-def steps_of(attribute: Attribute) -> tuple[float, ...]:
+def steps_of(attribute: Attribute) -> tuple[Edge, ...]:
     """Where cumulative counts of an attribute are reached: ends of its bins, its numbers, or else
     places in its order.
     """
+    if attribute.edges is not None:
+        return attribute.edges[1:]
     try:
         return tuple(support(attribute).high.tolist())
     except ParameterError:
@@ -223,8 +242,8 @@ def interpolated(cumulative: Array, ends: Support, probabilities: Sequence[float
     from scipy.optimize import isotonic_regression
 
     quantiles = np.full((*cumulative.shape[:-1], len(probabilities)), np.nan)
-    for place in np.ndindex(cumulative.shape[:-1]):
-        reached = np.maximum(isotonic_regression(cumulative[place]).x, 0.0)
+    for group in np.ndindex(cumulative.shape[:-1]):
+        reached = np.maximum(isotonic_regression(cumulative[group]).x, 0.0)
         before = np.concatenate([[0.0], reached[:-1]])
         if not reached[-1] > 0:
             continue
@@ -234,9 +253,9 @@ def interpolated(cumulative: Array, ends: Support, probabilities: Sequence[float
             cell = int(np.argmax((reached >= goal) & (reached > before)))
             low, high = ends.low[cell], ends.high[cell]
             if not ends.interpolate or math.isinf(high) or math.isinf(low):
-                quantiles[*place, k] = high if math.isinf(high) else low
+                quantiles[*group, k] = high if math.isinf(high) else low
             else:
-                quantiles[*place, k] = low + (high - low) * (goal - before[cell]) / (
+                quantiles[*group, k] = low + (high - low) * (goal - before[cell]) / (
                     reached[cell] - before[cell]
                 )
     return quantiles

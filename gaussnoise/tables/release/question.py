@@ -15,7 +15,8 @@ question                                         what it asks for
 
 * ``sex=F`` takes one label; ``age=[0, 18)|[18, 65)`` and ``age in ([0, 18), [18, 65))`` add up
   several. Of an attribute with edges also ``age=[0, 65)``, ``age<65`` and ``age>=18``, if the ends
-  are edges. A name alone, ``sex``, asks for one answer for each of its labels.
+  are edges; of dates ``born<2020-04-01``. A name alone, ``sex``, asks for one answer for each of
+  its labels.
 * ``given`` (or ``by``) says which groups: names, labels, or both, ``given sex=F, age``.
 * Where counties have a level ``region`` in the schema, ``region=North`` means its counties, and
   ``region`` alone asks for one answer for each region: ``share of employed=yes given region``.
@@ -27,13 +28,14 @@ question                                         what it asks for
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NoReturn, final
 
 from ...errors import ParameterError
 from ...text import near
+from ..schema.dates import ISO, Edge, edge_position, edge_text, is_open
 from ..schema.groups import level_base, level_labels
 from ..schema.schema import Attribute, Category, Schema
 
@@ -63,7 +65,8 @@ _GROUPS = ("given", "by")
 _SHOWN = 8  # labels in a message
 _END = r"(?=$|[\s,|()=<>])"
 _NUMBER = r"[-+]?(?:inf|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)"
-_INTERVAL = re.compile(rf"([\[(])\s*({_NUMBER})\s*,\s*({_NUMBER})\s*([\])])")
+_ENDPOINT = rf"(?:{ISO}|{_NUMBER})"
+_INTERVAL = re.compile(rf"([\[(])\s*({_ENDPOINT})\s*,\s*({_ENDPOINT})\s*([\])])")
 
 
 @final
@@ -339,13 +342,12 @@ class _Reader:
         """Bins below an edge, or from it on."""
         self._space()
         edges = attribute.edges or ()
-        match = re.compile(_NUMBER + _END).match(self._text, self._at)
-        inner = edges[1:-1]
-        if match is None or float(match[0]) not in inner:
-            known = [f"{edge:.15g}" for edge in inner]
+        match = re.compile(_ENDPOINT + _END).match(self._text, self._at)
+        k = None if match is None else edge_position(match[0], edges)
+        if match is None or k is None or not 0 < k < len(edges) - 1:
+            known = [edge_text(edge) for edge in edges[1:-1]]
             self._fail(f"expected an inner edge of {attribute.name!r}, {_some(known)}")
         self._at = match.end()
-        k = edges.index(float(match[0]))
         return tuple(range(k) if sign == "<" else range(k, len(edges) - 1))
 
     def _label(self, attribute: Attribute) -> Cells:
@@ -369,7 +371,7 @@ class _Reader:
             if (bins := _bins(attribute.edges, between)) is not None:
                 self._at = between.end()
                 return bins
-            ends = [f"{edge:.15g}" for edge in attribute.edges]
+            ends = [edge_text(edge) for edge in attribute.edges]
             expected = f"{_expected(attribute)}, or bins between two of its edges, {_some(ends)}"
             self._fail(expected, between[0], attribute.labels)
         got = between[0] if between is not None else self._token(",|()")
@@ -535,13 +537,13 @@ def _some(known: Iterable[object]) -> str:
     return ("one of " if len(texts) != 1 else "") + ", ".join(texts[:_SHOWN]) + more
 
 
-def _bins(edges: tuple[float, ...], written: re.Match[str]) -> Cells | None:
+def _bins(edges: Sequence[Edge], written: re.Match[str]) -> Cells | None:
     """The bins of an interval that begins and ends at edges, written as the schema writes bins."""
-    low, high = float(written[2]), float(written[3])
-    if low not in edges or high not in edges or not low < high:
+    low, high = (edge_position(written[k], edges) for k in (2, 3))
+    if low is None or high is None or not low < high:
         return None
-    closed = high == edges[-1] and high != float("inf")
-    opening, closing = ("(" if low == float("-inf") else "["), ("]" if closed else ")")
+    closed = high == len(edges) - 1 and not is_open(edges[-1])
+    opening, closing = ("(" if is_open(edges[low]) else "["), ("]" if closed else ")")
     if (written[1], written[4]) != (opening, closing):
         return None
-    return tuple(range(edges.index(low), edges.index(high)))
+    return tuple(range(low, high))

@@ -425,14 +425,15 @@ class TableRelease(PickledByArguments):
         catch-all is left out.
 
         Args:
-            name: an attribute with edges, or with increasing integer categories.
+            name: an attribute with edges, of dates too, or with increasing integer categories.
             probabilities: each in [0, 1].
             given: attributes that define the groups; none for all records.
 
         Returns:
             A :class:`QuantileTable`, axes of ``given`` first: numbers in the attribute's unit,
-            infinite in a bin without end, NaN in a group whose count is not positive. ``low`` and
-            ``high`` are ends of intervals that cover at least as often as they say.
+            infinite in a bin without end, NaN in a group whose count is not positive; or dates, NaT
+            in both. ``low`` and ``high`` are ends of intervals that cover at least as often as they
+            say.
 
         Raises:
             ParameterError: unknown or unordered attributes, a table that was not released, bad
@@ -608,6 +609,9 @@ class TableRelease(PickledByArguments):
         estimates and have no known deviation; what no released table holds is the model's
         assumption, not the data's. For numbers with intervals ask the release itself. Private as
         the release is: not at all for a simulation.
+
+        A clipped number is at an end of its interval, or in the middle where squares are asked
+        about: sums and means of it are about right, and nothing else is.
 
         mbi draws from numpy's global generator. Nothing private depends on those draws, so that it
         may be seeded for records that can be drawn again.

@@ -62,5 +62,8 @@ def rows_text(
 
 
 def first(values: np.ndarray, digits: int) -> list[str]:
-    """The first numbers, to so many digits."""
-    return [f"{value:.{digits}g}" for value in np.ravel(values)[:_SHOWN]]
+    """The first numbers, to so many digits; dates as they are, "none" where there is none."""
+    shown = np.ravel(values)[:_SHOWN]
+    if shown.dtype.kind == "M":
+        return ["none" if date is None else date.isoformat() for date in shown.tolist()]
+    return [f"{value:.{digits}g}" for value in shown]

@@ -13,6 +13,7 @@ from ...numerics.intervals import (
     quantile,
     ratio_interval,
 )
+from ..schema.dates import Edge
 from ..schema.schema import Category
 from .biased import AbstractTable
 from .cells import CellList, cells_html, first_of, in_order
@@ -207,8 +208,8 @@ class ProportionTable(AbstractEstimates):
         variance: of every cell's count; this and what follows broadcast to the table.
         group_variance: of its group's count.
         share: covariance of both, over ``group_variance``: what a cell gets of its group's noise.
-        steps: of cumulative shares, where along the last attribute each of them is reached; its
-            places, where it has no numbers. None for other shares.
+        steps: of cumulative shares, where along the last attribute each of them is reached: numbers
+            or dates; its places, where it has neither. None for other shares.
     """
 
     given: tuple[str, ...]
@@ -217,7 +218,7 @@ class ProportionTable(AbstractEstimates):
     variance: Array
     group_variance: Array
     share: Array
-    steps: tuple[float, ...] | None = None
+    steps: tuple[Edge, ...] | None = None
 
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False

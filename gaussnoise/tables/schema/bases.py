@@ -1,9 +1,8 @@
 """Bases of attributes as schemas and workloads write them: names, mappings, matrices."""
 
+import itertools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from domains import (
     AbstractBase,
@@ -23,6 +22,7 @@ from domains import (
 
 from ...errors import SchemaError
 from ...text import near
+from .dates import AS_NUMBERS, edge_text, is_dated, is_open, place
 from .groups import level_base, level_labels, level_names, level_of
 from .numbers import clipped_base, clipped_name
 
@@ -135,11 +135,10 @@ def _own_numbers(attribute: "Attribute") -> list[float] | None:
     """The middle of every bin, or the integer that every category is; None where there are no such
     numbers.
     """
-    if attribute.edges is not None and np.isfinite(attribute.edges).all():
-        return [
-            (low + high) / 2
-            for low, high in zip(attribute.edges, attribute.edges[1:], strict=False)
-        ]
+    edges = attribute.edges
+    if edges is not None and not is_dated(edges) and not any(map(is_open, edges)):
+        ends = [place(edge) for edge in edges]
+        return [(low + high) / 2 for low, high in itertools.pairwise(ends)]
     if attribute.categories is not None and all(isinstance(c, int) for c in attribute.categories):
         return [
             c for c in attribute.categories if isinstance(c, int)
@@ -150,6 +149,10 @@ def _own_numbers(attribute: "Attribute") -> list[float] | None:
 def _numbers(attribute: "Attribute") -> list[float]:
     """The number each cell stands for."""
     values = _own_numbers(attribute)
+    if values is None and is_dated(attribute.edges):
+        raise SchemaError(
+            f"attribute {attribute.name!r}: base: expected no moments of dates; hint: {AS_NUMBERS}"
+        )
     if values is None:
         raise SchemaError(
             f"attribute {attribute.name!r}: base: expected values, one number per cell, where "
@@ -206,7 +209,7 @@ def query_labels(base: AbstractBase, attribute: "Attribute") -> tuple[str, ...]:
             _moment(degree, moment_source(own, attribute), without) for degree in own.degrees
         )
     if attribute.edges is not None and own.size == len(attribute.edges) - 1:
-        e = [f"{edge:.15g}" for edge in attribute.edges]
+        e = [edge_text(edge) for edge in attribute.edges]
         if isinstance(own, Prefix):
             last = f"all{without}" if e[-1] == "inf" else f"up to {e[-1]}"
             return (*(f"below {end}" for end in e[1:-1]), last)

@@ -1,23 +1,173 @@
-"""Dates and times, which are no numbers: refused before anything takes them for a number of
-nanoseconds.
+"""Dates and timestamps as edges of bins; elsewhere they are refused before anything takes them for
+a number of nanoseconds.
+
+Edges that are all midnights are days, kept as :class:`datetime.date`: a timestamp counts as its
+day, so that the last bin holds all of the last day. Others are timestamps of whole microseconds,
+kept as :class:`datetime.datetime`: the last bin ends with the last of them. Neither has a time
+zone.
 """
 
 import datetime
-from collections.abc import Iterable
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from ...errors import SchemaError
 
-AS_NUMBERS = "add a column of whole numbers to the table, like the year, and declare edges for it"
+Edge = float | datetime.date  # a datetime is a date
+
+AS_EDGES = "dates are edges of bins, like edges = [2020-01-01, 2020-07-01, 2021-01-01]"
+AS_NUMBERS = "for sums and means, add a column of numbers, like days since a fixed date"
+EXPECTED_EDGES = "edges of at least two increasing numbers, or dates like 2020-01-31"
+NO_ZONE = "local times without a time zone, or dates"
 _TIMES = datetime.date | datetime.time | datetime.timedelta | np.datetime64 | np.timedelta64
+_EPOCH = datetime.datetime(1970, 1, 1)
+_MICROSECOND = datetime.timedelta(microseconds=1)
+
+_YEAR = "(?:[0-9]{3}[1-9]|[0-9]{2}[1-9][0-9]|[0-9][1-9][0-9]{2}|[1-9][0-9]{3})"  # all but 0000
+_MONTH_DAY = (
+    "(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
+    "|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
+)
+_FOURTH = "(?:0[48]|[2468][048]|[13579][26])"
+_LEAP_DAY = f"(?:[0-9]{{2}}{_FOURTH}|{_FOURTH}00)-02-29"
+_TIME = r"[T ](?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,9})?)?"
+# What is a date or a timestamp in text, ISO 8601 and nothing more forgiving: no other calendar
+# order, no blanks, no offset. The same for all engines' regular expressions.
+ISO = f"(?:{_YEAR}-{_MONTH_DAY}|{_LEAP_DAY})(?:{_TIME})?"
 
 
 def check_no_dates(name: str, field: str, values: Iterable[object]) -> None:
     """Refuse dates, times and durations, numpy's and pandas' included."""
     if any(isinstance(value, _TIMES) for value in values):
         kind = "text, integers or booleans" if field == "categories" else "numbers"
+        hint = AS_EDGES if field == "categories" else f"{AS_EDGES}; {AS_NUMBERS}"
         raise SchemaError(
             f"attribute {name!r}: expected {field} that are {kind}, got dates or times; hint: "
-            f"{AS_NUMBERS}"
+            f"{hint}"
         )
+
+
+def are_dates(values: Iterable[object]) -> bool:
+    """Whether some of them are dates, times, or text, which numbers never are."""
+    return any(isinstance(value, _TIMES | str) for value in values)
+
+
+def as_dates(values: Sequence[Any]) -> tuple[Edge, ...]:
+    """Edges of dates or timestamps, the outer ones perhaps infinite, or a SchemaError."""
+    found = [_edge(value) for value in values]
+    moments = [edge for edge in found if isinstance(edge, datetime.datetime)]
+    if all(moment.time() == datetime.time() for moment in moments):
+        return tuple([e.date() if isinstance(e, datetime.datetime) else e for e in found])
+    return tuple(found)
+
+
+def plain(value: Any) -> Any:
+    """A member of a group as a plain Python object, if it is no date, else a date or timestamp."""
+    if isinstance(value, datetime.date | np.datetime64):
+        return as_dates([value])[0]
+    return value.item() if hasattr(value, "item") else value
+
+
+def _edge(value: Any) -> datetime.datetime | float:
+    """A naive timestamp, or infinity."""
+    if isinstance(value, float | np.floating) and math.isinf(value):
+        return float(value)
+    if isinstance(value, str):
+        return _parsed(value)
+    if isinstance(value, np.datetime64):
+        return _of_numpy(value)
+    if isinstance(value, datetime.datetime):
+        if value != value:
+            raise SchemaError("expected edges that are dates, got a missing one")
+        if value.tzinfo is not None:
+            raise SchemaError(f"expected {NO_ZONE} as edges, got a time zone")
+        if getattr(value, "nanosecond", 0):  # of pandas
+            raise SchemaError("expected timestamps of whole microseconds as edges")
+        return datetime.datetime.combine(value.date(), value.time())
+    if isinstance(value, datetime.date):
+        return datetime.datetime.combine(value, datetime.time())
+    if isinstance(value, datetime.time | datetime.timedelta | np.timedelta64):
+        raise SchemaError("expected dates or timestamps as edges, got times of day or durations")
+    raise SchemaError("expected edges that are all numbers or all dates, got both")
+
+
+def _parsed(text: str) -> datetime.datetime:
+    if re.fullmatch(ISO, text) is None or len(text.partition(".")[2]) > 6:
+        raise SchemaError(f"expected {EXPECTED_EDGES} or 2020-01-31T08:30:00, got {text!r:.60}")
+    return datetime.datetime.fromisoformat(text)
+
+
+def _of_numpy(value: np.datetime64) -> datetime.datetime:
+    exact = value.astype("datetime64[us]")
+    moment = exact.item()
+    if not isinstance(moment, datetime.datetime) or exact != value:
+        raise SchemaError(
+            "expected dates from year 1 to 9999, or timestamps of whole microseconds, as edges"
+        )
+    return moment
+
+
+def is_zoned(dtype: nw.dtypes.DType) -> bool:
+    """Whether a column is of timestamps with a time zone."""
+    return isinstance(dtype, nw.Datetime) and dtype.time_zone is not None
+
+
+def is_dated(edges: Sequence[Edge] | None) -> bool:
+    """Whether edges are dates or timestamps."""
+    return any(isinstance(edge, datetime.date) for edge in edges or ())
+
+
+def is_daily(edges: Sequence[Edge]) -> bool:
+    """Whether edges are days."""
+    return is_dated(edges) and not any(isinstance(edge, datetime.datetime) for edge in edges)
+
+
+def is_open(edge: Edge) -> bool:
+    """Whether there is no end."""
+    return isinstance(edge, float) and math.isinf(edge)
+
+
+def place(edge: Edge) -> float:
+    """Where an edge lies: dates in microseconds since 1970, as an integer."""
+    if not isinstance(edge, datetime.date):
+        return edge
+    whole = isinstance(edge, datetime.datetime)
+    moment = edge if whole else datetime.datetime.combine(edge, datetime.time())
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def edge_text(edge: Edge) -> str:
+    """An edge in labels of queries."""
+    return edge.isoformat() if isinstance(edge, datetime.date) else f"{edge:.15g}"
+
+
+def edge_position(written: object, edges: Sequence[Edge]) -> int | None:
+    """Which edge is written so, as a number, a date or text; None if none is."""
+    try:
+        if is_dated(edges):
+            sought = _edge(float(written) if written in ("inf", "-inf") else written)
+        else:
+            sought = float(written)  # pyright: ignore[reportArgumentType]
+    except (ValueError, TypeError, OverflowError):
+        return None
+    places = [place(edge) for edge in edges]
+    return places.index(place(sought)) if place(sought) in places else None
+
+
+def shown_places(places: np.ndarray, edges: Sequence[Edge]) -> np.ndarray:
+    """Places between edges as the edges are: numbers, days, or timestamps of whole seconds unless
+    the edges are finer; NaT if not finite.
+    """
+    if not is_dated(edges):
+        return places
+    fine = any(isinstance(e, datetime.datetime) and e.microsecond for e in edges)
+    unit = "datetime64[D]" if is_daily(edges) else f"datetime64[{'us' if fine else 's'}]"
+    known = np.isfinite(places)
+    whole = np.where(known, np.floor(np.where(known, places, 0.0)), 0.0).astype(np.int64)
+    moments = np.where(known, whole.astype("datetime64[us]"), np.datetime64("NaT", "us"))
+    return moments.astype(unit)

@@ -2,6 +2,8 @@
 public knowledge.
 """
 
+import contextlib
+import datetime
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,7 +13,7 @@ import narwhals as nw
 from ...errors import DataError
 from ..reading.files import is_csv
 from ..reading.frames import guarded, open_table, sql, type_name
-from .dates import AS_NUMBERS
+from .dates import ISO, NO_ZONE, is_zoned
 from .schema import Attribute, Schema
 
 _MOST_CATEGORIES = 100
@@ -20,6 +22,11 @@ _BINS = 8
 _SKEWED = 20.0  # times the median, or more, is the largest of skewed numbers
 _MOST_DECADES = 6
 _FINE_DECADES = 3  # with more, powers of ten alone
+_MOST_DATES = 12  # steps of the calendar from the first month to the last
+# in months, and what they are called
+_CALENDAR = {1: "months", 3: "quarters", 12: "years"} | {
+    12 * years: f"{years} years" for years in (2, 5, 10, 20, 50, 100, 200, 500, 1000)
+}
 _NULLS = "; a catch-all for nulls"
 
 
@@ -73,7 +80,7 @@ def draft(table: object) -> Draft:
 
 
 def _typed(table: object) -> nw.LazyFrame[Any]:
-    """The table; text of a CSV column becomes numbers or booleans where every value says so
+    """The table; text of a CSV column becomes numbers, booleans or dates where every value says so
     unambiguously.
     """
     if is_csv(table):
@@ -103,6 +110,7 @@ def _typed_csv(text: Any) -> Any:
             if kinds[:1] == ["BIGINT"]
             else f"trim({sql(c)})"
         )
+        value = f"left({sql(c)}, 10)" if kinds[:1] == ["DATE"] else value
         columns.append(f"CAST({value} AS {kinds[0]}) AS {sql(c)}" if kinds else sql(c))
     return text.project(", ".join(columns))
 
@@ -115,6 +123,7 @@ _CSV_TYPES = {
     "DOUBLE": "TRY_CAST(trim({c}) AS DOUBLE) IS NOT NULL AND NOT regexp_full_match({c}, '( "
     ".*|0[0-9xX].*)')",
     "BOOLEAN": "lower({c}) IN ('true', 'false')",
+    "DATE": "regexp_full_match({c}, '" + ISO.replace("{", "{{").replace("}", "}}") + "')",
 }
 
 
@@ -122,13 +131,17 @@ def _attribute(
     frame: nw.LazyFrame[Any], name: str, dtype: nw.dtypes.DType
 ) -> tuple[Attribute, str]:
     """An attribute, and why it is that."""
+    if dtype == nw.Object:  # pandas has no type of dates
+        frame, dtype = _inferred(frame, name, dtype)
     column, engine = nw.col(name), frame.implementation
+    if dtype == nw.Date or (dtype == nw.Datetime and not is_zoned(dtype)):
+        return _dates(frame, name)
     discrete = dtype.is_integer() or dtype in (nw.String, nw.Categorical, nw.Enum, nw.Boolean)
     if not (discrete or dtype.is_numeric()):
         raise DataError(
-            f"column {name!r}: expected text, integers, booleans or numbers, got "
+            f"column {name!r}: expected text, integers, booleans, numbers or dates, got "
             f"{type_name(dtype)}; "
-            f"hint: {AS_NUMBERS if dtype.is_temporal() else 'drop or cast it'}"
+            f"hint: {_ZONED if is_zoned(dtype) else 'drop or cast it'}"
         )
     if dtype in (nw.Categorical, nw.Enum):
         column = column.cast(nw.String)
@@ -172,8 +185,67 @@ def _attribute(
     kind = f"more than {_MOST_INTEGERS} integers" if dtype.is_integer() else "numbers"
     return (
         Attribute(name, edges=[-math.inf, *inner, math.inf], other="other" if missing else None),
-        f"{kind}, {shape}{_NULLS if missing else ''}",
+        f"{kind}, {shape}{_NULLS if missing else ''}{_clip(low, high, inner, skewed)}",
     )
+
+
+def _clip(low: float, high: float, inner: list[float], skewed: bool) -> str:
+    """Round ends for who asks for sums and means in place of counts."""
+    first, last = 0.0 if low >= 0 else inner[0], inner[-1]
+    if skewed:  # bins may be tenfold
+        decade = math.floor(math.log10(high))
+        ends = [float(f"{digit}e{decade}") for digit in (1, 2, 5)]
+        last = max([end for end in ends if end <= high], default=last)
+    if not -1e100 <= first < last <= 1e100:
+        return ""
+    return f"; for sums and means, clip = [{first:.15g}, {last:.15g}] in place of edges"
+
+
+def _inferred(
+    frame: nw.LazyFrame[Any], name: str, dtype: nw.dtypes.DType
+) -> tuple[nw.LazyFrame[Any], nw.dtypes.DType]:
+    """Python's objects as a column of dates, if they all are; else what they were."""
+    with contextlib.suppress(DataError):
+        column = guarded(
+            "read the column",
+            lambda: frame.select(name).collect("pyarrow").lazy(),
+            engine=frame.implementation,
+        )
+        found = column.collect_schema()[name]
+        if found == nw.Date or found == nw.Datetime:
+            return column, found
+    return frame, dtype
+
+
+def _dates(frame: nw.LazyFrame[Any], name: str) -> tuple[Attribute, str]:
+    """Bins of dates, and why these; of the data only the first and the last month are looked at."""
+    engine = frame.implementation
+    year, month = (
+        part.cast(nw.Float64) for part in (nw.col(name).dt.year(), nw.col(name).dt.month())
+    )
+    months = nw.when(year >= 1, year <= 9999).then(year * 12 + month - 1)
+    missing, low, high = (
+        _collect(engine, task, lambda found=found: frame.select(v=found))[0]
+        for task, found in (
+            ("look for nulls", months.is_null().any()),
+            ("find the range", months.min()),
+            ("find the range", months.max()),
+        )
+    )
+    if low is None or not low <= high:
+        raise DataError(f"column {name!r}: expected dates, got none; hint: drop it")
+    low, high = int(low), int(high)
+    step = next(step for step in _CALENDAR if (high - low) // step <= _MOST_DATES)
+    starts = range(-(-low // step) * step, high + 1, step) or [low]
+    inner = [datetime.date(month // 12, month % 12 + 1, 1) for month in starts]
+    return (
+        Attribute(name, edges=[-math.inf, *inner, math.inf], other="other" if missing else None),
+        f"dates: bins of {_CALENDAR[step]}, of the calendar's the shortest of which "
+        f"{_MOST_DATES} or so are enough{_NULLS if missing else ''}",
+    )
+
+
+_ZONED = f"convert it to {NO_ZONE}, before"
 
 
 def _mostly_below(

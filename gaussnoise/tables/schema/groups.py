@@ -1,12 +1,13 @@
 """Groups of an attribute's cells, in one or several levels: counties, states, nation."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from domains import Groups
 
 from ...errors import SchemaError
 from ...text import near
+from .dates import Edge, edge_position, is_dated, plain
 
 if TYPE_CHECKING:
     from .schema import Attribute
@@ -45,7 +46,7 @@ def _pairs(value: object) -> list[tuple[str, Any]]:
 def _members(value: object) -> tuple[Any, ...]:
     if isinstance(value, str | set | frozenset | Mapping) or not isinstance(value, Iterable):
         raise SchemaError(EXPECTED_GROUPS)
-    return tuple(v.item() if hasattr(v, "item") else v for v in value)
+    return tuple(map(plain, value))
 
 
 def checked(attribute: "Attribute") -> None:
@@ -81,10 +82,9 @@ def _cells(
 ) -> tuple[int, ...]:
     where = f"groups: {level!r}, {name!r}"
     if attribute.edges is not None:
-        edges = attribute.edges
-        if len(members) != 2 or any(edge not in edges for edge in members):
+        low, high = _ends(attribute.edges, members)
+        if low is None or high is None:
             raise SchemaError(f"{where}: expected [low, high], two of the attribute's edges")
-        low, high = map(edges.index, members)
         if low >= high:
             raise SchemaError(f"{where}: expected low < high")
         return tuple(range(low, high))
@@ -100,6 +100,13 @@ def _cells(
     if len(cells) < len(members) or not cells:
         raise SchemaError(f"{where}: expected distinct categories, one at least")
     return tuple(cells)
+
+
+def _ends(edges: Sequence[Edge], members: tuple[Any, ...]) -> tuple[int | None, int | None]:
+    """The positions of two edges."""
+    if len(members) != 2 or (any(isinstance(m, str) for m in members) and not is_dated(edges)):
+        return None, None
+    return edge_position(members[0], edges), edge_position(members[1], edges)
 
 
 def level_base(attribute: "Attribute", level: str) -> Groups:

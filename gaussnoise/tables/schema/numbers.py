@@ -165,6 +165,16 @@ def cell_labels(attribute: "Attribute", squares: bool) -> tuple[str, ...]:
     return (f"weight at {low:.15g}", *middle, f"weight at {high:.15g}")
 
 
+def cell_numbers(attribute: "Attribute") -> tuple[float | None, ...]:
+    """The numbers whose mean, weighted by the virtual cells, is that of the records; None for the
+    catch-all.
+    """
+    low, high = attribute.clip or (0.0, 1.0)
+    squares = isinstance(attribute.base, Clipped) and attribute.base.squares
+    middle = (low / 2 + high / 2,) if squares else ()
+    return (low, *middle, high, *(() if attribute.other is None else (None,)))
+
+
 def check_one_number(schema: "Schema", domain: object) -> None:
     """Refuse a table with two clipped numbers: sums of their products are not asked for."""
     for S in getattr(domain, "subsets", ()):

@@ -1,6 +1,8 @@
 """What a table may contain, stated before anyone looks at it."""
 
 import bisect
+import datetime
+import itertools
 import json
 import math
 import os
@@ -10,7 +12,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self, final
+from typing import Annotated, Any, Self, final
 
 from numpy.typing import ArrayLike
 
@@ -18,7 +20,16 @@ from domains import AbstractBase, Clipped
 
 from ...errors import DataError, SchemaError, SchemaWarning
 from .bases import EXPECTED_BASE, as_base, base_value
-from .dates import AS_NUMBERS, check_no_dates
+from .dates import (
+    EXPECTED_EDGES,
+    ISO,
+    Edge,
+    are_dates,
+    as_dates,
+    check_no_dates,
+    is_open,
+    place,
+)
 from .groups import EXPECTED_GROUPS, Level, checked, settled
 from .impossible import EXPECTED, Rule, as_rules
 from .impossible import text_of as _label
@@ -40,7 +51,11 @@ class Attribute:
         name: column name.
         categories: distinct values, all strings, all integers or all booleans.
         edges: increasing numbers; bins are ``[e0, e1), [e1, e2), …, [e_last-1, e_last]``. ``-inf``
-            and ``inf`` allowed.
+            and ``inf`` allowed. Or dates and timestamps without time zone, of Python, numpy or
+            pandas, or in ISO 8601 text: kept as dates if they are all midnights, when a timestamp
+            counts as its day (the last bin holds all of the last day), else as datetimes. Columns
+            are then of dates, of timestamps or of strict ISO text, ``2020-01-31`` or
+            ``2020-01-31 08:30:00``; whatever else, or has an offset, is outside.
         other: label of a catch-all for nulls and values outside; without it such values refuse the
             release.
         base: what is asked about this attribute where a workload does not say: "identity" (counts,
@@ -68,6 +83,8 @@ class Attribute:
 
     >>> Attribute("age", edges=[0, 18, 65, 120]).labels
     ('[0, 18)', '[18, 65)', '[65, 120]')
+    >>> Attribute("admitted", edges=["2020-01-01", "2020-07-01", "2020-12-31"]).labels
+    ('[2020-01-01, 2020-07-01)', '[2020-07-01, 2020-12-31]')
     >>> county = Attribute("county", ["a", "b", "c"], groups={"state": {"N": ["a", "b"]}})
     >>> schema = gn.Schema([county])
     >>> print(gn.plan(schema, [{"county": "state"}, "county"], gn.zCDP(0.5)).entries)
@@ -76,7 +93,7 @@ class Attribute:
 
     name: str
     categories: tuple[Category, ...] | None = None
-    edges: tuple[float, ...] | None = None
+    edges: tuple[Edge, ...] | None = None
     other: str | None = None
     base: AbstractBase | None = None
     clip: tuple[float, float] | None = None
@@ -86,7 +103,7 @@ class Attribute:
         self,
         name: str,
         categories: Iterable[Category] | None = None,
-        edges: Iterable[float] | None = None,
+        edges: Iterable[Any] | None = None,
         other: str | None = None,
         base: "AbstractBase | str | Mapping[str, Any] | ArrayLike | None" = None,
         clip: Iterable[float] | None = None,
@@ -98,7 +115,7 @@ class Attribute:
             "categories",
             None if categories is None else _listed(name, "categories", categories),
         )
-        object.__setattr__(self, "edges", None if edges is None else _floats(name, edges))
+        object.__setattr__(self, "edges", None if edges is None else _edges(name, edges))
         object.__setattr__(self, "other", other)
         object.__setattr__(self, "clip", None if clip is None else as_clip(name, clip))
         object.__setattr__(self, "base", None)
@@ -146,10 +163,9 @@ class Attribute:
             if len(set(self.categories)) < len(self.categories):
                 yield "expected distinct categories, got one twice"
         if self.edges is not None:
-            if len(self.edges) < 2 or any(
-                not a < b for a, b in zip(self.edges, self.edges[1:], strict=False)
-            ):
-                yield "expected edges of at least two increasing numbers"
+            places = [place(edge) for edge in self.edges]
+            if len(places) < 2 or any(not a < b for a, b in itertools.pairwise(places)):
+                yield f"expected {EXPECTED_EDGES}"
         if self.other is not None and self.other in map(_label, self._own_labels()):
             yield f"expected other={self.other!r} to differ from every category"
 
@@ -173,11 +189,11 @@ class Attribute:
             # released files hold 64-bit integers
             fits = all(isinstance(c, str) or abs(c) < 2**63 for c in categories)
             return categories if fits else tuple(map(str, categories))
-        ends = [_number(e) for e in self.edges]
+        ends = [_edge(e) for e in self.edges]
         last = len(ends) - 2
-        opening = ["(" if math.isinf(e) else "[" for e in self.edges]
+        opening = ["(" if is_open(e) else "[" for e in self.edges]
         closing = [
-            "]" if k == last and math.isfinite(self.edges[-1]) else ")" for k in range(last + 1)
+            "]" if k == last and not is_open(self.edges[-1]) else ")" for k in range(last + 1)
         ]
         return tuple(f"{opening[k]}{ends[k]}, {ends[k + 1]}{closing[k]}" for k in range(last + 1))
 
@@ -310,9 +326,9 @@ class Schema:
         knowledge.
 
         Text, booleans and integers of few values become categories, other numbers bins with round
-        edges, which grow where most numbers are far below the largest; a column with nulls gets a
-        catch-all. Identifiers and free text are left out, aloud. `gaussnoise schema` writes the
-        same with a comment on every column.
+        edges, which grow where most numbers are far below the largest, dates bins of months,
+        quarters or years; a column with nulls gets a catch-all. Identifiers and free text are left
+        out, aloud. `gaussnoise schema` writes the same with a comment on every column.
 
         Args:
             table: a dataframe, or where its files are, as for :meth:`Plan.release`.
@@ -341,7 +357,7 @@ class Schema:
             if attribute.categories is not None:
                 lines.append(f"categories = [{', '.join(map(_toml, attribute.categories))}]")
             if attribute.edges is not None:
-                lines.append(f"edges = [{', '.join(map(_number, attribute.edges))}]")
+                lines.append(f"edges = [{', '.join(map(_edge, attribute.edges))}]")
             if attribute.clip is not None:
                 lines.append(f"clip = [{', '.join(map(_number, attribute.clip))}]")
             if attribute.other is not None:
@@ -394,24 +410,38 @@ def _is_text(value: object) -> bool:
 
 def _listed(name: str, field: str, values: Iterable[Any]) -> tuple[Any, ...]:
     """The values as plain Python objects."""
+    listed = _in_order(name, field, values)
+    check_no_dates(name, field, listed)  # numpy's nanoseconds have an item() that is an integer
+    return _plain(listed)
+
+
+def _plain(values: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(value.item() if hasattr(value, "item") else value for value in values)
+
+
+def _in_order(name: str, field: str, values: Iterable[Any]) -> tuple[Any, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise SchemaError(f"attribute {name!r}: expected a list of {field}, got {values!r}")
     if isinstance(values, set | frozenset):
         raise SchemaError(
             f"attribute {name!r}: expected a list of {field}, which has an order, got a set"
         )
-    listed = tuple(values)
-    check_no_dates(name, field, listed)  # numpy's nanoseconds have an item() that is an integer
-    return tuple(value.item() if hasattr(value, "item") else value for value in listed)
+    return tuple(values)
 
 
-def _floats(name: str, edges: Iterable[Any]) -> tuple[float, ...]:
-    listed = _listed(name, "edges", edges)
+def _edges(name: str, edges: Iterable[Any]) -> tuple[Edge, ...]:
+    given = _in_order(name, "edges", edges)
+    if are_dates(given):
+        try:
+            return as_dates(given)
+        except SchemaError as error:
+            raise SchemaError(f"attribute {name!r}: {error}") from None
+    listed = _plain(given)
     if not all(
         isinstance(e, int | float) and not isinstance(e, bool) and abs(e) <= math.inf
         for e in listed
     ):
-        raise SchemaError(f"attribute {name!r}: expected edges of at least two increasing numbers")
+        raise SchemaError(f"attribute {name!r}: expected {EXPECTED_EDGES}")
     try:
         return tuple(float(e) for e in listed)
     except OverflowError:
@@ -426,7 +456,15 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
 
     class Entry(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
         categories: list[bool | int | str] | None = None
-        edges: list[float] | None = None
+        edges: (
+            list[
+                float
+                | pydantic.NaiveDatetime
+                | datetime.date
+                | Annotated[str, pydantic.StringConstraints(pattern=f"^(?:{ISO})$")]
+            ]
+            | None
+        ) = None
         clip: list[float] | None = None
         other: str | None = None
         base: (
@@ -435,7 +473,13 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
             | list[list[float]]
             | None
         ) = None
-        groups: dict[str, dict[str, list[bool | int | float | str]]] | None = None
+        groups: (
+            dict[
+                str,
+                dict[str, list[bool | int | float | str | pydantic.NaiveDatetime | datetime.date]],
+            ]
+            | None
+        ) = None
 
     class Wanted(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
         of: list[str]
@@ -480,7 +524,7 @@ _EXPECTED = {
     "level": "expected a number",
     "simultaneous": "expected true or false",
     "categories": "expected a list of strings, integers or booleans",
-    "edges": f"expected a list of numbers; hint for dates: {AS_NUMBERS}",
+    "edges": "expected a list of numbers, or of dates like 2020-01-31 without time zone",
     "clip": "expected [low, high], two numbers",
     "other": "expected a string",
     "base": EXPECTED_BASE,
@@ -520,6 +564,11 @@ def toml_line(text: str, path: tuple[str, ...]) -> int:
     return numbers[place] if place < len(numbers) else 1
 
 
+def _edge(value: Edge) -> str:
+    """As labels and TOML write it."""
+    return value.isoformat() if isinstance(value, datetime.date) else _number(value)
+
+
 def _number(value: float) -> str:
     """Shortest form that TOML reads back to the same float."""
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
@@ -540,6 +589,8 @@ def _toml(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, float):
         return _number(value)
+    if isinstance(value, datetime.date):
+        return value.isoformat()
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, dict):

@@ -192,6 +192,48 @@ def check(table, attributes, subsets, codes, **options):
         assert np.array_equal(counts, expected[S])
 
 
+def test_spark_counts_dates_whatever_its_session_takes_for_local_time(spark):
+    """All else about dates, in all other engines, is in ``test_dates.py``."""
+    from pyspark.sql import types
+
+    edges = ["1969-12-31T23:59:59.5", "2020-03-08T02:30:00.000001", "2020-03-08T03:30:00.25"]
+    cells = {
+        None: 2,
+        "1969-12-31 23:59:59.499999": 2,
+        "1969-12-31 23:59:59.5": 0,
+        "2020-03-08 02:30:00": 0,
+        "2020-03-08 02:30:00.000001": 1,  # no time in New York
+        "2020-03-08 03:30:00.25": 1,
+        "2020-03-08 03:30:00.250001": 2,
+        "9999-12-31 23:59:59.999999": 2,
+    }
+    stamps = [None if text is None else datetime.datetime.fromisoformat(text) for text in cells]
+    texts = [*cells, "2020-03-08T02:30:00Z", "epoch", "2020-03-08\n"]
+    days = [datetime.date(1969, 12, 31), datetime.date(2020, 3, 8), datetime.date(2020, 3, 9), None]
+    columns = {  # of as many rows
+        "stamp": (
+            types.TimestampNTZType(),
+            [*stamps, None, None, None],
+            [*cells.values(), 2, 2, 2],
+        ),
+        "text": (types.StringType(), texts, [*cells.values(), 2, 2, 2]),
+        "day": (types.DateType(), days * 2 + days[1:], [2, 0, 2, 2] * 2 + [0, 2, 2]),
+    }
+    schema = types.StructType([types.StructField(n, kind) for n, (kind, *_) in columns.items()])
+    rows = list(zip(*(values for _, values, _ in columns.values()), strict=True))
+    codes = list(zip(*(expected for *_, expected in columns.values()), strict=True))
+    attributes = [gn.Attribute(name, edges=edges, other="rest") for name in columns]
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    try:
+        spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+        check(spark.createDataFrame(rows, schema), attributes, [(0, 1, 2)], codes)
+        local = types.StructType([types.StructField("stamp", types.TimestampType())])
+        with pytest.raises(gn.DataError, match=r"'stamp'.*got Datetime with a time zone"):
+            list(count_marginals(spark.createDataFrame([], local), attributes[:1], [(0,)]))
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+
+
 def test_every_engine_agrees_with_a_counter(build):
     rows = records(300)
     codes = [[v[x] for v, x in zip(VALUES.values(), row, strict=True)] for row in rows]

@@ -364,14 +364,47 @@ def test_dask_without_a_shuffle_is_told_apart(monkeypatch):
     assert counted(in_dask(frame, 7), 1, PersonLimit("who", 3)).tolist() == [21]
 
 
+def in_parts(*parts):
+    """A dask table of partitions as they are given, of the first one's type."""
+    dask = pytest.importorskip("dask", reason="dask is missing")
+    frames = pytest.importorskip("dask.dataframe", reason="dask is missing")
+    made = [pd.DataFrame({"who": who, "x": [0] * len(who)}) for who in parts]
+    with dask.config.set({"dataframe.convert-string": False}):  # which makes text of objects
+        return frames.from_map(lambda k: made[k], range(len(made)), meta=made[0])
+
+
 @DASK
-def test_partitions_of_other_types_are_refused_in_dask():
-    """A person who is an integer in one and a rounded number in another would be two."""
-    dask = pytest.importorskip("dask.dataframe", reason="dask is missing")
-    parts = [pd.DataFrame({"who": [who], "x": [0]}) for who in (2**53 + 1, 2.0**53)]
-    table = dask.from_map(lambda k: parts[k], [0, 1], meta=parts[0])
-    with pytest.raises(gn.DataError):
-        counted(table, 1, PersonLimit("who", 1))
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (pd.Series([2**53 + 1]), pd.Series([2.0**53])),
+        (pd.Series([2.0**53]), pd.Series([2**53 + 1])),
+        (pd.Series([1]), pd.Series(["1"])),
+        (pd.Series(["1"]), pd.Series([1])),
+        (pd.Series(["1"], dtype=object), pd.Series([1, None])),
+        (pd.Series([1]), pd.Series([True])),
+    ],
+)
+def test_partitions_in_which_one_person_may_be_two_are_refused_in_dask(parts):
+    """An integer in one and a rounded number, or text, in another."""
+    with pytest.raises(gn.DataError, match="'who': expected one type in all partitions"):
+        counted(in_parts(*parts), 1, PersonLimit("who", 1))
+
+
+@DASK
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (pd.Series([1, 1, 2]), pd.Series([1.0, None]), pd.Series([2**53 - 1])),
+        (pd.Series([1.0, None, 2.0]), pd.Series([1, 2**53 - 1])),
+        (pd.Series([1, 2]), pd.Series([1, None, 2**53 - 1], dtype=object)),
+        (pd.Series([1, 2]), pd.Series([1, None, 2**53 - 1], dtype="Int64")),
+        (pd.Series(["1", "2", "3"]), pd.Series([None, math.nan]), pd.Series(["1", "1"])),
+    ],
+)
+def test_a_null_in_a_partition_neither_refuses_a_release_nor_makes_two_of_one_person(parts):
+    found = counted(in_parts(*parts), 1, PersonLimit("who", 1), "drop")
+    assert found.tolist() == [3]
 
 
 @pytest.mark.parametrize(

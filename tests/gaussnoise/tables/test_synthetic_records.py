@@ -54,6 +54,27 @@ def test_records_are_like_the_tables_and_carry_labels(release):
     assert set(records["smoker"]) == {True, False}
 
 
+@pytest.mark.parametrize("degrees", [[0, 1], [0, 1, 2]])
+def test_clipped_numbers_of_records_are_numbers_of_about_the_released_means(degrees):
+    pytest.importorskip("mbi", exc_type=ImportError)
+    rng, n = np.random.default_rng(0), 3000
+    sex, pay = rng.choice(["F", "M"], n), rng.uniform(0, 100, n)
+    pay = np.where(sex == "F", pay, pay / 2)
+    pay[:300] = np.nan
+    base = {"kind": "moments", "degrees": degrees}
+    schema = gn.Schema(
+        [SCHEMA.attributes[0], gn.Attribute("pay", clip=[-10, 110], base=base, other="unknown")]
+    )
+    planned = gn.plan(schema, [("sex", "pay")], gn.zCDP(0.5))
+    release = planned.release(pd.DataFrame({"sex": sex, "pay": pay}))
+    records = release.synthetic(20_000)
+    assert set(records["pay"].dropna()) <= {-10, 50, 110}
+    assert records["pay"].isna().mean() == pytest.approx(0.1, abs=0.02)
+    means = records.groupby("sex")["pay"].mean()
+    assert means.to_numpy() == pytest.approx(release.means("pay", "sex").estimate, abs=4)
+    assert means["F"] > means["M"] + 15
+
+
 def test_numbers_of_records_that_are_none_are_refused(release):
     for n in (0, -1, 2.5, True, 10**9):
         with pytest.raises(gn.ParameterError, match="number of records"):

@@ -12,8 +12,8 @@ from .markup import Html, number, shown, tag
 Array = NDArray[np.float64]
 
 _ROW = 22  # pixels
-_NAMES = 36  # percent of the width, for names
-_MOST_NAME = 21  # characters there
+_NAMES = 42  # percent of the width, for names
+_MOST_NAME = 24  # characters there: as many as a bin of dates has
 _TOP = 22  # of the scale
 _PROFILE = 190  # of a picture of many cells
 _MOST_STEPS = 600  # points of it
