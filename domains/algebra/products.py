@@ -12,7 +12,9 @@ from scipy.linalg import block_diag
 
 from ..domain import AbstractDomain, Array, Map, QuadraticMax
 from ..oracles.image import ConvexImage
-from ..tables.stream_product import stream_product
+from ..participation.participations import VectorParticipations
+from ..sets.stream import StreamWorkload
+from ..tables.stream_product import StreamProduct, stream_product
 from .arguments import (
     check_entries,
     checked_domains,
@@ -59,6 +61,26 @@ def kron(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
             parts, np.array([reduce(np.kron, xs) for xs in itertools.product(*listed)])
         )
     return reduce(Kronecker, parts)
+
+
+def parts_over_time(domain: AbstractDomain) -> tuple[AbstractDomain, ...] | None:
+    """The factors of a Kronecker product with a workload over time, which may be solved for one by
+    one.
+    """
+    if isinstance(domain, StreamProduct):
+        return domain.parts
+    if not isinstance(domain, Kronecker):
+        return None
+    parts = tuple(_factors_of(domain))
+    over_time = any(isinstance(part, StreamWorkload) for part in parts)
+    alone = any(isinstance(part, VectorParticipations) for part in parts)  # people in several ticks
+    return parts if over_time and not alone else None
+
+
+def _factors_of(domain: AbstractDomain) -> Iterable[AbstractDomain]:
+    if isinstance(domain, Kronecker):
+        return [*_factors_of(domain.left), *_factors_of(domain.right)]
+    return domain.parts if isinstance(domain, StreamProduct) else [domain]
 
 
 @final

@@ -13,8 +13,10 @@ from ..errors import DomainTooLargeError, InvalidDomainError
 from ..sets.finite import FiniteSet
 from ..sets.stream import StreamWorkload
 from .marginals import Marginals
+from .products import Products
 
 _MOST_LISTED = 2**24  # numbers: 128 MB of points
+_MOST_LISTED_QUERIES = 2**18  # numbers, of queries about several attributes: seconds
 
 
 @final
@@ -27,7 +29,8 @@ class StreamProduct(AbstractFiniteDomain):
     over time of each of their answers. Made by ``kron``.
 
     Args:
-        parts: K_1, …, K_m, each a ``StreamWorkload``, a ``FiniteSet`` or ``Marginals``.
+        parts: K_1, …, K_m, each a ``StreamWorkload``, a ``FiniteSet``, ``Marginals`` or
+            ``Products``.
 
     Raises:
         InvalidDomainError: other parts, fewer than two, or none over time.
@@ -54,8 +57,8 @@ class StreamProduct(AbstractFiniteDomain):
             or not any(isinstance(part, StreamWorkload) for part in self.parts)
         ):
             raise InvalidDomainError(
-                "StreamProduct: expected two or more of StreamWorkload, FiniteSet and Marginals, "
-                "one of them over time; hint: kron takes any domains"
+                "StreamProduct: expected two or more of StreamWorkload, FiniteSet, Marginals and "
+                "Products, one of them over time; hint: kron takes any domains"
             )
 
     @property
@@ -101,15 +104,21 @@ class StreamProduct(AbstractFiniteDomain):
 
 def is_part(domain: AbstractDomain) -> bool:
     """Whether a product of streams can be made with it."""
-    return isinstance(domain, StreamWorkload | FiniteSet | Marginals)
+    return isinstance(domain, StreamWorkload | FiniteSet | Marginals | Products)
 
 
 def stream_product(domains: Iterable[AbstractDomain]) -> StreamProduct | None:
-    """Their Kronecker product, where one is a workload over time and all are finite sets."""
+    """Their Kronecker product, where one is a workload over time and all are finite sets.
+
+    Few queries about several attributes are listed: their optimum is closer then.
+    """
     parts: list[AbstractFiniteDomain] = []
     for domain in domains:
         if isinstance(domain, StreamProduct):
             parts.extend(domain.parts)
+        elif isinstance(domain, Products):
+            few = domain.cardinality * domain.dim <= _MOST_LISTED_QUERIES
+            parts.append(domain.to_finite_set() if few else domain)
         elif isinstance(domain, StreamWorkload | FiniteSet | Marginals):
             parts.append(domain)
         else:

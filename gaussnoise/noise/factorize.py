@@ -24,6 +24,7 @@ from .certificates.points import PointCertificate
 from .certificates.streams import StreamCertificate
 from .optimal_noise import OptimalNoise
 from .solve import optimal_noise
+from .streams import is_written_out
 from .structure import Piece, pieces, runs, table
 
 Array = NDArray[np.float64]
@@ -53,8 +54,8 @@ def factorize(
         A: shape (queries, cells); or a list of matrices ``[A1, ..., Ak]`` that stands for
             ``A1 ⊗ ... ⊗ Ak``, which is never formed: γ_(p)(K ⊗ L) = γ_(p)(K) γ_(p)(L), by products
             of the factors and of the witnesses; or a workload over time, such as
-            ``gn.streams.prefix_sums(n)``, of up to 1024 ticks, also in such a list, or in
-            ``gn.kron``.
+            ``gn.streams.prefix_sums(n)``, also in such a list, or in ``gn.kron``; beyond 1024
+            ticks its factors are known by the weights that make them, and never written out.
         error: "max" (p = ∞: the largest standard deviation, the γ₂ norm of functional analysis),
             "mean" (p = 2: root total variance, γ_F, not divided by anything), or p itself in [2,
             ∞].
@@ -92,15 +93,16 @@ def factorize(
     """
     p = asked_norm("factorize", error, tol)
     asked = _listed(A)
-    given = tuple(_written_out(M) for M in asked)
+    given = tuple(_factor(M) for M in asked)
     simple = [
         piece
         for M, matrix in zip(asked, given, strict=True)
-        for piece in ([M] if isinstance(M, StreamWorkload) else pieces(matrix))
+        for piece in ([M] if isinstance(M, StreamWorkload) else pieces(_written_out(matrix)))
     ]
     share = math.expm1(math.log1p(tol) / len(simple)) if len(simple) > 1 else tol
     result = Factorization(given, p, tol, tuple(_part(piece, p, share) for piece in simple))
-    if result.value > _LARGEST or (result.value < _SMALLEST and all(M.any() for M in given)):
+    is_zero = any(not isinstance(M, StreamWorkload) and not M.any() for M in given)
+    if result.value > _LARGEST or (result.value < _SMALLEST and not is_zero):
         raise ParameterError(
             f"factorize: the product's value {result.value:g} leaves 1e±300; hint: rescale the "
             "factors"
@@ -166,6 +168,49 @@ class _Part:
             array.flags.writeable = False
 
 
+@dataclass(frozen=True, eq=False)
+class _LongPart:
+    """The factorization of a workload over time of more ticks than are written out.
+
+    ``A = L R`` with ``L = M^½`` and ``R = M^-½ A``, M the noise's covariance, which is known by its
+    weights: rows of L are as long as standard deviations, squared columns of R are leverages, and
+    both have proven bounds.
+    """
+
+    workload: StreamWorkload
+    noise: OptimalNoise
+    witness: Witness
+    residual: float = 0.0  # L R is A by definition
+
+    @property
+    def value(self) -> float:
+        return self.noise.gamma
+
+    @property
+    def lower(self) -> float:
+        return self.noise.gamma_lower
+
+    @property
+    def method(self) -> str:
+        return self.noise.method
+
+    @property
+    def left(self) -> Array:
+        raise self._too_large()
+
+    @property
+    def right(self) -> Array:
+        raise self._too_large()
+
+    def _too_large(self) -> DomainTooLargeError:
+        n = self.workload.ticks
+        return DomainTooLargeError(
+            f"factorize: factors of {n} x {n} for {n} ticks, more than are written out; hint: "
+            "value, lower, gap and witness need none, .noise.covariance multiplies vectors by "
+            "L L', and gn.streams.noise makes noise tick by tick"
+        )
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Factorization(PickledByArguments):
@@ -177,24 +222,25 @@ class Factorization(PickledByArguments):
     for rounding.
 
     Attributes:
-        matrices: what was factorized, as given; one matrix, or the Kronecker factors.
+        matrices: what was factorized, as given; one matrix, or the Kronecker factors. A workload
+            over time of more than 1024 ticks is itself.
         p: the norm of the error.
         tol: the gap that was asked for.
         parts: one factorization for each Kronecker factor, given or found.
     """
 
-    matrices: tuple[Array, ...]
+    matrices: tuple[Array | StreamWorkload, ...]
     p: float
     tol: float
-    parts: tuple[_Part, ...]
+    parts: tuple[_Part | _LongPart, ...]
 
     @property
     def shape(self) -> tuple[int, int]:
         """``(queries, cells)``."""
-        return (
-            math.prod(len(M) for M in self.matrices),
-            math.prod(M.shape[1] for M in self.matrices),
-        )
+        sizes = [
+            (M.ticks, M.ticks) if isinstance(M, StreamWorkload) else M.shape for M in self.matrices
+        ]
+        return math.prod(size[0] for size in sizes), math.prod(size[1] for size in sizes)
 
     @property
     def value(self) -> float:
@@ -234,7 +280,8 @@ class Factorization(PickledByArguments):
         """L, shape (queries, k).
 
         Raises:
-            DomainTooLargeError: a Kronecker product of more than 2^27 entries.
+            DomainTooLargeError: a Kronecker product of more than 2^27 entries, or a workload over
+                time of more than 1024 ticks.
         """
         return _kronecker([part.left for part in self.parts])
 
@@ -243,7 +290,8 @@ class Factorization(PickledByArguments):
         """R, shape (k, cells), columns of length at most one: a strategy of unit sensitivity.
 
         Raises:
-            DomainTooLargeError: a Kronecker product of more than 2^27 entries.
+            DomainTooLargeError: a Kronecker product of more than 2^27 entries, or a workload over
+                time of more than 1024 ticks.
         """
         return _kronecker([part.right for part in self.parts])
 
@@ -264,7 +312,16 @@ class Factorization(PickledByArguments):
         known = self.parts[0].noise
         if len(self.parts) == 1 and known is not None:
             return known
-        columns = FiniteSet.from_workload(_kronecker(self.matrices))
+        dense = [M for M in self.matrices if not isinstance(M, StreamWorkload)]
+        if len(dense) == len(self.matrices):
+            columns: AbstractDomain = FiniteSet.from_workload(_kronecker(dense))
+        else:
+            columns = StreamProduct(
+                tuple(
+                    M if isinstance(M, StreamWorkload) else FiniteSet.from_workload(M)
+                    for M in self.matrices
+                )
+            )
         return optimal_noise(columns, self.p, neighbors="add-remove", tol=self.tol)
 
     def __float__(self) -> float:
@@ -338,6 +395,11 @@ def check_matrix(function: str, A: object) -> Array:
     return matrix
 
 
+def _factor(M: object) -> Array | StreamWorkload:
+    """A Kronecker factor as a matrix, or as a workload over time that is not written out."""
+    return M if isinstance(M, StreamWorkload) and not is_written_out(M) else _written_out(M)
+
+
 def _written_out(M: object) -> Array:
     return check_matrix("factorize", M.toarray() if isinstance(M, StreamWorkload) else M)
 
@@ -394,8 +456,10 @@ def _exponent(array: Array) -> int:
     return math.frexp(float(np.abs(array).max(initial=0.0)))[1]
 
 
-def _part(piece: Piece | StreamWorkload, p: float, tol: float) -> _Part:
+def _part(piece: Piece | StreamWorkload, p: float, tol: float) -> _Part | _LongPart:
     over_time = piece if isinstance(piece, StreamWorkload) else None
+    if over_time is not None and not is_written_out(over_time):
+        return _never_written_out(over_time, p, tol)
     piece = Piece(_written_out(piece)) if isinstance(piece, StreamWorkload) else piece
     A = piece.matrix
     if not A.any():
@@ -428,6 +492,17 @@ def _part(piece: Piece | StreamWorkload, p: float, tol: float) -> _Part:
     return replace(found, left=np.ldexp(found.left, exponent), value=value, lower=lower)
 
 
+def _never_written_out(workload: StreamWorkload, p: float, tol: float) -> _Part | _LongPart:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # factorize judges the final gap
+        noise = optimal_noise(workload, p, neighbors="add-remove", tol=tol)
+    certificate = noise.certificate
+    if not isinstance(certificate, StreamCertificate):  # too many bands for linear time
+        return _part(Piece(_written_out(workload)), p, tol)
+    witness = Witness(certificate.coordinate_weights, certificate.weights)
+    return _LongPart(workload, noise, witness)
+
+
 def _by_optimisation(
     A: Array, unit: Array, exponent: int, p: float, tol: float, domain: AbstractDomain | None = None
 ) -> _Part:
@@ -439,11 +514,6 @@ def _by_optimisation(
         columns = FiniteSet.from_workload(A[rows]) if domain is None else domain
         noise = optimal_noise(columns, p, neighbors="add-remove", tol=0.9 * tol)
     certificate = noise.certificate
-    if isinstance(certificate, StreamCertificate):
-        raise DomainTooLargeError(
-            f"factorize: factors of {len(A)} ticks, more than are written out; hint: "
-            'optimal_noise(workload, p, neighbors="add-remove") has the same bracket without them'
-        )
     if not isinstance(certificate, PointCertificate) or certificate.rows is None:
         raise CertificateError(
             f"factorize: expected weights on columns, got {type(certificate).__name__}"

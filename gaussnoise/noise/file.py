@@ -8,7 +8,6 @@ import numpy as np
 
 from domains import AbstractDomain, AbstractFiniteDomain, Marginals, Products, StreamWorkload
 from domains.description import describe, rebuild
-from domains.tables.stream_product import StreamProduct
 
 from ..errors import CertificateError, OutputError
 from ..files.archive import DAMAGE, Arrays, damaged, read_arrays, write_arrays
@@ -174,7 +173,7 @@ def _kinds(
         return MarginalCovariance, MarginalCertificate
     if isinstance(domain, StreamWorkload) and "stream_weights" in arrays:
         return StreamCovariance, StreamCertificate
-    if isinstance(domain, StreamProduct) and "covariances" in header:
+    if "covariances" in header:
         return KroneckerCovariance, KroneckerCertificate
     if "participations" in arrays:
         return FactorCovariance, ParticipationCertificate

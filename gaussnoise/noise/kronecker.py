@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from domains.tables.stream_product import StreamProduct
+from domains import AbstractDomain, Products
 
+from ..errors import ParameterError
 from ..numerics.rounding import ROUNDING_MARGIN
 from .answer import answer
 from .certificates.kronecker import KroneckerCertificate, product_above, product_below
@@ -18,16 +19,30 @@ Solve = Callable[[Problem, float], OptimalNoise]
 
 
 def product_of_streams(
-    problem: Problem, domain: StreamProduct, tol: float, solve: Solve
+    function: str,
+    problem: Problem,
+    parts: tuple[AbstractDomain, ...],
+    tol: float,
+    solve: Solve,
 ) -> OptimalNoise:
-    """The product of the parts' optimal noises, each solved to its share of the tolerance."""
-    share = math.expm1(math.log1p(tol) / len(domain.parts) * (1 - ROUNDING_MARGIN))
-    found = [solve(Problem(part, problem.p, "add-remove"), share) for part in domain.parts]
+    """The product of the parts' optimal noises, each solved to its share of the tolerance.
+
+    ``±(K ⊗ L) = (±K) ⊗ (±L)`` for any sets, so that add-remove goes part by part; differences do
+    not: ``K ⊗ L − K ⊗ L`` is no product.
+    """
+    if problem.p > 2 and any(isinstance(part, Products) for part in parts):
+        raise ParameterError(
+            f"{function}: expected p = 2 for a workload over time times Products that are too "
+            f"large to list, got p = {problem.p:g}: alone, these count every query with the root "
+            "mean square of its table, which is another norm; hint: p=2, or Marginals"
+        )
+    share = math.expm1(math.log1p(tol) / len(parts) * (1 - ROUNDING_MARGIN))
+    found = [solve(Problem(part, problem.p, "add-remove"), share) for part in parts]
     unsolved = [noise.status for noise in found if noise.status is not Status.SOLVED]
     return answer(
         problem,
         covariance=KroneckerCovariance(tuple(noise.covariance for noise in found)),
-        center=np.broadcast_to(0.0, domain.dim),
+        center=np.broadcast_to(0.0, problem.domain.dim),
         certificate=KroneckerCertificate(tuple(noise.certificate for noise in found)),
         upper=product_above([noise.gamma for noise in found]) * (1 + ROUNDING_MARGIN),
         lower=product_below([noise.gamma_lower for noise in found]),

@@ -10,17 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import AbstractDomain
-from domains.tables.stream_product import StreamProduct
+from domains.algebra.products import parts_over_time
 
 from ..errors import CovarianceError
 from .covariance import Covariance, FactorCovariance, Stored
 from .marginal_covariance import MarginalCovariance
+from .product_covariance import ProductCovariance
 from .stream_covariance import StreamCovariance
 
 Array = NDArray[np.float64]
 
 _KINDS: dict[str, type[Covariance]] = {
-    cls.__name__: cls for cls in (FactorCovariance, MarginalCovariance, StreamCovariance)
+    cls.__name__: cls
+    for cls in (FactorCovariance, MarginalCovariance, ProductCovariance, StreamCovariance)
 }
 
 
@@ -78,10 +80,11 @@ class KroneckerCovariance(Covariance):
     def decode(
         cls, domain: AbstractDomain, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
     ) -> Self:
-        if not isinstance(domain, StreamProduct):
+        domains = parts_over_time(domain)
+        if domains is None:
             raise CovarianceError("load: expected a Kronecker product with the covariance of one")
         kinds = [_KINDS[name] for name in header["covariance_kinds"]]
-        described = zip(kinds, domain.parts, header["covariances"], strict=True)
+        described = zip(kinds, domains, header["covariances"], strict=True)
         return cls(
             tuple(
                 kind.decode(K, own, arrays_of_part(arrays, k))

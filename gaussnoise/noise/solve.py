@@ -4,8 +4,8 @@ from numbers import Real
 from typing import TYPE_CHECKING
 
 from domains import AbstractDomain, FiniteSet, Marginals, Products
+from domains.algebra.products import parts_over_time
 from domains.participation.participations import VectorParticipations
-from domains.tables.stream_product import StreamProduct
 
 from ..errors import ParameterError
 from ..solvers.progress import Watcher, watching
@@ -159,10 +159,12 @@ def _solved(
                 return marginal_optimum(problem, domain, problem.protected, tol, watch)
             if isinstance(domain, Products) and not problem.shifted:
                 return product_optimum(problem, domain, problem.protected, tol, watch)
-            if isinstance(domain, StreamProduct) and problem.protected == "add-remove":
+            parts = parts_over_time(domain)
+            if parts is not None and problem.protected == "add-remove":
                 return product_of_streams(
+                    function,
                     problem,
-                    domain,
+                    parts,
                     tol,
                     lambda part, share: _solved(function, part, share, method, progress),
                 )

@@ -13,6 +13,7 @@ from gaussnoise.streams.time_strategy import TimeStrategy
 
 TICKS, DRAWS = 4, 5000
 BUDGET = 0.1  # of every stream that is killed
+ROWS = 3  # of every tick of it
 
 
 def planned(reports=1, apart=1, neighbors="add-remove"):
@@ -182,12 +183,14 @@ def killed(folder, points, *kinds):
 
 def damage(found):
     """What became of one stream whose first tick was killed: then it was asked for twice, and
-    the second tick once. A draw that was not committed is told to nobody, and drawn anew.
+    the second tick once. A draw that was not committed is told to nobody, and drawn anew. A tick
+    is lost if it is not there, or without its rows.
     """
     first, again, second = [*found["answers"], None, None, None][:3]
     drawn_anew = found["drawn"] and not found["committed"]
     told = first is not None and first == again and second is not None
     whole = told and (first[0], second[0], found["ticks"]) == (1, 2, 2)
+    whole = whole and found["rows"] == [ROWS, ROWS]
     early = found["published"] and not found["committed"]
     spent = found["spent"]
     return ledger.Damage(

@@ -148,6 +148,7 @@ def ledgers(folder):
         "plain": "kill -9 throughout the tick of a stream",
         "ledger": "kill -9 throughout the tick of a stream under a ledger",
         "forgetful": "a stream that forgets what it drew, kill -9 throughout the tick",
+        "skipping": "a stream that skips the tick in which it was killed, kill -9 throughout it",
     }
     killed = ticks.killed(folder / "ticks", _POINTS, *kinds)
     for kind, name in kinds.items():

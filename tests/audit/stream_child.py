@@ -1,5 +1,5 @@
 """Ticks of streams, forked and killed:
-``python stream_child.py FOLDER POINTS plain|ledger|forgetful...``.
+``python stream_child.py FOLDER POINTS plain|ledger|forgetful|skipping...``.
 
 POINTS is the number of points for each kind of stream, spread over all distinct lines that a tick
 runs. At each, the first tick is killed there; then it is asked for twice more, by its number, and
@@ -20,6 +20,7 @@ import pyarrow.parquet
 from killed_child import forked, spread
 
 import gaussnoise as gn
+from gaussnoise.streams import running as _running
 from gaussnoise.streams import state as _state
 
 folder, points, *kinds = sys.argv[1:]
@@ -30,6 +31,9 @@ assert plan.rho_charged <= 0.1
 
 def ticked(place, number, at=None):
     """Exit status of a process that runs a tick, see ``killed_child.py``."""
+
+    with open(place / "asked", "a") as file:
+        file.write(f"{number}\n")
 
     def begin():
         stream = gn.streams.Stream.open(place / "stream")
@@ -56,6 +60,7 @@ def lines_of(file):
 
 def attempt(kind, point):
     prepared(place := Path(folder) / kind / f"at-{point}", kind)
+    _running.counted = skipping(place) if kind == "skipping" else counted
     killed = ticked(place, 1, point) == signal.SIGKILL
     committed = (place / "stream" / "private" / "exact-counts-0001.json").exists()
     published = (place / "stream" / "ticks" / "0001").exists()
@@ -71,8 +76,26 @@ def attempt(kind, point):
         "answers": [json.loads(line) for line in lines_of(place / "answers")],
         "scratch": [path.name for path in place.rglob("*.partial*")],
         "ticks": len(gn.streams.Stream.open(place / "stream")),
+        "rows": [commit.rows for commit in committed_ticks(place / "stream")],
         "spent": gn.Ledger.open(place / "ledger").spent if kind == "ledger" else None,
     }
+
+
+def committed_ticks(path):
+    stream = gn.streams.Stream.open(path)
+    return commits(stream.state, stream.plan)
+
+
+def skipping(place):
+    """Of a tick that was asked for before, and is not on disk, no rows are counted, to see that
+    this harness catches it.
+    """
+
+    def counting(tables, over, tick, given, *others):
+        again = lines_of(place / "asked").count(f"{tick}") > 1
+        return counted(tables, over, tick, given.slice(0, 0) if again else given, *others)
+
+    return counting
 
 
 def forgetful(self, plan):
@@ -91,5 +114,5 @@ def attempts(kind, count):
     return [attempt(kind, point) for point in spread(lines, count)]
 
 
-commits = _state.State.commits
+commits, counted = _state.State.commits, _running.counted
 print(json.dumps({kind: attempts(kind, int(points)) for kind in kinds}))

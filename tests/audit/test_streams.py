@@ -69,7 +69,8 @@ def test_ticks_that_forget_the_limit_of_rows_are_caught(monkeypatch):
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory):
     """What was found of each kind of stream, killed at a few lines."""
-    return ticks.killed(tmp_path_factory.mktemp("killed"), 4, "plain", "ledger", "forgetful")
+    kinds = "plain", "ledger", "forgetful", "skipping"
+    return ticks.killed(tmp_path_factory.mktemp("killed"), 4, *kinds)
 
 
 @pytest.mark.parametrize("kind", ["plain", "ledger"])
@@ -84,3 +85,9 @@ def test_a_killed_tick_is_drawn_once_and_not_left_out(killed, kind):
 def test_a_stream_that_forgets_what_it_drew_is_caught(killed):
     damage = sum(map(ticks.damage, killed["forgetful"]), ledger.Damage())
     assert damage.twice
+
+
+def test_a_stream_that_skips_the_tick_in_which_it_was_killed_is_caught(killed):
+    damage = sum(map(ticks.damage, killed["skipping"]), ledger.Damage())
+    assert damage.lost
+    assert not damage.twice

@@ -7,7 +7,7 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from domains.tables.stream_product import StreamProduct
+from domains.algebra.products import parts_over_time
 
 from ...errors import CertificateError
 from ...numerics.rounding import ROUNDING_MARGIN
@@ -17,12 +17,21 @@ from ..problem import Problem
 from .certificate import Certificate, Verification
 from .marginals import MarginalCertificate
 from .points import PointCertificate
+from .products import ProductCertificate
 from .streams import StreamCertificate
+from .tensors import TensorCertificate
 
 Array = NDArray[np.float64]
 
 _KINDS: dict[str, type[Certificate]] = {
-    cls.__name__: cls for cls in (MarginalCertificate, PointCertificate, StreamCertificate)
+    cls.__name__: cls
+    for cls in (
+        MarginalCertificate,
+        PointCertificate,
+        ProductCertificate,
+        StreamCertificate,
+        TensorCertificate,
+    )
 }
 
 
@@ -58,19 +67,19 @@ class KroneckerCertificate(Certificate):
         self, problem: Problem, covariance: Covariance, center: Array, claimed: float
     ) -> list[Verification]:
         """Every part by its own check; each says what it says of a problem of its own."""
-        domain = problem.domain
+        domains = parts_over_time(problem.domain)
         if (
-            not isinstance(domain, StreamProduct)
+            domains is None
             or problem.protected != "add-remove"
             or not isinstance(covariance, KroneckerCovariance)
-            or not len(domain.parts) == len(self.parts) == len(covariance.parts)
+            or not len(domains) == len(self.parts) == len(covariance.parts)
         ):
             raise CertificateError(
                 "verify: the certificate of a Kronecker product belongs to another problem"
             )
         found = [
             _worst(part.check(Problem(K, problem.p, "add-remove"), M, np.zeros(K.dim), 1.0))
-            for part, K, M in zip(self.parts, domain.parts, covariance.parts, strict=True)
+            for part, K, M in zip(self.parts, domains, covariance.parts, strict=True)
         ]
         if not all(one.enclosure <= 1 for one in found):  # or one part could pay for another
             raise CertificateError("verify: too little noise for a part of a Kronecker product")
@@ -92,10 +101,11 @@ class KroneckerCertificate(Certificate):
     def decode(
         cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
     ) -> Self:
-        if not isinstance(problem.domain, StreamProduct):
+        domains = parts_over_time(problem.domain)
+        if domains is None:
             raise CertificateError("load: expected a Kronecker product with the certificate of one")
         kinds = [_KINDS[name] for name in header["kinds"]]
-        described = zip(kinds, problem.domain.parts, header["certificates"], strict=True)
+        described = zip(kinds, domains, header["certificates"], strict=True)
         return cls(
             tuple(
                 kind.decode(Problem(K, problem.p, "add-remove"), own, arrays_of_part(arrays, k))

@@ -7,14 +7,13 @@ import scipy
 from numpy.typing import NDArray
 
 from ...numerics.norms import dual_power
+from .anderson import MEMORY, accelerated
 from .filters import Filter, filter_of, resolvent_traces
 
 Array = NDArray[np.float64]
 
 _SAMPLES, _GRID = 48, 400  # of the trace of a resolvent; of the spectrum that explains them
 _MOST_ROUNDS = 20
-# of the leverages: two is Newton's step where nodes stay, one the multiplicative algorithm's
-_POWER = 1.5
 _BEYOND = 5.0  # logarithm
 _LEVEL = 1e-5  # of the largest leverage above the mean one
 
@@ -37,7 +36,8 @@ def few_states(bands: Array, weights: Array, shares: Array, p: float, nodes: int
     For fixed λ and w, the mean leverage times the weighted variance is ``Σ r(μ) Σ 1/(μ r(μ))`` over
     the spectrum μ of ``W^-½ A⁻ᵀ Λ⁻¹ A⁻¹ W^-½``, with ``r(x) = Σ c_j/(x + s_j)``: a smooth function
     of the nodes. Then λ and w follow the leverages and variances of that noise, as in the
-    multiplicative algorithm for all noise. The best result is kept.
+    multiplicative algorithm for all noise, accelerated by Anderson's method. The best result is
+    kept.
 
     Args:
         bands: of A⁻¹, shape (b + 1, n).
@@ -48,9 +48,12 @@ def few_states(bands: Array, weights: Array, shares: Array, p: float, nodes: int
     """
     power = dual_power(p)
     kept: list[FewStates] = []
+    trail: list[tuple[Array, Array]] = []
     start = None
+    point = np.log(np.concatenate([weights, shares] if p > 2 else [weights]))
     for _ in range(_MOST_ROUNDS):
-        w = shares**power if p > 2 else np.ones(len(weights))
+        weights, *others = (_distribution(part) for part in point.reshape(-1, len(weights)))
+        w = others[0] ** power if p > 2 else np.ones(len(weights))
         spectrum, counts = _spectrum(bands, weights, w)
         start = _best_nodes(spectrum, counts, nodes, start)
         sizes, shifts = np.exp(start.reshape(2, -1))
@@ -59,15 +62,19 @@ def few_states(bands: Array, weights: Array, shares: Array, p: float, nodes: int
         error = float(np.linalg.norm(np.sqrt(variances * columns.max()), p))
         kept.append(FewStates(found, float(columns.max()), error))
         leverage = columns / (weights @ columns)
-        loads = w * variances / (w @ variances)
-        weights = weights * leverage**_POWER
-        weights /= weights.sum()
-        if p > 2:
-            shares = shares * (loads / shares) ** _POWER
-            shares /= shares.sum()
         if leverage.max() - 1 < _LEVEL:
             break
+        moves = [np.log(leverage)]
+        if p > 2:
+            moves.append(np.log(w * variances / (w @ variances) / others[0]))
+        trail = [*trail[1 - MEMORY :], (point, np.concatenate(moves))]
+        point = accelerated(trail, np.sqrt(np.concatenate([weights, *others])))
     return min(kept, key=lambda one: one.error)
+
+
+def _distribution(logarithms: Array) -> Array:
+    found = np.exp(logarithms - logarithms.max())
+    return found / found.sum()
 
 
 def _spectrum(bands: Array, weights: Array, coordinate_weights: Array) -> tuple[Array, Array]:

@@ -16,6 +16,7 @@ from ...numerics.norms import dual_power, norm
 from ..design import MAX_STEPS
 from ..progress import keeps_answer
 from . import banded, bidiagonal
+from .anderson import LONGEST, MEMORY, accelerated
 from .inverse_root import InverseRoot, inverse_root
 from .longer import is_same_everywhere, stretched
 
@@ -27,9 +28,7 @@ _GUESSED = 0.25  # of the reciprocal of the inverse's squared norm: below the le
 _GUESSES = 8
 _SIGNS = 8  # vectors that the norm is guessed by
 _MIXED = 0.25  # of the tolerance: every weight is at least this share of the mean one
-_MEMORY = 8
 _DECREASE = 1e-3  # of the lower end, at which a step is taken back
-_LONGEST = 3.0  # of a step, in the logarithm of a weight
 _SHORTER = 4  # times, the stream that gives the first weights of another
 _SHORTEST = 250  # ticks of such a stream
 _STEPS_OF_SHORTER = 100  # at most
@@ -273,10 +272,10 @@ def _improved(
             if p > 2:
                 loads = now.variances * shares[1] ** (power - 1)
                 move.append(np.log(loads / (shares[1] @ loads)))
-            trail = [*trail[1 - _MEMORY :], (point, np.concatenate(move))]
-            point = _accelerated(trail, np.sqrt(np.concatenate(shares)))
+            trail = [*trail[1 - MEMORY :], (point, np.concatenate(move))]
+            point = accelerated(trail, np.sqrt(np.concatenate(shares)))
             # not so low that a weight could not come back
-            least = math.log(_MIXED * tol / n) - _LONGEST
+            least = math.log(_MIXED * tol / n) - LONGEST
             point = np.concatenate(
                 [np.maximum(part - part.max(), least) for part in point.reshape(-1, n)]
             )
@@ -294,14 +293,3 @@ def _mixed(logarithms: Array, share: float) -> Array:
     found = np.exp(logarithms - logarithms.max())
     found /= found.sum()
     return (1 - share) * found + share / len(found)
-
-
-def _accelerated(trail: list[tuple[Array, Array]], size: Array) -> Array:
-    """Anderson's next point, from moves weighted by ``size``."""
-    point, step = trail[-1]
-    if len(trail) > 1:
-        pairs = list(itertools.pairwise(trail))
-        changes = np.array([(new - old) * size for (_, old), (_, new) in pairs])
-        shares = np.linalg.lstsq(changes.T, step * size, rcond=1e-10)[0]
-        step = step - shares @ np.array([b + d - a - c for (a, c), (b, d) in pairs])
-    return point + np.clip(step, -_LONGEST, _LONGEST)

@@ -1,6 +1,7 @@
 """Workloads over time times other workloads: solved part by part, against lists of all columns."""
 
 import math
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ PRODUCTS = {
     "queries": gn.kron(TOTALS, gn.FiniteSet.from_workload(QUERIES)),
     "queries first": gn.kron(gn.FiniteSet.from_workload(QUERIES), streams.decayed_sums(5, 0.5)),
     "marginals": gn.kron(TOTALS, gn.Marginals((2, 3), [(0,), (1,)], [1.0, 2.0])),
+    "products": gn.kron(TOTALS, gn.Products([gn.Prefix(3), gn.Identity(2)], [(0, 1), (0,)])),
     "two streams": gn.kron(
         streams.prefix_sums(4), streams.momentum(5, 0.5), TOTALS.to_finite_set()
     ),
@@ -116,3 +118,67 @@ def test_only_products_with_a_stream_are_kept_apart():
     assert not isinstance(gn.kron(TOTALS, gn.LpBall(2, 2)), StreamProduct)
     with pytest.raises(gn.InvalidDomainError, match="one of them over time"):
         StreamProduct((gn.FiniteSet(np.eye(2)), gn.FiniteSet(np.eye(3))))
+
+
+BODIES = {
+    "ball": gn.kron(streams.prefix_sums(4), gn.LpBall(2, 2)),
+    "two bodies": gn.kron(gn.LpBall(2, math.inf), streams.decayed_sums(3, 0.5), gn.LpBall(2, 2)),
+    "away from zero": gn.kron(streams.prefix_sums(3), gn.LpBall(2, 2) + np.array([2.0, 1.0])),
+    "tensors": gn.kron(streams.prefix_sums(2), gn.TensorPower(2, 2)),
+}
+
+
+@pytest.mark.parametrize("p", [2, math.inf])
+@pytest.mark.parametrize("body", BODIES)
+def test_bodies_over_time_are_covered_part_by_part(body, p, tmp_path):
+    noise = gn.optimal_noise(BODIES[body], p, "add-remove")
+    assert noise.gap <= 1e-6
+    assert noise.method.startswith("Kronecker product")
+    noise.save(tmp_path / "noise.npz")
+    assert gn.OptimalNoise.load(tmp_path / "noise.npz").gamma == noise.gamma
+    members = np.random.default_rng(3).normal(size=(300, noise.domain.dim))
+    points = np.array([noise.domain.support_point(theta) for theta in members])
+    M = noise.covariance.toarray()
+    covered = np.einsum("ij,ij->i", points @ np.linalg.pinv(M), points).max()
+    assert 0.5 < covered <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("p", [2, math.inf])
+def test_a_disc_over_time_costs_between_polygons_that_it_contains_and_is_in(p):
+    noise = gn.optimal_noise(BODIES["ball"], p, "add-remove")
+    angles = 2 * np.pi * np.arange(16) / 16
+    corners = np.array([np.cos(angles), np.sin(angles)]).T
+    columns = np.tri(4).T
+    inner, outer = (
+        gn.optimal_noise(gn.FiniteSet(np.kron(columns, size * corners)), p, "add-remove")
+        for size in (1.0, 1 / np.cos(np.pi / 16))
+    )
+    assert inner.gamma_lower <= noise.gamma
+    assert noise.gamma_lower <= outer.gamma
+
+
+def test_less_noise_for_a_body_over_time_is_found():
+    noise = gn.optimal_noise(BODIES["two bodies"], 2, "add-remove")
+    noise.verify()
+    for damaged in (
+        replace(noise, covariance=less_noise(noise)),
+        replace(noise, gamma_lower=noise.gamma_lower * (1 + 1e-8)),
+        replace(noise, domain=BODIES["ball"]),
+    ):
+        with pytest.raises(gn.CertificateError, match="verify"):
+            damaged.verify()
+
+
+def test_large_products_over_time_are_solved_at_p_2_and_refused_beyond():
+    tables = gn.Products([gn.Prefix(64), gn.Identity(3), gn.Prefix(20)], [(0, 1), (0, 2), (1, 2)])
+    product = gn.kron(TOTALS, tables)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gn.ConvergenceWarning)  # of many attributes, as alone
+        noise = gn.optimal_noise(product, 2, "add-remove")
+        once = gn.optimal_noise(tables, 2, "add-remove")
+    noise.verify()
+    assert noise.gap == pytest.approx(once.gap, rel=0.01)
+    with pytest.raises(gn.CertificateError, match="too little noise"):
+        replace(noise, covariance=less_noise(noise)).verify()
+    with pytest.raises(gn.ParameterError, match="root mean square of its table"):
+        gn.optimal_noise(product, math.inf, "add-remove")

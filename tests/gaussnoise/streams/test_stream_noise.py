@@ -274,3 +274,51 @@ def test_factorizations_and_gamma_take_workloads_over_time():
     assert gn.gamma(workload).gamma == pytest.approx(
         gn.gamma(workload.to_finite_set()).gamma, rel=1e-6
     )
+
+
+@pytest.mark.parametrize("error", ["mean", "max"])
+def test_factorizations_of_long_streams_have_the_bracket_of_the_dense_one(
+    error, never_written_out, monkeypatch
+):
+    workload = WORKLOADS["totals"]
+    dense = gn.factorize(workload.toarray(), error)
+    monkeypatch.setattr("gaussnoise.noise.factorize.is_written_out", lambda workload: False)
+    found = gn.factorize(workload, error)
+    assert "never written out" in found.method
+    assert found.lower <= dense.value
+    assert dense.lower <= found.value
+    assert found.gap <= 1e-6
+    assert found.shape == (40, 40)
+    assert found.witness.lower_bound(np.tri(40)) == pytest.approx(found.lower, rel=1e-9)
+    M = found.noise.covariance.toarray()  # of which L is the root
+    root = np.linalg.cholesky(M)
+    lengths = np.linalg.norm(np.linalg.solve(root, np.tri(40)), axis=0)
+    assert lengths.max() <= 1 + 1e-12
+    assert np.linalg.norm(np.linalg.norm(root, axis=1), found.p) <= found.value
+    product = gn.factorize([workload, [[1, 0], [1, 1]]], error)
+    both = gn.factorize(np.kron(np.tri(40), np.tri(2)), error)
+    assert product.lower <= both.value
+    assert both.lower <= product.value
+    assert product.noise.gamma == pytest.approx(product.value, rel=1e-6)
+
+
+def test_factors_of_long_streams_are_refused_by_their_size():
+    found = gn.factorize(streams.prefix_sums(1025), "mean", tol=1e-3)
+    for part in ("left", "right"):
+        with pytest.raises(gn.DomainTooLargeError, match="1025 x 1025"):
+            getattr(found, part)
+
+
+def test_factorizations_of_too_many_subdiagonals_are_written_out(monkeypatch):
+    monkeypatch.setattr("gaussnoise.noise.factorize.is_written_out", lambda workload: False)
+    found = gn.factorize(streams.recurrence(20, [1.0] + [0.0] * 8 + [-0.5]), "mean")
+    assert "linear time" not in found.method
+    assert found.left.shape[0] == 20
+
+
+def test_factorizations_that_claim_too_much_are_found():
+    noise = gn.factorize(streams.prefix_sums(1100), "mean", tol=1e-3).noise
+    noise.verify()
+    less = replace(noise.covariance, scale=noise.covariance.scale * (1 - 1e-6))
+    with pytest.raises(gn.CertificateError, match="too little noise"):
+        replace(noise, covariance=less).verify()

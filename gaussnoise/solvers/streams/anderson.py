@@ -1,0 +1,22 @@
+"""Anderson's acceleration of a fixed point in logarithms of weights."""
+
+import itertools
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+MEMORY = 8  # points
+LONGEST = 3.0  # of a step, in the logarithm of a weight
+
+
+def accelerated(trail: list[tuple[Array, Array]], size: Array) -> Array:
+    """Anderson's next point, from moves weighted by ``size``."""
+    point, step = trail[-1]
+    if len(trail) > 1:
+        pairs = list(itertools.pairwise(trail))
+        changes = np.array([(new - old) * size for (_, old), (_, new) in pairs])
+        shares = np.linalg.lstsq(changes.T, step * size, rcond=1e-10)[0]
+        step = step - shares @ np.array([b + d - a - c for (a, c), (b, d) in pairs])
+    return point + np.clip(step, -LONGEST, LONGEST)
