@@ -10,6 +10,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.optimize
+from cases import one_test_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -129,7 +130,7 @@ def test_the_check_has_power(no_enumeration, monkeypatch):
         check_bracket(box(columns).max_quadratic(np.eye(4), np.zeros(4)), best)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@one_test_of("seed", range(20))
 def test_zonogons_are_exact(seed, no_enumeration):
     rng = np.random.default_rng(seed)
     columns = rng.normal(size=(rng.integers(1, 3), 9))

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import one_test_of
 from scipy import integrate, stats
 
 import gaussnoise as gn
@@ -259,7 +260,7 @@ def test_too_few_records_for_a_covariance_are_refused_and_enough_are_said():
     COVARIANCE(normal(enough, 3), gn.zCDP(0.5), largest=10)
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     "wrong",
     [
         {"steps": 0},

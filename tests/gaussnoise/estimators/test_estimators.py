@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import one_test_of
 from scipy import sparse, stats
 
 import gaussnoise as gn
@@ -162,7 +163,7 @@ def test_what_is_no_sample_is_refused_without_a_value(name, data):
     assert "7391" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     "call",
     [
         lambda x: E.clipped_mean(x, gn.zCDP(1)),

@@ -13,6 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import one_test_of
 from scipy import spatial, stats
 
 import gaussnoise as gn
@@ -537,7 +538,7 @@ def test_extreme_budgets_are_refused():
 # Membership
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     "name", [name for name in BODIES if name != "image of squares"]
 )  # whose hull cannot tell
 def test_quick_members_are_members(name):
@@ -676,9 +677,9 @@ BAD_DATA = {
 }
 
 
-@pytest.mark.parametrize("data", BAD_DATA.values(), ids=BAD_DATA)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["l2", "polytope", "moved ball"])
+@one_test_of("data", BAD_DATA.values(), ids=BAD_DATA)
+@one_test_of("kind", KINDS)
+@one_test_of("name", ["l2", "polytope", "moved ball"])
 def test_bad_data_are_refused_without_being_shown(name, kind, data):
     with pytest.raises(gn.DataError) as caught:
         mechanism_for(NOISES[name, kind]).release(data)

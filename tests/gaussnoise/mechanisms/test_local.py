@@ -11,6 +11,7 @@ import secrets
 
 import numpy as np
 import pytest
+from cases import one_test_of
 from scipy import stats
 
 import gaussnoise as gn
@@ -256,7 +257,7 @@ def test_the_bound_is_that_of_all_mechanisms(dim, epsilon, p):
 SECRET = 739173917391.25
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     ("domain", "record"),
     [
         (BALL, [SECRET, 0.0, 0.0]),

@@ -16,7 +16,7 @@ import zipfile
 import networkx
 import numpy as np
 import pytest
-from cases import pairwise
+from cases import one_test_of, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -534,9 +534,9 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("problem", PROBLEMS)
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("fault", FAULTS)
+@one_test_of("problem", PROBLEMS)
+@one_test_of("setting", SETTINGS)
+@one_test_of("fault", FAULTS)
 def test_broken_oracles_are_named(fault, setting, problem):
     with pytest.raises((gn.GaussNoiseError, gn.DomainError)):
         solve(problem, SETTINGS[setting](Faulty(fault)), tol=1e-2)
@@ -569,7 +569,7 @@ HUGE = {
 }
 
 
-@pytest.mark.parametrize("name", HUGE)
+@one_test_of("name", HUGE)
 def test_bodies_of_a_million_dimensions_are_refused_at_once(name):
     domain = HUGE[name]()
     for problem in PROBLEMS:
@@ -604,8 +604,8 @@ def test_policy_graphs_need_listed_points(K):
         gn.optimal_noise(K, neighbors=networkx.path_graph(3))
 
 
-@pytest.mark.parametrize("method", ["sdp", "sdp-clarabel", "sdp-scs", "ellipsoid"])
-@pytest.mark.parametrize("problem", PROBLEMS)
+@one_test_of("method", ["sdp", "sdp-clarabel", "sdp-scs", "ellipsoid"])
+@one_test_of("problem", PROBLEMS)
 def test_reference_methods_need_listed_points(problem, method):
     with pytest.raises(gn.ParameterError, match="needs listed points, which LpBall has not"):
         solve(problem, LpBall(2, 3), method=method)

@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.special
+from cases import one_test_of
 
 import gaussnoise as gn
 from domains import DomainTooLargeError, FiniteSet, TensorPower
@@ -108,13 +109,13 @@ def test_zonal_weights_expand_the_power_exactly(d, k):
         )
 
 
-@pytest.mark.parametrize(("d", "k"), SMALL)
+@one_test_of(("d", "k"), SMALL)
 def test_multiplicities_add_up_to_the_symmetric_tensors(d, k):
     assert sum(multiplicity(d, j) for j in zonal_weights(d, k)) == math.comb(d + k - 1, k)
     assert multiplicity(3, 7) == 15
 
 
-@pytest.mark.parametrize(("d", "k"), SMALL)
+@one_test_of(("d", "k"), SMALL)
 def test_bases_are_orthonormal_projections_of_the_right_length(d, k):
     bases, pi, rng = (
         harmonic_bases(TensorPower(d, k)),

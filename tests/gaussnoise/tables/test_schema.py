@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from cases import one_test_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import csv, parquet
@@ -99,7 +100,7 @@ def test_all_toml_styles_mean_the_same(text):
 A = "[attributes.a]\ncategories = ['x']\n"
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     ("text", "line", "part"),
     [
         ("[attributes.a]\ncategories = ['x'\nother = 'y'\n", 3, "TOML"),
