@@ -127,6 +127,7 @@ def _named(row, ids, k):
     )
 
 
+@functools.cache
 def exponential(epsilon):
     """A lower bound on e^ε that is near it: a Taylor polynomial, in rationals."""
     total = term = Fraction(1)

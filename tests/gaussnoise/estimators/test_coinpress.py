@@ -392,7 +392,7 @@ def least(hits, trials, level):
 
 
 def test_intervals_of_means_hold_their_level():
-    rng, hits, narrow, trials = np.random.default_rng(5), 0, 0, 150
+    rng, hits, narrow, trials = np.random.default_rng(5), 0, 0, 100
     root = np.linalg.cholesky(UNEVEN)
     for _ in range(trials):
         data = rng.normal(size=(150, 3)) @ root.T + [30, -5, 1]
@@ -405,7 +405,7 @@ def test_intervals_of_means_hold_their_level():
 
 
 def test_intervals_of_covariances_hold_their_level():
-    rng, hits, narrow, trials = np.random.default_rng(6), 0, 0, 120
+    rng, hits, narrow, trials = np.random.default_rng(6), 0, 0, 80
     for _ in range(trials):
         data = rng.normal(size=(1500, 2)) * [2, 1]
         found = COVARIANCE(data, gn.zCDP(0.5), largest=20, steps=3)

@@ -122,7 +122,11 @@ def noise(request):
     return NOISES[request.param]
 
 
-every = pytest.mark.parametrize("noise", KEYS, ids=map(": ".join, KEYS), indirect=True)
+# every body under two of the three relations, which are others for the next body
+KEYS_OF_TWO = [key for i, key in enumerate(KEYS) if i % 3 != i // 3 % 3]
+every = pytest.mark.parametrize(
+    "noise", KEYS_OF_TWO, ids=map(": ".join, KEYS_OF_TWO), indirect=True
+)
 # what does not depend on the relation is tested under one, another for every body
 TURNS = [(name, KINDS[i % 3]) for i, name in enumerate(BODIES)]
 each = pytest.mark.parametrize("noise", TURNS, ids=map(": ".join, TURNS), indirect=True)

@@ -54,6 +54,14 @@ def power(x, k):
     return functools.reduce(np.kron, [x] * k)
 
 
+def powers(rows, k):
+    """Of every row: products of entries in the order of ``np.kron``."""
+    found = rows
+    for _ in range(k - 1):
+        found = (found[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
+    return found
+
+
 def sphere(d, count, rng):
     x = rng.normal(size=(count, d))
     return x / np.linalg.norm(x, axis=1, keepdims=True)
@@ -77,7 +85,7 @@ def lengths(design, points):
 def sensitivity_points(domain, kind, rng, count=300):
     """Members of the sensitivity set, the far ones among them."""
     d, k = domain.base, domain.order
-    x = np.array([power(u, k) for u in sphere(d, count, rng)])
+    x = powers(sphere(d, count, rng), k)
     if kind == "gamma":
         return np.vstack([x, 0 * x[:1], x * rng.uniform(size=(count, 1))])
     if kind == "add-remove":
@@ -92,8 +100,8 @@ def sensitivity_points(domain, kind, rng, count=300):
         turned = np.cos(angles)[:, None] * pairs + np.sin(angles)[:, None] * other
     else:
         turned = -pairs
-    y = np.array([power(u, k) for u in turned])
-    z = np.array([power(u, k) for u in pairs])
+    y = powers(turned, k)
+    z = powers(pairs, k)
     return np.vstack([z - y, x, z - y * rng.uniform(size=(count, 1))])
 
 

@@ -401,7 +401,7 @@ def test_quotes_may_first_appear_late_in_a_file(tmp_path):
 WORD = st.text(alphabet="ab#,;|\t\"' \\\n-1", max_size=4)
 
 
-@settings(derandomize=True, deadline=None, database=None, max_examples=40)
+@settings(derandomize=True, deadline=None, database=None, max_examples=20)
 @given(
     st.lists(st.tuples(WORD, WORD), min_size=1, max_size=6),
     st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),

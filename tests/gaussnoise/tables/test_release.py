@@ -131,7 +131,7 @@ def problems(draw):
     return sizes, subsets, weights, draw(st.lists(record, max_size=12)), draw(st.floats(1e-8, 1e8))
 
 
-@settings(derandomize=True, deadline=None, database=None, max_examples=150)
+@settings(derandomize=True, deadline=None, database=None, max_examples=75)
 @given(problems())
 def test_without_noise_random_workloads_are_exact(problem):
     sizes, subsets, weights, records, rho = problem
@@ -200,7 +200,7 @@ def test_integer_sensitivity_is_bounded_where_patterns_are_many(monkeypatch, wor
     assert found <= claimed <= found * (1.00000001 if limit == "_EXACT_PATTERNS" else 2)
 
 
-@settings(derandomize=True, deadline=None, database=None, max_examples=150)
+@settings(derandomize=True, deadline=None, database=None, max_examples=75)
 @given(problems(), st.sampled_from(["add-remove", "replace"]))
 def test_integer_sensitivity_is_exact_on_random_workloads(problem, neighbors):
     sizes, subsets, weights, _, rho = problem
