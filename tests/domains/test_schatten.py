@@ -163,7 +163,7 @@ def test_brackets_hold_against_many_ascents(shape, q):
     for trial in range(4):
         dim = math.prod(shape)
         H, center = psd(rng, dim, (1, 2, dim, dim)[trial]), rng.normal(size=dim) * (trial % 2)
-        best = climbed(shape, q, H, center, rng, 20)
+        best = climbed(shape, q, H, center, rng, 8)
         found = SchattenBall(shape, q).max_quadratic(H, center)
         assert found.upper_bound >= best * (1 - 1e-12)
         assert found.value >= best * (1 - 1e-9)
@@ -190,7 +190,7 @@ def test_hard_forms_stay_within_the_promised_factor(q):
         np.eye(9) - trace / n,
         corner + flip @ corner @ flip,
     ):
-        best = climbed((n, n), q, H, np.zeros(9), rng, 20)
+        best = climbed((n, n), q, H, np.zeros(9), rng, 8)
         found = SchattenBall((n, n), q).max_quadratic(H)
         assert found.upper_bound >= best * (1 - 1e-10)
         assert found.upper_bound <= best * min(n ** abs(1 - 2 / q), 2 * math.sqrt(2)) * (1 + 1e-9)

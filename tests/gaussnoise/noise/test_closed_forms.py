@@ -489,8 +489,13 @@ def test_zonotopes_by_their_vertices(problem, p, shape):
     noise.verify()
 
 
-@pytest.mark.parametrize("shape", [(2, 5), (3, 8), (4, 10), (3, 40)])
-@pytest.mark.parametrize("q", [2, 3, 4, math.inf])
+@pytest.mark.parametrize(
+    ("shape", "q"),
+    [
+        *itertools.product([(2, 5), (4, 10)], [2, 3, math.inf]),
+        *itertools.product([(3, 8), (3, 40)], [4, math.inf]),
+    ],
+)
 def test_images_of_balls_are_within_grothendiecks_constant(shape, q):
     A = np.random.default_rng(5).normal(size=shape)
     noise = solve("gamma", A @ LpBall(shape[1], q), tol=1e-3)
