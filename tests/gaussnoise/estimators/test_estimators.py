@@ -227,7 +227,7 @@ def test_estimates_are_saved_and_read_again(name, tmp_path):
 
 # Intervals. The chance that a correct one fails here is below 1e-9.
 
-TRIALS, LEVEL, ODDS = 150, 0.8, 1e-9
+TRIALS, LEVEL, ODDS = 100, 0.8, 1e-9
 SHAPES = {  # of mean 0 and deviation 1
     "normal": lambda rng, n: rng.normal(size=n),
     "heavy": lambda rng, n: rng.standard_t(3, size=n) / math.sqrt(3),

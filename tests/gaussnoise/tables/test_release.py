@@ -260,14 +260,14 @@ def test_a_charge_beyond_the_budget_is_refused(monkeypatch):
 
 @pytest.fixture(scope="module")
 def whitened():
-    """Errors of 600 real releases, divided by the root of their stated covariance: independent and
+    """Errors of 300 real releases, divided by the root of their stated covariance: independent and
     standard.
     """
     sizes, records = (2, 3), [[0, 0], [1, 2], [1, 2], [0, 1]]
     plan, table = planned(sizes, [(0, 1), (1,)], weights=[1.0, 2.0]), table_of(records, 2)
     truth = true_counts(records, (0, 1), sizes).astype(float)
     errors = np.array(
-        [(plan.release(table)["a0", "a1"].estimate - truth).ravel() for _ in range(600)]
+        [(plan.release(table)["a0", "a1"].estimate - truth).ravel() for _ in range(300)]
     )
     variances = plan.release(table).query.variances
     covariance = MarginalCovariance(gn.Marginals(sizes, [(0, 1)]), variances).toarray()
