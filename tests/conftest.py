@@ -49,6 +49,27 @@ def cases():
     return CASES
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _one_engine():
+    """Files are counted by connections to one duckdb: to start and end an engine, as a program does
+    once for each file, takes as long as counting a small one.
+    """
+    import duckdb
+
+    start, started = duckdb.connect, []
+
+    def connect(*arguments, **options):
+        if arguments or options != {"config": {"temp_directory": ""}}:
+            return start(*arguments, **options)  # not what a file is counted by
+        if not started:
+            started.append(start(**options))
+        return started[0].cursor()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(duckdb, "connect", connect)
+        yield
+
+
 @pytest.fixture(scope="module")
 def quick_pictures():
     """Releases draw empty pictures, where tests are about everything else in a folder; gives what
