@@ -3,6 +3,7 @@ conformance law.
 """
 
 import functools
+import inspect
 import itertools
 import math
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from fractions import Fraction
 
 import networkx
 import numpy as np
+import pytest
 from scipy.optimize import minimize_scalar
 
 from domains import (
@@ -80,6 +82,52 @@ def pairwise(*lists):
     return [tuple(entries[k] for entries, k in zip(lists, row, strict=True)) for row in rows]
 
 
+def one_test_of(names, rows, ids=None):
+    """One test of all rows, where many take less time than a test of its own takes; it runs every
+    row, and names each that fails.
+
+    Arguments as of ``pytest.mark.parametrize``; the rows share the test's fixtures.
+    """
+    single = isinstance(names, str) and "," not in names
+    names = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+    rows = [(row,) if single else tuple(row) for row in rows]
+    ids = ids if ids is None or callable(ids) else list(ids)
+
+    def decorate(test):
+        @functools.wraps(test)
+        def whole(**given):
+            failed, skipped = [], 0
+            for k, row in enumerate(rows):
+                try:
+                    test(**given, **dict(zip(names, row, strict=True)))
+                except pytest.skip.Exception:
+                    skipped += 1
+                except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001
+                    error.add_note(f"case {k + 1} of {len(rows)}: {_named(row, ids, k)}")
+                    failed.append(error)
+            if failed:
+                raise BaseExceptionGroup(f"{len(failed)} of {len(rows)} cases", failed)
+            if rows and skipped == len(rows):
+                pytest.skip("every case does")
+
+        taken = inspect.signature(test)
+        left = [given for name, given in taken.parameters.items() if name not in names]
+        assert len(left) + len(names) == len(taken.parameters), f"{test.__name__} lacks {names}"
+        whole.__signature__ = taken.replace(parameters=left)
+        return whole
+
+    return decorate
+
+
+def _named(row, ids, k):
+    if ids is not None and not callable(ids):
+        return ids[k]
+    return ", ".join(
+        f"{(ids and ids(value)) or getattr(value, 'name', value)!s:.200}" for value in row
+    )
+
+
+@functools.cache
 def exponential(epsilon):
     """A lower bound on e^ε that is near it: a Taylor polynomial, in rationals."""
     total = term = Fraction(1)

@@ -11,6 +11,10 @@ from pathlib import Path
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
+# or every child compiles the package again, and every process these tests
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 import pytest  # noqa: E402
 
 
@@ -43,6 +47,27 @@ def pytest_collection_finish():
 @pytest.fixture
 def cases():
     return CASES
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_engine():
+    """Files are counted by connections to one duckdb: to start and end an engine, as a program does
+    once for each file, takes as long as counting a small one.
+    """
+    import duckdb
+
+    start, started = duckdb.connect, []
+
+    def connect(*arguments, **options):
+        if arguments or options != {"config": {"temp_directory": ""}}:
+            return start(*arguments, **options)  # not what a file is counted by
+        if not started:
+            started.append(start(**options))
+        return started[0].cursor()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(duckdb, "connect", connect)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ Prints a JSON object: the traceback of the first cell that failed, or nothing, f
 What most of them load is loaded once, before the processes are forked.
 """
 
+import gc
 import json
 import os
 import sys
@@ -12,8 +13,13 @@ from pathlib import Path
 
 import matplotlib.pyplot  # noqa: F401
 import matplotlib_inline.backend_inline  # noqa: F401
+import narwhals  # noqa: F401
+import opendp.prelude  # noqa: F401
 import pandas  # noqa: F401
 import pyarrow  # noqa: F401
+import scipy.optimize
+import scipy.stats  # noqa: F401
+import statsmodels.api  # noqa: F401
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
@@ -69,4 +75,6 @@ def forked(path):
     return fault or (f"it ended with status {status}" if status else "")
 
 
+gc.freeze()  # or every full collection, in every process, looks through all that was loaded
+gc.set_threshold(20_000)
 print(json.dumps({path: forked(Path(path).resolve()) for path in sys.argv[1:]}))

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import networkx
 import pytest
+from cases import one_test_of
 
 import domains
 import gaussnoise
@@ -107,7 +108,7 @@ def test_no_randomness_outside_simulations():
     assert offenders(randomness, SOURCES) == {}
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     "source",
     [
         "import random",
@@ -435,3 +436,26 @@ def test_private_names_are_found():
 def test_meetings_of_a_class_and_its_operators_are_real():
     for module, names in MEETINGS.items():
         assert names <= {name for name, _ in modules_imported(module, MODULES[module])}
+
+
+def test_one_test_of_many_cases_runs_all_and_names_those_that_fail():
+    seen = []
+
+    @one_test_of("x", range(4), ids=["low", "high", "wide", "thin"])
+    def law(x):
+        seen.append(x)
+        if x == 3:
+            pytest.skip("nothing to say")
+        if x == 2:
+            pytest.fail("as where nothing was raised")
+        assert x != 1
+
+    with pytest.raises(BaseExceptionGroup, match="2 of 4 cases") as caught:
+        law()
+    assert seen == [0, 1, 2, 3]
+    assert [error.__notes__ for error in caught.value.exceptions] == [
+        ["case 2 of 4: high"],
+        ["case 3 of 4: wide"],
+    ]
+    with pytest.raises(pytest.skip.Exception):
+        one_test_of("x", [3])(law.__wrapped__)()

@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from cases import one_test_of
 
 import gaussnoise as gn
 import gaussnoise.plots
@@ -19,7 +20,7 @@ PAGES = [
     *(ROOT / name / "README.md" for name in ("gaussnoise", "domains")),
     *BOOK,
 ]
-every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+every_page = one_test_of("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
 def blocks(page):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from cases import QUERIES
+from cases import QUERIES, one_test_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -59,7 +59,7 @@ BASES = [
     Base([[2.0]]), Base([[1, -1, 0], [0, 1, -1]]), Base(np.random.default_rng(0).normal(size=(5,
     3))),
 ]  # fmt: skip
-every_base = pytest.mark.parametrize("base", BASES, ids=repr)
+every_base = one_test_of("base", BASES, ids=repr)
 
 
 def matrix(base):
@@ -159,7 +159,7 @@ def test_every_query_has_a_label(base):
     assert len(base.labels([f"c{k}" for k in range(base.size)])) == base.queries
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     ("base", "labels"),
     [
         (Identity(2), ("3", "4")),
@@ -275,16 +275,16 @@ def test_huge_runs_are_refused():
         Users(20_000).gram()
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     "cls", [Identity, Total, Prefix, Ranges, lambda n: Bins(n, [1]), lambda n: Windows(n, 1)]
 )
-@pytest.mark.parametrize("size", [0, -1, 2.0, 2.5, True, None, "3", [3], np.nan])
+@one_test_of("size", [0, -1, 2.0, 2.5, True, None, "3", [3], np.nan])
 def test_sizes_are_validated(cls, size):
     with pytest.raises(InvalidDomainError, match="categor"):
         cls(size)
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     ("make", "message"),
     [
         (lambda: Bins(5, []), "distinct levels"),

@@ -97,7 +97,7 @@ def test_quadratic_maxima_bracket_members(name, shift):
         center = K._center() + shift * widths
         found = K.max_quadratic(H, center)
         best, rng = 0.0, np.random.default_rng(3)
-        for theta in rng.normal(size=(15, K.dim)):
+        for theta in rng.normal(size=(6, K.dim)):
             climbed = -1.0
             for _ in range(8):
                 x = K.support_point(theta)

@@ -9,6 +9,7 @@ import pkgutil
 
 import numpy as np
 import pytest
+from cases import CASES, one_test_of
 from scipy.sparse import coo_array, csr_array
 
 import domains
@@ -58,11 +59,13 @@ def test_every_concrete_domain_has_a_case(cases):
     } == concrete
 
 
+@one_test_of("case", CASES)
 def test_reference_points_are_members(case):
     assert case.points.shape[1] == case.domain.dim
     assert all(case.domain.contains(x) for x in case.points)
 
 
+@one_test_of("case", CASES)
 def test_support_point_is_a_member_that_attains_the_support(case):
     for theta in directions(case.domain.dim):
         point = case.domain.support_point(theta)
@@ -71,12 +74,14 @@ def test_support_point_is_a_member_that_attains_the_support(case):
         assert case.domain.support(theta) == theta @ point
 
 
+@one_test_of("case", CASES)
 def test_support_dominates_every_member(case):
     for theta in directions(case.domain.dim):
         assert case.domain.support(theta) >= (case.points @ theta).max() - 1e-12
 
 
-@pytest.mark.parametrize("factor", [0.0, 1e-100, 0.5, 3.0, 1e100])
+@one_test_of("case", CASES)
+@one_test_of("factor", [0.0, 1e-100, 0.5, 3.0, 1e100])
 def test_support_is_positively_homogeneous(case, factor):
     for theta in directions(case.domain.dim):
         expected = factor * case.domain.support(theta)
@@ -85,6 +90,7 @@ def test_support_is_positively_homogeneous(case, factor):
         )
 
 
+@one_test_of("case", CASES)
 def test_support_is_subadditive(case):
     h = case.domain.support
     listed = directions(case.domain.dim)
@@ -92,6 +98,7 @@ def test_support_is_subadditive(case):
         assert h(a + b) <= h(a) + h(b) + 1e-12
 
 
+@one_test_of("case", CASES)
 @pytest.mark.paper("Definition 29", by="brute force over members of every domain")
 def test_quadratic_maximum_brackets_brute_force(case):
     dim = case.domain.dim
@@ -113,6 +120,7 @@ def test_quadratic_maximum_brackets_brute_force(case):
                 assert found.value <= best + slack
 
 
+@one_test_of("case", CASES)
 def test_finite_quadratic_maximum_is_exact(case):
     if not isinstance(case.domain, domains.AbstractFiniteDomain):
         pytest.skip("only finite domains promise exactness")
@@ -124,6 +132,7 @@ def test_finite_quadratic_maximum_is_exact(case):
         )
 
 
+@one_test_of("case", CASES)
 def test_arguments_that_are_no_arrays_of_numbers_are_typed_errors(case):
     K, vector = case.domain, coo_array(np.ones((1, case.domain.dim)))
     asked = {
@@ -145,12 +154,14 @@ def test_arguments_that_are_no_arrays_of_numbers_are_typed_errors(case):
         K.support([[1.0], [2.0, 3.0]])
 
 
+@one_test_of("case", CASES)
 def test_center_defaults_to_the_origin(case):
     H = forms(case.domain.dim)[0]
     zero = np.zeros(case.domain.dim)
     assert case.domain.max_quadratic(H).value == case.domain.max_quadratic(H, zero).value
 
 
+@one_test_of("case", CASES)
 def test_is_symmetric_agrees_with_brute_force(case):
     if case.closed_form:
         mirrored = all(
@@ -165,6 +176,7 @@ def test_is_symmetric_agrees_with_brute_force(case):
     assert case.domain.is_symmetric == (members == {tuple(-x + 0.0) for x in case.points})
 
 
+@one_test_of("case", CASES)
 def test_contains_refuses_points_outside(case):
     far = 3 * np.abs(case.points).max() + 1
     for theta in directions(case.domain.dim)[:12]:
@@ -172,6 +184,7 @@ def test_contains_refuses_points_outside(case):
         assert not case.domain.contains(outside)
 
 
+@one_test_of("case", CASES)
 def test_finite_membership_is_exact(case):
     if not isinstance(case.domain, domains.AbstractFiniteDomain):
         pytest.skip("only finite domains list their members")
@@ -182,6 +195,7 @@ def test_finite_membership_is_exact(case):
     assert case.domain.contains(middle) == (tuple(middle) in members)
 
 
+@one_test_of("case", CASES)
 def test_to_finite_set_lists_the_same_points(case):
     if not isinstance(case.domain, domains.AbstractFiniteDomain):
         pytest.skip("only finite domains list their members")
@@ -190,6 +204,7 @@ def test_to_finite_set_lists_the_same_points(case):
     np.testing.assert_array_equal(listed.points, case.points)
 
 
+@one_test_of("case", CASES)
 def test_fields_are_frozen_and_arrays_read_only(case):
     if not dataclasses.is_dataclass(case.domain):
         pytest.skip("a user's own domain may be any class")
@@ -203,6 +218,7 @@ def test_fields_are_frozen_and_arrays_read_only(case):
         )
 
 
+@one_test_of("case", CASES)
 def test_answers_are_copies_and_arguments_are_left_alone(case):
     theta = directions(case.domain.dim)[0]
     H = forms(case.domain.dim)[0]
@@ -215,6 +231,7 @@ def test_answers_are_copies_and_arguments_are_left_alone(case):
     np.testing.assert_array_equal(H, kept[1])
 
 
+@one_test_of("case", CASES)
 def test_the_algebra_agrees_with_supports(case):
     K, dim = case.domain, case.domain.dim
     A = np.random.default_rng(4).normal(size=(2, dim))
@@ -241,6 +258,7 @@ def test_the_algebra_agrees_with_supports(case):
         assert image.support(theta) == close(case.support(theta @ A))
 
 
+@one_test_of("case", CASES)
 def test_algebra_is_validated(case):
     K, dim = case.domain, case.domain.dim
     for wrong in (
@@ -256,7 +274,8 @@ def test_algebra_is_validated(case):
         K * np.ones(2)
 
 
-@pytest.mark.parametrize("method", ["support_point", "support", "contains"])
+@one_test_of("case", CASES)
+@one_test_of("method", ["support_point", "support", "contains"])
 def test_vector_arguments_are_validated(case, method):
     call = getattr(case.domain, method)
     dim = case.domain.dim
@@ -270,6 +289,7 @@ def test_vector_arguments_are_validated(case, method):
             call(np.full(dim, bad))
 
 
+@one_test_of("case", CASES)
 def test_quadratic_arguments_are_validated(case):
     dim = case.domain.dim
     good = np.eye(dim)
@@ -285,6 +305,7 @@ def test_quadratic_arguments_are_validated(case):
         case.domain.max_quadratic(-good)
 
 
+@one_test_of("case", CASES)
 def test_quadratic_form_must_be_symmetric(case):
     if case.domain.dim == 1:
         pytest.skip("a 1 × 1 matrix is symmetric")

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from cases import one_test_of
 
 from domains import (
     AbstractDomain,
@@ -123,7 +124,7 @@ def test_the_forgeries_below_start_from_something_valid():
     assert_same(rebuild(BALL, {}), LpBall(2, 2.0))
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     "tree",
     [
         None, 3, "LpBall", [], [BALL], {}, {"type": "LpBall"}, {**BALL, "more": 1},

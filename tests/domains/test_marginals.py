@@ -4,11 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
+from cases import one_test_of
 
 from domains import DimensionError, DomainTooLargeError, InvalidDomainError, Marginals
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     ("sizes", "subsets", "weights", "message"),
     [
         ((), [()], None, "sizes"),

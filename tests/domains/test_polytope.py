@@ -80,7 +80,7 @@ def test_vertices_agree_with_rational_brute_force(data):
 
 @pytest.mark.parametrize(("d", "m"), [(2, 12), (3, 10), (4, 6), (5, 3)])
 def test_vertices_of_general_polytopes_agree_with_brute_force(d, m):
-    for k in range(2):
+    for k in range(2 if d < 4 else 1):
         rng = np.random.default_rng(k)
         A, b = (
             np.vstack([rng.normal(size=(m, d)), box(d)]),

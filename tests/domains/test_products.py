@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 import pytest
-from cases import query_answers
+from cases import one_test_of, query_answers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -148,7 +148,7 @@ class Unhashable(AbstractBase):
         return np.eye(2)
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     ("bases", "subsets", "weights", "message"),
     [
         ([], [()], None, "a base for every attribute"),
@@ -303,7 +303,7 @@ def test_the_forgeries_below_start_from_something_valid():
     assert K.terms == (((0, Moments([1.0, 2.0], [2])), (1, Base([[1, -1]]))),)
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     "tree",
     [
         node("Prefix", size=2), node("Base", matrix={"array": "W"}), described(bases=[]),

@@ -17,6 +17,14 @@ def power(x, k):
     return functools.reduce(np.kron, [x] * k)
 
 
+def powers(rows, k):
+    """Of every row: products of entries in the order of ``np.kron``."""
+    found = rows
+    for _ in range(k - 1):
+        found = (found[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
+    return found
+
+
 def sphere(d, count, rng):
     if d == 2:
         angles = np.linspace(0, 2 * np.pi, count)
@@ -74,7 +82,7 @@ def test_symmetric_coordinates_are_orthonormal(d, k):
 )
 def test_support_dominates_a_fine_sample(d, k):
     rng, K = np.random.default_rng(2), TensorPower(d, k)
-    sample = np.vstack([[power(x, k) for x in sphere(d, 2000, rng)], np.zeros(d**k)])
+    sample = np.vstack([powers(sphere(d, 2000, rng), k), np.zeros(d**k)])
     for theta in (*rng.normal(size=(5, d**k)), -power(np.eye(d)[0], k), -power(np.full(d, 0.3), k)):
         assert K.contains(K.support_point(theta))
         best = (sample @ theta).max()
@@ -109,7 +117,7 @@ def test_circle_brackets_are_exact(data):
     A = A.reshape(2**k, rank)
     center = np.array(data.draw(st.lists(entries, min_size=2**k, max_size=2**k)), dtype=float) / 8
     found = TensorPower(2, k).max_quadratic(A @ A.T, center)
-    sample = np.vstack([[power(x, k) for x in sphere(2, 1001, None)], np.zeros(2**k)]) - center
+    sample = np.vstack([powers(sphere(2, 1001, None), k), np.zeros(2**k)]) - center
     best = np.square(sample @ A).sum(axis=1).max()
     size = np.square(A).sum() * (1 + center @ center)
     assert found.upper_bound >= best - 1e-13 * size
@@ -122,7 +130,7 @@ def test_circle_brackets_are_exact(data):
 @pytest.mark.parametrize("rank", [1, 2, None])
 def test_quadratic_brackets_hold_against_samples(d, k, rank):
     rng, K = np.random.default_rng(4), TensorPower(d, k)
-    sample = np.vstack([[power(x, k) for x in sphere(d, 3000, rng)], np.zeros(d**k)])
+    sample = np.vstack([powers(sphere(d, 3000, rng), k), np.zeros(d**k)])
     A = rng.normal(size=(d**k, rank or d**k))
     for center in (np.zeros(d**k), rng.normal(size=d**k) / 3, -5 * sample[0]):
         found = K.max_quadratic(A @ A.T, center)

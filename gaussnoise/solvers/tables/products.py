@@ -54,7 +54,8 @@ _PART_BITS = 20  # of these, for the parts of a record whose numbers are clipped
 # (over the Gram matrix's mean), and of what columns count beside differences.
 _MOST_PAIRED, _TRIALS, _CLOSE, _EARNED = 128, 30, 1e-2, 1e-3
 _SIMPLEX, _PLACES = [[-1.0, 0.0], [2.0, 0.0], [-1.0, 2.0]], (-6.0, 8.0)
-_TRIES = 129  # of rounding a column to integers of the right length
+# Of rounding a column to integers of the right length; entries that are tried at once.
+_TRIES, _ENTRIES = 129, 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,11 +269,16 @@ def _integers(B: Array, bits: int) -> NDArray[np.int64]:
     unit = B / np.linalg.norm(B, axis=0) * 2.0**bits
     best = np.trunc(unit)  # never longer
     lengths = np.square(best).sum(axis=0)
-    for stretch in 1 + np.linspace(-2, 2, _TRIES) * 2.0**-bits:
-        tried = np.rint(unit * stretch)
-        squares = np.square(tried).sum(axis=0)
-        better = (squares <= most) & (squares > lengths)
-        best[:, better], lengths[better] = tried[:, better], squares[better]
+    stretches = 1 + np.linspace(-2, 2, _TRIES) * 2.0**-bits
+    at_once, columns = max(_ENTRIES // unit.size, 1), np.arange(unit.shape[1])
+    for first in range(0, _TRIES, at_once):
+        tried = np.rint(unit * stretches[first : first + at_once, None, None])
+        squares = np.square(tried).sum(axis=1)
+        squares[squares > most] = -1.0
+        longest = squares.argmax(axis=0)
+        better = np.flatnonzero(squares[longest, columns] > lengths)
+        best[:, better] = tried[longest[better], :, better].T
+        lengths[better] = squares[longest[better], better]
     return best.astype(np.int64)
 
 

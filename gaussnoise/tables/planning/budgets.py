@@ -171,9 +171,10 @@ class Budgets:
             "rho": [rho for _, rho in pairs],
             "standard_deviation": [self.deviation(*pair) for pair in pairs],
             "half_width": [self.half_width(*pair) for pair in pairs],
-            "epsilon": [self.epsilon(rho) for _, rho in pairs],
-            "power": [self.power(rho) for _, rho in pairs],
-            "posterior": [self.posterior(rho) for _, rho in pairs],
+            # of a budget, whatever the table
+            "epsilon": [self.epsilon(rho) for rho in self.rhos] * len(self.kinds),
+            "power": [self.power(rho) for rho in self.rhos] * len(self.kinds),
+            "posterior": [self.posterior(rho) for rho in self.rhos] * len(self.kinds),
         }
         frame: Any = backend
         return nw.from_arrow(pa.table(columns), backend=frame).to_native()

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import one_test_of
 from scipy import integrate, stats
 
 import gaussnoise as gn
@@ -259,7 +260,7 @@ def test_too_few_records_for_a_covariance_are_refused_and_enough_are_said():
     COVARIANCE(normal(enough, 3), gn.zCDP(0.5), largest=10)
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     "wrong",
     [
         {"steps": 0},
@@ -391,7 +392,7 @@ def least(hits, trials, level):
 
 
 def test_intervals_of_means_hold_their_level():
-    rng, hits, narrow, trials = np.random.default_rng(5), 0, 0, 150
+    rng, hits, narrow, trials = np.random.default_rng(5), 0, 0, 100
     root = np.linalg.cholesky(UNEVEN)
     for _ in range(trials):
         data = rng.normal(size=(150, 3)) @ root.T + [30, -5, 1]
@@ -404,7 +405,7 @@ def test_intervals_of_means_hold_their_level():
 
 
 def test_intervals_of_covariances_hold_their_level():
-    rng, hits, narrow, trials = np.random.default_rng(6), 0, 0, 120
+    rng, hits, narrow, trials = np.random.default_rng(6), 0, 0, 80
     for _ in range(trials):
         data = rng.normal(size=(1500, 2)) * [2, 1]
         found = COVARIANCE(data, gn.zCDP(0.5), largest=20, steps=3)

@@ -176,7 +176,10 @@ LAWS = {
 }
 
 
-def misses(law, trials=60, n=2000):
+TRIALS = 40
+
+
+def misses(law, trials=TRIALS, n=2000):
     rng, missed = np.random.default_rng(1), 0
     for _ in range(trials):
         found = column_means(
@@ -188,13 +191,13 @@ def misses(law, trials=60, n=2000):
 
 @pytest.mark.parametrize("law", LAWS)
 def test_intervals_hold_their_level(law):
-    assert misses(law) <= stats.binom.isf(1e-9, 60, 0.2)
+    assert misses(law) <= stats.binom.isf(1e-9, TRIALS, 0.2)
 
 
 def test_the_check_of_intervals_notices_sums_that_are_off(monkeypatch):
     whole = module.np.rint
     monkeypatch.setattr(module.np, "rint", lambda x: whole(np.asarray(x) + 0.1 * 2.0**20))
-    assert misses("normal") > stats.binom.isf(1e-9, 60, 0.2)
+    assert misses("normal") > stats.binom.isf(1e-9, TRIALS, 0.2)
 
 
 def test_a_ledger_is_charged_once(tmp_path):

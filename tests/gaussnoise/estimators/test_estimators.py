@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import one_test_of
 from scipy import sparse, stats
 
 import gaussnoise as gn
@@ -162,7 +163,7 @@ def test_what_is_no_sample_is_refused_without_a_value(name, data):
     assert "7391" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     "call",
     [
         lambda x: E.clipped_mean(x, gn.zCDP(1)),
@@ -226,7 +227,7 @@ def test_estimates_are_saved_and_read_again(name, tmp_path):
 
 # Intervals. The chance that a correct one fails here is below 1e-9.
 
-TRIALS, LEVEL, ODDS = 150, 0.8, 1e-9
+TRIALS, LEVEL, ODDS = 100, 0.8, 1e-9
 SHAPES = {  # of mean 0 and deviation 1
     "normal": lambda rng, n: rng.normal(size=n),
     "heavy": lambda rng, n: rng.standard_t(3, size=n) / math.sqrt(3),

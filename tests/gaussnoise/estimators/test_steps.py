@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import one_test_of
 from scipy import stats
 
 import gaussnoise as gn
@@ -95,8 +96,8 @@ def test_counts_of_neighbours_differ_by_the_sensitivity_of_their_noise(quiet):
     assert quiet[-1].sensitivity == 2
 
 
-@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 7.3, 100.0])
-@pytest.mark.parametrize("sensitivity", [1, 2, 10**6 + 1, 2**40 - 1])
+@one_test_of("epsilon", [1e-3, 0.1, 1.0, 7.3, 100.0])
+@one_test_of("sensitivity", [1, 2, 10**6 + 1, 2**40 - 1])
 def test_opendp_charges_no_more_than_allowed_and_hardly_less(epsilon, sensitivity):
     for query in (LaplaceQuery(sensitivity, epsilon), NoisyMaximum(sensitivity, epsilon)):
         assert epsilon * (1 - 1e-12) <= query.epsilon <= epsilon

@@ -11,6 +11,7 @@ import secrets
 
 import numpy as np
 import pytest
+from cases import one_test_of
 from scipy import stats
 
 import gaussnoise as gn
@@ -112,7 +113,7 @@ def test_messages_spend_what_they_claim_and_a_mutant_more(domain, randomizer, le
     ids=["vertex", "inner", "zero", "short", "flat", "marginals"],
 )
 def test_messages_have_the_mean_and_covariance_stated(domain, record, randomizer):
-    local, n = mechanism(domain, 2.0, randomizer=randomizer), 2500
+    local, n = mechanism(domain, 2.0, randomizer=randomizer), 1500
     errors = decoded(local, [record] * n, np.random.default_rng(3)) - record
     values, vectors = np.linalg.eigh(local.covariance(record).toarray())
     there = values > 1e-9 * values.max()
@@ -256,7 +257,7 @@ def test_the_bound_is_that_of_all_mechanisms(dim, epsilon, p):
 SECRET = 739173917391.25
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     ("domain", "record"),
     [
         (BALL, [SECRET, 0.0, 0.0]),

@@ -11,6 +11,7 @@ from fractions import Fraction
 import networkx
 import numpy as np
 import pytest
+from cases import one_test_of
 from opendp.domains import atom_domain, vector_domain
 from opendp.measurements import make_gaussian
 from opendp.metrics import l2_distance
@@ -75,8 +76,8 @@ def test_distance_is_rounded_up(squared):
     assert Fraction(math.nextafter(distance, 0)) ** 2 < squared
 
 
-@pytest.mark.parametrize("squared", [1, 7, 2**60 + 3])
-@pytest.mark.parametrize("budget", [1e-6, 0.3, 0.5, 17.0])
+@one_test_of("squared", [1, 7, 2**60 + 3])
+@one_test_of("budget", [1e-6, 0.3, 0.5, 17.0])
 def test_an_integer_query_spends_its_budget_and_no_more(squared, budget):
     query = IntegerQuery(squared, budget)
     assert budget * (1 - 1e-9) <= query.rho <= budget
@@ -536,8 +537,8 @@ BAD_DATA = {
 }
 
 
-@pytest.mark.parametrize(("data", "counts"), BAD_DATA.values(), ids=BAD_DATA.keys())
-@pytest.mark.parametrize("name", ["random, replace", "random, add-remove"])
+@one_test_of(("data", "counts"), BAD_DATA.values(), ids=BAD_DATA.keys())
+@one_test_of("name", ["random, replace", "random, add-remove"])
 def test_bad_data_are_refused_without_being_shown(name, data, counts):
     with pytest.raises(gn.DataError) as caught:
         mechanism_for(NOISES[name]).release(data, counts=counts)
@@ -545,9 +546,7 @@ def test_bad_data_are_refused_without_being_shown(name, data, counts):
         assert str(CANARY) not in str(error)
 
 
-@pytest.mark.parametrize(
-    "data", [data for data, _ in BAD_DATA.values() if data is not None], ids=lambda _: ""
-)
+@one_test_of("data", [data for data, _ in BAD_DATA.values() if data is not None], ids=lambda _: "")
 def test_bad_indices_are_refused_without_being_shown(data):
     with pytest.raises(gn.DataError) as caught:
         mechanism_for(NOISES["random, add-remove"]).release(indices=data)

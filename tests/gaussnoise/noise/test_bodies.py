@@ -16,7 +16,7 @@ import zipfile
 import networkx
 import numpy as np
 import pytest
-from cases import pairwise
+from cases import one_test_of, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -315,7 +315,7 @@ def overlap(first, second, margin=1e-9):
     ) and second.gamma_lower <= first.gamma * (1 + margin)
 
 
-@settings(max_examples=25, **HARD)
+@settings(max_examples=16, **HARD)
 @given(K=expressions(), problem=st.sampled_from(PROBLEMS), p=st.sampled_from([2, 2, 3, math.inf]))
 def test_composite_bodies_are_covered_and_proved(K, problem, p):
     noise = solve(problem, K.domain, p, tol=1e-2)
@@ -337,7 +337,7 @@ def test_scaling_and_translation(data, c, seed):
     assert scaled.gamma >= abs(c) * plain.gamma_lower * (1 - 1e-8)
 
 
-@settings(max_examples=10, **HARD)
+@settings(max_examples=7, **HARD)
 @given(data=st.data(), problem=st.sampled_from(PROBLEMS))
 def test_monotone_and_subadditive(data, problem):
     dim = data.draw(st.integers(1, 3))
@@ -534,9 +534,9 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("problem", PROBLEMS)
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("fault", FAULTS)
+@one_test_of("problem", PROBLEMS)
+@one_test_of("setting", SETTINGS)
+@one_test_of("fault", FAULTS)
 def test_broken_oracles_are_named(fault, setting, problem):
     with pytest.raises((gn.GaussNoiseError, gn.DomainError)):
         solve(problem, SETTINGS[setting](Faulty(fault)), tol=1e-2)
@@ -569,7 +569,7 @@ HUGE = {
 }
 
 
-@pytest.mark.parametrize("name", HUGE)
+@one_test_of("name", HUGE)
 def test_bodies_of_a_million_dimensions_are_refused_at_once(name):
     domain = HUGE[name]()
     for problem in PROBLEMS:
@@ -604,8 +604,8 @@ def test_policy_graphs_need_listed_points(K):
         gn.optimal_noise(K, neighbors=networkx.path_graph(3))
 
 
-@pytest.mark.parametrize("method", ["sdp", "sdp-clarabel", "sdp-scs", "ellipsoid"])
-@pytest.mark.parametrize("problem", PROBLEMS)
+@one_test_of("method", ["sdp", "sdp-clarabel", "sdp-scs", "ellipsoid"])
+@one_test_of("problem", PROBLEMS)
 def test_reference_methods_need_listed_points(problem, method):
     with pytest.raises(gn.ParameterError, match="needs listed points, which LpBall has not"):
         solve(problem, LpBall(2, 3), method=method)
@@ -760,7 +760,7 @@ FEW = {
 
 @pytest.mark.parametrize(
     ("name", "problem", "p", "tol"),
-    pairwise(list(FEW), ["gamma", "add-remove"], [2, math.inf], [1e-5, 1e-8]),
+    pairwise(list(FEW), ["gamma", "add-remove"], [2, math.inf], [1e-5, 1e-7]),
 )
 def test_optima_on_few_points(name, problem, p, tol):
     """Where fewer points than dimensions carry weight, those of none still have to span."""
@@ -905,7 +905,7 @@ def test_a_certificate_off_the_set_fails(name, problem):
             ).verify()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_oracles_of_listed_points_verify(problem, seed):
     """Certificates name members of a finite set exactly as they are stored."""
@@ -944,8 +944,7 @@ STORED = {
 }
 
 
-@pytest.mark.parametrize("problem", PROBLEMS)
-@pytest.mark.parametrize("name", STORED)
+@pytest.mark.parametrize(("name", "problem"), pairwise(list(STORED), PROBLEMS)[::2])
 def test_answers_come_back_bit_for_bit(name, problem, tmp_path):
     noise = solve(problem, STORED[name](), tol=1e-2)
     noise.save(tmp_path / "noise.npz")

@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
-from cases import pairwise
+from cases import one_test_of, pairwise
 from scipy.optimize import minimize_scalar
 from scipy.special import eval_chebyt, eval_gegenbauer
 
@@ -132,8 +132,8 @@ def test_lq_balls(d, q, p):
     check_value(solve("replace", ball + v, p), 2 * value)
 
 
-@pytest.mark.parametrize("q", QS)
-@pytest.mark.parametrize("problem", ["gamma", "replace", "add-remove"])
+@one_test_of("q", QS)
+@one_test_of("problem", ["gamma", "replace", "add-remove"])
 def test_lq_balls_are_covered(q, problem):
     members = np.array([lp_support(theta, q) for theta in directions(40, 3)])
     check_cover(solve(problem, LpBall(3, q)), members)
@@ -304,10 +304,8 @@ def test_published_values_of_tensor_powers(d, k):
     assert noise.gap <= 1e-9
 
 
-@pytest.mark.parametrize("problem", ["gamma", "add-remove"])
-@pytest.mark.parametrize(
-    ("d", "k"), [(2, 1), (2, 2), (2, 3), (2, 4), (2, 5), (3, 1), (3, 4), (4, 4)]
-)
+@one_test_of("problem", ["gamma", "add-remove"])
+@one_test_of(("d", "k"), [(2, 1), (2, 2), (2, 3), (2, 4), (2, 5), (3, 1), (3, 4), (4, 4)])
 def test_tensor_powers(d, k, problem):
     check_value(solve(problem, TensorPower(d, k)), tensor_value(d, k, problem), 1e-9)
 
@@ -491,8 +489,13 @@ def test_zonotopes_by_their_vertices(problem, p, shape):
     noise.verify()
 
 
-@pytest.mark.parametrize("shape", [(2, 5), (3, 8), (4, 10), (3, 40)])
-@pytest.mark.parametrize("q", [2, 3, 4, math.inf])
+@pytest.mark.parametrize(
+    ("shape", "q"),
+    [
+        *itertools.product([(2, 5), (4, 10)], [2, 3, math.inf]),
+        *itertools.product([(3, 8), (3, 40)], [4, math.inf]),
+    ],
+)
 def test_images_of_balls_are_within_grothendiecks_constant(shape, q):
     A = np.random.default_rng(5).normal(size=shape)
     noise = solve("gamma", A @ LpBall(shape[1], q), tol=1e-3)

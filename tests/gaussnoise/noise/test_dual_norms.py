@@ -10,6 +10,7 @@ import math
 import cvxpy as cp
 import numpy as np
 import pytest
+from cases import one_test_of
 from scipy.linalg import hadamard
 
 import gaussnoise as gn
@@ -229,8 +230,8 @@ def test_badly_scaled_matrices(error, solver):
     check(dual_norm(A, error, tol=1e-4, solver=solver), A, tol=1e-4)
 
 
-@pytest.mark.parametrize("error", ERRORS)
-@pytest.mark.parametrize(
+@one_test_of("error", ERRORS)
+@one_test_of(
     "A", [np.zeros((2, 3)), [[0.0]], [[-2.0]], [[1.0, -2.0, 0.0]], [[1.0], [2.0]], np.ones((3, 4))]
 )
 def test_small_and_zero_matrices(A, error):

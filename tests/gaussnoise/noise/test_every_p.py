@@ -9,7 +9,7 @@ from fractions import Fraction
 import cvxpy as cp
 import numpy as np
 import pytest
-from cases import pairwise
+from cases import one_test_of, pairwise
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -271,9 +271,7 @@ TIGHT = {
         "slack coordinate": GENERIC[:6] * [1, 1, 0.05],
     }.items()
 }
-tight = pytest.mark.parametrize(
-    "noise", TIGHT.values(), ids=[" ".join(map(str, key)) for key in TIGHT]
-)
+tight = one_test_of("noise", TIGHT.values(), ids=[" ".join(map(str, key)) for key in TIGHT])
 
 
 def lengths(noise, points):
@@ -571,7 +569,7 @@ def test_the_norm_may_be_an_integer(kind):
     agree(solve(GENERIC, "gamma", kind(3)), solve(GENERIC, "gamma", 3.0))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@one_test_of("seed", range(40))
 def test_flat_sets_away_from_the_origin_survive_verification(seed):
     rng = np.random.default_rng(seed)
     spread = 10.0 ** -rng.integers(3, 8)

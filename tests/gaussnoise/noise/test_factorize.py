@@ -10,6 +10,7 @@ from fractions import Fraction
 import cvxpy as cp
 import numpy as np
 import pytest
+from cases import one_test_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -234,8 +235,8 @@ def test_diagonal(error):
     check(factorize(3 * np.eye(6), error), 3 * np.eye(6), 3 * 6 ** (1 / exponent(error)))
 
 
-@pytest.mark.parametrize("error", ERRORS)
-@pytest.mark.parametrize("n", [2, 12, 20, 64])
+@one_test_of("error", ERRORS)
+@one_test_of("n", [2, 12, 20, 64])
 def test_hadamard(n, error):
     H = hadamard(n) if n in (2, 64) else paley(n)
     assert (H.T @ H == n * np.eye(n)).all()
@@ -269,9 +270,9 @@ GROUPS = {
 }
 
 
-@pytest.mark.parametrize("error", ERRORS)
-@pytest.mark.parametrize(("orders", "name"), GROUPS.items(), ids=GROUPS.values())
-@pytest.mark.parametrize("sign", [1, -1])
+@one_test_of("error", ERRORS)
+@one_test_of(("orders", "name"), GROUPS.items(), ids=GROUPS.values())
+@one_test_of("sign", [1, -1])
 def test_group_circulants(orders, name, error, sign):
     n = math.prod(orders)
     f = RNG.normal(size=n)
@@ -552,8 +553,8 @@ def test_the_noise_is_that_of_the_columns(error):
 # Degenerate and awkward matrices
 
 
-@pytest.mark.parametrize("error", ERRORS)
-@pytest.mark.parametrize(
+@one_test_of("error", ERRORS)
+@one_test_of(
     "A",
     [
         [[2.5]],
@@ -628,7 +629,7 @@ def test_repr_says_what_is_known():
 # Refusals
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     ("A", "message"),
     [
         ([[1.0, math.nan]], "finite"),
@@ -686,7 +687,7 @@ def tampered(f, **changes):
     return dataclasses.replace(f, parts=(dataclasses.replace(f.parts[0], **changes),))
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     "change",
     [
         lambda part: {"left": 0.99999 * part.left},
@@ -705,7 +706,7 @@ def tampered(f, **changes):
         lambda part: {"value": 1.1 * part.value},
     ],
 )
-@pytest.mark.parametrize("error", ["mean", "max"])
+@one_test_of("error", ["mean", "max"])
 def test_the_checks_have_power(change, error):
     f = factorize(prefix(4), error, tol=1e-10)
     check(f, prefix(4))

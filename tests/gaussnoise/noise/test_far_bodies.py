@@ -159,20 +159,21 @@ def test_sets_that_round_their_own_points_pay_for_it(size):
 
 
 @pytest.mark.parametrize(
-    ("name", "size"), [("disc", 1e8), ("disc", 1e12), ("hull", 1e8), ("product", 1e12)]
+    ("name", "size", "tol"),
+    [("disc", 1e8, 1e-5), ("disc", 1e12, 1e-5), ("hull", 1e8, 1e-4), ("product", 1e12, 1e-5)],
 )
-def test_replaced_records_do_not_depend_on_where_the_body_is(name, size):
+def test_replaced_records_do_not_depend_on_where_the_body_is(name, size, tol):
     body = BODIES[name]
-    near, far = (quiet(gn.optimal_noise, K, tol=1e-5) for K in (body, body + shift(2, size)))
+    near, far = (quiet(gn.optimal_noise, K, tol=tol) for K in (body, body + shift(2, size)))
     assert far.gamma_lower <= near.gamma
-    assert near.gamma_lower <= far.gamma <= near.gamma * (1 + 2e-5)
+    assert near.gamma_lower <= far.gamma <= near.gamma * (1 + 2 * tol)
     far.verify()
     data = np.array([[0.25, 0.5], [-0.5, 0.25]])
     at = [
-        gn.lower_bound(K, gn.zCDP(0.1), data=rows, tol=1e-5).error
+        gn.lower_bound(K, gn.zCDP(0.1), data=rows, tol=tol).error
         for K, rows in ((body, data), (body + shift(2, size), data + shift(2, size)))
     ]
-    assert at[1] == pytest.approx(at[0], rel=2e-5 + 2e-16 * size)
+    assert at[1] == pytest.approx(at[0], rel=2 * tol + 2e-16 * size)
 
 
 @pytest.mark.parametrize("size", [0.0, 1e3, *FAR])

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import one_test_of
 
 import gaussnoise as gn
 from gaussnoise import FiniteSet, Marginals
@@ -261,7 +262,7 @@ def test_an_edit_that_changes_nothing_is_accepted(stored):
     assert float(gn.OptimalNoise.load(stored)) == float(NOISES["points, replace"])
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     "change",
     [
         {"format": "gaussnoise.noise/0"},

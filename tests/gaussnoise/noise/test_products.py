@@ -339,7 +339,7 @@ def test_certificates_of_every_size_agree(monkeypatch, domain, neighbors):
 
 
 @settings(
-    max_examples=12,
+    max_examples=8,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
@@ -610,8 +610,7 @@ def test_products_are_released_as_tables():
     assert 0 < bound.error < noise.gamma
 
 
-@pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
-@pytest.mark.parametrize("p", [2, math.inf])
+@pytest.mark.parametrize(("neighbors", "p"), [("add-remove", math.inf), ("replace", 2)])
 def test_a_gap_wider_than_asked_for_is_warned_of_where_it_was_asked_for(neighbors, p):
     domain = gn.Products([P(4), R(3)], [(0,), (0, 1)])
     with pytest.warns(

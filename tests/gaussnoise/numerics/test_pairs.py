@@ -245,15 +245,18 @@ def test_one_point_needs_no_noise(monkeypatch, points):
     assert not noise.covariance.toarray().any()
 
 
-@pytest.mark.parametrize("p", [2, 3, 100, math.inf])
-@pytest.mark.parametrize(("N", "d"), [(3000, 3), (1000, 12), (300, 30)])
+@pytest.mark.parametrize(
+    ("N", "d", "p"),
+    [(3000, 3, 2), (3000, 3, math.inf), (1000, 12, 3), (1000, 12, 100), (300, 30, 2), (300, 30, 3)],
+)
 def test_thousands_of_points(p, N, d):
     noise = check(gn.optimal_noise(FiniteSet(np.random.default_rng(N).normal(size=(N, d))), p))
     assert "differences" in noise.method
 
 
-@pytest.mark.parametrize("p", [2, 3, math.inf])
-@pytest.mark.parametrize("shape", [(1200, 4), (70, 140)])
+@pytest.mark.parametrize(
+    ("shape", "p"), [((1200, 4), 2), ((1200, 4), math.inf), ((70, 140), 2), ((70, 140), 3)]
+)
 def test_thousands_of_heavy_tailed_points(p, shape):
     check(gn.optimal_noise(FiniteSet(np.random.default_rng(10).standard_t(2, size=shape)), p))
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.special
+from cases import one_test_of
 
 import gaussnoise as gn
 from domains import DomainTooLargeError, FiniteSet, TensorPower
@@ -53,6 +54,14 @@ def power(x, k):
     return functools.reduce(np.kron, [x] * k)
 
 
+def powers(rows, k):
+    """Of every row: products of entries in the order of ``np.kron``."""
+    found = rows
+    for _ in range(k - 1):
+        found = (found[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
+    return found
+
+
 def sphere(d, count, rng):
     x = rng.normal(size=(count, d))
     return x / np.linalg.norm(x, axis=1, keepdims=True)
@@ -76,7 +85,7 @@ def lengths(design, points):
 def sensitivity_points(domain, kind, rng, count=300):
     """Members of the sensitivity set, the far ones among them."""
     d, k = domain.base, domain.order
-    x = np.array([power(u, k) for u in sphere(d, count, rng)])
+    x = powers(sphere(d, count, rng), k)
     if kind == "gamma":
         return np.vstack([x, 0 * x[:1], x * rng.uniform(size=(count, 1))])
     if kind == "add-remove":
@@ -91,8 +100,8 @@ def sensitivity_points(domain, kind, rng, count=300):
         turned = np.cos(angles)[:, None] * pairs + np.sin(angles)[:, None] * other
     else:
         turned = -pairs
-    y = np.array([power(u, k) for u in turned])
-    z = np.array([power(u, k) for u in pairs])
+    y = powers(turned, k)
+    z = powers(pairs, k)
     return np.vstack([z - y, x, z - y * rng.uniform(size=(count, 1))])
 
 
@@ -108,13 +117,13 @@ def test_zonal_weights_expand_the_power_exactly(d, k):
         )
 
 
-@pytest.mark.parametrize(("d", "k"), SMALL)
+@one_test_of(("d", "k"), SMALL)
 def test_multiplicities_add_up_to_the_symmetric_tensors(d, k):
     assert sum(multiplicity(d, j) for j in zonal_weights(d, k)) == math.comb(d + k - 1, k)
     assert multiplicity(3, 7) == 15
 
 
-@pytest.mark.parametrize(("d", "k"), SMALL)
+@one_test_of(("d", "k"), SMALL)
 def test_bases_are_orthonormal_projections_of_the_right_length(d, k):
     bases, pi, rng = (
         harmonic_bases(TensorPower(d, k)),

@@ -34,11 +34,11 @@ def by_scs(points, p, centered, tol=1e-6):
     return sdp(points, p=p, centered=centered, tol=tol, solver="scs")
 
 
-def by_ellipsoid(points, p, centered, tol=1e-6):
+def by_ellipsoid(points, p, centered, tol=1e-4):
     return ellipsoid(points, p=p, centered=centered, tol=tol, max_steps=10**5)
 
 
-ROUTES = {by_clarabel: 1e-6, by_scs: 1e-4, by_ellipsoid: 1e-6}
+ROUTES = {by_clarabel: 1e-6, by_scs: 1e-4, by_ellipsoid: 1e-4}
 every_route = pytest.mark.parametrize("route", ROUTES)
 EXPONENTS = [2, 2.5, 3, 8, math.inf]
 every_p = pytest.mark.parametrize("p", EXPONENTS)
@@ -148,7 +148,7 @@ def test_the_routes_agree(name, p, centered):
 @pytest.mark.parametrize("route", [by_clarabel, by_ellipsoid])
 def test_exponents_near_the_ends(route, p):
     points = INSTANCES["random"][:6, :3]
-    lower, upper = bracket(points, route(points, p, centered=True), p, centered=True)
+    lower, upper = bracket(points, route(points, p, centered=True, tol=1e-6), p, centered=True)
     assert lower <= upper <= lower * (1 + 1e-6)
 
 
@@ -189,7 +189,9 @@ def test_prefix_sums_have_their_published_values(p, square):
 @pytest.mark.parametrize("p", [2, math.inf])
 def test_prefix_sums_by_the_ellipsoid_method(p):
     exact = bracket(np.tri(5).T, by_clarabel(np.tri(5).T, p, False, tol=1e-8), p, centered=False)
-    lower, upper = bracket(np.tri(5).T, by_ellipsoid(np.tri(5).T, p, False), p, centered=False)
+    lower, upper = bracket(
+        np.tri(5).T, by_ellipsoid(np.tri(5).T, p, False, 1e-6), p, centered=False
+    )
     assert max(lower, exact[0]) <= min(upper, exact[1]) <= max(lower, exact[0]) * (1 + 1e-6)
 
 
@@ -218,7 +220,7 @@ def _feasible(Q, v, Y):
 def test_cuts_keep_everything_feasible_and_better(p, centered):
     rng = np.random.default_rng(11)
     kinds = set()
-    for _ in range(150):
+    for _ in range(60):
         _, B, Y = coordinates(rng.uniform(-1, 1, size=(6, 3)), centered=centered)
         Q, v = _candidates(rng, Y, centered)
         others = [

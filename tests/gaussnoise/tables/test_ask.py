@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
+from cases import one_test_of
 from scipy import stats
 
 import gaussnoise as gn
@@ -38,7 +39,7 @@ def release():
     return gn.plan(SCHEMA, CELLS, gn.zCDP(0.05)).release(pa.table(people))
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     ("question", "meaning"),
     [
         ("count", Count({})),
@@ -73,7 +74,7 @@ def test_questions_mean_what_they_say(question, meaning):
     assert parsed(question, SCHEMA) == meaning
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     ("question", "place", "words"),
     [
         ("kount of sex", "«kount»", "did you mean 'count'"),

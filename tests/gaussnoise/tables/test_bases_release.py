@@ -14,6 +14,7 @@ from functools import cache
 import numpy as np
 import pyarrow as pa
 import pytest
+from cases import one_test_of
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2, norm
@@ -663,7 +664,7 @@ def test_bases_in_schemas():
     assert gn.Attribute("x", ["a", "b"], base=np.array([[1, -1]])).base.queries == 1
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     ("base", "words"),
     [
         ('"cdf"', "expected"),

@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from cases import one_test_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,8 +44,8 @@ def exact_total(table):
 # The three steps, on arrays.
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 12])
-@pytest.mark.parametrize("shift", [-0.5, 0.0, 2.0])
+@one_test_of("n", [1, 2, 5, 12])
+@one_test_of("shift", [-0.5, 0.0, 2.0])
 def test_projection_solves_its_quadratic_program(n, shift):
     given_table = np.random.default_rng(n).normal(shift, 2, n)
     given_table[0] += max(0.0, 1 - given_table.sum())  # a positive total
@@ -104,7 +105,7 @@ def test_a_hundred_thousand_cells():
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@one_test_of("seed", range(20))
 def test_rounding_is_the_nearest_of_all_integer_tables_of_that_sum(seed):
     rng = np.random.default_rng(seed)
     table = np.round(rng.normal(0, 2, 4), rng.integers(1, 4))  # one digit: many ties

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pyarrow as pa
 import pytest
+from cases import one_test_of
 
 import gaussnoise as gn
 
@@ -56,7 +57,7 @@ def rows_of(base, size):
     return made.toarray()
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     "entry",
     [
         {"a": "prefix"},
@@ -164,7 +165,7 @@ def test_combinations_that_count_all_rows_are_known_exactly(release, weights, sh
     assert (found.estimate, found.standard_deviation) == (share * ROWS, 0)
 
 
-@pytest.mark.parametrize(("weights", "share"), COMBINATIONS)
+@one_test_of(("weights", "share"), COMBINATIONS)
 def test_combinations_that_cancel_are_nothing(private_total, weights, share):
     found = private_total.contrast(weights)
     if share == 0:

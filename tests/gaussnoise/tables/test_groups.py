@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pyarrow as pa
 import pytest
+from cases import one_test_of
 from pyarrow import csv
 
 import gaussnoise as gn
@@ -175,7 +176,7 @@ def test_schemas_with_and_without_groups_are_different_requests():
     assert a.request_sha256 != b.request_sha256
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     ("groups", "part"),
     [
         ({}, "expected groups ="),

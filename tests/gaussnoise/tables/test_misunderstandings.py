@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
+from cases import one_test_of
 from scipy.sparse import csr_array
 
 import gaussnoise as gn
@@ -30,7 +31,7 @@ def planned(*arguments, **options):
     return gn.plan(SCHEMA, *arguments, **options)
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     ("make", "error", "words"),
     [
         (lambda: gn.Schema({"sex": ["F", "M"]}), gn.SchemaError, 'objects, got dict; hint: '
@@ -73,7 +74,7 @@ def test_plans(make, error, words):
         make()
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     ("ask", "words"),
     [
         (

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import one_test_of
 from scipy.optimize import minimize
 from scipy.stats import norm
 
@@ -232,7 +233,7 @@ def test_any_budget_can_be_printed(rho):
 TWO = schema(2, 3)
 
 
-@pytest.mark.parametrize(
+@one_test_of(
     ("workload", "options", "part"),
     [
         ([("zz",)], {}, "zz"),

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from cases import one_test_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -305,10 +306,8 @@ def test_missing_columns_are_named(build):
     assert "'b'" not in message
 
 
-@pytest.mark.parametrize(
-    "values", [["x", 7391], ["x", CANARY.encode()], [["x", CANARY]], [{CANARY: 1}]]
-)
-@pytest.mark.parametrize("attribute", [WORDS, WHOLE, BINS], ids=["text", "integers", "edges"])
+@one_test_of("values", [["x", 7391], ["x", CANARY.encode()], [["x", CANARY]], [{CANARY: 1}]])
+@one_test_of("attribute", [WORDS, WHOLE, BINS], ids=["text", "integers", "edges"])
 def test_pandas_objects_are_refused(values, attribute):
     assert "column 'a'" in refusal(pd.DataFrame({"a": values}), attribute)
 
@@ -402,7 +401,7 @@ def test_quotes_may_first_appear_late_in_a_file(tmp_path):
 WORD = st.text(alphabet="ab#,;|\t\"' \\\n-1", max_size=4)
 
 
-@settings(derandomize=True, deadline=None, database=None, max_examples=40)
+@settings(derandomize=True, deadline=None, database=None, max_examples=20)
 @given(
     st.lists(st.tuples(WORD, WORD), min_size=1, max_size=6),
     st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),

@@ -131,7 +131,7 @@ def problems(draw):
     return sizes, subsets, weights, draw(st.lists(record, max_size=12)), draw(st.floats(1e-8, 1e8))
 
 
-@settings(derandomize=True, deadline=None, database=None, max_examples=150)
+@settings(derandomize=True, deadline=None, database=None, max_examples=75)
 @given(problems())
 def test_without_noise_random_workloads_are_exact(problem):
     sizes, subsets, weights, records, rho = problem
@@ -200,7 +200,7 @@ def test_integer_sensitivity_is_bounded_where_patterns_are_many(monkeypatch, wor
     assert found <= claimed <= found * (1.00000001 if limit == "_EXACT_PATTERNS" else 2)
 
 
-@settings(derandomize=True, deadline=None, database=None, max_examples=150)
+@settings(derandomize=True, deadline=None, database=None, max_examples=75)
 @given(problems(), st.sampled_from(["add-remove", "replace"]))
 def test_integer_sensitivity_is_exact_on_random_workloads(problem, neighbors):
     sizes, subsets, weights, _, rho = problem
@@ -260,14 +260,14 @@ def test_a_charge_beyond_the_budget_is_refused(monkeypatch):
 
 @pytest.fixture(scope="module")
 def whitened():
-    """Errors of 600 real releases, divided by the root of their stated covariance: independent and
+    """Errors of 300 real releases, divided by the root of their stated covariance: independent and
     standard.
     """
     sizes, records = (2, 3), [[0, 0], [1, 2], [1, 2], [0, 1]]
     plan, table = planned(sizes, [(0, 1), (1,)], weights=[1.0, 2.0]), table_of(records, 2)
     truth = true_counts(records, (0, 1), sizes).astype(float)
     errors = np.array(
-        [(plan.release(table)["a0", "a1"].estimate - truth).ravel() for _ in range(600)]
+        [(plan.release(table)["a0", "a1"].estimate - truth).ravel() for _ in range(300)]
     )
     variances = plan.release(table).query.variances
     covariance = MarginalCovariance(gn.Marginals(sizes, [(0, 1)]), variances).toarray()

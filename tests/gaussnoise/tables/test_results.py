@@ -77,7 +77,7 @@ def test_covariance_is_of_all_cells_and_of_what_was_drawn(release):
 @pytest.mark.parametrize("p", [2, math.inf])
 @pytest.mark.usefixtures("counted_once")
 def test_standard_errors_of_contrasts_are_those_of_simulations(table, neighbors, p):
-    plan, rng, repetitions = planned(neighbors=neighbors, p=p), np.random.default_rng(3), 300
+    plan, rng, repetitions = planned(neighbors=neighbors, p=p), np.random.default_rng(3), 200
     combinations = [
         {("a0", "a1"): [[1, -1, 0], [-1, 1, 0]]},
         {"a0": [1, 0], ("a1", "a2"): -np.eye(3, 4)},
@@ -159,7 +159,7 @@ def test_intervals_of_proportions_hold_the_truth_as_often_as_they_say(neighbors)
         np.random.default_rng(4),
     )
     table = pa.table({"a0": [0] * 60 + [1] * 40, "a1": [0] * 30 + [1] * 30 + [1] * 20 + [2] * 20})
-    repetitions, covered, first_order = 1000, 0, 0
+    repetitions, covered, first_order = 600, 0, 0
     for _ in range(repetitions):
         found = plan.simulate(table, rng).proportions(("a0", "a1"), "a0")
         low, high = found.confidence_interval(0.8)
