@@ -11,6 +11,7 @@ from domains.floats import EPS
 
 Array = NDArray[np.float64]
 
+_CHUNK = 2**10
 _CHUNK_ENTRIES = 2**24  # squared distances held at once: 128 MB
 _MOST_OPERATIONS = 2**41  # about a minute
 _SAMPLE = 512
@@ -52,11 +53,46 @@ def far_pairs(points: Array, beyond: float = np.inf) -> FarPairs:
             "keep only the extreme points, or gaussnoise.gamma(domain), whose sensitivity is at "
             "most four times that of replacement"
         )
+    if beyond == np.inf and len(kept) > _CHUNK:
+        largest = max(_farthest(points[kept]), sample.largest)
+        return FarPairs(np.zeros((0, 2), dtype=np.intp), np.zeros(0), largest)
     partners = _partners(points[kept])
     listed = partners.squares > beyond
     rows = np.sort(kept[partners.rows[listed]], axis=1)
     rows, first = np.unique(rows, axis=0, return_index=True)
     return FarPairs(rows, partners.squares[listed][first], max(partners.largest, sample.largest))
+
+
+def _farthest(points: Array) -> float:
+    """Largest squared distance of all pairs, up to the rounding of products in double precision.
+
+    Single precision finds the rows that may have it: each row's largest there is off by less than
+    ``margin``, a generous bound on the rounding of coordinates, products and sums. These rows are
+    looked at again.
+    """
+    squares = np.einsum("ij,ij->i", points, points)
+    margin = 16 * (points.shape[1] + 8) * 2.0**-24
+    size = math.sqrt(squares.max())  # single precision has no large numbers
+    if not size > 0:
+        return 0.0
+    single, squares_single = (
+        (points / size).astype(np.float32),
+        (squares / size**2).astype(np.float32),
+    )
+    found = np.zeros(len(points), dtype=np.float32)
+    for start in range(0, len(points), _CHUNK):  # with what comes later: every pair once
+        part = slice(start, start + _CHUNK)
+        products = single[part] @ (-2 * single[start:].T)
+        products += squares_single[start:]
+        found[part] = products.max(axis=1) + squares_single[part]
+    rows = np.flatnonzero(found >= found.max() - 2 * margin)
+    largest = 0.0
+    chunk = max(1, _CHUNK_ENTRIES // len(points))
+    for start in range(0, len(rows), chunk):
+        some = rows[start : start + chunk]
+        products = squares - 2 * (points[some] @ points.T)
+        largest = max(largest, float((products.max(axis=1) + squares[some]).max()))
+    return largest
 
 
 def _partners(points: Array) -> FarPairs:

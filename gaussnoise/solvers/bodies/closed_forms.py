@@ -1,5 +1,7 @@
 """Bodies whose symmetry, or shape, is the answer; each with the measure that proves it."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import hadamard
@@ -52,9 +54,12 @@ def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None
     count, dim = points.shape
     center = points.mean(axis=0) if centered else np.zeros(dim)
     moved = points - center
-    values, axes = np.linalg.eigh(moved.T @ moved / count)
-    kept = values > _THIN * values[-1]
-    sigma, axes = np.sqrt(values[kept]), axes[:, kept]
+    if count < dim:
+        sigma, axes = _principal_axes(moved / math.sqrt(count))
+    else:
+        values, axes = np.linalg.eigh(moved.T @ moved / count)
+        kept = values > _THIN * values[-1]
+        sigma, axes = np.sqrt(values[kept]), axes[:, kept]
     lengths = np.square(moved @ axes) @ (1 / sigma)
     trace = sigma.sum()
     # w is the same number in all coordinates: it scales everything, and M is C^{1/2}
@@ -65,6 +70,15 @@ def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None
     w = even_weights(dim, p)
     note = "closed form: the uniform measure is optimal, as symmetry makes it"
     return Design.closed(np.full(count, 1 / count), w, factor, note, center)
+
+
+def _principal_axes(points: Array) -> tuple[Array, Array]:
+    """Roots of the positive eigenvalues of ``points' points``, and their axes as columns: of fewer
+    points than dimensions, without the matrix.
+    """
+    _, sigma, axes = np.linalg.svd(points, full_matrices=False)
+    kept = sigma > math.sqrt(_THIN) * sigma[0]
+    return sigma[kept], axes[kept].T
 
 
 def _uniform(points: Array, p: float, note: str) -> Design:

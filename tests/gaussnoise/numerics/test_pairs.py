@@ -456,3 +456,21 @@ def test_generated_pairs_calibrate_a_mechanism():
     assert mechanism._lattice.query.sensitivity_squared == exact
     expected = NOISE[3].covariance.standard_deviation() / 10
     np.testing.assert_allclose(mechanism.standard_deviation, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e60, 1e-60])
+@pytest.mark.parametrize("kind", ["normal", "heavy tails", "signs", "one far from all"])
+def test_the_farthest_of_many_points_is_found_in_single_precision(kind, size):
+    rng = np.random.default_rng(7)
+    points = {
+        "normal": rng.normal(size=(1500, 6)),
+        "heavy tails": rng.standard_t(1, size=(1500, 6)),
+        "signs": np.sign(rng.normal(size=(1500, 12))),
+        "one far from all": np.vstack([1e-9 * rng.normal(size=(1499, 3)), [[1.0, 0, 0]]]),
+    }[kind]
+    brute = max(float(np.square(points - x).sum(axis=1).max()) for x in points)
+    assert far_pairs(size * points).largest == pytest.approx(size**2 * brute, rel=1e-13)
+    if kind == "normal":  # single precision alone would not do
+        single = points.astype(np.float32)
+        alone = max(float(np.square(single - x).sum(axis=1).max()) for x in single)
+        assert abs(alone / brute - 1) > 1e-10
