@@ -254,8 +254,8 @@ MEETINGS = {
         "gaussnoise.tables.release.store",
     },
     "gaussnoise.tables.release.release": {"gaussnoise.tables.release.report.pages"},
-    "gaussnoise.tables.release.table": {"gaussnoise.tables.release.pictures"},
-    "gaussnoise.tables.release.cells": {"gaussnoise.tables.release.pictures"},
+    "gaussnoise.tables.release.table": {"gaussnoise.tables.release.default_plot"},
+    "gaussnoise.tables.release.cells": {"gaussnoise.tables.release.default_plot"},
     "gaussnoise.tables.schema.schema": {"gaussnoise.tables.schema.draft"},
     "gaussnoise.noise.optimal_noise": {
         "gaussnoise.noise.file",

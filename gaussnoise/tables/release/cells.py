@@ -128,7 +128,7 @@ class CellList:
         Returns:
             A matplotlib Figure; save it with ``.savefig(path)``.
         """
-        from .pictures import plot_cells  # cells and their picture meet here
+        from .default_plot import plot_cells  # cells and their picture meet here
 
         return plot_cells(self, level)
 

@@ -130,7 +130,7 @@ class AbstractEstimates(abc.ABC):
         Raises:
             ParameterError: level outside (0, 1).
         """
-        from .pictures import plot_table  # a table and its picture meet here
+        from .default_plot import plot_table  # a table and its picture meet here
 
         return plot_table(self, level)
 

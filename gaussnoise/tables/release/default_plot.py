@@ -1,4 +1,4 @@
-"""The picture that suits a table, whatever it is: counts, answers, shares, CDFs, some cells."""
+"""The plot that suits a table by default: of counts, answers, shares, CDFs, some cells."""
 
 import itertools
 import math
