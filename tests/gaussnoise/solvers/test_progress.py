@@ -382,6 +382,17 @@ def test_ctrl_c_at_any_evaluation(monkeypatch, name):
     assert stopped >= solved.steps - 2
 
 
+@pytest.fixture
+def _heard():
+    """Ctrl-C is heard, also where whoever started the tests lets them ignore it, as shells do with
+    ``&``.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_heard")
 def test_a_real_signal_is_the_same():
     def press(now):
         if now.steps == 3:

@@ -411,9 +411,9 @@ def test_releases_of_the_format_before_are_read(tmp_path, monkeypatch, under):
     monkeypatch.setattr(
         _files,
         "digests_in",
-        lambda folder: {
+        lambda folder, known: {
             name: d
-            for name, d in digests_in(folder).items()
+            for name, d in digests_in(folder, known).items()
             if name[name.rfind(".") :] in tables_only
         },
     )
