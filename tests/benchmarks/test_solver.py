@@ -230,3 +230,22 @@ def _loss(strategy, n, p):
     strategy = strategy / np.linalg.norm(strategy, axis=0).max()
     left = np.linalg.solve(strategy.T, np.tril(np.ones((n, n))).T).T
     return float(np.linalg.norm(np.linalg.norm(left, axis=1), p))
+
+
+@pytest.mark.parametrize("shape", [(50, 4000), (64, 2080), (91, 4186)], ids=str)
+def test_fewer_points_than_dimensions_cost_what_their_own_matrix_costs(shape):
+    """Expected: a small multiple of the singular values of the points, which are a hundredth of the
+    eigenvalues of a matrix over the dimensions.
+    """
+    points, dim = shape
+    if points == 50:
+        A = np.random.default_rng(0).normal(size=(dim, points))
+    else:  # all ranges of consecutive cells
+        cells = np.arange(points)
+        first, last = np.triu_indices(points)
+        A = ((first[:, None] <= cells) & (cells <= last[:, None])).astype(float)
+    own, _ = seconds(lambda: np.linalg.svd(A, full_matrices=False), repeat=3)
+    taken, noise = seconds(lambda: solve(gn.FiniteSet.from_workload(A), 2))
+    log(f"{points} points in {dim} dimensions", seconds=taken, own=own, ratio=taken / own)
+    assert noise.gap <= 1e-6
+    assert taken <= 30 * own + 0.1
