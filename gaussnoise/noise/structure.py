@@ -25,7 +25,7 @@ def pieces(A: Array) -> list[Piece]:
     known = _group(A)
     if known:
         return [known]
-    split = _split(A)
+    split = halves(A)
     return [piece for half in split for piece in pieces(half)] if split else [Piece(A)]
 
 
@@ -77,7 +77,7 @@ def _orders(A: Array, sign: int, found: tuple[int, ...]) -> Iterator[tuple[int, 
             yield from _orders(A, sign, (m, *found))
 
 
-def _split(A: Array) -> tuple[Array, Array] | None:
+def halves(A: Array) -> tuple[Array, Array] | None:
     """B, C with ``A = B ⊗ C`` exactly, neither 1 × 1, B smallest; A must hold 0 and ±c alone."""
     size = np.abs(A).max()
     if not size or not ((size == np.abs(A)) | (A == 0)).all():

@@ -450,7 +450,7 @@ def test_signed_kronecker_products_are_found(B, C, scale):
     A = scale * np.kron(B, C)
     f = check(factorize(A, "mean"), A)
     assert f.method.startswith("Kronecker")
-    split = structure._split(A)
+    split = structure.halves(A)
     assert np.array_equal(np.kron(*split), A)
     A[-1, -1] *= -1  # and any other answer that is found is exact as well
     check(factorize(A, "mean"), A)

@@ -835,3 +835,30 @@ def test_nearly_symmetric_sets_are_solved():
         noise = gn.optimal_noise(gn.FiniteSet(points), neighbors=neighbors)
         assert not noise.method.startswith("closed form")
         noise.verify()
+
+
+@pytest.mark.parametrize("p", [2, 3, math.inf])
+@pytest.mark.parametrize("shape", [(4, 3), (5, 7)], ids=str)
+def test_points_that_are_a_kronecker_product_are_solved_by_its_parts(p, shape):
+    signs = np.random.default_rng(5).choice([-2.0, 0.0, 2.0], shape)
+    signs[0, :] = 2
+    A = np.kron(np.tril(np.ones((4, 4))), signs)
+    noise = gn.optimal_noise(gn.FiniteSet.from_workload(A), p, "add-remove")
+    noise.verify()
+    assert noise.method.startswith("Kronecker product")
+    assert noise.gap <= 1e-6
+    # nearly the same points are no product, and are solved as they are
+    bent = A.copy()
+    bent[0, 0] *= 1 + 1e-12
+    listed = gn.optimal_noise(gn.FiniteSet.from_workload(bent), p, "add-remove")
+    assert not listed.method.startswith("Kronecker product")
+    assert noise.gamma_lower <= listed.gamma * (1 + 1e-10)
+    assert listed.gamma_lower <= noise.gamma * (1 + 1e-10)
+
+
+@pytest.mark.parametrize("neighbors", ["replace", "gamma"])
+def test_differences_of_kronecker_products_are_no_products(neighbors):
+    points = gn.FiniteSet.from_workload(np.kron(np.tril(np.ones((3, 3))), np.tril(np.ones((2, 2)))))
+    noise = gn.gamma(points) if neighbors == "gamma" else gn.optimal_noise(points)
+    assert not noise.method.startswith("Kronecker product")
+    noise.verify()
