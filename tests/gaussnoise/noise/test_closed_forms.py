@@ -489,6 +489,34 @@ def test_zonotopes_by_their_vertices(problem, p, shape):
     noise.verify()
 
 
+def corners(G):
+    """Vertices of a zonotope in R³ whose generators, as rows, are in general position."""
+    i, j = np.triu_indices(len(G), 1)
+    both = np.sign(np.cross(G[i], G[j]) @ G.T)
+    rows, points = np.arange(len(i)), []
+    for pair in ((1, 1), (1, -1)):
+        both[rows, i], both[rows, j] = pair
+        points += [both @ G, -both @ G]
+    return np.unique(np.vstack(points).round(12), axis=0)
+
+
+@pytest.mark.parametrize("p", [2, math.inf])
+@pytest.mark.parametrize("problem", ["gamma", "replace", "add-remove"])
+def test_zonotopes_of_many_generators_by_their_vertices(problem, p):
+    """Thirty generators have too many signs to be tried, and 872 vertices."""
+    G, v = np.random.default_rng(5).normal(size=(30, 3)), np.array([0.5, -1.0, 2.0])
+    vertices = corners(G)
+    assert len(vertices) == 30 * 29 + 2
+    # differences are the zonotope of twice the generators, about zero
+    listed = 2 * vertices if problem == "replace" else vertices + v
+    noise = solve(problem, Zonotope(G, v), p)
+    known = solve("gamma" if problem == "gamma" else "add-remove", FiniteSet(listed), p)
+    assert noise.gap <= 1e-6
+    check_overlap(noise, known, 1e-6)
+    check_cover(noise, vertices + v)
+    noise.verify()
+
+
 @pytest.mark.parametrize(
     ("shape", "q"),
     [
