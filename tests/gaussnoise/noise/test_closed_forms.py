@@ -366,6 +366,40 @@ def test_tensor_powers_at_other_norms(p):
     noise.verify()
 
 
+@pytest.mark.parametrize(
+    ("d", "k", "problem"),
+    [
+        (2, 3, "gamma"),
+        (2, 3, "replace"),
+        (3, 3, "add-remove"),
+        (3, 2, "add-remove"),
+        (1, 3, "gamma"),
+    ],
+)
+def test_the_largest_sd_of_tensor_powers(d, k, problem):
+    """x_1^k alone ranges over [−1, 1], or over [−2, 2] when a record is replaced."""
+    rng, twice = np.random.default_rng(2), 2 if problem == "replace" else 1
+    noise = solve(problem, 3 * TensorPower(d, k), math.inf)
+    assert "closed form" in noise.method
+    assert noise.gamma_lower <= 3 * twice * (1 + 1e-12)
+    assert noise.gamma == pytest.approx(3 * twice, rel=1e-8)
+    u = rng.normal(size=(200, d))
+    members = 3 * twice * powers(u / np.linalg.norm(u, axis=1, keepdims=True), k)
+    factor = noise.covariance.factor()
+    whitened = np.linalg.lstsq(factor, members.T, rcond=None)[0]
+    np.testing.assert_allclose(factor @ whitened, members.T, atol=1e-12)
+    assert 0.999 < np.square(whitened).sum(axis=0).max() <= 1
+    # what is a thousandth smaller does not cover them
+    assert (np.square(whitened / 0.999).sum(axis=0) > 1).any()
+    noise.verify()
+
+
+def test_the_largest_sd_of_tensor_powers_by_column_generation():
+    general = solve("gamma", TensorPower(2, 3), math.inf, tol=1e-2, method="oracle")
+    assert "column generation" in general.method
+    check_overlap(general, solve("gamma", TensorPower(2, 3), math.inf), 1e-2)
+
+
 # Products
 
 
