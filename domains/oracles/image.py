@@ -272,10 +272,10 @@ class ConvexImage:
     def max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
         """A bracket on the largest (x − center)' form (x − center), form = W'W, over the image.
 
-        Exact for points, for one Euclidean ball, for boxes of up to 22 columns (21 off center) or
-        in a plane, and where A' form A is diagonal and the set symmetric about center. Otherwise
-        ``upper_bound <= (π/2) · sup``, up to convergence (Nesterov 1998; Grothendieck's
-        inequality): see ``_squared_norm.py``.
+        Exact for points, for one Euclidean ball, for boxes of up to 22 columns (21 off center), in
+        a plane, or with vertices that can be listed, and where A' form A is diagonal and the set
+        symmetric about center. Otherwise ``upper_bound <= (π/2) · sup``, up to convergence
+        (Nesterov 1998; Grothendieck's inequality): see ``squared_norm.py`` and ``cells.py``.
         """
         columns = self.matrix * self._widths
         moved = self.offsets - center

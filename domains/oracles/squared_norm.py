@@ -16,7 +16,7 @@ interval with column g: the body is symmetric, so its coordinate may be taken as
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +25,7 @@ import scipy.special
 from numpy.typing import NDArray
 
 from ..domain import Array
+from .cells import MOST_WORK, farthest_vertex
 
 Indices = NDArray[np.intp]
 
@@ -140,7 +141,7 @@ def _over_offsets(G: Array, offsets: Array, body: _Body) -> Found:
     ):
         return _enumerate(G, offsets, live)
     if len(offsets) == 1:
-        return _at_offset(G, offsets[0], body, 0)
+        return _at_offset(G, offsets[0], body, 0, 1)
     y, _ = _dual(G, body)
     bounds = _ellipsoid_bounds(G, offsets, body, y)
     x = body.support_point(offsets @ G)
@@ -150,15 +151,15 @@ def _over_offsets(G: Array, offsets: Array, body: _Body) -> Found:
     for b in np.argsort(-bounds):
         if bounds[b] <= best.upper_bound:
             break
-        found = _at_offset(G, offsets[b], body, int(b))
+        found = _at_offset(G, offsets[b], body, int(b), len(offsets))
         upper = max(best.upper_bound, found.upper_bound)
         best = found if found.value > best.value else best
         best = Found(best.offset, best.x, best.value, upper)
     return best
 
 
-def _at_offset(G: Array, g: Array, body: _Body, offset: int) -> Found:
-    """One offset, by the best method there is."""
+def _at_offset(G: Array, g: Array, body: _Body, offset: int, offsets: int) -> Found:
+    """One offset of so many, by the best method there is."""
     n = G.shape[1]
     if body.is_ball:
         x, upper = _trust_region(G, g)
@@ -170,6 +171,10 @@ def _at_offset(G: Array, g: Array, body: _Body, offset: int) -> Found:
     if body.box[live].all() and len(G) <= 2:
         x = _planar(np.column_stack([G, g]))
         return _found(G, g, np.where(G.any(axis=0), x[:n] * x[n], 0.0), 0.0, offset)
+    if body.box[live].all():
+        vertex = _vertex(G, g, live, MOST_WORK // offsets, offset)
+        if vertex is not None:
+            return vertex
     if g.any():
         x, upper = _bracket(np.column_stack([G, g]), body.with_interval())
         x = x[:n] * x[n]
@@ -215,6 +220,19 @@ def _sign_sums(base: Array, columns: Array) -> Array:
     for column in columns.T:
         base = np.concatenate([base + column, base - column])
     return base
+
+
+def _vertex(G: Array, g: Array, live: Indices, work: int, offset: int) -> Found | None:
+    """The farthest of a box's vertices, if they can be listed: g is one more interval."""
+    extra = int(g.any())
+    found = farthest_vertex(np.column_stack([G[:, live], g])[:, : len(live) + extra], work)
+    if found is None:
+        return None
+    signs, lost = found
+    x = np.zeros(G.shape[1])
+    x[live] = signs[: len(live)] * (signs[-1] if extra else 1.0)
+    exact = _found(G, g, x, 0.0, offset)
+    return replace(exact, upper_bound=(math.sqrt(exact.value) + 2 * lost) ** 2)
 
 
 def _planar(G: Array) -> Array:

@@ -127,6 +127,9 @@ class TensorPower(AbstractDomain):
 
         if d <= 2:
             return _best_on_circle(polynomial, d, k)[0]
+        alone = _best_of_monomial(tensor, d, k)
+        if alone is not None:
+            return alone
         return _climb(polynomial, [*_starts(d), *_leading(tensor, d)])
 
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
@@ -336,6 +339,21 @@ def _climb(
         if value > top:
             best, top = u, value
     return best
+
+
+def _best_of_monomial(tensor: Array, d: int, k: int) -> Array | None:
+    """Where ``c·Π_i u_i^{a_i}``, of degree k, is largest: ``u_i² = a_i/k``; else None."""
+    coordinates = symmetric_coordinates(d, k)
+    places = np.flatnonzero(tensor)
+    kinds = coordinates.kind[places]
+    if not len(kinds) or (kinds != kinds[0]).any():
+        return None
+    exponents = np.bincount(coordinates.indices[kinds[0]], minlength=d)
+    u = np.sqrt(exponents / k)
+    odd = np.flatnonzero(exponents % 2)
+    if tensor[places[0]] < 0 and len(odd):
+        u[odd[0]] *= -1
+    return u
 
 
 def _best_on_circle(polynomial: Polynomial, d: int, degree: int) -> tuple[Array, float]:

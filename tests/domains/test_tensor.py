@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import one_test_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -96,6 +97,21 @@ def test_the_power_method_finds_a_hidden_rank_one_term():
     u = sphere(6, 1, rng)[0]
     assert TensorPower(6, 4).support(power(u, 4)) == pytest.approx(1, rel=1e-12)
     assert TensorPower(6, 3).support(-power(u, 3)) == pytest.approx(1, rel=1e-12)
+
+
+@one_test_of("indices", [(0, 0, 0), (0, 0, 1), (2, 1, 0), (0, 0, 1, 1), (0, 1, 1, 1), (2, 2, 2, 2)])
+def test_coordinates_are_largest_where_inequalities_of_means_say(indices):
+    """A coordinate x_i x_j … is largest at x_i² = a_i/k (weighted means of both kinds)."""
+    k, shape = len(indices), (3,) * len(indices)
+    K, axis = TensorPower(3, k), np.zeros(shape)
+    axis[indices] = 2.0
+    shares = np.bincount(indices, minlength=3) / k
+    best = 2 * float(np.prod(shares[list(indices)])) ** 0.5
+    assert K.support(axis.ravel()) == pytest.approx(best, rel=1e-14)
+    signed = any(indices.count(i) % 2 for i in indices)
+    assert K.support(-axis.ravel()) == pytest.approx(best if signed else 0.0, rel=1e-14)
+    sample = powers(sphere(3, 2000, np.random.default_rng(5)), k)
+    assert (sample @ axis.ravel()).max() <= best * (1 + 1e-12)
 
 
 def test_quadratic_forms_of_even_order_can_have_no_positive_value():

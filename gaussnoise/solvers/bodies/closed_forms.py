@@ -6,8 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import hadamard
 
-from domains import LpBall, SchattenBall
+from domains import LpBall, SchattenBall, TensorPower
+from domains.algebra.images import Scaled
 from domains.floats import EPS
+from domains.sets.tensor import symmetric_coordinates
 
 from ...numerics.norms import dual_ball_norm, dual_power, even_weights, norm
 from ..design import Design
@@ -31,6 +33,9 @@ def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
                 "irreducibly, so M = c·1"
             )
             return _uniform(points, p, note), points
+    powers, scale = (domain.body, domain.factor) if isinstance(domain, Scaled) else (domain, 1.0)
+    if isinstance(powers, TensorPower) and p == np.inf:
+        return _tensor_powers(powers, scale)
     image = domain._image()
     if (
         image is not None
@@ -42,6 +47,18 @@ def closed_form(body: Body, p: float) -> tuple[Design, Array] | None:
         if block.is_ball and image.matrix.any():
             return _ellipsoid(image.matrix * block.widths[0], p)
     return None
+
+
+def _tensor_powers(domain: TensorPower, scale: float) -> tuple[Design, Array]:
+    """At p = ∞: the ball of symmetric tensors covers them, and e_1 ⊗ … ⊗ e_1 alone needs as much.
+
+    No coordinate of an orthogonal projection of the ball is longer than one; the first of this
+    power is.
+    """
+    factor = symmetric_coordinates(domain.base, domain.order).basis().toarray()
+    first = np.eye(1, domain.dim)
+    note = "closed form: one power of an axis needs as much as all symmetric tensors of its norm"
+    return Design.closed(np.ones(1), first[0], scale * factor, note), scale * first
 
 
 def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None:

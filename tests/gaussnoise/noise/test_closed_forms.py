@@ -366,6 +366,40 @@ def test_tensor_powers_at_other_norms(p):
     noise.verify()
 
 
+@pytest.mark.parametrize(
+    ("d", "k", "problem"),
+    [
+        (2, 3, "gamma"),
+        (2, 3, "replace"),
+        (3, 3, "add-remove"),
+        (3, 2, "add-remove"),
+        (1, 3, "gamma"),
+    ],
+)
+def test_the_largest_sd_of_tensor_powers(d, k, problem):
+    """x_1^k alone ranges over [−1, 1], or over [−2, 2] when a record is replaced."""
+    rng, twice = np.random.default_rng(2), 2 if problem == "replace" else 1
+    noise = solve(problem, 3 * TensorPower(d, k), math.inf)
+    assert "closed form" in noise.method
+    assert noise.gamma_lower <= 3 * twice * (1 + 1e-12)
+    assert noise.gamma == pytest.approx(3 * twice, rel=1e-8)
+    u = rng.normal(size=(200, d))
+    members = 3 * twice * powers(u / np.linalg.norm(u, axis=1, keepdims=True), k)
+    factor = noise.covariance.factor()
+    whitened = np.linalg.lstsq(factor, members.T, rcond=None)[0]
+    np.testing.assert_allclose(factor @ whitened, members.T, atol=1e-12)
+    assert 0.999 < np.square(whitened).sum(axis=0).max() <= 1
+    # what is a thousandth smaller does not cover them
+    assert (np.square(whitened / 0.999).sum(axis=0) > 1).any()
+    noise.verify()
+
+
+def test_the_largest_sd_of_tensor_powers_by_column_generation():
+    general = solve("gamma", TensorPower(2, 3), math.inf, tol=1e-2, method="oracle")
+    assert "column generation" in general.method
+    check_overlap(general, solve("gamma", TensorPower(2, 3), math.inf), 1e-2)
+
+
 # Products
 
 
@@ -486,6 +520,34 @@ def test_zonotopes_by_their_vertices(problem, p, shape):
     noise = solve(problem, Zonotope(G, v), p)
     check_overlap(noise, program, 1e-5)
     check_cover(noise, vertices)
+    noise.verify()
+
+
+def corners(G):
+    """Vertices of a zonotope in R³ whose generators, as rows, are in general position."""
+    i, j = np.triu_indices(len(G), 1)
+    both = np.sign(np.cross(G[i], G[j]) @ G.T)
+    rows, points = np.arange(len(i)), []
+    for pair in ((1, 1), (1, -1)):
+        both[rows, i], both[rows, j] = pair
+        points += [both @ G, -both @ G]
+    return np.unique(np.vstack(points).round(12), axis=0)
+
+
+@pytest.mark.parametrize("p", [2, math.inf])
+@pytest.mark.parametrize("problem", ["gamma", "replace", "add-remove"])
+def test_zonotopes_of_many_generators_by_their_vertices(problem, p):
+    """Thirty generators have too many signs to be tried, and 872 vertices."""
+    G, v = np.random.default_rng(5).normal(size=(30, 3)), np.array([0.5, -1.0, 2.0])
+    vertices = corners(G)
+    assert len(vertices) == 30 * 29 + 2
+    # differences are the zonotope of twice the generators, about zero
+    listed = 2 * vertices if problem == "replace" else vertices + v
+    noise = solve(problem, Zonotope(G, v), p)
+    known = solve("gamma" if problem == "gamma" else "add-remove", FiniteSet(listed), p)
+    assert noise.gap <= 1e-6
+    check_overlap(noise, known, 1e-6)
+    check_cover(noise, vertices + v)
     noise.verify()
 
 
