@@ -6,8 +6,8 @@ import os
 import sys
 from pathlib import Path
 
-# before numpy is loaded: two processes run tests, and threads of linear algebra would wait for each
-# other. Children and the kernels of notebooks take it over.
+# before numpy is loaded: several processes run tests, and threads of linear algebra would wait for
+# each other. Children and the kernels of notebooks take it over.
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
@@ -34,9 +34,12 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("case", CASES, ids=lambda case: case.name)
 
 
+_LONGEST = "test_notebooks.py", "test_executors.py", "test_count.py"
+
+
 def pytest_collection_modifyitems(items):
-    """The longest file first: two processes end at about the same time."""
-    items.sort(key=lambda item: item.path.name != "test_notebooks.py")
+    """The longest files first: the processes end at about the same time."""
+    items.sort(key=lambda item: item.path.name not in _LONGEST)
 
 
 def pytest_collection_finish():
