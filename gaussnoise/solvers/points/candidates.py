@@ -1,0 +1,124 @@
+"""What weights may be on, without all of it in hand: many listed points, or their differences."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from ...numerics.pairs import far_pairs
+from .fidelity import Evaluation, Fidelity, affine_basis
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+_CHUNK = 2**12  # points whose coordinates are computed together: they stay in the cache
+_FIRST = 10  # points to begin with, for every dimension
+_CLEARLY = 1e-6  # smallest eigenvalue of a second moment, as a fraction of the largest
+
+
+class Far(NamedTuple):
+    """Members beyond a threshold, their squared lengths, and the largest of all squared lengths."""
+
+    rows: Rows
+    squares: Array
+    largest: float
+
+
+class Candidates(Protocol):
+    """Members named by rows of indices, shape (k, 1) or (k, 2)."""
+
+    @property
+    def note(self) -> str:
+        """What rows are, and how they are found, in words."""
+        ...
+
+    def members(self, rows: Rows) -> Array:
+        """The points or differences, shape (k, d)."""
+        ...
+
+    def first(self) -> tuple[Rows, Rows]:
+        """Rows to begin with, and a few of them whose members span all."""
+        ...
+
+    def far(self, factor: Array, center: Array, beyond: float) -> Far:
+        """Members whose squared length about a center, in coordinates of a factor, is larger."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Listed points, shape (N, d), which span ``basis`` about their mean if ``centered``."""
+
+    points: Array
+    basis: Array | None
+    centered: bool
+    note = "points found by their lengths"
+
+    def members(self, rows: Rows) -> Array:
+        return self.points[rows[:, 0]]
+
+    def first(self) -> tuple[Rows, Rows]:
+        """The longest once the covariance is even, and the pivots of an elimination."""
+        count, dim = self.points.shape
+        fidelity = Fidelity(self.points, 2.0, self.centered, self.basis)
+        even = fidelity.at(np.full(count, 1 / count), np.full(dim, 1 / dim))
+        most = min(_FIRST * len(even.roots), count)
+        longest = np.argpartition(even.lengths, -most)[-most:]
+        corners = longest if self._span(even, longest) else np.arange(count)
+        corners = corners[affine_basis(even.coordinates[corners] / np.sqrt(even.roots))]
+        return np.union1d(longest, corners)[:, None], corners[:, None]
+
+    def _span(self, even: Evaluation, rows: Rows) -> bool:
+        """Whether these span all, clearly, once the covariance is even."""
+        some = even.coordinates[rows] / np.sqrt(even.roots)
+        some = some - some.mean(axis=0) if self.centered else some
+        squares = np.linalg.eigvalsh(some.T @ some)
+        return bool(squares[0] > _CLEARLY * squares[-1])
+
+    def far(self, factor: Array, center: Array, beyond: float) -> Far:
+        inverse = _inverse(factor)
+        squares = np.empty(len(self.points))
+        for start in range(0, len(self.points), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            inside = (self.points[part] - center) @ inverse.T
+            squares[part] = np.einsum("ij,ij->i", inside, inside)
+        rows = np.flatnonzero(squares > beyond)
+        return Far(rows[:, None], squares[rows], float(squares.max()))
+
+
+@dataclass(frozen=True, eq=False)
+class Differences:
+    """All differences of listed points, shape (N, d)."""
+
+    points: Array
+    basis: Array | None
+    note = "pairs found by the farthest-pair oracle"
+
+    def members(self, rows: Rows) -> Array:
+        return self.points[rows[:, 0]] - self.points[rows[:, 1]]
+
+    def first(self) -> tuple[Rows, Rows]:
+        """Far apart once the covariance is even, and a few that span all."""
+        moved = self.points - self.points.mean(axis=0)
+        moved = moved if self.basis is None else moved @ self.basis
+        left, singular, _ = np.linalg.svd(moved, full_matrices=False)
+        far = far_pairs(left * np.sqrt(singular), 0.0)
+        longest = far.rows[np.argsort(far.squares)[::-1][: max(200, 4 * moved.shape[1])]]
+        corners = affine_basis(left)
+        spanning: Rows = np.sort(
+            np.column_stack([np.full(len(corners) - 1, corners[0]), corners[1:]]), axis=1
+        )
+        return np.unique(np.vstack([longest, spanning]), axis=0), spanning
+
+    def far(self, factor: Array, center: Array, beyond: float) -> Far:
+        """The farthest partner of every point, where it is beyond; the center does not matter."""
+        pairs = far_pairs(self.points @ _inverse(factor).T, beyond)
+        return Far(pairs.rows, pairs.squares, pairs.largest)
+
+
+def _inverse(factor: Array) -> Array:
+    """Its left inverse."""
+    Q, R = np.linalg.qr(factor)
+    return np.asarray(solve_triangular(R, Q.T), dtype=np.float64)

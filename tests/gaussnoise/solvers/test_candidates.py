@@ -1,0 +1,116 @@
+"""Many points, of which only those that stick out are solved for: the same answers, and all points
+are covered whatever was left out.
+"""
+
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import gaussnoise as gn
+import gaussnoise.noise.points as points_module
+import gaussnoise.solvers.points.candidates as candidates_module
+from gaussnoise import FiniteSet
+from gaussnoise.numerics.span import span
+from gaussnoise.solvers.points.candidates import Far, Points
+
+RNG = np.random.default_rng(0)
+MANY = {
+    "normal": RNG.normal(size=(800, 4)),
+    "heavy tails": RNG.standard_t(1, size=(800, 4)),
+    "integers, some of them twice": RNG.integers(-5, 9, size=(800, 3)).astype(float),
+    "a curve": np.vander(np.linspace(-1, 1, 600), 5),
+    "a sphere": (lambda x: x / np.linalg.norm(x, axis=1)[:, None])(RNG.normal(size=(600, 3))),
+    "flat, far away": RNG.normal(size=(800, 2)) @ RNG.normal(size=(2, 4)) + 100,
+    "very different sizes": RNG.normal(size=(800, 4)) * 10.0 ** -np.arange(0, 12, 3),
+}
+DOORS = {
+    "add-remove": lambda domain, p: gn.optimal_noise(domain, p, "add-remove"),
+    "gamma": gn.gamma,
+}
+
+
+def longest(noise, points):
+    """The largest (x − v)ᵀ M⁺ (x − v), by a pseudoinverse."""
+    moved = points - noise.center
+    inverse = np.linalg.pinv(noise.covariance.factor())
+    return np.square(moved @ inverse.T).sum(axis=1).max()
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("kind", MANY)
+@pytest.mark.parametrize("p", [2, 3, math.inf])
+def test_points_left_out_change_nothing(monkeypatch, kind, p, door):
+    domain = FiniteSet(MANY[kind])
+    few = DOORS[door](domain, p)
+    assert "points found by their lengths" in few.method
+    monkeypatch.setattr(points_module, "_MANY", math.inf)
+    whole = DOORS[door](domain, p)
+    assert "points found by their lengths" not in whole.method
+    for noise in (few, whole):
+        assert noise.status is gn.Status.SOLVED
+        assert 0 <= noise.gap <= 1e-6
+        noise.verify()
+    assert few.gamma_lower <= whole.gamma
+    assert whole.gamma_lower <= few.gamma
+    assert len(few.certificate.weights) <= len(whole.certificate.weights)
+
+
+def test_differences_along_a_policy_are_left_out_too(monkeypatch):
+    domain, graph = FiniteSet(RNG.normal(size=(500, 2))), nx.cycle_graph(500)
+    few = gn.optimal_noise(domain, 2, graph)
+    assert "points found by their lengths" in few.method
+    few.verify()
+    monkeypatch.setattr(points_module, "_MANY", math.inf)
+    whole = gn.optimal_noise(domain, 2, graph)
+    assert few.gamma == pytest.approx(whole.gamma, rel=2e-6)
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_an_oracle_that_misses_points_costs_accuracy_and_never_coverage(monkeypatch, door):
+    points = MANY["heavy tails"]
+    monkeypatch.setattr(candidates_module, "_FIRST", 1)
+    monkeypatch.setattr(
+        Points,
+        "far",
+        lambda self, factor, center, beyond: Far(
+            np.zeros((0, 1), dtype=np.intp), np.zeros(0), beyond
+        ),
+    )
+    with pytest.warns(gn.ConvergenceWarning):
+        noise = DOORS[door](FiniteSet(points), 2)
+    assert noise.gap > 1e-4
+    assert longest(noise, points) <= 1 + 1e-9
+    noise.verify()
+
+
+def test_lengths_are_those_of_all_points_in_blocks_of_any_size(monkeypatch):
+    points, factor = MANY["normal"], np.tril(RNG.normal(size=(4, 4))) + 4 * np.eye(4)
+    center = np.arange(4.0)
+    lengths = np.square(np.linalg.solve(factor, (points - center).T)).sum(axis=0)
+    for chunk in (1, 7, 2**12):
+        monkeypatch.setattr(candidates_module, "_CHUNK", chunk)
+        far = Points(points, None, True).far(factor, center, 1.0)
+        np.testing.assert_array_equal(far.rows[:, 0], np.flatnonzero(lengths > 1.0))
+        np.testing.assert_allclose(far.squares, lengths[lengths > 1.0])
+        assert far.largest == pytest.approx(lengths.max(), rel=1e-12)
+
+
+@pytest.mark.parametrize("centered", [False, True])
+@pytest.mark.parametrize("first", [1, 10])
+@pytest.mark.parametrize("kind", MANY)
+def test_the_first_points_span_all_even_where_the_longest_do_not(
+    monkeypatch, kind, first, centered
+):
+    monkeypatch.setattr(candidates_module, "_FIRST", first)
+    points = MANY[kind] - MANY[kind][0] if centered else MANY[kind]
+    basis = span(points)
+    candidates = Points(points, basis, centered)
+    rows, spanning = candidates.first()
+    some = candidates.members(spanning)
+    some = some[1:] - some[0] if centered else some
+    rank = points.shape[1] if basis is None else basis.shape[1]
+    sizes = np.abs(points).max(axis=0)
+    assert np.linalg.matrix_rank(some / np.where(sizes > 0, sizes, 1)) == rank
+    assert set(spanning[:, 0]) <= set(rows[:, 0])
