@@ -22,7 +22,7 @@ class FarPairs:
     """Pairs of rows that are far apart.
 
     Attributes:
-        rows: shape (k, 2); for every row that has a partner beyond the threshold, the farthest one.
+        rows: shape (k, 2), the smaller index first.
         squares: shape (k,), their squared distances.
         largest: the largest squared distance of all pairs, up to rounding.
     """
@@ -61,6 +61,17 @@ def far_pairs(points: Array, beyond: float = np.inf) -> FarPairs:
     rows = np.sort(kept[partners.rows[listed]], axis=1)
     rows, first = np.unique(rows, axis=0, return_index=True)
     return FarPairs(rows, partners.squares[listed][first], max(partners.largest, sample.largest))
+
+
+def all_far_pairs(points: Array, beyond: float) -> FarPairs:
+    """All pairs of few ``points`` (N, r) beyond a threshold: all distances are held at once."""
+    points = points - (points.max(axis=0) + points.min(axis=0)) / 2
+    lengths = np.einsum("ij,ij->i", points, points)
+    squares = points @ (-2 * points.T)
+    squares += lengths[:, None] + lengths
+    first, second = np.nonzero(np.triu(squares > beyond, 1))
+    rows = np.column_stack([first, second])
+    return FarPairs(rows, squares[first, second], float(squares.max(initial=0.0)))
 
 
 def _farthest(points: Array) -> float:

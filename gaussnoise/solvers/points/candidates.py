@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from ...numerics.pairs import far_pairs
+from ...numerics.pairs import all_far_pairs, far_pairs
 from .fidelity import Evaluation, Fidelity, affine_basis
 
 Array = NDArray[np.float64]
@@ -15,14 +15,18 @@ Rows = NDArray[np.intp]
 
 _CHUNK = 2**12  # points whose coordinates are computed together: they stay in the cache
 _FIRST = 10  # points to begin with, for every dimension
+_MOST = 1000  # members a round
+# Of few points for every dimension, as prefix sums are, most pairs may carry weight: all distances
+# are looked at, and more of them taken. One partner a row took 38 rounds there instead of 7.
+_FEW, _MOST_DISTANCES = 4, 2**22  # points for every dimension; distances: 32 MB
+_PAIRS = 20  # for every dimension
 _CLEARLY = 1e-6  # smallest eigenvalue of a second moment, as a fraction of the largest
 
 
 class Far(NamedTuple):
-    """Members beyond a threshold, their squared lengths, and the largest of all squared lengths."""
+    """Some members beyond a threshold, the longest, and the largest of all squared lengths."""
 
     rows: Rows
-    squares: Array
     largest: float
 
 
@@ -85,7 +89,7 @@ class Points:
             inside = (self.points[part] - center) @ inverse.T
             squares[part] = np.einsum("ij,ij->i", inside, inside)
         rows = np.flatnonzero(squares > beyond)
-        return Far(rows[:, None], squares[rows], float(squares.max()))
+        return Far(_longest(rows[:, None], squares[rows], _MOST), float(squares.max()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +108,7 @@ class Differences:
         moved = self.points - self.points.mean(axis=0)
         moved = moved if self.basis is None else moved @ self.basis
         left, singular, _ = np.linalg.svd(moved, full_matrices=False)
-        far = far_pairs(left * np.sqrt(singular), 0.0)
-        longest = far.rows[np.argsort(far.squares)[::-1][: max(200, 4 * moved.shape[1])]]
+        longest = self._far(left * np.sqrt(singular), 0.0, 200, 4).rows
         corners = affine_basis(left)
         spanning: Rows = np.sort(
             np.column_stack([np.full(len(corners) - 1, corners[0]), corners[1:]]), axis=1
@@ -113,9 +116,23 @@ class Differences:
         return np.unique(np.vstack([longest, spanning]), axis=0), spanning
 
     def far(self, factor: Array, center: Array, beyond: float) -> Far:
-        """The farthest partner of every point, where it is beyond; the center does not matter."""
-        pairs = far_pairs(self.points @ _inverse(factor).T, beyond)
-        return Far(pairs.rows, pairs.squares, pairs.largest)
+        """The center does not matter."""
+        return self._far(self.points @ _inverse(factor).T, beyond, _MOST, 0)
+
+    def _far(self, points: Array, beyond: float, most: int, each: int) -> Far:
+        """At most so many, or so many for each dimension; of many points, one pair for each."""
+        count, rank = points.shape
+        if count <= _FEW * rank and count**2 <= _MOST_DISTANCES:
+            pairs, each = all_far_pairs(points, beyond), _PAIRS
+        else:
+            pairs = far_pairs(points, beyond)
+        return Far(_longest(pairs.rows, pairs.squares, max(most, each * rank)), pairs.largest)
+
+
+def _longest(rows: Rows, squares: Array, most: int) -> Rows:
+    if len(rows) <= most:
+        return rows
+    return rows[np.argpartition(squares, -most)[-most:]]
 
 
 def _inverse(factor: Array) -> Array:

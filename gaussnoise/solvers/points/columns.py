@@ -21,8 +21,7 @@ Report = Callable[[int, float, float], None]
 
 _ROUNDS = 100
 _FIRST_TOL = 1e-2
-_MOST_NEW = 1000  # members a round
-# New ones share this much of the measure with those before: enough to be seen, little enough to
+# New members share this much of the measure with those before: enough to be seen, little enough to
 # keep the rest.
 _SHARE_OF_NEW = 0.1
 _NEGLIGIBLE_WEIGHT = 1e-6
@@ -73,9 +72,7 @@ def generated_design(
             # members are dropped only while that leads somewhere: otherwise the same ones would
             # come and go
             kept = (design.weights > _NEGLIGIBLE_WEIGHT * design.weights.max()) | (not halved)
-            rows, weights = _merged(
-                rows[kept], design.weights[kept], far.rows, far.squares, spanning
-            )
+            rows, weights = _merged(rows[kept], design.weights[kept], far.rows, spanning)
             start = weights, shares
     except KeyboardInterrupt:
         if best is None or not keeps_answer():
@@ -106,11 +103,8 @@ class Ends:
             self._report(self.steps, self.lower, self.lower * (1 + gap))
 
 
-def _merged(
-    rows: Rows, weights: Array, new: Rows, squares: Array, spanning: Rows
-) -> tuple[Rows, Array]:
-    """The rows kept, of the longest new members and of those that span, with weights to start."""
-    new = new[np.argsort(squares)[::-1][:_MOST_NEW]]
+def _merged(rows: Rows, weights: Array, new: Rows, spanning: Rows) -> tuple[Rows, Array]:
+    """The rows kept, of new members and of those that span, with weights to start."""
     new = np.vstack([new, spanning])
     both = np.vstack([rows, new])
     mass = np.concatenate(

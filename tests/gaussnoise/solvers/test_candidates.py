@@ -2,6 +2,7 @@
 are covered whatever was left out.
 """
 
+import itertools
 import math
 
 import networkx as nx
@@ -10,10 +11,12 @@ import pytest
 
 import gaussnoise as gn
 import gaussnoise.noise.points as points_module
+import gaussnoise.noise.sensitivity as sensitivity_module
 import gaussnoise.solvers.points.candidates as candidates_module
 from gaussnoise import FiniteSet
+from gaussnoise.numerics.pairs import all_far_pairs
 from gaussnoise.numerics.span import span
-from gaussnoise.solvers.points.candidates import Far, Points
+from gaussnoise.solvers.points.candidates import Differences, Far, Points
 
 RNG = np.random.default_rng(0)
 MANY = {
@@ -74,9 +77,7 @@ def test_an_oracle_that_misses_points_costs_accuracy_and_never_coverage(monkeypa
     monkeypatch.setattr(
         Points,
         "far",
-        lambda self, factor, center, beyond: Far(
-            np.zeros((0, 1), dtype=np.intp), np.zeros(0), beyond
-        ),
+        lambda self, factor, center, beyond: Far(np.zeros((0, 1), dtype=np.intp), beyond),
     )
     with pytest.warns(gn.ConvergenceWarning):
         noise = DOORS[door](FiniteSet(points), 2)
@@ -93,8 +94,52 @@ def test_lengths_are_those_of_all_points_in_blocks_of_any_size(monkeypatch):
         monkeypatch.setattr(candidates_module, "_CHUNK", chunk)
         far = Points(points, None, True).far(factor, center, 1.0)
         np.testing.assert_array_equal(far.rows[:, 0], np.flatnonzero(lengths > 1.0))
-        np.testing.assert_allclose(far.squares, lengths[lengths > 1.0])
         assert far.largest == pytest.approx(lengths.max(), rel=1e-12)
+
+
+def test_of_too_many_that_stick_out_the_longest_are_taken(monkeypatch):
+    monkeypatch.setattr(candidates_module, "_MOST", 5)
+    points = MANY["normal"]
+    far = Points(points, None, False).far(np.eye(4), np.zeros(4), 0.0)
+    assert set(far.rows[:, 0]) == set(np.argsort(np.linalg.norm(points, axis=1))[-5:])
+
+
+FEW = {
+    "prefix sums": np.tril(np.ones((40, 40))).T,
+    "normal": RNG.normal(size=(40, 30)),
+    "integers": RNG.integers(-2, 3, size=(60, 20)).astype(float),
+}
+
+
+@pytest.mark.parametrize("kind", FEW)
+@pytest.mark.parametrize("p", [2, math.inf])
+def test_all_pairs_of_few_points_are_looked_at_in_few_rounds(monkeypatch, kind, p):
+    rounds = []
+    far = Differences.far
+    monkeypatch.setattr(Differences, "far", lambda *a: rounds.append(1) or far(*a))
+    domain = FiniteSet(FEW[kind])
+    few = gn.optimal_noise(domain, p)
+    assert 0 < len(rounds) <= 12
+    monkeypatch.setattr(sensitivity_module, "_LISTED_ENTRIES", 2**40)
+    whole = gn.optimal_noise(domain, p)
+    for noise in (few, whole):
+        assert noise.status is gn.Status.SOLVED
+        noise.verify()
+    assert few.gamma_lower <= whole.gamma
+    assert whole.gamma_lower <= few.gamma
+
+
+def test_all_pairs_beyond_a_threshold():
+    points = RNG.integers(-3, 4, size=(30, 3)).astype(float)
+    for beyond in (0.0, 20.0, 1e3):
+        found = all_far_pairs(points + 10, beyond)
+        squares = {
+            (i, j): np.square(points[i] - points[j]).sum()
+            for i, j in itertools.combinations(range(30), 2)
+        }
+        assert found.largest == max(squares.values())
+        listed = zip(map(tuple, found.rows), found.squares, strict=True)
+        assert dict(listed) == {pair: s for pair, s in squares.items() if s > beyond}
 
 
 @pytest.mark.parametrize("centered", [False, True])
