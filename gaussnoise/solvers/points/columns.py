@@ -46,7 +46,7 @@ def generated_design(
     rows, spanning = candidates.first()
     start: tuple[Array, Array] | None = None
     best: tuple[Design, Rows] | None = None
-    ends = Ends(report)
+    ends, least = Ends(report), np.inf
     inner_tol, interrupted = _FIRST_TOL, False
     try:
         for _ in range(_ROUNDS):
@@ -58,11 +58,12 @@ def generated_design(
             interrupted = design.interrupted
             shares = fidelity.shares(design.coordinate_weights)
             value = fidelity.at(design.weights, shares).value
-            far = candidates.far(design.factor, design.center, value * (1 + tol / 2))
+            known = None if best is None else rows
+            far = candidates.far(design.factor, design.center, value * (1 + tol / 2), known)
             error = error_of_factor(design.factor, p)
             gap = max(float(np.sqrt(far.largest) * error / value - 1), 0.0)
-            halved = best is None or gap < best[0].gap / 2
-            if best is None or gap < best[0].gap:
+            halved, least = gap < least / 2, min(gap, least)
+            if best is None or (far.of_all and gap < best[0].gap):
                 best = replace(design, gap=gap), rows
             ends.close(design.steps, value, best[0].gap)
             if best[0].gap <= tol or interrupted or ends.steps >= max_steps:

@@ -12,9 +12,10 @@ import pytest
 import gaussnoise as gn
 import gaussnoise.noise.points as points_module
 import gaussnoise.noise.sensitivity as sensitivity_module
+import gaussnoise.numerics.pairs as pairs_module
 import gaussnoise.solvers.points.candidates as candidates_module
 from gaussnoise import FiniteSet
-from gaussnoise.numerics.pairs import all_far_pairs
+from gaussnoise.numerics.pairs import all_far_pairs, far_pairs
 from gaussnoise.numerics.span import span
 from gaussnoise.solvers.points.candidates import Differences, Far, Points
 
@@ -77,7 +78,7 @@ def test_an_oracle_that_misses_points_costs_accuracy_and_never_coverage(monkeypa
     monkeypatch.setattr(
         Points,
         "far",
-        lambda self, factor, center, beyond: Far(np.zeros((0, 1), dtype=np.intp), beyond),
+        lambda self, factor, center, beyond, known: Far(np.zeros((0, 1), dtype=np.intp), beyond),
     )
     with pytest.warns(gn.ConvergenceWarning):
         noise = DOORS[door](FiniteSet(points), 2)
@@ -92,7 +93,7 @@ def test_lengths_are_those_of_all_points_in_blocks_of_any_size(monkeypatch):
     lengths = np.square(np.linalg.solve(factor, (points - center).T)).sum(axis=0)
     for chunk in (1, 7, 2**12):
         monkeypatch.setattr(candidates_module, "_CHUNK", chunk)
-        far = Points(points, None, True).far(factor, center, 1.0)
+        far = Points(points, None, True).far(factor, center, 1.0, None)
         np.testing.assert_array_equal(far.rows[:, 0], np.flatnonzero(lengths > 1.0))
         assert far.largest == pytest.approx(lengths.max(), rel=1e-12)
 
@@ -100,7 +101,7 @@ def test_lengths_are_those_of_all_points_in_blocks_of_any_size(monkeypatch):
 def test_of_too_many_that_stick_out_the_longest_are_taken(monkeypatch):
     monkeypatch.setattr(candidates_module, "_MOST", 5)
     points = MANY["normal"]
-    far = Points(points, None, False).far(np.eye(4), np.zeros(4), 0.0)
+    far = Points(points, None, False).far(np.eye(4), np.zeros(4), 0.0, None)
     assert set(far.rows[:, 0]) == set(np.argsort(np.linalg.norm(points, axis=1))[-5:])
 
 
@@ -159,3 +160,67 @@ def test_the_first_points_span_all_even_where_the_longest_do_not(
     sizes = np.abs(points).max(axis=0)
     assert np.linalg.matrix_rank(some / np.where(sizes > 0, sizes, 1)) == rank
     assert set(spanning[:, 0]) <= set(rows[:, 0])
+
+
+@pytest.mark.parametrize("p", [2, math.inf])
+def test_very_many_points_look_among_the_outer_ones_first(monkeypatch, p):
+    domain = FiniteSet(RNG.normal(size=(600, 4)))
+    whole = gn.optimal_noise(domain, p)
+    monkeypatch.setattr(candidates_module, "_MANY", 100)
+    monkeypatch.setattr(candidates_module, "_OUTER", 20)
+    monkeypatch.setattr(pairs_module, "_MANY", 100)
+    monkeypatch.setattr(pairs_module, "_MOST_ROWS", 10)
+    looks = []
+    far = Differences.far
+
+    def watched(*arguments):
+        looks.append(far(*arguments))
+        return looks[-1]
+
+    monkeypatch.setattr(Differences, "far", watched)
+    few = gn.optimal_noise(domain, p)
+    assert looks[0].of_all
+    assert looks[-1].of_all
+    assert not all(look.of_all for look in looks)
+    for noise in (few, whole):
+        assert noise.status is gn.Status.SOLVED
+        noise.verify()
+    assert few.gamma_lower <= whole.gamma
+    assert whole.gamma_lower <= few.gamma
+
+
+def test_what_is_found_near_the_known_ones_does_not_end_a_solve(monkeypatch):
+    """Nothing sticks out of those looked at, and nobody says that all were."""
+    domain = FiniteSet(RNG.normal(size=(600, 4)))
+    far = Differences.far
+
+    def blind(self, factor, center, beyond, known):
+        if known is None:
+            return far(self, factor, center, beyond, known)
+        return Far(np.zeros((0, 2), dtype=np.intp), beyond, of_all=False)
+
+    monkeypatch.setattr(Differences, "far", blind)
+    with pytest.warns(gn.ConvergenceWarning):
+        noise = gn.optimal_noise(domain, 2)
+    assert noise.gap > 1e-4
+    noise.verify()
+
+
+@pytest.mark.parametrize("rows", [1, 20, 10**6])
+def test_of_very_many_points_the_rows_that_reach_farthest_are_found(monkeypatch, rows):
+    points = RNG.normal(size=(300, 3))
+    monkeypatch.setattr(pairs_module, "_CHUNK", 64)
+    whole = far_pairs(points, 30.0)
+    monkeypatch.setattr(pairs_module, "_MANY", 0)
+    monkeypatch.setattr(pairs_module, "_MOST_ROWS", rows)
+    found = far_pairs(points, 30.0)
+    assert found.largest == pytest.approx(whole.largest, rel=1e-14)
+    squares = np.square(points[found.rows[:, 0]] - points[found.rows[:, 1]]).sum(axis=1)
+    np.testing.assert_allclose(found.squares, squares, rtol=1e-12)
+    assert (squares > 30).all()
+    assert 0 < len(found.rows) <= len(whole.rows)
+    assert {tuple(pair) for pair in found.rows} <= {tuple(pair) for pair in whole.rows}
+    assert found.squares.max() == pytest.approx(whole.largest, rel=1e-12)
+    nothing = far_pairs(points, 1e3)
+    assert len(nothing.rows) == 0
+    assert nothing.largest == pytest.approx(whole.largest, rel=1e-14)
