@@ -13,7 +13,8 @@ from ..numerics.rounding import ROUNDING_MARGIN
 from ..numerics.span import span
 from ..solvers.bodies.closed_forms import uniform_measure
 from ..solvers.design import MAX_STEPS, Design
-from ..solvers.points.columns import Report, pairwise_design
+from ..solvers.points.candidates import Candidates, Differences, Points
+from ..solvers.points.columns import Report, generated_design
 from ..solvers.points.fidelity import Fidelity
 from ..solvers.points.interior import optimal_design
 from ..solvers.progress import Watch
@@ -34,6 +35,9 @@ _SHARE = 0.9  # of the tolerance is for the solver; the rest, for what checking 
 _MOST_CUTS = 400_000  # of the ellipsoid method: about a minute at the largest size it accepts
 # A point whose weight is below this fraction of the largest only makes the certificate longer.
 _NEGLIGIBLE_WEIGHT = 1e-14
+# With more points than this for every dimension, all but a few are left out until they stick out:
+# a tenth of the time where few carry weight, up to ten times as much where all do.
+_MANY = 100
 _LARGEST, _SMALLEST = 5e300, 1e-300
 _LARGEST_SIMPLEX = 2**26  # numbers in twice its differences
 
@@ -140,15 +144,33 @@ def _design(
     elif parts is not None and rows is not None:
         design = _product(problem, parts, tol)
     elif rows is None:
-        design, rows = pairwise_design(
-            points, problem.p, basis, tol=_SHARE * tol, max_steps=MAX_STEPS, report=report
-        )
+        candidates = Differences(points, basis)
+        design, rows = _generated(problem, candidates, basis, tol, report)
+    elif method == "auto" and len(points) > _MANY * rank:
+        candidates = Points(points, basis, problem.shifted)
+        design, chosen = _generated(problem, candidates, basis, tol, report)
+        rows = rows[chosen[:, 0]]
     elif method == "auto":
         fidelity = Fidelity(points, problem.p, problem.shifted, basis)
         design = optimal_design(fidelity, tol=_SHARE * tol, max_steps=MAX_STEPS, report=report)
     else:
         design = _reference(problem, points, _SHARE * tol, method, report)
     return design.on_all(live, problem.p), rows, rank
+
+
+def _generated(
+    problem: Problem, candidates: Candidates, basis: Array | None, tol: float, report: Report
+) -> tuple[Design, Rows]:
+    """Of few members at a time, for what is too much to be solved for at once."""
+    return generated_design(
+        candidates,
+        problem.p,
+        basis,
+        centered=problem.shifted,
+        tol=_SHARE * tol,
+        max_steps=MAX_STEPS,
+        report=report,
+    )
 
 
 def _product(problem: Problem, parts: tuple[Array, Array], tol: float) -> Design:

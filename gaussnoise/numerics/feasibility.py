@@ -66,10 +66,15 @@ def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Wh
             "hint: rescale coordinates whose sizes differ by more than 1e15"
         )
     coordinates = (points @ Q) @ inverse
-    wide_factor, wide_points = factor.T.astype(precision), points.astype(precision)
-    left = (wide_points - coordinates.astype(precision) @ wide_factor).astype(np.float64)
-    coordinates = coordinates + (left @ Q) @ inverse
-    left = (wide_points - coordinates.astype(precision) @ wide_factor).astype(float)
+    wide_factor, wide_points = factor.T.astype(precision), points.astype(precision, copy=False)
+
+    def residual(coordinates: Array) -> Array:
+        product = coordinates.astype(precision, copy=False) @ wide_factor
+        np.subtract(wide_points, product, out=product)
+        return product.astype(np.float64, copy=False)
+
+    coordinates += (residual(coordinates) @ Q) @ inverse
+    left = residual(coordinates)
     outside = np.abs(left / rows).max(axis=0)
     # what is left inside range(L) moves the coordinates by at most ‖left‖/σ_min, and was itself
     # rounded

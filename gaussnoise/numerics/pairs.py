@@ -15,6 +15,8 @@ _CHUNK = 2**10
 _CHUNK_ENTRIES = 2**24  # squared distances held at once: 128 MB
 _MOST_OPERATIONS = 2**41  # about a minute
 _SAMPLE = 512
+# Of more points than this, only so many rows are looked at in double precision.
+_MANY, _MOST_ROWS = 2**14, 2**11
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +24,7 @@ class FarPairs:
     """Pairs of rows that are far apart.
 
     Attributes:
-        rows: shape (k, 2); for every row that has a partner beyond the threshold, the farthest one.
+        rows: shape (k, 2), the smaller index first.
         squares: shape (k,), their squared distances.
         largest: the largest squared distance of all pairs, up to rounding.
     """
@@ -33,13 +35,16 @@ class FarPairs:
 
 
 def far_pairs(points: Array, beyond: float = np.inf) -> FarPairs:
-    """Farthest pairs of ``points`` (N, r), one for every row that has a partner beyond a threshold.
+    """Farthest pairs of ``points`` (N, r), one for every row that has a partner beyond a threshold;
+    of very many points, for the rows that reach farthest.
 
     Rows whose distance from the middle, added to the largest such distance, stays below the
     farthest pair of a sample and below the threshold cannot matter, and are skipped.
     """
     middle = (points.max(axis=0) + points.min(axis=0)) / 2
     radii = np.linalg.norm(points - middle, axis=1)
+    if radii.max() == 0:
+        return FarPairs(np.zeros((0, 2), dtype=np.intp), np.zeros(0), 0.0)
     outer = np.argsort(radii)[::-1]
     points = points - middle  # where products round least
     sample = _partners(points[outer[:_SAMPLE]])
@@ -56,58 +61,80 @@ def far_pairs(points: Array, beyond: float = np.inf) -> FarPairs:
     if beyond == np.inf and len(kept) > _CHUNK:
         largest = max(_farthest(points[kept]), sample.largest)
         return FarPairs(np.zeros((0, 2), dtype=np.intp), np.zeros(0), largest)
-    partners = _partners(points[kept])
+    find = _partners if len(kept) <= _MANY else lambda these: _longest_partners(these, beyond)
+    partners = find(points[kept])
     listed = partners.squares > beyond
     rows = np.sort(kept[partners.rows[listed]], axis=1)
     rows, first = np.unique(rows, axis=0, return_index=True)
     return FarPairs(rows, partners.squares[listed][first], max(partners.largest, sample.largest))
 
 
-def _farthest(points: Array) -> float:
-    """Largest squared distance of all pairs, up to the rounding of products in double precision.
+def all_far_pairs(points: Array, beyond: float) -> FarPairs:
+    """All pairs of few ``points`` (N, r) beyond a threshold: all distances are held at once."""
+    points = points - (points.max(axis=0) + points.min(axis=0)) / 2
+    lengths = np.einsum("ij,ij->i", points, points)
+    squares = points @ (-2 * points.T)
+    squares += lengths[:, None] + lengths
+    first, second = np.nonzero(np.triu(squares > beyond, 1))
+    rows = np.column_stack([first, second])
+    return FarPairs(rows, squares[first, second], float(squares.max(initial=0.0)))
 
-    Single precision finds the rows that may have it: each row's largest there is off by less than
-    ``margin``, a generous bound on the rounding of coordinates, products and sums. These rows are
-    looked at again.
+
+def _farthest(points: Array) -> float:
+    """Largest squared distance of all pairs, up to the rounding of products in double precision."""
+    found, margin = _reaches(points)
+    return _partners(points, np.flatnonzero(found >= found.max() - margin)).largest
+
+
+def _longest_partners(points: Array, beyond: float) -> FarPairs:
+    """Of all rows with a partner beyond the threshold those that reach farthest, ``_MOST_ROWS``."""
+    found, margin = _reaches(points)
+    rows = np.flatnonzero(found >= min(beyond, found.max()) - margin)
+    if len(rows) > _MOST_ROWS:
+        enough = np.partition(found[rows], -_MOST_ROWS)[-_MOST_ROWS]
+        rows = rows[found[rows] >= min(enough, found.max() - margin)]
+    return _partners(points, rows)
+
+
+def _reaches(points: Array) -> tuple[Array, float]:
+    """Squared distances of every row from the farthest of those from its block on, every pair seen
+    once, and how far the largest differs at most from such a number of its row.
+
+    In single precision: each is off by less than half of that, a generous bound on the rounding of
+    coordinates, products and sums.
     """
     squares = np.einsum("ij,ij->i", points, points)
-    margin = 16 * (points.shape[1] + 8) * 2.0**-24
-    size = math.sqrt(squares.max())  # single precision has no large numbers
-    if not size > 0:
-        return 0.0
+    size = math.sqrt(squares.max()) or 1.0  # single precision has no large numbers
     single, squares_single = (
         (points / size).astype(np.float32),
         (squares / size**2).astype(np.float32),
     )
     found = np.zeros(len(points), dtype=np.float32)
-    for start in range(0, len(points), _CHUNK):  # with what comes later: every pair once
+    for start in range(0, len(points), _CHUNK):
         part = slice(start, start + _CHUNK)
         products = single[part] @ (-2 * single[start:].T)
         products += squares_single[start:]
         found[part] = products.max(axis=1) + squares_single[part]
-    rows = np.flatnonzero(found >= found.max() - 2 * margin)
-    largest = 0.0
+    margin = 32 * (points.shape[1] + 8) * 2.0**-24
+    return found.astype(np.float64) * size**2, margin * size**2
+
+
+def _partners(points: Array, rows: NDArray[np.intp] | None = None) -> FarPairs:
+    """The farthest partner of every row, or of these."""
+    rows = np.arange(len(points)) if rows is None else rows
+    squares = np.einsum("ij,ij->i", points, points)
+    farthest = np.zeros(len(rows), dtype=np.intp)
+    distances = np.zeros(len(rows))
     chunk = max(1, _CHUNK_ENTRIES // len(points))
     for start in range(0, len(rows), chunk):
-        some = rows[start : start + chunk]
-        products = squares - 2 * (points[some] @ points.T)
-        largest = max(largest, float((products.max(axis=1) + squares[some]).max()))
-    return largest
-
-
-def _partners(points: Array) -> FarPairs:
-    """The farthest partner of every row."""
-    squares = np.einsum("ij,ij->i", points, points)
-    farthest = np.zeros(len(points), dtype=np.intp)
-    distances = np.zeros(len(points))
-    chunk = max(1, _CHUNK_ENTRIES // len(points))
-    for start in range(0, len(points), chunk):
         part = slice(start, start + chunk)
-        products = points[part] @ points.T
+        products = points[rows[part]] @ points.T
         products *= -2
         products += squares
         best = products.argmax(axis=1)
         farthest[part] = best
-        distances[part] = np.take_along_axis(products, best[:, None], axis=1)[:, 0] + squares[part]
-    rows = np.column_stack([np.arange(len(points)), farthest])
-    return FarPairs(rows, distances, float(distances.max(initial=0.0)))
+        distances[part] = (
+            np.take_along_axis(products, best[:, None], axis=1)[:, 0] + squares[rows[part]]
+        )
+    pairs = np.column_stack([rows, farthest])
+    return FarPairs(pairs, distances, float(distances.max(initial=0.0)))

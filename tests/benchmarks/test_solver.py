@@ -249,3 +249,22 @@ def test_fewer_points_than_dimensions_cost_what_their_own_matrix_costs(shape):
     log(f"{points} points in {dim} dimensions", seconds=taken, own=own, ratio=taken / own)
     assert noise.gap <= 1e-6
     assert taken <= 30 * own + 0.1
+
+
+def test_many_points_in_few_dimensions_cost_little_more_than_checking_them():
+    """Expected: two to four times the check; Newton's method on all points takes forty times."""
+    domain = gn.FiniteSet(np.random.default_rng(0).normal(size=(100_000, 50)))
+    taken, noise = seconds(lambda: solve(domain, 2))
+    check, _ = seconds(noise.verify)
+    log("100000 x 50", steps=noise.steps, gap=noise.gap, seconds=taken, ratio=taken / check)
+    assert noise.gap <= 1e-6
+    assert taken <= 8 * check
+
+
+def test_differences_of_few_points_take_few_rounds():
+    """Expected: 8 to 11 eigendecompositions of 1024; one partner a row took ten times as long."""
+    unit = eigh_seconds(1024)
+    taken, noise = seconds(lambda: gn.optimal_noise(prefix(128), 2, "replace"))
+    log("prefix 128, replace", steps=noise.steps, gap=noise.gap, seconds=taken, ratio=taken / unit)
+    assert noise.gap <= 1e-6
+    assert taken <= 20 * unit

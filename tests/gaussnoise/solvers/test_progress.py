@@ -21,7 +21,7 @@ import rich.progress
 
 import gaussnoise as gn
 import gaussnoise.numerics.pairs as pairs_module
-import gaussnoise.solvers.points.columns as columns_module
+import gaussnoise.solvers.points.candidates as candidates_module
 import gaussnoise.solvers.progress as progress_module
 from gaussnoise import FiniteSet
 from gaussnoise.solvers.points.fidelity import Fidelity
@@ -31,6 +31,7 @@ FEW = FiniteSet(RNG.normal(size=(30, 3)))
 MANY = FiniteSet(RNG.normal(size=(300, 4)))
 CROSS = np.vstack([np.eye(3), -np.eye(3)])
 HEAVY = FiniteSet(np.random.default_rng(3).standard_t(2, size=(60, 10)))
+LONG = FiniteSet(np.random.default_rng(4).normal(size=(400, 3)))
 FLAT = FiniteSet(RNG.normal(size=(20, 2)) @ RNG.normal(size=(2, 5)))
 
 SOLVES = {
@@ -40,13 +41,15 @@ SOLVES = {
     "replace, listed": lambda **options: gn.optimal_noise(FEW, 2, **options),
     "replace, generated": lambda **options: gn.optimal_noise(MANY, 2, **options),
     "replace, generated, p=∞": lambda **options: gn.optimal_noise(MANY, math.inf, **options),
+    "add-remove, generated": lambda **options: gn.optimal_noise(LONG, 3, "add-remove", **options),
     "policy": lambda **options: gn.optimal_noise(FEW, 3, nx.cycle_graph(30), **options),
     "heavy tails": lambda **options: gn.gamma(HEAVY, math.inf, **options),
     "rank-deficient": lambda **options: gn.gamma(FLAT, 8, **options),
     "tiny": lambda **options: gn.gamma(FiniteSet(1e-150 * FEW.points), 3, **options),
 }
 every = pytest.mark.parametrize("solve", SOLVES.values(), ids=SOLVES.keys())
-GENERATED = ["replace, generated", "replace, generated, p=∞"]
+PAIRS = ["replace, generated", "replace, generated, p=∞"]
+GENERATED = [*PAIRS, "add-remove, generated"]
 
 
 def heard(solve, **options):
@@ -345,11 +348,11 @@ def test_ctrl_c_before_the_first_certified_step_is_passed_on(solve, monkeypatch)
         solve()
 
 
-@pytest.mark.parametrize("name", GENERATED)
+@pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize(("call", "passed_on"), [(1, True), (2, True), (3, False), (4, False)])
 def test_ctrl_c_while_looking_for_far_pairs(monkeypatch, name, call, passed_on):
     # call 1 looks for pairs to begin with, call 2 certifies the first round
-    monkeypatch.setattr(columns_module, "far_pairs", raising(columns_module.far_pairs, call))
+    monkeypatch.setattr(candidates_module, "far_pairs", raising(candidates_module.far_pairs, call))
     if passed_on:
         with pytest.raises(KeyboardInterrupt):
             SOLVES[name]()

@@ -1,0 +1,173 @@
+"""What weights may be on, without all of it in hand: many listed points, or their differences."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from ...numerics.pairs import all_far_pairs, far_pairs
+from .fidelity import Evaluation, Fidelity, affine_basis
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+_CHUNK = 2**12  # points whose coordinates are computed together: they stay in the cache
+_FIRST = 10  # points to begin with, for every dimension
+_MOST = 1000  # members a round
+# Of few points for every dimension, as prefix sums are, most pairs may carry weight: all distances
+# are looked at, and more of them taken. One partner a row took 38 rounds there instead of 7.
+_FEW, _MOST_DISTANCES = 4, 2**22  # points for every dimension; distances: 32 MB
+_PAIRS = 20  # for every dimension
+# Of more points than this, pairs are looked for among the outer ones and those known first: all of
+# 10⁵ points take 20 s, these take a tenth of a second.
+_MANY, _OUTER = 2**14, 2**11
+_CLEARLY = 1e-6  # smallest eigenvalue of a second moment, as a fraction of the largest
+
+
+class Far(NamedTuple):
+    """Some members beyond a threshold, the longest, and the largest squared length: of all members,
+    or of those that were looked at.
+    """
+
+    rows: Rows
+    largest: float
+    of_all: bool = True
+
+
+class Candidates(Protocol):
+    """Members named by rows of indices, shape (k, 1) or (k, 2)."""
+
+    @property
+    def note(self) -> str:
+        """What rows are, and how they are found, in words."""
+        ...
+
+    def members(self, rows: Rows) -> Array:
+        """The points or differences, shape (k, d)."""
+        ...
+
+    def first(self) -> tuple[Rows, Rows]:
+        """Rows to begin with, and a few of them whose members span all."""
+        ...
+
+    def far(self, factor: Array, center: Array, beyond: float, known: Rows | None) -> Far:
+        """Members whose squared length about a center, in coordinates of a factor, is larger.
+
+        Where rows are known already, all members may be looked at only once none is found near
+        them.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Listed points, shape (N, d), which span ``basis`` about their mean if ``centered``."""
+
+    points: Array
+    basis: Array | None
+    centered: bool
+    note = "points found by their lengths"
+
+    def members(self, rows: Rows) -> Array:
+        return self.points[rows[:, 0]]
+
+    def first(self) -> tuple[Rows, Rows]:
+        """The longest once the covariance is even, and the pivots of an elimination."""
+        count, dim = self.points.shape
+        fidelity = Fidelity(self.points, 2.0, self.centered, self.basis)
+        even = fidelity.at(np.full(count, 1 / count), np.full(dim, 1 / dim))
+        most = min(_FIRST * len(even.roots), count)
+        longest = np.argpartition(even.lengths, -most)[-most:]
+        corners = longest if self._span(even, longest) else np.arange(count)
+        corners = corners[affine_basis(even.coordinates[corners] / np.sqrt(even.roots))]
+        return np.union1d(longest, corners)[:, None], corners[:, None]
+
+    def _span(self, even: Evaluation, rows: Rows) -> bool:
+        """Whether these span all, clearly, once the covariance is even."""
+        some = even.coordinates[rows] / np.sqrt(even.roots)
+        some = some - some.mean(axis=0) if self.centered else some
+        squares = np.linalg.eigvalsh(some.T @ some)
+        return bool(squares[0] > _CLEARLY * squares[-1])
+
+    def far(self, factor: Array, center: Array, beyond: float, known: Rows | None) -> Far:
+        inverse = _inverse(factor)
+        squares = np.empty(len(self.points))
+        for start in range(0, len(self.points), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            inside = (self.points[part] - center) @ inverse.T
+            squares[part] = np.einsum("ij,ij->i", inside, inside)
+        rows = np.flatnonzero(squares > beyond)
+        return Far(_longest(rows[:, None], squares[rows], _MOST), float(squares.max()))
+
+
+@dataclass(frozen=True, eq=False)
+class Differences:
+    """All differences of listed points, shape (N, d)."""
+
+    points: Array
+    basis: Array | None
+    note = "pairs found by the farthest-pair oracle"
+
+    def members(self, rows: Rows) -> Array:
+        return self.points[rows[:, 0]] - self.points[rows[:, 1]]
+
+    def first(self) -> tuple[Rows, Rows]:
+        """Far apart once the covariance is even, and a few that span all."""
+        whitened, even = self._whitened
+        outer = self._outer
+        longest = outer[self._far(even[outer], 0.0, 200, 4).rows]
+        corners = affine_basis(whitened)
+        spanning: Rows = np.sort(
+            np.column_stack([np.full(len(corners) - 1, corners[0]), corners[1:]]), axis=1
+        )
+        return np.unique(np.vstack([longest, spanning]), axis=0), spanning
+
+    def far(self, factor: Array, center: Array, beyond: float, known: Rows | None) -> Far:
+        """The center does not matter."""
+        inside = self.points @ _inverse(factor).T
+        if known is not None and len(inside) > _MANY:
+            near = np.union1d(known, self._outer)
+            found = self._far(inside[near], beyond, _MOST, 0)
+            if len(found.rows):
+                return Far(near[found.rows], found.largest, of_all=False)
+        return self._far(inside, beyond, _MOST, 0)
+
+    @cached_property
+    def _whitened(self) -> tuple[Array, Array]:
+        """Coordinates of unit second moment, and those in which the covariance is even."""
+        moved = self.points - self.points.mean(axis=0)
+        moved = moved if self.basis is None else moved @ self.basis
+        left, singular, _ = np.linalg.svd(moved, full_matrices=False)
+        return left, left * np.sqrt(singular)
+
+    @cached_property
+    def _outer(self) -> Rows:
+        """The points farthest out, in order: all, or ``_OUTER`` of very many."""
+        lengths = np.square(self._whitened[1]).sum(axis=1)
+        if len(lengths) <= _MANY:
+            return np.arange(len(lengths))
+        return np.sort(np.argpartition(lengths, -_OUTER)[-_OUTER:])
+
+    def _far(self, points: Array, beyond: float, most: int, each: int) -> Far:
+        """At most so many, or so many for each dimension; of many points, one pair for each."""
+        count, rank = points.shape
+        if count <= _FEW * rank and count**2 <= _MOST_DISTANCES:
+            pairs, each = all_far_pairs(points, beyond), _PAIRS
+        else:
+            pairs = far_pairs(points, beyond)
+        return Far(_longest(pairs.rows, pairs.squares, max(most, each * rank)), pairs.largest)
+
+
+def _longest(rows: Rows, squares: Array, most: int) -> Rows:
+    if len(rows) <= most:
+        return rows
+    return rows[np.argpartition(squares, -most)[-most:]]
+
+
+def _inverse(factor: Array) -> Array:
+    """Its left inverse."""
+    Q, R = np.linalg.qr(factor)
+    return np.asarray(solve_triangular(R, Q.T), dtype=np.float64)
