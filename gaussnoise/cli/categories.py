@@ -1,5 +1,6 @@
 """The command ``categories``."""
 
+import json
 import os
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +11,8 @@ from ..errors import OutputError
 from ..files.disk import save_text
 from ..privacy.definitions import ApproxDP
 from ..tables import discover_categories
+from .console import show
+from .options import Json
 
 
 def show_categories(
@@ -37,6 +40,7 @@ def show_categories(
         Path | None, typer.Option("--ledger", help="Ledger with a delta, which is charged.")
     ] = None,
     id: Annotated[str | None, typer.Option("--id", help="What the ledger calls it.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Find the frequent values of a column, where no list of them is public: TOML for a schema."""
     if out is not None and os.path.lexists(out):
@@ -51,8 +55,11 @@ def show_categories(
         ledger=ledger,
         id=id,
     )
-    if out is None:
+    if out is not None:
+        save_text(out, found.to_toml())
+    if as_json:
+        show(json.loads(found.to_json()))
+    elif out is None:
         typer.echo(found.to_toml(), nl=False)
     else:
-        save_text(out, found.to_toml())
         typer.echo(f"wrote {out}: {len(found.categories)} categories")

@@ -32,7 +32,7 @@ Marginals = Annotated[
         "-m",
         help="k for all k-way marginals, or names: -m age,income -m sex (repeatable), with -m "
         "age:prefix,sex for cumulative counts; age:ranges for all runs. Left out, the schema's "
-        "[[workload]] tables.",
+        "[\\[workload]] tables.",  # an opening bracket alone would be markup
     ),
 ]
 Rho = Annotated[

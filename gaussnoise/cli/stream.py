@@ -130,11 +130,14 @@ def run_tick(
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="Where the stream's ledger is now, if moved.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Count the new rows of one tick; publish their tables, and those of all rows so far."""
     stream = Stream.open(folder, ledger)
     with patience(ERR, "counting"):
         stream.tick(table_of(table), number)
+    if as_json:
+        return show(stream_document(stream, folder))
     target = stream.state.tick_folder(len(stream) if number is None else number)
     say((target / "summary.txt").read_text(encoding="utf-8"))
     say(f"wrote {target}/cumulative, {target}/period and {target}/release.json")

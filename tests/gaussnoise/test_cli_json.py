@@ -104,13 +104,39 @@ def test_stream(call, capsys):
     assert run(["stream", "start", "s", *PLANNED, "--ticks", "3"]) == 0
     capsys.readouterr()
     assert call("stream", "show", "s")["last"] is None
-    assert run(["stream", "tick", "s", "t.csv"]) == 0
-    capsys.readouterr()
+    told = call("stream", "tick", "s", "t.csv")
     found = call("stream", "show", "s")
+    assert told == found
     assert (found["done"], found["ticks"]["n"]) == (1, 3)
     assert found["last"].endswith("1")
     plan = gn.streams.Stream.open("s").plan
     assert found["half_widths_of_totals"] == [plan.half_width("sex", "age", ticks=(1, 1))]
+
+
+def test_categories(call, tmp_path):
+    (tmp_path / "names.csv").write_text("name\n" + "Łódź\n" * 900 + "rare\n", encoding="utf-8")
+    budget = ["--epsilon", "2", "--delta", "1e-5"]
+    found = call("categories", "names.csv", "name", *budget, "--out", "names.toml")
+    assert found["format"] == "gaussnoise.categories/1"
+    assert found["categories"] == ["Łódź"]
+    schema = gn.Schema.load("names.toml")
+    assert list(schema.attributes[0].categories or ()) == found["categories"]
+
+
+def test_help_shows_brackets(capsys):
+    assert run(["plan", "-h"]) == 0
+    assert "[[workload]]" in re.sub(r"[\s│]+", "", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("command", [["report"], ["ask", "count"]])
+def test_folders_that_are_no_releases_are_called_what_they_are(command, call, capsys):
+    assert run(["stream", "start", "s", *PLANNED, "--ticks", "3"]) == 0
+    (name, *question) = command
+    hints = {"s": "it is a stream", "missing": "there is no such folder", ".": "expected the"}
+    for folder, hint in hints.items():
+        capsys.readouterr()
+        assert run([name, folder, *question]) == 1
+        assert f"hint: {hint}" in " ".join(capsys.readouterr().err.split())
 
 
 def test_errors_are_no_documents(call, capsys):

@@ -56,9 +56,18 @@ def planned_again(directory: str | os.PathLike[str]) -> "Plan":
         record = read_json(folder / "release.json")
     except (OSError, ValueError) as error:
         raise OutputError(
-            f"load: {folder} is not a complete release ({type(error).__name__})"
+            f"load: {folder} is not a complete release ({type(error).__name__}){_hint(folder)}"
         ) from None
     return planned_from(record, folder)
+
+
+def _hint(folder: Path) -> str:
+    """What a folder without a release may be."""
+    if (folder / "stream.json").exists():
+        return f"; hint: it is a stream: gaussnoise stream show {folder}, or gn.Stream.open"
+    if not folder.exists():
+        return "; hint: there is no such folder"
+    return "; hint: expected the folder that a release was written to, with its release.json"
 
 
 def planned_from(record: Any, folder: Path) -> "Plan":

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..schema.schema import Category
 from .show import first, table_text
-from .tidy import arrow_columns, level_text
+from .tidy import arrow_columns, framed, level_text, with_level
 
 Array = NDArray[np.float64]
 
@@ -62,11 +62,9 @@ class Answer:
 
     def to_frame(self) -> Any:
         """:meth:`columns` as a dataframe of the library the records came in (pyarrow for files and
-        remote engines).
+        remote engines), which says the level as those of tables do.
         """
-        import narwhals as nw
-
-        return nw.from_arrow(self._arrow(), backend=self.backend).to_native()
+        return framed(with_level(self._arrow(), self.level, self.private), self.backend)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain data, ready for JSON: None stands for numbers that are not finite, and

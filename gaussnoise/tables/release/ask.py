@@ -127,8 +127,18 @@ class _Asked:
         axes = self._axes(asked.given, asked.of)
         return self._shares(self._said(asked), {**asked.given, **asked.of}, asked.given, axes)
 
+    def _counted(self, i: int) -> None:
+        """Refuse an attribute of which sums were released and no bins."""
+        attribute = self.release.plan.schema.attributes[i]
+        if attribute.clip is not None:
+            raise ParameterError(
+                f"ask: {self.text}: expected an attribute in bins, {attribute.name!r} is a number "
+                f"that the schema clips; hint: mean of {attribute.name}"
+            )
+
     def _cdf(self, asked: Cdf) -> Answer:
         attribute = self.release.plan.schema.attributes[asked.attribute]
+        self._counted(asked.attribute)
         prefix = as_base("prefix", attribute)
         cells = [tuple(range(k + 1)) for k in range(prefix.queries)]
         axes = self._axes(asked.given)
@@ -203,6 +213,7 @@ class _Asked:
     def _quantile(self, asked: Quantile) -> Answer:
         attributes = self.release.plan.schema.attributes
         attribute = attributes[asked.attribute]
+        self._counted(asked.attribute)
         support(attribute)  # refuses an attribute without numbers
         axes, groups = self._axes(asked.given), dict[str, AbstractBase]()
         for i, cells in asked.given.items():

@@ -20,7 +20,7 @@ from ..schema.dates import Edge, is_dated, place, shown_places
 from ..schema.schema import Attribute, Category
 from .show import first, table_text
 from .table import QueryTable
-from .tidy import LEVEL, arrow_columns, level_text
+from .tidy import LEVEL, arrow_columns, framed, level_text, with_level
 
 Array = NDArray[np.float64]
 
@@ -104,11 +104,9 @@ class QuantileTable:
 
     def to_frame(self, level: float = LEVEL) -> Any:
         """:meth:`columns` as a dataframe of the library the records came in (pyarrow for files and
-        remote engines).
+        remote engines), which says the level as those of tables do.
         """
-        import narwhals as nw
-
-        return nw.from_arrow(self._arrow(level), backend=self.backend).to_native()
+        return framed(with_level(self._arrow(level), level, self.private), self.backend)
 
     def _arrow(self, level: float) -> Any:
         low, high = self.confidence_interval(level)

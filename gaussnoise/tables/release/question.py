@@ -360,7 +360,8 @@ class _Reader:
                 if known == text:
                     return (k,)
             shown = self._text[start : self._at]
-            self._fail(_expected(attribute), shown, attribute.labels, at=start, named=text)
+            expected = _expected(attribute, text)
+            self._fail(expected, shown, attribute.labels, at=start, named=text)
         matches = [(self._match(text, attribute.edges is not None), k) for k, text in texts]
         end, k = max(matches, default=(0, 0))
         if end:
@@ -372,10 +373,12 @@ class _Reader:
                 self._at = between.end()
                 return bins
             ends = [edge_text(edge) for edge in attribute.edges]
-            expected = f"{_expected(attribute)}, or bins between two of its edges, {_some(ends)}"
+            expected = (
+                f"{_expected(attribute, '')}, or bins between two of its edges, {_some(ends)}"
+            )
             self._fail(expected, between[0], attribute.labels)
         got = between[0] if between is not None else self._token(",|()")
-        self._fail(_expected(attribute), got, attribute.labels)
+        self._fail(_expected(attribute, got), got, attribute.labels)
 
     def _group_of(self, level: Level) -> Cells:
         """The cells of one group of a level."""
@@ -526,8 +529,11 @@ def _written(label: Category) -> tuple[str, ...]:
     return (str(label), str(label).lower()) if isinstance(label, bool) else (str(label),)
 
 
-def _expected(attribute: Attribute) -> str:
-    return f"expected a label of {attribute.name!r}, {_some(attribute.labels)}"
+def _expected(attribute: Attribute, got: str) -> str:
+    """What stands for a label, and how a group is asked for."""
+    levels = [level for level, groups in attribute.groups or () if got in dict(groups)]
+    hint = f"; hint: that is a group, write {levels[0]}={got}" if levels else ""
+    return f"expected a label of {attribute.name!r}, {_some(attribute.labels)}{hint}"
 
 
 def _some(known: Iterable[object]) -> str:

@@ -72,8 +72,8 @@ class AbstractEstimates(abc.ABC):
 
     def to_frame(self, level: float = LEVEL) -> Any:
         """:meth:`columns` as a dataframe of the library the records came in (pyarrow for files and
-        remote engines). Where the library has a place for it (``attrs`` of pandas, metadata of
-        pyarrow), the frame says of what level its intervals are.
+        remote engines). The frame says of what level its intervals are: in ``attrs`` of
+        pandas, in metadata of pyarrow, in a last column ``level`` of polars.
         """
         return framed(self.to_arrow(level), self.backend)
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -26,14 +27,18 @@ def with_level(rows: Any, level: float, private: bool) -> Any:
 
 
 def framed(rows: Any, backend: Any) -> Any:
-    """An arrow table as a dataframe of a library, which says the same in ``attrs`` if it has
-    them.
+    """An arrow table as a dataframe of a library, which says the same in ``attrs``, or,
+    as polars has no place for it, in a last column ``level``.
     """
     import narwhals as nw
 
     frame = nw.from_arrow(rows, backend=backend).to_native()
     if isinstance(getattr(frame, "attrs", None), dict):
         frame.attrs.update(_recorded(rows))
+    elif not isinstance(frame, type(rows)) and "intervals" in (record := _recorded(rows)):
+        name = next(n for k in count() if (n := "level" + "_" * k) not in rows.column_names)
+        level = nw.lit(record["intervals"]["level"]).alias(name)
+        frame = nw.from_native(frame).with_columns(level).to_native()
     return frame
 
 

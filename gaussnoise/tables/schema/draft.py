@@ -149,6 +149,9 @@ def _attribute(
     missing = _collect(
         engine, "look for nulls", lambda: frame.select(v=(~usable).fill_null(True).any())
     )[0]
+    if dtype.is_float() and missing and _whole(frame, usable, column):
+        discrete, dtype = True, nw.Int64()  # as pandas has integers with gaps
+        column = column.cast(dtype)
     if discrete:
         rest = _MOST_CATEGORIES + 1
         values = sorted(
@@ -240,12 +243,23 @@ def _dates(frame: nw.LazyFrame[Any], name: str) -> tuple[Attribute, str]:
     inner = [datetime.date(month // 12, month % 12 + 1, 1) for month in starts]
     return (
         Attribute(name, edges=[-math.inf, *inner, math.inf], other="other" if missing else None),
-        f"dates: bins of {_CALENDAR[step]}, of the calendar's the shortest of which "
-        f"{_MOST_DATES} or so are enough{_NULLS if missing else ''}",
+        f"dates: bins of {_CALENDAR[step]}, the shortest steps of the calendar that make "
+        f"{_MOST_DATES} bins or so at most{_NULLS if missing else ''}",
     )
 
 
 _ZONED = f"convert it to {NO_ZONE}, before"
+
+
+def _whole(frame: nw.LazyFrame[Any], usable: nw.Expr, column: nw.Expr) -> bool:
+    """Whether there are numbers, all of them integers that a float holds exactly."""
+    exact = (column == column.round()) & (column.abs() < 2**53)
+    found = _collect(
+        frame.implementation,
+        "look for integers",
+        lambda: frame.filter(usable).select(v=exact.cast(nw.Float64).min()),
+    )[0]
+    return found == 1
 
 
 def _mostly_below(

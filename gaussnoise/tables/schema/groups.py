@@ -95,7 +95,10 @@ def _cells(
     unknown = [m for m in members if (type(m), m) not in places]
     if unknown:
         known = [str(c) for c in attribute.categories or ()]
-        raise SchemaError(f"{where}: no category {unknown[0]!r:.80}{near(unknown[0], known)}")
+        hint = near(unknown[0], known)
+        if unknown[0] in {own for _, groups in attribute.groups or () for own, _ in groups}:
+            hint = "; hint: that is a group: list its categories, also at the levels above"
+        raise SchemaError(f"{where}: no category {unknown[0]!r:.80}{hint}")
     cells = sorted({places[type(m), m] for m in members})
     if len(cells) < len(members) or not cells:
         raise SchemaError(f"{where}: expected distinct categories, one at least")

@@ -514,7 +514,7 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
 _TABLES = "[attributes.NAME], [[workload]] and [[impossible]] tables"
 _KEYS = {
     "attributes": "categories, edges, clip, other, base or groups",
-    "workload": "of, within, level or simultaneous",
+    "workload": "of, within, level or simultaneous; hint: base stands in [attributes.NAME]",
 }
 _EXPECTED = {
     "workload": "expected [[workload]] tables",

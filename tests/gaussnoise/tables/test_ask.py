@@ -110,6 +110,27 @@ def test_what_is_wrong_is_marked_in_the_question(question, place, words):
     assert "\n" not in str(refused.value)
 
 
+def test_a_group_in_place_of_a_label_is_called_one():
+    groups = {"region": {"North": ["a", "b"]}}
+    schema = gn.Schema([gn.Attribute("county", ["a", "b", "c"], groups=groups)])
+    for question in ("count of county=North", 'count of county="North"'):
+        with pytest.raises(gn.ParameterError, match="a group, write region=North"):
+            parsed(question, schema)
+    assert parsed("count of region=North", schema) == Count({0: (0, 1)})
+    with pytest.raises(gn.ParameterError) as refused:
+        parsed("count of county=South", schema)
+    assert "a group" not in str(refused.value)
+
+
+@pytest.mark.parametrize("asked", ["median of income", "cdf of income"])
+def test_clipped_numbers_have_means_and_no_bins(asked):
+    schema = gn.Schema([gn.Attribute("income", clip=[0, 100])])
+    made = gn.plan(schema, 1, gn.zCDP(1)).release(pa.table({"income": [3.0, 70.0] * 200}))
+    with pytest.raises(gn.ParameterError, match="hint: mean of income"):
+        made.ask(asked)
+    assert made.ask("mean of income").estimate.shape == ()
+
+
 def test_only_text_is_a_question(release):
     with pytest.raises(gn.ParameterError, match="got int"):
         release.ask(3)

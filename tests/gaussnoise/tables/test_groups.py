@@ -219,6 +219,11 @@ def test_levels_are_not_called_as_attributes_are():
     ("text", "line", "part"),
     [
         ('[attributes.a.groups.g]\nx = ["q"]', 3, "no category 'q'"),
+        (
+            "[attributes.a.groups.g]\nx = [1]\n[attributes.a.groups.h]\nall = ['x']",
+            3,
+            "that is a group: list its categories",
+        ),
         ('groups = "g"', 3, "levels of named groups"),
         ("[attributes.a.groups.a]\nx = [1]", 1, "than the attribute 'a'"),
         ("[attributes.a.groups.g]\nx = [1]\n[attributes.b]\ncategories = [1]\nbase = 'h'", 7, "h"),

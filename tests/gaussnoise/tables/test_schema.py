@@ -288,6 +288,20 @@ def said(error):
     return "\n".join(parts)
 
 
+def test_drafts_of_files_and_frames_agree_on_integers_with_gaps(tmp_path):
+    rooms = pa.table({"rooms": [1.0, 7.0, None, 2.0], "size": [1.0, 2.5, None, 4.0]})
+    csv.write_csv(rooms, tmp_path / "t.csv")
+    drafts = [draft(table) for table in (rooms, rooms.to_pandas(), str(tmp_path / "t.csv"))]
+    assert all(found.to_toml() == drafts[0].to_toml() for found in drafts)
+    few, number = drafts[0].attributes
+    assert few == gn.Attribute("rooms", [1, 2, 7], other="other")
+    assert number.edges is not None  # a half is no integer
+    whole = draft(pa.table({"n": [1.0, 2.0]}))  # without gaps it is a column of numbers
+    assert whole.attributes[0].edges is not None
+    large = draft(pa.table({"n": [2.0**60, None]}))  # floats may have lost the integer
+    assert large.attributes[0].edges is not None
+
+
 def test_draft_refuses_identifiers_without_showing_any(build):
     table = build({"name": [f"{CANARY}-{k}" for k in range(101)]})
     with pytest.raises(gn.DataError, match="column 'name'") as caught:

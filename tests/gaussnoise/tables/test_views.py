@@ -142,6 +142,16 @@ def test_frames_come_in_the_library_of_the_records(library):
         if library is pd.DataFrame:
             assert frame.attrs["intervals"]["level"] == 0.95
             assert frame.attrs["private"] is False
+        else:
+            assert frame.columns[-1] == "level"
+            assert source.to_frame(0.8)["level"].unique().to_list() == [0.8]
+            assert frame.drop("level").to_dict(as_series=False) == source.columns()
+    for source in (made.ask("count of sex"), made.quantiles("age", [0.5])):
+        frame = source.to_frame()
+        if library is pd.DataFrame:
+            assert frame.attrs["intervals"]["level"] == 0.95
+        else:
+            assert frame["level"].unique().to_list() == [0.95]
     assert type(made["sex"].nonnegative().to_pandas()) is pd.DataFrame
 
 
