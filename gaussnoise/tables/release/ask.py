@@ -30,6 +30,7 @@ from .question import (
     Question,
     Ratio,
     Share,
+    Summed,
     conditions_text,
     parsed,
 )
@@ -44,6 +45,7 @@ _MOST_NUMBERS = 10**4  # in one answer
 _MOST_WORK = 10**8  # numbers times the cells of their tables
 _AT_ONCE = 64  # rows whose covariances are computed together
 _RATIO = "a ratio of unbiased counts is not itself unbiased; intervals are exact (Fieller 1954)"
+_RATIO_OF_SUMS = f"{_RATIO.replace('counts', 'sums')}; of the values as they were clipped"
 
 
 def answered(release: "TableRelease", text: str, level: float) -> Answer:
@@ -116,11 +118,15 @@ class _Asked:
         return self._linear(self._said(asked), axes, estimate[:, 0], covariance[:, 0, 0])
 
     def _linear(
-        self, meaning: str, axes: Mapping[int, _Axis], estimate: Array, variance: Array
+        self,
+        meaning: str,
+        axes: Mapping[int, _Axis],
+        estimate: Array,
+        variance: Array,
+        note: str = "unbiased, so that counts may be negative or fractional",
     ) -> Answer:
         deviation = np.sqrt(np.maximum(variance, 0))
         ends = estimate - self._z * deviation, estimate + self._z * deviation
-        note = "unbiased, so that counts may be negative or fractional"
         return self._answer(meaning, axes, (estimate, deviation, *ends), note)
 
     def _share(self, asked: Share) -> Answer:
@@ -164,9 +170,11 @@ class _Asked:
         axes = self._axes(asked.top, asked.bottom)
         found = self._ratios(asked.top, asked.bottom, axes)
         unknown = ~np.isfinite(found.high)
-        low = np.fmin(np.maximum(found.low, 0), found.estimate)
-        high = np.fmax(np.maximum(found.high, 0), found.estimate)
-        note = _RATIO
+        sums = [*_sums(asked.top), *_sums(asked.bottom)]
+        least = 0.0 if all(one.is_nonnegative for one in sums) else -np.inf
+        low = np.fmin(np.maximum(found.low, least), found.estimate)
+        high = np.fmax(np.maximum(found.high, least), found.estimate)
+        note = _RATIO_OF_SUMS if sums else _RATIO
         if unknown.any():
             where = "" if unknown.all() else " where high is infinite"
             note += f"; no finite interval{where}: the denominator may be zero"
@@ -187,7 +195,11 @@ class _Asked:
             estimate, covariance = self._counts([first.where, second.where], axes)
             signs = np.array([1.0, -1.0])
             variance = np.einsum("i,kij,j->k", signs, covariance, signs)
-            return self._linear(meaning, axes, estimate @ signs, variance)
+            estimate = estimate @ signs
+            if _sums(first.where) or _sums(second.where):
+                note = "unbiased, of the values as they were clipped"
+                return self._linear(meaning, axes, estimate, variance, note)
+            return self._linear(meaning, axes, estimate, variance)
         shares = [share for share in (first, second) if isinstance(share, Share)]
         axes = self._axes(*(where for s in shares for where in (s.given, s.of)))
         forms = [form for s in shares for form in ({**s.given, **s.of}, s.given)]
@@ -342,12 +354,14 @@ class _Asked:
     ) -> "Weights":
         """Of the cells that a form counts in one row of the answer."""
         schema = self.release.plan.schema
-        weights = np.zeros([schema.sizes[i] for i in form])
-        chosen = [
-            cells if isinstance(cells, tuple) else axes[i].cells[row[i]]
-            for i, cells in form.items()
-        ]
-        weights[np.ix_(*chosen)] = 1
+        weights = np.ones(())
+        for i, cells in form.items():
+            if isinstance(cells, Summed):
+                own = np.array(cells.weights)
+            else:
+                own = np.zeros(schema.sizes[i])
+                own[list(cells if isinstance(cells, tuple) else axes[i].cells[row[i]])] = 1
+            weights = np.multiply.outer(weights, own)
         return {tuple(schema.names[i] for i in form): weights}
 
     def _named(self, where: Conditions) -> str:
@@ -360,6 +374,11 @@ class _Asked:
         if isinstance(asked, Share):
             return f"share of {self._named(asked.of)}{self._groups(asked.given)}"
         return f"count of {self._named(asked.where)}" if asked.where else "count"
+
+
+def _sums(form: Conditions) -> list[Summed]:
+    """The sum in a form, if it is one."""
+    return [cells for cells in form.values() if isinstance(cells, Summed)]
 
 
 def _read_only(values: NDArray[Any]) -> NDArray[Any]:

@@ -6,8 +6,8 @@ question                                         what it asks for
 ``count``                                        how many rows there are
 ``count of sex=F, age=[18, 65)``                 how many have all of these labels
 ``share of employed=yes given sex, age``         of every group, how much of it has the labels
-``ratio of (sex=F) to (sex=M) given age``        one count over another
-``difference of (sex=F) and (sex=M)``            one count less another, or one share: below
+``ratio of (sex=F) to (sex=M) given age``        one count over another, or one sum: below
+``difference of (sex=F) and (sex=M)``            one count less another, one sum or share: below
 ``cdf of age given sex``                         cumulative shares, in the attribute's order
 ``quantile 0.5, 0.9 of age given sex``           of a numeric attribute; ``median of age``
 ``sum of income given sex``, ``mean of …``       of a numeric column
@@ -23,6 +23,8 @@ question                                         what it asks for
 * Two shares: ``difference of share of employed=yes given sex=F and share of employed=yes given
   sex=M``, or in short ``difference of share of employed=yes given sex=F and sex=M``: what is named
   last replaces that of the first share.
+* Of numbers that the schema clips, sums stand in the place of counts: ``ratio of (sum of income,
+  sex=F) to (sum of income, sex=M) given age``, ``difference of (sum of income) and (sum of rent)``.
 * Names and labels with commas, bars, brackets or other words in them stand in quotes, ``"…"``, with
   a quote in them written twice. Labels are written as in the schema, upper and lower case too.
 """
@@ -33,11 +35,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NoReturn, final
 
+from domains import Clipped
+
 from ...errors import ParameterError
 from ...text import near
 from ..schema.dates import ISO, Edge, edge_position, edge_text, is_open
 from ..schema.groups import level_base, level_labels
 from ..schema.schema import Attribute, Category, Schema
+from .sums import sum_weights
 
 Cells = tuple[int, ...]
 
@@ -57,8 +62,17 @@ class Level:
         return cls(name, level_labels(attribute, name), level_base(attribute, name).members)
 
 
+@final
+@dataclass(frozen=True)
+class Summed:
+    """A clipped number is summed: what each of its virtual cells adds."""
+
+    weights: tuple[float, ...]
+    is_nonnegative: bool
+
+
 # by attribute; None: one answer for each of its labels
-Conditions = Mapping[int, Cells | Level | None]
+Conditions = Mapping[int, Cells | Level | Summed | None]
 
 _FORMS = ("count", "share", "ratio", "difference", "cdf", "quantile", "median", "sum", "mean")
 _GROUPS = ("given", "by")
@@ -89,7 +103,7 @@ class Share:
 @final
 @dataclass(frozen=True)
 class Ratio:
-    """One count over another."""
+    """One count, or sum, over another."""
 
     top: Conditions
     bottom: Conditions
@@ -98,7 +112,7 @@ class Ratio:
 @final
 @dataclass(frozen=True)
 class Difference:
-    """One count, or share, less another."""
+    """One count, sum or share less another."""
 
     first: Count | Share
     second: Count | Share
@@ -158,6 +172,9 @@ def conditions_text(schema: Schema, where: Conditions) -> str:
         if isinstance(cells, Level):
             parts.append(_quoted(cells.name))
             continue
+        if isinstance(cells, Summed):
+            parts.append(f"sum of {_quoted(attribute.name)}")
+            continue
         labels = "|".join(_quoted(str(attribute.labels[k])) for k in cells or ())
         parts.append(_quoted(attribute.name) + ("" if cells is None else f"={labels}"))
     return ", ".join(parts)
@@ -188,9 +205,9 @@ class _Reader:
             return counted
         if self._word("ratio"):
             self._need("of")
-            top = self._group()
+            top = self._amount()
             self._need("to")
-            bottom, given = self._group(), self._given()
+            bottom, given = self._amount(), self._given()
             return Ratio(self._joined(top, given, start), self._joined(bottom, given, start))
         if self._word("difference"):
             return self._difference(start)
@@ -229,13 +246,14 @@ class _Reader:
     def _difference(self, start: int) -> Difference:
         self._need("of")
         self._space()
-        first = self._counted() or Count(self._group())
+        first = self._counted() or Count(self._amount())
         self._need("and")
         self._space()
         second = self._counted()
         if second is None:
             place = self._at
-            where, given = self._group(), self._given()
+            is_share = isinstance(first, Share)
+            where, given = self._group() if is_share else self._amount(), self._given()
             if isinstance(first, Share):
                 self._apart(first.of, {**where, **given}, place)
                 first = Share(first.of, {**first.given, **given})
@@ -246,6 +264,28 @@ class _Reader:
         if type(first) is not type(second):
             self._fail("expected two counts or two shares", self._text[start : self._at], at=start)
         return Difference(first, second)
+
+    def _amount(self) -> Conditions:
+        """What is counted, or a sum and of which rows, in brackets or not."""
+        self._space()
+        start = self._at
+        bracket = self._symbol("(")
+        if not (self._word("sum") and self._word("of")):
+            self._at = start
+            return self._group()
+        place = self._at
+        i = self._name()
+        attribute = self._schema.attributes[i]
+        if not isinstance(attribute.base, Clipped):
+            part = self._text[place : self._at].strip()
+            self._fail("expected a number that the schema clips", part, at=place)
+        weights = tuple(sum_weights(attribute.base).tolist())
+        where = {i: Summed(weights, attribute.base.low >= 0)}
+        if self._symbol(","):
+            where = self._joined(where, self._conditions(), start)
+        if bracket and not self._symbol(")"):
+            self._fail('expected a comma or ")" here')
+        return where
 
     def _group(self) -> Conditions:
         """Conditions, in brackets or not; "count" alone is all rows."""
@@ -264,7 +304,7 @@ class _Reader:
 
     def _given(self) -> Conditions:
         """The groups that follow, if any do."""
-        given: dict[int, Cells | Level | None] = {}
+        given: dict[int, Cells | Level | Summed | None] = {}
         while self._word(*_GROUPS):
             start = self._at
             given = self._joined(given, self._conditions(), start)
@@ -287,12 +327,12 @@ class _Reader:
 
     def _joined(
         self, first: Conditions, more: Conditions, at: int
-    ) -> dict[int, Cells | Level | None]:
+    ) -> dict[int, Cells | Level | Summed | None]:
         self._apart(first, more, at)
         return {**first, **more}
 
-    def _conditions(self) -> dict[int, Cells | Level | None]:
-        where: dict[int, Cells | Level | None] = {}
+    def _conditions(self) -> dict[int, Cells | Level | Summed | None]:
+        where: dict[int, Cells | Level | Summed | None] = {}
         while True:
             self._space()
             start = self._at

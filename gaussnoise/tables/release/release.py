@@ -472,6 +472,7 @@ class TableRelease(PickledByArguments):
         * ``share of employed=yes given sex, age``
         * ``ratio of (sex=F, employed=yes) to (sex=M, employed=yes) given age``
         * ``difference of share of employed=yes given sex=F and sex=M``, or of two counts
+        * ``ratio of (sum of income, sex=F) to (sum of income, sex=M)``, or difference
         * ``cdf of age given sex``
         * ``quantile 0.5, 0.9 of age given sex``, ``median of age``
         * ``sum of income given sex``, ``mean of income``: where numeric columns were released

@@ -162,8 +162,7 @@ def sums_of(release: "TableRelease", name: str, given: "Names") -> SumTable:
     i, group, S = _asked(release, "sums", name, given)
     low, high = _clip(release, i)
     base = _clipped(release, i)
-    rows = Clipped(low, high, (1,), base.size, base.squares).toarray()[:1]
-    estimate, variance = _rows(release, i, group, S, rows)
+    estimate, variance = _rows(release, i, group, S, sum_weights(base)[None])
     return SumTable(
         **_group_of(release, group),
         estimate=estimate[0],
@@ -172,6 +171,11 @@ def sums_of(release: "TableRelease", name: str, given: "Names") -> SumTable:
         clip=(low, high),
         weighted=_weighted(release),
     )
+
+
+def sum_weights(base: Clipped) -> Array:
+    """What each virtual cell of a clipped number adds to its sum, shape (size,)."""
+    return Clipped(base.low, base.high, (1,), base.size, base.squares).toarray()[0]
 
 
 def means_of(release: "TableRelease", name: str, given: "Names") -> MeanTable:

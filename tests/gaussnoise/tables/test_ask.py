@@ -238,6 +238,49 @@ def test_sums_and_means_are_those_of_the_release():
         release.ask("mean of income given sex=F")
 
 
+@pytest.fixture(scope="module")
+def incomes():
+    numbers = [gn.Attribute("income", clip=[0, 100]), gn.Attribute("change", clip=[-50, 50])]
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), *numbers])
+    people = {"sex": ["F", "M"] * 500, "income": [10.0, 300.0] * 500, "change": [5.0, -20.0] * 500}
+    tables = [("sex", "income"), ("sex", "change")]
+    return gn.plan(schema, tables, gn.zCDP(1)).release(pa.table(people))
+
+
+def test_ratios_and_differences_of_sums(incomes):
+    sums, counts = incomes.sums("income", "sex"), incomes["sex"]
+    z = stats.norm.ppf(0.975)
+    found = incomes.ask("ratio of (sum of income, sex=F) to (sum of income, sex=M)")
+    assert found.estimate == pytest.approx(sums.estimate[0] / sums.estimate[1])
+    # a sum over its count is the mean, with the same interval
+    means = incomes.means("income", "sex")
+    for k, sex in enumerate("FM"):
+        found = incomes.ask(f"ratio of (sum of income, sex={sex}) to (sex={sex})")
+        low, high = (ends[k] for ends in means.confidence_interval())
+        assert found.estimate == pytest.approx(means.estimate[k], rel=1e-9)
+        ends = found.low, min(found.high, 100)  # means hold their estimate
+        assert ends == pytest.approx((low, min(high, 100)), rel=1e-9)
+    found = incomes.ask("ratio of sum of income to (count) given sex")
+    assert found.axes == ("sex",)
+    assert found.estimate == pytest.approx(sums.estimate / counts.estimate)
+    # two sums of the same rows; their ends are weights of virtual cells
+    found = incomes.ask("difference of (sum of income, sex=M) and (sum of change, sex=M)")
+    ends = {("sex", "income"): [[0, 0], [0, 100]], ("sex", "change"): [[0, 0], [50, -50]]}
+    whole = incomes.contrast(ends)
+    assert found.estimate == pytest.approx(whole.estimate)
+    assert found.high - found.low == pytest.approx(2 * z * whole.standard_deviation)
+    assert "clipped" in found.note
+    negative = incomes.ask("ratio of (sum of change, sex=M) to (sex=M)")
+    assert -21 < negative.low < -20 < negative.high < -19
+    for question in (
+        "ratio of (sum of sex) to (count)",
+        "ratio of (sum of income, sex=F to (count)",
+        "count of (sum of income)",
+    ):
+        with pytest.raises(gn.ParameterError):
+            incomes.ask(question)
+
+
 def test_answers_that_are_too_long_are_refused():
     names = ["a", "b"]
     schema = gn.Schema([gn.Attribute(name, range(120)) for name in names])
