@@ -234,7 +234,7 @@ class _Asked:
                 groups[attributes[i].name] = Identity(size)
             elif isinstance(cells, Level):
                 groups[attributes[i].name] = Groups(size, cells.cells)
-            else:
+            elif isinstance(cells, tuple):
                 groups[attributes[i].name] = Base([[float(k in cells) for k in range(size)]])
         found = quantiles_of(self.release.answers, attribute, asked.probabilities, groups)
         axes[asked.attribute] = _Axis(found.attributes[-1], found.labels[-1], ())

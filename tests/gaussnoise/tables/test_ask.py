@@ -261,7 +261,7 @@ def test_ratios_and_differences_of_sums(incomes):
         ends = found.low, min(found.high, 100)  # means hold their estimate
         assert ends == pytest.approx((low, min(high, 100)), rel=1e-9)
     found = incomes.ask("ratio of sum of income to (count) given sex")
-    assert found.axes == ("sex",)
+    assert found.attributes == ("sex",)
     assert found.estimate == pytest.approx(sums.estimate / counts.estimate)
     # two sums of the same rows; their ends are weights of virtual cells
     found = incomes.ask("difference of (sum of income, sex=M) and (sum of change, sex=M)")
