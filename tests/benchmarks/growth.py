@@ -94,7 +94,7 @@ LINES = {
     "plan of all 3-way tables of n attributes": (plan, [10, 20, 50, 100]),
     "release of 15 tables of n cells in all": (release, [10**4, 10**5, 10**6]),
     "n rows of Parquet counted for 15 tables": (rows, [10**4, 10**5, 10**6, 10**7]),
-    "10⁶ rows of n categories counted": (width, [10, 100, 1000, 10**4]),
+    "release of 10⁶ rows of n categories": (width, [10, 100, 1000, 10**4]),
 }
 
 
