@@ -16,7 +16,7 @@ from ..privacy.definitions import gaussian_epsilon, zCDP
 from ..privacy.lattice_bound import TABLE_STEPS
 from ..privacy.ledger import Ledger
 from ..streams import Stream
-from ..tables import Budgets, Plan
+from ..tables import Budgets, Plan, Schema
 from ..tables.planning.text import relation_text, verdict
 from ..tables.release.tidy import LEVEL
 from ..text import SHOWN_DELTA
@@ -151,6 +151,24 @@ def noise_document(noise: OptimalNoise, neighbors: str, p: float, out: Path | No
         "method": noise.method,
         "standard_deviations": noise.covariance.standard_deviation(),
         "file": out,
+    }
+
+
+def written_document(file: Path, **more: object) -> Document:
+    """``--json`` of commands that only write a file."""
+    return {"format": "gaussnoise.written/1", "file": file, **more}
+
+
+def draft_document(
+    schema: Schema, left_out: Mapping[str, str], toml: str, file: Path | None
+) -> Document:
+    """``gaussnoise schema --json``: the draft, which is as confidential as the table."""
+    return {
+        "format": "gaussnoise.draft/1",
+        "file": file,
+        "attributes": schema.names,
+        "left_out": left_out,
+        "toml": toml,
     }
 
 

@@ -21,9 +21,12 @@ def create_ledger(
         float,
         typer.Option("--delta", help="The most that thresholds may spend: gaussnoise categories."),
     ] = 0.0,
+    as_json: Json = False,
 ) -> None:
     """Start a ledger with a fixed budget."""
     ledger = Ledger.create(path, zCDP(rho), delta)
+    if as_json:
+        return show(ledger_document(ledger, max(1e-6, 2 * delta)))
     more = f" and delta {delta:g}" if delta else ""
     say(f"wrote {ledger.path}: rho {rho:g}{more} for all releases together")
 

@@ -10,8 +10,9 @@ from ..errors import DataError, ParameterError
 from ..tables import Schema
 from ..tables.schema.draft import draft
 from .asked import table_of
-from .console import ERR, say
-from .options import Tables
+from .console import ERR, say, show
+from .documents import draft_document
+from .options import Json, Tables
 
 
 def draft_schema(
@@ -19,6 +20,7 @@ def draft_schema(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write; printed if omitted.")
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Draft a TOML schema from a table, to be checked by hand before any release."""
     found = draft(table_of(table))
@@ -27,14 +29,17 @@ def draft_schema(
         raise DataError(f"schema: no column can be an attribute; {reasons}")
     schema = Schema(found.attributes)
     text = _DRAFT_WARNING + found.to_toml()
-    if out is None:
-        sys.stdout.write(text)
-    else:
+    if out is not None:
         try:
             with open(out, "x", encoding="utf-8") as file:
                 file.write(text)
         except OSError as error:
             raise ParameterError(f"schema: cannot create {out} ({type(error).__name__})") from None
+    if as_json:
+        show(draft_document(schema, found.left_out, text, out))
+    elif out is None:
+        sys.stdout.write(text)
+    else:
         say(f"wrote {out}: {len(schema.names)} attributes")
     ERR.print(
         "[yellow]warning:[/yellow] this draft was read off the data. Categories and edges must "

@@ -85,6 +85,7 @@ def start_stream(
         Path | None, typer.Option("--ledger", help="Charge this budget, once for all ticks.")
     ] = None,
     id: Annotated[str | None, typer.Option("--id", help="Name in the ledger.")] = None,
+    as_json: Json = False,
 ) -> None:
     """Begin a stream: its whole budget is spent here, once. Needs no data."""
     if (ledger is None) != (id is None):
@@ -108,7 +109,9 @@ def start_stream(
             over=over,
         )
     options: dict[str, Any] = {"format": format, "on_outside": on_outside}
-    planned.start(folder, ledger=ledger, id=id, **options)
+    stream = planned.start(folder, ledger=ledger, id=id, **options)
+    if as_json:
+        return show(stream_document(stream, folder))
     say(str(planned))
     say(f"wrote {folder}/stream.json: public; tables of every tick will be in {folder}/ticks")
     say(

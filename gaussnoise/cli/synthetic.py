@@ -8,6 +8,9 @@ import typer
 
 from ..errors import OutputError, ParameterError
 from ..tables import TableRelease
+from .console import show
+from .documents import written_document
+from .options import Json
 
 
 def synthetic(
@@ -17,6 +20,7 @@ def synthetic(
         int | None,
         typer.Option("-n", help="How many records; as many as the release estimates if omitted."),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Draw synthetic records from a published folder alone: made by a model, hence biased."""
     from pyarrow import csv, parquet
@@ -32,6 +36,8 @@ def synthetic(
             write(records, file)
     except OSError as error:
         raise OutputError(f"synthetic: cannot create {out} ({type(error).__name__})") from None
+    if as_json:
+        return show(written_document(out, records=records.num_rows, biased=True))
     typer.echo(f"wrote {out}: {records.num_rows} synthetic records, which no person stands behind")
     typer.echo(
         "They are made by a model and biased. For estimates with intervals ask the release: "

@@ -90,7 +90,7 @@ def test_optimize(call):
 
 
 def test_ledger(call, capsys):
-    assert run(["ledger", "create", "budget", "--rho", "1"]) == 0
+    assert call("ledger", "create", "budget", "--rho", "1")["remaining"] == 1
     assert run(["release", "t.csv", *PLANNED, "--out", "o", "--ledger", "budget", "--id", "a"]) == 0
     capsys.readouterr()
     found = call("ledger", "show", "budget")
@@ -100,10 +100,32 @@ def test_ledger(call, capsys):
     assert found["entries"][0]["state"] == "sealed"
 
 
-def test_stream(call, capsys):
-    assert run(["stream", "start", "s", *PLANNED, "--ticks", "3"]) == 0
-    capsys.readouterr()
-    assert call("stream", "show", "s")["last"] is None
+def test_schema(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    csv.write_csv(
+        pa.table({"id": [f"p{k}" for k in range(300)], "sex": ["F", "M", "F"] * 100}), "t.csv"
+    )
+    assert run(["schema", "t.csv", "--json", "--out", "s.toml"]) == 0
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert (found["attributes"], list(found["left_out"])) == (["sex"], ["id"])
+    assert found["toml"] == (tmp_path / "s.toml").read_text(encoding="utf-8")
+    assert "this draft was read off the data" in err
+
+
+def test_files_made_of_a_release(call, tmp_path):
+    pytest.importorskip("mbi", reason="mbi is missing: no synthetic records")
+    call("release", "t.csv", *PLANNED, "--out", "out")
+    found = call("report", "out", "--out", "page.html")
+    assert (found["file"], (tmp_path / "page.html").exists()) == ("page.html", True)
+    found = call("synthetic", "out", "--out", "r.csv", "-n", 20)
+    assert found["records"] == csv.read_csv(tmp_path / "r.csv").num_rows == 20
+
+
+def test_stream(call):
+    begun = call("stream", "start", "s", *PLANNED, "--ticks", "3")
+    assert begun == call("stream", "show", "s")
+    assert begun["last"] is None
     told = call("stream", "tick", "s", "t.csv")
     found = call("stream", "show", "s")
     assert told == found

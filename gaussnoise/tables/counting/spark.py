@@ -33,12 +33,21 @@ COMMITTED = "part int, name string, digest string"  # what tasks say of a file
 
 
 def check_spark(table: object) -> None:
-    """Refuse what is no Spark dataframe."""
+    """Refuse what is no Spark dataframe, or would count a row twice if it is computed again."""
     frame = guarded("open it", lambda: nw.from_native(table, pass_through=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
     if not (isinstance(frame, nw.LazyFrame) and hasattr(table, "mapInArrow")):
         raise ParameterError(
             f"release: executors=True expects a Spark dataframe, got {type(table).__name__}; hint: "
             "spark.read.parquet(path)"
+        )
+    plan: Any = getattr(table, "_jdf", None)  # which Spark Connect has not
+    if plan is not None and not in_spark(
+        "look at its plan", lambda: plan.queryExecution().analyzed().deterministic()
+    ):
+        raise ParameterError(
+            "release: executors=True expects a dataframe that has the same rows whenever Spark "
+            "computes it again, got one with random values or row numbers of its own; hint: write "
+            "it to Parquet, and read that"
         )
 
 

@@ -245,6 +245,7 @@ REFUSED = {
     "not Spark": (people(), {"out": "out", "format": "parquet"}, "expects a Spark dataframe"),
     "no place": (None, {"format": "parquet"}, "expects out="),
     "text": (None, {"out": "out"}, "format=\"parquet\", got format='csv'"),
+    "random rows": (None, {"out": "out", "format": "parquet"}, "the same rows whenever Spark"),
 }
 
 
@@ -255,6 +256,7 @@ def test_what_executors_cannot_do_is_refused_before_anything_is_charged(
     monkeypatch.chdir(tmp_path)
     table, arguments, message = REFUSED[wrong]
     table = in_cluster(cluster, people(3)) if table is None else table
+    table = table.where("rand() < 0.5") if wrong == "random rows" else table
     with pytest.raises(gn.ParameterError, match=message):
         cells_of_pairs().release(table, executors=True, **arguments)
     assert list(tmp_path.iterdir()) == []
