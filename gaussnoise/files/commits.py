@@ -48,7 +48,9 @@ class Commits:
             write(own)
             sync(own)
             target = self.folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
+            # not the folder itself: whoever comes too late finds it gone
+            for folder in reversed(Path(name).parents[:-1]):
+                (self.folder / folder).mkdir(exist_ok=True)
             with contextlib.suppress(FileExistsError):
                 os.link(own, target, follow_symlinks=False)
                 sync(target.parent, deep=False)

@@ -94,18 +94,35 @@ class SparkRecords:
             coded = with_sums(coded, self.attributes, self.weight, self.unit)
         return in_spark(_TASK, lambda: coded.to_native().persist())
 
-    @cached_property
+    @property
     def total(self) -> int:
         """What every table adds up to: the number of rows, in units. It is not private.
 
         Raises:
             DataError: some row has no cell.
         """
+        return self._looked_at[0]
+
+    @property
+    def fingerprint(self) -> str:
+        """The same of the same rows in any order, and of others hardly ever. It is not private.
+
+        Raises:
+            DataError: some row has no cell.
+        """
+        return " ".join(map(str, self._looked_at))
+
+    @cached_property
+    def _looked_at(self) -> tuple[int, int]:
+        """What every table adds up to, and the sum of all rows' hashes."""
         from pyspark.sql import functions
 
         strict = [i for i, a in enumerate(self.attributes) if a.other is None]
         found = {f"c{i}": functions.min(f"c{i}") for i in strict}
         found["rows"] = functions.count(functions.lit(1))
+        found["hashes"] = functions.sum(
+            functions.xxhash64(*self.coded.columns).cast("decimal(38,0)")
+        )
         if self.weight is not None:
             found |= {WEIGHT: functions.sum(WEIGHT), WITHOUT: functions.max(WITHOUT)}
         columns = [column.alias(name) for name, column in found.items()]
@@ -115,7 +132,8 @@ class SparkRecords:
             outside.append(len(self.attributes))
         if outside:
             raise outside_error(self._read[outside[0]])
-        return row["rows"] * self.unit if self.weight is None else row[WEIGHT] or 0
+        total = row["rows"] * self.unit if self.weight is None else row[WEIGHT] or 0
+        return total, int(row["hashes"] or 0)
 
     def counted(self, groups: Groups, finish: Finish) -> Any:
         """A Spark dataframe of what ``finish`` makes of the groups' counts, in tasks.

@@ -22,6 +22,7 @@ from gaussnoise.privacy.sampler import IntegerQuery
 from gaussnoise.tables.release.executors import door
 from gaussnoise.tables.release.executors import layout as layouts
 from gaussnoise.tables.release.executors.layout import Layout
+from gaussnoise.tables.release.executors.work import Work
 
 FAULTS = Path(__file__).with_name("faults")
 pytestmark = [
@@ -304,6 +305,54 @@ def test_what_was_drawn_and_is_lost_is_not_drawn_again(cluster, tmp_path, monkey
     (tmp_path / "out").mkdir()
     with pytest.raises(gn.OutputError, match="exists already"):
         cells_of_pairs().release(frame, **under_a_ledger(tmp_path))
+
+
+def test_other_rows_are_not_gone_on_with(cluster, tmp_path, monkeypatch):
+    ledger = gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
+    rows = people(5)
+    others = rows.assign(sex=rows["sex"].map({"F": "M", "M": "F"}))
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Work, "keep_digests", stop)
+    with pytest.raises(KeyboardInterrupt):
+        cells_of_pairs().release(in_cluster(cluster, rows), **under_a_ledger(tmp_path))
+    monkeypatch.undo()
+    next(tmp_path.glob(".out.*.work/measured/*")).unlink()  # as if it had not been measured yet
+    for changed in (others, rows[:4], pd.concat([rows, rows[:1]])):
+        with pytest.raises(gn.DataError, match="it changed while it was read"):
+            cells_of_pairs().release(in_cluster(cluster, changed), **under_a_ledger(tmp_path))
+    spent = ledger.spent
+    shuffled = rows.sample(frac=1, random_state=0)
+    cells_of_pairs().release(in_cluster(cluster, shuffled), **under_a_ledger(tmp_path))
+    assert (tmp_path / "out" / "release.json").exists()
+    assert ledger.spent == spent
+
+
+def test_measurements_that_differ_are_told_apart():
+    plan = cells_of_pairs()
+    query = plan.query
+    noise = query.query
+    doubled = {kind: 2 * s for kind, s in query.multipliers.values_by_type.items()}
+    multipliers = replace(query.multipliers, values_by_type=doubled)
+    layout = Layout.of(plan)
+    others = [
+        replace(query, multipliers=multipliers),
+        replace(query, query=replace(noise, budget=noise.budget / 2)),
+        replace(query, query=replace(noise, sensitivity_squared=noise.sensitivity_squared + 1)),
+        replace(query, unit=2 * query.unit),
+    ]
+    found = {layout.sha256, *(replace(layout, query=other).sha256 for other in others)}
+    assert len(found) == 1 + len(others)
+    assert Layout.of(cells_of_pairs()).sha256 == layout.sha256
+
+
+def test_whoever_comes_too_late_finds_no_folder(tmp_path):
+    commits = Commits(tmp_path / "gone", tmp_path)
+    with pytest.raises(FileNotFoundError):
+        commits.commit("tables/1-way.csv", lambda path: path.write_text("1"))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_of_many_writers_the_first_one_stays(tmp_path):

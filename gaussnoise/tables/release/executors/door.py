@@ -213,7 +213,7 @@ class _Run:
         """
         self.work.make()
         try:
-            self.records.total  # noqa: B018 (it is counted, and kept)
+            self.work.keep_records(self.records.fingerprint)
         except BaseException:
             remove(self.work.folder)
             raise
@@ -237,7 +237,8 @@ class _Run:
             )
         if (start["format"], start["layout_sha256"]) != (_FORMAT, self.layout.sha256):
             raise LedgerError(
-                "ledger: this release was begun by another version; hint: go on with that one"
+                "ledger: this release was begun by another version of the program, or of its "
+                "libraries, which measures otherwise; hint: go on with that one"
             )
         return start["token"]
 
@@ -254,7 +255,7 @@ class _Run:
         if not self.work.result.is_dir():
             raise LedgerError(
                 f"ledger: what was drawn for {id!r} was in {self.work.folder}, which is gone; "
-                "hint: put it back, or take another id for a new release"
+                "hint: put back that folder, no copy of it, or take another id for a new release"
             )
         measured = self.work.digests() or self._measured()
         parts = partial(tasks.write_tables, self.blank, self.layout, self.work.measured, measured)
@@ -287,6 +288,8 @@ class _Run:
             if found[names[part]] is None
         }
         if missing:
+            if not self.work.is_of(self.records.fingerprint):
+                raise DataError(CHANGED)
             measure = partial(tasks.measure, self.layout, self.work.measured)
             rows = in_spark(_TASK, lambda: self.records.counted(missing, measure).collect())
             found |= {row["name"]: row["digest"] for row in rows}

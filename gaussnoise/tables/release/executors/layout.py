@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import final
 
 from ....solvers.tables.residuals import Subset
+from ....solvers.tables.strategies import AbstractStrategy, SolvedStrategy
 from ...counting.count import grouped
 from ...planning.measure import ResidualQuery
 from ...planning.plan import Plan
@@ -96,6 +97,26 @@ class Layout:
 
     @property
     def sha256(self) -> str:
-        """Of all of it: another version of this program may group otherwise."""
-        text = json.dumps([self.sizes, self.groups, self.tables, self.measured])
-        return hashlib.sha256(text.encode()).hexdigest()
+        """Of all of it: another version of this program, or of the libraries that solve for noise,
+        may group or measure otherwise, and what two of them measure costs more than either.
+        """
+        multipliers, noise = self.query.multipliers, self.query.query
+        known = (
+            self.sizes,
+            self.groups,
+            self.tables,
+            self.measured,
+            multipliers.orbits.classes,
+            [(kind, int(s)) for kind, s in multipliers.values_by_type.items()],
+            [_contrasts(strategy) for strategy in self.query.strategies],
+            None if noise is None else (noise.sensitivity_squared, noise.budget),
+            (self.query.unit, self.query.most, self.query.public),
+        )
+        return hashlib.sha256(json.dumps(known).encode()).hexdigest()
+
+
+def _contrasts(strategy: AbstractStrategy) -> tuple[int, str]:
+    """What tells measurements of one attribute apart."""
+    solved = isinstance(strategy, SolvedStrategy)
+    own = strategy.contrasts.astype("<i8").tobytes() if solved else b""
+    return strategy.size, hashlib.sha256(own).hexdigest()

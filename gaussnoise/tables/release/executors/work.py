@@ -60,6 +60,17 @@ class Work:
         """On the rows of each person: the same rows when the work goes on."""
         return None if column is None else PersonLimit(column, rows, self._key.read_bytes())
 
+    def keep_records(self, fingerprint: str) -> None:
+        """Which rows are to be measured."""
+        with open(self._records, "x", encoding="utf-8") as file:
+            file.write(fingerprint)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def is_of(self, fingerprint: str) -> bool:
+        """Whether the work was begun with these rows."""
+        return self._records.read_text(encoding="utf-8") == fingerprint
+
     def digests(self) -> Mapping[str, str] | None:
         """sha256 of all that was measured, once it is complete; None before."""
         try:
@@ -81,6 +92,10 @@ class Work:
     @property
     def _aside(self) -> Path:
         return self.folder / "aside"
+
+    @property
+    def _records(self) -> Path:
+        return self.folder / "records.txt"
 
     @property
     def _key(self) -> Path:
