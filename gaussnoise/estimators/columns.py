@@ -238,7 +238,7 @@ def column_means(
     ... )
     >>> found = gn.estimators.column_means(frame, ["income"], gn.zCDP(0.1), by={"sex": ["f", "m"]})
     >>> truth = float(np.exp(10 + 0.125))
-    >>> all(mean.low < truth < mean.high for mean in found.means)
+    >>> all(abs(mean.mean / truth - 1) < 0.2 for mean in found.means)
     True
     """
     name = "column_means"

@@ -92,8 +92,8 @@ def heavy_tailed_mean(
     >>> x = np.random.default_rng(0).standard_t(5, size=5000) + 70
     >>> mean = gn.estimators.heavy_tailed_mean(x, gn.zCDP(0.1), moment=1.3, k=2, radius=1000)
     >>> low, high = mean.confidence_interval()
-    >>> bool(low < 70 < high)
-    True
+    >>> bool(abs(mean.estimate - 70) < 1), bool(high - low < 0.2)
+    (True, True)
     """
     name = "heavy_tailed_mean"
     rows = samples(name, data, on_nonfinite, dims=(1,))[:, None]
