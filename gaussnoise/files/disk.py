@@ -71,6 +71,30 @@ def _lock(handle: int) -> bool:
 
 
 @contextmanager
+def exclusive_lock(file: Path) -> Iterator[bool]:
+    """Whether no other program is in such a block with this file; True where locks are missing.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+    """
+    handle = os.open(file, os.O_RDWR)
+    try:
+        if fcntl is None:
+            yield True
+            return
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        except OSError:
+            pass
+        yield True
+    finally:
+        os.close(handle)
+
+
+@contextmanager
 def aside(target: Path, who: str = "save") -> Iterator[Path]:
     """Where to write what becomes ``target`` once it is complete, and vanishes if it never is.
 

@@ -40,10 +40,14 @@ def check_spark(table: object) -> None:
             f"release: executors=True expects a Spark dataframe, got {type(table).__name__}; hint: "
             "spark.read.parquet(path)"
         )
-    plan: Any = getattr(table, "_jdf", None)  # which Spark Connect has not
-    if plan is not None and not in_spark(
-        "look at its plan", lambda: plan.queryExecution().analyzed().deterministic()
-    ):
+    plan: Any = getattr(table, "_jdf", None)
+    if plan is None:
+        raise ParameterError(
+            "release: executors=True expects a dataframe of a Spark session in this program, got "
+            "one of Spark Connect, which does not say whether its rows are random; hint: "
+            "spark-submit"
+        )
+    if not in_spark("look at its plan", lambda: plan.queryExecution().analyzed().deterministic()):
         raise ParameterError(
             "release: executors=True expects a dataframe that has the same rows whenever Spark "
             "computes it again, got one with random values or row numbers of its own; hint: write "
@@ -223,6 +227,8 @@ def _finished(
 def _by_part(batches: Iterable[Any]) -> Iterator[tuple[int, Counts, Counts]]:
     """Cells and counts of one group after another, in pieces; rows are sorted by group."""
     for batch in batches:
+        if not len(batch):
+            continue
         parts = batch["part"].to_numpy()
         columns = batch["cell"].to_numpy(), batch["count"].to_numpy()
         starts = np.flatnonzero(np.diff(parts, prepend=-1))

@@ -248,10 +248,15 @@ class _Run:
         Raises:
             DataError: the table changed since it was begun.
             LedgerError: what was drawn under ``id`` is gone.
-            OutputError: a file cannot be written.
+            OutputError: a file cannot be written; another program is at it.
         """
-        if os.path.lexists(self.out):
-            return self._loaded()
+        with self.work.alone():
+            release = self._loaded() if os.path.lexists(self.out) else self._made(document, id)
+        remove(self.work.folder)
+        return release
+
+    def _made(self, document: Document, id: str | None) -> TableRelease:
+        """The release, which gets its name last."""
         if not self.work.result.is_dir():
             raise LedgerError(
                 f"ledger: what was drawn for {id!r} was in {self.work.folder}, which is gone; "
@@ -273,7 +278,7 @@ class _Run:
             except OutputError:
                 if not os.path.lexists(self.out):
                     raise
-        remove(self.work.folder)
+                return self._loaded()
         return replace(release, tables=StoredTables(self.out, self.layout.table_places))
 
     def _measured(self) -> Mapping[str, str]:

@@ -1,15 +1,18 @@
 """The private folder of a release that executors have not completed yet."""
 
+import contextlib
 import json
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
+from ....errors import OutputError
 from ....files.commits import Commits
-from ....files.disk import read_json
+from ....files.disk import exclusive_lock, read_json
 from ...counting.persons import PersonLimit
 
 _MOST_BYTES = 2**27
@@ -36,10 +39,29 @@ class Work:
         self.folder.mkdir(mode=0o700)
         for inner in (self.result, self._measured, self._aside):
             inner.mkdir()
+        self._lock.touch()
         with open(self._key, "xb") as file:
             file.write(secrets.token_bytes(16))
             file.flush()
             os.fsync(file.fileno())
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """A block that one program at a time is in, as far as the file system has locks.
+
+        Raises:
+            OutputError: another program is in it.
+        """
+        with contextlib.ExitStack() as stack:
+            free = True
+            with contextlib.suppress(FileNotFoundError):  # nothing is left to be done, or all lost
+                free = stack.enter_context(exclusive_lock(self._lock))
+            if not free:
+                raise OutputError(
+                    "release: another program is completing this release; hint: wait until it has "
+                    "ended, and run this again"
+                )
+            yield
 
     @property
     def result(self) -> Path:
@@ -96,6 +118,10 @@ class Work:
     @property
     def _records(self) -> Path:
         return self.folder / "records.txt"
+
+    @property
+    def _lock(self) -> Path:
+        return self.folder / "driver.lock"
 
     @property
     def _key(self) -> Path:
