@@ -34,6 +34,11 @@ def near(name: object, known: Iterable[object]) -> str:
     return f"; hint: did you mean {names[close[0]]!r}?" if close else ""
 
 
+def number_of(count: int, one: str, many: str = "") -> str:
+    """``1 marginal``, ``2 marginals``."""
+    return f"{count} {one}" if count == 1 else f"{count} {many or one + 's'}"
+
+
 @cache
 def versions(*libraries: str) -> Mapping[str, str]:
     """Of installed libraries; not cheap to find."""

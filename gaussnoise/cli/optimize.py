@@ -11,6 +11,7 @@ from domains import FiniteSet
 from ..errors import OutputError, ParameterError
 from ..noise.optimal_noise import OptimalNoise
 from ..noise.solve import optimal_noise
+from ..text import number_of
 from .console import ERR, say, show
 from .documents import noise_document
 from .matrix import read_matrix
@@ -57,7 +58,8 @@ def show_noise(
     if as_json:
         return show(noise_document(noise, neighbors, p, out))
     deviations = noise.covariance.standard_deviation()
-    say(f"{len(deviations)} queries, {neighbors} neighbours, p = {p:g}: {noise.method}")
+    queries = number_of(len(deviations), "query", "queries")
+    say(f"{queries}, {neighbors} neighbours, p = {p:g}: {noise.method}")
     say(
         f"least error at unit sensitivity: {noise.gamma_lower:.8g} <= gamma <= {noise.gamma:.8g}, "
         f"gap {noise.gap:.1e}"

@@ -9,6 +9,7 @@ import typer
 from ..errors import DataError, ParameterError
 from ..tables import Schema
 from ..tables.schema.draft import draft
+from ..text import number_of
 from .asked import table_of
 from .console import ERR, say, show
 from .documents import draft_document
@@ -40,7 +41,7 @@ def draft_schema(
     elif out is None:
         sys.stdout.write(text)
     else:
-        say(f"wrote {out}: {len(schema.names)} attributes")
+        say(f"wrote {out}: {number_of(len(schema.names), 'attribute')}")
     ERR.print(
         "[yellow]warning:[/yellow] this draft was read off the data. Categories and edges must "
         "be public knowledge: "

@@ -15,6 +15,7 @@ from ..numerics.intervals import Contrast
 from ..solvers.tables.residuals import Subset
 from ..tables.counting.codes import OnOutside
 from ..tables.release.release import TableRelease, Weights
+from ..text import number_of
 from .plan import StreamPlan
 
 Array = NDArray[np.float64]
@@ -154,5 +155,5 @@ class StreamTables(PickledByArguments):
         warning = "" if self.private else "NOT PRIVATE, a simulation: "
         return (
             f"StreamTables({warning}{len(self)} of {self.plan.over.n} ticks, "
-            f"{len(self.plan.marginals)} marginals)"
+            f"{number_of(len(self.plan.marginals), 'marginal')})"
         )

@@ -19,7 +19,7 @@ from ...numerics.rounding import SAFE_SIDE
 from ...privacy.definitions import gaussian_epsilon, zCDP
 from ...privacy.lattice_bound import TABLE_STEPS, lattice_distance
 from ...privacy.testing import most_posterior, most_power
-from ...text import SHOWN_DELTA
+from ...text import SHOWN_DELTA, number_of
 from ..schema.entries import Entry
 from ..schema.schema import Schema
 from .door import plan
@@ -283,7 +283,9 @@ class Budgets:
 
     def __repr__(self) -> str:
         first, last = self.rhos[0], self.rhos[-1]
-        return f"Budgets({len(self.plan.entries)} tables, rho from {first:g} to {last:g})"
+        return (
+            f"Budgets({number_of(len(self.plan.entries), 'table')}, rho from {first:g} to {last:g})"
+        )
 
     def _repr_html_(self) -> str:
         rhos, means, errors = self._blocks()

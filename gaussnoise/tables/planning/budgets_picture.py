@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...drawing import OURS, THEIRS, label_text, new_figure
+from ...text import number_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +38,7 @@ def plot_budgets(found: "Budgets", kinds: Sequence["Kind"]) -> "Figure":
     left.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     left.set_ylabel("± rows at 95 %, of every answer")
     left.legend(fontsize="small", loc="upper right")
-    left.set_title(f"error of {len(found.plan.entries)} tables", fontsize="medium")
+    left.set_title(f"error of {number_of(len(found.plan.entries), 'table')}", fontsize="medium")
     sure = [100 * found.posterior(rho) for rho in rhos]
     power = [100 * found.power(rho) for rho in rhos]
     unit = "person" if found.plan.rows_per_person > 1 else "row"

@@ -11,7 +11,7 @@ from domains import Clipped, Moments
 from ...numerics.intervals import quantile
 from ...privacy.definitions import AbstractPrivacy, ApproxDP, gaussian_epsilon, zCDP
 from ...privacy.lattice_bound import TABLE_STEPS
-from ...text import SHOWN_DELTA
+from ...text import SHOWN_DELTA, number_of
 from ..schema.bases import MIDDLES, moment_source
 from ..schema.impossible import Rule, rule_text
 from ..schema.numbers import interval_text, squared_numbers
@@ -97,7 +97,7 @@ def _cells_text(plan: "Plan") -> list[str]:
     names = [marginal_name(m) for m in marginals[:_MOST_LINES]]
     width = max(len("marginal"), *map(len, names))
     lines = [
-        f"Plan: {len(marginals)} marginals, {plan.domain.dim} cells",
+        f"Plan: {number_of(len(marginals), 'marginal')}, {plan.domain.dim} cells",
         f"{'marginal':<{width}}  {'cells':>7}  {'sd':>9}  {'95 % ±':>9}  {'independent sd':>14}",
     ]
     for name, marginal, S in zip(names, marginals, plan.domain.subsets, strict=False):
@@ -115,8 +115,8 @@ def _answers_text(plan: "Plan") -> list[str]:
     names = plan.entries[:_MOST_LINES]
     width = max(len("entry"), *map(len, names))
     lines = [
-        f"Plan: {len(plan.entries)} entries, {plan.domain.dim} answers, from {len(plan.marginals)} "
-        f"marginals of {plan.tables.dim} cells",
+        f"Plan: {number_of(len(plan.entries), 'entry', 'entries')}, {plan.domain.dim} answers, "
+        f"from {number_of(len(plan.marginals), 'marginal')} of {plan.tables.dim} cells",
         f"{'entry':<{width}}  {'answers':>7}  {'rms sd':>9}  {'independent rms sd':>18}",
     ]
     for name, answers, deviation, independent in zip(

@@ -31,6 +31,7 @@ from .question import (
     Ratio,
     Share,
     Summed,
+    Wholes,
     conditions_text,
     parsed,
 )
@@ -311,6 +312,11 @@ class _Asked:
                     f"ask: {self.text}: expected {axes[i].name!r} or {named!r} throughout, which "
                     "are levels of one attribute, got both"
                 )
+            if i in axes and isinstance(cells, Level) and axes[i].labels != cells.labels:
+                raise ParameterError(
+                    f"ask: {self.text}: expected the same labels of {named!r} throughout, got "
+                    f"{len(axes[i].labels)} and {len(cells.labels)} of them; hint: one label"
+                )
             if cells is None and i not in axes:
                 a = self.release.plan.schema.attributes[i]
                 axes[i] = _Axis(a.name, a.labels, [(k,) for k in range(a.size)])
@@ -359,8 +365,11 @@ class _Asked:
             if isinstance(cells, Summed):
                 own = np.array(cells.weights)
             else:
+                counted = cells.cells if isinstance(cells, Wholes) else None
+                if not isinstance(cells, tuple):
+                    cells = (counted or axes[i].cells)[row[i]]
                 own = np.zeros(schema.sizes[i])
-                own[list(cells if isinstance(cells, tuple) else axes[i].cells[row[i]])] = 1
+                own[list(cells)] = 1
             weights = np.multiply.outer(weights, own)
         return {tuple(schema.names[i] for i in form): weights}
 

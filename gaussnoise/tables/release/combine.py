@@ -66,7 +66,7 @@ def combine(releases: Sequence[TableRelease]) -> TableRelease:
     >>> one, two = plan.release(people), plan.release(people)
     >>> both = gn.combine([one, two])
     >>> print(both)
-    TableRelease(1 marginals combined from 2 releases, rho charged 0.2)
+    TableRelease(1 marginal combined from 2 releases, rho charged 0.2)
     >>> ratio = both["sex"].standard_deviation / one["sex"].standard_deviation
     >>> ratio.round(6).tolist()
     [0.707107, 0.707107]

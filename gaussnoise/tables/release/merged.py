@@ -11,6 +11,7 @@ from ...errors import ParameterError
 from ...files.pickling import PickledByArguments
 from ...noise.problem import Relation
 from ...solvers.tables.residuals import Subset
+from ...text import number_of
 from ..schema.entries import attribute_positions
 from ..schema.schema import Schema
 
@@ -87,4 +88,4 @@ class MergedPlan(PickledByArguments):
 
     def __repr__(self) -> str:
         ids = ", ".join(source.id for source in self.sources)
-        return f"MergedPlan({len(self.tables.subsets)} marginals of {ids})"
+        return f"MergedPlan({number_of(len(self.tables.subsets), 'marginal')} of {ids})"

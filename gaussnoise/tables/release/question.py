@@ -20,6 +20,8 @@ question                                         what it asks for
 * ``given`` (or ``by``) says which groups: names, labels, or both, ``given sex=F, age``.
 * Where counties have a level ``region`` in the schema, ``region=North`` means its counties, and
   ``region`` alone asks for one answer for each region: ``share of employed=yes given region``.
+  Parts are asked for within their groups: ``share of county given region`` of every county in its
+  region, ``share of county given region=North`` of the counties of one.
 * Two shares: ``difference of share of employed=yes given sex=F and share of employed=yes given
   sex=M``, or in short ``difference of share of employed=yes given sex=F and sex=M``: what is named
   last replaces that of the first share.
@@ -53,13 +55,22 @@ class Level:
     """One answer for each group of a level of an attribute."""
 
     name: str
-    labels: tuple[str, ...]
+    labels: tuple[Category, ...]
     cells: tuple[Cells, ...]
 
     @classmethod
     def of(cls, attribute: Attribute, name: str) -> "Level":
         """The level of this name."""
         return cls(name, level_labels(attribute, name), level_base(attribute, name).members)
+
+
+@final
+@dataclass(frozen=True)
+class Wholes:
+    """The group of a level that holds each part that is asked for, in the order of these."""
+
+    name: str
+    cells: tuple[Cells, ...]
 
 
 @final
@@ -72,7 +83,8 @@ class Summed:
 
 
 # by attribute; None: one answer for each of its labels
-Conditions = Mapping[int, Cells | Level | Summed | None]
+Condition = Cells | Level | Wholes | Summed | None
+Conditions = Mapping[int, Condition]
 
 _FORMS = ("count", "share", "ratio", "difference", "cdf", "quantile", "median", "sum", "mean")
 _GROUPS = ("given", "by")
@@ -169,7 +181,7 @@ def conditions_text(schema: Schema, where: Conditions) -> str:
     parts = []
     for i, cells in where.items():
         attribute = schema.attributes[i]
-        if isinstance(cells, Level):
+        if isinstance(cells, Level | Wholes):
             parts.append(_quoted(cells.name))
             continue
         if isinstance(cells, Summed):
@@ -239,9 +251,43 @@ class _Reader:
             return Count(self._joined(where, self._given(), start))
         if self._word("share"):
             self._need("of")
-            of = self._group()
-            return Share(of, self._others(of))
+            return self._share(self._group())
         return None
+
+    def _share(self, of: Conditions) -> Share:
+        """Of the groups that follow; those of the same attribute hold its parts."""
+        self._space()
+        start = self._at
+        parts, groups = dict(of), dict(self._given())
+        for i in [i for i in groups if i in of]:
+            parts[i], groups[i] = self._within(i, parts[i], groups[i], start)
+        return Share(parts, groups)
+
+    def _within(
+        self, i: int, parts: Condition, groups: Condition, at: int
+    ) -> tuple[Condition, Condition]:
+        """Parts of an attribute, and what each is a part of."""
+        attribute, said = self._schema.attributes[i], self._text[at : self._at].strip()
+        if not isinstance(groups, Level | tuple):
+            self._fail(f"expected groups by other attributes than {attribute.name!r}", said, at=at)
+        wholes = groups.cells if isinstance(groups, Level) else (groups,)
+        every = Level(attribute.name, attribute.labels, tuple((k,) for k in range(attribute.size)))
+        asked = parts if isinstance(parts, Level) else every
+        listed = (parts,) if isinstance(parts, tuple) else asked.cells
+        found = [[w for w in wholes if set(w).issuperset(cells)] for cells in listed]
+        kept = [k for k, holders in enumerate(found) if len(holders) == 1]
+        if not kept or (isinstance(groups, Level) and len(kept) < len(found)):
+            self._fail(f"expected groups that hold the parts of {attribute.name!r}", said, at=at)
+        if isinstance(parts, tuple):
+            return parts, found[0][0]
+        labels, cells = (
+            tuple([asked.labels[k] for k in kept]),
+            tuple([asked.cells[k] for k in kept]),
+        )
+        inside = Level(asked.name, labels, cells)
+        if not isinstance(groups, Level):
+            return inside, groups
+        return inside, Wholes(groups.name, tuple([found[k][0] for k in kept]))
 
     def _difference(self, start: int) -> Difference:
         self._need("of")
@@ -304,7 +350,7 @@ class _Reader:
 
     def _given(self) -> Conditions:
         """The groups that follow, if any do."""
-        given: dict[int, Cells | Level | Summed | None] = {}
+        given: dict[int, Condition] = {}
         while self._word(*_GROUPS):
             start = self._at
             given = self._joined(given, self._conditions(), start)
@@ -325,14 +371,12 @@ class _Reader:
                 part = self._text[at : self._at].strip()
                 self._fail(f"expected groups by other attributes than {name!r}", part, at=at)
 
-    def _joined(
-        self, first: Conditions, more: Conditions, at: int
-    ) -> dict[int, Cells | Level | Summed | None]:
+    def _joined(self, first: Conditions, more: Conditions, at: int) -> dict[int, Condition]:
         self._apart(first, more, at)
         return {**first, **more}
 
-    def _conditions(self) -> dict[int, Cells | Level | Summed | None]:
-        where: dict[int, Cells | Level | Summed | None] = {}
+    def _conditions(self) -> dict[int, Condition]:
+        where: dict[int, Condition] = {}
         while True:
             self._space()
             start = self._at
@@ -430,7 +474,7 @@ class _Reader:
                 return level.cells[level.labels.index(text)]
             shown = self._text[start : self._at]
             self._fail(expected, shown, level.labels, at=start, named=text)
-        end, k = max((self._match(text), k) for k, text in enumerate(level.labels))
+        end, k = max((self._match(str(text)), k) for k, text in enumerate(level.labels))
         if not end:
             self._fail(expected, self._token(",|()"), level.labels)
         self._at = end

@@ -19,7 +19,7 @@ from ...noise.table_covariance import TableCovariance
 from ...numerics.intervals import Contrast, Contrasts
 from ...privacy.definitions import dp_event
 from ...solvers.tables.residuals import Subset, part_of
-from ...text import near
+from ...text import near, number_of
 from ..counting.codes import OnOutside
 from ..planning.again import planned_again
 from ..planning.measure import ResidualQuery
@@ -791,11 +791,11 @@ class TableRelease(PickledByArguments):
             combined = isinstance(plan, MergedPlan)
             many = f" combined from {len(plan.sources)} releases" if combined else ""
             return (
-                f"TableRelease({warning}{len(self)} marginals{many}, "
+                f"TableRelease({warning}{number_of(len(self), 'marginal')}{many}, "
                 f"rho charged {self.rho_charged:.6g})"
             )
         whole = f"rho charged for the whole stream {self.rho_charged:.6g}"
-        return f"TableRelease({warning}{len(self)} marginals of {self.times}, {whole})"
+        return f"TableRelease({warning}{number_of(len(self), 'marginal')} of {self.times}, {whole})"
 
 
 def _ordered(values: Array, S: Subset, asked: Subset) -> Array:

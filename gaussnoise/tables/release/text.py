@@ -20,7 +20,8 @@ def release_text(release: "TableRelease") -> str:
     status = "safe to publish" if release.private else "NOT PRIVATE: a simulation, do not publish"
     return "\n".join(
         [
-            f"Release of {len(release)} marginals, {plan.tables.dim} cells: {status}",
+            f"Release of {_text.number_of(len(release), 'marginal')}, {plan.tables.dim} cells: "
+            f"{status}",
             f"charged      {charged}",
             *plan_text(plan).splitlines()[1:],
             "",

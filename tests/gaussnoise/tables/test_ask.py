@@ -202,6 +202,73 @@ def test_quantiles_of_groups_are_those_of_the_release(release):
         release.ask("median of region")
 
 
+COUNTIES = gn.Schema(
+    [
+        gn.Attribute(
+            "county",
+            [1, 2, 3, 4],
+            groups={"state": {"N": [1, 2], "S": [3, 4]}, "coast": {"sea": [1, 3]}},
+        ),
+        gn.Attribute("sex", ["F", "M"]),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def counties():
+    people = pa.table({"county": [1, 2, 3, 4, 4] * 100, "sex": ["F", "M"] * 250})
+    return gn.plan(COUNTIES, 2, gn.zCDP(1)).release(people)
+
+
+def test_shares_of_parts_in_their_groups_are_the_proportions(counties):
+    for question, names, given in (
+        ("share of county given state", "county", "state"),
+        ("share of county given sex, state", ("sex", "county"), ("sex", "state")),
+    ):
+        found, known = counties.ask(question), counties.proportions(names, given=given)
+        low, high = known.confidence_interval()
+        np.testing.assert_allclose(found.estimate, known.estimate)
+        np.testing.assert_allclose(found.low, low)
+        np.testing.assert_allclose(found.high, high)
+    all_counties = counties.ask("share of county given state")
+    assert all_counties.meaning == "share of county given state"
+    assert (all_counties.attributes, all_counties.labels) == (("county",), ((1, 2, 3, 4),))
+    north = counties.ask("share of county given state=N")
+    assert north.labels == ((1, 2),)
+    np.testing.assert_allclose(north.estimate, all_counties.estimate[:2])
+    one = counties.ask("share of county=4, sex=F given state")
+    both = counties.ask("ratio of (county=4, sex=F) to (state=S)")
+    assert float(one.estimate) == pytest.approx(float(both.estimate))
+    gap = counties.ask(
+        "difference of share of county=1 given state and share of county=3 given state"
+    )
+    assert float(gap.estimate) == pytest.approx(all_counties.estimate[[0, 2]] @ [1, -1])
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "share of county given coast",  # counties 2 and 4 are in none
+        "share of state given county",
+        "share of county given county",
+        "share of county=1|3 given state",
+        "share of county given county=1|2, county=3",
+        "cdf of county given state",
+    ],
+)
+def test_parts_that_no_group_holds_are_refused(counties, question):
+    with pytest.raises(gn.ParameterError, match="«"):
+        counties.ask(question)
+
+
+def test_parts_of_several_groups_are_not_compared_one_by_one(counties):
+    north, south = (f"share of county given state={state}" for state in "NS")
+    with pytest.raises(gn.ParameterError, match="the same labels of 'county' throughout"):
+        counties.ask(f"difference of {north} and {south}")
+    same = counties.ask(f"difference of {north} and {north}")
+    assert np.allclose(same.estimate, 0)
+
+
 def test_a_ratio_whose_denominator_may_be_zero_has_no_finite_interval():
     nobody = gn.plan(SCHEMA, ["sex"], gn.zCDP(1e-3)).release(pa.table({"sex": ["F"] * 9}))
     found = nobody.ask("ratio of (sex=F) to (sex=M)", 0.9999)
