@@ -27,7 +27,6 @@ _SHARE = 0.9  # of the tolerance is for the solver
 _MOST_SUBDIAGONALS = 8  # of the inverse, that the linear-time route is meant for
 _LEAST_TICKS = 257  # with one subdiagonal; below, Newton's method on dense matrices is as fast
 _LEAST_TICKS_OF_SEVERAL = 1025
-_LEAST_TICKS_OF_SEVERAL_AT_INFINITY = 4097  # weights vanish there, which takes many steps
 _WRITTEN_OUT = 1024  # ticks up to which the covariance is stored as a matrix
 
 
@@ -37,9 +36,7 @@ def linear_workload(problem: Problem) -> StreamWorkload | None:
     if not isinstance(domain, StreamWorkload) or problem.protected != "add-remove":
         return None
     subdiagonals = len(domain.bands) - 1
-    finite = problem.p < math.inf
-    several = _LEAST_TICKS_OF_SEVERAL if finite else _LEAST_TICKS_OF_SEVERAL_AT_INFINITY
-    least = _LEAST_TICKS if subdiagonals == 1 else several
+    least = _LEAST_TICKS if subdiagonals == 1 else _LEAST_TICKS_OF_SEVERAL
     is_known = 1 <= subdiagonals <= _MOST_SUBDIAGONALS and domain.ticks >= least
     return domain if is_known else None
 

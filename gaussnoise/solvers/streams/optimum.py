@@ -27,12 +27,12 @@ _SLACK = 1e-3  # of the ends of the spectrum
 _GUESSED = 0.25  # of the reciprocal of the inverse's squared norm: below the least eigenvalue
 _GUESSES = 8
 _SIGNS = 8  # vectors that the norm is guessed by
-_MIXED = 0.25  # of the tolerance: every weight is at least this share of the mean one
+_BARRIER = 0.3  # of the tolerance: how much wider the bracket is for it, at most
 _DECREASE = 1e-3  # of the lower end, at which a step is taken back
 _SHORTER = 4  # times, the stream that gives the first weights of another
 _SHORTEST = 250  # ticks of such a stream
 _STEPS_OF_SHORTER = 100  # at most
-_PATIENCE = 300  # steps without a narrower bracket; where weights vanish, it may end there
+_PATIENCE = 300  # steps without a narrower bracket
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,12 +205,14 @@ def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> Str
     """The multiplicative fixed point ``λ_i ∝ λ_i z_i``, ``ω_t ∝ ω_t u_t``, accelerated by
     Anderson's method.
 
-    The iterate is mixed with the uniform one before it is evaluated, so that no weight vanishes.
-    The best bracket is kept. Where A⁻¹ has the same coefficients at every tick, the first weights
-    are stretched optimal ones of a quarter of the ticks; else they are even.
+    A barrier, ``τ/n`` more for every share ``λ_i z_i`` of a total of one, keeps weights from
+    vanishing: at its fixed point ``z_i = 1 + τ − τ/(n λ_i)``, so that the bracket is at most a
+    factor ``1 + τ`` wide. The best bracket is kept. Where A⁻¹ has the same coefficients at every
+    tick, the first weights are stretched optimal ones of a quarter of the ticks; else they are
+    even.
 
     Source: fixed point of the dual of Nikolov & Tang (2023), Theorem 26; Anderson (1965)
-    acceleration in logarithms.
+    acceleration in logarithms. The barrier is our own.
     """
     point = _first_point(bands, p, tol)
     return _improved(bands, p, point, tol=tol, most=MAX_STEPS, report=report)
@@ -252,7 +254,7 @@ def _improved(
     steps, narrowed = 0, 0
     try:
         while steps < min(most, narrowed + _PATIENCE):
-            shares = [_mixed(part, _MIXED * tol) for part in point.reshape(-1, n)]
+            shares = [_probability(part) for part in point.reshape(-1, n)]
             w = shares[1] ** power if p > 2 else np.ones(n)
             now = evaluate(bands, shares[0], w)
             steps += 1
@@ -268,14 +270,17 @@ def _improved(
                 point = trail[0][0] + trail[0][1]
                 continue
             highest = max(highest, now.lower)
-            move = [np.log(now.leverages / (shares[0] @ now.leverages))]
+            loads = [now.leverages]
             if p > 2:
-                loads = now.variances * shares[1] ** (power - 1)
-                move.append(np.log(loads / (shares[1] @ loads)))
-            trail = [*trail[1 - MEMORY :], (point, np.concatenate(move))]
+                loads.append(now.variances * shares[1] ** (power - 1))
+            moves = [
+                _move(share, load, _BARRIER * tol)
+                for share, load in zip(shares, loads, strict=True)
+            ]
+            trail = [*trail[1 - MEMORY :], (np.log(np.concatenate(shares)), np.concatenate(moves))]
             point = accelerated(trail, np.sqrt(np.concatenate(shares)))
             # not so low that a weight could not come back
-            least = math.log(_MIXED * tol / n) - LONGEST
+            least = math.log(_BARRIER * tol / n) - LONGEST
             point = np.concatenate(
                 [np.maximum(part - part.max(), least) for part in point.reshape(-1, n)]
             )
@@ -288,8 +293,13 @@ def _improved(
     return replace(best, steps=steps)
 
 
-def _mixed(logarithms: Array, share: float) -> Array:
-    """A probability with these logarithms, up to a share of the uniform one."""
+def _probability(logarithms: Array) -> Array:
+    """With these logarithms, up to a constant."""
     found = np.exp(logarithms - logarithms.max())
-    found /= found.sum()
-    return (1 - share) * found + share / len(found)
+    return found / found.sum()
+
+
+def _move(shares: Array, loads: Array, barrier: float) -> Array:
+    """Where the fixed point's map moves the logarithms of shares."""
+    loads = loads / (shares @ loads)
+    return np.log((loads + barrier / (len(shares) * shares)) / (1 + barrier))

@@ -31,7 +31,6 @@ WORKLOADS = {
 def linear_for_all(monkeypatch):
     monkeypatch.setattr(route, "_LEAST_TICKS", 2)
     monkeypatch.setattr(route, "_LEAST_TICKS_OF_SEVERAL", 2)
-    monkeypatch.setattr(route, "_LEAST_TICKS_OF_SEVERAL_AT_INFINITY", 2)
 
 
 @pytest.fixture
@@ -65,11 +64,22 @@ def test_weights_that_vanish_come_back(linear_for_all):
     assert noise.gap <= 1e-6
 
 
-def test_where_vanishing_weights_stop_progress_the_bracket_holds_all_the_same(
-    never_written_out, monkeypatch
-):
-    """At p = ∞ the first and the last steps with momentum have no weight."""
-    monkeypatch.setattr(optimum, "_PATIENCE", 20)
+def test_weights_that_vanish_do_not_stop_progress(never_written_out):
+    """At p = ∞ the last steps with momentum have no weight, and others hardly any."""
+    workload = streams.momentum(40, 0.9)
+    noise = gn.optimal_noise(workload, math.inf, "add-remove", tol=5e-6)
+    assert noise.gap <= 5e-6
+    dense = gn.optimal_noise(workload.to_finite_set(), math.inf, "add-remove")
+    assert noise.gamma_lower <= dense.gamma
+    assert dense.gamma_lower <= noise.gamma
+    weights = noise.certificate.weights * workload.ticks
+    assert weights[-1] < 1e-4
+    assert np.median(weights) > 0.1
+    noise.verify()
+
+
+def test_whenever_it_ends_the_bracket_holds(never_written_out, monkeypatch):
+    monkeypatch.setattr(optimum, "MAX_STEPS", 40)
     workload = WORKLOADS["momentum"]
     with pytest.warns(gn.ConvergenceWarning, match="step limit"):
         noise = gn.optimal_noise(workload, math.inf, "add-remove", tol=1e-7)
