@@ -6,14 +6,16 @@ from typing import Annotated
 
 import typer
 
-from ..tables import TableRelease
+from .options import Json, SomeTicks
+from .published import published
 
 
 def ask(
-    folder: Annotated[Path, typer.Argument(help="Folder of a release.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a release, or of a stream.")],
     question: Annotated[str, typer.Argument(help='In quotes, like "count of sex=F".')],
     level: Annotated[float, typer.Option("--level", help="Of the intervals.")] = 0.95,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    ticks: SomeTicks = None,
+    as_json: Json = False,
 ) -> None:
     """Answer a question from a published folder alone, with intervals.
 
@@ -36,7 +38,7 @@ def ask(
     and labels with commas, bars, brackets or other words in them stand in
     "…".
     """
-    answer = TableRelease.load(folder).ask(question, level)
+    answer = published(folder, ticks).ask(question, level)
     if as_json:
         typer.echo(json.dumps(answer.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
     else:

@@ -101,5 +101,11 @@ Json = Annotated[
     bool,
     typer.Option("--json", help="One JSON document on standard output, in place of text."),
 ]
+SomeTicks = Annotated[
+    str | None,
+    typer.Option(
+        "--ticks", help="Of a stream: 12, or 5-8, for the rows of these ticks; left out, of all."
+    ),
+]
 LedgerFile = Annotated[Path, typer.Argument(help="Ledger of one data set.")]
 StreamFolder = Annotated[Path, typer.Argument(help="Folder of a stream.")]

@@ -5,20 +5,21 @@ from typing import Annotated
 
 import typer
 
-from ..tables import TableRelease
 from .console import show
 from .documents import written_document
-from .options import Json
+from .options import Json, SomeTicks
+from .published import published
 
 
 def write_report(
-    folder: Annotated[Path, typer.Argument(help="Folder of a release, as it was published.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of a release, or of a stream.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="New HTML file.")] = Path("report.html"),
     title: Annotated[str | None, typer.Option("--title", help="Heading of the page.")] = None,
+    ticks: SomeTicks = None,
     as_json: Json = False,
 ) -> None:
     """Write one page about a release that anybody can read, from its folder alone."""
-    TableRelease.load(folder).report(out, title=title)
+    published(folder, ticks).report(out, title=title)
     if as_json:
         return show(written_document(out))
     typer.echo(f"wrote {out}")

@@ -139,9 +139,10 @@ def run_tick(
     stream = Stream.open(folder, ledger)
     with patience(ERR, "counting"):
         stream.tick(table_of(table), number)
+    tick = len(stream) if number is None else number
+    target = stream.state.tick_folder(tick)
     if as_json:
-        return show(stream_document(stream, folder))
-    target = stream.state.tick_folder(len(stream) if number is None else number)
+        return show({**stream_document(stream, folder), "tick": tick, "published": target})
     say((target / "summary.txt").read_text(encoding="utf-8"))
     say(f"wrote {target}/cumulative, {target}/period and {target}/release.json")
 

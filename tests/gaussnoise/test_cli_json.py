@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import shutil
 import subprocess
 import sys
 
@@ -128,7 +129,7 @@ def test_stream(call):
     assert begun["last"] is None
     told = call("stream", "tick", "s", "t.csv")
     found = call("stream", "show", "s")
-    assert told == found
+    assert told == {**found, "tick": 1, "published": found["last"]}
     assert (found["done"], found["ticks"]["n"]) == (1, 3)
     assert found["last"].endswith("1")
     plan = gn.streams.Stream.open("s").plan
@@ -150,15 +151,56 @@ def test_help_shows_brackets(capsys):
     assert "[[workload]]" in re.sub(r"[\s│]+", "", capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("command", [["report"], ["ask", "count"]])
-def test_folders_that_are_no_releases_are_called_what_they_are(command, call, capsys):
+def test_streams_are_asked_and_reported_without_their_private_folder(call, capsys, tmp_path):
     assert run(["stream", "start", "s", *PLANNED, "--ticks", "3"]) == 0
-    (name, *question) = command
+    for command in (["report", "s"], ["ask", "s", "count"]):
+        capsys.readouterr()
+        assert run(command) == 1
+        assert "expected a stream with ticks, got none so far" in capsys.readouterr().err
+    for number in range(1, 4):
+        call("stream", "tick", "s", "t.csv", "--tick", number)
+    again = call("stream", "tick", "s", "t.csv", "--tick", 2)
+    assert (again["done"], again["tick"]) == (3, 2)
+    assert again["published"].endswith("2")
+    tables = gn.streams.Stream.open("s").tables
+    shutil.rmtree("s/private")
+    expected = {
+        None: tables.total(),
+        "2": tables.period(2),
+        "2-3": tables.difference(3, 1),
+        " 1 - 2 ": tables.total(2),
+    }
+    for ticks, table in expected.items():
+        options = [] if ticks is None else ["--ticks", ticks]
+        rows = call("ask", "s", "count of sex", *options)["rows"]
+        assert np.allclose([row["estimate"] for row in rows], table["sex"].estimate)
+        assert np.allclose(
+            [row["standard_deviation"] for row in rows], table["sex"].standard_deviation
+        )
+    call("report", "s", "--out", "page.html", "--ticks", "2-3")
+    assert "for ticks 2 to 3 of a stream" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    capsys.readouterr()
+    for ticks, error in {
+        "0": "12 or 5-8",
+        "3-2": "12 or 5-8",
+        "x": "12 or 5-8",
+        "4": "last <= 3",
+    }.items():
+        assert run(["ask", "s", "count", "--ticks", ticks]) == 1
+        assert error in " ".join(capsys.readouterr().err.split())
+
+
+def test_folders_that_are_no_releases_are_called_what_they_are(call, capsys):
+    assert run(["stream", "start", "s", *PLANNED, "--ticks", "3"]) == 0
     hints = {"s": "it is a stream", "missing": "there is no such folder", ".": "expected the"}
     for folder, hint in hints.items():
         capsys.readouterr()
-        assert run([name, folder, *question]) == 1
+        assert run(["synthetic", folder, "--out", "r.csv"]) == 1
         assert f"hint: {hint}" in " ".join(capsys.readouterr().err.split())
+    assert run(["ask", "missing", "count"]) == 1
+    assert "hint: there is no such folder" in " ".join(capsys.readouterr().err.split())
+    assert run(["report", ".", "--ticks", "2"]) == 1
+    assert "--ticks: expected the folder of a stream" in capsys.readouterr().err
 
 
 def test_errors_are_no_documents(call, capsys):

@@ -64,7 +64,7 @@ def planned_again(directory: str | os.PathLike[str]) -> "Plan":
 def _hint(folder: Path) -> str:
     """What a folder without a release may be."""
     if (folder / "stream.json").exists():
-        return f"; hint: it is a stream: gaussnoise stream show {folder}, or gn.Stream.open"
+        return f"; hint: it is a stream: gaussnoise report {folder}, or gn.streams.Stream.open"
     if not folder.exists():
         return "; hint: there is no such folder"
     return "; hint: expected the folder that a release was written to, with its release.json"

@@ -380,6 +380,8 @@ def read_toml(path: str | os.PathLike[str]) -> tuple[str, str]:
     try:
         with open(path, encoding="utf-8") as file:
             return file.read(), name
+    except FileNotFoundError:
+        raise SchemaError(f"{name}: there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise SchemaError(f"{name}: cannot be read as UTF-8 text: {type(error).__name__}") from None
 
@@ -505,8 +507,8 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         keys = _KEYS[where[0]] if len(where) > 1 else _TABLES
         message = f"unknown key; expected {keys}"
     else:
-        expected = _EXPECTED.get(where[-1], "expected [attributes.NAME] tables")
-        message = _EXPECTED["impossible"] if where[0] == "impossible" else expected
+        table = _EXPECTED.get(where[0], "expected [attributes.NAME] tables")
+        message = table if where[0] == "impossible" else _EXPECTED.get(where[-1], table)
     there = where[:-1] if first["type"] == "missing" and where[1:] else where
     raise SchemaError(f"{name}:{toml_line(text, there)}: {'.'.join(where)}: {message}")
 
@@ -517,7 +519,7 @@ _KEYS = {
     "workload": "of, within, level or simultaneous; hint: base stands in [attributes.NAME]",
 }
 _EXPECTED = {
-    "workload": "expected [[workload]] tables",
+    "workload": 'expected [[workload]] tables, each with of = ["sex", "age"]',
     "impossible": f"expected [[impossible]] tables: {EXPECTED}",
     "of": 'expected a list of attribute names, like of = ["sex", "age"]',
     "within": "expected a number of rows",

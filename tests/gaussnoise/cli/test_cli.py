@@ -576,7 +576,7 @@ def test_a_matrix_that_begins_like_a_header_comes_as_npy(folder, call):
     np.save(folder / "w.npy", W)
     assert "2 queries" in call("optimize", "w.npy")[1]
     (folder / "one.csv").write_text("0,1\n", encoding="utf-8")  # no header has nothing below it
-    assert "1 queries" in call("optimize", "one.csv")[1]
+    assert "1 query," in call("optimize", "one.csv")[1]
 
 
 @pytest.mark.parametrize(

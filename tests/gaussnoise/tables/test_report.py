@@ -398,3 +398,24 @@ def test_the_page_says_whether_rows_of_persons_are_counted_or_promised():
         text = str(release_page(plan.release(rows)))
         assert said in text
         assert unsaid not in text
+
+
+def test_pages_say_which_tables_are_exact_and_what_is_clipped():
+    schema = gn.Schema(
+        [
+            gn.Attribute("sex", ["F", "M"]),
+            gn.Attribute("age", edges=[0, 18, 120]),
+            gn.Attribute("income", clip=[0, 100]),
+        ]
+    )
+    table = pa.table({"sex": ["F", "M"] * 50, "age": [7, 33] * 50, "income": [5.0, 400.0] * 50})
+    public = gn.plan(schema, [("sex", "age")], gn.zCDP(1), neighbors="replace", public="sex")
+    page = Page(release_page(public.release(table), "")).words
+    assert "Every number, but for those of sex alone, is an estimate" in page
+    every = gn.plan(schema, ["sex"], gn.zCDP(1), neighbors="replace", public="sex").release(table)
+    assert "Exact: without noise." in (page := Page(release_page(every, "")).words)
+    assert "none is needed: all tables are public" in page
+    clipped = gn.plan(schema, [("sex", "income")], gn.zCDP(1)).release(table)
+    page = Page(release_page(clipped, "")).words
+    assert "a number, clipped to [0, 100]" in page
+    assert "weight at" not in page

@@ -91,7 +91,7 @@ def table_section(entry: Entry) -> Html:
     deviation = table.standard_deviation
     least, most = float(deviation.min()), float(deviation.max())
     if most == 0:
-        words = "Exact: no row can change these numbers."
+        words = "Exact: without noise."
     elif least == most:
         words = f"Standard deviation {most:.4g} in every number."
     else:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....errors import OutputError, ParameterError
 from ....files.disk import check_parent, file_digest, read_json, save_text
-from ...planning.text import counted_text, work_text
+from ...planning.text import counted_text, marginal_name, work_text
 from ..store import StoredTables
 from ..text import dropped_text
 from ..tidy import LEVEL, level_text
@@ -196,8 +196,9 @@ def _lead(release: "TableRelease") -> str:
     about = f" about {_named(names)}" if names else ""
     when = "" if release.times is None else f", for {release.times} of a stream"
     first = f"{counted(len(release), 'table')} of counts{about}{when}."
+    public = f", but for those of {marginal_name(plan.public)} alone," if plan.public else ""
     return (
-        f"{first} Every number is an estimate: the exact one plus random noise, which "
+        f"{first} Every number{public} is an estimate: the exact one plus random noise, which "
         f"hides what {person(plan)} adds to it. With each number comes the range in which the "
         f"exact one lies, in 95 of 100 cases."
     )

@@ -11,6 +11,7 @@ from ....privacy.lattice_bound import TABLE_STEPS
 from ....privacy.testing import total_variation
 from ....text import SHOWN_DELTA, versions
 from ...planning.text import public_text, relation_text, verdict
+from ...schema.numbers import interval_text
 from ..tidy import LEVEL, level_text
 from .markup import (
     Html,
@@ -80,9 +81,10 @@ def attributes_table(plan: "Plan") -> Html:
             hidden = f"… {len(labels) - 2 * _EDGE_LABELS} more …"
             labels = [*labels[:_EDGE_LABELS], hidden, *labels[-_EDGE_LABELS:]]
         elsewhere = "—" if attribute.other is None else label(attribute.other)
-        rows.append(
-            (label(attribute.name), f"{attribute.size:,}", joined(labels, " · "), elsewhere)
-        )
+        count, which = f"{attribute.size:,}", joined(labels, " · ")
+        if attribute.clip is not None:
+            count, which = "—", f"a number, clipped to {interval_text(*attribute.clip)}"
+        rows.append((label(attribute.name), count, which, elsewhere))
     more = len(attributes) - len(rows)
     return joined(
         [
@@ -182,7 +184,8 @@ def _privacy_in_full(plan: "Plan", rho: float) -> list[tuple[object, object]]:
             )
         ]
     else:
-        listed += [("Noise", "none is needed: no row can change these tables")]
+        why = "all tables are public" if plan.public else "no row can change these tables"
+        listed += [("Noise", f"none is needed: {why}")]
     listed += [
         ("Drawn by", "OpenDP, on exact integers, with the operating system’s randomness"),
         (

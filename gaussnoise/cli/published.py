@@ -1,0 +1,25 @@
+"""From a folder to the release in it: of tables, or of some ticks of a stream."""
+
+import re
+from pathlib import Path
+
+from ..errors import ParameterError
+from ..streams import Stream
+from ..tables import TableRelease
+
+
+def published(folder: Path, ticks: str | None) -> TableRelease:
+    """A release as it was published; of a stream, the rows of these ticks, or of all so far."""
+    if not (folder / "stream.json").is_file():
+        if ticks is not None:
+            raise ParameterError(f"--ticks: expected the folder of a stream, got {folder}")
+        return TableRelease.load(folder)
+    tables = Stream.open(folder).tables
+    if not len(tables):
+        raise ParameterError(f"{folder}: expected a stream with ticks, got none so far")
+    if ticks is None:
+        return tables.total()
+    match = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", ticks)
+    if match is None or not 1 <= int(match[1]) <= int(match[2] or match[1]):
+        raise ParameterError(f"--ticks: expected one tick or a range, 12 or 5-8, got {ticks!r:.80}")
+    return tables.difference(int(match[2] or match[1]), int(match[1]) - 1)
