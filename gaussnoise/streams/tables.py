@@ -17,6 +17,7 @@ from ..tables.counting.codes import OnOutside
 from ..tables.release.release import TableRelease, Weights
 from ..text import number_of
 from .plan import StreamPlan
+from .text import over_time
 
 Array = NDArray[np.float64]
 
@@ -148,7 +149,7 @@ class StreamTables(PickledByArguments):
             tables=tables,
             backend=self.backend,
             on_outside=self.on_outside,
-            times=what,
+            over=over_time(plan, what),
         )
 
     def __repr__(self) -> str:

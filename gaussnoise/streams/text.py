@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..privacy.lattice_bound import TABLE_STEPS
 from ..tables.planning.text import budget_text, marginal_name
+from ..tables.release.over_time import OverTime
 
 if TYPE_CHECKING:
     from .plan import StreamPlan
@@ -76,6 +78,19 @@ def plan_text(plan: "StreamPlan") -> str:
     if len(plan.marginals) > len(shown):
         lines.append(f"… and {len(plan.marginals) - len(shown)} more")
     return "\n".join([*lines, "", *_verdict(plan)])
+
+
+def over_time(plan: "StreamPlan", times: str) -> OverTime:
+    """What tables of a plan's ticks say of the whole stream."""
+    return OverTime(
+        times=times,
+        unit=plan.privacy_unit,
+        neighbors=f"{plan.neighbors} ({participation_text(plan)})",
+        privacy=plan.privacy.as_dict(plan.integers, TABLE_STEPS),
+        integers=plan.integers,
+        gap=plan.gap,
+        verdict=_verdict(plan),
+    )
 
 
 def _late_text(late: str) -> str:

@@ -34,6 +34,7 @@ from .contrasts import ROUNDED, Names, Weights, combined
 from .files import read_release, save_release
 from .measurements import Measurement, measurements_of
 from .merged import MergedPlan
+from .over_time import OverTime
 from .people import synthetic_records
 from .quantiles import QuantileTable, quantiles_of, steps_of
 from .shares import covariances, has_levels, within
@@ -72,8 +73,8 @@ class TableRelease(PickledByArguments):
         tables: estimates of the planned marginals, by sorted positions of their attributes.
         backend: the dataframe library of ``to_frame()``.
         on_outside: what became of rows with values outside the schema, see :meth:`Plan.release`.
-        times: of a stream's tables, which ticks they are about; ``rho_charged`` is then the whole
-            stream's.
+        over: of a stream's tables, which ticks they are about, and what the stream promises;
+            ``rho_charged`` is then the whole stream's.
 
     >>> import pyarrow as pa
     >>> schema = gn.Schema(
@@ -97,7 +98,12 @@ class TableRelease(PickledByArguments):
     tables: Mapping[Subset, Array] = field(repr=False)
     backend: Any = field(repr=False)
     on_outside: OnOutside = "refuse"
-    times: str | None = None
+    over: OverTime | None = None
+
+    @property
+    def times(self) -> str | None:
+        """Of a stream's tables, which ticks they are about."""
+        return None if self.over is None else self.over.times
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
         return iter(self.plan.marginals)

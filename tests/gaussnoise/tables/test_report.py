@@ -14,7 +14,7 @@ import pytest
 import gaussnoise as gn
 from gaussnoise.cli.app import run
 from gaussnoise.privacy.lattice_bound import TABLE_STEPS
-from gaussnoise.tables.release.report import markup
+from gaussnoise.tables.release.report import markup, words
 from gaussnoise.tables.release.report.markup import Html, number, shown, tag
 from gaussnoise.tables.release.report.pages import plan_page, release_page
 
@@ -364,6 +364,29 @@ def test_tables_of_a_stream_say_which_ticks():
     plan = gn.plan(schema, 1, gn.zCDP(0.1), over=gn.streams.Ticks(4))
     so_far = plan.simulate([pa.table({"sex": ["F", "M"]})] * 2, np.random.default_rng(0))
     assert "ticks 1 to 2 of a stream" in Page(release_page(so_far.total())).words
+
+
+def test_tables_of_a_stream_have_its_errors_and_its_promise():
+    schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 120])])
+    plan = gn.plan(schema, 2, gn.zCDP(0.1), over=gn.streams.Ticks(12, reports=3, apart=4))
+    rows = pa.table({"sex": ["F", "M"], "age": [7, 33]})
+    so_far = plan.simulate([rows] * 9, np.random.default_rng(0))
+    for table, ticks in ((so_far.total(), (1, 9)), (so_far.difference(7, 3), (4, 7))):
+        (width,) = words.widths_of(table)
+        assert width == pytest.approx(plan.half_width("sex", "age", ticks=ticks))
+        page = Page(release_page(table)).words
+        assert f"± {number(width, markup.digits_of(width / 4))} in 95 % of cases" in page
+        assert "Protected one person" in page
+        assert plan.privacy_unit in page
+        assert f"{plan.integers:,} independent draws" in page
+        assert "over time: certified gap" in page or "over time has less than" in page
+        assert "Error of this plan" not in page
+
+
+def test_errors_on_a_page_are_those_that_were_planned(release):
+    planned = np.asarray(release.plan.deviations)
+    drawn = [np.mean(release.covariance.term_variance(t)) for t in release.plan.domain.terms]
+    assert np.allclose(np.sqrt(drawn), planned)
 
 
 @pytest.mark.parametrize(

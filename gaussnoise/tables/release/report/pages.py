@@ -10,6 +10,7 @@ import numpy as np
 from ....errors import OutputError, ParameterError
 from ....files.disk import check_parent, file_digest, read_json, save_text
 from ...planning.text import counted_text, marginal_name, work_text
+from ..over_time import OverTime
 from ..store import StoredTables
 from ..text import dropped_text
 from ..tidy import LEVEL, level_text
@@ -41,6 +42,7 @@ from .words import (
     privacy_section,
     typical_error,
     version_text,
+    widths_of,
 )
 
 if TYPE_CHECKING:
@@ -105,13 +107,14 @@ def release_page(release: "TableRelease", title: str | None = None) -> Html:
     anchors = {entry.name: entry.anchor for entry in full}
     private = release.private
     rho = release.rho_charged if private else plan.rho
+    promised = privacy_section(plan, rho, private=private, charged=True, over=release.over)
     parts: list[tuple[str, str, Html]] = [
         ("asked", "What was asked", _asked(release, anchors)),
         ("extremes", "Largest and smallest groups", _extremes(entries)),
         ("tables", "The tables", _tables(full, len(entries))),
         ("noise", "What is noise and what is not", _noise(release)),
-        ("privacy", "Privacy", privacy_section(plan, rho, private=private, charged=True)),
-        ("optimal", "How close to optimal", optimality_section(plan)),
+        ("privacy", "Privacy", promised),
+        ("optimal", "How close to optimal", optimality_section(plan, release.over)),
         ("made", "How this was made", _made(release)),
         ("words", "Five words", glossary_section()),
     ]
@@ -199,8 +202,8 @@ def _lead(release: "TableRelease") -> str:
     public = f", but for those of {marginal_name(plan.public)} alone," if plan.public else ""
     return (
         f"{first} Every number{public} is an estimate: the exact one plus random noise, which "
-        f"hides what {person(plan)} adds to it. With each number comes the range in which the "
-        f"exact one lies, in 95 of 100 cases."
+        f"hides what {person(plan, release.over)} adds to it. With each number comes the range in "
+        "which the exact one lies, in 95 of 100 cases."
     )
 
 
@@ -213,11 +216,11 @@ def _facts(release: "TableRelease") -> Html:
     facts: list[tuple[object, object]] = [("Rows in the tables", rows)]
     if release.private:
         rho = release.rho_charged
-        epsilon = f"ε = {implied_epsilon(plan, rho):.3g} at δ = {1e-6:g}"
+        epsilon = f"ε = {implied_epsilon(plan, rho, over=release.over):.3g} at δ = {1e-6:g}"
         facts.append(("Privacy spent", joined([f"ρ = {rho:.4g}", tag("small", epsilon)], " ")))
     else:
         facts.append(("Privacy", tag("span", "NONE: a simulation")))
-    return listing([*facts, *_shared_facts(plan)], class_="facts")
+    return listing([*facts, *_shared_facts(plan, widths_of(release), release.over)], class_="facts")
 
 
 def _plan_facts(plan: "Plan") -> Html:
@@ -228,23 +231,23 @@ def _plan_facts(plan: "Plan") -> Html:
         tag("small", f"{plan.tables.dim:,} cells"),
     )
     cost = ("Privacy to be spent", joined([f"ρ = {rho:.4g}", tag("small", epsilon)], " "))
-    return listing(
-        [("To be released", joined(tables, " ")), cost, *_shared_facts(plan)], class_="facts"
-    )
+    shared = _shared_facts(plan, half_widths(plan), None)
+    return listing([("To be released", joined(tables, " ")), cost, *shared], class_="facts")
 
 
-def _shared_facts(plan: "Plan") -> list[tuple[object, object]]:
-    error = joined([typical_error(plan), tag("small", f"in {level_text(LEVEL)} of cases")], " ")
-    gap = plan.gap
+def _shared_facts(
+    plan: "Plan", widths: np.ndarray, over: OverTime | None
+) -> list[tuple[object, object]]:
+    error = joined([typical_error(widths), tag("small", f"in {level_text(LEVEL)} of cases")], " ")
+    gap = plan.gap if over is None else over.gap
+    what = f"of all Gaussian noise{'' if over is None else ' for the stream'}: proven"
     best = "optimal" if gap < _CLOSED else f"within {100 * gap:.2g} % of optimal"
     return [
-        ("Protected", person(plan)),
+        ("Protected", person(plan, over)),
         ("Error of a number", error),
         (
             "Accuracy",
-            joined([best, tag("small", "of all Gaussian noise: proven")], " ")
-            if plan.error > 0
-            else "none needed",
+            joined([best, tag("small", what)], " ") if plan.error > 0 else "none needed",
         ),
     ]
 
@@ -261,7 +264,7 @@ def _asked(release: "TableRelease", shown: dict[str, str]) -> Html:
             "so that the answers agree with each other.",
             rule,
         ),
-        _index(plan, shown, _files(release), _MOST_FIRST),
+        _index(release, shown, _MOST_FIRST),
         attributes_table(plan),
     )
 
@@ -283,7 +286,7 @@ def _all_tables(release: "TableRelease", shown: dict[str, str], entries: Sequenc
     return section(
         "All tables",
         "all",
-        _index(release.plan, shown, _files(release), _MOST_LISTED),
+        _index(release, shown, _MOST_LISTED),
         extremes_table(entries) or "",
     )
 
@@ -298,9 +301,10 @@ def _rest(count: int, most: int) -> Html | str:
     return tag("p", f"… and {count - most:,} more", where, class_="note")
 
 
-def _index(plan: "Plan", shown: dict[str, str], files: dict[str, str], most: int) -> Html:
+def _index(release: "TableRelease", shown: dict[str, str], most: int) -> Html:
     """What was asked for, with its accuracy and its file."""
-    widths, rows = half_widths(plan).tolist(), []
+    plan, files = release.plan, _files(release)
+    widths, rows = widths_of(release).tolist(), []
     for k, name in enumerate(plan.entries[:most]):
         where = label(name)
         if name in shown:

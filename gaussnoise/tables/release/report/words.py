@@ -12,6 +12,7 @@ from ....privacy.testing import total_variation
 from ....text import SHOWN_DELTA, versions
 from ...planning.text import public_text, relation_text, verdict
 from ...schema.numbers import interval_text
+from ..over_time import OverTime
 from ..tidy import LEVEL, level_text
 from .markup import (
     Html,
@@ -29,6 +30,7 @@ from .markup import (
 
 if TYPE_CHECKING:
     from ...planning.plan import Plan
+    from ..release import TableRelease
 
 _DELTAS = (1e-4, SHOWN_DELTA, 1e-9)
 _MOST_LABELS = 6  # of an attribute that are written out
@@ -45,10 +47,20 @@ SAMPLE_NOTE = (
 )
 
 
-def person(plan: "Plan") -> str:
+def person(plan: "Plan", over: OverTime | None = None) -> str:
     """Whom the budget protects, in two words."""
     alone = plan.rows_per_person == 1 and plan.person is None
+    if over is not None:
+        alone = over.unit == "one row"
     return "one row" if alone else "one person"
+
+
+def widths_of(release: "TableRelease") -> np.ndarray:
+    """Of every entry asked for, at the level of all intervals, as it was released."""
+    if release.over is None:
+        return half_widths(release.plan)
+    variances = map(release.covariance.term_variance, release.plan.domain.terms)
+    return quantile(LEVEL) * np.sqrt([float(np.mean(variance)) for variance in variances])
 
 
 def half_widths(plan: "Plan") -> np.ndarray:
@@ -56,9 +68,8 @@ def half_widths(plan: "Plan") -> np.ndarray:
     return quantile(LEVEL) * np.asarray(plan.deviations)
 
 
-def typical_error(plan: "Plan") -> str:
+def typical_error(widths: np.ndarray) -> str:
     """The range of half-widths, in rows."""
-    widths = half_widths(plan)
     low, high = float(widths.min()), float(widths.max())
     if high == 0:
         return "exact"
@@ -66,9 +77,12 @@ def typical_error(plan: "Plan") -> str:
     return short[0] if short[0] == short[1] else f"{short[0]} to {short[1]}"
 
 
-def implied_epsilon(plan: "Plan", rho: float, delta: float = SHOWN_DELTA) -> float:
+def implied_epsilon(
+    plan: "Plan", rho: float, delta: float = SHOWN_DELTA, over: OverTime | None = None
+) -> float:
     """The ε of this noise, as it is drawn."""
-    return gaussian_epsilon(rho, delta, plan.query.count, TABLE_STEPS)
+    integers = plan.query.count if over is None else over.integers
+    return gaussian_epsilon(rho, delta, integers, TABLE_STEPS)
 
 
 def attributes_table(plan: "Plan") -> Html:
@@ -99,9 +113,11 @@ def attributes_table(plan: "Plan") -> Html:
     )
 
 
-def privacy_section(plan: "Plan", rho: float, *, private: bool, charged: bool) -> Html:
+def privacy_section(
+    plan: "Plan", rho: float, *, private: bool, charged: bool, over: OverTime | None = None
+) -> Html:
     """The promise, in plain words and in full; ``charged`` where it has been spent."""
-    whom = person(plan)
+    whom = person(plan, over)
     guess = 50 * (1 + min(total_variation(zCDP(rho)), 1.0)) if rho > 0 else 50.0
     exchanged = plan.neighbors == "replace"
     same = f" of the same {' × '.join(plan.public)}" if plan.public else ""
@@ -122,22 +138,23 @@ def privacy_section(plan: "Plan", rho: float, *, private: bool, charged: bool) -
         plain = joined([plain, paragraphs(*public_text(plan))])
     elif plan.has_public_rows:
         plain = joined([plain, paragraphs("The number of rows is public, and comes out exactly.")])
-    full = listing(_privacy_in_full(plan, rho))
+    full = listing(_privacy_in_full(plan, rho, over))
     epsilons = grid(
         "The same promise as (ε, δ)-differential privacy",
         ("δ", "ε for this noise", "ε for any mechanism of this ρ"),
         [
             (
                 f"{delta:g}",
-                f"{implied_epsilon(plan, rho, delta):.4g}",
+                f"{implied_epsilon(plan, rho, delta, over):.4g}",
                 f"{zCDP(rho).epsilon(delta) if rho > 0 else 0.0:.4g}",
             )
             for delta in _DELTAS
         ],
     )
     verb = "was charged" if charged else "will be charged"
+    whole = "release" if over is None else "stream"
     charge = paragraphs(
-        f"ρ = {rho:.10g} {verb} for the whole release, of at most {plan.rho:.10g} planned: what "
+        f"ρ = {rho:.10g} {verb} for the whole {whole}, of at most {plan.rho:.10g} planned: what "
         "OpenDP’s privacy map says of all the noise together. Looking at tables, adding them up, "
         "and questions asked of the release later cost nothing more.",
         "A ledger, where one is kept for the data, carries this charge; the sum of all its charges "
@@ -160,21 +177,26 @@ def privacy_section(plan: "Plan", rho: float, *, private: bool, charged: bool) -
     )
 
 
-def _privacy_in_full(plan: "Plan", rho: float) -> list[tuple[object, object]]:
+def _privacy_in_full(
+    plan: "Plan", rho: float, over: OverTime | None
+) -> list[tuple[object, object]]:
     """Everything an auditor asks for."""
     query = plan.query.query
-    promise = plan.privacy.as_dict(plan.query.count, TABLE_STEPS)
+    promise = plan.privacy.as_dict(plan.query.count, TABLE_STEPS) if over is None else over.privacy
     stated = ", ".join(f"{key} = {value}" for key, value in promise.items() if key != "definition")
-    unit = plan.privacy_unit
-    if plan.rows_per_person > 1 and plan.person is None:
+    unit = plan.privacy_unit if over is None else over.unit
+    if unit != "one row" and plan.person is None:
         unit += " (a promise of the publisher’s, not checked)"
     listed: list[tuple[object, object]] = [
         ("Definition", f"{promise.get('definition', plan.privacy)}: {stated}"),
         ("ρ of zero-concentrated differential privacy", f"{rho:.10g}"),
-        ("Neighbouring data sets", relation_text(plan)),
+        ("Neighbouring data sets", relation_text(plan) if over is None else over.neighbors),
         ("Who is protected", unit),
     ]
-    if query is not None:
+    if over is not None:
+        drawn = f"discrete Gaussian, {over.integers:,} independent draws in all ticks together"
+        listed += [("Noise", drawn)]
+    elif query is not None:
         listed += [
             (
                 "Noise",
@@ -197,8 +219,15 @@ def _privacy_in_full(plan: "Plan", rho: float) -> list[tuple[object, object]]:
     return listed
 
 
-def optimality_section(plan: "Plan") -> Html:
+def optimality_section(plan: "Plan", over: OverTime | None = None) -> Html:
     """How good the numbers are, and how that is known."""
+    if over is not None:
+        said = (
+            "The noise was chosen for all ticks of the stream together, before the first of them; "
+            "other combinations of ticks are as accurate as that noise makes them."
+        )
+        proof = tag("ul", *(tag("li", line) for line in over.verdict))
+        return section("How close to optimal", "optimal", paragraphs(said), proof)
     if not plan.error > 0:
         return section(
             "How close to optimal",
