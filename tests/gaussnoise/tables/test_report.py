@@ -435,6 +435,8 @@ def test_pages_say_which_tables_are_exact_and_what_is_clipped():
     public = gn.plan(schema, [("sex", "age")], gn.zCDP(1), neighbors="replace", public="sex")
     page = Page(release_page(public.release(table), "")).words
     assert "Every number, but for those of sex alone, is an estimate" in page
+    both = gn.plan(schema, ["sex", "age"], gn.zCDP(1), neighbors="replace", public="sex")
+    assert "Error of a number none or ± " in Page(release_page(both.release(table), "")).words
     every = gn.plan(schema, ["sex"], gn.zCDP(1), neighbors="replace", public="sex").release(table)
     assert "Exact: without noise." in (page := Page(release_page(every, "")).words)
     assert "none is needed: all tables are public" in page

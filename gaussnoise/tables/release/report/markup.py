@@ -208,6 +208,7 @@ thead th{border-bottom:2px solid var(--soft)}
 tbody th{font-weight:400}
 td.n,th.n{text-align:right;padding-left:.6rem}
 td.n{white-space:nowrap}
+td code{white-space:normal}
 td small{display:block;color:var(--soft)}
 tr.gap td{color:var(--soft);font-style:italic;text-align:left}
 figure{margin:.75rem 0;max-width:44rem}

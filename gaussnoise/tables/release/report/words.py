@@ -74,6 +74,8 @@ def typical_error(widths: np.ndarray) -> str:
     if high == 0:
         return "exact"
     short = [f"± {number(w, digits_of(w / 4))}" for w in (low, high)]
+    if low == 0:
+        return f"none or {short[1]}"
     return short[0] if short[0] == short[1] else f"{short[0]} to {short[1]}"
 
 
