@@ -12,7 +12,7 @@ from ..files.disk import save_text
 from ..privacy.definitions import ApproxDP
 from ..tables import discover_categories
 from .console import show
-from .options import Json
+from .options import Json, Person
 
 
 def show_categories(
@@ -36,6 +36,7 @@ def show_categories(
             "--rows-per-person", help="The most rows of one person: persons are protected."
         ),
     ] = 1,
+    person: Person = None,
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="Ledger with a delta, which is charged.")
     ] = None,
@@ -52,6 +53,7 @@ def show_categories(
         ApproxDP(epsilon, delta),
         neighbors=relation,
         rows_per_person=rows_per_person,
+        person=person,
         ledger=ledger,
         id=id,
     )

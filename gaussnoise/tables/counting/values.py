@@ -1,23 +1,28 @@
 """How often every value of a column occurs, counted where the records live."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 
 from ...errors import DataError
 from ..reading.csv import FORM
 from ..reading.files import is_csv
 from ..reading.frames import guarded, open_table, sql, type_name
+from .persons import People, PersonLimit, check_person_type, limited_arrays, people_of
 
 Value = str | int
 _TASK = "count the column's values"
 _INTEGERS = range(-(2**63), 2**64)
 
 
-def count_values(table: object, column: str, most: int) -> dict[Value, int]:
+def count_values(
+    table: object, column: str, most: int, limit: PersonLimit | None = None
+) -> dict[Value, int]:
     """Rows of every text or integer of a column; nulls and all else are passed over.
 
     Text is the same if its bytes are: no engine's collation brings values together, since then one
@@ -30,6 +35,8 @@ def count_values(table: object, column: str, most: int) -> dict[Value, int]:
             where the type of a column may depend on its rows, it may be any; floats that are
             integers count as these.
         most: distinct values.
+        limit: on the rows of each person. Rows without a value, or without a person, are passed
+            over before; both columns are read into memory.
 
     Raises:
         DataError: no such column, another type or engine, or more distinct values.
@@ -62,12 +69,15 @@ def count_values(table: object, column: str, most: int) -> dict[Value, int]:
             f"duckdb or dask, to count unknown values in, got {engine.name.lower()}; hint: write "
             "the column to a Parquet file"
         )
-    counts = guarded(
-        _TASK,
-        lambda: _counted(frame, column, dtype, words, most),
-        FORM if text else "",
-        engine=engine,
-    )
+    if limit is not None:
+        _check_person(frame, limit.column, untyped)
+
+    def counted() -> dict[Value, int]:
+        if limit is None:
+            return _counted(frame, column, dtype, words, most)
+        return _of_persons(frame, column, words or dtype.is_integer(), limit)
+
+    counts = guarded(_TASK, counted, FORM if text else "", engine=engine)
     if len(counts) > most:
         raise DataError(
             f"column {column!r}: expected at most {most} distinct values; hint: leave out "
@@ -122,6 +132,73 @@ def _polars(frame: Any, column: str, words: bool, most: int) -> dict[Value, int]
         .collect()
     )
     return dict(zip(counted["v"].to_list(), counted["n"].to_list(), strict=True))
+
+
+def _check_person(frame: Any, person: str, untyped: bool) -> None:
+    """Refuse a column that is missing, or holds more than one value a row."""
+
+    def declared() -> nw.dtypes.DType | None:
+        names = frame.columns if untyped else frame.collect_schema().names()
+        return frame.select(person).collect_schema()[person] if person in names else None
+
+    dtype = guarded(_TASK, declared, engine=frame.implementation)
+    if dtype is None:
+        raise DataError(f"table: expected a column {person!r}, which is missing")
+    check_person_type(person, dtype)
+
+
+def _of_persons(frame: Any, column: str, typed: bool, limit: PersonLimit) -> dict[Value, int]:
+    """Counts of the rows that are within the limit.
+
+    Which rows of a person these are may depend on that person's rows alone: values are compared by
+    hashes of their own, since positions in a list of all values would depend on the others'.
+    """
+    both = frame.select(column, limit.column)
+    here = both.collect() if isinstance(both, nw.LazyFrame) else both
+    values, codes = _coded(here[column], typed)
+    people = people_of(here[limit.column])
+    fits = (codes >= 0) & (people.index >= 0)
+    if not fits.any():
+        return {}
+    digests = [
+        hashlib.blake2b(repr(value).encode(), digest_size=16, key=limit.key).digest()
+        for value in values
+    ]
+    words = np.frombuffer(b"".join(digests), dtype="<i8").reshape(-1, 2)
+    rows = words[codes[fits]]
+    kept = limited_arrays([rows[:, 0], rows[:, 1]], People(people.index[fits], people.names), limit)
+    found, counts = np.unique(np.stack(kept, axis=1), axis=0, return_counts=True)
+    named = dict(zip(digests, values, strict=True))
+    return {named[row.tobytes()]: int(n) for row, n in zip(found, counts, strict=True)}
+
+
+def _coded(series: nw.Series[Any], typed: bool) -> tuple[list[Value], NDArray[np.int64]]:
+    """Every text or integer once, and each row's position among them; −1 for all else."""
+    if typed:
+        try:
+            return _coded_by_arrow(series)
+        except Exception:  # noqa: BLE001 (objects of any kind raise anything; the values decide)
+            pass
+    places: dict[Value, int] = {}
+    codes = [
+        -1 if (value := _value(one)) is None else places.setdefault(value, len(places))
+        for one in series.to_list()
+    ]
+    return list(places), np.array(codes, dtype=np.int64)
+
+
+def _coded_by_arrow(series: nw.Series[Any]) -> tuple[list[Value], NDArray[np.int64]]:
+    import pyarrow as pa
+
+    column: Any = series.to_arrow()
+    if not pa.types.is_integer(column.type):
+        column = column.cast(pa.large_string())
+    coded: Any = pa.chunked_array([column]) if isinstance(column, pa.Array) else column
+    coded = coded.dictionary_encode().combine_chunks()
+    if isinstance(coded, pa.ChunkedArray):  # without rows
+        return [], np.zeros(0, dtype=np.int64)
+    index = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return coded.dictionary.to_pylist(), index.astype(np.int64)
 
 
 def _here(series: nw.Series[Any], dtype: nw.dtypes.DType, words: bool) -> dict[Value, int]:

@@ -31,6 +31,14 @@ from .request import request_of
 from .targets import Target
 
 
+def unit_text(rows: int, person: str | None) -> str:
+    """Whom a budget protects: one row, or one person of at most so many, who may be known."""
+    if person is not None:
+        counted = "1 row is" if rows == 1 else f"{rows} rows are"
+        return f"one person (column {person!r}), of whom at most {counted} counted"
+    return "one row" if rows == 1 else f"one person of at most {rows} rows"
+
+
 @dataclass(frozen=True, eq=False)
 class Planned(PickledByArguments):
     """The data of a :class:`Plan`, which says what they are."""
@@ -142,11 +150,7 @@ class Planned(PickledByArguments):
     @property
     def privacy_unit(self) -> str:
         """Whom the budget protects."""
-        k = self.rows_per_person
-        if self.person is not None:
-            rows = f"{k} row is" if k == 1 else f"{k} rows are"
-            return f"one person (column {self.person!r}), of whom at most {rows} counted"
-        return "one row" if k == 1 else f"one person of at most {k} rows"
+        return unit_text(self.rows_per_person, self.person)
 
     @cached_property
     def request(self) -> dict[str, object]:

@@ -14,7 +14,9 @@ from ...privacy.definitions import ApproxDP
 from ...privacy.ledger import Ledger, ledger_and_id
 from ...privacy.threshold import Change, ThresholdQuery
 from ...text import disclaimers, promise, versions
+from ..counting.persons import PersonLimit
 from ..counting.values import Value, count_values
+from ..planning.planned import unit_text
 from ..schema.schema import Attribute, Schema
 
 _FORMAT = "gaussnoise.categories/1"
@@ -149,6 +151,7 @@ def discover_categories(
     *,
     neighbors: Literal["add-remove", "replace"] = "add-remove",
     rows_per_person: int = 1,
+    person: str | None = None,
     ledger: Ledger | str | os.PathLike[str] | None = None,
     id: str | None = None,
 ) -> Categories:
@@ -172,7 +175,11 @@ def discover_categories(
             bytes say: 3 and 03 are two.
         privacy: what all of it may spend.
         neighbors: one person more or less, or one exchanged for another.
-        rows_per_person: the most rows of one person, a promise about the table.
+        rows_per_person: the most rows of one person, a promise about the table; with ``person``, of
+            each person so many are counted.
+        person: column that says whose row it is, text or integers. Of a person with more rows, some
+            are drawn at random, by that person's rows alone; rows without a person are passed over.
+            Both columns are read into memory.
         ledger: a :class:`Ledger` with a δ, or its path: ρ and half of δ are charged.
         id: what the ledger calls it.
 
@@ -207,6 +214,8 @@ def discover_categories(
             f"{_FUNCTION}: expected ApproxDP(epsilon, delta), got {type(privacy).__name__}; hint: "
             "no threshold hides a value for certain, which takes a delta"
         )
+    if person is not None and (not isinstance(person, str) or person in ("", column)):
+        raise ParameterError(f"{_FUNCTION}: expected person to be the name of another column")
     budget = Budget.of(
         _FUNCTION, privacy, {"counts": 1.0}, _MOST_VALUES, pure=False, thresholded=_THRESHOLD
     )
@@ -214,7 +223,8 @@ def discover_categories(
     change = (Change.added if added else Change.replaced)(rows_per_person)
     query = ThresholdQuery(change, budget.whole, budget.threshold_delta)
     _ = query.spent  # refuses what allows no threshold, before anything is read or charged
-    unit = "one row" if rows_per_person == 1 else f"one person of at most {rows_per_person} rows"
+    unit = unit_text(rows_per_person, person)
+    limit = None if person is None else PersonLimit(person, rows_per_person)
 
     def found() -> Categories:
         record = budget.record() | {
@@ -226,7 +236,8 @@ def discover_categories(
                 f"{unit}, {'more or less' if added else 'replaced by any other'}.", private=True
             ),
         }
-        return _found(count_values(table, column, _MOST_VALUES), column, query, record)
+        counts = count_values(table, column, _MOST_VALUES, limit)
+        return _found(counts, column, query, record)
 
     if (charged := ledger_and_id(_FUNCTION, ledger, id)) is None:
         return found()
@@ -241,6 +252,7 @@ def discover_categories(
             "column": column,
             "neighbors": neighbors,
             "rows_per_person": rows_per_person,
+            **({} if person is None else {"person": person}),
         },
         protects=f"{unit} under {neighbors}",
         target=None,

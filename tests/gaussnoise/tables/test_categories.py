@@ -18,6 +18,7 @@ import pytest
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
+from gaussnoise.tables.counting.persons import PersonLimit
 from gaussnoise.tables.counting.values import count_values
 from gaussnoise.tables.release import categories as _categories
 
@@ -36,9 +37,9 @@ NUMBERS = [7] * 300 + [-3] * 200 + [2**62, 0, None]
 SECRET = "only-one-person"
 
 
-def engines(tmp_path, values, kind):
-    """One column in everything that can hold it."""
-    table = pa.table({"v": pa.array(values, type=kind)})
+def engines(tmp_path, values, kind, **others):
+    """One column, and others, in everything that can hold it."""
+    table = pa.table({"v": pa.array(values, type=kind), **others})
     pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
     connection = duckdb.connect()
     yield "pyarrow", table
@@ -47,7 +48,7 @@ def engines(tmp_path, values, kind):
     yield "duckdb", connection.from_arrow(table)
     yield "parquet", tmp_path / "t.parquet"
     yield "pandas", table.to_pandas(types_mapper=pd.ArrowDtype)
-    yield "pandas objects", pd.DataFrame({"v": pd.Series(values, dtype=object)})
+    yield "pandas objects", pd.DataFrame({"v": pd.Series(values, dtype=object), **others})
     yield "dask", dask.dataframe.from_pandas(table.to_pandas(), npartitions=3)
 
 
@@ -58,6 +59,82 @@ def test_engines_count_the_same(tmp_path, values, kind):
         found = count_values(table, "v", 100)
         assert found == expected, name
         assert {type(v) for v in found} == {type(values[0])}, name
+
+
+@pytest.mark.parametrize(("values", "kind"), [(WORDS, pa.string()), (NUMBERS, pa.int64())])
+def test_engines_count_some_rows_of_each_person(tmp_path, values, kind):
+    """The same ones with the same key, whichever engine has them, in any order."""
+    key, people = bytes(16), [k % 97 for k in range(len(values))]
+    order = np.random.default_rng(0).permutation(len(values))
+    by_person = Counter(p for p, v in zip(people, values, strict=True) if v is not None)
+    known = {}
+    for number, moved in enumerate((range(len(values)), order)):
+        own = [values[k] for k in moved]
+        (folder := tmp_path / str(number)).mkdir()
+        for name, table in engines(folder, own, kind, who=[people[k] for k in moved]):
+            for rows in (1, 2, 10**6):
+                found = count_values(table, "v", 100, PersonLimit("who", rows, key))
+                assert known.setdefault(rows, found) == found, name
+    assert known[10**6] == {v: n for v, n in Counter(values).items() if v is not None}
+    for rows in (1, 2):
+        assert sum(known[rows].values()) == sum(min(n, rows) for n in by_person.values())
+
+
+def test_one_person_changes_no_row_of_others():
+    rng = np.random.default_rng(1)
+    everyone = pd.DataFrame(
+        {"who": rng.integers(40, size=400), "v": rng.choice([f"w{k}" for k in range(80)], 400)}
+    )
+    for key in range(20):
+        limit = PersonLimit("who", 3, key.to_bytes(16, "big"))
+        counts = [
+            Counter(count_values(table, "v", 100, limit))
+            for table in (everyone, everyone[everyone["who"] != 7])
+        ]
+        assert not counts[1] - counts[0]
+        assert 1 <= (counts[0] - counts[1]).total() <= 3
+    free = [
+        Counter(count_values(table, "v", 100))
+        for table in (everyone, everyone[everyone["who"] != 7])
+    ]
+    assert (free[0] - free[1]).total() > 3  # what the limit is for
+
+
+def test_every_row_of_a_person_is_drawn_equally_often():
+    table = pd.DataFrame({"who": ["a"] * 5 + ["b"], "v": ["p", "q", "r", "s", "s", "t"]})
+    drawn = Counter()
+    for _ in range(500):
+        drawn.update(count_values(table, "v", 10, PersonLimit("who", 2)))
+    assert drawn["t"] == 500
+    for value, rows in {"p": 1, "q": 1, "r": 1, "s": 2}.items():
+        assert abs(drawn[value] - 200 * rows) < 8 * 11 * rows  # eight standard deviations
+
+
+def test_rows_without_a_value_or_a_person_are_passed_over():
+    table = pd.DataFrame({"who": ["a", None, "", "b", "a"], "v": ["p", "p", "p", None, "p"]})
+    assert count_values(table, "v", 10, PersonLimit("who", 1)) == {"p": 1}
+    assert count_values(table[:0], "v", 10, PersonLimit("who", 1)) == {}
+    with pytest.raises(gn.DataError, match="column 'whom', which is missing"):
+        count_values(table, "v", 10, PersonLimit("whom", 1))
+
+
+def test_persons_share_a_ledger_with_their_tables(tmp_path):
+    table = pa.table({"who": range(900), "v": ["nurse"] * 899 + [SECRET]})
+    ledger = gn.Ledger.create(tmp_path / "l", gn.zCDP(1), delta=1e-5)
+    options = {"person": "who", "rows_per_person": 2}
+    found = gn.discover_categories(
+        table, "v", gn.ApproxDP(2, 1e-5), ledger=ledger, id="names", **options
+    )
+    assert found.categories == ("nurse",)
+    schema = gn.Schema([found.attribute()])
+    gn.plan(schema, 1, gn.zCDP(0.1), **options).release(
+        table, ledger=ledger, id="t", out=tmp_path / "o"
+    )
+    assert len(ledger.entries()) == 2
+    with pytest.raises(gn.LedgerError):
+        gn.discover_categories(
+            table, "v", gn.ApproxDP(1, 1e-6), ledger=ledger, id="rows", rows_per_person=2
+        )
 
 
 def test_files_of_text_are_counted_as_their_bytes_say(tmp_path):
@@ -93,8 +170,9 @@ def test_one_object_does_not_rename_those_equal_to_it():
     odd += [[1], "\ud800", 2**70, np.timedelta64(1, "s"), complex(1)]
     expected = {1: 3, 2: 1, "1": 1}
     for values in (odd, odd[::-1]):
-        table = pd.DataFrame({"v": pd.Series(values, dtype=object)})
+        table = pd.DataFrame({"v": pd.Series(values, dtype=object), "who": 3})
         assert count_values(table, "v", 99) == expected
+        assert count_values(table, "v", 99, PersonLimit("who", 99)) == expected
     assert count_values(pd.DataFrame({"v": [1.0, np.nan, 1.0, 0.5]}), "v", 9) == {1: 2}
 
 
@@ -260,3 +338,10 @@ def test_the_command_prints_a_schema(tmp_path, monkeypatch, capsys):
     assert "epsilon at delta 2e-06" in shown
     assert call("ledger show l --delta 1e-6")[0] == 1
     assert call("categories t.csv nothing --epsilon 1 --delta 1e-6")[0] == 1
+    people = {"who": [k % 400 for k in range(len(JOBS["job"]))]}
+    pl.DataFrame(JOBS | people).write_csv("p.csv")
+    of_persons = "--person who --rows-per-person 2 --json"
+    status, shown, _ = call(f"categories p.csv job --epsilon 2 --delta 1e-6 {of_persons}")
+    assert status == 0
+    unit = "one person (column 'who'), of whom at most 2 rows are counted"
+    assert json.loads(shown)["privacy"]["unit"] == unit
