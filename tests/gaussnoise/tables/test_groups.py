@@ -367,7 +367,7 @@ def test_a_level_in_a_question_asks_for_each_of_its_groups(released, question, s
     ("question", "message"),
     [
         ("count of region=a", "expected a group of 'region', one of North, South"),
-        ("share of county=a given region", "expected groups by other attributes than 'county'"),
+        ("share of county=a given county", "expected groups by other attributes than 'county'"),
         (
             "difference of share of sex=F given region and share of sex=F given county",
             "expected 'region' or 'county' throughout",
