@@ -1,5 +1,7 @@
 import importlib.metadata
 import itertools
+import os
+import subprocess
 import sys
 import threading
 import time
@@ -83,6 +85,42 @@ def test_threads_draw_different_noise():
     assert drawn.std() == pytest.approx(
         query.scale, rel=0.025
     )  # 6.4 of its own standard deviations
+
+
+_FORKED = """
+import json, os
+import numpy as np
+from gaussnoise.privacy.sampler import IntegerQuery
+
+def ours():
+    return IntegerQuery(2**80, 0.5).draw(4)
+
+copied = np.random.default_rng()
+
+def planted():
+    return copied.integers(2**60, size=4).tolist()
+
+for draw in (ours, planted):
+    draw()  # the generator has begun before the processes part
+    found = []
+    for _ in range(3):
+        reading, writing = os.pipe()
+        if not (child := os.fork()):
+            os.write(writing, json.dumps(draw()).encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        found.append(tuple(json.loads(os.read(reading, 10**4))))
+    print(len({*found, tuple(draw())}))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_forked_processes_draw_different_noise():
+    """Spark forks the processes that draw, others fork to use several cores."""
+    done = subprocess.run(
+        [sys.executable, "-c", _FORKED], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.split() == ["4", "1"]
 
 
 # OpenDP as it is installed
