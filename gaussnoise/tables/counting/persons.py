@@ -30,6 +30,7 @@ import secrets
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, final
 
 import narwhals as nw
@@ -44,6 +45,7 @@ Words = NDArray[np.uint64]
 
 PERSON = "person"  # what the column is called beside the codes c0, c1, …
 _KEY_BYTES = 16
+_INEXACT = 2**53  # from here on floats leave integers out
 
 
 @final
@@ -126,16 +128,34 @@ class People:
 
 
 def people_of(column: nw.Series[Any]) -> People:
-    """Persons of a column of any type; nulls, NaN and empty text are nobody."""
+    """Persons of a column of any type; nulls, NaN and empty text are nobody.
+
+    In pandas the type of a column depends on its rows. What a person is called, and who is the same
+    person, must not: rows are drawn by names.
+
+    Raises:
+        DataError: a column of floats in pandas with numbers that may have been other integers.
+    """
     if column.dtype in (nw.Object, nw.Unknown):
         return _people_of_objects(column.to_list())
+    untyped = column.implementation.is_pandas_like()
     import pyarrow as pa
 
-    values = column.to_arrow()
+    try:
+        values = column.to_arrow()
+    except Exception:
+        if not untyped:
+            raise
+        return _people_of_objects(column.to_list())  # narwhals looks at the first rows alone
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     if pa.types.is_floating(values.type):
         numbers = values.cast(pa.float64(), safe=False).fill_null(math.nan).to_numpy() + 0.0
+        if untyped and (np.isfinite(numbers) & (np.abs(numbers) >= _INEXACT)).any():
+            raise DataError(
+                f"column {column.name!r}: expected persons that floats tell apart, got numbers "
+                'from two to the 53rd on; hint: text, or integers with gaps, astype("Int64")'
+            )
         values = pa.array(numbers, mask=np.isnan(numbers))  # -0.0 has become 0.0
     if column.dtype == nw.String or values.type in (pa.string(), pa.large_string()):
         values = values.cast(pa.large_string())
@@ -148,7 +168,12 @@ def people_of(column: nw.Series[Any]) -> People:
     index = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     if pa.types.is_large_string(known.type):
         index[index == known.index(pa.scalar("", known.type)).as_py()] = -1
-    return People(index, lambda wanted: [repr(known[int(k)].as_py()).encode() for k in wanted])
+    return People(index, lambda wanted: [_name(known[int(k)].as_py()) for k in wanted])
+
+
+def _name(value: object) -> bytes:
+    """What a person is called, whatever the type of the column."""
+    return repr(_person(value) or value).encode()
 
 
 def _people_of_objects(values: Sequence[object]) -> People:
@@ -175,14 +200,16 @@ def _person(value: object) -> tuple[str, object] | None:
     if isinstance(value, bytes | bool | uuid.UUID):
         return type(value).__name__, str(value)
     if isinstance(value, datetime.date):
-        return (type(value).__name__, value.isoformat()) if value == value else None  # NaT is not
+        kind = "time" if isinstance(value, datetime.datetime) else "date"
+        return (kind, value.isoformat()) if value == value else None  # NaT is not
     if isinstance(value, int):
         return "number", value
     if isinstance(value, decimal.Decimal) and value.is_nan():
         return None
     if isinstance(value, float | decimal.Decimal) and value == value:
-        finite = math.isfinite(value)
-        return "number", int(value) if finite and value == int(value) else float(value)
+        if not math.isfinite(value):
+            return "number", float(value)
+        return "number", int(value) if value == int(value) else Fraction(value)
     return None
 
 
@@ -340,7 +367,7 @@ def dask_person(column: Any, expected: Any) -> list[str | None]:
 
 def _is_exact(kind: str, value: Any) -> bool:
     """Whether a person is a number that integers and floats hold alike."""
-    return kind == "number" and abs(value) < 2**53
+    return kind == "number" and abs(value) < _INEXACT
 
 
 def limited_dask(frame: Any, limit: PersonLimit) -> Any:

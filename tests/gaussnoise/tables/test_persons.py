@@ -274,6 +274,42 @@ def test_objects_of_pandas_are_told_apart_by_value():
     assert counted(frame, 1, PersonLimit("who", 1), "drop").tolist() == [8]
 
 
+ODD = ["x", 2.5, None, True, b"x", 7, 2**70, decimal.Decimal("0.1"), datetime.date(2020, 1, 1)]
+KINDS = {
+    "integers": int,
+    "halves": lambda k: k / 2,
+    "text": str,
+    "dates": lambda k: datetime.datetime(2020, 1, 1) + datetime.timedelta(days=k),
+    "decimals": lambda k: decimal.Decimal(k) / 10,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_one_odd_person_moves_nobody_elses_rows_in_pandas(kind, odd):
+    """Though pandas then has another type for all of them."""
+    rng = np.random.default_rng(0)
+    who = [KINDS[kind](k) for k in rng.integers(1000, 1030, size=300).tolist()]
+    v = rng.integers(20, size=300).tolist()
+    schema = [gn.Attribute("v", list(range(20)))]
+    limit = PersonLimit("who", 2, bytes(16))
+
+    def counts(people):
+        table = pd.DataFrame({"who": people, "v": [*v, 3][: len(people)]})
+        return dict(count_marginals(table, schema, [(0,)], "drop", limit))[(0,)]
+
+    moved = counts([*who, odd]) - counts(who)
+    assert moved.sum() == moved[3] == (odd is not None)
+
+
+def test_numbers_that_floats_round_are_no_persons_in_pandas():
+    table = pd.DataFrame({"who": [2**53, None], "v": [1, 1]})
+    with pytest.raises(gn.DataError, match="two to the 53rd"):
+        list(
+            count_marginals(table, [gn.Attribute("v", [1])], [(0,)], "drop", PersonLimit("who", 1))
+        )
+
+
 def test_text_is_compared_as_bytes_where_a_database_would_not():
     connection = duckdb.connect()
     connection.execute("CREATE TABLE t (who VARCHAR COLLATE NOCASE, x INTEGER)")
