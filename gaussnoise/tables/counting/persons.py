@@ -292,14 +292,16 @@ def _mixed(words: Words) -> Words:
 
 
 def duckdb_person(column: str, dtype: nw.dtypes.DType) -> str:
-    """SQL of whose row it is, as bytes: text may compare in other ways there."""
+    """SQL of whose row it is, as bytes: text may compare in other ways there. Floats that are
+    integers are called like these, as a null makes them where pandas writes files.
+    """
     name = sql(column)
     if dtype.is_float():
-        number = f"CAST({name} AS DOUBLE)"
-        return (
-            f"CASE WHEN NOT isnan({number}) THEN "
-            f"encode(CAST({number} + CAST(0 AS DOUBLE) AS VARCHAR)) END"
-        )
+        number = f"(CAST({name} AS DOUBLE) + CAST(0 AS DOUBLE))"
+        whole = f"{number} = trunc({number}) AND abs({number}) < {_INEXACT}"
+        integer = f"CAST(CAST({number} AS BIGINT) AS VARCHAR)"
+        text = f"CASE WHEN {whole} THEN {integer} ELSE CAST({number} AS VARCHAR) END"
+        return f"CASE WHEN NOT isnan({number}) THEN encode({text}) END"
     return f"encode(nullif(CAST({name} AS VARCHAR), ''))"
 
 
@@ -325,6 +327,9 @@ def spark_person(frame: Any, dtype: nw.dtypes.DType) -> Any:
     person = functions.col(PERSON)
     if dtype.is_float():
         person = functions.nanvl(person.cast("double") + functions.lit(0.0), functions.lit(None))
+        whole = (person == functions.rint(person)) & (functions.abs(person) < _INEXACT)
+        integer = person.cast("long").cast("string")
+        person = functions.when(whole, integer).otherwise(person.cast("string"))
     text = person.cast("string")
     return frame.withColumn(PERSON, functions.when(text != "", functions.encode(text, "UTF-8")))
 

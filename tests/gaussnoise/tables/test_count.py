@@ -247,6 +247,19 @@ def test_spark_counts_at_most_so_many_rows_of_everybody(spark):
     x, limit = gn.Attribute("x", [0, 1]), PersonLimit("who", 3)
     ((_, found),) = count_marginals(frame, [x], [(0,)], "drop", limit)
     assert found.tolist() == [3, 2]
+    numbers = [
+        (k % 7, k % 5 % 2) for k in range(60)
+    ]  # floats that are integers are called like these
+    limit = PersonLimit("who", 3, bytes(16))
+    integers, floats = (
+        next(count_marginals(spark.createDataFrame(rows, kind), [x], [(0,)], "drop", limit))[1]
+        for rows, kind in (
+            (numbers, "who long, x int"),
+            ([*((float(k), v) for k, v in numbers), (math.nan, 0)], "who double, x int"),
+        )
+    )
+    assert integers.tolist() == floats.tolist()
+    assert integers.sum() == 21
 
 
 def test_empty_tables_count_zero(build):

@@ -302,6 +302,21 @@ def test_one_odd_person_moves_nobody_elses_rows_in_pandas(kind, odd):
     assert moved.sum() == moved[3] == (odd is not None)
 
 
+def test_a_null_in_a_file_that_pandas_writes_draws_no_row_anew(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"who": rng.integers(30, size=300), "v": rng.integers(20, size=300)})
+    table.to_parquet(tmp_path / "integers.parquet")
+    pd.concat([table, pd.DataFrame({"who": [None], "v": [3]})]).astype({"who": float}).to_parquet(
+        tmp_path / "floats.parquet"
+    )
+    schema, limit = [gn.Attribute("v", list(range(20)))], PersonLimit("who", 2, bytes(16))
+    whole, gap = (
+        dict(count_marginals(tmp_path / f"{kind}.parquet", schema, [(0,)], "drop", limit))[(0,)]
+        for kind in ("integers", "floats")
+    )
+    assert whole.tolist() == gap.tolist()
+
+
 def test_numbers_that_floats_round_are_no_persons_in_pandas():
     table = pd.DataFrame({"who": [2**53, None], "v": [1, 1]})
     with pytest.raises(gn.DataError, match="two to the 53rd"):
