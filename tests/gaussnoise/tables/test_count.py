@@ -247,10 +247,9 @@ def test_spark_counts_at_most_so_many_rows_of_everybody(spark):
     x, limit = gn.Attribute("x", [0, 1]), PersonLimit("who", 3)
     ((_, found),) = count_marginals(frame, [x], [(0,)], "drop", limit)
     assert found.tolist() == [3, 2]
-    numbers = [
-        (k % 7, k % 5 % 2) for k in range(60)
-    ]  # floats that are integers are called like these
-    limit = PersonLimit("who", 3, bytes(16))
+    # floats that are integers are called like these
+    numbers = [(k % 7, k % 30) for k in range(210)]
+    x, limit = gn.Attribute("x", list(range(30))), PersonLimit("who", 3, bytes(16))
     integers, floats = (
         next(count_marginals(spark.createDataFrame(rows, kind), [x], [(0,)], "drop", limit))[1]
         for rows, kind in (
