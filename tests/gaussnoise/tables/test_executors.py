@@ -149,16 +149,13 @@ PLANS = {
         neighbors="replace",
         public="sex",
     ),
-    "weights of persons": lambda: gn.plan(
+    "clipped numbers and weights of persons": lambda: gn.plan(
         SCHEMA,
-        [("sex", "age"), ("age", "region"), PREFIXES],
+        [("sex", "pay"), ("region", "age"), PREFIXES],
         gn.zCDP(1.0),
         person="who",
         rows_per_person=300,
         weight=gn.Weight("stands_for", most=4),
-    ),
-    "clipped numbers": lambda: gn.plan(
-        SCHEMA, [("sex", "pay"), ("region", "age"), PREFIXES], gn.zCDP(1.0)
     ),
 }
 

@@ -53,4 +53,6 @@ def _watch(event, arguments):
 
 
 if FAULTS:
+    import gaussnoise.tables.release.executors.tasks  # noqa: F401 (once, before workers are forked)
+
     sys.addaudithook(_watch)
