@@ -302,6 +302,48 @@ def test_one_odd_person_moves_nobody_elses_rows_in_pandas(kind, odd):
     assert moved.sum() == moved[3] == (odd is not None)
 
 
+ATTRIBUTES = {
+    "text": gn.Attribute("text", list("abcde")),
+    "integer": gn.Attribute("integer", list(range(6))),
+    "number": gn.Attribute("number", edges=[0, 2, 5, 9]),
+    "day": gn.Attribute("day", edges=["2020-01-01", "2020-02-01", "2020-04-01"]),
+    "pay": gn.Attribute("pay", clip=[0, 10]),
+}
+
+
+@pytest.mark.parametrize("odd", [*ODD, [1], math.inf, "3", 3.0, pd.NaT], ids=repr)
+def test_one_odd_value_moves_nobody_elses_rows_in_pandas(odd):
+    """In any column: the row is counted or not, and all others are those that were."""
+    rng, first = np.random.default_rng(0), datetime.datetime(2020, 1, 1)
+    columns = {
+        "who": rng.integers(40, size=240).tolist(),
+        "text": rng.choice(list("abcdefg"), 240).tolist(),
+        "integer": rng.integers(7, size=240).tolist(),
+        "number": rng.integers(10, size=240).tolist(),
+        "day": [first + datetime.timedelta(days=k) for k in rng.integers(100, size=240).tolist()],
+        "pay": rng.uniform(-2, 12, 240).tolist(),
+        "weight": rng.uniform(0, 5, 240).tolist(),
+    }
+    one = {"who": 99, "text": "a", "integer": 1, "number": 3, "day": first, "pay": 5, "weight": 2}
+    limit, weight = PersonLimit("who", 3, bytes(16)), gn.Weight("weight", most=4)
+    subsets = [(0, 1), (0, 2), (1, 3), (0, 4)]
+
+    def counts(table):
+        attributes = list(ATTRIBUTES.values())
+        return dict(
+            count_marginals(pd.DataFrame(table), attributes, subsets, "drop", limit, weight)
+        )
+
+    known = counts(columns)
+    for column in ATTRIBUTES | {"weight": None}:
+        row = one | {column: odd}
+        found = counts({name: [*values, row[name]] for name, values in columns.items()})
+        for S in subsets:
+            moved = found[S] - known[S]
+            assert (moved >= 0).all(), column
+            assert np.count_nonzero(moved) <= 2, column  # a number is at both ends of its interval
+
+
 def test_a_null_in_a_file_that_pandas_writes_draws_no_row_anew(tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"who": rng.integers(30, size=300), "v": rng.integers(20, size=300)})
