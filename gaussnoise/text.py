@@ -34,9 +34,9 @@ def near(name: object, known: Iterable[object]) -> str:
     return f"; hint: did you mean {names[close[0]]!r}?" if close else ""
 
 
-def number_of(count: int, one: str, many: str = "") -> str:
+def number_of(count: int, one: str, many: str = "", *, form: str = "d") -> str:
     """``1 marginal``, ``2 marginals``."""
-    return f"{count} {one}" if count == 1 else f"{count} {many or one + 's'}"
+    return f"{count:{form}} {one if count == 1 else many or one + 's'}"
 
 
 @cache

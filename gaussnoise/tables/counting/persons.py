@@ -159,16 +159,23 @@ def people_of(column: nw.Series[Any]) -> People:
         values = pa.array(numbers, mask=np.isnan(numbers))  # -0.0 has become 0.0
     if column.dtype == nw.String or values.type in (pa.string(), pa.large_string()):
         values = values.cast(pa.large_string())
-    coded: Any = values.dictionary_encode()
-    if isinstance(coded, pa.ChunkedArray):
-        if not coded.num_chunks:
-            return People(np.zeros(0, dtype=np.int64), lambda _: [])
-        coded = coded.combine_chunks()
-    known = coded.dictionary
-    index = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    index, known = encoded(values)
     if pa.types.is_large_string(known.type):
         index[index == known.index(pa.scalar("", known.type)).as_py()] = -1
     return People(index, lambda wanted: [_name(known[int(k)].as_py()) for k in wanted])
+
+
+def encoded(values: Any) -> tuple[Integers, Any]:
+    """Where each value of an arrow array is in another that has all of them once; −1 for nulls."""
+    import pyarrow as pa
+
+    coded = values.dictionary_encode()
+    if isinstance(coded, pa.ChunkedArray):
+        if not coded.num_chunks:
+            return np.zeros(0, dtype=np.int64), pa.array([], coded.type.value_type)
+        coded = coded.combine_chunks()
+    index = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return index.astype(np.int64), coded.dictionary
 
 
 def _name(value: object) -> bytes:

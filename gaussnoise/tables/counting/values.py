@@ -13,7 +13,14 @@ from ...errors import DataError
 from ..reading.csv import FORM
 from ..reading.files import is_csv
 from ..reading.frames import guarded, open_table, sql, type_name
-from .persons import People, PersonLimit, check_person_type, limited_arrays, people_of
+from .persons import (
+    People,
+    PersonLimit,
+    check_person_type,
+    encoded,
+    limited_arrays,
+    people_of,
+)
 
 Value = str | int
 _TASK = "count the column's values"
@@ -46,14 +53,7 @@ def count_values(
     text = is_csv(table)
     untyped = engine.is_pandas_like() or engine == nw.Implementation.DASK
 
-    def declared() -> nw.dtypes.DType | None:
-        names = frame.columns if untyped else frame.collect_schema().names()
-        return frame.select(column).collect_schema()[column] if column in names else None
-
-    dtype = guarded(_TASK, declared, engine=engine)
-    if dtype is None:
-        hint = "; hint: CSV needs commas, and column names in its first line" if text else ""
-        raise DataError(f"table: expected a column {column!r}, which is missing{hint}")
+    dtype = _declared(frame, column, text, untyped)
     words = text or dtype in (nw.String, nw.Categorical, nw.Enum)
     if not (untyped or words or dtype.is_integer()):
         raise DataError(
@@ -70,7 +70,7 @@ def count_values(
             "the column to a Parquet file"
         )
     if limit is not None:
-        _check_person(frame, limit.column, untyped)
+        check_person_type(limit.column, _declared(frame, limit.column, text, untyped))
 
     def counted() -> dict[Value, int]:
         if limit is None:
@@ -84,6 +84,20 @@ def count_values(
             "identifiers and free text"
         )
     return counts
+
+
+def _declared(frame: Any, column: str, text: bool, untyped: bool) -> nw.dtypes.DType:
+    """The type of a column, or a DataError if it is missing."""
+
+    def declared() -> nw.dtypes.DType | None:
+        names = frame.columns if untyped else frame.collect_schema().names()
+        return frame.select(column).collect_schema()[column] if column in names else None
+
+    dtype = guarded(_TASK, declared, engine=frame.implementation)
+    if dtype is None:
+        hint = "; hint: CSV needs commas, and column names in its first line" if text else ""
+        raise DataError(f"table: expected a column {column!r}, which is missing{hint}")
+    return dtype
 
 
 def _counted(
@@ -134,19 +148,6 @@ def _polars(frame: Any, column: str, words: bool, most: int) -> dict[Value, int]
     return dict(zip(counted["v"].to_list(), counted["n"].to_list(), strict=True))
 
 
-def _check_person(frame: Any, person: str, untyped: bool) -> None:
-    """Refuse a column that is missing, or holds more than one value a row."""
-
-    def declared() -> nw.dtypes.DType | None:
-        names = frame.columns if untyped else frame.collect_schema().names()
-        return frame.select(person).collect_schema()[person] if person in names else None
-
-    dtype = guarded(_TASK, declared, engine=frame.implementation)
-    if dtype is None:
-        raise DataError(f"table: expected a column {person!r}, which is missing")
-    check_person_type(person, dtype)
-
-
 def _of_persons(frame: Any, column: str, typed: bool, limit: PersonLimit) -> dict[Value, int]:
     """Counts of the rows that are within the limit.
 
@@ -193,12 +194,8 @@ def _coded_by_arrow(series: nw.Series[Any]) -> tuple[list[Value], NDArray[np.int
     column: Any = series.to_arrow()
     if not pa.types.is_integer(column.type):
         column = column.cast(pa.large_string())
-    coded: Any = pa.chunked_array([column]) if isinstance(column, pa.Array) else column
-    coded = coded.dictionary_encode().combine_chunks()
-    if isinstance(coded, pa.ChunkedArray):  # without rows
-        return [], np.zeros(0, dtype=np.int64)
-    index = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return coded.dictionary.to_pylist(), index.astype(np.int64)
+    codes, known = encoded(column)
+    return known.to_pylist(), codes
 
 
 def _here(series: nw.Series[Any], dtype: nw.dtypes.DType, words: bool) -> dict[Value, int]:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import final
 
+from ....text import number_of
+
 _MOST_LABEL = 120  # characters of a label that a page shows
 _VOID = {"meta", "br", "line", "circle", "rect", "polygon", "polyline"}
 _SVG_ALONE = {"line", "circle", "rect", "polygon", "polyline"}  # written <line …/>
@@ -84,7 +86,7 @@ def data(value: float, digits: int) -> Html:
 
 def counted(count: int, thing: str) -> str:
     """Like ``2 tables``."""
-    return f"{count:,} {thing}" + ("" if count == 1 else "s")
+    return number_of(count, thing, form=",")
 
 
 def section(title: str, name: str, *inside: object, level: int = 2) -> Html:
