@@ -7,7 +7,7 @@ import numpy as np
 
 from ..privacy.lattice_bound import TABLE_STEPS
 from ..tables.planning.text import budget_text, marginal_name
-from ..tables.release.over_time import OverTime
+from ..tables.release.over_time import OverTime, Promise
 
 if TYPE_CHECKING:
     from .plan import StreamPlan
@@ -82,15 +82,15 @@ def plan_text(plan: "StreamPlan") -> str:
 
 def over_time(plan: "StreamPlan", times: str) -> OverTime:
     """What tables of a plan's ticks say of the whole stream."""
-    return OverTime(
-        times=times,
+    promise = Promise(
+        whole="stream",
         unit=plan.privacy_unit,
         neighbors=f"{plan.neighbors} ({participation_text(plan)})",
         privacy=plan.privacy.as_dict(plan.integers, TABLE_STEPS),
         integers=plan.integers,
-        gap=plan.gap,
-        verdict=_verdict(plan),
+        noise=f"discrete Gaussian, {plan.integers:,} independent draws in all ticks together",
     )
+    return OverTime(times, promise, plan.gap, _verdict(plan))
 
 
 def _late_text(late: str) -> str:

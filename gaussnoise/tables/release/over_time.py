@@ -7,23 +7,39 @@ from typing import final
 
 @final
 @dataclass(frozen=True)
+class Promise:
+    """What a release, or all ticks of a stream together, promise.
+
+    Attributes:
+        whole: "release" or "stream".
+        unit: whom the budget protects.
+        neighbors: what may change about them.
+        privacy: the definition and its numbers.
+        integers: how many noisy ones are drawn.
+        noise: what is drawn, in words.
+    """
+
+    whole: str
+    unit: str
+    neighbors: str
+    privacy: Mapping[str, object]
+    integers: int
+    noise: str
+
+
+@final
+@dataclass(frozen=True)
 class OverTime:
     """Ticks of a stream, what all of its ticks together promise, and how good their noise is.
 
     Attributes:
         times: which ticks the tables are about.
-        unit: whom the budget protects.
-        neighbors: what may change about them.
-        privacy: the promise, as plain data.
-        integers: noisy ones that are drawn in all ticks.
+        promise: of the whole stream.
         gap: how much more error than the least possible the whole stream has, at most.
         verdict: how good its noise is, in sentences.
     """
 
     times: str
-    unit: str
-    neighbors: str
-    privacy: Mapping[str, object]
-    integers: int
+    promise: Promise
     gap: float
     verdict: Sequence[str]

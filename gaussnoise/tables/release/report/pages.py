@@ -10,7 +10,7 @@ import numpy as np
 from ....errors import OutputError, ParameterError
 from ....files.disk import check_parent, file_digest, read_json, save_text
 from ...planning.text import counted_text, marginal_name, work_text
-from ..over_time import OverTime
+from ..over_time import Promise
 from ..store import StoredTables
 from ..text import dropped_text
 from ..tidy import LEVEL, level_text
@@ -40,6 +40,7 @@ from .words import (
     optimality_section,
     person,
     privacy_section,
+    promise_of,
     typical_error,
     version_text,
     widths_of,
@@ -107,7 +108,8 @@ def release_page(release: "TableRelease", title: str | None = None) -> Html:
     anchors = {entry.name: entry.anchor for entry in full}
     private = release.private
     rho = release.rho_charged if private else plan.rho
-    promised = privacy_section(plan, rho, private=private, charged=True, over=release.over)
+    promise = promise_of(plan, release.over)
+    promised = privacy_section(plan, promise, rho, private=private, charged=True)
     parts: list[tuple[str, str, Html]] = [
         ("asked", "What was asked", _asked(release, anchors)),
         ("extremes", "Largest and smallest groups", _extremes(entries)),
@@ -122,10 +124,12 @@ def release_page(release: "TableRelease", title: str | None = None) -> Html:
         parts.append(("all", "All tables", _all_tables(release, anchors, entries)))
     name = title or ("Released tables" if private else "Simulated tables")
     banner = "" if private else _alarm()
-    lead = tag("p", _lead(release), class_="lead")
+    lead = tag("p", _lead(release, promise), class_="lead")
     return page(
         name if private else f"NOT PRIVATE: {name}",
-        tag("header", "\n", joined([banner, tag("h1", name), lead, _facts(release)]), "\n"),
+        tag(
+            "header", "\n", joined([banner, tag("h1", name), lead, _facts(release, promise)]), "\n"
+        ),
         _contents(parts),
         tag("main", "\n", joined(part for _, _, part in parts), "\n"),
         _footer(private),
@@ -147,7 +151,7 @@ def plan_page(plan: "Plan", title: str | None = None) -> Html:
         (
             "privacy",
             "Privacy",
-            privacy_section(plan, plan.rho_charged, private=True, charged=False),
+            privacy_section(plan, promise_of(plan), plan.rho_charged, private=True, charged=False),
         ),
         ("optimal", "How close to optimal", optimality_section(plan)),
         ("made", "How this was made", _made_plan(plan)),
@@ -191,7 +195,7 @@ def _named(names: Sequence[str]) -> str:
     return " and ".join([", ".join(some[:-1]), some[-1]] if len(some) > 1 else some)
 
 
-def _lead(release: "TableRelease") -> str:
+def _lead(release: "TableRelease", promise: Promise) -> str:
     """What the page is, in three sentences."""
     plan = release.plan
     used = {name for names in release for name in names}
@@ -202,12 +206,12 @@ def _lead(release: "TableRelease") -> str:
     public = f", but for those of {marginal_name(plan.public)} alone," if plan.public else ""
     return (
         f"{first} Every number{public} is an estimate: the exact one plus random noise, which "
-        f"hides what {person(plan, release.over)} adds to it. With each number comes the range in "
+        f"hides what {person(promise)} adds to it. With each number comes the range in "
         "which the exact one lies, in 95 of 100 cases."
     )
 
 
-def _facts(release: "TableRelease") -> Html:
+def _facts(release: "TableRelease", promise: Promise) -> Html:
     """The page at a glance."""
     plan, total = release.plan, release[()]
     low, high = total.confidence_interval()
@@ -216,34 +220,35 @@ def _facts(release: "TableRelease") -> Html:
     facts: list[tuple[object, object]] = [("Rows in the tables", rows)]
     if release.private:
         rho = release.rho_charged
-        epsilon = f"ε = {implied_epsilon(plan, rho, over=release.over):.3g} at δ = {1e-6:g}"
+        epsilon = f"ε = {implied_epsilon(promise, rho):.3g} at δ = {1e-6:g}"
         facts.append(("Privacy spent", joined([f"ρ = {rho:.4g}", tag("small", epsilon)], " ")))
     else:
         facts.append(("Privacy", tag("span", "NONE: a simulation")))
-    return listing([*facts, *_shared_facts(plan, widths_of(release), release.over)], class_="facts")
+    gap = plan.gap if release.over is None else release.over.gap
+    shared = _shared_facts(plan, promise, widths_of(release), gap)
+    return listing([*facts, *shared], class_="facts")
 
 
 def _plan_facts(plan: "Plan") -> Html:
-    rho = plan.rho_charged
-    epsilon = f"ε = {implied_epsilon(plan, rho):.3g} at δ = {1e-6:g}"
+    rho, promise = plan.rho_charged, promise_of(plan)
+    epsilon = f"ε = {implied_epsilon(promise, rho):.3g} at δ = {1e-6:g}"
     tables = (
         counted(len(plan.marginals), "table"),
         tag("small", f"{plan.tables.dim:,} cells"),
     )
     cost = ("Privacy to be spent", joined([f"ρ = {rho:.4g}", tag("small", epsilon)], " "))
-    shared = _shared_facts(plan, half_widths(plan), None)
+    shared = _shared_facts(plan, promise, half_widths(plan), plan.gap)
     return listing([("To be released", joined(tables, " ")), cost, *shared], class_="facts")
 
 
 def _shared_facts(
-    plan: "Plan", widths: np.ndarray, over: OverTime | None
+    plan: "Plan", promise: Promise, widths: np.ndarray, gap: float
 ) -> list[tuple[object, object]]:
     error = joined([typical_error(widths), tag("small", f"in {level_text(LEVEL)} of cases")], " ")
-    gap = plan.gap if over is None else over.gap
-    what = f"of all Gaussian noise{'' if over is None else ' for the stream'}: proven"
+    what = f"of all Gaussian noise{' for the stream' if promise.whole == 'stream' else ''}: proven"
     best = "optimal" if gap < _CLOSED else f"within {100 * gap:.2g} % of optimal"
     return [
-        ("Protected", person(plan, over)),
+        ("Protected", person(promise)),
         ("Error of a number", error),
         (
             "Accuracy",

@@ -12,7 +12,7 @@ from ....privacy.testing import total_variation
 from ....text import SHOWN_DELTA, versions
 from ...planning.text import public_text, relation_text, verdict
 from ...schema.numbers import interval_text
-from ..over_time import OverTime
+from ..over_time import OverTime, Promise
 from ..tidy import LEVEL, level_text
 from .markup import (
     Html,
@@ -47,12 +47,33 @@ SAMPLE_NOTE = (
 )
 
 
-def person(plan: "Plan", over: OverTime | None = None) -> str:
-    """Whom the budget protects, in two words."""
-    alone = plan.rows_per_person == 1 and plan.person is None
+def promise_of(plan: "Plan", over: OverTime | None = None) -> Promise:
+    """What a plan promises, or the stream that its tables are of."""
     if over is not None:
-        alone = over.unit == "one row"
-    return "one row" if alone else "one person"
+        return over.promise
+    query = plan.query.query
+    if query is None:
+        why = "all tables are public" if plan.public else "no row can change these tables"
+        noise = f"none is needed: {why}"
+    else:
+        noise = (
+            f"discrete Gaussian, {plan.query.count:,} independent draws of one scale, "
+            f"σ = {query.scale:.10g}, on an integer query whose squared sensitivity is "
+            f"{query.sensitivity_squared}"
+        )
+    return Promise(
+        whole="release",
+        unit=plan.privacy_unit,
+        neighbors=relation_text(plan),
+        privacy=plan.privacy.as_dict(plan.query.count, TABLE_STEPS),
+        integers=plan.query.count,
+        noise=noise,
+    )
+
+
+def person(promise: Promise) -> str:
+    """Whom the budget protects, in two words."""
+    return "one row" if promise.unit == "one row" else "one person"
 
 
 def widths_of(release: "TableRelease") -> np.ndarray:
@@ -79,12 +100,9 @@ def typical_error(widths: np.ndarray) -> str:
     return short[0] if short[0] == short[1] else f"{short[0]} to {short[1]}"
 
 
-def implied_epsilon(
-    plan: "Plan", rho: float, delta: float = SHOWN_DELTA, over: OverTime | None = None
-) -> float:
+def implied_epsilon(promise: Promise, rho: float, delta: float = SHOWN_DELTA) -> float:
     """The ε of this noise, as it is drawn."""
-    integers = plan.query.count if over is None else over.integers
-    return gaussian_epsilon(rho, delta, integers, TABLE_STEPS)
+    return gaussian_epsilon(rho, delta, promise.integers, TABLE_STEPS)
 
 
 def attributes_table(plan: "Plan") -> Html:
@@ -116,10 +134,10 @@ def attributes_table(plan: "Plan") -> Html:
 
 
 def privacy_section(
-    plan: "Plan", rho: float, *, private: bool, charged: bool, over: OverTime | None = None
+    plan: "Plan", promise: Promise, rho: float, *, private: bool, charged: bool
 ) -> Html:
     """The promise, in plain words and in full; ``charged`` where it has been spent."""
-    whom = person(plan, over)
+    whom = person(promise)
     guess = 50 * (1 + min(total_variation(zCDP(rho)), 1.0)) if rho > 0 else 50.0
     exchanged = plan.neighbors == "replace"
     same = f" of the same {' × '.join(plan.public)}" if plan.public else ""
@@ -140,25 +158,24 @@ def privacy_section(
         plain = joined([plain, paragraphs(*public_text(plan))])
     elif plan.has_public_rows:
         plain = joined([plain, paragraphs("The number of rows is public, and comes out exactly.")])
-    full = listing(_privacy_in_full(plan, rho, over))
+    full = listing(_privacy_in_full(plan, promise, rho))
     epsilons = grid(
         "The same promise as (ε, δ)-differential privacy",
         ("δ", "ε for this noise", "ε for any mechanism of this ρ"),
         [
             (
                 f"{delta:g}",
-                f"{implied_epsilon(plan, rho, delta, over):.4g}",
+                f"{implied_epsilon(promise, rho, delta):.4g}",
                 f"{zCDP(rho).epsilon(delta) if rho > 0 else 0.0:.4g}",
             )
             for delta in _DELTAS
         ],
     )
     verb = "was charged" if charged else "will be charged"
-    whole = "release" if over is None else "stream"
     charge = paragraphs(
-        f"ρ = {rho:.10g} {verb} for the whole {whole}, of at most {plan.rho:.10g} planned: what "
-        "OpenDP’s privacy map says of all the noise together. Looking at tables, adding them up, "
-        "and questions asked of the release later cost nothing more.",
+        f"ρ = {rho:.10g} {verb} for the whole {promise.whole}, of at most {plan.rho:.10g} planned: "
+        "what OpenDP’s privacy map says of all the noise together. Looking at tables, adding them "
+        "up, and questions asked of the release later cost nothing more.",
         "A ledger, where one is kept for the data, carries this charge; the sum of all its charges "
         "is what the data have been spent on.",
     )
@@ -179,38 +196,18 @@ def privacy_section(
     )
 
 
-def _privacy_in_full(
-    plan: "Plan", rho: float, over: OverTime | None
-) -> list[tuple[object, object]]:
+def _privacy_in_full(plan: "Plan", promise: Promise, rho: float) -> list[tuple[object, object]]:
     """Everything an auditor asks for."""
-    query = plan.query.query
-    promise = plan.privacy.as_dict(plan.query.count, TABLE_STEPS) if over is None else over.privacy
-    stated = ", ".join(f"{key} = {value}" for key, value in promise.items() if key != "definition")
-    unit = plan.privacy_unit if over is None else over.unit
+    privacy, unit = promise.privacy, promise.unit
+    stated = ", ".join(f"{key} = {value}" for key, value in privacy.items() if key != "definition")
     if unit != "one row" and plan.person is None:
         unit += " (a promise of the publisher’s, not checked)"
-    listed: list[tuple[object, object]] = [
-        ("Definition", f"{promise.get('definition', plan.privacy)}: {stated}"),
+    return [
+        ("Definition", f"{privacy.get('definition', plan.privacy)}: {stated}"),
         ("ρ of zero-concentrated differential privacy", f"{rho:.10g}"),
-        ("Neighbouring data sets", relation_text(plan) if over is None else over.neighbors),
+        ("Neighbouring data sets", promise.neighbors),
         ("Who is protected", unit),
-    ]
-    if over is not None:
-        drawn = f"discrete Gaussian, {over.integers:,} independent draws in all ticks together"
-        listed += [("Noise", drawn)]
-    elif query is not None:
-        listed += [
-            (
-                "Noise",
-                f"discrete Gaussian, {plan.query.count:,} independent draws of one scale, "
-                f"σ = {query.scale:.10g}, on an integer query whose squared sensitivity is "
-                f"{query.sensitivity_squared}",
-            )
-        ]
-    else:
-        why = "all tables are public" if plan.public else "no row can change these tables"
-        listed += [("Noise", f"none is needed: {why}")]
-    listed += [
+        ("Noise", promise.noise),
         ("Drawn by", "OpenDP, on exact integers, with the operating system’s randomness"),
         (
             "Not covered",
@@ -218,7 +215,6 @@ def _privacy_in_full(
             "categories and edges, which are assumed to be public",
         ),
     ]
-    return listed
 
 
 def optimality_section(plan: "Plan", over: OverTime | None = None) -> Html:
