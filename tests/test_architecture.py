@@ -203,32 +203,36 @@ def test_gaussnoise_passes_every_domain_name_on():
     ] == []
 
 
-# The tree: every module is in a room, and imports, inside functions as well, from its own room or
-# from rooms above it in this list. README.md of gaussnoise says what the rooms are for.
+# The tree: every module is in a room, and imports, inside functions as well, from its own line or
+# from lines above it in this list. The number is the level of the house that a line is on.
+# README.md of gaussnoise says what the rooms are for.
 
 ROOMS = """
-    domains.errors domains.floats domains.records domains.domain domains.checks domains.workloads
-    domains.oracles
-    domains.sets
-    domains.algebra domains.tables domains.participation
-    domains.description domains
-    gaussnoise.errors gaussnoise.text gaussnoise.drawing
-    gaussnoise.numerics gaussnoise.files gaussnoise.records
-    gaussnoise.privacy gaussnoise.solvers
-    gaussnoise.noise
-    gaussnoise.bounds
-    gaussnoise.mechanisms
-    gaussnoise.tables.reading
-    gaussnoise.tables.schema
-    gaussnoise.tables.counting
-    gaussnoise.tables.planning
-    gaussnoise.tables.release gaussnoise.tables gaussnoise.plots gaussnoise.estimators
-    gaussnoise.streams
-    gaussnoise gaussnoise.demo gaussnoise.cli
+    1 domains.errors domains.floats domains.records domains.domain domains.checks domains.workloads
+    1 domains.oracles
+    1 domains.sets
+    1 domains.algebra domains.tables domains.participation
+    1 domains.description domains
+    1 gaussnoise.errors gaussnoise.text gaussnoise.drawing
+    1 gaussnoise.numerics gaussnoise.files gaussnoise.records
+    2 gaussnoise.privacy gaussnoise.solvers
+    3 gaussnoise.noise
+    4 gaussnoise.bounds
+    4 gaussnoise.mechanisms
+    5 gaussnoise.tables.reading
+    5 gaussnoise.tables.schema
+    5 gaussnoise.tables.counting
+    5 gaussnoise.tables.planning
+    5 gaussnoise.tables.release gaussnoise.tables gaussnoise.plots
+    5 gaussnoise.estimators
+    6 gaussnoise.streams
+    7 gaussnoise gaussnoise.demo gaussnoise.cli
 """
-LEVEL = {
-    room: level for level, line in enumerate(ROOMS.strip().splitlines()) for room in line.split()
-}
+LINE, LEVEL = {}, {}
+for line, listed in enumerate(ROOMS.strip().splitlines()):
+    level, *rooms = listed.split()
+    LINE |= dict.fromkeys(rooms, line)
+    LEVEL |= dict.fromkeys(rooms, int(level))
 
 # Where a class and its operators meet: methods of the first that are written in the others.
 MEETINGS = {
@@ -306,7 +310,7 @@ def modules_imported(module, source):
 
 def room_of(module):
     """The room with the longest name that a module is in."""
-    rooms = [room for room in LEVEL if within(module, room)]
+    rooms = [room for room in LINE if within(module, room)]
     return max(rooms, key=len)
 
 
@@ -317,7 +321,7 @@ def climbs(module, source):
     return [
         name
         for name, _ in modules_imported(module, source)
-        if LEVEL[room_of(name)] > LEVEL[room_of(module)] and name not in MEETINGS.get(module, ())
+        if LINE[room_of(name)] > LINE[room_of(module)] and name not in MEETINGS.get(module, ())
     ]
 
 
@@ -362,22 +366,27 @@ README = (PACKAGES["gaussnoise"] / "README.md").read_text(encoding="utf-8")
 
 
 def rooms_listed(readme):
-    """Levels of the rooms in every row of a README's list of rooms, from the top."""
+    """In every row of a README's list of rooms, from the top: its level, and its rooms."""
     table = readme.partition("\n## Rooms\n")[2].partition("\n## ")[0]
-    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `")]
-    for row in rows:
-        names = [name.removesuffix(".py").strip("/") for name in re.findall(r"`([^`]+)`", row)]
-        modules = ["domains" if name == "domains" else f"gaussnoise/{name}" for name in names]
-        yield [LEVEL[room_of(module_name(f"{module}.py"))] for module in modules]
+    for row in table.splitlines():
+        if named := re.match(r"\| (\d) \| ([^|]+) \|", row):
+            names = [
+                name.removesuffix(".py").strip("/") for name in re.findall(r"`([^`]+)`", named[2])
+            ]
+            files = ["domains" if name == "domains" else f"gaussnoise/{name}" for name in names]
+            yield int(named[1]), [room_of(module_name(f"{file}.py")) for file in files]
 
 
-def test_the_readme_lists_rooms_in_the_order_in_which_they_import():
-    levels = list(rooms_listed(README))
-    assert len(levels) > 12
-    for above, below in itertools.pairwise(levels):
-        assert min(above) >= max(below)
+def test_the_readme_lists_rooms_on_their_levels_and_in_the_order_in_which_they_import():
+    rows = list(rooms_listed(README))
+    assert {outer_room(room) for _, rooms in rows for room in rooms} == {
+        outer_room(room) for room in LINE
+    }
+    assert [level for level, rooms in rows for room in rooms if LEVEL[room] != level] == []
+    lines = [[LINE[room] for room in rooms] for _, rooms in rows]
+    assert all(min(above) >= max(below) for above, below in itertools.pairwise(lines))
     turned = README.replace("| `noise/` |", "| `errors.py` |", 1)  # and where they are not
-    assert any(min(a) < max(b) for a, b in itertools.pairwise(rooms_listed(turned)))
+    assert any(LEVEL[room] != level for level, rooms in rooms_listed(turned) for room in rooms)
 
 
 def tours(readme):
@@ -401,15 +410,18 @@ def outer_room(module):
     return "domains" if within(module, "domains") else ".".join(module.split(".")[:2])
 
 
-def test_no_chain_of_imports_passes_many_rooms():
+def test_there_are_few_rooms_on_few_levels_and_none_import_each_other_in_a_circle():
     graph = networkx.DiGraph(
         (outer_room(module), outer_room(name))
         for module, source in MODULES.items()
         for name, for_types in modules_imported(module, source)
         if not for_types and name not in MEETINGS.get(module, ())
     )
-    chain = networkx.dag_longest_path_length(networkx.condensation(graph)) + 1
-    assert chain <= 10  # ten with __main__; sixteen before there were rooms
+    graph.remove_edges_from(list(networkx.selfloop_edges(graph)))
+    assert networkx.is_directed_acyclic_graph(graph)
+    folders = {outer_room(folder) for folder in FOLDERS} - {"gaussnoise"}
+    assert len(folders) == 12
+    assert max(LEVEL.values()) == 7  # sixteen lines of imports before there were rooms
 
 
 def private_names(source):

@@ -48,9 +48,9 @@ class Hull(AbstractOfOneSpace):
 
     def _near(self, X: Array) -> Array | None:
         """Of one part; the boundary between parts is left out."""
-        found = [members for members in (K._near(X) for K in self.parts) if members is not None]
-        apart = [np.linalg.norm(X - members, axis=1) for members in found]
-        return np.array(found)[np.argmin(apart, axis=0), np.arange(len(X))] if found else None
+        near = [members for members in (K._near(X) for K in self.parts) if members is not None]
+        apart = [np.linalg.norm(X - members, axis=1) for members in near]
+        return np.array(near)[np.argmin(apart, axis=0), np.arange(len(X))] if near else None
 
     def _magnitudes(self) -> Array:
         return np.max([K._magnitudes() for K in self.parts], axis=0)

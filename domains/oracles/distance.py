@@ -161,9 +161,9 @@ class _Search:
         self.normals[flat] = axes, z
         return False if beyond else self.combine(list(recent))
 
-    def combine(self, found: list[Array]) -> bool | None:
+    def combine(self, points: list[Array]) -> bool | None:
         """Add many atoms at once."""
-        atoms = np.vstack([self.atoms, *found])
+        atoms = np.vstack([self.atoms, *points])
         try:
             weights, _ = scipy.optimize.nnls(
                 np.vstack([atoms.T, np.ones(len(atoms))]), np.append(np.zeros(len(self.x)), 1.0)

@@ -113,10 +113,10 @@ def maximize(G: Array, offsets: Array, blocks: "tuple[Block, ...]") -> Found:
     lengths = np.linalg.norm(G, axis=0)
     dust = lengths <= 1e-30 * max(lengths.max(initial=0), np.abs(offsets).max())
     lost = lengths[dust].sum()
-    found = _over_offsets(np.where(dust, 0.0, G), offsets, body)
-    upper = (math.sqrt(found.upper_bound) + lost) ** 2
+    best = _over_offsets(np.where(dust, 0.0, G), offsets, body)
+    upper = (math.sqrt(best.upper_bound) + lost) ** 2
     return Found(
-        found.offset, found.x, math.ldexp(found.value, 2 * shift), math.ldexp(upper, 2 * shift)
+        best.offset, best.x, math.ldexp(best.value, 2 * shift), math.ldexp(upper, 2 * shift)
     )
 
 
@@ -166,8 +166,8 @@ def _at_offset(G: Array, g: Array, body: _Body, offset: int, offsets: int) -> Fo
         return _found(G, g, x, upper, offset)
     live = np.flatnonzero(G.any(axis=0))
     if body.box[live].all() and len(live) + g.any() <= EXACT_COLUMNS:
-        found = _enumerate(G, g[None], live)
-        return Found(offset, found.x, found.value, found.upper_bound)
+        best = _enumerate(G, g[None], live)
+        return Found(offset, best.x, best.value, best.upper_bound)
     if body.box[live].all() and len(G) <= 2:
         x = _planar(np.column_stack([G, g]))
         return _found(G, g, np.where(G.any(axis=0), x[:n] * x[n], 0.0), 0.0, offset)
@@ -225,10 +225,10 @@ def _sign_sums(base: Array, columns: Array) -> Array:
 def _vertex(G: Array, g: Array, live: Indices, work: int, offset: int) -> Found | None:
     """The farthest of a box's vertices, if they can be listed: g is one more interval."""
     extra = int(g.any())
-    found = farthest_vertex(np.column_stack([G[:, live], g])[:, : len(live) + extra], work)
-    if found is None:
+    vertex = farthest_vertex(np.column_stack([G[:, live], g])[:, : len(live) + extra], work)
+    if vertex is None:
         return None
-    signs, lost = found
+    signs, lost = vertex
     x = np.zeros(G.shape[1])
     x[live] = signs[: len(live)] * (signs[-1] if extra else 1.0)
     exact = _found(G, g, x, 0.0, offset)

@@ -93,10 +93,10 @@ def _needed(A: Array, b: Array) -> NDArray[np.bool_]:
     for i, row in enumerate(A):
         others = needed.copy()
         others[i] = False
-        found = scipy.optimize.linprog(
+        program = scipy.optimize.linprog(
             -row, A_ub=A[others], b_ub=b[others], bounds=(None, None), method="highs"
         )
-        needed[i] = found.status != 0 or -found.fun > b[i] + 1e-9 * (1 + abs(b[i]))
+        needed[i] = program.status != 0 or -program.fun > b[i] + 1e-9 * (1 + abs(b[i]))
     return needed
 
 
@@ -150,7 +150,7 @@ def _edges(
         least: how many common hyperplanes such a face has at least.
     """
     on = zero.astype(np.float32)  # sums of ones are exact
-    found = [np.zeros((0, 2), dtype=np.intp)]
+    edges = [np.zeros((0, 2), dtype=np.intp)]
     step = max(1, _CHUNK // max(1, len(outer)))
     for start in range(0, len(inner), step):
         some = inner[start : start + step]
@@ -161,8 +161,8 @@ def _edges(
             few = pairs[begin : begin + part]
             common = on[few[:, 0]] * on[few[:, 1]]
             holders = (_common(common, on) == common.sum(axis=1)[:, None]).sum(axis=1)
-            found.append(few[holders == 2])
-    return np.vstack(found)
+            edges.append(few[holders == 2])
+    return np.vstack(edges)
 
 
 def _common(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -118,30 +118,30 @@ class CountParticipations(AbstractParticipations):
     """
 
     def _coefficients(self, gains: Array) -> Array:
-        found = []
+        rows = []
         for sign in (1.0, -1.0):
             values = np.maximum(sign * gains, 0.0)
             s = np.zeros(self.dim)
             chosen = self.who.best(values)
             s[chosen] = sign * (values[chosen] > 0)
-            found.append(s)
-        return max(found, key=lambda s: float(gains @ s))
+            rows.append(s)
+        return max(rows, key=lambda s: float(gains @ s))
 
     @cached_property
     def _subsets(self) -> Array | None:
         """S of every nonempty subset of a pattern, shape (N, n); None where they are too many."""
         if self.who.most > 30 or self.who.count * 2**self.who.most > 64 * _MOST_POINTS:
             return None
-        found = {
+        subsets = {
             subset
             for row in self.who.maximal().tolist()
             for m in range(1, self.who.most + 1)
             for subset in itertools.combinations([i for i in row if i < self.dim], m)
         }
-        if len(found) > _MOST_POINTS:
+        if len(subsets) > _MOST_POINTS:
             return None
-        s = np.zeros((len(found), self.dim))
-        for row, subset in zip(s, sorted(found), strict=True):
+        s = np.zeros((len(subsets), self.dim))
+        for row, subset in zip(s, sorted(subsets), strict=True):
             row[list(subset)] = 1.0
         return s
 

@@ -57,9 +57,9 @@ def vector_bound(who: AbstractPatterns, X: Array) -> float:
     rough = form_bound(who, np.abs(X))
     if not who.lists_few:
         return rough
-    sets, found = hardest_sets(who, X)
+    sets, forms = hardest_sets(who, X)
     return (
-        min(rough, float(found.upper.max()) * (1 + who.most**2 * _ROUNDING)) if len(sets) else rough
+        min(rough, float(forms.upper.max()) * (1 + who.most**2 * _ROUNDING)) if len(sets) else rough
     )
 
 
@@ -70,9 +70,9 @@ def hardest_sets(who: AbstractPatterns, X: Array) -> tuple[Indices, MaxCut]:
     least = float(np.append(X.diagonal(), 0.0)[sets].sum(axis=1).max())
     sets = sets[set_sums(np.abs(X), sets) >= least * (1 - _ROUNDING * who.most**2)]
     parts = max(1, len(sets) * sets.shape[1] ** 2 // _BATCH)
-    found = [largest_forms(blocks(X, part)) for part in np.array_split(sets, parts)]
+    forms = [largest_forms(blocks(X, part)) for part in np.array_split(sets, parts)]
     joined = (
-        np.concatenate([getattr(f, name) for f in found])
+        np.concatenate([getattr(f, name) for f in forms])
         for name in ("value", "upper", "matrices", "multipliers")
     )
     return sets, MaxCut(*joined)

@@ -138,7 +138,7 @@ def _box_coordinates(generators: Array, X: Array) -> Array:
         return np.clip(c, -1.0, 1.0)
 
     def solve(x: Array) -> Array:
-        found = scipy.optimize.nnls(system, np.append(x, np.full(m, size)))[0]
-        return into(found[:m] - found[m:])
+        solution = scipy.optimize.nnls(system, np.append(x, np.full(m, size)))[0]
+        return into(solution[:m] - solution[m:])
 
     return coefficients(X, generators, into, solve)

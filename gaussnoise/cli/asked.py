@@ -117,15 +117,15 @@ def budgets_of(
     if delta is not None:
         options["delta"] = delta
     with patience(ERR, "planning"):
-        found = budgets(asked.schema, asked.workload, **options)
+        table = budgets(asked.schema, asked.workload, **options)
     if plot is not None:
         try:
-            found.plot().savefig(plot)
+            table.plot().savefig(plot)
         except (OSError, ValueError) as error:  # a format that matplotlib does not know
             raise OutputError(
                 f"plan: cannot write {plot} ({type(error).__name__}); hint: FILE.png"
             ) from None
-    return found
+    return table
 
 
 def weight_of(text: str) -> Weight:

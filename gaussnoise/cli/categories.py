@@ -47,7 +47,7 @@ def show_categories(
     if out is not None and os.path.lexists(out):
         raise OutputError(f"categories: {out} exists already; hint: choose a new name")
     relation: Any = neighbors  # checked there
-    found = discover_categories(
+    categories = discover_categories(
         str(table),
         column,
         ApproxDP(epsilon, delta),
@@ -58,10 +58,10 @@ def show_categories(
         id=id,
     )
     if out is not None:
-        save_text(out, found.to_toml())
+        save_text(out, categories.to_toml())
     if as_json:
-        show(json.loads(found.to_json()))
+        show(json.loads(categories.to_json()))
     elif out is None:
-        typer.echo(found.to_toml(), nl=False)
+        typer.echo(categories.to_toml(), nl=False)
     else:
-        typer.echo(f"wrote {out}: {len(found.categories)} categories")
+        typer.echo(f"wrote {out}: {len(categories.categories)} categories")

@@ -103,16 +103,16 @@ def _optimality(plan: Plan) -> Document:
     }
 
 
-def budgets_document(found: Budgets) -> Document:
+def budgets_document(choices: Budgets) -> Document:
     """``gaussnoise plan --json`` without a budget: what each budget would mean."""
     return {
         "format": "gaussnoise.budgets/1",
-        "neighbors": found.plan.neighbors,
-        "privacy_unit": found.plan.privacy_unit,
-        "delta": found.delta,
+        "neighbors": choices.plan.neighbors,
+        "privacy_unit": choices.plan.privacy_unit,
+        "delta": choices.delta,
         "level": LEVEL,
-        "rho_within_one_row": found.least,
-        "budgets": found.to_frame("pyarrow").to_pylist(),
+        "rho_within_one_row": choices.least,
+        "budgets": choices.to_frame("pyarrow").to_pylist(),
     }
 
 

@@ -72,12 +72,12 @@ def release_means(
     options: dict[str, Any] = {"by": groups, "person": person, "neighbors": relation}
     options |= {"spread": spread, "k": k, "level": level, "ledger": ledger, "id": id}
     with patience(ERR, "averaging"):
-        found = column_means(table_of(table), names, privacy_of(rho, epsilon, delta), **options)
+        means = column_means(table_of(table), names, privacy_of(rho, epsilon, delta), **options)
     if out is not None:
-        found.save(out)
+        means.save(out)
     if as_json:
-        return show(means_document(found, out))
-    say(str(found))
+        return show(means_document(means, out))
+    say(str(means))
     if out is not None:
         say(f"wrote {out}")
 

@@ -61,10 +61,10 @@ def show_plan(
             raise ParameterError("plan: --weight needs a budget or a target; hint: --rho 0.1")
         if public is not None:
             raise ParameterError("plan: --public needs a budget or a target; hint: --rho 0.1")
-        found = budgets_of(asked, delta, neighbors, p, rows_per_person, plot)
+        choices = budgets_of(asked, delta, neighbors, p, rows_per_person, plot)
         if as_json:
-            return show(budgets_document(found))
-        say(str(found))
+            return show(budgets_document(choices))
+        say(str(choices))
         if plot is not None:
             say(f"wrote {plot}")
         return None

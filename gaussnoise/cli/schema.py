@@ -24,12 +24,12 @@ def draft_schema(
     as_json: Json = False,
 ) -> None:
     """Draft a TOML schema from a table, to be checked by hand before any release."""
-    found = draft(table_of(table))
-    if not found.attributes:
-        reasons = "; ".join(found.left_out.values())
+    drafted = draft(table_of(table))
+    if not drafted.attributes:
+        reasons = "; ".join(drafted.left_out.values())
         raise DataError(f"schema: no column can be an attribute; {reasons}")
-    schema = Schema(found.attributes)
-    text = _DRAFT_WARNING + found.to_toml()
+    schema = Schema(drafted.attributes)
+    text = _DRAFT_WARNING + drafted.to_toml()
     if out is not None:
         try:
             with open(out, "x", encoding="utf-8") as file:
@@ -37,7 +37,7 @@ def draft_schema(
         except OSError as error:
             raise ParameterError(f"schema: cannot create {out} ({type(error).__name__})") from None
     if as_json:
-        show(draft_document(schema, found.left_out, text, out))
+        show(draft_document(schema, drafted.left_out, text, out))
     elif out is None:
         sys.stdout.write(text)
     else:

@@ -11,9 +11,9 @@ from domains.oracles.distance import bounding_box
 from ..errors import ParameterError
 from ..mechanisms.gaussian import GaussianMechanism
 from ..noise.solve import optimal_noise
+from ..privacy.budget import Budget
 from ..privacy.definitions import AbstractPrivacy, PureDP, zCDP
 from ..records import map_into
-from .budget import Budget
 from .estimate import Estimate
 from .knowledge import digest, positive, vector
 from .samples import OnNonfinite, samples
@@ -56,9 +56,9 @@ class _Box:
             # h^(1/3)
             unit = np.cbrt(self.half_widths)
             size = float((self.half_widths / unit).sum())
-            found = laplace_mean(moved / (unit * size), 1.0, self.amount)
+            noisy = laplace_mean(moved / (unit * size), 1.0, self.amount)
             return NoisyMean(
-                self.middle + unit * size * found.estimate, unit * size * found.deviation
+                self.middle + unit * size * noisy.estimate, unit * size * noisy.deviation
             )
         released = self._mechanism.release(moved, on_outside="project")
         return NoisyMean(self.middle + released.estimate, released.standard_deviation)
@@ -173,10 +173,10 @@ def clipped_mean(
     record = privacy_record(budget, "record", n)
 
     def draw() -> Estimate:
-        found = clip.mean(rows)
+        noisy = clip.mean(rows)
         return Estimate(
-            estimate=found.estimate.reshape(shape),
-            noise_deviation=found.deviation.reshape(shape),
+            estimate=noisy.estimate.reshape(shape),
+            noise_deviation=noisy.deviation.reshape(shape),
             sampling_deviation=(clip.half_widths / math.sqrt(n)).reshape(shape),
             bias_bound=np.zeros(shape),
             beta=0.0,

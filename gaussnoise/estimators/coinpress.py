@@ -14,8 +14,8 @@ from domains.floats import EPS
 from domains.oracles.rows import row_products
 
 from ..errors import ParameterError
+from ..privacy.budget import Budget
 from ..privacy.definitions import AbstractPrivacy
-from .budget import Budget
 from .estimate import Estimate
 from .knowledge import chance, positive, vector
 from .samples import OnNonfinite, samples
@@ -155,10 +155,10 @@ class Plan:
         """In order."""
         steps: list[Step] = []
         for rho in self.rhos[:-1]:
-            found = [self._early(scale, rho, steps) for scale in self._scales]
+            listed = [self._early(scale, rho, steps) for scale in self._scales]
             # the last scale is the last step's, where the mean has to be found again
             steps.append(
-                min(found, key=lambda step: float((step.noise / self._scales[-1] ** 2).sum()))
+                min(listed, key=lambda step: float((step.noise / self._scales[-1] ** 2).sum()))
             )
         return [*steps, min((self._last(scale, steps) for scale in self._scales), key=self._width)]
 
@@ -322,10 +322,10 @@ def coinpress_mean(
         for step, share in zip(plan.steps, budget.shares, strict=True):
             place, scale = place * scale / step.scale, step.scale
             with np.errstate(all="ignore"):
-                found = ball_mean(
+                noisy = ball_mean(
                     turned / scale, place, step.radius, budget.of_step(share), pure=False
                 )
-            place, deviation = found.estimate, found.deviation
+            place, deviation = noisy.estimate, noisy.deviation
         bias = plan.steps[-1].bias
         return Estimate(
             estimate=(middle + bound.back(scale * place)).reshape(shape),

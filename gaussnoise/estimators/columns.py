@@ -17,12 +17,12 @@ from scipy.special import ndtri
 from ..errors import NotAvailableError, ParameterError
 from ..files.disk import MOST_RECORD, read_json, reading, save_text
 from ..numerics.rounding import rounded_down
+from ..privacy.budget import Budget
 from ..privacy.definitions import AbstractPrivacy
 from ..privacy.lattice_bound import lattice_bits
 from ..privacy.ledger import Ledger, ledger_and_id
 from ..privacy.sampler import IntegerQuery
 from ..text import disclaimers, promise, versions
-from .budget import Budget
 from .knowledge import moment_order, positive
 from .moments import best_radius, tail_bias
 from .numbers import Numbers, read_numbers
@@ -471,5 +471,5 @@ def _place(number: float) -> int:
 
 def _number(place: int) -> float:
     """The float at a place."""
-    found = float(np.int64(abs(place)).view(np.float64))
-    return found if place >= 0 else -found
+    number = float(np.int64(abs(place)).view(np.float64))
+    return number if place >= 0 else -number

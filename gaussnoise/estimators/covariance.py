@@ -107,7 +107,7 @@ class CovariancePlan:
         d, n, z = self.dim, self.n, -float(ndtri(self.beta / (2 * len(self.rhos))))
         extreme = math.sqrt(2 * d) + max(z - math.sqrt(2), 0.0)
         off = math.sqrt(d / n) + z / math.sqrt(2 * n)
-        found = []
+        plans = []
         for q in np.geomspace(d / 4, d + 2 * math.sqrt(40 * d) + 80, 96).tolist():
             # no change is longer than √2 q/n, in one dimension q/n
             deviation = q / (n * math.sqrt(rho if d > 1 else 2 * rho))
@@ -115,8 +115,8 @@ class CovariancePlan:
             widened, shrunk = extreme * deviation, kept * max(1 - off, 0.0) ** 2
             following = ((1 + off) ** 2 + 2 * widened * ratio) / shrunk if shrunk > 0 else math.inf
             width = 2 * math.hypot(deviation * ratio, math.sqrt(2 / n)) + 1 - kept
-            found.append(Whitening(q, kept, widened, shrunk, following, width))
-        return found
+            plans.append(Whitening(q, kept, widened, shrunk, following, width))
+        return plans
 
 
 def coinpress_covariance(
@@ -207,12 +207,12 @@ def coinpress_covariance(
         bound, last = np.eye(d) * most, plan.steps[-1]
         for step, lattice in zip(plan.steps[:-1], lattices[:-1], strict=True):
             bound = _released(finite, bound, least, step, lattice).bound
-        found = _released(finite, bound, least, last, lattices[-1])
-        known = np.maximum(np.minimum(np.diag(found.bound), np.diag(bound)), least)
+        noisy = _released(finite, bound, least, last, lattices[-1])
+        known = np.maximum(np.minimum(np.diag(noisy.bound), np.diag(bound)), least)
         sizes = np.sqrt(np.outer(known, known))
         return Estimate(
-            estimate=found.estimate,
-            noise_deviation=found.deviation,
+            estimate=noisy.estimate,
+            noise_deviation=noisy.deviation,
             sampling_deviation=math.sqrt(2 / n) * sizes,
             bias_bound=(1 - last.kept) * sizes,
             beta=beta,
@@ -266,13 +266,13 @@ def _released(
     roots = np.sqrt(np.maximum(values, least))
     root = (axes * roots) @ axes.T
     white = row_products(rows, (axes / roots) @ axes.T)
-    found = lattice.release(clipped(white, np.zeros(len(root)), math.sqrt(step.squared_radius)))
-    estimate = step.squared_radius * (root @ found.estimate @ root)
+    noisy = lattice.release(clipped(white, np.zeros(len(root)), math.sqrt(step.squared_radius)))
+    estimate = step.squared_radius * (root @ noisy.estimate @ root)
     estimate = (estimate + estimate.T) / 2
     wider = (estimate + step.widened * (root @ root)) / step.shrunk
     return _Found(
         estimate,
-        step.squared_radius * _carried(root, found.diagonal, found.off),
+        step.squared_radius * _carried(root, noisy.diagonal, noisy.off),
         (wider + wider.T) / 2,
     )
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ParameterError
+from ..privacy.budget import Budget
 from ..privacy.definitions import PureDP
 from ..privacy.laplace import NoisyMaximum
 from .averages import Averages
-from .budget import Budget
 from .estimate import Estimate
 from .knowledge import chance, positive, vector
 from .location import Search, search
@@ -191,10 +191,10 @@ class Cover:
     def candidates(self) -> Array:
         """Shape (cells^dim, dim)."""
         line = (np.arange(self.cells) + 0.5) * (2 * self.half / self.cells) - self.half
-        found: Array = np.stack(
+        corners: Array = np.stack(
             np.meshgrid(*[line] * self.dim, indexing="ij"), axis=-1, dtype=np.float64
         )
-        return found.reshape(-1, self.dim)
+        return corners.reshape(-1, self.dim)
 
     def scores(self, rows: Array) -> Integers:
         """How many rows must change for every candidate to lose, shape (cells^dim,).

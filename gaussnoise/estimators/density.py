@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ParameterError
+from ..privacy.budget import Budget
 from ..privacy.definitions import AbstractPrivacy, PureDP
-from .budget import Budget
 from .estimate import Estimate
 from .knowledge import positive
 from .samples import OnNonfinite, samples

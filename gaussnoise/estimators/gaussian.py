@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr
 
+from ..privacy.budget import Budget
 from ..privacy.definitions import AbstractPrivacy, PureDP
-from .budget import Budget
 from .estimate import Estimate
 from .knowledge import chance, positive, vector
 from .location import Search, search
@@ -94,12 +94,12 @@ def gaussian_mean(
 
     def draw() -> Estimate:
         place = hunt.find(rows, middle)
-        found = ball_mean(
+        noisy = ball_mean(
             rows, np.nan_to_num(place), reach, budget.of_step("mean"), pure=budget.pure
         )
         return Estimate(
-            estimate=found.estimate[0],
-            noise_deviation=found.deviation[0],
+            estimate=noisy.estimate[0],
+            noise_deviation=noisy.deviation[0],
             sampling_deviation=np.array(deviation / math.sqrt(n)),
             bias_bound=np.array(math.inf if np.isnan(place).any() else deviation * _beyond(tail)),
             beta=beta,

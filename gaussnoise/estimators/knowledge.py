@@ -18,9 +18,9 @@ def number(function: str, name: str, value: object) -> float:
     """A plain finite float."""
     try:
         if not isinstance(value, str | bytes | bool):
-            found = float(value)  # pyright: ignore[reportArgumentType]
-            if math.isfinite(found):
-                return found
+            real = float(value)  # pyright: ignore[reportArgumentType]
+            if math.isfinite(real):
+                return real
     except (TypeError, ValueError, OverflowError):
         pass
     raise ParameterError(f"{function}: expected a finite number {name}, got {value!r}")
@@ -28,36 +28,36 @@ def number(function: str, name: str, value: object) -> float:
 
 def positive(function: str, name: str, value: object) -> float:
     """A finite float above zero."""
-    found = number(function, name, value)
-    if not found > 0:
-        raise ParameterError(f"{function}: expected {name} > 0, got {found!r}")
-    return found
+    real = number(function, name, value)
+    if not real > 0:
+        raise ParameterError(f"{function}: expected {name} > 0, got {real!r}")
+    return real
 
 
 def chance(function: str, beta: object) -> float:
     """A probability of failure in (0, 1/2)."""
-    found = number(function, "beta", beta)
-    if not 0 < found < 0.5:
-        raise ParameterError(f"{function}: expected 0 < beta < 0.5, got {found!r}; hint: 0.01")
-    return found
+    real = number(function, "beta", beta)
+    if not 0 < real < 0.5:
+        raise ParameterError(f"{function}: expected 0 < beta < 0.5, got {real!r}; hint: 0.01")
+    return real
 
 
 def moment_order(function: str, k: object, *, infinite: bool = False) -> float:
     """The order of a moment, at least 2; infinity, where allowed, for bounded distributions."""
     if infinite and isinstance(k, float) and k == math.inf:
         return math.inf
-    found = number(function, "k", k)
-    if not found >= 2:
-        raise ParameterError(f"{function}: expected a moment of order k >= 2, got {found!r}")
-    return found
+    real = number(function, "k", k)
+    if not real >= 2:
+        raise ParameterError(f"{function}: expected a moment of order k >= 2, got {real!r}")
+    return real
 
 
 def vector(function: str, name: str, value: ArrayLike, dim: int) -> Array:
     """Finite numbers of shape (dim,); one number stands for all."""
     try:
-        found = np.asarray(value, dtype=np.float64)
-        if found.shape in ((), (dim,)) and np.isfinite(found).all():
-            return np.broadcast_to(found, (dim,)).copy()
+        array = np.asarray(value, dtype=np.float64)
+        if array.shape in ((), (dim,)) and np.isfinite(array).all():
+            return np.broadcast_to(array, (dim,)).copy()
     except (TypeError, ValueError, OverflowError):
         pass
     raise ParameterError(f"{function}: expected {name} to be a finite number, or {dim} of them")

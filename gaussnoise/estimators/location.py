@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ParameterError
 from ..numerics.rounding import rounded_down
+from ..privacy.budget import Budget
 from ..privacy.definitions import AbstractPrivacy, ApproxDP, PureDP
-from .budget import Budget
 from .estimate import Estimate
 from .knowledge import chance, positive, vector
 from .samples import OnNonfinite, samples
@@ -280,13 +280,13 @@ def coarse_location(
     record = privacy_record(budget, "record", len(rows))
 
     def draw() -> Estimate:
-        found = hunt.find(rows, middle)
+        place = hunt.find(rows, middle)
         zero = np.zeros(shape)
         return Estimate(
-            estimate=found.reshape(shape),
+            estimate=place.reshape(shape),
             noise_deviation=zero,
             sampling_deviation=zero,
-            bias_bound=np.where(np.isnan(found), math.inf, hunt.error).reshape(shape),
+            bias_bound=np.where(np.isnan(place), math.inf, hunt.error).reshape(shape),
             beta=beta,
             noise="gaussian",
             split=budget.split,

@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..privacy.budget import Budget
 from ..privacy.definitions import AbstractPrivacy, PureDP
-from .budget import Budget
 from .estimate import Estimate
 from .knowledge import chance, moment_order, positive, vector
 from .location import Search, search
@@ -125,10 +125,10 @@ def heavy_tailed_mean(
 
     def draw() -> Estimate:
         place = hunt.find(rows, middle)
-        found = ball_mean(rows, np.nan_to_num(place), hunt.error + tail, amount, pure=budget.pure)
+        noisy = ball_mean(rows, np.nan_to_num(place), hunt.error + tail, amount, pure=budget.pure)
         return Estimate(
-            estimate=found.estimate[0],
-            noise_deviation=found.deviation[0],
+            estimate=noisy.estimate[0],
+            noise_deviation=noisy.deviation[0],
             sampling_deviation=np.array(size / math.sqrt(n)),
             bias_bound=np.array(math.inf if np.isnan(place).any() else tail_bias(tail, k, size)),
             beta=beta,
@@ -214,10 +214,10 @@ def truncated_mean(
     record = privacy_record(budget, "record", n)
 
     def draw() -> Estimate:
-        found = ball_mean(rows, np.zeros(d), reach, amount, pure=budget.pure)
+        noisy = ball_mean(rows, np.zeros(d), reach, amount, pure=budget.pure)
         return Estimate(
-            estimate=found.estimate.reshape(shape),
-            noise_deviation=found.deviation.reshape(shape),
+            estimate=noisy.estimate.reshape(shape),
+            noise_deviation=noisy.deviation.reshape(shape),
             sampling_deviation=np.full(shape, size / math.sqrt(n)),
             bias_bound=np.full(shape, tail_bias(reach, k, size)),
             beta=0.0,

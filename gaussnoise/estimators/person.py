@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ParameterError
+from ..privacy.budget import Budget
 from ..privacy.definitions import AbstractPrivacy, PureDP
 from .averages import Averages
-from .budget import Budget
 from .estimate import Estimate
 from .knowledge import chance, moment_order, number, positive, vector
 from .location import Search, search
@@ -119,13 +119,13 @@ def person_level_mean(
 
     def draw() -> Estimate:
         place = plan.hunt.find(averages, middle)
-        found = NoisyMean(np.nan_to_num(place), np.zeros(d))
+        noisy = NoisyMean(np.nan_to_num(place), np.zeros(d))
         for clip in plan.rounds:
             amount = plan.budget.of_step(clip.step)
-            found = ball_mean(averages, found.estimate, clip.radius, amount, pure=plan.budget.pure)
+            noisy = ball_mean(averages, noisy.estimate, clip.radius, amount, pure=plan.budget.pure)
         return Estimate(
-            estimate=found.estimate.reshape(shape),
-            noise_deviation=found.deviation.reshape(shape),
+            estimate=noisy.estimate.reshape(shape),
+            noise_deviation=noisy.deviation.reshape(shape),
             sampling_deviation=np.full(shape, known.deviation / math.sqrt(n)),
             bias_bound=np.full(shape, math.inf if np.isnan(place).any() else plan.rounds[-1].bias),
             beta=plan.beta,

@@ -83,10 +83,10 @@ def rates(
     if not 0 < delta < 1:
         raise ParameterError(f"{name}: expected 0 < delta < 1, got {delta!r}")
     square = scale * scale
-    found = _SETTINGS[setting](n, d, eps, math.log(1 / delta), k, m)
+    bounds = _SETTINGS[setting](n, d, eps, math.log(1 / delta), k, m)
     return {
         kind: Rate(low * square, high * square, source)
-        for kind, (low, high, source) in found.items()
+        for kind, (low, high, source) in bounds.items()
     }
 
 

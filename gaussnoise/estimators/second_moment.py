@@ -97,18 +97,18 @@ class MomentLattice:
 
     def integers(self, inside: Array) -> NDArray[np.int64]:
         """Rows of the unit ball on the grid, each by itself."""
-        found = np.rint(np.ldexp(inside, self.bits)).astype(np.int64)
-        found[np.square(found).sum(axis=1) > self.longest] = 0
-        return found
+        steps = np.rint(np.ldexp(inside, self.bits)).astype(np.int64)
+        steps[np.square(steps).sum(axis=1) > self.longest] = 0
+        return steps
 
     def total(self, integers: NDArray[np.int64]) -> NDArray[np.int64]:
         """``Σ z zᵀ``, exactly: floats are sums of integers below 2⁵³, which are added."""
-        found = np.zeros((self.dim, self.dim), dtype=np.int64)
+        total = np.zeros((self.dim, self.dim), dtype=np.int64)
         size = max(_EXACT // self.longest, 1)
         for start in range(0, len(integers), size):
             piece = integers[start : start + size].astype(np.float64)
-            found += (piece.T @ piece).astype(np.int64)
-        return found
+            total += (piece.T @ piece).astype(np.int64)
+        return total
 
     def release(self, inside: Array) -> NoisyMoment:
         """Rows of the unit ball, shape (n, d), none of them NaN."""

@@ -17,6 +17,7 @@ from ..errors import ParameterError
 from ..mechanisms.gaussian import GaussianMechanism
 from ..noise.solve import optimal_noise
 from ..numerics.integers import MOST_SUM
+from ..privacy.budget import Budget
 from ..privacy.definitions import zCDP
 from ..privacy.laplace import LaplaceQuery, NoisyMaximum
 from ..privacy.lattice_bound import lattice_bits
@@ -24,7 +25,6 @@ from ..privacy.ledger import ledger_and_id
 from ..privacy.sampler import IntegerQuery
 from ..privacy.threshold import Change, ThresholdQuery
 from ..text import disclaimers, versions
-from .budget import Budget
 from .estimate import Estimate
 from .samples import check_finite, clipped
 
@@ -126,12 +126,12 @@ def ball_mean(rows: Array, center: Array, radius: float, amount: float, *, pure:
     n, d = rows.shape
     inside = clipped(rows, center, radius)
     if pure:
-        found = laplace_mean(inside, math.sqrt(d), amount)
+        noisy = laplace_mean(inside, math.sqrt(d), amount)
     else:
         mechanism = _unit_ball(d, amount, n)
         released = mechanism.release(inside, on_outside="project")
-        found = NoisyMean(released.estimate, released.standard_deviation)
-    return NoisyMean(center + radius * found.estimate, radius * found.deviation)
+        noisy = NoisyMean(released.estimate, released.standard_deviation)
+    return NoisyMean(center + radius * noisy.estimate, radius * noisy.deviation)
 
 
 @lru_cache(maxsize=64)

@@ -111,13 +111,13 @@ def nearest_sum(domain: AbstractDomain, y: Array) -> tuple[Array, float]:
     for _ in range(_MOST_STEPS):
         weights, _ = scipy.optimize.nnls(atoms.T, y)
         x = weights @ atoms
-        found = domain.support_point(y - x)
-        within = math.sqrt(max(most * float((y - x) @ found), 0.0))
+        support = domain.support_point(y - x)
+        within = math.sqrt(max(most * float((y - x) @ support), 0.0))
         if within < best[1]:
             best = x, within
-        if within <= close or (atoms == found).all(axis=1).any():
+        if within <= close or (atoms == support).all(axis=1).any():
             break
-        atoms = np.vstack([atoms[weights > 0], found])
+        atoms = np.vstack([atoms[weights > 0], support])
     return best
 
 

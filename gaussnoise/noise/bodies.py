@@ -136,9 +136,9 @@ def _design(
 
         def solve(part: AbstractDomain) -> Factor:
             nonlocal spent
-            found = _factor(part, p, tol / 4, report, spent)
-            spent += found.design.steps
-            return found
+            factor = _factor(part, p, tol / 4, report, spent)
+            spent += factor.design.steps
+            return factor
 
         joint = factored(body.domain, p, solve)
         if joint is not None:

@@ -477,19 +477,19 @@ def _part(piece: Piece | StreamWorkload, p: float, tol: float) -> _Part | _LongP
     exponent = _exponent(A)
     unit = np.ldexp(A, -exponent)
     if over_time is not None:
-        found = _by_optimisation(A, unit, exponent, p, tol, over_time)
+        noise = _by_optimisation(A, unit, exponent, p, tol, over_time)
     elif piece.orders:
-        found = _by_symmetry(unit, piece.orders, piece.sign, p)
+        noise = _by_symmetry(unit, piece.orders, piece.sign, p)
     else:
-        found = _at_uniform_weights(unit, p)
-        if not found.value <= found.lower * (1 + _CLOSED):
-            found = _by_optimisation(A, unit, exponent, p, tol)
-    if not found.lower <= found.value:
+        noise = _at_uniform_weights(unit, p)
+        if not noise.value <= noise.lower * (1 + _CLOSED):
+            noise = _by_optimisation(A, unit, exponent, p, tol)
+    if not noise.lower <= noise.value:
         raise CertificateError(
-            f"factorize: rounding crossed the bounds: {found.lower!r} > {found.value!r}"
+            f"factorize: rounding crossed the bounds: {noise.lower!r} > {noise.value!r}"
         )
-    value, lower = (float(np.ldexp(bound, exponent)) for bound in (found.value, found.lower))
-    return replace(found, left=np.ldexp(found.left, exponent), value=value, lower=lower)
+    value, lower = (float(np.ldexp(bound, exponent)) for bound in (noise.value, noise.lower))
+    return replace(noise, left=np.ldexp(noise.left, exponent), value=value, lower=lower)
 
 
 def _never_written_out(workload: StreamWorkload, p: float, tol: float) -> _Part | _LongPart:

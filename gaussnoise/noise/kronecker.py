@@ -37,19 +37,19 @@ def product_of_streams(
             "mean square of its table, which is another norm; hint: p=2, or Marginals"
         )
     share = math.expm1(math.log1p(tol) / len(parts) * (1 - ROUNDING_MARGIN))
-    found = [solve(Problem(part, problem.p, "add-remove"), share) for part in parts]
-    unsolved = [noise.status for noise in found if noise.status is not Status.SOLVED]
+    answers = [solve(Problem(part, problem.p, "add-remove"), share) for part in parts]
+    unsolved = [noise.status for noise in answers if noise.status is not Status.SOLVED]
     return answer(
         problem,
-        covariance=KroneckerCovariance(tuple(noise.covariance for noise in found)),
+        covariance=KroneckerCovariance(tuple(noise.covariance for noise in answers)),
         center=np.broadcast_to(0.0, problem.domain.dim),
-        certificate=KroneckerCertificate(tuple(noise.certificate for noise in found)),
-        upper=product_above([noise.gamma for noise in found]) * (1 + ROUNDING_MARGIN),
-        lower=product_below([noise.gamma_lower for noise in found]),
+        certificate=KroneckerCertificate(tuple(noise.certificate for noise in answers)),
+        upper=product_above([noise.gamma for noise in answers]) * (1 + ROUNDING_MARGIN),
+        lower=product_below([noise.gamma_lower for noise in answers]),
         sensitivity_squared=1.0,
-        method="Kronecker product, part by part: " + "; ".join(noise.method for noise in found),
+        method="Kronecker product, part by part: " + "; ".join(noise.method for noise in answers),
         unsolved=unsolved[0] if unsolved else Status.ROUNDING,
-        steps=sum(noise.steps for noise in found),
+        steps=sum(noise.steps for noise in answers),
         trace=(),
         tol=tol,
     )

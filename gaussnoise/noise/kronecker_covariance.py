@@ -66,11 +66,11 @@ class KroneckerCovariance(Covariance):
         return kronecker(part.toarray() for part in self.parts)
 
     def _multiply(self, x: Array) -> Array:
-        found = x.reshape([*(part.dim for part in self.parts), -1])
+        tensor = x.reshape([*(part.dim for part in self.parts), -1])
         for axis, part in enumerate(self.parts):
-            along = np.moveaxis(found, axis, 0)
-            found = np.moveaxis((part @ along.reshape(part.dim, -1)).reshape(along.shape), 0, axis)
-        return found.reshape(x.shape)
+            along = np.moveaxis(tensor, axis, 0)
+            tensor = np.moveaxis((part @ along.reshape(part.dim, -1)).reshape(along.shape), 0, axis)
+        return tensor.reshape(x.shape)
 
     def encode(self) -> Stored:
         header, arrays = joined("covariances", [part.encode() for part in self.parts])

@@ -56,11 +56,11 @@ def participation_noise(
     who, A, p = domain.who, domain.matrix, problem.p
     size = power_of_two(np.abs(A).max())
     unit, report = A / size, watch.scaled(size)
-    sets, Z, found, note = _found(unit, who, p, _SHARE * tol, report)
-    certificate = _certificate(domain, sets, found.weights, Z, found.coordinate_weights, p)
-    longest, outside = longest_move(domain, found.factor, size)
+    sets, Z, optimum, note = _found(unit, who, p, _SHARE * tol, report)
+    certificate = _certificate(domain, sets, optimum.weights, Z, optimum.coordinate_weights, p)
+    longest, outside = longest_move(domain, optimum.factor, size)
     margin = ROUNDING_MARGIN if who.most == 1 else SOLVED_AGAIN
-    covariance = FactorCovariance(found.factor, size * longest * (1 + margin))
+    covariance = FactorCovariance(optimum.factor, size * longest * (1 + margin))
     upper = upper_end(covariance, p, size * float(outside.sum()))
     lower = certificate.lower_bound()
     return answer(
@@ -72,9 +72,9 @@ def participation_noise(
         lower=lower,
         sensitivity_squared=1.0,
         method=f"{note} of at most {who.most} of {domain.dim} ticks",
-        unsolved=Status.INTERRUPTED if found.interrupted else Status.PARTICIPATIONS,
-        steps=found.steps,
-        trace=[*watch.trace, Progress(found.steps, lower, upper)],
+        unsolved=Status.INTERRUPTED if optimum.interrupted else Status.PARTICIPATIONS,
+        steps=optimum.steps,
+        trace=[*watch.trace, Progress(optimum.steps, lower, upper)],
         tol=tol,
     )
 
@@ -85,26 +85,26 @@ def _found(
     """Sets, their correlations, what a solver found, and which one it was."""
     sets = who.maximal() if who.lists_few or who.are_disjoint else covering_sets(A, who, p)
     few = who.lists_few and affordable(len(A), len(sets), who.most)
-    found: Separated | Overlapping | Exchanged
+    optimum: Separated | Overlapping | Exchanged
     if who.are_disjoint or not few:
         if not who.are_disjoint and who.lists_few:
             sets = covering_sets(A, who, p)
         enough = tol if who.are_disjoint else max(_ROUGH, tol)
         proven = report if who.are_disjoint else None  # the dual of a restriction is no lower end
-        found = separated_optimum(
+        optimum = separated_optimum(
             A, who, sets, p, tol=enough, max_steps=_MOST_SLOW_STEPS, report=proven
         )
-        Z = _correlations(found.second_moment, sets, found.weights)
-        if (who.are_disjoint and found.gap <= tol) or found.interrupted:
+        Z = _correlations(optimum.second_moment, sets, optimum.weights)
+        if (who.are_disjoint and optimum.gap <= tol) or optimum.interrupted:
             alike = "disjoint " if who.are_disjoint else ""
-            return sets, Z, found, f"Newton's method over {len(sets)} {alike}patterns"
+            return sets, Z, optimum, f"Newton's method over {len(sets)} {alike}patterns"
         if not few:
-            start = sets, Z, found.weights, found.factor
-            found = exchange_optimum(A, who, *start, p, tol=tol, report=report)
-            note = f"column generation over what one person may do: {len(found.sets)} patterns"
-            return found.sets, found.correlations, found, note
-    found = overlapping_optimum(A, sets, p, tol=tol, max_steps=_MOST_STEPS, report=report)
-    return sets, found.correlations, found, f"barrier method over {len(sets)} patterns"
+            start = sets, Z, optimum.weights, optimum.factor
+            optimum = exchange_optimum(A, who, *start, p, tol=tol, report=report)
+            note = f"column generation over what one person may do: {len(optimum.sets)} patterns"
+            return optimum.sets, optimum.correlations, optimum, note
+    optimum = overlapping_optimum(A, sets, p, tol=tol, max_steps=_MOST_STEPS, report=report)
+    return sets, optimum.correlations, optimum, f"barrier method over {len(sets)} patterns"
 
 
 def _correlations(second_moment: Array, sets: Indices, weights: Array) -> Array:

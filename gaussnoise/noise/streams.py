@@ -48,21 +48,21 @@ def is_written_out(workload: StreamWorkload) -> bool:
 
 def stream_design(workload: StreamWorkload, p: float, tol: float, watch: Watch) -> Design:
     """The optimal design of a workload over time, with its factor written out."""
-    found = stream_optimum(workload.bands, p, tol=_SHARE * tol, report=watch.scaled(1.0))
-    w = _inside(found.coordinate_weights, p)
+    optimum = stream_optimum(workload.bands, p, tol=_SHARE * tol, report=watch.scaled(1.0))
+    w = _inside(optimum.coordinate_weights, p)
     root = np.sqrt(w)
     U, sizes, _ = np.linalg.svd(
-        root[:, None] * workload.toarray() * np.sqrt(found.weights), full_matrices=False
+        root[:, None] * workload.toarray() * np.sqrt(optimum.weights), full_matrices=False
     )
     return Design(
-        weights=found.weights,
+        weights=optimum.weights,
         coordinate_weights=w,
         factor=U * np.sqrt(sizes) / root[:, None],
         center=np.zeros(workload.dim),
-        gap=found.gap,
-        steps=found.steps,
-        note=_note(found),
-        interrupted=found.interrupted,
+        gap=optimum.gap,
+        steps=optimum.steps,
+        note=_note(optimum),
+        interrupted=optimum.interrupted,
     )
 
 
@@ -71,17 +71,17 @@ def stream_noise(
 ) -> OptimalNoise:
     """The optimal noise of a workload over time, never written out."""
     p = problem.p
-    found = stream_optimum(workload.bands, p, tol=_SHARE * tol, report=watch.scaled(1.0))
+    optimum = stream_optimum(workload.bands, p, tol=_SHARE * tol, report=watch.scaled(1.0))
     weights, w = (
-        found.weights / found.weights.sum() * (1 - ROUNDING_MARGIN),
-        _inside(found.coordinate_weights, p),
+        optimum.weights / optimum.weights.sum() * (1 - ROUNDING_MARGIN),
+        _inside(optimum.coordinate_weights, p),
     )
     certificate = StreamCertificate(workload, weights, w)
     unit = StreamCovariance(workload, weights, w, 1.0)
     own, again = unit.evaluation, twice_checked(certificate, unit, p)
     scale = math.sqrt(max(again.enclosure, float(own.leverages.max()))) * (1 + ROUNDING_MARGIN)
     upper = max(unit.error(p), again.gamma) * scale * (1 + ROUNDING_MARGIN)
-    stopped = Status.MAX_STEPS if found.gap > _SHARE * tol else Status.ROUNDING
+    stopped = Status.MAX_STEPS if optimum.gap > _SHARE * tol else Status.ROUNDING
     return answer(
         problem,
         covariance=replace(unit, scale=scale),
@@ -90,9 +90,9 @@ def stream_noise(
         upper=upper,
         lower=min(below(own), again.gamma_lower),
         sensitivity_squared=1.0,
-        method=f"{_note(found)}, for {workload.ticks} ticks that are never written out",
-        unsolved=Status.INTERRUPTED if found.interrupted else stopped,
-        steps=found.steps,
+        method=f"{_note(optimum)}, for {workload.ticks} ticks that are never written out",
+        unsolved=Status.INTERRUPTED if optimum.interrupted else stopped,
+        steps=optimum.steps,
         trace=watch.trace,
         tol=tol,
     )
@@ -103,8 +103,8 @@ def _inside(w: Array, p: float) -> Array:
     return w if p == 2 else w / dual_ball_norm(w, p) * (1 - ROUNDING_MARGIN)
 
 
-def _note(found: StreamOptimum) -> str:
-    nodes = len(found.evaluation.root.sizes)
+def _note(optimum: StreamOptimum) -> str:
+    nodes = len(optimum.evaluation.root.sizes)
     return (
         f"multiplicative algorithm in linear time by the banded inverse ({nodes} resolvents a step)"
     )

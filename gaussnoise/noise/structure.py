@@ -63,18 +63,18 @@ def _group(A: Array) -> Piece | None:
     return None
 
 
-def _orders(A: Array, sign: int, found: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+def _orders(A: Array, sign: int, split: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     """Ways to complete the last orders ``found`` that agree with units' and last columns."""
-    n, stride = len(A), math.prod(found)
+    n, stride = len(A), math.prod(split)
     if stride == n:
-        f = A[:, 0].reshape(found)
-        if np.array_equal(A[:, -1], np.roll(f, [-sign] * len(found), range(len(found))).ravel()):
-            yield found
+        f = A[:, 0].reshape(split)
+        if np.array_equal(A[:, -1], np.roll(f, [-sign] * len(split), range(len(split))).ravel()):
+            yield split
         return
     for m in _divisors(n // stride)[:0:-1]:
         shifted = np.roll(A[:, 0].reshape(-1, m, stride), sign, axis=1).ravel()
         if np.array_equal(A[:, stride], shifted):
-            yield from _orders(A, sign, (m, *found))
+            yield from _orders(A, sign, (m, *split))
 
 
 def halves(A: Array) -> tuple[Array, Array] | None:

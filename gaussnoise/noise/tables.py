@@ -103,12 +103,12 @@ def _answer(
     domain: Products,
     protected: Protected,
     tol: float,
-    found: ProductNoise,
+    optimum: ProductNoise,
     watch: Watch,
 ) -> OptimalNoise:
     """Feasible noise from what was found, and both ends."""
     p, replaced = problem.p, protected == "replace"
-    workload, tables = found.workload, found.noise
+    workload, tables = optimum.workload, optimum.noise
     enclosed = largest_move(workload, 1 / tables.noise, replaced=replaced)
     noise = tables.noise * enclosed * (1 + 8 * ROUNDING_MARGIN)
     strategies: list[AbstractStrategy] = [IdentityStrategy(n) for n in domain.sizes]
@@ -123,7 +123,7 @@ def _answer(
         tables.shares,
         tables.patterns,
         tables.pattern_weights,
-        found.cell_weights,
+        optimum.cell_weights,
         public=problem.public,
     )
     upper = max(domain.weights) * workload.error(noise, p) * (1 + ROUNDING_MARGIN)
@@ -147,7 +147,7 @@ def _answer(
         sensitivity_squared=1.0,
         method=f"{how} over {_kinds(workload)}",
         unsolved=unsolved,
-        steps=found.rounds,
+        steps=optimum.rounds,
         trace=watch.trace,
         tol=tol,
     )

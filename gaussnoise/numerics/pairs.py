@@ -82,17 +82,17 @@ def all_far_pairs(points: Array, beyond: float) -> FarPairs:
 
 def _farthest(points: Array) -> float:
     """Largest squared distance of all pairs, up to the rounding of products in double precision."""
-    found, margin = _reaches(points)
-    return _partners(points, np.flatnonzero(found >= found.max() - margin)).largest
+    reaches, margin = _reaches(points)
+    return _partners(points, np.flatnonzero(reaches >= reaches.max() - margin)).largest
 
 
 def _longest_partners(points: Array, beyond: float) -> FarPairs:
     """Of all rows with a partner beyond the threshold those that reach farthest, ``_MOST_ROWS``."""
-    found, margin = _reaches(points)
-    rows = np.flatnonzero(found >= min(beyond, found.max()) - margin)
+    reaches, margin = _reaches(points)
+    rows = np.flatnonzero(reaches >= min(beyond, reaches.max()) - margin)
     if len(rows) > _MOST_ROWS:
-        enough = np.partition(found[rows], -_MOST_ROWS)[-_MOST_ROWS]
-        rows = rows[found[rows] >= min(enough, found.max() - margin)]
+        enough = np.partition(reaches[rows], -_MOST_ROWS)[-_MOST_ROWS]
+        rows = rows[reaches[rows] >= min(enough, reaches.max() - margin)]
     return _partners(points, rows)
 
 
@@ -109,14 +109,14 @@ def _reaches(points: Array) -> tuple[Array, float]:
         (points / size).astype(np.float32),
         (squares / size**2).astype(np.float32),
     )
-    found = np.zeros(len(points), dtype=np.float32)
+    reaches = np.zeros(len(points), dtype=np.float32)
     for start in range(0, len(points), _CHUNK):
         part = slice(start, start + _CHUNK)
         products = single[part] @ (-2 * single[start:].T)
         products += squares_single[start:]
-        found[part] = products.max(axis=1) + squares_single[part]
+        reaches[part] = products.max(axis=1) + squares_single[part]
     margin = 32 * (points.shape[1] + 8) * 2.0**-24
-    return found.astype(np.float64) * size**2, margin * size**2
+    return reaches.astype(np.float64) * size**2, margin * size**2
 
 
 def _partners(points: Array, rows: NDArray[np.intp] | None = None) -> FarPairs:

@@ -192,22 +192,22 @@ def implied(privacy: Promise, delta: float = 1e-6) -> list[Promise]:
     if not 0 < delta < 1:
         raise ParameterError(f"implied: expected 0 < delta < 1, got {delta!r}")
     variation = total_variation(privacy) * SAFE_SIDE
-    found: list[Promise] = []
+    promises: list[Promise] = []
     if isinstance(privacy, PureDP):
         epsilon = privacy.epsilon
-        found += [
+        promises += [
             zCDP(epsilon * epsilon / 2),
             KL(epsilon * math.tanh(epsilon / 2)),
             ApproxDP(epsilon, delta),
         ]
     elif isinstance(privacy, GDP):
         rho = privacy.mu**2 / 2
-        found += [zCDP(rho), KL(rho), ApproxDP(_gdp_epsilon(privacy.mu, delta), delta)]
+        promises += [zCDP(rho), KL(rho), ApproxDP(_gdp_epsilon(privacy.mu, delta), delta)]
     elif isinstance(privacy, zCDP):
-        found += [KL(privacy.rho), ApproxDP(privacy.epsilon(delta), delta)]
+        promises += [KL(privacy.rho), ApproxDP(privacy.epsilon(delta), delta)]
     if variation < 1 and not isinstance(privacy, TV):
-        found.append(TV(variation))
-    return found
+        promises.append(TV(variation))
+    return promises
 
 
 def _gdp_epsilon(mu: float, delta: float) -> float:

@@ -132,7 +132,7 @@ def tick_record(
 
 def places_in(listed: Sequence[Mapping[str, Any]], plan: StreamPlan) -> dict[Subset, Place]:
     """Where the record of a tick says that each table is."""
-    found = {}
+    places = {}
     for S, entry in zip(plan.tables.tables.subsets, listed, strict=True):
         if (
             entry["attributes"] != [plan.schema.names[i] for i in S]
@@ -140,8 +140,8 @@ def places_in(listed: Sequence[Mapping[str, Any]], plan: StreamPlan) -> dict[Sub
         ):
             raise ValueError
         shape = tuple(plan.schema.sizes[i] for i in S)
-        found[S] = Place(str(entry["file"]), entry["first_row"], shape)
-    return found
+        places[S] = Place(str(entry["file"]), entry["first_row"], shape)
+    return places
 
 
 def _promise(plan: StreamPlan) -> dict[str, Any]:

@@ -76,11 +76,11 @@ def _check_period(over: Ticks, tick: int, rows: Counts) -> None:
 
 def parts_of(plan: StreamPlan) -> dict[Subset, Subset]:
     """Every residual that is measured, and the first planned marginal that has it."""
-    found: dict[Subset, Subset] = {}
+    parts: dict[Subset, Subset] = {}
     for S in plan.tables.tables.subsets:
         for T in measured_parts(S, plan.query):
-            found.setdefault(T, S)
-    return found
+            parts.setdefault(T, S)
+    return parts
 
 
 def measured(

@@ -97,14 +97,14 @@ def noise(
     weights, shares = (
         np.maximum(given, _LEAST / workload.ticks) for given in _weights(best.certificate)
     )
-    found = few_states(
+    few = few_states(
         workload.bands, weights / weights.sum(), shares / shares.sum(), p, states // b - 1
     )
     scale = math.sqrt(workload.ticks) if p == 2 else 1.0
     return NoiseGenerator(
-        found.filter,
-        found.squared_sensitivity,
-        loss=found.error / scale,
+        few.filter,
+        few.squared_sensitivity,
+        loss=few.error / scale,
         lower=best.gamma_lower / scale,
     )
 

@@ -93,7 +93,7 @@ def worst_reports(
 
     Grown from every tick by the report that adds most.
     """
-    n, found = len(gram), {}
+    n, worst = len(gram), {}
     positions, own = np.arange(n), np.diagonal(gram)
     for start in range(n):
         taken, pull, free = np.zeros(n), np.zeros(n), np.ones(n, dtype=bool)
@@ -108,5 +108,5 @@ def worst_reports(
             following = int(np.argmax(gains))
             if gains[following] <= 0:
                 break
-        found[tuple(taken.tolist())] = value
-    return found
+        worst[tuple(taken.tolist())] = value
+    return worst

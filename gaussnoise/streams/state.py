@@ -108,28 +108,28 @@ class State:
             StreamError: files are missing, older than what is published, or were changed.
         """
         done = self.published()
-        found: list[Commit] = []
+        commits: list[Commit] = []
         while True:
-            file = self._file(len(found) + 1)
+            file = self._file(len(commits) + 1)
             if not os.path.lexists(file):
                 break
-            if len(found) >= plan.over.n:
+            if len(commits) >= plan.over.n:
                 raise StreamError(f"stream: {self.private} holds more ticks than were planned")
-            found.append(self._read(plan, file, len(found) + 1, self._links(found)))
+            commits.append(self._read(plan, file, len(commits) + 1, self._links(commits)))
         later = [name for name in os.listdir(self.private) if name.startswith("exact-counts-")]
-        if len(found) < done or len(later) != len(found):
+        if len(commits) < done or len(later) != len(commits):
             raise StreamError(
                 f"stream: {self.private} is older than what is published, or a file in it is "
                 "missing; hint: put back "
                 "what was there; a stream cannot go on from an older copy"
             )
-        if len(found) > done + 1:
+        if len(commits) > done + 1:
             raise StreamError(
                 f"stream: what was published of some ticks is missing in {self.path / 'ticks'}"
             )
-        for tick, commit in enumerate(found[:done], 1):
+        for tick, commit in enumerate(commits[:done], 1):
             self._check_published(tick, commit)
-        return found
+        return commits
 
     def commit(
         self,
@@ -286,10 +286,10 @@ def made(path: Path) -> None:
             raise OutputError(f"start: {path} exists already; hint: name a new one")
         (path / "ticks").mkdir(exist_ok=True)
         (path / "private").mkdir(mode=0o700, exist_ok=True)
-        found = os.lstat(path / "private")
+        status = os.lstat(path / "private")
         # another one's, or a link: exact counts are not written there; where all files are one
         # user's, so is the parent
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (_user(), path.stat().st_uid):
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (_user(), path.stat().st_uid):
             raise PermissionError
         os.chmod(path / "private", 0o700)
     except OutputError:

@@ -267,17 +267,17 @@ def _optimum_of_sets(ticks: Ticks, A: Array, p: float, signed: bool) -> tuple[li
             row = np.zeros(n)
             row[start::step][:k] = 1.0
             sets.add(tuple(row.tolist()))
-    found, lower = [], 0.0
+    strategies, lower = [], 0.0
     for _ in range(_ROUNDS[n > _FEW_TICKS]):
         C, proven = _optimum(A, np.array(sorted(sets)), p)
         lower = max(lower, proven)
-        found.append(C)
+        strategies.append(C)
         worst = worst_reports(C.T @ C, k, apart, signed)
         new = {row for row, value in worst.items() if value > 1 + _WORTH} - sets
         if not new:
             break
         sets |= new
-    return found, lower
+    return strategies, lower
 
 
 def _banded(C: Array, ticks: Ticks) -> Iterator[Array]:

@@ -170,7 +170,7 @@ def _banded(dense: Array) -> StreamWorkload | None:
     candidates = (
         StreamWorkload(given) for given in (np.rint(bands * 2**40) / 2**40, bands) if given[0].all()
     )
-    return next((found for found in candidates if np.array_equal(found.toarray(), dense)), None)
+    return next((banded for banded in candidates if np.array_equal(banded.toarray(), dense)), None)
 
 
 def _ticks(function: str, n: object) -> int:

@@ -77,19 +77,19 @@ class KroneckerCertificate(Certificate):
             raise CertificateError(
                 "verify: the certificate of a Kronecker product belongs to another problem"
             )
-        found = [
+        doubts = [
             _worst(part.check(Problem(K, problem.p, "add-remove"), M, np.zeros(K.dim), 1.0))
             for part, K, M in zip(self.parts, domains, covariance.parts, strict=True)
         ]
-        if not all(one.enclosure <= 1 for one in found):  # or one part could pay for another
+        if not all(one.enclosure <= 1 for one in doubts):  # or one part could pay for another
             raise CertificateError("verify: too little noise for a part of a Kronecker product")
         return [
             Verification(
-                gamma=product_above([one.gamma for one in found]),
-                gamma_lower=product_below([one.gamma_lower for one in found]),
-                enclosure=math.prod(one.enclosure for one in found),
-                sensitivity_squared=math.prod(one.sensitivity_squared for one in found),
-                rounding=math.fsum(one.rounding + 8 * ROUNDING_MARGIN for one in found),
+                gamma=product_above([one.gamma for one in doubts]),
+                gamma_lower=product_below([one.gamma_lower for one in doubts]),
+                enclosure=math.prod(one.enclosure for one in doubts),
+                sensitivity_squared=math.prod(one.sensitivity_squared for one in doubts),
+                rounding=math.fsum(one.rounding + 8 * ROUNDING_MARGIN for one in doubts),
             )
         ]
 

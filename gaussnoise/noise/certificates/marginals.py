@@ -144,8 +144,8 @@ def _by_subsets(
     signed = problem.neighbors == "add-remove"
     inside = residual_subsets(domain.subsets, domain.sizes)
     expected = {T for T in inside if (signed if not T else not public.issuperset(T))}
-    found = {T: float(variance) for T, variance in covariance.variances.items()}
-    if set(found) != expected or not all(0 < v < math.inf for v in found.values()):
+    variances = {T: float(variance) for T, variance in covariance.variances.items()}
+    if set(variances) != expected or not all(0 < v < math.inf for v in variances.values()):
         raise CertificateError(
             "verify: expected a positive variance for every residual of the marginals"
         )
@@ -154,7 +154,7 @@ def _by_subsets(
             "verify: expected the mean of all records as the center of marginals"
         )
     # equal terms once: sums of rationals do not depend on their order
-    alike = Counter((rank(T, domain.sizes), domain.cells(T), v) for T, v in found.items())
+    alike = Counter((rank(T, domain.sizes), domain.cells(T), v) for T, v in variances.items())
     enclosure = float(
         sum((Fraction(n * r, cells) / Fraction(v) for (r, cells, v), n in alike.items()), 0)
     )
@@ -163,7 +163,7 @@ def _by_subsets(
         sensitivity = marginal_sensitivity(domain, covariance.variances, problem.neighbors)
         enclosure = enclosure if problem.shifted else sensitivity
     # floats are integers over powers of two: over the largest of these, sums are of integers
-    parts = {T: v.as_integer_ratio() for T, v in found.items()}
+    parts = {T: v.as_integer_ratio() for T, v in variances.items()}
     below = max((den for _, den in parts.values()), default=1)
     summands = {
         T: num * (below // den) * rank(T, domain.sizes) * domain.cells(T)

@@ -145,7 +145,7 @@ class Blocks:
         # as negative as probabilities of equal values allow: −1/(n−1) where all are alike, and then
         # x ≠ y
         least = [float(cells.min()) / math.fsum(cells) for cells in witness.cell_weights]
-        found = {}
+        moved = {}
         for T in self.workload.residuals:
             same = np.ones(len(witness.patterns))
             for k, members in enumerate(classes):
@@ -156,8 +156,8 @@ class Blocks:
                     for d in range(m + 1)
                 ]
                 same = same * np.array(column)[witness.patterns[:, k]]
-            found[T] = float(weights @ np.maximum(2 * (1 - same) - CANCELLATION, 0.0))
-        return found
+            moved[T] = float(weights @ np.maximum(2 * (1 - same) - CANCELLATION, 0.0))
+        return moved
 
     def split(self, kept: int) -> Self:
         """With so many coupled directions of every attribute; of several bases, all or none."""
@@ -188,7 +188,7 @@ class Blocks:
 
     def containing(self, R: Type) -> dict[Choice, float]:
         """Weights of tables around a set of type R, by the bases they ask for within R."""
-        found: dict[Choice, float] = {}
+        sums: dict[Choice, float] = {}
         for table, weight in self.tables:
             S = tuple(k for k, _ in table)
             if any(S.count(k) < R.count(k) for k in set(R)):
@@ -199,8 +199,8 @@ class Blocks:
                 value *= math.comb(len(self.workload.orbits.classes[k]) - R.count(k), rest)
                 value *= self.sides[k][bases[k]].own ** rest
             choice = tuple(sorted((k, bases[k]) for k in set(R)))
-            found[choice] = found.get(choice, 0.0) + value
-        return found
+            sums[choice] = sums.get(choice, 0.0) + value
+        return sums
 
     def groups(self) -> "Iterator[tuple[float, _Group]]":
         """Blocks that no longer couple, and how many copies there are of each."""
@@ -227,10 +227,10 @@ class Blocks:
 
     def fidelity(self) -> tuple[float, bool]:
         """The trace of the root, from below, and whether no coupling was given up."""
-        found, tight = self._split_trace()
+        traces, tight = self._split_trace()
         if tight:
-            return found, True
-        bounds = [found]
+            return traces, True
+        bounds = [traces]
         several = [k for k in self.coupled if len(self.sides[k]) > 1]
         choices = itertools.product(*(range(len(self.sides[k])) for k in several))
         for chosen in itertools.islice(
@@ -268,12 +268,12 @@ class Blocks:
     def uncoupled(self) -> Array:
         """What one T of each type adds to the trace when all its directions are split off."""
         blocks = self.split(0)
-        found = dict.fromkeys(self.workload.residuals, 0.0)
+        traces = dict.fromkeys(self.workload.residuals, 0.0)
         counts = self.workload.residual_counts
         for copies, group in blocks.groups():
             for T, trace in group.traces().items():
-                found[T] += copies * trace
-        return np.array(list(found.values())) / counts
+                traces[T] += copies * trace
+        return np.array(list(traces.values())) / counts
 
 
 class _Group:
@@ -365,14 +365,14 @@ class _Group:
 
     def traces(self) -> dict[Type, float]:
         """By type of T, when nothing couples: its block's root; of several bases, from below."""
-        found: dict[Type, float] = {}
+        traces: dict[Type, float] = {}
         for T in self.sets:
             parts = (
                 value * math.prod(_root_trace(self._side(i, dict(choice)).inner) for i in T) ** 2
                 for choice, value in self._coefficient(T, T).items()
             )
-            found[self._type(T)] = found.get(self._type(T), 0.0) + _together(parts)
-        return found
+            traces[self._type(T)] = traces.get(self._type(T), 0.0) + _together(parts)
+        return traces
 
     def _side(self, i: int, bases: Mapping[int, int]) -> _Side:
         return self.blocks.sides[self.kinds[i]][bases[self.kinds[i]]]

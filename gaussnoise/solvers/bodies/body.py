@@ -195,12 +195,14 @@ class Body:
         error = float(np.linalg.norm((wide - np.eye(r)).astype(np.float64)))
         rounded = 8 * self.dim * float(np.finfo(precision).eps)
         error += rounded * float(np.linalg.norm(np.abs(whitening) @ np.abs(factor)))
-        found = self.farthest(whitening, np.zeros(self.dim))
-        apart = found.upper / found.value - 1 if found.value > 0 else 0.0
+        farthest = self.farthest(whitening, np.zeros(self.dim))
+        apart = farthest.upper / farthest.value - 1 if farthest.value > 0 else 0.0
         exact = apart < _CLOSED
         margin = _EXACT_MARGIN if exact else _ITERATIVE_MARGIN + _REPEATABLE * apart
         # a closed bracket may close further, or less far, another time
-        proven = (found.value * (1 + _CLOSED) if exact else found.upper) * (1 + slack * margin)
+        proven = (farthest.value * (1 + _CLOSED) if exact else farthest.upper) * (
+            1 + slack * margin
+        )
         # images are measured after W has been applied; other bodies pull W'W back, at the square of
         # the rounding
         share = 8 * slack * (max(self.dim, widest(self.domain)) + 16) * eps

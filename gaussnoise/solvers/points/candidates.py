@@ -130,9 +130,9 @@ class Differences:
         inside = self.points @ _inverse(factor).T
         if known is not None and len(inside) > _MANY:
             near = np.union1d(known, self._outer)
-            found = self._far(inside[near], beyond, _MOST, 0)
-            if len(found.rows):
-                return Far(near[found.rows], found.largest, of_all=False)
+            pairs = self._far(inside[near], beyond, _MOST, 0)
+            if len(pairs.rows):
+                return Far(near[pairs.rows], pairs.largest, of_all=False)
         return self._far(inside, beyond, _MOST, 0)
 
     @cached_property

@@ -81,12 +81,12 @@ def dual_weights(
         ]
     )
     try:
-        found, _ = scipy.optimize.nnls(
+        solution, _ = scipy.optimize.nnls(
             A, np.append(np.zeros(len(A) - 1), 1.0), maxiter=100 * A.shape[1]
         )
     except RuntimeError:  # out of iterations: any weights are a witness, if a poor one
-        found = np.ones(N + k)
-    weights, w = found[:N], choices @ found[N:]
+        solution = np.ones(N + k)
+    weights, w = solution[:N], choices @ solution[N:]
     return weights / weights.sum(), w / dual_norm(w, p)
 
 

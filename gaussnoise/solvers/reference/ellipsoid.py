@@ -76,7 +76,7 @@ def ellipsoid(
             note="central-cut ellipsoid method",
         )
 
-    found, step = design(0), 0
+    current, step = design(0), 0
     try:
         for step in range(1, max_steps + 1):
             if centered:
@@ -90,17 +90,17 @@ def ellipsoid(
             # at one, the candidates are used up, rounding apart
             tau = depth / length if length else 1.0
             if step % (n * (n + 1)) == 0 or step == max_steps or not tau < 1:
-                found = design(step)
+                current = design(step)
                 if report:
-                    report(step, math.sqrt(level) / (1 + found.gap), math.sqrt(level))
-                if found.gap <= tol or not tau < 1:
+                    report(step, math.sqrt(level) / (1 + current.gap), math.sqrt(level))
+                if current.gap <= tol or not tau < 1:
                     break
             middle, shape = _shrunk(middle, shape, ray / length, tau)
     except KeyboardInterrupt:
         if not keeps_answer():
             raise
-        found = dataclasses.replace(design(step), interrupted=True)
-    return found
+        current = dataclasses.replace(design(step), interrupted=True)
+    return current
 
 
 def symmetric_basis(r: int) -> Array:

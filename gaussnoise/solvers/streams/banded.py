@@ -445,13 +445,13 @@ def _joined(problem: _Problem, before: _End, after: _End) -> tuple[Array, Array]
     errors = np.maximum(before.errors, after.errors) + _logarithm(
         4 * b**2 * _ROTATION * form.share()
     )
-    found, worst = np.empty((n, zero.shape[1])), zero
+    joined, worst = np.empty((n, zero.shape[1])), zero
     for r in range(2 * b):
         variance, above = form.variance(0, r)
-        found[middles - b + 1 + r] = variance
+        joined[middles - b + 1 + r] = variance
         worst = np.maximum(worst, above / variance - 1)
     with np.errstate(over="ignore"):  # nothing is known then, and infinity says so
-        return found, np.expm1((errors + 2 * worst + 8 * (b + 4) * UNIT).max(axis=0))
+        return joined, np.expm1((errors + 2 * worst + 8 * (b + 4) * UNIT).max(axis=0))
 
 
 def _logarithm(share: Array) -> Array:

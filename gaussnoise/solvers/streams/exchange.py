@@ -203,9 +203,9 @@ def exchange_optimum(
     try:
         for _ in range(_ROUNDS):
             atoms = _Atoms(A, sets, Z, p)
-            found = maximum(atoms, tol=inner, max_steps=_INNER_STEPS, start=(weights, shares))
-            steps, weights, shares, now = steps + found.steps, found.weights, found.shares, found.at
-            interrupted = found.interrupted
+            top = maximum(atoms, tol=inner, max_steps=_INNER_STEPS, start=(weights, shares))
+            steps, weights, shares, now = steps + top.steps, top.weights, top.shares, top.at
+            interrupted = top.interrupted
             if now.value > lower:
                 lower, proof = now.value, (sets, Z, weights, shares)
             w = atoms.coordinate_weights(shares)
@@ -255,8 +255,8 @@ def _missing(
         sets, unsolved = sets[rest[:_MOST_SOLVED]], sums[rest[_MOST_SOLVED:]]
         if not len(sets):
             return float(sums.max()), sets, np.zeros((0, who.most, who.most))
-        found = largest_forms(blocks(X, sets))
-        sensitivity = max(float(found.upper.max()), float(unsolved.max(initial=0.0)))
+        forms = largest_forms(blocks(X, sets))
+        sensitivity = max(float(forms.upper.max()), float(unsolved.max(initial=0.0)))
         if beyond > certain:
             sensitivity = max(sensitivity, beyond)
     else:
@@ -266,11 +266,11 @@ def _missing(
         sets = np.array(
             [row + (n,) * (who.most - len(row)) for row in sorted(chosen)], dtype=np.intp
         )
-        found = largest_forms(blocks(X, sets))
+        forms = largest_forms(blocks(X, sets))
         sensitivity = form_bound(who, magnitudes)
-    order = np.argsort(-found.value)
-    order = order[found.value[order] > beyond][: _NEW_PER_TICK * who.ticks]
-    return sensitivity, sets[order], found.matrices[order]
+    order = np.argsort(-forms.value)
+    order = order[forms.value[order] > beyond][: _NEW_PER_TICK * who.ticks]
+    return sensitivity, sets[order], forms.matrices[order]
 
 
 def _first(n: int, i: int) -> Array:

@@ -57,10 +57,10 @@ def few_states(bands: Array, weights: Array, shares: Array, p: float, nodes: int
         spectrum, counts = _spectrum(bands, weights, w)
         start = _best_nodes(spectrum, counts, nodes, start)
         sizes, shifts = np.exp(start.reshape(2, -1))
-        found = filter_of(bands, weights, w, sizes, shifts)
-        columns, variances = found.squared_columns(), found.variances()
+        made = filter_of(bands, weights, w, sizes, shifts)
+        columns, variances = made.squared_columns(), made.variances()
         error = float(np.linalg.norm(np.sqrt(variances * columns.max()), p))
-        kept.append(FewStates(found, float(columns.max()), error))
+        kept.append(FewStates(made, float(columns.max()), error))
         leverage = columns / (weights @ columns)
         if leverage.max() - 1 < _LEVEL:
             break
@@ -73,8 +73,8 @@ def few_states(bands: Array, weights: Array, shares: Array, p: float, nodes: int
 
 
 def _distribution(logarithms: Array) -> Array:
-    found = np.exp(logarithms - logarithms.max())
-    return found / found.sum()
+    shares = np.exp(logarithms - logarithms.max())
+    return shares / shares.sum()
 
 
 def _spectrum(bands: Array, weights: Array, coordinate_weights: Array) -> tuple[Array, Array]:

@@ -32,9 +32,9 @@ def stretched(weights: Array, n: int) -> Array:
     ticks = np.arange(1.0, m // 2 + 1)
     share = 1 / (1 + (m**_NEAR / ticks) ** _STEEP)  # of the middle
     between = share * (1 - share) / ticks
-    found = middle.copy()
+    curve = middle.copy()
     for turn in (slice(None), slice(None, None, -1)):
         far, near = middle[turn][: m // 2], logarithms[turn][: m // 2]
         factor = between @ (far - near) / between.sum()
-        found[turn][: m // 2] = share * far + (1 - share) * (near + factor)
-    return found - found.max()
+        curve[turn][: m // 2] = share * far + (1 - share) * (near + factor)
+    return curve - curve.max()

@@ -81,10 +81,10 @@ def evaluate(
     scale = float(np.ldexp(1.0, -int(np.frexp(G.max(axis=1).sum())[1])))
     G *= scale
     if len(bands) == 2:
-        found = _by_quotients(G, widened)
+        parts = _by_quotients(G, widened)
     else:
-        found = _by_rotations(bands, weights / scale**2, coordinate_weights, G, widened)
-    root, sums = found
+        parts = _by_rotations(bands, weights / scale**2, coordinate_weights, G, widened)
+    root, sums = parts
     rounding = 1 + len(root.sizes) * 2.0**-52
     return Evaluation(
         leverages=sums.rows * scale * rounding / (1 - root.error) / weights,
@@ -173,10 +173,10 @@ def _squared_norm(bands: Array, row_weights: Array, column_weights: Array) -> fl
     turns = np.arange(1.0, n + 1)[:, None] ** 2 * np.sqrt(np.arange(2.0, 2 + _SIGNS))
     signs = np.where(turns % 1 < 0.5, 1.0, -1.0)  # like random ones, and the same everywhere
     x = solve_banded((len(bands) - 1, 0), below, np.sqrt(row_weights)[:, None] * signs)
-    found = float((column_weights[:, None] * x**2).sum()) / _SIGNS
-    if not 0 < found < math.inf:
+    norm = float((column_weights[:, None] * x**2).sum()) / _SIGNS
+    if not 0 < norm < math.inf:
         raise CovarianceError("expected weights and bands of more even sizes")
-    return found
+    return norm
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,8 +295,8 @@ def _improved(
 
 def _probability(logarithms: Array) -> Array:
     """With these logarithms, up to a constant."""
-    found = np.exp(logarithms - logarithms.max())
-    return found / found.sum()
+    shares = np.exp(logarithms - logarithms.max())
+    return shares / shares.sum()
 
 
 def _move(shares: Array, loads: Array, barrier: float) -> Array:

@@ -105,10 +105,10 @@ class _Search:
             self.at(np.full(P, 1 / P), inner, np.full(n, 1 / n))
             for inner in (np.zeros(len(alike)), 0.999 * alike)
         ]
-        found = [now for now in tried if now is not None]
-        if not found:
+        values = [now for now in tried if now is not None]
+        if not values:
             raise RuntimeError("no positive definite start")
-        return max(found, key=lambda now: now.value)
+        return max(values, key=lambda now: now.value)
 
     def at(self, weights: Array, inner: Array, shares: Array) -> _Point | None:
         """None where Λ is not positive definite."""

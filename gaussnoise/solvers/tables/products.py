@@ -103,8 +103,8 @@ def product_noise(
     rounds, moved = 0, math.inf if solved else 0.0
     with interrupts_pass():  # an attribute that is not solved to the end would mislead all others
         while moved > _STILL and rounds < _MOST_ROUNDS:
-            found = table_noise(workload, p, replaced=replaced, tol=_LOOSE, watch=Watch(None))
-            slopes = _slopes(workload, p, found, replaced=replaced)
+            noise = table_noise(workload, p, replaced=replaced, tol=_LOOSE, watch=Watch(None))
+            slopes = _slopes(workload, p, noise, replaced=replaced)
             strategies, rounds, moved = list(workload.strategies), rounds + 1, 0.0
             for k in solved:
                 weights, ratio = slopes[k]
@@ -127,26 +127,26 @@ def product_noise(
         k: np.tensordot(slopes[k][0] / max(slopes[k][0]), np.stack(grams[k]), axes=1)
         for k in solved
     }
-    found = table_noise(workload, p, replaced=replaced, tol=tol, watch=watch)
-    return ProductNoise(workload, tuple(cells), found, rounds, summed, bits)
+    noise = table_noise(workload, p, replaced=replaced, tol=tol, watch=watch)
+    return ProductNoise(workload, tuple(cells), noise, rounds, summed, bits)
 
 
-def paired(found: ProductNoise, p: float, *, tol: float, watch: Watch) -> ProductNoise:
+def paired(single: ProductNoise, p: float, *, tol: float, watch: Watch) -> ProductNoise:
     """The same with short differences, where that is better when records are replaced.
 
     Long columns cost nothing by themselves then; how far that carries depends on the tables an
     attribute is in.
     """
     with interrupts_pass():
-        workload, best = found.workload, _replaced_error(found.workload, p)
-        for k, gram in sorted(found.grams.items(), key=lambda pair: -len(pair[1])):
+        workload, best = single.workload, _replaced_error(single.workload, p)
+        for k, gram in sorted(single.grams.items(), key=lambda pair: -len(pair[1])):
             if len(gram) <= _MOST_PAIRED:
-                error, other = _searched(workload, p, k, gram, found.bits)
+                error, other = _searched(workload, p, k, gram, single.bits)
                 if error >= best * (1 - _EARNED):
                     break  # classes with less to say earn less
                 best, workload = error, other
     noise = table_noise(workload, p, replaced=True, tol=tol, watch=watch)
-    return replace(found, workload=workload, noise=noise)
+    return replace(single, workload=workload, noise=noise)
 
 
 def _searched(
@@ -177,8 +177,8 @@ def _searched(
 
 def _replaced_error(workload: Workload, p: float) -> float:
     """The error at unit sensitivity; of too many patterns, by each measurement's own worst."""
-    found = table_noise(workload, p, replaced=True, tol=_LOOSE, watch=Watch(None))
-    return workload.error(found.noise * workload.largest_move(1 / found.noise, replaced=True), p)
+    design = table_noise(workload, p, replaced=True, tol=_LOOSE, watch=Watch(None))
+    return workload.error(design.noise * workload.largest_move(1 / design.noise, replaced=True), p)
 
 
 def _slopes(

@@ -86,7 +86,7 @@ class Workload:
             (i in public, i if i in several else tuple(asked.get(i, (sizes[i],))))
             for i in range(len(sizes))
         ]
-        values = {S: tuple(sorted(found, key=repr)) for S, found in priorities.items()}
+        values = {S: tuple(sorted(choices, key=repr)) for S, choices in priorities.items()}
         classes = [members for members in alike(values, kinds) if members[0] in asked]
         classes.sort(key=lambda members: sizes[members[0]] == 1)
         orbits = Orbits(tuple(classes))

@@ -141,10 +141,10 @@ def code_table(
         check_person_type(person, types[person])
 
     def coded() -> list[Codes] | nw.LazyFrame[Any]:
-        found = _coded(frame, attributes, types, text, person)
-        if isinstance(found, nw.LazyFrame):
-            return _kept(found, attributes, drop, limit, impossible)
-        return _kept_here(*found, attributes, drop, limit, impossible)
+        records = _coded(frame, attributes, types, text, person)
+        if isinstance(records, nw.LazyFrame):
+            return _kept(records, attributes, drop, limit, impossible)
+        return _kept_here(*records, attributes, drop, limit, impossible)
 
     return guarded(_TASK, coded, engine=frame.implementation)
 
@@ -267,10 +267,10 @@ def _kept(
         coded = without(coded, impossible)
     else:  # before any row is left out: chance is not to decide on a refusal
         marks = [mark.fill_null(False).any().alias(name) for name, mark in outside.items()]
-        found = coded.select(*marks).collect("pyarrow").to_native().to_pylist()[0]
-        if found.pop(PERSON):
+        row = coded.select(*marks).collect("pyarrow").to_native().to_pylist()[0]
+        if row.pop(PERSON):
             raise no_person(limit.column)
-        for k in (int(name[1:]) for name, any_outside in found.items() if any_outside):
+        for k in (int(name[1:]) for name, any_outside in row.items() if any_outside):
             raise outside_error(attributes[k])
         check_possible(coded, impossible)
     limited = limited_spark if coded.implementation.is_spark_like() else limited_duckdb
@@ -436,11 +436,11 @@ def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes |
         values = pa.array(
             values.cast(pa.float64()).fill_null(math.nan).to_numpy() + 0.0
         )  # -0.0 becomes 0.0
-    found = pc.call_function(
+    places = pc.call_function(
         "index_in", [values], pc.SetLookupOptions(pa.array(list(cells), type=values.type))
     )
     codes = np.array([*cells.values(), 0], dtype=np.int32)
-    return codes[found.fill_null(len(cells)).to_numpy()]
+    return codes[places.fill_null(len(cells)).to_numpy()]
 
 
 def _plain_type(column: nw.Series[Any], dtype: nw.dtypes.DType) -> nw.dtypes.DType:
@@ -649,13 +649,13 @@ def _duckdb_bins(
     relation = relation.project(", ".join([*others, *starts]))
     steps = max(count for _, _, count in searched.values()).bit_length()
     for step in reversed(range(steps)):
-        found = [
+        bins = [
             f"{value}, {bin} + CASE WHEN {value} >= list_extract({listed}, {bin} + {2**step}) "
             f"THEN {2**step} ELSE 0 END"
             f" AS {bin}"
             for value, (bin, listed, _) in searched.items()
         ]
-        relation = relation.project(", ".join([*others, *found]))
+        relation = relation.project(", ".join([*others, *bins]))
     return relation.project(", ".join([*others, *finals]))
 
 

@@ -168,10 +168,10 @@ def grouped(
     clipped = [i for i, a in enumerate(attributes) if a.clip is not None]
     parts = [[S for S in subsets if i in S] for i in clipped] or [[]]
     parts[0] += [S for S in subsets if not set(S) & set(clipped)]
-    found: dict[Subset, list[Subset]] = {}
+    groups: dict[Subset, list[Subset]] = {}
     for part in parts:
-        found |= group_subsets(part, sizes, most_cells)
-    return found
+        groups |= group_subsets(part, sizes, most_cells)
+    return groups
 
 
 def group_subsets(
@@ -409,10 +409,10 @@ def _tally_duckdb(relation: Any, new: _NewTables, groups: Sequence[Subset]) -> _
     return tables
 
 
-def _add_found(tables: _Tables, S: Subset, found: Any) -> None:
+def _add_found(tables: _Tables, S: Subset, counts: Any) -> None:
     """Groups of equal records, of any kind of columns."""
-    sums = {name: found[name].to_numpy() for name in tables.sums}
-    tables.add(S, [found[f"c{i}"].to_numpy() for i in S], found["n"].to_numpy(), sums)
+    sums = {name: counts[name].to_numpy() for name in tables.sums}
+    tables.add(S, [counts[f"c{i}"].to_numpy() for i in S], counts["n"].to_numpy(), sums)
 
 
 def _tally_polars(coded: nw.LazyFrame[Any], new: _NewTables, groups: Sequence[Subset]) -> _Tables:
@@ -421,8 +421,8 @@ def _tally_polars(coded: nw.LazyFrame[Any], new: _NewTables, groups: Sequence[Su
 
     tables = new(groups)
     frames = [_group(coded, S, tables.sums).to_native() for S in groups]
-    for S, found in zip(groups, pl.collect_all(frames), strict=True):
-        _add_found(tables, S, found)
+    for S, counts in zip(groups, pl.collect_all(frames), strict=True):
+        _add_found(tables, S, counts)
     return tables
 
 
@@ -436,8 +436,8 @@ def _tally_lazy(coded: nw.LazyFrame[Any], new: _NewTables, groups: Sequence[Subs
 def _group(coded: nw.LazyFrame[Any], S: Subset, sums: Sequence[str]) -> nw.LazyFrame[Any]:
     wanted = [nw.len().alias("n"), *(nw.col(name).sum() for name in sums)]
     # no attribute at all: one group, where a sum of no rows may be null
-    found = coded.group_by(*(f"c{i}" for i in S)).agg(*wanted) if S else coded.select(*wanted)
+    counts = coded.group_by(*(f"c{i}" for i in S)).agg(*wanted) if S else coded.select(*wanted)
     if not sums:
-        return found
+        return counts
     # some engines add 64-bit integers up in wider types
-    return found.with_columns(*(nw.col(name).fill_null(0).cast(nw.Int64) for name in sums))
+    return counts.with_columns(*(nw.col(name).fill_null(0).cast(nw.Int64) for name in sums))

@@ -139,10 +139,10 @@ def _nanoseconds(column: nw.Expr) -> nw.Expr:
     micro = column.dt.truncate("1us")
     aside = nw.when(column > micro).then(nw.lit(1)).otherwise(nw.lit(0))
     aside = nw.when(column < micro).then(nw.lit(-1)).otherwise(aside)
-    found = typed_numbers(micro, nw.Datetime("us")) + aside
+    nanoseconds = typed_numbers(micro, nw.Datetime("us")) + aside
     least, most = _of_date(_NANOSECONDS[0]) - 1, _of_date(_NANOSECONDS[1]) + 1
-    found = nw.when(before).then(nw.lit(least)).otherwise(found)
-    return nw.when(after).then(nw.lit(most)).otherwise(found)
+    nanoseconds = nw.when(before).then(nw.lit(least)).otherwise(nanoseconds)
+    return nw.when(after).then(nw.lit(most)).otherwise(nanoseconds)
 
 
 def numbers_of(values: Any, dtype: nw.dtypes.DType) -> Any:
@@ -151,14 +151,14 @@ def numbers_of(values: Any, dtype: nw.dtypes.DType) -> Any:
 
     column = nw.col("v")
     if dtype in _WORDS:
-        found = text_numbers(column)
+        numbers = text_numbers(column)
         values = values.cast(pa.large_string())
     elif dtype == nw.Date or (dtype == nw.Datetime and not is_zoned(dtype)):
-        found = typed_numbers(column, dtype)
+        numbers = typed_numbers(column, dtype)
         values = _in_range(values, dtype)
     else:
         return None
-    return nw.from_native(pa.table({"v": values})).select(v=found)["v"].to_native()
+    return nw.from_native(pa.table({"v": values})).select(v=numbers)["v"].to_native()
 
 
 def _in_range(values: Any, dtype: nw.dtypes.DType) -> Any:
@@ -205,18 +205,18 @@ def with_numbers(
     taken = {name.casefold() for name in types}
     free = (f"date_{k}" for k in range(len(types) + len(dated)))
     names = dict(zip((a.name for a in dated), (f for f in free if f not in taken), strict=False))
-    found = []
+    columns = []
     for name in names:
         column, dtype = nw.col(name), types[name]
         words = dtype in _WORDS or name in text
         number = text_numbers(column.cast(nw.String)) if words else typed_numbers(column, dtype)
-        found.append(number.alias(names[name]))
+        columns.append(number.alias(names[name]))
     renamed = [
         Attribute(names[a.name], edges=a.edges, other=a.other) if a.name in names else a
         for a in attributes
     ]
     return (
-        frame.select(*types, *found),
+        frame.select(*types, *columns),
         renamed,
         {**types, **dict.fromkeys(names.values(), nw.Int64())},
     )

@@ -123,18 +123,18 @@ def summable(
         weight: of rows.
         unit: how many steps there are to be from end to end.
     """
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     numbers = [i for i, a in enumerate(attributes) if a.clip is not None]
     w = None if weight is None else _above(codes[f"c{len(attributes)}"], unit)
     for i in numbers:
         a = _above(codes[f"c{i}"], unit)
-        found[f"a{i}"] = a if w is None else (w * a + unit // 2) // unit
+        columns[f"a{i}"] = a if w is None else (w * a + unit // 2) // unit
         if has_squares(attributes[i]):
-            found[f"q{i}"] = (a * a) // unit
+            columns[f"q{i}"] = (a * a) // unit
     if w is not None:
-        found[WEIGHT] = w
-        found[WITHOUT] = _when(codes[f"c{len(attributes)}"] < 1, 1, 0)
-    return found
+        columns[WEIGHT] = w
+        columns[WITHOUT] = _when(codes[f"c{len(attributes)}"] < 1, 1, 0)
+    return columns
 
 
 def _above(code: Any, unit: int) -> Any:

@@ -122,14 +122,14 @@ class SparkRecords:
         from pyspark.sql import functions
 
         strict = [i for i, a in enumerate(self.attributes) if a.other is None]
-        found = {f"c{i}": functions.min(f"c{i}") for i in strict}
-        found["rows"] = functions.count(functions.lit(1))
-        found["hashes"] = functions.sum(
+        wanted = {f"c{i}": functions.min(f"c{i}") for i in strict}
+        wanted["rows"] = functions.count(functions.lit(1))
+        wanted["hashes"] = functions.sum(
             functions.xxhash64(*self.coded.columns).cast("decimal(38,0)")
         )
         if self.weight is not None:
-            found |= {WEIGHT: functions.sum(WEIGHT), WITHOUT: functions.max(WITHOUT)}
-        columns = [column.alias(name) for name, column in found.items()]
+            wanted |= {WEIGHT: functions.sum(WEIGHT), WITHOUT: functions.max(WITHOUT)}
+        columns = [column.alias(name) for name, column in wanted.items()]
         row = in_spark(_TASK, lambda: self.coded.agg(*columns).first()).asDict()
         outside = [i for i in strict if row[f"c{i}"] == 0]
         if row.get(WITHOUT):

@@ -168,9 +168,9 @@ def _of_persons(frame: Any, column: str, typed: bool, limit: PersonLimit) -> dic
     words = np.frombuffer(b"".join(digests), dtype="<i8").reshape(-1, 2)
     rows = words[codes[fits]]
     kept = limited_arrays([rows[:, 0], rows[:, 1]], People(people.index[fits], people.names), limit)
-    found, counts = np.unique(np.stack(kept, axis=1), axis=0, return_counts=True)
+    pairs, counts = np.unique(np.stack(kept, axis=1), axis=0, return_counts=True)
     named = dict(zip(digests, values, strict=True))
-    return {named[row.tobytes()]: int(n) for row, n in zip(found, counts, strict=True)}
+    return {named[row.tobytes()]: int(n) for row, n in zip(pairs, counts, strict=True)}
 
 
 def _coded(series: nw.Series[Any], typed: bool) -> tuple[list[Value], NDArray[np.int64]]:

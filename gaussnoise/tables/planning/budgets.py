@@ -219,12 +219,12 @@ class Budgets:
             there = there.replace("a row", "a person") + (
                 f" (with at most {self.plan.rows_per_person} rows)"
             )
-        found, sure = _percent(self.power(rho)), _percent(self.posterior(rho))
+        power, sure = _percent(self.power(rho)), _percent(self.posterior(rho))
         lines = [
             f"rho = {rho:g} in words: someone who knows all other rows and thinks it 50 % likely "
             f"that {there} is at most {sure} sure after seeing the release, except with "
             f"probability {self.delta:g}. A test that raises {100 * FALSE_ALARMS:g} % false "
-            f"alarms finds it with probability {found} at most; blind guessing, with "
+            f"alarms finds it with probability {power} at most; blind guessing, with "
             f"{100 * FALSE_ALARMS:g} %.",
             f"Standard deviations are half-widths / {quantile(LEVEL):.2f}. Ten times the budget "
             f"makes errors {math.sqrt(10):.2f} times smaller.",

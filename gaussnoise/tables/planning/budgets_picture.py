@@ -17,13 +17,13 @@ _POINTS = 41
 _LABELLED = 5  # curves with a name
 
 
-def plot_budgets(found: "Budgets", kinds: Sequence["Kind"]) -> "Figure":
+def plot_budgets(choices: "Budgets", kinds: Sequence["Kind"]) -> "Figure":
     """Half-widths of some kinds of tables, and what can be learnt of one row, against ρ."""
     from matplotlib.ticker import LogLocator, StrMethodFormatter
 
     figure = new_figure(12, 4.8)
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
-    rhos = np.geomspace(found.rhos[0], found.rhos[-1], _POINTS)
+    rhos = np.geomspace(choices.rhos[0], choices.rhos[-1], _POINTS)
     order = sorted(kinds, key=lambda kind: -kind.deviation)
     named = {
         order[k] for k in np.linspace(0, len(order) - 1, min(len(order), _LABELLED)).astype(int)
@@ -31,23 +31,23 @@ def plot_budgets(found: "Budgets", kinds: Sequence["Kind"]) -> "Figure":
     for k, kind in enumerate(order):
         label = label_text(kind.name, 34) if kind in named else None
         colour = f"C{sum(o in named for o in order[:k])}" if label else "0.8"
-        widths = [found.half_width(kind, rho) for rho in rhos]
+        widths = [choices.half_width(kind, rho) for rho in rhos]
         left.plot(rhos, widths, color=colour, label=label, zorder=2 if label else 1)
     left.set_yscale("log")
     left.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     left.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     left.set_ylabel("± rows at 95 %, of every answer")
     left.legend(fontsize="small", loc="upper right")
-    left.set_title(f"error of {number_of(len(found.plan.entries), 'table')}", fontsize="medium")
-    sure = [100 * found.posterior(rho) for rho in rhos]
-    power = [100 * found.power(rho) for rho in rhos]
-    unit = "person" if found.plan.rows_per_person > 1 else "row"
+    left.set_title(f"error of {number_of(len(choices.plan.entries), 'table')}", fontsize="medium")
+    sure = [100 * choices.posterior(rho) for rho in rhos]
+    power = [100 * choices.power(rho) for rho in rhos]
+    unit = "person" if choices.plan.rows_per_person > 1 else "row"
     right.plot(
         rhos,
         sure,
         color=THEIRS,
         label=f"surest that one {unit} is there, from 50 %\n"
-        f"(except with probability {found.delta:g})",
+        f"(except with probability {choices.delta:g})",
     )
     right.plot(rhos, power, color=OURS, label="found by a test with 5 % false alarms")
     right.axhline(50, color=THEIRS, lw=0.8, ls=":")
@@ -61,12 +61,12 @@ def plot_budgets(found: "Budgets", kinds: Sequence["Kind"]) -> "Figure":
     for axes in (left, right):
         axes.set_xscale("log")
         axes.set_xlim(rhos[0], rhos[-1])
-        axes.set_xticks(found.rhos, [f"{rho:g}" for rho in found.rhos])
+        axes.set_xticks(choices.rhos, [f"{rho:g}" for rho in choices.rhos])
         axes.minorticks_off()
-        axes.set_xlabel(f"rho (above: epsilon at delta = {found.delta:g})")
+        axes.set_xlabel(f"rho (above: epsilon at delta = {choices.delta:g})")
         axes.grid(color="0.93")
         axes.spines["right"].set_visible(False)
         above = axes.secondary_xaxis("top")
-        above.set_xticks(found.rhos, [f"{found.epsilon(rho):.2g}" for rho in found.rhos])
+        above.set_xticks(choices.rhos, [f"{choices.epsilon(rho):.2g}" for rho in choices.rhos])
         above.minorticks_off()
     return figure

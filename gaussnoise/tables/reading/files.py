@@ -82,7 +82,7 @@ def partition_columns(table: object, files: list[str]) -> list[str]:
     """
     if not isinstance(table, str | os.PathLike) or not os.path.isdir(table):
         return []
-    found = {
+    columns = {
         tuple(
             part.partition("=")[0]
             for part in os.path.relpath(file, table).split(os.sep)[:-1]
@@ -90,7 +90,7 @@ def partition_columns(table: object, files: list[str]) -> list[str]:
         )
         for file in files
     }
-    if len(found) > 1 or len(set(names := list(next(iter(found))))) < len(names):
+    if len(columns) > 1 or len(set(names := list(next(iter(columns))))) < len(names):
         raise DataError(
             f"table: expected the same partitions, like year=2024, above every file in {table}"
         )

@@ -178,19 +178,19 @@ def _open_files(table: object) -> Any:
 def _open_parquet(files: list[str], partitions: list[str]) -> Any:
     """A duckdb relation; partitions come as text."""
     connection = _connect()
-    found = [connection.read_parquet(glob.escape(f), hive_partitioning=False) for f in files]
-    if any((one.columns, one.types) != (found[0].columns, found[0].types) for one in found[1:]):
+    parts = [connection.read_parquet(glob.escape(f), hive_partitioning=False) for f in files]
+    if any((one.columns, one.types) != (parts[0].columns, parts[0].types) for one in parts[1:]):
         raise DataError(
             "table: expected the same columns of the same types in every Parquet file; "
             "hint: write them with one schema (integers with gaps as nullable integers)"
         )
     if not partitions:
         return (
-            found[0]
+            parts[0]
             if len(files) == 1
             else connection.read_parquet([glob.escape(f) for f in files], hive_partitioning=False)
         )
-    if set(partitions) & set(found[0].columns):
+    if set(partitions) & set(parts[0].columns):
         raise DataError("table: expected partitions that are no columns of the files as well")
     paths = ", ".join(literal(glob.escape(f)) for f in files)
     return connection.sql(

@@ -157,31 +157,31 @@ class _Asked:
     def _shares(
         self, meaning: str, top: Conditions, bottom: Conditions, axes: Mapping[int, _Axis]
     ) -> Answer:
-        found = self._ratios(top, bottom, axes)
-        unknown = ~np.isfinite(found.high)
-        low = np.fmin(np.clip(found.low, 0, 1), found.estimate)
-        high = np.fmax(np.clip(found.high, 0, 1), found.estimate)
+        ratios = self._ratios(top, bottom, axes)
+        unknown = ~np.isfinite(ratios.high)
+        low = np.fmin(np.clip(ratios.low, 0, 1), ratios.estimate)
+        high = np.fmax(np.clip(ratios.high, 0, 1), ratios.estimate)
         note = _RATIO + (
             "; from 0 to 1 where the group may be empty: nothing is known" if unknown.any() else ""
         )
-        numbers = found.estimate, found.standard_deviation, low, high
+        numbers = ratios.estimate, ratios.standard_deviation, low, high
         return self._answer(meaning, axes, numbers, note)
 
     def _ratio(self, asked: Ratio) -> Answer:
         axes = self._axes(asked.top, asked.bottom)
-        found = self._ratios(asked.top, asked.bottom, axes)
-        unknown = ~np.isfinite(found.high)
+        ratios = self._ratios(asked.top, asked.bottom, axes)
+        unknown = ~np.isfinite(ratios.high)
         sums = [*_sums(asked.top), *_sums(asked.bottom)]
         least = 0.0 if all(one.is_nonnegative for one in sums) else -np.inf
-        low = np.fmin(np.maximum(found.low, least), found.estimate)
-        high = np.fmax(np.maximum(found.high, least), found.estimate)
+        low = np.fmin(np.maximum(ratios.low, least), ratios.estimate)
+        high = np.fmax(np.maximum(ratios.high, least), ratios.estimate)
         note = _RATIO_OF_SUMS if sums else _RATIO
         if unknown.any():
             where = "" if unknown.all() else " where high is infinite"
             note += f"; no finite interval{where}: the denominator may be zero"
         top, bottom = self._named(asked.top), self._named(asked.bottom)
         meaning = f"ratio of ({top}) to ({bottom})"
-        numbers = found.estimate, found.standard_deviation, low, high
+        numbers = ratios.estimate, ratios.standard_deviation, low, high
         return self._answer(meaning, axes, numbers, note)
 
     def _ratios(self, top: Conditions, bottom: Conditions, axes: Mapping[int, _Axis]) -> Ratios:
@@ -211,16 +211,16 @@ class _Asked:
             np.stack([1 / y, -r.estimate / y], -1) for r, y in ((one, x[:, 1]), (two, x[:, 3]))
         ]
         between = np.einsum("ki,kij,kj->k", slopes[0], covariance[:, :2, 2:], slopes[1])
-        found = difference_of_ratios(one, two, between)
-        low = np.fmin(np.clip(found.low, -1, 1), found.estimate)
-        high = np.fmax(np.clip(found.high, -1, 1), found.estimate)
+        difference = difference_of_ratios(one, two, between)
+        low = np.fmin(np.clip(difference.low, -1, 1), difference.estimate)
+        high = np.fmax(np.clip(difference.high, -1, 1), difference.estimate)
         low, high = np.where(np.isnan(low), -1.0, low), np.where(np.isnan(high), 1.0, high)
         note = (
             "ratios of unbiased counts are not themselves unbiased; intervals put the exact ones "
             "of both shares together, to first order (Zou & Donner 2008)"
         )
         return self._answer(
-            meaning, axes, (found.estimate, found.standard_deviation, low, high), note
+            meaning, axes, (difference.estimate, difference.standard_deviation, low, high), note
         )
 
     def _quantile(self, asked: Quantile) -> Answer:
@@ -237,17 +237,17 @@ class _Asked:
                 groups[attributes[i].name] = Groups(size, cells.cells)
             elif isinstance(cells, tuple):
                 groups[attributes[i].name] = Base([[float(k in cells) for k in range(size)]])
-        found = quantiles_of(self.release.answers, attribute, asked.probabilities, groups)
-        axes[asked.attribute] = _Axis(found.attributes[-1], found.labels[-1], ())
-        low, high = found.confidence_interval(self.level)
+        quantiles = quantiles_of(self.release.answers, attribute, asked.probabilities, groups)
+        axes[asked.attribute] = _Axis(quantiles.attributes[-1], quantiles.labels[-1], ())
+        low, high = quantiles.confidence_interval(self.level)
         which = ", ".join(f"{p:g}" for p in asked.probabilities)
         name = self._named({asked.attribute: None})
         note = (
-            f"biased: {found.method}; intervals cover the quantile of the counted rows at least "
-            "that often, and cannot see inside bins"
+            f"biased: {quantiles.method}; intervals cover the quantile of the counted rows at "
+            "least that often, and cannot see inside bins"
         )
         meaning = f"quantile {which} of {name}{self._groups(asked.given)}"
-        return self._answer(meaning, axes, (found.estimate, None, low, high), note)
+        return self._answer(meaning, axes, (quantiles.estimate, None, low, high), note)
 
     def _moment(self, asked: Moment) -> Answer:
         schema = self.release.plan.schema
@@ -346,13 +346,13 @@ class _Asked:
             rows = [
                 dict(zip(axes, place, strict=True)) for place in places[start : start + _AT_ONCE]
             ]
-            found = self.release.contrasts(
+            counts = self.release.contrasts(
                 [self._weights(form, axes, row) for row in rows for form in forms]
             )
             for k in range(len(rows)):
                 own = slice(k * count, (k + 1) * count)
-                estimate[start + k] = found.estimate[own]
-                covariance[start + k] = found.covariance[own, own]
+                estimate[start + k] = counts.estimate[own]
+                covariance[start + k] = counts.covariance[own, own]
         return estimate, covariance
 
     def _weights(

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal, final
 
 from ...errors import ParameterError
-from ...estimators.budget import Budget
 from ...files.disk import read_json, reading, save_text
+from ...privacy.budget import Budget
 from ...privacy.definitions import ApproxDP
 from ...privacy.ledger import Ledger, ledger_and_id
 from ...privacy.threshold import Change, ThresholdQuery

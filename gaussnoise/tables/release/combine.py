@@ -163,17 +163,17 @@ def _check_alike(known: Attribute, other: Attribute) -> None:
 
 def _strategies(releases: Sequence[TableRelease], schema: Schema) -> tuple[AbstractStrategy, ...]:
     """How each attribute was measured, in all releases alike."""
-    found: dict[str, AbstractStrategy] = {}
+    strategies: dict[str, AbstractStrategy] = {}
     for release in releases:
         used = {name for marginal in release for name in marginal}
         for name, own in zip(release.plan.schema.names, release.query.strategies, strict=True):
-            if name in used and not _same(found.setdefault(name, own), own):
+            if name in used and not _same(strategies.setdefault(name, own), own):
                 raise NotAvailableError(
                     f"combine: expected {name!r} to be measured by the same contrasts in all "
                     "releases, got different ones, as plans for different bases have; hint: plan "
                     "the same bases of it"
                 )
-    return tuple(found.get(a.name, IdentityStrategy(a.size)) for a in schema.attributes)
+    return tuple(strategies.get(a.name, IdentityStrategy(a.size)) for a in schema.attributes)
 
 
 def _same(one: AbstractStrategy, other: AbstractStrategy) -> bool:

@@ -407,20 +407,20 @@ class _Reader:
     def _chosen(self, label: Callable[[], Cells]) -> Cells | None:
         """The cells of all labels that follow, if any do."""
         if self._symbol("="):
-            found = [label()]
+            labels = [label()]
             while self._symbol("|"):
-                found.append(label())
+                labels.append(label())
         elif self._word("in"):
             if not self._symbol("("):
                 self._fail('expected "(" and labels here')
-            found = [label()]
+            labels = [label()]
             while self._symbol(",") or self._symbol("|"):
-                found.append(label())
+                labels.append(label())
             if not self._symbol(")"):
                 self._fail('expected a comma or ")" here')
         else:
             return None
-        return tuple(sorted({k for cells in found for k in cells}))
+        return tuple(sorted({k for cells in labels for k in cells}))
 
     def _beyond(self, attribute: Attribute, sign: str) -> Cells:
         """Bins below an edge, or from it on."""
@@ -531,7 +531,7 @@ class _Reader:
         return word
 
     def _probabilities(self) -> tuple[float, ...]:
-        found = []
+        probabilities = []
         while True:
             self._space()
             match = re.compile(_NUMBER + _END).match(self._text, self._at)
@@ -540,9 +540,9 @@ class _Reader:
                     "expected probabilities between 0 and 1, like 0.5, 0.9", self._token(",")
                 )
             self._at = match.end()
-            found.append(float(match[0]))
+            probabilities.append(float(match[0]))
             if not self._symbol(","):
-                return tuple(found)
+                return tuple(probabilities)
 
     def _match(self, text: str, bins: bool = False) -> int:
         """Where a name or label ends that is written here, 0 if it is not; of a bin, spaces do
@@ -579,9 +579,9 @@ class _Reader:
 
     def _symbol(self, symbol: str) -> bool:
         self._space()
-        found = self._text.startswith(symbol, self._at)
-        self._at += len(symbol) * found
-        return found
+        follows = self._text.startswith(symbol, self._at)
+        self._at += len(symbol) * follows
+        return follows
 
     def _space(self) -> None:
         while self._at < len(self._text) and self._text[self._at].isspace():

@@ -464,8 +464,8 @@ class TableRelease(PickledByArguments):
             )
         attributes = [self.plan.schema.attributes[k] for k in group]
         groups = {a.name: Identity(a.size) for a in attributes}
-        found = quantiles_of(self.answers, self.plan.schema.attributes[i], probabilities, groups)
-        return replace(found, labels=(*(a.labels for a in attributes), found.labels[-1]))
+        marks = quantiles_of(self.answers, self.plan.schema.attributes[i], probabilities, groups)
+        return replace(marks, labels=(*(a.labels for a in attributes), marks.labels[-1]))
 
     def ask(self, question: str, level: float = LEVEL) -> Answer:
         """The answer to a question in words, with intervals, from what was released.

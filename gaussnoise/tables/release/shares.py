@@ -75,31 +75,31 @@ def has_levels(release: "TableRelease", names: "Names") -> bool:
     return any(name in _levels(release) for name in ((names,) if isinstance(names, str) else names))
 
 
-def covariances(release: "TableRelease", found: Within) -> Array:
+def covariances(release: "TableRelease", parts: Within) -> Array:
     """Of every part's count with its group's: both have noise of what both see alone.
 
     A group adds up all categories of the attributes that it does not fix, along which all noise
     but that of totals adds up to zero.
     """
-    G, shape = tuple(sorted(found.given)), [base.queries for _, base in found.parts]
+    G, shape = tuple(sorted(parts.given)), [base.queries for _, base in parts.parts]
     total = np.zeros(shape)
     for T in subsets_of(G):
         if T in release.query.multipliers:
-            factors = [_factor(release, found, i, measured=i in T) for i in found.subset]
+            factors = [_factor(release, parts, i, measured=i in T) for i in parts.subset]
             total += release.covariance.variances[T] * reduce(
                 np.multiply.outer, factors, np.array(1.0)
             )
     return total
 
 
-def _factor(release: "TableRelease", found: Within, i: int, *, measured: bool) -> Array:
+def _factor(release: "TableRelease", parts: Within, i: int, *, measured: bool) -> Array:
     """What an attribute adds to the covariance of each of its parts, as a factor."""
     strategy = release.query.strategies[i]
     seen = strategy.root if measured else strategy.profile[:, None]
-    part = found.asked[i].toarray() @ seen
-    if i not in found.given:
+    part = parts.asked[i].toarray() @ seen
+    if i not in parts.given:
         return part[:, 0]  # beside all categories, whose profile adds up to one
-    return np.einsum("kr,kr->k", part, (found.given[i].toarray() @ seen)[found.groups[i]])
+    return np.einsum("kr,kr->k", part, (parts.given[i].toarray() @ seen)[parts.groups[i]])
 
 
 def _levels(release: "TableRelease") -> dict[str, str]:

@@ -59,11 +59,11 @@ def are_dates(values: Iterable[object]) -> bool:
 
 def as_dates(values: Sequence[Any]) -> tuple[Edge, ...]:
     """Edges of dates or timestamps, the outer ones perhaps infinite, or a SchemaError."""
-    found = [_edge(value) for value in values]
-    moments = [edge for edge in found if isinstance(edge, datetime.datetime)]
+    dates = [_edge(value) for value in values]
+    moments = [edge for edge in dates if isinstance(edge, datetime.datetime)]
     if all(moment.time() == datetime.time() for moment in moments):
-        return tuple([e.date() if isinstance(e, datetime.datetime) else e for e in found])
-    return tuple(found)
+        return tuple([e.date() if isinstance(e, datetime.datetime) else e for e in dates])
+    return tuple(dates)
 
 
 def plain(value: Any) -> Any:

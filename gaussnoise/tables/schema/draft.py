@@ -69,14 +69,14 @@ def draft(table: object) -> Draft:
         lambda: dict(frame.collect_schema()),
         engine=frame.implementation,
     )
-    found = Draft([], {}, {})
+    drafted = Draft([], {}, {})
     for name, dtype in types.items():
         try:
-            attribute, found.reasons[name] = _attribute(frame, name, dtype)
-            found.attributes.append(attribute)
+            attribute, drafted.reasons[name] = _attribute(frame, name, dtype)
+            drafted.attributes.append(attribute)
         except DataError as error:
-            found.left_out[name] = str(error)
-    return found
+            drafted.left_out[name] = str(error)
+    return drafted
 
 
 def _typed(table: object) -> nw.LazyFrame[Any]:
@@ -101,10 +101,10 @@ def _typed_csv(text: Any) -> Any:
         for c in text.columns
         for test in _CSV_TYPES.values()
     ]
-    found = iter(text.aggregate(", ".join(tests)).fetchall()[0])
+    answers = iter(text.aggregate(", ".join(tests)).fetchall()[0])
     columns = []
     for c in text.columns:
-        kinds = [kind for kind, fits in zip(_CSV_TYPES, found, strict=False) if fits]
+        kinds = [kind for kind, fits in zip(_CSV_TYPES, answers, strict=False) if fits]
         value = (
             f"regexp_replace(trim({sql(c)}), '[.]0+$', '')"
             if kinds[:1] == ["BIGINT"]
@@ -228,8 +228,8 @@ def _dates(frame: nw.LazyFrame[Any], name: str) -> tuple[Attribute, str]:
     )
     months = nw.when(year >= 1, year <= 9999).then(year * 12 + month - 1)
     missing, low, high = (
-        _collect(engine, task, lambda found=found: frame.select(v=found))[0]
-        for task, found in (
+        _collect(engine, task, lambda values=values: frame.select(v=values))[0]
+        for task, values in (
             ("look for nulls", months.is_null().any()),
             ("find the range", months.min()),
             ("find the range", months.max()),
@@ -254,12 +254,12 @@ _ZONED = f"convert it to {NO_ZONE}, before"
 def _whole(frame: nw.LazyFrame[Any], usable: nw.Expr, column: nw.Expr) -> bool:
     """Whether there are numbers, all of them integers that a float holds exactly."""
     exact = (column == column.round()) & (column.abs() < 2**53)
-    found = _collect(
+    row = _collect(
         frame.implementation,
         "look for integers",
         lambda: frame.filter(usable).select(v=exact.cast(nw.Float64).min()),
     )[0]
-    return found == 1
+    return row == 1
 
 
 def _mostly_below(

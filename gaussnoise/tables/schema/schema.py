@@ -341,13 +341,13 @@ class Schema:
         """
         from .draft import draft  # the reader of tables meets the class here
 
-        found = draft(table)
-        reasons = "; ".join(found.left_out.values())
-        if found.left_out and not found.attributes:
+        drafted = draft(table)
+        reasons = "; ".join(drafted.left_out.values())
+        if drafted.left_out and not drafted.attributes:
             raise DataError(f"draft: no column can be an attribute; {reasons}")
-        if found.left_out:
+        if drafted.left_out:
             warnings.warn(f"draft: left out: {reasons}", SchemaWarning, stacklevel=2)
-        return cls(found.attributes)
+        return cls(drafted.attributes)
 
     def to_toml(self) -> str:
         """The TOML that :meth:`loads` reads back."""

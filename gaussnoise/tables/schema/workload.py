@@ -39,7 +39,7 @@ def load_workload(path: str | os.PathLike[str]) -> list[Wanted]:
         SchemaError: the message starts with ``path:line:``.
     """
     text, name = read_toml(path)
-    schema, found = Schema.loads(text, name), []
+    schema, entries = Schema.loads(text, name), []
     for k, table in enumerate(parsed_toml(text, name).get("workload", ())):
         where = f"{name}:{toml_line(text, ('workload', str(k)))}: workload"
         target = {key: table[key] for key in _TARGET if key in table}
@@ -50,8 +50,8 @@ def load_workload(path: str | os.PathLike[str]) -> list[Wanted]:
             entry_term(schema, entry)
         except ParameterError as error:
             raise SchemaError(f"{where}: {error}") from None
-        found.append(Wanted(entry, **target))
-    return found
+        entries.append(Wanted(entry, **target))
+    return entries
 
 
 def as_entry(names: list[str], known: tuple[str, ...]) -> Entry:

@@ -11,7 +11,7 @@ from scipy import sparse, stats
 
 import gaussnoise as gn
 from gaussnoise.estimators import steps
-from gaussnoise.estimators.budget import Budget
+from gaussnoise.privacy.budget import Budget
 
 E = gn.estimators
 CANARY = 73917391.5

@@ -43,8 +43,8 @@ class Layout:
         """Of a plan."""
         cells = plan.tables.dim / _GROUPS
         most = int(min(max(cells, _GROUP_CELLS[0]), _GROUP_CELLS[1]))
-        found = grouped(plan.tables.subsets, plan.schema.attributes, most)
-        return cls(plan.schema.sizes, tuple(found), tuple(map(tuple, found.values())), plan.query)
+        groups = grouped(plan.tables.subsets, plan.schema.attributes, most)
+        return cls(plan.schema.sizes, tuple(groups), tuple(map(tuple, groups.values())), plan.query)
 
     @cached_property
     def measured(self) -> tuple[tuple[tuple[Subset, bool], ...], ...]:
@@ -66,34 +66,34 @@ class Layout:
     @cached_property
     def places(self) -> Mapping[tuple[Subset, bool], tuple[int, slice]]:
         """In which group's file each of them is, and where there."""
-        found = {}
+        places = {}
         for part, own in enumerate(self.measured):
             start = 0
             for key in own:
                 end = start + math.prod(self.sizes[i] for i in key[0])
-                found[key] = part, slice(start, end)
+                places[key] = part, slice(start, end)
                 start = end
-        return found
+        return places
 
     def files(self, part: int) -> dict[str, list[Subset]]:
         """The files of a group's tables, one for each number of attributes."""
-        found: dict[str, list[Subset]] = {}
+        files: dict[str, list[Subset]] = {}
         for S in self.tables[part]:
-            found.setdefault(f"tables/{len(S)}-way/part-{part:06d}.parquet", []).append(S)
-        return found
+            files.setdefault(f"tables/{len(S)}-way/part-{part:06d}.parquet", []).append(S)
+        return files
 
     @cached_property
     def table_places(self) -> dict[Subset, Place]:
         """Where each table is in the dataset."""
-        found = {}
+        places = {}
         for part in range(len(self.groups)):
             for file, tables in self.files(part).items():
                 row = 0
                 for S in tables:
                     shape = tuple(self.sizes[i] for i in S)
-                    found[S] = Place(file, row, shape)
+                    places[S] = Place(file, row, shape)
                     row += math.prod(shape)
-        return found
+        return places
 
     @property
     def sha256(self) -> str:

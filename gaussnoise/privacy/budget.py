@@ -7,8 +7,8 @@ from functools import cached_property
 
 from ..errors import ParameterError
 from ..numerics.rounding import rounded_down, rounded_up
-from ..privacy.definitions import AbstractPrivacy, ApproxDP, PureDP, check_gaussian
-from ..privacy.lattice_bound import MIN_STEPS
+from .definitions import AbstractPrivacy, ApproxDP, PureDP, check_gaussian
+from .lattice_bound import MIN_STEPS
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,7 @@ class Budget:
                 f"{function}: expected PureDP(epsilon), got {type(privacy).__name__}"
             )
         check_gaussian(function, privacy, stacklevel=4)
-        assert_known = privacy
-        return cls(assert_known, dict(shares), draws, thresholded)  # pyright: ignore[reportArgumentType]
+        return cls(privacy, dict(shares), draws, thresholded)  # pyright: ignore[reportArgumentType]
 
     @property
     def pure(self) -> bool:
