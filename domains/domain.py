@@ -26,8 +26,9 @@ SLACK = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class QuadraticMax:
-    """A bracket on ``sup_{x in K} (x - c)' H (x - c)`` with its witness (Nikolov & Tang 2023,
-    Definition 29).
+    """A bracket on ``sup_{x in K} (x - c)' H (x - c)`` with its witness.
+
+    Nikolov & Tang (2023), Definition 29.
 
     Attributes:
         maximizer: point of K, shape (dim,), at which ``value`` is attained.
@@ -213,8 +214,9 @@ class AbstractDomain(abc.ABC):
 
     @final
     def max_quadratic(self, H: ArrayLike, center: ArrayLike | None = None) -> QuadraticMax:
-        """Bracket ``sup_{x in K} (x - center)' H (x - center)`` (Nikolov & Tang 2023, Definition
-        29).
+        """Bracket ``sup_{x in K} (x - center)' H (x - center)``.
+
+        Nikolov & Tang (2023), Definition 29.
 
         Args:
             H: symmetric positive semidefinite matrix, shape (dim, dim).

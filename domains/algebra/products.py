@@ -64,8 +64,9 @@ def kron(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
 
 
 def parts_over_time(domain: AbstractDomain) -> tuple[AbstractDomain, ...] | None:
-    """The factors of a Kronecker product with a workload over time, which may be solved for one by
-    one.
+    """The factors of a Kronecker product with a workload over time.
+
+    They may be solved for one by one.
     """
     if isinstance(domain, StreamProduct):
         return domain.parts

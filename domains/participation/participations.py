@@ -178,8 +178,9 @@ class CountParticipations(AbstractParticipations):
 
 @final
 class VectorParticipations(AbstractParticipations):
-    r"""``{Σ_{i ∈ π} s_i a_i : |s_i| <= 1}``, one coordinate of
-    ``{Σ_{i ∈ π} a_i ⊗ u_i : ‖u_i‖₂ <= 1}``.
+    r"""``{Σ_{i ∈ π} s_i a_i : |s_i| <= 1}``, for people who add a vector in each tick.
+
+    It is one coordinate of ``{Σ_{i ∈ π} a_i ⊗ u_i : ‖u_i‖₂ <= 1}``.
 
     The vectors u_i are gradients, say, of any dimension; noise is M for every coordinate of theirs,
     independently. :func:`optimal_noise` covers all of them, not only this coordinate. So does the

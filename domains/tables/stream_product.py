@@ -22,8 +22,9 @@ _MOST_LISTED_QUERIES = 2**18  # numbers, of queries about several attributes: se
 @final
 @dataclass(frozen=True, eq=False)
 class StreamProduct(AbstractFiniteDomain):
-    """``{x_1 ⊗ … ⊗ x_m : x_k in K_k}`` for two or more finite sets, of which one at least is a
-    workload over time.
+    """``{x_1 ⊗ … ⊗ x_m : x_k in K_k}`` for two or more finite sets.
+
+    One of them at least is a workload over time.
 
     A contribution at a tick is a record of the other sets; answered at each tick is the workload
     over time of each of their answers. Made by ``kron``.

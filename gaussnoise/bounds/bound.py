@@ -90,8 +90,9 @@ class Bound:
         return math.hypot(moves, self.deviation) * (1 - _MARGIN)
 
     def neighbor_error(self, error: float) -> float:
-        """Where ``error`` cannot be said of a data set alone: least error at its worst neighbour,
-        given its own.
+        """The least error at the worst neighbour, given the error of this data set.
+
+        For promises under which ``error`` cannot be said of a data set alone.
 
         A mechanism may answer one data set without noise; then it must fail next to it (Nikolov &
         Tang 2023, Theorem 53).

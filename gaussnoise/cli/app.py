@@ -1,6 +1,4 @@
-"""Commands: schema, categories, plan, bound, release, report, ask, synthetic, mean, stream, ledger,
-optimize, demo.
-"""
+"""The commands of ``gaussnoise``."""
 
 import importlib.metadata
 import signal

@@ -43,8 +43,9 @@ def show_ledger(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List all charges and refusals of a ledger. A refusal depends on the data; all else here is
-    public.
+    """List all charges and refusals of a ledger.
+
+    A refusal depends on the data; all else here is public.
     """
     ledger = Ledger.open(path)
     entries = ledger.entries()

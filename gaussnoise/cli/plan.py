@@ -50,8 +50,9 @@ def show_plan(
     weight: WeightColumn = None,
     as_json: Json = False,
 ) -> None:
-    """Say what a release would look like; without a budget, what every budget would mean.
-    Needs no data.
+    """Say what a release would look like, without data.
+
+    Without a budget, say what every budget would mean.
     """
     asked = asked_for(schema, marginals, within, target)
     if rho is None and epsilon is None and asked.targets is None:

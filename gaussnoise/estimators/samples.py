@@ -44,8 +44,9 @@ def samples(
 
 
 def check_finite(function: str, rows: Array, on_nonfinite: object) -> None:
-    """Refuse infinities and NaN, unless they are to be clipped: to the boundary, and to the center
-    (:func:`clipped`).
+    """Refuse infinities and NaN, unless they are to be clipped.
+
+    :func:`clipped` moves them to the boundary and to the center.
 
     Whether they are there depends on the data: under a ledger this is asked where refusals are
     recorded.

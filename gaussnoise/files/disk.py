@@ -300,8 +300,9 @@ def files_in(folder: Path) -> Iterator[str]:
 
 
 def digests_in(folder: Path, known: Mapping[str, str] | None = None) -> dict[str, str]:
-    """sha256 of every file of a release, but that of its ``release.json``; ``known`` ones are not
-    read again.
+    """sha256 of every file of a release, except its ``release.json``.
+
+    Files that are in ``known`` are not read again.
     """
     known = known or {}
     return {

@@ -11,9 +11,10 @@ from ..errors import ParameterError
 @final
 @dataclass(frozen=True)
 class ReplaceWithin:
-    """Neighbouring datasets differ in one record, exchanged for another that agrees with it on some
-    attributes: how many records have each combination of those is published exactly, and which
-    one a record has gets no protection at all.
+    """Neighbouring datasets differ in one record, exchanged for another with some attributes alike.
+
+    How many records have each combination of those attributes is published exactly, and which one
+    a record has gets no protection at all.
 
     The policy graph that joins records of equal public attributes: for marginals in closed form,
     for products of other bases by the same residuals. What is measured of two records x, y that

@@ -101,8 +101,9 @@ class Covariance(abc.ABC):
 @final
 @dataclass(frozen=True, eq=False)
 class FactorCovariance(Covariance, PickledByArguments):
-    """``M = scale² · L @ L.T`` with the entries of L near one, so that scales of 1e±150 neither
-    under- nor overflow.
+    """``M = scale² · L @ L.T`` with the entries of L near one.
+
+    So scales of 1e±150 neither under- nor overflow.
 
     >>> FactorCovariance(np.array([[3.0], [4.0]]), 2.0).standard_deviation()
     array([6., 8.])

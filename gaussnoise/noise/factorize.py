@@ -114,8 +114,9 @@ def factorize(
 @final
 @dataclass(frozen=True, eq=False)
 class Witness:
-    """Why no factorization is better: ``γ_(p)(A) >= ‖W^{1/2} A Λ^{1/2}‖_*`` (Nikolov & Tang 2023,
-    Theorem 26).
+    """Why no factorization is better (Nikolov & Tang 2023, Theorem 26).
+
+    ``γ_(p)(A) >= ‖W^{1/2} A Λ^{1/2}‖_*``.
 
     Attributes:
         query_weights: w, diagonal of W, shape (queries,), nonnegative; ones at p = 2, of sum one at
@@ -303,8 +304,9 @@ class Factorization(PickledByArguments):
 
     @cached_property
     def noise(self) -> OptimalNoise:
-        """``optimal_noise`` of the columns of A under "add-remove"; structured matrices solve for
-        it when first asked.
+        """``optimal_noise`` of the columns of A under "add-remove".
+
+        Structured matrices solve for it when first asked.
 
         Raises:
             DomainTooLargeError: a Kronecker product of more than 2^27 entries.

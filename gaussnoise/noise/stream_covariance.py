@@ -45,7 +45,9 @@ class StreamCovariance(Covariance):
         return evaluate(self.workload.bands, self.weights, self.coordinate_weights)
 
     def standard_deviation(self) -> Array:
-        """Upper bounds: for a million ticks at most a relative 1e-9 above the exact ones where A⁻¹
+        """Upper bounds on the standard deviations.
+
+        For a million ticks they are at most a relative 1e-9 above the exact ones where A⁻¹
         has one subdiagonal; where it has several, by what rounding is proven to do at most.
         """
         return self.scale * np.sqrt(self.evaluation.variances)

@@ -1,6 +1,4 @@
-"""Workloads over time as answers: of more ticks than are written out, or as a design for those that
-are.
-"""
+"""Noise for workloads over time: of many ticks as an answer, of few as a design."""
 
 import math
 from dataclasses import replace

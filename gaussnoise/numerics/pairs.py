@@ -35,8 +35,9 @@ class FarPairs:
 
 
 def far_pairs(points: Array, beyond: float = np.inf) -> FarPairs:
-    """Farthest pairs of ``points`` (N, r), one for every row that has a partner beyond a threshold;
-    of very many points, for the rows that reach farthest.
+    """Farthest pairs of ``points`` (N, r), one for every row with a partner beyond a threshold.
+
+    Of very many points, for the rows that reach farthest.
 
     Rows whose distance from the middle, added to the largest such distance, stays below the
     farthest pair of a sample and below the threshold cannot matter, and are skipped.

@@ -176,8 +176,9 @@ class ApproxDP(AbstractPrivacy):
 @final
 @dataclass(frozen=True)
 class GDP(AbstractPrivacy):
-    r"""μ-Gaussian differential privacy (Dong, Roth & Su 2022): no easier to tell apart than N(0, 1)
-    and N(μ, 1).
+    r"""μ-Gaussian differential privacy (Dong, Roth & Su 2022).
+
+    Neighbours are no easier to tell apart than N(0, 1) and N(μ, 1).
 
     A continuous Gaussian is μ-GDP iff ``ρ <= μ²/2``. No lattice keeps that exactly. What is drawn
     lies within total variation η of a μ-GDP mechanism: a test between neighbours of false alarm
@@ -309,8 +310,10 @@ class TV(AbstractPrivacy):
 @final
 @dataclass(frozen=True)
 class PureDP:
-    """ε-differential privacy (Dwork et al. 2006): no Gaussian keeps it; for
-    :func:`~gaussnoise.lower_bound`.
+    """ε-differential privacy (Dwork et al. 2006).
+
+    No Gaussian noise keeps it; it is for :func:`~gaussnoise.lower_bound` and for estimators
+    with Laplace noise.
 
     Args:
         epsilon: no event's probability changes by more than a factor e^ε between neighbours; in (0,

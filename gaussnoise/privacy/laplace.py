@@ -50,8 +50,9 @@ class LaplaceQuery(PickledByArguments):
 
 @dataclass(frozen=True)
 class NoisyMaximum(PickledByArguments):
-    """The index of the largest of some integer scores, up to noise (McKenna & Sheldon 2020, permute
-    and flip).
+    """The index of the largest of some integer scores, up to noise.
+
+    Permute and flip (McKenna & Sheldon 2020).
 
     Attributes:
         sensitivity: largest change of any score between neighbours, up or down; an integer >= 1.

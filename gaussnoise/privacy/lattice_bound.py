@@ -17,15 +17,18 @@ MOST_STEPS = 2.0**53  # aimed at: half of what is drawn at most
 
 
 def lattice_bits(rho: float, grid: int = 0) -> int:
-    """How many binary digits a count needs for a budget ρ, beyond ``grid`` that it has: one row is
-    then ``2 MIN_STEPS √ρ`` lattice steps or more, and noise on it has MIN_STEPS of them.
+    """How many binary digits beyond ``grid`` a count needs for a budget ρ.
+
+    One row is then ``2 MIN_STEPS √ρ`` lattice steps or more, and noise on it has MIN_STEPS of
+    them.
     """
     return max(math.ceil(math.log2(2 * MIN_STEPS * math.sqrt(rho))) - grid, 0)
 
 
 def lattice_distance(draws: int, steps: float) -> float:
-    r"""Upper bound ``√m / (25 s²)`` on a total variation: m discrete Gaussians, and m normals
-    rounded to integers.
+    r"""Upper bound ``√m / (25 s²)`` on a total variation.
+
+    It is between m discrete Gaussians and m normals rounded to integers.
 
     Both have scale s, the number of lattice steps per standard deviation, and any common integer
     centres: moving by integers commutes with rounding.

@@ -74,8 +74,9 @@ class Results:
         write: Callable[[Path], object],
         draws: int | None,
     ) -> Path:
-        """Where the one result of ``id`` is, drawn under a charge of its own if it was not there;
-        arguments as of :meth:`Ledger.once`, checked.
+        """Where the one result of ``id`` is, drawn under a charge of its own if it was not there.
+
+        Arguments as of :meth:`Ledger.once`, checked.
         """
         parts = {
             name: _text_digest(json.dumps(value, sort_keys=True)) for name, value in request.items()

@@ -166,8 +166,9 @@ def total_variation(privacy: Promise) -> float:
 
 
 def implied(privacy: Promise, delta: float = 1e-6) -> list[Promise]:
-    """The promises of other kinds that every mechanism keeps which keeps this one, as strong as is
-    known.
+    """The promises of other kinds that a mechanism with this promise keeps.
+
+    They are as strong as is known.
 
     ``PureDP(ε)`` implies zCDP(ε²/2), KL(ε tanh(ε/2)), TV(tanh(ε/2)) and (ε, δ) for every δ; zCDP(ρ)
     implies KL(ρ), (ε(δ), δ) and total variation; GDP(μ) implies zCDP(μ²/2), and more exactly (ε, δ)

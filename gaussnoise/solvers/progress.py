@@ -68,8 +68,9 @@ _told = ContextVar("told", default=False)
 
 @contextmanager
 def told() -> Iterator[None]:
-    """In this block no bar is drawn unless asked for: the caller tells how far it is, or nobody is
-    to be told.
+    """In this block no bar is drawn by default.
+
+    The caller says how far it is, or nobody is to be told.
     """
     before = _told.set(True)
     try:
@@ -108,8 +109,10 @@ def _is_silent(progress: object) -> bool:
 
 @contextmanager
 def watching(progress: bool | Watcher | None, tol: float) -> Iterator[Watch]:
-    """Where to report to: the caller's own callback, nobody for False, a progress bar for True, and
-    for None one that is drawn after two seconds, if standard error is a terminal.
+    """Where to report to.
+
+    The caller's own callback, nobody for False, a progress bar for True, and for None one that
+    is drawn after two seconds, if standard error is a terminal.
     """
     check_progress(progress)
     if _is_silent(progress):

@@ -1,6 +1,4 @@
-"""Data that arrive over time: workloads, noise generators, certificates for anybody's strategy,
-tables that go on.
-"""
+"""Data that arrive over time: workloads, noise generators, certificates, tables that go on."""
 
 from domains.participation.patterns import AnyOf, Apart, Epochs, Window
 

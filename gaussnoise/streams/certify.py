@@ -89,8 +89,9 @@ class StrategyCertificate:
 def certify(
     strategy: Any, workload: Any, participation: AbstractPatterns | None = None, p: float = 2
 ) -> StrategyCertificate:
-    """Compare a strategy C for a workload A, published as A C⁻¹ (C x + noise), with the best
-    possible noise.
+    """Compare a strategy C for a workload A with the best possible noise.
+
+    What is published is A C⁻¹ (C x + noise).
 
     Args:
         strategy: C, lower triangular of shape (n, n), at any scale: its sensitivity is computed. Or

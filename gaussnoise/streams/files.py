@@ -1,5 +1,6 @@
-"""What a stream and its ticks say about themselves, for machines and people: nothing in it depends
-on the data.
+"""What a stream and its ticks say about themselves, for machines and people.
+
+Nothing in it depends on the data.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,5 +1,6 @@
-"""Correlated noise for a stream, one tick at a time, in the memory of a few contributions: research
-and training.
+"""Correlated noise for a stream, one tick at a time: for research and training.
+
+It takes the memory of a few contributions.
 """
 
 import hashlib
@@ -19,8 +20,9 @@ Array = NDArray[np.float64]
 
 @final
 class NoiseGenerator:
-    """Noise to add to the contributions of a stream, tick by tick; the answers then carry the
-    designed noise.
+    """Noise to add to the contributions of a stream, tick by tick.
+
+    The answers then carry the designed noise.
 
     Add :meth:`next` to the contribution of each tick (in training: to the sum of clipped gradients
     of each step), times ``σ · clip``, and put the sums through the workload as if they were data.
@@ -75,8 +77,9 @@ class NoiseGenerator:
         )
 
     def next(self, shape: int | tuple[int, ...] = ()) -> Array:
-        """Noise for the contribution of the next tick, at σ = 1, from the randomness of the
-        operating system.
+        """Noise for the contribution of the next tick, at σ = 1.
+
+        Its randomness is the operating system's.
 
         Args:
             shape: of one contribution, the same at every tick.
@@ -92,8 +95,9 @@ class NoiseGenerator:
         return self.correlate(ndtri((bits + 0.5) * 2.0**-53).reshape(shape))
 
     def correlate(self, normal: Any) -> Any:
-        """The same from your own independent standard normal numbers, of any library: numpy, torch,
-        jax.
+        """The same from your own independent standard normal numbers.
+
+        They may be of any library: numpy, torch, jax.
 
         Args:
             normal: fresh numbers of the shape of one contribution. Only ``+`` and ``*`` with floats
@@ -120,14 +124,16 @@ class NoiseGenerator:
         return noise
 
     def toarray(self) -> Array:
-        """The strategy C, shape (n, n), lower triangular: what :func:`certify` compares with the
-        best possible.
+        """The strategy C, shape (n, n), lower triangular.
+
+        :func:`certify` compares it with the best possible.
         """
         return self._filter.strategy()
 
     def state_dict(self) -> dict[str, Any]:
-        """All that changes from tick to tick; saved numbers of a training run must be kept as
-        private as its noise.
+        """All that changes from tick to tick.
+
+        Saved numbers of a training run must be kept as private as its noise.
         """
         return {
             "design": self._digest(),

@@ -1,5 +1,6 @@
-"""From exact counts of the ticks so far to noisy integers; from these to estimates of the last
-tick's counts.
+"""From exact counts of the ticks so far to noisy integers, and to estimates.
+
+Estimates are of the last tick's counts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -86,8 +87,9 @@ def parts_of(plan: StreamPlan) -> dict[Subset, Subset]:
 def measured(
     plan: StreamPlan, ticks: Sequence[Tables], noise: NoiseStream
 ) -> dict[Subset, list[int]]:
-    """What is measured at the last of these ticks, with fresh noise: ``Σ_i C_ti q_i`` on every
-    residual, exactly.
+    """What is measured at the last of these ticks, with fresh noise.
+
+    On every residual it is ``Σ_i C_ti q_i``, exactly.
     """
     row: list[int] = plan.strategy.matrix[len(ticks) - 1, : len(ticks)].tolist()
     rows = max(int(counts.sum()) for tables in ticks for counts in tables.values())
@@ -105,8 +107,9 @@ def measured(
 
 
 def estimated(plan: StreamPlan, ticks: Sequence[Noisy], rows: int) -> dict[Subset, Array]:
-    """Unbiased tables of the last tick's own rows, from what was measured so far; ``rows``: how
-    many, where public.
+    """Unbiased tables of the last tick's own rows, from what was measured so far.
+
+    ``rows`` says how many there are, where that is public.
     """
     weights, unit = plan.strategy.row_of_inverse(len(ticks) - 1)
     query = plan.query

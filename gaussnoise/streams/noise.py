@@ -35,8 +35,9 @@ def noise(
     loss: Literal["mean", "max"] = "mean",
     participation: AbstractPatterns | None = None,
 ) -> NoiseGenerator:
-    """A generator of correlated noise with a few states, and how far from the best possible noise
-    it is at most.
+    """A generator of correlated noise with a few states.
+
+    It says how far from the best possible noise it is at most.
 
     Where people take part more than once, all coefficients are chosen for it, tick by tick, and the
     sensitivity is the proven one of :func:`certify` (where sets of ticks are too many to list, the

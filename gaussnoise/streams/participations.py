@@ -17,8 +17,9 @@ Array = NDArray[np.float64]
 def participations(
     workload: Any, who: AbstractPatterns
 ) -> CountParticipations | VectorParticipations:
-    """What one person can do to all answers of a workload over time, as a domain for
-    :func:`gaussnoise.optimal_noise`.
+    """What one person can do to all answers of a workload over time.
+
+    It is a domain for :func:`gaussnoise.optimal_noise`.
 
     People are added or removed: pass ``neighbors="add-remove"``. Of vectors, the answer's error and
     covariance are those of one coordinate: add noise of covariance M to every coordinate of the n

@@ -204,8 +204,9 @@ class StreamPlan(PickledByArguments):
 
     @cached_property
     def time_covariance(self) -> Array:
-        """Covariance of the estimates of a cell's counts in each two ticks, over its variance at
-        tick 1, shape (n, n).
+        """Covariance of the estimates of a cell's counts in each two ticks, shape (n, n).
+
+        It is in units of the cell's variance at tick 1.
 
         The covariance of any two cells in any two ticks is their covariance at tick 1 times this:
         time and tables are independent of each other.
@@ -341,8 +342,9 @@ class StreamPlan(PickledByArguments):
         return simulated(self, tables, draw, on_outside=on_outside)
 
     def dp_event(self) -> "DpEvent":
-        """What the stream costs, for ``dp-accounting`` to compose:
-        :func:`gaussnoise.privacy.dp_event`.
+        """What the stream costs, as :func:`gaussnoise.privacy.dp_event`.
+
+        ``dp-accounting`` composes it with others.
         """
         return dp_event(self.rho_charged)
 
@@ -368,8 +370,9 @@ def continual(
     strategy: TimeStrategy | None = None,
     multipliers: Mapping[Type, int] | None = None,
 ) -> StreamPlan:
-    """The plan of a stream of such tables, as it was begun with, or by the best strategy that is
-    known.
+    """The plan of a stream of such tables.
+
+    It has the strategy it was begun with, or the best that is known.
 
     Raises:
         ParameterError: not ticks; a budget that cannot be drawn.

@@ -1,5 +1,6 @@
-"""How far the reports of one person together can move what is measured over time, in exact
-integers.
+"""How far the reports of one person together can move what is measured over time.
+
+In exact integers.
 """
 
 from functools import lru_cache
@@ -19,8 +20,9 @@ _MOST_PAIRS = 2**22  # of ticks, in all sets that are looked at one by one
 
 
 def largest_change(gram: Integers, reports: int, apart: int) -> int:
-    """Upper bound on ``Σ_{i,j∈π} |X_ij|`` over all sets π of at most so many ticks, each two at
-    least ``apart`` apart.
+    """Upper bound on ``Σ_{i,j∈π} |X_ij|`` over all sets π of at most so many ticks.
+
+    Each two ticks of a set are at least ``apart`` apart.
 
     A person with rows in the ticks of π changes the answers of tick i's table by some u_i with
     ‖u_i‖ <= Δ, which may differ from tick to tick; what is measured over time changes by

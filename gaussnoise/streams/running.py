@@ -91,8 +91,9 @@ class Stream:
     def open(
         cls, path: str | os.PathLike[str], ledger: Ledger | str | os.PathLike[str] | None = None
     ) -> "Stream":
-        """A stream that was started, to go on or to be read; without its private folder it can only
-        be read.
+        """A stream that was started, to go on or to be read.
+
+        Without its private folder it can only be read.
 
         Args:
             path: its folder.

@@ -1,5 +1,6 @@
-"""What a stream keeps between ticks. Its exact counts are PRIVATE, as confidential as the rows
-themselves.
+"""What a stream keeps between ticks.
+
+Its exact counts are PRIVATE, as confidential as the rows themselves.
 
 Later ticks measure sums over earlier rows exactly, so something that determines their counts must
 be kept: the counts, or the noise, which with what is published is the same. Counts are kept and
@@ -246,8 +247,9 @@ class State:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Waits until no other program works on the stream; the lock is the operating system's and
-        dies with us.
+        """Wait until no other program works on the stream.
+
+        The lock is the operating system's and dies with us.
         """
         try:
             lock = sqlite3.connect(self.private / "lock", timeout=1.0, isolation_level=None)

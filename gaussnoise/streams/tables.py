@@ -1,5 +1,6 @@
-"""Tables over time: of single ticks, of all so far, of any combination, with exact covariances
-between them.
+"""Tables over time, with exact covariances between ticks.
+
+Of single ticks, of all so far, of any combination.
 """
 
 from collections.abc import Mapping, Sequence
@@ -63,8 +64,9 @@ class StreamTables(PickledByArguments):
         return self._window(1, len(self) if tick is None else tick)
 
     def difference(self, later: int, earlier: int) -> TableRelease:
-        """``total(later)`` less ``total(earlier)``: counts of the rows that came in after one tick,
-        up to another.
+        """``total(later)`` less ``total(earlier)``.
+
+        These are the counts of the rows that came in after one tick, up to another.
         """
         if type(earlier) is not int or type(later) is not int or not 0 <= earlier < later:
             raise ParameterError(
@@ -82,8 +84,9 @@ class StreamTables(PickledByArguments):
         )
 
     def combined(self, weights: ArrayLike) -> TableRelease:
-        """``Σ_t weights[t] · (counts of tick t)``: windows, trends, any contrast over time, with
-        exact deviations.
+        """``Σ_t weights[t] · (counts of tick t)``, with exact deviations.
+
+        Windows, trends, any contrast over time.
 
         Args:
             weights: of ticks 1, 2, …, at most as many as there are. Under replacement they must be
@@ -102,8 +105,9 @@ class StreamTables(PickledByArguments):
         return self._combined(checked, "a combination of ticks")
 
     def contrast(self, weights: Mapping[int, Weights]) -> Contrast:
-        """A linear combination of cells of tables of several ticks' own rows, with its exact
-        standard deviation.
+        """A linear combination of cells of tables of several ticks' own rows.
+
+        It has its exact standard deviation.
 
         Args:
             weights: for each tick, as for :meth:`TableRelease.contrast`.

@@ -1,5 +1,6 @@
-"""When rows come in, who may take part how often, and what is wanted over time: public, stated
-before any data.
+"""When rows come in, who may take part how often, and what is wanted over time.
+
+All of it is public, stated before any data.
 """
 
 from dataclasses import dataclass

@@ -1,5 +1,6 @@
-"""What is measured over time: integer combinations of the ticks so far, chosen for the
-least error.
+"""What is measured over time: integer combinations of the ticks so far.
+
+They are chosen for the least error.
 """
 
 import math
@@ -44,8 +45,9 @@ _FRACTION = 320  # bits of a row of the inverse
 @final
 @dataclass(frozen=True, eq=False)
 class TimeStrategy(PickledByArguments):
-    """A lower triangular integer matrix C: at tick t,
-    ``Σ_{i<=t} C_ti · (answers on tick i's rows)`` gets fresh noise.
+    """A lower triangular integer matrix C.
+
+    At tick t, ``Σ_{i<=t} C_ti · (answers on tick i's rows)`` gets fresh noise.
 
     Attributes:
         matrix: C, shape (n, n), int64, with a positive diagonal.
@@ -90,8 +92,9 @@ class TimeStrategy(PickledByArguments):
 
     @cached_property
     def sensitivity_squared(self) -> int:
-        """How far a person's reports can move all measurements, over how far one report moves a
-        tick's answers.
+        """How far a person's reports can move all measurements.
+
+        In units of how far one report moves a tick's answers, squared.
         """
         return largest_change(gram(self.matrix), self.ticks.reports, self.ticks.apart)
 
@@ -103,8 +106,9 @@ class TimeStrategy(PickledByArguments):
 
     @property
     def error(self) -> float:
-        """p-norm of the standard deviations of all answers of the workload, at unit sensitivity: an
-        upper end.
+        """p-norm of the standard deviations of all answers, at unit sensitivity.
+
+        An upper end.
         """
         return _error(self.ticks.matrix, self.inverse, self.p) * math.sqrt(self.sensitivity_squared)
 
@@ -118,8 +122,9 @@ class TimeStrategy(PickledByArguments):
         return float(np.square(weights @ self.inverse[: len(weights), : len(weights)]).sum())
 
     def row_of_inverse(self, t: int) -> tuple[list[int], int]:
-        """Row t of C⁻¹ as integers over 2^bits, and 2^bits: ``Σ_i r_i C_ij`` is 2^bits at j = t,
-        else within C_jj of 0.
+        """Row t of C⁻¹ as integers over 2^bits, and 2^bits.
+
+        ``Σ_i r_i C_ij`` is 2^bits at j = t, else within C_jj of 0.
 
         By back substitution in Python integers, for t from 0: of counts below 2⁶⁰, what is lost is
         below 2⁻¹⁶⁰ rows.

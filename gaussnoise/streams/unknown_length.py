@@ -23,8 +23,9 @@ _PER_DOUBLING = 2  # lengths at which the best noise of known length is computed
 @final
 @dataclass(frozen=True, eq=False)
 class UnknownLength:
-    """One noise for all lengths of a stream up to a largest one, as good as possible at every one
-    of them.
+    """One noise for all lengths of a stream up to a largest one.
+
+    It is as good as possible at every one of them.
 
     Attributes:
         lengths: where the best noise of known length was computed, shape (m,), ending with the
@@ -49,8 +50,9 @@ class UnknownLength:
 
     @property
     def price(self) -> float:
-        """Largest standard deviation over that of known length, at all computed lengths; an upper
-        bound.
+        """Largest standard deviation over that of known length, at all computed lengths.
+
+        An upper bound.
         """
         return float((self.standard_deviation[self.lengths - 1] / self.known).max())
 

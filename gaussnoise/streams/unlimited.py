@@ -22,8 +22,9 @@ _LARGEST_LOGARITHM = 200.0
 @final
 @dataclass(frozen=True)
 class UnlimitedTotals:
-    """Noise for running totals that never have to end, with variance of order
-    ``log(t)^(2 + 2 exponent)``.
+    """Noise for running totals that never have to end.
+
+    Its variance is of order ``log(t)^(2 + 2 exponent)``.
 
     The strategy is the lower-triangular Toeplitz matrix of
     ``(1 − z)^-1/2 (log(1/(1 − z))/z)^-(1/2 + exponent)``: the squares of its coefficients have a

@@ -25,8 +25,9 @@ def prefix_sums(n: int) -> StreamWorkload:
 
 
 def decayed_sums(n: int, decay: float) -> StreamWorkload:
-    """Sums that forget: each tick keeps the share ``decay`` of what was, and adds the new
-    contribution.
+    """Sums that forget.
+
+    Each tick keeps the share ``decay`` of what was, and adds the new contribution.
 
     Args:
         n: ticks.
@@ -46,8 +47,9 @@ def decayed_sums(n: int, decay: float) -> StreamWorkload:
 def momentum(
     n: int, momentum: float, weight_decay: float = 0.0, schedule: ArrayLike | None = None
 ) -> StreamWorkload:
-    """The model after each step of gradient descent with momentum, as a function of the gradients
-    (but for its sign).
+    """The model after each step of gradient descent with momentum.
+
+    It is a function of the gradients, up to its sign.
 
     ``m_t = momentum · m_{t−1} + g_t`` and ``θ_t = (1 − weight_decay) θ_{t−1} + schedule_t · m_t``.
 
@@ -88,8 +90,9 @@ def running_means(n: int) -> StreamWorkload:
 
 
 def sliding_windows(n: int, width: int) -> FiniteSet:
-    """At tick t, the sum of the last ``width`` contributions. Its inverse is not banded: the points
-    are listed.
+    """At tick t, the sum of the last ``width`` contributions.
+
+    Its inverse is not banded: the points are listed.
 
     Raises:
         ParameterError: a width that is not between 1 and n.

@@ -35,8 +35,9 @@ SOLVED_AGAIN = 2.0**-28
 @final
 @dataclass(frozen=True, eq=False)
 class ParticipationCertificate(Certificate):
-    """Weights on patterns, and the Gram matrix Z of the vectors that a person adds at the ticks of
-    each.
+    """Weights on patterns, and correlations of what a person adds at the ticks of each.
+
+    These are the Gram matrices Z of the vectors.
 
     For every feasible M, with X = A'M⁻¹A and Λ = Σ p_π Z_π:
     ``tr(ΛX) = Σ p_π ⟨Z_π, X_ππ⟩ <= Σ p_π tr(Z_π diag y_π) <= 1``, as diag Z_π = 1 and Σ y_π = 1. By

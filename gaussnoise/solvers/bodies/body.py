@@ -95,8 +95,9 @@ class Body:
         return self.dim ** (1 / p) * ROUNDING * float(np.abs(self._ends).max())
 
     def forgiven(self, p: float) -> float:
-        """The same of points that pass for members, of which ``SLACK`` of every width, or of the
-        largest, is forgiven.
+        """The same of points that pass for members.
+
+        ``SLACK`` of every width, or of the largest, is forgiven.
 
         A box of half widths e has γ_p = ‖e‖_{2p/(p + 2)} (Nikolov & Tang 2023, Lemma 62).
         """

@@ -125,8 +125,9 @@ def tensor_design(domain: TensorPower, kind: Protected) -> TensorDesign:
 def traces_below(
     domain: TensorPower, kind: Protected, atoms: Array, weights: Array
 ) -> dict[int, Fraction]:
-    """``√(D_j π_j κ_j)`` of every degree j, in rationals, rounded down; nothing where atoms or
-    weights are no measure.
+    """``√(D_j π_j κ_j)`` of every degree j, in rationals, rounded down.
+
+    Nothing where atoms or weights are no measure.
 
     Args:
         domain: the tensor power, of base d and order k.

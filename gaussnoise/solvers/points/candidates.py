@@ -28,8 +28,9 @@ _CLEARLY = 1e-6  # smallest eigenvalue of a second moment, as a fraction of the 
 
 
 class Far(NamedTuple):
-    """Some members beyond a threshold, the longest, and the largest squared length: of all members,
-    or of those that were looked at.
+    """The longest members beyond a threshold, and the largest squared length.
+
+    The length is of all members, or of those that were looked at.
     """
 
     rows: Rows

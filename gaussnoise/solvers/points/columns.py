@@ -1,5 +1,6 @@
-"""Column generation over many points, or differences: solve on some, ask which others stick out,
-repeat.
+"""Column generation over many points or differences.
+
+Solve on some, ask which others stick out, repeat.
 """
 
 from collections.abc import Callable

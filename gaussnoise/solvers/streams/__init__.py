@@ -1,3 +1,1 @@
-"""Optimal noise for workloads over time, in linear time, and where people take part more
-than once.
-"""
+"""Optimal noise for workloads over time, also where people take part more than once."""

@@ -1,5 +1,6 @@
-"""Diagonals of resolvents of G Gᵀ and Gᵀ G for a banded lower-triangular G, in linear time, each
-with a bound on its error that is computed on the way.
+"""Diagonals of resolvents of G Gᵀ and Gᵀ G for a banded lower-triangular G, in linear time.
+
+Each comes with a bound on its error that is computed on the way.
 """
 
 import math
@@ -26,8 +27,9 @@ _ROTATION = 16 * UNIT  # of a column's length, that one rotation adds at most
 def diagonals(
     bands: Array, row_weights: Array, column_weights: Array, shifts: Array
 ) -> Iterator[tuple[int, Array, Array, float]]:
-    """The diagonals of ``(G Gᵀ + s)⁻¹`` and ``(Gᵀ G + s)⁻¹`` for ``G = R^-½ B C^-½``, node by
-    node, with a bound on the relative error of all of their numbers.
+    """The diagonals of ``(G Gᵀ + s)⁻¹`` and ``(Gᵀ G + s)⁻¹`` for ``G = R^-½ B C^-½``.
+
+    They come node by node, with a bound on the relative error of all of their numbers.
 
     The second is C times the diagonal of ``(Bᵀ R⁻¹ B + s C)⁻¹``: variances in a problem of least
     squares, where row t of B measures b + 1 consecutive unknowns with variance R_t. What all rows

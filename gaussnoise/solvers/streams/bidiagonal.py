@@ -1,5 +1,6 @@
-"""Diagonals of resolvents of G Gᵀ and Gᵀ G for a lower bidiagonal G: without any subtraction, in
-linear time.
+"""Diagonals of resolvents of G Gᵀ and Gᵀ G for a lower bidiagonal G, in linear time.
+
+There is no subtraction in them.
 """
 
 import math
@@ -55,8 +56,9 @@ def diagonals(diagonal: Array, below: Array, shifts: Array) -> Iterator[tuple[in
 
 
 def relative_error(n: int) -> float:
-    """Bound on the relative error of every number of :func:`diagonals`, for G given to three
-    roundings an entry.
+    """Bound on the relative error of every number of :func:`diagonals`.
+
+    G is given to three roundings an entry.
 
     Products and sums of positive numbers add their relative errors, and the map x ↦ a x/(c + x)
     never enlarges one: at most 16 units a tick. Other entries of G, by a relative 3u each, are

@@ -1,5 +1,6 @@
-"""Column generation over what one person may do: patterns π with correlations Z_π of what is added
-at their ticks.
+"""Column generation over what one person may do.
+
+That is: patterns π with correlations Z_π of what is added at their ticks.
 
 Maximise ``F = tr((W^½ A Λ A' W^½)^½)``, Λ = Σ λ_a Z_a, over the weights λ of the atoms found so far
 and over w; then ask the semidefinite programmes of the patterns which atoms are missing, at X =

@@ -20,9 +20,7 @@ _LEVEL = 1e-5  # of the largest leverage above the mean one
 
 @dataclass(frozen=True, eq=False)
 class FewStates:
-    """A filter, its largest column, and the error ``‖sd‖_p`` of its noise at that
-    column's length.
-    """
+    """A filter, its largest column, and the error ``‖sd‖_p`` at that column's length."""
 
     filter: Filter
     squared_sensitivity: float
@@ -30,8 +28,9 @@ class FewStates:
 
 
 def few_states(bands: Array, weights: Array, shares: Array, p: float, nodes: int) -> FewStates:
-    """Noise ``Σ_j c_j (A⁻ᵀ Λ⁻¹ A⁻¹ + s_j W)⁻¹`` with few nodes, of about the least error at unit
-    sensitivity.
+    """Noise ``Σ_j c_j (A⁻ᵀ Λ⁻¹ A⁻¹ + s_j W)⁻¹`` with few nodes.
+
+    Its error at unit sensitivity is about the least.
 
     For fixed λ and w, the mean leverage times the weighted variance is ``Σ r(μ) Σ 1/(μ r(μ))`` over
     the spectrum μ of ``W^-½ A⁻ᵀ Λ⁻¹ A⁻¹ W^-½``, with ``r(x) = Σ c_j/(x + s_j)``: a smooth function

@@ -1,5 +1,6 @@
-"""Noise of few states: sums of Markov chains in time, and the recursion with one fresh draw a tick
-that makes them.
+"""Noise of few states: sums of Markov chains in time.
+
+And the recursion with one fresh draw a tick that makes them.
 """
 
 from dataclasses import dataclass, replace
@@ -16,8 +17,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Filter:
-    """Noise ``y = L z`` of the answers to a workload over time, z independent standard normal, in
-    one pass.
+    """Noise ``y = L z`` of the answers to a workload over time, in one pass.
+
+    z is independent standard normal.
 
     With states x (zero at first), ``y_t = Σ_j x_tj0 + r_t z_t`` and
     ``x_{t+1} = F_{t+1} (x_t + k_t z_t)``, where F puts ``Σ_m φ_jm x_tjm`` before the last b − 1
@@ -51,8 +53,9 @@ class Filter:
         return self.bands, self.steps, self.gains, self.scales
 
     def advanced(self, t: int, states: list[Any], normal: Any) -> tuple[Any, list[Any]]:
-        """The noise of tick t's contribution, and what is kept for the next tick: the states, then
-        the last b answers.
+        """The noise of tick t's contribution, and what is kept for the next tick.
+
+        Kept are the states, then the last b answers.
         """
         _, q, b = self.steps.shape
         kept, answers = states[: q * b], states[q * b :]
@@ -78,8 +81,9 @@ class Filter:
         return replace(self, gains=factor * self.gains, scales=factor * self.scales)
 
     def strategy(self) -> Array:
-        """C, shape (n, n), lower triangular: the inverse of how the noise of contributions is made
-        of z.
+        """C, shape (n, n), lower triangular.
+
+        It is the inverse of how the noise of contributions is made of z.
         """
         n, q, b = self.steps.shape
         states, answers, mixing = np.zeros((q * b, n)), np.zeros((b, n)), np.zeros((n, n))
@@ -109,8 +113,9 @@ class Filter:
         return variances
 
     def squared_columns(self) -> Array:
-        """Upper bounds on the squared norms of the columns of C, shape (n,), for exactly these
-        stored numbers.
+        """Upper bounds on the squared norms of the columns of C, shape (n,).
+
+        They hold for exactly these stored numbers.
 
         A unit contribution at tick t moves the states and the last b answers; a quadratic form P of
         these, by a recursion backwards in time, is what z then shows of it. Every step adds to P a
@@ -159,8 +164,9 @@ class Filter:
 def filter_of(
     bands: Array, weights: Array, coordinate_weights: Array, sizes: Array, shifts: Array
 ) -> Filter:
-    """Noise of covariance ``Σ_j c_j (A⁻ᵀ Λ⁻¹ A⁻¹ + s_j W)⁻¹``: each term is a Markov chain of order
-    b in time.
+    """Noise of covariance ``Σ_j c_j (A⁻ᵀ Λ⁻¹ A⁻¹ + s_j W)⁻¹``.
+
+    Each term is a Markov chain of order b in time.
 
     Args:
         bands: shape (b + 1, n), ``A⁻¹[t, t − m]`` in row m.
@@ -190,8 +196,9 @@ def filter_of(
 
 
 def precision_bands(bands: Array, weights: Array) -> Array:
-    """The bands of ``A⁻ᵀ Λ⁻¹ A⁻¹``, shape (b + 1, n): entry (t, t − m) in row m, column t; zeros
-    where t < m.
+    """The bands of ``A⁻ᵀ Λ⁻¹ A⁻¹``, shape (b + 1, n).
+
+    Entry (t, t − m) is in row m, column t; zeros where t < m.
     """
     b, n = len(bands) - 1, bands.shape[1]
     precision = np.zeros((b + 1, n))

@@ -33,8 +33,9 @@ class InverseRoot:
 
 
 def inverse_root(low: float, high: float) -> InverseRoot:
-    """Nodes on an interval of positive numbers; their error is bounded for the numbers as they are
-    stored.
+    """Nodes on an interval of positive numbers.
+
+    Their error is bounded for the numbers as they are stored.
 
     Source: Hale, Higham & Trefethen (2008), method 3, by Jacobi's imaginary transformation.
     """

@@ -1,5 +1,6 @@
-"""Weights for a longer stream, from the optimal ones of a shorter stream with the same coefficients
-at every tick.
+"""Weights for a longer stream, from the optimal ones of a shorter stream.
+
+Both have the same coefficients at every tick.
 """
 
 import numpy as np

@@ -1,5 +1,6 @@
-"""The optimal noise for a workload over time, in linear time: leverages and variances by banded
-resolvents.
+"""The optimal noise for a workload over time, in linear time.
+
+Leverages and variances come from banded resolvents.
 """
 
 import itertools
@@ -37,8 +38,9 @@ _PATIENCE = 300  # steps without a narrower bracket
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What λ and w are worth: with N the inverse root that belongs to them, rounding and rational
-    error included.
+    """What λ and w are worth.
+
+    With N the inverse root that belongs to them, rounding and rational error included.
 
     Attributes:
         leverages: upper bounds on ``a_i' N⁻¹ a_i``, shape (n,).
@@ -60,8 +62,9 @@ class Evaluation:
 def evaluate(
     bands: Array, weights: Array, coordinate_weights: Array, *, widened: float = 1.0
 ) -> Evaluation:
-    """By ``G = Λ^-½ A⁻¹ W^-½``: leverages are ``diag (G Gᵀ)^-½ / λ``, variances
-    ``diag (Gᵀ G)^-½ / w``.
+    """What shares of columns and of answers are worth, by ``G = Λ^-½ A⁻¹ W^-½``.
+
+    Leverages are ``diag (G Gᵀ)^-½ / λ``, variances ``diag (Gᵀ G)^-½ / w``.
 
     Args:
         bands: of A⁻¹, shape (b + 1, n), b at least 1 and at most half of n.
@@ -202,8 +205,9 @@ class StreamOptimum:
 
 
 def stream_optimum(bands: Array, p: float, *, tol: float, report: Report) -> StreamOptimum:
-    """The multiplicative fixed point ``λ_i ∝ λ_i z_i``, ``ω_t ∝ ω_t u_t``, accelerated by
-    Anderson's method.
+    """The multiplicative fixed point ``λ_i ∝ λ_i z_i``, ``ω_t ∝ ω_t u_t``.
+
+    It is accelerated by Anderson's method.
 
     A barrier, ``τ/n`` more for every share ``λ_i z_i`` of a total of one, keeps weights from
     vanishing: at its fixed point ``z_i = 1 + τ − τ/(n λ_i)``, so that the bracket is at most a

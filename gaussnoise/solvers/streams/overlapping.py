@@ -1,5 +1,6 @@
-"""The best noise where one person's sets of ticks overlap: a barrier method on X = A'M⁻¹A, all sets
-listed.
+"""The best noise where one person's sets of ticks overlap.
+
+A barrier method on X = A'M⁻¹A, all sets listed.
 
 Minimise ``‖diag(A X⁻¹ A')‖_{p/2}`` over X ≻ 0 with, for every set π, y_π >= 0, Σ y_π = 1 and X_ππ ⪯
 diag(y_π). On the path of ``τ · error − Σ log det S_π``, S_π = diag(y_π) − X_ππ, the inverses S_π⁻¹

@@ -1,5 +1,6 @@
-"""Strategies of few states whose every coefficient may change from tick to tick: a diagonal, and a
-sum of fading products below it.
+"""Strategies of few states whose every coefficient may change from tick to tick.
+
+They have a diagonal, and a sum of fading products below it.
 """
 
 from dataclasses import dataclass, replace

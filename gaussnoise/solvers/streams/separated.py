@@ -1,5 +1,6 @@
-"""The best noise among those under which a person's ticks do not meet: X = A'M⁻¹A is zero between
-any two of them.
+"""The best noise among those under which a person's ticks do not meet.
+
+X = A'M⁻¹A is zero between any two of them.
 
 For disjoint patterns this loses nothing. If X_ππ ⪯ diag(y_π) for every π, then
 ``X' = X + ⊕(diag(y_π) − X_ππ) ⪰ X`` has the same sensitivity bound, and M' = A X'⁻¹ A' ⪯ M no
@@ -322,8 +323,9 @@ def separated_optimum(
 
 
 def covering_sets(A: Array, who: AbstractPatterns, p: float) -> Indices:
-    """Sets that decide the restricted problem: all where they are few, else those that stick out,
-    round by round.
+    """Sets that decide the restricted problem.
+
+    All where they are few, else those that stick out, round by round.
     """
     if who.lists_few and who.count <= _MOST_SETS:
         return who.maximal()

@@ -1,5 +1,6 @@
-"""The cell of every record, found where the records live: by one look-up a value, however many
-cells there are.
+"""The cell of every record, found where the records live.
+
+By one look-up a value, however many cells there are.
 """
 
 import bisect
@@ -79,8 +80,9 @@ def code_table(
     limit: PersonLimit | None = None,
     impossible: Sequence[Excluded] = (),
 ) -> list[Codes] | nw.LazyFrame[Any]:
-    """Small integers, 1 + the cell and 0 where there is none: arrays if the records are here, else
-    columns c0, c1, …. Of a clipped number, 1 + its steps.
+    """Small integers: 1 + the cell of each value, 0 where there is none.
+
+    Arrays if the records are here, else columns c0, c1, …. Of a clipped number, 1 + its steps.
 
     Args:
         table: as for :func:`gaussnoise.tables.counting.count.count_marginals`.

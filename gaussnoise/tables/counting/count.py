@@ -1,5 +1,6 @@
-"""Records in, exact marginals out: grouped where the records live, so that only counts
-come back.
+"""Records in, exact marginals out.
+
+Records are grouped where they live, so that only counts come back.
 """
 
 import contextlib
@@ -142,8 +143,9 @@ def coded_records(
     limit: PersonLimit | None,
     impossible: Sequence[Excluded],
 ) -> list[Codes] | nw.LazyFrame[Any]:
-    """What :func:`code_table` makes of the records that are counted; impossible ones are left out,
-    or refused.
+    """What :func:`code_table` makes of the records that are counted.
+
+    Impossible ones are left out, or refused.
     """
     coded = code_table(table, read, on_outside, limit, impossible)
     if limit is not None:  # they are left out before it
@@ -177,8 +179,9 @@ def grouped(
 def group_subsets(
     subsets: Iterable[Subset], sizes: Sequence[int], most_cells: int
 ) -> dict[Subset, list[Subset]]:
-    """Few unions of subsets, each of at most ``most_cells`` cells or one subset itself; every
-    subset is in one.
+    """Few unions of subsets, such that every subset is in one.
+
+    Each has at most ``most_cells`` cells, or is one subset itself.
 
     Greedy: from the largest subset left, by whichever subset multiplies the cells least.
     """
@@ -217,8 +220,9 @@ def group_subsets(
 def passes(
     groups: dict[Subset, list[Subset]], sizes: Sequence[int]
 ) -> Iterator[dict[Subset, list[Subset]]]:
-    """The groups in batches of bounded memory; the first also has every attribute alone that it
-    would lack.
+    """The groups in batches of bounded memory.
+
+    The first also has every attribute alone that it would lack.
     """
     left = list(groups)
     lacking = set(range(len(sizes)))

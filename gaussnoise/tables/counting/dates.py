@@ -192,8 +192,10 @@ Types = Mapping[str, nw.dtypes.DType]
 def with_numbers(
     frame: Any, attributes: Sequence[Attribute], types: Types, text: Sequence[str]
 ) -> tuple[Any, list[Attribute], Types]:
-    """The frame with a column of numbers beside each column of dates; the attributes with the names
-    of the columns that are to be read; the types of all.
+    """The frame with a column of numbers beside each column of dates.
+
+    With it the attributes with the names of the columns that are to be read, and the types of
+    all.
     """
     dated = [attribute for attribute in attributes if is_dated(attribute.edges)]
     if not dated:

@@ -153,8 +153,9 @@ def _when(condition: Any, value: Any, otherwise: int) -> Any:
 def with_sums(
     frame: nw.LazyFrame[Any], attributes: Sequence[Attribute], weight: Weight | None, unit: int
 ) -> nw.LazyFrame[Any]:
-    """Codes of records with what is summed of them; of a clipped number only whether there is one
-    remains to group by.
+    """Codes of records with what is summed of them.
+
+    Of a clipped number, only whether there is one remains to group by.
     """
     numbers = [i for i, a in enumerate(attributes) if a.clip is not None]
     read = [*numbers, *([] if weight is None else [len(attributes)])]

@@ -299,8 +299,10 @@ def _mixed(words: Words) -> Words:
 
 
 def duckdb_person(column: str, dtype: nw.dtypes.DType) -> str:
-    """SQL of whose row it is, as bytes: text may compare in other ways there. Floats that are
-    integers are called like these, as a null makes them where pandas writes files.
+    """SQL of whose row it is, as bytes: text may compare in other ways there.
+
+    Floats that are integers are called like these, as a null makes them where pandas writes
+    files.
     """
     name = sql(column)
     if dtype.is_float():
@@ -358,8 +360,9 @@ def limited_spark(frame: Any, limit: PersonLimit) -> Any:
 
 
 def dask_person(column: Any, expected: Any) -> list[str | None]:
-    """Whose the rows of a partition are, in words that tell persons apart in all partitions; None
-    for nobody.
+    """Whose the rows of a partition are, in words that tell persons apart in all partitions.
+
+    None for nobody.
 
     By values, not by the partition's own type: what pandas makes of a column depends on its rows,
     so that 1 is a float beside a null. Where numbers could have been rounded, or be text elsewhere,

@@ -28,8 +28,10 @@ class Accuracy(Planned):
 
     @property
     def bracket(self) -> tuple[float, float]:
-        """A proven lower end of γ, and γ of this plan: the least ``‖sd‖_p`` of Gaussian noise that
-        protects these answers, at unit sensitivity.
+        """A proven lower end of γ, and γ of this plan.
+
+        γ is the least ``‖sd‖_p`` of Gaussian noise that protects these answers, at unit
+        sensitivity.
         """
         if not self._exchanges_persons:
             return self.noise.gamma_lower, self.noise.gamma
@@ -101,8 +103,9 @@ class Accuracy(Planned):
 
     @property
     def improvement(self) -> float:
-        """How many times less variance than independent noise on each marginal, both at their best
-        for ``p``.
+        """How many times less variance than independent noise on each marginal.
+
+        Both are at their best for ``p``.
 
         As drawn: least squares over all the independent tables would win back most of the
         difference on workloads that overlap much, at the cost of exact simple standard deviations;
@@ -145,8 +148,9 @@ class Accuracy(Planned):
 
     @cached_property
     def replace_saving(self) -> float:
-        """How many times less variance than the paper's noise, which protects replaced rows by
-        doubling γ_p(K)'s.
+        """How many times less variance than the paper's noise.
+
+        That protects replaced rows by doubling γ_p(K)'s.
 
         ``(2 γ_p(K) / γ°_p(K − K))²``, with the proven lower end of γ_p(K); 1 where nothing needs
         noise.
@@ -158,8 +162,9 @@ class Accuracy(Planned):
 
     @cached_property
     def add_remove_saving(self) -> float:
-        """How many times less variance than the best add-remove noise at ``rho / 4``, which
-        protects replaced rows too.
+        """How many times less variance than the best add-remove noise at ``rho / 4``.
+
+        That protects replaced rows too.
 
         Infinite where nothing needs noise.
 

@@ -1,5 +1,6 @@
-"""What a budget means before one is chosen: error against ρ, and ρ against what can be learnt of
-a person.
+"""What a budget means before one is chosen.
+
+Error against ρ, and ρ against what can be learnt of a person.
 """
 
 import math
@@ -106,8 +107,9 @@ class Budgets:
         return gaussian_epsilon(rho, self.delta, self.plan.integers, TABLE_STEPS)
 
     def power(self, rho: float) -> float:
-        """The best chance to tell whether one row (or person) was there, by a test that is wrong
-        once in twenty times where it was not.
+        """The best chance to tell whether one row (or person) was there.
+
+        By a test that is wrong once in twenty times where it was not.
 
         For what is drawn, whose distance from the rounded Gaussian is added.
         """
@@ -116,8 +118,10 @@ class Budgets:
         return min(gaussian, _gaussian_power(rho, FALSE_ALARMS + far) + far)
 
     def posterior(self, rho: float) -> float:
-        """How sure of one row (or person) anybody can be who was 50 % sure before, except with
-        probability :attr:`delta`; see :func:`gaussnoise.privacy.most_posterior`.
+        """How sure of one row (or person) anybody can be who was 50 % sure before.
+
+        Except with probability :attr:`delta`; see
+        :func:`gaussnoise.privacy.most_posterior`.
         """
         far, any_zcdp = self._distance, most_posterior(zCDP(rho), self.delta)
         if far >= self.delta:
@@ -129,8 +133,9 @@ class Budgets:
         return min(any_zcdp, float(expit(growth)))
 
     def rho_within(self, rows: float) -> float:
-        """The least ρ with which every answer is within so many rows at 95 %: what
-        ``plan(..., targets=rows)`` finds.
+        """The least ρ with which every answer is within so many rows at 95 %.
+
+        ``plan(..., targets=rows)`` finds the same.
 
         Raises:
             ParameterError: not a positive number.

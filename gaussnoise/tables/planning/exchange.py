@@ -1,5 +1,6 @@
-"""Persons who are exchanged, each with at most k rows that are counted: the number of rows is
-private as well.
+"""Persons who are exchanged, each with at most k rows that are counted.
+
+The number of rows is private as well.
 
 Formal guarantees:
     * A person's rows are a multiset of at most k records, before and after, of any two sizes. So
@@ -29,8 +30,9 @@ _MARGIN = 1e-12
 
 
 def with_number(noise: OptimalNoise) -> TableCovariance:
-    """Noise at unit sensitivity for exchanged persons of at most one row, from the best for
-    exchanged rows.
+    """Noise at unit sensitivity for exchanged persons of at most one row.
+
+    It is made from the best for exchanged rows.
 
     A person who comes or goes moves residuals by s squared, and the number of rows by one: so it
     has variance ``1/(1 − s)``. Above one half, s is scaled to it, as exchanges of rows of the same

@@ -40,8 +40,9 @@ _ROUNDING = 1e-9  # what sums of floats over more patterns may lack, relative to
 
 @dataclass(frozen=True, eq=False)
 class ResidualQuery(PickledByArguments):
-    """The integer query ``s_T ⊗_{i∈T} C_i`` on every marginal T, stacked: what each T adds to its
-    own margins.
+    """The integer query ``s_T ⊗_{i∈T} C_i`` on every marginal T, stacked.
+
+    It asks what each T adds to its own margins.
 
     Attributes:
         strategies: of all attributes.
@@ -197,8 +198,9 @@ class ResidualQuery(PickledByArguments):
         return answer.astype(object) + noise.astype(object)
 
     def decode(self, T: Subset, noisy: Integers, unit: int = 1) -> Array:
-        """What T alone adds to marginal T, from its noisy answer: shape (sizes of T...), sums zero
-        along every axis.
+        """What T alone adds to marginal T, from its noisy answer.
+
+        Shape (sizes of T...); it sums to zero along every axis.
 
         ``unit``: what the answer was multiplied by, beside the query's own.
         """
@@ -277,8 +279,9 @@ def squared_sensitivity(
     squares: Mapping[Type, int],
     neighbors: Moves,
 ) -> int:
-    """Largest squared change of all answers: one row more or less, or one exchanged for another;
-    of "replace-persons", either.
+    """Largest squared change of all answers.
+
+    One row more or less, or one exchanged for another; of "replace-persons", either.
 
     A row adds at most ``s_T² Π c_i`` to the squared length of answer T, c_i the longest column's.
     The answers on two rows have inner product ``s_T² Π_{i∈T} m_i``, each m_i between ℓ_i, the least

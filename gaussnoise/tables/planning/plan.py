@@ -69,8 +69,9 @@ class Plan(Accuracy):
 
     @property
     def core_hours(self) -> dict[tuple[str, ...], float]:
-        """Roughly how long each table takes one core of an executor, besides counting, by names of
-        attributes.
+        """Roughly how long each table takes one core of an executor, besides counting.
+
+        By names of attributes.
 
         Noise that several tables share is with the first of them.
         """
@@ -219,8 +220,10 @@ class Plan(Accuracy):
         return simulated(self, table, draw, on_outside=on_outside, progress=progress)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
-        """Write one HTML page that says what would be released: asked for, how accurate, at what
-        cost in privacy, how close to optimal. It needs no data, no other file and no network.
+        """Write one HTML page that says what would be released.
+
+        What is asked for, how accurate it is, what it costs in privacy, how close to
+        optimal it is. It needs no data, no other file and no network.
 
         Args:
             path: a new file, like ``plan.html``.

@@ -115,8 +115,9 @@ class Planned(PickledByArguments):
 
     @property
     def exact(self) -> tuple[tuple[str, ...], ...]:
-        """The largest tables that come out without noise, of public attributes; ``()`` is the
-        number of rows.
+        """The largest tables that come out without noise, of public attributes.
+
+        ``()`` is the number of rows.
         """
         if not self.has_public_rows:
             return ()
@@ -142,8 +143,9 @@ class Planned(PickledByArguments):
 
     @property
     def unit(self) -> int:
-        """How much one row adds to the integer counts that are measured: more than one where rows
-        count in parts, see :class:`Clipped` and :class:`Weight`.
+        """How much one row adds to the integer counts that are measured.
+
+        More than one where rows count in parts, see :class:`Clipped` and :class:`Weight`.
         """
         return self.query.unit
 

@@ -163,8 +163,9 @@ def _deviation(goal: Target, answers: int) -> float:
 
 
 def largest_ratio(covariance: Covariance, goals: Sequence[Target | None]) -> float:
-    """Largest ratio of an answer's standard deviation, at unit sensitivity, to what its target
-    allows.
+    """Largest ratio of an answer's standard deviation to what its target allows.
+
+    At unit sensitivity.
     """
     tables = covariance_of_tables(covariance)
     kinds = set(

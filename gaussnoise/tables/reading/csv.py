@@ -202,8 +202,9 @@ _STEPS = (
 
 
 def with_integers(relation: Any, columns: Sequence[str]) -> Any:
-    """These columns in the usual digits of the integer that their text is by value, else NULL: 03
-    and 3.0 become 3.
+    """These columns in the usual digits of the integer that their text is by value.
+
+    Else NULL: 03 and 3.0 become 3.
     """
     others = [c for c in relation.columns if c not in columns]
     for step in _STEPS:

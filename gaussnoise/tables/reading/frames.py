@@ -199,8 +199,9 @@ def _open_parquet(files: list[str], partitions: list[str]) -> Any:
 
 
 def text_columns(table: object, names: Sequence[str]) -> Sequence[str]:
-    """Columns that are text because nothing says what type they have: those of CSV, and partitions
-    of folders.
+    """Columns that are text because nothing says what type they have.
+
+    Those of CSV, and partitions of folders.
     """
     if not is_path(table):
         return ()

@@ -55,20 +55,24 @@ class Answer:
         return numbers | {"low": self.low, "high": self.high}
 
     def columns(self) -> dict[str, list]:
-        """Tidy columns, one row per number: the attributes, estimate, standard_deviation, low,
-        high.
+        """Tidy columns, one row per number.
+
+        The attributes, estimate, standard_deviation, low, high.
         """
         return self._arrow().to_pydict()
 
     def to_frame(self) -> Any:
-        """:meth:`columns` as a dataframe of the library the records came in (pyarrow for files and
-        remote engines), which says the level as those of tables do.
+        """:meth:`columns` as a dataframe of the library the records came in.
+
+        That is pyarrow for files and remote engines. The frame says the level as those of
+        tables do.
         """
         return framed(with_level(self._arrow(), self.level, self.private), self.backend)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain data, ready for JSON: None stands for numbers that are not finite, and
-        text for dates.
+        """All of it as plain data, ready for JSON.
+
+        None stands for numbers that are not finite, and text for dates.
         """
         columns = self.columns()
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

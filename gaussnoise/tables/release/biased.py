@@ -1,5 +1,6 @@
-"""Tables made to look like counts — non-negative, or whole — at the price of a bias that no
-interval can state.
+"""Tables made to look like counts, non-negative or whole.
+
+The price is a bias that no interval can state.
 """
 
 import math
@@ -19,8 +20,9 @@ Numbers = NDArray[Any]  # float64, or int64 once rounded
 
 
 class AbstractTable:
-    """A table of counts, unbiased or not, and the steps that trade bias for ease of use. They cost
-    no privacy.
+    """A table of counts, unbiased or not, and the steps that trade bias for ease of use.
+
+    They cost no privacy.
     """
 
     attributes: tuple[str, ...]
@@ -30,14 +32,16 @@ class AbstractTable:
     backend: Any
 
     def nonnegative(self) -> "BiasedTable":
-        """The table with its negative cells set to 0: cells are biased upwards, and sums of many
-        cells heavily so.
+        """The table with its negative cells set to 0.
+
+        Cells are biased upwards, and sums of many cells heavily so.
         """
         return _processed(self, nonnegative, "negative cells set to 0")
 
     def projected(self) -> "BiasedTable":
-        """The nearest table, in least squares, without negative cells and with the same total
-        (zeros if that is <= 0).
+        """The nearest table without negative cells and with the same total.
+
+        In least squares; zeros if the total is <= 0.
 
         Small cells are biased upwards and large ones downwards; margins other than the total
         change.
@@ -97,8 +101,9 @@ class BiasedTable(AbstractTable):
         return self._arrow().to_pydict()
 
     def to_frame(self) -> Any:
-        """:meth:`columns` as a dataframe of the library the records came in (pyarrow for files and
-        remote engines).
+        """:meth:`columns` as a dataframe of the library the records came in.
+
+        That is pyarrow for files and remote engines.
         """
         return framed(self._arrow(), self.backend)
 
@@ -150,10 +155,10 @@ def nonnegative(estimate: Numbers) -> Numbers:
 
 
 def projected(estimate: Numbers) -> Numbers:
-    """``argmin ‖y − estimate‖₂ over y >= 0, Σy = Σestimate``, in O(n log n); zeros if the total is
-    not positive.
+    """``argmin ‖y − estimate‖₂ over y >= 0, Σy = Σestimate``, in O(n log n).
 
-    A shift θ and a cut, ``max(estimate − θ, 0)`` (Held, Wolfe & Crowder 1974; Duchi et al. 2008).
+    Zeros if the total is not positive. A shift θ and a cut, ``max(estimate − θ, 0)`` (Held, Wolfe
+    & Crowder 1974; Duchi et al. 2008).
     The k largest cells stay positive and pay for the others, ``θ = −(sum of the others)/k``:
     differences of large sums never occur, and a table without negative cells comes back unchanged.
 

@@ -41,8 +41,9 @@ def first_of(order: Places, count: int, function: str) -> Places:
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class CellList:
-    """Cells of a released table in another order, or some of them: what ``top`` and ``sorted``
-    give.
+    """Cells of a released table in another order, or some of them.
+
+    ``top`` and ``sorted`` give them.
 
     Attributes:
         table: which cells are from.

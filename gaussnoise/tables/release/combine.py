@@ -26,8 +26,9 @@ Array = NDArray[np.float64]
 
 
 def combine(releases: Sequence[TableRelease]) -> TableRelease:
-    r"""Several releases of one data set as one release, with the least variance that unbiased
-    linear estimates from all of them can have.
+    r"""Several releases of one data set as one release.
+
+    It has the least variance that unbiased linear estimates from all of them can have.
 
     What a release knows of a set T of attributes beyond its subsets is one measurement with noise
     ``N(0, σ² E)``, independent of all others. Releases that measure their attributes alike have the

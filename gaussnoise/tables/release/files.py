@@ -178,8 +178,9 @@ def document_of(release: "TableRelease", format: FileFormat) -> Document:
 
 
 def write_document(document: Document, release: "TableRelease", folder: Path) -> None:
-    """What goes with the tables: ``answers/``, ``summary.txt``, ``release.png``; last
-    ``release.json`` on all.
+    """What goes with the tables, ``release.json`` last.
+
+    ``answers/``, ``summary.txt``, ``release.png``.
     """
     for k, name in document.answers.items():
         (folder / name).parent.mkdir(exist_ok=True)
@@ -189,8 +190,9 @@ def write_document(document: Document, release: "TableRelease", folder: Path) ->
 
 
 def write_answers(release: "TableRelease", k: int, name: str, path: Path) -> None:
-    """The tidy file of an entry that asks for more than cells: read off the tables, hence at no
-    further cost. Its name says in which format.
+    """The tidy file of an entry that asks for more than cells.
+
+    It is read off the tables, hence at no further cost. Its name says in which format.
     """
     from pyarrow import csv, parquet
 
@@ -356,8 +358,9 @@ def _unit(plan: "Plan") -> dict[str, object]:
 def read_release(
     plan: "Plan", directory: str | os.PathLike[str]
 ) -> tuple[bool, float, OnOutside, StoredTables]:
-    """Whether a release of ``plan`` is private, the ρ charged, what became of rows outside, and its
-    tables.
+    """What a release of ``plan`` says, and its tables.
+
+    Whether it is private, the ρ charged, and what became of rows outside.
 
     All files are checked by its record.
     """

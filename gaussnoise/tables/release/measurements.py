@@ -16,8 +16,9 @@ Array = NDArray[np.float64]
 
 
 class Measurement(NamedTuple):
-    """What a release knows of one set of attributes beyond its subsets; measurements are
-    independent of each other.
+    """What a release knows of one set of attributes beyond its subsets.
+
+    Measurements are independent of each other.
 
     Attributes:
         attributes: names.

@@ -33,8 +33,9 @@ class Source(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class MergedPlan(PickledByArguments):
-    """The tables of several releases, and where they come from: what a combined release has instead
-    of a plan.
+    """The tables of several releases, and where they come from.
+
+    A combined release has it instead of a plan.
 
     Attributes:
         schema: all attributes.

@@ -1,5 +1,6 @@
-"""Pictures of releases. Figures are made without pyplot, so nothing global changes and no display
-is needed.
+"""Pictures of releases.
+
+Figures are made without pyplot, so nothing global changes and no display is needed.
 """
 
 import math
@@ -64,8 +65,9 @@ def plot_release(release: "TableRelease", marginal: tuple[str, ...] | None = Non
 
 
 def plot_intervals(table: MarginalTable | QueryTable, level: float = 0.95) -> "Figure":
-    """The cells of one table with their intervals, each holding its true count with probability
-    ``level``.
+    """The cells of one table with their intervals.
+
+    Each holds its true count with probability ``level``.
 
     Positions go along the first attributes, one colour for each value of the last:
     ``release["sex", "age"]`` and ``release["age", "sex"]`` are drawn differently.

@@ -1,5 +1,6 @@
-"""From a plan and a table to a release: count, draw, decode, write; all that needs no data comes
-first.
+"""From a plan and a table to a release: count, draw, decode, write.
+
+All that needs no data comes first.
 """
 
 import os
@@ -150,8 +151,9 @@ def _used(plan: Plan) -> list[int]:
 
 
 def check_outside(function: str, plan: Plan, on_outside: object) -> None:
-    """Refuse what is no rule for rows outside, or one that would tell the number of rows
-    that fit.
+    """Refuse what is no rule for rows outside.
+
+    Also one that would tell the number of rows that fit.
     """
     if on_outside not in get_args(OnOutside):
         raise ParameterError(

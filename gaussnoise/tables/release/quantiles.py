@@ -1,5 +1,6 @@
-"""Quantiles read off noisy cumulative counts: biased, since those must first be made
-to increase; their intervals invert exact tests.
+"""Quantiles read off noisy cumulative counts.
+
+They are biased, since counts must first be made to increase; their intervals invert exact tests.
 """
 
 import itertools
@@ -28,8 +29,9 @@ Array = NDArray[np.float64]
 @final
 @dataclass(frozen=True, eq=False)
 class QuantileTable:
-    """Quantiles of a numeric attribute within groups: biased, with intervals that cover all the
-    same.
+    """Quantiles of a numeric attribute within groups.
+
+    They are biased, with intervals that cover all the same.
 
     A quantile at p lies in a bin only if the rows below the bin are at most, and those below its
     upper end at least, the share p of all. Both are tested, each at half the error, by
@@ -103,8 +105,10 @@ class QuantileTable:
         return self._arrow(level).to_pydict()
 
     def to_frame(self, level: float = LEVEL) -> Any:
-        """:meth:`columns` as a dataframe of the library the records came in (pyarrow for files and
-        remote engines), which says the level as those of tables do.
+        """:meth:`columns` as a dataframe of the library the records came in.
+
+        That is pyarrow for files and remote engines. The frame says the level as those of
+        tables do.
         """
         return framed(with_level(self._arrow(level), level, self.private), self.backend)
 
@@ -130,8 +134,9 @@ class QuantileTable:
 
 
 class Support(NamedTuple):
-    """Where the cells of an attribute lie: between ``low`` and ``high``, evenly
-    if ``interpolate``; of dates, ``edges`` says which.
+    """Where the cells of an attribute lie.
+
+    Between ``low`` and ``high``, evenly if ``interpolate``; of dates, ``edges`` says which.
     """
 
     low: Array
@@ -206,8 +211,9 @@ def quantiles_of(
 
 
 def steps_of(attribute: Attribute) -> tuple[Edge, ...]:
-    """Where cumulative counts of an attribute are reached: ends of its bins, its numbers, or else
-    places in its order.
+    """Where cumulative counts of an attribute are reached.
+
+    Ends of its bins, its numbers, or else places in its order.
     """
     if attribute.edges is not None:
         return attribute.edges[1:]

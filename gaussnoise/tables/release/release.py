@@ -141,8 +141,9 @@ class TableRelease(PickledByArguments):
         return np.sqrt(np.asarray(self.covariance.table_variance(S)))
 
     def answers(self, entry: Entry) -> QueryTable:
-        """Queries about one table, whether planned for or not: cumulative counts, ranges, bins,
-        moments, any matrix.
+        """Queries about one table, whether planned for or not.
+
+        Cumulative counts, ranges, bins, moments, any matrix.
 
         Args:
             entry: attribute names, asked about through their own bases, or a mapping from names to
@@ -423,8 +424,9 @@ class TableRelease(PickledByArguments):
     def quantiles(
         self, name: str, probabilities: Sequence[float], given: Names = ()
     ) -> QuantileTable:
-        """Quantiles of a numeric attribute within groups, read off its cumulative counts: BIASED,
-        with intervals.
+        """Quantiles of a numeric attribute within groups, with intervals: BIASED.
+
+        They are read off its cumulative counts.
 
         Cumulative counts are made to increase (isotonic regression), and interpolated linearly
         inside bins; of integer categories the first that reaches the probability is taken. The
@@ -532,8 +534,9 @@ class TableRelease(PickledByArguments):
         return {tuple(labels): weights}
 
     def contrast(self, weights: Weights) -> Contrast:
-        """A linear combination of cells of one or several tables, with its exact standard
-        deviation.
+        """A linear combination of cells of one or several tables.
+
+        It has its exact standard deviation.
 
         Args:
             weights: for each marginal, an array shaped like its table.
@@ -576,20 +579,23 @@ class TableRelease(PickledByArguments):
         return combined(combinations, self._estimate, self.query, self.covariance, self._rows)
 
     def measurements(self) -> Iterator[Measurement]:
-        """The independent noisy measurements that all tables are made of: what other inference
-        engines start from.
+        """The independent noisy measurements that all tables are made of.
+
+        Other inference engines start from them.
         """
         return measurements_of(self)
 
     def dp_event(self) -> "DpEvent":
-        """What was charged, for ``dp-accounting`` to
-        compose: :func:`gaussnoise.privacy.dp_event`.
+        """What was charged, as :func:`gaussnoise.privacy.dp_event`.
+
+        ``dp-accounting`` composes it with others.
         """
         return dp_event(self.rho_charged)
 
     def to_mbi(self) -> "MbiProblem":
-        """The measurements as input of ``mbi``, for synthetic records: biased, but free of further
-        privacy cost.
+        """The measurements as input of ``mbi``, for synthetic records.
+
+        They are biased, but free of further privacy cost.
 
         ``mbi.estimation.MirrorDescent().estimate(*release.to_mbi())`` is a model to draw records
         from.
@@ -662,8 +668,9 @@ class TableRelease(PickledByArguments):
         )
 
     def projected(self) -> Mapping[tuple[str, ...], BiasedTable]:
-        """All planned marginals at once, moved to the nearest that some table of records has.
-        BIASED.
+        """All planned marginals at once, as some table of records has them. BIASED.
+
+        They are moved to the nearest such tables.
 
         Nearest in the sum of squares over all cells, among tables with the released total (zero if
         that is negative): non-negative, and consistent with each other in every way, not only on
@@ -712,8 +719,9 @@ class TableRelease(PickledByArguments):
         return tables
 
     def save(self, directory: str | os.PathLike[str], format: FileFormat = "csv") -> None:
-        """Write the tables, ``release.json``, ``summary.txt`` and ``release.png`` to a new
-        directory.
+        """Write the release to a new directory.
+
+        The tables, ``release.json``, ``summary.txt`` and ``release.png``.
 
         One tidy file per marginal; above 1000 marginals, one Parquet dataset.
 
@@ -772,8 +780,9 @@ class TableRelease(PickledByArguments):
 
     @classmethod
     def load(cls, directory: str | os.PathLike[str], plan: "Plan | None" = None) -> "TableRelease":
-        """A release that :meth:`save` or ``plan.release(out=...)`` wrote, read back for further
-        questions.
+        """A release that was written, read back for further questions.
+
+        :meth:`save` or ``plan.release(out=...)`` wrote it.
 
         Args:
             directory: where it is; its files are checked against the sha256 that ``release.json``

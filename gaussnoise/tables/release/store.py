@@ -368,8 +368,9 @@ def _slices(size: int) -> Iterator[slice]:
 def file_names(
     marginals: Sequence[tuple[str, ...]], format: FileFormat, folder: str = "tables"
 ) -> list[str]:
-    """One path per marginal, numbered so that no two can collide whatever characters
-    are dropped.
+    """One path per marginal.
+
+    They are numbered so that no two can collide whatever characters are dropped.
     """
     width = len(str(len(marginals)))
     slugs = [

@@ -53,8 +53,9 @@ def known_part(S: Subset, query: ResidualQuery) -> Subset:
 
 
 def exact_part(counts: Counts, S: Subset, known: Subset, query: ResidualQuery) -> Array:
-    """The public table of ``known`` ⊆ S, which may be the number of rows; zero where that is
-    measured.
+    """The public table of ``known`` ⊆ S, which may be the number of rows.
+
+    Zero where that is measured.
     """
     exact = part_of(counts, S, known) / query.unit
     return np.zeros_like(exact) if () in query.multipliers else exact
@@ -63,8 +64,9 @@ def exact_part(counts: Counts, S: Subset, known: Subset, query: ResidualQuery) -
 def table_of(
     S: Subset, exact: Array, residuals: Mapping[Subset, Array], query: ResidualQuery
 ) -> Array:
-    """``Σ_{T ⊆ S} residual_T ⊗_{i∈S∖T} v_i`` of all that is measured of S, in the order of
-    :func:`measured_parts`; what is public goes in as it is.
+    """``Σ_{T ⊆ S} residual_T ⊗_{i∈S∖T} v_i`` of all that is measured of S.
+
+    In the order of :func:`measured_parts`; what is public goes in as it is.
     """
     table = query.spread(exact, known_part(S, query), S).copy()
     for T, values in residuals.items():

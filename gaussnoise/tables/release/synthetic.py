@@ -1,5 +1,6 @@
-"""Hand-off to mbi: the noisy residuals as measurements of a graphical model, from which it draws
-synthetic records.
+"""Hand-off to mbi, which draws synthetic records.
+
+The noisy residuals are measurements of its graphical model.
 """
 
 import math
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 
 class MbiProblem(NamedTuple):
-    """What mbi's estimators ask for, in their order:
+    """What mbi's estimators ask for, in their order.
+
     ``mbi.estimation.MirrorDescent().estimate(*problem)``.
 
     Attributes:
@@ -41,8 +43,9 @@ class MbiProblem(NamedTuple):
 @final
 @dataclass(frozen=True)
 class ZeroSumQuery:
-    """A marginal projected onto tensors that sum to zero along every axis; one for all, which
-    spares jax compiling.
+    """A marginal projected onto tensors that sum to zero along every axis.
+
+    One query for all, which spares jax compiling.
     """
 
     def __call__(self, marginal: "mbi.Factor") -> Any:
@@ -60,8 +63,9 @@ class ZeroSumQuery:
 @final
 @dataclass(frozen=True, eq=False)
 class ContrastQuery:
-    """What is measured of a marginal: a matrix along some axes, the projection of
-    :class:`ZeroSumQuery` along others.
+    """What is measured of a marginal.
+
+    A matrix along some axes, the projection of :class:`ZeroSumQuery` along others.
 
     Attributes:
         matrices: one per axis, None for the projection.
@@ -95,8 +99,9 @@ def mbi_measurements(
     schema: Schema,
     strategies: Mapping[str, AbstractStrategy] | None = None,
 ) -> MbiProblem:
-    r"""Noisy residuals as the input of `mbi <https://github.com/ryan112358/mbi>`_, for synthetic
-    records.
+    r"""Noisy residuals as the input of mbi, for synthetic records.
+
+    See `mbi <https://github.com/ryan112358/mbi>`_.
 
     Residual T is observed with noise N(0, σ_T² Π_T) inside the range of Π_T, independently of the
     others. So mbi's loss of a model with marginals x_T,

@@ -56,8 +56,9 @@ class AbstractEstimates(abc.ABC):
     def confidence_interval(
         self, level: float = LEVEL, simultaneous: bool = False
     ) -> ConfidenceInterval:
-        """Intervals for every number, each alone or all together: a band, whatever the correlations
-        (Šidák 1967).
+        """Intervals for every number, each alone or all together.
+
+        All together they are a band, whatever the correlations (Šidák 1967).
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
@@ -65,15 +66,17 @@ class AbstractEstimates(abc.ABC):
         return confidence_interval(self.estimate, self.standard_deviation, level, simultaneous)
 
     def columns(self, level: float = LEVEL) -> dict[str, list]:
-        """Tidy columns, one row per cell in C order: the attributes, estimate, standard_deviation,
-        low, high.
+        """Tidy columns, one row per cell in C order.
+
+        The attributes, estimate, standard_deviation, low, high.
         """
         return self.to_arrow(level).to_pydict()
 
     def to_frame(self, level: float = LEVEL) -> Any:
-        """:meth:`columns` as a dataframe of the library the records came in (pyarrow for files and
-        remote engines). The frame says of what level its intervals are: in ``attrs`` of
-        pandas, in metadata of pyarrow, in a last column ``level`` of polars.
+        """:meth:`columns` as a dataframe of the library the records came in.
+
+        That is pyarrow for files and remote engines. The frame says of what level its intervals
+        are: in ``attrs`` of pandas, in metadata of pyarrow, in a last column ``level`` of polars.
         """
         return framed(self.to_arrow(level), self.backend)
 
@@ -108,8 +111,10 @@ class AbstractEstimates(abc.ABC):
         return CellList(self, in_order(self.estimate, descending=descending))
 
     def top(self, count: int = 10) -> "CellList":
-        """The cells with the largest estimates. The largest of many is also the luckiest: take
-        their ``confidence_interval(simultaneous=True)``.
+        """The cells with the largest estimates.
+
+        The largest of many is also the luckiest: take their
+        ``confidence_interval(simultaneous=True)``.
 
         Raises:
             ParameterError: not a positive number.
@@ -121,8 +126,10 @@ class AbstractEstimates(abc.ABC):
         return CellList(self, first_of(in_order(self.estimate, descending=False), count, "bottom"))
 
     def plot(self, level: float = LEVEL) -> "Figure":
-        """A picture with intervals that suits the table: dots, shares by group, steps of a CDF with
-        its band, a heat map, or the largest and smallest cells where they are many.
+        """A picture with intervals that suits the table.
+
+        Dots, shares by group, steps of a CDF with its band, a heat map, or the largest and
+        smallest cells where they are many.
 
         Returns:
             A matplotlib Figure; save it with ``.savefig(path)``.
@@ -173,8 +180,9 @@ class MarginalTable(AbstractEstimates, AbstractTable):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class QueryTable(AbstractEstimates):
-    """Answers to queries about one released table, such as cumulative counts or all ranges:
-    unbiased.
+    """Answers to queries about one released table, unbiased.
+
+    Such as cumulative counts or all ranges.
 
     Attributes:
         attributes: names, one per axis.

@@ -27,8 +27,9 @@ def with_level(rows: Any, level: float, private: bool) -> Any:
 
 
 def framed(rows: Any, backend: Any) -> Any:
-    """An arrow table as a dataframe of a library, which says the same in ``attrs``, or,
-    as polars has no place for it, in a last column ``level``.
+    """An arrow table as a dataframe of a library.
+
+    It says the same in ``attrs``, or, as polars has no place for it, in a last column ``level``.
     """
     import narwhals as nw
 

@@ -163,8 +163,9 @@ def _numbers(attribute: "Attribute") -> list[float]:
 
 
 def base_value(base: AbstractBase, attribute: "Attribute") -> Any:
-    """What :func:`as_base` reads back, of strings, numbers, lists and dicts; a matrix if it has no
-    name.
+    """What :func:`as_base` reads back: strings, numbers, lists and dicts.
+
+    A matrix if it has no name.
     """
     if isinstance(base, Clipped):
         asked = {"kind": "moments", "degrees": list(base.degrees)}

@@ -1,5 +1,6 @@
-"""Dates and timestamps as edges of bins; elsewhere they are refused before anything takes them for
-a number of nanoseconds.
+"""Dates and timestamps as edges of bins.
+
+Elsewhere they are refused before anything takes them for a number of nanoseconds.
 
 Edges that are all midnights are days, kept as :class:`datetime.date`: a timestamp counts as its
 day, so that the last bin holds all of the last day. Others are timestamps of whole microseconds,
@@ -160,8 +161,9 @@ def edge_position(written: object, edges: Sequence[Edge]) -> int | None:
 
 
 def shown_places(places: np.ndarray, edges: Sequence[Edge]) -> np.ndarray:
-    """Places between edges as the edges are: numbers, days, or timestamps of whole seconds unless
-    the edges are finer; NaT if not finite.
+    """Places between edges as the edges are.
+
+    Numbers, days, or timestamps of whole seconds unless the edges are finer; NaT if not finite.
     """
     if not is_dated(edges):
         return places

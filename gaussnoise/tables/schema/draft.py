@@ -1,5 +1,6 @@
-"""A first schema, drafted from the data: every line of it must be checked against
-public knowledge.
+"""A first schema, drafted from the data.
+
+Every line of it must be checked against public knowledge.
 """
 
 import contextlib
@@ -60,8 +61,9 @@ def _one_line(reason: str) -> str:
 
 
 def draft(table: object) -> Draft:
-    """One attribute per column that can be one, and why the others cannot; see
-    :meth:`Schema.draft`.
+    """One attribute per column that can be one, and why the others cannot.
+
+    See :meth:`Schema.draft`.
     """
     frame = _typed(table)
     types = guarded(

@@ -1,5 +1,6 @@
-"""What a workload asks for: tables, by the names of their attributes, and what is asked
-about each.
+"""What a workload asks for.
+
+Tables, by the names of their attributes, and what is asked about each.
 """
 
 from collections.abc import Mapping, Sequence

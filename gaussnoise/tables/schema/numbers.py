@@ -166,8 +166,9 @@ def cell_labels(attribute: "Attribute", squares: bool) -> tuple[str, ...]:
 
 
 def cell_numbers(attribute: "Attribute") -> tuple[float | None, ...]:
-    """The numbers whose mean, weighted by the virtual cells, is that of the records; None for the
-    catch-all.
+    """The numbers whose mean, weighted by the virtual cells, is that of the records.
+
+    None for the catch-all.
     """
     low, high = attribute.clip or (0.0, 1.0)
     squares = isinstance(attribute.base, Clipped) and attribute.base.squares

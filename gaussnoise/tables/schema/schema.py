@@ -201,8 +201,9 @@ class Attribute:
 @final
 @dataclass(frozen=True)
 class Schema:
-    """The attributes of a table. Categories and edges must be public knowledge, never read off the
-    data.
+    """The attributes of a table.
+
+    Categories and edges must be public knowledge, never read off the data.
 
     Args:
         attributes: in the order tables will show them; names distinct.
@@ -322,8 +323,9 @@ class Schema:
 
     @classmethod
     def draft(cls, table: object) -> Self:
-        """A first schema from a table: a private document until every category and edge is public
-        knowledge.
+        """A first schema from a table.
+
+        It is a private document until every category and edge is public knowledge.
 
         Text, booleans and integers of few values become categories, other numbers bins with round
         edges, which grow where most numbers are far below the largest, dates bins of months,
@@ -544,8 +546,9 @@ def toml_line(text: str, path: tuple[str, ...]) -> int:
     ends = [k for k in range(1, len(lines)) if _STATEMENT.match(lines[k])]
 
     def begun(count: int) -> bool:
-        """Whether the entry begins within the first ``count`` lines, read on to where they make
-        sense.
+        """Whether the entry begins within the first ``count`` lines.
+
+        They are read on to where they make sense.
         """
         next_end = bisect.bisect_left(ends, count)
         for end in (count, *ends[next_end : next_end + 8], len(lines)):

@@ -23,8 +23,9 @@ _GROUP_CELLS = 2**16, 2**20  # of a group, unless it is one table
 @final
 @dataclass(frozen=True)
 class Layout:
-    """Which group of attributes is counted together, what is measured of it, and what is published
-    of it: known before any data are read.
+    """Which groups of attributes are counted, measured and published together.
+
+    It is known before any data are read.
 
     Attributes:
         sizes: of all attributes of the schema.
@@ -48,8 +49,9 @@ class Layout:
 
     @cached_property
     def measured(self) -> tuple[tuple[tuple[Subset, bool], ...], ...]:
-        """Of each group, the residuals it is the first to have (False), and the public tables
-        (True): in the order they are stored.
+        """Of each group, its residuals (False) and public tables (True), as they are stored.
+
+        Residuals are those that it is the first to have.
         """
         seen: set[tuple[Subset, bool]] = set()
         found = []
@@ -97,8 +99,10 @@ class Layout:
 
     @property
     def sha256(self) -> str:
-        """Of all of it: another version of this program, or of the libraries that solve for noise,
-        may group or measure otherwise, and what two of them measure costs more than either.
+        """sha256 of all that decides what is measured.
+
+        Another version of this program, or of the libraries that solve for noise, may group
+        or measure otherwise, and what two of them measure costs more than either.
         """
         multipliers, noise = self.query.multipliers, self.query.query
         known = (

@@ -119,8 +119,9 @@ def _lines(
 def profile_chart(
     estimate: Array, low: Array, high: Array, below: str, title: str, description: str
 ) -> Html:
-    """Many cells side by side as steps, in a band of their intervals; the scale is where the
-    steps are low.
+    """Many cells side by side as steps, in a band of their intervals.
+
+    The scale is where the steps are low.
     """
     groups = np.array_split(np.arange(estimate.size), min(estimate.size, _MOST_STEPS))
     middle = np.array([estimate[g].mean() for g in groups])
