@@ -34,7 +34,7 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("case", CASES, ids=lambda case: case.name)
 
 
-_LONGEST = "test_notebooks.py", "test_executors.py", "test_count.py"
+_LONGEST = "test_notebooks.py", "test_executors.py", "test_bodies.py"
 
 
 def pytest_collection_modifyitems(items):

@@ -50,16 +50,19 @@ def test_there_are_notebooks():
     assert len(NOTEBOOKS) >= 8
 
 
+@pytest.mark.integration
 @every_notebook
 def test_runs_from_the_first_cell_to_the_last(path, faults):
     assert faults[path.name] == ""
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("name", WRONG)
 def test_a_notebook_with_a_fault_is_found(name, faults):
     assert faults[f"{name}.ipynb"]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("name", RIGHT)
 def test_what_one_notebook_leaves_no_other_sees(name, faults):
     assert faults[f"{name}.ipynb"] == ""

@@ -44,6 +44,7 @@ WITH_CODE = [
 ]
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
 def test_code_and_commands_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -66,7 +67,9 @@ def test_two_commands_and_continuous_integration_runs_them():
     assert len(commands) == 2
     assert commands[0].endswith("gaussnoise demo")
     assert commands[1].endswith("pytest")
-    assert "README.md" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    program = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "README.md" in program
+    assert "pytest -m integration" in program  # which the second command leaves out
 
 
 @every_page

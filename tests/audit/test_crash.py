@@ -12,6 +12,8 @@ import pytest
 
 from gaussnoise.errors import LedgerError
 
+pytestmark = pytest.mark.integration
+
 
 def test_racing_processes(tmp_path):
     """Each id drawn once, whoever came first."""

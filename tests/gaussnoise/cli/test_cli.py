@@ -695,6 +695,7 @@ main()
 """
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     ("place", "number", "status"),
     [

@@ -131,7 +131,13 @@ ENGINES = {
 }
 
 
-@pytest.fixture(params=ENGINES)
+EACH = [
+    pytest.param(engine, marks=pytest.mark.integration if engine == "spark" else ())
+    for engine in ENGINES
+]
+
+
+@pytest.fixture(params=EACH)
 def engine(request):
     return request.param
 
@@ -192,6 +198,7 @@ def check(table, attributes, subsets, codes, **options):
         assert np.array_equal(counts, expected[S])
 
 
+@pytest.mark.integration
 def test_spark_counts_dates_whatever_its_session_takes_for_local_time(spark):
     """All else about dates, in all other engines, is in ``test_dates.py``."""
     from pyspark.sql import types
@@ -240,6 +247,7 @@ def test_every_engine_agrees_with_a_counter(build):
     check(build(columns(rows)), ATTRIBUTES, SUBSETS, codes)
 
 
+@pytest.mark.integration
 def test_spark_counts_at_most_so_many_rows_of_everybody(spark):
     """As every engine of test_persons.py does."""
     rows = [("a", 0)] * 5 + [("b", 1)] * 2 + [(None, 1), ("", 0), ("a", 7)]
@@ -375,13 +383,12 @@ def test_numbers_of_any_type_are_clipped_alike():
 @pytest.mark.parametrize(
     ("engine", "cells"),
     [
-        *((engine, 1) for engine in ENGINES),
+        # Spark would take a minute; the same code counts ibis and dask
+        *((engine, 1) for engine in ENGINES if engine != "spark"),
         *((engine, 8) for engine in ("pandas", "polars lazy", "csv", "ibis")),
     ],
 )
 def test_several_passes_agree_with_a_counter(build, engine, cells, monkeypatch):
-    if engine == "spark":
-        pytest.skip("a minute of Spark jobs; the same code counts ibis and dask")
     monkeypatch.setattr(_count, "_GROUP_CELLS", cells)
     monkeypatch.setattr(_count, "PASS_CELLS", cells)
     rows = records(60)
@@ -505,6 +512,7 @@ def test_a_file_must_not_change_between_passes(tmp_path, write, monkeypatch):
     assert caught.value.__context__ is None
 
 
+@pytest.mark.integration
 def test_spark_gives_back_what_it_held(spark):
     table = as_spark(pa.table({"a": [1, 2]}), None, spark)
     assert len(list(count_marginals(table, [gn.Attribute("a", [1, 2])], [(0,)]))) == 1
@@ -695,7 +703,13 @@ def test_one_thing_in_a_good_column(value):
 
 
 @pytest.mark.parametrize(
-    ("engine", "number"), [*((engine, 300) for engine in ENGINES), ("csv", 2000), ("ibis", 2000)]
+    ("engine", "number"),
+    [
+        *((engine, 300) for engine in ENGINES if engine != "spark"),
+        ("csv", 2000),
+        ("ibis", 2000),
+        pytest.param("spark", 300, marks=pytest.mark.integration),
+    ],
 )
 def test_many_cells_are_found_by_every_engine(build, number):
     codes = np.random.default_rng(3).integers(number, size=400).tolist()
@@ -765,6 +779,7 @@ def test_text_is_compared_by_its_bytes():
     check(connection.table("t"), [gn.Attribute("a", ["x", "X"])], [(0,)], [(0,), (1,), (1,)])
 
 
+@pytest.mark.integration
 def test_spark_logs_no_values(spark, capfd):
     from pyspark.sql import functions
 

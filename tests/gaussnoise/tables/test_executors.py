@@ -34,7 +34,7 @@ pytestmark = [
     for kind in ("DeprecationWarning", "FutureWarning", "UserWarning", "ResourceWarning")
     for module in (r"pyspark(\..*)?", r"py4j(\..*)?")
 ]
-pytestmark.append(pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning"))
+pytestmark += [pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning"), pytest.mark.integration]
 
 SCHEMA = gn.Schema(
     [
