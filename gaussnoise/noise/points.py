@@ -1,6 +1,7 @@
 """The optimal covariance of listed points, or of their differences."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from ..solvers.points.candidates import Candidates, Differences, Points
 from ..solvers.points.columns import Report, generated_design
 from ..solvers.points.fidelity import Fidelity
 from ..solvers.points.interior import optimal_design
+from ..solvers.points.pairs import PairFidelity
 from ..solvers.progress import Watch
 from .answer import answer, how_it_ended, steps_seen, upper_end
 from .certificates.points import PointCertificate
@@ -38,6 +40,11 @@ _NEGLIGIBLE_WEIGHT = 1e-14
 # With more points than this for every dimension, all but a few are left out until they stick out:
 # a tenth of the time where few carry weight, up to ten times as much where all do.
 _MANY = 100
+# Of few points for every dimension, as prefix sums are, most pairs carry weight: one problem in all
+# takes a tenth of the time of many in some. With more points, few pairs do.
+_AT_ONCE = 2
+_LIGHT = 0.01  # of the tolerance, the share of the measure that is left out of the certificate
+_MOST_AT_ONCE = 2**26  # numbers in the certificate: 512 MB, the differences of 512 prefix sums
 _LARGEST, _SMALLEST = 5e300, 1e-300
 _LARGEST_SIMPLEX = 2**26  # numbers in twice its differences
 
@@ -143,6 +150,8 @@ def _design(
         design, rows = symmetric
     elif parts is not None and rows is not None:
         design = _product(problem, parts, tol)
+    elif rows is None and _are_few(points, rank):
+        design, rows = _of_all_pairs(problem, points, basis, tol, report)
     elif rows is None:
         candidates = Differences(points, basis)
         design, rows = _generated(problem, candidates, basis, tol, report)
@@ -156,6 +165,25 @@ def _design(
     else:
         design = _reference(problem, points, _SHARE * tol, method, report)
     return design.on_all(live, problem.p), rows, rank
+
+
+def _are_few(points: Array, rank: int) -> bool:
+    """Whether all pairs of points are one problem."""
+    count = len(points)
+    numbers = count * (count - 1) // 2 * points.shape[1]
+    return count <= _AT_ONCE * rank and numbers <= _MOST_AT_ONCE
+
+
+def _of_all_pairs(
+    problem: Problem, points: Array, basis: Array | None, tol: float, report: Report
+) -> tuple[Design, Rows]:
+    """Of all differences at once, but for those that share next to nothing of the measure."""
+    fidelity = PairFidelity(points, problem.p, False, basis)
+    design = optimal_design(fidelity, tol=_SHARE * tol, max_steps=MAX_STEPS, report=report)
+    order = np.argsort(design.weights)
+    heavy = np.sort(order[np.cumsum(design.weights[order]) > _LIGHT * tol])
+    note = f"{design.note}, on all pairs at once"
+    return replace(design, weights=design.weights[heavy], note=note), fidelity.rows[heavy]
 
 
 def _generated(

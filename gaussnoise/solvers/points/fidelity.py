@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,13 @@ class Evaluation:
     coordinates: Array
     inner: Array
     triangle: Array | None
+
+
+class Hessian(Protocol):
+    """Minus the Hessian of F in the relative changes of x = (λ, ω), known by its products."""
+
+    def diagonal(self) -> Array: ...
+    def __matmul__(self, v: Array) -> Array: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,20 +118,44 @@ class Fidelity:
         else:
             frame, triangle = np.linalg.qr(np.sqrt(w)[:, None] * self.basis)
             scaled = moved @ triangle.T
-        roots, inner = _roots(np.sqrt(weights)[:, None] * scaled)
+        roots, inner = self._roots(weights, scaled)
         value = float(roots.sum())
         coordinates = scaled @ (inner / np.sqrt(roots))
-        lengths = np.einsum("ij,ij->i", coordinates, coordinates)
+        lengths = self._lengths(coordinates)
         axes = inner if frame is None else frame @ inner
         variances = np.square(axes) @ roots / w
         gap = self.gap(lengths, variances, value)
         return Evaluation(value, gap, lengths, variances, roots, axes, coordinates, inner, triangle)
 
+    def _roots(self, weights: Array, scaled: Array) -> tuple[Array, Array]:
+        """Roots of the eigenvalues of the second moment, floored, and its eigenvectors."""
+        squares, axes = np.linalg.eigh(self._squares(weights, scaled))
+        if squares[0] > _SQUARED_RANGE * squares[-1]:
+            return np.sqrt(squares), axes
+        _, roots, axes = np.linalg.svd(np.linalg.qr(self._weighted(weights, scaled), mode="r"))
+        return np.maximum(roots, roots[0] * EPS), axes.T
+
+    def _squares(self, weights: Array, scaled: Array) -> Array:
+        """The second moment.
+
+        By numpy's own product: the threads of a second BLAS, scipy's, would spin against those of
+        the decomposition.
+        """
+        weighted = self._weighted(weights, scaled)
+        return weighted.T @ weighted
+
+    def _weighted(self, weights: Array, scaled: Array) -> Array:
+        """A matrix whose Gram matrix is the second moment."""
+        return np.sqrt(weights)[:, None] * scaled
+
+    def _lengths(self, coordinates: Array) -> Array:
+        return np.einsum("ij,ij->i", coordinates, coordinates)
+
     def gap(self, lengths: Array, variances: Array, value: float) -> float:
         """From scaling N until it covers every point."""
         return max(error_of(variances, self.p, float(lengths.max())) / value - 1, 0.0)
 
-    def curvature(self, now: Evaluation, x: Array) -> "Curvature":
+    def curvature(self, now: Evaluation, x: Array) -> Hessian:
         """Second derivatives at x = (λ, ω), or λ alone at p = 2."""
         return Curvature.at(self, now, x, len(self.points))
 
@@ -200,14 +232,3 @@ def affine_basis(points: Array) -> NDArray[np.intp]:
     """Row indices of ``points`` (N, r), of rank r, that span their affine hull."""
     lifted = np.column_stack([points / np.abs(points).max(), np.ones(len(points))])
     return np.asarray(qr(lifted.T, mode="r", pivoting=True)[-1], dtype=np.intp)[: lifted.shape[1]]
-
-
-def _roots(weighted: Array) -> tuple[Array, Array]:
-    """Singular values of a matrix of full column rank, floored, and right singular vectors."""
-    # numpy's own product: the threads of a second BLAS, scipy's, would spin against those of the
-    # decomposition
-    squares, axes = np.linalg.eigh(weighted.T @ weighted)
-    if squares[0] > _SQUARED_RANGE * squares[-1]:
-        return np.sqrt(squares), axes
-    _, roots, axes = np.linalg.svd(np.linalg.qr(weighted, mode="r"))
-    return np.maximum(roots, roots[0] * EPS), axes.T

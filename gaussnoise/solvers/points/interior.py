@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..design import Design
 from ..progress import keeps_answer
-from .fidelity import Fidelity
+from .fidelity import Fidelity, Hessian
 
 Array = NDArray[np.float64]
 
@@ -86,14 +86,7 @@ class Objective(Protocol):
     def power(self) -> float: ...
     def coordinate_weights(self, shares: Array) -> Array: ...
     def at(self, weights: Array, shares: Array) -> Any: ...
-    def curvature(self, now: Any, x: Array) -> "Curvature": ...
-
-
-class Curvature(Protocol):
-    """Minus the Hessian of F in the relative changes of x = (λ, ω)."""
-
-    def diagonal(self) -> Array: ...
-    def __matmul__(self, v: Array) -> Array: ...
+    def curvature(self, now: Any, x: Array) -> Hessian: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +247,7 @@ def _residual(x: Array, slope: Array, slack: Array, groups: Array, multipliers: 
 
 
 def _conjugate_gradients(
-    curvature: Curvature,
+    curvature: Hessian,
     extra: Array,
     right: Array,
     constraints: Array,

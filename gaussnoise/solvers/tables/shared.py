@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..points.fidelity import Curvature, Evaluation, Fidelity
+from ..points.fidelity import Evaluation, Fidelity, Hessian
 
 Array = NDArray[np.float64]
 
@@ -80,7 +80,7 @@ class SharedCurvature:
         size: how many changes there are.
     """
 
-    inner: Curvature
+    inner: Hessian
     places: NDArray[np.intp]
     size: int
 

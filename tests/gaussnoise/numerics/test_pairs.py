@@ -1,4 +1,4 @@
-"""Replacement among many points: the farthest-pair oracle, column generation over pairs, and what
+"""Replacement among many points: the farthest-pair oracle, pairs found or all at once, and what
 verify() catches.
 """
 
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import gaussnoise as gn
+import gaussnoise.noise.points as points_module
 import gaussnoise.noise.sensitivity as sensitivity_module
 import gaussnoise.numerics.pairs as pairs_module
 from gaussnoise import FiniteSet
@@ -42,8 +43,14 @@ def agree(a, b):
     assert b.gamma_lower <= a.gamma * (1 + ROUNDING)
 
 
-def implicit(monkeypatch):
+# How differences that are not listed are solved for, and the most points for every dimension that
+# are solved for so.
+ROUTES = {"pairs found by the farthest-pair oracle": 0, "all pairs at once": math.inf}
+
+
+def implicit(monkeypatch, route):
     monkeypatch.setattr(sensitivity_module, "_LISTED_ENTRIES", 0)
+    monkeypatch.setattr(points_module, "_AT_ONCE", ROUTES[route])
 
 
 def listed(monkeypatch):
@@ -195,6 +202,7 @@ def test_the_bound_holds_in_the_stored_ellipsoid(count, stretch):
 # Column generation
 
 
+@pytest.mark.parametrize("route", ROUTES)
 @pytest.mark.parametrize("p", [2, 2.5, 100, math.inf])
 @pytest.mark.parametrize(
     ("name", "points"),
@@ -215,23 +223,26 @@ def test_the_bound_holds_in_the_stored_ellipsoid(count, stretch):
         "more dimensions than points": np.random.default_rng(9).normal(size=(6, 20)),
     }.items(),
 )
-def test_generated_pairs_do_as_well_as_all_of_them(monkeypatch, name, points, p):
+def test_pairs_that_are_not_listed_do_as_well_as_a_list(monkeypatch, name, points, p, route):
     listed(monkeypatch)
     all_of_them = check(gn.optimal_noise(FiniteSet(points), p))
     assert "differences" not in all_of_them.method
-    implicit(monkeypatch)
+    implicit(monkeypatch, route)
     generated = check(gn.optimal_noise(FiniteSet(points), p))
     assert "differences" in generated.method
+    assert route in generated.method or "uniform" in generated.method
     agree(generated, all_of_them)
 
 
 @few
 @given(
-    point_lists().filter(lambda x: x.shape[1]), st.one_of(st.floats(2, 50), st.sampled_from(NORMS))
+    point_lists().filter(lambda x: x.shape[1]),
+    st.one_of(st.floats(2, 50), st.sampled_from(NORMS)),
+    st.sampled_from(list(ROUTES)),
 )
-def test_generated_pairs_of_small_sets(points, p):
+def test_pairs_of_small_sets_that_are_not_listed(points, p, route):
     with pytest.MonkeyPatch.context() as patch:
-        implicit(patch)
+        implicit(patch, route)
         generated = check(gn.optimal_noise(FiniteSet(points), p))
         listed(patch)
         agree(generated, check(gn.optimal_noise(FiniteSet(points), p)))
@@ -239,7 +250,7 @@ def test_generated_pairs_of_small_sets(points, p):
 
 @pytest.mark.parametrize("points", [[[3.0, 4.0]], [[3.0, 4.0]] * 3])
 def test_one_point_needs_no_noise(monkeypatch, points):
-    implicit(monkeypatch)
+    implicit(monkeypatch, "all pairs at once")
     noise = check(gn.optimal_noise(FiniteSet(points), 3))
     assert noise.gamma == 0
     assert not noise.covariance.toarray().any()
@@ -255,7 +266,8 @@ def test_thousands_of_points(p, N, d):
 
 
 @pytest.mark.parametrize(
-    ("shape", "p"), [((1200, 4), 2), ((1200, 4), math.inf), ((70, 140), 2), ((70, 140), 3)]
+    ("shape", "p"),
+    [((1200, 4), 2), ((1200, 4), math.inf), ((70, 140), 2), ((70, 140), 3), ((140, 100), math.inf)],
 )
 def test_thousands_of_heavy_tailed_points(p, shape):
     check(gn.optimal_noise(FiniteSet(np.random.default_rng(10).standard_t(2, size=shape)), p))

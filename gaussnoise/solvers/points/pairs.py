@@ -1,0 +1,155 @@
+"""The dual objective of all differences of listed points, without listing them.
+
+Weights on pairs of points are the weights of a graph, and ``Σ λ_ij (x_i − x_j)(x_i − x_j)'`` is
+``X' L X`` with its Laplacian L: an evaluation, or a product with the Hessian, costs a few products
+of matrices of the size of the points, however many pairs carry weight.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .fidelity import Evaluation, Fidelity
+
+Array = NDArray[np.float64]
+Single = NDArray[np.float32]
+Rows = NDArray[np.intp]
+
+# Of the kernel of the Hessian only what is larger goes into its diagonal, which preconditions.
+_SMALLEST_OF_KERNEL = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class PairFidelity(Fidelity):
+    """F of weights λ on all pairs i < j of ``points`` (N, d), in the order of :attr:`rows`.
+
+    ``coordinates`` of its evaluations are those of the points, shape (N, r); ``lengths`` those of
+    the differences, shape (N(N−1)/2,).
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many pairs, and coordinates."""
+        count, dim = self.points.shape
+        return count * (count - 1) // 2, dim
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The pairs, shape (N(N−1)/2, 2)."""
+        return np.column_stack(np.triu_indices(len(self.points), 1))
+
+    @cached_property
+    def _inside(self) -> Array:
+        """About their middle, where differences of products round least."""
+        inside = self.points if self.basis is None else self.points @ self.basis
+        return inside - (inside.max(axis=0) + inside.min(axis=0)) / 2
+
+    def _squares(self, weights: Array, scaled: Array) -> Array:
+        return scaled.T @ (laplacian(weights, self.rows, len(scaled)) @ scaled)
+
+    def _weighted(self, weights: Array, scaled: Array) -> Array:
+        return laplacian_factor(weights, self.rows, len(scaled)) @ scaled
+
+    def _lengths(self, coordinates: Array) -> Array:
+        return differences(coordinates @ coordinates.T, self.rows)
+
+    def curvature(self, now: Evaluation, x: Array) -> "PairCurvature":
+        """Second derivatives at x = (λ, ω), or λ alone at p = 2."""
+        count = self.shape[0]
+        kernel = now.roots[:, None] * now.roots / (2 * (now.roots[:, None] + now.roots))
+        bend = np.zeros(len(x))
+        if len(x) > count:
+            w = self.coordinate_weights(x[count:])
+            bend[count:] = (1 - self.power) * self.power * now.variances * w / 2
+        return PairCurvature(
+            (now.coordinates / np.sqrt(now.roots)).astype(np.float32),
+            (math.sqrt(self.power) * now.axes[: len(x) - count]).astype(np.float32),
+            kernel.astype(np.float32),
+            x[:count],
+            self.rows,
+            bend,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PairCurvature:
+    """Minus the Hessian of F in the relative changes of x = (λ, ω), as of
+    :class:`~gaussnoise.solvers.points.fidelity.Curvature`, by products in single precision.
+
+    Attributes:
+        points: shape (N, r), whose differences times ``√λ_ij`` are the features of pairs.
+        axes: shape (k, r), the features of coordinates; none at p = 2.
+        kernel: shape (r, r), the weights of the entries of their Gram matrix.
+        weights: shape (m,), λ.
+        rows: shape (m, 2), the pairs.
+        bend: shape (m + k,), what is added to the diagonal.
+    """
+
+    points: Single
+    axes: Single
+    kernel: Single
+    weights: Array
+    rows: Rows
+    bend: Array
+
+    def diagonal(self) -> Array:
+        """From the largest eigenvectors u of the kernel: ``Σ_u (Σ_a u_a c_a²)²`` of features c."""
+        values, vectors = np.linalg.eigh(self.kernel)
+        kept = values > _SMALLEST_OF_KERNEL * values[-1]
+        squares = np.zeros(len(self.weights))
+        for value, u in zip(values[kept], vectors.T[kept], strict=True):
+            squares += value * np.square(differences((self.points * u) @ self.points.T, self.rows))
+        of_axes = np.square(self.axes)
+        by_axes = np.einsum("ij,ij->i", of_axes @ self.kernel, of_axes)
+        return np.concatenate([np.square(self.weights) * squares, by_axes]) + self.bend
+
+    def __matmul__(self, v: Array) -> Array:
+        scale = np.abs(v).max() or 1.0
+        of_pairs, of_axes = np.split((v / scale), [len(self.weights)])
+        moved = laplacian((self.weights * of_pairs).astype(np.float32), self.rows, len(self.points))
+        inner = self.points.T @ (moved @ self.points)
+        inner -= (self.axes.T * of_axes.astype(np.float32)) @ self.axes
+        inner *= self.kernel
+        by_pairs = differences((self.points @ inner) @ self.points.T, self.rows)
+        by_axes = np.einsum("ij,ij->i", self.axes @ inner, self.axes)
+        return scale * np.concatenate([self.weights * by_pairs, -by_axes]) + self.bend * v
+
+
+def differences(gram: NDArray[Any], rows: Rows) -> Array:
+    """``(x_i − x_j)' K (x_i − x_j)`` of pairs, from the products ``x_i' K x_j`` of all points."""
+    squares, (first, second) = gram.diagonal(), rows.T
+    return np.asarray(squares[first] + squares[second] - 2 * gram[first, second], dtype=np.float64)
+
+
+def laplacian(weights: NDArray[Any], rows: Rows, count: int) -> NDArray[Any]:
+    """L with ``y' L y = Σ λ_ij (y_i − y_j)²``, shape (count, count)."""
+    L = _symmetric(-weights, rows, count)
+    np.fill_diagonal(L, -L.sum(axis=1))
+    return L
+
+
+def laplacian_factor(weights: Array, rows: Rows, count: int) -> Array:
+    """R with ``R' R = L``, shape (count − 1, count), by elimination.
+
+    Every pivot is a sum of positive weights: nothing is subtracted, so that weights of every size
+    keep their digits (Grassmann, Taksar & Heyman 1985). The roots of L's eigenvalues do not.
+    """
+    W, R = _symmetric(weights, rows, count), np.zeros((count - 1, count))
+    for k in range(count - 1):
+        row = W[k, k + 1 :].copy()
+        pivot = row.sum()
+        if pivot > 0:
+            R[k, k], R[k, k + 1 :] = math.sqrt(pivot), -row / math.sqrt(pivot)
+            W[k + 1 :, k + 1 :] += row[:, None] * (row / pivot)
+    return R
+
+
+def _symmetric(weights: NDArray[Any], rows: Rows, count: int) -> NDArray[Any]:
+    """The weights of a graph as a matrix, zeros on the diagonal."""
+    W = np.zeros((count, count), dtype=weights.dtype)
+    W[rows[:, 0], rows[:, 1]] = weights
+    return W + W.T
