@@ -17,7 +17,7 @@ _ROUGH = 1e-13
 
 def enclosing(factor: Array, target: Covered) -> tuple[Array, Whitened]:
     """A factor whose ellipsoid, scaled, covers the target, and the target's proven lengths."""
-    sizes = np.abs(target.points).max(axis=0)
+    sizes = np.maximum(target.points.max(axis=0), -target.points.min(axis=0))
     whitened = whiten(factor, target.points)
     if (whitened.outside > _ROUGH * sizes).any():
         # small rows that depend on large ones lost digits to them: solve each anew from the points'

@@ -54,14 +54,14 @@ def point_noise(
 ) -> OptimalNoise:
     """The best noise for the points whose hull the problem's domain is."""
     p, shifted = problem.p, problem.shifted
-    _check_size(float(np.abs(listed.points).max()))
+    _check_size(_largest(listed.points))
     target = covered(listed, problem, listed=method != "auto")
-    largest = float(np.abs(target.points).max())
+    largest = _largest(target.points)
     _check_size(largest)
     # a power of two, so that dividing by it does not round
     size = power_of_two(largest)
     unit = target.points / size
-    if ((unit == 0) & (target.points != 0)).any():
+    if np.count_nonzero(unit) < np.count_nonzero(target.points):
         raise ParameterError(
             "expected coordinates whose sizes differ by less than 1e300; hint: rescale them"
         )
@@ -122,6 +122,10 @@ def _reason(listed: FiniteSet, target: Covered, method: str) -> str:
     return f"for a finite set: {len(target.points)} points"
 
 
+def _largest(points: Array) -> float:
+    return float(max(points.max(), -points.min()))
+
+
 def _check_size(largest: float) -> None:
     if largest > _LARGEST or 0 < largest < _SMALLEST:
         raise ParameterError(
@@ -135,7 +139,7 @@ def _design(
 ) -> tuple[Design, Rows, int]:
     """The best design by ``method``, the domain's rows its weights are on, and the rank."""
     live = (unit != 0).any(axis=0)
-    points = unit[:, live]
+    points = unit if live.all() else unit[:, live]
     basis = span(points)
     rank = points.shape[1] if basis is None else basis.shape[1]
     if rank == 0:

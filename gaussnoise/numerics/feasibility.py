@@ -1,6 +1,7 @@
 """Is every point in the ellipsoid of the *stored* factor? Asked after solves, and by ``verify``."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ Array = NDArray[np.float64]
 # sensitivity is computed on drawn integers.
 RANGE_TOLERANCE = 1e-11
 _LARGE = 200  # columns
+_CHUNK = 2**13  # points that are looked at together: they stay in the cache
 _LONG_OPERATIONS = 2**20  # products in extended precision, which no BLAS helps: ten milliseconds
 
 
@@ -50,7 +52,7 @@ def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Wh
     if r == 0:
         return Whitened(np.zeros((count, 0)), np.zeros(count), np.abs(points).max(axis=0))
     rows = row_weights(factor)
-    factor, points = factor * rows[:, None], points * rows
+    factor = factor * rows[:, None]
     Q, R = np.linalg.qr(factor)
     # the singular values of R are those of the factor up to this
     backward = 8 * max(factor.shape) * EPS * float(np.linalg.norm(R))
@@ -65,27 +67,31 @@ def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Wh
             "the factor's columns are linearly dependent, or too nearly so to be checked; "
             "hint: rescale coordinates whose sizes differ by more than 1e15"
         )
-    coordinates = (points @ Q) @ inverse
-    wide_factor, wide_points = factor.T.astype(precision), points.astype(precision, copy=False)
+    wide_factor = factor.T.astype(precision)
+    coordinates, lengths, outside = np.empty((count, r)), np.empty(count), np.zeros(len(factor))
+    for start in range(0, count, _CHUNK):
+        part = slice(start, start + _CHUNK)
+        here = points[part] * rows
+        wide = here.astype(precision, copy=False)
 
-    def residual(coordinates: Array) -> Array:
-        product = coordinates.astype(precision, copy=False) @ wide_factor
-        np.subtract(wide_points, product, out=product)
-        return product.astype(np.float64, copy=False)
+        def residual(inside: Array, wide: NDArray[Any] = wide) -> Array:
+            product = inside.astype(precision, copy=False) @ wide_factor
+            np.subtract(wide, product, out=product)
+            return product.astype(np.float64, copy=False)
 
-    coordinates += (residual(coordinates) @ Q) @ inverse
-    left = residual(coordinates)
-    outside = np.abs(left / rows).max(axis=0)
-    # what is left inside range(L) moves the coordinates by at most ‖left‖/σ_min, and was itself
-    # rounded
-    unit = 8 * r * EPS
-    plain = np.linalg.norm(coordinates, axis=1)
-    sizes = np.linalg.norm(points, axis=1)
-    rounded = 8 * r * float(np.finfo(precision).eps) * (sizes + np.linalg.norm(factor) * plain)
-    rounded = rounded + 2 * EPS * sizes  # of the points themselves, where they are differences
-    lengths = (
-        plain * (1 + unit) + (np.linalg.norm(left @ Q, axis=1) + rounded) * (1 + unit) / smallest
-    )
+        inside = (here @ Q) @ inverse
+        inside += (residual(inside) @ Q) @ inverse
+        left = residual(inside)
+        # what is left inside range(L) moves the coordinates by at most ‖left‖/σ_min, and was itself
+        # rounded
+        unit = 8 * r * EPS
+        plain = np.linalg.norm(inside, axis=1)
+        sizes = np.linalg.norm(here, axis=1)
+        rounded = 8 * r * float(np.finfo(precision).eps) * (sizes + np.linalg.norm(factor) * plain)
+        rounded = rounded + 2 * EPS * sizes  # of the points themselves, where they are differences
+        moved = (np.linalg.norm(left @ Q, axis=1) + rounded) * (1 + unit) / smallest
+        coordinates[part], lengths[part] = inside, plain * (1 + unit) + moved
+        outside = np.maximum(outside, np.abs(left / rows).max(axis=0))
     return Whitened(coordinates, lengths, outside)
 
 

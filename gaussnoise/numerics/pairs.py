@@ -42,12 +42,12 @@ def far_pairs(points: Array, beyond: float = np.inf) -> FarPairs:
     Rows whose distance from the middle, added to the largest such distance, stays below the
     farthest pair of a sample and below the threshold cannot matter, and are skipped.
     """
-    middle = (points.max(axis=0) + points.min(axis=0)) / 2
-    radii = np.linalg.norm(points - middle, axis=1)
+    # about the middle, where products round least
+    points = points - (points.max(axis=0) + points.min(axis=0)) / 2
+    radii = np.sqrt(np.einsum("ij,ij->i", points, points))
     if radii.max() == 0:
         return FarPairs(np.zeros((0, 2), dtype=np.intp), np.zeros(0), 0.0)
     outer = np.argsort(radii)[::-1]
-    points = points - middle  # where products round least
     sample = _partners(points[outer[:_SAMPLE]])
     rounding = 8 * (points.shape[1] + 8) * EPS * radii.max() ** 2
     reach = math.sqrt(max(min(sample.largest, beyond) - rounding, 0.0))

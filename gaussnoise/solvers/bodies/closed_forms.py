@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 
 _MOST_NUMBERS = 2**25  # in the points of a certificate: 256 MB
 _FEW = 2**8  # points whose lengths are computed together
+_CHUNK = 2**13  # points whose second moments are added up together
 _EXACT = 1e-10  # relative: rounding, and far below any tolerance
 _THIN = 1e-9  # of the largest eigenvalue: what may be rounding is left to the solver's own care
 
@@ -71,11 +72,10 @@ def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None
     """
     count, dim = points.shape
     center = points.mean(axis=0) if centered else np.zeros(dim)
-    moved = points - center
     if count < dim:
-        sigma, axes = _principal_axes(moved / math.sqrt(count))
+        sigma, axes = _principal_axes((points - center) / math.sqrt(count))
     else:
-        values, axes = np.linalg.eigh(moved.T @ moved / count)
+        values, axes = np.linalg.eigh(_second_moment(points, center))
         kept = values > _THIN * values[-1]
         sigma, axes = np.sqrt(values[kept]), axes[:, kept]
     trace = sigma.sum()
@@ -85,12 +85,21 @@ def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None
     if error > trace * (1 + _EXACT):
         return None
     for start in range(0, count, _FEW):  # most often the first few tell
-        lengths = np.square(moved[start : start + _FEW] @ axes) @ (1 / sigma)
+        lengths = np.square((points[start : start + _FEW] - center) @ axes) @ (1 / sigma)
         if lengths.max() > trace * (1 + _EXACT):
             return None
     w = even_weights(dim, p)
     note = "closed form: the uniform measure is optimal, as symmetry makes it"
     return Design.closed(np.full(count, 1 / count), w, factor, note, center)
+
+
+def _second_moment(points: Array, center: Array) -> Array:
+    """Of as many points at once as stay in the cache."""
+    moment = np.zeros((points.shape[1], points.shape[1]))
+    for start in range(0, len(points), _CHUNK):
+        moved = points[start : start + _CHUNK] - center
+        moment += moved.T @ moved
+    return moment / len(points)
 
 
 def _principal_axes(points: Array) -> tuple[Array, Array]:
