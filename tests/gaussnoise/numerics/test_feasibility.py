@@ -11,6 +11,7 @@ import pytest
 
 import gaussnoise as gn
 from gaussnoise.noise.covariance import FactorCovariance
+from gaussnoise.numerics import feasibility
 from gaussnoise.numerics.feasibility import check_range, whiten
 
 
@@ -44,6 +45,32 @@ def test_lengths_are_tight_for_a_good_factor():
     factor, point = np.array([[2.0, 1.0], [0.5, 3.0]]), np.array([1.0, -2.0])
     exact = float(exact_length_squared(factor, point)) ** 0.5
     assert exact <= whiten(factor, point[None]).lengths[0] <= exact * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 10, 64])
+def test_pieces_of_any_size_find_the_same(monkeypatch, chunk):
+    rng = np.random.default_rng(8)
+    points, factor = rng.normal(size=(10, 3)), rng.normal(size=(3, 3))
+    whole = whiten(factor, points)
+    flat = whiten(factor[:, :2], points)
+    monkeypatch.setattr(feasibility, "_CHUNK", chunk)
+    for parts, expected in (
+        (whiten(factor, points), whole),
+        (whiten(factor[:, :2], points), flat),
+    ):
+        np.testing.assert_allclose(parts.coordinates, expected.coordinates, rtol=1e-12)
+        np.testing.assert_allclose(parts.lengths, expected.lengths, rtol=1e-12)
+        np.testing.assert_allclose(parts.outside, expected.outside, rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("place", [0, 4, 9])
+def test_one_point_that_sticks_out_is_seen_in_any_piece(monkeypatch, place):
+    monkeypatch.setattr(feasibility, "_CHUNK", 3)
+    points = np.zeros((10, 2))
+    points[:, 0] = 1.0
+    points[place, 1] = 1e-3
+    with pytest.raises(gn.CovarianceError, match="coordinate 1"):
+        check_range(whiten(np.array([[1.5], [0.0]]), points), np.abs(points).max(axis=0))
 
 
 @pytest.mark.parametrize("tiny", [1.0, 1e-6, 1e-12, 1e-15])
