@@ -21,6 +21,7 @@ _MOST_NUMBERS = 2**25  # in the points of a certificate: 256 MB
 _FEW = 2**8  # points whose lengths are computed together
 _CHUNK = 2**13  # points whose second moments are added up together
 _EXACT = 1e-10  # relative: rounding, and far below any tolerance
+_ALIKE = 1e-6  # relative, of squared distances: far above rounding
 _THIN = 1e-9  # of the largest eigenvalue: what may be rounding is left to the solver's own care
 
 
@@ -72,6 +73,8 @@ def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None
     """
     count, dim = points.shape
     center = points.mean(axis=0) if centered else np.zeros(dim)
+    if not _are_alike(points, center):
+        return None
     if count < dim:
         sigma, axes = _principal_axes((points - center) / math.sqrt(count))
     else:
@@ -91,6 +94,16 @@ def uniform_measure(points: Array, p: float, *, centered: bool) -> Design | None
     w = even_weights(dim, p)
     note = "closed form: the uniform measure is optimal, as symmetry makes it"
     return Design.closed(np.full(count, 1 / count), w, factor, note, center)
+
+
+def _are_alike(points: Array, center: Array) -> bool:
+    """Whether all are as far from the center: else no rotation takes one to another."""
+    first = np.square(points[0] - center).sum()
+    for start in range(0, len(points), _FEW):  # most often the first few tell
+        squares = np.square(points[start : start + _FEW] - center).sum(axis=1)
+        if np.abs(squares - first).max() > _ALIKE * first:
+            return False
+    return True
 
 
 def _second_moment(points: Array, center: Array) -> Array:
