@@ -37,8 +37,14 @@ def pytest_generate_tests(metafunc):
 _LONGEST = "test_notebooks.py", "test_executors.py", "test_bodies.py"
 
 
+@pytest.hookimpl(tryfirst=True)  # before marks are selected
 def pytest_collection_modifyitems(items):
-    """The longest files first: the processes end at about the same time."""
+    """Audits are of the whole product. The longest files come first: the processes end at about the
+    same time.
+    """
+    for item in items:
+        if item.path.parent.name == "audit":
+            item.add_marker("integration")
     items.sort(key=lambda item: item.path.name not in _LONGEST)
 
 

@@ -12,8 +12,6 @@ import pytest
 
 from gaussnoise.errors import LedgerError
 
-pytestmark = pytest.mark.integration
-
 
 def test_racing_processes(tmp_path):
     """Each id drawn once, whoever came first."""

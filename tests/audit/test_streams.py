@@ -73,7 +73,6 @@ def killed(tmp_path_factory):
     return ticks.killed(tmp_path_factory.mktemp("killed"), 4, *kinds)
 
 
-@pytest.mark.integration
 @pytest.mark.parametrize("kind", ["plain", "ledger"])
 def test_a_killed_tick_is_drawn_once_and_not_left_out(killed, kind):
     for found in killed[kind]:
@@ -83,13 +82,11 @@ def test_a_killed_tick_is_drawn_once_and_not_left_out(killed, kind):
     assert {one["committed"] for one in killed[kind]} == {False, True}
 
 
-@pytest.mark.integration
 def test_a_stream_that_forgets_what_it_drew_is_caught(killed):
     damage = sum(map(ticks.damage, killed["forgetful"]), ledger.Damage())
     assert damage.twice
 
 
-@pytest.mark.integration
 def test_a_stream_that_skips_the_tick_in_which_it_was_killed_is_caught(killed):
     damage = sum(map(ticks.damage, killed["skipping"]), ledger.Damage())
     assert damage.lost
