@@ -82,6 +82,11 @@ def pairwise(*lists):
     return [tuple(entries[k] for entries, k in zip(lists, row, strict=True)) for row in rows]
 
 
+def spread(count, most=8):
+    """Integers from 1 to ``count``: all, or the ends and some between them."""
+    return sorted(set(np.linspace(1, count, min(count, most)).round().astype(int).tolist()))
+
+
 def one_test_of(names, rows, ids=None):
     """One test of all rows, where many take less time than a test of its own takes; it runs every
     row, and names each that fails.

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 import rich.console
 import rich.progress
+from cases import spread
 
 import gaussnoise as gn
 import gaussnoise.numerics.pairs as pairs_module
@@ -32,6 +33,7 @@ MANY = FiniteSet(RNG.normal(size=(300, 4)))
 CROSS = np.vstack([np.eye(3), -np.eye(3)])
 HEAVY = FiniteSet(np.random.default_rng(3).standard_t(2, size=(60, 10)))
 LONG = FiniteSet(np.random.default_rng(4).normal(size=(400, 3)))
+AT_ONCE = FiniteSet(np.random.default_rng(5).normal(size=(45, 30)))
 FLAT = FiniteSet(RNG.normal(size=(20, 2)) @ RNG.normal(size=(2, 5)))
 
 SOLVES = {
@@ -39,6 +41,7 @@ SOLVES = {
     "gamma, p=∞": lambda **options: gn.gamma(FEW, math.inf, **options),
     "add-remove, p=3": lambda **options: gn.optimal_noise(FEW, 3, "add-remove", **options),
     "replace, listed": lambda **options: gn.optimal_noise(FEW, 2, **options),
+    "replace, all pairs at once": lambda **options: gn.optimal_noise(AT_ONCE, 3, **options),
     "replace, generated": lambda **options: gn.optimal_noise(MANY, 2, **options),
     "replace, generated, p=∞": lambda **options: gn.optimal_noise(MANY, math.inf, **options),
     "add-remove, generated": lambda **options: gn.optimal_noise(LONG, 3, "add-remove", **options),
@@ -279,7 +282,7 @@ def pressed(solve, report):
 @every
 def test_ctrl_c_returns_the_best_certified_answer_so_far(solve):
     reports, solved = heard(solve)
-    for report in range(1, len(reports) + 1):
+    for report in spread(len(reports)):
         noise, caught, seen = pressed(solve, report)
         assert len(seen) <= report + 1  # an interrupted round is still certified, and told
         assert noise.steps == reports[report - 1].steps

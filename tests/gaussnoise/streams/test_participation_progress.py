@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from cases import spread
 
 import gaussnoise as gn
 from gaussnoise.noise import participations
@@ -69,7 +70,7 @@ def test_ctrl_c_returns_the_best_certified_answer_so_far(solve):
     reports = []
     whole = solve(progress=reports.append)
     stopped = 0
-    for report in range(1, len(reports) + 1):
+    for report in spread(len(reports)):
         noise, caught, seen = pressed(solve, report)
         noise.verify()
         assert noise.gamma_lower <= whole.gamma * (1 + 1e-9)

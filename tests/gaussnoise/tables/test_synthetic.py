@@ -18,6 +18,8 @@ from gaussnoise.errors import NotAvailableError
 from gaussnoise.tables.release.release import Measurement
 from gaussnoise.tables.release.synthetic import ZeroSumQuery, mbi_measurements
 
+pytestmark = pytest.mark.integration  # with mbi, and what it compiles
+
 ITERATIONS = 2000
 
 

@@ -10,6 +10,8 @@ from pyarrow import csv
 import gaussnoise as gn
 from gaussnoise.cli.app import run
 
+pytestmark = pytest.mark.integration  # with mbi, and what it compiles
+
 SCHEMA = gn.Schema(
     [
         gn.Attribute("sex", ["F", "M"]),
