@@ -307,6 +307,7 @@ def in_subprocess(*arguments, cwd):
     return subprocess.run(command, cwd=cwd, capture_output=True, encoding="utf-8", check=False)
 
 
+@pytest.mark.integration
 def test_demo_in_an_empty_directory(tmp_path):
     first = in_subprocess("demo", cwd=tmp_path)
     assert (first.returncode, first.stderr) == (0, "")
@@ -341,6 +342,7 @@ def test_what_demo_suggests_works(tmp_path, monkeypatch, call):
         assert call(*words)[0] == 0
 
 
+@pytest.mark.integration
 def test_errors_reach_the_shell(folder):
     done = in_subprocess(*release_arguments(table="missing.csv"), cwd=folder)
     assert (done.returncode, done.stdout) == (1, "")
