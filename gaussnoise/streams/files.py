@@ -3,14 +3,17 @@
 Nothing in it depends on the data.
 """
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import text as _text
 from ..files.disk import digests_in
+from ..noise.table_covariance import TableCovariance
 from ..privacy.definitions import gaussian_epsilon
 from ..privacy.lattice_bound import TABLE_STEPS
 from ..solvers.tables.orbits import Type
@@ -23,10 +26,11 @@ from ..tables.release.store import Place, StoredTables
 from ..tables.release.tidy import LEVEL, interval_record, level_text
 from ..text import SHOWN_DELTA, versions
 from .plan import StreamPlan, drawn_query
-from .state import measurements_sha256
 from .text import counted_text, participation_text, plan_text
 from .ticks import Ticks
 from .time_strategy import TimeStrategy
+
+Array = NDArray[np.float64]
 
 _TICK_FORMAT = "gaussnoise.stream-tick/1"
 _LIBRARIES = ("gaussnoise", "opendp", "numpy", "narwhals", "pyarrow", "duckdb")
@@ -89,12 +93,16 @@ def tick_record(
     plan: StreamPlan,
     key: str,
     tick: int,
-    noisy: Mapping[Subset, Sequence[int]],
+    measurements_sha256: str,
     written: Mapping[str, StoredTables],
     folder: Path,
     on_outside: OnOutside,
+    digests: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """``release.json`` of one tick, once its other files are written."""
+    """``release.json`` of one tick, once its other files are written.
+
+    ``digests``: sha256 of files that need not be read again.
+    """
     names = plan.schema.names
     deviations = {
         what: plan.covariance(plan.window(first, tick))
@@ -123,12 +131,23 @@ def tick_record(
         "cumulative_meaning": f"all rows of ticks 1 to {tick}",
         "period_meaning": f"the rows of tick {tick} alone",
         **tables,
-        "measurements_sha256": measurements_sha256(noisy),
+        "measurements_sha256": measurements_sha256,
         "intervals": interval_record(),
-        "files": digests_in(folder),
+        "files": digests_in(folder, digests),
         "libraries": dict(versions(*_LIBRARIES)),
         "disclaimers": disclaimers(plan),
     }
+
+
+def write_record(record: Mapping[str, Any], folder: Path) -> None:
+    """``release.json``, last of all files."""
+    text = json.dumps(record, indent=2, ensure_ascii=False)
+    (folder / "release.json").write_text(text + "\n", encoding="utf-8")
+
+
+def deviation_in(covariance: TableCovariance) -> Callable[[Subset], Array]:
+    """Of cells of each table."""
+    return lambda S: np.sqrt(np.asarray(covariance.table_variance(S)))
 
 
 def places_in(listed: Sequence[Mapping[str, Any]], plan: StreamPlan) -> dict[Subset, Place]:

@@ -3,7 +3,7 @@
 Estimates are of the last tick's counts.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,10 @@ from ..solvers.tables.residuals import Subset, part_of
 from ..tables.counting.codes import OnOutside
 from ..tables.counting.count import count_marginals
 from ..tables.counting.impossible import excluded
+from ..tables.planning.measure import ResidualQuery
 from ..tables.planning.plan import Plan
 from ..tables.release.publish import limit_of
-from ..tables.release.stream import measured_parts
+from ..tables.release.stream import measured_parts, table_of
 from ..tables.schema.schema import Attribute
 from .plan import StreamPlan
 from .ticks import Ticks
@@ -26,7 +27,10 @@ from .ticks import Ticks
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Tables = Mapping[Subset, Counts]  # exact counts of every planned marginal
+Integers = NDArray[Any]  # int64 where every sum provably fits, Python integers otherwise
 Noisy = Mapping[Subset, Sequence[int]]  # the noisy answer of every residual
+
+_AT_ONCE = 2**16  # Python integers, a hundred bytes each
 
 
 def counted(
@@ -55,14 +59,15 @@ def counted(
     rules, limit = excluded(plan.schema, used), limit_of(plan)
     if over.period is not None and limit is not None:  # chance is not to decide on a refusal
         every = count_marginals(table, attributes, [when], on_outside, impossible=rules)
-        _check_period(over, tick, dict(every)[when])
+        check_period(over, tick, dict(every)[when])
     found = dict(count_marginals(table, attributes, wanted, on_outside, limit, impossible=rules))
     if over.period is not None:
-        _check_period(over, tick, found.pop(when))
+        check_period(over, tick, found.pop(when))
     return {planned[S]: np.asarray(counts) for S, counts in found.items()}
 
 
-def _check_period(over: Ticks, tick: int, rows: Counts) -> None:
+def check_period(over: Ticks, tick: int, rows: Counts) -> None:
+    """Refuse rows of other ticks; ``rows`` counts those of each."""
     if rows[tick:].any():
         raise DataError(
             f"column {over.period!r}: expected rows of tick {tick} or before, got later ones; "
@@ -91,19 +96,26 @@ def measured(
 
     On every residual it is ``Σ_i C_ti q_i``, exactly.
     """
-    row: list[int] = plan.strategy.matrix[len(ticks) - 1, : len(ticks)].tolist()
     rows = max(int(counts.sum()) for tables in ticks for counts in tables.values())
-    exact = exact_type(sum(map(abs, row)) * max(rows, 1))
     noisy: dict[Subset, list[int]] = {}
     for T, S in parts_of(plan).items():
-        weighted: Any = np.zeros([plan.schema.sizes[i] for i in T], dtype=exact)
-        for weight, tables in zip(row, ticks, strict=True):
-            weighted = weighted + weight * part_of(tables[S], S, T).astype(exact)
-        answer = plan.query.noisy(
-            T, np.asarray(weighted, dtype=exact), noise.take(plan.query.rows(T))
-        )
+        weighted = weighted_counts(plan, [part_of(tables[S], S, T) for tables in ticks], rows)
+        answer = plan.query.noisy(T, weighted, noise.take(plan.query.rows(T)))
         noisy[T] = [int(x) for x in answer]
     return noisy
+
+
+def weighted_counts(plan: StreamPlan, ticks: Collection[Counts], rows: int) -> Integers:
+    """``Σ_i C_ti (counts of tick i)``, exactly, for the last of these ticks, t.
+
+    ``rows``: what the counts of a tick add up to, at most.
+    """
+    row: list[int] = plan.strategy.matrix[len(ticks) - 1, : len(ticks)].tolist()
+    exact = exact_type(sum(map(abs, row)) * max(rows, 1))
+    weighted: Any = 0
+    for weight, counts in zip(row, ticks, strict=True):
+        weighted = weighted + weight * np.asarray(counts).astype(exact)
+    return np.asarray(weighted, dtype=exact)
 
 
 def estimated(plan: StreamPlan, ticks: Sequence[Noisy], rows: int) -> dict[Subset, Array]:
@@ -111,25 +123,41 @@ def estimated(plan: StreamPlan, ticks: Sequence[Noisy], rows: int) -> dict[Subse
 
     ``rows`` says how many there are, where that is public.
     """
-    weights, unit = plan.strategy.row_of_inverse(len(ticks) - 1)
-    query = plan.query
-    residuals: dict[Subset, Array] = {}
-    for T in parts_of(plan):
-        own: Any = np.zeros(query.rows(T), dtype=object)
+    inverse = plan.strategy.row_of_inverse(len(ticks) - 1)
+    residuals = {
+        T: own_residual(plan.query, T, inverse, [noisy[T] for noisy in ticks])
+        for T in parts_of(plan)
+    }
+    return {S: own_table(plan.query, S, residuals, rows) for S in plan.tables.tables.subsets}
+
+
+def own_residual(
+    query: ResidualQuery,
+    T: Subset,
+    inverse: tuple[list[int], int],
+    ticks: Sequence[Sequence[int] | Integers],
+) -> Array:
+    """The residual of the last tick's own rows, from what was measured of T so far.
+
+    ``inverse``: the row of C⁻¹ for that tick, over its unit.
+    """
+    weights, unit = inverse
+    count = query.rows(T)
+    if any(len(noisy) != count for noisy in ticks):
+        raise GaussNoiseError("stream: measurements of another plan")
+    values = np.zeros(count)
+    for start in range(0, count, _AT_ONCE):
+        block = slice(start, start + _AT_ONCE)
+        own: Any = np.zeros(len(values[block]), dtype=object)
         for weight, noisy in zip(weights, ticks, strict=True):
-            if len(noisy[T]) != len(own):
-                raise GaussNoiseError("stream: measurements of another plan")
-            own = own + weight * np.array(noisy[T], dtype=object)
-        residuals[T] = query.decode(T, own, unit)
-    return dict(_assembled(plan, residuals, 0.0 if () in query.multipliers else float(rows)))
+            own = own + weight * np.array(noisy[block], dtype=object)
+        values[block] = query.divided(T, own, unit)
+    return query.decoded(T, values)
 
 
-def _assembled(
-    plan: StreamPlan, residuals: Mapping[Subset, Array], rows: float
-) -> Iterator[tuple[Subset, Array]]:
-    for S in plan.tables.tables.subsets:
-        table = plan.query.spread(np.array(rows), (), S).copy()
-        for T in measured_parts(S, plan.query):
-            table += plan.query.spread(residuals[T], T, S)
-        table.flags.writeable = False
-        yield S, table
+def own_table(
+    query: ResidualQuery, S: Subset, residuals: Mapping[Subset, Array], rows: int
+) -> Array:
+    """A table of the last tick's own rows; ``rows`` as for :func:`estimated`."""
+    exact = np.array(0.0 if () in query.multipliers else float(rows))
+    return table_of(S, exact, {T: residuals[T] for T in measured_parts(S, query)}, query)

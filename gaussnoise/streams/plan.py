@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from domains import DomainTooLargeError, Marginals
+from domains import Marginals
 
 from ..errors import GaussNoiseError, ParameterError, not_a_generator
 from ..files.pickling import PickledByArguments
@@ -29,7 +29,7 @@ from ..privacy.sampler import IntegerQuery
 from ..solvers.tables.orbits import ByType, Type
 from ..tables.counting.codes import OnOutside
 from ..tables.planning.measure import ResidualQuery
-from ..tables.planning.plan import Plan
+from ..tables.planning.plan import SECONDS_PER_INTEGER, Plan
 from ..tables.release.store import FileFormat
 from ..tables.schema.schema import Schema
 from .ticks import Ticks
@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_MOST_INTEGERS = 10**8  # of all ticks: their files are read at every tick
+MOST_HERE = 10**8  # integers of all ticks, or cells, on one machine: all are read at every tick
+_SECONDS_PER_TICK = 0.2e-6  # of one thread, for an integer and an earlier tick: what is measured
 _WANTED_BITS, _FEWEST_BITS = 16, 12  # of the time strategy's columns
 _MULTIPLIER_BITS = (
     12  # that residuals keep where bits are few: deviations to a part in four thousand
@@ -132,6 +133,25 @@ class StreamPlan(PickledByArguments):
     def integers(self) -> int:
         """Noisy integers drawn in all ticks together."""
         return self.over.n * self.tables.query.count
+
+    @property
+    def needs_executors(self) -> bool:
+        """Whether the stream is more than one machine can do: ``start(…, executors=True)``."""
+        return max(self.integers, self.tables.tables.dim) > MOST_HERE
+
+    @property
+    def core_hours(self) -> dict[tuple[str, ...], float]:
+        """Roughly how long each table takes one core of an executor, in all ticks together.
+
+        By names of attributes; counting is not in it. Every tick reads what all before it counted
+        and measured.
+        """
+        n = self.over.n
+        once, drawn = self.tables.core_hours, self.tables.integers * SECONDS_PER_INTEGER / 3600
+        again = n * (n + 1) / 2 * _SECONDS_PER_TICK / SECONDS_PER_INTEGER
+        # the tables' own hours are those of drawing, but for a part that is as small for each
+        share = drawn / sum(once.values())
+        return {names: hours * (n + again * share) for names, hours in once.items()}
 
     @property
     def privacy_unit(self) -> str:
@@ -284,6 +304,7 @@ class StreamPlan(PickledByArguments):
         id: str | None = None,
         format: FileFormat = "csv",
         on_outside: OnOutside = "refuse",
+        executors: bool = False,
     ) -> "Stream":
         """Begin the stream in a new folder; under a ledger, its whole budget is charged here, once.
 
@@ -301,17 +322,31 @@ class StreamPlan(PickledByArguments):
                 further cost.
             format: of table files, "csv" or "parquet".
             on_outside: as for :meth:`Plan.release`, at every tick.
+            executors: whether Spark's executors count, draw, decode and write the ticks, which then
+                take Spark dataframes: what :meth:`Plan.release` says of ``executors`` holds for
+                ``path``. It needs ``format="parquet"``.
 
         Raises:
             OutputError: the directory exists, or cannot be written; a privacy definition that a
                 file cannot hold.
-            ParameterError: more than 1000 marginals as CSV; ledger and id not together.
+            ParameterError: more than 1000 marginals as CSV, or any with ``executors``; ledger and
+                id not together.
+            DomainTooLargeError: more than 10⁸ noisy integers in all ticks together, or cells,
+                without ``executors``; with them, a table of more than 2²⁶ cells.
             BudgetError: the ledger's budget does not allow it.
             LedgerError: another release under this id, or an unusable ledger.
         """
         from .running import started
 
-        return started(self, path, ledger=ledger, id=id, format=format, on_outside=on_outside)
+        return started(
+            self,
+            path,
+            ledger=ledger,
+            id=id,
+            format=format,
+            on_outside=on_outside,
+            executors=executors,
+        )
 
     def simulate(
         self,
@@ -376,7 +411,6 @@ def continual(
 
     Raises:
         ParameterError: not ticks; a budget that cannot be drawn.
-        DomainTooLargeError: more noisy integers than can be kept.
     """
     if not isinstance(over, Ticks):
         raise ParameterError(
@@ -388,11 +422,6 @@ def continual(
             "them"
         )
     drawn = over.n * tables.integers
-    if drawn > _MOST_INTEGERS:
-        raise DomainTooLargeError(
-            f"plan: {drawn:.3g} noisy integers in {over.n} ticks, more than {_MOST_INTEGERS:.0e}; "
-            "hint: fewer or smaller marginals, or fewer ticks"
-        )
     privacy = tables.privacy
     # the promise is for all that is drawn, which is what says how much of it the lattice takes
     whole = replace(tables, privacy=zCDP(privacy.to_zcdp(drawn, TABLE_STEPS).rho))

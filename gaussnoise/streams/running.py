@@ -11,30 +11,32 @@ from typing import Any, final, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from domains import DomainTooLargeError
+
 from ..errors import GaussNoiseError, LedgerError, OutputError, ParameterError, StreamError
-from ..files.disk import aside, file_digest, folder_fault, read_json, save_text
+from ..files.disk import aside, file_digest, read_json, save_text
 from ..numerics.intervals import Contrast
 from ..privacy.ledger import Ledger
-from ..privacy.sampler import noise_stream, sampling_threads
-from ..solvers.tables.residuals import Subset
+from ..privacy.sampler import noise_stream
 from ..tables.counting.codes import OnOutside
 from ..tables.planning.again import planned_from
 from ..tables.reading.frames import frame_backend
 from ..tables.release.files import check_format
 from ..tables.release.publish import check_outside
 from ..tables.release.release import TableRelease, Weights
-from ..tables.release.store import FileFormat, StoredTables, table_writer
-from .files import multipliers_in, places_in, strategy_in, stream_record, summary_text, tick_record
+from ..tables.release.store import FileFormat
+from .files import multipliers_in, strategy_in, stream_record, summary_text
 from .measure import counted, estimated, measured
-from .plan import StreamPlan, continual, drawn_query
-from .state import Commit, State, made, unmade, write_private
-from .tables import StreamTables
+from .one_machine import OneMachine
+from .plan import MOST_HERE, StreamPlan, continual
+from .published import stored
+from .state import MOST_BYTES, AbstractMaker, State, made, unmade, write_private
+from .tables import StreamTables, combined, what_of, window
 from .ticks import Ticks
 
 Array = NDArray[np.float64]
 
 FORMAT = "gaussnoise.stream/1"
-_MOST_BYTES = 2**27  # of stream.json, which has the matrix
 _LONGEST_ID = 180
 
 
@@ -66,6 +68,7 @@ class Stream:
         state: what is kept between ticks.
         ledger: the budget it was charged to, or None.
         id: what the ledger calls it.
+        layout_sha256: of which executor measures what; None where one machine does.
 
     >>> import pyarrow as pa, tempfile
     >>> schema = gn.Schema([gn.Attribute("sex", ["F", "M"])])
@@ -86,6 +89,7 @@ class Stream:
     state: State = field(repr=False)
     ledger: Ledger | None = field(repr=False, default=None)
     id: str | None = None
+    layout_sha256: str | None = None
 
     @classmethod
     def open(
@@ -110,7 +114,8 @@ class Stream:
 
         Args:
             table: the new rows: a dataframe (anything narwhals reads) or the path of a CSV or
-                Parquet file; a tick without rows is a table without rows.
+                Parquet file; a tick without rows is a table without rows. Executors take a Spark
+                dataframe.
             number: of the tick. With it, a call that was interrupted can be repeated, and reads the
                 tick's tables again if they were drawn; rows are not compared. Without it, rows that
                 count exactly as those of the tick before are refused, since they may be the same.
@@ -139,12 +144,13 @@ class Stream:
         _ = self.plan.rho_charged
         with self.state.alone():
             self._check_ledger()
-            commits = self.state.commits(self.plan)
+            maker = self._maker(table)
+            commits = self.state.commits(n, maker)
             done = self.state.published()
             if (
                 len(commits) > done
             ):  # its program died: what it drew is published now, and nothing drawn again
-                self._publish(done + 1, commits, None)
+                self._publish(done + 1, commits, maker)
                 if number is None:
                     raise StreamError(
                         f"tick: tick {done + 1} had been drawn when its program ended; it is "
@@ -159,7 +165,7 @@ class Stream:
                         f"tick: all {n} ticks are done; hint: start a new stream, on a budget of "
                         "its own"
                     )
-                self._publish(done + 1, commits, table, compared=number is None)
+                self._publish(done + 1, commits, maker, compared=number is None)
                 done += 1
             elif number > done:
                 raise StreamError(
@@ -168,8 +174,21 @@ class Stream:
                 )
         return self._total(done if number is None else number, backend)
 
+    def _maker(self, table: object) -> AbstractMaker[Any]:
+        """Who counts these rows."""
+        if self.layout_sha256 is None:
+            return OneMachine(self.plan, self.state, self.format, self.on_outside, table)
+        from .executors.maker import Executors
+
+        return Executors(self.plan, self.state, self.on_outside, self.layout_sha256, table)
+
     def _publish(
-        self, tick: int, commits: list[Commit], table: object, *, compared: bool = False
+        self,
+        tick: int,
+        commits: list[Any],
+        maker: AbstractMaker[Any],
+        *,
+        compared: bool = False,
     ) -> None:
         """Draw a tick if that has not been done, and put its folder into place."""
         target = self.state.tick_folder(tick)
@@ -178,9 +197,9 @@ class Stream:
             known = (
                 commits
                 if len(commits) >= tick
-                else [*commits, self._drawn(tick, commits, table, compared)]
+                else [*commits, maker.drawn(tick, commits, compared)]
             )
-            self._write(folder, known[:tick])
+            maker.write(folder, known[:tick])
 
         if self.ledger is None or self.id is None:
             with aside(target, "tick") as scratch:
@@ -196,50 +215,6 @@ class Stream:
                 read=lambda folder: None,
                 draws=0,
             )
-
-    def _drawn(self, tick: int, commits: list[Commit], table: object, compared: bool) -> Commit:
-        """Count, draw and commit: nothing of the draw leaves this function before it is on disk."""
-        plan = self.plan
-        counts = counted(plan.tables, plan.over, tick, table, self.on_outside)
-        if compared and commits and commits[-1].rows and _equal(counts, commits[-1].counts):
-            raise StreamError(
-                f"tick: these rows count exactly as those of tick {tick - 1} do; hint: "
-                f"number={tick} if they are new, "
-                f"number={tick - 1} reads that tick again"
-            )
-        with noise_stream(
-            drawn_query(plan.query).draw, plan.query.count, sampling_threads()
-        ) as noise:
-            noisy = measured(plan, [*(commit.counts for commit in commits), counts], noise)
-        return self.state.commit(plan, counts, noisy, commits)
-
-    def _write(self, folder: Path, commits: list[Commit]) -> None:
-        """The folder of the last of these ticks, from what was measured."""
-        plan, tick = self.plan, len(commits)
-        folder.mkdir(exist_ok=True)
-        own = estimated(plan, [commit.noisy for commit in commits], commits[-1].rows)
-        before = self._stored("cumulative", tick - 1) if tick > 1 else None
-        total = own if before is None else {S: np.asarray(before[S] + own[S]) for S in own}
-        written: dict[str, StoredTables] = {}
-        for what, tables, first in (("cumulative", total, 1), ("period", own, tick)):
-            (folder / what).mkdir()
-            deviation = self._deviation(first, tick)
-            with table_writer(
-                folder / what, plan.schema, plan.tables.tables.subsets, deviation, self.format
-            ) as writer:
-                for S in plan.tables.tables.subsets:
-                    writer.write(S, tables[S])
-            written[what] = writer.tables
-        (folder / "summary.txt").write_text(summary_text(plan, tick) + "\n", encoding="utf-8")
-        record = tick_record(
-            plan, self.state.key, tick, commits[-1].noisy, written, folder, self.on_outside
-        )
-        text = json.dumps(record, indent=2, ensure_ascii=False)
-        (folder / "release.json").write_text(text + "\n", encoding="utf-8")
-
-    def _deviation(self, first: int, last: int) -> Callable[[Subset], Array]:
-        covariance = self.plan.covariance(self.plan.window(first, last))
-        return lambda S: np.sqrt(np.asarray(covariance.table_variance(S)))
 
     def _check_ledger(self) -> None:
         """Whether the stream as it is here is the one that was charged."""
@@ -270,42 +245,23 @@ class Stream:
         return self._tables("pyarrow")
 
     def _tables(self, backend: Any) -> StreamTables:
-        periods = [self._stored("period", tick) for tick in range(1, len(self) + 1)]
+        ticks = range(1, len(self) + 1)
+        periods = [stored(self.state, self.plan, "period", tick) for tick in ticks]
         return StreamTables(self.plan, True, periods, backend, self.on_outside)
 
-    def _stored(self, what: str, tick: int) -> StoredTables:
-        """Published tables of one tick."""
-        folder = self.state.tick_folder(tick)
-        try:
-            record = read_json(folder / "release.json", _MOST_BYTES)
-            fault = folder_fault(folder, record["files"], every=True)
-            if (record["stream"], record["tick"]) != (self.state.key, tick):
-                fault = "'release.json' is of another stream or tick"
-            if fault is None:
-                return StoredTables(folder / what, places_in(record[what], self.plan))
-        except (
-            OSError,
-            ValueError,
-            LookupError,
-            TypeError,
-            AttributeError,
-            GaussNoiseError,
-        ) as error:
-            raise StreamError(
-                f"stream: {folder} is not a complete tick ({type(error).__name__})"
-            ) from None
-        raise StreamError(f"stream: in {folder}, {fault}; hint: the folder as it was written")
-
     def _total(self, tick: int, backend: Any) -> TableRelease:
-        return self._tables(backend).total(tick)
+        weights = window(self.plan, 1, tick, len(self))
+        tables = stored(self.state, self.plan, "cumulative", tick)
+        found = tables if self.plan.needs_executors else dict(tables)
+        return combined(self.plan, weights, found, what_of(1, tick), backend, self.on_outside)
 
     def period(self, tick: int) -> TableRelease:
         """:meth:`StreamTables.period`."""
         return self.tables.period(tick)
 
     def total(self, tick: int | None = None) -> TableRelease:
-        """:meth:`StreamTables.total`."""
-        return self.tables.total(tick)
+        """:meth:`StreamTables.total`, after the files of that tick are checked."""
+        return self._total(len(self) if tick is None else tick, "pyarrow")
 
     def difference(self, later: int, earlier: int) -> TableRelease:
         """:meth:`StreamTables.difference`."""
@@ -331,9 +287,18 @@ def started(
     id: str | None,
     format: FileFormat,
     on_outside: OnOutside,
+    executors: bool,
 ) -> Stream:
     """What :meth:`StreamPlan.start` promises."""
     folder = _folder("start", path)
+    more: dict[str, object] = {}
+    if executors:
+        from .executors.maker import check_stream, layout_of
+
+        check_stream(plan, format)
+        more = {"layout_sha256": layout_of(plan).sha256}
+    else:
+        check_size("start", plan)
     check_format(format, len(plan.marginals))
     check_outside("start", plan.tables, on_outside)
     if (ledger is None) != (id is None):
@@ -351,7 +316,7 @@ def started(
             "on with it"
         )
     key = secrets.token_hex(16)
-    record = stream_record(plan, key, format, on_outside) | {"format": FORMAT}
+    record = stream_record(plan, key, format, on_outside) | {"format": FORMAT} | more
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     summary_text(plan, 1)
     _planned(json.loads(text), folder)  # what could not be gone on with is not charged
@@ -367,7 +332,9 @@ def started(
         return book.once(
             id,
             cost=plan.rho_charged,
-            request=plan.request | {"on_outside": on_outside, "format": format},
+            request=plan.request
+            | {"on_outside": on_outside, "format": format}
+            | ({"executors": True} if executors else {}),
             protects=_protects(plan),
             target=folder / "stream.json",
             write=lambda scratch: scratch.write_text(text, encoding="utf-8"),
@@ -389,6 +356,7 @@ def simulated(
     on_outside: OnOutside,
 ) -> StreamTables:
     """Ticks whose noise is what ``draw`` returns for a number of integers: NOT private."""
+    check_size("simulate", plan)
     check_outside("simulate", plan.tables, on_outside)
     if not isinstance(tables, list | tuple) or len(tables) > plan.over.n:
         raise ParameterError(
@@ -408,11 +376,11 @@ def simulated(
 def _opened(folder: Path, ledger: Ledger | None) -> Stream:
     """The stream in a folder."""
     try:
-        record = read_json(folder / "stream.json", _MOST_BYTES)
+        record = read_json(folder / "stream.json", MOST_BYTES)
     except (OSError, ValueError) as error:
         raise OutputError(f"open: {folder} is not a stream ({type(error).__name__})") from None
     plan, key, format, on_outside = _planned(record, folder)
-    id = None
+    id, layout = None, record.get("layout_sha256")
     where = folder / "private" / "ledger.json"
     if where.exists():
         try:
@@ -421,7 +389,7 @@ def _opened(folder: Path, ledger: Ledger | None) -> Stream:
             ledger = ledger or Ledger.open(content["ledger"])
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise StreamError(f"open: {where} is damaged ({type(error).__name__})") from None
-    return Stream(plan, folder, format, on_outside, State(folder, key), ledger, id)
+    return Stream(plan, folder, format, on_outside, State(folder, key), ledger, id, layout)
 
 
 def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, OnOutside]:
@@ -469,12 +437,22 @@ def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, On
     return plan, key, format, on_outside
 
 
+def check_size(function: str, plan: StreamPlan) -> None:
+    """Refuse what one machine does not do at every tick.
+
+    Raises:
+        DomainTooLargeError: it takes executors.
+    """
+    if plan.needs_executors:
+        raise DomainTooLargeError(
+            f"{function}: {plan.integers:.3g} noisy integers in {plan.over.n} ticks of "
+            f"{plan.tables.tables.dim:.3g} cells, more than {MOST_HERE:.0e} of them; hint: fewer "
+            "or smaller marginals, fewer ticks, or Spark dataframes and start(…, executors=True)"
+        )
+
+
 def _protects(plan: StreamPlan) -> str:
     return f"{plan.privacy_unit} under {plan.neighbors}"
-
-
-def _equal(first: Mapping[Subset, Any], second: Mapping[Subset, Any]) -> bool:
-    return all(np.array_equal(first[S], second[S]) for S in first)
 
 
 def _folder(who: str, path: object) -> Path:

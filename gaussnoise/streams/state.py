@@ -8,14 +8,15 @@ noise never is: an older copy that is put back then leads to a second draw, whic
 the first did, where kept noise under other rows would show their difference exactly.
 
 A tick is committed by one file, ``private/exact-counts-0003.json``: what was counted and what was
-measured of it, on disk before anything of it is published, and never written again. What is
-published is made of committed measurements alone, so it is the same however often it is made. A
-draw that was not committed was in the memory of a dead program, and in a folder that only the owner
-of the exact counts can read; nobody else has seen it.
+measured of it, or sha256 of the files where executors keep that. It is on disk before anything of
+the tick is published, and never written again. What is published is made of committed measurements
+alone, so it is the same however often it is made. A draw that was not committed was in the memory
+of a dead program, and in a folder that only the owner of the exact counts can read; nobody else has
+seen it.
 """
 
+import abc
 import contextlib
-import hashlib
 import json
 import os
 import re
@@ -25,40 +26,63 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Generic, TypeVar
 
 from ..errors import OutputError, StreamError
 from ..files.disk import aside, file_digest, read_json, remove
 from ..privacy.ledger_file import locked
-from ..solvers.tables.residuals import Subset
-from .measure import parts_of
-from .plan import StreamPlan
 
-Counts = NDArray[np.int64]
+C = TypeVar("C", bound="AbstractCommit")
 
+MOST_BYTES = 2**27  # of stream.json, which has the matrix, and of records of ticks
 _FORMAT = "gaussnoise.stream-private/1"
 _LEFT = re.compile(r"\.(exact-counts-\d+\.json|\d+)\.[0-9a-f]{16}\.partial")  # by :func:`aside`
 _WARNING = "EXACT COUNTS, NOT PRIVATE: keep this file as confidential as the rows; never publish it"
 
 
-@dataclass(frozen=True, eq=False)
-class Commit:
-    """One tick, as counted and measured.
+class AbstractCommit(abc.ABC):
+    """One tick, as counted and measured, on disk.
 
     Attributes:
         rows: how many rows there were: public under replacement only.
-        counts: exact, of every planned marginal.
-        noisy: what was measured with noise, of every residual.
-        sha256: of the file.
+        sha256: of the file that commits it.
     """
 
     rows: int
-    counts: Mapping[Subset, Counts]
-    noisy: Mapping[Subset, Sequence[int]]
     sha256: str
+
+    @property
+    @abc.abstractmethod
+    def measurements_sha256(self) -> str:
+        """Of what was measured with noise: public, unlike any digest of exact counts."""
+
+
+class AbstractMaker(abc.ABC, Generic[C]):
+    """Who counts, draws and writes ticks: this program, or Spark's executors."""
+
+    @property
+    @abc.abstractmethod
+    def most_bytes(self) -> int:
+        """No file that commits a tick is longer."""
+
+    @abc.abstractmethod
+    def read(self, content: Any, sha256: str) -> C:
+        """A commit, from its file.
+
+        Raises:
+            ValueError, LookupError, TypeError: it is none.
+        """
+
+    @abc.abstractmethod
+    def drawn(self, tick: int, commits: list[C], compared: bool) -> C:
+        """Count, draw and commit: nothing of the draw is public before it is on disk.
+
+        ``compared``: rows that are the last tick's are refused.
+        """
+
+    @abc.abstractmethod
+    def write(self, folder: Path, commits: list[C]) -> None:
+        """The folder of the last of these ticks, from what was measured."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,21 +126,25 @@ class State:
             )
         return len(there)
 
-    def commits(self, plan: StreamPlan) -> list[Commit]:
+    def commits(self, most: int, maker: AbstractMaker[C]) -> list[C]:
         """All committed ticks, checked against each other and against what is published.
+
+        Args:
+            most: ticks.
+            maker: who committed them.
 
         Raises:
             StreamError: files are missing, older than what is published, or were changed.
         """
         done = self.published()
-        commits: list[Commit] = []
+        commits: list[C] = []
         while True:
             file = self._file(len(commits) + 1)
             if not os.path.lexists(file):
                 break
-            if len(commits) >= plan.over.n:
+            if len(commits) >= most:
                 raise StreamError(f"stream: {self.private} holds more ticks than were planned")
-            commits.append(self._read(plan, file, len(commits) + 1, self._links(commits)))
+            commits.append(self._read(maker, file, len(commits) + 1, self._links(commits)))
         later = [name for name in os.listdir(self.private) if name.startswith("exact-counts-")]
         if len(commits) < done or len(later) != len(commits):
             raise StreamError(
@@ -132,48 +160,39 @@ class State:
             self._check_published(tick, commit)
         return commits
 
-    def commit(
-        self,
-        plan: StreamPlan,
-        counts: Mapping[Subset, Counts],
-        noisy: Mapping[Subset, Sequence[int]],
-        before: list[Commit],
-    ) -> Commit:
-        """Keep what a tick counted and measured, on disk when this returns.
+    def commit(self, content: Mapping[str, object], before: Sequence[AbstractCommit]) -> str:
+        """Keep what a tick counted and measured, on disk when this returns: sha256 of its file.
 
         Raises:
             OutputError: it cannot be written; nothing of it is kept.
         """
-        subsets = plan.tables.tables.subsets
-        rows = int(counts[subsets[0]].sum())
-        content = {
+        tick = len(before) + 1
+        whole = {
             "format": _FORMAT,
             "warning": _WARNING,
             "stream": self.key,
-            "tick": len(before) + 1,
+            "tick": tick,
             **self._links(before),
-            "rows": rows,
-            "counts": [counts[S].reshape(-1).tolist() for S in subsets],
-            "measured": [list(noisy[T]) for T in parts_of(plan)],
+            **content,
         }
-        file = self._file(len(before) + 1)
+        file = self._file(tick)
         try:
             with aside(file, "stream") as scratch:
                 handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
                 with open(handle, "w", encoding="utf-8") as stream:
-                    json.dump(content, stream)
+                    json.dump(whole, stream)
         except OutputError:
             raise
         except OSError as error:
             raise OutputError(
                 f"stream: cannot write to {self.private} ({type(error).__name__})"
             ) from None
-        return Commit(rows, counts, noisy, file_digest(file))
+        return file_digest(file)
 
     def _file(self, tick: int) -> Path:
         return self.private / f"exact-counts-{tick:04d}.json"
 
-    def _links(self, before: list[Commit]) -> dict[str, str]:
+    def _links(self, before: Sequence[AbstractCommit]) -> dict[str, str]:
         """What a commit says of all that was there before it."""
         try:
             if not before:
@@ -185,28 +204,13 @@ class State:
             ) from None
         return {"previous": before[-1].sha256, "published": record}
 
-    def _read(self, plan: StreamPlan, file: Path, tick: int, links: Mapping[str, str]) -> Commit:
-        subsets, parts = plan.tables.tables.subsets, list(parts_of(plan))
+    def _read(self, maker: AbstractMaker[C], file: Path, tick: int, links: Mapping[str, str]) -> C:
         try:
-            content = read_json(file, 2**20 + 32 * plan.tables.tables.dim + 256 * plan.query.count)
-            shapes = [tuple(plan.schema.sizes[i] for i in S) for S in subsets]
-            counts = {
-                S: np.array(cells, dtype=np.int64).reshape(shape)
-                for S, cells, shape in zip(subsets, content["counts"], shapes, strict=True)
-            }
-            noisy = dict(zip(parts, content["measured"], strict=True))
-            rows = content["rows"]
-            if (
-                (content["format"], content["stream"], content["tick"]) != (_FORMAT, self.key, tick)
-                or {int(table.sum()) for table in counts.values()} != {rows}
-                or not all(
-                    len(noisy[T]) == plan.query.rows(T) and all(type(x) is int for x in noisy[T])
-                    for T in parts
-                )
-            ):
+            content = read_json(file, maker.most_bytes)
+            if (content["format"], content["stream"], content["tick"]) != (_FORMAT, self.key, tick):
                 raise ValueError
             linked = {name: content[name] for name in links}
-            digest = file_digest(file)
+            commit = maker.read(content, file_digest(file))
         except (OSError, ValueError, LookupError, TypeError, OverflowError) as error:
             raise StreamError(
                 f"stream: {file} is damaged, or of another stream ({type(error).__name__})"
@@ -217,14 +221,14 @@ class State:
                 "changed, or is an "
                 "older or another copy; hint: put back what was there"
             )
-        return Commit(rows, counts, noisy, digest)
+        return commit
 
-    def _check_published(self, tick: int, commit: Commit) -> None:
+    def _check_published(self, tick: int, commit: AbstractCommit) -> None:
         folder = self.tick_folder(tick)
         try:
-            record = read_json(folder / "release.json")
+            record = read_json(folder / "release.json", MOST_BYTES)
             same = (record["stream"], record["tick"]) == (self.key, tick)
-            same = same and record["measurements_sha256"] == measurements_sha256(commit.noisy)
+            same = same and record["measurements_sha256"] == commit.measurements_sha256
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise StreamError(
                 f"stream: {folder} is not what was published ({type(error).__name__})"
@@ -262,13 +266,6 @@ class State:
             raise OutputError(
                 f"stream: cannot lock {self.private} ({type(error).__name__})"
             ) from None
-
-
-def measurements_sha256(noisy: Mapping[Subset, Sequence[int]]) -> str:
-    """Of what was measured with noise: public, unlike any digest of exact counts."""
-    return hashlib.sha256(
-        json.dumps([list(values) for values in noisy.values()]).encode()
-    ).hexdigest()
 
 
 def made(path: Path) -> None:

@@ -3,7 +3,7 @@
 Of single ticks, of all so far, of any combination.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -76,12 +76,8 @@ class StreamTables(PickledByArguments):
         return self._window(earlier + 1, later)
 
     def _window(self, first: int, last: int) -> TableRelease:
-        weights = self.plan.window(first, last)
-        if last > len(self):
-            raise ParameterError(f"ticks: expected one of the {len(self)} ticks so far, got {last}")
-        return self._combined(
-            weights, f"tick {last}" if first == last else f"ticks {first} to {last}"
-        )
+        weights = window(self.plan, first, last, len(self))
+        return self._combined(weights, what_of(first, last))
 
     def combined(self, weights: ArrayLike) -> TableRelease:
         """``Σ_t weights[t] · (counts of tick t)``, with exact deviations.
@@ -135,25 +131,10 @@ class StreamTables(PickledByArguments):
             raise ParameterError(
                 f"ticks: expected weights of the {len(self)} ticks so far, got {len(weights)}"
             )
-        tables: dict[Subset, Array] = {}
-        for S in self.plan.tables.tables.subsets:
-            table = np.zeros([self.plan.schema.sizes[i] for i in S])
-            for weight, period in zip(weights, self.periods, strict=False):
-                if weight:
-                    table = np.asarray(table + weight * period[S])
-            table.flags.writeable = False
-            tables[S] = table
-        plan = self.plan
-        return TableRelease(
-            plan=plan.tables,
-            private=self.private,
-            rho_charged=plan.rho_charged,
-            covariance=plan.covariance(weights),
-            query=plan.query,
-            tables=tables,
-            backend=self.backend,
-            on_outside=self.on_outside,
-            over=over_time(plan, what),
+        tables = _Combined(self.plan, weights, self.periods)
+        found = tables if self.plan.needs_executors else dict(tables)
+        return combined(
+            self.plan, weights, found, what, self.backend, self.on_outside, private=self.private
         )
 
     def __repr__(self) -> str:
@@ -162,3 +143,68 @@ class StreamTables(PickledByArguments):
             f"StreamTables({warning}{len(self)} of {self.plan.over.n} ticks, "
             f"{number_of(len(self.plan.marginals), 'marginal')})"
         )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Combined(Mapping[Subset, Array]):
+    """Weighted sums of tables of ticks, each added up when it is asked for."""
+
+    plan: StreamPlan
+    weights: Array
+    periods: Sequence[Mapping[Subset, Array]]
+
+    def __getitem__(self, S: Subset) -> Array:
+        table = np.zeros([self.plan.schema.sizes[i] for i in S])
+        for weight, period in zip(self.weights, self.periods, strict=False):
+            if weight:
+                table = np.asarray(table + weight * period[S])
+        table.flags.writeable = False
+        return table
+
+    def __iter__(self) -> Iterator[Subset]:
+        return iter(self.plan.tables.tables.subsets)
+
+    def __len__(self) -> int:
+        return len(self.plan.tables.tables.subsets)
+
+
+def window(plan: StreamPlan, first: int, last: int, done: int) -> Array:
+    """Weights of ticks that count those from first to last, of so many that are done.
+
+    Raises:
+        ParameterError: no such ticks.
+    """
+    weights = plan.window(first, last)
+    if last > done:
+        raise ParameterError(f"ticks: expected one of the {done} ticks so far, got {last}")
+    return weights
+
+
+def what_of(first: int, last: int) -> str:
+    """Some ticks, in words."""
+    return f"tick {last}" if first == last else f"ticks {first} to {last}"
+
+
+def combined(
+    plan: StreamPlan,
+    weights: Array,
+    tables: Mapping[Subset, Array],
+    what: str,
+    backend: Any,
+    on_outside: OnOutside,
+    *,
+    private: bool = True,
+) -> TableRelease:
+    """Tables of a combination of ticks, with their deviations."""
+    return TableRelease(
+        plan=plan.tables,
+        private=private,
+        rho_charged=plan.rho_charged,
+        covariance=plan.covariance(weights),
+        query=plan.query,
+        tables=tables,
+        backend=backend,
+        on_outside=on_outside,
+        over=over_time(plan, what),
+    )

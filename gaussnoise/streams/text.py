@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..privacy.lattice_bound import TABLE_STEPS
-from ..tables.planning.text import budget_text, marginal_name
+from ..tables.planning.text import budget_text, hours_text, marginal_name
 from ..tables.release.over_time import OverTime, Promise
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def plan_text(plan: "StreamPlan") -> str:
         f"noise        {plan.integers} integers in all ticks together, charged once, when the "
         "stream starts",
         *([] if plan.tables.person is None else [f"counted      {counted_text(plan)}"]),
+        *([f"ticks        {hours_text(plan.core_hours)}"] if plan.needs_executors else []),
         *(
             [f"late rows    column {over.period!r} says; {_late_text(over.late)}"]
             if over.period is not None

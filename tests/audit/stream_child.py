@@ -20,7 +20,7 @@ import pyarrow.parquet
 from killed_child import forked, spread
 
 import gaussnoise as gn
-from gaussnoise.streams import running as _running
+from gaussnoise.streams import one_machine as _one_machine
 from gaussnoise.streams import state as _state
 
 folder, points, *kinds = sys.argv[1:]
@@ -60,7 +60,7 @@ def lines_of(file):
 
 def attempt(kind, point):
     prepared(place := Path(folder) / kind / f"at-{point}", kind)
-    _running.counted = skipping(place) if kind == "skipping" else counted
+    _one_machine.counted = skipping(place) if kind == "skipping" else counted
     killed = ticked(place, 1, point) == signal.SIGKILL
     committed = (place / "stream" / "private" / "exact-counts-0001.json").exists()
     published = (place / "stream" / "ticks" / "0001").exists()
@@ -83,7 +83,7 @@ def attempt(kind, point):
 
 def committed_ticks(path):
     stream = gn.streams.Stream.open(path)
-    return commits(stream.state, stream.plan)
+    return commits(stream.state, stream.plan.over.n, stream._maker(table))
 
 
 def skipping(place):
@@ -98,11 +98,11 @@ def skipping(place):
     return counting
 
 
-def forgetful(self, plan):
+def forgetful(self, most, maker):
     """What was drawn and not published yet is thrown away, to see that this harness catches it."""
     if not (self.path / "ticks" / "0001").exists():
         (self.private / "exact-counts-0001.json").unlink(missing_ok=True)
-    return commits(self, plan)
+    return commits(self, most, maker)
 
 
 def attempts(kind, count):
@@ -114,5 +114,5 @@ def attempts(kind, count):
     return [attempt(kind, point) for point in spread(lines, count)]
 
 
-commits, counted = _state.State.commits, _running.counted
+commits, counted = _state.State.commits, _one_machine.counted
 print(json.dumps({kind: attempts(kind, int(points)) for kind in kinds}))

@@ -10,7 +10,11 @@ import pytest
 
 import gaussnoise as gn
 
-pytestmark = pytest.mark.benchmark
+pytestmark = [
+    pytest.mark.benchmark,
+    pytest.mark.filterwarnings(r"ignore::FutureWarning:pyspark(\..*)?"),
+    pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning"),
+]
 
 NAMES = [f"a{i}" for i in range(6)]
 ROWS = 10**5
@@ -60,3 +64,23 @@ def test_time_of_executors_follows_the_integers(spark, tmp_path):
     (_, before), (integers, last) = list(taken.items())[-2:]
     assert last < 20 * before  # ten times as many integers
     assert last < 60e-6 * integers
+
+
+def test_time_of_ticks_follows_the_integers_and_the_ticks_before(spark, tmp_path):
+    """A thousandth of 10¹⁰ integers in ten ticks."""
+    size, n = 258, 10
+    schema = gn.Schema([gn.Attribute(name, range(size)) for name in NAMES])
+    plan = gn.plan(schema, 2, gn.zCDP(1.0), over=gn.streams.Ticks(n))
+    stream = plan.start(tmp_path / "stream", format="parquet", executors=True)
+    taken = []
+    for tick in range(1, n + 1):
+        codes = np.random.default_rng(tick).integers(0, size, (ROWS, len(NAMES)))
+        pd.DataFrame(codes, columns=NAMES).to_parquet(tmp_path / f"{tick}.parquet")
+        start = time.perf_counter()
+        stream.tick(spark.read.parquet(str(tmp_path / f"{tick}.parquet")), number=tick)
+        taken.append(time.perf_counter() - start)
+    priced = 3600 * sum(plan.core_hours.values()) / 2  # two tasks at once
+    shown = ", ".join(f"{seconds:.1f}" for seconds in taken)
+    print(f"\n{plan.integers} integers: {shown} s; {sum(taken):.0f} s, priced at {priced:.0f} s")
+    assert taken[-1] < 3 * taken[1]  # five times as many ticks to read
+    assert sum(taken) < 3 * priced

@@ -204,11 +204,18 @@ class ResidualQuery(PickledByArguments):
 
         ``unit``: what the answer was multiplied by, beside the query's own.
         """
+        return self.decoded(T, self.divided(T, noisy, unit))
+
+    def divided(self, T: Subset, noisy: Integers, unit: int = 1) -> Array:
+        """A noisy answer, or a part of it, less what it was multiplied by."""
         s = int(self.multipliers[T]) * self.unit * unit
         if s >= 2**53:  # the same rounding whatever the type, which depends on the exact answer
             noisy = noisy.astype(object)
         values = (noisy // s).astype(np.float64) + (noisy % s / s).astype(np.float64)
-        values = values * self.most if self.most != 1 else values
+        return values * self.most if self.most != 1 else values
+
+    def decoded(self, T: Subset, values: Array) -> Array:
+        """What T alone adds to marginal T, from all that :meth:`divided` makes of its answer."""
         values = values.reshape([self.strategies[i].rows for i in T])
         for axis, i in enumerate(T):
             values = self.strategies[i].decode(values, axis)

@@ -1,6 +1,7 @@
 """Plans, said in words."""
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -222,15 +223,20 @@ def _span(values: NDArray[np.float64]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
+def hours_text(core_hours: Mapping[tuple[str, ...], float]) -> str:
+    """What executors take, and for which tables the most."""
+    hours = sorted(core_hours.items(), key=lambda item: -item[1])
+    most = ", ".join(f"{marginal_name(m)} {hour:.3g}" for m, hour in hours[:_MOST_HOURS])
+    return (
+        f"with Spark's executors alone, about {sum(hour for _, hour in hours):.3g} core hours; of "
+        f"tables, the most: {most}"
+    )
+
+
 def work_text(plan: "Plan") -> str:
     """What a release draws, and what that takes on one machine, or of executors."""
     if plan.needs_executors:
-        hours = sorted(plan.core_hours.items(), key=lambda item: -item[1])
-        most = ", ".join(f"{marginal_name(m)} {hour:.3g}" for m, hour in hours[:_MOST_HOURS])
-        return (
-            f"release      {plan.integers} noisy integers: with Spark's executors alone, about "
-            f"{sum(hour for _, hour in hours):.3g} core hours; of tables, the most: {most}"
-        )
+        return f"release      {plan.integers} noisy integers: {hours_text(plan.core_hours)}"
     seconds, size = plan.seconds, plan.peak_bytes / 1e6
     time = "under a second" if seconds < 1 else f"about {seconds:.0f} s" if seconds < 120 else ""
     time = time or (

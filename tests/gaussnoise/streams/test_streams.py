@@ -19,6 +19,7 @@ from scipy import stats
 import gaussnoise as gn
 from gaussnoise.privacy.sampler import noise_stream
 from gaussnoise.streams import Stream, Ticks, measure
+from gaussnoise.streams.one_machine import OneMachine
 from gaussnoise.tables.counting import persons
 
 SCHEMA = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 65, 120])])
@@ -559,7 +560,7 @@ def test_a_tick_that_was_drawn_and_not_published_is_published(running, monkeypat
         raise OSError
 
     with monkeypatch.context() as patch:
-        patch.setattr(Stream, "_write", full)
+        patch.setattr(OneMachine, "write", full)
         with pytest.raises((gn.OutputError, OSError)):
             running.tick(rows(3), number=3)
     assert len(running) == 2
@@ -661,7 +662,7 @@ def test_requests_that_make_no_sense_are_refused(tmp_path):
         gn.plan(SCHEMA, 1, targets=10, over=Ticks(5))
     wide = gn.Schema([gn.Attribute(f"a{i}", range(1000)) for i in range(2)])
     with pytest.raises(gn.DomainTooLargeError, match="ticks"):
-        gn.plan(wide, 2, gn.zCDP(1), over=Ticks(500))
+        gn.plan(wide, 2, gn.zCDP(1), over=Ticks(500)).start(tmp_path / "s")
     with pytest.raises(gn.ParameterError, match="exact"):
         gn.plan(SCHEMA, [()], gn.zCDP(1), neighbors="replace", over=Ticks(5))
     with pytest.raises(gn.ParameterError, match="period"):

@@ -1,4 +1,4 @@
-"""Releases by Spark's executors: what one machine releases, whatever is killed on the way."""
+"""Releases and ticks by Spark's executors: as one machine's, whatever is killed on the way."""
 
 import contextlib
 import os
@@ -22,12 +22,19 @@ import pytest
 import gaussnoise as gn
 from gaussnoise.files.commits import Commits
 from gaussnoise.privacy.sampler import IntegerQuery
+from gaussnoise.streams.executors import maker
+from gaussnoise.streams.executors import tasks as ticks
+from gaussnoise.streams.executors.maker import layout_of
+from gaussnoise.streams.executors.tasks import Drawing
+from gaussnoise.streams.measure import estimated
+from gaussnoise.streams.state import State
 from gaussnoise.tables.counting import spark
 from gaussnoise.tables.release.executors import door
 from gaussnoise.tables.release.executors import layout as layouts
 from gaussnoise.tables.release.executors.layout import Layout
 from gaussnoise.tables.release.executors.work import Work
 
+FOLDERS = "exact-counts", "measured"
 FAULTS = Path(__file__).with_name("faults")
 pytestmark = [
     pytest.mark.filterwarnings(rf"ignore::{kind}:{module}")
@@ -221,15 +228,12 @@ def test_whatever_is_killed_no_residual_is_drawn_twice(cluster, faults, tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_killed_driver_goes_on_from_what_was_committed(cluster, faults, tmp_path, monkeypatch):
-    monkeypatch.setattr(layouts, "_GROUP_CELLS", (12, 12))
-    (happened,) = order(faults, "after-measured-driver")
-    ledger = gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
-    people().to_parquet(tmp_path / "people.parquet")
+def killed_driver(folder, faults, what):
+    """This file as a program, which a fault kills."""
     environment = dict(os.environ, FAULTS=str(faults))
     environment["PYTHONPATH"] = os.pathsep.join([str(FAULTS), os.environ.get("PYTHONPATH", "")])
     with subprocess.Popen(
-        [sys.executable, __file__, str(tmp_path), str(faults)],
+        [sys.executable, __file__, str(folder), str(faults), what],
         env=environment,
         start_new_session=True,
         stdout=subprocess.PIPE,
@@ -240,6 +244,14 @@ def test_a_killed_driver_goes_on_from_what_was_committed(cluster, faults, tmp_pa
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
     assert child.returncode == -signal.SIGKILL, said
+
+
+def test_a_killed_driver_goes_on_from_what_was_committed(cluster, faults, tmp_path, monkeypatch):
+    monkeypatch.setattr(layouts, "_GROUP_CELLS", (12, 12))
+    (happened,) = order(faults, "after-measured-driver")
+    ledger = gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
+    people().to_parquet(tmp_path / "people.parquet")
+    killed_driver(tmp_path, faults, "release")
     assert happened.exists()
     (work,) = tmp_path.glob(".out.*.work")
     committed = {path.name: np.load(path) for path in (work / "measured").iterdir()}
@@ -462,11 +474,252 @@ def test_large_plans_are_priced_and_refused_on_one_machine(monkeypatch):
         whole.release(None, out="out", format="parquet", executors=True)
 
 
+# Streams, whose ticks executors count, draw and write.
+
+
+def started(folder, over=None, marginals=(("sex", "age"), ("age", "region"), ("region",)), **more):
+    """A stream by executors in a folder, under the ledger if one is there."""
+    over = over or gn.streams.Ticks(3)
+    plan = gn.plan(SCHEMA, list(marginals), gn.zCDP(1.0), over=over, **more)
+    ledger = folder / "survey.ledger"
+    charged = {"ledger": ledger, "id": "weekly"} if ledger.exists() else {}
+    return plan.start(folder / "weekly", format="parquet", executors=True, **charged)
+
+
+def week(number):
+    table = people(200 + number)
+    return table.assign(age=(table["age"] + 7 * number) % 121, week=number)
+
+
+def one_machines(stream):
+    """What one machine makes of all that executors committed: tables of every tick, and of all."""
+    plan, layout = stream.plan, layout_of(stream.plan)
+    noisy, total, found = [], {}, []
+    for tick in range(1, len(stream) + 1):
+        (folder,) = stream.state.private.glob(f"{tick:04d}-*")
+        assert sorted(path.name for path in folder.iterdir()) == ["exact-counts", "measured"]
+        files = [np.load(folder / "measured" / f"{k:06d}.npy") for k in range(len(layout.groups))]
+        places = Drawing(plan, layout).places
+        noisy.append({T: [int(x) for x in files[k][where]] for T, (k, where) in places.items()})
+        rows = int(np.load(folder / "exact-counts" / "000000.npy").sum())
+        own = estimated(plan, noisy, rows)
+        total = {S: total[S] + own[S] if total else own[S] for S in own}
+        found.append((own, total))
+    return found
+
+
+def check_as_one_machine(stream):
+    """Everything that is published, bit for bit."""
+    for tick, (own, total) in enumerate(one_machines(stream), 1):
+        for release, tables in ((stream.period(tick), own), (stream.total(tick), total)):
+            assert all(np.array_equal(release.tables[S], tables[S]) for S in tables)
+
+
+WEEKS = {
+    "rows": {},
+    "replaced rows, late ones carried": {
+        "neighbors": "replace",
+        "over": gn.streams.Ticks(3, reports=2, period="week", late="carry"),
+    },
+    "persons, under a ledger": {"person": "who", "rows_per_person": 2},
+}
+
+
+@pytest.mark.parametrize("kind", WEEKS)
+def test_ticks_by_executors_are_those_of_one_machine(cluster, tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(layouts, "_GROUP_CELLS", (12, 12))
+    ledger = None
+    if "ledger" in kind:
+        ledger = gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
+    stream = started(tmp_path, **WEEKS[kind])
+    assert len(layout_of(stream.plan).groups) > 1
+    for number in (1, 2, 3):
+        total = stream.tick(in_cluster(cluster, week(number)), number=number)
+        stream = gn.streams.Stream.open(stream.path)
+    check_as_one_machine(stream)
+    truth = sum((week(k)["sex"] == "F").sum() for k in (1, 2, 3))
+    if ledger is None:
+        assert abs(total["sex"].estimate[0] - truth) < 8 * total["sex"].standard_deviation[0]
+    else:
+        assert ledger.spent == stream.plan.rho_charged
+        assert total["sex"].estimate.sum() < 2 * truth
+    again = stream.tick(in_cluster(cluster, week(9)), number=2)
+    assert np.array_equal(again["sex"].estimate, stream.total(2)["sex"].estimate)
+    one, two = (again[name, "age"].estimate for name in ("sex", "region"))
+    assert np.allclose(one.sum(axis=0), two.sum(axis=0), rtol=0, atol=1e-9)
+
+
+def test_without_noise_executors_count_what_one_machine_does(cluster, tmp_path, monkeypatch):
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    monkeypatch.setattr(layouts, "_GROUP_CELLS", (12, 12))
+    over = gn.streams.Ticks(2, period="week")
+    stream = started(tmp_path, over, person="who", rows_per_person=400)
+    here = stream.plan.start(tmp_path / "here", format="parquet")
+    for each in (stream, here):
+        silenced(each.plan)
+    for number in (1, 2):
+        total = stream.tick(in_cluster(cluster, week(number)), number=number)
+        expected = here.tick(week(number), number=number)
+        assert all(np.array_equal(total[m].estimate, expected[m].estimate) for m in expected)
+    assert np.abs(total["age"].estimate - np.rint(total["age"].estimate)).max() < 1e-9
+
+
+def test_whatever_is_killed_in_a_tick_no_residual_is_drawn_twice(
+    cluster, faults, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(layouts, "_GROUP_CELLS", (12, 12))
+    stream = started(tmp_path, gn.streams.Ticks(2))
+    stream.tick(in_cluster(cluster, week(1)), number=1)
+    happened = order(
+        faults,
+        *("before-exact-counts-kill", "after-exact-counts-executor"),
+        *("before-measured-kill", "after-measured-executor", "before-measured-wait"),
+        *("before-period-kill", "after-cumulative-executor"),
+    )
+    stream.tick(in_cluster(cluster, week(2)), number=2)
+    assert [path.name for path in happened if not path.exists()] == []
+    check_as_one_machine(stream)
+
+
+def test_a_tick_whose_driver_is_killed_goes_on_from_what_was_committed(
+    cluster, faults, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(layouts, "_GROUP_CELLS", (12, 12))
+    gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
+    stream = started(tmp_path, gn.streams.Ticks(2), person="who", rows_per_person=2)
+    week(1).to_parquet(tmp_path / "people.parquet")
+    (happened,) = order(faults, "after-measured-driver")
+    killed_driver(tmp_path, faults, "tick")
+    assert happened.exists()
+    (work,) = stream.state.private.glob("0001-*")
+    committed = {path: path.read_bytes() for kind in FOLDERS for path in (work / kind).iterdir()}
+    assert len(committed) >= 2
+    stream.tick(in_cluster(cluster, week(1)))
+    assert {path: path.read_bytes() for path in committed} == committed
+    check_as_one_machine(stream)
+
+
+def test_a_tick_that_was_begun_with_other_rows_is_begun_again(cluster, tmp_path, monkeypatch):
+    stream = started(tmp_path, gn.streams.Ticks(2))
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(State, "commit", stop)
+        with pytest.raises(KeyboardInterrupt):
+            stream.tick(in_cluster(cluster, week(1)), number=1)
+    (begun,) = stream.state.private.glob("0001-*")
+    assert list((begun / "measured").iterdir())
+    stream.tick(in_cluster(cluster, week(2)), number=1)
+    assert not begun.exists()
+    check_as_one_machine(stream)
+    assert int(np.load(next(stream.state.private.glob("*/exact-counts/*"))).sum()) == 202
+    with monkeypatch.context() as patch:
+        patch.setattr(maker, "write_record", stop)
+        with pytest.raises(KeyboardInterrupt):
+            stream.tick(in_cluster(cluster, week(1)), number=2)
+    with pytest.raises(gn.StreamError, match="tick 2 had been drawn"):
+        stream.tick(in_cluster(cluster, week(2)))
+    check_as_one_machine(stream)
+
+
+def test_rows_of_another_tick_are_refused_by_executors(cluster, tmp_path):
+    stream = started(tmp_path, gn.streams.Ticks(3, period="week"), person="who")
+    for number in (2, 4):
+        with pytest.raises(gn.DataError, match="'week'"):
+            stream.tick(in_cluster(cluster, week(number)), number=1)
+    with pytest.raises(gn.ParameterError, match="expects a Spark dataframe"):
+        stream.tick(week(1))
+    assert [path.name for path in stream.state.private.iterdir()] == ["lock"]
+
+
+def test_rows_that_may_be_the_last_ones_are_refused_by_executors(cluster, tmp_path):
+    stream = started(tmp_path)
+    stream.tick(in_cluster(cluster, week(1)))
+    with pytest.raises(gn.StreamError, match="as those of tick 1"):
+        stream.tick(in_cluster(cluster, week(1)))
+    assert [path.name[:5] for path in stream.state.private.glob("[0-9]*")] == ["0001-"]
+
+
+def one_byte_more(path):
+    path.write_bytes(path.read_bytes() + b" ")
+
+
+DAMAGES = {
+    "counts": ("private/0001-*/exact-counts/000000.npy", one_byte_more),
+    "measurements": ("private/0001-*/measured/000000.npy", one_byte_more),
+    "tables": ("ticks/0001/cumulative/tables/*/part-000000.parquet", one_byte_more),
+    "a commit that is missing": ("private/exact-counts-0001.json", Path.unlink),
+    "a folder that is missing": ("private/0001-*", shutil.rmtree),
+}
+
+
+def test_a_stream_by_executors_that_was_changed_does_not_go_on(cluster, tmp_path):
+    stream = started(tmp_path, gn.streams.Ticks(3))
+    stream.tick(in_cluster(cluster, week(1)), number=1)
+    shutil.copytree(stream.path, tmp_path / "copy")
+    for name, change in DAMAGES.values():
+        change(next(stream.path.glob(name)))
+        with pytest.raises(gn.GaussNoiseError):
+            stream.tick(in_cluster(cluster, week(2)), number=2)
+        assert len(stream) == 1
+        shutil.rmtree(stream.path)
+        shutil.copytree(tmp_path / "copy", stream.path)
+    stream.tick(in_cluster(cluster, week(2)), number=2)
+    check_as_one_machine(stream)
+    for name in ("private/exact-counts-0001.json", "ticks/0001/release.json"):
+        path = stream.path / name
+        kept = path.read_bytes()
+        one_byte_more(path)
+        with pytest.raises(gn.StreamError, match="does not follow"):
+            stream.tick(in_cluster(cluster, week(3)), number=3)
+        path.write_bytes(kept)
+
+
+def test_integers_beyond_64_bits_are_kept_as_they_are(tmp_path):
+    many = np.array([10**30, -(10**25), 3], dtype=object)
+    for name, values in (("many", many), ("few", np.array([1, -2, 3], dtype=object))):
+        ticks._save(values, tmp_path / name)
+        found = ticks._integers(np.load(tmp_path / name, allow_pickle=False))
+        assert [int(x) for x in found] == list(values)
+
+
+def test_large_streams_are_priced_and_refused_on_one_machine(tmp_path):
+    schema = gn.Schema([gn.Attribute(f"a{k}", range(3700)) for k in range(6)])
+    plan = gn.plan(schema, 2, gn.zCDP(1.0), over=gn.streams.Ticks(52))
+    assert plan.integers > 10**10
+    assert "with Spark's executors alone, about" in str(plan)
+    assert len(plan.core_hours) == 15
+    draws = 12e-6 * plan.integers / 3600
+    assert draws < sum(plan.core_hours.values()) < 5 * draws
+    for refused in (
+        partial(plan.start, tmp_path / "s"),
+        partial(plan.simulate, [], np.random.default_rng(0)),
+    ):
+        with pytest.raises(gn.DomainTooLargeError, match="executors=True"):
+            refused()
+    with pytest.raises(gn.ParameterError, match='format="parquet"'):
+        plan.start(tmp_path / "s", executors=True)
+    wide = gn.Schema([gn.Attribute(n, range(9000)) for n in "ab"])
+    with pytest.raises(gn.DomainTooLargeError, match="one task"):
+        gn.plan(wide, 2, gn.zCDP(1.0), over=gn.streams.Ticks(2)).start(
+            tmp_path / "s", executors=True, format="parquet"
+        )
+    assert list(tmp_path.iterdir()) == []
+    assert len(plan.start(tmp_path / "s", executors=True, format="parquet")) == 0
+
+
 if __name__ == "__main__":  # a driver that is killed
-    folder, own_faults = map(Path, sys.argv[1:])
+    folder, own_faults = map(Path, sys.argv[1:3])
     (own_faults / "driver.pid").write_text(str(os.getpid()), encoding="ascii")
     layouts._GROUP_CELLS = (12, 12)
     rows = in_cluster(
         spark_session("local[1]", own_faults), pd.read_parquet(folder / "people.parquet")
     )
-    cells_of_pairs().release(rows, **under_a_ledger(folder))
+    if sys.argv[3] == "tick":
+        gn.streams.Stream.open(folder / "weekly").tick(rows, number=1)
+    else:
+        cells_of_pairs().release(rows, **under_a_ledger(folder))

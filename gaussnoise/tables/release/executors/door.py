@@ -12,37 +12,24 @@ from typing import Any, final
 
 from domains import DomainTooLargeError
 
-from ....errors import (
-    DataError,
-    LedgerError,
-    NotAvailableError,
-    OutputError,
-    ParameterError,
-)
-from ....files.commits import Commits
+from ....errors import DataError, LedgerError, OutputError, ParameterError
 from ....files.disk import held, publish, read_json, remove, sync
 from ....privacy.ledger import Ledger
-from ....text import versions
 from ...counting.count import CHANGED
 from ...counting.impossible import excluded
-from ...counting.spark import COMMITTED, SparkRecords, check_spark, in_spark
+from ...counting.spark import SparkRecords, check_spark, in_spark
 from ...planning.plan import Plan
 from ..files import Document, check_target, rehearsed, write_record
 from ..release import TableRelease
 from ..store import StoredTables
 from . import tasks
+from .cluster import ASSUMED, TASK, check_file_system, in_tasks
 from .layout import Layout
 from .work import Work
 
 MOST_CELLS = 2**26  # of one table, which one task holds
 _FORMAT = "gaussnoise.executors/1"
-_PROBES = 16
 _MOST_BYTES = 2**30  # of a record
-_ASSUMED = (
-    "drawn by Spark executors; every residual was committed once, by a hard link on a file system "
-    "that all of them share, before anything was made of it"
-)
-_TASK = "release it with Spark"
 
 
 def check_executors(plan: Plan, table: object, out: object, format: str) -> None:
@@ -176,34 +163,9 @@ class _Run:
             self.records.close()
 
     def check_file_system(self) -> None:
-        """Refuse a place that executors do not share, or where none of them is the first.
-
-        Raises:
-            OutputError: some executor cannot write there, or does not see what others write.
-            NotAvailableError: executors with other versions.
-        """
+        """Refuse a place that executors do not share: :func:`.cluster.check_file_system`."""
         folder = self.out.with_name(f".{self.out.name}.{self.token}.probe")
-        try:
-            folder.mkdir(mode=0o700)
-            (folder / "begun").write_text(self.token, encoding="utf-8")
-            rows = self._run(range(_PROBES), partial(tasks.probe, Commits(folder, folder)))
-        except (DataError, OSError):
-            rows = []
-        finally:
-            remove(folder)
-        if len({name for name, _ in rows}) != 1 or not rows[0][0].startswith(self.token):
-            raise OutputError(
-                f"release: executors cannot publish to {self.out.parent}; expected a folder that "
-                "the driver and all executors see under this name, and write to as one user, on a "
-                "file system with hard links, as local disks and NFS have them; hint: object "
-                "stores have none"
-            )
-        ours = str(versions(*tasks.LIBRARIES))
-        if any(digest != ours for _, digest in rows):
-            raise NotAvailableError(
-                f"release: expected {', '.join(tasks.LIBRARIES)} of the driver's versions on every "
-                "executor, got others"
-            )
+        check_file_system(self.table.sparkSession, folder, self.token)
 
     def begin(self) -> None:
         """A private folder, once the table is known to fit the schema.
@@ -269,7 +231,7 @@ class _Run:
         release = replace(self.blank, tables=tables)
         answers = partial(tasks.write_answer, release, document.answers, self.work.published)
         digests += self._run([-1, *document.answers], answers)
-        drawn = {"executors": {"run": self.token, "how": _ASSUMED}}
+        drawn = {"executors": {"run": self.token, "how": ASSUMED}}
         write_record(document, release, self.work.result, dict(digests), drawn)
         sync(self.work.result)
         with held(self.out.parent) as parent:
@@ -296,7 +258,7 @@ class _Run:
             if not self.work.is_of(self.records.fingerprint):
                 raise DataError(CHANGED)
             measure = partial(tasks.measure, self.layout, self.work.measured)
-            rows = in_spark(_TASK, lambda: self.records.counted(missing, measure).collect())
+            rows = in_spark(TASK, lambda: self.records.counted(missing, measure).collect())
             found |= {row["name"]: row["digest"] for row in rows}
         digests = {name: digest for name, digest in found.items() if digest is not None}
         if len(digests) < len(names):
@@ -307,18 +269,7 @@ class _Run:
     def _run(
         self, numbers: Sequence[int], work: Callable[[Iterable[int]], Iterator[Any]]
     ) -> list[tuple[str, str]]:
-        """What Spark's tasks say of the files that they make of these numbers."""
-
-        def rows() -> list[Any]:
-            session = self.table.sparkSession
-            most = int(session.conf.get("spark.sql.shuffle.partitions"))
-            tasks_ = max(min(len(numbers), most), 1)
-            ids = session.range(0, len(numbers), 1, tasks_)
-            return ids.mapInArrow(
-                partial(tasks.numbered, tuple(numbers), work), COMMITTED
-            ).collect()
-
-        return [(row["name"], row["digest"]) for row in in_spark(_TASK, rows)]
+        return in_tasks(self.table.sparkSession, numbers, work)
 
     def _loaded(self) -> TableRelease:
         """What was published, if it is this run's.

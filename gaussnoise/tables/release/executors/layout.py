@@ -40,12 +40,13 @@ class Layout:
     query: ResidualQuery
 
     @classmethod
-    def of(cls, plan: Plan) -> "Layout":
-        """Of a plan."""
+    def of(cls, plan: Plan, query: ResidualQuery | None = None) -> "Layout":
+        """Of a plan, whose own query may be replaced by that of a stream's ticks."""
         cells = plan.tables.dim / _GROUPS
         most = int(min(max(cells, _GROUP_CELLS[0]), _GROUP_CELLS[1]))
         groups = grouped(plan.tables.subsets, plan.schema.attributes, most)
-        return cls(plan.schema.sizes, tuple(groups), tuple(map(tuple, groups.values())), plan.query)
+        tables = tuple(map(tuple, groups.values()))
+        return cls(plan.schema.sizes, tuple(groups), tables, query or plan.query)
 
     @cached_property
     def measured(self) -> tuple[tuple[tuple[Subset, bool], ...], ...]:

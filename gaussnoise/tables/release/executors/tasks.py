@@ -3,6 +3,7 @@
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def measure(layout: Layout, commits: Commits, parts: Parts) -> Iterator[Any]:
                 np.save(file, np.concatenate([np.zeros(0), *flat]))
 
         name = measured_name(part)
-        yield _committed(part, name, commits.digest(name) or commits.commit(name, write))
+        yield committed_row(part, name, commits.digest(name) or commits.commit(name, write))
 
 
 def write_tables(
@@ -70,21 +71,30 @@ def write_tables(
     """Numbers of groups become files of their tables."""
     open_files = _Measured(layout, measured.folder, digests)
     for part in parts:
-        names = list(layout.files(part))
-        found = {name: commits.digest(name) for name in names}
-        if not all(found.values()):
-            folder = commits.aside / secrets.token_hex(16)
-            folder.mkdir()
-            try:
-                _write_group(blank, layout, open_files, part, folder)
-                for name in names:
-                    order = len(layout.files(part)[name][0])
-                    own = folder / "tables" / f"{order}-way.parquet"
-                    found[name] = commits.commit(name, lambda path, own=own: own.rename(path))
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
-        for name in names:
-            yield _committed(part, name, found[name])
+        write = partial(_write_group, blank, layout, open_files, part)
+        yield from committed_group(part, list(layout.files(part)), commits, write)
+
+
+def committed_group(
+    part: int, names: Sequence[str], commits: Commits, write: Callable[[Path], object]
+) -> Iterator[Any]:
+    """Files of a group, each committed once; ``write`` makes them all in a folder of its own.
+
+    There, ``tables/2-way/part-000001.parquet`` is ``tables/2-way.parquet``.
+    """
+    found = {name: commits.digest(name) for name in names}
+    if not all(found.values()):
+        folder = commits.aside / secrets.token_hex(16)
+        folder.mkdir()
+        try:
+            write(folder)
+            for name in names:
+                own = (folder / name).parent.with_suffix(".parquet")
+                found[name] = commits.commit(name, lambda path, own=own: own.rename(path))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    for name in names:
+        yield committed_row(part, name, found[name])
 
 
 def _write_group(
@@ -144,7 +154,7 @@ def write_answer(
             if k >= 0:
                 raise
             continue  # a picture that cannot be drawn
-        yield _committed(k, name, digest)
+        yield committed_row(k, name, digest)
 
 
 def probe(commits: Commits, numbers: Iterable[int]) -> Iterator[Any]:
@@ -154,7 +164,7 @@ def probe(commits: Commits, numbers: Iterable[int]) -> Iterator[Any]:
         commits.commit("first", lambda path, own=own: path.write_text(own, encoding="utf-8"))
         first = (commits.folder / "first").read_text(encoding="utf-8")
         begun = (commits.folder / "begun").read_text(encoding="utf-8")
-        yield _committed(number, f"{begun} {first}", str(versions(*LIBRARIES)))
+        yield committed_row(number, f"{begun} {first}", str(versions(*LIBRARIES)))
 
 
 def numbered(
@@ -166,7 +176,7 @@ def numbered(
     return work(numbers[place] for batch in batches for place in batch["id"].to_pylist())
 
 
-def _committed(part: int, name: str, digest: str | None) -> Any:
+def committed_row(part: int, name: str, digest: str | None) -> Any:
     """A row for the driver."""
     import pyarrow as pa
 

@@ -37,10 +37,10 @@ class Work:
     def make(self) -> None:
         """Empty, with a key of its own."""
         self.folder.mkdir(mode=0o700)
-        for inner in (self.result, self._measured, self._aside):
+        for inner in (self.result, self._measured, self.aside):
             inner.mkdir()
         self._lock.touch()
-        with open(self._key, "xb") as file:
+        with open(self.key, "xb") as file:
             file.write(secrets.token_bytes(16))
             file.flush()
             os.fsync(file.fileno())
@@ -71,16 +71,16 @@ class Work:
     @property
     def measured(self) -> Commits:
         """Decoded residuals with noise, and public tables: a file for each group."""
-        return Commits(self._measured, self._aside)
+        return Commits(self._measured, self.aside)
 
     @property
     def published(self) -> Commits:
         """Tables and answers."""
-        return Commits(self.result, self._aside)
+        return Commits(self.result, self.aside)
 
     def limit(self, column: str | None, rows: int) -> PersonLimit | None:
         """On the rows of each person: the same rows when the work goes on."""
-        return None if column is None else PersonLimit(column, rows, self._key.read_bytes())
+        return None if column is None else PersonLimit(column, rows, self.key.read_bytes())
 
     def keep_records(self, fingerprint: str) -> None:
         """Which rows are to be measured."""
@@ -88,6 +88,11 @@ class Work:
             file.write(fingerprint)
             file.flush()
             os.fsync(file.fileno())
+
+    @property
+    def begun(self) -> bool:
+        """Whether it is said which rows are measured."""
+        return self._records.exists()
 
     def is_of(self, fingerprint: str) -> bool:
         """Whether the work was begun with these rows."""
@@ -103,7 +108,7 @@ class Work:
     def keep_digests(self, digests: Mapping[str, str]) -> None:
         """That the measurements are complete, and what they are."""
         text = json.dumps(digests)
-        Commits(self.folder, self._aside).commit(
+        Commits(self.folder, self.aside).commit(
             "measured.json", lambda path: path.write_text(text, encoding="utf-8")
         )
 
@@ -112,7 +117,8 @@ class Work:
         return self.folder / "measured"
 
     @property
-    def _aside(self) -> Path:
+    def aside(self) -> Path:
+        """Where files are written that are not complete, or were not the first."""
         return self.folder / "aside"
 
     @property
@@ -124,5 +130,6 @@ class Work:
         return self.folder / "driver.lock"
 
     @property
-    def _key(self) -> Path:
+    def key(self) -> Path:
+        """By which rows of persons are chosen."""
         return self.folder / "person.key"

@@ -22,9 +22,9 @@ def _parent(pid):
 
 
 def _fail(when, path):
-    stage = (
-        path.split("/")[-2] if "/measured/" in path else path.split("/result/")[-1].split("/")[0]
-    )
+    stage = path.split("/")[-2]
+    if "/result/" in path:
+        stage = path.split("/result/")[-1].split("/")[0]
     for what in ("kill", "executor", "driver", "wait"):
         fault = f"{FAULTS}/{when}-{stage}-{what}"
         try:
@@ -48,11 +48,12 @@ def _watch(event, arguments):
         _fail("before", str(arguments[1]))
     elif event == "open" and arguments[1] == "r":
         path = str(arguments[0])
-        if ("/measured/" in path or "/result/" in path) and os.path.exists(path):
+        stages = "/exact-counts/", "/measured/", "/result/"
+        if any(stage in path for stage in stages) and os.path.exists(path):
             _fail("after", path)
 
 
 if FAULTS:
-    import gaussnoise.tables.release.executors.tasks  # noqa: F401 (once, before workers are forked)
+    import gaussnoise.streams.executors.tasks  # noqa: F401 (once, before workers are forked)
 
     sys.addaudithook(_watch)

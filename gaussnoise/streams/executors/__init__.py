@@ -1,0 +1,1 @@
+"""Ticks that Spark's executors count, draw, decode and write: no process holds their tables."""

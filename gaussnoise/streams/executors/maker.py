@@ -1,0 +1,322 @@
+"""A tick by executors, step by step: each can be done again, whatever interrupted the last."""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from domains import DomainTooLargeError
+
+from ...errors import DataError, ParameterError, StreamError
+from ...files.commits import Commits
+from ...files.disk import read_json, remove
+from ...tables.counting.count import CHANGED
+from ...tables.counting.impossible import excluded
+from ...tables.counting.persons import PersonLimit
+from ...tables.counting.spark import SparkRecords, check_spark, in_spark
+from ...tables.release.executors.cluster import ASSUMED, TASK, check_file_system, in_tasks
+from ...tables.release.executors.door import MOST_CELLS
+from ...tables.release.executors.layout import Layout
+from ...tables.release.executors.work import Work
+from ...tables.release.store import StoredTables
+from ...tables.schema.schema import Attribute
+from ..files import summary_text, tick_record, write_record
+from ..measure import check_period
+from ..plan import StreamPlan
+from ..state import MOST_BYTES, AbstractCommit, AbstractMaker, State
+from . import tasks
+from .tasks import CUMULATIVE, PERIOD, Drawing, Kept
+
+_COUNTED, _MEASURED = "exact-counts", "measured"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class GroupsCommit(AbstractCommit):
+    """One tick, whose counts and measurements are in files of a folder.
+
+    Attributes:
+        fingerprint: of its rows.
+        folder: its name.
+        digests: sha256 of the files.
+    """
+
+    rows: int
+    sha256: str
+    fingerprint: str
+    folder: str
+    digests: Mapping[str, str]
+
+    @property
+    def measurements_sha256(self) -> str:
+        """Of the digests of what was measured, in the order of groups."""
+        public = {
+            name: own for name, own in self.digests.items() if name.startswith(f"{_MEASURED}/")
+        }
+        return hashlib.sha256(json.dumps(sorted(public.items())).encode()).hexdigest()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Executors(AbstractMaker[GroupsCommit]):
+    """Makes ticks in Spark.
+
+    Attributes:
+        plan: what was planned.
+        state: what is kept between ticks.
+        on_outside: what becomes of rows with values outside the schema.
+        layout_sha256: of the layout that the stream was begun with.
+        table: a Spark dataframe of the new rows.
+    """
+
+    plan: StreamPlan
+    state: State
+    on_outside: Any
+    layout_sha256: str
+    table: Any
+
+    def __post_init__(self) -> None:
+        check_spark(self.table)
+        if layout_of(self.plan).sha256 != self.layout_sha256:
+            raise StreamError(
+                "stream: it was begun by another version of the program, or of its libraries, "
+                "which measures otherwise; hint: go on with that one"
+            )
+
+    @cached_property
+    def drawing(self) -> Drawing:
+        """Which task measures what."""
+        return Drawing(self.plan, layout_of(self.plan))
+
+    @property
+    def most_bytes(self) -> int:
+        """A name and a digest for each file."""
+        return 2**20 + 2**9 * len(self.drawing.layout.groups)
+
+    @cached_property
+    def _names(self) -> list[str]:
+        """Files of a commit."""
+        parts = range(len(self.drawing.layout.groups))
+        folders = Path(_COUNTED), Path(_MEASURED)
+        return [tasks.kept_name(folder, part) for folder in folders for part in parts]
+
+    def read(self, content: Any, sha256: str) -> GroupsCommit:
+        """A commit of all groups; its files are checked by whoever reads them."""
+        digests, folder = content["files"], content["folder"]
+        if (
+            sorted(digests) != self._names
+            or not all(isinstance(own, str) for own in digests.values())
+            or type(content["rows"]) is not int
+            or Path(folder).name != folder
+            or not (self.state.private / folder).is_dir()
+        ):
+            raise ValueError
+        return GroupsCommit(content["rows"], sha256, content["fingerprint"], folder, digests)
+
+    def drawn(self, tick: int, commits: list[GroupsCommit], compared: bool) -> GroupsCommit:
+        """Groups that were committed by a driver that was killed are not counted again.
+
+        If that one had other rows, what it drew is thrown away, which nobody saw.
+        """
+        token = secrets.token_hex(8)
+        check_file_system(
+            self.table.sparkSession, self.state.private / f"{tick:04d}-{token}.probe", token
+        )
+        work, records = self._begun(tick, commits, compared)
+        try:
+            digests = self._measured(work, records, commits)
+            rows = records.total
+        finally:
+            records.close()
+        content = {
+            "rows": rows,
+            "fingerprint": records.fingerprint,
+            "folder": work.folder.name,
+            "files": digests,
+        }
+        sha256 = self.state.commit(content, commits)
+        remove(work.key)
+        return GroupsCommit(rows, sha256, records.fingerprint, work.folder.name, digests)
+
+    def _begun(
+        self, tick: int, commits: list[GroupsCommit], compared: bool
+    ) -> tuple[Work, SparkRecords]:
+        """The private folder of a tick that was begun with these rows, or a new one."""
+        for folder in sorted(self.state.private.glob(f"{tick:04d}-*")):
+            work = Work(folder)
+            if work.begun:
+                records = self._records(work)
+                if work.is_of(records.fingerprint):
+                    return work, records
+                records.close()
+            remove(folder)
+        work = Work(self.state.private / f"{tick:04d}-{secrets.token_hex(8)}")
+        try:
+            work.make()
+            (work.folder / _COUNTED).mkdir()
+            records = self._records(work)
+            self._check_rows(tick, records)
+            last = commits[-1] if compared and commits else None
+            if last is not None and last.rows and records.fingerprint == last.fingerprint:
+                raise StreamError(
+                    f"tick: these rows are as those of tick {tick - 1}; hint: number={tick} if "
+                    f"they are new, number={tick - 1} reads that tick again"
+                )
+            work.keep_records(records.fingerprint)
+        except BaseException:
+            remove(work.folder)
+            raise
+        return work, records
+
+    @cached_property
+    def _used(self) -> list[int]:
+        """Attributes that some planned marginal has."""
+        return sorted({i for S in self.plan.tables.tables.subsets for i in S})
+
+    def _records(self, work: Work | None) -> SparkRecords:
+        """The rows, coded in Spark; all rows of persons without a folder that has their key."""
+        plan, period = self.plan.tables, self.plan.over.period
+        attributes = [plan.schema.attributes[i] for i in self._used]
+        if period is not None:
+            attributes.append(Attribute(period, categories=range(1, self.plan.over.n + 1)))
+        limit: PersonLimit | None = None
+        if work is not None:
+            limit = work.limit(plan.person, plan.rows_per_person)
+        rules = excluded(plan.schema, self._used)
+        return SparkRecords(self.table, attributes, self.on_outside, limit, None, 1, rules)
+
+    def _check_rows(self, tick: int, records: SparkRecords) -> None:
+        """Refuse rows of other ticks; chance, which chooses rows of persons, is not to decide."""
+        over = self.plan.over
+        if over.period is None:
+            return
+        every = records if records.limit is None else self._records(None)
+        try:
+            _ = every.total
+            column = f"c{len(self._used)}"
+            found = in_spark(TASK, lambda: every.coded.groupBy(column).count().collect())
+        finally:
+            if every is not records:
+                every.close()
+        rows = np.zeros(over.n, dtype=np.int64)
+        for row in found:
+            rows[row[column] - 1] += row["count"]
+        check_period(over, tick, rows)
+
+    def _measured(
+        self, work: Work, records: SparkRecords, commits: list[GroupsCommit]
+    ) -> dict[str, str]:
+        """sha256 of counts and measurements of every group."""
+        counted = Commits(work.folder / _COUNTED, work.aside)
+        places = {_COUNTED: counted, _MEASURED: work.measured}
+        split = {name: name.split("/") for name in self._names}
+        found = {name: places[folder].digest(file) for name, (folder, file) in split.items()}
+        missing = {
+            part: tuple([self._used.index(i) for i in group])
+            for part, group in enumerate(self.drawing.layout.groups)
+            if found[tasks.kept_name(work.measured.folder, part)] is None
+        }
+        if missing:
+            before = [self._kept(commit) for commit in commits]
+            measure = partial(
+                tasks.measure, self.drawing, before, records.total, counted, work.measured
+            )
+            rows = in_spark(TASK, lambda: records.counted(missing, measure).collect())
+            found |= {row["name"]: row["digest"] for row in rows}
+        digests = {name: digest for name, digest in found.items() if digest is not None}
+        if len(digests) < len(self._names):
+            raise DataError(CHANGED)
+        return digests
+
+    def _kept(self, commit: GroupsCommit) -> Kept:
+        folder = self.state.private / commit.folder
+        return Kept(commit.rows, folder / _COUNTED, folder / _MEASURED, commit.digests)
+
+    def write(self, folder: Path, commits: list[GroupsCommit]) -> None:
+        """Tables that were written before the driver was killed are not written again."""
+        plan, tick, layout = self.plan, len(commits), self.drawing.layout
+        work = Work(self.state.private / commits[-1].folder)
+        work.result.mkdir(exist_ok=True)
+        work.aside.mkdir(exist_ok=True)
+        before, digests = self._before(tick - 1)
+        kept = [self._kept(commit) for commit in commits]
+        covariances = {
+            what: plan.covariance(plan.window(first, tick))
+            for what, first in ((PERIOD, tick), (CUMULATIVE, 1))
+        }
+        parts = partial(
+            tasks.write_tables, self.drawing, kept, covariances, before, digests, work.published
+        )
+        session = self.table.sparkSession
+        files = dict(in_tasks(session, range(len(layout.groups)), parts))
+        (work.result / "summary.txt").write_text(summary_text(plan, tick) + "\n", encoding="utf-8")
+        written = {
+            what: StoredTables(work.result / what, layout.table_places)
+            for what in (CUMULATIVE, PERIOD)
+        }
+        key, measurements = self.state.key, commits[-1].measurements_sha256
+        rule, result = self.on_outside, work.result
+        record = tick_record(plan, key, tick, measurements, written, result, rule, files)
+        write_record(record | {"executors": {"how": ASSUMED}}, result)
+        result.rename(folder)
+        self._tidy(commits)
+
+    def _before(self, tick: int) -> tuple[StoredTables | None, Mapping[str, str]]:
+        """Tables of all ticks up to one, and sha256 of their files, which tasks check."""
+        if not tick:
+            return None, {}
+        folder = self.state.tick_folder(tick)
+        try:
+            files = read_json(folder / "release.json", MOST_BYTES)["files"]
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise StreamError(
+                f"stream: {folder} is not a complete tick ({type(error).__name__})"
+            ) from None
+        return StoredTables(folder / CUMULATIVE, self.drawing.layout.table_places), files
+
+    def _tidy(self, commits: list[GroupsCommit]) -> None:
+        """Leave what later ticks need, and nothing else: no keys, no draws that did not count."""
+        committed = {commit.folder for commit in commits}
+        for folder in self.state.private.glob("[0-9]*-*"):
+            if folder.name not in committed:
+                remove(folder)
+                continue
+            for path in folder.iterdir():
+                if path.name not in (_COUNTED, _MEASURED):
+                    remove(path)
+
+
+def layout_of(plan: StreamPlan) -> Layout:
+    """Which task measures what, of a stream."""
+    return Layout.of(plan.tables, plan.query)
+
+
+def check_stream(plan: StreamPlan, format: str) -> None:
+    """Refuse streams that executors cannot run.
+
+    Raises:
+        ParameterError: tables in CSV files, or the total alone.
+        DomainTooLargeError: a table that one task cannot hold.
+    """
+    if format != "parquet":
+        raise ParameterError(
+            f'start: executors=True expects format="parquet", got format={format!r}'
+        )
+    tables = plan.tables.tables
+    largest = max(tables.cells(S) for S in tables.subsets)
+    if largest > MOST_CELLS:
+        raise DomainTooLargeError(
+            f"start: a table of {largest:.3g} cells, more than the 2^26 that one task of an "
+            "executor holds; hint: fewer attributes in one table, or coarser ones"
+        )
+    if not any(tables.subsets):
+        raise ParameterError(
+            "start: expected a table of some attribute, got the total alone; hint: without "
+            "executors=True"
+        )

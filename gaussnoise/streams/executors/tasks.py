@@ -1,0 +1,232 @@
+"""What Spark's tasks do for a tick: any of them may run twice, be killed, or come too late."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import StreamError
+from ...files.commits import Commits
+from ...files.disk import file_digest
+from ...noise.table_covariance import TableCovariance
+from ...numerics.integers import MOST_SUM
+from ...privacy.sampler import drawn
+from ...solvers.tables.residuals import Subset, part_of
+from ...tables.release.executors.layout import Layout
+from ...tables.release.executors.tasks import (
+    Parts,
+    committed_group,
+    committed_row,
+    measured_name,
+)
+from ...tables.release.store import DatasetWriter, StoredTables
+from ...tables.release.stream import measured_parts
+from ..files import deviation_in
+from ..measure import own_residual, own_table, weighted_counts
+from ..plan import StreamPlan, drawn_query
+
+Array = NDArray[np.float64]
+Integers = NDArray[Any]
+
+PERIOD, CUMULATIVE = "period", "cumulative"
+
+
+@final
+@dataclass(frozen=True)
+class Kept:
+    """What is committed of one tick: a file of exact counts, and one of noisy integers, for each
+    group.
+
+    Attributes:
+        rows: how many rows there were.
+        counted: a folder of exact counts: NOT public.
+        measured: a folder of noisy integers.
+        digests: sha256 of the files of both, by the folder's name and theirs.
+    """
+
+    rows: int
+    counted: Path
+    measured: Path
+    digests: Mapping[str, str]
+
+    def load(self, folder: Path, part: int) -> Integers:
+        """Integers of a group, flat.
+
+        Raises:
+            StreamError: they are not what was committed.
+        """
+        path = folder / measured_name(part)
+        if file_digest(path) != self.digests[kept_name(folder, part)]:
+            raise StreamError("stream: a file of the private folder is not what was committed")
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+@final
+@dataclass(frozen=True)
+class Drawing:
+    """Which noisy integers each group's file has.
+
+    Attributes:
+        plan: what was planned.
+        layout: of its groups, whose query is the plan's.
+    """
+
+    plan: StreamPlan
+    layout: Layout
+
+    def residuals(self, part: int) -> list[Subset]:
+        """Of a group, as they are stored."""
+        return [T for T, exact in self.layout.measured[part] if not exact]
+
+    @cached_property
+    def places(self) -> Mapping[Subset, tuple[int, slice]]:
+        """In which group's file each residual is, and where there."""
+        places = {}
+        for part in range(len(self.layout.groups)):
+            start = 0
+            for T in self.residuals(part):
+                end = start + self.layout.query.rows(T)
+                places[T] = part, slice(start, end)
+                start = end
+        return places
+
+
+def kept_name(folder: Path, part: int) -> str:
+    """What a group's file is called in a commit."""
+    return f"{folder.name}/{measured_name(part)}"
+
+
+def measure(
+    drawing: Drawing,
+    before: Sequence[Kept],
+    rows: int,
+    counted: Commits,
+    noisy: Commits,
+    parts: Parts,
+) -> Iterator[Any]:
+    """Groups' counts become counts on disk and then, with those of all ticks, noisy integers.
+
+    Both are committed once. Noise is drawn for the counts that are committed, whoever counted.
+
+    Args:
+        drawing: what is measured.
+        before: earlier ticks.
+        rows: of this tick.
+        counted: its counts.
+        noisy: its measurements.
+        parts: groups of attributes, with their counts.
+    """
+    plan, most = drawing.plan, max([rows, *(kept.rows for kept in before)])
+    for part, counts in parts:
+        name = measured_name(part)
+        digest = counted.digest(name) or counted.commit(name, partial(_save, counts.reshape(-1)))
+        own = Kept(rows, counted.folder, noisy.folder, {kept_name(counted.folder, part): digest})
+        found = noisy.digest(name)
+        if found is None:
+            ticks = [kept.load(kept.counted, part) for kept in [*before, own]]
+            group = drawing.layout.groups[part]
+            shape = [plan.schema.sizes[i] for i in group]
+            weighted = weighted_counts(plan, ticks, most).reshape(shape)
+            found = noisy.commit(name, partial(_draw, drawing, part, group, weighted))
+        yield committed_row(part, kept_name(counted.folder, part), digest)
+        yield committed_row(part, kept_name(noisy.folder, part), found)
+
+
+def _draw(drawing: Drawing, part: int, group: Subset, weighted: Integers, path: Path) -> None:
+    """Noisy integers of a group, in a file."""
+    query = drawing.layout.query
+    noisy = [
+        query.noisy(
+            T,
+            np.asarray(part_of(weighted, group, T), dtype=weighted.dtype),
+            drawn(drawn_query(query), query.rows(T)),
+        )
+        for T in drawing.residuals(part)
+    ]
+    _save(np.concatenate([np.zeros(0, dtype=np.int64), *noisy]), path)
+
+
+def _save(values: Integers, path: Path) -> None:
+    """Integers, as decimal digits where 64 bits may not hold them."""
+    if values.dtype == object:
+        small = all(abs(x) < MOST_SUM for x in values)
+        values = values.astype(np.int64) if small else np.array([b"%d" % x for x in values])
+    with open(path, "xb") as file:
+        np.save(file, values)
+
+
+def write_tables(
+    drawing: Drawing,
+    on_disk: Sequence[Kept],
+    covariances: Mapping[str, TableCovariance],
+    before: StoredTables | None,
+    before_digests: Mapping[str, str],
+    commits: Commits,
+    parts: Iterable[int],
+) -> Iterator[Any]:
+    """Numbers of groups become files of their tables: of the last tick, and of all so far.
+
+    Args:
+        drawing: what was measured.
+        on_disk: all ticks.
+        covariances: of both kinds of tables.
+        before: tables of all ticks but the last; None if it is the first.
+        before_digests: sha256 of their files.
+        commits: of the result.
+        parts: numbers of groups.
+    """
+    tick = len(on_disk)
+    inverse = drawing.plan.strategy.row_of_inverse(tick - 1)
+
+    def write(part: int, folder: Path) -> None:
+        plan, layout = drawing.plan, drawing.layout
+        residuals = _residuals(drawing, on_disk, inverse, part)
+        writers = {}
+        for what, covariance in covariances.items():
+            (folder / what).mkdir()
+            writers[what] = DatasetWriter(
+                folder / what, plan.schema, plan.tables.tables.subsets, deviation_in(covariance)
+            )
+        with writers[PERIOD] as period, writers[CUMULATIVE] as cumulative:
+            for S in (S for tables in layout.files(part).values() for S in tables):
+                own = own_table(layout.query, S, residuals, on_disk[-1].rows)
+                period.write(S, own)
+                cumulative.write(S, own if before is None else np.asarray(before[S] + own))
+
+    for part in parts:
+        files = list(drawing.layout.files(part))
+        if before is not None and not all(
+            file_digest(before.folder / name) == before_digests[f"{CUMULATIVE}/{name}"]
+            for name in files
+        ):
+            raise StreamError("stream: a file of the last tick is not what was published")
+        names = [f"{what}/{name}" for what in covariances for name in files]
+        yield from committed_group(part, names, commits, partial(write, part))
+
+
+def _residuals(
+    drawing: Drawing, ticks: Sequence[Kept], inverse: tuple[list[int], int], part: int
+) -> dict[Subset, Array]:
+    """Of all tables of a group, as estimated of the last tick."""
+    query = drawing.layout.query
+    wanted = {T for S in drawing.layout.tables[part] for T in measured_parts(S, query)}
+    files: dict[int, list[Integers]] = {}
+    found = {}
+    for T in sorted(wanted):
+        own, place = drawing.places[T]
+        if own not in files:
+            files[own] = [kept.load(kept.measured, own) for kept in ticks]
+        noisy = [_integers(file[place]) for file in files[own]]
+        found[T] = own_residual(query, T, inverse, noisy)
+    return found
+
+
+def _integers(values: Integers) -> Integers:
+    """What :func:`_save` was given."""
+    if values.dtype == np.int64:
+        return values
+    return np.array([int(x) for x in values], dtype=object)

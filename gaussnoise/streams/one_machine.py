@@ -1,0 +1,141 @@
+"""How a tick is counted, drawn and written by the program that calls it."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import StreamError
+from ..privacy.sampler import noise_stream, sampling_threads
+from ..solvers.tables.residuals import Subset
+from ..tables.counting.codes import OnOutside
+from ..tables.release.store import FileFormat, StoredTables, table_writer
+from .files import deviation_in, summary_text, tick_record, write_record
+from .measure import counted, estimated, measured, parts_of
+from .plan import StreamPlan, drawn_query
+from .published import stored
+from .state import AbstractCommit, AbstractMaker, State
+
+Counts = NDArray[np.int64]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Commit(AbstractCommit):
+    """One tick, as counted and measured.
+
+    Attributes:
+        counts: exact, of every planned marginal.
+        noisy: what was measured with noise, of every residual.
+    """
+
+    rows: int
+    sha256: str
+    counts: Mapping[Subset, Counts]
+    noisy: Mapping[Subset, Sequence[int]]
+
+    @property
+    def measurements_sha256(self) -> str:
+        """Of all residuals, one after another."""
+        values = [list(values) for values in self.noisy.values()]
+        return hashlib.sha256(json.dumps(values).encode()).hexdigest()
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class OneMachine(AbstractMaker[Commit]):
+    """Makes ticks here.
+
+    Attributes:
+        plan: what was planned.
+        state: what is kept between ticks.
+        format: of table files.
+        on_outside: what becomes of rows with values outside the schema.
+        table: the new rows.
+    """
+
+    plan: StreamPlan
+    state: State
+    format: FileFormat
+    on_outside: OnOutside
+    table: object
+
+    @property
+    def most_bytes(self) -> int:
+        """All counts and measurements of a tick."""
+        return 2**20 + 32 * self.plan.tables.tables.dim + 256 * self.plan.query.count
+
+    def read(self, content: Any, sha256: str) -> Commit:
+        """A commit whose tables have all their cells, and add up to the same number of rows."""
+        plan = self.plan
+        subsets, parts = plan.tables.tables.subsets, list(parts_of(plan))
+        shapes = [tuple(plan.schema.sizes[i] for i in S) for S in subsets]
+        counts = {
+            S: np.array(cells, dtype=np.int64).reshape(shape)
+            for S, cells, shape in zip(subsets, content["counts"], shapes, strict=True)
+        }
+        noisy = dict(zip(parts, content["measured"], strict=True))
+        rows = content["rows"]
+        if {int(table.sum()) for table in counts.values()} != {rows} or not all(
+            len(noisy[T]) == plan.query.rows(T) and all(type(x) is int for x in noisy[T])
+            for T in parts
+        ):
+            raise ValueError
+        return Commit(rows, sha256, counts, noisy)
+
+    def drawn(self, tick: int, commits: list[Commit], compared: bool) -> Commit:
+        """Nothing of the draw leaves this function before it is on disk."""
+        plan = self.plan
+        counts = counted(plan.tables, plan.over, tick, self.table, self.on_outside)
+        if compared and commits and commits[-1].rows and _equal(counts, commits[-1].counts):
+            raise StreamError(
+                f"tick: these rows count exactly as those of tick {tick - 1} do; hint: "
+                f"number={tick} if they are new, "
+                f"number={tick - 1} reads that tick again"
+            )
+        with noise_stream(
+            drawn_query(plan.query).draw, plan.query.count, sampling_threads()
+        ) as noise:
+            noisy = measured(plan, [*(commit.counts for commit in commits), counts], noise)
+        subsets = plan.tables.tables.subsets
+        rows = int(counts[subsets[0]].sum())
+        content = {
+            "rows": rows,
+            "counts": [counts[S].reshape(-1).tolist() for S in subsets],
+            "measured": [list(noisy[T]) for T in parts_of(plan)],
+        }
+        return Commit(rows, self.state.commit(content, commits), counts, noisy)
+
+    def write(self, folder: Path, commits: list[Commit]) -> None:
+        """Tables, one after another, and what goes with them."""
+        plan, tick = self.plan, len(commits)
+        folder.mkdir(exist_ok=True)
+        own = estimated(plan, [commit.noisy for commit in commits], commits[-1].rows)
+        before = stored(self.state, plan, "cumulative", tick - 1) if tick > 1 else None
+        total = own if before is None else {S: np.asarray(before[S] + own[S]) for S in own}
+        written: dict[str, StoredTables] = {}
+        for what, tables, first in (("cumulative", total, 1), ("period", own, tick)):
+            (folder / what).mkdir()
+            with table_writer(
+                folder / what,
+                plan.schema,
+                plan.tables.tables.subsets,
+                deviation_in(plan.covariance(plan.window(first, tick))),
+                self.format,
+            ) as writer:
+                for S in plan.tables.tables.subsets:
+                    writer.write(S, tables[S])
+            written[what] = writer.tables
+        (folder / "summary.txt").write_text(summary_text(plan, tick) + "\n", encoding="utf-8")
+        measurements = commits[-1].measurements_sha256
+        key, rule = self.state.key, self.on_outside
+        write_record(tick_record(plan, key, tick, measurements, written, folder, rule), folder)
+
+
+def _equal(first: Mapping[Subset, Counts], second: Mapping[Subset, Counts]) -> bool:
+    return all(np.array_equal(first[S], second[S]) for S in first)
