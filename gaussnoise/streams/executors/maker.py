@@ -11,8 +11,6 @@ from typing import Any, final
 
 import numpy as np
 
-from domains import DomainTooLargeError
-
 from ...errors import DataError, ParameterError, StreamError
 from ...files.commits import Commits
 from ...files.disk import read_json, remove
@@ -21,7 +19,7 @@ from ...tables.counting.impossible import excluded
 from ...tables.counting.persons import PersonLimit
 from ...tables.counting.spark import SparkRecords, check_spark, in_spark
 from ...tables.release.executors.cluster import ASSUMED, TASK, check_file_system, in_tasks
-from ...tables.release.executors.door import MOST_CELLS
+from ...tables.release.executors.door import check_tables
 from ...tables.release.executors.layout import Layout
 from ...tables.release.executors.work import Work
 from ...tables.release.store import StoredTables
@@ -157,6 +155,7 @@ class Executors(AbstractMaker[GroupsCommit]):
                 records.close()
             remove(folder)
         work = Work(self.state.private / f"{tick:04d}-{secrets.token_hex(8)}")
+        records = None
         try:
             work.make()
             (work.folder / _COUNTED).mkdir()
@@ -170,6 +169,8 @@ class Executors(AbstractMaker[GroupsCommit]):
                 )
             work.keep_records(records.fingerprint)
         except BaseException:
+            if records is not None:
+                records.close()
             remove(work.folder)
             raise
         return work, records
@@ -308,15 +309,4 @@ def check_stream(plan: StreamPlan, format: str) -> None:
         raise ParameterError(
             f'start: executors=True expects format="parquet", got format={format!r}'
         )
-    tables = plan.tables.tables
-    largest = max(tables.cells(S) for S in tables.subsets)
-    if largest > MOST_CELLS:
-        raise DomainTooLargeError(
-            f"start: a table of {largest:.3g} cells, more than the 2^26 that one task of an "
-            "executor holds; hint: fewer attributes in one table, or coarser ones"
-        )
-    if not any(tables.subsets):
-        raise ParameterError(
-            "start: expected a table of some attribute, got the total alone; hint: without "
-            "executors=True"
-        )
+    check_tables("start", plan.tables)

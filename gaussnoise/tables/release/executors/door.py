@@ -45,15 +45,25 @@ def check_executors(plan: Plan, table: object, out: object, format: str) -> None
         raise ParameterError(
             f'release: executors=True expects out= and format="parquet", got {got}'
         )
+    check_tables("release", plan)
+
+
+def check_tables(function: str, plan: Plan) -> None:
+    """Refuse tables that executors cannot release.
+
+    Raises:
+        ParameterError: the total alone.
+        DomainTooLargeError: a table that one task cannot hold.
+    """
     largest = max(plan.tables.cells(S) for S in plan.tables.subsets)
     if largest > MOST_CELLS:
         raise DomainTooLargeError(
-            f"release: a table of {largest:.3g} cells, more than the 2^26 that one task of an "
+            f"{function}: a table of {largest:.3g} cells, more than the 2^26 that one task of an "
             "executor holds; hint: fewer attributes in one table, or coarser ones"
         )
     if not any(plan.tables.subsets):
         raise ParameterError(
-            "release: expected a table of some attribute, got the total alone; hint: without "
+            f"{function}: expected a table of some attribute, got the total alone; hint: without "
             "executors=True"
         )
 
