@@ -40,8 +40,9 @@ class Status(enum.Enum):
         "hence private; accept the gap, or describe the set by fewer generators or by its vertices."
     )
     PATTERNS = (
-        "More patterns of differing attributes than can be looked at: the noise covers a safe "
-        "bound, hence is private; accept the gap, or ask for fewer or more alike attributes."
+        "More patterns of differing attributes than can be looked at: the noise covers what a "
+        "search proves of all of them, hence is private; accept the gap, or ask for fewer or more "
+        "alike attributes."
     )
     PRODUCTS = (
         "The best noise that measures each attribute in one way: feasible, hence private; the gap "

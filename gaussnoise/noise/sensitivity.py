@@ -21,6 +21,7 @@ from ..solvers.tables.orbits import Orbits, alike
 from ..solvers.tables.patterns import is_enumerable, pattern_sums
 from ..solvers.tables.residuals import Subset, rank
 from ..solvers.tables.workload import Workload
+from ..solvers.tables.worst_pattern import searched_move
 from .agreement import public_of
 from .policy import PolicyGraph
 from .problem import Problem, Relation
@@ -153,13 +154,16 @@ def largest_pair(whitened: Whitened) -> float:
 
 
 def marginal_sensitivity(
-    domain: AbstractTables, variances: Mapping[Subset, float], neighbors: Relation
+    domain: AbstractTables,
+    variances: Mapping[Subset, float],
+    neighbors: Relation,
+    claimed: float | None = None,
 ) -> float:
     """Upper bound on s' M⁺ s over neighbours' differences, M of zero-sum noises of ``variances``.
 
     Add/remove: ``Σ_T r_T/(N_T σ_T²)``. Replace: the largest over patterns D of differing attributes
-    of ``Σ_T 2 r_T/(N_T σ_T²) (1 − Π_{i ∈ T∩D} −1/(n_i−1))``; every T at its own worst pattern where
-    they are too many. Public attributes never differ.
+    of ``Σ_T 2 r_T/(N_T σ_T²) (1 − Π_{i ∈ T∩D} −1/(n_i−1))``; where they are too many, what a search
+    proves, of ``claimed`` no more. Public attributes never differ.
     """
     public = public_of(neighbors)
     shares = {
@@ -171,27 +175,24 @@ def marginal_sensitivity(
     total = math.fsum(shares.values())
     kinds = [(n, i in public) for i, n in enumerate(domain.sizes)]
     orbits = Orbits(tuple(c for c in alike(shares, kinds) if any(c[0] in T for T in shares)))
-    if not is_enumerable(orbits):
-        worst = (
-            2 * share * (1 + 1 / (min(domain.sizes[i] for i in T if i not in public) - 1))
-            for T, share in shares.items()
-            if not set(T) <= set(public)
-        )
-        return math.fsum(worst) * (1 + ROUNDING_MARGIN)
     # the same attribute of both records agrees (factor 1) or differs (factor −1/(n−1))
     unequal = [
         1.0 if members[0] in public else -1 / (domain.sizes[members[0]] - 1)
         for members in orbits.classes
     ]
-    sums = pattern_sums(
-        orbits, {orbits.type_of(T): s for T, s in shares.items()}, [1.0] * len(unequal), unequal
-    )
+    types = {orbits.type_of(T): share for T, share in shares.items()}
+    if not is_enumerable(orbits):
+        proven = None if claimed is None else claimed * (1 - ROUNDING_MARGIN)
+        return searched_move(orbits, types, unequal, proven) * (1 + ROUNDING_MARGIN)
+    sums = pattern_sums(orbits, types, [1.0] * len(unequal), unequal)
     return 2 * (total - float(sums.min())) * (1 + ROUNDING_MARGIN)
 
 
-def largest_move(workload: Workload, shares: Array, *, replaced: bool) -> float:
+def largest_move(
+    workload: Workload, shares: Array, *, replaced: bool, claimed: float | None = None
+) -> float:
     """Largest squared change of all measurements, rounding included; ``shares`` is 1/noise."""
-    moved = workload.largest_move(shares, replaced=replaced)
-    if replaced:  # differences of a total and sums like it
-        moved += 2 * ROUNDING_MARGIN * float(workload.residual_counts @ shares)
-    return moved
+    # differences of a total and sums like it
+    margin = 2 * ROUNDING_MARGIN * float(workload.residual_counts @ shares) if replaced else 0.0
+    proven = None if claimed is None else claimed - margin
+    return workload.largest_move(shares, replaced=replaced, claimed=proven) + margin

@@ -65,9 +65,9 @@ def marginal_optimum(
     unsolved = Status.INTERRUPTED if optimum.interrupted else Status.ROUNDING
     iterated = len(optimum.pattern_weights) > 1 or (p > 2 and len(optimum.shares) > 1)
     method = f"{'interior-point method' if iterated else 'closed form'} over {_kinds(workload)}"
-    if optimum.safe:
-        worst = "safe bound: every residual at its own worst pattern of differing attributes"
-        method, unsolved = f"{worst}; {method}", Status.PATTERNS
+    if optimum.unproven:
+        method = f"{method}; patterns of differing attributes are bounded, too many to look at"
+        unsolved = Status.PATTERNS
     return answer(
         problem,
         covariance=MarginalCovariance(domain, by_type),
@@ -131,7 +131,7 @@ def _answer(
     if lower <= upper * (1 + 8 * _CLOSED):
         lower = min(lower, upper)
     unsolved = Status.PRODUCTS if certificate.is_tight else Status.COUPLINGS
-    if tables.safe:
+    if tables.unproven:
         unsolved = Status.PATTERNS
     elif tables.interrupted:
         unsolved = Status.INTERRUPTED

@@ -94,7 +94,7 @@ class MarginalCertificate(TableCertificate):
         """Variances subset by subset, and record by record where the full table is small."""
         if not isinstance(covariance, MarginalCovariance):
             raise CertificateError("verify: the covariance belongs to another domain")
-        checks = [_by_subsets(self, problem, covariance, center)]
+        checks = [_by_subsets(self, problem, covariance, center, claimed)]
         if _is_explicit(covariance.domain):
             listed = covariance.domain.to_finite_set()
             if isinstance(problem.neighbors, ReplaceWithin):
@@ -132,7 +132,11 @@ def _is_mean(center: Array, domain: AbstractTables) -> bool:
 
 
 def _by_subsets(
-    witness: MarginalCertificate, problem: Problem, covariance: MarginalCovariance, center: Array
+    witness: MarginalCertificate,
+    problem: Problem,
+    covariance: MarginalCovariance,
+    center: Array,
+    claimed: float,
 ) -> Verification:
     """The bracket of a marginal covariance: variances in rational arithmetic, one by one."""
     domain = covariance.domain
@@ -160,7 +164,7 @@ def _by_subsets(
     )
     sensitivity = enclosure
     if not signed:
-        sensitivity = marginal_sensitivity(domain, covariance.variances, problem.neighbors)
+        sensitivity = marginal_sensitivity(domain, covariance.variances, problem.neighbors, claimed)
         enclosure = enclosure if problem.shifted else sensitivity
     # floats are integers over powers of two: over the largest of these, sums are of integers
     parts = {T: v.as_integer_ratio() for T, v in variances.items()}

@@ -71,7 +71,7 @@ class ProductCertificate(TableCertificate):
     ) -> list[Verification]:
         """The bracket of a product covariance, attribute by attribute."""
         try:
-            return [_checked(self, problem, covariance)]
+            return [_checked(self, problem, covariance, claimed)]
         except CertificateError:
             raise
         except _DAMAGE as error:
@@ -91,7 +91,9 @@ class ProductCertificate(TableCertificate):
         return (tuple(arrays[f"cell_weights{k}"] for k in range(classes)),)
 
 
-def _checked(witness: ProductCertificate, problem: Problem, covariance: Covariance) -> Verification:
+def _checked(
+    witness: ProductCertificate, problem: Problem, covariance: Covariance, claimed: float
+) -> Verification:
     replaced = problem.protected == "replace"
     if (
         not isinstance(covariance, ProductCovariance)
@@ -130,9 +132,8 @@ def _checked(witness: ProductCertificate, problem: Problem, covariance: Covarian
         shares[kind] = max(members)
     enclosure = float(total)
     if replaced and residuals:
-        enclosure = largest_move(
-            workload, np.array([float(shares[kind]) for kind in workload.residuals]), replaced=True
-        )
+        listed = np.array([float(shares[kind]) for kind in workload.residuals])
+        enclosure = largest_move(workload, listed, replaced=True, claimed=claimed)
     return Verification(covariance.error(problem.p), witness.lower_bound(), enclosure, enclosure)
 
 

@@ -17,6 +17,8 @@ Array = NDArray[np.float64]
 Patterns = NDArray[np.intp]
 
 _NEW_PATTERNS = 50
+# Where all are too many: patterns to search from, and those that join.
+_STARTS, _MOST_NEW = 20, 500
 _FRESH_SHARE = 0.1
 _NEGLIGIBLE = 1e-12
 
@@ -32,8 +34,8 @@ class TableNoise:
             where none matter.
         pattern_weights: shape (k,), a probability.
         steps: iterations spent.
-        safe: whether the noise covers every measurement's own worst pattern, since all patterns
-            were too many.
+        unproven: whether patterns were too many to look at all, and the search for the worst one
+            ended before it proved what the tolerance asks for.
         interrupted: whether Ctrl-C ended it.
     """
 
@@ -42,7 +44,7 @@ class TableNoise:
     patterns: Patterns
     pattern_weights: Array
     steps: int
-    safe: bool = False
+    unproven: bool = False
     interrupted: bool = False
 
 
@@ -51,8 +53,8 @@ def table_noise(
 ) -> TableNoise:
     """Maximise ``Σ_T √(L_T κ_T)`` over shares of tables and, if ``replaced``, pattern weights.
 
-    Patterns of differing attributes are generated as they are needed, by one transform over all of
-    them.
+    Patterns of differing attributes are generated as they are needed: by one transform over all of
+    them, or by a search where they are too many.
     """
     patterns: Patterns = np.zeros((1, len(workload.moving.classes)), dtype=np.intp)
     if not workload.residuals:
@@ -66,11 +68,6 @@ def table_noise(
         return _solution(objective, patterns, tol, watch)
     patterns = _first_patterns(workload)
     objective = ResidualFidelity(A, workload.moved(patterns), workload.residual_counts, p)
-    if not is_enumerable(workload.moving):
-        lower = _solution(objective, patterns, tol, watch)
-        worst = ResidualFidelity(A, workload.most_moved()[None, :], workload.residual_counts, p)
-        upper = _solution(worst, patterns[:1], tol, watch)
-        return replace(lower, noise=upper.noise, steps=lower.steps + upper.steps, safe=True)
     start, steps = None, 0
     while True:
         optimum = maximum(
@@ -78,25 +75,24 @@ def table_noise(
         )
         steps += optimum.steps
         solution = _gathered(
-            objective, patterns, optimum.weights, optimum.shares, steps, optimum.interrupted
+            objective,
+            patterns,
+            optimum.weights,
+            optimum.shares,
+            steps,
+            optimum.interrupted,
         )
-        moved = workload.patterns_moved(1 / solution.noise)
-        if (
-            optimum.interrupted
-            or (moved.max() / optimum.at.lengths.max()) ** 0.5 * (1 + optimum.at.gap) <= 1 + tol
-        ):
+        longest = float(optimum.at.lengths.max())
+        most = longest * ((1 + tol) / (1 + optimum.at.gap)) ** 2
+        worst, moved, bound = _worst(workload, 1 / solution.noise, patterns, most)
+        if optimum.interrupted or bound <= most:
             return solution
-        order = np.argpartition(-moved, min(_NEW_PATTERNS, moved.size) - 1, axis=None)[
-            :_NEW_PATTERNS
-        ]
-        fresh = np.column_stack(
-            np.unravel_index(order[moved.ravel()[order] > optimum.at.value], moved.shape)
-        )
+        fresh = worst[moved > optimum.at.value]
         kept = optimum.weights > _NEGLIGIBLE * optimum.weights.max()
         known = {tuple(row) for row in patterns[kept].tolist()}
         fresh = np.array([row for row in fresh.tolist() if tuple(row) not in known], dtype=np.intp)
         if not len(fresh) or steps > MAX_STEPS:
-            return solution
+            return replace(solution, unproven=not is_enumerable(workload.moving))
         patterns = np.vstack([patterns[kept], fresh])
         old = optimum.weights[kept] / optimum.weights[kept].sum()
         mass = np.concatenate(
@@ -104,6 +100,26 @@ def table_noise(
         )
         start = mass, optimum.shares
         objective = ResidualFidelity(A, workload.moved(patterns), workload.residual_counts, p)
+
+
+def _worst(
+    workload: Workload, shares: Array, known: Patterns, most: float
+) -> tuple[Patterns, Array, float]:
+    """Patterns that move measurements much, by how much, and a bound on what any does.
+
+    Where all are too many, patterns that move more than ``most`` are enough.
+    """
+    if is_enumerable(workload.moving):
+        moved = workload.patterns_moved(shares)
+        order = np.argpartition(-moved, min(_NEW_PATTERNS, moved.size) - 1, axis=None)
+        order = order[:_NEW_PATTERNS]
+        worst = np.column_stack(np.unravel_index(order, moved.shape))
+        return worst, moved.ravel()[order], float(moved.max())
+    moved = workload.moved(known) @ (shares * workload.residual_counts)
+    starts = known[np.argsort(-moved)[:_STARTS]]
+    worst, moved, bound = workload.search(shares, starts, most)
+    more = np.flatnonzero(moved > most)[:_MOST_NEW]
+    return worst[more], moved[more], bound
 
 
 def _first_patterns(workload: Workload) -> Patterns:

@@ -28,6 +28,7 @@ from ..points.interior import optimal_design
 from ..progress import Watch, interrupts_pass
 from .marginals import TableNoise, table_noise
 from .pair_bases import pair_gram
+from .patterns import is_enumerable
 from .strategies import SolvedStrategy, is_exchangeable
 from .workload import Workload
 
@@ -176,9 +177,15 @@ def _searched(
 
 
 def _replaced_error(workload: Workload, p: float) -> float:
-    """The error at unit sensitivity; of too many patterns, by each measurement's own worst."""
+    """The error at unit sensitivity, or of too many patterns, of those that were found."""
     design = table_noise(workload, p, replaced=True, tol=_LOOSE, watch=Watch(None))
-    return workload.error(design.noise * workload.largest_move(1 / design.noise, replaced=True), p)
+    shares = 1 / design.noise
+    if not is_enumerable(workload.moving):
+        _, found, _ = workload.search(shares, design.patterns, 0.0, effort=0.0)
+        moved = float(found[0])
+    else:
+        moved = workload.largest_move(shares, replaced=True)
+    return workload.error(design.noise * moved, p)
 
 
 def _slopes(
@@ -189,11 +196,7 @@ def _slopes(
     shares = tables.shares / tables.shares.sum()
     scaled = (A * shares ** dual_power(p)).tocoo()
     losses = np.asarray(scaled.sum(axis=1)).ravel()
-    moved = (
-        tables.pattern_weights @ workload.moved(tables.patterns)
-        if replaced and not tables.safe
-        else 1.0
-    )
+    moved = tables.pattern_weights @ workload.moved(tables.patterns) if replaced else 1.0
     factors = workload.residual_counts * np.sqrt(moved / losses)
     gains = {k: np.zeros(len(bases)) for k, bases in enumerate(workload.bases)}
     totals = {k: np.zeros(len(bases)) for k, bases in enumerate(workload.bases)}

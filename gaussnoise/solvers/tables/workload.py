@@ -20,6 +20,7 @@ from .orbits import Orbits, Type, alike
 from .patterns import is_enumerable, pattern_sums, products
 from .residuals import Subset, check_count
 from .strategies import AbstractStrategy, IdentityStrategy
+from .worst_pattern import least_sum, searched_move
 
 Array = NDArray[np.float64]
 
@@ -218,23 +219,48 @@ class Workload:
 
     def patterns_moved(self, shares: Array) -> Array:
         """``Σ_T share_T 2 (1 − Π_{i∈T∩D} ρ_i)`` for every pattern D; ``shares`` of a T by type."""
-        rho = [self.correlation(k) for k in range(len(self.moving.classes))]
-        sums = pattern_sums(
-            self.moving, dict(zip(self.residuals, shares, strict=True)), [1.0] * len(rho), rho
-        )
+        rho = self._unequal
+        sums = pattern_sums(self.moving, self._by_type(shares), [1.0] * len(rho), rho)
         sums = sums[tuple(slice(1 if k in self.public else None) for k in range(len(rho)))]
         return 2 * (float(shares @ self.residual_counts) - sums)
 
-    def largest_move(self, shares: Array, *, replaced: bool) -> float:
+    def largest_move(self, shares: Array, *, replaced: bool, claimed: float | None = None) -> float:
         """Largest squared change of all measurements; ``shares`` are one over each type's noise.
 
-        Of more patterns than can be looked at, every T's own worst one.
+        Of more patterns than can be looked at, a bound that a search proves; of ``claimed``, it
+        proves no more.
         """
         if not replaced or not len(shares):
             return float(self.residual_counts @ shares)
         if not is_enumerable(self.moving):
-            return float((self.residual_counts * self.most_moved()) @ shares)
+            return searched_move(self.moving, self._by_type(shares), self._unequal, claimed)
         return float(self.patterns_moved(shares).max())
+
+    def search(
+        self, shares: Array, starts: NDArray[np.intp], most: float, effort: float = 1.0
+    ) -> tuple[NDArray[np.intp], Array, float]:
+        """Patterns that move all measurements much, by how much, and a bound on what any does.
+
+        They are searched for from ``starts`` until one moves more than ``most``, or none can.
+        """
+        total = float(shares @ self.residual_counts)
+        enough = total - most / 2
+        found = least_sum(
+            self.moving,
+            self._by_type(shares),
+            self._unequal,
+            starts=starts,
+            enough=enough,
+            effort=effort,
+        )
+        return found.patterns, 2 * (total - found.values), 2 * (total - found.lower)
+
+    def _by_type(self, shares: Array) -> dict[Type, float]:
+        return dict(zip(self.residuals, shares.tolist(), strict=True))
+
+    @property
+    def _unequal(self) -> list[float]:
+        return [self.correlation(k) for k in range(len(self.moving.classes))]
 
     def moved(self, patterns: NDArray[np.intp]) -> Array:
         """``κ_T(D) = 2 (1 − Π_{i∈T∩D} ρ_i)``, a mean over T of a type, shape (patterns, residuals).
@@ -251,8 +277,3 @@ class Workload:
             matrix /= [math.comb(len(members), t) for t in range(most + 1)]
             kept *= matrix[patterns[:, k]][:, counts]
         return 2 * (1 - kept)
-
-    def most_moved(self) -> Array:
-        """Largest ``κ_T(D)`` of each T alone: the most negative correlation differs, else all."""
-        rho = [[self.correlation(k) for k in T] for T in self.residuals]
-        return 2 * (1 - np.array([min(min(r, default=1.0), math.prod(r)) for r in rho]))

@@ -20,6 +20,7 @@ from ...solvers.tables.orbits import ByType, Orbits, Type, alike
 from ...solvers.tables.patterns import MOST_PATTERNS, pattern_shape, pattern_sums
 from ...solvers.tables.residuals import Subset, part_of
 from ...solvers.tables.strategies import AbstractStrategy, IdentityStrategy
+from ...solvers.tables.worst_pattern import least_sum
 
 Counts = NDArray[np.int64]
 Integers = NDArray[Any]  # int64 where every intermediate provably fits, Python integers otherwise
@@ -293,7 +294,8 @@ def squared_sensitivity(
     A row adds at most ``s_T² Π c_i`` to the squared length of answer T, c_i the longest column's.
     The answers on two rows have inner product ``s_T² Π_{i∈T} m_i``, each m_i between ℓ_i, the least
     of all, and c_i; the sum over T is affine in every m_i, so that it is least at ends: ℓ_i on some
-    set D of attributes, c_i on the others. Attained where all columns of an attribute are of one
+    set D of attributes, c_i on the others. Of more sets D than can be looked at, a search proves a
+    bound. Attained where all columns of an attribute are of one
     length, and all pairs of them at one angle; a bound otherwise. Rows that are exchanged agree on
     public attributes: there m_i = c_i, which is a bound too where columns differ in length, since
     what is left of an answer is a squared length, times at most the longest of these.
@@ -315,35 +317,20 @@ def squared_sensitivity(
         return total
     alone = total if neighbors == "replace-persons" else 0
     fixed = [bool(public.intersection(members)) for members in orbits.classes]
-    longest = [own.square for own in strategies]
-    least = [
-        own.square if known else own.least for own, known in zip(strategies, fixed, strict=True)
-    ]
     patterns = math.prod(pattern_shape(orbits))
     if patterns <= _EXACT_PATTERNS:
+        longest = [own.square for own in strategies]
+        least = [
+            own.square if known else own.least for own, known in zip(strategies, fixed, strict=True)
+        ]
         products = pattern_sums(orbits, squares, longest, least, dtype=object)
         return max(2 * (total - min(products.reshape(-1))), alone)
+    shares = {kind: length / total for kind, length in lengths.items()}
+    correlations = [
+        1.0 if known else own.correlation for own, known in zip(strategies, fixed, strict=True)
+    ]
     if patterns <= MOST_PATTERNS:
-        shares = {kind: length / total for kind, length in lengths.items()}
-        sums = pattern_sums(
-            orbits,
-            shares,
-            [1.0] * len(strategies),
-            [1.0 if k else own.correlation for own, k in zip(strategies, fixed, strict=True)],
-        )
-        return max(math.ceil(2 * total * (1 - float(sums.min()) + _ROUNDING)), alone)
-    # every answer at its own worst pair of rows: they differ in the one attribute of strongest
-    # negative correlation, or in all if there is none
-    exchanged = sum(
-        2 * orbits.size(kind) * (length - _least_product(squares[kind], kind, longest, least))
-        for kind, length in lengths.items()
-    )
-    return max(exchanged, alone)
-
-
-def _least_product(square: int, kind: Type, longest: Sequence[int], least: Sequence[int]) -> int:
-    """``square Π m_k``, each m_k between its least and longest, at its least."""
-    if all(least[k] >= 0 for k in kind):
-        return square * math.prod(least[k] for k in kind)
-    whole = square * math.prod(longest[k] for k in kind)
-    return min(whole // longest[k] * least[k] for k in kind)
+        least_share = float(pattern_sums(orbits, shares, [1.0] * len(fixed), correlations).min())
+    else:
+        least_share = least_sum(orbits, shares, correlations).lower
+    return max(math.ceil(2 * total * (1 - least_share + _ROUNDING)), alone)

@@ -1,0 +1,511 @@
+"""The worst pattern of differing attributes, where patterns are too many: branch and bound."""
+
+import heapq
+import itertools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .orbits import Orbits, Type
+from .patterns import products
+
+Array = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+_MOST_TERMS = 2**18  # of the sum up to exchange; beyond, every term is bounded by itself
+_MOST_WORK = 5e7  # numbers that a search touches: a few seconds
+_MOST_FACTORS = 6  # of a term that boxes are made for
+_CLOSE = 1e-7  # of the sum of all shares: the search ends
+_ROUNDING = 1e-11  # what rounding moves, of the sum of all absolute terms
+_CURVATURE = 1e-12  # what rounding moves eigenvalues, of the largest entry
+_MOST_PAIRED = 24  # classes of which pairs are moved together
+_AGAIN = 1e-8  # by which a bound is enlarged, so that other machines prove it as well
+_MORE = 8.0  # times the work, to prove what was proven before
+_ROUNDS = 20  # of the fit of one product to a matrix
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LeastSum:
+    """A bracket on ``min_D Σ_T share_T Π_{i∈T∩D} unequal_i``.
+
+    Attributes:
+        patterns: shape (k, classes): how many attributes of each class differ, the best found
+            first.
+        values: shape (k,), their sums.
+        lower: no sum is below; proven, rounding included.
+    """
+
+    patterns: Indices
+    values: Array
+    lower: float
+
+
+def least_sum(
+    orbits: Orbits,
+    shares: Mapping[Type, float],
+    unequal: Sequence[float],
+    *,
+    starts: Indices | None = None,
+    enough: float | None = None,
+    effort: float = 1.0,
+) -> LeastSum:
+    """Branch and bound over how many attributes of each class differ.
+
+    Args:
+        orbits: the classes.
+        shares: nonnegative, per subset, by type.
+        unequal: a factor in [−1, 1] of each class; one where attributes never differ.
+        starts: patterns to descend from as well, shape (k, classes).
+        enough: the search ends once it has proven that no sum is below this, or found one that
+            is; without it, close to the least sum.
+        effort: share of the work that is allowed; with 0, patterns are only looked for, by descent,
+            and the lower end is a coarse one.
+    """
+    total = math.fsum(share * orbits.size(T) for T, share in shares.items())
+    if not total > 0:
+        nothing = np.zeros((1, len(unequal)), dtype=np.intp)
+        return LeastSum(nothing, np.zeros(1), 0.0)
+    coarse = math.fsum(
+        share * orbits.size(T) * _least_product([unequal[k] for k in T])
+        for T, share in shares.items()
+    )
+    coarse -= _ROUNDING * total
+    sizes = [
+        0 if factor == 1 else len(m) for factor, m in zip(unequal, orbits.classes, strict=True)
+    ]
+    most = max(map(len, shares))
+    terms = _Sum(orbits, {T: share / total for T, share in shares.items()}, unequal)
+    wanted = None if enough is None else enough / total
+    search = _Search(terms, np.array(sizes, dtype=np.intp), wanted)
+    search.descend(starts)
+    lower = coarse
+    if effort > 0 and most <= _MOST_FACTORS and len(shares) <= _MOST_TERMS:
+        lower = max(lower, search.bound(effort * _MOST_WORK) * total)
+    found = sorted(search.known.items(), key=lambda item: item[1])
+    return LeastSum(
+        np.array([pattern for pattern, _ in found], dtype=np.intp),
+        np.array([value for _, value in found]) * total,
+        lower,
+    )
+
+
+def searched_move(
+    orbits: Orbits,
+    shares: Mapping[Type, float],
+    unequal: Sequence[float],
+    claimed: float | None = None,
+) -> float:
+    """A proven bound on ``max_D 2 Σ_T share_T (1 − Π_{i∈T∩D} unequal_i)``.
+
+    Args:
+        orbits: the classes.
+        shares: nonnegative, per subset, by type.
+        unequal: a factor in [−1, 1] of each class.
+        claimed: a bound that was found before, which is to be proven, with more work; or None,
+            where a little is added to what is found, so that it can be proven again by machines
+            that round otherwise.
+    """
+    total = math.fsum(share * orbits.size(T) for T, share in shares.items())
+    if claimed is None:
+        return 2 * (total - least_sum(orbits, shares, unequal).lower) * (1 + _AGAIN)
+    enough = total - claimed / 2 * (1 - _ROUNDING)
+    return 2 * (total - least_sum(orbits, shares, unequal, enough=enough, effort=_MORE).lower)
+
+
+def _least_product(factors: Sequence[float]) -> float:
+    """Least product of any of the factors: of the most negative one, or of all."""
+    return min(min(factors, default=1.0), math.prod(factors))
+
+
+class _Sum:
+    """``f(j) = Σ_T share_T Π_{k∈T} p_{k,t}(j_k)``, t the attributes of class k in T.
+
+    p_{k,t}(j), the coefficient of z^t in ``(1 + ρ_k z)^j (1 + z)^{m_k − j}``, is a polynomial in j.
+    """
+
+    def __init__(
+        self, orbits: Orbits, shares: Mapping[Type, float], unequal: Sequence[float]
+    ) -> None:
+        self.count = len(orbits.classes)
+        self.degree = max(map(len, shares))
+        sizes = [len(members) for members in orbits.classes]
+        self._values = np.zeros((self.count, max(sizes) + 1, self.degree + 1))
+        self._growth = np.zeros((self.count, self.degree + 1, self.degree + 1))
+        powers = np.arange(1, self.degree + 1)
+        for k, (size, factor) in enumerate(zip(sizes, unequal, strict=True)):
+            self._values[k, : size + 1] = products(size, self.degree, 1.0, factor)
+            # log((1 + z) / (1 + ρz)), whose powers say what e more attributes that agree change
+            series = np.concatenate([[0.0], (-1.0) ** (powers + 1) * (1 - factor**powers) / powers])
+            power = np.eye(1, self.degree + 1)[0]
+            for a in range(self.degree + 1):
+                self._growth[k, a] = power
+                power = np.convolve(power, series)[: self.degree + 1] / (a + 1)
+        grouped: dict[tuple[int, ...], list[tuple[tuple[int, ...], float]]] = defaultdict(list)
+        for T, share in shares.items():
+            counts = Counter(T)
+            grouped[tuple(counts.values())].append((tuple(counts), share))
+        self.groups = [
+            (
+                np.array([classes for classes, _ in terms], dtype=np.intp).reshape(len(terms), -1),
+                np.array(counts, dtype=np.intp),
+                np.array([share for _, share in terms]),
+            )
+            for counts, terms in grouped.items()
+        ]
+
+    def value(self, pattern: Indices) -> float:
+        """The sum at one pattern."""
+        at = self._values[np.arange(self.count), pattern]
+        return sum(
+            float(shares @ at[classes, counts].prod(axis=1))
+            for classes, counts, shares in self.groups
+        )
+
+    def along(self, pattern: Indices, k: int, size: int) -> Array:
+        """Where 0, …, ``size`` attributes of class k differ, and others as in the pattern."""
+        at = self._values[np.arange(self.count), pattern]
+        rest = np.zeros(self.degree + 1)
+        for classes, counts, shares in self.groups:
+            own = classes == k
+            factors = np.where(own, 1.0, at[classes, counts])
+            rest += np.bincount(
+                (own * counts).sum(axis=1), shares * factors.prod(axis=1), self.degree + 1
+            )
+        return self._values[k, : size + 1] @ rest
+
+    @cached_property
+    def monomials(self) -> "_Monomials":
+        """All products of classes that divide a term."""
+        rows = [
+            _padded(classes[:, np.repeat(np.arange(len(counts)), powers)], self)
+            for classes, counts, _ in self.groups
+            for powers in _powers(counts)
+        ]
+        table, places = _distinct(np.vstack(rows), self.count)
+        ends = np.cumsum([len(part) for part in rows])[:-1]
+        self._places = np.split(places, ends)
+        return _Monomials(table, self.count)
+
+    def around(self, low: Indices, high: Indices) -> tuple[Array, float]:
+        """Coefficients of ``f(high − (high − low) y)`` in y, and the sum of what they sum up.
+
+        In the order of :attr:`monomials`.
+        """
+        width = (high - low).astype(np.float64)
+        at = self._values[np.arange(self.count), high]
+        local = np.zeros((self.count, self.degree + 1, self.degree + 1))
+        for t in range(self.degree + 1):
+            for a in range(t + 1):
+                for u in range(a, t + 1):
+                    local[:, t, a] += at[:, t - u] * self._growth[:, a, u]
+                local[:, t, a] *= width**a
+        monomials = self.monomials
+        coefficients, size = np.zeros(len(monomials.table)), 0.0
+        places = iter(self._places)
+        for classes, counts, shares in self.groups:
+            for powers in _powers(counts):
+                parts = shares * local[classes, counts, powers].prod(axis=1)
+                coefficients += np.bincount(next(places), parts, len(coefficients))
+                size += float(np.abs(parts).sum())
+        return coefficients, size
+
+
+def _powers(counts: Indices) -> list[Indices]:
+    """All powers up to the counts."""
+    return [
+        np.array(powers, dtype=np.intp)
+        for powers in itertools.product(*(range(t + 1) for t in counts.tolist()))
+    ]
+
+
+def _padded(rows: Indices, terms: _Sum) -> Indices:
+    """Sorted rows of classes, filled up with the number of classes."""
+    full = np.full((len(rows), terms.degree), terms.count, dtype=np.intp)
+    full[:, : rows.shape[1]] = rows
+    return np.sort(full, axis=1)
+
+
+def _distinct(rows: Indices, count: int) -> tuple[Indices, Indices]:
+    """Distinct rows of sorted classes, and which of them each row is."""
+    codes = rows @ (count + 1) ** np.arange(rows.shape[1])
+    _, first, places = np.unique(codes, return_index=True, return_inverse=True)
+    return rows[first], places
+
+
+class _Monomials:
+    """Products of the variables y of classes, and bounds on sums of them over a unit box.
+
+    Attributes:
+        table: shape (n, degree): the classes of each product, sorted, filled up with ``count``.
+        count: number of classes.
+    """
+
+    def __init__(self, table: Indices, count: int) -> None:
+        self.table, self.count = table, count
+        self.degree = table.shape[1]
+
+    @cached_property
+    def _second(self) -> tuple[Indices, Indices, Indices, Indices, int]:
+        """Entries of second derivatives: monomial, row, column, and which monomial is left."""
+        parts = []
+        for a, b in itertools.permutations(range(self.degree), 2):
+            rows = np.flatnonzero((self.table[:, [a, b]] < self.count).all(axis=1))
+            rest = [c for c in range(self.degree) if c not in (a, b)]
+            parts.append(
+                (rows, self.table[rows, a], self.table[rows, b], self.table[rows][:, rest])
+            )
+        rows, first, second, rest = (np.concatenate(part) for part in zip(*parts, strict=True))
+        left, places = _distinct(rest, self.count)
+        return rows, first, second, places, len(left)
+
+    @cached_property
+    def _lower(self) -> tuple["_Monomials", Indices, Indices, Indices, Array]:
+        """Monomials of one factor less: from which monomial and class each comes, and its share."""
+        parts = []
+        sizes = (self.table < self.count).sum(axis=1)
+        for a in range(self.degree):
+            rows = np.flatnonzero(self.table[:, a] < self.count)
+            parts.append((rows, self.table[rows, a], np.delete(self.table[rows], a, axis=1)))
+        rows, taken, rest = (np.concatenate(part) for part in zip(*parts, strict=True))
+        left, places = _distinct(rest, self.count)
+        return _Monomials(left, self.count), rows, taken, places, 1 / sizes[rows]
+
+    def work(self, free: int) -> float:
+        """Numbers that one convex bound touches."""
+        matrices = self._second[-1] if self.degree > 1 else 0
+        return matrices * free**3 + 100.0 * self.table.size
+
+    def bound(
+        self, coefficients: Array, low: Array, free: Indices, widths: Array, enough: float
+    ) -> tuple[float, Array, Array, float]:
+        """A lower bound over low <= y <= 1 on free classes, y = 0 on the others.
+
+        Args:
+            coefficients: of the monomials.
+            low: zero, or one over the width of a class.
+            free: classes that vary.
+            widths: of all classes: y is a multiple of one over it.
+            enough: more than this need not be proven.
+
+        Returns:
+            The bound, where a convex function below is least, which classes to split by, and the
+            work that it took.
+        """
+        value, y, doubts = self._convex(coefficients, low, free)
+        work = self.work(len(free))
+        if self.degree < 3 or value >= enough:
+            return value, y, doubts, work
+        # q(0) + Σ y_k R_k(y), R_k of one degree less, where y_k is zero or at least 1/width_k
+        lower, rows, taken, places, shares = self._lower
+        splits = [float(coefficients[(self.table == self.count).all(axis=1)].sum())]
+        slopes = np.zeros(self.count)
+        for k in free:
+            own = taken == k
+            parts = coefficients[rows[own]] * shares[own]
+            rest = np.bincount(places[own], parts, len(lower.table)).astype(np.float64)
+            at_least = low.copy()
+            at_least[k] = max(low[k], 1 / widths[k])
+            slopes[k], _, _, more = lower.bound(rest, at_least, free, widths, 0.0)
+            splits.append(min(float(slopes[k]), float(slopes[k] * low[k])))
+            work += more
+        if (slopes < 0).any():
+            doubts = np.maximum(-slopes, 0.0) + 1e-3 * doubts
+        return max(value, math.fsum(splits)), y, doubts, work
+
+    def _convex(self, coefficients: Array, low: Array, free: Indices) -> tuple[float, Array, Array]:
+        """A bound by the tangent of a convex function that is nowhere above.
+
+        ``q(y) − ½ Σ d_k y_k (1 − y_k)`` is convex where every coefficient matrix M of the second
+        derivative of q, a polynomial in y >= 0, has ``M + diag(d_M) ⪰ 0``, and d = Σ d_M.
+        """
+        bend = np.zeros(self.count)
+        if len(free) and self.degree > 1:
+            bend[free] = self._bend(coefficients, free)
+        kept = coefficients != 0
+        table, weights = self.table[kept], coefficients[kept]
+        size = float(np.abs(weights).sum()) or 1.0
+        others = [np.delete(table, a, axis=1) for a in range(self.degree)]
+
+        def below(y: Array) -> tuple[float, Array]:
+            values = np.append(y, 1.0)
+            slope = np.zeros(self.count + 1)
+            for a, rest in enumerate(others):
+                slope += np.bincount(
+                    table[:, a], weights * values[rest].prod(axis=1), self.count + 1
+                )
+            value = float(weights @ values[table].prod(axis=1)) - 0.5 * bend @ (y * (1 - y))
+            return float(value / size), (slope[:-1] - 0.5 * bend * (1 - 2 * y)) / size
+
+        high = np.zeros(self.count)
+        high[free] = 1.0
+        y = np.clip(np.full(self.count, 0.3), low, high)
+        if len(free):
+            from scipy.optimize import minimize
+
+            y = minimize(
+                below,
+                y,
+                jac=True,
+                bounds=np.column_stack([low, high]),
+                method="L-BFGS-B",
+                options={"maxiter": 300, "ftol": 1e-15, "gtol": 1e-9},
+            ).x
+            y = np.clip(y, low, high)
+        value, slope = below(y)
+        tangent = value + float(np.minimum(slope * (low - y), slope * (high - y)).sum())
+        return tangent * size, y, bend * y * (1 - y) / 2
+
+    def _bend(self, coefficients: Array, free: Indices) -> Array:
+        """Σ d_M over the coefficient matrices M of the second derivative."""
+        rows, first, second, places, count = self._second
+        position = np.full(self.count, -1)
+        position[free] = np.arange(len(free))
+        own = (position[first] >= 0) & (position[second] >= 0) & (coefficients[rows] != 0)
+        matrices = np.zeros((count, len(free), len(free)))
+        where = places[own], position[first[own]], position[second[own]]
+        np.add.at(matrices, where, coefficients[rows[own]])
+        return _diagonals(matrices[matrices.any(axis=(1, 2))]).sum(axis=0)
+
+
+def _diagonals(matrices: Array) -> Array:
+    """For each matrix M a d >= 0 with ``M + diag(d) ⪰ 0``, small if M is almost one product aa'."""
+    count = matrices.shape[1]
+    own = np.einsum("nii->ni", matrices)
+    squares = np.maximum(own, 0.0)  # of a, fitted to the rows of M without its diagonal
+    sums = matrices.sum(axis=2) - own
+    for _ in range(_ROUNDS):
+        rows = np.maximum(sums + squares, 0.0)
+        totals = rows.sum(axis=1, keepdims=True)
+        squares = np.divide(rows**2, totals, out=np.zeros_like(rows), where=totals > 0)
+    choices = []
+    for start in (np.zeros_like(own), np.maximum(squares - own, 0.0)):
+        least = np.linalg.eigvalsh(matrices + start[:, :, None] * np.eye(count))[:, 0]
+        margin = (
+            _CURVATURE * count * (np.abs(matrices).max(axis=(1, 2), initial=0.0) + start.max(1))
+        )
+        choices.append(start + (np.maximum(-least, 0.0) + margin)[:, None])
+    even, fitted = choices
+    return np.where((even.sum(axis=1) < fitted.sum(axis=1))[:, None], even, fitted)
+
+
+class _Search:
+    """Boxes of patterns, the one of the lowest bound first.
+
+    Attributes:
+        known: patterns that were looked at where the sum is least nearby, and their sums.
+    """
+
+    def __init__(self, terms: _Sum, sizes: Indices, enough: float | None) -> None:
+        self._terms, self._sizes, self._enough = terms, sizes, enough
+        self._moving: list[int] = np.flatnonzero(sizes).tolist()
+        self.known: dict[tuple[int, ...], float] = {}
+
+    @property
+    def best(self) -> float:
+        """The least sum that is known."""
+        return min(self.known.values())
+
+    @property
+    def wanted(self) -> float:
+        """Bounds of boxes that are at least this close them; −∞ once a sum is below enough."""
+        if self._enough is None:
+            return self.best - _CLOSE
+        return -math.inf if self.best < self._enough else self._enough
+
+    def descend(self, starts: Indices | None) -> None:
+        """Look for patterns from where all attributes differ, none, and from ``starts``."""
+        first = np.vstack([self._sizes, np.zeros_like(self._sizes)])
+        for start in first if starts is None else np.vstack([first, starts]):
+            self._down(np.minimum(start, self._sizes))
+
+    def _down(self, pattern: Indices) -> None:
+        """One class after another, and in pairs, until nothing changes."""
+        value = self._terms.value(pattern)
+        while True:
+            pattern, value = self._one_by_one(pattern, value)
+            if tuple(pattern.tolist()) in self.known:
+                return
+            self.known[tuple(pattern.tolist())] = value
+            near = [] if len(self._sizes) > _MOST_PAIRED else self._steps(pattern)
+            others = [self._one_by_one(other, self._terms.value(other)) for other in near]
+            self.known |= {tuple(other.tolist()): low for other, low in others}
+            best = min(others, key=lambda pair: pair[1], default=(pattern, math.inf))
+            if best[1] >= value - _ROUNDING:
+                return
+            pattern, value = best
+
+    def _one_by_one(self, pattern: Indices, value: float) -> tuple[Indices, float]:
+        """The least sum of one class after another, until nothing changes."""
+        pattern, moving = pattern.copy(), True
+        while moving:
+            moving = False
+            for k in self._moving:
+                values = self._terms.along(pattern, k, int(self._sizes[k]))
+                place = int(values.argmin())
+                if values[place] < value - _ROUNDING:
+                    pattern[k], value, moving = place, float(values[place]), True
+        return pattern, value
+
+    def _steps(self, pattern: Indices) -> list[Indices]:
+        """Patterns in which one attribute more or less of a class differs, and others make up."""
+        steps = []
+        for k in self._moving:
+            for moved in (pattern[k] - 1, pattern[k] + 1):
+                if 0 <= moved <= self._sizes[k]:
+                    other = pattern.copy()
+                    other[k] = moved
+                    # the best answer of another class
+                    values = [
+                        (self._terms.along(other, m, int(self._sizes[m])), m)
+                        for m in self._moving
+                        if m != k
+                    ]
+                    if values:
+                        least, m = min(values, key=lambda pair: float(pair[0].min()))
+                        other[m] = int(least.argmin())
+                    steps.append(other)
+        return steps
+
+    def bound(self, most: float) -> float:
+        """A lower end, as close to the best known sum as so much work brings it."""
+        boxes: list[tuple[float, int, Indices, Indices, Array, Array]] = []
+        spent, made = 0.0, 0
+
+        def add(low: Indices, high: Indices, parent: float) -> None:
+            nonlocal spent, made
+            made += 1
+            widths = (high - low).astype(np.float64)
+            free = np.flatnonzero(high > low)
+            coefficients, size = self._terms.around(low, high)
+            wanted = self.wanted + _ROUNDING * size
+            value, y, doubts, work = self._terms.monomials.bound(
+                coefficients, np.zeros(len(low)), free, widths, wanted
+            )
+            spent += work
+            at = high - widths * y
+            nearest = np.clip(np.rint(at), low, high).astype(np.intp)
+            if self._terms.value(nearest) < self.best:
+                self._down(nearest)
+            bound = max(value - _ROUNDING * size, parent)
+            doubts = np.where(high > low, doubts + 1e-6 * np.abs(at - nearest), -1.0)
+            heapq.heappush(boxes, (bound, made, low, high, at, doubts))
+
+        add(np.zeros_like(self._sizes), self._sizes, -math.inf)
+        while True:
+            bound, _, low, high, at, doubts = boxes[0]
+            if bound >= self.wanted or spent >= most or doubts.max() < 0:
+                return min(bound, self.best - _ROUNDING)
+            heapq.heappop(boxes)
+            k = int(doubts.argmax())
+            cut = min(max(math.floor(at[k]), low[k]), high[k] - 1)
+            below, above = high.copy(), low.copy()
+            below[k], above[k] = cut, cut + 1
+            add(low, below, bound)
+            add(above, high, bound)
