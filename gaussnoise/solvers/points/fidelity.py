@@ -225,7 +225,9 @@ class Curvature:
         weighted = self.rows.T * (self.signs * v / scale).astype(np.float32)
 
         def inner(part: slice) -> Single:
-            return (weighted[part.start :] @ self.rows[:, part]) * self.kernel[part.start :, part]
+            strip = weighted[part.start :] @ self.rows[:, part]
+            strip *= self.kernel[part.start :, part]
+            return strip
 
         result = scale * self.signs * _forms(self.rows, inner) + self.bend * v
         return result if self.pulls is None else result + self.pulls @ (self.pulls.T @ v)
