@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -224,7 +224,7 @@ class Curvature:
         scale = np.abs(v).max() or 1.0
         weighted = self.rows.T * (self.signs * v / scale).astype(np.float32)
 
-        def inner(part: slice) -> Single:
+        def inner(part: slice) -> NDArray[Any]:
             strip = weighted[part.start :] @ self.rows[:, part]
             strip *= self.kernel[part.start :, part]
             return strip
@@ -233,7 +233,7 @@ class Curvature:
         return result if self.pulls is None else result + self.pulls @ (self.pulls.T @ v)
 
 
-def _forms(rows: Single, inner: Callable[[slice], Single]) -> Single:
+def _forms(rows: Single, inner: Callable[[slice], NDArray[Any]]) -> Single:
     """``x' S x`` for every row x, of a symmetric S that is asked for in strips of columns, each
     from its diagonal down: little more than half the products.
     """
