@@ -167,8 +167,8 @@ def python(code, *, before=None, cwd):
 
 
 HEAVY = (
-    "cvxpy opendp dp_accounting duckdb jax matplotlib mbi pandas polars pyarrow typer pydantic "
-    "scipy.optimize scipy.spatial scipy.stats"
+    "cvxpy opendp dp_accounting duckdb jax matplotlib mbi narwhals pandas polars pyarrow typer "
+    "pydantic scipy.optimize scipy.sparse scipy.spatial scipy.special scipy.stats"
 ).split()
 
 

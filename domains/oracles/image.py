@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Protocol, final
 
 import numpy as np
-import scipy.special
+import scipy
 
 from ..domain import Array, QuadraticMax
 from ..errors import InvalidDomainError

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
-import scipy.special
 from numpy.typing import NDArray
 
 from ..domain import Array

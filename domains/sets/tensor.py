@@ -9,7 +9,6 @@ from typing import final
 
 import numpy as np
 import scipy
-import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from ..checks import whole
@@ -217,7 +216,7 @@ class SymmetricCoordinates:
     counts: Array
     indices: NDArray[np.intp]
 
-    def basis(self) -> scipy.sparse.csr_array:
+    def basis(self) -> "scipy.sparse.csr_array":
         """E, shape (d^k, N), with orthonormal columns."""
         entries = np.arange(len(self.kind))
         return scipy.sparse.csr_array((1 / np.sqrt(self.counts[self.kind]), (entries, self.kind)))

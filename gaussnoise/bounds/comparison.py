@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple, final
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
 from domains import AbstractDomain, AbstractFiniteDomain, Marginals, hull
 
@@ -235,7 +234,7 @@ def _pure(privacy: AbstractPrivacy | PureDP) -> float:
         case PureDP(epsilon) | ApproxDP(epsilon, _):
             return epsilon
         case GDP(mu):  # errors of both kinds 1/(1 + e^ε), and Φ(−μ/2)
-            return float(log_ndtr(mu / 2) - log_ndtr(-mu / 2))
+            return float(scipy.special.log_ndtr(mu / 2) - scipy.special.log_ndtr(-mu / 2))
         case TV(alpha):  # tanh(ε/2)
             return 2 * math.atanh(alpha)
         case _:

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import gammainc
 
 Array = NDArray[np.float64]
 
@@ -94,7 +94,7 @@ class Averages:
         z = rate * y
         with np.errstate(over="ignore"):
             bulk = sum(rate**j / math.factorial(j) for j in range(2, math.ceil(k)))
-            growth = bulk + y**-k * np.exp(z) * gammainc(math.ceil(k), z)
+            growth = bulk + y**-k * np.exp(z) * scipy.special.gammainc(math.ceil(k), z)
             light = 2 * np.exp(np.minimum(m * (growth - rate * t), 700.0) - 1) / (m * rate)
         light = np.where(y <= t, 0.0, light)
         return (_excess(k) * y ** (1 - k) + light).min(axis=(1, 2))

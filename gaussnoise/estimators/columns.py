@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from ..errors import NotAvailableError, ParameterError
 from ..files.disk import MOST_RECORD, read_json, reading, save_text
@@ -25,7 +25,9 @@ from ..privacy.sampler import IntegerQuery
 from ..text import disclaimers, promise, versions
 from .knowledge import moment_order, positive
 from .moments import best_radius, tail_bias
-from .numbers import Numbers, read_numbers
+
+if TYPE_CHECKING:
+    from .numbers import Numbers
 
 Array = NDArray[np.float64]
 Neighbors = Literal["add-remove", "replace"]
@@ -241,6 +243,8 @@ def column_means(
     >>> all(abs(mean.mean / truth - 1) < 0.2 for mean in found.means)
     True
     """
+    from .numbers import read_numbers
+
     name = "column_means"
     columns = list(columns) if not isinstance(columns, str) else [columns]
     if not columns or len(set(columns)) < len(columns):
@@ -311,7 +315,7 @@ def column_means(
 
 def _means(
     column: str,
-    numbers: Numbers,
+    numbers: "Numbers",
     rho: float,
     neighbors: Neighbors,
     known: tuple[float, float, float],
@@ -349,7 +353,8 @@ def _means(
         [math.ldexp((value << bits) + next(noise), -_GRID - bits) for value in row] for row in sums
     ]
     sd = math.ldexp(query.scale, -_GRID - bits)
-    clip = _Clip(center, radius, size, tail_bias(radius, k, size), float(-ndtri((1 - level) / 2)))
+    z = float(-scipy.special.ndtri((1 - level) / 2))
+    clip = _Clip(center, radius, size, tail_bias(radius, k, size), z)
     return [
         _mean(column, group, row, sd, clip)
         for group, row in zip(numbers.groups, drawn, strict=True)

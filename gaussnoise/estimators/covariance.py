@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtrc, ndtri
 
 from domains.oracles.rows import row_products
 
@@ -104,14 +104,14 @@ class CovariancePlan:
         )
 
     def _tried(self, rho: float, ratio: float) -> list[Whitening]:
-        d, n, z = self.dim, self.n, -float(ndtri(self.beta / (2 * len(self.rhos))))
+        d, n, z = self.dim, self.n, -float(scipy.special.ndtri(self.beta / (2 * len(self.rhos))))
         extreme = math.sqrt(2 * d) + max(z - math.sqrt(2), 0.0)
         off = math.sqrt(d / n) + z / math.sqrt(2 * n)
         plans = []
         for q in np.geomspace(d / 4, d + 2 * math.sqrt(40 * d) + 80, 96).tolist():
             # no change is longer than √2 q/n, in one dimension q/n
             deviation = q / (n * math.sqrt(rho if d > 1 else 2 * rho))
-            kept = 1 - float(chdtrc(d + 2, q) - q / d * chdtrc(d, q))
+            kept = 1 - float(scipy.special.chdtrc(d + 2, q) - q / d * scipy.special.chdtrc(d, q))
             widened, shrunk = extreme * deviation, kept * max(1 - off, 0.0) ** 2
             following = ((1 + off) ** 2 + 2 * widened * ratio) / shrunk if shrunk > 0 else math.inf
             width = 2 * math.hypot(deviation * ratio, math.sqrt(2 / n)) + 1 - kept

@@ -11,7 +11,6 @@ from typing import final
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtri
 
 from ..errors import ParameterError
 from ..files.disk import MOST_RECORD, read_json, reading, save_text
@@ -175,11 +174,11 @@ _ARRAYS = ("estimate", "noise_deviation", "sampling_deviation", "bias_bound")
 def _half_width(noise: float, sampling: float, missed: float, laplace: bool) -> float:
     """W with P(|noise + sampling error| > w) = ``missed``."""
     if not laplace or noise == 0:
-        return float(-ndtri(missed / 2)) * math.hypot(noise, sampling)
+        return float(-scipy.special.ndtri(missed / 2)) * math.hypot(noise, sampling)
     b = noise / math.sqrt(2)
     if sampling == 0:
         return -b * math.log(missed)
-    widest = -b * math.log(missed / 2) - float(ndtri(missed / 4)) * sampling
+    widest = -b * math.log(missed / 2) - float(scipy.special.ndtri(missed / 4)) * sampling
     root: float = scipy.optimize.brentq(
         lambda w: _laplace_tail(w, b, sampling) - missed / 2, 0.0, widest
     )  # pyright: ignore[reportAssignmentType]
@@ -190,8 +189,8 @@ def _laplace_tail(w: float, b: float, s: float) -> float:
     """P(L + N > w) for a Laplace variable of scale b and a normal one of deviation s."""
     half = s * s / (2 * b * b)
     parts = (
-        float(log_ndtr(-w / s)),
-        half - w / b + float(log_ndtr(w / s - s / b)) + math.log(0.5),
-        half + w / b + float(log_ndtr(-w / s - s / b)) + math.log(0.5),
+        float(scipy.special.log_ndtr(-w / s)),
+        half - w / b + float(scipy.special.log_ndtr(w / s - s / b)) + math.log(0.5),
+        half + w / b + float(scipy.special.log_ndtr(-w / s - s / b)) + math.log(0.5),
     )
     return math.exp(parts[0]) + math.exp(parts[1]) - math.exp(parts[2])

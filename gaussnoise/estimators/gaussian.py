@@ -3,8 +3,8 @@
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import log_ndtr
 
 from ..privacy.budget import Budget
 from ..privacy.definitions import AbstractPrivacy, PureDP
@@ -131,4 +131,4 @@ def gaussian_mean(
 def _beyond(t: float) -> float:
     """``E (|Z| − t)₊``: how far clipping at t can move a standard normal's mean."""
     density = math.exp(-t * t / 2) / math.sqrt(2 * math.pi)
-    return 2 * (density - t * math.exp(float(log_ndtr(-t))))
+    return 2 * (density - t * math.exp(float(scipy.special.log_ndtr(-t))))

@@ -36,8 +36,8 @@ from functools import cached_property, lru_cache
 from typing import final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import bdtr, betainc, betaincinv, gammaln, ndtr, ndtri
 
 from ..files.pickling import PickledByArguments
 
@@ -242,7 +242,8 @@ def point_release(dim: int, epsilon: float) -> Codebook:
     for the unit ball: Błasiok, Bun, Nikolov & Steinke (2019), "Towards Instance-Optimal Private
     Query Release", local model.
     """
-    mean = math.exp(gammaln(dim / 2) - gammaln((dim + 1) / 2)) / math.sqrt(math.pi)
+    above, below = scipy.special.gammaln([dim / 2, (dim + 1) / 2])
+    mean = math.exp(above - below) / math.sqrt(math.pi)
     return _codebook(dim, epsilon, True, 1, 1, mean, 1 / dim)
 
 
@@ -281,14 +282,15 @@ def _ideal(dim: int, epsilon: float, spherical: bool) -> tuple[float, float]:
     """Least variance of infinitely many candidates, and the mass of their cap ⟨u, y⟩ >= t."""
     mass = np.geomspace(0.5, _LEAST_CAP, 3001)
     if spherical:
-        rest = betaincinv((dim - 1) / 2, 0.5, 2 * mass)  # 1 − t²
-        density = np.exp(gammaln(dim / 2) - gammaln((dim - 1) / 2)) / math.sqrt(math.pi)
+        rest = scipy.special.betaincinv((dim - 1) / 2, 0.5, 2 * mass)  # 1 − t²
+        above, below = scipy.special.gammaln([dim / 2, (dim - 1) / 2])
+        density = np.exp(above - below) / math.sqrt(math.pi)
         mean, square = (
             density * rest ** ((dim - 1) / 2) / ((dim - 1) * mass),
             mass,
         )  # squares add up to one
     else:
-        t = -ndtri(mass)
+        t = -scipy.special.ndtri(mass)
         mean = np.exp(-(t**2) / 2) / math.sqrt(2 * math.pi) / mass
         square = 1 + t * mean
     variances = _excess(dim, epsilon, spherical, mass, mean, square)
@@ -309,7 +311,7 @@ def _excess(
 def cap_moments(pairs: int, closest: int, dim: int | None = None) -> tuple[float, float]:
     """First and second moment of the k largest of h absolute values, averaged over the k."""
     values, tails, weights = _quadrature(dim)
-    among = bdtr(closest - 1, pairs - 1, tails) if pairs > 1 else np.ones_like(values)
+    among = scipy.special.bdtr(closest - 1, pairs - 1, tails) if pairs > 1 else np.ones_like(values)
     weights = weights * among * (pairs / closest)
     return float(weights @ values), float(weights @ values**2)
 
@@ -322,14 +324,15 @@ def _quadrature(dim: int | None) -> tuple[Array, Array, Array]:
         z = (nodes + 1) * (_FARTHEST / 2)
         return (
             z,
-            2 * ndtr(-z),
+            2 * scipy.special.ndtr(-z),
             weights * (_FARTHEST / 2) * np.exp(-(z**2) / 2) * math.sqrt(2 / math.pi),
         )
     # angles with y: less than a normal's chance of being so far from a right one
     reach = min(math.pi / 2, _FARTHEST / math.sqrt(max(dim - 2, 1)))
     angle = math.pi / 2 - reach + (nodes + 1) * (reach / 2)
     weights = weights * np.sin(angle) ** (dim - 2)
-    return np.cos(angle), betainc((dim - 1) / 2, 0.5, np.sin(angle) ** 2), weights / weights.sum()
+    tails = scipy.special.betainc((dim - 1) / 2, 0.5, np.sin(angle) ** 2)
+    return np.cos(angle), tails, weights / weights.sum()
 
 
 def _below(n: int, draw: Bytes) -> int:
@@ -350,4 +353,4 @@ def _words(token: bytes, block: int, count: int) -> bytes:
 def _normals(words: Iterable[bytes], dim: int) -> Array:
     """Standard normals from uniform 64-bit words, shape (rows, dim): never 0 and never infinite."""
     uniform = np.frombuffer(b"".join(words), dtype="<u8").reshape(-1, dim) >> 12
-    return ndtri((uniform + 0.5) * 2.0**-52)
+    return scipy.special.ndtri((uniform + 0.5) * 2.0**-52)

@@ -6,8 +6,6 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from ..errors import ParameterError, PolicyWarning
 
@@ -70,6 +68,9 @@ class PolicyGraph:
     @classmethod
     def from_edges(cls, edges: ArrayLike, points: Array) -> "PolicyGraph":
         """From pairs of row indices. Equal points are one value, hence in one component."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
         count = len(points)
         edges = np.asarray(edges)
         if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":

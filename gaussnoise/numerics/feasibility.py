@@ -89,7 +89,8 @@ def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Wh
         sizes = np.linalg.norm(here, axis=1)
         rounded = 8 * r * float(np.finfo(precision).eps) * (sizes + np.linalg.norm(factor) * plain)
         rounded = rounded + 2 * EPS * sizes  # of the points themselves, where they are differences
-        moved = (np.linalg.norm(left @ Q, axis=1) + rounded) * (1 + unit) / smallest
+        inner = left if r == len(factor) else left @ Q  # a square Q keeps lengths
+        moved = (np.linalg.norm(inner, axis=1) + rounded) * (1 + unit) / smallest
         coordinates[part], lengths[part] = inside, plain * (1 + unit) + moved
         outside = np.maximum(outside, np.abs(left / rows).max(axis=0))
     return Whitened(coordinates, lengths, outside)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from ..errors import ParameterError
 
@@ -32,7 +32,7 @@ def quantile(level: float, count: int = 1) -> float:
         raise ParameterError(
             f"confidence_interval: expected 0 < level < 1, got {level!r}; hint: 0.95"
         )
-    return float(-ndtri(-np.expm1(np.log(level) / max(count, 1)) / 2))
+    return float(-scipy.special.ndtri(-np.expm1(np.log(level) / max(count, 1)) / 2))
 
 
 def confidence_interval(

@@ -11,7 +11,7 @@ cancels.
 
 import math
 
-from scipy.special import erfcx
+import scipy
 
 # ρ is kept this much smaller, relatively, than the search finds: 100 times what an error of
 # evaluating δ(ε, Δ) did to it at worst, against 400 digits
@@ -38,7 +38,7 @@ def log_delta(epsilon: float, distance: float) -> float:
 
 
 def _mills(x: float) -> float:
-    return math.sqrt(math.pi / 2) * float(erfcx(x / math.sqrt(2)))
+    return math.sqrt(math.pi / 2) * float(scipy.special.erfcx(x / math.sqrt(2)))
 
 
 def largest_rho(epsilon: float, delta: float) -> float:

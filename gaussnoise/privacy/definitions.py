@@ -15,7 +15,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, final
 
-from scipy.special import erfinv
+import scipy
 
 from ..errors import NotAvailableError, ParameterError, PrivacyWarning
 from ..numerics.rounding import rounded_down
@@ -302,7 +302,7 @@ class TV(AbstractPrivacy):
     def _calibrated(self, draws: int, steps: float) -> tuple[zCDP, bool]:
         """The zCDP to spend, and whether it is from the Gaussian's own total variation."""
         left = math.nextafter(self.alpha - 2 * lattice_distance(draws, steps), 0.0)
-        analytic = 4 * float(erfinv(left)) ** 2 * (1 - MARGIN) if left > 0 else 0.0
+        analytic = 4 * float(scipy.special.erfinv(left)) ** 2 * (1 - MARGIN) if left > 0 else 0.0
         pinsker = rounded_down(2 * Fraction(self.alpha) ** 2)
         return zCDP(max(analytic, pinsker)), analytic >= pinsker
 

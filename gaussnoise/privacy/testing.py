@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy
-from scipy.special import expit, log_ndtr, logit, ndtr, ndtri
 
 from ..errors import ParameterError
 from ..numerics.rounding import SAFE_SIDE
@@ -54,7 +53,7 @@ def most_power(privacy: Promise, level: float) -> float:
             math.exp(epsilon) * level + extra, 1 - math.exp(-epsilon) * (1 - extra - level), 1.0
         )
     if isinstance(privacy, GDP):
-        return float(ndtr(ndtri(level) + privacy.mu))
+        return float(scipy.special.ndtr(scipy.special.ndtri(level) + privacy.mu))
     if isinstance(privacy, KL):
         return _power_of_kl(privacy.alpha, level)
     if isinstance(privacy, zCDP):
@@ -114,7 +113,8 @@ def most_posterior(privacy: Promise, chance: float, prior: float = 0.5) -> float
         )
         growth = math.log(chance / without) if without > 0 else math.inf
     elif isinstance(privacy, GDP):
-        growth = math.log(chance) - float(log_ndtr(ndtri(chance) - privacy.mu))
+        z = scipy.special.ndtri(chance) - privacy.mu
+        growth = math.log(chance) - float(scipy.special.log_ndtr(z))
     elif isinstance(privacy, zCDP):
         growth = privacy.rho + 2 * math.sqrt(-privacy.rho * math.log(chance))
     elif isinstance(privacy, KL):
@@ -124,7 +124,7 @@ def most_posterior(privacy: Promise, chance: float, prior: float = 0.5) -> float
             "most_posterior: expected a promise like PureDP(1) or zCDP(0.1), got "
             f"{type(privacy).__name__}"
         )
-    return float(expit(logit(prior) + growth * SAFE_SIDE))
+    return float(scipy.special.expit(scipy.special.logit(prior) + growth * SAFE_SIDE))
 
 
 def total_variation(privacy: Promise) -> float:
@@ -155,7 +155,7 @@ def total_variation(privacy: Promise) -> float:
     if isinstance(privacy, TV):
         return privacy.alpha
     if isinstance(privacy, GDP):
-        return float(ndtr(privacy.mu / 2) - ndtr(-privacy.mu / 2))
+        return float(scipy.special.ndtr(privacy.mu / 2) - scipy.special.ndtr(-privacy.mu / 2))
     if isinstance(privacy, KL | zCDP):
         divergence = privacy.alpha if isinstance(privacy, KL) else privacy.rho
         return min(math.sqrt(divergence / 2), math.sqrt(-math.expm1(-divergence)))

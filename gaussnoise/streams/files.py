@@ -18,12 +18,12 @@ from ..privacy.definitions import gaussian_epsilon
 from ..privacy.lattice_bound import TABLE_STEPS
 from ..solvers.tables.orbits import Type
 from ..solvers.tables.residuals import Subset
-from ..tables.counting.codes import OnOutside
 from ..tables.planning.again import asked_of, asked_privacy
 from ..tables.planning.text import marginal_name
 from ..tables.release.files import contrasts_of
 from ..tables.release.store import Place, StoredTables
 from ..tables.release.tidy import LEVEL, interval_record, level_text
+from ..tables.schema.schema import OnOutside
 from ..text import SHOWN_DELTA, versions
 from .plan import StreamPlan, drawn_query
 from .text import counted_text, participation_text, plan_text

@@ -8,8 +8,8 @@ import secrets
 from typing import Any, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from ..errors import ParameterError
 from ..solvers.streams.filters import Filter
@@ -92,7 +92,7 @@ class NoiseGenerator:
         bits = np.frombuffer(
             secrets.token_bytes(8 * int(np.prod(shape))), dtype=np.uint64
         ) >> np.uint64(11)
-        return self.correlate(ndtri((bits + 0.5) * 2.0**-53).reshape(shape))
+        return self.correlate(scipy.special.ndtri((bits + 0.5) * 2.0**-53).reshape(shape))
 
     def correlate(self, normal: Any) -> Any:
         """The same from your own independent standard normal numbers.

@@ -13,14 +13,13 @@ from ..errors import DataError, GaussNoiseError
 from ..numerics.integers import exact_type
 from ..privacy.sampler import NoiseStream
 from ..solvers.tables.residuals import Subset, part_of
-from ..tables.counting.codes import OnOutside
 from ..tables.counting.count import count_marginals
 from ..tables.counting.impossible import excluded
 from ..tables.planning.measure import ResidualQuery
 from ..tables.planning.plan import Plan
 from ..tables.release.publish import limit_of
 from ..tables.release.stream import measured_parts, table_of
-from ..tables.schema.schema import Attribute
+from ..tables.schema.schema import Attribute, OnOutside
 from .plan import StreamPlan
 from .ticks import Ticks
 

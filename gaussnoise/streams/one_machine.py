@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from ..errors import StreamError
 from ..privacy.sampler import noise_stream, sampling_threads
 from ..solvers.tables.residuals import Subset
-from ..tables.counting.codes import OnOutside
 from ..tables.release.store import FileFormat, StoredTables, table_writer
+from ..tables.schema.schema import OnOutside
 from .files import deviation_in, summary_text, tick_record, write_record
 from .measure import counted, estimated, measured, parts_of
 from .plan import StreamPlan, drawn_query

@@ -27,11 +27,10 @@ from ..privacy.lattice_bound import TABLE_STEPS
 from ..privacy.ledger import Ledger
 from ..privacy.sampler import IntegerQuery
 from ..solvers.tables.orbits import ByType, Type
-from ..tables.counting.codes import OnOutside
 from ..tables.planning.measure import ResidualQuery
 from ..tables.planning.plan import SECONDS_PER_INTEGER, Plan
 from ..tables.release.store import FileFormat
-from ..tables.schema.schema import Schema
+from ..tables.schema.schema import OnOutside, Schema
 from .ticks import Ticks
 from .time_strategy import BITS, TimeStrategy, chosen
 

@@ -18,16 +18,12 @@ from ..files.disk import aside, file_digest, read_json, save_text
 from ..numerics.intervals import Contrast
 from ..privacy.ledger import Ledger
 from ..privacy.sampler import noise_stream
-from ..tables.counting.codes import OnOutside
 from ..tables.planning.again import planned_from
-from ..tables.reading.frames import frame_backend
 from ..tables.release.files import check_format
-from ..tables.release.publish import check_outside
 from ..tables.release.release import TableRelease, Weights
 from ..tables.release.store import FileFormat
+from ..tables.schema.schema import OnOutside
 from .files import multipliers_in, strategy_in, stream_record, summary_text
-from .measure import counted, estimated, measured
-from .one_machine import OneMachine
 from .plan import MOST_HERE, StreamPlan, continual
 from .published import stored
 from .state import MOST_BYTES, AbstractMaker, State, made, unmade, write_private
@@ -133,6 +129,8 @@ class Stream:
                 older copy.
             OutputError: the folder cannot be written.
         """
+        from ..tables.reading.frames import frame_backend
+
         n = self.plan.over.n
         if number is not None and not (type(number) is int and 1 <= number <= n):
             raise ParameterError(f"tick: expected a number from 1 to {n}, got {number!r:.50}")
@@ -177,6 +175,8 @@ class Stream:
     def _maker(self, table: object) -> AbstractMaker[Any]:
         """Who counts these rows."""
         if self.layout_sha256 is None:
+            from .one_machine import OneMachine
+
             return OneMachine(self.plan, self.state, self.format, self.on_outside, table)
         from .executors.maker import Executors
 
@@ -290,6 +290,8 @@ def started(
     executors: bool,
 ) -> Stream:
     """What :meth:`StreamPlan.start` promises."""
+    from ..tables.release.publish import check_outside
+
     folder = _folder("start", path)
     more: dict[str, object] = {}
     if executors:
@@ -356,6 +358,10 @@ def simulated(
     on_outside: OnOutside,
 ) -> StreamTables:
     """Ticks whose noise is what ``draw`` returns for a number of integers: NOT private."""
+    from ..tables.reading.frames import frame_backend
+    from ..tables.release.publish import check_outside
+    from .measure import counted, estimated, measured
+
     check_size("simulate", plan)
     check_outside("simulate", plan.tables, on_outside)
     if not isinstance(tables, list | tuple) or len(tables) > plan.over.n:

@@ -14,8 +14,8 @@ from ..errors import ParameterError
 from ..files.pickling import PickledByArguments
 from ..numerics.intervals import Contrast
 from ..solvers.tables.residuals import Subset
-from ..tables.counting.codes import OnOutside
 from ..tables.release.release import TableRelease, Weights
+from ..tables.schema.schema import OnOutside
 from ..text import number_of
 from .plan import StreamPlan
 from .text import over_time

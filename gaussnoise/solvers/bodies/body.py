@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-from scipy.special import ndtri
 
 from domains import AbstractDomain, DomainTooLargeError, InvalidDomainError
 from domains.algebra.members import magnitudes, pulls_back, widest
@@ -307,4 +307,4 @@ def even_directions(count: int, dim: int, batch: int = 0) -> Array:
     """Directions that cover the sphere evenly, shape (count, dim), others for every batch."""
     steps = np.sqrt(np.arange(2, dim + 2) + np.sqrt(2) - 1)
     uniform = np.outer(np.arange(1, count + 1) + batch * count, steps) % 1
-    return ndtri(np.clip(uniform, 1e-9, 1 - 1e-9))
+    return scipy.special.ndtri(np.clip(uniform, 1e-9, 1 - 1e-9))

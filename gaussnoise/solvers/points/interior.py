@@ -29,6 +29,7 @@ _BACKTRACKS = 12
 # is never worth reducing.
 _LOOSEST, _TIGHTEST = 0.03, 1e-3
 _MAX_PRODUCTS = 300
+_ROUNDED = 1e-12  # sums of weights that are off by less are so by rounding
 _PATIENCE = 60  # steps without progress before rounding is blamed
 
 
@@ -270,8 +271,11 @@ def _conjugate_gradients(
         y: Array = np.asarray(np.linalg.solve(middle, eased.T @ residual), dtype=np.float64)
         return residual - constraints @ y, y
 
-    delta = eased @ np.linalg.solve(middle, missing)
-    residual, y = project(right - curvature @ delta - extra * delta if missing.any() else right)
+    delta = np.zeros(len(right))
+    if np.abs(missing).max() > _ROUNDED:  # else not worth a product
+        delta = eased @ np.linalg.solve(middle, missing)
+        right = right - curvature @ delta - extra * delta
+    residual, y = project(right)
     step = residual / diagonal
     size = float(residual @ step)
     goal = forcing**2 * size

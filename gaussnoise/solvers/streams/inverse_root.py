@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ellipk, ellipkm1
 
 from domains.floats import UNIT
 
@@ -49,7 +49,7 @@ def inverse_root(low: float, high: float) -> InverseRoot:
     # sc(K' − u) = 1/(k sc(u)), and cn dn there is 1/(k sc(u)²) times that at u
     shifts = low * np.concatenate([tangent**2, 1 / (ratio * tangent[::-1] ** 2)])
     weights = np.concatenate([weight, (weight / (math.sqrt(ratio) * tangent**2))[::-1]])
-    sizes = 2 * float(ellipkm1(ratio)) * math.sqrt(low) / (math.pi * q) * weights
+    sizes = 2 * float(scipy.special.ellipkm1(ratio)) * math.sqrt(low) / (math.pi * q) * weights
     return InverseRoot(sizes, shifts, error_on(sizes, shifts, low, high))
 
 
@@ -59,7 +59,7 @@ def _elliptic(u: Array, ratio: float) -> tuple[Array, Array]:
     By theta functions of imaginary argument and the nome of ``ratio``, which converge at once;
     libraries ask for ``1 − ratio``, which rounds small ratios away.
     """
-    periods = float(ellipkm1(ratio)) / float(ellipk(ratio))
+    periods = float(scipy.special.ellipkm1(ratio)) / float(scipy.special.ellipk(ratio))
     nome, v = math.exp(-math.pi * periods), math.pi / 2 * periods * u
     n = np.arange(1, _TERMS)[:, None]
     signs, odd, squares = (-1.0) ** n, nome ** (n * (n + 1.0)), nome ** (n**2.0)

@@ -4,7 +4,6 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-from scipy.special import expit
 
 from domains import StreamWorkload
 from domains.participation.sensitivity import blocks
@@ -64,7 +63,7 @@ def _start(n: int, q: int, reach: float) -> Array:
 
 def _coefficients(x: Array, n: int, q: int) -> tuple[Array, Array, Array, Array]:
     shown, kept = x[n : n + 2 * n * q].reshape(2, n, q)
-    return np.exp(x[:n]), shown, kept, expit(x[n + 2 * n * q :])
+    return np.exp(x[:n]), shown, kept, scipy.special.expit(x[n + 2 * n * q :])
 
 
 def _value(

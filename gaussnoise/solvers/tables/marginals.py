@@ -1,10 +1,11 @@
 """Optimal noise for tables: symmetry diagonalises the problem over types of subsets."""
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from ...numerics.norms import dual_power, error_of
 from ..design import MAX_STEPS
@@ -12,6 +13,9 @@ from ..points.interior import maximum
 from ..progress import Watch
 from .patterns import is_enumerable, pattern_shape
 from .workload import Workload
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Array = NDArray[np.float64]
 Patterns = NDArray[np.intp]
@@ -180,7 +184,7 @@ class ResidualFidelity:
         p: error norm.
     """
 
-    A: csr_array
+    A: "csr_array"
     K: Array
     counts: Array
     p: float
@@ -218,7 +222,7 @@ class ResidualFidelity:
         if len(x) == count:
             return ResidualCurvature(points, None, np.zeros(count))
         w = self.coordinate_weights(x[count:])
-        tables = csr_array((self.A * (self.power * w)) * (roots / now.losses)[:, None])
+        tables = scipy.sparse.csr_array((self.A * (self.power * w)) * (roots / now.losses)[:, None])
         bend = np.concatenate(
             [np.zeros(count), (1 - self.power) * self.power * now.variances * w / 2]
         )
@@ -230,7 +234,7 @@ class ResidualCurvature:
     """``G G' + diag bend``; G has the rows of ``points`` (k, types of T), then of ``−tables'``."""
 
     points: Array
-    tables: csr_array | None
+    tables: "csr_array | None"
     bend: Array
 
     def diagonal(self) -> Array:

@@ -5,12 +5,12 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from domains import AbstractBase
 from domains.tables.tables import AbstractTables
@@ -21,6 +21,9 @@ from .patterns import is_enumerable, pattern_sums, products
 from .residuals import Subset, check_count
 from .strategies import AbstractStrategy, IdentityStrategy
 from .worst_pattern import least_sum, searched_move
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Array = NDArray[np.float64]
 
@@ -163,7 +166,7 @@ class Workload:
         return np.array([math.prod(self.strategies[k].unit for k in T) for T in self.residuals])
 
     @cached_property
-    def loss(self) -> csr_array:
+    def loss(self) -> "csr_array":
         """Weighted variance over the queries of a table (column) when T (row) has unit noise."""
         place = {T: row for row, T in enumerate(self.residuals)}
         entries: list[tuple[int, int, float]] = []
@@ -175,7 +178,8 @@ class Workload:
                     entries.append((place[T], column, count * weight**2 * self.variance(T, table)))
         rows, columns, values = zip(*entries, strict=True) if entries else ((), (), ())
         shape = (len(self.residuals), len(self.tables))
-        return csr_array((np.array(values, dtype=np.float64), (rows, columns)), shape=shape)
+        losses = np.array(values, dtype=np.float64)
+        return scipy.sparse.csr_array((losses, (rows, columns)), shape=shape)
 
     def variance(self, T: Type, table: Table) -> float:
         """Variance of all queries of one table together from unit noise on one T."""
@@ -199,14 +203,14 @@ class Workload:
                 traces[k, b] = gain, total if strategy.size == 1 else max(total, _UNSEEN * gain)
         return traces
 
-    def dual_loss(self, p: float) -> csr_array:
+    def dual_loss(self, p: float) -> "csr_array":
         """A with ``L = A @ shares^{1−2/p}``: what unit noise on one T costs, given types' shares.
 
         Coordinates get ``w = (share of a query)^{1/s*}``, s* = p/(p−2).
         """
         power = dual_power(p)
         scaled = self.loss * (self.table_counts * (self.table_counts * self.queries) ** -power)
-        return csr_array(scaled * (1 / self.residual_counts)[:, None])
+        return scipy.sparse.csr_array(scaled * (1 / self.residual_counts)[:, None])
 
     def error(self, noise: Array, p: float) -> float:
         """``‖sd‖_p`` over all weighted queries, by tables' root mean squares, from noise of T."""

@@ -8,7 +8,7 @@ import decimal
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -19,7 +19,7 @@ from ..reading.files import is_csv
 from ..reading.frames import guarded, open_table, sql, text_columns, type_name
 from ..schema.dates import AS_EDGES, AS_NUMBERS, Edge, is_dated, place
 from ..schema.numbers import STEPS
-from ..schema.schema import Attribute
+from ..schema.schema import Attribute, OnOutside
 from .dates import bounds_of, check_dates, date_finder, numbers_of, with_numbers
 from .impossible import Codes, Excluded, check_possible, possible, without
 from .numbers import (
@@ -46,10 +46,6 @@ from .persons import (
     people_of,
     spark_person,
 )
-
-OnOutside = Literal[
-    "refuse", "drop"
-]  # the whole release, or the row, that has a value outside the schema
 
 # an expression, up to here, needs no table in somebody's database
 _MOST_COMPARISONS = 100

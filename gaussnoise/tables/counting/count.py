@@ -21,8 +21,8 @@ from ..reading.csv import FORM
 from ..reading.files import is_csv, state_of
 from ..reading.frames import guarded, open_table
 from ..schema.numbers import Weight, unit_of
-from ..schema.schema import Attribute
-from .codes import Codes, OnOutside, code_table, outside_error
+from ..schema.schema import Attribute, OnOutside
+from .codes import Codes, code_table, outside_error
 from .impossible import Excluded, check_possible, without
 from .numbers import (
     WEIGHT,

@@ -16,8 +16,8 @@ import narwhals as nw
 import numpy as np
 
 from ...errors import DataError
-from ..reading.frames import sql, type_name
-from ..schema.dates import ISO, NO_ZONE, Edge, is_daily, is_dated, is_zoned
+from ..reading.frames import is_zoned, sql, type_name
+from ..schema.dates import ISO, NO_ZONE, Edge, is_daily, is_dated
 from ..schema.schema import Attribute
 
 _WORDS = (nw.String, nw.Categorical, nw.Enum)  # types of text

@@ -15,8 +15,8 @@ from ...errors import DataError, ParameterError
 from ...solvers.tables.residuals import Subset
 from ..reading.frames import guarded
 from ..schema.numbers import Weight
-from ..schema.schema import Attribute
-from .codes import OnOutside, outside_error
+from ..schema.schema import Attribute, OnOutside
+from .codes import outside_error
 from .count import CHANGED, Placing, coded_records
 from .impossible import Excluded
 from .numbers import WEIGHT, WITHOUT, weight_column, with_sums

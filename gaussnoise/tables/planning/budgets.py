@@ -11,7 +11,7 @@ from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, final
 
-from scipy.special import expit, log_ndtr, ndtri
+import scipy
 
 from ...errors import ParameterError
 from ...noise.problem import Relation
@@ -126,11 +126,12 @@ class Budgets:
         far, any_zcdp = self._distance, most_posterior(zCDP(rho), self.delta)
         if far >= self.delta:
             return any_zcdp
-        without = math.exp(float(log_ndtr(ndtri(self.delta - far) - math.sqrt(2 * rho)))) - far
+        z = scipy.special.ndtri(self.delta - far) - math.sqrt(2 * rho)
+        without = math.exp(float(scipy.special.log_ndtr(z))) - far
         if without <= 0:
             return any_zcdp
         growth = math.log(self.delta / without) * SAFE_SIDE
-        return min(any_zcdp, float(expit(growth)))
+        return min(any_zcdp, float(scipy.special.expit(growth)))
 
     def rho_within(self, rows: float) -> float:
         """The least ρ with which every answer is within so many rows at 95 %.
@@ -394,7 +395,8 @@ def budgets(
 
 
 def _gaussian_power(rho: float, level: float) -> float:
-    return math.exp(float(log_ndtr(ndtri(level) + math.sqrt(2 * rho)))) * SAFE_SIDE
+    z = scipy.special.ndtri(level) + math.sqrt(2 * rho)
+    return math.exp(float(scipy.special.log_ndtr(z))) * SAFE_SIDE
 
 
 def _percent(probability: float) -> str:

@@ -14,8 +14,7 @@ from ...privacy.ledger import Ledger
 from ...privacy.sampler import sampling_threads
 from ...solvers.progress import Counted
 from ...solvers.tables.residuals import Subset, subsets_of
-from ..counting.codes import OnOutside
-from ..counting.count import PASS_CELLS
+from ..schema.schema import OnOutside
 from .accuracy import Accuracy
 from .measure import Array
 
@@ -88,6 +87,8 @@ class Plan(Accuracy):
     @property
     def peak_bytes(self) -> float:
         """Roughly the memory of a release that is not written to files, besides the records'."""
+        from ..counting.count import PASS_CELLS
+
         cells = self._cells
         return float(8 * cells.sum() + 64 * cells.max() + 32 * min(cells.sum(), PASS_CELLS))
 

@@ -230,6 +230,11 @@ def type_name(dtype: nw.dtypes.DType) -> str:
     return dtype.base_type().__name__
 
 
+def is_zoned(dtype: nw.dtypes.DType) -> bool:
+    """Whether a column is of timestamps with a time zone."""
+    return isinstance(dtype, nw.Datetime) and dtype.time_zone is not None
+
+
 def sql(name: str) -> str:
     """A quoted identifier."""
     return '"' + name.replace('"', '""') + '"'

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, final
+from typing import TYPE_CHECKING, Literal, final
 
 from ...errors import ParameterError
 from ...files.disk import read_json, reading, save_text
@@ -14,10 +14,11 @@ from ...privacy.definitions import ApproxDP
 from ...privacy.ledger import Ledger, ledger_and_id
 from ...privacy.threshold import Change, ThresholdQuery
 from ...text import disclaimers, promise, versions
-from ..counting.persons import PersonLimit
-from ..counting.values import Value, count_values
 from ..planning.planned import unit_text
 from ..schema.schema import Attribute, Schema
+
+if TYPE_CHECKING:
+    from ..counting.values import Value
 
 _FORMAT = "gaussnoise.categories/1"
 _FUNCTION = "discover_categories"
@@ -48,7 +49,7 @@ class Categories:
     """
 
     column: str
-    categories: tuple[Value, ...]
+    categories: "tuple[Value, ...]"
     counts: tuple[float, ...]
     threshold: float
     standard_deviation: float
@@ -195,6 +196,9 @@ def discover_categories(
     >>> found.attribute().labels
     ('nurse', 'teacher', 'other')
     """
+    from ..counting.persons import PersonLimit
+    from ..counting.values import count_values
+
     if not isinstance(column, str):
         raise ParameterError(
             f"{_FUNCTION}: expected column to be a name, got {type(column).__name__}"
@@ -266,7 +270,7 @@ def _write(path: Path, categories: Categories) -> None:
 
 
 def _found(
-    counts: Mapping[Value, int], column: str, query: ThresholdQuery, record: Mapping[str, object]
+    counts: "Mapping[Value, int]", column: str, query: ThresholdQuery, record: Mapping[str, object]
 ) -> Categories:
     """What is above the threshold; the noise is told numbers for values, and never the values."""
     values = list(counts)

@@ -16,9 +16,8 @@ from ...numerics.rounding import rounded_up
 from ...solvers.tables.orbits import ByType, Orbits
 from ...solvers.tables.residuals import Subset, subsets_of
 from ...solvers.tables.strategies import AbstractStrategy, IdentityStrategy, SolvedStrategy
-from ..counting.codes import OnOutside
 from ..planning.measure import ResidualQuery
-from ..schema.schema import Attribute, Schema
+from ..schema.schema import Attribute, OnOutside, Schema
 from .merged import MergedPlan, Source
 from .release import TableRelease
 

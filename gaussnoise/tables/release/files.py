@@ -25,11 +25,11 @@ from ...solvers.progress import Counted
 from ...solvers.tables.residuals import Subset
 from ...solvers.tables.strategies import SolvedStrategy
 from ...text import SHOWN_DELTA, versions
-from ..counting.codes import OnOutside
 from ..planning.again import asked_of
 from ..planning.text import counted_text, public_text, relation_text
 from ..schema.bases import base_value
 from ..schema.groups import group_record, group_texts
+from ..schema.schema import OnOutside
 from .store import MOST_FILES, FileFormat, Place, StoredTables, file_names, read_index, table_writer
 from .sums import with_means
 from .text import disclaimers, release_text

@@ -20,12 +20,12 @@ from ...privacy.ledger import Ledger
 from ...privacy.sampler import noise_stream, sampling_threads
 from ...solvers.progress import Counted, check_progress, counting
 from ...solvers.tables.residuals import Subset
-from ..counting.codes import OnOutside
 from ..counting.count import count_marginals
 from ..counting.impossible import excluded
 from ..counting.persons import PersonLimit, check_table
 from ..planning.plan import MOST_HERE, Plan
 from ..reading.frames import frame_backend
+from ..schema.schema import OnOutside
 from .executors.door import check_executors, released
 from .files import (
     Document,

@@ -20,13 +20,12 @@ from ...numerics.intervals import Contrast, Contrasts
 from ...privacy.definitions import dp_event
 from ...solvers.tables.residuals import Subset, part_of
 from ...text import near, number_of
-from ..counting.codes import OnOutside
 from ..planning.again import planned_again
 from ..planning.measure import ResidualQuery
 from ..schema.bases import as_base, query_labels
 from ..schema.entries import Entry, entry_term
 from ..schema.numbers import in_own_unit
-from ..schema.schema import Category
+from ..schema.schema import Category, OnOutside
 from .answer import Answer
 from .ask import answered
 from .biased import BiasedTable

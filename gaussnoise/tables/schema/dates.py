@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 
 from ...errors import SchemaError
@@ -111,11 +110,6 @@ def _of_numpy(value: np.datetime64) -> datetime.datetime:
             "expected dates from year 1 to 9999, or timestamps of whole microseconds, as edges"
         )
     return moment
-
-
-def is_zoned(dtype: nw.dtypes.DType) -> bool:
-    """Whether a column is of timestamps with a time zone."""
-    return isinstance(dtype, nw.Datetime) and dtype.time_zone is not None
 
 
 def is_dated(edges: Sequence[Edge] | None) -> bool:

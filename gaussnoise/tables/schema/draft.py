@@ -13,8 +13,8 @@ import narwhals as nw
 
 from ...errors import DataError
 from ..reading.files import is_csv
-from ..reading.frames import guarded, open_table, sql, type_name
-from .dates import ISO, NO_ZONE, is_zoned
+from ..reading.frames import guarded, is_zoned, open_table, sql, type_name
+from .dates import ISO, NO_ZONE
 from .schema import Attribute, Schema
 
 _MOST_CATEGORIES = 100

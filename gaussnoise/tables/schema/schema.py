@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Self, final
+from typing import Annotated, Any, Literal, Self, final
 
 from numpy.typing import ArrayLike
 
@@ -36,6 +36,8 @@ from .impossible import text_of as _label
 from .numbers import as_clip, cell_labels
 
 Category = str | int | bool
+# the whole release, or the row, that has a value outside the schema
+OnOutside = Literal["refuse", "drop"]
 _MOST_BITS = 8192  # of an integer: Python refuses to write very long ones
 
 # columns that released tables add to the attributes

@@ -20,7 +20,6 @@ import gaussnoise as gn
 from gaussnoise.cli.app import run
 from gaussnoise.tables.counting.persons import PersonLimit
 from gaussnoise.tables.counting.values import count_values
-from gaussnoise.tables.release import categories as _categories
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Dask support is moving out of Narwhals:FutureWarning"),
@@ -274,7 +273,7 @@ def test_nothing_frequent_is_said_and_hides_how_many_there_are():
     ],
 )
 def test_bad_requests_are_refused_before_the_table_is_read(monkeypatch, change, part):
-    monkeypatch.setattr(_categories, "count_values", None)
+    monkeypatch.setattr("gaussnoise.tables.counting.values.count_values", None)
     arguments = {"table": pa.table(JOBS), "column": "job", "privacy": BUDGET} | change
     with pytest.raises(gn.ParameterError, match=part):
         gn.discover_categories(**arguments)
