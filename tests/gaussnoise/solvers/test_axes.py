@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 
 import gaussnoise as gn
 from gaussnoise import CertificateError, CovarianceError, FiniteSet, TensorPower
+from gaussnoise.bounds.proof import Proof
 from gaussnoise.noise.certificates.axes import AxesCertificate
 from gaussnoise.noise.certificates.points import PointCertificate
 from gaussnoise.noise.covariance import FactorCovariance
@@ -188,6 +189,25 @@ def test_the_measure_by_its_points(d, k):
             values, counts = mine.spectrum()
             assert values @ counts == pytest.approx(mine.lower_bound(), rel=1e-9)
             assert mine.lower_bound() <= 2 * known.lower_bound()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bounds_know_the_measure_and_its_weights(kind):
+    noise = best(3, 2, kind)
+    proof = Proof.of(noise)
+    values, counts = proof.spectrum
+    assert values @ counts == pytest.approx(noise.gamma_lower, rel=1e-11)
+    np.testing.assert_allclose(proof.weights, np.eye(3).ravel() / 3)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_mechanisms_add_no_more_noise_than_the_closed_form(kind):
+    noise = best(3, 2, kind)
+    mechanism = gn.GaussianMechanism(noise, gn.zCDP(0.5), n=10)
+    expected = noise.gamma * math.sqrt(noise.sensitivity_squared)
+    assert 10 * mechanism.error == pytest.approx(expected, rel=1e-6)
+    released = mechanism.release(TensorPower(3, 2).embed(np.eye(3)[np.arange(10) % 3]))
+    assert released.estimate.shape == (9,)
 
 
 @pytest.mark.parametrize("kind", KINDS)
