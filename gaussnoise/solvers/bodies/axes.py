@@ -184,7 +184,7 @@ def mixed_share(d: int, k: int) -> Fraction | None:
     for powers, debt in owed:
         for n in range(len(room) - 1, -1, -1):  # those that are least spread may serve others
             above, free = room[n]
-            paid = min(debt, free) if _majorises(above, powers) else Fraction(0)
+            paid = min(debt, free) if majorises(above, powers) else Fraction(0)
             room[n] = above, free - paid
             debt -= paid
         if debt:
@@ -208,7 +208,12 @@ def _permutations(powers: tuple[int, ...], d: int) -> int:
     return math.perm(d, len(powers)) // math.prod(map(math.factorial, counts))
 
 
-def _majorises(above: tuple[int, ...], below: tuple[int, ...]) -> bool:
+def majorises(above: tuple[int, ...], below: tuple[int, ...]) -> bool:
+    """Whether sums of the largest are no smaller, of two partitions of one number, in order.
+
+    >>> majorises((3, 1), (2, 1, 1)), majorises((2, 2), (3, 1))
+    (True, False)
+    """
     sums = itertools.zip_longest(
         itertools.accumulate(above), itertools.accumulate(below), fillvalue=sum(above)
     )

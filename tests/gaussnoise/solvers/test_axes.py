@@ -17,7 +17,7 @@ from gaussnoise.noise.certificates.axes import AxesCertificate
 from gaussnoise.noise.certificates.points import PointCertificate
 from gaussnoise.noise.covariance import FactorCovariance
 from gaussnoise.noise.optimal_noise import OptimalNoise
-from gaussnoise.solvers.bodies.axes import axes_factor, longest, mixed_share
+from gaussnoise.solvers.bodies.axes import axes_factor, longest, majorises, mixed_share
 
 SIZES = [(1, 2), (2, 2), (3, 2), (4, 2), (5, 2), (2, 4), (3, 4), (4, 4), (2, 6)]
 KINDS = ["gamma", "replace"]
@@ -106,6 +106,34 @@ def test_the_inequality_is_not_claimed_where_it_fails():
     assert mixed_share(15, 4) == Fraction(15, 16)
 
 
+def partitions(total, most):
+    if total == 0:
+        return [()]
+    firsts = range(min(total, most), 0, -1)
+    return [(a, *rest) for a in firsts for rest in partitions(total - a, a)]
+
+
+def test_means_of_monomials_are_ordered_where_exponents_majorise():
+    """Muirhead (1902): then and only then are they, at all points of the simplex."""
+    rng = np.random.default_rng(0)
+    points = np.vstack([np.exp(t * np.tri(4, k=-m)[:, 0]) for m in range(1, 4) for t in (9, 90)])
+    points = np.vstack([points, rng.dirichlet(np.full(4, 0.3), 30)])
+    points /= points.sum(axis=1, keepdims=True)
+
+    def means(exponents):
+        padded = [*exponents, *[0] * (4 - len(exponents))]
+        orders = np.array(list(itertools.permutations(padded)))
+        return np.prod(points[:, None] ** orders, axis=2).mean(axis=1)
+
+    four = [partition for partition in partitions(8, 8) if len(partition) <= 4]
+    seen = {True: 0, False: 0}
+    for above, below in itertools.product(four, four):
+        ordered = (means(below) <= means(above) * (1 + 1e-9)).all()
+        assert ordered == majorises(above, below)
+        seen[bool(ordered)] += 1
+    assert min(seen.values()) > 50
+
+
 # The enclosure
 
 
@@ -125,10 +153,10 @@ def test_no_vector_sticks_out(d, k, kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("d", "k"), [(2, 2), (3, 2), (2, 4), (3, 4)])
 def test_every_factor_of_that_shape_is_bounded(d, k, kind):
-    """Not only the best: what is stored may be anything."""
-    rng = np.random.default_rng(1)
-    for seed in range(4):
-        own, other, mixed, c = rng.uniform([1, -0.4, 0.3, 0], [2, 0.9, 2, 0.5])
+    """Not only the best: what is stored may be anything, with too little along anything."""
+    for seed, (own, other, mixed, c) in enumerate(
+        [(1.5, -0.2, 0.2, 0.3), (1.5, 0.5, 2.0, 0.2), (1.0, -0.45, 2.0, 0.5), (2.0, -0.3, 1.0, 0.0)]
+    ):
         factor = axes_factor(TensorPower(d, k), own, other, mixed)
         center = np.zeros(d**k)
         if kind == "gamma":
@@ -270,7 +298,28 @@ def witnessed(noise, **fields):
     return changed(noise, certificate=new)
 
 
+def of_odd_order(noise):
+    domain = TensorPower(3, 3)
+    forged = FactorCovariance(axes_factor(domain, 1.5, -0.5, 1.5), 1.0)
+    numbers = {"covariance": forged, "center": np.zeros(27), "gamma": 2.0}
+    return witnessed(changed(noise, domain=domain, **numbers), domain=domain)
+
+
+def of_another_kind(noise):
+    """More noise than is needed, and a measure on what need not be covered, or is not all."""
+    more = FactorCovariance(noise.covariance.unit_factor, 2 * noise.covariance.scale)
+    kind = "gamma" if noise.certificate.kind == "replace" else "replace"
+    share = best(3, 2, kind).certificate.share
+    certificate = AxesCertificate(noise.certificate.domain, kind, share)
+    lower = certificate.lower_bound()
+    return changed(
+        noise, covariance=more, certificate=certificate, gamma=2 * noise.gamma, gamma_lower=lower
+    )
+
+
 FORGERIES = {
+    "an odd order": (of_odd_order, "another problem"),
+    "another kind": (of_another_kind, "another problem"),
     "a mixed entry": (lambda noise: altered(noise, 1, 3, 0.5), "factor"),
     "beside the diagonal": (lambda noise: altered(noise, 0, 1, 0.0), "factor"),
     "a column": (
