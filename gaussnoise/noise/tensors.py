@@ -15,7 +15,7 @@ from .optimal_noise import OptimalNoise, Status
 from .problem import Problem
 
 _LOST = 1e-13  # of the size, of a center that is stored rounded
-_FAR = 1e-3  # of the size: farther away, this rounding is most of the noise
+_FAR = 1e-3  # of the size: farther away, the general route fits the center that is stored better
 
 
 def tensor_noise(problem: Problem, tol: float) -> OptimalNoise | None:

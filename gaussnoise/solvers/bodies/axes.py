@@ -124,8 +124,9 @@ def longest(
 
     The form is convex, so that only powers of unit vectors, and 0, matter. For a unit x let
     ``p_i = x_i^k``, ``s = Σ p_i`` and ``q = Σ p_i²``, and R(x) be the sum of the squares of all
-    mixed coordinates, each of them once. With ``a`` and ``b`` the eigenvalues of M for the ones and
-    for what is orthogonal to them, ``A = (1/a − 1/b)/d`` and ``μ = mixed²``, the form is
+    mixed coordinates, one of each kind: equal ones share a column of L. With ``a`` and ``b`` the
+    eigenvalues of M for the ones and for what is orthogonal to them, ``A = (1/a − 1/b)/d`` and
+    ``μ = mixed²``, the form is
 
     * ``q/b + A s² − 2sc/a + dc²/a + R/μ`` around c(1, …, 1). :func:`mixed_share` shows
       ``R <= τ(s − q)``: with ``e = max(1/b, τ/μ)``, as q <= s, that is at most
@@ -182,7 +183,7 @@ def mixed_share(d: int, k: int) -> Fraction | None:
             excess += Fraction(math.factorial(h), math.prod(map(math.factorial, left)))
         (room if excess > 0 else owed).append((powers, abs(excess) * _permutations(powers, d)))
     for powers, debt in owed:
-        for n in range(len(room) - 1, -1, -1):  # those that are least spread may serve others
+        for n in range(len(room) - 1, -1, -1):  # most spread first: the others serve more
             above, free = room[n]
             paid = min(debt, free) if majorises(above, powers) else Fraction(0)
             room[n] = above, free - paid
