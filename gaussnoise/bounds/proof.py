@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from domains import AbstractDomain, Products
 
 from ..errors import ConvergenceWarning
+from ..noise.certificates.axes import AxesCertificate
 from ..noise.certificates.points import PointCertificate
 from ..noise.optimal_noise import OptimalNoise
 from ..noise.problem import Relation
@@ -38,9 +39,8 @@ class Proof(NamedTuple):
     def of(noise: OptimalNoise) -> "Proof":
         """That of solved noise."""
         certificate = noise.certificate
-        weights = (
-            certificate.coordinate_weights if isinstance(certificate, PointCertificate) else None
-        )
+        is_listed = isinstance(certificate, AxesCertificate | PointCertificate)
+        weights = certificate.coordinate_weights if is_listed else None
         values, counts = certificate.spectrum()
         if isinstance(certificate, PointCertificate) and certificate.rows is None:
             # what the rounding of the points may add to any of them (Weyl)

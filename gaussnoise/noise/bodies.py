@@ -27,7 +27,7 @@ from .covariance import FactorCovariance
 from .enclosure import widened
 from .optimal_noise import OptimalNoise
 from .problem import Problem
-from .tensors import tensor_noise
+from .tensors import axes_noise, tensor_noise
 
 Array = NDArray[np.float64]
 
@@ -50,6 +50,10 @@ def body_noise(
             f'{function}: method="oracle" knows no policy graphs; hint: method="auto"'
         )
     check_dim(function, domain.dim)
+    if p == np.inf and method == "auto":
+        known = axes_noise(problem, tol)
+        if known is not None:
+            return known
     still, shift = moved_back(domain, protected)
     covered = still - still if protected == "replace" else still
     center = still._center() if shifted else np.zeros(domain.dim)

@@ -13,6 +13,7 @@ from ..errors import CertificateError, OutputError
 from ..files.archive import DAMAGE, Arrays, damaged, read_arrays, write_arrays
 from ..solvers.progress import Progress
 from .agreement import ReplaceWithin
+from .certificates.axes import AxesCertificate
 from .certificates.certificate import Certificate
 from .certificates.kronecker import KroneckerCertificate
 from .certificates.marginals import MarginalCertificate
@@ -177,4 +178,6 @@ def _kinds(
         return KroneckerCovariance, KroneckerCertificate
     if "participations" in arrays:
         return FactorCovariance, ParticipationCertificate
+    if "axes_share" in header:
+        return FactorCovariance, AxesCertificate
     return FactorCovariance, TensorCertificate if "tensor_atoms" in arrays else PointCertificate

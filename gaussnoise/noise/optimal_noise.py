@@ -138,8 +138,10 @@ class OptimalNoise:
         Finite sets: rational arithmetic for both ends at small sizes; else coordinates by QR with
         residuals in extended precision, and the dual by an inner product with a matrix of proven
         norm. Marginals: rational arithmetic, and the finite check as well when the full table has
-        at most 512 cells. Other domains: their oracle's upper bound in coordinates by a singular
-        value decomposition, and membership of every point of the certificate.
+        at most 512 cells. Closed forms of tensor powers: the shape of the stored factor, and what
+        is proven of all factors of that shape. Other domains: their oracle's upper bound in
+        coordinates by a singular value decomposition, and membership of every point of the
+        certificate.
 
         Returns:
             The recomputed bracket.

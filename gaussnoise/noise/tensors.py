@@ -1,18 +1,21 @@
-"""The closed form for tensor powers as an answer."""
+"""The closed forms for tensor powers as answers."""
 
 import math
 
 import numpy as np
 
-from ..numerics.rounding import ROUNDING_MARGIN
+from ..numerics.rounding import ROUNDING_MARGIN, rounded_up
+from ..solvers.bodies.axes import axes_design, axes_entries, axes_factor
 from ..solvers.bodies.harmonics import tensor_design
 from .answer import answer, upper_end
+from .certificates.axes import AxesCertificate, enclosure
 from .certificates.tensors import ASTRAY, TensorCertificate, stripped
 from .covariance import FactorCovariance
 from .optimal_noise import OptimalNoise, Status
 from .problem import Problem
 
 _LOST = 1e-13  # of the size, of a center that is stored rounded
+_FAR = 1e-3  # of the size: farther away, the general route fits the center that is stored better
 
 
 def tensor_noise(problem: Problem, tol: float) -> OptimalNoise | None:
@@ -38,6 +41,50 @@ def tensor_noise(problem: Problem, tol: float) -> OptimalNoise | None:
         lower=certificate.lower_bound(),
         sensitivity_squared=4.0 if problem.shifted else 1.0,
         method=f"{designed.note}; of rank {designed.factor.shape[1]} in R^{domain.dim}",
+        unsolved=Status.ROUNDING,
+        steps=0,
+        trace=(),
+        tol=tol,
+    )
+
+
+def axes_noise(problem: Problem, tol: float) -> OptimalNoise | None:
+    """The optimal noise at p = ∞ for c · T + v, T a power of even order; None for others.
+
+    Not for a record that is added or removed: the ball of symmetric tensors is the answer there.
+    """
+    power, scale, shift = stripped(problem.domain)
+    kind = problem.protected
+    if power is None or power.order % 2 or (kind != "gamma" and kind != "replace"):
+        return None
+    design = axes_design(power, kind)
+    if design is None:
+        return None
+    center = np.zeros(power.dim)
+    if problem.shifted:
+        center[axes_entries(power)] = scale * design.center
+        moved = center + shift
+        if np.abs((moved - shift) - center).max() > _FAR * abs(scale):
+            return None
+        center = moved
+    factor = axes_factor(power, design.own, design.other, design.mixed)
+    whole = enclosure(problem, FactorCovariance(factor, abs(scale)), center)
+    covariance = FactorCovariance(factor, abs(scale) * math.sqrt(whole * (1 + ROUNDING_MARGIN)))
+    sensitivity = 1.0
+    if problem.shifted:
+        replaced = Problem(problem.domain, problem.p, "replace")
+        sensitivity = min(4.0, rounded_up(enclosure(replaced, covariance, np.zeros(power.dim))))
+    certificate = AxesCertificate(power, kind, design.share, abs(scale))
+    return answer(
+        problem,
+        covariance=covariance,
+        center=center,
+        certificate=certificate,
+        upper=upper_end(covariance, problem.p, 0.0),
+        lower=certificate.lower_bound(),
+        sensitivity_squared=sensitivity,
+        method="tensor powers of even order, closed form: powers of the axes alone need as much; "
+        f"of rank {factor.shape[1]} in R^{power.dim}",
         unsolved=Status.ROUNDING,
         steps=0,
         trace=(),

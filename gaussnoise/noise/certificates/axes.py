@@ -1,0 +1,142 @@
+"""The dual witness of tensor powers of even order at p = ∞: a measure on powers of the axes."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import TensorPower
+
+from ...errors import CertificateError
+from ...numerics.rounding import ROUNDING_MARGIN, rounded_up
+from ...solvers.bodies.axes import axes_entries, axes_factor, axes_spectrum, axes_trace, longest
+from ..covariance import Covariance, FactorCovariance
+from ..problem import Problem
+from .certificate import Certificate, Stored, Verification
+from .tensors import stripped
+
+Array = NDArray[np.float64]
+
+_LEAST = 2.0**-200  # any positive number will do
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class AxesCertificate(Certificate):
+    """A measure on 0 and the powers of axes, or on these and their differences, even on each kind.
+
+    Coordinate weights are 1/d on the d coordinates that powers of axes have, and 0 elsewhere.
+
+    Attributes:
+        domain: the tensor power, of base d and even order.
+        kind: ``gamma`` takes the covariance of the measure, ``replace`` its second moment.
+        share: of the measure on 0 (``gamma``), or on the powers themselves (``replace``).
+        scale: by how much the set is larger than the tensor power.
+    """
+
+    domain: TensorPower
+    kind: Literal["gamma", "replace"]
+    share: float
+    scale: float = 1.0
+
+    def lower_bound(self) -> float:
+        """The trace of :meth:`spectrum`: a few roundings, far below the margin."""
+        trace = axes_trace(self.domain.base, self.kind, self.share)
+        return self.scale * trace * (1 - ROUNDING_MARGIN)
+
+    def spectrum(self) -> tuple[Array, Array]:
+        values = np.array(axes_spectrum(self.domain.base, self.kind, self.share))
+        counts = np.array([self.domain.base - 1.0, 1.0])
+        return self.scale * values * (1 - ROUNDING_MARGIN), counts
+
+    @property
+    def coordinate_weights(self) -> Array:
+        """w, shape (dim,)."""
+        w = np.zeros(self.domain.dim)
+        w[axes_entries(self.domain)] = 1 / self.domain.base
+        return w
+
+    @property
+    def caption(self) -> str:
+        return "powers of the axes alone, or their differences"
+
+    def check(
+        self, problem: Problem, covariance: Covariance, center: Array, claimed: float
+    ) -> list[Verification]:
+        """The largest form over the set, in rational arithmetic, from the stored factor."""
+        power, scale, _ = stripped(problem.domain)
+        if (
+            power is None
+            or not isinstance(covariance, FactorCovariance)
+            or (self.domain.base, self.domain.order) != (power.base, power.order)
+            or power.order % 2
+            or problem.protected != self.kind
+            or not 0 <= self.share <= 1
+            or self.scale != abs(scale)
+            or problem.p != math.inf
+        ):
+            raise CertificateError(
+                "verify: the closed form of powers of axes belongs to another problem"
+            )
+        enclosed = moved = rounded_up(enclosure(problem, covariance, center))
+        if problem.shifted:
+            replaced = Problem(problem.domain, problem.p, "replace")
+            moved = min(4 * enclosed, rounded_up(enclosure(replaced, covariance, center)))
+        return [Verification(covariance.error(problem.p), self.lower_bound(), enclosed, moved)]
+
+    def encode(self) -> Stored:
+        return {"axes_share": self.share, "axes_scale": self.scale}, {}
+
+    @classmethod
+    def decode(
+        cls, problem: Problem, header: dict[str, Any], arrays: dict[str, NDArray[Any]]
+    ) -> Self:
+        power, kind = stripped(problem.domain)[0], problem.protected
+        share, scale = header["axes_share"], header["axes_scale"]
+        if (
+            power is None
+            or kind not in ("gamma", "replace")
+            or not type(share) is type(scale) is float
+        ):
+            raise CertificateError("load: expected a tensor power with the certificate of one")
+        return cls(power, kind, share, scale)
+
+
+def enclosure(problem: Problem, covariance: FactorCovariance, center: Array) -> Fraction:
+    """A proven upper bound of ``z' M⁺ z`` over what M is to cover, of the stored numbers.
+
+    Raises:
+        CertificateError: the factor or the center is not what :func:`axes_factor` makes.
+    """
+    power, scale, shift = stripped(problem.domain)
+    if power is None:
+        raise CertificateError("verify: expected a tensor power")
+    d, k, L = power.base, power.order, covariance.unit_factor
+    own, other, mixed = 0.0, 0.0, 1.0
+    if L.shape == (power.dim, math.comb(d + k - 1, k)):
+        own = float(L[0, 0])
+        if d > 1:  # the row of the entry (0, …, 0, 1) is the second
+            other, mixed = float(L[0, 1]), float(L[1, d])
+    if not (own and np.array_equal(L, axes_factor(power, own, other, mixed))):
+        raise CertificateError("verify: the factor is not that of powers of axes")
+    a, b = Fraction(own), Fraction(other)
+    size = Fraction(scale) / Fraction(covariance.scale)
+    rows = axes_entries(power)
+    middle, beside = Fraction(0), Fraction(0)
+    if problem.shifted:
+        if (np.delete(center, rows) != np.delete(shift, rows)).any():
+            raise CertificateError("verify: the center has mixed coordinates")
+        moved = zip(center[rows].tolist(), shift[rows].tolist(), strict=True)
+        centers = [(Fraction(c) - Fraction(v)) / Fraction(scale) for c, v in moved]
+        middle = centers[0]
+        least = min((a - b) ** 2, (a + (d - 1) * b) ** 2)
+        beside = sum(((c - middle) ** 2 for c in centers), Fraction(0)) / least
+    kind = "gamma" if problem.shifted else "replace"
+    whole = longest(power, kind, a, b, Fraction(mixed), middle)
+    if beside:  # rounding of a center far away: |u + v|² <= (1 + t)|u|² + (1 + 1/t)|v|²
+        t = Fraction(max(math.sqrt(beside / whole), _LEAST))
+        whole = (1 + t) * whole + (1 + 1 / t) * beside
+    return whole * size**2

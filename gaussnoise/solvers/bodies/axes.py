@@ -1,0 +1,221 @@
+"""Closed form for tensor powers of even order k at p = ∞: powers of the axes alone need as much.
+
+In the coordinates of the d powers of axes, ``e_i ⊗ … ⊗ e_i``, the set lies in the simplex of 0 and
+the unit vectors, which are powers themselves: its γ_∞ bounds that of the whole from below. The
+ellipsoid that is best for the simplex has the same noise along each of these coordinates, and mixed
+coordinates, of at least two different indices, may have as much: M is diagonal there. Why it covers
+the powers of all vectors is said in :func:`longest`.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import TensorPower
+from domains.sets.tensor import symmetric_coordinates
+
+from ...errors import CovarianceError
+
+Array = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True)
+class AxesDesign:
+    """The numbers of a covariance and of a measure that powers of axes share alike.
+
+    Attributes:
+        own: of the factor in the d coordinates of powers of axes, its diagonal, …
+        other: … and what is beside its diagonal.
+        mixed: standard deviation of all other coordinates.
+        center: the center's d coordinates, all the same; 0 for ``replace``.
+        share: what the measure gives to 0 for ``gamma``; to the powers of axes themselves, not
+            their differences, for ``replace``. Evenly in both.
+    """
+
+    own: float
+    other: float
+    mixed: float
+    center: float
+    share: float
+
+
+def axes_design(domain: TensorPower, kind: Literal["gamma", "replace"]) -> AxesDesign | None:
+    """The optimum of an even order at p = ∞; None where its proof does not go through.
+
+    >>> design = axes_design(TensorPower(3, 2), "replace")
+    >>> round(design.own**2 + 2 * design.other**2, 12)  # of every power of an axis: 2d/(d + 1)
+    1.5
+    """
+    d, k = domain.base, domain.order
+    tau = mixed_share(d, k)
+    if tau is None:
+        return None
+    if kind == "replace":
+        ones, rest, center, share = 2 / (d + 1), 2.0, 0.0, 2 / (d * (d + 1))
+    else:
+        # θ = sin²φ maximises (d − 1)·√(1−θ) + √(θ(1−θ)), which is d·γ
+        share = (2 / (d - 1 + math.hypot(d - 1, math.sqrt(8)))) ** 2
+        gamma = axes_trace(d, kind, share)
+        rest = gamma * math.sqrt(1 - share)
+        ones, center = rest * math.sqrt(share), (1 - share) / d
+    other = (math.sqrt(ones) - math.sqrt(rest)) / d
+    mixed = math.sqrt(tau * Fraction(rest))
+    return AxesDesign(math.sqrt(rest) + other, other, mixed, center, share)
+
+
+def axes_trace(d: int, kind: Literal["gamma", "replace"], share: float) -> float:
+    """``tr((W^{1/2} C W^{1/2})^{1/2})`` of the measure, W = 1/d in the coordinates of the axes."""
+    many, one = axes_spectrum(d, kind, share)
+    return (d - 1) * many + one
+
+
+def axes_spectrum(d: int, kind: Literal["gamma", "replace"], share: float) -> tuple[float, float]:
+    """Its eigenvalues: the one of multiplicity d − 1, and that of the ones.
+
+    C is ``((1−θ)/d)(1 − (1−θ) 11'/d)`` around the mean of the unit vectors and 0; of differences of
+    two unit vectors each, the mean of ``(e_i − e_j)(e_i − e_j)'`` is ``2/(d − 1) (1 − 11'/d)``.
+    """
+    if kind == "gamma":
+        squares = 1 - share, share * (1 - share)
+    else:
+        squares = share + 2 * d / max(d - 1, 1) * (1 - share), share
+    return math.sqrt(squares[0]) / d, math.sqrt(squares[1]) / d
+
+
+def axes_factor(domain: TensorPower, own: float, other: float, mixed: float) -> Array:
+    """L, shape (d^k, N): a column for every axis, then one for every mixed coordinate.
+
+    Nothing is computed: every entry is one of these numbers, or 0.
+    """
+    d, k = domain.base, domain.order
+    coordinates = symmetric_coordinates(d, k)
+    is_axis = (coordinates.exponents() == k).any(axis=1)
+    column = np.where(is_axis, np.cumsum(is_axis) - 1, d - 1 + np.cumsum(~is_axis))
+    factor = np.zeros((domain.dim, len(column)))
+    factor[np.arange(domain.dim), column[coordinates.kind]] = mixed
+    rows = axes_entries(domain)
+    factor[rows, :d] = other
+    factor[rows, np.arange(d)] = own
+    return factor
+
+
+def axes_entries(domain: TensorPower) -> NDArray[np.intp]:
+    """Where the entries (i, …, i) of a tensor are, shape (d,)."""
+    d = domain.base
+    return np.arange(d) * sum(d**j for j in range(domain.order))
+
+
+def longest(
+    domain: TensorPower,
+    kind: Literal["gamma", "replace"],
+    own: Fraction,
+    other: Fraction,
+    mixed: Fraction,
+    center: Fraction,
+) -> Fraction:
+    """A proven upper bound of ``(z − c)' M⁺ (z − c)`` over K, or over K − K with c = 0, M = LL'.
+
+    The form is convex, so that only powers of unit vectors, and 0, matter. For a unit x let
+    ``p_i = x_i^k``, ``s = Σ p_i`` and ``q = Σ p_i²``, and R(x) be the sum of the squares of all
+    mixed coordinates, one of each kind: equal ones share a column of L. With ``a`` and ``b`` the
+    eigenvalues of M for the ones and for what is orthogonal to them, ``A = (1/a − 1/b)/d`` and
+    ``μ = mixed²``, the form is
+
+    * ``q/b + A s² − 2sc/a + dc²/a + R/μ`` around c(1, …, 1). :func:`mixed_share` shows
+      ``R <= τ(s − q)``: with ``e = max(1/b, τ/μ)``, as q <= s, that is at most
+      ``dc²/a + A s² + (e − 2c/a) s``, and largest at s = 0 or at s = 1.
+    * ``|z|²/b + A(Σz)² + R(x, y)/μ`` for differences, ``z = p(x) − p(y)``, which is at most
+      ``max(2e, 2A)`` times ``½|z|² + ½(Σz)² + R(x, y)/2τ``. And that is at most one. For k = 2,
+      ``R(x, y) = ½(|X − Y|² − |z|²) <= 1 − ½|z|²``, τ = ½, and Σz = 0, unless y = 0, where
+      ``R = (1 − q)/2``, ``|z|² = q`` and Σz = 1. For k >= 4, ``R(x, y) <= 2R(x) + 2R(y)``, hence it
+      is at most ``B(x) + B(y) − s(x)s(y)`` with ``B = ½q + ½s² + R/τ <= s``, which is
+      ``1 − (1 − s(x))(1 − s(y))`` (and, for y = 0, at most B(x)).
+
+    Raises:
+        CovarianceError: an eigenvalue of M is zero, or nothing is proven for this power.
+    """
+    d, tau = domain.base, mixed_share(domain.base, domain.order)
+    a = (own + (d - 1) * other) ** 2
+    # in one dimension there is nothing beside the ones, nor any mixed coordinate
+    b = (own - other) ** 2 if d > 1 else 2 * a
+    if tau is None or not (a and b and mixed):
+        raise CovarianceError(
+            f"no proof that the covariance leaves no direction of {domain!r} without noise"
+        )
+    e = max(1 / b, tau / mixed**2) if d > 1 else 1 / b
+    A = max((1 / a - 1 / b) / d, Fraction(0))
+    if kind == "replace":
+        return 2 * max(e, A)
+    return d * center**2 / a + max(Fraction(0), e + A - 2 * center / a)
+
+
+def mixed_share(d: int, k: int) -> Fraction | None:
+    """τ with ``R <= τ(s − q)`` for all unit vectors, see :func:`longest`; None if not proven.
+
+    For k = 2, s = 1 and ``R = ½(1 − q)``: τ = ½. For k >= 4 it is d/(d + 1), and what is shown is
+    ``R <= τ(s(1 − s) + ½(s² − q))``, in rational arithmetic. That fails at k = 4 from d = 16 on.
+
+    In ``w_i = x_i²``, on the simplex, both sides are symmetric polynomials of degree k = 2h: R is
+    the sum of all monomials but the w_i^k, ``½(s² − q) = Σ_{i<j} w_i^h w_j^h``, and
+    ``s(1 − s) = Σ_i w_i^h ((Σ w)^h − Σ_j w_j^h)``. By Muirhead's inequality the mean of a monomial
+    over all permutations is at most that of one whose exponents majorise its own. So it is enough
+    that monomials with too small a coefficient on the right find room at such others.
+    """
+    if k == 2:
+        return Fraction(1, 2)
+    h, tau = k // 2, Fraction(d, d + 1)
+    room: list[tuple[tuple[int, ...], Fraction]] = []
+    owed: list[tuple[tuple[int, ...], Fraction]] = []
+    for powers in _partitions(k, d, k - 1):
+        # how much more of this monomial there is on the right, divided by τ
+        excess = -1 / tau
+        if powers == (h, h):
+            excess += 1
+        elif powers[0] >= h:
+            left = (powers[0] - h, *powers[1:])
+            excess += Fraction(math.factorial(h), math.prod(map(math.factorial, left)))
+        (room if excess > 0 else owed).append((powers, abs(excess) * _permutations(powers, d)))
+    for powers, debt in owed:
+        for n in range(len(room) - 1, -1, -1):  # most spread first: the others serve more
+            above, free = room[n]
+            paid = min(debt, free) if majorises(above, powers) else Fraction(0)
+            room[n] = above, free - paid
+            debt -= paid
+        if debt:
+            return None
+    return tau
+
+
+def _partitions(total: int, parts: int, most: int) -> Iterator[tuple[int, ...]]:
+    """All of at most so many parts, none above ``most``, the largest first."""
+    if total == 0:
+        yield ()
+    elif parts:
+        for first in range(min(total, most), 0, -1):
+            for rest in _partitions(total - first, parts - 1, first):
+                yield (first, *rest)
+
+
+def _permutations(powers: tuple[int, ...], d: int) -> int:
+    """How many monomials in d variables have these exponents."""
+    counts = [powers.count(power) for power in set(powers)]
+    return math.perm(d, len(powers)) // math.prod(map(math.factorial, counts))
+
+
+def majorises(above: tuple[int, ...], below: tuple[int, ...]) -> bool:
+    """Whether sums of the largest are no smaller, of two partitions of one number, in order.
+
+    >>> majorises((3, 1), (2, 1, 1)), majorises((2, 2), (3, 1))
+    (True, False)
+    """
+    sums = itertools.zip_longest(
+        itertools.accumulate(above), itertools.accumulate(below), fillvalue=sum(above)
+    )
+    return all(high >= low for high, low in sums)
