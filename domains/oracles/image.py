@@ -11,12 +11,10 @@ import scipy
 from ..domain import Array, QuadraticMax
 from ..errors import InvalidDomainError
 from ..floats import EPS
-from .squared_norm import local_maxima, maximize
+from .squared_norm import EXACT, local_maxima, maximize
 
 # logarithm of one weight over another: far less than rounding can tell from zero
 _MOST_RATIO = 120.0
-# bounds closer to the value than this are exact up to rounding, which callers allow for
-EXACT = 1e-10
 
 
 class Block(Protocol):
@@ -272,10 +270,11 @@ class ConvexImage:
     def max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
         """A bracket on the largest (x − center)' form (x − center), form = W'W, over the image.
 
-        Exact for points, for one Euclidean ball, for boxes of up to 22 columns (21 off center), in
-        a plane, or with vertices that can be listed, and where A' form A is diagonal and the set
-        symmetric about center. Otherwise ``upper_bound <= (π/2) · sup``, up to convergence
-        (Nesterov 1998; Grothendieck's inequality): see ``squared_norm.py`` and ``cells.py``.
+        Exact for points, for one Euclidean ball, for boxes of up to 22 columns (21 off center) or
+        in a plane, and where A' form A is diagonal and the set symmetric about center; for most
+        other boxes of some 40 columns, or in up to 7 dimensions. Otherwise ``upper_bound <= (π/2) ·
+        sup``, up to convergence (Nesterov 1998; Grothendieck's inequality): see
+        ``squared_norm.py``, ``signs.py`` and ``caps.py``.
         """
         columns = self.matrix * self._widths
         moved = self.offsets - center

@@ -13,10 +13,14 @@ Bandeira 2016), and none has been met for other bodies. Whatever U the search st
 ``y_j ∝ ‖U'g_j‖/x_j``, x the support point there, scaled by the largest eigenvalue of
 ``Σ g_j g_j'/y_j``, is feasible: the bound is proven, converged or not. An affine term g is one more
 interval with column g: the body is symmetric, so its coordinate may be taken as 1.
+
+Boxes' gaps are closed, or narrowed, by branch and bound: over signs with that y (``signs.py``), and
+in few dimensions over directions (``caps.py``).
 """
 
 import math
-from dataclasses import dataclass, replace
+import operator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +28,8 @@ import scipy
 from numpy.typing import NDArray
 
 from ..domain import Array
-from .cells import MOST_WORK, farthest_vertex
+from .caps import MOST_DIMENSIONS, longest_by_caps
+from .signs import longest_by_signs
 
 Indices = NDArray[np.intp]
 
@@ -33,6 +38,10 @@ if TYPE_CHECKING:
 
 # boxes of so many columns are enumerated: 2^21 sign patterns, up to the sign of all
 EXACT_COLUMNS = 22
+# bounds closer to the value than this are exact up to rounding, which callers allow for
+EXACT = 1e-10
+MOST_WORK = 2**31  # multiplications of a search for the longest member of a box: seconds
+_TRIAL = 64  # where there is another search, a share of that work is spent on signs
 ROUNDING = 1e-13  # columns so much shorter than the longest are left to the bound's rounding
 _DIRECTIONS = 64  # roundings tried
 # of them improved, except for boxes: their steps are cheap, their local maxima many
@@ -170,16 +179,13 @@ def _at_offset(G: Array, g: Array, body: _Body, offset: int, offsets: int) -> Fo
     if body.box[live].all() and len(G) <= 2:
         x = _planar(np.column_stack([G, g]))
         return _found(G, g, np.where(G.any(axis=0), x[:n] * x[n], 0.0), 0.0, offset)
+    if not g.any() and (diagonal := _diagonal(G, body)):
+        return _found(G, g, *diagonal, offset)
+    columns, whole = (np.column_stack([G, g]), body.with_interval()) if g.any() else (G, body)
+    x, upper, y = _bracket(columns, whole)
     if body.box[live].all():
-        vertex = _vertex(G, g, live, MOST_WORK // offsets, offset)
-        if vertex is not None:
-            return vertex
-    if g.any():
-        x, upper = _bracket(np.column_stack([G, g]), body.with_interval())
-        x = x[:n] * x[n]
-    else:
-        x, upper = _diagonal(G, body) or _bracket(G, body)
-    return _found(G, g, x, upper, offset)
+        x, upper = _searched(columns, x, upper, y, MOST_WORK // offsets)
+    return _found(G, g, x[:n] * x[n] if g.any() else x, upper, offset)
 
 
 def _found(G: Array, g: Array, x: Array, upper: float, offset: int) -> Found:
@@ -221,17 +227,20 @@ def _sign_sums(base: Array, columns: Array) -> Array:
     return base
 
 
-def _vertex(G: Array, g: Array, live: Indices, work: int, offset: int) -> Found | None:
-    """The farthest of a box's vertices, if they can be listed: g is one more interval."""
-    extra = int(g.any())
-    vertex = farthest_vertex(np.column_stack([G[:, live], g])[:, : len(live) + extra], work)
-    if vertex is None:
-        return None
-    signs, lost = vertex
-    x = np.zeros(G.shape[1])
-    x[live] = signs[: len(live)] * (signs[-1] if extra else 1.0)
-    exact = _found(G, g, x, 0.0, offset)
-    return replace(exact, upper_bound=(math.sqrt(exact.value) + 2 * lost) ** 2)
+def _searched(G: Array, x: Array, upper: float, y: Array, work: int) -> tuple[Array, float]:
+    """Over a box: x and a bound on sup ‖Gx‖², or better ones, by branch and bound."""
+    live = np.flatnonzero(G.any(axis=0))
+    columns, signs, bound = G[:, live], x[live], upper
+    first = work // _TRIAL if len(G) <= MOST_DIMENSIONS else work
+    if found := longest_by_signs(columns, signs, y[live], first):
+        signs, bound = found[0], min(bound, found[1])
+    if bound > float(np.square(columns @ signs).sum()) * (1 + EXACT) and (
+        found := longest_by_caps(columns, signs, work)
+    ):
+        signs, bound = found[0], min(bound, found[1])
+    x = x.copy()
+    x[live] = signs
+    return x, bound
 
 
 def _planar(G: Array) -> Array:
@@ -321,20 +330,21 @@ def _ellipsoid_bounds(G: Array, offsets: Array, body: _Body, y: Array) -> Array:
     return (lengths + bounds) * (1 + ROUNDING * len(G))
 
 
-def _bracket(G: Array, body: _Body) -> tuple[Array, float]:
-    """A point of the body and a proven bound on sup ‖Gx‖²."""
+def _bracket(G: Array, body: _Body) -> tuple[Array, float, Array]:
+    """A point of the body, a proven bound on sup ‖Gx‖², and its y with diag(y) ⪰ G'G."""
     y, U = _dual(G, body)
     lengths = np.linalg.norm(G, axis=0)
     simple = [y, lengths, lengths**2 if not body.box.all() else lengths]
-    upper = min(_majorant(G, body, y) for y in simple)
-    return _witness(G, body, U), upper
+    upper, y = min((_majorant(G, body, y) for y in simple), key=operator.itemgetter(0))
+    return _witness(G, body, U), upper, y
 
 
-def _majorant(G: Array, body: _Body, y: Array) -> float:
-    """h_T of the least multiple of y >= 0 with diag(y) ⪰ G'G: ``λ_max(Σ g_j g_j'/y_j)·h_T(y)``."""
+def _majorant(G: Array, body: _Body, y: Array) -> tuple[float, Array]:
+    """h_T of the least multiple of y >= 0 with diag(y) ⪰ G'G, by λ_max(Σ g_j g_j'/y_j); and it."""
     scaled = np.divide(G, np.sqrt(y), out=np.zeros_like(G), where=G.any(axis=0))
     square = scaled @ scaled.T if len(G) <= G.shape[1] else scaled.T @ scaled
-    return float(np.linalg.eigvalsh(square)[-1]) * (1 + ROUNDING * len(square)) * body.weight(y)
+    factor = float(np.linalg.eigvalsh(square)[-1]) * (1 + ROUNDING * len(square))
+    return factor * body.weight(y), factor * y
 
 
 def _dual(G: Array, body: _Body) -> tuple[Array, Array]:

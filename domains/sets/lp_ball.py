@@ -9,8 +9,9 @@ import numpy as np
 from ..checks import check_dense, exponent, positive, whole
 from ..domain import SLACK, AbstractDomain, Array, Map, QuadraticMax
 from ..floats import EPS
-from ..oracles.image import EXACT, ConvexImage, LpBlock
+from ..oracles.image import ConvexImage, LpBlock
 from ..oracles.rows import into_ball, shrunk
+from ..oracles.squared_norm import EXACT
 
 _LISTED = 2000  # dimensions up to which the vertices of a cross-polytope are listed
 _ASCENTS = 200

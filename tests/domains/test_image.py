@@ -43,7 +43,7 @@ def check_bracket(found, best):
 
 def bracket_only(patch):
     patch.setattr(squared_norm, "EXACT_COLUMNS", -100)
-    patch.setattr(squared_norm, "farthest_vertex", lambda G, work: None)
+    patch.setattr(squared_norm, "_searched", lambda G, x, upper, y, work: (x, upper))
 
 
 @pytest.fixture
@@ -76,6 +76,23 @@ def queries(draw):
 def test_boxes_are_exact_by_enumeration(query):
     columns, offsets, H, center = query
     found, best = box(columns, offsets).max_quadratic(H, center), brute(*query)
+    floor = (
+        1e-12
+        * np.abs(H).max()
+        * (np.abs(columns).sum() + np.abs(offsets).max() + np.abs(center).max()) ** 2
+    )
+    assert found.value == pytest.approx(best, rel=1e-9, abs=floor)
+    assert best * (1 - ROUNDING) - floor <= found.upper_bound <= best * (1 + 1e-9) + floor
+
+
+@settings(derandomize=True, deadline=None, max_examples=75)
+@given(queries())
+def test_boxes_are_exact_by_branch_and_bound(query):
+    columns, offsets, H, center = query
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(squared_norm, "EXACT_COLUMNS", -100)
+        found = box(columns, offsets).max_quadratic(H, center)
+    best = brute(*query)
     floor = (
         1e-12
         * np.abs(H).max()
@@ -129,7 +146,12 @@ def test_the_check_has_power(no_enumeration, monkeypatch):
     best = brute(columns, np.zeros((1, 4)), np.eye(4), np.zeros(4))
     check_bracket(box(columns).max_quadratic(np.eye(4), np.zeros(4)), best)
     bound = squared_norm._majorant
-    monkeypatch.setattr(squared_norm, "_majorant", lambda *query: 0.9 * bound(*query))
+
+    def low(*query):
+        upper, y = bound(*query)
+        return 0.9 * upper, y
+
+    monkeypatch.setattr(squared_norm, "_majorant", low)
     monkeypatch.setattr(squared_norm, "_witness", lambda G, body, U: np.zeros(7))
     with pytest.raises(AssertionError):
         check_bracket(box(columns).max_quadratic(np.eye(4), np.zeros(4)), best)

@@ -1,0 +1,52 @@
+"""Branch and bound on arrays of nodes, the worst of them first."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..domain import Array
+
+# Of one length; the last are bounds on what is in the nodes.
+Nodes = tuple[np.ndarray, ...]
+
+_FEWEST = 1000  # nodes branched at a time, or ...
+_SHARE = 4  # of the open ones one in four
+
+
+def worst_open(
+    root: Nodes, children: Callable[[Nodes], Nodes], closed: Callable[[], float], most: int
+) -> float:
+    """A bound on all that is in ``root``, ``closed()`` where it can be shown in ``most`` steps.
+
+    Args:
+        root: one node, or several.
+        children: what nodes consist of, with bounds of their own.
+        closed: a bound that is good enough, >= 0; it may grow.
+        most: nodes that may be branched.
+    """
+    pool = tuple(array.copy() for array in root)
+    while True:
+        bounds: Array = pool[-1]
+        is_open = bounds > closed()
+        nodes = np.flatnonzero(is_open)
+        if not len(nodes):
+            return closed()
+        count = min(max(_FEWEST, len(nodes) // _SHARE), len(nodes), most)
+        if count <= 0:
+            return float(bounds[nodes].max())
+        worst = nodes[np.argpartition(-bounds[nodes], count - 1)[:count]]
+        new = children(tuple(array.take(worst, axis=0) for array in pool))
+        kept = np.flatnonzero(new[-1] > closed())
+        # children take the places of their parents, and of nodes that are done with
+        places = np.concatenate([worst, np.flatnonzero(~is_open)])
+        if (missing := len(kept) - len(places)) > 0:
+            more = max(missing, len(bounds))
+            places = np.append(places, len(bounds) + np.arange(missing))
+            pool = tuple(
+                np.concatenate([array, np.zeros((more, *array.shape[1:]), array.dtype)])
+                for array in pool
+            )
+        pool[-1][worst] = 0.0
+        for array, values in zip(pool, new, strict=True):
+            array[places[: len(kept)]] = values.take(kept, axis=0)
+        most -= count

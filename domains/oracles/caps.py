@@ -1,0 +1,151 @@
+r"""The longest member of a zonotope of few dimensions: branch and bound over its direction.
+
+A longest member z of Z = {G x : \|x_j\| <= 1}, with support function h(v) = Σ_j \|<g_j, v>\|, has
+<z, v> <= h(v) for every v. So if its direction is in a cap, at angles up to R from v,
+
+    ‖z‖ <= h(v) / (‖v‖ cos R),
+
+and a cap is done with where this is no more than the longest vertex found. Faces of the cube
+[−1, 1]^r are all directions up to their sign; they are cut into boxes, each inside the cap about
+its middle. Near the longest vertices caps get so small that few hyperplanes <g_j, u> = 0 meet them.
+With s the signs of <g_j, v>, for unit vectors u of the cap,
+
+    h(u) = <G s, u> + 2 Σ_j max(0, −s_j <g_j, u>)
+         <= ‖G s‖ + 2 Σ_j max(0, ‖g_j‖ sin R − \|<g_j, v>\| cos R / ‖v‖),
+
+and the last sum vanishes in the end: to flip one sign of the longest z does not help, hence
+\|<z, g_j>\| >= ‖g_j‖², and z is well inside its cell. Where all members on the boundary are nearly
+as long, n columns need some n^(r−1) caps, as many as Z has vertices, and a gap of ε some
+ε^((1−r)/2).
+"""
+
+import math
+
+import numpy as np
+
+from ..domain import Array
+from ..floats import UNIT
+from .branch import Nodes, worst_open
+
+# beyond, caps small enough to improve on the relaxation are too many
+MOST_DIMENSIONS = 9
+# Relative, of a few operations on 2r numbers; cosines from _WIDEST on lose a digit more.
+_ROUNDING = 1e-12
+_WIDEST = 0.1
+_CLOSED = 1e-11  # relative: bounds that exceed the longest vertex by less need not be better
+_FLAT = 1e-13  # of the sum of lengths: coordinates that add no more are left out
+_SMALL = 4.0  # times the angle to an average hyperplane: caps this small may meet few
+_CHUNK = 2**17  # numbers in one array
+_OVERHEAD = 40  # of a box, in columns
+
+
+def longest_by_caps(G: Array, x: Array, work: int) -> tuple[Array, float] | None:
+    """Signs no worse than x, and a proven bound on ``‖G x‖²`` over the cube.
+
+    None in too many dimensions.
+
+    Args:
+        G: shape (k, n), with columns other than zero.
+        x: shape (n,), within the cube.
+        work: multiplications that may be spent.
+
+    >>> G = np.array([[1.0, 1.0, 0.0], [0.0, 0.5, 1.0], [0.0, 0.0, -0.5]])
+    >>> x, bound = longest_by_caps(G, np.array([1.0, -1.0, 1.0]), 10**6)
+    >>> (x * x[0]).tolist(), bool(bound < 6.5 * (1 + 1e-10))
+    ([1.0, 1.0, 1.0], True)
+    """
+    k, n = G.shape
+    total = float(np.linalg.norm(G, axis=0).sum())
+    axes, _, _ = np.linalg.svd(G, full_matrices=False)
+    turned = axes.T @ G
+    # what all coordinates from each one on add to lengths
+    beyond = np.sqrt(np.square(turned[::-1]).cumsum(axis=0))[::-1].sum(axis=1)
+    r = int(np.count_nonzero(beyond > _FLAT * total))
+    if r > MOST_DIMENSIONS:
+        return None
+    # ‖G x‖ <= ‖axes‖ ‖turned x‖ and what is added to it: coordinates left out, what the axes miss,
+    # and what rounds in <g_j, v> and in ‖G s‖, once for every product and sum
+    stretch = math.sqrt(1 + float(np.linalg.norm(axes.T @ axes - np.eye(len(turned)))))
+    slack = float(np.append(beyond, 0.0)[r] + np.linalg.norm(G - axes @ turned, axis=0).sum())
+    search = _Search(turned[:r], x, slack + 8 * (k + n) * UNIT * total)
+    root = (np.eye(r), 1 - np.eye(r), np.full(r, np.inf))
+    most = work // (2 * r * (n + _OVERHEAD))
+    bound = worst_open(root, search.halved, lambda: search.closed, most)
+    return search.x, (stretch * bound) ** 2 * (1 + _ROUNDING)
+
+
+class _Search:
+    """Boxes on the cube's surface, and the longest vertex met.
+
+    Boxes have middles, halves of their sides (zero along the normal of their face), and bounds on
+    the lengths of members in their directions. All their coordinates are multiples of 2^-44, and
+    exact: smaller caps meet no cell but one, up to less than ``_CLOSED``.
+    """
+
+    def __init__(self, G: Array, x: Array, slack: float) -> None:
+        self.G, self.x, self.slack = G, x, slack
+        self.lengths = np.linalg.norm(G, axis=0)
+        self.longest = float(np.linalg.norm(G @ x))
+        self.average = float(np.square(self.lengths).sum() / self.lengths.sum())
+
+    @property
+    def closed(self) -> float:
+        """Bounds up to here need not be better."""
+        return self.longest * (1 + _CLOSED) + 2 * self.slack
+
+    def halved(self, boxes: Nodes) -> Nodes:
+        """Two of each, cut across the side that looks longest from the origin."""
+        middles, halves, bounds = boxes
+        squares = np.square(middles)
+        sides = np.square(halves) * (1 - squares / squares.sum(axis=1, keepdims=True))
+        cut = np.arange(len(middles)), sides.argmax(axis=1)
+        shift = np.zeros_like(middles)
+        shift[cut] = halves[cut] / 2
+        middles = np.concatenate([middles + shift, middles - shift])
+        halves = np.concatenate([halves - shift, halves - shift])
+        rows = max(1, _CHUNK // self.G.shape[1])
+        own = [
+            self._bounds(middles[i : i + rows], halves[i : i + rows])
+            for i in range(0, len(middles), rows)
+        ]
+        return middles, halves, np.minimum(np.concatenate(own), np.tile(bounds, 2))
+
+    def _bounds(self, middles: Array, halves: Array) -> Array:
+        lengths, cosines, sines = _caps(middles, halves)
+        heights = middles @ self.G
+        sizes = np.abs(heights)
+        tops = sizes.sum(axis=1) / lengths
+        self._vertices(heights[[int(tops.argmax())]])
+        wide = cosines < _WIDEST
+        bounds = (tops + self.slack) / np.where(wide, 1.0, cosines) * (1 + _ROUNDING)
+        bounds[wide] = np.inf
+        small = (bounds > self.closed) & (sines * self.longest < _SMALL * self.average)
+        if small.any():
+            ends = self._vertices(heights[small])
+            inside = (cosines / lengths)[small, None] * sizes[small]
+            beyond = np.maximum(sines[small, None] * self.lengths - inside, 0.0).sum(axis=1)
+            cells = (ends + 2 * beyond) * (1 + _ROUNDING) + self.slack
+            bounds[small] = np.minimum(bounds[small], cells)
+        return bounds
+
+    def _vertices(self, heights: Array) -> Array:
+        """Lengths of G s for the signs s of every row; the longest is kept."""
+        signs = np.where(heights < 0, -1.0, 1.0)
+        lengths = np.linalg.norm(signs @ self.G.T, axis=1)
+        best = int(lengths.argmax())
+        if lengths[best] > self.longest:
+            self.longest, self.x = float(lengths[best]), signs[best]
+        return lengths
+
+
+def _caps(middles: Array, halves: Array) -> tuple[Array, Array, Array]:
+    """Lengths of the middles, and cosines and sines of caps about them that hold the boxes.
+
+    Corners a + δ have one ‖δ‖², and e = <a, δ> is at least −Σ |a_i δ_i|. The angle between a and
+    a + δ grows with e up to e = −‖δ‖², and shrinks from there on.
+    """
+    squares, reach = np.square(middles).sum(axis=1), np.square(halves).sum(axis=1)
+    e = -np.minimum(np.abs(middles * halves).sum(axis=1), reach)
+    corners = squares * (squares + 2 * e + reach)  # squared lengths of middle and corner
+    cosines = (squares + e) / np.sqrt(corners)
+    return np.sqrt(squares), cosines, np.sqrt((squares * reach - np.square(e)) / corners)

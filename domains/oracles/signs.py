@@ -1,0 +1,119 @@
+r"""The longest member of a zonotope of few generators: branch and bound over its signs.
+
+For signs x and any y, ``‖G x‖² = Σ y_j − x'N x`` with N = diag(y) − G'G. The relaxation's y makes N
+positive semidefinite, N = L'L with L lower triangular, so that
+
+    ‖G x‖² = Σ_j y_j − Σ_i (L_i1 x_1 + … + L_ii x_i)².
+
+The first i terms depend on the first i signs alone and bound all x that begin with them: they are
+what x'N x is at least, whatever real numbers come after them. Signs are fixed one by one while this
+bound exceeds the longest vertex found, as lattice points are enumerated (Fincke & Pohst 1985). The
+smaller the relaxation's gap, the fewer are left: all of some 40 columns, whatever the dimension.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky
+
+from ..domain import Array
+from ..floats import UNIT
+from .branch import Nodes, worst_open
+
+Bits = NDArray[np.uint8]
+
+_MOST_ENTRIES = 1280  # of G: for larger ones, next to nothing of the relaxation's gap would close
+_CLOSED = 2e-11  # relative: bounds that exceed the longest vertex by less need not be better
+_SHIFT = 1e-12  # of y: makes semidefinite matrices definite
+_CHUNK = 2**17  # numbers in one array
+_COST = 4  # multiplications in the time that one sign takes
+_OVERHEAD = 40  # of a node, in signs
+
+
+def longest_by_signs(G: Array, x: Array, y: Array, work: int) -> tuple[Array, float] | None:
+    """Signs no worse than x, and a proven bound on ``‖G x‖²`` over the cube.
+
+    None where the search is hopeless: for many columns, or unless diag(y) ⪰ G'G.
+
+    Args:
+        G: shape (k, n).
+        x: shape (n,), within the cube.
+        y: shape (n,), positive.
+        work: multiplications that may be spent.
+
+    >>> G = np.array([[1.0, 1.0, 0.0], [0.0, 0.5, 1.0], [0.0, 0.0, -0.5]])
+    >>> x, bound = longest_by_signs(G, np.array([1.0, -1.0, 1.0]), np.full(3, 3.0), 10**6)
+    >>> (x * x[0]).tolist(), bool(bound < 6.5 * (1 + 1e-10))
+    ([1.0, 1.0, 1.0], True)
+    """
+    k, n = G.shape
+    if k * n > _MOST_ENTRIES:
+        return None
+    order = np.argsort(np.square(G).sum(axis=0) - y, kind="stable")  # steep directions of N first
+    G, y = G[:, order], y[order]
+    N = np.diag(y) - G.T @ G
+    try:
+        upper = cholesky((N + np.diag(_SHIFT * y))[::-1, ::-1], lower=True)[::-1, ::-1]
+    except np.linalg.LinAlgError:
+        return None
+    L = upper.T.copy()
+    # |x'(N − L'L)x|, and what rounds in N, in L'L, in (L x)_i² and in their sums
+    sizes = float(y.sum() + np.square(np.abs(G).sum(axis=1)).sum())
+    sizes += float(np.square(np.abs(L).sum(axis=1)).sum())
+    slack = float(np.abs(N - L.T @ L).sum()) + 8 * (k + n) * UNIT * sizes
+    search = _Search(G, x[order], L, slack)
+    root = np.zeros((1, -(-n // 8)), np.uint8), np.zeros(1, np.intp), np.full(1, y.sum() + slack)
+    # by symmetry the first sign is a plus
+    plus = tuple(array[1:] for array in search.longer(root))
+    most = work // (_COST * (n + _OVERHEAD))
+    bound = worst_open(plus, search.longer, lambda: search.closed, most)
+    found = np.empty(n)
+    found[order] = search.x
+    return found, bound
+
+
+class _Search:
+    """Beginnings of sign vectors, and the longest vertex met.
+
+    Beginnings have signs as bits (one for plus, zero where open), how many of them are fixed, and
+    bounds on ``‖G x‖²``.
+    """
+
+    def __init__(self, G: Array, x: Array, L: Array, slack: float) -> None:
+        self.G, self.x, self.L, self.slack = G, x, L, slack
+        self.longest = float(np.square(G @ x).sum())
+
+    @property
+    def closed(self) -> float:
+        """Bounds up to here need not be better; those of whole sign vectors are."""
+        return self.longest * (1 + _CLOSED) + 3 * self.slack
+
+    def longer(self, beginnings: Nodes) -> Nodes:
+        """Each with a minus and with a plus."""
+        bits, fixed, bounds = beginnings
+        n, every = len(self.L), np.arange(len(fixed))
+        rows = max(1, _CHUNK // n)
+        minus = np.concatenate([
+            np.einsum("ij,ij->i", self.L[fixed[i : i + rows]], _signs(bits[i : i + rows], n))
+            for i in range(0, len(fixed), rows)
+        ])  # fmt: skip
+        plus = minus + 2 * self.L[fixed, fixed]
+        more = bits.copy()
+        more[every, fixed // 8] |= (128 >> fixed % 8).astype(np.uint8)
+        bits, fixed = np.concatenate([bits, more]), np.tile(fixed + 1, 2)
+        bounds = np.tile(bounds, 2) - np.square(np.concatenate([minus, plus]))
+        self._vertices(bits[(fixed == n) & (bounds > self.closed)])
+        bounds[fixed == n] = 0.0
+        return bits, fixed, bounds
+
+    def _vertices(self, bits: Bits) -> None:
+        """Whole sign vectors; the longest is kept."""
+        if len(bits):
+            signs = _signs(bits, len(self.L))
+            lengths = np.square(signs @ self.G.T).sum(axis=1)
+            best = int(lengths.argmax())
+            if lengths[best] > self.longest:
+                self.longest, self.x = float(lengths[best]), signs[best]
+
+
+def _signs(bits: Bits, n: int) -> Array:
+    return 2 * np.unpackbits(bits, axis=1, count=n).astype(np.float64) - 1

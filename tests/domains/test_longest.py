@@ -1,0 +1,279 @@
+"""The longest member of a zonotope by branch and bound: against every sign pattern, hulls, and
+zonogons.
+"""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.spatial
+from cases import one_test_of
+
+import domains.oracles.caps as caps
+import domains.oracles.signs as signs
+import domains.oracles.squared_norm as squared_norm
+from domains import Zonotope
+from domains.oracles.branch import worst_open
+from domains.oracles.caps import longest_by_caps
+from domains.oracles.signs import longest_by_signs
+
+KINDS = {
+    "in general position": lambda rng, r, n: rng.normal(size=(r, n)),
+    "of small integers": lambda rng, r, n: rng.integers(-1, 2, size=(r, n)).astype(float),
+    "all but one in a hyperplane": lambda rng, r, n: np.vstack(
+        [rng.normal(size=(r - 1, n)), np.eye(1, n)]
+    ),
+    "flat": lambda rng, r, n: rng.normal(size=(r, 2)) @ rng.normal(size=(2, n)),
+    "nearly flat": lambda rng, r, n: (
+        (10.0 ** -np.arange(0, 3 * r, 3))[:, None] * rng.normal(size=(r, n))
+    ),
+    "nearly parallel": lambda rng, r, n: np.ones((r, 1)) + 1e-5 * rng.normal(size=(r, n)),
+    "parallel up to rounding": lambda rng, r, n: np.ones((r, 1)) + 1e-15 * rng.normal(size=(r, n)),
+    "of very different lengths": lambda rng, r, n: (
+        rng.normal(size=(r, n)) * 10.0 ** rng.uniform(-9, 0, n)
+    ),
+    "of zeros": lambda rng, r, n: rng.normal(size=(r, n)) * (np.arange(n) % 3 > 0),
+}
+WORK = 2**27
+
+
+def by_signs(G, x, work):
+    """With ``G'G ⪯ diag(‖g_j‖ Σ_k ‖g_k‖)``, by Cauchy's inequality."""
+    lengths = np.linalg.norm(G, axis=0)
+    live = lengths > 0
+    found = longest_by_signs(G[:, live], x[live], lengths[live] * lengths.sum(), work)
+    if found is None:
+        return None
+    x = x.copy()
+    x[live] = found[0]
+    return x, found[1]
+
+
+SEARCHES = {"caps": longest_by_caps, "signs": by_signs}
+
+
+def every_sign(G):
+    """All points G x up to their sign, by brute force."""
+    x = np.array(list(itertools.product([1.0, -1.0], repeat=G.shape[1] - 1)))
+    return G[:, 0] + x @ G[:, 1:].T
+
+
+def longest(G):
+    return float(np.square(every_sign(G)).sum(axis=1).max())
+
+
+def start(G):
+    """Signs that need not be good."""
+    return np.where(G[0] < 0, -1.0, 1.0)
+
+
+def short(search, G):
+    """By how much the answer falls short of brute force, and the bound of it, relatively."""
+    x, bound = search(G, start(G), WORK)
+    assert (np.abs(x) == 1).all()
+    best = longest(G)
+    return 1 - float(np.square(G @ x).sum()) / best, 1 - bound / best
+
+
+@one_test_of(("kind", "name"), list(itertools.product(KINDS, SEARCHES)))
+def test_no_sign_pattern_is_longer(kind, name):
+    rng = np.random.default_rng(0)
+    for r, n in ((2, 9), (3, 12), (4, 11), (5, 10)):
+        value, bound = short(SEARCHES[name], KINDS[kind](rng, r, n))
+        assert value <= 1e-10
+        assert -1e-10 <= bound <= 0
+
+
+@one_test_of("name", list(SEARCHES))
+def test_bounds_hold_in_exact_arithmetic_whenever_the_search_stops(name):
+    """On generators of few bits, whose longest member is known exactly."""
+    rng = np.random.default_rng(1)
+    for r, n in ((2, 7), (3, 9), (5, 9)):
+        G = rng.integers(-99, 100, size=(r, n)).astype(float)
+        best = max(sum(int(z) ** 2 for z in row) for row in every_sign(G).astype(np.int64).tolist())
+        bounds = []
+        for work in (0, 1, 10**4, 10**5, 10**6, WORK):
+            x, bound = SEARCHES[name](G, start(G), work)
+            assert float(np.square(G @ x).sum()) <= best <= bound
+            bounds.append(bound)
+        assert sorted(bounds, reverse=True) == pytest.approx(bounds, rel=1e-10)
+        assert bounds[-1] <= best * (1 + 1e-10)
+
+
+@one_test_of("name", list(SEARCHES))
+def test_a_member_on_the_way_is_never_above_the_bound(name):
+    """Too many columns for the work: some of the gap stays open."""
+    G = np.random.default_rng(2).normal(size=(9, 60))
+    x, bound = SEARCHES[name](G, start(G), 2**24)
+    assert (np.abs(x) == 1).all()
+    assert np.square(G @ start(G)).sum() <= np.square(G @ x).sum() <= bound
+    assert bound > 1.01 * np.square(G @ x).sum()
+
+
+def test_the_check_has_power(monkeypatch):
+    """Caps that do not hold their boxes lose the longest member, and so do terms counted twice."""
+    draws = [np.random.default_rng(s).normal(size=(3, 11)) for s in range(10)]
+
+    def lost(search, work):
+        return max(1 - search(G, start(G), work)[1] / longest(G) for G in draws)
+
+    assert lost(longest_by_caps, 2**15) <= 0
+    assert lost(by_signs, 2**15) <= 0
+    caps_of, triangle, longer = caps._caps, signs.cholesky, signs._Search.longer
+
+    def points(middles, halves):
+        lengths, cosines, sines = caps_of(middles, halves)
+        return lengths, np.ones_like(cosines), np.zeros_like(sines)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(caps, "_caps", points)
+        assert lost(longest_by_caps, 2**15) > 1e-3
+    with monkeypatch.context() as patch:
+        patch.setattr(signs, "cholesky", lambda *a, **k: 1.01 * triangle(*a, **k))
+        assert lost(by_signs, 2**15) <= 0  # the triangle need not be the right one
+
+    def twice(search, beginnings):
+        bits, fixed, bounds = longer(search, beginnings)
+        return bits, fixed, 2 * bounds - np.tile(beginnings[2], 2)
+
+    monkeypatch.setattr(signs._Search, "longer", twice)
+    assert lost(by_signs, 2**15) > 1e-3
+
+
+def test_boxes_cover_the_sphere_and_caps_hold_boxes():
+    rng = np.random.default_rng(3)
+    for r in (2, 3, 6, 9):
+        search = caps._Search(rng.normal(size=(r, 20)), np.ones(20), 0.0)
+        boxes = (np.eye(r), 1 - np.eye(r), np.full(r, np.inf))
+        for _ in range(5):
+            boxes = search.halved(boxes)
+            chosen = rng.permutation(len(boxes[0]))[: 2**9]
+            covered = np.prod(2 * boxes[1] + (boxes[1] == 0), axis=1).sum()
+            assert covered == r * 2 ** (r - 1)  # areas of all faces
+            middles, halves = boxes[0][chosen], boxes[1][chosen]
+            lengths, cosines, sines = caps._caps(middles, halves)
+            inside = middles + halves * rng.choice([-1.0, 1.0, 0.5], size=middles.shape)
+            angles = (inside * middles).sum(axis=1) / np.linalg.norm(inside, axis=1) / lengths
+            assert (angles >= cosines - 1e-12).all()
+            np.testing.assert_allclose(np.square(cosines) + np.square(sines), 1, rtol=1e-12)
+            assert (np.abs(inside).max(axis=1) == 1).all()
+
+
+def test_branching_stops_where_it_must():
+    """Intervals whose bound is their upper end: the largest of x up to 1 is 1."""
+
+    def halves(nodes):
+        low, high = nodes
+        middle = (low + high) / 2
+        return np.concatenate([low, middle]), np.concatenate([middle, high])
+
+    root = np.zeros(1), np.ones(1)
+    assert worst_open(root, halves, lambda: 1.0, 10) == 1.0
+    assert worst_open(root, halves, lambda: 0.99, 5000) == 1.0
+    assert (root[0], root[1]) == (0, 1)  # as they were
+
+    def interrupted(nodes):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        worst_open(root, interrupted, lambda: 0.5, 10)
+
+
+def test_the_vertices_are_those_of_the_convex_hull():
+    """In general position 13 generators in R³ have 13·12 + 2 vertices."""
+    G = np.random.default_rng(3).normal(size=(3, 13))
+    points = every_sign(G)
+    points = np.vstack([points, -points])
+    vertices = points[scipy.spatial.ConvexHull(points).vertices]
+    assert len(vertices) == 13 * 12 + 2
+    for H in (np.diag([1.0, 1e-3, 1e-3]), np.diag([1.0, 1.0, 1e-6]), np.eye(3)):
+        best = np.einsum("ij,jk,ik->i", vertices, H, vertices).max()
+        root = np.sqrt(H) @ G
+        for search in SEARCHES.values():
+            assert search(root, start(root), WORK)[1] == pytest.approx(best, rel=1e-10)
+
+
+def test_grids_of_integers_in_many_copies():
+    """Three copies of the 13 lines through a cube's neighbours: 39 generators, 9 in each plane."""
+    lines = [x for x in itertools.product([-1.0, 0.0, 1.0], repeat=3) if x > (0, 0, 0)]
+    grid = np.array(lines).T
+    copies = np.hstack([grid, -2 * grid, grid / 3])
+    for W in (np.eye(3), np.diag([1.0, 2.0, 0.1]), np.random.default_rng(4).normal(size=(3, 3))):
+        found = Zonotope(copies.T).max_quadratic(W.T @ W)
+        assert found.value == found.upper_bound
+        assert found.value == pytest.approx(longest(W @ grid) * (1 + 2 + 1 / 3) ** 2, rel=1e-12)
+
+
+@one_test_of(("n", "r"), [(14, 4), (14, 7), (14, 11), (10, 10)])
+def test_many_copies_of_few_lines(n, r):
+    """Of any number of dimensions: all signs of one copy are tried."""
+    lines = np.random.default_rng(r).normal(size=(r, n))
+    copies = np.hstack([lines, -lines, 2 * lines])
+    found = Zonotope(copies.T).max_quadratic(np.eye(r))
+    assert found.value == found.upper_bound == pytest.approx(16 * longest(lines), rel=1e-12)
+
+
+def test_many_generators_in_one_plane():
+    """Sixty in a plane and two beside it: a zonogon's vertices with all signs of the two."""
+    rng = np.random.default_rng(5)
+    flat, beside = rng.normal(size=(2, 60)), rng.normal(size=(3, 2))
+    angles = np.arctan2(flat[1], flat[0])
+    middles = np.sort(np.mod(np.concatenate([angles, angles + np.pi]) + np.pi / 2, 2 * np.pi))
+    middles = (middles + np.append(middles[1:], middles[0] + 2 * np.pi)) / 2
+    signs = np.sign(np.column_stack([np.cos(middles), np.sin(middles)]) @ flat)
+    corners = np.column_stack([signs @ flat.T, np.zeros(len(signs))])
+    best = max(
+        np.square(corners + beside @ pair).sum(axis=1).max()
+        for pair in itertools.product([-1.0, 1.0], repeat=2)
+    )
+    found = Zonotope(np.vstack([np.pad(flat.T, ((0, 0), (0, 1))), beside.T])).max_quadratic(
+        np.eye(3)
+    )
+    assert found.value == found.upper_bound == pytest.approx(best, rel=1e-12)
+
+
+def test_a_ball_of_segments():
+    """Generators evenly on a sphere: vertices are as many as there are, and nearly as long."""
+    k = np.arange(300) + 0.5
+    height, angle = 1 - k / 300, np.pi * (1 + 5**0.5) * k
+    radius = np.sqrt(1 - np.square(height))
+    G = np.array([radius * np.cos(angle), radius * np.sin(angle), height])
+    x, bound = longest_by_caps(G, start(G), WORK)
+    directions = np.random.default_rng(6).normal(size=(2000, 3))
+    lengths = np.square(np.sign(directions @ G) @ G.T).sum(axis=1)
+    assert lengths.max() <= bound == pytest.approx(np.square(G @ x).sum(), rel=1e-10)
+    assert lengths.min() > 0.97 * bound
+
+
+def test_offsets_share_the_work_and_other_centers_are_exact():
+    rng = np.random.default_rng(7)
+    G, center = rng.normal(size=(24, 3)), rng.normal(size=3)
+    found = Zonotope(G).max_quadratic(np.eye(3), center)
+    both = np.column_stack([G.T, center])
+    assert found.value == found.upper_bound > longest(np.column_stack([center, G[:12].T]))
+    for search in SEARCHES.values():
+        x, bound = search(both, start(both), WORK)
+        assert found.value == pytest.approx(np.square(both @ x).sum(), rel=1e-12)
+        assert found.value == pytest.approx(bound, rel=1e-10)
+
+
+@one_test_of(("n", "r"), [(400, 5), (60, 6), (40, 12), (30, 15)])
+def test_no_gap_is_left(n, r):
+    G = np.random.default_rng(8).normal(size=(n, r))
+    found = Zonotope(G).max_quadratic(np.eye(r))
+    assert found.value == found.upper_bound
+
+
+def test_what_is_out_of_reach_is_left_to_the_relaxation(monkeypatch):
+    G = np.random.default_rng(9).normal(size=(12, 150))
+    assert longest_by_caps(G, start(G), WORK) is None
+    assert by_signs(G, start(G), WORK) is None
+    assert longest_by_signs(G[:, :4], start(G[:, :4]), np.full(4, 1e-3), WORK) is None
+    found = Zonotope(G.T).max_quadratic(np.eye(12))
+    assert found.value < found.upper_bound <= math.pi / 2 * found.value
+    monkeypatch.setattr(squared_norm, "MOST_WORK", 2**20)
+    few = Zonotope(G[:8, :100].T)
+    narrow = few.max_quadratic(np.eye(8))
+    monkeypatch.setattr(squared_norm, "_searched", lambda G, x, upper, y, work: (x, upper))
+    assert narrow.upper_bound <= few.max_quadratic(np.eye(8)).upper_bound
