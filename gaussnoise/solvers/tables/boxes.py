@@ -48,10 +48,7 @@ def shape_of(box: Box) -> tuple[int, ...]:
 def overlap(box: Box, other: Box) -> Box | None:
     """The cells in both boxes, if there are any."""
     both = tuple(
-        [
-            slice(max(a.start, b.start), min(a.stop, b.stop))
-            for a, b in zip(box, other, strict=True)
-        ]
+        [slice(max(a.start, b.start), min(a.stop, b.stop)) for a, b in zip(box, other, strict=True)]
     )
     return both if all(codes.start < codes.stop for codes in both) else None
 
@@ -59,8 +56,5 @@ def overlap(box: Box, other: Box) -> Box | None:
 def within(box: Box, outer: Box) -> Box:
     """A box, as it lies in an array of the cells of another one that holds it."""
     return tuple(
-        [
-            slice(a.start - b.start, a.stop - b.start)
-            for a, b in zip(box, outer, strict=True)
-        ]
+        [slice(a.start - b.start, a.stop - b.start) for a, b in zip(box, outer, strict=True)]
     )
