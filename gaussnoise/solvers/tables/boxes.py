@@ -1,5 +1,6 @@
 """Boxes of a table's cells, of which many make up a table that is too large to be held."""
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -37,7 +38,7 @@ def evenly(count: int, most: int) -> list[slice]:
     """
     parts = max(-(-count // most), 1)
     ends = [-(-count * k // parts) for k in range(parts + 1)]
-    return [slice(start, end) for start, end in zip(ends[:-1], ends[1:], strict=True)]
+    return [slice(start, end) for start, end in itertools.pairwise(ends)]
 
 
 def shape_of(box: Box) -> tuple[int, ...]:
