@@ -190,7 +190,11 @@ class Layout:
             (self.query.unit, self.query.most, self.query.public),
         )
         if self.large:
-            known = (*known, self.large, self.piece)
+            cut = [
+                (T, matrix.lead, matrix.heights, [columns.stop for columns in matrix.columns])
+                for T, matrix in self.matrices.items()
+            ]
+            known = (*known, self.large, self.piece, cut)
         return hashlib.sha256(json.dumps(known).encode()).hexdigest()
 
 
