@@ -16,6 +16,7 @@ from domains.tables.tables import AbstractTables, Term
 
 from ..errors import CovarianceError
 from ..files.pickling import PickledByArguments
+from ..solvers.tables.boxes import Box
 from ..solvers.tables.orbits import ByType, Orbits, Type
 from ..solvers.tables.residuals import (
     Subset,
@@ -64,7 +65,7 @@ class MarginalCovariance(TableCovariance, PickledByArguments):
     def mean_variance(self, subset: Subset) -> float:
         return self.table_variance(subset)
 
-    def table_variance(self, subset: Subset) -> float:
+    def table_variance(self, subset: Subset, box: Box | None = None) -> float:
         orbits = self.by_type.orbits
         kind = orbits.type_of(tuple(i for i in subset if i in orbits))
         return (

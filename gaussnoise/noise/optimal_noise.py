@@ -4,7 +4,7 @@ import enum
 import math
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,6 +121,16 @@ class OptimalNoise:
     def gap(self) -> float:
         """``gamma / gamma_lower − 1``: how much better a covariance could be; zero at zero."""
         return gap_between(self.gamma_lower, self.gamma)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A center of zeros travels as its shape: tables may have billions of cells."""
+        bare = not any(self.center.strides) and not self.center.flat[0]
+        return self.__dict__ | ({"center": self.center.shape} if bare else {})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        center = state["center"]
+        zeros = {"center": np.broadcast_to(0.0, center)} if isinstance(center, tuple) else {}
+        self.__dict__.update(state | zeros)
 
     def __float__(self) -> float:
         return self.gamma

@@ -15,6 +15,7 @@ from domains.tables.tables import AbstractTables, Term
 
 from ..errors import CovarianceError
 from ..files.pickling import PickledByArguments
+from ..solvers.tables.boxes import Box, shape_of
 from ..solvers.tables.residuals import Subset, rank
 from ..solvers.tables.strategies import AbstractStrategy, IdentityStrategy, SolvedStrategy
 from .covariance import Stored
@@ -38,8 +39,8 @@ class ProductCovariance(TableCovariance, PickledByArguments):
     strategies: tuple[AbstractStrategy, ...]
     variances: Mapping[Subset, float]
 
-    def table_variance(self, subset: Subset) -> Array:
-        return self.term_variance(self._cells_of(subset))
+    def table_variance(self, subset: Subset, box: Box | None = None) -> Array:
+        return self._variance(self._cells_of(subset), box)
 
     def mean_variance(self, subset: Subset) -> float:
         return self.term_total(self._cells_of(subset)) / self.domain.cells(subset)
@@ -48,10 +49,16 @@ class ProductCovariance(TableCovariance, PickledByArguments):
         return tuple((i, Identity(self.strategies[i].size)) for i in subset)
 
     def term_variance(self, term: Term) -> Array:
+        return self._variance(term, None)
+
+    def _variance(self, term: Term, box: Box | None) -> Array:
+        """Of every query, or of those in a box."""
+        box = box or tuple([slice(0, base.queries) for _, base in term])
+        parts = [self._parts(i, base) for i, base in term]
         own, rest = (
-            zip(*(self._parts(i, base) for i, base in term), strict=True) if term else ((), ())
+            [part[k][codes] for part, codes in zip(parts, box, strict=True)] for k in range(2)
         )
-        total = np.zeros([base.queries for _, base in term])
+        total = np.zeros(shape_of(box))
         for T in self._inside(_attributes(term)):
             parts = (own[k] if i in T else rest[k] for k, (i, _) in enumerate(term))
             total += self.variances[T] * reduce(np.multiply.outer, parts, np.array(1.0))

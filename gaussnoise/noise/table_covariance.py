@@ -12,6 +12,7 @@ from domains.tables.tables import AbstractTables, Term
 
 from ..errors import ParameterError
 from ..numerics.norms import group_norm
+from ..solvers.tables.boxes import Box
 from ..solvers.tables.residuals import Subset, subsets_of
 from ..solvers.tables.strategies import AbstractStrategy
 from .covariance import Covariance, Stored
@@ -36,8 +37,11 @@ class TableCovariance(Covariance):
     variances: Mapping[Subset, float]
 
     @abc.abstractmethod
-    def table_variance(self, subset: Subset) -> Array | float:
-        """Variance of every cell of ``subset``'s (unweighted) table, shape (sizes…), or one."""
+    def table_variance(self, subset: Subset, box: Box | None = None) -> Array | float:
+        """Variance of every cell of ``subset``'s (unweighted) table, shape (sizes…), or one.
+
+        Of those in a box alone, if there is one.
+        """
 
     @abc.abstractmethod
     def mean_variance(self, subset: Subset) -> float:

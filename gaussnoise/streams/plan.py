@@ -331,7 +331,8 @@ class StreamPlan(PickledByArguments):
             ParameterError: more than 1000 marginals as CSV, or any with ``executors``; ledger and
                 id not together.
             DomainTooLargeError: more than 10⁸ noisy integers in all ticks together, or cells,
-                without ``executors``; with them, a table of more than 2²⁶ cells.
+                without ``executors``; with them, a table of more than 2²⁶ cells,
+                which streams do not cut into pieces.
             BudgetError: the ledger's budget does not allow it.
             LedgerError: another release under this id, or an unusable ledger.
         """

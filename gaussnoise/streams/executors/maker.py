@@ -11,6 +11,8 @@ from typing import Any, final
 
 import numpy as np
 
+from domains import DomainTooLargeError
+
 from ...errors import DataError, ParameterError, StreamError
 from ...files.commits import Commits
 from ...files.disk import read_json, remove
@@ -19,8 +21,9 @@ from ...tables.counting.impossible import excluded
 from ...tables.counting.persons import PersonLimit
 from ...tables.counting.spark import SparkRecords, check_spark, in_spark
 from ...tables.release.executors.cluster import ASSUMED, TASK, check_file_system, in_tasks
-from ...tables.release.executors.door import check_tables
+from ...tables.release.executors.door import check_total
 from ...tables.release.executors.layout import Layout
+from ...tables.release.executors.matrix import MOST_HELD
 from ...tables.release.executors.work import Work
 from ...tables.release.store import StoredTables
 from ...tables.schema.schema import Attribute
@@ -294,8 +297,8 @@ class Executors(AbstractMaker[GroupsCommit]):
 
 
 def layout_of(plan: StreamPlan) -> Layout:
-    """Which task measures what, of a stream."""
-    return Layout.of(plan.tables, plan.query)
+    """Which task measures what, of a stream: every table whole."""
+    return Layout.of(plan.tables, plan.query, MOST_HELD)
 
 
 def check_stream(plan: StreamPlan, format: str) -> None:
@@ -309,4 +312,12 @@ def check_stream(plan: StreamPlan, format: str) -> None:
         raise ParameterError(
             f'start: executors=True expects format="parquet", got format={format!r}'
         )
-    check_tables("start", plan.tables)
+    tables = plan.tables.tables
+    largest = max(map(tables.cells, tables.subsets))
+    if largest > MOST_HELD:
+        raise DomainTooLargeError(
+            f"start: a table of {largest:.3g} cells, more than the 2^26 that one task of an "
+            "executor holds: those of streams are not cut into pieces, as those of releases are; "
+            "hint: fewer attributes in one table, or coarser ones"
+        )
+    check_total("start", plan.tables)

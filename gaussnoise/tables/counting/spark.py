@@ -149,24 +149,53 @@ class SparkRecords:
 
         The task fails if a group does not count as many records as there are: the table changed.
         """
-        placing = Placing(self.attributes, self.weight, self.unit)
-        session, sizes = self.coded.sparkSession, [a.size for a in self.attributes]
-        blocks = self.coded.mapInArrow(partial(_counted, placing, dict(groups)), _COUNTED)
-        # a group without records is measured as well
-        numbers = ", ".join(map(str, groups))
+        sizes = [a.size for a in self.attributes]
+        cells = {part: math.prod(sizes[i] for i in S) for part, S in groups.items()}
+        count = partial(_counted, self._placing, dict(groups))
+        return self._finished(count, cells, self.total, finish)
+
+    def counted_in_pieces(self, S: Subset, starts: Sequence[int], finish: Finish) -> Any:
+        """The same of one table that no task holds: pieces of it take the place of groups.
+
+        Args:
+            S: its attributes.
+            starts: the first cell of each piece, flat.
+            finish: as for :meth:`counted`. Whether all pieces together count as many records as
+                there are is for the caller to see.
+        """
+        end = math.prod(self.attributes[i].size for i in S)
+        cells = dict(enumerate(np.diff([*starts, end]).tolist()))
+        count = partial(_counted_in_pieces, self._placing, S, np.array(starts, dtype=np.int64))
+        return self._finished(count, cells, None, finish)
+
+    @property
+    def _placing(self) -> Placing:
+        return Placing(self.attributes, self.weight, self.unit)
+
+    def _finished(
+        self,
+        count: Callable[[Iterable[Any]], Iterator[Any]],
+        cells: Mapping[int, int],
+        total: int | None,
+        finish: Finish,
+    ) -> Any:
+        """What ``finish`` makes of counts, all of each part in one task."""
+        session = self.coded.sparkSession
+        # a part without records is measured as well
+        numbers = ", ".join(map(str, cells))
         nothing = session.range(1).selectExpr(
             f"explode(array({numbers})) as part", "0L as cell", "0L as count"
         )
-        tasks = min(len(groups), int(session.conf.get("spark.sql.shuffle.partitions")))
-        cells = {part: math.prod(sizes[i] for i in S) for part, S in groups.items()}
+        tasks = min(len(cells), int(session.conf.get("spark.sql.shuffle.partitions")))
         return (
-            blocks.unionAll(nothing)
+            self.coded.mapInArrow(count, _COUNTED)
+            .unionAll(nothing)
             .groupBy("part", "cell")
             .agg({"count": "sum"})
             .withColumnRenamed("sum(count)", "count")
-            .repartition(tasks, "part")  # of a group, all counts are in one task
+            .repartition(tasks, "part")
             .sortWithinPartitions("part")
-            .mapInArrow(partial(_finished, cells, self.total, finish), COMMITTED)
+            .mapInArrow(partial(_finished, cells, total, finish), COMMITTED)
         )
 
     def close(self) -> None:
@@ -181,23 +210,41 @@ _TASK = "count the table's rows"
 
 def _counted(placing: Placing, groups: Groups, batches: Iterable[Any]) -> Iterator[Any]:
     """Counts of some records, each cell of a group once for every block of them: a Spark task."""
+    for rows in _blocks(batches):
+        for part, S in groups.items():
+            cells, counts = _cells(placing, S, rows)
+            yield _counts(np.full(len(cells), part), cells, counts)
+
+
+def _counted_in_pieces(
+    placing: Placing, S: Subset, starts: Counts, batches: Iterable[Any]
+) -> Iterator[Any]:
+    """The same of pieces of one table."""
+    for rows in _blocks(batches):
+        cells, counts = _cells(placing, S, rows)
+        parts = np.searchsorted(starts, cells, side="right") - 1
+        yield _counts(parts, cells - starts[parts], counts)
+
+
+def _cells(placing: Placing, S: Subset, rows: Any) -> tuple[Counts, Counts]:
+    """Cells of the table of S that some records are in, and what they add to each."""
+    columns = {name: rows[name].to_numpy() for name in rows.column_names}
+    sums = {name: columns[name] for name in placing.sums}
+    codes = [columns[f"c{i}"] for i in S]
+    if placing.outside(S, codes, sums):
+        raise DataError(CHANGED)
+    pairs = list(placing.cells(S, codes, 1, sums))
+    cells, places = np.unique(np.concatenate([cells for cells, _ in pairs]), return_inverse=True)
+    counts = np.zeros(len(cells), dtype=np.int64)
+    np.add.at(counts, places, np.concatenate([masses for _, masses in pairs]))
+    return cells, counts
+
+
+def _counts(parts: NDArray[Any], cells: Counts, counts: Counts) -> Any:
     import pyarrow as pa
 
-    for rows in _blocks(batches):
-        columns = {name: rows[name].to_numpy() for name in rows.column_names}
-        sums = {name: columns[name] for name in placing.sums}
-        for part, S in groups.items():
-            codes = [columns[f"c{i}"] for i in S]
-            if placing.outside(S, codes, sums):
-                raise DataError(CHANGED)
-            pairs = list(placing.cells(S, codes, 1, sums))
-            cells, places = np.unique(
-                np.concatenate([cells for cells, _ in pairs]), return_inverse=True
-            )
-            counts = np.zeros(len(cells), dtype=np.int64)
-            np.add.at(counts, places, np.concatenate([masses for _, masses in pairs]))
-            parts = np.full(len(cells), part, dtype=np.int32)
-            yield pa.RecordBatch.from_pydict({"part": parts, "cell": cells, "count": counts})
+    columns = {"part": parts.astype(np.int32), "cell": cells, "count": counts}
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def _blocks(batches: Iterable[Any]) -> Iterator[Any]:
@@ -216,7 +263,7 @@ def _blocks(batches: Iterable[Any]) -> Iterator[Any]:
 
 def _finished(
     cells: Mapping[int, int],
-    total: int,
+    total: int | None,
     finish: Finish,
     batches: Iterable[Any],
 ) -> Iterator[Any]:
@@ -238,7 +285,7 @@ def _by_part(batches: Iterable[Any]) -> Iterator[tuple[int, Counts, Counts]]:
 
 
 def _whole(
-    pieces: Iterable[tuple[int, Counts, Counts]], sizes: Mapping[int, int], total: int
+    pieces: Iterable[tuple[int, Counts, Counts]], sizes: Mapping[int, int], total: int | None
 ) -> Parts:
     """Each group once all its pieces are there."""
     current, counts = -1, np.zeros(0, dtype=np.int64)
@@ -252,8 +299,8 @@ def _whole(
         yield current, _checked(counts, total)
 
 
-def _checked(counts: Counts, total: int) -> Counts:
-    """The counts, if they are of all records."""
-    if int(counts.sum()) != total:
+def _checked(counts: Counts, total: int | None) -> Counts:
+    """The counts, if they are of all records where it is known how many."""
+    if total is not None and int(counts.sum()) != total:
         raise DataError(CHANGED)
     return counts

@@ -16,6 +16,7 @@ from ...noise.problem import Relation
 from ...numerics.integers import MOST_SUM, exact_type
 from ...privacy.lattice_bound import MOST_STEPS, TABLE_SCALE
 from ...privacy.sampler import MAX_BITS, IntegerQuery
+from ...solvers.tables.boxes import Box, shape_of
 from ...solvers.tables.orbits import ByType, Orbits, Type, alike
 from ...solvers.tables.patterns import MOST_PATTERNS, pattern_shape, pattern_sums
 from ...solvers.tables.residuals import Subset, part_of
@@ -177,19 +178,34 @@ class ResidualQuery(PickledByArguments):
 
     def answer(self, T: Subset, marginal: Counts) -> Integers:
         """The exact answer on marginal T's counts, or on integer combinations of them, flat."""
-        answer: Integers = marginal
-        bound = max(int(np.sum(np.abs(marginal))), 1)  # of all intermediates
-        for axis, i in enumerate(T):
-            bound *= self.strategies[i].growth
-            answer = self.strategies[i].contrast(answer.astype(exact_type(bound)), axis)
+        bound = max(int(np.sum(np.abs(marginal))), 1)
+        return self.multiplied(T, *self.contrasted(T, marginal, bound))
+
+    def contrasted(
+        self, attributes: Subset, values: Integers, bound: int, first: int = 0
+    ) -> tuple[Integers, int]:
+        """``⊗ C_i`` along axes from ``first`` on, exactly, and what bounds its numbers.
+
+        ``bound``: of the sums of sizes of ``values`` along those axes.
+        """
+        for axis, i in enumerate(attributes, first):
+            bound *= self.strategies[i].growth  # of all intermediates
+            values = self.strategies[i].contrast(values.astype(exact_type(bound)), axis)
+        return values, bound
+
+    def multiplied(self, T: Subset, values: Integers, bound: int) -> Integers:
+        """``s_T`` times integers of at most ``bound``, flat."""
         s = int(self.multipliers[T])
         # flat before it is multiplied: numpy turns 0-d arrays of Python integers into bare ones,
         # and those into 64 bits
-        return answer.astype(exact_type(bound * s)).reshape(-1) * s
+        return values.astype(exact_type(bound * s)).reshape(-1) * s
 
     def noisy(self, T: Subset, marginal: Counts, noise: Counts) -> Integers:
         """The answer plus noise, exactly."""
-        answer = self.answer(T, marginal)
+        return self.added(self.answer(T, marginal), noise)
+
+    def added(self, answer: Integers, noise: Counts) -> Integers:
+        """An answer, or a part of it, plus noise, exactly."""
         if answer.dtype not in (np.int64, object) or noise.dtype != np.int64:
             raise GaussNoiseError(
                 f"release: expected exact integers, got {answer.dtype} and {noise.dtype}"
@@ -217,15 +233,23 @@ class ResidualQuery(PickledByArguments):
 
     def decoded(self, T: Subset, values: Array) -> Array:
         """What T alone adds to marginal T, from all that :meth:`divided` makes of its answer."""
-        values = values.reshape([self.strategies[i].rows for i in T])
-        for axis, i in enumerate(T):
+        return self.decoded_along(T, values.reshape([self.strategies[i].rows for i in T]))
+
+    def decoded_along(self, attributes: Subset, values: Array, first: int = 0) -> Array:
+        """``⊗ C_i⁺`` along axes from ``first`` on."""
+        for axis, i in enumerate(attributes, first):
             values = self.strategies[i].decode(values, axis)
         return values
 
-    def spread(self, values: Array, T: Subset, S: Subset) -> Array:
-        """``values ⊗_{i∈S∖T} v_i``: what is known of T, laid over the cells of S ⊇ T."""
+    def spread(self, values: Array, T: Subset, S: Subset, box: Box | None = None) -> Array:
+        """``values ⊗_{i∈S∖T} v_i``: what is known of T, laid over the cells of S ⊇ T.
+
+        Over those in a box alone, if there is one, from values in that of T.
+        """
         rest = [i for i in S if i not in T]
-        table = values.reshape([self.strategies[i].size if i in T else 1 for i in S])
+        box = box or tuple([slice(0, self.strategies[i].size) for i in S])
+        shape = shape_of(box)
+        table = values.reshape([n if i in T else 1 for i, n in zip(S, shape, strict=True)])
         # over all even attributes at once, which rounds once; a public total by dividing, which
         # keeps it exact
         table = (
@@ -235,10 +259,10 @@ class ResidualQuery(PickledByArguments):
         )
         for axis, i in enumerate(S):
             if i in rest and not self._is_even(i):
-                table = table * self.strategies[i].profile.reshape(
+                table = table * self.strategies[i].profile[box[axis]].reshape(
                     [-1 if k == axis else 1 for k in range(len(S))]
                 )
-        return np.broadcast_to(table, [self.strategies[i].size for i in S])
+        return np.broadcast_to(table, shape)
 
     def gather(self, weights: Array, S: Subset, T: Subset) -> Array:
         """Weights on S's cells as weights on what is known of T ⊆ S: transposes :meth:`spread`."""

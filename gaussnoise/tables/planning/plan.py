@@ -152,18 +152,18 @@ class Plan(Accuracy):
                 ``out`` on a file system that all of them share and that has hard links: a local
                 disk for Spark on one machine, NFS or the like for several; object stores have
                 none. The dataframe must have the same rows whenever Spark computes it again. Every
-                residual is drawn once: whoever is first commits it, and tables are made of what
-                was committed, whichever tasks are tried again, run twice or are killed. Under a
-                ledger, run it again after the driver was killed: it goes on, and is charged once.
-                The format is "parquet": a dataset in ``out/tables``, a folder for each number of
-                attributes.
+                residual, or piece of a large one, is drawn once: whoever is first commits it, and
+                tables are made of what was committed, whichever tasks are tried again, run twice or
+                are killed. Under a ledger, run it again after the driver was killed: it goes on,
+                and is charged once. The format is "parquet": a dataset in ``out/tables``, a folder
+                for each number of attributes.
 
         Returns:
             A :class:`TableRelease`.
 
         Raises:
-            DomainTooLargeError: more than one machine can do, without ``executors``; or one table
-                of more than 2^26 cells with it.
+            DomainTooLargeError: more than one machine can do, without ``executors``; with it, a
+                table that cannot be cut into pieces of 2^26 numbers.
             DataError: the table breaks the schema; names column and rule, never a value.
             OutputError: ``out`` exists or cannot be written.
             ParameterError: more than 1000 marginals as CSV; a budget that cannot be drawn; ledger,

@@ -22,6 +22,7 @@ from ...privacy.definitions import gaussian_epsilon, zCDP
 from ...privacy.lattice_bound import TABLE_STEPS
 from ...privacy.ledger_results import OLD_TABLES
 from ...solvers.progress import Counted
+from ...solvers.tables.boxes import boxes
 from ...solvers.tables.residuals import Subset
 from ...solvers.tables.strategies import SolvedStrategy
 from ...text import SHOWN_DELTA, versions
@@ -30,7 +31,16 @@ from ..planning.text import counted_text, public_text, relation_text
 from ..schema.bases import base_value
 from ..schema.groups import group_record, group_texts
 from ..schema.schema import OnOutside
-from .store import MOST_FILES, FileFormat, Place, StoredTables, file_names, read_index, table_writer
+from .store import (
+    MOST_FILES,
+    MOST_READ,
+    FileFormat,
+    Place,
+    StoredTables,
+    file_names,
+    read_index,
+    table_writer,
+)
 from .sums import with_means
 from .text import disclaimers, release_text
 from .tidy import interval_record
@@ -44,6 +54,8 @@ Array = NDArray[np.float64]
 
 _FORMAT = "gaussnoise.tables/3"
 _MOST_ANSWERS = 10**7  # of one entry that are written: more are read off the tables
+_BYTES_OF_PIECES = 2**9  # of a record, for every 2^20 cells: names of files and their sha256
+_CELLS_AT_ONCE = 2**22  # whose deviations are looked at
 _NAMED_BASES = (
     Identity,
     Total,
@@ -148,26 +160,30 @@ class Document:
     answers: Mapping[int, str]
 
 
-def rehearsed(blank: "TableRelease", format: FileFormat) -> Document:
+def rehearsed(blank: "TableRelease", format: FileFormat, most_cells: int = MOST_READ) -> Document:
     """The document of a release whose tables are still zero; what can fail without data fails here.
 
-    After this, a charged release has only to count, draw, decode, and write.
+    After this, a charged release has only to count, draw, decode, and write. Of tables of more
+    cells, no answers are written: they are read off the tables.
     """
     import pyarrow as pa
 
     plan = blank.plan
     for attribute in plan.schema.attributes:
         pa.array(attribute.labels)
-    document = document_of(blank, format)
+    document = document_of(blank, format, most_cells)
     for k in document.answers:
         _answers(blank, k).to_arrow()
     json.dumps([document.record, document.marginals, document.measurements])
     return document
 
 
-def document_of(release: "TableRelease", format: FileFormat) -> Document:
-    """The document of a release in files of a format."""
-    answers = _answer_files(release, "parquet" if len(release) > MOST_FILES else format)
+def document_of(
+    release: "TableRelease", format: FileFormat, most_cells: int = MOST_READ
+) -> Document:
+    """The document of a release in files of a format, as for :func:`rehearsed`."""
+    format = "parquet" if len(release) > MOST_FILES else format
+    answers = _answer_files(release, format, most_cells)
     return Document(
         release_record(release, answers),
         _marginals(release),
@@ -245,7 +261,7 @@ def write_record(
     (folder / "release.json").write_text(text + "\n", encoding="utf-8")
 
 
-def _answer_files(release: "TableRelease", format: FileFormat) -> dict[int, str]:
+def _answer_files(release: "TableRelease", format: FileFormat, most_cells: int) -> dict[int, str]:
     """Where the answers to each entry of the workload go, where it asks for more than cells."""
     plan = release.plan
     if plan.domain.is_cells or len(plan.domain.terms) > MOST_FILES:
@@ -256,7 +272,11 @@ def _answer_files(release: "TableRelease", format: FileFormat) -> dict[int, str]
         "answers",
     )
     asked = (all(base.is_identity for _, base in term) for term in plan.domain.terms)
-    most = (plan.domain.queries(term) <= _MOST_ANSWERS for term in plan.domain.terms)
+    most = (
+        plan.domain.queries(term) <= _MOST_ANSWERS
+        and math.prod(plan.schema.sizes[i] for i, _ in term) <= most_cells
+        for term in plan.domain.terms
+    )
     return {
         k: name
         for k, (name, cells, few) in enumerate(zip(names, asked, most, strict=True))
@@ -432,6 +452,7 @@ def _most_bytes(plan: "Plan") -> int:
         + 64 * (sum(map(len, texts)) + len(texts) + matrices)
         + 4096 * entries
         + 8 * names
+        + _BYTES_OF_PIECES * plan.tables.dim // 2**20
     )
 
 
@@ -473,17 +494,22 @@ def _marginals(release: "TableRelease") -> list[dict[str, object]]:
             "attributes": list(marginal),
             "cells": plan.tables.cells(S),
             **({"weight": plan.domain.weights[k]} if plan.domain.is_cells else {}),
-            **_deviation(release.deviation(S)),
+            **_deviation(release, S),
         }
         for k, (marginal, S) in enumerate(zip(release, plan.tables.subsets, strict=True))
     ]
 
 
-def _deviation(deviations: Array) -> dict[str, object]:
+def _deviation(release: "TableRelease", S: Subset) -> dict[str, object]:
     """One for all cells, or between which two they lie: the tables hold them all."""
-    if not deviations.ndim:
-        return {"standard_deviation": float(deviations)}
-    return {"standard_deviation": [float(deviations.min()), float(deviations.max())]}
+    pieces = boxes([release.plan.schema.sizes[i] for i in S], _CELLS_AT_ONCE) if S else [()]
+    if not (one := release.deviation(S, pieces[0])).ndim:
+        return {"standard_deviation": float(one)}
+    least, most = math.inf, 0.0
+    for box in pieces:
+        deviations = release.deviation(S, box)
+        least, most = min(least, float(deviations.min())), max(most, float(deviations.max()))
+    return {"standard_deviation": [least, most]}
 
 
 def _workload(release: "TableRelease", answers: Mapping[int, str]) -> list[dict[str, object]]:

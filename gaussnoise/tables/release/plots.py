@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from domains import DomainTooLargeError
+
 from ...drawing import OURS, THEIRS, label_text, new_figure
 from ...errors import ParameterError
 from .biased import BiasedTable
@@ -30,6 +32,7 @@ _MOST_ROWS = 24
 _MOST_SERIES = 20  # told apart by colour
 _MOST_PANELS = 16
 _MOST_NUMBERS = 200  # written into cells
+_MOST_CELLS = 2**22  # of a table that is drawn unasked
 _MOST_POSITIONS = 25  # labelled along an axis of intervals
 _LARGEST = 14.0  # inches of cells, either way
 _LABEL_ROOM = 0.17  # inches from one label to the next
@@ -42,19 +45,19 @@ def plot_release(release: "TableRelease", marginal: tuple[str, ...] | None = Non
 
     Args:
         release: what to draw.
-        marginal: which table to show; the first of two attributes if omitted.
+        marginal: which table to show; if omitted, the first of two attributes, unless it is very
+            large.
 
     Returns:
         A matplotlib Figure; save it with ``.savefig(path)``.
+
+    Raises:
+        DomainTooLargeError: all tables are very large.
     """
+    chosen = _first_table(release) if marginal is None else marginal
+    table = release[chosen]
     figure = new_figure(12, 5.2)
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
-    chosen = (
-        next((m for m in release if len(m) == 2), next(iter(release)))
-        if marginal is None
-        else marginal
-    )
-    table = release[chosen]
     if marginal is None and len(chosen) == 2 and table.estimate.shape[0] < table.estimate.shape[1]:
         table = release[chosen[::-1]]  # the attribute of fewer values makes the series
     _draw_table(left, table)
@@ -332,6 +335,21 @@ def title_text(table: MarginalTable | QueryTable | BiasedTable) -> str:
         if low == high
         else f"{names}: sd {low:.3g} to {high:.3g}"
     )
+
+
+def _first_table(release: "TableRelease") -> tuple[str, ...]:
+    """The first table of two attributes, or the first of all, that can be looked at."""
+    tables = release.plan.tables
+    few = [
+        marginal
+        for marginal, S in zip(release, tables.subsets, strict=True)
+        if tables.cells(S) <= _MOST_CELLS
+    ]
+    if not few:
+        raise DomainTooLargeError(
+            f"plot_release: expected a table of at most {_MOST_CELLS} cells; hint: marginal="
+        )
+    return next((m for m in few if len(m) == 2), few[0])
 
 
 def _draw_table(axes: "Axes", table: MarginalTable | QueryTable, level: float = 0.95) -> None:

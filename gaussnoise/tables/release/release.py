@@ -18,6 +18,7 @@ from ...noise.product_covariance import constants
 from ...noise.table_covariance import TableCovariance
 from ...numerics.intervals import Contrast, Contrasts
 from ...privacy.definitions import dp_event
+from ...solvers.tables.boxes import Box
 from ...solvers.tables.residuals import Subset, part_of
 from ...text import near, number_of
 from ..planning.again import planned_again
@@ -135,9 +136,9 @@ class TableRelease(PickledByArguments):
         """The number of rows, where it is public."""
         return None if () in self.query.multipliers else float(self._estimate(())[2])
 
-    def deviation(self, S: Subset) -> Array:
-        """Standard deviation of every cell of the table of S, or one for all."""
-        return np.sqrt(np.asarray(self.covariance.table_variance(S)))
+    def deviation(self, S: Subset, box: Box | None = None) -> Array:
+        """Standard deviation of every cell of the table of S, or in a box; or one for all."""
+        return np.sqrt(np.asarray(self.covariance.table_variance(S, box)))
 
     def answers(self, entry: Entry) -> QueryTable:
         """Queries about one table, whether planned for or not.

@@ -9,13 +9,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, final
+from typing import Any, Literal, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from domains import DomainTooLargeError
+
 from ...errors import OutputError
 from ...numerics.intervals import confidence_interval
+from ...solvers.tables.boxes import Box, shape_of
 from ...solvers.tables.residuals import Subset
 from ..schema.schema import Schema
 from .tidy import LEVEL, NUMBERS, arrow_columns
@@ -24,6 +27,7 @@ Array = NDArray[np.float64]
 Deviation = Callable[[Subset], Array]  # of every cell, or one for all
 FileFormat = Literal["csv", "parquet"]
 
+MOST_READ = 2**28  # cells of a table that one machine reads: 2 GB
 MOST_FILES = 1000  # beyond so many marginals, one Parquet file for each number of attributes
 _ROWS_AT_ONCE = 2**17
 _MOST_ROWS = 2**22  # of a row group that is read: pyarrow writes 2²⁰, this module 2¹⁸
@@ -33,7 +37,10 @@ _MOST_NAMES = 2**20  # bytes of all names in the file that lists tables
 
 @dataclass(frozen=True)
 class Place:
-    """Where a table is: a file inside the folder, and its rows there."""
+    """Where a table is: a file inside the folder, and its rows there.
+
+    A table that is longer than that goes on in the file of the next number, and so on.
+    """
 
     file: str
     first_row: int
@@ -66,8 +73,19 @@ class StoredTables(Mapping[Subset, Array]):
     places: Mapping[Subset, Place]
 
     def __getitem__(self, S: Subset) -> Array:
+        """The table of S.
+
+        Raises:
+            DomainTooLargeError: more cells than one machine reads.
+            OutputError: its files are not what was released.
+        """
         place = self.places[S]
         path = self.folder / place.file
+        if math.prod(place.shape) > MOST_READ:
+            raise DomainTooLargeError(
+                f"load: a table of {math.prod(place.shape):.3g} cells, more than the 2^28 that "
+                f"are read here; hint: duckdb or Spark read {path.parent} as one dataset"
+            )
         read = _csv_estimates if path.suffix == ".csv" else _parquet_estimates
         with _read_errors(path):
             return read(path, place.first_row, math.prod(place.shape)).reshape(place.shape)
@@ -122,14 +140,31 @@ def _parquet_estimates(path: Path, first_row: int, cells: int) -> Array:
     """Only from row groups as small, and as little compressed, as they are written."""
     from pyarrow import parquet
 
-    with parquet.ParquetFile(path) as file:
-        groups = _row_groups(file, ["estimate"], first_row, cells)
-        skipped = first_row - sum(file.metadata.row_group(k).num_rows for k in range(groups.start))
-        rows = file.read_row_groups(groups, columns=["estimate"])["estimate"]
-        numbers = rows.slice(skipped, cells).to_numpy()
-    if numbers.dtype != np.float64 or len(numbers) != cells:
+    found, rest = [], cells
+    while True:
+        with parquet.ParquetFile(path) as file:
+            here = min(rest, file.metadata.num_rows - first_row)
+            if here <= 0:
+                raise ValueError
+            groups = _row_groups(file, ["estimate"], first_row, here)
+            before = sum(file.metadata.row_group(k).num_rows for k in range(groups.start))
+            rows = file.read_row_groups(groups, columns=["estimate"])["estimate"]
+            numbers = rows.slice(first_row - before, here).to_numpy()
+        if numbers.dtype != np.float64 or len(numbers) != here:
+            raise ValueError
+        found.append(numbers)
+        rest -= here
+        if not rest:
+            return found[0] if len(found) == 1 else np.concatenate(found)
+        path, first_row = _next_file(path), 0
+
+
+def _next_file(path: Path) -> Path:
+    """Where a table goes on that is in several files."""
+    name, _, number = path.stem.rpartition("-")
+    if name != "part":
         raise ValueError
-    return numbers
+    return path.with_name(f"{name}-{int(number) + 1:0{len(number)}}{path.suffix}")
 
 
 def read_index(path: Path, count: int, attributes: int) -> list[dict[str, Any]]:
@@ -190,7 +225,7 @@ class AbstractTableWriter(abc.ABC):
         self._last: tuple[Subset | None, Array] = None, np.zeros(0)
         (folder / "tables").mkdir()
 
-    def __enter__(self) -> "AbstractTableWriter":
+    def __enter__(self) -> Self:
         return self
 
     @abc.abstractmethod
@@ -276,7 +311,7 @@ class DatasetWriter(AbstractTableWriter):
     ) -> None:
         super().__init__(folder, schema, subsets, deviation)
         self._number = {S: k for k, S in enumerate(subsets, 1)}
-        self._waiting: dict[int, list[tuple[Subset, slice, Array]]] = defaultdict(list)
+        self._waiting: dict[int, list[tuple[Subset, Box, slice, Array]]] = defaultdict(list)
         self._rows: Counter[int] = Counter()  # written and waiting
         self._writers: dict[int, Any] = {}
         self._names = [a.name for a in schema.attributes]
@@ -296,11 +331,13 @@ class DatasetWriter(AbstractTableWriter):
             for writer in self._writers.values():
                 writer.close()
 
-    def write(self, S: Subset, estimate: Array) -> None:
+    def write(self, S: Subset, estimate: Array, box: Box | None = None) -> None:
+        """Add the table of S, or a box of it: then the deviation is that of the box."""
         order = len(S)
+        box = box or tuple([slice(0, self._schema.sizes[i]) for i in S])
         self._places[S] = Place(f"tables/{order}-way.parquet", self._rows[order], estimate.shape)
         for cells in _slices(estimate.size):
-            self._waiting[order].append((S, cells, estimate.reshape(-1)[cells]))
+            self._waiting[order].append((S, box, cells, estimate.reshape(-1)[cells]))
             before, self._rows[order] = (
                 self._rows[order],
                 self._rows[order] + cells.stop - cells.start,
@@ -316,25 +353,27 @@ class DatasetWriter(AbstractTableWriter):
         waiting = self._waiting[order]
         if not waiting:
             return
-        sizes = self._schema.sizes
-        lengths = [len(values) for _, _, values in waiting]
+        subsets, lengths = [S for S, *_ in waiting], [len(values) for *_, values in waiting]
         where = [
-            np.unravel_index(np.arange(c.start, c.stop), [sizes[i] for i in S]) if S else ()
-            for S, c, _ in waiting
+            np.unravel_index(np.arange(c.start, c.stop), shape_of(box)) if box else ()
+            for _, box, c, _ in waiting
         ]
         columns: dict[str, Any] = {
             "marginal": np.repeat(
-                np.array([self._number[S] for S, _, _ in waiting], dtype=np.int32), lengths
+                np.array([self._number[S] for S in subsets], dtype=np.int32), lengths
             )
         }
         for k in range(order):
-            names = np.repeat(np.array([S[k] for S, _, _ in waiting], dtype=np.int32), lengths)
-            labels = np.concatenate([axes[k] for axes in where]) + self._first_label[names]
+            names = np.repeat(np.array([S[k] for S in subsets], dtype=np.int32), lengths)
+            codes = [
+                axes[k] + box[k].start for axes, (_, box, _, _) in zip(where, waiting, strict=True)
+            ]
+            labels = np.concatenate(codes) + self._first_label[names]
             columns[f"attribute_{k + 1}"] = pa.DictionaryArray.from_arrays(names, self._names)
             columns[f"label_{k + 1}"] = pa.DictionaryArray.from_arrays(
                 labels.astype(np.int32), self._labels
             )
-        numbers = [self._numbers(*part) for part in waiting]
+        numbers = [self._numbers(S, cells, values) for S, _, cells, values in waiting]
         for name in NUMBERS:
             columns[name] = np.concatenate([part[name] for part in numbers])
         rows = pa.table(columns)

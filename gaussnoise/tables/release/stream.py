@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...privacy.sampler import NoiseStream
+from ...solvers.tables.boxes import Box
 from ...solvers.tables.residuals import Subset, part_of, subsets_of
 from ..planning.measure import Array, ResidualQuery
 
@@ -62,15 +63,20 @@ def exact_part(counts: Counts, S: Subset, known: Subset, query: ResidualQuery) -
 
 
 def table_of(
-    S: Subset, exact: Array, residuals: Mapping[Subset, Array], query: ResidualQuery
+    S: Subset,
+    exact: Array,
+    residuals: Mapping[Subset, Array],
+    query: ResidualQuery,
+    box: Box | None = None,
 ) -> Array:
     """``Σ_{T ⊆ S} residual_T ⊗_{i∈S∖T} v_i`` of all that is measured of S.
 
-    In the order of :func:`measured_parts`; what is public goes in as it is.
+    In the order of :func:`measured_parts`; what is public goes in as it is. Of a box of cells, from
+    values in it, the same numbers.
     """
-    table = query.spread(exact, known_part(S, query), S).copy()
+    table = query.spread(exact, known_part(S, query), S, box).copy()
     for T, values in residuals.items():
-        table += query.spread(values, T, S)
+        table += query.spread(values, T, S, box)
     table.flags.writeable = False
     return table
 

@@ -116,3 +116,16 @@ def test_a_factorization_takes_no_strategy_along(again):
     found = again(made)
     np.testing.assert_array_equal(found.right, expected)
     assert found.noise is not None
+
+
+def test_noise_of_many_cells_travels_without_them():
+    wide = gn.Schema([gn.Attribute(name, range(300)) for name in "abc"])
+    plan = gn.plan(wide, 3, gn.zCDP(1.0))
+    content = pickle.dumps(plan)
+    assert len(content) < 10**5 < plan.tables.dim
+    for found in (pickle.loads(content), copy.deepcopy(plan), copy.copy(plan)):
+        assert found.noise.center.shape == plan.noise.center.shape
+        assert not found.noise.center.any()
+    shifted = gn.gamma(gn.FiniteSet([[0.0, 1.0], [2.0, 1.0], [1.0, 3.0]]))
+    assert np.array_equal(pickle.loads(pickle.dumps(shifted)).center, shifted.center)
+    assert shifted.center.all()

@@ -33,6 +33,7 @@ from gaussnoise.tables.release.executors import door
 from gaussnoise.tables.release.executors import layout as layouts
 from gaussnoise.tables.release.executors.layout import Layout
 from gaussnoise.tables.release.executors.work import Work
+from gaussnoise.tables.release.stream import measured_parts, table_of
 
 FOLDERS = "exact-counts", "measured"
 FAULTS = Path(__file__).with_name("faults")
@@ -148,6 +149,14 @@ def under_a_ledger(folder):
 
 
 PREFIXES = {"sex": None, "age": "prefix"}
+LARGE = ("sex", "age", "region"), ("age", "region"), ("sex", "region"), PREFIXES
+
+
+def few_cells(most=16, piece=7):
+    """Limits under which small tables are large."""
+    return {"MOST_CELLS": most, "_PIECE_CELLS": piece, "_GROUP_CELLS": (12, 12)}
+
+
 PLANS = {
     "public attributes": lambda: gn.plan(
         SCHEMA,
@@ -164,6 +173,17 @@ PLANS = {
         rows_per_person=300,
         weight=gn.Weight("stands_for", most=4),
     ),
+    "large, public attributes": lambda: gn.plan(
+        SCHEMA, list(LARGE), gn.zCDP(1.0), neighbors="replace", public="sex"
+    ),
+    "large, clipped numbers and weights of persons": lambda: gn.plan(
+        SCHEMA,
+        [("sex", "pay", "region"), ("region", "age"), PREFIXES],
+        gn.zCDP(1.0),
+        person="who",
+        rows_per_person=300,
+        weight=gn.Weight("stands_for", most=4),
+    ),
 }
 
 
@@ -172,10 +192,12 @@ def test_executors_release_what_one_machine_does(cluster, tmp_path, monkeypatch,
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    monkeypatch.setattr(layouts, "_GROUP_CELLS", (12, 12))
+    for name, value in few_cells(16 if "large" in kind else 2**24).items():
+        monkeypatch.setattr(layouts, name, value)
     plan, table = silenced(PLANS[kind]()), people()
     cluster.conf.set("spark.sql.adaptive.enabled", kind != "public attributes")
     assert len(Layout.of(plan).groups) > 1
+    assert (len(Layout.of(plan).large) == 2) == ("large" in kind)
     out = tmp_path / "out"
     release = plan.release(in_cluster(cluster, table), out=out, format="parquet", executors=True)
     here = plan.release(table)
@@ -226,6 +248,127 @@ def test_whatever_is_killed_no_residual_is_drawn_twice(cluster, faults, tmp_path
     drawn_again = margins_of_sex(plan.release(people()))[0]
     assert np.abs(drawn_again - one).max() > 1e-4  # so would two draws of one residual differ
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def large_plan():
+    return gn.plan(SCHEMA, list(LARGE), gn.zCDP(1.0), person="who", rows_per_person=3)
+
+
+def stopped(monkeypatch, plan, frame, folder):
+    """The private folder of a release that is complete but for its record."""
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(door, "write_record", stop)
+        with pytest.raises(KeyboardInterrupt):
+            plan.release(frame, **under_a_ledger(folder))
+    (work,) = folder.glob(".out.*.work")
+    return work
+
+
+def committed_residuals(layout, work):
+    """What one machine makes of columns that were committed, and of groups."""
+    query, found = layout.query, {}
+    files = {path.name: np.load(path) for path in (work / "measured").iterdir()}
+    for (T, exact), (part, place) in layout.places.items():
+        assert not exact
+        found[T] = files[f"{part:06d}.npy"][place].reshape([layout.sizes[i] for i in T])
+    for T, matrix in layout.matrices.items():
+        columns = []
+        for j in range(len(matrix.columns)):
+            content = (work / "noisy" / matrix.name(j)).read_bytes()[32 * len(matrix.boxes) :]
+            columns.append(np.frombuffer(content).reshape(sum(matrix.heights), -1))
+        last = T[matrix.lead :]
+        rows = np.concatenate(columns, axis=1)
+        shape = (
+            [layout.sizes[i] for i in T[: matrix.lead]],
+            [query.strategies[i].rows for i in last],
+        )
+        found[T] = query.decoded_along(last, rows.reshape([*shape[0], *shape[1]]), matrix.lead)
+        pieces = [files[matrix.name(k)] for k in range(len(matrix.boxes))]
+        assert np.array_equal(np.concatenate(pieces), found[T].reshape(-1))
+    return found
+
+
+def check_as_committed(release, layout, residuals):
+    """Every table is what one machine makes of the residuals, bit for bit."""
+    for S, table in release.tables.items():
+        parts = {T: residuals[T] for T in measured_parts(S, layout.query)}
+        assert np.array_equal(table, table_of(S, np.zeros(()), parts, layout.query))
+
+
+def test_whatever_is_killed_no_piece_is_drawn_twice(cluster, faults, tmp_path, monkeypatch):
+    for name, value in few_cells().items():
+        monkeypatch.setattr(layouts, name, value)
+    ledger = gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
+    plan, frame = large_plan(), in_cluster(cluster, people())
+    layout = Layout.of(plan)
+    assert {matrix.lead for matrix in layout.matrices.values()} == {1, 2}
+    cluster.conf.set("spark.sql.adaptive.enabled", True)
+    happened = order(
+        faults,
+        *("before-exact-rows-kill", "after-exact-rows-executor", "before-noisy-kill"),
+        *("after-noisy-executor", "before-noisy-wait", "after-measured-kill"),
+        *("before-tables-kill", "after-tables-executor"),
+    )
+    work = stopped(monkeypatch, plan, frame, tmp_path)
+    assert [path.name for path in happened if not path.exists()] == []
+    residuals = committed_residuals(layout, work)
+    release = plan.release(frame, **under_a_ledger(tmp_path))
+    check_as_committed(release, layout, residuals)
+    check_as_committed(gn.TableRelease.load(tmp_path / "out"), layout, residuals)
+    assert ledger.spent == plan.rho_charged
+    assert not work.exists()  # nor the exact answers in it
+    drawn_again = plan.release(people())
+    for marginal in release:
+        moved = np.abs(drawn_again[marginal].estimate - release[marginal].estimate)
+        assert 1e-4 < moved.max() < 12 * release[marginal].standard_deviation.max() + 300
+
+
+def test_a_killed_driver_goes_on_from_the_pieces_that_were_committed(
+    cluster, faults, tmp_path, monkeypatch
+):
+    for name, value in few_cells().items():
+        monkeypatch.setattr(layouts, name, value)
+    ledger = gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
+    people().to_parquet(tmp_path / "people.parquet")
+    (happened,) = order(faults, "after-noisy-driver")
+    killed_driver(tmp_path, faults, "large")
+    assert happened.exists()
+    (work,) = tmp_path.glob(".out.*.work")
+    committed = {
+        path: path.read_bytes()
+        for folder in ("exact-rows", "noisy", "measured")
+        for path in (work / folder).iterdir()
+    }
+    assert any("noisy" in path.parts for path in committed)
+    plan, frame = large_plan(), in_cluster(cluster, people())
+    layout = Layout.of(plan)
+    others = in_cluster(cluster, people().assign(sex="F"))
+    with pytest.raises(gn.DataError, match="it changed while it was read"):
+        plan.release(others, **under_a_ledger(tmp_path))
+    assert stopped(monkeypatch, plan, frame, tmp_path) == work
+    assert {path: path.read_bytes() for path in committed} == committed
+    residuals = committed_residuals(layout, work)
+    release = plan.release(frame, **under_a_ledger(tmp_path))
+    check_as_committed(release, layout, residuals)
+    assert ledger.spent == plan.rho_charged
+
+
+def test_rows_that_change_while_pieces_are_counted_are_not_measured(cluster, tmp_path, monkeypatch):
+    for name, value in few_cells().items():
+        monkeypatch.setattr(layouts, name, value)
+    gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
+    plan, frame = large_plan(), in_cluster(cluster, people())
+    with monkeypatch.context() as patch:
+        patch.setattr(door.pieces, "rows_counted", lambda *_: 299)  # as if a row were missing
+        with pytest.raises(gn.DataError, match="it changed while it was read"):
+            plan.release(frame, **under_a_ledger(tmp_path))
+    (work,) = tmp_path.glob(".out.*.work")
+    assert list((work / "noisy").iterdir()) == []
+    assert not (work / "exact-rows").exists()
 
 
 def killed_driver(folder, faults, what):
@@ -468,9 +611,10 @@ def test_large_plans_are_priced_and_refused_on_one_machine(monkeypatch):
     for refused in (large.release, partial(large.simulate, rng=np.random.default_rng(0))):
         with pytest.raises(gn.DomainTooLargeError, match=r"hours .* executors=True"):
             refused(pd.DataFrame())
-    whole = gn.plan(gn.Schema([gn.Attribute(n, range(9000)) for n in "ab"]), 2, gn.zCDP(1.0))
+    wide = gn.Schema([gn.Attribute("a", range(9000)), gn.Attribute("b", range(9000))])
+    whole = gn.plan(wide, 2, gn.zCDP(1.0), neighbors="replace", public=("a", "b"))
     monkeypatch.setattr(door, "check_spark", lambda _: None)
-    with pytest.raises(gn.DomainTooLargeError, match="one task"):
+    with pytest.raises(gn.DomainTooLargeError, match="public attributes"):
         whole.release(None, out="out", format="parquet", executors=True)
 
 
@@ -704,7 +848,7 @@ def test_large_streams_are_priced_and_refused_on_one_machine(tmp_path):
     with pytest.raises(gn.ParameterError, match='format="parquet"'):
         plan.start(tmp_path / "s", executors=True)
     wide = gn.Schema([gn.Attribute(n, range(9000)) for n in "ab"])
-    with pytest.raises(gn.DomainTooLargeError, match="one task"):
+    with pytest.raises(gn.DomainTooLargeError, match="of streams"):
         gn.plan(wide, 2, gn.zCDP(1.0), over=gn.streams.Ticks(2)).start(
             tmp_path / "s", executors=True, format="parquet"
         )
@@ -716,10 +860,13 @@ if __name__ == "__main__":  # a driver that is killed
     folder, own_faults = map(Path, sys.argv[1:3])
     (own_faults / "driver.pid").write_text(str(os.getpid()), encoding="ascii")
     layouts._GROUP_CELLS = (12, 12)
+    if sys.argv[3] == "large":
+        vars(layouts).update(few_cells())
     rows = in_cluster(
         spark_session("local[1]", own_faults), pd.read_parquet(folder / "people.parquet")
     )
     if sys.argv[3] == "tick":
         gn.streams.Stream.open(folder / "weekly").tick(rows, number=1)
     else:
-        cells_of_pairs().release(rows, **under_a_ledger(folder))
+        released = large_plan() if sys.argv[3] == "large" else cells_of_pairs()
+        released.release(rows, **under_a_ledger(folder))

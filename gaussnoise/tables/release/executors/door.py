@@ -10,8 +10,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, final
 
-from domains import DomainTooLargeError
-
 from ....errors import DataError, LedgerError, OutputError, ParameterError
 from ....files.disk import held, publish, read_json, remove, sync
 from ....privacy.ledger import Ledger
@@ -22,12 +20,12 @@ from ...planning.plan import Plan
 from ..files import Document, check_target, rehearsed, write_record
 from ..release import TableRelease
 from ..store import StoredTables
-from . import tasks
+from . import pieces, tasks
 from .cluster import ASSUMED, TASK, check_file_system, in_tasks
 from .layout import Layout
+from .matrix import Matrix
 from .work import Work
 
-MOST_CELLS = 2**26  # of one table, which one task holds
 _FORMAT = "gaussnoise.executors/1"
 _MOST_BYTES = 2**30  # of a record
 
@@ -37,7 +35,7 @@ def check_executors(plan: Plan, table: object, out: object, format: str) -> None
 
     Raises:
         ParameterError: no Spark dataframe, no folder for a Parquet dataset, or the total alone.
-        DomainTooLargeError: a table that one task cannot hold.
+        DomainTooLargeError: a table that cannot be cut into pieces that tasks hold.
     """
     check_spark(table)
     if out is None or format != "parquet":
@@ -45,22 +43,16 @@ def check_executors(plan: Plan, table: object, out: object, format: str) -> None
         raise ParameterError(
             f'release: executors=True expects out= and format="parquet", got {got}'
         )
-    check_tables("release", plan)
+    check_total("release", plan)
+    _ = Layout.of(plan).matrices
 
 
-def check_tables(function: str, plan: Plan) -> None:
-    """Refuse tables that executors cannot release.
+def check_total(function: str, plan: Plan) -> None:
+    """Refuse the total alone.
 
     Raises:
-        ParameterError: the total alone.
-        DomainTooLargeError: a table that one task cannot hold.
+        ParameterError: it is all that is planned.
     """
-    largest = max(plan.tables.cells(S) for S in plan.tables.subsets)
-    if largest > MOST_CELLS:
-        raise DomainTooLargeError(
-            f"{function}: a table of {largest:.3g} cells, more than the 2^26 that one task of an "
-            "executor holds; hint: fewer attributes in one table, or coarser ones"
-        )
     if not any(plan.tables.subsets):
         raise ParameterError(
             f"{function}: expected a table of some attribute, got the total alone; hint: without "
@@ -89,7 +81,7 @@ def released(
         protects: whom, in words that a ledger compares.
     """
     new = _Run(blank, table, Path(os.path.abspath(out)), secrets.token_hex(8))
-    document = rehearsed(blank, "parquet")
+    document = rehearsed(blank, "parquet", new.layout.most)
     if ledger is None or id is None:
         check_target(new.out)
         new.check_file_system()
@@ -235,8 +227,13 @@ class _Run:
                 "hint: put back that folder, no copy of it, or take another id for a new release"
             )
         measured = self.work.digests() or self._measured()
-        parts = partial(tasks.write_tables, self.blank, self.layout, self.work.measured, measured)
-        digests = self._run(range(len(self.layout.groups)), partial(parts, self.work.published))
+        known = self.blank, self.layout, self.work.measured, measured, self.work.published
+        digests = []
+        for count, write in (
+            (len(self.layout.tables), tasks.write_tables),
+            (len(self.layout.large_pieces), tasks.write_pieces),
+        ):
+            digests += self._run(range(count), partial(write, *known))
         tables = StoredTables(self.work.result, self.layout.table_places)
         release = replace(self.blank, tables=tables)
         answers = partial(tasks.write_answer, release, document.answers, self.work.published)
@@ -265,16 +262,63 @@ class _Run:
             if found[names[part]] is None
         }
         if missing:
-            if not self.work.is_of(self.records.fingerprint):
-                raise DataError(CHANGED)
+            self._check_rows()
             measure = partial(tasks.measure, self.layout, self.work.measured)
             rows = in_spark(TASK, lambda: self.records.counted(missing, measure).collect())
             found |= {row["name"]: row["digest"] for row in rows}
-        digests = {name: digest for name, digest in found.items() if digest is not None}
-        if len(digests) < len(names):
-            raise DataError(CHANGED)
+        digests = _complete(found)
+        for matrix in self.layout.matrices.values():
+            digests |= self._measured_in_pieces(matrix)
         self.work.keep_digests(digests)
         return digests
+
+    def _measured_in_pieces(self, matrix: Matrix) -> Mapping[str, str]:
+        """The same of a residual that no task holds; steps that were committed are not done again.
+
+        Raises:
+            DataError: pieces that do not count all rows together.
+        """
+        exact, noisy, measured, T = self.work.exact, self.work.noisy, self.work.measured, matrix.T
+        for commits in (exact, noisy):
+            commits.folder.mkdir(exist_ok=True)
+        names = [matrix.name(k) for k in range(len(matrix.boxes))]
+        found = {name: measured.digest(name) for name in names}
+        if None in found.values():
+            columns = pieces.column_heads(matrix, noisy)
+            if None in columns.values():
+                total = self._check_rows()
+                rows = pieces.row_heads(matrix, exact)
+                if None in rows.values():
+                    answer = partial(pieces.answer_rows, self.layout, T, total, exact)
+                    used = tuple([self._used.index(i) for i in T])
+                    starts = matrix.first_cells.tolist()
+                    in_spark(
+                        TASK,
+                        lambda: self.records.counted_in_pieces(used, starts, answer).collect(),
+                    )
+                    rows = pieces.row_heads(matrix, exact)
+                heads = _complete(rows)
+                if pieces.rows_counted(matrix, total, exact, heads) != total:
+                    remove(exact.folder)  # nothing was drawn for it
+                    raise DataError(CHANGED)
+                draw = partial(pieces.draw_columns, self.layout, T, total, exact, heads, noisy)
+                self._run(range(len(matrix.columns)), draw)
+                columns = pieces.column_heads(matrix, noisy)
+            decode = partial(
+                pieces.decode_rows, self.layout, T, noisy, _complete(columns), measured
+            )
+            found |= dict(self._run(range(len(matrix.boxes)), decode))
+        return _complete(found)
+
+    def _check_rows(self) -> int:
+        """What every table adds up to, of the rows that the work was begun with.
+
+        Raises:
+            DataError: the table has other rows now.
+        """
+        if not self.work.is_of(self.records.fingerprint):
+            raise DataError(CHANGED)
+        return self.records.total
 
     def _run(
         self, numbers: Sequence[int], work: Callable[[Iterable[int]], Iterator[Any]]
@@ -294,3 +338,15 @@ class _Run:
         if run != self.token:
             raise OutputError(f"release: {self.out} exists already; hint: name a new one")
         return replace(TableRelease.load(self.out, self.blank.plan), backend=self.blank.backend)
+
+
+def _complete(found: Mapping[str, str | None]) -> dict[str, str]:
+    """What is committed of every file.
+
+    Raises:
+        DataError: one is missing.
+    """
+    digests = {name: digest for name, digest in found.items() if digest is not None}
+    if len(digests) < len(found):
+        raise DataError(CHANGED)
+    return digests

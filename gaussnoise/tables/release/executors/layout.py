@@ -4,10 +4,13 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import final
 
+from domains import DomainTooLargeError
+
+from ....solvers.tables.boxes import Box, boxes
 from ....solvers.tables.residuals import Subset
 from ....solvers.tables.strategies import AbstractStrategy, SolvedStrategy
 from ...counting.count import grouped
@@ -15,7 +18,12 @@ from ...planning.measure import ResidualQuery
 from ...planning.plan import Plan
 from ..store import Place
 from ..stream import known_part, measured_parts
+from .matrix import MOST_HELD, Matrix, piece_cells
 
+Key = tuple[Subset, bool]  # a residual (False), or a public table (True)
+
+MOST_CELLS = 2**24  # of a table that one task measures and writes
+_PIECE_CELLS = 2**20  # of one that several do, or more
 _GROUPS = 256  # at least so many, where tables are that many
 _GROUP_CELLS = 2**16, 2**20  # of a group, unless it is one table
 
@@ -23,51 +31,112 @@ _GROUP_CELLS = 2**16, 2**20  # of a group, unless it is one table
 @final
 @dataclass(frozen=True)
 class Layout:
-    """Which groups of attributes are counted, measured and published together.
+    """Which groups of attributes are counted, measured and published together, and which tables in
+    pieces.
 
     It is known before any data are read.
 
     Attributes:
         sizes: of all attributes of the schema.
         groups: sorted positions of attributes.
-        tables: of each group, the planned tables that are parts of it.
+        tables: of each group, the planned tables that are parts of it; the last groups have none.
         query: what is measured.
+        large: planned tables that are in no group: no task holds one of them.
+        parts: of each group without tables, what is measured there of large tables.
+        most: cells of a table that a task holds.
+        piece: how many of a larger one it does, or more.
     """
 
     sizes: tuple[int, ...]
     groups: tuple[Subset, ...]
     tables: tuple[tuple[Subset, ...], ...]
     query: ResidualQuery
+    large: tuple[Subset, ...] = ()
+    parts: tuple[tuple[Key, ...], ...] = ()
+    most: int = MOST_CELLS
+    piece: int = _PIECE_CELLS
 
     @classmethod
-    def of(cls, plan: Plan, query: ResidualQuery | None = None) -> "Layout":
-        """Of a plan, whose own query may be replaced by that of a stream's ticks."""
-        cells = plan.tables.dim / _GROUPS
-        most = int(min(max(cells, _GROUP_CELLS[0]), _GROUP_CELLS[1]))
-        groups = grouped(plan.tables.subsets, plan.schema.attributes, most)
+    def of(
+        cls, plan: Plan, query: ResidualQuery | None = None, most: int | None = None
+    ) -> "Layout":
+        """Of a plan, whose own query may be replaced by that of a stream's ticks.
+
+        Tables of more than ``most`` cells are in pieces.
+
+        Raises:
+            DomainTooLargeError: a table that cannot be cut into pieces.
+        """
+        query, most = query or plan.query, MOST_CELLS if most is None else most
+        cells, attributes = plan.tables.cells, plan.schema.attributes
+        room = int(min(max(plan.tables.dim / _GROUPS, _GROUP_CELLS[0]), _GROUP_CELLS[1]))
+        small = [S for S in plan.tables.subsets if cells(S) <= most]
+        groups = grouped(small, attributes, room)
         tables = tuple(map(tuple, groups.values()))
-        return cls(plan.schema.sizes, tuple(groups), tables, query or plan.query)
+        layout = cls(plan.schema.sizes, tuple(groups), tables, query, most=most, piece=_PIECE_CELLS)
+        large = tuple([S for S in plan.tables.subsets if cells(S) > most])
+        if not large:
+            return layout
+        measured = set(layout.places)
+        new = [key for S in large for key in keys_of(S, query) if key not in measured]
+        new = {T: exact for T, exact in new if exact or cells(T) <= most}
+        for T, exact in new.items():
+            if exact and cells(T) > MOST_HELD:
+                raise DomainTooLargeError(
+                    f"release: public attributes whose joint table has {cells(T):.3g} cells, more "
+                    "than the 2^26 that one task of an executor holds; hint: fewer public ones"
+                )
+        some = [large[0][:1]] if list(new) == [()] else []  # a group has some attribute
+        smaller = grouped([*new, *some], attributes, room)
+        inside = [[T for T in own if T in new] for own in smaller.values()]
+        return replace(
+            layout,
+            groups=(*groups, *smaller),
+            large=large,
+            parts=tuple([tuple([(T, new[T]) for T in own]) for own in inside]),
+        )
 
     @cached_property
-    def measured(self) -> tuple[tuple[tuple[Subset, bool], ...], ...]:
+    def measured(self) -> tuple[tuple[Key, ...], ...]:
         """Of each group, its residuals (False) and public tables (True), as they are stored.
 
         Residuals are those that it is the first to have.
         """
-        seen: set[tuple[Subset, bool]] = set()
+        seen: set[Key] = set()
         found = []
         for tables in self.tables:
-            own: dict[tuple[Subset, bool], None] = {}
-            for S in tables:
-                if () not in self.query.multipliers:
-                    own[known_part(S, self.query), True] = None
-                own |= {(T, False): None for T in measured_parts(S, self.query)}
+            own = {key: None for S in tables for key in keys_of(S, self.query)}
             found.append(tuple([key for key in own if key not in seen]))
             seen.update(own)
-        return tuple(found)
+        return (*found, *self.parts)
 
     @cached_property
-    def places(self) -> Mapping[tuple[Subset, bool], tuple[int, slice]]:
+    def matrices(self) -> Mapping[Subset, Matrix]:
+        """How residuals are measured that are in no group, because no task holds one.
+
+        Raises:
+            DomainTooLargeError: one that cannot be cut into pieces.
+        """
+        keys = dict.fromkeys([key for S in self.large for key in keys_of(S, self.query)])
+        rest = [T for T, exact in keys if (T, exact) not in self.places]
+        return {T: Matrix.of(T, self.query, self.piece) for T in rest}
+
+    @cached_property
+    def large_pieces(self) -> list[tuple[Subset, Box]]:
+        """Large tables, piece by piece."""
+        return [(S, box) for S in self.large for box in self.boxes(S)]
+
+    def boxes(self, S: Subset) -> list[Box]:
+        """The pieces of a large table."""
+        sizes = [self.sizes[i] for i in S]
+        return boxes(sizes, piece_cells(math.prod(sizes), self.piece))
+
+    def piece_file(self, number: int) -> str:
+        """The file of one of :attr:`large_pieces`."""
+        return _file(self.large_pieces[number][0], len(self.groups) + number)
+
+    @cached_property
+    def places(self) -> Mapping[Key, tuple[int, slice]]:
         """In which group's file each of them is, and where there."""
         places = {}
         for part, own in enumerate(self.measured):
@@ -82,20 +151,23 @@ class Layout:
         """The files of a group's tables, one for each number of attributes."""
         files: dict[str, list[Subset]] = {}
         for S in self.tables[part]:
-            files.setdefault(f"tables/{len(S)}-way/part-{part:06d}.parquet", []).append(S)
+            files.setdefault(_file(S, part), []).append(S)
         return files
 
     @cached_property
     def table_places(self) -> dict[Subset, Place]:
         """Where each table is in the dataset."""
         places = {}
-        for part in range(len(self.groups)):
+        for part in range(len(self.tables)):
             for file, tables in self.files(part).items():
                 row = 0
                 for S in tables:
                     shape = tuple(self.sizes[i] for i in S)
                     places[S] = Place(file, row, shape)
                     row += math.prod(shape)
+        for number, (S, _) in enumerate(self.large_pieces):
+            first = Place(self.piece_file(number), 0, tuple([self.sizes[i] for i in S]))
+            places.setdefault(S, first)
         return places
 
     @property
@@ -117,7 +189,23 @@ class Layout:
             None if noise is None else (noise.sensitivity_squared, noise.budget),
             (self.query.unit, self.query.most, self.query.public),
         )
+        if self.large:
+            cut = [
+                (T, matrix.lead, matrix.heights, [columns.stop for columns in matrix.columns])
+                for T, matrix in self.matrices.items()
+            ]
+            known = (*known, self.large, self.piece, cut)
         return hashlib.sha256(json.dumps(known).encode()).hexdigest()
+
+
+def keys_of(S: Subset, query: ResidualQuery) -> list[Key]:
+    """What the table of S is made of: a public table, and residuals."""
+    exact = [] if () in query.multipliers else [(known_part(S, query), True)]
+    return [*exact, *((T, False) for T in measured_parts(S, query))]
+
+
+def _file(S: Subset, part: int) -> str:
+    return f"tables/{len(S)}-way/part-{part:06d}.parquet"
 
 
 def _contrasts(strategy: AbstractStrategy) -> tuple[int, str]:

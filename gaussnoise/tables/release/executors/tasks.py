@@ -14,13 +14,15 @@ from ....errors import OutputError
 from ....files.commits import Commits
 from ....files.disk import file_digest
 from ....privacy.sampler import drawn
+from ....solvers.tables.boxes import Box, overlap, shape_of, within
 from ....solvers.tables.residuals import Subset
 from ....text import versions
+from ...planning.measure import ResidualQuery
 from ..files import draw_picture, write_answers
 from ..release import TableRelease
 from ..store import DatasetWriter
-from ..stream import exact_part, known_part, measured, measured_parts, table_of
-from .layout import Layout
+from ..stream import exact_part, known_part, measured, table_of
+from .layout import Layout, keys_of
 
 Array = NDArray[np.float64]
 Parts = Iterable[tuple[int, NDArray[np.int64]]]
@@ -36,11 +38,7 @@ def measured_name(part: int) -> str:
 
 def measure(layout: Layout, commits: Commits, parts: Parts) -> Iterator[Any]:
     """Groups' counts become residuals with noise, each committed once."""
-    query = layout.query
-
-    def draw(count: int) -> NDArray[np.int64]:
-        return np.zeros(count, dtype=np.int64) if query.query is None else drawn(query.query, count)
-
+    query, draw = layout.query, partial(noise, layout.query)
     for part, counts in parts:
         group = layout.groups[part]
         table = counts.reshape([layout.sizes[i] for i in group])
@@ -60,6 +58,11 @@ def measure(layout: Layout, commits: Commits, parts: Parts) -> Iterator[Any]:
         yield committed_row(part, name, commits.digest(name) or commits.commit(name, write))
 
 
+def noise(query: ResidualQuery, count: int) -> NDArray[np.int64]:
+    """So much fresh noise."""
+    return np.zeros(count, dtype=np.int64) if query.query is None else drawn(query.query, count)
+
+
 def write_tables(
     blank: TableRelease,
     layout: Layout,
@@ -69,10 +72,25 @@ def write_tables(
     parts: Iterable[int],
 ) -> Iterator[Any]:
     """Numbers of groups become files of their tables."""
-    open_files = _Measured(layout, measured.folder, digests)
+    open_files = Measured(layout, measured.folder, digests)
     for part in parts:
         write = partial(_write_group, blank, layout, open_files, part)
         yield from committed_group(part, list(layout.files(part)), commits, write)
+
+
+def write_pieces(
+    blank: TableRelease,
+    layout: Layout,
+    measured: Commits,
+    digests: Mapping[str, str],
+    commits: Commits,
+    numbers: Iterable[int],
+) -> Iterator[Any]:
+    """Numbers of pieces of large tables become their files."""
+    open_files = Measured(layout, measured.folder, digests)
+    for number in numbers:
+        write = partial(_write_piece, blank, layout, open_files, number)
+        yield from committed_group(number, [layout.piece_file(number)], commits, write)
 
 
 def committed_group(
@@ -98,41 +116,66 @@ def committed_group(
 
 
 def _write_group(
-    blank: TableRelease, layout: Layout, files: "_Measured", part: int, folder: Path
+    blank: TableRelease, layout: Layout, files: "Measured", part: int, folder: Path
 ) -> None:
     """A group's tables, in files by number of attributes."""
-    plan, query = blank.plan, layout.query
+    plan = blank.plan
     with DatasetWriter(folder, plan.schema, plan.tables.subsets, blank.deviation) as writer:
         for tables in layout.files(part).values():
             for S in tables:
-                known = known_part(S, query)
-                exact = (
-                    np.zeros([layout.sizes[i] for i in known])
-                    if () in query.multipliers
-                    else files.values(known, True)
-                )
-                residuals = {T: files.values(T, False) for T in measured_parts(S, query)}
-                writer.write(S, table_of(S, exact, residuals, query))
+                whole = tuple([slice(0, layout.sizes[i]) for i in S])
+                writer.write(S, files.table(S, whole))
 
 
-class _Measured:
+def _write_piece(
+    blank: TableRelease, layout: Layout, files: "Measured", number: int, folder: Path
+) -> None:
+    """Some cells of a large table, in a file."""
+    plan, (S, box) = blank.plan, layout.large_pieces[number]
+    deviation = partial(blank.deviation, box=box)
+    with DatasetWriter(folder, plan.schema, plan.tables.subsets, deviation) as writer:
+        writer.write(S, files.table(S, box), box)
+
+
+class Measured:
     """What was measured, read once it is known to be what was committed."""
 
     def __init__(self, layout: Layout, folder: Path, digests: Mapping[str, str]) -> None:
         self._layout, self._folder, self._digests = layout, folder, digests
         self._files: dict[str, Array] = {}
 
-    def values(self, T: Subset, exact: bool) -> Array:
-        """A residual, or a public table, of shape (sizes of T…)."""
-        part, place = self._layout.places[T, exact]
-        name = measured_name(part)
+    def table(self, S: Subset, box: Box) -> Array:
+        """A box of the table of S."""
+        query = self._layout.query
+        parts = {
+            key: self.values(*key, tuple([box[S.index(i)] for i in key[0]]))
+            for key in keys_of(S, query)
+        }
+        exact = parts.get((known_part(S, query), True), np.zeros(()))
+        residuals = {T: values for (T, known), values in parts.items() if not known}
+        return table_of(S, exact, residuals, query, box)
+
+    def values(self, T: Subset, exact: bool, box: Box) -> Array:
+        """A box of a residual, or of a public table."""
+        if (T, exact) in self._layout.places:
+            part, place = self._layout.places[T, exact]
+            shape = [self._layout.sizes[i] for i in T]
+            return np.asarray(self._file(measured_name(part))[place].reshape(shape)[box])
+        matrix, found = self._layout.matrices[T], np.empty(shape_of(box))
+        for k, own in enumerate(matrix.boxes):
+            both = overlap(box, own)
+            if both is not None:
+                piece = self._file(matrix.name(k)).reshape(shape_of(own))
+                found[within(both, box)] = piece[within(both, own)]
+        return found
+
+    def _file(self, name: str) -> Array:
         if name not in self._files:
             path = self._folder / name
             if file_digest(path) != self._digests[name]:
                 raise OutputError("release: a measurement is not what was committed")
             self._files[name] = np.load(path, mmap_mode="r", allow_pickle=False)
-        shape = [self._layout.sizes[i] for i in T]
-        return np.asarray(self._files[name][place]).reshape(shape)
+        return self._files[name]
 
 
 def write_answer(

@@ -70,8 +70,18 @@ class Work:
 
     @property
     def measured(self) -> Commits:
-        """Decoded residuals with noise, and public tables: a file for each group."""
+        """Decoded residuals with noise, and public tables: a file for each group, or piece."""
         return Commits(self._measured, self.aside)
+
+    @property
+    def exact(self) -> Commits:
+        """Exact answers about rows of residuals that no task holds: NOT public."""
+        return Commits(self._exact, self.aside)
+
+    @property
+    def noisy(self) -> Commits:
+        """Columns of these with noise."""
+        return Commits(self._noisy, self.aside)
 
     @property
     def published(self) -> Commits:
@@ -115,6 +125,14 @@ class Work:
     @property
     def _measured(self) -> Path:
         return self.folder / "measured"
+
+    @property
+    def _exact(self) -> Path:
+        return self.folder / "exact-rows"
+
+    @property
+    def _noisy(self) -> Path:
+        return self.folder / "noisy"
 
     @property
     def aside(self) -> Path:

@@ -1,5 +1,6 @@
 """Released numbers on a page: tables, pictures of them, largest and smallest cells."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...planning.text import marginal_name
-from ..store import StoredTables
+from ..store import MOST_READ, StoredTables
 from ..table import MarginalTable, QueryTable
 from ..tidy import LEVEL, level_text
 from .charts import Row, interval_chart, profile_chart
@@ -78,10 +79,11 @@ class Entry:
 def entries_of(release: "TableRelease") -> list[Entry]:
     """All that was asked for and is not too long to be looked through, in order."""
     plan = release.plan
+    cells = [math.prod(plan.schema.sizes[i] for i, _ in term) for term in plan.domain.terms]
     return [
         Entry(release, k, name, f"table-{k + 1}")
         for k, name in enumerate(plan.entries)
-        if plan.queries[k] <= _MOST_ANSWERS
+        if plan.queries[k] <= _MOST_ANSWERS and cells[k] <= MOST_READ
     ]
 
 

@@ -48,7 +48,7 @@ def _watch(event, arguments):
         _fail("before", str(arguments[1]))
     elif event == "open" and arguments[1] == "r":
         path = str(arguments[0])
-        stages = "/exact-counts/", "/measured/", "/result/"
+        stages = "/exact-counts/", "/exact-rows/", "/noisy/", "/measured/", "/result/"
         if any(stage in path for stage in stages) and os.path.exists(path):
             _fail("after", path)
 

@@ -1,0 +1,61 @@
+"""Boxes of a table's cells, of which many make up a table that is too large to be held."""
+
+import itertools
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+Box = tuple[slice, ...]  # codes of every attribute of a table
+
+
+def boxes(sizes: Sequence[int], most: int) -> list[Box]:
+    """A table in pieces of at most ``most`` cells, each of which follows on the last in C order.
+
+    Args:
+        sizes: of the table's axes, at least one.
+        most: at least 1.
+
+    >>> [tuple((codes.start, codes.stop) for codes in box) for box in boxes((2, 3, 4), 8)]
+    [((0, 1), (0, 2), (0, 4)), ((0, 1), (2, 3), (0, 4)), ((1, 2), (0, 2), (0, 4)), \
+((1, 2), (2, 3), (0, 4))]
+    """
+    axis = next(k for k in range(len(sizes)) if math.prod(sizes[k + 1 :]) <= most)
+    parts = evenly(sizes[axis], most // math.prod(sizes[axis + 1 :]))
+    whole = [slice(0, n) for n in sizes[axis + 1 :]]
+    return [
+        (*(slice(code, code + 1) for code in before), part, *whole)
+        for before in np.ndindex(*sizes[:axis])
+        for part in parts
+    ]
+
+
+def evenly(count: int, most: int) -> list[slice]:
+    """``range(count)`` in parts of at most ``most``, the first ones up to one longer than others.
+
+    >>> evenly(7, 3)
+    [slice(0, 3, None), slice(3, 5, None), slice(5, 7, None)]
+    """
+    parts = max(-(-count // most), 1)
+    ends = [-(-count * k // parts) for k in range(parts + 1)]
+    return [slice(start, end) for start, end in itertools.pairwise(ends)]
+
+
+def shape_of(box: Box) -> tuple[int, ...]:
+    """How many codes of every attribute are in a box."""
+    return tuple([codes.stop - codes.start for codes in box])
+
+
+def overlap(box: Box, other: Box) -> Box | None:
+    """The cells in both boxes, if there are any."""
+    both = tuple(
+        [slice(max(a.start, b.start), min(a.stop, b.stop)) for a, b in zip(box, other, strict=True)]
+    )
+    return both if all(codes.start < codes.stop for codes in both) else None
+
+
+def within(box: Box, outer: Box) -> Box:
+    """A box, as it lies in an array of the cells of another one that holds it."""
+    return tuple(
+        [slice(a.start - b.start, a.stop - b.start) for a, b in zip(box, outer, strict=True)]
+    )

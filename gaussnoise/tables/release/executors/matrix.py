@@ -1,0 +1,123 @@
+"""A residual that no task holds, as a matrix: what is done to its rows, and to its columns.
+
+It has a row for each cell of the attributes that come first, and a column for each contrast of the
+others. Contrasts of the others need whole rows, those of the first ones whole columns. So rows are
+counted, and answered about along the others; columns are answered about along the first ones, get
+their noise, and are decoded along the first ones; rows are decoded along the others. These are the
+operations of :class:`ResidualQuery` on whole arrays, in the same order.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from domains import DomainTooLargeError
+
+from ....solvers.tables.boxes import Box, boxes, evenly, shape_of
+from ....solvers.tables.residuals import Subset
+from ...planning.measure import ResidualQuery
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+Integers = NDArray[Any]
+
+MOST_HELD = 2**26  # numbers that one task holds, whatever it does
+_MOST_PIECES = 2**11  # of rows: as many of columns again are as many blocks as that squared
+_LEAST_COLUMNS = 3  # at once, if there are as many: numpy adds up a single one in another order
+
+
+def piece_cells(cells: int, least: int) -> int:
+    """How many cells of a table a task holds, where no task holds it whole."""
+    return max(least, cells // _MOST_PIECES)
+
+
+@final
+@dataclass(frozen=True)
+class Matrix:
+    """How one residual is measured in pieces.
+
+    Attributes:
+        T: its attributes.
+        query: what is measured.
+        lead: how many of them come first.
+        boxes: its cells, in pieces of whole rows.
+        columns: in pieces.
+    """
+
+    T: Subset
+    query: ResidualQuery
+    lead: int
+    boxes: list[Box]
+    columns: list[slice]
+
+    @classmethod
+    def of(cls, T: Subset, query: ResidualQuery, least: int) -> "Matrix":
+        """In pieces of ``least`` numbers, or of more where they would be too many.
+
+        Raises:
+            DomainTooLargeError: rows or columns are more than a task holds.
+        """
+        sizes = [query.strategies[i].size for i in T]
+        cells = math.prod(sizes)
+        for most in (piece_cells(cells, least), MOST_HELD):
+            lead = 1 + next(k for k in range(len(T)) if math.prod(sizes[k + 1 :]) <= most)
+            height, width = math.prod(sizes[:lead]), query.rows(T[lead:])
+            if height * min(width, _LEAST_COLUMNS) <= MOST_HELD:
+                columns = evenly(width, max(most // height, _LEAST_COLUMNS))
+                return cls(T, query, lead, boxes(sizes, most), columns)
+        raise DomainTooLargeError(
+            f"release: {cells:.3g} cells of {' × '.join(map(str, sizes))} categories cannot be cut "
+            "into pieces that a task of an executor holds, of 2^26 numbers; hint: fewer "
+            "categories in the largest attribute"
+        )
+
+    def name(self, piece: int) -> str:
+        """The file of a piece of rows, or of columns."""
+        return f"{'-'.join(map(str, self.T))}.{piece:06d}.npy"
+
+    @cached_property
+    def heights(self) -> list[int]:
+        """How many rows each piece has."""
+        return [math.prod(shape_of(box[: self.lead])) for box in self.boxes]
+
+    @property
+    def first_cells(self) -> Counts:
+        """Of each piece of rows, in the table of T, flat."""
+        inner = math.prod(self.query.strategies[i].size for i in self.T[self.lead :])
+        return np.cumsum([0, *self.heights[:-1]], dtype=np.int64) * inner
+
+    def bound(self, total: int) -> int:
+        """Of what rows become, where all counts add up to so much."""
+        growths = (self.query.strategies[i].growth for i in self.T[self.lead :])
+        return max(total, 1) * math.prod(growths)
+
+    def answered_rows(self, piece: int, counts: Counts, total: int) -> Integers:
+        """The exact answer along the attributes that come last, shape (rows, columns)."""
+        last = self.T[self.lead :]
+        rows = counts.reshape(-1, *(self.query.strategies[i].size for i in last))
+        answers, _ = self.query.contrasted(last, rows, max(total, 1), 1)
+        return answers.reshape(self.heights[piece], -1)
+
+    def noisy_columns(self, answers: Integers, total: int, draw: Callable[[int], Counts]) -> Array:
+        """Of columns that are answered about along all others: noise, and decoded along the first.
+
+        Shape (rows, columns).
+        """
+        first, query = self.T[: self.lead], self.query
+        columns = answers.reshape(*(query.strategies[i].size for i in first), -1)
+        exact, bound = query.contrasted(first, columns, self.bound(total))
+        answer = query.multiplied(self.T, exact, bound)
+        values = query.divided(self.T, query.added(answer, draw(answer.size)))
+        shape = *(query.strategies[i].rows for i in first), answers.shape[1]
+        return query.decoded_along(first, values.reshape(shape)).reshape(answers.shape)
+
+    def decoded_rows(self, values: Array) -> Array:
+        """Rows of what :meth:`noisy_columns` makes, as the residual's cells, flat."""
+        last = self.T[self.lead :]
+        rows = values.reshape(-1, *(self.query.strategies[i].rows for i in last))
+        return self.query.decoded_along(last, rows, 1).reshape(-1)

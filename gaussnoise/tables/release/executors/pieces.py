@@ -1,0 +1,159 @@
+"""What Spark's tasks do for a residual that no task holds: a step reads what the last committed.
+
+Rows are counted and answered about, columns get their noise, rows are decoded (:mod:`.matrix`).
+What goes from rows to columns, or back, is in files of blocks, one for each piece that reads it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....files.commits import Commits
+from ....solvers.tables.residuals import Subset
+from .blocks import head_digest, integer_bytes, packed, read_block, unpacked, write_blocks
+from .layout import Layout
+from .matrix import Matrix
+from .tasks import Parts, committed_row, noise
+
+_SUM = 8  # bytes of the first block of rows: how much was counted there
+
+
+def answer_rows(
+    layout: Layout, T: Subset, total: int, commits: Commits, parts: Parts
+) -> Iterator[Any]:
+    """Counts of pieces become exact answers about rows, in blocks of columns.
+
+    Args:
+        layout: what is measured.
+        T: the residual.
+        total: what all its counts add up to.
+        commits: of what is exact.
+        parts: numbers of pieces, with their counts.
+    """
+    matrix = layout.matrices[T]
+    for k, counts in parts:
+
+        def blocks(k: int = k, counts: NDArray[np.int64] = counts) -> Iterator[bytes]:
+            yield int(counts.sum()).to_bytes(_SUM, "little", signed=True)
+            answers, bound = matrix.answered_rows(k, counts, total), matrix.bound(total)
+            for columns in matrix.columns:
+                yield packed(answers[:, columns], bound)
+
+        name = matrix.name(k)
+        yield committed_row(k, name, _committed(commits, name, 1 + len(matrix.columns), blocks))
+
+
+def row_heads(matrix: Matrix, commits: Commits) -> dict[str, str | None]:
+    """What is committed of the exact answers about each piece of rows."""
+    names = [matrix.name(k) for k in range(len(matrix.boxes))]
+    return {name: head_digest(commits.folder / name, 1 + len(matrix.columns)) for name in names}
+
+
+def rows_counted(matrix: Matrix, total: int, commits: Commits, heads: Mapping[str, str]) -> int:
+    """What the counts of all pieces add up to."""
+    found = 0
+    for k in range(len(matrix.boxes)):
+        name, lengths = matrix.name(k), _row_lengths(matrix, k, total)
+        block = read_block(commits.folder / name, heads[name], lengths, 0)
+        found += int.from_bytes(block, "little", signed=True)
+    return found
+
+
+def draw_columns(
+    layout: Layout,
+    T: Subset,
+    total: int,
+    exact: Commits,
+    heads: Mapping[str, str],
+    commits: Commits,
+    pieces: Iterable[int],
+) -> Iterator[Any]:
+    """Exact answers about rows become columns with noise, in blocks of rows.
+
+    Args:
+        layout: what is measured.
+        T: the residual.
+        total: what all its counts add up to.
+        exact: files of :func:`answer_rows`.
+        heads: what these files were when they were committed.
+        commits: of what has noise.
+        pieces: of columns.
+    """
+    matrix = layout.matrices[T]
+    for j in pieces:
+
+        def blocks(j: int = j) -> Iterator[bytes]:
+            answers = []
+            for k, height in enumerate(matrix.heights):
+                name, lengths = matrix.name(k), _row_lengths(matrix, k, total)
+                block = read_block(exact.folder / name, heads[name], lengths, 1 + j)
+                answers.append(unpacked(block, matrix.bound(total)).reshape(height, -1))
+            draw = partial(noise, layout.query)
+            values = matrix.noisy_columns(np.concatenate(answers), total, draw)
+            for rows in np.split(values, np.cumsum(matrix.heights)[:-1]):
+                yield np.ascontiguousarray(rows, dtype="<f8").tobytes()
+
+        name = matrix.name(j)
+        yield committed_row(j, name, _committed(commits, name, len(matrix.boxes), blocks))
+
+
+def column_heads(matrix: Matrix, commits: Commits) -> dict[str, str | None]:
+    """What is committed of each piece of columns with noise."""
+    names = [matrix.name(j) for j in range(len(matrix.columns))]
+    return {name: head_digest(commits.folder / name, len(matrix.boxes)) for name in names}
+
+
+def decode_rows(
+    layout: Layout,
+    T: Subset,
+    noisy: Commits,
+    heads: Mapping[str, str],
+    commits: Commits,
+    pieces: Iterable[int],
+) -> Iterator[Any]:
+    """Columns with noise become pieces of the residual.
+
+    Args:
+        layout: what is measured.
+        T: the residual.
+        noisy: files of :func:`draw_columns`.
+        heads: what these files were when they were committed.
+        commits: of the residual.
+        pieces: of rows.
+    """
+    matrix = layout.matrices[T]
+    for k in pieces:
+
+        def write(path: Path, k: int = k) -> None:
+            rows = []
+            for j, columns in enumerate(matrix.columns):
+                width = columns.stop - columns.start
+                lengths = [8 * height * width for height in matrix.heights]
+                name = matrix.name(j)
+                block = read_block(noisy.folder / name, heads[name], lengths, k)
+                rows.append(np.frombuffer(block, dtype="<f8").reshape(-1, width))
+            with open(path, "xb") as file:
+                np.save(file, matrix.decoded_rows(np.concatenate(rows, axis=1)))
+
+        name = matrix.name(k)
+        yield committed_row(k, name, commits.digest(name) or commits.commit(name, write))
+
+
+def _row_lengths(matrix: Matrix, piece: int, total: int) -> list[int]:
+    """Bytes of the blocks of a piece of rows."""
+    size = matrix.heights[piece] * integer_bytes(matrix.bound(total))
+    return [_SUM, *((columns.stop - columns.start) * size for columns in matrix.columns)]
+
+
+def _committed(
+    commits: Commits, name: str, count: int, blocks: Callable[[], Iterator[bytes]]
+) -> str | None:
+    """What the head of a file of blocks is, once it is committed, by us or whoever was first."""
+    path = commits.folder / name
+    if head_digest(path, count) is None:
+        commits.commit(name, lambda path: write_blocks(path, blocks(), count))
+    return head_digest(path, count)
