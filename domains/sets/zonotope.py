@@ -23,8 +23,8 @@ class Zonotope(AbstractCentered):
     r"""``{center + Σ_j c_j g_j : |c_j| <= 1}``, the generators g_j as rows.
 
     ``max_quadratic`` is exact for up to 22 generators (21 if the query's center is not the
-    zonotope's), in the plane, and where the vertices can be listed: up to about 400 directions in
-    R³, 110 in R⁴, 50 in R⁵ and 35 in R⁶. Beyond, its ends differ by at most a factor π/2 (Nesterov
+    zonotope's) and in the plane, and for most zonotopes of some 40 generators, or in up to 7
+    dimensions, by branch and bound. Beyond, its ends differ by at most a factor π/2 (Nesterov
     1998), often much less.
 
     Args:

@@ -86,26 +86,32 @@ def test_200_generators_in_20_dimensions(eigh, draw):
     assert taken < 100 * eigh
 
 
-@pytest.mark.parametrize(("count", "dim", "slower"), [(200, 3, 60), (40, 4, 60)])
-def test_vertices_close_the_bracket_that_the_relaxation_leaves_open(
-    count, dim, slower, monkeypatch
+@pytest.mark.parametrize(
+    ("count", "dim", "gap", "slower"),
+    [(200, 3, 1e-6, 60), (400, 5, 1e-6, 60), (60, 6, 1e-6, 60), (100, 8, 5e-3, 300)],
+)
+def test_branch_and_bound_closes_the_bracket_that_the_relaxation_leaves_open(
+    count, dim, gap, slower, monkeypatch
 ):
-    """Expected: about a second to a gap below 1e-6, where the relaxation takes a tenth of it and
-    leaves 10 %.
+    """Expected: one to ten seconds to a gap below 1e-6, or 0.2 % in R^8, where the relaxation takes
+    a tenth of it or less and leaves 10 to 16 %.
     """
     K = gn.Zonotope(generators(count, dim))
-    listed, exact = seconds(lambda: gn.optimal_noise(K))
-    monkeypatch.setattr(squared_norm, "farthest_vertex", lambda G, work: None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gn.ConvergenceWarning)
+        branched, exact = seconds(lambda: gn.optimal_noise(K))
+    monkeypatch.setattr(squared_norm, "longest_by_caps", lambda *_: None)
+    monkeypatch.setattr(squared_norm, "longest_by_signs", lambda *_: None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gn.ConvergenceWarning)
         relaxed, wide = seconds(lambda: gn.optimal_noise(K))
     print(
-        f"\n{count} generators in R^{dim}: {listed:.3g} s, gap {exact.gap:.1e}; relaxation "
+        f"\n{count} generators in R^{dim}: {branched:.3g} s, gap {exact.gap:.1e}; relaxation "
         f"{relaxed:.3g} s, gap {wide.gap:.1%}"
     )
-    assert exact.gap <= 1e-6 < wide.gap / 1e4
+    assert exact.gap <= gap < wide.gap / 10
     assert wide.gamma_lower <= exact.gamma < wide.gamma
-    assert listed < slower * relaxed
+    assert branched < slower * relaxed
 
 
 @pytest.mark.parametrize("problem", [gn.gamma, gn.optimal_noise])
