@@ -154,8 +154,8 @@ class Plan(Accuracy):
                 residual, or piece of a large one, is drawn once: whoever is first commits it, and
                 tables are made of what was committed, whichever tasks are tried again, run twice or
                 are killed. Under a ledger, run it again after the driver was killed: it goes on,
-                and is charged once. The format is "parquet": a dataset in ``out/tables``, a folder for each number of
-                attributes.
+                and is charged once. The format is "parquet": a dataset in ``out/tables``, a folder
+                for each number of attributes.
 
         Returns:
             A :class:`TableRelease`.
