@@ -1125,7 +1125,7 @@ def test_a_policy_on_points_known_through_oracles_is_refused(tmp_path):
         (gn.kron(LpBall(2, 1), LpBall(2, 3)), {"tol": 1e-2}, "Kronecker product"),
         (LpBall(2, 3), {"method": "oracle"}, "column generation on the quadratic oracle"),
         (Zonotope(np.eye(2) + 0.1), {}, "column generation on the quadratic oracle"),
-        (Zonotope(np.random.default_rng(0).normal(size=(40, 7))), {}, "semidefinite relaxation"),
+        (Zonotope(np.random.default_rng(0).normal(size=(130, 10))), {}, "semidefinite relaxation"),
         (Polytope(np.eye(3)), {}, "3 points"),
         (Polytope(np.eye(3)), {"method": "sdp-clarabel"}, "as asked"),
         (FLAT @ LpBall(2, 3), {"tol": 1e-2}, "rank 2 in R^3"),
@@ -1176,7 +1176,7 @@ def test_an_interrupted_answer_is_certified(name, after, problem):
 def test_statuses():
     assert solve("gamma", LpBall(2, 3)).status is gn.Status.SOLVED
     assert (
-        solve("gamma", Zonotope(np.random.default_rng(0).normal(size=(40, 7)))).status
+        solve("gamma", Zonotope(np.random.default_rng(0).normal(size=(130, 10)))).status
         is gn.Status.ORACLE
     )
     loose = gn.product(Cap(2, 1.5), LpBall(1, 2))
