@@ -272,7 +272,7 @@ class ConvexImage:
 
         Exact for points, for one Euclidean ball, for boxes of up to 22 columns (21 off center) or
         in a plane, and where A' form A is diagonal and the set symmetric about center; for most
-        other boxes of some 40 columns, or in up to 7 dimensions. Otherwise ``upper_bound <= (π/2) ·
+        other boxes of some 40 columns, or in up to 6 dimensions. Otherwise ``upper_bound <= (π/2) ·
         sup``, up to convergence (Nesterov 1998; Grothendieck's inequality): see
         ``squared_norm.py``, ``signs.py`` and ``caps.py``.
         """

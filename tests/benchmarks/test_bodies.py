@@ -88,30 +88,31 @@ def test_200_generators_in_20_dimensions(eigh, draw):
 
 @pytest.mark.parametrize(
     ("count", "dim", "gap", "slower"),
-    [(200, 3, 1e-6, 60), (400, 5, 1e-6, 60), (60, 6, 1e-6, 60), (100, 8, 5e-3, 300)],
-)
-def test_branch_and_bound_closes_the_bracket_that_the_relaxation_leaves_open(
+    [
+        (200, 3, 1e-6, 60), (110, 4, 1e-6, 60), (400, 5, 1e-6, 60), (60, 6, 1e-6, 100),
+        (40, 12, 1e-6, 200), (100, 8, 5e-3, 500), (60, 10, 5e-2, 1000), (100, 10, 0.1, 1000),
+    ],
+)  # fmt: skip
+def test_branch_and_bound_closes_what_the_relaxation_leaves_open(
     count, dim, gap, slower, monkeypatch
 ):
-    """Expected: one to ten seconds to a gap below 1e-6, or 0.2 % in R^8, where the relaxation takes
-    a tenth of it or less and leaves 10 to 16 %.
+    """Expected: one or two seconds to a gap below 1e-6, where the relaxation takes a tenth of it
+    and leaves 7 to 16 %; 100 generators in R^8, or 60 in R^10, end at the work that is allowed,
+    after 10 to 20 s.
     """
     K = gn.Zonotope(generators(count, dim))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gn.ConvergenceWarning)
-        branched, exact = seconds(lambda: gn.optimal_noise(K))
-    monkeypatch.setattr(squared_norm, "longest_by_caps", lambda *_: None)
-    monkeypatch.setattr(squared_norm, "longest_by_signs", lambda *_: None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", gn.ConvergenceWarning)
-        relaxed, wide = seconds(lambda: gn.optimal_noise(K))
+        searched, narrow = seconds(lambda: gn.gamma(K))
+        monkeypatch.setattr(squared_norm, "_searched", lambda G, x, upper, y, work: (x, upper))
+        relaxed, wide = seconds(lambda: gn.gamma(K))
     print(
-        f"\n{count} generators in R^{dim}: {branched:.3g} s, gap {exact.gap:.1e}; relaxation "
+        f"\n{count} generators in R^{dim}: {searched:.3g} s, gap {narrow.gap:.1e}; relaxation "
         f"{relaxed:.3g} s, gap {wide.gap:.1%}"
     )
-    assert exact.gap <= gap < wide.gap / 10
-    assert wide.gamma_lower <= exact.gamma < wide.gamma
-    assert branched < slower * relaxed
+    assert narrow.gap <= gap < wide.gap
+    assert wide.gamma_lower <= narrow.gamma < wide.gamma
+    assert searched < slower * relaxed
 
 
 @pytest.mark.parametrize("problem", [gn.gamma, gn.optimal_noise])
