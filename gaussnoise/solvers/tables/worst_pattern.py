@@ -18,9 +18,10 @@ from .patterns import products
 Array = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-_MOST_TERMS = 2**18  # of the sum up to exchange; beyond, every term is bounded by itself
+_MOST_PARTS = 2**22  # of all terms of the sum up to exchange; beyond, each is bounded by itself
 _MOST_WORK = 5e7  # numbers that a search touches: a few seconds
 _MOST_FACTORS = 6  # of a term that boxes are made for
+_MOST_SPLIT = 2.5e8  # numbers that one box may touch
 _CLOSE = 1e-7  # of the sum of all shares: the search ends
 _ROUNDING = 1e-11  # what rounding moves, of the sum of all absolute terms
 _CURVATURE = 1e-12  # what rounding moves eigenvalues, of the largest entry
@@ -86,7 +87,7 @@ def least_sum(
     search = _Search(terms, np.array(sizes, dtype=np.intp), wanted)
     search.descend(starts)
     lower = coarse
-    if effort > 0 and most <= _MOST_FACTORS and len(shares) <= _MOST_TERMS:
+    if effort > 0 and most <= _MOST_FACTORS and len(shares) << most <= _MOST_PARTS:
         lower = max(lower, search.bound(effort * _MOST_WORK) * total)
     found = sorted(search.known.items(), key=lambda item: item[1])
     return LeastSum(
@@ -282,6 +283,13 @@ class _Monomials:
         matrices = self._second[-1] if self.degree > 1 else 0
         return matrices * free**3 + 100.0 * self.table.size
 
+    def split_work(self, free: int) -> float:
+        """What bounds of one degree less touch in all, those that they are split into included."""
+        if self.degree < 3:
+            return 0.0
+        lower = self._lower[0]
+        return free * (lower.work(free) + lower.split_work(free))
+
     def bound(
         self, coefficients: Array, low: Array, free: Indices, widths: Array, enough: float
     ) -> tuple[float, Array, Array, float]:
@@ -300,7 +308,7 @@ class _Monomials:
         """
         value, y, doubts = self._convex(coefficients, low, free)
         work = self.work(len(free))
-        if self.degree < 3 or value >= enough:
+        if value >= enough or not 0 < self.split_work(len(free)) <= _MOST_SPLIT:
             return value, y, doubts, work
         # q(0) + Σ y_k R_k(y), R_k of one degree less, where y_k is zero or at least 1/width_k
         lower, rows, taken, places, shares = self._lower
