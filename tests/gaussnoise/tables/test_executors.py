@@ -110,6 +110,7 @@ def spark_session(master, faults):
         "spark.speculation.interval": "100ms",
         "spark.speculation.quantile": "0.25",
         "spark.speculation.minTaskRuntime": "1s",
+        "spark.task.maxFailures": "8",  # a test has up to four faults, which may all hit one task
     }.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
