@@ -1,7 +1,6 @@
 """Released estimates, and what is said of every release."""
 
 import difflib
-import importlib.metadata
 from collections.abc import Iterable, Mapping
 from functools import cache
 
@@ -42,7 +41,9 @@ def number_of(count: int, one: str, many: str = "", *, form: str = "d") -> str:
 @cache
 def versions(*libraries: str) -> Mapping[str, str]:
     """Of installed libraries; not cheap to find."""
-    return {name: importlib.metadata.version(name) for name in libraries}
+    from importlib import metadata
+
+    return {name: metadata.version(name) for name in libraries}
 
 
 def promise(privacy: Mapping[str, object], private: bool) -> str:

@@ -168,7 +168,8 @@ def python(code, *, before=None, cwd):
 
 HEAVY = (
     "cvxpy opendp dp_accounting duckdb jax matplotlib mbi narwhals pandas polars pyarrow typer "
-    "pydantic scipy.optimize scipy.sparse scipy.spatial scipy.special scipy.stats"
+    "pydantic importlib.metadata numpy.ma scipy.linalg scipy.optimize scipy.sparse scipy.spatial "
+    "scipy.special scipy.stats"
 ).split()
 
 

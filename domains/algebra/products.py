@@ -8,7 +8,7 @@ from functools import reduce
 from typing import final
 
 import numpy as np
-from scipy.linalg import block_diag
+import scipy
 
 from ..domain import AbstractDomain, Array, Map, QuadraticMax
 from ..oracles.image import ConvexImage
@@ -202,7 +202,7 @@ class Product(AbstractOfParts):
 
 def _diagonal(blocks: Iterable[Array]) -> Array:
     """A block-diagonal matrix."""
-    return np.asarray(block_diag(*blocks), dtype=np.float64)
+    return np.asarray(scipy.linalg.block_diag(*blocks), dtype=np.float64)
 
 
 @final

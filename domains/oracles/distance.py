@@ -4,7 +4,6 @@ import collections
 
 import numpy as np
 import scipy
-from scipy.linalg import lstsq
 
 from ..domain import SLACK, AbstractDomain, Array
 from ..errors import DomainTooLargeError
@@ -198,7 +197,7 @@ def nearest_combination(atoms: Array, weights: Array) -> tuple[Array, Array]:
         # the affine hull
         system = np.vstack([atoms.T, np.ones(len(atoms))])
         target = np.append(np.zeros(atoms.shape[1]), 1.0)
-        affine = lstsq(system, target, lapack_driver="gelsy", check_finite=False)[0]  # pyright: ignore[reportOptionalSubscript]
+        affine = scipy.linalg.lstsq(system, target, lapack_driver="gelsy", check_finite=False)[0]  # pyright: ignore[reportOptionalSubscript]
         affine /= affine.sum()
         if (affine > 0).all():
             return atoms, affine

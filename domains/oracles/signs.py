@@ -12,8 +12,8 @@ smaller the relaxation's gap, the fewer are left: all of some 40 columns, whatev
 """
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import cholesky
 
 from ..domain import Array
 from ..floats import UNIT
@@ -52,7 +52,7 @@ def longest_by_signs(G: Array, x: Array, y: Array, work: int) -> tuple[Array, fl
     G, y = G[:, order], y[order]
     N = np.diag(y) - G.T @ G
     try:
-        upper = cholesky((N + np.diag(_SHIFT * y))[::-1, ::-1], lower=True)[::-1, ::-1]
+        upper = scipy.linalg.cholesky((N + np.diag(_SHIFT * y))[::-1, ::-1], lower=True)[::-1, ::-1]
     except np.linalg.LinAlgError:
         return None
     L = upper.T.copy()

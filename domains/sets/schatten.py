@@ -7,7 +7,6 @@ from typing import final
 
 import numpy as np
 import scipy
-import scipy.linalg
 
 from ..checks import exponent, positive, whole
 from ..domain import SLACK, AbstractDomain, Array, Map, QuadraticMax

@@ -5,14 +5,13 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.linalg import get_lapack_funcs
 
 from ..domain import AbstractFiniteDomain, Array, QuadraticMax, read_only
 from ..errors import DimensionError, DomainTooLargeError, InvalidDomainError
 from .finite import FiniteSet
 
-(_banded_solve,) = get_lapack_funcs(("tbtrs",), dtype=np.float64)
 _MOST_LISTED = 4096  # ticks: 128 MB of points
 
 
@@ -128,7 +127,8 @@ class StreamWorkload(AbstractFiniteDomain):
         below = np.zeros_like(self.bands)  # by columns of A⁻¹, as LAPACK wants it
         for m, band in enumerate(self.bands):
             below[m, : self.ticks - m] = band[m:]
-        x, _ = _banded_solve(
+        (banded_solve,) = scipy.linalg.get_lapack_funcs(("tbtrs",), dtype=np.float64)
+        x, _ = banded_solve(
             below, rows.reshape(self.ticks, -1), uplo="L", trans="T" if transposed else "N"
         )
         return x.reshape(rows.shape)

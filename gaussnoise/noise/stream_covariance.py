@@ -5,8 +5,8 @@ from functools import cached_property
 from typing import Any, Self, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import solveh_banded
 
 from domains import AbstractDomain, DomainTooLargeError, StreamWorkload
 
@@ -72,7 +72,7 @@ class StreamCovariance(Covariance):
         for c, s in zip(root.sizes, root.shifts, strict=True):
             shifted = precision.copy()
             shifted[0] += s * self.coordinate_weights
-            total += c * solveh_banded(shifted, x, lower=True, check_finite=False)
+            total += c * scipy.linalg.solveh_banded(shifted, x, lower=True, check_finite=False)
         return self.scale**2 * total
 
     def encode(self) -> Stored:

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from domains.floats import EPS
 
@@ -57,7 +57,7 @@ def whiten(factor: Array, points: Array, *, precision: type | None = None) -> Wh
     # the singular values of R are those of the factor up to this
     backward = 8 * max(factor.shape) * EPS * float(np.linalg.norm(R))
     inverse = (
-        solve_triangular(R, np.eye(r), check_finite=False).T
+        scipy.linalg.solve_triangular(R, np.eye(r), check_finite=False).T
         if R.diagonal().all()
         else np.full((r, r), np.inf)
     )

@@ -1,6 +1,5 @@
 """The only source of released noise: OpenDP's discrete Gaussian on exact integers, never seeded."""
 
-import importlib.metadata
 import math
 import os
 import re
@@ -155,12 +154,14 @@ def _opendp() -> Callable[[float], Any]:
     """
     wanted = ".".join(map(str, OLDEST_OPENDP))
     try:
+        from importlib import metadata
+
         from opendp.domains import atom_domain, vector_domain
         from opendp.measurements import make_gaussian
         from opendp.metrics import l2_distance
         from opendp.mod import enable_features
 
-        version = importlib.metadata.version("opendp")
+        version = metadata.version("opendp")
     except (ImportError, OSError) as error:
         raise NotAvailableError(
             f"noise: expected OpenDP, which draws it, got {type(error).__name__}; hint: pip "

@@ -7,8 +7,8 @@ from numbers import Real
 from typing import Any, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular, toeplitz
 
 from domains import AbstractDomain, FiniteSet, StreamWorkload
 from domains.floats import EPS, power_of_two
@@ -136,7 +136,7 @@ def certify(
     A = participations(matrix, Epochs(max(len(np.atleast_1d(matrix)), 1), 1)).matrix
     n = len(A)
     C = _matrix(strategy, n)
-    B = solve_triangular(C.T, A.T, lower=False).T
+    B = scipy.linalg.solve_triangular(C.T, A.T, lower=False).T
     if not np.abs(B @ C - A).max() <= _RESIDUAL * np.abs(A).max():
         raise ParameterError(
             "certify: the strategy is too nearly singular for double precision; hint: rescale it"
@@ -181,7 +181,7 @@ def _matrix(strategy: Any, n: int) -> Array:
             f"{type(strategy).__name__}"
         ) from None
     if array.ndim == 1 and 0 < len(array) <= n:
-        array = np.tril(toeplitz(np.append(array, np.zeros(n - len(array)))))
+        array = np.tril(scipy.linalg.toeplitz(np.append(array, np.zeros(n - len(array)))))
     if array.shape != (n, n) or not np.isfinite(array).all():
         raise ParameterError(
             f"certify: expected a finite strategy of shape ({n}, {n}), or the first column of a "

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular, toeplitz
 
 from domains import FiniteSet
 from domains.participation.patterns import Apart
@@ -254,7 +254,7 @@ def _strategy(noise: OptimalNoise, A: Array) -> Array:
     """C with ``CᵀC = AᵀM⁺A``."""
     M = noise.covariance
     if isinstance(M, StreamCovariance):  # never written out
-        whitened = solve_triangular(np.linalg.cholesky(M.toarray()), A, lower=True)
+        whitened = scipy.linalg.solve_triangular(np.linalg.cholesky(M.toarray()), A, lower=True)
     else:
         whitened = np.linalg.lstsq(M.factor(), A, rcond=None)[0]
     return causal_factor(whitened.T @ whitened)
@@ -295,7 +295,7 @@ def _banded(C: Array, ticks: Ticks) -> Iterator[Array]:
         isinstance(ticks.workload, str) and ticks.workload == "totals"
     ):  # its square root (Fichtenberger et al. 2023)
         terms = np.cumprod(np.concatenate([[1.0], 1 - 1 / (2 * np.arange(1, n))]))
-        sources.append(np.tril(toeplitz(terms)))
+        sources.append(np.tril(scipy.linalg.toeplitz(terms)))
     for source in sources:
         band = np.tril(source) - np.tril(source, -width)
         yield band / np.linalg.norm(band, axis=0)

@@ -9,8 +9,8 @@ from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import cholesky
 
 from domains import AbstractBase
 from domains.floats import EPS
@@ -489,9 +489,10 @@ def _class_sides(bases: tuple[AbstractBase, ...], weights: Array) -> list[_Side]
 def _log_determinant(matrix: Array) -> float:
     """Of 1 and a positive semidefinite matrix; zero, which is below, where t is mere rounding."""
     try:
-        return max(2 * float(np.log(np.diag(cholesky(matrix, check_finite=False))).sum()), 0.0)
+        pivots = np.diag(scipy.linalg.cholesky(matrix, check_finite=False))
     except np.linalg.LinAlgError:
         return 0.0
+    return max(2 * float(np.log(pivots).sum()), 0.0)
 
 
 def _root_trace(matrix: Array) -> float:

@@ -7,7 +7,6 @@ from functools import cached_property
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from domains import AbstractDomain, DomainTooLargeError, InvalidDomainError
 from domains.algebra.members import magnitudes, pulls_back, widest
@@ -292,7 +291,7 @@ def left_inverse(factor: Array) -> Array:
     Q, R = np.linalg.qr(factor * rows[:, None])
     if not R.diagonal().all():
         raise CovarianceError("the factor's columns are linearly dependent")
-    return solve_triangular(R, Q.T) * rows
+    return scipy.linalg.solve_triangular(R, Q.T) * rows
 
 
 def _complement(points: Array) -> Array:

@@ -3,8 +3,8 @@
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import hadamard
 
 from domains import LpBall, SchattenBall, TensorPower
 from domains.algebra.images import Scaled
@@ -155,7 +155,7 @@ def _ball_points(ball: LpBall | SchattenBall) -> Array:
 def _signs(dim: int) -> Array:
     """Rows of ±1 whose second moment is the identity (Hadamard), shape (k, dim)."""
     order = 1 << max(dim - 1, 0).bit_length()
-    return hadamard(order)[:, :dim].astype(np.float64)
+    return scipy.linalg.hadamard(order)[:, :dim].astype(np.float64)
 
 
 def _ellipsoid(A: Array, p: float) -> tuple[Design, Array]:

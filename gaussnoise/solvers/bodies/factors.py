@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import block_diag, hadamard
 
 from domains import AbstractDomain
 from domains.algebra.images import Scaled
@@ -103,7 +103,7 @@ def _cartesian(factors: list[Factor], p: float) -> tuple[Design, Array]:
                 for lift, factor in zip(lifts, factors, strict=True)
             ]
         ),
-        factor=np.asarray(block_diag(*scaled), dtype=np.float64),
+        factor=np.asarray(scipy.linalg.block_diag(*scaled), dtype=np.float64),
         center=np.zeros(points.shape[1]),
         gap=max(factor.design.gap for factor in factors),
         steps=sum(factor.design.steps for factor in factors),
@@ -122,7 +122,7 @@ def _coupled(factors: list[Factor]) -> tuple[Array, Array]:
     masses = np.diff(np.concatenate([[0.0], ends, [1.0]]))
     middles = np.concatenate([[0.0], ends, [1.0]])[:-1] + masses / 2
     rows = [np.minimum(np.searchsorted(cut, middles), len(cut) - 1) for cut in cuts]
-    signs = hadamard(1 << max(len(factors) - 1, 0).bit_length())[:, : len(factors)]
+    signs = scipy.linalg.hadamard(1 << max(len(factors) - 1, 0).bit_length())[:, : len(factors)]
     used = masses > _NEGLIGIBLE_WEIGHT
     blocks = [
         [

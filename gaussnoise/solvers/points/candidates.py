@@ -5,8 +5,8 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from ...numerics.pairs import all_far_pairs, far_pairs
 from .fidelity import Evaluation, Fidelity, affine_basis
@@ -171,4 +171,4 @@ def _longest(rows: Rows, squares: Array, most: int) -> Rows:
 def _inverse(factor: Array) -> Array:
     """Its left inverse."""
     Q, R = np.linalg.qr(factor)
-    return np.asarray(solve_triangular(R, Q.T), dtype=np.float64)
+    return np.asarray(scipy.linalg.solve_triangular(R, Q.T), dtype=np.float64)

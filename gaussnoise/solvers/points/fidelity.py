@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import qr, solve_triangular
 
 from domains.floats import EPS
 
@@ -165,7 +165,9 @@ class Fidelity:
         """L with ``L L' = N``, shape (d, r), its columns in the span to full precision."""
         if self.basis is None:
             return at.inner * np.sqrt(at.roots) / np.sqrt(self.coordinate_weights(shares))[:, None]
-        inner = at.inner if at.triangle is None else solve_triangular(at.triangle, at.inner)
+        inner = at.inner
+        if at.triangle is not None:
+            inner = scipy.linalg.solve_triangular(at.triangle, inner)
         return self.basis @ (inner * np.sqrt(at.roots))
 
 
@@ -249,4 +251,5 @@ def _forms(rows: Single, inner: Callable[[slice], NDArray[Any]]) -> Single:
 def affine_basis(points: Array) -> NDArray[np.intp]:
     """Row indices of ``points`` (N, r), of rank r, that span their affine hull."""
     lifted = np.column_stack([points / np.abs(points).max(), np.ones(len(points))])
-    return np.asarray(qr(lifted.T, mode="r", pivoting=True)[-1], dtype=np.intp)[: lifted.shape[1]]
+    _, order = scipy.linalg.qr(lifted.T, mode="r", pivoting=True)
+    return np.asarray(order, dtype=np.intp)[: lifted.shape[1]]

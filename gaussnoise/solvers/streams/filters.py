@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from domains.floats import UNIT
 
@@ -96,7 +96,7 @@ class Filter:
             mixing[t] = self.bands[0, t] * answer + self.bands[1:, t] @ answers
             states[:, t] += self.gains[t].ravel()
             answers = np.concatenate([answer[None], answers[:-1]])
-        return solve_triangular(mixing, np.eye(n), lower=True)
+        return scipy.linalg.solve_triangular(mixing, np.eye(n), lower=True)
 
     def variances(self) -> Array:
         """Of y, shape (n,)."""

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import solve_banded
 
 from ...errors import CovarianceError, ParameterError
 from ...numerics.norms import dual_power, norm
@@ -175,7 +175,7 @@ def _squared_norm(bands: Array, row_weights: Array, column_weights: Array) -> fl
         below[m, : n - m] = band[m:]
     turns = np.arange(1.0, n + 1)[:, None] ** 2 * np.sqrt(np.arange(2.0, 2 + _SIGNS))
     signs = np.where(turns % 1 < 0.5, 1.0, -1.0)  # like random ones, and the same everywhere
-    x = solve_banded((len(bands) - 1, 0), below, np.sqrt(row_weights)[:, None] * signs)
+    x = scipy.linalg.solve_banded((len(bands) - 1, 0), below, np.sqrt(row_weights)[:, None] * signs)
     norm = float((column_weights[:, None] * x**2).sum()) / _SIGNS
     if not 0 < norm < math.inf:
         raise CovarianceError("expected weights and bands of more even sizes")

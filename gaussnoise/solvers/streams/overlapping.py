@@ -15,8 +15,8 @@ Newton's method with the y_π eliminated set by set (Boyd & Vandenberghe 2004, S
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from ...numerics.norms import dual_power, error_of
 from ..points.columns import Report
@@ -205,7 +205,9 @@ class _Path:
         the system.
         """
         if self.p == 2:
-            return cho_solve(cho_factor(H, check_finite=False), right, check_finite=False)
+            return scipy.linalg.cho_solve(
+                scipy.linalg.cho_factor(H, check_finite=False), right, check_finite=False
+            )
         m, n = len(H), self.n
         wide = np.zeros((m + n + 1, m + n + 1))
         wide[:m, :m] = H
@@ -295,5 +297,5 @@ def _ended(A: Array, sets: Indices, p: float, now: _Point, steps: int) -> tuple[
     squares = np.linalg.eigvalsh(scaled @ second[:-1, :-1] @ scaled.T)
     lower = float(np.sqrt(np.maximum(squares, 0.0)).sum())
     upper = error_of(now.variances, p)
-    factor = solve_triangular(np.linalg.cholesky(now.X), A.T, lower=True).T
+    factor = scipy.linalg.solve_triangular(np.linalg.cholesky(now.X), A.T, lower=True).T
     return Overlapping(factor, Z, weights, w, upper / lower - 1, steps), lower

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from domains import StreamWorkload
 from domains.floats import UNIT
@@ -68,7 +68,7 @@ class Recursion:
 
     def variances(self) -> Array:
         """Of the noise of the answers, shape (n,)."""
-        mixing = solve_triangular(self.strategy(), np.eye(self.ticks), lower=True)
+        mixing = scipy.linalg.solve_triangular(self.strategy(), np.eye(self.ticks), lower=True)
         return np.square(self.workload.apply(mixing)).sum(axis=1)
 
     def advanced(self, t: int, states: list[Any], normal: Any) -> tuple[Any, list[Any]]:

@@ -3,7 +3,6 @@
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from domains import StreamWorkload
 from domains.participation.sensitivity import blocks
@@ -78,7 +77,7 @@ def _value(
     C = np.diag(d)
     for j in range(q):
         C += fades[j] * u[:, j, None] * v[:, j]
-    inverse = solve_triangular(C, np.eye(n), lower=True)
+    inverse = scipy.linalg.solve_triangular(C, np.eye(n), lower=True)
     mixing = A @ inverse
     error, by_variance = _mean_power(
         np.square(mixing).sum(axis=1), power if np.isinf(p) else p / 2, 1.0 if np.isinf(p) else n

@@ -5,8 +5,8 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import helmert
 
 from domains import DomainTooLargeError
 
@@ -53,7 +53,7 @@ def zero_sum_basis(shape: Sequence[int]) -> NDArray[np.float64]:
     """Orthonormal columns of the tensors :func:`project_zero_sum` keeps, shape (cells, rank)."""
     basis = np.ones((1, 1))
     for n in shape:
-        basis = np.kron(basis, helmert(n).T)
+        basis = np.kron(basis, scipy.linalg.helmert(n).T)
     return basis
 
 
