@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import gaussnoise as gn
+from gaussnoise.tables.release.executors import layout as layouts
 
 pytestmark = [
     pytest.mark.benchmark,
@@ -64,6 +65,26 @@ def test_time_of_executors_follows_the_integers(spark, tmp_path):
     (_, before), (integers, last) = list(taken.items())[-2:]
     assert last < 20 * before  # ten times as many integers
     assert last < 60e-6 * integers
+
+
+def test_a_table_in_pieces_takes_about_as_long_as_one_that_a_task_holds(
+    spark, tmp_path, monkeypatch
+):
+    """Two million integers: what is on the way through rows and columns is small beside draws."""
+    size = 126
+    plan = gn.plan(gn.Schema([gn.Attribute(name, range(size)) for name in "abc"]), 3, gn.zCDP(1.0))
+    codes = np.random.default_rng(0).integers(0, size, (ROWS, 3))
+    pd.DataFrame(codes, columns=list("abc")).to_parquet(tmp_path / "rows.parquet")
+    frame = spark.read.parquet(str(tmp_path / "rows.parquet"))
+    taken = {}
+    for most in (2**24, 2**20):
+        monkeypatch.setattr(layouts, "MOST_CELLS", most)
+        monkeypatch.setattr(layouts, "_PIECE_CELLS", 2**17)
+        start = time.perf_counter()
+        plan.release(frame, out=tmp_path / f"{most}", format="parquet", executors=True)
+        taken[most] = time.perf_counter() - start
+    print(f"\n{plan.integers} integers: whole {taken[2**24]:.1f} s, pieces {taken[2**20]:.1f} s")
+    assert taken[2**20] < 2 * taken[2**24]
 
 
 def test_time_of_ticks_follows_the_integers_and_the_ticks_before(spark, tmp_path):

@@ -10,6 +10,7 @@ from matplotlib.colors import to_rgba
 
 import gaussnoise as gn
 from gaussnoise.plots import plot_heatmap, plot_intervals, plot_release
+from gaussnoise.tables.release import plots
 from gaussnoise.tables.release.biased import BiasedTable
 
 
@@ -71,6 +72,27 @@ def test_error_bars_are_the_95_percent_intervals():
     low, high = release["a0"].confidence_interval(0.95)
     segments = np.array([segment[:, 1] for segment in bars.lines[2][0].get_segments()])
     assert segments == pytest.approx(np.stack([low, high], axis=1))
+
+
+def test_large_tables_of_two_attributes_are_drawn_as_colours():
+    release = simulated(attributes(40, 50), 2)
+    figure = plot_release(release)
+    assert drawn(figure)
+    (image,) = figure.axes[0].get_images()
+    low, high = release["a1", "a0"].confidence_interval(0.95)
+    shown = image.get_array()
+    assert np.array_equal(shown.mask, (low <= 0) & (high >= 0))
+    assert np.array_equal(shown.data, release["a1", "a0"].estimate)
+    assert "grey" in figure.axes[0].get_title()
+
+
+def test_tables_that_are_too_large_to_look_at_are_left_out(monkeypatch):
+    monkeypatch.setattr(plots, "_MOST_COLOURED", 11)
+    monkeypatch.setattr(plots, "_MOST_CELLS", 4)
+    release = simulated(attributes(3, 4), [("a0", "a1"), ("a0",)])
+    assert plot_release(release).axes[0].get_title().startswith("a0:")
+    (comparison,) = plot_release(simulated(attributes(3, 4), [("a0", "a1")])).axes
+    assert "less variance" in comparison.get_title()
 
 
 @pytest.mark.parametrize("asked", [("a0", "a1"), ("a1", "a0")])

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from domains import DomainTooLargeError
-
 from ...drawing import OURS, THEIRS, label_text, new_figure
 from ...errors import ParameterError
 from .biased import BiasedTable
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.colors import Colormap, Normalize
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
 
     from ..planning.plan import Plan
     from .release import TableRelease
@@ -32,9 +31,12 @@ _MOST_ROWS = 24
 _MOST_SERIES = 20  # told apart by colour
 _MOST_PANELS = 16
 _MOST_NUMBERS = 200  # written into cells
-_MOST_CELLS = 2**22  # of a table that is drawn unasked
+_MOST_INTERVALS = 2**10  # of a table of two attributes: if it has more cells, they are colours
+# of a table that is drawn unasked: as colours, or with an interval for every cell
+_MOST_COLOURED, _MOST_CELLS = 2**22, 2**14
 _MOST_POSITIONS = 25  # labelled along an axis of intervals
 _LARGEST = 14.0  # inches of cells, either way
+_PANEL = 3.5  # inches of a table beside the comparison
 _LABEL_ROOM = 0.17  # inches from one label to the next
 _VISIBLY_NEGATIVE = 0.1  # of the largest cell: then zero belongs in the middle of the colours
 _INSIGNIFICANT = "0.87"
@@ -43,24 +45,31 @@ _INSIGNIFICANT = "0.87"
 def plot_release(release: "TableRelease", marginal: tuple[str, ...] | None = None) -> "Figure":
     """One released marginal with its 95 % intervals, beside the standard deviations of all of them.
 
+    A table of two attributes and more than 1000 cells is drawn as a heat map.
+
     Args:
         release: what to draw.
         marginal: which table to show; if omitted, the first of two attributes, unless it is very
-            large.
+            large. If all tables are, none is shown.
 
     Returns:
         A matplotlib Figure; save it with ``.savefig(path)``.
-
-    Raises:
-        DomainTooLargeError: all tables are very large.
     """
     chosen = _first_table(release) if marginal is None else marginal
-    table = release[chosen]
-    figure = new_figure(12, 5.2)
-    left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
-    if marginal is None and len(chosen) == 2 and table.estimate.shape[0] < table.estimate.shape[1]:
-        table = release[chosen[::-1]]  # the attribute of fewer values makes the series
-    _draw_table(left, table)
+    if chosen is None:
+        figure = new_figure(7, 5.2)
+        right = figure.subplots()
+    else:
+        table = release[chosen]
+        figure = new_figure(12, 5.2)
+        left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
+        shape = table.estimate.shape
+        if marginal is None and len(shape) == 2 and shape[0] < shape[1]:
+            table = release[chosen[::-1]]  # the attribute of fewer values makes the series
+        if len(shape) == 2 and table.estimate.size > _MOST_INTERVALS:
+            _draw_cells(left, table)
+        else:
+            _draw_table(left, table)
     _draw_comparison(right, release.plan)
     budget = f"{release.plan.rho:.4g}-zCDP, {release.plan.neighbors} neighbours"
     figure.suptitle(f"{warning_text(release.private)}{budget}: unbiased marginal counts")
@@ -180,9 +189,7 @@ def plot_heatmap(table: MarginalTable | QueryTable | BiasedTable) -> "Figure":
     colours, scale = _colours(cells)
     grid = figure.subplots(stacked, abreast, squeeze=False).ravel()
     for k, axes in enumerate(grid[:panels]):
-        axes.imshow(shown[k], cmap=colours, norm=scale, aspect="auto").axes.set_facecolor(
-            _INSIGNIFICANT
-        )
+        _draw_image(axes, shown[k], colours, scale)
         _write(axes, numbers[k], shown[k], colours, scale)
         _name_cells(axes.yaxis, table, down, height, named=k % abreast == 0)
         _name_cells(axes.xaxis, table, across, width, named=k + abreast >= panels)
@@ -209,6 +216,14 @@ def plot_heatmap(table: MarginalTable | QueryTable | BiasedTable) -> "Figure":
     return figure
 
 
+def _draw_image(
+    axes: "Axes", shown: "np.ma.MaskedArray", colours: "Colormap", scale: "Normalize"
+) -> "AxesImage":
+    """Cells as colours, none blended with its neighbours; grey where they are masked."""
+    axes.set_facecolor(_INSIGNIFICANT)
+    return axes.imshow(shown, cmap=colours, norm=scale, aspect="auto", interpolation="nearest")
+
+
 def _insignificant(table: MarginalTable | QueryTable | BiasedTable) -> NDArray[np.bool_]:
     """Cells whose 95 % interval, each alone, holds 0."""
     if isinstance(table, BiasedTable):
@@ -217,7 +232,7 @@ def _insignificant(table: MarginalTable | QueryTable | BiasedTable) -> NDArray[n
     return (low <= 0) & (high >= 0)
 
 
-def _grey_text(shown: np.ma.MaskedArray) -> str:
+def _grey_text(shown: "np.ma.MaskedArray") -> str:
     """What grey means, where there is any."""
     return (
         "\ngrey: not significantly different from 0 at 95 %, each cell alone"
@@ -255,7 +270,7 @@ def _numbers(
 def _write(
     axes: "Axes",
     numbers: NDArray[np.str_],
-    shown: np.ma.MaskedArray,
+    shown: "np.ma.MaskedArray",
     colours: "Colormap",
     scale: "Normalize",
 ):
@@ -337,19 +352,26 @@ def title_text(table: MarginalTable | QueryTable | BiasedTable) -> str:
     )
 
 
-def _first_table(release: "TableRelease") -> tuple[str, ...]:
+def _first_table(release: "TableRelease") -> tuple[str, ...] | None:
     """The first table of two attributes, or the first of all, that can be looked at."""
     tables = release.plan.tables
     few = [
         marginal
         for marginal, S in zip(release, tables.subsets, strict=True)
-        if tables.cells(S) <= _MOST_CELLS
+        if tables.cells(S) <= (_MOST_COLOURED if len(S) == 2 else _MOST_CELLS)
     ]
-    if not few:
-        raise DomainTooLargeError(
-            f"plot_release: expected a table of at most {_MOST_CELLS} cells; hint: marginal="
-        )
-    return next((m for m in few if len(m) == 2), few[0])
+    return next((m for m in few if len(m) == 2), few[0] if few else None)
+
+
+def _draw_cells(axes: "Axes", table: MarginalTable | QueryTable) -> None:
+    """Counts of two attributes as colours, grey where they are not significant."""
+    shown = np.ma.masked_array(table.estimate.astype(np.float64), _insignificant(table))
+    colours, scale = _colours(table.estimate)
+    image = _draw_image(axes, shown, colours, scale)
+    for axis, position in ((axes.yaxis, 0), (axes.xaxis, 1)):
+        _name_cells(axis, table, position, _PANEL, named=True)
+    axes.figure.colorbar(image, ax=axes, label="rows (unbiased estimate)")
+    axes.set_title(title_text(table) + _grey_text(shown), fontsize="medium")
 
 
 def _draw_table(axes: "Axes", table: MarginalTable | QueryTable, level: float = 0.95) -> None:
@@ -428,7 +450,7 @@ def _draw_comparison(axes: "Axes", plan: "Plan") -> None:
     )
     axes.plot(theirs, rows, "s", color=THEIRS, ms=5, label="independent noise, best split")
     axes.set_yticks(rows, [label_text(plan.entries[k], 34) for k in shown], fontsize="x-small")
-    axes.set_xlim(left=0)
+    axes.set_xlim(0, 1.05 * float(max(ours.max(), theirs.max())) or 1.0)
     axes.set_xlabel(
         "standard deviation of each cell"
         if cells

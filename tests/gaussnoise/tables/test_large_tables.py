@@ -14,7 +14,7 @@ from gaussnoise.files import commits as committing
 from gaussnoise.files.commits import Commits
 from gaussnoise.solvers.tables.boxes import boxes, evenly, overlap, shape_of, within
 from gaussnoise.solvers.tables.residuals import part_of
-from gaussnoise.tables.release import plots, store
+from gaussnoise.tables.release import store
 from gaussnoise.tables.release.executors import layout as layouts
 from gaussnoise.tables.release.executors import matrix as matrices
 from gaussnoise.tables.release.executors import pieces, tasks
@@ -346,6 +346,3 @@ def test_tables_too_large_to_be_read_are_refused(tmp_path, monkeypatch):
     ):
         with pytest.raises(gn.DomainTooLargeError, match="duckdb or Spark"):
             read()
-    monkeypatch.setattr(plots, "_MOST_CELLS", 29)
-    with pytest.raises(gn.DomainTooLargeError, match="hint: marginal="):
-        gn.plots.plot_release(release)
