@@ -102,7 +102,7 @@ def main(names):
     """Measure the lines of these names, or all, and draw all that were ever measured."""
     kept = FOLDER / "growth.json"
     found = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
-    running_totals(100), points(100), plan(3), release(135)  # imports, and first calls
+    running_totals(100), points(100), plan(3), release(135), rows(100)  # imports, first calls
     for name in names or LINES:
         measure, sizes = LINES[name]
         unit = eigendecomposition()

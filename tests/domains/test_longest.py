@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-import scipy.spatial
+import scipy
 from cases import one_test_of
 
 import domains.oracles.caps as caps
@@ -120,7 +120,7 @@ def test_the_check_has_power(monkeypatch):
 
     assert lost(longest_by_caps, 2**15) <= 0
     assert lost(by_signs, 2**15) <= 0
-    caps_of, triangle, longer = caps._caps, signs.cholesky, signs._Search.longer
+    caps_of, triangle, longer = caps._caps, scipy.linalg.cholesky, signs._Search.longer
 
     def points(middles, halves):
         lengths, cosines, sines = caps_of(middles, halves)
@@ -130,7 +130,7 @@ def test_the_check_has_power(monkeypatch):
         patch.setattr(caps, "_caps", points)
         assert lost(longest_by_caps, 2**15) > 1e-3
     with monkeypatch.context() as patch:
-        patch.setattr(signs, "cholesky", lambda *a, **k: 1.01 * triangle(*a, **k))
+        patch.setattr(scipy.linalg, "cholesky", lambda *a, **k: 1.01 * triangle(*a, **k))
         assert lost(by_signs, 2**15) <= 0  # the triangle need not be the right one
 
     def twice(search, beginnings):
