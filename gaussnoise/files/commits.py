@@ -53,7 +53,7 @@ class Commits:
                 (self.folder / folder).mkdir(exist_ok=True)
             with contextlib.suppress(FileExistsError):
                 os.link(own, target, follow_symlinks=False)
-                sync(target.parent, deep=False)
+            sync(target.parent, deep=False)  # the first one may have died before it could
             return file_digest(target)
         finally:
             remove(own)

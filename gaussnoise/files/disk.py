@@ -194,6 +194,15 @@ def remove(path: Path) -> None:
             path.unlink()
 
 
+def remove_at_once(folder: Path) -> None:
+    """The same of a folder that others still write into: from now on they find nothing there."""
+    gone = folder.with_name(f"{folder.name}.{secrets.token_hex(8)}")
+    with contextlib.suppress(OSError):
+        folder.rename(gone)
+    remove(gone)
+    remove(folder)
+
+
 def check_parent(place: Path, who: str) -> None:
     """Refuse a place that is taken, or in a folder that cannot be written."""
     try:

@@ -15,7 +15,7 @@ from domains import DomainTooLargeError
 
 from ...errors import DataError, ParameterError, StreamError
 from ...files.commits import Commits
-from ...files.disk import read_json, remove
+from ...files.disk import read_json, remove, remove_at_once
 from ...tables.counting.count import CHANGED
 from ...tables.counting.impossible import excluded
 from ...tables.counting.persons import PersonLimit
@@ -156,7 +156,7 @@ class Executors(AbstractMaker[GroupsCommit]):
                 if work.is_of(records.fingerprint):
                     return work, records
                 records.close()
-            remove(folder)
+            remove_at_once(folder)
         work = Work(self.state.private / f"{tick:04d}-{secrets.token_hex(8)}")
         records = None
         try:
@@ -174,7 +174,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         except BaseException:
             if records is not None:
                 records.close()
-            remove(work.folder)
+            remove_at_once(work.folder)
             raise
         return work, records
 

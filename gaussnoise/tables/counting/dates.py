@@ -180,10 +180,17 @@ def _in_range(values: Any, dtype: nw.dtypes.DType) -> Any:
     return pc.call_function("if_else", [near, values, pa.scalar(None, values.type)])
 
 
-def _in_microseconds(relation: Any, columns: Sequence[str]) -> Any:
-    """A relation of duckdb's with nulls for seconds so far away that microseconds leave 64 bits."""
-    cast = [f"TRY_CAST({sql(name)} AS TIMESTAMP) AS {sql(name)}" for name in columns]
-    return relation.project(f"* REPLACE ({', '.join(cast)})")
+def _in_microseconds(relation: Any, columns: Sequence[str], engine: nw.Implementation) -> Any:
+    """A relation of duckdb's with nulls for seconds so far away that microseconds leave 64 bits.
+
+    Also as an ibis expression; those of other databases are left as they are.
+    """
+    if engine == nw.Implementation.DUCKDB:
+        cast = [f"TRY_CAST({sql(name)} AS TIMESTAMP) AS {sql(name)}" for name in columns]
+        return relation.project(f"* REPLACE ({', '.join(cast)})")
+    if relation.get_backend().name != "duckdb":
+        return relation
+    return relation.mutate(**{name: relation[name].try_cast("timestamp") for name in columns})
 
 
 Types = Mapping[str, nw.dtypes.DType]
@@ -200,10 +207,10 @@ def with_numbers(
     dated = [attribute for attribute in attributes if is_dated(attribute.edges)]
     if not dated:
         return frame, list(attributes), types
-    if frame.implementation == nw.Implementation.DUCKDB:
-        coarse = [a.name for a in dated if types[a.name] in (nw.Datetime("s"), nw.Datetime("ms"))]
-        if coarse:
-            frame = nw.from_native(_in_microseconds(frame.to_native(), coarse))
+    engine = frame.implementation
+    coarse = [a.name for a in dated if types[a.name] in (nw.Datetime("s"), nw.Datetime("ms"))]
+    if coarse and engine in (nw.Implementation.DUCKDB, nw.Implementation.IBIS):
+        frame = nw.from_native(_in_microseconds(frame.to_native(), coarse, engine))
     taken = {name.casefold() for name in types}
     free = (f"date_{k}" for k in range(len(types) + len(dated)))
     names = dict(zip((a.name for a in dated), (f for f in free if f not in taken), strict=False))

@@ -181,10 +181,13 @@ class SparkRecords:
     ) -> Any:
         """What ``finish`` makes of counts, all of each part in one task."""
         session = self.coded.sparkSession
-        # a part without records is measured as well
-        numbers = ", ".join(map(str, cells))
-        nothing = session.range(1).selectExpr(
-            f"explode(array({numbers})) as part", "0L as cell", "0L as count"
+        # A row after the last cell ends each part: one without records is measured as well, and one
+        # whose rows do not all arrive is not, as when Spark stops a task.
+        parts, ends = (", ".join(map(str, values)) for values in (cells, cells.values()))
+        nothing = (
+            session.range(1)
+            .selectExpr(f"explode(map_from_arrays(array({parts}), array({ends}))) as (part, end)")
+            .selectExpr("part", "cast(end as long) as cell", "0L as count")
         )
         tasks = min(len(cells), int(session.conf.get("spark.sql.shuffle.partitions")))
         return (
@@ -194,7 +197,7 @@ class SparkRecords:
             .agg({"count": "sum"})
             .withColumnRenamed("sum(count)", "count")
             .repartition(tasks, "part")
-            .sortWithinPartitions("part")
+            .sortWithinPartitions("part", "cell")
             .mapInArrow(partial(_finished, cells, total, finish), COMMITTED)
         )
 
@@ -287,16 +290,14 @@ def _by_part(batches: Iterable[Any]) -> Iterator[tuple[int, Counts, Counts]]:
 def _whole(
     pieces: Iterable[tuple[int, Counts, Counts]], sizes: Mapping[int, int], total: int | None
 ) -> Parts:
-    """Each group once all its pieces are there."""
+    """Each group once all its pieces are there, up to the row that ends it."""
     current, counts = -1, np.zeros(0, dtype=np.int64)
     for part, cells, masses in pieces:
         if part != current:
-            if current >= 0:
-                yield current, _checked(counts, total)
-            current, counts = part, np.zeros(sizes[part], dtype=np.int64)
+            current, counts = part, np.zeros(sizes[part] + 1, dtype=np.int64)
         np.add.at(counts, cells, masses)
-    if current >= 0:
-        yield current, _checked(counts, total)
+        if cells[-1] == sizes[part]:
+            yield part, _checked(counts[:-1], total)
 
 
 def _checked(counts: Counts, total: int | None) -> Counts:

@@ -21,6 +21,7 @@ import pytest
 
 import gaussnoise as gn
 from gaussnoise.files.commits import Commits
+from gaussnoise.files.disk import remove_at_once
 from gaussnoise.privacy.sampler import IntegerQuery
 from gaussnoise.streams.executors import maker
 from gaussnoise.streams.executors import tasks as ticks
@@ -482,6 +483,26 @@ def test_what_was_drawn_and_is_lost_is_not_drawn_again(cluster, tmp_path, monkey
         cells_of_pairs().release(frame, **under_a_ledger(tmp_path))
 
 
+def test_columns_that_are_lost_are_not_drawn_again(cluster, tmp_path, monkeypatch):
+    for name, value in few_cells().items():
+        monkeypatch.setattr(layouts, name, value)
+    gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
+    plan, frame = large_plan(), in_cluster(cluster, people())
+    work = stopped(monkeypatch, plan, frame, tmp_path)
+    layout = Layout.of(plan)
+    residuals = committed_residuals(layout, work)
+    matrix = next(iter(layout.matrices.values()))
+    (work / "measured.json").unlink()
+    (work / "measured" / matrix.name(0)).unlink()  # as if it had not been decoded yet
+    lost = work / "noisy" / matrix.name(0)
+    lost.rename(tmp_path / "lost")
+    with pytest.raises(gn.DataError, match="could not release"):
+        plan.release(frame, **under_a_ledger(tmp_path))
+    assert not lost.exists()
+    (tmp_path / "lost").rename(lost)
+    check_as_committed(plan.release(frame, **under_a_ledger(tmp_path)), layout, residuals)
+
+
 def test_what_others_put_there_at_the_last_moment_is_not_taken_for_the_release(
     cluster, tmp_path, monkeypatch
 ):
@@ -528,6 +549,41 @@ def test_spark_may_hand_on_batches_without_rows():
 
     found = spark._by_part([batch(), batch(0, 0), batch(), batch(1, 2)])
     assert [(part, len(cells)) for part, cells, _ in found] == [(0, 2), (1, 1), (2, 1)]
+
+
+def test_parts_whose_rows_do_not_all_arrive_are_not_counted():
+    """Spark ends the input of a task that it stops as it ends any other."""
+    sizes = {3: 2, 5: 4, 7: 1}
+    rows = [(3, [0, 1, 2], [4, 5, 0]), (5, [1], [9]), (5, [3, 4], [8, 0]), (7, [1], [0])]
+    pieces = [(part, np.array(cells), np.array(counts)) for part, cells, counts in rows]
+    found = {part: counts.tolist() for part, counts in spark._whole(pieces, sizes, None)}
+    assert found == {3: [4, 5], 5: [0, 9, 0, 8], 7: [0]}
+    for stop, whole in ((1, [3]), (2, [3]), (3, [3, 5])):
+        assert [part for part, _ in spark._whole(pieces[:stop], sizes, None)] == whole
+
+
+def test_a_folder_that_is_written_to_is_gone_at_once(tmp_path):
+    folder, late = tmp_path / "work", []
+    (folder / "aside").mkdir(parents=True)
+    commits = Commits(folder, folder / "aside")
+
+    def write(k):
+        try:
+            for n in range(10**6):
+                commits.commit(f"{k}-{n}", lambda path: path.write_text("x", encoding="utf-8"))
+        except FileNotFoundError:
+            late.append(k)
+
+    writers = [threading.Thread(target=write, args=(k,)) for k in range(3)]
+    for writer in writers:
+        writer.start()
+    while not list(folder.glob("2-*")):
+        pass
+    remove_at_once(folder)
+    for writer in writers:
+        writer.join()
+    assert sorted(late) == [0, 1, 2]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_other_rows_are_not_gone_on_with(cluster, tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, final
 
 from ....errors import DataError, LedgerError, OutputError, ParameterError
-from ....files.disk import held, publish, read_json, remove, sync
+from ....files.disk import held, publish, read_json, remove_at_once, sync
 from ....privacy.ledger import Ledger
 from ...counting.count import CHANGED
 from ...counting.impossible import excluded
@@ -28,6 +28,7 @@ from .work import Work
 
 _FORMAT = "gaussnoise.executors/1"
 _MOST_BYTES = 2**30  # of a record
+_MEASURED = "measured"  # what the private folder keeps of all measurements
 
 
 def check_executors(plan: Plan, table: object, out: object, format: str) -> None:
@@ -90,7 +91,7 @@ def released(
                 new.begin()
                 return new.complete(document)
             except BaseException:  # nobody can go on with it, and nobody saw what was drawn
-                remove(new.work.folder)
+                remove_at_once(new.work.folder)
                 raise
     ledger = Ledger.of(ledger)
     if not any(entry.id == id and entry.state == "sealed" for entry in ledger.entries()):
@@ -179,7 +180,7 @@ class _Run:
         try:
             self.work.keep_records(self.records.fingerprint)
         except BaseException:
-            remove(self.work.folder)
+            remove_at_once(self.work.folder)
             raise
 
     def write_start(self, path: Path) -> None:
@@ -216,7 +217,7 @@ class _Run:
         """
         with self.work.alone():
             release = self._loaded() if os.path.lexists(self.out) else self._made(document, id)
-        remove(self.work.folder)
+        remove_at_once(self.work.folder)
         return release
 
     def _made(self, document: Document, id: str | None) -> TableRelease:
@@ -226,7 +227,7 @@ class _Run:
                 f"ledger: what was drawn for {id!r} was in {self.work.folder}, which is gone; "
                 "hint: put back that folder, no copy of it, or take another id for a new release"
             )
-        measured = self.work.digests() or self._measured()
+        measured = self.work.digests(_MEASURED) or self._measured()
         known = self.blank, self.layout, self.work.measured, measured, self.work.published
         digests = []
         for count, write in (
@@ -269,46 +270,57 @@ class _Run:
         digests = _complete(found)
         for matrix in self.layout.matrices.values():
             digests |= self._measured_in_pieces(matrix)
-        self.work.keep_digests(digests)
+        self.work.keep_digests(_MEASURED, digests)
         return digests
 
     def _measured_in_pieces(self, matrix: Matrix) -> Mapping[str, str]:
         """The same of a residual that no task holds; steps that were committed are not done again.
 
         Raises:
-            DataError: pieces that do not count all rows together.
+            DataError: pieces that do not count all rows together; columns that are gone.
         """
-        exact, noisy, measured, T = self.work.exact, self.work.noisy, self.work.measured, matrix.T
-        for commits in (exact, noisy):
-            commits.folder.mkdir(exist_ok=True)
+        measured, noisy = self.work.measured, self.work.noisy
         names = [matrix.name(k) for k in range(len(matrix.boxes))]
         found = {name: measured.digest(name) for name in names}
         if None in found.values():
-            columns = pieces.column_heads(matrix, noisy)
-            if None in columns.values():
-                total = self._check_rows()
-                rows = pieces.row_heads(matrix, exact)
-                if None in rows.values():
-                    answer = partial(pieces.answer_rows, self.layout, T, total, exact)
-                    used = tuple([self._used.index(i) for i in T])
-                    starts = matrix.first_cells.tolist()
-                    in_spark(
-                        TASK,
-                        lambda: self.records.counted_in_pieces(used, starts, answer).collect(),
-                    )
-                    rows = pieces.row_heads(matrix, exact)
-                heads = _complete(rows)
-                if pieces.rows_counted(matrix, total, exact, heads) != total:
-                    remove(exact.folder)  # nothing was drawn for it
-                    raise DataError(CHANGED)
-                draw = partial(pieces.draw_columns, self.layout, T, total, exact, heads, noisy)
-                self._run(range(len(matrix.columns)), draw)
-                columns = pieces.column_heads(matrix, noisy)
-            decode = partial(
-                pieces.decode_rows, self.layout, T, noisy, _complete(columns), measured
-            )
+            # once rows are decoded, a column that is gone must not be drawn again
+            drawn = f"noisy-{'-'.join(map(str, matrix.T))}"
+            heads = self.work.digests(drawn)
+            if heads is None:
+                heads = self._drawn_columns(matrix)
+                self.work.keep_digests(drawn, heads)
+            decode = partial(pieces.decode_rows, self.layout, matrix.T, noisy, heads, measured)
             found |= dict(self._run(range(len(matrix.boxes)), decode))
         return _complete(found)
+
+    def _drawn_columns(self, matrix: Matrix) -> Mapping[str, str]:
+        """Heads of the files of all columns, with their noise.
+
+        Raises:
+            DataError: pieces that do not count all rows together.
+        """
+        exact, noisy, T = self.work.exact, self.work.noisy, matrix.T
+        for commits in (exact, noisy):
+            commits.folder.mkdir(exist_ok=True)
+        columns = pieces.column_heads(matrix, noisy)
+        if None in columns.values():
+            total = self._check_rows()
+            rows = pieces.row_heads(matrix, exact)
+            if None in rows.values():
+                answer = partial(pieces.answer_rows, self.layout, T, total, exact)
+                used = tuple([self._used.index(i) for i in T])
+                starts = matrix.first_cells.tolist()
+                counted = in_spark(
+                    TASK, lambda: self.records.counted_in_pieces(used, starts, answer).collect()
+                )
+                rows |= {row["name"]: row["digest"] for row in counted}
+            heads = _complete(rows)
+            if pieces.rows_counted(matrix, total, exact, heads) != total:
+                remove_at_once(exact.folder)  # nothing was drawn for it
+                raise DataError(CHANGED)
+            draw = partial(pieces.draw_columns, self.layout, T, total, exact, heads, noisy)
+            columns |= dict(self._run(range(len(matrix.columns)), draw))
+        return _complete(columns)
 
     def _check_rows(self) -> int:
         """What every table adds up to, of the rows that the work was begun with.

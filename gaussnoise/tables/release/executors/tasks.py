@@ -29,6 +29,7 @@ Parts = Iterable[tuple[int, NDArray[np.int64]]]
 
 LIBRARIES = ("gaussnoise", "opendp", "numpy")
 PICTURE = "release.png"
+_MOST_OPEN = 2**12  # files of measurements; Linux maps 2^16 in a process
 
 
 def measured_name(part: int) -> str:
@@ -171,6 +172,8 @@ class Measured:
 
     def _file(self, name: str) -> Array:
         if name not in self._files:
+            if len(self._files) >= _MOST_OPEN:
+                self._files.clear()
             path = self._folder / name
             if file_digest(path) != self._digests[name]:
                 raise OutputError("release: a measurement is not what was committed")

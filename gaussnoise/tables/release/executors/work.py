@@ -12,7 +12,7 @@ from typing import final
 
 from ....errors import OutputError
 from ....files.commits import Commits
-from ....files.disk import exclusive_lock, read_json
+from ....files.disk import exclusive_lock, read_json, sync
 from ...counting.persons import PersonLimit
 
 _MOST_BYTES = 2**27
@@ -108,18 +108,21 @@ class Work:
         """Whether the work was begun with these rows."""
         return self._records.read_text(encoding="utf-8") == fingerprint
 
-    def digests(self) -> Mapping[str, str] | None:
-        """sha256 of all that was measured, once it is complete; None before."""
+    def digests(self, what: str) -> Mapping[str, str] | None:
+        """What :meth:`keep_digests` kept; None before."""
         try:
-            return read_json(self.folder / "measured.json", _MOST_BYTES)
+            return read_json(self.folder / f"{what}.json", _MOST_BYTES)
         except FileNotFoundError:
             return None
 
-    def keep_digests(self, digests: Mapping[str, str]) -> None:
-        """That the measurements are complete, and what they are."""
+    def keep_digests(self, what: str, digests: Mapping[str, str]) -> None:
+        """That all files of a kind are there, and what they are: none of them is made again."""
+        for folder in (self._noisy, self._measured):
+            if folder.is_dir():
+                sync(folder, deep=False)
         text = json.dumps(digests)
         Commits(self.folder, self.aside).commit(
-            "measured.json", lambda path: path.write_text(text, encoding="utf-8")
+            f"{what}.json", lambda path: path.write_text(text, encoding="utf-8")
         )
 
     @property
