@@ -27,7 +27,7 @@ def worst_open(
     pool = tuple(array.copy() for array in root)
     while True:
         bounds: Array = pool[-1]
-        is_open = bounds > closed()
+        is_open = ~(bounds <= closed())  # a bound that is no number closes nothing
         nodes = np.flatnonzero(is_open)
         if not len(nodes):
             return closed()
@@ -36,7 +36,7 @@ def worst_open(
             return float(bounds[nodes].max())
         worst = nodes[np.argpartition(-bounds[nodes], count - 1)[:count]]
         new = children(tuple(array.take(worst, axis=0) for array in pool))
-        kept = np.flatnonzero(new[-1] > closed())
+        kept = np.flatnonzero(~(new[-1] <= closed()))
         # children take the places of their parents, and of nodes that are done with
         places = np.concatenate([worst, np.flatnonzero(~is_open)])
         if (missing := len(kept) - len(places)) > 0:

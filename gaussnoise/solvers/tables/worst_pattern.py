@@ -22,6 +22,7 @@ _MOST_PARTS = 2**22  # of all terms of the sum up to exchange; beyond, each is b
 _MOST_WORK = 5e7  # numbers that a search touches: a few seconds
 _MOST_FACTORS = 6  # of a term that boxes are made for
 _MOST_SPLIT = 2.5e8  # numbers that one box may touch
+_MOST_ENTRIES = 2**22  # of second derivatives
 _CLOSE = 1e-7  # of the sum of all shares: the search ends
 _ROUNDING = 1e-11  # what rounding moves, of the sum of all absolute terms
 _CURVATURE = 1e-12  # what rounding moves eigenvalues, of the largest entry
@@ -87,7 +88,8 @@ def least_sum(
     search = _Search(terms, np.array(sizes, dtype=np.intp), wanted)
     search.descend(starts)
     lower = coarse
-    if effort > 0 and most <= _MOST_FACTORS and len(shares) << most <= _MOST_PARTS:
+    small = most <= _MOST_FACTORS and len(shares) << most <= _MOST_PARTS
+    if effort > 0 and small and search.work <= _MOST_SPLIT:
         lower = max(lower, search.bound(effort * _MOST_WORK) * total)
     found = sorted(search.known.items(), key=lambda item: item[1])
     return LeastSum(
@@ -137,7 +139,7 @@ class _Sum:
         self.count = len(orbits.classes)
         self.degree = max(map(len, shares))
         sizes = [len(members) for members in orbits.classes]
-        self._values = np.zeros((self.count, max(sizes) + 1, self.degree + 1))
+        self._values = np.zeros((self.count, max(sizes, default=0) + 1, self.degree + 1))
         self._growth = np.zeros((self.count, self.degree + 1, self.degree + 1))
         powers = np.arange(1, self.degree + 1)
         for k, (size, factor) in enumerate(zip(sizes, unequal, strict=True)):
@@ -235,9 +237,13 @@ def _padded(rows: Indices, terms: _Sum) -> Indices:
 
 def _distinct(rows: Indices, count: int) -> tuple[Indices, Indices]:
     """Distinct rows of sorted classes, and which of them each row is."""
-    codes = rows @ (count + 1) ** np.arange(rows.shape[1])
-    _, first, places = np.unique(codes, return_index=True, return_inverse=True)
-    return rows[first], places
+    width = rows.shape[1]
+    if (count + 1) ** width < 2**63:
+        codes = rows @ (count + 1) ** np.arange(width)
+        _, first, places = np.unique(codes, return_index=True, return_inverse=True)
+        return rows[first], places
+    distinct, places = np.unique(rows, axis=0, return_inverse=True)
+    return distinct, places.reshape(-1)
 
 
 class _Monomials:
@@ -279,7 +285,9 @@ class _Monomials:
         return _Monomials(left, self.count), rows, taken, places, 1 / sizes[rows]
 
     def work(self, free: int) -> float:
-        """Numbers that one convex bound touches."""
+        """Numbers that one convex bound touches; infinite where there are too many to be held."""
+        if len(self.table) * self.degree * (self.degree - 1) > _MOST_ENTRIES:
+            return math.inf
         matrices = self._second[-1] if self.degree > 1 else 0
         return matrices * free**3 + 100.0 * self.table.size
 
@@ -414,6 +422,11 @@ class _Search:
         self._terms, self._sizes, self._enough = terms, sizes, enough
         self._moving: list[int] = np.flatnonzero(sizes).tolist()
         self.known: dict[tuple[int, ...], float] = {}
+
+    @property
+    def work(self) -> float:
+        """Numbers that the bound of the first box touches, which has all patterns."""
+        return self._terms.monomials.work(len(self._moving))
 
     @property
     def best(self) -> float:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
 
@@ -357,4 +358,4 @@ def squared_sensitivity(
         least_share = float(pattern_sums(orbits, shares, [1.0] * len(fixed), correlations).min())
     else:
         least_share = least_sum(orbits, shares, correlations).lower
-    return max(math.ceil(2 * total * (1 - least_share + _ROUNDING)), alone)
+    return max(math.ceil(2 * total * Fraction(1 - least_share + _ROUNDING)), alone)

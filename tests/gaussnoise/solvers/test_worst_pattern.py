@@ -123,3 +123,23 @@ def test_sums_of_very_many_factors_are_bounded_coarsely():
 
 def test_nothing_to_sum_is_zero():
     assert least_sum(orbits_of([2]), {(0,): 0.0}, [-1.0]).lower == 0.0
+
+
+def test_products_of_very_many_classes_are_told_apart():
+    """Their codes would not fit into 64 bits."""
+    rows = np.array([[1, 2, 3, 4, 5, 1535], [1, 2, 3, 4, 5, 2047], [1, 2, 3, 4, 5, 1535]])
+    distinct, places = worst_pattern._distinct(rows, 2047)
+    assert np.array_equal(distinct[places], rows)
+    assert len(distinct) == 2
+
+
+def test_sums_too_large_for_one_box_are_bounded_coarsely():
+    rng = np.random.default_rng(0)
+    orbits, shares = orbits_of([1] * 100), {}
+    for _ in range(100):
+        S = sorted(rng.choice(100, 5, replace=False).tolist())
+        for t in range(6):
+            shares |= dict.fromkeys(itertools.combinations(S, t), 1.0)
+    found = least_sum(orbits, shares, [-0.5] * 100, effort=1e-9)
+    assert found.lower < found.values[0]
+    assert found.lower == least_sum(orbits, shares, [-0.5] * 100, effort=0).lower

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 import gaussnoise as gn
+from gaussnoise.solvers.tables.orbits import Orbits
 from gaussnoise.solvers.tables.residuals import part_of
-from gaussnoise.solvers.tables.strategies import IdentityStrategy
+from gaussnoise.solvers.tables.strategies import IdentityStrategy, SolvedStrategy
 from gaussnoise.tables.planning import measure as _measure
 from gaussnoise.tables.planning.measure import ResidualQuery
 from gaussnoise.tables.release.stream import noisy_tables
@@ -387,3 +388,13 @@ def test_the_covariance_is_of_counts_whatever_the_weights():
     deviations = np.concatenate([release[names].standard_deviation.ravel() for names in release])
     assert np.sqrt(np.diag(release.covariance.toarray())) == pytest.approx(deviations)
     assert release.covariance.standard_deviation() == pytest.approx(deviations)
+
+
+def test_squared_lengths_beyond_floating_point_are_bounded_exactly():
+    """Patterns of twenty-five attributes are searched, not listed."""
+    strategy = SolvedStrategy(np.array([[2**30, -(2**30)]]))
+    orbits = Orbits(tuple((i,) for i in range(25)))
+    squares = {(0, 1, 2, 3, 4, 5): 4**399, **{(i,): 4 for i in range(25)}}
+    found = _measure.squared_sensitivity(orbits, [strategy] * 25, squares, "replace")
+    six = 4**399 * (2**60) ** 6  # two values whose answers differ in sign, if one attribute differs
+    assert 4 * six <= found <= 4 * six * (1 + Fraction(1, 10**6))
