@@ -186,8 +186,8 @@ class SparkRecords:
         parts, ends = (", ".join(map(str, values)) for values in (cells, cells.values()))
         nothing = (
             session.range(1)
-            .selectExpr(f"explode(map_from_arrays(array({parts}), array({ends}))) as (part, end)")
-            .selectExpr("part", "cast(end as long) as cell", "0L as count")
+            .selectExpr(f"explode(map_from_arrays(array({parts}), array({ends}))) as (part, cell)")
+            .selectExpr("part", "cast(cell as long) as cell", "0L as count")
         )
         tasks = min(len(cells), int(session.conf.get("spark.sql.shuffle.partitions")))
         return (
