@@ -133,7 +133,9 @@ def test_products_of_very_many_classes_are_told_apart():
     assert len(distinct) == 2
 
 
-def test_sums_too_large_for_one_box_are_bounded_coarsely():
+def test_sums_too_large_for_one_box_are_bounded_coarsely(monkeypatch):
+    boxes = []
+    monkeypatch.setattr(worst_pattern._Search, "bound", lambda *_: boxes.append(1) or -math.inf)
     rng = np.random.default_rng(0)
     orbits, shares = orbits_of([1] * 100), {}
     for _ in range(100):
@@ -143,3 +145,6 @@ def test_sums_too_large_for_one_box_are_bounded_coarsely():
     found = least_sum(orbits, shares, [-0.5] * 100, effort=1e-9)
     assert found.lower < found.values[0]
     assert found.lower == least_sum(orbits, shares, [-0.5] * 100, effort=0).lower
+    assert boxes == []
+    least_sum(orbits_of([1] * 5), {(0, 1, 2, 3, 4): 1.0}, [-0.5] * 5, effort=1e-9)
+    assert boxes == [1]

@@ -586,6 +586,21 @@ def test_a_folder_that_is_written_to_is_gone_at_once(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_nothing_is_written_into_a_folder_while_it_is_taken_away(tmp_path, monkeypatch):
+    folder = tmp_path / "work"
+    folder.mkdir()
+    commits, rmtree = Commits(folder, folder), shutil.rmtree
+
+    def write_late(path, **options):
+        with pytest.raises(FileNotFoundError):
+            commits.commit("late", lambda own: own.write_text("x", encoding="utf-8"))
+        rmtree(path, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", write_late)
+    remove_at_once(folder)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_other_rows_are_not_gone_on_with(cluster, tmp_path, monkeypatch):
     ledger = gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
     rows = people(5)
