@@ -297,7 +297,7 @@ class Placing:
                 number, present, step = i, code > 0, 1
             else:
                 step *= size
-            cell = cell * size + (code.astype(np.int64) - 1) % size
+            cell = cell * size + _places(code, size)
         mass = sums[WEIGHT] if WEIGHT in sums else np.broadcast_to(counts, rows) * self.unit
         if number is None:
             yield cell, mass
@@ -305,6 +305,13 @@ class Placing:
         squares = sums[f"q{number}"] if has_squares(self.attributes[number]) else None
         for k, part in enumerate(spread_over(mass, sums[f"a{number}"], squares)):
             yield np.where(present, cell + k * step, cell), part
+
+
+def _places(codes: NDArray, size: int) -> NDArray[np.int64]:
+    """Cells of one attribute; code 0 is in the last one."""
+    places = codes.astype(np.int64) - 1
+    places[places < 0] = size - 1
+    return places
 
 
 class _Tables:
@@ -328,6 +335,23 @@ class _Tables:
         flat = self.counts[S].reshape(-1)
         for cells, masses in self._placing.cells(S, codes, counts, sums):
             np.add.at(flat, cells, masses)
+
+    def add_records(self, columns: Sequence[NDArray]) -> None:
+        """Records by the codes of all attributes, none of them clipped, without weights."""
+        attributes, unit = self._placing.attributes, self._placing.unit
+        places = {
+            i: _places(columns[i], attributes[i].size) for i in {i for S in self.counts for i in S}
+        }
+        self.outside |= self._placing.outside(tuple(places), [columns[i] for i in places], {})
+        for S, counts in self.counts.items():
+            cells = np.zeros(len(columns[0]), dtype=np.int64)
+            for i in S:
+                cells = cells * attributes[i].size + places[i]
+            flat = counts.reshape(-1)
+            if len(flat) > len(cells):
+                np.add.at(flat, cells, unit)
+            else:  # several times quicker
+                flat += unit * np.bincount(cells, minlength=len(flat))
 
 
 def _limited_rows(table: object, limit: PersonLimit, on_outside: OnOutside) -> nw.LazyFrame[Any]:
@@ -379,6 +403,9 @@ def _tally_arrays(
     rows = len(columns[0] if columns else sums[WEIGHT])
     for start in range(0, rows, _ROWS_AT_ONCE):
         part = slice(start, start + _ROWS_AT_ONCE)
+        if not sums:
+            tables.add_records([codes[part] for codes in columns])
+            continue
         own = {name: values[part] for name, values in sums.items()}
         for S in groups:
             tables.add(S, [columns[i][part] for i in S], sums=own)

@@ -483,7 +483,7 @@ def test_what_was_drawn_and_is_lost_is_not_drawn_again(cluster, tmp_path, monkey
         cells_of_pairs().release(frame, **under_a_ledger(tmp_path))
 
 
-def test_columns_that_are_lost_are_not_drawn_again(cluster, tmp_path, monkeypatch):
+def test_files_that_are_lost_are_named_and_not_drawn_again(cluster, tmp_path, monkeypatch):
     for name, value in few_cells().items():
         monkeypatch.setattr(layouts, name, value)
     gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
@@ -492,14 +492,19 @@ def test_columns_that_are_lost_are_not_drawn_again(cluster, tmp_path, monkeypatc
     layout = Layout.of(plan)
     residuals = committed_residuals(layout, work)
     matrix = next(iter(layout.matrices.values()))
+    decoded, column = (work / kind / matrix.name(0) for kind in ("measured", "noisy"))
+
+    def refused(lost):
+        lost.rename(tmp_path / "lost")
+        with pytest.raises(gn.LedgerError, match=rf"in {lost.parent}, which lacks 1 .* {lost.name}"):
+            plan.release(frame, **under_a_ledger(tmp_path))
+        assert not lost.exists()
+        (tmp_path / "lost").rename(lost)
+
+    refused(decoded)
     (work / "measured.json").unlink()
-    (work / "measured" / matrix.name(0)).unlink()  # as if it had not been decoded yet
-    lost = work / "noisy" / matrix.name(0)
-    lost.rename(tmp_path / "lost")
-    with pytest.raises(gn.DataError, match="could not release"):
-        plan.release(frame, **under_a_ledger(tmp_path))
-    assert not lost.exists()
-    (tmp_path / "lost").rename(lost)
+    decoded.unlink()  # as if it had not been decoded yet
+    refused(column)
     check_as_committed(plan.release(frame, **under_a_ledger(tmp_path)), layout, residuals)
 
 

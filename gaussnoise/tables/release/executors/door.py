@@ -227,7 +227,11 @@ class _Run:
                 f"ledger: what was drawn for {id!r} was in {self.work.folder}, which is gone; "
                 "hint: put back that folder, no copy of it, or take another id for a new release"
             )
-        measured = self.work.digests(_MEASURED) or self._measured()
+        measured = self.work.digests(_MEASURED)
+        if measured is None:
+            measured = self._measured()
+        else:
+            _check_present(measured, self.work.measured.folder)
         known = self.blank, self.layout, self.work.measured, measured, self.work.published
         digests = []
         for count, write in (
@@ -277,7 +281,8 @@ class _Run:
         """The same of a residual that no task holds; steps that were committed are not done again.
 
         Raises:
-            DataError: pieces that do not count all rows together; columns that are gone.
+            DataError: pieces that do not count all rows together.
+            LedgerError: columns that are gone.
         """
         measured, noisy = self.work.measured, self.work.noisy
         names = [matrix.name(k) for k in range(len(matrix.boxes))]
@@ -289,6 +294,8 @@ class _Run:
             if heads is None:
                 heads = self._drawn_columns(matrix)
                 self.work.keep_digests(drawn, heads)
+            else:
+                _check_present(heads, noisy.folder)
             decode = partial(pieces.decode_rows, self.layout, matrix.T, noisy, heads, measured)
             found |= dict(self._run(range(len(matrix.boxes)), decode))
         return _complete(found)
@@ -350,6 +357,18 @@ class _Run:
         if run != self.token:
             raise OutputError(f"release: {self.out} exists already; hint: name a new one")
         return replace(TableRelease.load(self.out, self.blank.plan), backend=self.blank.backend)
+
+
+def _check_present(names: Iterable[str], folder: Path) -> None:
+    """Raise LedgerError if some file is gone that was drawn before the work was interrupted."""
+    there = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    lost = sorted(set(names) - there)
+    if lost:
+        raise LedgerError(
+            f"ledger: what was drawn for this release was in {folder}, which lacks {len(lost)} of "
+            f"its files, such as {lost[0]}; hint: put them back, or take another id for a new "
+            "release"
+        )
 
 
 def _complete(found: Mapping[str, str | None]) -> dict[str, str]:
