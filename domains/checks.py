@@ -14,10 +14,9 @@ def numbers(name: str, what: str, values: ArrayLike) -> Array:
     """A private float64 copy of finite numbers."""
     try:
         array = read_only(values)
-    except (TypeError, ValueError):
+    except TypeError as error:
         raise InvalidDomainError(
-            f"{name}: expected {what} a regular array of real numbers; hint: .toarray() for "
-            "sparse matrices"
+            f"{name}: expected {what} a regular array of real numbers, got {error}"
         ) from None
     if not np.isfinite(array).all():
         raise InvalidDomainError(f"{name}: expected finite {what}, got NaN or infinity")
@@ -45,7 +44,7 @@ def exponent(name: str, q: float) -> float:
     """1 <= q <= ∞."""
     try:
         number = float(q)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not number >= 1:
         raise InvalidDomainError(f"{name}: expected 1 <= q <= inf, got {q!r}")
@@ -56,7 +55,7 @@ def positive(name: str, what: str, value: float) -> float:
     """A finite number above zero."""
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not 0 < number < math.inf:
         raise InvalidDomainError(f"{name}: expected a finite {what} > 0, got {value!r}")

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .errors import DimensionError, InvalidDomainError
 from .floats import EPS, power_of_two
-from .records import array_of, real_array
+from .records import array_of, kind, real_array
 
 if TYPE_CHECKING:
     from .oracles.image import ConvexImage
@@ -285,7 +285,10 @@ class AbstractDomain(abc.ABC):
         True
         """
         if hasattr(x, "toarray"):
-            raise _no_numbers("contains", "x", (self.dim,), x)
+            raise InvalidDomainError(
+                f"contains: expected x of shape ({self.dim},), all real numbers, got "
+                f"{type(x).__name__}; hint: .toarray()"
+            )
         vector = real_array("contains", f"x of shape ({self.dim},)", (self.dim,), x).astype(
             np.float64
         )
@@ -346,26 +349,16 @@ class AbstractDomain(abc.ABC):
 
 def _finite_array(method: str, name: str, shape: tuple[int, ...], value: ArrayLike) -> Array:
     """``value`` as a finite float64 array of this shape."""
-    try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):  # numpy's own may quote what is in it
-        raise _no_numbers(method, name, shape, value) from None
+    array = _doubles(value)
+    if isinstance(array, str):
+        raise InvalidDomainError(
+            f"{method}: expected {name} of shape {shape}, all real numbers, got {array}"
+        )
     if array.shape != shape:
         raise DimensionError(f"{method}: expected {name} of shape {shape}, got {array.shape}")
     if not np.isfinite(array).all():
         raise InvalidDomainError(f"{method}: expected finite {name}, got NaN or infinity")
     return array
-
-
-def _no_numbers(
-    method: str, name: str, shape: tuple[int, ...], value: object
-) -> InvalidDomainError:
-    """What to say of an argument that is no array of numbers; scipy's sparse arrays are not."""
-    hint = "; hint: .toarray()" if hasattr(value, "toarray") else ""
-    kind = type(value).__name__
-    return InvalidDomainError(
-        f"{method}: expected {name} of shape {shape}, all real numbers, got {kind}{hint}"
-    )
 
 
 def _checked_point(method: Callable[..., Any]) -> Callable[..., Array]:
@@ -461,12 +454,29 @@ class AbstractFiniteDomain(AbstractDomain):
 
 
 def read_only(values: ArrayLike) -> Array:
-    """A private float64 copy that nobody can write to."""
-    given = array_of(values)
-    if isinstance(given, str):
-        raise TypeError(f"expected a regular array of numbers, got {given}")
-    if np.iscomplexobj(given):  # numpy would drop the imaginary parts
-        raise TypeError("expected real numbers, got complex ones")
-    array = np.array(given, dtype=np.float64)
+    """A private float64 copy that nobody can write to.
+
+    Raises:
+        TypeError: no regular array of real numbers; its text says what there is, and no value.
+    """
+    array = _doubles(values)
+    if isinstance(array, str):  # not while numpy's own error is handled, which may quote values
+        raise TypeError(array)
     array.flags.writeable = False
     return array
+
+
+def _doubles(values: ArrayLike) -> Array | str:
+    """A float64 copy, or what there is instead."""
+    given = array_of(values)
+    if isinstance(given, str):
+        return given
+    if np.iscomplexobj(given):  # numpy would drop the imaginary parts
+        return "complex numbers"
+    try:
+        return np.array(given, dtype=np.float64)
+    except OverflowError:
+        return "integers beyond the largest double"
+    except (TypeError, ValueError):
+        hint = "; hint: .toarray()" if hasattr(values, "toarray") else ""
+        return kind(given) if given.ndim else type(values).__name__ + hint

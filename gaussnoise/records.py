@@ -158,8 +158,9 @@ def map_into(domain: AbstractDomain) -> Callable[[Array], Array]:
     if move is not None:
         return move
     raise NotAvailableError(
-        f'release: on_outside="project" and "drop" know no map into {type(domain).__name__}; hint: '
-        "LpBall, Ellipsoid, boxes (Zonotope, TwoConvex), Frobenius balls, their translates, "
-        "multiples and products, or project the records yourself, each by itself, before the "
+        f'release: on_outside="project" and "drop" know no map into this {type(domain).__name__}; '
+        "hint: LpBall, Ellipsoid, boxes (a Zonotope whose generators lie along axes, a TwoConvex "
+        "of one row), Frobenius balls, their translates, multiples and products, or project the "
+        "records yourself, each by itself, before the "
         "release"
     )

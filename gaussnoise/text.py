@@ -60,8 +60,12 @@ def estimate_text(
     privacy: Mapping[str, object],
     private: bool,
     sd: Array | None = None,
+    meaning: str | None = None,
 ) -> str:
-    """What ``print`` shows of an estimate: the first coordinates, ± known standard deviations."""
+    """What ``print`` shows of an estimate: the first coordinates, ± known standard deviations.
+
+    Or ± what ``meaning`` says in words.
+    """
     neighbors = f", under {privacy['neighbors']}" if "neighbors" in privacy else ""
     lines = [
         f"{title}: {estimate.size} coordinates",
@@ -76,7 +80,9 @@ def estimate_text(
         ]
     if estimate.size > _SHOWN:
         lines.append(f"… and {estimate.size - _SHOWN} more")
-    if sd is not None:
+    if meaning is not None:
+        lines.append(f"± {meaning}")
+    elif sd is not None:
         lines.append(
             f"± one standard deviation; root of the total variance, ‖sd‖₂: {np.linalg.norm(sd):.4g}"
         )

@@ -27,10 +27,9 @@ def finite_array(operation: str, values: ArrayLike) -> Array:
     """A private copy as doubles, or an InvalidDomainError."""
     try:
         array = read_only(values)
-    except (TypeError, ValueError):
+    except TypeError as error:
         raise InvalidDomainError(
-            f"{operation}: expected a regular array of real numbers; hint: .toarray() for sparse "
-            "matrices"
+            f"{operation}: expected a regular array of real numbers, got {error}"
         ) from None
     if not np.isfinite(array).all():
         raise InvalidDomainError(f"{operation}: expected finite numbers, got NaN or infinity")

@@ -58,9 +58,8 @@ class DifferenceBody(AbstractDomain):
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
         if isinstance(self.body, Hull):
             parts = self.body.parts
-            mixed = [
-                sign * (K - L) for K, L in itertools.combinations(parts, 2) for sign in (1, -1)
-            ]
+            signs = (1, -1) if center.any() else (1,)
+            mixed = [sign * (K - L) for K, L in itertools.combinations(parts, 2) for sign in signs]
             return hull(*(K - K for K in parts), *mixed)._max_quadratic(form, center)
         points = points_of(self.body)
         if points is not None and len(points) ** 2 <= _PAIRS:

@@ -4,7 +4,7 @@ import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from typing import final
 
 import numpy as np
@@ -16,6 +16,7 @@ from ..participation.participations import VectorParticipations
 from ..sets.stream import StreamWorkload
 from ..tables.stream_product import StreamProduct, stream_product
 from .arguments import (
+    LISTED_ENTRIES,
     check_entries,
     checked_domains,
     convex,
@@ -24,9 +25,14 @@ from .arguments import (
     points_of_all,
     same_kind,
 )
-from .brackets import ASCENTS, STARTS, bracket, middle_of, seminorm
-from .images import LinearImage, Translate, translate
+from .brackets import ASCENTS, STARTS, bracket, middle_of, reach_of, seminorm
+from .differences import DifferenceBody
+from .hulls import Hull, hull
+from .images import LinearImage, Translate, linear_image, translate
 from .parts import AbstractOfParts
+
+# Sets whose union is a product: quadratic maxima are asked of each, and of differences of pairs.
+_MOST_PIECES, _MOST_PAIRED = 64, 12
 
 
 def product(first: AbstractDomain, *others: AbstractDomain) -> AbstractDomain:
@@ -119,7 +125,27 @@ class Product(AbstractOfParts):
     def _factors(self) -> list[tuple[slice, AbstractDomain]]:
         return list(zip(self.slices(), self.parts, strict=True))
 
+    @cached_property
+    def _pieces(self) -> AbstractDomain | None:
+        """The hull of {x} × L for all x of the parts that are listed, if there are few."""
+        points = [points_of(K) for K in self.parts]
+        listed = [X for X in points if X is not None]
+        rest = [K for K, X in zip(self.parts, points, strict=True) if X is None]
+        if not (listed and rest) or math.prod(map(len, listed)) > _MOST_PIECES:
+            return None
+        if self.dim * sum(K.dim for K in rest) > LISTED_ENTRIES:
+            return None
+        fixed = np.repeat([X is not None for X in points], [K.dim for K in self.parts])
+        free = LinearImage(
+            np.eye(self.dim)[:, ~fixed], rest[0] if len(rest) == 1 else Product(tuple(rest))
+        )
+        shifts = np.zeros((math.prod(map(len, listed)), self.dim))
+        shifts[:, fixed] = [np.concatenate(xs) for xs in itertools.product(*listed)]
+        return hull(*(translate(free, shift) for shift in shifts))
+
     def _mapped(self, A: Array) -> AbstractDomain:
+        if self._image() is None and self._pieces is not None:
+            return self._pieces._mapped(A)
         if not any(isinstance(K, Translate) for K in self.parts):
             return LinearImage(A, self)
         # shifts that A takes back are then no part of any square
@@ -167,37 +193,55 @@ class Product(AbstractOfParts):
     def _max_quadratic(self, form: Array, center: Array) -> QuadraticMax:
         slices = self.slices()
         apart = _diagonal(form[s, s] for s in slices)
-        if np.array_equal(apart, form):
-            brackets = [
-                K._max_quadratic(form[s, s], center[s])
-                for K, s in zip(self.parts, slices, strict=True)
-            ]
-            x = np.concatenate([f.maximizer for f in brackets])
-            return QuadraticMax(
-                x, sum(f.value for f in brackets), sum(f.upper_bound for f in brackets)
-            )
-        image = self._image()
+        exact = np.array_equal(apart, form)
+        image = None if exact else self._image()
         if image is not None:
             return image.max_quadratic(form, center)
-        brackets = [
-            K._max_quadratic(form[s, s], middle_of(K))
-            for K, s in zip(self.parts, slices, strict=True)
+        own = [
+            K._max_quadratic(form[s, s], center[s]) for K, s in zip(self.parts, slices, strict=True)
         ]
-        aim = center - np.concatenate([middle_of(K) for K in self.parts])
-        upper = (seminorm(aim, form) + sum(math.sqrt(f.upper_bound) for f in brackets)) ** 2
-        return bracket(
-            self._support_point,
-            form,
-            center,
-            upper,
-            [np.concatenate([f.maximizer for f in brackets])],
-        )
+        x = np.concatenate([f.maximizer for f in own])
+        upper = sum(f.upper_bound for f in own)
+        if exact:
+            return QuadraticMax(x, sum(f.value for f in own), upper)
+        if self._pieces is not None:
+            return self._pieces._max_quadratic(form, center)
+        upper += self._mixed(form, center, [f.upper_bound for f in own])
+        aim, lengths = center.copy(), 0.0
+        for K, s in zip(self.parts, slices, strict=True):
+            middle = middle_of(K)
+            aim[s] -= middle
+            lengths += math.sqrt(K._max_quadratic(form[s, s], middle).upper_bound)
+        upper = min(upper, (seminorm(aim, form) + lengths) ** 2)
+        return bracket(self._support_point, form, center, upper, [x])
+
+    def _mixed(self, form: Array, center: Array, squares: list[float]) -> float:
+        """What products of two parts add at most; ``squares`` are what the parts do alone.
+
+        Of u from one part and v from another, ``u'Xv <= min(√(u'Hu v'Hv), ‖D X E‖ ‖D⁻¹u‖ ‖E⁻¹v‖)``
+        for any diagonal D and E.
+        """
+        spread = [_spread(K, center[s]) for K, s in zip(self.parts, self.slices(), strict=True)]
+        total = 0.0
+        for (k, s), (m, t) in itertools.combinations(enumerate(self.slices()), 2):
+            (D, first), (E, second) = spread[k], spread[m]
+            norm = float(np.linalg.norm(D[:, None] * form[s, t] * E))
+            total += 2 * min(math.sqrt(squares[k] * squares[m]), norm * first * second)
+        return total
 
     def _contains(self, x: Array) -> bool:
         return all(K._contains(x[s]) for K, s in zip(self.parts, self.slices(), strict=True))
 
     def __repr__(self) -> str:
         return f"product({', '.join(map(repr, self.parts))})"
+
+
+def _spread(K: AbstractDomain, center: Array) -> tuple[Array, float]:
+    """Sizes d of coordinates about ``center``, near one; and a bound on ``‖(x − center)/d‖``."""
+    sizes = reach_of(translate(K, -center))
+    largest = float(sizes.max()) or 1.0
+    sizes = np.maximum(sizes / largest, 1e-6)
+    return sizes, math.sqrt(K._max_quadratic(np.diag(sizes**-2.0), center).upper_bound)
 
 
 def _diagonal(blocks: Iterable[Array]) -> Array:
@@ -208,7 +252,10 @@ def _diagonal(blocks: Iterable[Array]) -> Array:
 @final
 @dataclass(frozen=True, eq=False)
 class Kronecker(AbstractDomain):
-    """{x ⊗ y : x in K, y in L}. Supports alternate between the factors: lower values in general."""
+    """{x ⊗ y : x in K, y in L}, by the points of a factor where it is listed.
+
+    Of others, supports alternate between the factors: lower values in general.
+    """
 
     left: AbstractDomain
     right: AbstractDomain
@@ -224,22 +271,43 @@ class Kronecker(AbstractDomain):
     def is_symmetric(self) -> bool:
         return self.left.is_symmetric or self.right.is_symmetric
 
+    @cached_property
+    def _pieces(self) -> AbstractDomain | None:
+        """The hull of {x ⊗ y : y in L} for all x of a factor that is listed, if there are few."""
+        k, m = self.left.dim, self.right.dim
+        left, right = points_of(self.left), points_of(self.right)
+        if left is not None and len(left) <= _MOST_PIECES and k * m**2 <= LISTED_ENTRIES:
+            pieces = (linear_image(np.kron(x[:, None], np.eye(m)), self.right) for x in left)
+        elif right is not None and len(right) <= _MOST_PIECES and m * k**2 <= LISTED_ENTRIES:
+            pieces = (linear_image(np.kron(np.eye(k), y[:, None]), self.left) for y in right)
+        else:
+            return None
+        return hull(*pieces)
+
+    def _difference(self) -> AbstractDomain:
+        pieces = None if self.is_symmetric else self._pieces
+        if isinstance(pieces, Hull) and len(pieces.parts) <= _MOST_PAIRED:
+            return DifferenceBody(pieces)
+        return super()._difference()
+
+    def _mapped(self, A: Array) -> AbstractDomain:
+        pieces = self._pieces
+        return LinearImage(A, self) if pieces is None else pieces._mapped(A)
+
     def _magnitudes(self) -> Array:
         return _kron(self.left._magnitudes(), self.right._magnitudes())
 
     def _support_point(self, theta: Array) -> Array:
         table = theta.reshape(self.left.dim, self.right.dim)
-        points = points_of(self.right)
-        if points is not None:  # one factor listed: exact
+        if (points := points_of(self.right)) is not None:
             tops = [_kron(self.left._support_point(table @ y), y) for y in points]
+        elif (points := points_of(self.left)) is not None:
+            tops = [_kron(x, self.right._support_point(x @ table)) for x in points]
         else:
-            listed = points_of(self.left)
-            starts = listed if listed is not None else np.linalg.svd(table)[0].T[:STARTS]
+            starts = np.linalg.svd(table)[0].T[:STARTS]
             # between symmetric factors, the opposite of a start leads to the same product
             signs = (1.0,) if self.left.is_symmetric and self.right.is_symmetric else (1.0, -1.0)
             tops = [self._alternate(table, sign * start) for start in starts for sign in signs]
-            if listed is not None:
-                tops += [_kron(x, self.right._support_point(x @ table)) for x in listed]
         return max(tops, key=lambda x: float(theta @ x))
 
     def _alternate(self, table: Array, x: Array) -> Array:
@@ -257,6 +325,8 @@ class Kronecker(AbstractDomain):
         k, m = self.left.dim, self.right.dim
         if not form.any():
             return QuadraticMax(self._support_point(np.zeros(self.dim)), 0.0, 0.0)
+        if self._pieces is not None:
+            return self._pieces._max_quadratic(form, center)
         blocks = form.reshape(k, m, k, m)
         # any H <= c P ⊗ Q bounds the sup by a product of two; a product form is its own bound
         P, Q = (

@@ -329,4 +329,5 @@ def AnyOf(n: int, k: int, kind: Kind = "vectors") -> Apart:  # noqa: N802 (a nam
     >>> gn.streams.AnyOf(3, 2).maximal().tolist()
     [[0, 1], [0, 2], [1, 2]]
     """
-    return Apart(n, k, 1, kind)
+    _check_kind("AnyOf", kind)
+    return Apart(*_check_sizes("AnyOf", n, k), 1, kind)

@@ -12,14 +12,12 @@ from ..workloads import dense
 
 
 def _numbers(values: ArrayLike) -> Array:
-    """A private float64 copy; what numpy would say may quote the values."""
+    """A private float64 copy."""
     try:
         return read_only(values)
-    except (TypeError, ValueError):
-        pass
-    raise InvalidDomainError(
-        "FiniteSet: expected a regular array of real numbers; hint: .toarray() for sparse matrices"
-    )
+    except TypeError as error:
+        what = str(error)
+    raise InvalidDomainError(f"FiniteSet: expected a regular array of real numbers, got {what}")
 
 
 @final

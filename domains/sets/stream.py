@@ -41,9 +41,9 @@ class StreamWorkload(AbstractFiniteDomain):
     def __init__(self, bands: ArrayLike) -> None:
         try:
             array = read_only(bands)
-        except (TypeError, ValueError):
+        except TypeError as error:
             raise InvalidDomainError(
-                "StreamWorkload: expected a regular array of real numbers"
+                f"StreamWorkload: expected a regular array of real numbers, got {error}"
             ) from None
         if array.ndim != 2 or 0 in array.shape or len(array) > array.shape[1]:
             raise InvalidDomainError(

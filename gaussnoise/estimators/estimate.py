@@ -102,7 +102,9 @@ class Estimate:
         lines = [
             str(self),
             f"The budget was spent on {steps}.",
-            f"Largest standard deviation of the noise {worst[0]:.4g}, of sampling at most "
+            f"The error is at most {worst[2]:.4g} in all, but for a chance of {self.beta:g}."
+            if self._has_one_bound
+            else f"Largest standard deviation of the noise {worst[0]:.4g}, of sampling at most "
             f"{worst[1]:.4g}; the bias of "
             f"clipping is at most {worst[2]:.4g}, but for a chance of {self.beta:g}.",
             f"Taken to be known: {self.assumed}.",
@@ -159,13 +161,20 @@ class Estimate:
         return f"Estimate({np.size(self.estimate)} coordinates, {self.privacy['definition']})"
 
     def __str__(self) -> str:
+        whole = self._has_one_bound
         return estimate_text(
             "Estimate",
             np.ravel(self.estimate),
             self.privacy,
             self.private,
-            np.ravel(self.standard_deviation),
+            np.ravel(self.bias_bound if whole else self.standard_deviation),
+            f"a bound on the whole error, but for a chance of {self.beta:g}" if whole else None,
         )
+
+    @property
+    def _has_one_bound(self) -> bool:
+        """Whether one number bounds noise, sampling and bias together."""
+        return not self.standard_deviation.any() and bool(self.bias_bound.any())
 
 
 _ARRAYS = ("estimate", "noise_deviation", "sampling_deviation", "bias_bound")

@@ -80,7 +80,8 @@ class Search:
         """Width and number of bins of every level, the coarsest first."""
         levels, radius = [], self.radius
         while True:
-            bins = max(math.ceil(2 * radius / self.width), 1)
+            # beyond all levels: more bins than a double can count
+            bins = max(math.ceil(min(2 * radius / self.width, 1e300)), 1)
             if bins <= _LEVEL:
                 return [*levels, (self.width, bins)]
             coarse = 2 * radius / _LEVEL

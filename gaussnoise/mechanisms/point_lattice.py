@@ -89,7 +89,8 @@ def bits_for(length: float, rho: float) -> int:
     if not (length > 0 and _MIN_BITS <= bits <= MAX_BITS):
         raise ParameterError(
             f"GaussianMechanism: rho = {rho:.3g} needs a lattice of 2^{-bits} per unit of noise, "
-            f"expected between 2^-{MAX_BITS} and 2^-{_MIN_BITS}; hint: rho between 1e-12 and 1e100"
+            f"expected between 2^-{MAX_BITS} and 2^-{_MIN_BITS}; hint: a budget that amounts to a "
+            "rho between 1e-12 and 1e100"
         )
     return bits
 

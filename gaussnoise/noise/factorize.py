@@ -382,7 +382,7 @@ def check_matrix(function: str, A: object) -> Array:
         )
     try:
         matrix = np.array(array, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParameterError(
             f"{function}: expected real numbers, got {array.flat[0]!r} and the like"
         ) from None

@@ -37,7 +37,8 @@ class Status(enum.Enum):
     )
     ORACLE = (
         "The bracket is as narrow as the domain's quadratic oracle proves: the noise is feasible, "
-        "hence private; accept the gap, or describe the set by fewer generators or by its vertices."
+        "hence private; accept the gap, or describe the set so that its oracle is exact: by its "
+        "vertices, or fewer generators."
     )
     PATTERNS = (
         "More patterns of differing attributes than can be looked at: the noise covers what a "

@@ -135,14 +135,15 @@ def certify(
     # checks the workload, whoever takes part
     A = participations(matrix, Epochs(max(len(np.atleast_1d(matrix)), 1), 1)).matrix
     n = len(A)
-    C = _matrix(strategy, n)
-    B = scipy.linalg.solve_triangular(C.T, A.T, lower=False).T
-    if not np.abs(B @ C - A).max() <= _RESIDUAL * np.abs(A).max():
+    C, scale = _unit(_matrix(strategy, n))
+    moved = sensitivity_of(C, who)
+    sensitivity = scale * moved
+    error = _error(C, A, p) * moved * (1 + n * ROUNDING_MARGIN)
+    if not (0 < sensitivity < math.inf and 0 < error < math.inf):
         raise ParameterError(
-            "certify: the strategy is too nearly singular for double precision; hint: rescale it"
+            "certify: the error, or the sensitivity, is beyond the largest double or below the "
+            "least; hint: rescale the workload, or the strategy"
         )
-    sensitivity = sensitivity_of(C, who)
-    error = norm(np.linalg.norm(B, axis=1), p) * sensitivity * (1 + n * ROUNDING_MARGIN)
     domain: AbstractDomain = FiniteSet(A.T) if who is None else participations(A, who)
     if who is None and isinstance(workload, StreamWorkload):
         domain = workload
@@ -154,10 +155,29 @@ def certify(
     return StrategyCertificate(error, best.gamma_lower, sensitivity, float(p), who, best)
 
 
+def _error(C: Array, A: Array, p: float) -> float:
+    """``‖sd‖_p`` of the answers for noise of one on those of C, whose entries are near one."""
+    workload, size = _unit(A)
+    B = scipy.linalg.solve_triangular(C.T, workload.T, lower=False).T
+    with np.errstate(over="ignore", invalid="ignore"):
+        left = np.abs(B @ C - workload).max()
+    if not left <= _RESIDUAL * np.abs(workload).max():
+        raise ParameterError(
+            "certify: the strategy is too nearly singular for double precision; hint: rescale it"
+        )
+    rows, largest = _unit(B)
+    return norm(np.linalg.norm(rows, axis=1), p) * largest * size
+
+
+def _unit(matrix: Array) -> tuple[Array, float]:
+    """The matrix with entries of at most about one, and the power of two it was divided by."""
+    size = power_of_two(np.abs(matrix).max())
+    return matrix / size, size
+
+
 def sensitivity_of(C: Array, who: AbstractPatterns | None) -> float:
     """A proven bound on the longest that one person moves the strategy's answers."""
-    size = power_of_two(np.abs(C).max())
-    unit, most = C / size, 1 if who is None else who.most
+    (unit, size), most = _unit(C), 1 if who is None else who.most
     longest = float(np.square(unit).sum(axis=0).max())
     if who is not None:
         longest = participations(unit, who).max_quadratic(np.eye(len(C))).upper_bound

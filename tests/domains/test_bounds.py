@@ -7,7 +7,7 @@ members found by other means, and is seen to fall below them where a term is mis
 import numpy as np
 import pytest
 
-from domains import LpBall, QuadraticMax, SchattenBall, kron
+from domains import FiniteSet, LpBall, Polytope, QuadraticMax, SchattenBall, hull, kron, product
 from domains.algebra import products, sums
 from domains.algebra.products import _dominance
 from domains.oracles.image import LpBlock
@@ -91,3 +91,72 @@ def test_the_bound_of_a_sum_is_above_all_its_members(monkeypatch):
     (SchattenBall((2, 2), 3) + SchattenBall((2, 2), np.inf)).max_quadratic(np.eye(4))
     farthest = 2 * (1 + 2 ** (-1 / 3)) ** 2
     assert farthest * (1 - 1e-12) <= bounds[0] <= 2 * farthest
+
+
+def without_a_witness(monkeypatch):
+    monkeypatch.setattr(
+        products,
+        "bracket",
+        lambda support, H, c, upper, starts: QuadraticMax(starts[0], 0.0, upper),
+    )
+
+
+def pear():
+    """A body without center that is no image of a ball, and its extreme points, nearly all."""
+    angles = np.linspace(0, 2 * np.pi, 2000)
+    circle = np.column_stack([np.cos(angles), np.sin(angles)])
+    corner = np.array([[3.0, 1.0]])
+    return hull(LpBall(2, 2), Polytope(corner)), np.vstack([circle, corner])
+
+
+@pytest.mark.parametrize("coupling", [1.0, 1e-3, 1e-6])
+def test_the_bound_of_a_cartesian_product_is_above_all_members_and_near(monkeypatch, coupling):
+    """Where its parts hardly couple in the form, no more is added than that."""
+    without_a_witness(monkeypatch)
+    rng = np.random.default_rng(5)
+    K, points = pear()
+    pairs = np.hstack(
+        [
+            np.repeat(points[::4], len(points[::4]), axis=0),
+            np.tile(points[::4], (len(points[::4]), 1)),
+        ]
+    )
+    for _ in range(5):
+        H, c = random_form(rng, 4), rng.normal(size=4)
+        H[:2, 2:] *= coupling
+        H[2:, :2] *= coupling
+        found, best = product(K, K).max_quadratic(H, c), largest(pairs, H, c)
+        assert found.value == 0
+        assert best * (1 - 1e-9) <= found.upper_bound <= (1.001 + 3 * coupling) * best
+
+
+LISTED = {
+    "one point": [[2.0, -1.0]],
+    "three points": [[2.0, -1.0], [0.5, 1.0], [-1.0, 0.0]],
+}
+
+
+@pytest.mark.parametrize("name", LISTED)
+@pytest.mark.parametrize("last", [False, True])
+@pytest.mark.parametrize("operation", [kron, product])
+def test_products_with_few_points_are_bracketed_exactly(operation, last, name):
+    """Also about other centers, in images, and differences."""
+    rng = np.random.default_rng(6)
+    body, points = pear()
+    listed = np.array(LISTED[name])
+    join = np.kron if operation is kron else lambda x, y: np.concatenate([x, y])
+    pairs = [(x, y) for x in listed for y in points]
+    members = np.array([join(y, x) if last else join(x, y) for x, y in pairs])
+    K = operation(body, FiniteSet(listed)) if last else operation(FiniteSet(listed), body)
+    A = rng.normal(size=(3, 4))
+    for domain, own in ((K, members), (A @ K, members @ A.T)):
+        H, c = random_form(rng, domain.dim), rng.normal(size=domain.dim)
+        for center in (np.zeros(domain.dim), c):
+            found, best = domain.max_quadratic(H, center), largest(own, H, center)
+            assert best * (1 - 1e-9) <= found.upper_bound <= best * 1.0001
+            assert found.upper_bound <= found.value * (1 + 1e-8)
+    few = np.array([join(y, x) if last else join(x, y) for x in listed for y in points[::20]])
+    apart = (few[:, None] - few).reshape(-1, 4)
+    H = random_form(rng, 4)
+    found, best = (K - K).max_quadratic(H), largest(apart, H, np.zeros(4))
+    assert best * (1 - 1e-9) <= found.upper_bound <= best * 1.002

@@ -150,7 +150,7 @@ def test_arguments_that_are_no_arrays_of_numbers_are_typed_errors(case):
         domains.InvalidDomainError, match=r"max_quadratic: expected center .*got coo_array; hint"
     ):
         K.max_quadratic(np.eye(K.dim), vector)
-    with pytest.raises(domains.InvalidDomainError, match=r"^support: expected theta .*got list$"):
+    with pytest.raises(domains.InvalidDomainError, match=r"^support: expected theta .*got ragged"):
         K.support([[1.0], [2.0, 3.0]])
 
 

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from domains import Base, DomainError, DomainTooLargeError, FiniteSet, InvalidDomainError
+from domains import (
+    Base,
+    DomainError,
+    DomainTooLargeError,
+    FiniteSet,
+    InvalidDomainError,
+    LpBall,
+    Polytope,
+    Zonotope,
+)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +88,23 @@ def test_repr_shows_the_size_and_no_numbers():
     assert repr(FiniteSet([[123.0, 4.0]])) == "FiniteSet(1 points in R^2)"
 
 
-@pytest.mark.parametrize("points", [[[1, 2], [3]], [["secret", 1]], [[1j, 2]]])
-def test_what_is_no_array_of_numbers_is_refused_without_being_quoted(points):
-    with pytest.raises(InvalidDomainError, match="regular array of real numbers") as caught:
+@pytest.mark.parametrize(
+    ("points", "what"),
+    [
+        ([[1, 2], [3]], "ragged or mixed values"),
+        ([["secret", 1]], "something else"),
+        ([[1j, 2]], "complex numbers"),
+        ([[10**400, 2]], "integers beyond the largest double"),
+        (np.ma.masked_array([[1.0, 2.0]], [[True, False]]), "a masked array, .*filled"),
+    ],
+)
+def test_what_is_no_array_of_numbers_is_refused_without_being_quoted(points, what):
+    expected = f"regular array of real numbers, got {what}"
+    with pytest.raises(InvalidDomainError, match=expected) as caught:
         FiniteSet(points)
     assert "secret" not in str(caught.value)
+    assert "000" not in str(caught.value)
     assert caught.value.__context__ is None
+    for door in (Zonotope, Polytope, lambda A: A @ LpBall(2, 2), LpBall(2, 2).max_quadratic):
+        with pytest.raises(InvalidDomainError, match=f"real numbers, got {what}"):
+            door(points)

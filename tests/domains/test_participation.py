@@ -172,6 +172,8 @@ def test_counts_of_too_many_subsets_to_list_are_bracketed(who):
     [
         (lambda: Epochs(3, 4), "k <= n"),
         (lambda: Apart(3, 2, 0), "b an integer"),
+        (lambda: AnyOf(3, 0), "^AnyOf: expected k an integer >= 1"),
+        (lambda: AnyOf(3, 2, "gradients"), "^AnyOf: expected kind="),
         (lambda: Window(3, 2, kind="gradients"), 'kind="counts" or kind="vectors"'),
         (lambda: VectorParticipations(np.ones((3, 3)), Epochs(3, 2)), "lower-triangular"),
         (

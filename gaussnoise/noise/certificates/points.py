@@ -19,6 +19,7 @@ from ...numerics.norms import dual_ball_norm, norm, row_lengths
 from ...numerics.nuclear import nuclear_norm_below
 from ...numerics.precision import precision_for
 from ...numerics.rounding import ROUNDING_MARGIN
+from ...numerics.span import placed
 from ...solvers.bodies.body import Body, about
 from ..covariance import Covariance, FactorCovariance
 from ..policy import PolicyGraph
@@ -165,8 +166,10 @@ def _by_oracle(
     body = Body(covered * (1 / size))
     if problem.shifted:
         body = about(covered, center - shift, size, domain._drift(shift))
-    rows = row_weights(factor)
-    inverse = np.linalg.pinv(factor * rows[:, None], rcond=0.0) * rows
+    live = (factor != 0).any(axis=1)  # a constant coordinate is to add nothing, not even rounding
+    rows = row_weights(factor)[live]
+    inverse = np.linalg.pinv(factor[live] * rows[:, None], rcond=0.0) * rows
+    inverse = placed(inverse.T, live).T
     enclosed = body.enclosure(factor, inverse)
     if (enclosed.outside > RANGE_TOLERANCE * body.sizes).any():
         raise CovarianceError(

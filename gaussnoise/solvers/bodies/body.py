@@ -19,6 +19,7 @@ from ...errors import CovarianceError
 from ...numerics.feasibility import RANGE_TOLERANCE, row_weights
 from ...numerics.norms import norm
 from ...numerics.precision import precision_for
+from ...numerics.span import placed
 from ..design import Protected
 
 Array = NDArray[np.float64]
@@ -287,19 +288,24 @@ def unit_body(domain: AbstractDomain, origin: Array) -> tuple[Body, float]:
 
 def left_inverse(factor: Array) -> Array:
     """W with ``W L = 1``, shape (r, d), zero on the complement of range(L); by QR."""
-    rows = row_weights(factor)
-    Q, R = np.linalg.qr(factor * rows[:, None])
-    if not R.diagonal().all():
+    live = (factor != 0).any(axis=1)  # a constant coordinate is to add nothing, not even rounding
+    weights = row_weights(factor)[live]
+    Q, R = np.linalg.qr(factor[live] * weights[:, None])
+    if not R.diagonal().all() or len(Q) < factor.shape[1]:
         raise CovarianceError("the factor's columns are linearly dependent")
-    return scipy.linalg.solve_triangular(R, Q.T) * rows
+    return placed((scipy.linalg.solve_triangular(R, Q.T) * weights).T, live).T
 
 
 def _complement(points: Array) -> Array:
-    """Orthonormal rows spanning what is orthogonal to the rows of ``points``."""
-    _, singular, axes = np.linalg.svd(points, full_matrices=True)
+    """Orthonormal rows spanning what is orthogonal to the rows of ``points``.
+
+    Axes along which all are zero come first, exactly: what rounds elsewhere does not get there.
+    """
+    live = (points != 0).any(axis=0)
+    _, singular, axes = np.linalg.svd(points[:, live], full_matrices=True)
     noise = 4 * EPS * math.sqrt(max(points.shape))
     rank = int((singular > noise * singular.max(initial=0.0)).sum())
-    return axes[rank:]
+    return np.vstack([np.eye(len(live))[~live], placed(axes[rank:].T, live).T])
 
 
 def even_directions(count: int, dim: int, batch: int = 0) -> Array:

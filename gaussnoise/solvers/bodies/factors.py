@@ -9,6 +9,7 @@ import scipy
 from numpy.typing import NDArray
 
 from domains import AbstractDomain
+from domains.algebra.hulls import hull
 from domains.algebra.images import Scaled
 from domains.algebra.products import Kronecker, Product
 
@@ -45,11 +46,16 @@ def factored(
     if isinstance(domain, Scaled):
         inner = factored(domain.body, p, solve)
         return None if inner is None else (inner[0], domain.factor * inner[1])
-    if isinstance(domain, Kronecker) and domain.left.is_symmetric and domain.right.is_symmetric:
-        return _kronecker(solve(domain.left), solve(domain.right))
+    if isinstance(domain, Kronecker) and domain.is_symmetric:
+        return _kronecker(*(solve(_with_mirror_image(K)) for K in (domain.left, domain.right)))
     if isinstance(domain, Product) and domain.is_symmetric:
         return _cartesian([solve(part) for part in domain.parts], p)
     return None
+
+
+def _with_mirror_image(K: AbstractDomain) -> AbstractDomain:
+    """K ∪ −K: for a symmetric L, x ⊗ y and (−x) ⊗ y are both in K ⊗ L."""
+    return K if K.is_symmetric else hull(K, -K)
 
 
 def _kronecker(left: Factor, right: Factor) -> tuple[Design, Array] | None:
@@ -71,7 +77,7 @@ def _kronecker(left: Factor, right: Factor) -> tuple[Design, Array] | None:
         center=np.zeros(dim),
         gap=(1 + left.design.gap) * (1 + right.design.gap) - 1,
         steps=left.design.steps + right.design.steps,
-        note=f"Kronecker product of symmetric factors ({left.design.note}; {right.design.note})",
+        note=f"Kronecker product, factor by factor ({left.design.note}; {right.design.note})",
         interrupted=any(design.interrupted for design in parts),
         inexact=any(design.inexact for design in parts),
     )
@@ -107,7 +113,7 @@ def _cartesian(factors: list[Factor], p: float) -> tuple[Design, Array]:
         center=np.zeros(points.shape[1]),
         gap=max(factor.design.gap for factor in factors),
         steps=sum(factor.design.steps for factor in factors),
-        note=f"product of {len(factors)} symmetric factors ({'; '.join(notes)})",
+        note=f"product of {len(factors)} factors, one by one ({'; '.join(notes)})",
         interrupted=any(factor.design.interrupted for factor in factors),
         inexact=any(factor.design.inexact for factor in factors),
     )

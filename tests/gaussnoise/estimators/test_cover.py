@@ -146,6 +146,14 @@ def test_the_chosen_candidate_is_within_the_promised_error(d):
             assert np.linalg.norm(found.estimate - truth) <= found.bias_bound[0] <= 1.0
 
 
+def test_what_is_printed_is_the_bound_on_the_whole_error():
+    found = mean(list(np.ones((400, 5, 2))), accuracy=1.0)
+    bound, chance = f"{found.bias_bound[0]:.4g}", f"a chance of {found.beta:g}"
+    assert str(found).count(f"± {bound}") == 2
+    assert f"± a bound on the whole error, but for {chance}" in str(found)
+    assert f"The error is at most {bound} in all, but for {chance}." in found.explain()
+
+
 def test_a_choice_that_looks_for_the_lowest_score_is_caught(monkeypatch):
     whole = NoisyMaximum.choose
     monkeypatch.setattr(

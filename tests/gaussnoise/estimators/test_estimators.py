@@ -177,6 +177,8 @@ def test_what_is_no_sample_is_refused_without_a_value(name, data):
         lambda x: E.gaussian_mean(x, gn.zCDP(1), sigma=0, radius=1),
         lambda x: E.gaussian_mean(x, gn.zCDP(1), sigma=1, radius=math.inf),
         lambda x: E.gaussian_mean(x, gn.zCDP(1), sigma=1),
+        lambda x: E.gaussian_mean(x, gn.PureDP(1), sigma=1e-200, radius=1e200),
+        lambda x: E.gaussian_mean(x, gn.PureDP(1), sigma=1, radius=1e308),
         lambda x: E.gaussian_mean(x, gn.zCDP(1), sigma=1, radius=1, beta=0.7),
         lambda x: E.heavy_tailed_mean(x, gn.zCDP(1), moment=1, k=1.5, radius=1),
         lambda x: E.heavy_tailed_mean(x, gn.zCDP(1), moment="1", radius=1),

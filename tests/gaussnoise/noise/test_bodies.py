@@ -688,6 +688,81 @@ def test_coordinates_in_which_nothing_differs_get_no_noise(problem, domain):
     noise.verify()
 
 
+PEAR = gn.hull(LpBall(2, 2), FiniteSet([[3.0, 1.0]]))
+TETRAHEDRON = Polytope([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.3, 0.3, 1.0]])
+WIDE = np.eye(3)[:, :2]
+# with coordinates in which nothing differs, and what is left without them
+CONSTANT = {
+    "kron of an ellipsoid": (
+        lambda: gn.kron(TETRAHEDRON, WIDE @ Ellipsoid(np.diag([1.0, 0.5]))),
+        lambda: gn.kron(TETRAHEDRON, Ellipsoid(np.diag([1.0, 0.5]))),
+    ),
+    "kron of a flat body": (
+        lambda: gn.kron(TETRAHEDRON, TwoConvex([[1.0, 0.5, 0.0], [0.2, 0.3, 0.0]])),
+        lambda: gn.kron(TETRAHEDRON, TwoConvex([[1.0, 0.5], [0.2, 0.3]])),
+    ),
+    "kron of bodies": (
+        lambda: gn.kron(WIDE @ LpBall(2, 1.5), WIDE @ PEAR),
+        lambda: gn.kron(LpBall(2, 1.5), PEAR),
+    ),
+    "kron of a pear": (
+        lambda: gn.kron(TETRAHEDRON, WIDE @ PEAR),
+        lambda: gn.kron(TETRAHEDRON, PEAR),
+    ),
+    "a point and a pear": (lambda: gn.product(FiniteSet([[2.0]]), PEAR), lambda: PEAR),
+    "a sum and a far point": (
+        lambda: gn.product(Polytope(np.eye(2)) + LpBall(2, 3), FiniteSet([[2.0, -3e5]])),
+        lambda: Polytope(np.eye(2)) + LpBall(2, 3),
+    ),
+    "a point and a tensor power": (
+        lambda: gn.product(FiniteSet([[2.0]]), TensorPower(2, 2)),
+        lambda: TensorPower(2, 2),
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "p"), list(zip(CONSTANT, itertools.cycle([2, 3.7]))))
+def test_coordinates_in_which_nothing_differs_change_no_bracket(name, p, tmp_path):
+    whole, rest = (make() for make in CONSTANT[name])
+    for problem in ("gamma", "replace"):
+        noise = solve(problem, whole, p, tol=1e-2)
+        known = solve(problem, rest, p, tol=1e-2)
+        assert noise.gap <= max(0.02, 1.01 * known.gap) or "tensor" in name
+        assert noise.gamma_lower <= known.gamma
+        assert known.gamma_lower <= noise.gamma
+        constant = whole.dim - rest.dim
+        assert (noise.covariance.diagonal() == 0).sum() == constant
+        noise.verify()
+        noise.save(tmp_path / f"{problem}.npz")
+        gn.OptimalNoise.load(tmp_path / f"{problem}.npz")
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_products_with_few_points_are_solved_to_the_tolerance(problem):
+    interval = gn.kron(FiniteSet([[-1.0], [2.0], [3.0]]), Ellipsoid([[1.0]], [0.5]))
+    noise = solve(problem, interval)
+    half = {"gamma": 3.0, "replace": 6.0, "add-remove": 4.5}[problem]
+    assert noise.gamma_lower <= half * (1 + 1e-12)
+    assert half <= noise.gamma <= half * (1 + 1e-8)
+    for domain in (
+        gn.kron(TETRAHEDRON, PEAR),
+        gn.product(FiniteSet([[2.0], [-1.0]]), PEAR, LpBall(1, 2)),
+    ):
+        assert solve(problem, domain, tol=1e-2).gap <= 1e-2
+
+
+def test_one_symmetric_factor_makes_a_product_symmetric():
+    """x ⊗ y = (−x) ⊗ (−y): the other factor may be taken with its mirror image (Lemma 62)."""
+    for p in (2.0, 3.0, math.inf):
+        noise = solve("gamma", gn.kron(TETRAHEDRON, LpBall(2, 3)), p)
+        both = solve("gamma", gn.hull(TETRAHEDRON, -TETRAHEDRON), p)
+        ball = solve("gamma", LpBall(2, 3), p)
+        assert noise.gamma_lower <= both.gamma * ball.gamma
+        assert both.gamma_lower * ball.gamma_lower <= noise.gamma
+        assert noise.gap <= 1e-5
+        noise.verify()
+
+
 ROTATION = np.array([[0.6, 0.8], [-0.8, 0.6]])
 SHAPES = {
     "ball": lambda A: Known(A @ LpBall(2, 3), lambda t: A @ lp_support(A.T @ t, 3)),
@@ -1121,7 +1196,7 @@ def test_a_policy_on_points_known_through_oracles_is_refused(tmp_path):
         (ROTATION @ LpBall(2, 2), {"p": 3}, "an ellipsoid is its own best enclosure"),
         (TensorPower(2, 2), {}, "closed form over harmonic degrees"),
         (TensorPower(2, 2), {"p": 3, "tol": 1e-2}, "column generation"),
-        (gn.product(LpBall(2, 1), LpBall(1, 2)), {}, "product of 2 symmetric factors"),
+        (gn.product(LpBall(2, 1), LpBall(1, 2)), {}, "product of 2 factors, one by one"),
         (gn.kron(LpBall(2, 1), LpBall(2, 3)), {"tol": 1e-2}, "Kronecker product"),
         (LpBall(2, 3), {"method": "oracle"}, "column generation on the quadratic oracle"),
         (Zonotope(np.eye(2) + 0.1), {}, "column generation on the quadratic oracle"),

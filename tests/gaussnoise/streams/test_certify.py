@@ -74,6 +74,23 @@ def test_the_scale_of_a_strategy_does_not_matter():
     assert found[2].sensitivity == pytest.approx(7 * found[0].sensitivity, rel=1e-9)
 
 
+@pytest.mark.parametrize("who", [None, Epochs(5, 2)])
+def test_extreme_scales_lose_nothing(who):
+    plain = gn.streams.certify(np.eye(5), prefix_sums(5), who)
+    for c in (1e-300, 1e-160, 1e160, 1e200, 1e300):
+        found = gn.streams.certify(c * np.eye(5), prefix_sums(5), who)
+        assert found.error == pytest.approx(plain.error, rel=1e-12)
+        assert found.sensitivity == pytest.approx(c * plain.sensitivity, rel=1e-12)
+        small = gn.streams.certify(np.eye(5), c * prefix_sums(5), who)
+        assert small.error == pytest.approx(c * plain.error, rel=1e-12)
+        assert small.lower == pytest.approx(c * plain.lower, rel=1e-9)
+    # one answer of the strategy is as good as lost, and the error says so
+    uneven = gn.streams.certify(np.diag([1e-160, 1, 1, 1, 1]), prefix_sums(5), who)
+    assert uneven.error == pytest.approx(math.sqrt(5) * 1e160 * uneven.sensitivity, rel=1e-9)
+    with pytest.raises(gn.ParameterError, match=r"singular|largest double"):
+        gn.streams.certify(np.diag([1e-320, 1, 1, 1, 1]), prefix_sums(5), who)
+
+
 def test_noise_that_believes_in_half_the_sensitivity_is_refused():
     A, who = prefix_sums(6), Epochs(6, 2)
     C = np.tril(np.random.default_rng(0).uniform(0.1, 1, size=(6, 6))) + np.eye(6)

@@ -496,7 +496,9 @@ def test_files_that_are_lost_are_named_and_not_drawn_again(cluster, tmp_path, mo
 
     def refused(lost):
         lost.rename(tmp_path / "lost")
-        with pytest.raises(gn.LedgerError, match=rf"in {lost.parent}, which lacks 1 .* {lost.name}"):
+        with pytest.raises(
+            gn.LedgerError, match=rf"in {lost.parent}, which lacks 1 .* {lost.name}"
+        ):
             plan.release(frame, **under_a_ledger(tmp_path))
         assert not lost.exists()
         (tmp_path / "lost").rename(lost)
