@@ -1,6 +1,7 @@
 """From options to what is asked for: tables, targets, a budget, a plan."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -71,7 +72,24 @@ def target_of(text: str) -> tuple[frozenset[str], Target]:
         raise ParameterError(
             f"--target: expected NAMES=ROWS or NAMES=ROWS@LEVEL, like age=80@0.99, got {text!r}"
         )
-    return frozenset(n.strip() for n in names.split(",") if n.strip()), Target(*goal)
+    return frozenset(parts_of(names)), Target(*goal)
+
+
+def parts_of(text: str) -> list[str]:
+    """What stands between commas; a part in "…" may have commas of its own, and "" for a quote.
+
+    >>> parts_of('age:prefix, "pay, net", "pay, gross":ranges')
+    ['age:prefix', 'pay, net', 'pay, gross:ranges']
+    """
+    parts = []
+    for part in map(str.strip, _PARTS.findall(text)):
+        quoted = _QUOTED.fullmatch(part)
+        parts.append(part if quoted is None else quoted[1].replace('""', '"') + (quoted[2] or ""))
+    return list(filter(None, parts))
+
+
+_PARTS = re.compile(r'(?:"(?:[^"]|"")*"|[^,"]|")+')
+_QUOTED = re.compile(r'"((?:[^"]|"")*)"\s*(:.*)?', re.DOTALL)
 
 
 def plan_of(
@@ -98,7 +116,7 @@ def plan_of(
             rows_per_person=rows_per_person,
             person=person,
             weight=None if weight is None else weight_of(weight),
-            public=[name.strip() for name in (public or "").split(",") if name.strip()],
+            public=parts_of(public or ""),
         )
 
 
@@ -150,8 +168,7 @@ def workload_of(marginals: list[str], known: tuple[str, ...]) -> int | list[Entr
     if len(marginals) == 1 and marginals[0].isdigit():
         return int(marginals[0])
     return [
-        as_entry([name.strip() for name in listed.split(",") if name.strip()], known)
-        for listed in marginals
+        as_entry([listed] if listed in known else parts_of(listed), known) for listed in marginals
     ]
 
 

@@ -10,7 +10,7 @@ from ..errors import OutputError, ParameterError
 from ..estimators import column_means
 from ..tables import Schema
 from ..text import near
-from .asked import privacy_of, table_of
+from .asked import parts_of, privacy_of, table_of
 from .console import ERR, say, show
 from .documents import means_document
 from .options import Delta, Epsilon, Json, Neighbors, Rho, Tables
@@ -19,7 +19,10 @@ from .patience import patience
 
 def release_means(
     table: Tables,
-    columns: Annotated[str, typer.Option("--columns", "-c", help="Numeric columns: income,age.")],
+    columns: Annotated[
+        str,
+        typer.Option("--columns", "-c", help='Numeric columns: income,age; in "…" with commas.'),
+    ],
     by: Annotated[
         list[str] | None,
         typer.Option(
@@ -68,7 +71,7 @@ def release_means(
         raise OutputError(f"mean: {out} exists already; hint: choose a new name")
     relation: Any = neighbors
     groups = dict(_grouping(entry, schema) for entry in by or [])
-    names = [name.strip() for name in columns.split(",")]
+    names = parts_of(columns)
     options: dict[str, Any] = {"by": groups, "person": person, "neighbors": relation}
     options |= {"spread": spread, "k": k, "level": level, "ledger": ledger, "id": id}
     with patience(ERR, "averaging"):
@@ -86,7 +89,7 @@ def _grouping(entry: str, schema: Path | None) -> tuple[str, list[Any]]:
     """A grouping column and its categories, spelled out or from a schema."""
     name, equals, listed = entry.partition("=")
     if equals:
-        return name.strip(), [category.strip() for category in listed.split(",")]
+        return name.strip(), parts_of(listed)
     if schema is None:
         raise ParameterError(
             f"mean: expected --by {name}=a,b with all categories, or --schema FILE that lists them"

@@ -31,7 +31,8 @@ Marginals = Annotated[
         "--marginals",
         "-m",
         help="k for all k-way marginals, or names: -m age,income -m sex (repeatable), with -m "
-        "age:prefix,sex for cumulative counts; age:ranges for all runs. Left out, the schema's "
+        'age:prefix,sex for cumulative counts; age:ranges for all runs; names with commas in "…". '
+        "Left out, the schema's "
         "[\\[workload]] tables.",  # an opening bracket alone would be markup
     ),
 ]

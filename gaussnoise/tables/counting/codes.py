@@ -49,6 +49,8 @@ from .persons import (
 
 # an expression, up to here, needs no table in somebody's database
 _MOST_COMPARISONS = 100
+# up to here comparisons are quicker than a join in duckdb, whose plans of very many joins take long
+_FEW = 16
 
 
 def outside_error(attribute: Attribute) -> DataError:
@@ -560,8 +562,9 @@ def _duckdb(
     text: Sequence[str],
     person: str | None = None,
 ) -> nw.LazyFrame[Any]:
-    """A left join with the codes of each attribute. Keys are bytes: text may compare in other ways
-    there.
+    """A left join with the codes of each attribute of more than few categories.
+
+    Keys are bytes: text may compare in other ways there.
     """
     keys = [f"{_duckdb_key(a, types[a.name], text)} AS r{k}" for k, a in enumerate(attributes)]
     whose = []
@@ -589,9 +592,13 @@ def _duckdb(
         words = [
             str(c).lower() if isinstance(c, bool) else str(c) for c in attribute.categories or ()
         ]
-        listed = ",".join(word.encode().hex() for word in words)
+        listed = [word.encode().hex() for word in words]
+        if len(listed) <= _FEW:
+            tests = (f"WHEN unhex('{key}') THEN {cell}" for cell, key in enumerate(listed, 1))
+            codes.append(f"CASE encode(r{k}) {' '.join(tests)} ELSE 0 END")
+            continue
         cells = nothing.project(
-            f"unhex(unnest(string_split('{listed}', ','))) AS v{k}, "
+            f"unhex(unnest(string_split('{','.join(listed)}', ','))) AS v{k}, "
             f"CAST(unnest(range(1, {len(words) + 1})) AS INTEGER) AS k{k}"
         )
         joined = joined.set_alias("records").join(

@@ -14,6 +14,7 @@ from domains import AbstractBase, Base, Groups, Identity
 from ...errors import ParameterError
 from ...numerics.intervals import quantile
 from ...solvers.tables.residuals import Subset
+from ..planning.text import counted_text
 from ..schema.bases import as_base, query_labels
 from ..schema.schema import Category
 from .answer import Answer
@@ -152,18 +153,25 @@ class _Asked:
         axes[asked.attribute] = _Axis(attribute.name, query_labels(prefix, attribute), cells)
         meaning = f"cdf of {self._named({asked.attribute: None})}{self._groups(asked.given)}"
         top = {**asked.given, asked.attribute: None}
-        return self._shares(meaning, top, asked.given, axes)
+        note = _RATIO
+        if attribute.other is not None:
+            note += f"; of all rows, those in {attribute.other!r} too, which are in no bin"
+        return self._shares(meaning, top, asked.given, axes, note)
 
     def _shares(
-        self, meaning: str, top: Conditions, bottom: Conditions, axes: Mapping[int, _Axis]
+        self,
+        meaning: str,
+        top: Conditions,
+        bottom: Conditions,
+        axes: Mapping[int, _Axis],
+        note: str = _RATIO,
     ) -> Answer:
         ratios = self._ratios(top, bottom, axes)
         unknown = ~np.isfinite(ratios.high)
         low = np.fmin(np.clip(ratios.low, 0, 1), ratios.estimate)
         high = np.fmax(np.clip(ratios.high, 0, 1), ratios.estimate)
-        note = _RATIO + (
-            "; from 0 to 1 where the group may be empty: nothing is known" if unknown.any() else ""
-        )
+        if unknown.any():
+            note += "; from 0 to 1 where the group may be empty: nothing is known"
         numbers = ratios.estimate, ratios.standard_deviation, low, high
         return self._answer(meaning, axes, numbers, note)
 
@@ -246,6 +254,8 @@ class _Asked:
             f"biased: {quantiles.method}; intervals cover the quantile of the counted rows at "
             "least that often, and cannot see inside bins"
         )
+        if attribute.other is not None:
+            note += f"; of the rows in bins, without those in {attribute.other!r}"
         meaning = f"quantile {which} of {name}{self._groups(asked.given)}"
         return self._answer(meaning, axes, (quantiles.estimate, None, low, high), note)
 
@@ -287,6 +297,8 @@ class _Asked:
         )
         if estimate is None or low is None or high is None:
             raise TypeError
+        if self.release.plan.person is not None:
+            note += f"; counted: {counted_text(self.release.plan)}"
         return Answer(
             self.text,
             meaning,

@@ -58,8 +58,9 @@ class MeanTable(AbstractEstimates):
 
     A ratio of unbiased numbers is *not* unbiased, unless the count is exact; its intervals are
     exact all the same (Fieller 1954), since the noise of both is Gaussian with known covariance.
-    They are about the mean of the values as they are clipped. Where rows have weights, means are
-    weighted.
+    They are about the mean of the values as they are clipped, hence within the interval of
+    clipping, as the estimates are: a ratio that noise carries beyond moves to its nearer end. Where
+    rows have weights, means are weighted.
 
     Attributes:
         attributes: names of the attributes that define the groups, one per axis.
@@ -95,7 +96,7 @@ class MeanTable(AbstractEstimates):
         They hold every m at which ``sum − m·count`` lies within its own Gaussian interval about
         zero, hence cover as often as they say: exactly for a clear group, more often where the
         group is too small to say anything, where they are the whole interval of clipping. They are
-        cut to that, but always hold the estimate, which noise may carry beyond.
+        cut to that.
 
         Returns:
             ``(low, high)``, arrays shaped like ``estimate``.
@@ -103,8 +104,7 @@ class MeanTable(AbstractEstimates):
         squared = quantile(level, self.estimate.size if simultaneous else 1) ** 2
         parts = self.variance, self.covariance, self.count_variance
         low, high = ratio_interval(self.above, self.counts, *parts, squared, (-1.0, 1.0))
-        low, high = _scaled(low, self.clip), _scaled(high, self.clip)
-        return ConfidenceInterval(np.fmin(low, self.estimate), np.fmax(high, self.estimate))
+        return ConfidenceInterval(_scaled(low, self.clip), _scaled(high, self.clip))
 
     def __repr__(self) -> str:
         what = f"MeanTable({'weighted ' if self.weighted else ''}mean of {self.name}"
@@ -152,9 +152,9 @@ def _values(clip: tuple[float, float], groups: Sequence[str]) -> str:
 
 
 def _scaled(ratio: Array, clip: tuple[float, float]) -> Array:
-    """From [-1, 1] to the interval."""
+    """From [-1, 1] to the interval, and what is beyond to its ends."""
     low, high = clip
-    return (low / 2 + high / 2) + (high - low) / 2 * ratio
+    return np.clip((low / 2 + high / 2) + (high - low) / 2 * ratio, low, high)
 
 
 def sums_of(release: "TableRelease", name: str, given: "Names") -> SumTable:

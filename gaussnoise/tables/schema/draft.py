@@ -15,7 +15,7 @@ from ...errors import DataError
 from ..reading.files import is_csv
 from ..reading.frames import guarded, is_zoned, open_table, sql, type_name
 from .dates import ISO, NO_ZONE
-from .schema import Attribute, Schema
+from .schema import RESERVED_NAMES, Attribute, Schema
 
 _MOST_CATEGORIES = 100
 _MOST_INTEGERS = 20
@@ -73,6 +73,11 @@ def draft(table: object) -> Draft:
     )
     drafted = Draft([], {}, {})
     for name, dtype in types.items():
+        if name in RESERVED_NAMES:
+            drafted.left_out[name] = (
+                f"column {name!r}: released tables use this name themselves; hint: rename it"
+            )
+            continue
         try:
             attribute, drafted.reasons[name] = _attribute(frame, name, dtype)
             drafted.attributes.append(attribute)

@@ -149,7 +149,9 @@ class Attribute:
             _is_text(t) for t in (self.name, self.other or "", *map(str, self.categories or ()))
         ):
             yield "expected names and labels that are valid text"
-        if not self.name or self.name in RESERVED_NAMES:
+        if not self.name:
+            yield "expected a name of at least one character, got an empty one"
+        if self.name in RESERVED_NAMES:
             yield (
                 f"expected a name other than {', '.join(RESERVED_NAMES)}, which released tables use"
             )

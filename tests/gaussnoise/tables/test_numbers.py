@@ -339,10 +339,28 @@ def test_means_of_groups_too_small_to_say_anything_are_anywhere_in_the_interval(
     release = gn.plan(schema, [("sex", "pay")], gn.zCDP(1e-2)).release(table)
     means = release.means("pay", given="sex")
     low, high = means.confidence_interval(0.999999)
-    assert (low[1], high[1]) == (min(10, means.estimate[1]), max(20, means.estimate[1])) or (
-        math.isnan(means.estimate[1]) and (low[1], high[1]) == (10, 20)
-    )
+    assert (low[1], high[1]) == (10, 20)
     assert 10 < low[0] < 14 < high[0] < 20
+
+
+def test_means_and_their_intervals_are_within_the_interval_of_clipping():
+    clip = (0.1, 0.7)
+    schema = gn.Schema([SEX, gn.Attribute("pay", clip=clip)])
+    table = pa.table({"sex": ["F"] * 3 + ["M"] * 40, "pay": [0.1] * 3 + [0.9] * 40})
+    outside = 0
+    for release in simulations(gn.plan(schema, [("sex", "pay")], gn.zCDP(0.1)), table, 50, 3):
+        means = release.means("pay", given="sex")
+        ratio = release.sums("pay", given="sex").estimate / means.counts
+        known = means.counts > 0
+        np.testing.assert_allclose(
+            means.estimate[known], np.clip(ratio[known], *clip), rtol=1e-12, atol=1e-12
+        )
+        outside += (np.clip(ratio[known], *clip) != ratio[known]).sum()
+        assert np.isnan(means.estimate[~known]).all()
+        low, high = means.confidence_interval()
+        assert ((clip[0] <= low) & (low <= high) & (high <= clip[1])).all()
+        assert ((low <= means.estimate) & (means.estimate <= high))[known].all()
+    assert outside > 20
 
 
 def test_weighted_counts_and_means(tmp_path):

@@ -366,13 +366,34 @@ def test_tables_of_a_stream_say_which_ticks():
     assert "ticks 1 to 2 of a stream" in Page(release_page(so_far.total())).words
 
 
+def test_sums_of_clipped_numbers_have_errors_in_their_own_unit():
+    schema = gn.Schema(
+        [gn.Attribute("job", ["a", "b", "c"]), gn.Attribute("pay", clip=[10, 5000], other="none")]
+    )
+    plan = gn.plan(schema, [("job", "pay"), "job"], gn.zCDP(0.1))
+    rows = pa.table({"job": ["a", "b"], "pay": [70.0, 3300.0]})
+    release = plan.simulate(rows, np.random.default_rng(0))
+    sums = 1.959964 * release.sums("pay", given="job").standard_deviation.mean()
+    with_sums, counts = words.errors_of_release(release)
+    assert with_sums["sums"] == pytest.approx(sums)
+    assert counts[""] == pytest.approx(plan.half_width("job"))
+    for page, errors in (
+        (Page(release_page(release)).words, words.errors_of_release(release)),
+        (Page(plan_page(plan)).words, words.errors_of_plan(plan)),
+    ):
+        assert words.error_text(errors[0]) in page
+        assert f"sums ± {number(sums, markup.digits_of(sums / 4))}" in page
+        assert f"Error of a count {words.typical_error(errors)} in 95 % of cases" in page
+        assert max(errors[0]["counts"], errors[1][""]) < 50 < sums / 100
+
+
 def test_tables_of_a_stream_have_its_errors_and_its_promise():
     schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 120])])
     plan = gn.plan(schema, 2, gn.zCDP(0.1), over=gn.streams.Ticks(12, reports=3, apart=4))
     rows = pa.table({"sex": ["F", "M"], "age": [7, 33]})
     so_far = plan.simulate([rows] * 9, np.random.default_rng(0))
     for table, ticks in ((so_far.total(), (1, 9)), (so_far.difference(7, 3), (4, 7))):
-        (width,) = words.widths_of(table)
+        width = words.errors_of_release(table)[0][""]
         assert width == pytest.approx(plan.half_width("sex", "age", ticks=ticks))
         page = Page(release_page(table)).words
         assert f"± {number(width, markup.digits_of(width / 4))} in 95 % of cases" in page

@@ -9,7 +9,7 @@ import numpy as np
 
 from ....errors import OutputError, ParameterError
 from ....files.disk import check_parent, file_digest, read_json, save_text
-from ...planning.text import counted_text, marginal_name, work_text
+from ...planning.text import counted_text, marginal_name, numbers_text, work_text
 from ..over_time import Promise
 from ..store import StoredTables
 from ..text import dropped_text
@@ -18,12 +18,10 @@ from .charts import comparison_chart
 from .markup import (
     Html,
     counted,
-    digits_of,
     grid,
     joined,
     label,
     listing,
-    number,
     page,
     paragraphs,
     section,
@@ -32,7 +30,11 @@ from .markup import (
 from .numbers import Entry, entries_of, extremes_table, table_section
 from .words import (
     SAMPLE_NOTE,
+    Errors,
     attributes_table,
+    error_text,
+    errors_of_plan,
+    errors_of_release,
     estimate_of,
     glossary_section,
     half_widths,
@@ -43,7 +45,6 @@ from .words import (
     promise_of,
     typical_error,
     version_text,
-    widths_of,
 )
 
 if TYPE_CHECKING:
@@ -225,7 +226,7 @@ def _facts(release: "TableRelease", promise: Promise) -> Html:
     else:
         facts.append(("Privacy", tag("span", "NONE: a simulation")))
     gap = plan.gap if release.over is None else release.over.gap
-    shared = _shared_facts(plan, promise, widths_of(release), gap)
+    shared = _shared_facts(plan, promise, errors_of_release(release), gap)
     return listing([*facts, *shared], class_="facts")
 
 
@@ -237,19 +238,20 @@ def _plan_facts(plan: "Plan") -> Html:
         tag("small", f"{plan.tables.dim:,} cells"),
     )
     cost = ("Privacy to be spent", joined([f"ρ = {rho:.4g}", tag("small", epsilon)], " "))
-    shared = _shared_facts(plan, promise, half_widths(plan), plan.gap)
+    shared = _shared_facts(plan, promise, errors_of_plan(plan), plan.gap)
     return listing([("To be released", joined(tables, " ")), cost, *shared], class_="facts")
 
 
 def _shared_facts(
-    plan: "Plan", promise: Promise, widths: np.ndarray, gap: float
+    plan: "Plan", promise: Promise, errors: list[Errors], gap: float
 ) -> list[tuple[object, object]]:
-    error = joined([typical_error(widths), tag("small", f"in {level_text(LEVEL)} of cases")], " ")
+    summed = any("" not in entry for entry in errors)
+    error = joined([typical_error(errors), tag("small", f"in {level_text(LEVEL)} of cases")], " ")
     what = f"of all Gaussian noise{' for the stream' if promise.whole == 'stream' else ''}: proven"
     best = "optimal" if gap < _CLOSED else f"within {100 * gap:.2g} % of optimal"
     return [
         ("Protected", person(promise)),
-        ("Error of a number", error),
+        ("Error of a count" if summed else "Error of a number", error),
         (
             "Accuracy",
             joined([best, tag("small", what)], " ") if plan.error > 0 else "none needed",
@@ -309,13 +311,12 @@ def _rest(count: int, most: int) -> Html | str:
 def _index(release: "TableRelease", shown: dict[str, str], most: int) -> Html:
     """What was asked for, with its accuracy and its file."""
     plan, files = release.plan, _files(release)
-    widths, rows = widths_of(release).tolist(), []
+    errors, rows = errors_of_release(release), []
     for k, name in enumerate(plan.entries[:most]):
         where = label(name)
         if name in shown:
             where = tag("a", where, href=f"#{shown[name]}")
-        error = f"± {number(widths[k], digits_of(widths[k] / 4))}" if widths[k] else "exact"
-        row = [where, f"{plan.queries[k]:,.0f}", error]
+        row = [where, f"{plan.queries[k]:,.0f}", error_text(errors[k])]
         rows.append([*row, tag("code", files.get(name, "—"))] if files else row)
     columns = ["Asked for", "Numbers", f"Error in {level_text(LEVEL)} of cases"]
     listed = grid("What was asked for", [*columns, *(["File"] if files else [])], rows)
@@ -465,6 +466,8 @@ def _accuracy(plan: "Plan") -> Html:
     shown = order[:: max(1, -(-len(order) // _MOST_COMPARED))]
     names = [plan.entries[k] for k in shown]
     what = f"Half-widths of {level_text(LEVEL)} intervals, in rows"
+    errors = errors_of_plan(plan)
+    in_units = "" if all("" in entry for entry in errors) else f" {numbers_text(plan)[-1]}"
     picture = tag(
         "figure",
         comparison_chart(
@@ -478,15 +481,16 @@ def _accuracy(plan: "Plan") -> Html:
         tag(
             "figcaption",
             f"{what}. Round dots: this plan. Squares: independent noise on each table, with the "
-            "best split of the same budget."
+            f"best split of the same budget.{in_units}"
             + ("" if len(shown) == len(order) else f" {len(shown)} of {len(order)} are drawn."),
         ),
     )
     rows = []
     for k, name in enumerate(plan.entries[:_MOST_LISTED]):
-        digits = digits_of(float(ours[k]) / 4)
-        both = [f"± {number(float(w[k]), digits)}" for w in (ours, theirs)]
-        rows.append((label(name), f"{plan.queries[k]:,.0f}", *both))
+        other = error_text({"": float(theirs[k])})
+        if "" not in errors[k] and ours[k] > 0:  # of one unit for counts and sums, without a name
+            other = f"{theirs[k] / ours[k]:.3g} times as much"
+        rows.append((label(name), f"{plan.queries[k]:,.0f}", error_text(errors[k]), other))
     more = len(plan.entries) - len(rows)
     return section(
         "How accurate it will be",

@@ -1,9 +1,12 @@
 """What plans and releases have in common on a page: privacy, optimality, method, and five words."""
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from domains import Clipped
 
 from ....numerics.intervals import quantile
 from ....privacy.definitions import gaussian_epsilon, zCDP
@@ -29,9 +32,13 @@ from .markup import (
 )
 
 if TYPE_CHECKING:
+    from ....noise.table_covariance import TableCovariance
     from ...planning.plan import Plan
     from ..release import TableRelease
 
+Errors = Mapping[str, float]  # half-widths by what they are of; by "" where there is one
+
+_SUMMED = ("counts", "sums", "sums of squares")  # of a clipped number, by degree
 _DELTAS = (1e-4, SHOWN_DELTA, 1e-9)
 _MOST_LABELS = 6  # of an attribute that are written out
 _EDGE_LABELS = 2  # of more than that, at either end
@@ -76,22 +83,56 @@ def person(promise: Promise) -> str:
     return "one row" if promise.unit == "one row" else "one person"
 
 
-def widths_of(release: "TableRelease") -> np.ndarray:
+def errors_of_release(release: "TableRelease") -> list[Errors]:
     """Of every entry asked for, at the level of all intervals, as it was released."""
-    if release.over is None:
-        return half_widths(release.plan)
-    variances = map(release.covariance.term_variance, release.plan.domain.terms)
-    return quantile(LEVEL) * np.sqrt([float(np.mean(variance)) for variance in variances])
+    widths = half_widths(release.plan)
+    if release.over is not None:
+        variances = map(release.covariance.term_variance, release.plan.domain.terms)
+        widths = quantile(LEVEL) * np.sqrt([float(np.mean(variance)) for variance in variances])
+    return _errors(release.plan, release.covariance, widths)
+
+
+def errors_of_plan(plan: "Plan") -> list[Errors]:
+    """Of every entry asked for, at the level of all intervals."""
+    return _errors(plan, plan.covariance, half_widths(plan))
 
 
 def half_widths(plan: "Plan") -> np.ndarray:
-    """Of every entry asked for, at the level of all intervals."""
+    """Of every entry asked for; sums of clipped numbers in what one row can be at most."""
     return quantile(LEVEL) * np.asarray(plan.deviations)
 
 
-def typical_error(widths: np.ndarray) -> str:
-    """The range of half-widths, in rows."""
-    low, high = float(widths.min()), float(widths.max())
+def _errors(plan: "Plan", covariance: "TableCovariance", widths: np.ndarray) -> list[Errors]:
+    """The same by what it is of: counts and sums of clipped numbers have units of their own."""
+    found: list[Errors] = []
+    for term, width in zip(plan.domain.terms, widths.tolist(), strict=True):
+        clipped = [(k, base) for k, (_, base) in enumerate(term) if isinstance(base, Clipped)]
+        if not clipped:
+            found.append({"": width})
+            continue
+        [(place, base)] = clipped  # a table has one at most
+        variance = np.moveaxis(covariance.term_variance(term), place, -1)
+        deviations = np.sqrt(variance.reshape(-1, variance.shape[-1]).mean(axis=0))
+        found.append(
+            {
+                _SUMMED[d]: quantile(LEVEL) * float(deviations[k]) * base.unit**d
+                for k, d in enumerate(base.degrees)
+            }
+        )
+    return found
+
+
+def error_text(errors: Errors) -> str:
+    """Half-widths in words."""
+    said = [(what, f"± {number(w, digits_of(w / 4))}") for what, w in errors.items() if w]
+    return "; ".join(f"{what} {width}".strip() for what, width in said) or "exact"
+
+
+def typical_error(errors: list[Errors]) -> str:
+    """The range of half-widths of counts, in rows; of sums where nothing else is asked for."""
+    counts = [w for entry in errors for what, w in entry.items() if what in {"", _SUMMED[0]}]
+    widths = counts or [w for entry in errors for w in entry.values()]
+    low, high = min(widths), max(widths)
     if high == 0:
         return "exact"
     short = [f"± {number(w, digits_of(w / 4))}" for w in (low, high)]
