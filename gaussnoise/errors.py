@@ -2,7 +2,10 @@
 
 
 class GaussNoiseError(Exception):
-    """Root of every error raised by this package."""
+    """Root of every error raised by this package.
+
+    Sets and tables that cannot be raise those of :mod:`domains`, whose root is ``gn.DomainError``.
+    """
 
 
 class ParameterError(GaussNoiseError, ValueError):

@@ -132,7 +132,9 @@ class Bound:
             f"certified within a factor {self.factor(error):.4g} of the best any unbiased "
             "mechanism can do"
         )
-        if self.factor(error) < _BELOW:
+        if self.factor(error) == math.inf:
+            known = "nothing is proven of what the best unbiased mechanism can do"
+        elif self.factor(error) < _BELOW:
             known = (
                 f"{error:.4g} is biased or not as private: less than any unbiased mechanism can do"
             )

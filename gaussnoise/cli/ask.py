@@ -34,9 +34,9 @@ def ask(
     sex=F takes one label; age=[0, 18)|[18, 65) or age in (…, …) adds up
     several; a name alone, sex, asks for each of its labels. Where an
     attribute has edges: age<65, age>=18, age=[0, 65), born<2000-01-01.
-    After given, or by, come the groups: names, or names with labels. Names
-    and labels with commas, bars, brackets or other words in them stand in
-    "…".
+    After given, or by, come the groups: names, or names with labels (names
+    alone for sums and means). Names and labels with commas, bars, brackets
+    or other words in them stand in "…".
     """
     answer = published(folder, ticks).ask(question, level)
     if as_json:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import DataError, ParameterError
 from ..tables.counting.codes import code_column
+from ..tables.reading.csv import text_number
 from ..tables.reading.files import is_csv
 from ..tables.reading.frames import guarded, open_table, sql, type_name
 from ..tables.schema.schema import Attribute
@@ -85,9 +86,7 @@ def read_numbers(
         names = list(dict.fromkeys(wanted))
         if text:
             relation: Any = frame.to_native()
-            parts = [
-                f"TRY_CAST(trim({sql(name)}) AS DOUBLE) AS x{k}" for k, name in enumerate(columns)
-            ]
+            parts = [f"{text_number(sql(name))} AS x{k}" for k, name in enumerate(columns)]
             parts += [f"{sql(name)} AS g{k}" for k, name in enumerate(names)]
             return nw.from_native(relation.project(", ".join(parts))).collect("pyarrow")
         picked = [nw.col(name).alias(f"x{k}") for k, name in enumerate(columns)]

@@ -14,7 +14,7 @@ import narwhals as nw
 import numpy as np
 
 from ...errors import DataError
-from ..reading.csv import with_integers
+from ..reading.csv import text_number, with_integers
 from ..reading.files import is_csv
 from ..reading.frames import guarded, open_table, sql, text_columns, type_name
 from ..schema.dates import AS_EDGES, AS_NUMBERS, Edge, is_dated, place
@@ -482,6 +482,8 @@ def _finder(attribute: Attribute) -> Callable[[Any], int]:
             return cells.get(str.__str__(value), 0) if not number and kind is str else 0
         if kind is bool or (not number and kind is str) or isinstance(value, np.timedelta64):
             return 0
+        if number and isinstance(value, decimal.Decimal) and math.isfinite(nearest := float(value)):
+            value = nearest  # as engines that have decimals do
         if isinstance(value, np.integer):
             value = int(value)
         elif isinstance(value, np.floating):
@@ -670,9 +672,7 @@ def _duckdb_key(attribute: Attribute, dtype: nw.dtypes.DType, text: Sequence[str
     if attribute.clip is not None:
         return duckdb_number(attribute, written)
     if attribute.edges is not None:
-        # trim also keeps duckdb from moving the cast into its CSV reader, where it fails instead of
-        # giving NULL
-        return f"TRY_CAST(trim({column}) AS DOUBLE)" if written else column
+        return text_number(column) if written else column
     if written:
         # CSV knows text only: integers are read by value (3, 03 and 3.0 are 3), true and false in
         # any case

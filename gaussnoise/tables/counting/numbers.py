@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from domains import Clipped
 
+from ..reading.csv import text_number
 from ..reading.frames import sql
 from ..schema.numbers import STEPS, Weight
 from ..schema.schema import Attribute
@@ -70,9 +71,7 @@ def polars_steps(attribute: Attribute) -> Any:
 def duckdb_number(attribute: Attribute, text: bool) -> str:
     """SQL of the column as a double; NULL where it is none."""
     column = sql(attribute.name)
-    # trim also keeps duckdb from moving the cast into its CSV reader, where it fails instead of
-    # giving NULL
-    return f"TRY_CAST({f'trim({column})' if text else column} AS DOUBLE)"
+    return text_number(column) if text else f"TRY_CAST({column} AS DOUBLE)"
 
 
 def duckdb_steps(value: str, attribute: Attribute) -> str:

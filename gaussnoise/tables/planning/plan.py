@@ -135,7 +135,9 @@ class Plan(Accuracy):
                 refused tells something about its rows, and a schema can be made to ask for it; with
                 "drop" no value decides. A table that is malformed as a whole is refused all the
                 same, whatever the schema asks: CSV with fields missing, quotes out of place or
-                bytes that are no text, and a column whose declared type cannot hold the attribute.
+                bytes that are no text, and a column whose declared type cannot hold the attribute
+                (in pandas and dask, where types depend on rows, values have no cell instead); and
+                persons that pandas holds as floats from 2^53 on, which may be several.
                 How many rows are dropped is private: give attributes a catch-all to count them with
                 noise. Under replacement every attribute needs one, and nothing may be impossible,
                 unless planned with ``person``: rows of nobody are dropped then too, and no dropped

@@ -68,6 +68,15 @@ def open_csv(paths: Sequence[str], connection: Any) -> Any:
     )
 
 
+def text_number(column: str) -> str:
+    """SQL of a column of text as a double; NULL where it is none.
+
+    duckdb takes 1_0 for ten. What stands around the column keeps it from moving the cast into its
+    CSV reader, where it fails instead of giving NULL.
+    """
+    return f"TRY_CAST(CASE WHEN NOT contains({column}, '_') THEN trim({column}) END AS DOUBLE)"
+
+
 def _open(path: str) -> Any:
     return gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb")
 
@@ -98,6 +107,11 @@ def _header(path: str, tabs: bool) -> list[str]:
         raise DataError(
             "table: expected a first line of distinct column names, none empty; "
             "hint: write no row names (pandas: index=False, R: row.names = FALSE)"
+        )
+    if len({name.lower() for name in names}) < len(names):
+        raise DataError(
+            "table: expected column names that differ in more than upper and lower case, since "
+            "duckdb reads the file; hint: rename one, or read the file with polars or pandas"
         )
     return names
 
@@ -189,7 +203,7 @@ _POWER = (
 _ZEROS = f"({_POWER} - length(x_parts.part) + length({_DIGITS}) - length(rtrim({_DIGITS}, '0')))"
 # in up to 15 characters a double tells integers below 2^53; others are compared digit by digit
 _STEPS = (
-    "TRY_CAST(trim(x) AS DOUBLE) AS x_double, x",
+    f"{text_number('x')} AS x_double, x",
     f"CASE WHEN length(x) > 15 OR abs(x_double) >= {2**53} THEN regexp_extract(x, {_NUMBER}) END "
     "AS x_parts, x_double",
     "CASE WHEN x_parts IS NULL THEN"

@@ -47,6 +47,8 @@ def table_files(table: Any) -> list[str]:
     # a list that was meant as data is not to be quoted
     said = [f"entry {k} of the list" for k in range(1, len(paths) + 1)] if several else paths
     files = [file for path, name in zip(paths, said, strict=True) for file in _files_of(path, name)]
+    # duckdb takes ~ for the home directory
+    files = [os.path.join(os.curdir, file) if file.startswith("~") else file for file in files]
     if len({os.path.realpath(file) for file in files}) < len(files):
         raise DataError("table: expected distinct files, got one twice: its rows would count twice")
     return files

@@ -170,7 +170,8 @@ def _open_files(table: object) -> Any:
         raise DataError(
             "table: expected files of one kind, got CSV and Parquet"
             if strange is None
-            else f"table: expected a .csv, .tsv or .parquet file, got {strange}"
+            else "table: expected a .csv, .tsv or .parquet file (or .csv.gz, .tsv.gz), got "
+            f"{strange}"
         )
     return open_csv(files, _connect())
 

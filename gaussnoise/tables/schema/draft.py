@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 
 from ...errors import DataError
+from ..reading.csv import text_number
 from ..reading.files import is_csv
 from ..reading.frames import guarded, is_zoned, open_table, sql, type_name
 from .dates import ISO, NO_ZONE
@@ -127,7 +128,7 @@ def _typed_csv(text: Any) -> Any:
 _CSV_TYPES = {
     "BIGINT": "TRY_CAST(regexp_replace({c}, '[.]0+$', '') AS BIGINT) IS NOT NULL"
     " AND regexp_full_match({c}, '(0|-?[1-9][0-9]*)([.]0+)?')",
-    "DOUBLE": "TRY_CAST(trim({c}) AS DOUBLE) IS NOT NULL AND NOT regexp_full_match({c}, '( "
+    "DOUBLE": text_number("{c}") + " IS NOT NULL AND NOT regexp_full_match({c}, '( "
     ".*|0[0-9xX].*)')",
     "BOOLEAN": "lower({c}) IN ('true', 'false')",
     "DATE": "regexp_full_match({c}, '" + ISO.replace("{", "{{").replace("}", "}}") + "')",

@@ -85,8 +85,8 @@ def as_clip(name: str, clip: object) -> tuple[float, float]:
         Clipped(low, high, unit=unit_for(low, high))
     except (ValueError, OverflowError):
         raise SchemaError(
-            f"attribute {name!r}: expected clip = [low, high] of finite numbers with low < high, "
-            "within 1e100 of zero"
+            f"attribute {name!r}: expected clip = [low, high] of finite numbers with low < high "
+            "and a finite difference"
         ) from None
     return low + 0.0, high + 0.0
 

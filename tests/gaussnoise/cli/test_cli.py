@@ -228,6 +228,29 @@ def test_marginals_by_name(call):
     )
 
 
+def test_names_with_commas_stand_in_quotes(folder, call):
+    names = ["pay, net", 'say "hi", you', "sex"]
+    schema = gn.Schema([gn.Attribute(name, ["a", "b"]) for name in names])
+    (folder / "w.toml").write_text(schema.to_toml(), encoding="utf-8")
+    for option, asked in (
+        ("pay, net", [("pay, net",)]),
+        ('"pay, net", sex', [("pay, net", "sex")]),
+        ('"say ""hi"", you",sex', [('say "hi", you', "sex")]),
+        ('"pay, net":prefix, sex', [{"pay, net": "prefix", "sex": None}]),
+    ):
+        status, out, _ = call("plan", "-s", "w.toml", "-m", option, "--rho", 1)
+        assert status == 0
+        assert out.strip() == str(gn.plan(schema, asked, gn.zCDP(1)))
+    status, out, _ = call(
+        "plan", "-s", "w.toml", "-m", '"pay, net",sex', "--target", '"pay, net",sex=50'
+    )
+    assert status == 0
+    assert "50" in out
+    (folder / "j.csv").write_text('v,g\n1,"x,y"\n', encoding="utf-8")
+    status, out, _ = call("mean", "j.csv", "-c", "v", "--by", 'g=f,"x,y"', "--rho", 1, "--json")
+    assert [row["group"] for row in json.loads(out)["means"]] == [{"g": "f"}, {"g": "x,y"}]
+
+
 @pytest.mark.usefixtures("folder")
 def test_output_is_shown_as_it_is(call):
     names = ["[red]x[/red]", ":smile:", "a [b]"]

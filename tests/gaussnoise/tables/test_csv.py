@@ -130,6 +130,7 @@ def test_any_other_quote_is_refused(read, content, name, piece, monkeypatch):
         (b"sep=;\na;b\n", "delete that line"),
         (b',"a"\n1,x\n', r"index=False, R: row\.names"),
         (b"a,a\n", "distinct"),
+        (b"Sex,sex\nF,x\n", "upper and lower case.*rename one"),
         (b"", "column names"),
     ],
 )

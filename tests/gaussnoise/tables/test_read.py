@@ -1,6 +1,7 @@
 import contextlib
 import csv
 import datetime
+import decimal
 import io
 import itertools
 import math
@@ -372,6 +373,37 @@ def test_malformed_csv_is_refused_even_with_a_catch_all(tmp_path, content):
 def test_broken_parquet_is_refused(tmp_path, content):
     (tmp_path / "t.parquet").write_bytes(content)
     refusal(tmp_path / "t.parquet", WORDS)
+
+
+def test_a_tilde_in_a_file_name_is_no_home_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, write in (("~t.csv", as_csv), ("~t.parquet", as_parquet)):
+        path = write(pa.table({"a": ["x"]}), tmp_path)
+        os.rename(path, name)
+        assert counted(name, WORDS) == {(0,): 1}
+
+
+def test_numbers_in_text_have_no_underscores(tmp_path):
+    (tmp_path / "t.csv").write_text("a\n1_0\n10\n 10 \n1e1\n_\n", encoding="utf-8")
+    for attribute in (
+        gn.Attribute("a", edges=[0, 9, 11], other="rest"),
+        gn.Attribute("a", ["none", 10][1:], other="rest"),
+    ):
+        cells = {tuple(c): n for c, n in counted(tmp_path / "t.csv", attribute).items()}
+        assert cells == ({(1,): 3, (2,): 2} if attribute.edges else {(0,): 3, (1,): 2})
+    drafted = gn.Schema.draft(tmp_path / "t.csv").attributes[0]
+    assert drafted.categories is not None
+    assert "1_0" in drafted.categories
+
+
+@pytest.mark.parametrize("digits", ["0.1", "0.7", "4.35"])
+def test_decimals_fall_where_the_nearest_double_falls(digits):
+    number = decimal.Decimal(digits)
+    attribute = gn.Attribute("a", edges=[0, float(digits), 5])
+    objects = pd.DataFrame({"a": pd.Series([number, 0.0], dtype=object)})
+    for table in (objects, pa.table({"a": [number]}), pl.DataFrame({"a": [number]})):
+        ((_, counts),) = count_marginals(table, [attribute], [(0,)], "drop")
+        assert counts[1] == 1
 
 
 @pytest.mark.parametrize("name", ["t[1].csv", "t*.csv", "t?.csv", "{t,t1}.csv"])

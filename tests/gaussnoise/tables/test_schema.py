@@ -320,6 +320,16 @@ def test_draft_leaves_identifiers_out_aloud(build):
     assert CANARY not in str(said_so[0].message)
 
 
+def test_draft_leaves_out_names_that_released_tables_use(build):
+    table = build({"estimate": ["a", "b"], "low": [1, 2], "sex": ["F", "M"]})
+    with pytest.warns(gn.SchemaWarning, match="column 'estimate'.*hint: rename it") as said_so:
+        drafted = gn.Schema.draft(table)
+    assert drafted.names == ("sex",)
+    assert any("column 'low'" in str(warning.message) for warning in said_so)
+    with pytest.raises(gn.SchemaError, match="at least one character"):
+        gn.Attribute("", ["a"])
+
+
 def test_bins_of_skewed_numbers_grow(build):
     incomes = [1.5, *(20.0 + k for k in range(60)), 345_678.0]
     (attribute,) = gn.Schema.draft(build({"income": incomes})).attributes

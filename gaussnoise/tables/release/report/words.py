@@ -284,7 +284,7 @@ def optimality_section(plan: "Plan", over: OverTime | None = None) -> Html:
         "Gaussian noise with the same privacy has an error smaller than "
         f"{100 / (1 + plan.gap):.6g} % of it.",
         ""
-        if bound is None
+        if bound is None or bound.error == 0
         else "More than that: no unbiased method of any kind with this privacy has less error than "
         f"{bound.error:.6g}, {bound.where}. This release is within a factor "
         f"{bound.factor(plan.error):.4g} of that.",
