@@ -552,3 +552,11 @@ def test_extreme_parameters_give_finite_bounds_that_grow_with_privacy(n):
             assert bound.error == 0
             assert bound.factor(0.0) == 1
             assert not bound.at_neighbor or bound.neighbor_error(0.0) == 0
+
+
+def test_where_nothing_is_proven_no_factor_is_printed():
+    bound = gn.lower_bound(gn.FiniteSet(np.eye(2)), gn.zCDP(1e5), 3)
+    assert bound.error == 0
+    assert bound.factor(1.0) == math.inf
+    assert bound.sentence(1.0).startswith("nothing is proven of what the best")
+    assert "inf" not in bound.sentence(1.0)
