@@ -136,6 +136,8 @@ def _floats(column: nw.Series[Any]) -> Array:
     values: Any = column.to_arrow()
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         return np.array([_parsed(value) for value in values.to_pylist()], dtype=np.float64)
+    if pa.types.is_decimal(values.type):  # arrow rounds them by how many digits the column has
+        values = values.cast(pa.string())
     return values.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False)
 
 

@@ -92,8 +92,8 @@ def _cartesian(factors: list[Factor], p: float) -> tuple[Design, Array]:
     """``γ_p(K × L)^α = γ_p(K)^α + γ_p(L)^α``, 1/α = 1/2 + 1/p; ellipsoids grow, Σ 1/growth = 1."""
     alpha = 2 if p == np.inf else 2 * p / (p + 2)
     errors = np.array([factor.error(p) for factor in factors])
-    shares = (errors / errors.max()) ** alpha
-    shares = np.maximum(shares / shares.sum(), 1e-30)
+    shares = (errors / (errors.max() or 1.0)) ** alpha
+    shares = np.maximum(shares / (shares.sum() or 1.0), 1e-30)
     # weights of the coordinates that make the same inequality tight
     lifts = np.ones(len(factors)) if p == 2 else shares ** dual_power(p)
     weights, points = _coupled(factors)

@@ -12,6 +12,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
+from numpy.typing import NDArray
 
 from ...errors import DataError
 from ..reading.csv import text_number, with_integers
@@ -29,6 +30,7 @@ from .numbers import (
     polars_steps,
     step_of,
     steps_of,
+    with_finite,
 )
 from .persons import (
     PERSON,
@@ -398,9 +400,7 @@ def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes |
     if attribute.clip is not None:
         if not dtype.is_numeric():
             return None
-        return steps_of(
-            values.cast(pa.float64(), safe=False).fill_null(math.nan).to_numpy(), attribute
-        )
+        return steps_of(_doubles(values), attribute)
     if is_dated(attribute.edges):
         if pa.types.is_dictionary(values.type) and _words(values):
             dtype = nw.String()
@@ -415,7 +415,7 @@ def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes |
                 values.is_valid().to_numpy(zero_copy_only=False),
             )
         else:
-            numbers = values.cast(pa.float64(), safe=False).fill_null(math.nan).to_numpy()
+            numbers = _doubles(values)
             present = np.isfinite(numbers)
         codes = np.searchsorted(np.array(begin, dtype=numbers.dtype), numbers, side="right")
         return np.where(present & (numbers <= numbers.dtype.type(last)), codes, 0)
@@ -441,6 +441,18 @@ def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes |
     )
     codes = np.array([*cells.values(), 0], dtype=np.int32)
     return codes[places.fill_null(len(cells)).to_numpy()]
+
+
+def _doubles(values: Any) -> NDArray[np.float64]:
+    """Numbers of arrow as the nearest doubles; NaN for nulls.
+
+    Decimals by way of text: arrow rounds them otherwise, by how many digits the column has.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_decimal(values.type):
+        values = values.cast(pa.string())
+    return values.cast(pa.float64(), safe=False).fill_null(math.nan).to_numpy()
 
 
 def _plain_type(column: nw.Series[Any], dtype: nw.dtypes.DType) -> nw.dtypes.DType:
@@ -702,7 +714,8 @@ def _joined(
     for k, attribute in enumerate(attributes):
         dtype, column = types[attribute.name], nw.col(f"r{k}")
         if attribute.clip is not None:
-            code = narwhals_steps(column, attribute)
+            frame = with_finite(frame, k)
+            code = narwhals_steps(k, attribute)
         elif attribute.edges is not None:
             frame, code = _joined_bins(frame, attribute, dtype, k)
         else:
@@ -732,7 +745,9 @@ def _joined_bins(
     """
     begin, last = _bounds(attribute.edges or (), dtype)
     value = nw.col(f"r{k}") if dtype.is_integer() else nw.col(f"r{k}").cast(nw.Float64)
-    present = ~value.is_null() if dtype.is_integer() else value.is_finite()
+    if not dtype.is_integer():
+        frame = with_finite(frame, k)
+    present = ~value.is_null() if dtype.is_integer() else nw.col(f"f{k}")
 
     def search(bounds: Sequence[Any], least: int, most: int) -> nw.Expr:
         """How many bounds the value reaches, known to be one of these numbers and all between."""

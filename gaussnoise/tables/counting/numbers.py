@@ -80,14 +80,36 @@ def duckdb_steps(value: str, attribute: Attribute) -> str:
     t = f"(least(greatest({value}, {low}), {high}) - {low}) / {width}"
     steps = f"TRY_CAST(floor({t} * CAST('{STEPS}' AS DOUBLE) + CAST('0.5' AS DOUBLE)) AS INTEGER)"
     inside = f"1 + least(greatest({steps}, 0), {STEPS})"
-    return f"CASE WHEN {value} IS NULL OR isnan({value}) THEN 0 ELSE {inside} END"
+    return f"CASE WHEN {is_number(value)} THEN {inside} ELSE 0 END"
 
 
-def narwhals_steps(column: nw.Expr, attribute: Attribute) -> nw.Expr:
-    """As an expression of any lazy engine."""
+def is_number(value: str) -> str:
+    """SQL of whether a double is neither NULL nor NaN, whatever other rows are.
+
+    Not by duckdb's isnan: of Parquet, it believes what is said about all rows that are not NaN.
+    """
+    return f"(isfinite({value}) OR isinf({value}))"
+
+
+def with_finite(frame: nw.LazyFrame[Any], k: int) -> nw.LazyFrame[Any]:
+    """The frame with f{k}, whether r{k} is a finite number; in duckdb likewise."""
+    native = frame.to_native()
+    if frame.implementation == nw.Implementation.IBIS and native.get_backend().name == "duckdb":
+        import ibis
+
+        @ibis.udf.scalar.builtin(signature=(("float64",), "boolean"))
+        def isfinite(x): ...  # pyright: ignore[reportMissingParameterType, reportUnusedParameter]
+
+        finite = isfinite(native[f"r{k}"].cast("float64"))
+        return nw.from_native(native.mutate(**{f"f{k}": finite}))
+    return frame.with_columns(nw.col(f"r{k}").cast(nw.Float64).is_finite().alias(f"f{k}"))
+
+
+def narwhals_steps(k: int, attribute: Attribute) -> nw.Expr:
+    """Of r{k} beside f{k}, as an expression of any lazy engine."""
     low, high, width = _ends(attribute)
-    value = column.cast(nw.Float64)
-    present = ~value.is_null() & ~value.is_nan()
+    value = nw.col(f"r{k}").cast(nw.Float64)
+    present = nw.col(f"f{k}") | (value == nw.lit(math.inf)) | (value == nw.lit(-math.inf))
     inside = nw.when(value > low).then(value).otherwise(nw.lit(low))
     inside = nw.when(value < high).then(inside).otherwise(nw.lit(high))
     steps = (((inside - low) / width) * float(STEPS) + 0.5).floor().cast(nw.Int64)

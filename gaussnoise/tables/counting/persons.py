@@ -39,6 +39,7 @@ from numpy.typing import NDArray
 
 from ...errors import DataError, ParameterError
 from ..reading.frames import guarded, sql, type_name
+from .numbers import is_number
 
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -308,9 +309,9 @@ def duckdb_person(column: str, dtype: nw.dtypes.DType) -> str:
     if dtype.is_float():
         number = f"(CAST({name} AS DOUBLE) + CAST(0 AS DOUBLE))"
         whole = f"{number} = trunc({number}) AND abs({number}) < {_INEXACT}"
-        integer = f"CAST(CAST({number} AS BIGINT) AS VARCHAR)"
+        integer = f"CAST(TRY_CAST({number} AS BIGINT) AS VARCHAR)"
         text = f"CASE WHEN {whole} THEN {integer} ELSE CAST({number} AS VARCHAR) END"
-        return f"CASE WHEN NOT isnan({number}) THEN encode({text}) END"
+        return f"CASE WHEN {is_number(number)} THEN encode({text}) END"
     return f"encode(nullif(CAST({name} AS VARCHAR), ''))"
 
 

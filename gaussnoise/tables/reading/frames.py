@@ -217,10 +217,17 @@ def literal(text: str) -> str:
 def _connect() -> Any:
     """An engine in memory that never writes: by default duckdb spills into ``.tmp`` of the current
     directory.
+
+    It takes what Parquet says about a block of rows for true of each, also of NaN, which is left
+    out there: what becomes of one row would depend on others.
     """
     import duckdb
 
-    connection = duckdb.connect(config={"temp_directory": ""})
+    config: dict[str, Any] = {
+        "temp_directory": "",
+        "disabled_optimizers": "statistics_propagation",
+    }
+    connection = duckdb.connect(config=config)
     if threading.current_thread().name.startswith(_ASIDE):
         _opened.add(connection)
     return connection

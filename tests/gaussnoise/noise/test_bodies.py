@@ -751,6 +751,24 @@ def test_products_with_few_points_are_solved_to_the_tolerance(problem):
         assert solve(problem, domain, tol=1e-2).gap <= 1e-2
 
 
+@pytest.mark.parametrize("p", [2, 4, math.inf])
+def test_products_of_nothing_but_zero_need_no_noise(p):
+    class Zero(AbstractDomain):
+        dim = 2
+        is_symmetric = True
+
+        def _support_point(self, theta):
+            return np.zeros(2)
+
+        def _max_quadratic(self, form, center):
+            value = float(center @ form @ center)
+            return QuadraticMax(np.zeros(2), value, value)
+
+    noise = solve("replace", gn.product(Zero(), Zero()), p)
+    assert noise.gamma == 0
+    noise.verify()
+
+
 def test_one_symmetric_factor_makes_a_product_symmetric():
     """x ⊗ y = (−x) ⊗ (−y): the other factor may be taken with its mirror image (Lemma 62)."""
     for p in (2.0, 3.0, math.inf):

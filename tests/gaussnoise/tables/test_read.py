@@ -29,6 +29,7 @@ from hypothesis import strategies as st
 import gaussnoise as gn
 from gaussnoise.tables.counting import count
 from gaussnoise.tables.counting.count import count_marginals
+from gaussnoise.tables.counting.persons import PersonLimit
 from gaussnoise.tables.reading.frames import guarded
 
 CANARY = "CANARY-7391"
@@ -394,6 +395,83 @@ def test_numbers_in_text_have_no_underscores(tmp_path):
     drafted = gn.Schema.draft(tmp_path / "t.csv").attributes[0]
     assert drafted.categories is not None
     assert "1_0" in drafted.categories
+
+
+def held_in_parquet(path):
+    """A file of Parquet, read in all ways in which duckdb reads it, and otherwise."""
+    ibis = pytest.importorskip("ibis")
+    return {
+        "file": lambda: path,
+        "relation": lambda: duckdb.connect().read_parquet(str(path)),
+        "ibis": lambda: ibis.duckdb.connect().read_parquet(str(path)),
+        "polars": lambda: pl.scan_parquet(path),
+        "pyarrow": lambda: pyarrow.parquet.read_table(path),
+    }
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0.5, math.nan],
+        [1.0, math.nan, math.nan],
+        [0.5, 1.0, math.nan],
+        [0.5, 3.0, *[math.nan] * 5],
+        [math.inf, 0.5, math.nan],
+        [math.nan, None, -math.inf, 2.0],
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("width", [pa.float32(), pa.float64()], ids=str)
+@pytest.mark.filterwarnings("ignore:fetch_arrow_table")  # ibis calls it
+def test_what_becomes_of_nan_does_not_depend_on_other_rows(tmp_path, values, width):
+    """Parquet says the least and the largest number of a column, and leaves NaN out of them."""
+    inf, g = math.inf, gn.Attribute("g", ["a"])
+    asked = [
+        (gn.Attribute("x", edges=[0, 1, 4], other="rest"), {}),
+        (gn.Attribute("x", edges=[-inf, 1, inf], other="rest"), {}),
+        (gn.Attribute("x", clip=[0, 1], other="rest"), {}),
+        (gn.Attribute("x", clip=[-4, 4]), {}),
+        (gn.Attribute("x", [1, 2], other="rest"), {}),
+        (g, {"weight": gn.Weight("x", most=4)}),
+        (g, {"limit": PersonLimit("x", 1)}),
+    ]
+
+    def summed(path, rows, attribute, options, form):
+        table = pa.table({"x": pa.array(rows, type=width), "g": ["a"] * len(rows)})
+        pyarrow.parquet.write_table(table, path)
+        read = held_in_parquet(path)[form]()
+        ((_, counts),) = count_marginals(read, [attribute], [(0,)], "drop", **options)
+        return counts
+
+    path = tmp_path / "t.parquet"
+    for attribute, options in asked:
+        alone = [summed(path, [value], attribute, options, "pyarrow") for value in values]
+        for form in held_in_parquet(path):
+            if "limit" in options and form == "ibis":  # it has no windows
+                continue
+            whole = summed(path, values, attribute, options, form)
+            assert whole.tolist() == sum(alone).tolist(), (attribute, form)
+
+
+@pytest.mark.parametrize("other", [None, "0.5000000000000000001", "123.5"])
+def test_decimals_are_rounded_whatever_other_rows_are(tmp_path, other):
+    rows = [] if other is None else [decimal.Decimal(other)]
+    for digits in ("0.1", "0.3", "0.7", "4.35", "1.1"):
+        number = decimal.Decimal(digits)
+        column = [number] * 3 + rows
+        table = pa.table({"x": column})
+        pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+        nearest = float(digits)
+        edges = gn.Attribute("x", edges=[0, nearest, math.nextafter(nearest, 9), 9], other="rest")
+        clip = gn.Attribute("x", clip=[0, 2 * nearest], other="rest")
+        objects = pd.DataFrame({"x": pd.Series(column, dtype=object)})
+        tables = [objects, table.to_pandas(types_mapper=pd.ArrowDtype), table, pl.DataFrame(table)]
+        tables += [duckdb.from_arrow(table), tmp_path / "t.parquet"]
+        for attribute in (edges, clip):
+            found = [count_marginals(held, [attribute], [(0,)], "drop") for held in tables]
+            counts = [next(marginals)[1].tolist() for marginals in found]
+            assert all(each == counts[0] for each in counts)
+            assert attribute is clip or counts[0][1] == 3
 
 
 @pytest.mark.parametrize("digits", ["0.1", "0.7", "4.35"])
