@@ -206,12 +206,12 @@ class Product(AbstractOfParts):
             return QuadraticMax(x, sum(f.value for f in own), upper)
         if self._pieces is not None:
             return self._pieces._max_quadratic(form, center)
-        upper += self._mixed(form, center, [f.upper_bound for f in own])
+        upper += self._mixed(form, center, [max(f.upper_bound, 0.0) for f in own])
         aim, lengths = center.copy(), 0.0
         for K, s in zip(self.parts, slices, strict=True):
             middle = middle_of(K)
             aim[s] -= middle
-            lengths += math.sqrt(K._max_quadratic(form[s, s], middle).upper_bound)
+            lengths += math.sqrt(max(K._max_quadratic(form[s, s], middle).upper_bound, 0.0))
         upper = min(upper, (seminorm(aim, form) + lengths) ** 2)
         return bracket(self._support_point, form, center, upper, [x])
 
@@ -241,7 +241,8 @@ def _spread(K: AbstractDomain, center: Array) -> tuple[Array, float]:
     sizes = reach_of(translate(K, -center))
     largest = float(sizes.max()) or 1.0
     sizes = np.maximum(sizes / largest, 1e-6)
-    return sizes, math.sqrt(K._max_quadratic(np.diag(sizes**-2.0), center).upper_bound)
+    square = K._max_quadratic(np.diag(sizes**-2.0), center).upper_bound
+    return sizes, math.sqrt(max(square, 0.0))
 
 
 def _diagonal(blocks: Iterable[Array]) -> Array:
@@ -276,9 +277,9 @@ class Kronecker(AbstractDomain):
         """The hull of {x ⊗ y : y in L} for all x of a factor that is listed, if there are few."""
         k, m = self.left.dim, self.right.dim
         left, right = points_of(self.left), points_of(self.right)
-        if left is not None and len(left) <= _MOST_PIECES and k * m**2 <= LISTED_ENTRIES:
+        if left is not None and _are_few(left, k * m**2):
             pieces = (linear_image(np.kron(x[:, None], np.eye(m)), self.right) for x in left)
-        elif right is not None and len(right) <= _MOST_PIECES and m * k**2 <= LISTED_ENTRIES:
+        elif right is not None and _are_few(right, m * k**2):
             pieces = (linear_image(np.kron(np.eye(k), y[:, None]), self.left) for y in right)
         else:
             return None
@@ -343,6 +344,11 @@ class Kronecker(AbstractDomain):
 
     def __repr__(self) -> str:
         return f"kron({self.left!r}, {self.right!r})"
+
+
+def _are_few(points: Array, entries: int) -> bool:
+    """Whether a matrix of so many entries can be held for each."""
+    return len(points) <= _MOST_PIECES and len(points) * entries <= LISTED_ENTRIES
 
 
 def _kron(first: Array, second: Array) -> Array:
