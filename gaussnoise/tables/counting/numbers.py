@@ -92,7 +92,7 @@ def is_number(value: str) -> str:
 
 
 def with_finite(frame: nw.LazyFrame[Any], k: int) -> nw.LazyFrame[Any]:
-    """The frame with f{k}, whether r{k} is a finite number; in duckdb likewise."""
+    """The frame with f{k}: whether r{k} is a finite number, whatever other rows are."""
     native = frame.to_native()
     if frame.implementation == nw.Implementation.IBIS and native.get_backend().name == "duckdb":
         import ibis

@@ -387,6 +387,14 @@ def test_sums_of_clipped_numbers_have_errors_in_their_own_unit():
         assert max(errors[0]["counts"], errors[1][""]) < 50 < sums / 100
 
 
+def test_a_plan_of_squares_without_sums_has_a_page():
+    pay = gn.Attribute("pay", clip=[10, 5000], base={"kind": "moments", "degrees": [0, 2]})
+    plan = gn.plan(gn.Schema([pay]), ["pay"], gn.zCDP(0.1))
+    page = Page(plan_page(plan)).words
+    assert list(words.errors_of_plan(plan)[0]) == ["counts", "sums of squares"]
+    assert words.error_text(words.errors_of_plan(plan)[0]) in page
+
+
 def test_tables_of_a_stream_have_its_errors_and_its_promise():
     schema = gn.Schema([gn.Attribute("sex", ["F", "M"]), gn.Attribute("age", edges=[0, 18, 120])])
     plan = gn.plan(schema, 2, gn.zCDP(0.1), over=gn.streams.Ticks(12, reports=3, apart=4))

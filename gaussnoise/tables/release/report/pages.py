@@ -467,7 +467,7 @@ def _accuracy(plan: "Plan") -> Html:
     names = [plan.entries[k] for k in shown]
     what = f"Half-widths of {level_text(LEVEL)} intervals, in rows"
     errors = errors_of_plan(plan)
-    in_units = "" if all("" in entry for entry in errors) else f" {numbers_text(plan)[-1]}"
+    in_units = f" {numbers_text(plan)[-1]}" if any("sums" in entry for entry in errors) else ""
     picture = tag(
         "figure",
         comparison_chart(
