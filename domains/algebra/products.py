@@ -194,9 +194,12 @@ class Product(AbstractOfParts):
         slices = self.slices()
         apart = _diagonal(form[s, s] for s in slices)
         exact = np.array_equal(apart, form)
-        image = None if exact else self._image()
-        if image is not None:
-            return image.max_quadratic(form, center)
+        if not exact:
+            image = self._image()
+            if image is not None:
+                return image.max_quadratic(form, center)
+            if self._pieces is not None:
+                return self._pieces._max_quadratic(form, center)
         own = [
             K._max_quadratic(form[s, s], center[s]) for K, s in zip(self.parts, slices, strict=True)
         ]
@@ -204,8 +207,6 @@ class Product(AbstractOfParts):
         upper = sum(f.upper_bound for f in own)
         if exact:
             return QuadraticMax(x, sum(f.value for f in own), upper)
-        if self._pieces is not None:
-            return self._pieces._max_quadratic(form, center)
         upper += self._mixed(form, center, [max(f.upper_bound, 0.0) for f in own])
         aim, lengths = center.copy(), 0.0
         for K, s in zip(self.parts, slices, strict=True):

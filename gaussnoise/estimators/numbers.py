@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError, ParameterError
-from ..tables.counting.codes import code_column
+from ..tables.counting.codes import code_column, doubles_of
 from ..tables.reading.csv import text_number
 from ..tables.reading.files import is_csv
 from ..tables.reading.frames import guarded, open_table, sql, type_name
@@ -136,9 +136,7 @@ def _floats(column: nw.Series[Any]) -> Array:
     values: Any = column.to_arrow()
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         return np.array([_parsed(value) for value in values.to_pylist()], dtype=np.float64)
-    if pa.types.is_decimal(values.type):  # arrow rounds them by how many digits the column has
-        values = values.cast(pa.string())
-    return values.cast(pa.float64(), safe=False).fill_null(np.nan).to_numpy(zero_copy_only=False)
+    return doubles_of(values)
 
 
 def _parsed(text: str | None) -> float:

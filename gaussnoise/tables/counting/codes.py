@@ -400,7 +400,7 @@ def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes |
     if attribute.clip is not None:
         if not dtype.is_numeric():
             return None
-        return steps_of(_doubles(values), attribute)
+        return steps_of(doubles_of(values), attribute)
     if is_dated(attribute.edges):
         if pa.types.is_dictionary(values.type) and _words(values):
             dtype = nw.String()
@@ -415,7 +415,7 @@ def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes |
                 values.is_valid().to_numpy(zero_copy_only=False),
             )
         else:
-            numbers = _doubles(values)
+            numbers = doubles_of(values)
             present = np.isfinite(numbers)
         codes = np.searchsorted(np.array(begin, dtype=numbers.dtype), numbers, side="right")
         return np.where(present & (numbers <= numbers.dtype.type(last)), codes, 0)
@@ -443,7 +443,7 @@ def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes |
     return codes[places.fill_null(len(cells)).to_numpy()]
 
 
-def _doubles(values: Any) -> NDArray[np.float64]:
+def doubles_of(values: Any) -> NDArray[np.float64]:
     """Numbers of arrow as the nearest doubles; NaN for nulls.
 
     Decimals by way of text: arrow rounds them otherwise, by how many digits the column has.
