@@ -8,7 +8,7 @@ import typer
 
 from ..errors import DataError, ParameterError
 from ..tables import Schema
-from ..tables.schema.draft import draft
+from ..tables.reading.draft import draft
 from ..text import number_of
 from .asked import table_of
 from .console import ERR, say, show

@@ -16,11 +16,11 @@ from ...solvers.tables.residuals import Subset
 from ..reading.frames import guarded
 from ..schema.numbers import Weight
 from ..schema.schema import Attribute, OnOutside
-from .codes import outside_error
 from .count import CHANGED, Placing, coded_records
 from .impossible import Excluded
 from .numbers import WEIGHT, WITHOUT, weight_column, with_sums
 from .persons import PersonLimit
+from .records import outside_error
 
 Counts = NDArray[np.int64]
 Parts = Iterator[tuple[int, Counts]]

@@ -22,9 +22,11 @@ from ...solvers.progress import Counted, check_progress, counting
 from ...solvers.tables.residuals import Subset
 from ..counting.count import count_marginals
 from ..counting.impossible import excluded
-from ..counting.persons import PersonLimit, check_table
+from ..counting.persons import PersonLimit
 from ..planning.plan import MOST_HERE, Plan
+from ..reading.codes import check_categories
 from ..reading.frames import frame_backend
+from ..reading.persons import check_table
 from ..schema.schema import OnOutside
 from .executors.door import check_executors, released
 from .files import (
@@ -256,6 +258,7 @@ def _blank(plan: Plan, table: object, on_outside: OnOutside, *, private: bool) -
     backend = frame_backend(table)
     if plan.person is not None:
         check_table(table)
+    check_categories(table, [plan.schema.attributes[i] for i in _used(plan)], on_outside)
     return TableRelease(
         plan, private, plan.rho_charged, plan.covariance, plan.query, zeros, backend, on_outside
     )

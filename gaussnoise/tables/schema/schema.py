@@ -345,7 +345,7 @@ class Schema:
         Warns:
             SchemaWarning: columns that were left out, and why.
         """
-        from .draft import draft  # the reader of tables meets the class here
+        from ..reading.draft import draft  # the reader of tables meets the class here
 
         drafted = draft(table)
         reasons = "; ".join(drafted.left_out.values())

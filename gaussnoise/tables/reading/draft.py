@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import narwhals as nw
 
 from ...errors import DataError
-from ..reading.csv import text_number
-from ..reading.files import is_csv
-from ..reading.frames import guarded, is_zoned, open_table, sql, type_name
-from .dates import ISO, NO_ZONE
-from .schema import RESERVED_NAMES, Attribute, Schema
+from ..schema.dates import ISO, NO_ZONE
+from ..schema.schema import RESERVED_NAMES, Attribute, Schema
+from .csv import text_number
+from .files import is_csv
+from .frames import guarded, is_zoned, open_table, sql, type_name
 
 _MOST_CATEGORIES = 100
 _MOST_INTEGERS = 20
