@@ -198,7 +198,7 @@ def test_intervals_hold_their_level(law):
 
 def test_the_check_of_intervals_notices_sums_that_are_off(monkeypatch):
     whole = module.np.rint
-    monkeypatch.setattr(module.np, "rint", lambda x: whole(np.asarray(x) + 0.1 * 2.0**20))
+    monkeypatch.setattr(module.np, "rint", lambda x: whole(np.asarray(x) + 0.1 * 2.0**module._GRID))
     assert misses("normal") > stats.binom.isf(1e-9, TRIALS, 0.2)
 
 
