@@ -327,6 +327,9 @@ def coinpress_mean(
             f"{name}: expected a radius of at most {_MOST_DEVIATIONS:g} deviations, got {reach:g}"
         )
 
+    # nothing to plan with less, for whatever number of steps
+    check_ball_mean(d, steps_budget(name, privacy, 1, d).whole, n, pure=False)
+
     def planned(count: int, records: int) -> Plan:
         budget = steps_budget(name, privacy, count, count * d)
         return Plan(

@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, final
 
@@ -19,12 +18,11 @@ from ..files.disk import MOST_RECORD, read_json, reading, save_text
 from ..numerics.rounding import rounded_down
 from ..privacy.budget import Budget
 from ..privacy.definitions import AbstractPrivacy
-from ..privacy.lattice_bound import lattice_bits
 from ..privacy.ledger import Ledger, ledger_and_id
-from ..privacy.sampler import IntegerQuery
 from ..text import disclaimers, promise, versions
 from .knowledge import moment_order, number, positive, shown
 from .moments import best_radius, tail_bias
+from .steps import lattice_query
 from .stored import fields, group_of, promise_record, real, text, texts
 
 if TYPE_CHECKING:
@@ -38,7 +36,6 @@ _ROUNDS = 64  # of the search for deciles: as many as there are bits in a number
 _FINE = 16  # brackets of a decile end at this part of the distance between both
 _SHARES = {"count": 0.05, "deciles": 0.25, "means": 0.7}
 _GRID = 26  # bits of a clipped number: sums of 2³⁶ of them fit into 64 bits
-_MOST_RHO = 1e100  # a lattice that is fine enough for more has integers beyond floats
 _MOST_GROUPS = 10_000
 _CHANGE = {"add-remove": "more or less", "replace": "replaced by any other"}
 _DECILE = {"add-remove": 9**2, "replace": 10**2}  # by how much a row moves a balance, squared
@@ -367,7 +364,7 @@ def _means(
         ]
         for cell in range(len(numbers.groups))
     ]
-    query, bits = _query(_SUMS[neighbors], left, _GRID)
+    query, bits = lattice_query(_SUMS[neighbors], left, _GRID)
     drawn = iter(query.draw(3 * len(sums)))
     released = [
         [math.ldexp((value << (bits - _GRID)) + next(drawn), -bits) for value in row]
@@ -488,34 +485,16 @@ def _share(rho: float, step: str) -> float:
 
 def _noisy(count: int, squared: int, rho: float) -> float:
     """A count, whose square a row or person moves by at most ``squared``, with noise of ρ."""
-    query, bits = _query(squared, rho)
+    query, bits = lattice_query(squared, rho)
     return math.ldexp((count << bits) + query.draw(1)[0], -bits)
-
-
-@lru_cache(maxsize=8)
-def _query(squared: int, rho: float, grid: int = 0) -> tuple[IntegerQuery, int]:
-    """Integers of so many bits, at least those of the grid, and noise of ρ on them.
-
-    Raises:
-        ParameterError: no such noise.
-    """
-    if not 0 < rho <= _MOST_RHO:
-        raise ParameterError(
-            f"column_means: expected a rho of at most {_MOST_RHO:g}, and more than zero, for every "
-            f"step, got {rho:.3g}"
-        )
-    bits = grid + lattice_bits(2 * rho, grid)
-    query = IntegerQuery(squared << (2 * bits), rho)
-    query.scale  # noqa: B018 (refuses)
-    return query, bits
 
 
 def _check_noise(rho: float, neighbors: Neighbors) -> None:
     """Raise ParameterError unless there is noise for all steps, however long the search takes."""
-    _query(1, _share(rho, "count"))
-    _query(_DECILE[neighbors], _round_of(_share(rho, "deciles")))
-    for least in ("means",), ("means", "deciles"):
-        _query(_SUMS[neighbors], sum(_share(rho, step) for step in least), _GRID)
+    lattice_query(1, _share(rho, "count"))
+    lattice_query(_DECILE[neighbors], _round_of(_share(rho, "deciles")))
+    lattice_query(_SUMS[neighbors], _share(rho, "means"), _GRID)
+    lattice_query(_SUMS[neighbors], rho, _GRID)
 
 
 def _round_of(rho: float) -> float:

@@ -191,6 +191,9 @@ def coinpress_covariance(
         raise ParameterError(f"{name}: expected largest > smallest, got {most:g} and {least:g}")
     entries = d * (d + 1) // 2
 
+    # nothing to plan with less, for whatever number of steps
+    MomentLattice(d, n, steps_budget(name, privacy, 1, entries).whole).query.scale  # noqa: B018
+
     def planned(count: int, records: int) -> CovariancePlan:
         budget = steps_budget(name, privacy, count, count * entries)
         return CovariancePlan(

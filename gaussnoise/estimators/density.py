@@ -88,7 +88,7 @@ def histogram_density(
         )
     budget = Budget.of(name, privacy, {"histogram": 1.0}, m**b)
     amount = budget.of_step("histogram")
-    deviation = count_deviation(amount, n, pure=budget.pure)
+    deviation = count_deviation(amount, pure=budget.pure)
     record = privacy_record(budget, "record", n)
 
     def draw() -> Estimate:

@@ -20,11 +20,11 @@ from .knowledge import chance, positive, vector
 from .samples import OnNonfinite, samples
 from .steps import (
     PROTECTS,
-    check_fullest,
     fullest,
     fullest_of_any,
     fullest_of_any_needs,
     fullest_shortfall,
+    lattice_query,
     privacy_record,
     published,
 )
@@ -134,7 +134,12 @@ class Search:
 
     def _part(self, whole: float, parts: int) -> float:
         """Rounded so that all parts add up to no more than the whole."""
-        return rounded_down(Fraction(whole) / parts)
+        part = rounded_down(Fraction(whole) / parts)
+        if not part > 0:
+            raise ParameterError(
+                f"coarse location: expected a budget for {parts} steps, got {whole:.3g}"
+            )
+        return part
 
     @property
     def _unbounded(self) -> tuple[float, float]:
@@ -173,7 +178,7 @@ class Search:
         """
         if self._enough(n):
             if not (self.pure or math.isinf(self.radius)):
-                check_fullest(n, self._part(self.amount, self.dim * len(self.levels)))
+                lattice_query(2, self._part(self.amount, self.dim * len(self.levels)))
             return
         enough = n
         while enough < _MOST_RECORDS and not self._enough(enough):

@@ -136,7 +136,7 @@ def _normal(n: int, d: int, eps: float, log: float, k: float, m: int) -> _Rates:
         "none": (1 / n, 1 / n, "the sample mean"),
         "pure": (
             1 / n + 1 / spent,
-            1 / n + math.log(max(n, 2)) / spent,
+            1 / n + math.log(max(n, 3)) / spent,
             "Karwa & Vadhan (2018); Kamath, lecture 15",
         ),
     }

@@ -32,6 +32,7 @@ from .samples import check_finite, clipped, clipping_error
 Array = NDArray[np.float64]
 
 _GRID = 2.0**30  # lattice steps of Laplace noise, about
+_MOST_RHO = 1e100  # a lattice that is fine enough for more has integers beyond floats
 _COARSEST = 10  # bits of a row: rounding is then far below the noise of one record
 
 
@@ -218,7 +219,7 @@ def laplace_deviation(length: float, epsilon: float, n: int) -> float:
 
 def noisy_counts(counts: NDArray[np.int64], rho: float) -> Array:
     """Counts with Gaussian noise of ρ; replacing a record moves two of them by one."""
-    query, bits = _count_query(rho, int(counts.sum()))
+    query, bits = lattice_query(2, rho)
     noise = query.draw(len(counts))
     return np.array(
         [math.ldexp((int(c) << bits) + e, -bits) for c, e in zip(counts, noise, strict=True)]
@@ -231,8 +232,8 @@ def laplace_counts(counts: NDArray[np.int64], epsilon: float) -> Array:
     return np.array([float(int(c) + e) for c, e in zip(counts, noise, strict=True)])
 
 
-def count_deviation(amount: float, n: int, *, pure: bool) -> float:
-    """Standard deviation of noisy counts of n records: about ``1/√ρ``, or ``√8/ε``.
+def count_deviation(amount: float, *, pure: bool) -> float:
+    """Standard deviation of noisy counts: about ``1/√ρ``, or ``√8/ε``.
 
     Raises:
         ParameterError: no such noise.
@@ -241,19 +242,29 @@ def count_deviation(amount: float, n: int, *, pure: bool) -> float:
         query = LaplaceQuery(2, amount)
         query.scale  # noqa: B018 (refuses)
         return query.standard_deviation
-    query, bits = _count_query(amount, n)
+    query, bits = lattice_query(2, amount)
     return math.ldexp(query.scale, -bits)
 
 
 @lru_cache(maxsize=8)
-def _count_query(rho: float, n: int) -> tuple[IntegerQuery, int]:
-    """An integer lattice as fine as promises need, on which n records fit into 64 bits."""
-    bits = lattice_bits(rho)
-    if n >= MOST_SUM >> bits:
+def lattice_query(squared: int, rho: float, grid: int = 0) -> tuple[IntegerQuery, int]:
+    """Noise of ρ on integers of so many bits beyond the point, at least those of the grid.
+
+    Between neighbours their squared change, without these bits, is at most ``squared``. The lattice
+    is as fine as promises need.
+
+    Raises:
+        ParameterError: no such noise.
+    """
+    if not 0 < rho <= _MOST_RHO:
         raise ParameterError(
-            f"noise: rho = {rho:.3g} needs a lattice too fine for so many records; hint: less rho"
+            f"noise: expected more than zero and at most {_MOST_RHO:g} as rho of every step, got "
+            f"{rho:.3g}"
         )
-    return IntegerQuery(2 * 4**bits, rho), bits
+    bits = grid + lattice_bits(2 * rho, grid)
+    query = IntegerQuery(squared << (2 * bits), rho)
+    query.scale  # noqa: B018 (refuses)
+    return query, bits
 
 
 def fullest(counts: NDArray[np.int64], amount: float, *, pure: bool) -> int:
@@ -261,15 +272,6 @@ def fullest(counts: NDArray[np.int64], amount: float, *, pure: bool) -> int:
     if pure:
         return NoisyMaximum(1, amount).choose(counts.tolist())
     return int(np.argmax(noisy_counts(counts, amount)))
-
-
-def check_fullest(n: int, rho: float) -> None:
-    """Make what :func:`fullest` draws from with ρ, before data are near.
-
-    Raises:
-        ParameterError: no such noise.
-    """
-    _count_query(rho, n)[0].scale  # noqa: B018 (refuses)
 
 
 def fullest_shortfall(bins: int, amount: float, beta: float, *, pure: bool) -> float:

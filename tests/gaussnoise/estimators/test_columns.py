@@ -15,6 +15,7 @@ import gaussnoise as gn
 from gaussnoise.cli.app import run
 from gaussnoise.estimators import columns as module
 from gaussnoise.estimators.numbers import read_numbers
+from gaussnoise.privacy.sampler import IntegerQuery
 
 column_means = gn.estimators.column_means
 
@@ -40,7 +41,7 @@ def heard(monkeypatch):
         queries.append((self, count))
         return [0] * count
 
-    monkeypatch.setattr(module.IntegerQuery, "draw", draw)
+    monkeypatch.setattr(IntegerQuery, "draw", draw)
     return queries
 
 

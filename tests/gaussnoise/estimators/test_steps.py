@@ -86,12 +86,12 @@ def test_rows_longer_than_was_said_count_as_nothing(quiet):
 def test_counts_of_neighbours_differ_by_the_sensitivity_of_their_noise(quiet):
     before, after = np.array([3, 5, 0]), np.array([2, 5, 1])
     rho = 0.3
-    query, bits = steps._count_query(rho, 8)
+    query, bits = steps.lattice_query(2, rho)
     change = ((after - before) << bits).astype(object)
     assert sum(x * x for x in change) == query.sensitivity_squared
     assert query.scale >= 2.0**28
     assert math.ldexp(query.scale, -bits) == pytest.approx(
-        steps.count_deviation(rho, 8, pure=False), rel=1e-9
+        steps.count_deviation(rho, pure=False), rel=1e-9
     )
     assert steps.noisy_counts(before, rho).tolist() == [3, 5, 0]
     assert steps.laplace_counts(before, 1.0).tolist() == [3, 5, 0]
