@@ -36,6 +36,9 @@ _LEVEL = 2**12  # bins of a histogram; a range of more is searched level by leve
 _MOST_LEVELS = 20
 # Bins of an unbounded range, on either side; numbers beyond share the last one.
 _MOST_KEYS = 2.0**61
+# Deviations: what is rounded is not quite normal. The lead is then less by 0.42 of this at most,
+# which is what its last digit leaves.
+_MOST_BLUR = 1e-4
 _MOST_RECORDS = 2**62
 # Width of a bin and error of its middle in deviations, and by what share of all records the bin
 # with the mean's surroundings leads any bin whose middle is further away than that error.
@@ -176,6 +179,12 @@ class Search:
         Raises:
             ParameterError: says how many would do.
         """
+        if self.shape == "gaussian" and self._blur > _MOST_BLUR * self.deviation:
+            raise ParameterError(
+                f"{function}: expected sigma of at least {self._blur / _MOST_BLUR:.3g}, got "
+                f"{self.deviation:g}: floats are too coarse for it in so large a range; hint: a "
+                "smaller radius, or numbers less some public one"
+            )
         if self._enough(n):
             if not (self.pure or math.isinf(self.radius)):
                 lattice_query(2, self._part(self.amount, self.dim * len(self.levels)))

@@ -141,8 +141,9 @@ def clipping_error(center: Array, radius: float) -> float:
     Every coordinate is multiplied by 1 + a few roundings of relative size EPS/2: of the difference,
     of both quotients, of the product, and d/2 + 2 of the length. All of them but that of the
     difference are relative to a result of at most one; the difference is rounded relative to
-    itself, and shortened with it. Numbers of other types became floats before, up to EPS/2 of
-    themselves, of which the ball leaves no more than EPS (radius + ‖center‖).
+    itself, and shortened with it. Numbers of other types became floats before, and a person's
+    records a mean, up to EPS of what they are, of which the ball leaves no more than
+    2 EPS (radius + ‖center‖).
     """
     d = len(center)
-    return EPS * (d + 17 + float(np.linalg.norm(center)) / radius)
+    return EPS * (d + 18 + 2 * float(np.linalg.norm(center)) / radius)

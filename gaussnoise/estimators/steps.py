@@ -162,11 +162,11 @@ def check_ball_mean(d: int, amount: float, n: int, *, pure: bool) -> None:
 def released_mean(mechanism: GaussianMechanism, rows: Array) -> NoisyMean:
     """The mean of rows that are projected into the mechanism's set."""
     released = mechanism.release(rows, on_outside="project")
-    # the mechanism's bound is for numbers of the set's size; noise may be larger
-    decoding = 4 * (len(released.estimate) + 8) * EPS * float(np.abs(released.estimate).max())
-    return NoisyMean(
-        released.estimate, released.standard_deviation, mechanism.rounding_bias + decoding
-    )
+    # the mechanism's bound is for numbers of the set's size. Noise may be larger: of a product of a
+    # matrix and independent noises, none beyond 64 deviations, d terms are rounded
+    deviation, d = released.standard_deviation, len(released.estimate)
+    decoding = 32 * (d + 3) * math.sqrt(d) * EPS * deviation
+    return NoisyMean(released.estimate, deviation, mechanism.rounding_bias + decoding)
 
 
 @lru_cache(maxsize=64)

@@ -265,7 +265,8 @@ def test_the_command_says_mean_interval_and_parts(tmp_path, monkeypatch, capsys)
     )
     assert run("mean t.csv -c income --by sex -s s.toml --epsilon 1 --delta 1e-6".split()) == 0
     assert run("mean t.csv -c income --person id --rho 1".split()) == 0
-    for wrong in ("--by sex", "--by age -s s.toml", "--out means.json", "--ledger l"):
+    twice = "--by sex=f --by sex=m"
+    for wrong in ("--by sex", "--by age -s s.toml", "--out means.json", "--ledger l", twice):
         assert run(f"mean t.csv -c income --rho 1 {wrong}".split()) == 1
     assert "error:" in capsys.readouterr().err
 

@@ -54,7 +54,9 @@ def means(shift):
     y, radius = y[:, 0], 2 * shift + 10
     pure = gn.PureDP(700)
     for privacy in (LARGE, pure):
-        yield E.gaussian_mean(y, privacy, sigma=1, radius=radius, beta=1e-9), (y[:, None],)
+        # ten thousand times what rounding moves a record in so large a range
+        sigma = max(1.0, 1e-10 * shift)
+        yield E.gaussian_mean(y, privacy, sigma=sigma, radius=radius, beta=1e-9), (y[:, None],)
     yield E.heavy_tailed_mean(y, LARGE, k=8, radius=radius), (y[:, None],)
     person = np.arange(len(y))
     yield (
