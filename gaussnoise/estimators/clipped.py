@@ -41,7 +41,6 @@ class _Ball:
         self.center, self.radius, self.amount, self.pure = center, radius, amount, pure
         self.half_widths = np.full(len(center), radius)
         self.request: dict[str, object] = {"center": center.tolist(), "radius": radius}
-
         check_ball_mean(len(center), amount, n, pure=pure)
 
     def mean(self, rows: Array) -> NoisyMean:
