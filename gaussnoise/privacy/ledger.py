@@ -60,10 +60,11 @@ class Ledger:
         * What a dead program left unpublished beside its target is taken away by the next program
           that opens this ledger, or releases under it. A result that was complete stays, and the
           next run under its id publishes it.
-        * A refusal of the data (:class:`DataError`) is recorded: the error and the entry say that
-          the data were refused, and nothing else about them. If nothing was written by then, it
-          costs nothing; else it stays charged. Whether data are refused depends on them, and no
-          budget bounds what refusals tell: count them.
+        * A release that fails once its data can be looked at is recorded, whatever the class of
+          the error: as a refusal, which costs nothing, if nothing was written by then; else it
+          stays charged. Of a refusal of the data (:class:`DataError`), the error and the entry say
+          that the data were refused, and nothing else about them. Whether data are refused depends
+          on them, and no budget bounds what refusals tell: count them.
         * A ledger has one name. Hard links, files that are mounted, and copies of a ledger that is
           still there are refused: their charges would not be seen, or be lost in a crash. Moving it
           is fine, with its journal if a crash left one; a move that left it behind is refused.

@@ -30,8 +30,9 @@ class LedgerEntry:
         rho: charged, rounded up; 0 for a refusal.
         state: "reserved": being drawn, or its program died meanwhile; "written": drawn, to be put
             into place by the next run; "sealed": published; "lost": its program died before the
-            result was written. All these are charged. "refused": the data broke the declared schema
-            or domain, nothing was drawn.
+            result was written. All these are charged. "refused": nothing was drawn, since the data
+            broke the declared schema or domain, or the release failed otherwise once it could look
+            at them.
         sha256: of the result: the file, or the ``release.json`` of a directory.
         protects: neighbouring relation and privacy unit.
         request: a digest of every part of what was asked for.

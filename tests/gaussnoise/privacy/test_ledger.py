@@ -475,13 +475,14 @@ def test_a_result_that_is_carried_off_stays_charged(ledger):
     assert [entry.state for entry in ledger.entries()] == ["reserved"]
 
 
-def test_other_errors_before_the_draw_stay_as_they_are(ledger):
+@pytest.mark.parametrize("kind", [gn.ParameterError, gn.NotAvailableError, gn.GaussNoiseError])
+def test_refusals_of_other_classes_are_recorded_and_stay_as_they_are(ledger, kind):
     def write(path):
-        raise gn.ParameterError("expected 3")
+        raise kind("expected 3")
 
-    with pytest.raises(gn.ParameterError, match="expected 3"):
+    with pytest.raises(kind, match="expected 3"):
         once(ledger, write=write)
-    assert ledger.entries() == ()
+    assert [(entry.state, entry.rho) for entry in ledger.entries()] == [("refused", 0.0)]
 
 
 def test_tables_are_refused_without_their_column(ledger, small, tmp_path):
