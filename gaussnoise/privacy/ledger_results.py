@@ -22,6 +22,7 @@ from ..files.disk import (
     folder_fault,
     held,
     new_folder,
+    opened,
     publish,
     remove,
     result_in,
@@ -364,7 +365,8 @@ def _digest(result: Path) -> str | None:
     try:
         if not result.is_dir():
             return file_digest(result)
-        content = (result / "release.json").read_bytes()
+        with opened(result / "release.json") as file:
+            content = file.read()
         record = json.loads(content)
         if (
             folder_fault(result, record["files"], every=record.get("format") != OLD_TABLES)

@@ -142,7 +142,7 @@ def test_records_by_no_name_or_by_two_cost_nothing(ledger, draws, given):
     mechanism = gn.GaussianMechanism(
         gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(0.1)
     )
-    with pytest.raises(gn.ParameterError, match="expected|belongs to listed points"):
+    with pytest.raises(gn.ParameterError, match=r"expected|belongs to listed points"):
         mechanism.release(**given, ledger=ledger, id="x")
     assert ledger.entries() == ()
     assert not draws
