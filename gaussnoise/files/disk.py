@@ -26,6 +26,8 @@ MOST_RECORD = 2**24  # bytes of a record in JSON, which takes up to 25 times as 
 # Linux: a path through it stays in a folder, whatever becomes of its name.
 _OPEN_FOLDERS = Path("/proc/self/fd")
 RESULT = "result"  # in a scratch folder
+# What it can raise to build something from a record that anyone may have written.
+MALFORMED = (ValueError, LookupError, TypeError, ArithmeticError, AttributeError)
 _AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # Windows has no files that let their opener wait
 
 
@@ -294,7 +296,7 @@ def reading(path: str | os.PathLike[str], writer: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise OutputError(f"load: cannot read {os.fspath(path)} ({type(error).__name__})") from None
-    except (ValueError, LookupError, TypeError, OverflowError, AttributeError):
+    except MALFORMED:
         raise CertificateError(
             f"load: expected a file written by {writer}, got {os.fspath(path)}"
         ) from None

@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from domains import Bins, Clipped, Identity, Moments, Prefix, Ranges, Total, Windows
 
 from ...errors import GaussNoiseError, OutputError, ParameterError
-from ...files.disk import MOST_RECORD, aside, check_parent, digests_in, folder_fault, read_json
+from ...files.disk import (
+    MALFORMED,
+    MOST_RECORD,
+    aside,
+    check_parent,
+    digests_in,
+    folder_fault,
+    read_json,
+)
 from ...privacy.definitions import gaussian_epsilon, zCDP
 from ...privacy.lattice_bound import TABLE_STEPS
 from ...privacy.ledger_results import OLD_TABLES
@@ -412,7 +420,7 @@ def read_release(
         calibrated = record["noise"]["sigma"], record["noise"].get("contrasts", {})
     except OutputError:
         raise
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, GaussNoiseError) as error:
+    except (OSError, GaussNoiseError, *MALFORMED) as error:
         raise OutputError(
             f"load: {folder} is not a complete release ({type(error).__name__})"
         ) from None
