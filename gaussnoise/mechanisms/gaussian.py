@@ -27,6 +27,7 @@ from ..numerics.rounding import rounded_up
 from ..privacy.definitions import AbstractPrivacy, check_gaussian, dp_event, gaussian_epsilon
 from ..privacy.lattice_bound import POINT_STEPS
 from ..privacy.ledger import Ledger, ledger_and_id
+from ..privacy.sampler import discrete_gaussian
 from ..records import check_given, check_on_outside, counts_of, one_kind, real_rows
 from ..text import SHOWN_DELTA, disclaimers, versions
 from .body_lattice import BodyLattice
@@ -360,6 +361,8 @@ class GaussianMechanism(PickledByArguments):
         >>> print(f"{measurement.map(1):.3f} {measurement.map(2):.3f}", len(measurement([0, 1, 1])))
         0.100 0.400 2
         """
+        discrete_gaussian(1.0)  # checks OpenDP, once
+
         from opendp.domains import atom_domain, user_domain, vector_domain
         from opendp.measurements import make_user_measurement
         from opendp.measures import zero_concentrated_divergence
