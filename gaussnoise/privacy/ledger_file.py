@@ -258,6 +258,7 @@ def sqlite_errors(path: Path) -> Iterator[None]:
     except (
         TypeError,
         ValueError,
+        ArithmeticError,
         RecursionError,
     ):  # its tables hold something else, also what SQLite says of them
         raise LedgerError(f"ledger: {path} is damaged; {DAMAGED}") from None
