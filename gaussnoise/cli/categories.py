@@ -11,7 +11,7 @@ from ..errors import OutputError
 from ..files.disk import save_text
 from ..privacy.definitions import ApproxDP
 from ..tables import discover_categories
-from .console import show
+from .console import say, show
 from .options import Json, Person
 
 
@@ -62,6 +62,6 @@ def show_categories(
     if as_json:
         show(json.loads(categories.to_json()))
     elif out is None:
-        typer.echo(categories.to_toml(), nl=False)
+        say(categories.to_toml().removesuffix("\n"))
     else:
-        typer.echo(f"wrote {out}: {len(categories.categories)} categories")
+        say(f"wrote {out}: {len(categories.categories)} categories")

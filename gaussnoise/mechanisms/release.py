@@ -155,7 +155,7 @@ class Release:
                 for name in ("estimate", "standard_deviation")
             )
             release = cls(estimate, covariance, dict(record["privacy"]), record["private"])
-            bound = release.privacy.get("lower_bound")
+            bound = record["privacy"].get("lower_bound")
             if bound is not None and type(bound["sentence"]) is not str:
                 raise TypeError
             if not np.isfinite(estimate).all():

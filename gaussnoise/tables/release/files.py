@@ -33,7 +33,7 @@ from ...solvers.progress import Counted
 from ...solvers.tables.boxes import boxes
 from ...solvers.tables.residuals import Subset
 from ...solvers.tables.strategies import SolvedStrategy
-from ...text import SHOWN_DELTA, versions
+from ...text import SHOWN_DELTA, printable, versions
 from ..planning.again import asked_of
 from ..planning.text import counted_text, public_text, relation_text
 from ..schema.bases import base_value
@@ -253,7 +253,7 @@ def write_record(
         digests: sha256 of files that need not be read again.
         more: what the record says besides.
     """
-    (folder / "summary.txt").write_text(document.summary + "\n", encoding="utf-8")
+    (folder / "summary.txt").write_text(printable(document.summary) + "\n", encoding="utf-8")
     places = release.tables.places if isinstance(release.tables, StoredTables) else {}
     subsets = zip(document.marginals, release.plan.tables.subsets, strict=True)
     marginals = [
