@@ -1,4 +1,4 @@
-"""Files and folders that are there as a whole or not at all; readers with a limit."""
+"""Files and folders that are there as a whole or not at all; one opener, readers with a limit."""
 
 import contextlib
 import errno
@@ -41,7 +41,11 @@ def opened(path: str | os.PathLike[str]) -> io.BufferedReader:
     Raises:
         OSError: it cannot be read, or is no regular file: a pipe would be waited for without end.
     """
-    return open(path, "rb", opener=_regular)
+    name = os.fspath(path)  # an integer would be a file that is open already
+    try:
+        return open(name, "rb", opener=_regular)
+    except ValueError:  # a null character
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)) from None
 
 
 def _regular(path: str, flags: int) -> int:

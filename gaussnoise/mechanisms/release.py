@@ -142,9 +142,15 @@ class Release:
             covariance: of the mechanism that made it: the file has standard deviations only.
 
         Raises:
+            ParameterError: not a covariance.
             OutputError: the file cannot be read.
             CertificateError: not a release, or of other noise than this covariance.
         """
+        if not isinstance(covariance, Covariance):
+            raise ParameterError(
+                "Release.load: expected the covariance of its noise, got "
+                f"{type(covariance).__name__}; hint: mechanism.covariance"
+            )
         expected = covariance.standard_deviation()
         with reading(path, "Release.save"):
             record = read_json(Path(path), MOST_RECORD + 128 * len(expected))

@@ -63,10 +63,10 @@ class Ledger:
           that opens this ledger, or releases under it. A result that was complete stays, and the
           next run under its id publishes it.
         * A release that fails once its data can be looked at is recorded, whatever the class of
-          the error: as a refusal, which costs nothing, if nothing was written by then; else it
-          stays charged. Of a refusal of the data (:class:`DataError`), the error and the entry say
-          that the data were refused, and nothing else about them. Whether data are refused depends
-          on them, and no budget bounds what refusals tell: count them.
+          the error: as a refusal, which costs nothing, where this package raised it before anything
+          was written; else it stays charged. Of a refusal of the data (:class:`DataError`), the
+          error and the entry say that the data were refused, and nothing else about them. Whether
+          data are refused depends on them, and no budget bounds what refusals tell: count them.
         * A ledger has one name. Hard links, files that are mounted, and copies of a ledger that is
           still there are refused: their charges would not be seen, or be lost in a crash. Moving it
           is fine, with its journal if a crash left one; a move that left it behind is refused.
@@ -268,6 +268,8 @@ class Ledger:
         """
         from .definitions import gaussian_epsilon, zCDP
 
+        if not _is_number(delta):
+            raise ParameterError(f"epsilon: expected 0 < delta < 1, got {delta!r:.50}")
         with transaction(self.path) as database:
             spent, thresholds = spent_rho(database), spent_delta(database)
             draws = draws_in(database)

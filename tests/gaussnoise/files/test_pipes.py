@@ -93,7 +93,10 @@ def test_what_is_no_file_is_told_from_files(tmp_path):
         os.devnull: NotAFileError,
         ".": IsADirectoryError,
         "missing": FileNotFoundError,
+        "null\0": FileNotFoundError,
     }
     for name, kind in kinds.items():
         with pytest.raises(kind):
             opened(tmp_path / name)
+    with pytest.raises(TypeError):  # standard input, to `open`
+        opened(0)

@@ -1154,7 +1154,7 @@ def test_epsilon_takes_off_what_thresholds_spent(with_delta):
     once(with_delta, "threshold", cost=0.25, delta=5e-7)
     assert with_delta.epsilon(1e-6) == pytest.approx(gn.zCDP(0.5).epsilon(5e-7), rel=1e-9)
     assert with_delta.epsilon(1e-6) >= gn.zCDP(0.5).epsilon(5e-7)
-    for delta in (5e-7, 1e-9, 0.0, 1.0):
+    for delta in (5e-7, 1e-9, 0.0, 1.0, "1e-6", None):
         with pytest.raises(gn.ParameterError, match="< delta < 1"):
             with_delta.epsilon(delta)
 
@@ -1443,6 +1443,8 @@ def test_releases_come_back_from_their_file(tmp_path):
         gn.Release.load(tmp_path / "r.json", other.covariance)
     with pytest.raises(gn.OutputError, match="cannot read"):
         gn.Release.load(tmp_path / "gone.json", mechanism.covariance)
+    with pytest.raises(gn.ParameterError, match=r"got GaussianMechanism; hint: mechanism\.cov"):
+        gn.Release.load(tmp_path / "r.json", mechanism)
     for text in ("", "[]", '{"format": "gaussnoise.release/1"}', '{"format": "x"}'):
         (tmp_path / "bad.json").write_text(text)
         with pytest.raises(gn.CertificateError, match=r"Release\.save"):
