@@ -260,24 +260,31 @@ def test_no_name_or_label_commands_a_terminal(folder, call):
     """Text for people has escapes instead; JSON and the folder's schema have the label itself."""
     schema = gn.Schema([gn.Attribute(f"name {COMMANDS}", ["y", COMMANDS])])
     (folder / "odd.toml").write_text(schema.to_toml(), encoding="utf-8")
-    pd.DataFrame({f"name {COMMANDS}": ["y", COMMANDS] * 600}).to_parquet("odd.parquet")
+    rows = pd.DataFrame({f"name {COMMANDS}": ["y", COMMANDS] * 600})
+    rows.to_parquet("odd.parquet")
+    stream = gn.plan(schema, 1, gn.zCDP(1), over=gn.streams.Ticks(2)).start("weekly")
+    stream.tick(rows, number=1)
     planned = ["-s", "odd.toml", "-m", 1, "--rho", 1]
     said = {
         "plan": call("plan", *planned),
         "bound": call("bound", *planned),
         "release": call("release", "odd.parquet", *planned, "--out", "out"),
         "ask": call("ask", "out", f'count of "name {COMMANDS}"'),
+        "stream": call("stream", "show", "weekly"),
         "mistaken": call("ask", "out", f"count of {COMMANDS}"),
         "schema": call("schema", "odd.parquet"),
         "categories": call(
             *("categories", "odd.parquet", f"name {COMMANDS}", "--epsilon", 1, "--delta", "1e-6")
         ),
     }
-    assert [status for status, _, _ in said.values()] == [0, 0, 0, 0, 1, 0, 0]
-    summary = (folder / "out" / "summary.txt").read_text(encoding="utf-8")
-    for text in [summary, *(out + err for _, out, err in said.values())]:
+    assert [status for status, _, _ in said.values()] == [0, 0, 0, 0, 0, 1, 0, 0]
+    summaries = [
+        (folder / made / "summary.txt").read_text(encoding="utf-8")
+        for made in ("out", "weekly/ticks/0001")
+    ]
+    for text in [*summaries, *(out + err for _, out, err in said.values())]:
         assert not OBEYED & set(text)
-    for shown in (said["plan"][1], said["ask"][1], summary):
+    for shown in (said["plan"][1], said["ask"][1], *summaries):
         assert "\\u001b]0;title\\u0007 \\u009b2J \\u007f \\u202egnp.exe\\u2066" in shown
     for drafted in ("schema", "categories"):
         (attribute,) = gn.Schema.loads(said[drafted][1]).attributes
