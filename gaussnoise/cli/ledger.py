@@ -7,6 +7,7 @@ import typer
 from ..errors import ParameterError
 from ..privacy.definitions import zCDP
 from ..privacy.ledger import Ledger
+from ..privacy.ledger_entries import LedgerEntry
 from .console import say, show
 from .documents import ledger_document
 from .options import Json, LedgerFile
@@ -71,11 +72,15 @@ def show_ledger(
     entries = ledger.entries(None if every else last)
     if len(entries) < charges + refusals:
         say(f"the last {len(entries)} of {charges + refusals} entries; --all lists all:")
-    for entry in entries:
-        thresholds = f"delta {entry.delta:<10.6g}  " if ledger.delta else ""
-        digest = "" if entry.sha256 is None else f"  sha256 {entry.sha256[:12]}"
-        say(
-            f"  {entry.begun}  {entry.state:<8}  rho {entry.rho:<10.6g}  {thresholds}{entry.id}  "
-            f"({entry.protects}){digest}"
-        )
-        say(f"    {entry.target}")
+    if entries:
+        say("\n".join(_lines(entry, thresholds=ledger.delta > 0) for entry in entries))
+
+
+def _lines(entry: LedgerEntry, *, thresholds: bool) -> str:
+    """What is shown of one entry."""
+    delta = f"delta {entry.delta:<10.6g}  " if thresholds else ""
+    digest = "" if entry.sha256 is None else f"  sha256 {entry.sha256[:12]}"
+    return (
+        f"  {entry.begun}  {entry.state:<8}  rho {entry.rho:<10.6g}  {delta}{entry.id}  "
+        f"({entry.protects}){digest}\n    {entry.target}"
+    )
