@@ -172,8 +172,8 @@ def draft_document(
     }
 
 
-def ledger_document(ledger: Ledger, delta: float) -> Document:
-    """``gaussnoise ledger show --json``: all charges and refusals, oldest first."""
+def ledger_document(ledger: Ledger, delta: float, last: int | None) -> Document:
+    """``gaussnoise ledger show --json``: the last charges and refusals, or all, oldest first."""
     return {
         "format": "gaussnoise.ledger.shown/1",
         "rho": ledger.rho,
@@ -186,7 +186,9 @@ def ledger_document(ledger: Ledger, delta: float) -> Document:
             "spent": ledger.epsilon(delta),
             "budget": zCDP(ledger.rho).epsilon(delta - ledger.delta),
         },
-        "entries": [asdict(entry) for entry in ledger.entries()],
+        "charges": ledger.charges,
+        "refusals": ledger.refusals,
+        "entries": [asdict(entry) for entry in ledger.entries(last)],
     }
 
 

@@ -1,6 +1,5 @@
 """The command that drafts a schema."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -39,7 +38,7 @@ def draft_schema(
     if as_json:
         show(draft_document(schema, drafted.left_out, text, out))
     elif out is None:
-        sys.stdout.write(text)
+        say(text.removesuffix("\n"))  # escapes as in TOML: the schema stays the same
     else:
         say(f"wrote {out}: {number_of(len(schema.names), 'attribute')}")
     ERR.print(

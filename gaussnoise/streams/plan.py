@@ -266,7 +266,7 @@ class StreamPlan(PickledByArguments):
         """Weights of ticks, checked."""
         try:
             weights = np.array(given, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ParameterError(
                 f"ticks: expected a list of weights, got {type(given).__name__}"
             ) from None

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from domains import DomainTooLargeError
 
 from ..errors import GaussNoiseError, LedgerError, OutputError, ParameterError, StreamError
-from ..files.disk import aside, file_digest, read_json, save_text
+from ..files.disk import MALFORMED, aside, file_digest, read_json, save_text
 from ..numerics.intervals import Contrast
 from ..privacy.ledger import Ledger
 from ..privacy.sampler import noise_stream
@@ -430,7 +430,7 @@ def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, On
             written.get(name) == ours[name] for name in ours if name != "query"
         )  # which only says it in words
         same = same and record["request_sha256"] == plan.request_sha256
-    except (GaussNoiseError, ValueError, LookupError, TypeError, AttributeError) as error:
+    except (GaussNoiseError, *MALFORMED) as error:
         raise OutputError(
             f"open: {folder} is not a complete stream ({type(error).__name__})"
         ) from None

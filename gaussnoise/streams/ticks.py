@@ -137,7 +137,7 @@ def _checked(workload: ArrayLike | StreamWorkload, n: int) -> Array:
             workload.toarray() if isinstance(workload, StreamWorkload) else workload,
             dtype=np.float64,
         )
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParameterError(
             f"Ticks: expected a workload of numbers, got {type(workload).__name__}"
         ) from None

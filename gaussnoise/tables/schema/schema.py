@@ -2,6 +2,7 @@
 
 import bisect
 import datetime
+import io
 import itertools
 import json
 import math
@@ -19,6 +20,7 @@ from numpy.typing import ArrayLike
 from domains import AbstractBase, Clipped
 
 from ...errors import DataError, SchemaError, SchemaWarning
+from ...files.disk import opened
 from .bases import EXPECTED_BASE, as_base, base_value
 from .dates import (
     EXPECTED_EDGES,
@@ -384,8 +386,8 @@ def read_toml(path: str | os.PathLike[str]) -> tuple[str, str]:
     """The text of a schema file, and its name."""
     name = os.fspath(path)
     try:
-        with open(path, encoding="utf-8") as file:
-            return file.read(), name
+        with opened(path) as file, io.TextIOWrapper(file, encoding="utf-8") as text:
+            return text.read(), name
     except FileNotFoundError:
         raise SchemaError(f"{name}: there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
