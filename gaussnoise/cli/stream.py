@@ -118,18 +118,20 @@ def start_stream(
         f"{folder}/private will hold exact counts, which later ticks need: keep it as "
         "confidential as the rows"
     )
+    say(_next_text(stream, folder))
 
 
 def run_tick(
     folder: StreamFolder,
     table: Tables,
     number: Annotated[
-        int | None,
+        int,
         typer.Option(
             "--tick",
-            help="Its number: run again with it after a crash, and no row is counted twice.",
+            help="Its number, which `stream show` says: run again with it after a crash, and no "
+            "row is counted twice.",
         ),
-    ] = None,
+    ],
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="Where the stream's ledger is now, if moved.")
     ] = None,
@@ -138,13 +140,13 @@ def run_tick(
     """Count the new rows of one tick; publish their tables, and those of all rows so far."""
     stream = Stream.open(folder, ledger)
     with patience(ERR, "counting"):
-        stream.tick(table_of(table), number)
-    tick = len(stream) if number is None else number
-    target = stream.state.tick_folder(tick)
+        stream.tick(table_of(table), number=number)
+    target = stream.state.tick_folder(number)
     if as_json:
-        return show({**stream_document(stream, folder), "tick": tick, "published": target})
+        return show({**stream_document(stream, folder), "tick": number, "published": target})
     say((target / "summary.txt").read_text(encoding="utf-8"))
     say(f"wrote {target}/cumulative, {target}/period and {target}/release.json")
+    say(_next_text(stream, folder))
 
 
 def show_stream(
@@ -161,7 +163,16 @@ def show_stream(
     say(str(stream.plan))
     done = len(stream)
     say(f"\n{done} of {stream.plan.over.n} ticks done")
+    say(_next_text(stream, folder))
     if done:
         total = stream.total()
         for names in list(total)[:_FEW]:
             say(f"\nall rows so far: {total[names]}")
+
+
+def _next_text(stream: Stream, folder: Path) -> str:
+    """How the next tick is run."""
+    done = len(stream)
+    if done == stream.plan.over.n:
+        return "all ticks are done: more of them take a new stream, on a budget of its own"
+    return f"next: gaussnoise stream tick {folder} TABLE --tick {done + 1}"

@@ -50,8 +50,10 @@ class Stream:
         * Every tick is drawn once. What is published of it is made of measurements that were on
           disk before, so that it is the same however often it is interrupted; a draw that was
           interrupted before that was seen by nobody.
-        * No tick is left out, and none is run under another's number. With ``number`` the same call
-          can be repeated until it succeeds, whatever interrupted it, and never counts rows twice.
+        * No tick is left out, and none is run under another's number. The same call can be repeated
+          until it succeeds, whatever interrupted it, and never counts rows twice.
+        * Whether a tick is drawn, read again or refused follows from its number and from how many
+          ticks are published, which are public: exact counts are compared with nothing.
         * An older copy of ``private`` is refused, and so is one of ``ticks``. An older copy of both
           together cannot be told from the stream as it was then, unless the stream is under a
           ledger, which knows each of its ticks.
@@ -105,18 +107,16 @@ class Stream:
         """
         return _opened(_folder("open", path), None if ledger is None else Ledger.of(ledger))
 
-    def tick(self, table: object, number: int | None = None) -> TableRelease:
+    def tick(self, table: object, *, number: int | None = None) -> TableRelease:
         """Count the new rows of one tick, and publish the tables of the tick and of all so far.
 
         Args:
             table: the new rows: a dataframe (anything narwhals reads) or the path of a CSV or
                 Parquet file; a tick without rows is a table without rows. Executors take a Spark
                 dataframe.
-            number: of the tick. With it, a call that was interrupted can be repeated, and reads the
-                tick's tables again if they were drawn; rows are not compared. Without it, rows that
-                count exactly as those of the tick before are refused, since they may be the same.
-                Planned with ``person``, rows are chosen at random, so that the same rows may count
-                otherwise: give the number then.
+            number: of the tick; only the first tick can be run without. A call that was interrupted
+                can be repeated: it reads the tick's tables again if they were drawn. Rows are not
+                compared with those of any tick, so rows under a new number count again.
 
         Returns:
             The tables of all rows so far.
@@ -125,15 +125,18 @@ class Stream:
             DataError: the table breaks the schema, or has rows of other ticks. Under a ledger it is
                 not said how.
             ParameterError: not a number of a tick.
-            StreamError: not the next tick; all ticks are done; the folder was changed, or is an
-                older copy.
+            StreamError: not the next tick; no number after the first tick; the folder was changed,
+                or is an older copy.
             OutputError: the folder cannot be written.
         """
         from ..tables.reading.frames import frame_backend
 
         n = self.plan.over.n
         if number is not None and not (type(number) is int and 1 <= number <= n):
-            raise ParameterError(f"tick: expected a number from 1 to {n}, got {number!r:.50}")
+            raise ParameterError(
+                f"tick: expected a number from 1 to {n}, the number of ticks, got {number!r:.50}; "
+                "hint: more ticks take a new stream, on a budget of its own"
+            )
         backend = frame_backend(table)
         if not self.state.private.is_dir():
             raise StreamError(
@@ -149,28 +152,23 @@ class Stream:
                 len(commits) > done
             ):  # its program died: what it drew is published now, and nothing drawn again
                 self._publish(done + 1, commits, maker)
-                if number is None:
-                    raise StreamError(
-                        f"tick: tick {done + 1} had been drawn when its program ended; it is "
-                        "published now, at "
-                        f"{self.state.tick_folder(done + 1)}, and these rows were not read; "
-                        f"hint: number={done + 1} reads it, number={done + 2} goes on with new rows"
-                    )
                 done += 1
-            if number is None or number == done + 1:
-                if done == n:
+            if number is None:
+                if done:
+                    new = f", number={done + 1} counts new rows" if done < n else ""
                     raise StreamError(
-                        f"tick: all {n} ticks are done; hint: start a new stream, on a budget of "
-                        "its own"
+                        f"tick: expected number= after the first tick, got none; hint: "
+                        f"number={done} reads the last tick again{new}"
                     )
-                self._publish(done + 1, commits, maker, compared=number is None)
-                done += 1
+                number = 1
+            if number == done + 1:
+                self._publish(number, commits, maker)
             elif number > done:
                 raise StreamError(
                     f"tick: expected tick {done + 1} next, got {number}; hint: a table without "
                     "rows for it"
                 )
-        return self._total(done if number is None else number, backend)
+        return self._total(number, backend)
 
     def _maker(self, table: object) -> AbstractMaker[Any]:
         """Who counts these rows."""
@@ -182,23 +180,12 @@ class Stream:
 
         return Executors(self.plan, self.state, self.on_outside, self.layout_sha256, table)
 
-    def _publish(
-        self,
-        tick: int,
-        commits: list[Any],
-        maker: AbstractMaker[Any],
-        *,
-        compared: bool = False,
-    ) -> None:
+    def _publish(self, tick: int, commits: list[Any], maker: AbstractMaker[Any]) -> None:
         """Draw a tick if that has not been done, and put its folder into place."""
         target = self.state.tick_folder(tick)
 
         def write(folder: Path) -> None:
-            known = (
-                commits
-                if len(commits) >= tick
-                else [*commits, maker.drawn(tick, commits, compared)]
-            )
+            known = commits if len(commits) >= tick else [*commits, maker.drawn(tick, commits)]
             maker.write(folder, known[:tick])
 
         if self.ledger is None or self.id is None:

@@ -74,11 +74,8 @@ class AbstractMaker(abc.ABC, Generic[C]):
         """
 
     @abc.abstractmethod
-    def drawn(self, tick: int, commits: list[C], compared: bool) -> C:
-        """Count, draw and commit: nothing of the draw is public before it is on disk.
-
-        ``compared``: rows that are the last tick's are refused.
-        """
+    def drawn(self, tick: int, commits: list[C]) -> C:
+        """Count, draw and commit: nothing of the draw is public before it is on disk."""
 
     @abc.abstractmethod
     def write(self, folder: Path, commits: list[C]) -> None:

@@ -373,7 +373,9 @@ def test_a_stream_goes_on_where_it_was(running):
     assert [again.total(t)["sex"].estimate.tolist() for t in (1, 2)] == before
     truth = np.array([sum(np.sum(np.array(rows(t)["sex"]) == s) for t in (1, 2, 3)) for s in "FM"])
     assert (np.abs(third["sex"].estimate - truth) < 8 * third["sex"].standard_deviation).all()
-    with pytest.raises(gn.StreamError, match="all 3 ticks are done"):
+    with pytest.raises(gn.ParameterError, match="from 1 to 3, the number of ticks"):
+        again.tick(rows(4), number=4)
+    with pytest.raises(gn.StreamError, match="number=3 reads the last tick again$"):
         again.tick(rows(4))
 
 
@@ -402,13 +404,18 @@ def test_a_tick_that_is_asked_for_again_is_read_again(running):
     assert len(running) == 2
 
 
-def test_rows_that_may_be_the_last_ones_are_refused_without_a_number(running):
-    expected = gn.StreamError
-    with pytest.raises(expected, match="count exactly as those of tick 2"):
-        running.tick(rows(2))
-    assert len(running) == 2
-    running.tick(rows(2), number=3)
-    assert len(running) == 3
+def test_what_becomes_of_a_tick_does_not_depend_on_counts_of_another(tmp_path):
+    """Rows that count as those of the tick before, or one row otherwise, end alike."""
+    for name, count in (("same", 40), ("other", 41)):
+        stream = planned().start(tmp_path / name)
+        assert stream.tick(rows(1)).times == "tick 1"  # the first one needs no number
+        with pytest.raises(gn.StreamError, match="number=1 reads the last tick again, number=2"):
+            stream.tick(rows(1, count))
+        assert len(stream) == 1
+        assert [p.name for p in stream.state.private.glob("exact*")] == ["exact-counts-0001.json"]
+        assert stream.tick(rows(1, count), number=2).times == "ticks 1 to 2"
+        found = json.loads((stream.state.private / "exact-counts-0002.json").read_text())
+        assert found["rows"] == count
 
 
 def test_ticks_cannot_be_left_out(running):
@@ -462,7 +469,7 @@ def test_exact_counts_are_kept_apart_and_for_the_owner_alone(running):
         2,
     )  # what is public can be read without them
     with pytest.raises(gn.StreamError, match="missing"):
-        Stream.open(running.path).tick(rows(3))
+        Stream.open(running.path).tick(rows(3), number=3)
 
 
 def test_nothing_private_is_in_messages(tmp_path):
@@ -565,7 +572,7 @@ def test_a_tick_that_was_drawn_and_not_published_is_published(running, monkeypat
             running.tick(rows(3), number=3)
     assert len(running) == 2
     kept = json.loads((running.state.private / "exact-counts-0003.json").read_text())
-    with pytest.raises(gn.StreamError, match="tick 3 had been drawn"):
+    with pytest.raises(gn.StreamError, match="number=3 reads"):
         running.tick(rows(4))
     assert len(running) == 3
     assert json.loads((running.state.private / "exact-counts-0003.json").read_text()) == kept
@@ -717,16 +724,24 @@ def test_the_shell_runs_a_stream(tmp_path, capsys, monkeypatch):
         "--workload both"
     ).split()
     assert run(start) == 0
-    assert "confidential" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "confidential" in out
+    assert "next: gaussnoise stream tick weekly TABLE --tick 1\n" in out
     assert run(start) == 1
     assert "exists already" in capsys.readouterr().err
     assert run("stream tick weekly 1.csv --tick 1".split()) == 0
-    assert "Tick 1 of 3" in capsys.readouterr().out
-    assert run("stream tick weekly 2.csv".split()) == 0
-    assert run("stream tick weekly 2.csv".split()) == 1
-    assert "count exactly" in capsys.readouterr().err
+    out = capsys.readouterr().out
+    assert "Tick 1 of 3" in out
+    assert "--tick 2\n" in out
+    assert run("stream tick weekly 2.csv".split()) == 2  # counts nothing
+    assert "--tick" in capsys.readouterr().err
+    assert run("stream tick weekly 2.csv --tick 2".split()) == 0
+    capsys.readouterr()
     assert run("stream show weekly".split()) == 0
     out = capsys.readouterr().out
     assert "2 of 3 ticks done" in out
+    assert "--tick 3\n" in out
     assert "all rows so far: MarginalTable(sex" in out
+    assert run("stream tick weekly 1.csv --tick 3".split()) == 0
+    assert "all ticks are done" in capsys.readouterr().out
     assert run("stream show nowhere".split()) == 1
