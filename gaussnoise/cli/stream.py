@@ -1,5 +1,8 @@
 """The commands of tables that go on."""
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -139,7 +142,7 @@ def run_tick(
 ) -> None:
     """Count the new rows of one tick; publish their tables, and those of all rows so far."""
     stream = Stream.open(folder, ledger)
-    with patience(ERR, "counting"):
+    with patience(ERR, "counting"), _warnings_said():
         stream.tick(table_of(table), number=number)
     target = stream.state.tick_folder(number)
     if as_json:
@@ -168,6 +171,15 @@ def show_stream(
         total = stream.total()
         for names in list(total)[:_FEW]:
             say(f"\nall rows so far: {total[names]}")
+
+
+@contextmanager
+def _warnings_said() -> Iterator[None]:
+    """A block whose warnings are lines on standard error, as they come."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = lambda message, *_: ERR.print(f"warning: {message}", markup=False)
+        yield
 
 
 def _next_text(stream: Stream, folder: Path) -> str:

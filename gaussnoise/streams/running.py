@@ -3,6 +3,7 @@
 import json
 import os
 import secrets
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from domains import DomainTooLargeError
 
-from ..errors import GaussNoiseError, LedgerError, OutputError, ParameterError, StreamError
+from ..errors import (
+    GaussNoiseError,
+    LedgerError,
+    OutputError,
+    ParameterError,
+    StreamError,
+    StreamWarning,
+)
 from ..files.disk import aside, file_digest, read_json, save_text
 from ..numerics.intervals import Contrast
 from ..privacy.ledger import Ledger
@@ -23,6 +31,7 @@ from ..tables.release.files import check_format
 from ..tables.release.release import TableRelease, Weights
 from ..tables.release.store import FileFormat
 from ..tables.schema.schema import OnOutside
+from .counted_files import noted
 from .files import multipliers_in, strategy_in, stream_record, summary_text
 from .plan import MOST_HERE, StreamPlan, continual
 from .published import stored
@@ -128,6 +137,10 @@ class Stream:
             StreamError: not the next tick; no number after the first tick; the folder was changed,
                 or is an older copy.
             OutputError: the folder cannot be written.
+
+        Warns:
+            StreamWarning: a file of the table, given by its path, was counted by an earlier tick
+                and has not changed since.
         """
         from ..tables.reading.frames import frame_backend
 
@@ -162,6 +175,16 @@ class Stream:
                     )
                 number = 1
             if number == done + 1:
+                again = noted(self.state.private, number, table)
+                if again:
+                    path, before = next(iter(again.items()))
+                    more = f" (and {len(again) - 1} more)" if len(again) > 1 else ""
+                    warnings.warn(
+                        f"tick: {path!r}{more} was counted at tick {before} and has not changed "
+                        f"since: its rows count twice; hint: number={before} reads that tick again",
+                        StreamWarning,
+                        stacklevel=2,
+                    )
                 self._publish(number, commits, maker)
             elif number > done:
                 raise StreamError(

@@ -375,7 +375,7 @@ def test_a_stream_goes_on_where_it_was(running):
     assert (np.abs(third["sex"].estimate - truth) < 8 * third["sex"].standard_deviation).all()
     with pytest.raises(gn.ParameterError, match="from 1 to 3, the number of ticks"):
         again.tick(rows(4), number=4)
-    with pytest.raises(gn.StreamError, match="number=3 reads the last tick again$"):
+    with pytest.raises(gn.StreamError, match=r"number=3 reads the last tick again$"):
         again.tick(rows(4))
 
 
@@ -416,6 +416,47 @@ def test_what_becomes_of_a_tick_does_not_depend_on_counts_of_another(tmp_path):
         assert stream.tick(rows(1, count), number=2).times == "ticks 1 to 2"
         found = json.loads((stream.state.private / "exact-counts-0002.json").read_text())
         assert found["rows"] == count
+
+
+def written(path, table):
+    pa.csv.write_csv(table, path)
+    return path
+
+
+def test_a_file_that_an_earlier_tick_counted_is_warned_of_by_its_identity(tmp_path):
+    stream = planned(9).start(tmp_path / "stream")
+    first, same = (written(tmp_path / name, rows(1)) for name in ("first.csv", "same.csv"))
+    stream.tick(first, number=1)
+    stream.tick(first, number=1)  # is read again
+    os.utime(same, ns=(0, first.stat().st_mtime_ns + 1))
+    stream.tick(same, number=2)  # the same rows, of another file
+    with pytest.warns(gn.StreamWarning, match=r"first.csv' was counted at tick 1 .*number=1"):
+        stream.tick(first, number=3)
+    assert len(stream) == 3
+    moved = first.rename(tmp_path / "moved.csv")
+    with pytest.warns(gn.StreamWarning, match=r"same.csv' \(and 1 more\) was counted"):
+        stream.tick([same, moved], number=4)
+    stream.tick(written(first, rows(1)), number=5)  # the old name, of new rows
+    with pytest.warns(gn.StreamWarning, match="moved.csv' was counted at tick 4"):
+        stream.tick(moved, number=6)
+    (stream.state.private / "files.json").write_text("[1]")
+    stream.tick(moved, number=7)  # a note that is damaged only warns of nothing
+    stream.tick(rows(2), number=8)
+    (kept,) = stream.state.private.glob("files*")
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert "first.csv" not in public_text(stream)
+
+
+def test_a_tick_that_was_refused_has_counted_no_file(tmp_path):
+    stream = planned().start(tmp_path / "stream")
+    bad, good = pa.table({"sex": ["X"], "age": [1]}), rows(1)
+    file = written(tmp_path / "bad.csv", bad)
+    with pytest.raises(gn.DataError):
+        stream.tick(file, number=1)
+    stream.tick(good, number=1)
+    stream = Stream.open(stream.path)
+    with pytest.raises(gn.DataError):  # and no warning
+        stream.tick(file, number=2)
 
 
 def test_ticks_cannot_be_left_out(running):
@@ -743,5 +784,8 @@ def test_the_shell_runs_a_stream(tmp_path, capsys, monkeypatch):
     assert "--tick 3\n" in out
     assert "all rows so far: MarginalTable(sex" in out
     assert run("stream tick weekly 1.csv --tick 3".split()) == 0
-    assert "all ticks are done" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "all ticks are done" in said.out
+    assert said.err.startswith("warning: tick: ")
+    assert "1.csv' was counted at tick 1" in said.err
     assert run("stream show nowhere".split()) == 1
