@@ -42,8 +42,13 @@ def start_stream(
     epsilon: Epsilon = None,
     delta: Delta = None,
     reports: Annotated[
-        int, typer.Option("--reports", help="In how many ticks one person has rows, at most.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            "--reports",
+            help="In how many ticks one person has rows, at most: 1 without --person, which needs "
+            "it said.",
+        ),
+    ] = None,
     apart: Annotated[
         int, typer.Option("--apart", help="How far these ticks are apart, at least.")
     ] = 1,
@@ -94,6 +99,11 @@ def start_stream(
     if (ledger is None) != (id is None):
         raise ParameterError(
             "stream: expected --ledger and --id together: a ledger knows streams by their id"
+        )
+    if person is not None and reports is None:
+        raise ParameterError(
+            "stream: expected --reports K with --person: in how many ticks one person has rows at "
+            f"most, got none; hint: --reports {ticks} holds always"
         )
     wanted: dict[str, Any] = {"late": late, "workload": workload}  # checked there
     over = Ticks(ticks, reports, apart, period=period, **wanted)

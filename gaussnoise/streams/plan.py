@@ -416,6 +416,11 @@ def continual(
         raise ParameterError(
             f"plan: expected over=gn.streams.Ticks(52) or the like, got {type(over).__name__}"
         )
+    if tables.person is not None and over.reports is None:
+        raise ParameterError(
+            "plan: expected Ticks(..., reports=k) with person=: in how many ticks one person can "
+            "have rows at most, got none; hint: as many as there are ticks holds always"
+        )
     if over.period in tables.schema.names:
         raise ParameterError(
             f"plan: expected a period column beside the attributes, got {over.period!r}, one of "

@@ -17,6 +17,7 @@ import pytest
 from scipy import stats
 
 import gaussnoise as gn
+from gaussnoise.cli.app import run
 from gaussnoise.privacy.sampler import noise_stream
 from gaussnoise.streams import Stream, Ticks, measure
 from gaussnoise.streams.one_machine import OneMachine
@@ -299,7 +300,7 @@ def test_a_person_of_any_rows_moves_no_more_than_is_charged(monkeypatch):
 
 def test_streams_of_persons_cost_what_the_promise_costs_and_say_what_is_counted(tmp_path):
     options = {"schema": PERSONS, "workload": [("sex",)], "rows_per_person": 2}
-    promised, bounded = planned(3, **options), planned(3, person="who", **options)
+    promised, bounded = planned(3, **options), planned(Ticks(3, 1), person="who", **options)
     assert bounded.rho_charged == promised.rho_charged
     assert bounded.request_sha256 != promised.request_sha256
     stream = bounded.start(tmp_path / "s", on_outside="drop")
@@ -320,7 +321,7 @@ def test_streams_of_persons_cost_what_the_promise_costs_and_say_what_is_counted(
 
 
 def test_rows_of_another_tick_refuse_it_whichever_rows_are_left_out():
-    over = Ticks(3, period="week")
+    over = Ticks(3, 1, period="week")
     plan = planned(over, workload=[("sex",)], schema=PERSONS, person="who")
     late = of_person("F" * 50)
     weeks = pa.array([2] * (len(late) - 1) + [1])
@@ -328,6 +329,25 @@ def test_rows_of_another_tick_refuse_it_whichever_rows_are_left_out():
     for _ in range(5):
         with pytest.raises(gn.DataError, match="rows of tick 2 alone, got earlier ones"):
             measure.counted(plan.tables, over, 2, late, "drop")
+
+
+def test_how_often_a_person_reports_is_said_where_persons_are_known(tmp_path, capsys):
+    options = {"workload": [("sex",)], "schema": PERSONS}
+    with pytest.raises(gn.ParameterError, match=r"reports=k\) with person="):
+        planned(5, person="who", **options)
+    every = planned(Ticks(5, 5), person="who", **options)
+    once, unsaid = planned(Ticks(5, 1), person="who", **options), planned(5, **options)
+    at_once, at_five = (plan.standard_deviation("sex", ticks=(1, 5)) for plan in (once, every))
+    assert at_once < at_five
+    assert unsaid.standard_deviation("sex", ticks=(1, 5)) == at_once
+    assert (repr(Ticks(5)), Ticks(5).as_dict()) == (repr(Ticks(5, 1)), Ticks(5, 1).as_dict())
+    start = ["stream", "start", str(tmp_path / "s"), "-s", str(tmp_path / "s.toml"), "-m", "1"]
+    start += ["--rho", "0.5", "--ticks", "5", "--person", "who"]
+    (tmp_path / "s.toml").write_text(PERSONS.to_toml())
+    assert run(start) == 1
+    assert "--reports K with --person" in capsys.readouterr().err
+    assert run([*start, "--reports", "5"]) == 0
+    assert Stream.open(tmp_path / "s").plan.over.reports == 5
 
 
 def test_a_stream_of_one_tick_is_a_release():
@@ -754,8 +774,6 @@ def test_a_plan_says_what_it_promises():
 
 
 def test_the_shell_runs_a_stream(tmp_path, capsys, monkeypatch):
-    from gaussnoise.cli.app import run
-
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.toml").write_text(SCHEMA.to_toml())
     for t in (1, 2):

@@ -744,7 +744,11 @@ WEEKS = {
         "neighbors": "replace",
         "over": gn.streams.Ticks(3, reports=2, period="week", late="carry"),
     },
-    "persons, under a ledger": {"person": "who", "rows_per_person": 2},
+    "persons, under a ledger": {
+        "over": gn.streams.Ticks(3, 1),
+        "person": "who",
+        "rows_per_person": 2,
+    },
 }
 
 
@@ -777,7 +781,7 @@ def test_without_noise_executors_count_what_one_machine_does(cluster, tmp_path, 
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     monkeypatch.setattr(layouts, "_GROUP_CELLS", (12, 12))
-    over = gn.streams.Ticks(2, period="week")
+    over = gn.streams.Ticks(2, 1, period="week")
     stream = started(tmp_path, over, person="who", rows_per_person=400)
     here = stream.plan.start(tmp_path / "here", format="parquet")
     for each in (stream, here):
@@ -811,7 +815,7 @@ def test_a_tick_whose_driver_is_killed_goes_on_from_what_was_committed(
 ):
     monkeypatch.setattr(layouts, "_GROUP_CELLS", (12, 12))
     gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
-    stream = started(tmp_path, gn.streams.Ticks(2), person="who", rows_per_person=2)
+    stream = started(tmp_path, gn.streams.Ticks(2, 1), person="who", rows_per_person=2)
     week(1).to_parquet(tmp_path / "people.parquet")
     (happened,) = order(faults, "after-measured-driver")
     killed_driver(tmp_path, faults, "tick")
@@ -851,7 +855,7 @@ def test_a_tick_that_was_begun_with_other_rows_is_begun_again(cluster, tmp_path,
 
 
 def test_rows_of_another_tick_are_refused_by_executors(cluster, tmp_path):
-    stream = started(tmp_path, gn.streams.Ticks(3, period="week"), person="who")
+    stream = started(tmp_path, gn.streams.Ticks(3, 1, period="week"), person="who")
     for number in (2, 4):
         with pytest.raises(gn.DataError, match="'week'"):
             stream.tick(in_cluster(cluster, week(number)), number=1)
