@@ -43,6 +43,7 @@ Array = NDArray[np.float64]
 
 FORMAT = "gaussnoise.stream/1"
 _LONGEST_ID = 180
+_LEDGER = "ledger.json"  # in the private folder: where the ledger is
 
 
 @final
@@ -73,8 +74,8 @@ class Stream:
         format: of table files.
         on_outside: what becomes of rows with values outside the schema.
         state: what is kept between ticks.
-        ledger: the budget it was charged to, or None.
-        id: what the ledger calls it.
+        ledger: the budget it was charged to; None if there is none, or it is not known where.
+        id: what the ledger calls it; None without a ledger.
         layout_sha256: of which executor measures what; None where one machine does.
 
     >>> import pyarrow as pa, tempfile
@@ -112,7 +113,7 @@ class Stream:
 
         Raises:
             OutputError: no stream, or calibrated by another version or machine.
-            LedgerError: its ledger is missing.
+            LedgerError: its ledger is missing, or one is given and it is charged to none.
         """
         return _opened(_folder("open", path), None if ledger is None else Ledger.of(ledger))
 
@@ -135,8 +136,9 @@ class Stream:
                 not said how.
             ParameterError: not a number of a tick.
             StreamError: not the next tick; no number after the first tick; the folder was changed,
-                or is an older copy.
-            OutputError: the folder cannot be written.
+                or is an older copy; its private folder is not its owner's alone.
+            LedgerError: the stream is charged to a ledger that is missing, or says otherwise.
+            OutputError: the folder cannot be written; the same tick can be run again.
 
         Warns:
             StreamWarning: a file of the table, given by its path, was counted by an earlier tick
@@ -151,10 +153,6 @@ class Stream:
                 "hint: more ticks take a new stream, on a budget of its own"
             )
         backend = frame_backend(table)
-        if not self.state.private.is_dir():
-            raise StreamError(
-                f"tick: {self.state.private} is missing: without it the stream can only be read"
-            )
         _ = self.plan.rho_charged
         with self.state.alone():
             self._check_ledger()
@@ -228,8 +226,14 @@ class Stream:
 
     def _check_ledger(self) -> None:
         """Whether the stream as it is here is the one that was charged."""
-        if self.ledger is None:
+        if self.id is None:
             return
+        if self.ledger is None:
+            raise LedgerError(
+                f"tick: this stream is charged to a ledger as {self.id!r}, and "
+                f"{self.state.private / _LEDGER}, which says where that is, is missing; hint: "
+                "Stream.open(path, ledger=...), or --ledger in the shell"
+            )
         mine = [
             entry
             for entry in self.ledger.entries()
@@ -328,7 +332,7 @@ def started(
             "on with it"
         )
     key = secrets.token_hex(16)
-    record = stream_record(plan, key, format, on_outside) | {"format": FORMAT} | more
+    record = stream_record(plan, key, format, on_outside) | {"format": FORMAT, "ledger": id} | more
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     summary_text(plan, 1)
     _planned(json.loads(text), folder)  # what could not be gone on with is not charged
@@ -337,10 +341,10 @@ def started(
         if book is None or id is None:
             save_text(folder / "stream.json", text)
             return _opened(folder, None)
-        where = folder / "private" / "ledger.json"
+        where = folder / "private" / _LEDGER
         if not os.path.lexists(folder / "stream.json"):
             where.unlink(missing_ok=True)  # of a start that was killed before it charged anything
-            write_private(where, {"ledger": os.path.abspath(book.path), "id": id})
+            write_private("start", where, {"ledger": os.path.abspath(book.path)})
         return book.once(
             id,
             cost=plan.rho_charged,
@@ -355,7 +359,7 @@ def started(
         )
     except BaseException:
         if not os.path.lexists(folder / "stream.json"):
-            (folder / "private" / "ledger.json").unlink(missing_ok=True)
+            (folder / "private" / _LEDGER).unlink(missing_ok=True)
             unmade(folder)
         raise
 
@@ -396,13 +400,13 @@ def _opened(folder: Path, ledger: Ledger | None) -> Stream:
     except (OSError, ValueError) as error:
         raise OutputError(f"open: {folder} is not a stream ({type(error).__name__})") from None
     plan, key, format, on_outside = _planned(record, folder)
-    id, layout = None, record.get("layout_sha256")
-    where = folder / "private" / "ledger.json"
-    if where.exists():
+    id, layout = record["ledger"], record.get("layout_sha256")
+    where = folder / "private" / _LEDGER
+    if ledger is not None and id is None:
+        raise LedgerError(f"open: expected no ledger=, since {folder} is charged to none")
+    if ledger is None and id is not None and os.path.lexists(where):
         try:
-            content = read_json(where)
-            id = str(content["id"])
-            ledger = ledger or Ledger.open(content["ledger"])
+            ledger = Ledger.open(read_json(where)["ledger"])
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise StreamError(f"open: {where} is damaged ({type(error).__name__})") from None
     return Stream(plan, folder, format, on_outside, State(folder, key), ledger, id, layout)
@@ -422,6 +426,7 @@ def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, On
         format, on_outside = record["table_format"], record["on_outside"]
         if (
             format not in get_args(FileFormat)
+            or not isinstance(record["ledger"], str | None)
             or on_outside not in get_args(OnOutside)
             or type(key) is not str
         ):

@@ -158,7 +158,8 @@ def test_streams_are_asked_and_reported_without_their_private_folder(call, capsy
         assert run(command) == 1
         assert "expected a stream with ticks, got none so far" in capsys.readouterr().err
     for number in range(1, 4):
-        call("stream", "tick", "s", "t.csv", "--tick", number)
+        shutil.copy("t.csv", f"{number}.csv")
+        call("stream", "tick", "s", f"{number}.csv", "--tick", number)
     again = call("stream", "tick", "s", "t.csv", "--tick", 2)
     assert (again["done"], again["next"], again["tick"]) == (3, None, 2)
     assert again["published"].endswith("2")

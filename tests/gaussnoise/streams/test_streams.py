@@ -643,6 +643,108 @@ def test_a_tick_that_was_drawn_and_not_published_is_published(running, monkeypat
     )
 
 
+@pytest.fixture
+def small_disk():
+    """A function after which no file of this process grows beyond so many bytes, until the end."""
+    resource = pytest.importorskip("resource", reason="no limits on the size of files here")
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limited(size):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, most[1]))
+
+    yield limited
+    resource.setrlimit(resource.RLIMIT_FSIZE, most)
+
+
+def test_a_tick_on_a_full_disk_ends_with_a_typed_error_and_goes_on(tmp_path, small_disk):
+    """Whichever of its files is the first that does not fit: the lock's journal has 512 bytes, the
+    commit some 2000, and a table in text some 6000.
+    """
+    schema = gn.Schema([gn.Attribute("age", range(120))])
+    stream = planned(schema=schema).start(tmp_path / "stream")
+    stream.tick(rows(1), number=1)
+    file, drawn = written(tmp_path / "2.csv", rows(2)), []
+    kept = stream.state.private / "exact-counts-0002.json"
+    for size in (0, 600, 1200, 3000, 5000):
+        small_disk(size)
+        with pytest.raises(gn.OutputError, match="stream: cannot"):
+            stream.tick(file, number=2)
+        small_disk(-1)
+        drawn += [kept.read_text()] if kept.exists() else []
+    assert (len(drawn), len(set(drawn)), len(stream)) == (2, 1, 1)
+    second = stream.tick(file, number=2)
+    assert kept.read_text() == drawn[0]
+    assert np.array_equal(second["age"].estimate, stream.total(2)["age"].estimate)
+
+
+def test_a_start_on_a_full_disk_leaves_nothing(tmp_path, small_disk):
+    for size in (0, 1000):
+        small_disk(size)
+        with pytest.raises(gn.OutputError, match="cannot write"):
+            planned().start(tmp_path / "s")
+        small_disk(-1)
+        assert list(tmp_path.iterdir()) == []
+    assert len(planned().start(tmp_path / "s")) == 0
+
+
+def opened_to_others(private):
+    private.chmod(0o750)
+
+
+def replaced_by_a_link(private):
+    private.rename(private.with_name("elsewhere"))
+    private.symlink_to("elsewhere")
+
+
+@pytest.mark.parametrize("change", [opened_to_others, replaced_by_a_link])
+def test_a_private_folder_that_is_not_its_owners_alone_gets_no_counts(running, change):
+    change(running.state.private)
+    before = sorted(path.name for path in running.state.private.iterdir())
+    with pytest.raises(gn.StreamError, match=r"its owner alone|got a link"):
+        running.tick(rows(3), number=3)
+    assert sorted(path.name for path in running.state.private.iterdir()) == before
+
+
+def test_a_private_folder_of_another_user_gets_no_counts(running, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1 + os.stat(running.path).st_uid)
+    lstat = os.lstat
+
+    def of_another(path):
+        status = lstat(path)
+        uid = 2 + status.st_uid if path == running.state.private else status.st_uid
+        return os.stat_result([*status[:4], uid, *status[5:]])
+
+    monkeypatch.setattr(os, "lstat", of_another)
+    with pytest.raises(gn.StreamError, match="another user's"):
+        running.tick(rows(3), number=3)
+
+
+def test_a_stream_does_not_forget_its_ledger(tmp_path):
+    ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(0.5))
+    stream = planned().start(tmp_path / "stream", ledger=ledger, id="weekly")
+    stream.tick(rows(1), number=1)
+    shutil.copytree(stream.path, tmp_path / "copy")
+    stream.tick(rows(2), number=2)
+    for private in (stream.state.private, tmp_path / "copy" / "private"):
+        (private / "ledger.json").unlink()
+    lost = Stream.open(stream.path)
+    assert lost.total()["sex"].estimate.shape == (2,)
+    for path in (stream.path, tmp_path / "copy"):
+        with pytest.raises(gn.LedgerError, match=r"as 'weekly'.*ledger="):
+            Stream.open(path).tick(rows(3), number=len(Stream.open(path)) + 1)
+    shutil.rmtree(stream.path)
+    (tmp_path / "copy").rename(stream.path)
+    with pytest.raises(gn.LedgerError, match="missing"):  # the older copy, as with the link
+        Stream.open(stream.path, ledger).tick(rows(3), number=2)
+    other = gn.Ledger.create(tmp_path / "other", gn.zCDP(0.5))
+    with pytest.raises(gn.LedgerError, match="not what was charged"):
+        Stream.open(stream.path, other).tick(rows(3), number=2)
+    assert str(ledger.path) not in public_text(stream)
+    plain = planned().start(tmp_path / "plain")
+    with pytest.raises(gn.LedgerError, match="charged to none"):
+        Stream.open(plain.path, ledger)
+
+
 def test_the_budget_is_charged_once_at_the_start(tmp_path):
     ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(0.5))
     plan = planned()
