@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import ParameterError
+from ..errors import ParameterError, StreamWarning
 from ..streams import Stream, StreamPlan, Ticks
 from ..tables import Schema, plan
 from .asked import privacy_of, table_of, workload_of
@@ -187,7 +187,7 @@ def show_stream(
 def _warnings_said() -> Iterator[None]:
     """A block whose warnings are lines on standard error, as they come."""
     with warnings.catch_warnings():
-        warnings.simplefilter("always")
+        warnings.simplefilter("always", StreamWarning)
         warnings.showwarning = lambda message, *_: ERR.print(f"warning: {message}", markup=False)
         yield
 

@@ -128,3 +128,6 @@ class OneMachine(AbstractMaker[Commit]):
         measurements = commits[-1].measurements_sha256
         key, rule = self.state.key, self.on_outside
         write_record(tick_record(plan, key, tick, measurements, written, folder, rule), folder)
+
+    def tidy(self, commits: list[Commit]) -> None:
+        """Nothing is left: a tick is one file."""

@@ -164,6 +164,7 @@ class Stream:
             ):  # its program died: what it drew is published now, and nothing drawn again
                 self._publish(done + 1, commits, maker)
                 done += 1
+            maker.tidy(commits[:done])
             if number is None:
                 if done:
                     new = f", number={done + 1} counts new rows" if done < n else ""

@@ -81,6 +81,10 @@ class AbstractMaker(abc.ABC, Generic[C]):
     def write(self, folder: Path, commits: list[C]) -> None:
         """The folder of the last of these ticks, from what was measured."""
 
+    @abc.abstractmethod
+    def tidy(self, commits: list[C]) -> None:
+        """Take away what programs that were killed left of these ticks, which are published."""
+
 
 @dataclass(frozen=True, eq=False)
 class State:

@@ -142,7 +142,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         """The private folder of a tick that was begun with these rows, or a new one."""
         for folder in sorted(self.state.private.glob(f"{tick:04d}-*")):
             work = Work(folder)
-            if work.begun:
+            if work.begun and not folder.suffix:  # or it was being taken away
                 records = self._records(work)
                 if work.is_of(records.fingerprint):
                     return work, records
@@ -152,6 +152,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         records = None
         try:
             work.make()
+            work.make_key()
             (work.folder / _COUNTED).mkdir()
             records = self._records(work)
             self._check_rows(tick, records)
@@ -254,7 +255,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         record = tick_record(plan, key, tick, measurements, written, result, rule, files)
         write_record(record | {"executors": {"how": ASSUMED}}, result)
         result.rename(folder)
-        self._tidy(commits)
+        self.tidy(commits)
 
     def _before(self, tick: int) -> tuple[StoredTables | None, Mapping[str, str]]:
         """Tables of all ticks up to one, and sha256 of their files, which tasks check."""
@@ -269,16 +270,16 @@ class Executors(AbstractMaker[GroupsCommit]):
             ) from None
         return StoredTables(folder / CUMULATIVE, self.drawing.layout.table_places), files
 
-    def _tidy(self, commits: list[GroupsCommit]) -> None:
+    def tidy(self, commits: list[GroupsCommit]) -> None:
         """Leave what later ticks need, and nothing else: no keys, no draws that did not count."""
-        committed = {commit.folder for commit in commits}
+        published = {commit.folder for commit in commits}
         for folder in self.state.private.glob("[0-9]*-*"):
-            if folder.name not in committed:
+            if folder.name in published:
+                for path in folder.iterdir():
+                    if path.name not in (_COUNTED, _MEASURED):
+                        remove(path)
+            elif int(folder.name.partition("-")[0]) <= len(commits):
                 remove(folder)
-                continue
-            for path in folder.iterdir():
-                if path.name not in (_COUNTED, _MEASURED):
-                    remove(path)
 
 
 def layout_of(plan: StreamPlan) -> Layout:
