@@ -1,5 +1,6 @@
 """The commands of tables that go on."""
 
+import shlex
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,8 +46,8 @@ def start_stream(
         int | None,
         typer.Option(
             "--reports",
-            help="In how many ticks one person has rows, at most: 1 without --person, which needs "
-            "it said.",
+            help="In how many ticks one person has rows, at most; must be given with --person, "
+            "else 1.",
         ),
     ] = None,
     apart: Annotated[
@@ -103,7 +104,7 @@ def start_stream(
     if person is not None and reports is None:
         raise ParameterError(
             "stream: expected --reports K with --person: in how many ticks one person has rows at "
-            f"most, got none; hint: --reports {ticks} holds always"
+            f"most, got none; hint: --reports {ticks} is always true"
         )
     wanted: dict[str, Any] = {"late": late, "workload": workload}  # checked there
     over = Ticks(ticks, reports, apart, period=period, **wanted)
@@ -197,4 +198,4 @@ def _next_text(stream: Stream, folder: Path) -> str:
     done = len(stream)
     if done == stream.plan.over.n:
         return "all ticks are done: more of them take a new stream, on a budget of its own"
-    return f"next: gaussnoise stream tick {folder} TABLE --tick {done + 1}"
+    return f"next: gaussnoise stream tick {shlex.quote(str(folder))} TABLE --tick {done + 1}"

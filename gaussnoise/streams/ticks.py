@@ -35,7 +35,7 @@ class Ticks(PickledByArguments):
         reports: in how many ticks one person can have rows, at most; 1 unless you say otherwise. It
             is a promise of yours: nothing is checked, also where ``person`` in the plan bounds the
             rows of each tick: to count a person's ticks, the stream would have to keep who had rows
-            when. With ``person`` it must be said, since persons tend to come again.
+            when. With ``person`` it must be given, since persons tend to come again.
         apart: how far the numbers of two ticks with rows of one person differ, at least: with 4,
             after tick 3 not before tick 7. A promise too.
         workload: which answers over time are to have the least error: "totals", the running totals;
