@@ -51,15 +51,20 @@ class Work:
                     remove(path)
 
     def _clear(self, charge: str | None) -> None:
-        """Take the folder away, unless its driver lives or a ledger knows it."""
-        with (
-            contextlib.suppress(OSError),  # no lock: no key yet, or another program cleared it
-            exclusive_lock(self._lock, unknown=False) as free,
-        ):
+        """Take the folder away, unless its driver lives or a ledger may know it."""
+
+        def unknown() -> bool:
             charged = {path.name for path in self.folder.glob(f"{_CHARGED}*")}
-            # the key is not written before its driver has the lock
-            if free and self.key.exists() and charged <= {f"{_CHARGED}{charge}"}:
-                remove_at_once(self.folder)
+            # before the key is written, its driver has the lock
+            return os.path.lexists(self.key) and charged <= {f"{_CHARGED}{charge}"}
+
+        if unknown():  # else a driver that takes the lock now would find it taken
+            with (
+                contextlib.suppress(OSError),  # another program cleared it
+                exclusive_lock(self._lock, unknown=False) as free,
+            ):
+                if free and unknown():
+                    remove_at_once(self.folder)
 
     def make(self) -> None:
         """Empty."""
