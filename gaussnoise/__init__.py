@@ -80,6 +80,7 @@ from .errors import (
     SchemaError,
     SchemaWarning,
     StreamError,
+    StreamWarning,
 )
 from .mechanisms.gaussian import GaussianMechanism
 from .mechanisms.local import LocalEstimate, LocalMechanism
@@ -203,6 +204,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "SchemaWarning",
     "Status",
     "StreamError",
+    "StreamWarning",
     "StreamWorkload",
     "SumTable",
     "TV",

@@ -200,6 +200,7 @@ def stream_document(stream: Stream, folder: Path) -> Document:
         "folder": folder,
         "ticks": plan.over.as_dict(),
         "done": done,
+        "next": done + 1 if done < plan.over.n else None,
         "last": stream.state.tick_folder(done) if done else None,
         "neighbors": plan.neighbors,
         "privacy_unit": plan.privacy_unit,

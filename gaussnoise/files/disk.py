@@ -105,25 +105,24 @@ def _lock(handle: int) -> bool:
 
 
 @contextmanager
-def exclusive_lock(file: Path) -> Iterator[bool]:
-    """Whether no other program is in such a block with this file; True where locks are missing.
+def exclusive_lock(file: Path, unknown: bool = True) -> Iterator[bool]:
+    """Whether no other program is in such a block with this file; ``unknown`` without locks.
 
     Raises:
         FileNotFoundError: there is no such file.
     """
     handle = os.open(file, os.O_RDWR)
     try:
-        if fcntl is None:
-            yield True
-            return
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        except OSError:
-            pass
-        yield True
+        free = unknown
+        if fcntl is not None:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                free = True
+            except BlockingIOError:
+                free = False
+            except OSError:
+                pass
+        yield free
     finally:
         os.close(handle)
 
