@@ -44,7 +44,7 @@ def draft_schema(
         "[yellow]warning:[/yellow] this draft was read off the data. Categories and edges must "
         "be public knowledge: "
         "check every line, and keep the draft as confidential as the table until you have. "
-        "Nothing can be released with it before you delete the line draft = true.",
+        "Nothing can be released with it before you delete the line draft = true."
     )
 
 

@@ -389,10 +389,10 @@ class Schema:
         return replace(self, is_draft=False)
 
     def check_confirmed(self, function: str) -> None:
-        """Refuse a draft.
+        """Refuse a draft, before anything else is done.
 
         Raises:
-            SchemaError: nobody has confirmed it.
+            SchemaError: it is one.
         """
         if self.is_draft:
             raise SchemaError(
