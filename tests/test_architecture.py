@@ -245,6 +245,7 @@ ROOMS = """
     4 gaussnoise.mechanisms
     5 gaussnoise.tables.schema
     5 gaussnoise.tables.reading
+    5 gaussnoise.tables.drafts
     5 gaussnoise.tables.counting
     5 gaussnoise.tables.planning
     5 gaussnoise.tables.release gaussnoise.tables gaussnoise.plots
@@ -284,7 +285,7 @@ MEETINGS = {
     "gaussnoise.tables.release.release": {"gaussnoise.tables.release.report.pages"},
     "gaussnoise.tables.release.table": {"gaussnoise.tables.release.default_plot"},
     "gaussnoise.tables.release.cells": {"gaussnoise.tables.release.default_plot"},
-    "gaussnoise.tables.schema.schema": {"gaussnoise.tables.reading.draft"},
+    "gaussnoise.tables.schema.schema": {"gaussnoise.tables.drafts.draft"},
     "gaussnoise.noise.optimal_noise": {
         "gaussnoise.noise.file",
         "gaussnoise.noise.convergence",

@@ -55,6 +55,7 @@ def plan_document(plan: Plan) -> Document:
     )
     return {
         "format": "gaussnoise.plan/1",
+        "draft": plan.schema.is_draft,
         "neighbors": plan.neighbors,
         "neighbors_meaning": relation_text(plan),
         "privacy_unit": plan.privacy_unit,
@@ -107,6 +108,7 @@ def budgets_document(choices: Budgets) -> Document:
     """``gaussnoise plan --json`` without a budget: what each budget would mean."""
     return {
         "format": "gaussnoise.budgets/1",
+        "draft": choices.plan.schema.is_draft,
         "neighbors": choices.plan.neighbors,
         "privacy_unit": choices.plan.privacy_unit,
         "delta": choices.delta,

@@ -336,6 +336,7 @@ class StreamPlan(PickledByArguments):
                 which streams do not cut into pieces.
             BudgetError: the ledger's budget does not allow it.
             LedgerError: another release under this id, or an unusable ledger.
+            SchemaError: the schema is a draft, which no person has confirmed.
         """
         from .running import started
 

@@ -307,6 +307,7 @@ def started(
     """What :meth:`StreamPlan.start` promises."""
     from ..tables.release.publish import check_outside
 
+    plan.schema.check_confirmed("start")
     folder = _folder("start", path)
     more: dict[str, object] = {}
     if executors:

@@ -11,7 +11,7 @@ import re
 import tomllib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self, final
 
@@ -218,6 +218,9 @@ class Schema:
             one is as a row with a value outside the schema: it refuses the release, or is left out
             of all its tables. Rules count where all their attributes are in some table of the
             release. Nothing else changes: such cells are released, and have noise as all others.
+        is_draft: whether it was read off data and no person has confirmed it: see :meth:`draft`.
+            Such a schema can be planned with, and nothing can be released. In TOML,
+            ``draft = true``.
 
     Raises:
         SchemaError: none, or two of the same name; a rule about other attributes or labels.
@@ -231,11 +234,14 @@ class Schema:
 
     attributes: tuple[Attribute, ...]
     impossible: tuple[Rule, ...] = ()
+    is_draft: bool = False
 
     def __init__(
         self,
         attributes: Iterable[Attribute],
         impossible: Iterable[Mapping[str, Category | Sequence[Category]] | Rule] = (),
+        *,
+        is_draft: bool = False,
     ) -> None:
         several = isinstance(attributes, Iterable) and not isinstance(attributes, str | Mapping)
         listed = tuple(attributes) if several else ()
@@ -266,6 +272,11 @@ class Schema:
                         f"than the attribute {level!r}"
                     )
         object.__setattr__(self, "impossible", as_rules(impossible, listed))
+        if not isinstance(is_draft, bool):
+            raise SchemaError(
+                f"schema: expected is_draft to be true or false, got {type(is_draft).__name__}"
+            )
+        object.__setattr__(self, "is_draft", is_draft)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -289,7 +300,8 @@ class Schema:
                 Tables ``[[workload]]`` say what the shell asks where its command line does not:
                 ``of = ["sex", "age"]``, optionally with ``within = 50``; their types are checked
                 here, and they are no part of the schema. Tables ``[[impossible]]`` are combinations
-                that cannot occur: ``age = "[0, 16)"``, ``married = ["yes", "widowed"]``.
+                that cannot occur: ``age = "[0, 16)"``, ``married = ["yes", "widowed"]``. A first
+                line ``draft = true`` keeps the schema from being released with.
 
         Raises:
             SchemaError: the message starts with ``path:line:``.
@@ -323,7 +335,9 @@ class Schema:
                 line = toml_line(text, ("impossible", str(k)))
                 raise SchemaError(f"{name}:{line}: {error}") from None
         try:
-            return cls(attributes, content.get("impossible", ()))
+            return cls(
+                attributes, content.get("impossible", ()), is_draft=content.get("draft", False)
+            )
         except SchemaError as error:  # levels named like attributes
             raise SchemaError(f"{name}:{toml_line(text, ('attributes',))}: {error}") from None
 
@@ -331,23 +345,38 @@ class Schema:
     def draft(cls, table: object) -> Self:
         """A first schema from a table.
 
-        It is a private document until every category and edge is public knowledge.
+        It is a private document until every category and edge is public knowledge. Until a person
+        has seen to that, and calls :meth:`confirmed`, nothing can be released with it.
 
         Text, booleans and integers of few values become categories, other numbers bins with round
         edges, which grow where most numbers are far below the largest, dates bins of months,
-        quarters or years; a column with nulls gets a catch-all. Identifiers and free text are left
-        out, aloud. `gaussnoise schema` writes the same with a comment on every column.
+        quarters or years. A column with nulls gets a catch-all, and so does one of numbers or dates
+        with a few texts among them, like "N/A", where nothing declares a type: in CSV and pandas.
+        Left out, aloud, are identifiers, free text, and columns that seem to say whose row it is,
+        or to be sample weights. `gaussnoise schema` writes the same with a comment on every column.
 
         Args:
-            table: a dataframe, or where its files are, as for :meth:`Plan.release`.
+            table: a dataframe, or where its files are, as for :meth:`Plan.release`. It is read
+                once, in pieces. Records of Spark and ibis come to this process: of a large table
+                there, give a sample.
 
         Raises:
             DataError: the table cannot be read, or no column can be an attribute.
 
         Warns:
             SchemaWarning: columns that were left out, and why.
+
+        >>> import pyarrow as pa
+        >>> drafted = gn.Schema.draft(pa.table({"sex": ["F", "M", "F"]}))
+        >>> print(drafted.to_toml())
+        draft = true
+        <BLANKLINE>
+        [attributes.sex]
+        categories = ["F", "M"]
+        <BLANKLINE>
+        >>> schema = drafted.confirmed()  # once every line is public knowledge
         """
-        from ..reading.draft import draft  # the reader of tables meets the class here
+        from ..drafts.draft import draft  # the reader of tables meets the class here
 
         drafted = draft(table)
         reasons = "; ".join(drafted.left_out.values())
@@ -355,11 +384,28 @@ class Schema:
             raise DataError(f"draft: no column can be an attribute; {reasons}")
         if drafted.left_out:
             warnings.warn(f"draft: left out: {reasons}", SchemaWarning, stacklevel=2)
-        return cls(drafted.attributes)
+        return cls(drafted.attributes, is_draft=True)
+
+    def confirmed(self) -> Self:
+        """The same schema, no draft any more: you say that every line of it is public knowledge."""
+        return replace(self, is_draft=False)
+
+    def check_confirmed(self, function: str) -> None:
+        """Refuse a draft, before anything else is done.
+
+        Raises:
+            SchemaError: it is one.
+        """
+        if self.is_draft:
+            raise SchemaError(
+                f"{function}: expected a schema that a person has confirmed, got a draft, which "
+                "was read off data; hint: see to it that every category and edge is public "
+                "knowledge, then delete the line draft = true, or call schema.confirmed()"
+            )
 
     def to_toml(self) -> str:
         """The TOML that :meth:`loads` reads back."""
-        blocks = []
+        blocks = ["draft = true\n"] if self.is_draft else []
         for attribute in self.attributes:
             lines = [f"[attributes.{_key(attribute.name)}]"]
             if attribute.categories is not None:
@@ -498,6 +544,7 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         simultaneous: bool = False
 
     class File(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
+        draft: bool = False
         attributes: dict[str, Entry]
         workload: list[Wanted] = []
         impossible: list[dict[str, bool | int | str | list[bool | int | str]]] = []
@@ -521,12 +568,13 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
     raise SchemaError(f"{name}:{toml_line(text, there)}: {'.'.join(where)}: {message}")
 
 
-_TABLES = "[attributes.NAME], [[workload]] and [[impossible]] tables"
+_TABLES = "[attributes.NAME], [[workload]] and [[impossible]] tables, and draft = true"
 _KEYS = {
     "attributes": "categories, edges, clip, other, base or groups",
     "workload": "of, within, level or simultaneous; hint: base stands in [attributes.NAME]",
 }
 _EXPECTED = {
+    "draft": "expected true or false",
     "workload": 'expected [[workload]] tables, each with of = ["sex", "age"]',
     "impossible": f"expected [[impossible]] tables: {EXPECTED}",
     "of": 'expected a list of attribute names, like of = ["sex", "age"]',

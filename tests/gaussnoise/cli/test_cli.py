@@ -355,10 +355,26 @@ def test_schema_overwrites_nothing(folder, call):
     assert everything(folder) == before
 
 
-@pytest.mark.usefixtures("folder")
-def test_a_drafted_schema_releases_its_table(call):
+def test_a_drafted_schema_releases_its_table_once_a_person_has_confirmed_it(folder, call):
     assert call("schema", "t.csv", "--out", "draft.toml")[0] == 0
+    assert "DRAFT        the schema was read" in call("plan", *PLANNED_BY_DRAFT)[1]
+    assert "DRAFT        the schema was read" in call("plan", *PLANNED_BY_DRAFT[:-2])[1]
+    before = everything(folder)
+    status, out, err = call("release", "no such file.csv", *PLANNED_BY_DRAFT, "--out", "out")
+    assert (status, out) == (1, "")
+    assert "then delete the line draft = true" in err
+    status, _, err = call("stream", "start", "new", *PLANNED_BY_DRAFT, "--ticks", "2")
+    assert status == 1
+    assert "then delete the line draft = true" in err
+    assert everything(folder) == before
+    text = (folder / "draft.toml").read_text(encoding="utf-8")
+    assert text.count("\ndraft = true\n") == 1
+    confirmed = text.replace("\ndraft = true\n", "\n")
+    (folder / "draft.toml").write_text(confirmed, encoding="utf-8")
     assert call(*release_arguments(schema="draft.toml"))[0] == 0
+
+
+PLANNED_BY_DRAFT = ["--schema", "draft.toml", "-m", "1", "--rho", "1"]
 
 
 def in_subprocess(*arguments, cwd):
