@@ -7,13 +7,15 @@ from typing import Annotated
 import typer
 
 from ..errors import DataError, ParameterError
-from ..tables import Schema
+from ..tables import Dialect, Schema
+from ..tables.reading.sniff import sniffed
 from ..tables.schema.draft import draft
+from ..tables.schema.schema import file_toml
 from ..text import number_of
-from .asked import table_of
+from .asked import dialect_of, table_of
 from .console import ERR, say, show
 from .documents import draft_document
-from .options import Json, Tables
+from .options import Decimal, Delimiter, Encoding, Json, Quote, Tables
 
 
 def draft_schema(
@@ -21,15 +23,23 @@ def draft_schema(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File to write; printed if omitted.")
     ] = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    quote: Quote = None,
     as_json: Json = False,
 ) -> None:
     """Draft a TOML schema from a table, to be checked by hand before any release."""
-    drafted = draft(table_of(table))
+    paths = table_of(table)
+    said = delimiter, decimal, encoding, quote
+    written = dialect_of(sniffed(paths, dialect_of(Dialect(), *said)), *said)
+    drafted = draft(written.table(paths))
     if not drafted.attributes:
         reasons = "; ".join(drafted.left_out.values())
         raise DataError(f"schema: no column can be an attribute; {reasons}")
     schema = Schema(drafted.attributes)
-    text = _DRAFT_WARNING + drafted.to_toml()
+    file = file_toml(written) + "\n" if written.stated else ""
+    text = _DRAFT_WARNING + file + drafted.to_toml()
     if out is not None:
         try:
             with open(out, "x", encoding="utf-8") as file:

@@ -8,15 +8,19 @@ import typer
 from ..errors import ParameterError
 from ..streams import Stream, StreamPlan, Ticks
 from ..tables import Schema, plan
-from .asked import privacy_of, table_of, workload_of
+from .asked import dialect_of, privacy_of, table_of, workload_of
 from .console import ERR, say, show
 from .documents import stream_document
 from .options import (
+    Decimal,
+    Delimiter,
     Delta,
+    Encoding,
     Epsilon,
     Json,
     Neighbors,
     Norm,
+    Quote,
     Rho,
     SchemaFile,
     StreamFolder,
@@ -130,6 +134,10 @@ def run_tick(
             help="Its number: run again with it after a crash, and no row is counted twice.",
         ),
     ] = None,
+    delimiter: Delimiter = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    quote: Quote = None,
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="Where the stream's ledger is now, if moved.")
     ] = None,
@@ -137,8 +145,10 @@ def run_tick(
 ) -> None:
     """Count the new rows of one tick; publish their tables, and those of all rows so far."""
     stream = Stream.open(folder, ledger)
+    file = stream.plan.tables.schema.file
+    written = dialect_of(file, delimiter, decimal, encoding, quote)
     with patience(ERR, "counting"):
-        stream.tick(table_of(table), number)
+        stream.tick(written.table(table_of(table)), number)
     tick = len(stream) if number is None else number
     target = stream.state.tick_folder(tick)
     if as_json:

@@ -65,7 +65,8 @@ def read_numbers(
         raise ParameterError(
             f"column_means: expected 1 to {_MOST_GROUPS} groups, got {len(groups)}"
         )
-    frame = open_table(table)
+    integers = [a.name for a in listed if isinstance((a.categories or ("",))[0], int)]
+    frame = open_table(table, [*columns, *integers])
     engine = frame.implementation
     text = is_csv(table)
     types = guarded(_TASK, lambda: dict(frame.collect_schema()), engine=engine)

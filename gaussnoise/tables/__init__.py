@@ -4,6 +4,7 @@ from .planning.budgets import Budgets, budgets
 from .planning.door import plan
 from .planning.plan import Plan
 from .planning.targets import Target
+from .reading.dialect import Dialect
 from .release.answer import Answer
 from .release.biased import BiasedTable
 from .release.categories import Categories, discover_categories
@@ -23,6 +24,7 @@ __all__ = [
     "Budgets",
     "Categories",
     "CellList",
+    "Dialect",
     "MarginalTable",
     "MeanTable",
     "Measurement",

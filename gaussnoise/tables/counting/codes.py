@@ -101,7 +101,7 @@ def code_table(
             person.
         ParameterError: a limit in an engine that has no windows.
     """
-    frame = open_table(table)
+    frame = open_table(table, [a.name for a in attributes if _is_written_number(a)])
     drop = on_outside == "drop"
     untyped = (
         frame.implementation.is_pandas_like() or frame.implementation == nw.Implementation.DASK
@@ -165,6 +165,12 @@ def _own_type(attribute: Attribute) -> nw.dtypes.DType:
 def _is_number(attribute: Attribute) -> bool:
     """Whether any number is read, not those that are categories."""
     return attribute.edges is not None or attribute.clip is not None
+
+
+def _is_written_number(attribute: Attribute) -> bool:
+    """Whether text is read as a number."""
+    number = _is_number(attribute) and not is_dated(attribute.edges)
+    return number or _kind(attribute) is int
 
 
 def _cast(frame: Any, types: Mapping[str, nw.dtypes.DType]) -> Any:

@@ -5,13 +5,26 @@ import os
 from typing import Any
 
 from ...errors import DataError
+from .dialect import USUAL, Dialect, Files
 
-_TEXT = (".csv", ".tsv")
+PACKED = (".gz", ".xz", ".zst")
+_TEXT = (".csv", ".tsv", ".zip")
 _PARQUET = (".parquet", ".pq")
+
+
+def written_in(table: object, dialect: Dialect) -> object:
+    """The table; files of which nothing is said are in this dialect."""
+    return table if isinstance(table, Files) or not is_path(table) else Files(table, dialect)
+
+
+def dialect_of(table: object) -> Dialect:
+    """How a table's files are written."""
+    return table.dialect if isinstance(table, Files) else USUAL
 
 
 def is_path(table: object) -> bool:
     """Whether a table is given by where its files are."""
+    table = _paths(table)
     if isinstance(table, list | tuple):
         return bool(table) and all(isinstance(path, str | os.PathLike) for path in table)
     return isinstance(table, str | os.PathLike)
@@ -24,8 +37,18 @@ def is_csv(table: Any) -> bool:
     try:
         names: list[Any] = table_files(table)
     except DataError:  # whoever opens them says so
-        names = list(table) if isinstance(table, list | tuple) else [table]
-    return all(os.fspath(n).lower().removesuffix(".gz").endswith(_TEXT) for n in names)
+        paths = _paths(table)
+        names = list(paths) if isinstance(paths, list | tuple) else [paths]
+    return all(_is_text(os.fspath(name).lower()) for name in names)
+
+
+def _paths(table: Any) -> Any:
+    return table.paths if isinstance(table, Files) else table
+
+
+def _is_text(name: str) -> bool:
+    bare = next((name.removesuffix(end) for end in PACKED if name.endswith(end)), name)
+    return bare.endswith(_TEXT)
 
 
 def is_parquet(path: str) -> bool:
@@ -42,6 +65,7 @@ def table_files(table: Any) -> list[str]:
     Raises:
         DataError: there are none, or one of them twice.
     """
+    table = _paths(table)
     several = isinstance(table, list | tuple)
     paths = [os.fspath(path) for path in (table if several else [table])]
     # a list that was meant as data is not to be quoted
@@ -82,6 +106,7 @@ def partition_columns(table: object, files: list[str]) -> list[str]:
     Raises:
         DataError: not the same ones for every file.
     """
+    table = _paths(table)
     if not isinstance(table, str | os.PathLike) or not os.path.isdir(table):
         return []
     columns = {

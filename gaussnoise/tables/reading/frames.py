@@ -13,7 +13,7 @@ import narwhals as nw
 
 from ...errors import DataError
 from .csv import open_csv
-from .files import is_csv, is_parquet, is_path, partition_columns, table_files
+from .files import dialect_of, is_csv, is_parquet, is_path, partition_columns, table_files
 
 Result = TypeVar("Result")
 
@@ -21,11 +21,19 @@ _ASIDE = "gaussnoise-reader"  # the name of a thread that the main thread waits 
 _opened: weakref.WeakSet[Any] = weakref.WeakSet()  # connections of such threads
 
 
-def open_table(table: object) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
-    """The table as a frame; CSV comes as text."""
+def open_table(table: object, numbers: Sequence[str] = ()) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
+    """The table as a frame; CSV comes as text.
+
+    ``numbers`` are the columns that are read as numbers: of files with another decimal mark, these
+    come with a point.
+    """
     if is_path(table):
         return nw.from_native(
-            guarded("open the file", lambda: _open_files(table), engine=nw.Implementation.DUCKDB)
+            guarded(
+                "open the file",
+                lambda: _open_files(table, numbers),
+                engine=nw.Implementation.DUCKDB,
+            )
         )
     frame = guarded("open it", lambda: nw.from_native(table, pass_through=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
@@ -161,7 +169,7 @@ def _interrupted(error: BaseException | None) -> bool:
     return False
 
 
-def _open_files(table: object) -> Any:
+def _open_files(table: object, numbers: Sequence[str]) -> Any:
     files = table_files(table)
     if all(map(is_parquet, files)):
         return _open_parquet(files, partition_columns(table, files))
@@ -170,10 +178,10 @@ def _open_files(table: object) -> Any:
         raise DataError(
             "table: expected files of one kind, got CSV and Parquet"
             if strange is None
-            else "table: expected a .csv, .tsv or .parquet file (or .csv.gz, .tsv.gz), got "
-            f"{strange}"
+            else "table: expected a .csv, .tsv or .parquet file (or .csv.gz, .csv.xz, .csv.zst, "
+            f".zip), got {strange}"
         )
-    return open_csv(files, _connect())
+    return open_csv(files, _connect(), dialect_of(table), numbers)
 
 
 def _open_parquet(files: list[str], partitions: list[str]) -> Any:

@@ -24,6 +24,7 @@ from ..counting.count import count_marginals
 from ..counting.impossible import excluded
 from ..counting.persons import PersonLimit, check_table
 from ..planning.plan import MOST_HERE, Plan
+from ..reading.files import written_in
 from ..reading.frames import frame_backend
 from ..schema.schema import OnOutside
 from .executors.door import check_executors, released
@@ -183,6 +184,7 @@ def _count(
     planned = {tuple(used.index(i) for i in S): S for S in plan.tables.subsets}
     attributes = [plan.schema.attributes[i] for i in used]
     rules, limit = excluded(plan.schema, used), limit_of(plan)
+    table = written_in(table, plan.schema.file)
     counted = count_marginals(
         table, attributes, list(planned), on_outside, limit, plan.weight, plan.unit, rules
     )

@@ -15,6 +15,7 @@ from ...errors import DataError
 from ..reading.csv import text_number
 from ..reading.files import is_csv
 from ..reading.frames import guarded, is_zoned, open_table, sql, type_name
+from ..reading.sniff import decimal_columns
 from .dates import ISO, NO_ZONE
 from .schema import RESERVED_NAMES, Attribute, Schema
 
@@ -92,7 +93,7 @@ def _typed(table: object) -> nw.LazyFrame[Any]:
     unambiguously.
     """
     if is_csv(table):
-        text = open_table(table).to_native()
+        text = open_table(table, decimal_columns(table)).to_native()
         return nw.from_native(
             guarded("read the file", lambda: _typed_csv(text), engine=nw.Implementation.DUCKDB)
         )

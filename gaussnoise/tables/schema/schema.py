@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 
 from domains import AbstractBase, Clipped
 
-from ...errors import DataError, SchemaError, SchemaWarning
+from ...errors import DataError, ParameterError, SchemaError, SchemaWarning
+from ..reading.dialect import USUAL, Dialect
 from .bases import EXPECTED_BASE, as_base, base_value
 from .dates import (
     EXPECTED_EDGES,
@@ -216,6 +217,8 @@ class Schema:
             one is as a row with a value outside the schema: it refuses the release, or is left out
             of all its tables. Rules count where all their attributes are in some table of the
             release. Nothing else changes: such cells are released, and have noise as all others.
+        file: how CSV files are written that plans of this schema read, where it is not RFC 4180
+            with commas in UTF-8.
 
     Raises:
         SchemaError: none, or two of the same name; a rule about other attributes or labels.
@@ -229,11 +232,13 @@ class Schema:
 
     attributes: tuple[Attribute, ...]
     impossible: tuple[Rule, ...] = ()
+    file: Dialect = USUAL
 
     def __init__(
         self,
         attributes: Iterable[Attribute],
         impossible: Iterable[Mapping[str, Category | Sequence[Category]] | Rule] = (),
+        file: Dialect = USUAL,
     ) -> None:
         several = isinstance(attributes, Iterable) and not isinstance(attributes, str | Mapping)
         listed = tuple(attributes) if several else ()
@@ -264,6 +269,12 @@ class Schema:
                         f"than the attribute {level!r}"
                     )
         object.__setattr__(self, "impossible", as_rules(impossible, listed))
+        if not isinstance(file, Dialect):
+            raise SchemaError(
+                f"schema: expected file to be a Dialect, got {type(file).__name__}; hint: "
+                'file=Dialect(delimiter=";")'
+            )
+        object.__setattr__(self, "file", file)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -287,7 +298,9 @@ class Schema:
                 Tables ``[[workload]]`` say what the shell asks where its command line does not:
                 ``of = ["sex", "age"]``, optionally with ``within = 50``; their types are checked
                 here, and they are no part of the schema. Tables ``[[impossible]]`` are combinations
-                that cannot occur: ``age = "[0, 16)"``, ``married = ["yes", "widowed"]``.
+                that cannot occur: ``age = "[0, 16)"``, ``married = ["yes", "widowed"]``. A table
+                ``[file]`` says how CSV files are written, by the arguments of :class:`Dialect`:
+                ``delimiter = ";"``.
 
         Raises:
             SchemaError: the message starts with ``path:line:``.
@@ -321,7 +334,12 @@ class Schema:
                 line = toml_line(text, ("impossible", str(k)))
                 raise SchemaError(f"{name}:{line}: {error}") from None
         try:
-            return cls(attributes, content.get("impossible", ()))
+            file = Dialect(**content.get("file", {}))
+        except ParameterError as error:
+            line = toml_line(text, ("file",))
+            raise SchemaError(f"{name}:{line}: file: {error}") from None
+        try:
+            return cls(attributes, content.get("impossible", ()), file)
         except SchemaError as error:  # levels named like attributes
             raise SchemaError(f"{name}:{toml_line(text, ('attributes',))}: {error}") from None
 
@@ -357,7 +375,7 @@ class Schema:
 
     def to_toml(self) -> str:
         """The TOML that :meth:`loads` reads back."""
-        blocks = []
+        blocks = [file_toml(self.file)] if self.file.stated else []
         for attribute in self.attributes:
             lines = [f"[attributes.{_key(attribute.name)}]"]
             if attribute.categories is not None:
@@ -378,6 +396,11 @@ class Schema:
             lines = [f"{_key(name)} = {_toml(list(labels))}" for name, labels in rule]
             blocks.append("\n".join(["[[impossible]]", *lines]) + "\n")
         return "\n".join(blocks)
+
+
+def file_toml(dialect: Dialect) -> str:
+    """The table that says how files are written."""
+    return "\n".join(["[file]", *(f"{k} = {_toml(v)}" for k, v in dialect.stated.items())]) + "\n"
 
 
 def read_toml(path: str | os.PathLike[str]) -> tuple[str, str]:
@@ -495,7 +518,14 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         level: float = 0.95
         simultaneous: bool = False
 
+    class Written(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
+        delimiter: str | None = None
+        decimal: str | None = None
+        encoding: str | None = None
+        quote: str | None = None
+
     class File(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
+        file: Written | None = None
         attributes: dict[str, Entry]
         workload: list[Wanted] = []
         impossible: list[dict[str, bool | int | str | list[bool | int | str]]] = []
@@ -519,12 +549,15 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
     raise SchemaError(f"{name}:{toml_line(text, there)}: {'.'.join(where)}: {message}")
 
 
-_TABLES = "[attributes.NAME], [[workload]] and [[impossible]] tables"
+_TABLES = "[file], [attributes.NAME], [[workload]] and [[impossible]] tables"
 _KEYS = {
     "attributes": "categories, edges, clip, other, base or groups",
+    "file": "delimiter, decimal, encoding or quote",
     "workload": "of, within, level or simultaneous; hint: base stands in [attributes.NAME]",
 }
 _EXPECTED = {
+    "file": "expected a [file] table with " + _KEYS["file"],
+    **dict.fromkeys(["delimiter", "decimal", "encoding", "quote"], "expected text"),
     "workload": 'expected [[workload]] tables, each with of = ["sex", "age"]',
     "impossible": f"expected [[impossible]] tables: {EXPECTED}",
     "of": 'expected a list of attribute names, like of = ["sex", "age"]',
