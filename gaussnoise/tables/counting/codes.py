@@ -101,13 +101,16 @@ def code_table(
             person.
         ParameterError: a limit in an engine that has no windows.
     """
-    frame = open_table(table, [a.name for a in attributes if _is_written_number(a)])
+    person = None if limit is None else limit.column
+    others = [a.name for a in attributes if not _is_written_number(a)]
+    numbers = [a.name for a in attributes if a.name not in others]
+    numbers += [] if person is None or person in others else [person]
+    frame = open_table(table, numbers)
     drop = on_outside == "drop"
     untyped = (
         frame.implementation.is_pandas_like() or frame.implementation == nw.Implementation.DASK
     )
 
-    person = None if limit is None else limit.column
     if person is not None:
         check_engine(frame.implementation)
     needed = [a.name for a in attributes]

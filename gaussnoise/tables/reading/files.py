@@ -6,6 +6,7 @@ from typing import Any
 
 from ...errors import DataError
 from .dialect import USUAL, Dialect, Files
+from .office import is_office
 
 PACKED = (".gz", ".xz", ".zst")
 _TEXT = (".csv", ".tsv", ".zip")
@@ -31,7 +32,9 @@ def is_path(table: object) -> bool:
 
 
 def is_csv(table: Any) -> bool:
-    """Whether the names of a table's files say CSV or TSV, perhaps compressed."""
+    """Whether the names of a table's files say that all columns are read as text: CSV or TSV,
+    perhaps compressed, or what :mod:`.office` reads.
+    """
     if not is_path(table):
         return False
     try:
@@ -48,7 +51,7 @@ def _paths(table: Any) -> Any:
 
 def _is_text(name: str) -> bool:
     bare = next((name.removesuffix(end) for end in PACKED if name.endswith(end)), name)
-    return bare.endswith(_TEXT)
+    return bare.endswith(_TEXT) or is_office(name)
 
 
 def is_parquet(path: str) -> bool:

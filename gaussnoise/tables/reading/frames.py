@@ -14,6 +14,7 @@ import narwhals as nw
 from ...errors import DataError
 from .csv import open_csv
 from .files import dialect_of, is_csv, is_parquet, is_path, partition_columns, table_files
+from .office import is_office, open_office
 
 Result = TypeVar("Result")
 
@@ -179,8 +180,12 @@ def _open_files(table: object, numbers: Sequence[str]) -> Any:
             "table: expected files of one kind, got CSV and Parquet"
             if strange is None
             else "table: expected a .csv, .tsv or .parquet file (or .csv.gz, .csv.xz, .csv.zst, "
-            f".zip), got {strange}"
+            f".zip, .xlsx, .sav, .dta, .sas7bdat), got {strange}"
         )
+    if all(map(is_office, files)):
+        return open_office(files, _connect(), numbers)
+    if any(map(is_office, files)):
+        raise DataError("table: expected files of one kind, got CSV and others")
     return open_csv(files, _connect(), dialect_of(table), numbers)
 
 

@@ -16,6 +16,7 @@ from .csv import check_quotes, text_number
 from .dialect import USUAL, Dialect
 from .files import dialect_of, is_csv, table_files
 from .frames import guarded, open_table, sql
+from .office import is_office
 from .plain import name_of, unpacked
 
 _SAMPLE = 2**20
@@ -29,9 +30,9 @@ def sniffed(table: object, stated: Dialect = USUAL) -> Dialect:
     """The dialect in which the first file of a table seems to be written, where it is not stated;
     the usual one for what is no CSV.
     """
-    if not is_csv(table):
+    path = next(iter(table_files(table) if is_csv(table) else ()), None)
+    if path is None or is_office(path):
         return stated
-    path = table_files(table)[0]
     found, quoted = guarded("look at the file", lambda: _of_text(path, stated))
     usual = USUAL.of(name_of(path))[1]
     if stated.quote is not None:
@@ -102,12 +103,12 @@ def _agreement(lines: Sequence[str], delimiter: str, quote: str) -> tuple[bool, 
 
 
 def decimal_columns(table: object) -> list[str]:
-    """Columns of a file with decimal commas that hold numbers mostly, and no other mark beside
+    """Columns of CSV with decimal commas that hold numbers mostly, and no other mark beside
     them.
 
     A draft reads them as numbers.
     """
-    if not is_csv(table) or dialect_of(table).decimal != ",":
+    if dialect_of(table).decimal != "," or not is_csv(table):
         return []
     relation = open_table(table).to_native()
     names = relation.columns
