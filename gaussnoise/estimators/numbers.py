@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..errors import DataError, ParameterError
 from ..tables.counting.codes import code_column, doubles_of
-from ..tables.reading.csv import text_number
+from ..tables.reading.csv import FORM, text_number
 from ..tables.reading.files import is_csv
 from ..tables.reading.frames import guarded, open_table, sql, type_name
 from ..tables.schema.schema import Attribute
@@ -94,7 +94,7 @@ def read_numbers(
         picked += [nw.col(name).alias(f"g{k}") for k, name in enumerate(names)]
         return frame.lazy().select(*picked).collect("pyarrow")
 
-    data = guarded(_TASK, collect, engine=engine)
+    data = guarded(_TASK, collect, FORM if text else "", engine=engine)
     place = {name: f"g{k}" for k, name in enumerate(dict.fromkeys(wanted))}
     numbers = {
         name: guarded(_TASK, lambda k=k: _floats(data[f"x{k}"])) for k, name in enumerate(columns)

@@ -26,7 +26,7 @@ from .dialect import USUAL, Dialect, hint
 from .plain import Plain, served
 
 FORM = (
-    "in CSV, write UTF-8, or state the encoding: " + hint(encoding="cp1252") + "; and as many "
+    f"in CSV, write UTF-8, or state the encoding, like {hint(encoding='cp1252')}; and as many "
     "fields in every record as in the first line"
 )
 _PIECE = 2**19

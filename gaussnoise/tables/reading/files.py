@@ -106,25 +106,28 @@ def _hidden(path: str) -> bool:
 def partition_columns(table: object, files: list[str]) -> list[str]:
     """Columns that the names of folders tell, as in ``sales/year=2024/part-0.parquet`` (Hive).
 
+    Of a folder, those below it; of patterns and lists, those that all files have.
+
     Raises:
-        DataError: not the same ones for every file.
+        DataError: not the same ones for every file of a folder.
     """
-    table = _paths(table)
-    if not isinstance(table, str | os.PathLike) or not os.path.isdir(table):
+    place: Any = _paths(table)
+    folder = isinstance(place, str | os.PathLike) and os.path.isdir(place)
+    root = os.fspath(place) if folder else os.curdir
+    columns = {keys_of(os.path.relpath(file, root) if folder else file) for file in files}
+    names = next(iter(columns))
+    if len(columns) == 1 and len(set(names)) == len(names):
+        return list(names)
+    if not folder:
         return []
-    columns = {
-        tuple(
-            part.partition("=")[0]
-            for part in os.path.relpath(file, table).split(os.sep)[:-1]
-            if "=" in part
-        )
-        for file in files
-    }
-    if len(columns) > 1 or len(set(names := list(next(iter(columns))))) < len(names):
-        raise DataError(
-            f"table: expected the same partitions, like year=2024, above every file in {table}"
-        )
-    return names
+    raise DataError(
+        f"table: expected the same partitions, like year=2024, above every file in {place}"
+    )
+
+
+def keys_of(path: str) -> tuple[str, ...]:
+    """What the folders of a path tell: year of ``year=2024``."""
+    return tuple(p.partition("=")[0] for p in path.split(os.sep)[:-1] if "=" in p)
 
 
 def state_of(table: object) -> object:

@@ -13,7 +13,7 @@ import narwhals as nw
 
 from ...errors import DataError
 from .csv import open_csv
-from .files import dialect_of, is_csv, is_parquet, is_path, partition_columns, table_files
+from .files import dialect_of, is_csv, is_parquet, is_path, keys_of, partition_columns, table_files
 from .office import is_office, open_office
 
 Result = TypeVar("Result")
@@ -36,7 +36,7 @@ def open_table(table: object, numbers: Sequence[str] = ()) -> nw.DataFrame[Any] 
                 engine=nw.Implementation.DUCKDB,
             )
         )
-    frame = guarded("open it", lambda: nw.from_native(table, pass_through=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    frame = _native(table)
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
         raise DataError(
             "table: expected a dataframe (polars, pandas, pyarrow, duckdb, …), or the path of a "
@@ -50,7 +50,7 @@ def frame_backend(table: object) -> Any:
     """The dataframe library results come back in: the caller's own if it is eager, else pyarrow."""
     if is_path(table):
         return "pyarrow"
-    frame = guarded("open it", lambda: nw.from_native(table, pass_through=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    frame = _native(table)
     implementation = (
         frame.implementation if isinstance(frame, nw.DataFrame | nw.LazyFrame) else None
     )  # refused later
@@ -60,6 +60,22 @@ def frame_backend(table: object) -> Any:
         nw.Implementation.MODIN,
     )
     return implementation if eager else "pyarrow"
+
+
+def _native(table: object) -> object:
+    """A frame; what is none, as it is."""
+
+    def opened() -> object:
+        try:
+            return nw.from_native(table, pass_through=True)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        except nw.exceptions.DuplicateError:
+            pass
+        raise DataError(
+            "table: expected distinct column names, got one twice; hint: rename one, also where "
+            "neither is asked for"
+        )
+
+    return guarded("open it", opened)
 
 
 def guarded(
@@ -198,18 +214,33 @@ def _open_parquet(files: list[str], partitions: list[str]) -> Any:
             "table: expected the same columns of the same types in every Parquet file; "
             "hint: write them with one schema (integers with gaps as nullable integers)"
         )
+    columns = parts[0].columns
+    partitions = _told_by_folders(partitions, columns)
     if not partitions:
         return (
             parts[0]
             if len(files) == 1
             else connection.read_parquet([glob.escape(f) for f in files], hive_partitioning=False)
         )
-    if set(partitions) & set(parts[0].columns):
-        raise DataError("table: expected partitions that are no columns of the files as well")
+    # duckdb takes the folders' word, also above the table, for that of the files
+    others = [key for key in keys_of(files[0]) if key not in partitions]
+    if len(others) > len(_told_by_folders(others, columns)):
+        raise DataError(
+            "table: expected folders that tell only columns that are not in the files, or only "
+            f"those that are; got {', '.join(map(repr, others))} in both; hint: a path from within "
+            "such folders, or files without these columns"
+        )
     paths = ", ".join(literal(glob.escape(f)) for f in files)
     return connection.sql(
-        f"SELECT * FROM read_parquet([{paths}], hive_partitioning=true, hive_types_autocast=false)"
+        f"SELECT {', '.join(map(sql, [*columns, *partitions]))} FROM "
+        f"read_parquet([{paths}], hive_partitioning=true, hive_types_autocast=false)"
     )
+
+
+def _told_by_folders(partitions: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """Partitions that are no columns of the files as well; such columns are as the files say."""
+    inside = {column.lower() for column in columns}
+    return [name for name in partitions if name.lower() not in inside]
 
 
 def text_columns(table: object, names: Sequence[str]) -> Sequence[str]:
@@ -219,7 +250,18 @@ def text_columns(table: object, names: Sequence[str]) -> Sequence[str]:
     """
     if not is_path(table):
         return ()
-    return names if is_csv(table) else partition_columns(table, table_files(table))
+    if is_csv(table):
+        return names
+    files = table_files(table)
+    partitions = partition_columns(table, files)
+    if not partitions:
+        return ()
+    own = guarded(
+        "open the file",
+        lambda: _connect().read_parquet(glob.escape(files[0]), hive_partitioning=False),
+        engine=nw.Implementation.DUCKDB,
+    )
+    return _told_by_folders(partitions, own.columns)
 
 
 def literal(text: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 
 from ...errors import DataError
-from ..reading.csv import text_number
+from ..reading.csv import FORM, text_number
 from ..reading.files import is_csv
 from ..reading.frames import guarded, is_zoned, open_table, sql, type_name
 from ..reading.sniff import decimal_columns
@@ -95,7 +95,9 @@ def _typed(table: object) -> nw.LazyFrame[Any]:
     if is_csv(table):
         text = open_table(table, decimal_columns(table)).to_native()
         return nw.from_native(
-            guarded("read the file", lambda: _typed_csv(text), engine=nw.Implementation.DUCKDB)
+            guarded(
+                "read the file", lambda: _typed_csv(text), FORM, engine=nw.Implementation.DUCKDB
+            )
         )
     return open_table(table).lazy()
 

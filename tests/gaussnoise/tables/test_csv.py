@@ -146,10 +146,18 @@ def test_other_habits_are_refused_with_a_hint(read, content, hint):
 
 
 def test_records_of_another_length_are_refused_with_a_hint(tmp_path):
-    (tmp_path / "t.csv").write_text(f"a,b\nx,1\n{CANARY}\n")
-    with pytest.raises(gn.DataError, match="as many fields") as caught:
-        counted(tmp_path / "t.csv", gn.Attribute("a", ["x"], other="o"))
-    assert CANARY not in str(caught.value)
+    path = tmp_path / "t.csv"
+    doors = [
+        lambda: counted(path, gn.Attribute("a", ["x"], other="o")),
+        lambda: gn.Schema.draft(path),
+        lambda: gn.estimators.column_means(path, ["b"], gn.zCDP(1.0)),
+    ]
+    for content in (f"a,b\nx,1\n{CANARY}\n", f"a,b\n{CANARY}é,é\n"):
+        path.write_bytes(content.encode("latin-1"))
+        for door in doors:
+            with pytest.raises(gn.DataError, match="'cp1252'.*as many fields") as caught:
+                door()
+            assert CANARY not in str(caught.value)
 
 
 class RefusedError(Exception):

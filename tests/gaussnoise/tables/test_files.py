@@ -94,6 +94,42 @@ def test_folders_that_arrow_and_polars_write_are_read(tmp_path):
     assert counted(tmp_path / "a") == [1, 2, 1]
 
 
+@pytest.mark.parametrize("above", ["t", "b=9"])
+def test_patterns_and_lists_of_partitioned_files_have_their_keys(tmp_path, above):
+    root = tmp_path / above
+    for year, rows in ((2023, 1), (2024, 2)):
+        parquet(root / f"year={year}" / "p.parquet", x=[1] * rows)
+    pattern = str(root / "year=*" / "*.parquet")
+    for table in (pattern, sorted(map(str, root.glob("*/*"))), str(root / "year=2024" / "*")):
+        only = table == str(root / "year=2024" / "*")
+        assert counted(table, gn.Attribute("year", ["2023", "2024"])) == [1 - only, 2]
+        assert counted(table, gn.Attribute("year", [2024], other="rest")) == [2, 1 - only]
+    # files of several depths have no keys in common
+    parquet(root / "p.parquet", x=[0])
+    assert counted([pattern, root / "p.parquet"]) == [1, 3, 0]
+    with pytest.raises(gn.DataError, match="'year', which are missing"):
+        counted([pattern, root / "p.parquet"], gn.Attribute("year", [2024]))
+
+
+def test_keys_that_polars_keeps_in_the_files_are_as_the_files_say(tmp_path):
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"year": [2023, 2024, None, 2024], "k": ["a b", "c", "é", "x=y"]})
+    frame.write_parquet(tmp_path / "t", partition_by=["year", "k"], mkdir=True)
+    for table in (tmp_path / "t", str(tmp_path / "t" / "*" / "*" / "*.parquet")):
+        assert counted(table, gn.Attribute("year", [2023, 2024], other="none")) == [1, 2, 1]
+        assert counted(table, gn.Attribute("k", ["a b", "é", "x=y"], other="o")) == [1, 1, 1, 1]
+        with pytest.raises(gn.DataError, match="column 'year': expected str"):
+            counted(table, gn.Attribute("year", ["2023", "2024"]))
+
+
+def test_folders_do_not_overrule_the_columns_of_files(tmp_path):
+    """What duckdb would do, also for folders above the table."""
+    parquet(tmp_path / "x=2" / "t" / "year=1" / "a.parquet", x=[0])
+    assert counted(tmp_path / "x=2" / "t" / "year=1") == [1, 0, 0]
+    with pytest.raises(gn.DataError, match="got 'x' in both; hint: a path from within"):
+        counted(tmp_path / "x=2" / "t")
+
+
 # What is refused.
 
 
@@ -140,9 +176,6 @@ def test_partitions_must_be_the_same_everywhere(tmp_path):
     parquet(tmp_path / "t" / "a.parquet", x=[0])
     with pytest.raises(gn.DataError, match="the same partitions"):
         counted(tmp_path / "t")
-    parquet(tmp_path / "u" / "x=1" / "a.parquet", x=[0])
-    with pytest.raises(gn.DataError, match="no columns of the files as well"):
-        counted(tmp_path / "u")
 
 
 def test_nothing_found_is_said(tmp_path):
