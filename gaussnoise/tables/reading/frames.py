@@ -264,6 +264,22 @@ def text_columns(table: object, names: Sequence[str]) -> Sequence[str]:
     return _told_by_folders(partitions, own.columns)
 
 
+def without_zone(table: object) -> tuple[str, ...]:
+    """Columns of Parquet's INT96, Spark's usual timestamps, of which no file says the time zone.
+
+    None where files cannot be read: opening them says so.
+    """
+    from pyarrow import parquet
+
+    found: dict[str, None] = {}
+    with contextlib.suppress(Exception):
+        for file in table_files(table) if is_path(table) and not is_csv(table) else ():
+            schema = parquet.ParquetFile(file).schema
+            columns = [schema.column(k) for k in range(len(schema.names))]
+            found |= {c.path: None for c in columns if c.physical_type == "INT96"}
+    return tuple(found)
+
+
 def literal(text: str) -> str:
     """A quoted text."""
     return "'" + text.replace("'", "''") + "'"

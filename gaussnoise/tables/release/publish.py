@@ -25,7 +25,7 @@ from ..counting.impossible import excluded
 from ..counting.persons import PersonLimit, check_table
 from ..planning.plan import MOST_HERE, Plan
 from ..reading.files import written_in
-from ..reading.frames import frame_backend
+from ..reading.frames import frame_backend, without_zone
 from ..schema.schema import OnOutside
 from .executors.door import check_executors, released
 from .files import (
@@ -258,6 +258,15 @@ def _blank(plan: Plan, table: object, on_outside: OnOutside, *, private: bool) -
     backend = frame_backend(table)
     if plan.person is not None:
         check_table(table)
+    zoneless, names = without_zone(table), [plan.schema.names[i] for i in _used(plan)]
     return TableRelease(
-        plan, private, plan.rho_charged, plan.covariance, plan.query, zeros, backend, on_outside
+        plan,
+        private,
+        plan.rho_charged,
+        plan.covariance,
+        plan.query,
+        zeros,
+        backend,
+        on_outside,
+        without_zone=tuple(name for name in names if name in zoneless),
     )

@@ -14,9 +14,9 @@ import narwhals as nw
 from ...errors import DataError
 from ..reading.csv import FORM, text_number
 from ..reading.files import is_csv
-from ..reading.frames import guarded, is_zoned, open_table, sql, type_name
+from ..reading.frames import guarded, is_zoned, open_table, sql, type_name, without_zone
 from ..reading.sniff import decimal_columns
-from .dates import ISO, NO_ZONE
+from .dates import ISO, NO_ZONE, ZONELESS
 from .schema import RESERVED_NAMES, Attribute, Schema
 
 _MOST_CATEGORIES = 100
@@ -73,7 +73,7 @@ def draft(table: object) -> Draft:
         lambda: dict(frame.collect_schema()),
         engine=frame.implementation,
     )
-    drafted = Draft([], {}, {})
+    drafted, zoneless = Draft([], {}, {}), without_zone(table)
     for name, dtype in types.items():
         if name in RESERVED_NAMES:
             drafted.left_out[name] = (
@@ -81,7 +81,8 @@ def draft(table: object) -> Draft:
             )
             continue
         try:
-            attribute, drafted.reasons[name] = _attribute(frame, name, dtype)
+            attribute, reason = _attribute(frame, name, dtype)
+            drafted.reasons[name] = f"{reason}; {ZONELESS}" if name in zoneless else reason
             drafted.attributes.append(attribute)
         except DataError as error:
             drafted.left_out[name] = str(error)

@@ -155,7 +155,7 @@ def test_records_of_another_length_are_refused_with_a_hint(tmp_path):
     for content in (f"a,b\nx,1\n{CANARY}\n", f"a,b\n{CANARY}é,é\n"):
         path.write_bytes(content.encode("latin-1"))
         for door in doors:
-            with pytest.raises(gn.DataError, match="'cp1252'.*as many fields") as caught:
+            with pytest.raises(gn.DataError, match=r"'cp1252'.*as many fields") as caught:
                 door()
             assert CANARY not in str(caught.value)
 
