@@ -8,8 +8,8 @@ import typer
 Tables = Annotated[
     list[Path],
     typer.Argument(
-        help="CSV or Parquet file, several, a quoted pattern like 'data/*.csv', or a folder of "
-        "Parquet."
+        help="CSV (.gz, .xz, .zst, .zip), Parquet, .xlsx, .sav, .dta or .sas7bdat file, several, a "
+        "quoted pattern like 'data/*.csv', or a folder of Parquet."
     ),
 ]
 Delimiter = Annotated[

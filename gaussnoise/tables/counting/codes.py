@@ -127,8 +127,7 @@ def code_table(
         types = guarded(_TASK, lambda: {n: _plain_type(frame[n], t) for n, t in types.items()})
     missing = [name for name in needed if name not in names]
     if missing:
-        csv = is_csv(table)
-        hint = "; hint: CSV needs commas, and column names in its first line" if csv else ""
+        hint = "; hint: names as the file's first line has them" if is_csv(table) else ""
         raise DataError(
             f"table: expected columns {', '.join(map(repr, missing))}, which are missing{hint}"
         )

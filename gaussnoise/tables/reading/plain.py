@@ -159,8 +159,11 @@ def _member(archive: Any) -> str:
         for one in archive.infolist()
         if not one.is_dir() and not one.filename.startswith("__MACOSX/")
     ]
-    if len(found) != 1 or found[0].flag_bits & 1:
-        raise DataError("table: expected a .zip of one file without a password; hint: unpack it")
+    name = found[0].filename.lower() if found else ""
+    if len(found) != 1 or found[0].flag_bits & 1 or not name.endswith((".csv", ".tsv")):
+        raise DataError(
+            "table: expected a .zip of one .csv or .tsv file without a password; hint: unpack it"
+        )
     return found[0].filename
 
 

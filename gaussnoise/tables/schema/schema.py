@@ -20,6 +20,7 @@ from domains import AbstractBase, Clipped
 
 from ...errors import DataError, ParameterError, SchemaError, SchemaWarning
 from ..reading.dialect import USUAL, Dialect
+from ..reading.files import dialect_of, written_in
 from .bases import EXPECTED_BASE, as_base, base_value
 from .dates import (
     EXPECTED_EDGES,
@@ -355,7 +356,8 @@ class Schema:
         out, aloud. `gaussnoise schema` writes the same with a comment on every column.
 
         Args:
-            table: a dataframe, or where its files are, as for :meth:`Plan.release`.
+            table: a dataframe, or where its files are, as for :meth:`Plan.release`. Of CSV, the
+                dialect is found from the rows too, unless :meth:`Dialect.table` states it.
 
         Raises:
             DataError: the table cannot be read, or no column can be an attribute.
@@ -363,15 +365,17 @@ class Schema:
         Warns:
             SchemaWarning: columns that were left out, and why.
         """
+        from ..reading.sniff import sniffed
         from .draft import draft  # the reader of tables meets the class here
 
+        table = written_in(table, sniffed(table))
         drafted = draft(table)
         reasons = "; ".join(drafted.left_out.values())
         if drafted.left_out and not drafted.attributes:
             raise DataError(f"draft: no column can be an attribute; {reasons}")
         if drafted.left_out:
             warnings.warn(f"draft: left out: {reasons}", SchemaWarning, stacklevel=2)
-        return cls(drafted.attributes)
+        return cls(drafted.attributes, file=dialect_of(table))
 
     def to_toml(self) -> str:
         """The TOML that :meth:`loads` reads back."""

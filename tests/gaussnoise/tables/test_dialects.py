@@ -1,6 +1,7 @@
 """Files in other dialects count as the same table in the usual one, wherever they are read."""
 
 import re
+import zipfile
 
 import numpy as np
 import pytest
@@ -194,14 +195,29 @@ def test_files_that_are_not_in_the_dialect_are_refused(tmp_path, content, dialec
     assert told in str(caught.value)
 
 
-def test_archives_of_several_files_are_refused(tmp_path):
-    import zipfile
-
+@pytest.mark.parametrize("members", [["a.csv", "b.csv"], ["a.parquet"], []])
+def test_other_archives_are_refused(tmp_path, members):
     with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
-        archive.writestr("a.csv", "a\n")
-        archive.writestr("b.csv", "a\n")
-    with pytest.raises(gn.DataError, match="one file without a password"):
+        for member in members:
+            archive.writestr(member, "a\nx\n")
+    with pytest.raises(gn.DataError, match=r"one \.csv or \.tsv file without a password; hint"):
         counted(tmp_path / "t.zip", [gn.Attribute("a", ["x"])])
+
+
+@pytest.mark.parametrize("name", ["t.csv.gz", "t.csv.xz", "t.csv.zst", "t.zip"])
+def test_packed_files_that_are_cut_are_refused(tmp_path, usual, name):
+    packed(tmp_path / name, usual.read_bytes())
+    whole = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(whole[: -len(whole) // 2])
+    with pytest.raises(gn.DataError, match="could not open the file"):
+        counted(tmp_path / name)
+    if name != "t.zip":  # parts that are packed one by one
+        lines = usual.read_bytes().splitlines(keepends=True)
+        packed(tmp_path / name, b"".join(lines[:9]))
+        first = (tmp_path / name).read_bytes()
+        packed(tmp_path / name, b"".join(lines[9:]))
+        (tmp_path / name).write_bytes(first + (tmp_path / name).read_bytes())
+        assert counted(tmp_path / name) == counted(usual)
 
 
 def test_plans_read_in_the_dialect_of_their_schema(tmp_path, usual):
@@ -281,7 +297,8 @@ def test_drafts_read_numbers_with_commas(tmp_path):
     (tmp_path / "t.csv").write_text(
         "n;t;u\n" + "".join(f"{k},5;a,{k % 9};{k % 3},5\n" for k in range(200))
     )
-    drafted = gn.Schema.draft(gn.Dialect(";", ",").table(tmp_path / "t.csv"))
+    drafted = gn.Schema.draft(tmp_path / "t.csv")
+    assert drafted.file == gn.Dialect(";", ",")
     assert drafted.attributes[0].edges is not None
     assert drafted.attributes[1].categories == tuple(f"a,{k}" for k in range(9))
     assert drafted.attributes[2].edges is not None
