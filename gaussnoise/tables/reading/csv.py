@@ -33,18 +33,8 @@ _PIECE = 2**19
 _USUAL_LINE = 2_000_000  # duckdb's own limit
 
 
-def open_csv(
-    paths: Sequence[str], connection: Any, dialect: Dialect = USUAL, numbers: Sequence[str] = ()
-) -> Any:
+def open_csv(paths: Sequence[str], connection: Any, dialect: Dialect = USUAL) -> Any:
     """A duckdb relation of text columns; each file is checked by itself.
-
-    Args:
-        paths: of the files.
-        connection: of duckdb.
-        dialect: how they are written.
-        numbers: columns that are read as numbers: they come with a decimal point, whatever mark
-            they are written with. Comma and point change places, so that a text with the other
-            mark is no number, and texts that differ still do.
 
     Raises:
         DataError: a quote where none may stand, or no first line of column names, or several
@@ -65,7 +55,7 @@ def open_csv(
     several_lines = any(one.several_lines for one in checked)
     longest = max(one.longest for one in checked)
     usual = all(file.is_usual for file in files)
-    relation = connection.read_csv(
+    return connection.read_csv(
         [glob.escape(path) for path in paths]
         if usual
         else served({f: one.length for f, one in zip(files, checked, strict=True)}, connection),
@@ -86,23 +76,6 @@ def open_csv(
         parallel=usual and not several_lines,
         **({} if longest < _USUAL_LINE else {"max_line_size": longest}),
     )
-    swapped = set(numbers) & set(names) if dialect.decimal == "," else set()
-    return (
-        relation
-        if not swapped
-        else relation.project(
-            ", ".join(
-                f"translate({_sql(name)}, ',.', '.,') AS {_sql(name)}"
-                if name in swapped
-                else _sql(name)
-                for name in names
-            )
-        )
-    )
-
-
-def _sql(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def check_quotes(path: str, dialect: Dialect) -> None:
@@ -140,17 +113,18 @@ def _header(plain: Plain, dialect: Dialect) -> list[str]:
                     quoting=quoting,
                     strict=True,
                 ),
-                [""],
+                [],
             )
         except csv.Error:
-            names = []
-    other = _other_delimiter(plain) if dialect.delimiter is None and len(names) < 2 else None
+            names = None
+    doubtful = dialect.delimiter is None and len(names or ()) < 2
+    other = _other_delimiter(plain) if doubtful else None
     if other is not None:
         raise DataError(
             f"table: expected column names with {plain.delimiter!r} between them, got "
             f"{other!r}; hint: {hint(delimiter=other)}"
         )
-    if names == []:
+    if names is None:
         raise DataError(_QUOTES)
     if any("\ud800" <= character <= "\udfff" for name in names for character in name):
         raise DataError(

@@ -202,7 +202,21 @@ def _open_files(table: object, numbers: Sequence[str]) -> Any:
         return open_office(files, _connect(), numbers)
     if any(map(is_office, files)):
         raise DataError("table: expected files of one kind, got CSV and others")
-    return open_csv(files, _connect(), dialect_of(table), numbers)
+    dialect = dialect_of(table)
+    text = open_csv(files, _connect(), dialect)
+    return text if dialect.decimal == "." else _with_points(text, numbers)
+
+
+def _with_points(text: Any, numbers: Sequence[str]) -> Any:
+    """The relation, in which comma and point change places in these columns.
+
+    So a text with the other mark is no number, and texts that differ still do.
+    """
+    columns = (
+        f"translate({sql(name)}, ',.', '.,') AS {sql(name)}" if name in numbers else sql(name)
+        for name in text.columns
+    )
+    return text.project(", ".join(columns))
 
 
 def _open_parquet(files: list[str], partitions: list[str]) -> Any:

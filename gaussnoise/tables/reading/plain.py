@@ -9,6 +9,7 @@ import gzip
 import io
 import itertools
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from .files import PACKED
 
 _PIECE = 2**19
 _MARK = codecs.BOM_UTF8
+_SEP = re.compile(rb'"?sep=([^\r\n])"?(?:\r\n|\r|\n|\Z)', re.IGNORECASE)  # as Excel reads it
 _protocols = itertools.count()
 
 
@@ -57,15 +59,14 @@ class Plain:
                 f"{hint(encoding='utf-8')}"
             )
         self.start = len(_MARK) if marked else 0
-        line = first[self.start :].strip(b'"')
-        if line[:4].lower() == b"sep=" and line[4:5] not in (b"", b"\r", b"\n"):
-            said = line[4:5].decode("ascii", "replace")
+        if line := _SEP.match(first, self.start):
+            said = line[1].decode("ascii", "replace")
             if said != self.delimiter:
                 raise DataError(
                     f"table: expected the delimiter {self.delimiter!r}, got a first line sep="
                     f"{said}; hint: {hint(delimiter=said)}"
                 )
-            self.start += len(first[self.start :].splitlines(keepends=True)[0])
+            self.start = line.end()
         bare = path == name_of(path) or path.lower().endswith(".gz")
         usual = self.start in (0, len(_MARK))
         self.is_usual = bare and usual and self.characters is None

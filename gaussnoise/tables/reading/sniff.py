@@ -5,6 +5,7 @@ What is released is read as its owner states, who checks a draft by hand.
 
 import codecs
 import csv
+import io
 import itertools
 import re
 from collections import Counter
@@ -56,7 +57,8 @@ def _of_text(path: str, stated: Dialect) -> tuple[Dialect, bool]:
     encoding = _encoding(path) if stated.encoding == USUAL.encoding else stated.encoding
     with unpacked(path) as file:
         sample = file.read(_SAMPLE).decode(encoding, "replace").removeprefix("\ufeff")
-    lines = sample.splitlines(keepends=True)[: None if len(sample) < _SAMPLE else -1]
+    # the last line of a longer file may be cut
+    lines = list(io.StringIO(sample, newline=""))[: None if len(sample) < _SAMPLE else -1]
     first = lines[0].strip('\r\n"') if lines else ""
     delimiter, quote = stated.delimiter, stated.quote or '"'
     if first[:4].lower() == "sep=" and len(first) == 5:

@@ -138,6 +138,7 @@ def test_any_other_quote_is_refused(read, content, name, piece, monkeypatch):
         (b"b,a,a\n", "distinct.*'a' twice"),
         (b"Sex,sex\nF,x\n", "upper and lower case.*rename one"),
         (b"", "column names"),
+        (b"\n1\n", "column names"),
     ],
 )
 def test_other_habits_are_refused_with_a_hint(read, content, hint):
@@ -149,7 +150,7 @@ def test_records_of_another_length_are_refused_with_a_hint(tmp_path):
     path = tmp_path / "t.csv"
     doors = [
         lambda: counted(path, gn.Attribute("a", ["x"], other="o")),
-        lambda: gn.Schema.draft(path),
+        lambda: gn.Schema.draft(gn.Dialect().table(path)),
         lambda: gn.estimators.column_means(path, ["b"], gn.zCDP(1.0)),
     ]
     for content in (f"a,b\nx,1\n{CANARY}\n", f"a,b\n{CANARY}é,é\n"):

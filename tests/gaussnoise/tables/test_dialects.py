@@ -182,6 +182,7 @@ def test_dialects_that_cannot_be_are_refused(wrong):
         (b"sep=|\na|b\n", GERMAN, "expected the delimiter ';', got a first line sep=|"),
         (b"\xef\xbb\xbfa;b\n", GERMAN, "got a mark of UTF-8; hint: encoding = \"utf-8\""),
         (b"a;b\n", gn.Dialect(","), None),  # it is stated: one column of that name
+        (b"sep=;x,a;b\n", gn.Dialect(), None),  # a name, not what Excel calls a separator
     ],
 )  # fmt: skip
 def test_files_that_are_not_in_the_dialect_are_refused(tmp_path, content, dialect, told):
