@@ -17,7 +17,7 @@ Delimiter = Annotated[
     typer.Option(
         "--delimiter",
         help="Of CSV, between fields: ';' or tab. This and the next three options come before the "
-        "schema's [\\[file]] table, where there is one.",  # an opening bracket alone is markup
+        "schema's \\[file] table, where there is one.",  # an opening bracket alone is markup
     ),
 ]
 Decimal = Annotated[

@@ -11,7 +11,7 @@ from ...errors import ParameterError
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
-# each byte is one character, whatever stands before it
+# each byte is one character, also after bytes that are damaged
 _SINGLE_BYTE = re.compile(r"iso8859-\d+|cp125\d|cp[478]\d\d|koi8-[rtu]|mac-\w+")
 _NO_DELIMITER = re.compile(r"[0-9A-Za-z\r\n\x00_+-]|[^\x00-\x7f]")
 
@@ -85,7 +85,7 @@ class Dialect:
         object.__setattr__(self, "encoding", _encoding(self.encoding))
 
     def table(self, files: Paths) -> "Files":
-        """These files in this dialect, for whatever takes a table.
+        """These files in this dialect, for every function that takes a table.
 
         Args:
             files: a path, a pattern like ``data/*.csv``, or a list of paths.

@@ -34,7 +34,7 @@ def open_office(paths: Sequence[str], connection: Any, numbers: Sequence[str] = 
     Args:
         paths: of the files.
         connection: of duckdb.
-        numbers: columns in which a value is its code, whatever its label.
+        numbers: columns in which a value is its code, also where it has a label.
 
     Raises:
         DataError: no reader is installed, no first row of distinct names, several sheets, or files

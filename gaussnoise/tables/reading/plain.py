@@ -1,4 +1,4 @@
-"""What a CSV file says, as UTF-8: whatever packs it, and in whichever encoding it is written.
+"""The text of a CSV file in UTF-8, out of what packs it and of the encoding it is written in.
 
 It is unpacked and written anew piece by piece whenever it is read: nothing of it is kept in memory
 or in another file.
