@@ -78,12 +78,12 @@ def _sheet(path: str, _: Sequence[str]) -> tuple[list[str], Columns]:
 
     def columns() -> Columns:
         chosen = ([cell_text(row[k]) for k in named] for row in rows)
-        yield from _transposed((row for row in chosen if any(x is not None for x in row)), named)
+        yield from _transposed(row for row in chosen if any(x is not None for x in row))
 
     return [header[k] or "" for k in named], columns()
 
 
-def _transposed(rows: Rows, named: Sequence[int]) -> Columns:
+def _transposed(rows: Rows) -> Columns:
     some: list[Sequence[str | None]] = []
     for row in rows:
         some.append(row)
