@@ -220,8 +220,8 @@ ROOMS = """
     3 gaussnoise.noise
     4 gaussnoise.bounds
     4 gaussnoise.mechanisms
-    5 gaussnoise.tables.reading
     5 gaussnoise.tables.schema
+    5 gaussnoise.tables.reading
     5 gaussnoise.tables.counting
     5 gaussnoise.tables.planning
     5 gaussnoise.tables.release gaussnoise.tables gaussnoise.plots
@@ -261,7 +261,7 @@ MEETINGS = {
     "gaussnoise.tables.release.release": {"gaussnoise.tables.release.report.pages"},
     "gaussnoise.tables.release.table": {"gaussnoise.tables.release.default_plot"},
     "gaussnoise.tables.release.cells": {"gaussnoise.tables.release.default_plot"},
-    "gaussnoise.tables.schema.schema": {"gaussnoise.tables.schema.draft"},
+    "gaussnoise.tables.schema.schema": {"gaussnoise.tables.reading.draft"},
     "gaussnoise.noise.optimal_noise": {
         "gaussnoise.noise.file",
         "gaussnoise.noise.convergence",

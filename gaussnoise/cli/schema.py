@@ -8,9 +8,8 @@ import typer
 
 from ..errors import DataError, ParameterError
 from ..tables import Dialect, Schema
+from ..tables.reading.draft import draft
 from ..tables.reading.sniff import sniffed
-from ..tables.schema.draft import draft
-from ..tables.schema.schema import file_toml
 from ..text import number_of
 from .asked import dialect_of, table_of
 from .console import ERR, say, show
@@ -38,8 +37,7 @@ def draft_schema(
         reasons = "; ".join(drafted.left_out.values())
         raise DataError(f"schema: no column can be an attribute; {reasons}")
     schema = Schema(drafted.attributes)
-    file = file_toml(written) + "\n" if written.stated else ""
-    text = _DRAFT_WARNING + file + drafted.to_toml()
+    text = _DRAFT_WARNING + drafted.to_toml()
     if out is not None:
         try:
             with open(out, "x", encoding="utf-8") as file:

@@ -10,16 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import DataError, ParameterError
-from ..tables.counting.codes import code_column, doubles_of
+from ..tables.reading.codes import check_categories
+from ..tables.reading.columns import code_column, number_column
 from ..tables.reading.csv import FORM, text_number
 from ..tables.reading.files import is_csv
-from ..tables.reading.frames import guarded, open_table, sql, type_name
+from ..tables.reading.frames import guarded, sql, type_name
+from ..tables.reading.opened import TASK, Opened, opened
+from ..tables.reading.persons import check_person_type, people_of
+from ..tables.reading.types import WORDS, check_type, own_type
 from ..tables.schema.schema import Attribute
-from ..text import near
 
 Array = NDArray[np.float64]
 
-_TASK = "read the table's columns"
 _MOST_GROUPS = 10_000
 
 
@@ -56,110 +58,98 @@ def read_numbers(
         DataError: a missing column, or one that is neither numbers nor text.
         ParameterError: no categories, or too many groups.
     """
-    listed = [Attribute(name, list(values)) for name, values in by.items()]
+    attributes = [Attribute(name, list(values)) for name, values in by.items()]
     groups = tuple(
         dict(zip(by, values, strict=True))
-        for values in itertools.product(*(a.categories or () for a in listed))
+        for values in itertools.product(*(a.categories or () for a in attributes))
     )
     if not 1 <= len(groups) <= _MOST_GROUPS:
         raise ParameterError(
             f"column_means: expected 1 to {_MOST_GROUPS} groups, got {len(groups)}"
         )
-    integers = [a.name for a in listed if isinstance((a.categories or ("",))[0], int)]
-    frame = open_table(table, [*columns, *integers])
-    engine = frame.implementation
-    text = is_csv(table)
-    types = guarded(_TASK, lambda: dict(frame.collect_schema()), engine=engine)
-    wanted = [*columns, *by, *([person] if person is not None else [])]
-    missing = sorted({name for name in wanted if name not in types})
-    if missing:
-        raise DataError(
-            f"table: expected columns {', '.join(map(repr, missing))}, which are "
-            f"missing{near(missing[0], types)}"
-        )
+    check_categories(table, attributes, "drop")
+    named = {attribute.name: own_type(attribute) for attribute in attributes}
+    named |= {} if person is None or person in named else {person: nw.Int64()}
+    source = opened(table, named | dict.fromkeys(columns, nw.Float64()))
+    if not source.untyped:
+        attributes = _checked(source, columns, attributes, person)
+    hint = FORM if is_csv(table) else ""
+    data = guarded(
+        TASK, lambda: _collected(source, columns, [*by, *named]), hint, engine=source.engine
+    )
+
+    def read() -> Numbers:
+        numbers = {
+            name: number_column(data[f"x{k}"], source.form(name)) for k, name in enumerate(columns)
+        }
+        cells = np.zeros(len(data), dtype=np.int64)
+        for attribute in attributes:
+            column = data[f"g{list(named).index(attribute.name)}"]
+            codes = code_column(column, attribute, source.form(attribute.name)).astype(np.int64)
+            cells = np.where((cells >= 0) & (codes > 0), cells * attribute.size + codes - 1, -1)
+        if person is None:
+            return Numbers(numbers, cells, groups)
+        whose = people_of(data[f"g{list(named).index(person)}"], source.form(person)).index
+        means = {name: _by_person(x, whose) for name, x in numbers.items()}
+        people = int(whose.max(initial=-1)) + 1
+        return Numbers(means, np.zeros(people, dtype=np.int64), groups)
+
+    return guarded(TASK, read)
+
+
+def _checked(
+    source: Opened, columns: Sequence[str], by: Sequence[Attribute], person: str | None
+) -> list[Attribute]:
+    """The grouping attributes as the columns' declared types write them; other types are refused.
+
+    Raises:
+        DataError: a type that does not fit.
+    """
     for name in columns:
-        if not (types[name].is_numeric() or types[name] == nw.String):
-            raise DataError(f"column {name!r}: expected numbers, got {type_name(types[name])}")
-    attributes = [_as_written(attribute, types[attribute.name]) for attribute in listed]
-
-    def collect() -> nw.DataFrame[Any]:
-        # each column once, under a name of its own, whatever role it has
-        names = list(dict.fromkeys(wanted))
-        if text:
-            relation: Any = frame.to_native()
-            parts = [f"{text_number(sql(name))} AS x{k}" for k, name in enumerate(columns)]
-            parts += [f"{sql(name)} AS g{k}" for k, name in enumerate(names)]
-            return nw.from_native(relation.project(", ".join(parts))).collect("pyarrow")
-        picked = [nw.col(name).alias(f"x{k}") for k, name in enumerate(columns)]
-        picked += [nw.col(name).alias(f"g{k}") for k, name in enumerate(names)]
-        return frame.lazy().select(*picked).collect("pyarrow")
-
-    data = guarded(_TASK, collect, FORM if text else "", engine=engine)
-    place = {name: f"g{k}" for k, name in enumerate(dict.fromkeys(wanted))}
-    numbers = {
-        name: guarded(_TASK, lambda k=k: _floats(data[f"x{k}"])) for k, name in enumerate(columns)
-    }
-    rows = len(data)
-    cells = np.zeros(rows, dtype=np.int64)
-    for attribute in attributes:
-        codes = (
-            guarded(_TASK, lambda a=attribute: code_column(data[place[a.name]], a)).astype(np.int64)
-            - 1
-        )
-        cells = np.where((cells >= 0) & (codes >= 0), cells * attribute.size + codes, -1)
-    if person is None:
-        return Numbers(numbers, cells, groups)
-    whose, known = guarded(_TASK, lambda: _labels(data[place[person]]))
-    means = {name: _by_person(x, whose, known) for name, x in numbers.items()}
-    people = int(whose.max(initial=-1)) + 1
-    return Numbers(means, np.zeros(people, dtype=np.int64), groups)
+        dtype = source.types[name]
+        if not (dtype.is_numeric() or dtype == nw.String):
+            raise DataError(f"column {name!r}: expected numbers, got {type_name(dtype)}")
+    if person is not None:
+        check_person_type(person, source.types[person])
+    attributes = [a if a.name in source.text else _as_written(a, source.types[a.name]) for a in by]
+    for attribute in (a for a in attributes if a.name not in source.text):
+        check_type(attribute, source.types[attribute.name], True)
+    return attributes
 
 
 def _as_written(attribute: Attribute, dtype: nw.dtypes.DType) -> Attribute:
-    """Categories as the column writes them: digits for text, integers for integers."""
-    values: Any = attribute.categories or ()
-    if dtype == nw.String and not isinstance(values[0], str):
-        return Attribute(
-            attribute.name,
-            [str(value).lower() if isinstance(value, bool) else str(value) for value in values],
-        )
-    if dtype.is_integer() and all(
-        isinstance(value, str) and value.lstrip("-").isdecimal() for value in values
-    ):
-        return Attribute(attribute.name, [int(value) for value in values])
+    """Categories of the column's type, where they are given as text or the column is text."""
+    texts = [str(value) for value in attribute.categories or ()]
+    if dtype in WORDS:
+        return Attribute(attribute.name, texts)
+    truth = {"true": True, "false": False}
+    if dtype == nw.Boolean and all(text.lower() in truth for text in texts):
+        return Attribute(attribute.name, [truth[text.lower()] for text in texts])
+    if not dtype == nw.Boolean and all(text.lstrip("-").isdecimal() for text in texts):
+        return Attribute(attribute.name, [int(text) for text in texts])
     return attribute
 
 
-def _floats(column: nw.Series[Any]) -> Array:
-    """Numbers as floats; nulls and text that is no number as NaN."""
-    import pyarrow as pa
-
-    values: Any = column.to_arrow()
-    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-        return np.array([_parsed(value) for value in values.to_pylist()], dtype=np.float64)
-    return doubles_of(values)
-
-
-def _parsed(text: str | None) -> float:
-    try:
-        return float(text) if text is not None and "_" not in text else np.nan
-    except ValueError:
-        return np.nan
-
-
-def _labels(column: nw.Series[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """A number for every person, and which rows name one."""
-    import pyarrow as pa
-
-    values: Any = column.to_arrow()
-    encoded: Any = pa.chunked_array(values).combine_chunks().dictionary_encode()
-    known = encoded.indices.is_valid().to_numpy(zero_copy_only=False)
-    return encoded.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64), known
+def _collected(source: Opened, columns: Sequence[str], named: Sequence[str]) -> nw.DataFrame[Any]:
+    """Numbers as x0, x1, …, and the other columns as g0, g1, …: each under a name of its own."""
+    frame, others = source.frame, list(dict.fromkeys(named))
+    if source.engine == nw.Implementation.DUCKDB:
+        numbers = [text_number(sql(c)) if c in source.text else sql(c) for c in columns]
+        parts = [f"{number} AS x{k}" for k, number in enumerate(numbers)]
+        parts += [f"{sql(name)} AS g{k}" for k, name in enumerate(others)]
+        return nw.from_native(frame.to_native().project(", ".join(parts))).collect("pyarrow")
+    picked = [nw.col(name).alias(f"x{k}") for k, name in enumerate(columns)]
+    picked += [nw.col(name).alias(f"g{k}") for k, name in enumerate(others)]
+    chosen = frame.select(*picked)
+    if not isinstance(chosen, nw.LazyFrame):
+        return chosen
+    # arrow would look for the types of what dask holds
+    return chosen.collect() if source.untyped else chosen.collect("pyarrow")
 
 
-def _by_person(x: Array, whose: NDArray[np.int64], known: NDArray[np.bool_]) -> Array:
+def _by_person(x: Array, whose: NDArray[np.int64]) -> Array:
     """The mean of every person's own finite numbers, by themselves; NaN for people without one."""
-    used = known & np.isfinite(x)
+    used = (whose >= 0) & np.isfinite(x)
     order = np.flatnonzero(used)[np.argsort(whose[used], kind="stable")]
     people = int(whose.max(initial=-1)) + 1
     means = np.full(people, np.nan)

@@ -4,7 +4,6 @@ from .planning.budgets import Budgets, budgets
 from .planning.door import plan
 from .planning.plan import Plan
 from .planning.targets import Target
-from .reading.dialect import Dialect
 from .release.answer import Answer
 from .release.biased import BiasedTable
 from .release.categories import Categories, discover_categories
@@ -14,6 +13,7 @@ from .release.quantiles import QuantileTable
 from .release.release import Measurement, TableRelease
 from .release.sums import MeanTable, SumTable
 from .release.table import MarginalTable, ProportionTable, QueryTable
+from .schema.dialect import Dialect
 from .schema.numbers import Weight
 from .schema.schema import Attribute, Schema
 

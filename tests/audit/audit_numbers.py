@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 import gaussnoise as gn
-from gaussnoise.tables.counting import codes as _codes
 from gaussnoise.tables.counting import numbers as _numbers
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.planning import measure as _measure
+from gaussnoise.tables.reading import columns as _columns
 
 PAY = gn.Attribute("pay", clip=[0, 100])
 SQUARES = gn.Attribute(
@@ -62,9 +62,9 @@ def _unclipped(only):
             t = t if attribute.name == only else np.minimum(t, 1)
             return 1 + np.floor(t * _numbers.STEPS + 0.5).astype(np.int64)
 
-        patch.setattr(_codes, "steps_of", steps_of)
-        patch.setattr(_codes, "_width", lambda _: _codes.nw.Int64)
-        patch.setitem(_codes._NUMPY, _codes.nw.Int64, np.int64)
+        patch.setattr(_columns, "steps_of", steps_of)
+        patch.setattr(_columns, "width_of", lambda _: _columns.nw.Int64)
+        patch.setitem(_columns.NUMPY, _columns.nw.Int64, np.int64)
 
     return inject
 

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 import gaussnoise as gn
-from gaussnoise.tables.counting import codes as _codes
 from gaussnoise.tables.counting import persons as _persons
+from gaussnoise.tables.counting import records as _records
 from gaussnoise.tables.planning import measure as _measure
 from gaussnoise.tables.release import publish as _publish
 
@@ -58,16 +58,16 @@ def audit(plan, high, low, draws=4000):
 
 
 def _no_limit(patch):
-    patch.setattr(_codes, "limited_arrays", lambda columns, people, limit: columns)
+    patch.setattr(_records, "limited_arrays", lambda columns, people, limit: columns)
 
 
 def _one_row_more(patch):
-    right = _codes.limited_arrays
+    right = _records.limited_arrays
 
     def limited(columns, people, limit):
         return right(columns, people, _persons.PersonLimit(limit.column, limit.rows + 1))
 
-    patch.setattr(_codes, "limited_arrays", limited)
+    patch.setattr(_records, "limited_arrays", limited)
 
 
 def _ordered_by(place):
@@ -78,7 +78,7 @@ def _ordered_by(place):
         begins = np.diff(people.index[order], prepend=-1) != 0
         return [column[order][_persons._since(begins) < limit.rows] for column in columns]
 
-    return lambda patch: patch.setattr(_codes, "limited_arrays", limited)
+    return lambda patch: patch.setattr(_records, "limited_arrays", limited)
 
 
 def _rarity(columns):

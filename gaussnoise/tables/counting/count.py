@@ -22,7 +22,6 @@ from ..reading.files import is_csv, state_of
 from ..reading.frames import guarded, open_table
 from ..schema.numbers import Weight, unit_of
 from ..schema.schema import Attribute, OnOutside
-from .codes import Codes, code_table, outside_error
 from .impossible import Excluded, check_possible, without
 from .numbers import (
     WEIGHT,
@@ -35,6 +34,7 @@ from .numbers import (
     with_sums,
 )
 from .persons import PersonLimit
+from .records import Codes, code_table, outside_error
 
 Counts = NDArray[np.int64]
 

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from ...errors import DataError, ParameterError
 from ...solvers.tables.residuals import Subset
-from ..reading.frames import guarded
+from ..reading.frames import guarded, native_frame
 from ..schema.numbers import Weight
 from ..schema.schema import Attribute, OnOutside
-from .codes import outside_error
 from .count import CHANGED, Placing, coded_records
 from .impossible import Excluded
 from .numbers import WEIGHT, WITHOUT, weight_column, with_sums
 from .persons import PersonLimit
+from .records import outside_error
 
 Counts = NDArray[np.int64]
 Parts = Iterator[tuple[int, Counts]]
@@ -34,7 +34,7 @@ COMMITTED = "part int, name string, digest string"  # what tasks say of a file
 
 def check_spark(table: object) -> None:
     """Refuse what is no Spark dataframe, or would count a row twice if it is computed again."""
-    frame = guarded("open it", lambda: nw.from_native(table, pass_through=True))  # pyright: ignore[reportArgumentType, reportCallIssue]
+    frame = native_frame(table)
     if not (isinstance(frame, nw.LazyFrame) and hasattr(table, "mapInArrow")):
         raise ParameterError(
             f"release: executors=True expects a Spark dataframe, got {type(table).__name__}; hint: "

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import DataError
-from .dialect import USUAL, Dialect, hint
+from ..schema.dialect import USUAL, Dialect, hint
 from .plain import Plain, served
 
 FORM = (
@@ -90,10 +90,12 @@ def check_quotes(path: str, dialect: Dialect) -> None:
 def text_number(column: str) -> str:
     """SQL of a column of text as a double; NULL where it is none.
 
-    duckdb takes 1_0 for ten. What stands around the column keeps it from moving the cast into its
+    duckdb takes 1_0 for ten, and +-1 for minus one. What stands around the column keeps it from
+    moving the cast into its
     CSV reader, where it fails instead of giving NULL.
     """
-    return f"TRY_CAST(CASE WHEN NOT contains({column}, '_') THEN trim({column}) END AS DOUBLE)"
+    strange = f"contains({column}, '_') OR contains({column}, '+-')"
+    return f"TRY_CAST(CASE WHEN NOT ({strange}) THEN trim({column}) END AS DOUBLE)"
 
 
 def _header(plain: Plain, dialect: Dialect) -> list[str]:
@@ -259,7 +261,7 @@ def _pieces(plain: Plain) -> Iterator[tuple[bytes, bytes]]:
 
 _MOST_DIGITS = 2500  # more than a category may have
 _NUMBER = (
-    r"'^\s*([+-]?)([0-9]*)[.]?([0-9]*)(?:[eE]([+-]?[0-9]+))?\s*$', "
+    r"'^[\s\v]*([+-]?)([0-9]*)[.]?([0-9]*)(?:[eE]([+-]?[0-9]+))?[\s\v]*$', "
     "['sign', 'whole', 'part', 'power']"
 )
 _DIGITS = "(x_parts.whole || x_parts.part)"
@@ -269,9 +271,10 @@ _POWER = (
 _ZEROS = f"({_POWER} - length(x_parts.part) + length({_DIGITS}) - length(rtrim({_DIGITS}, '0')))"
 # in up to 15 characters a double tells integers below 2^53; others are compared digit by digit
 _STEPS = (
-    f"{text_number('x')} AS x_double, x",
-    f"CASE WHEN length(x) > 15 OR abs(x_double) >= {2**53} THEN regexp_extract(x, {_NUMBER}) END "
-    "AS x_parts, x_double",
+    f"{text_number('x')} AS x_double, trim(x) AS x",
+    # a number may be so small that a double of it is zero
+    f"CASE WHEN length(x) > 15 OR abs(x_double) >= {2**53} OR x_double = 0 "
+    f"THEN regexp_extract(x, {_NUMBER}) END AS x_parts, x_double",
     "CASE WHEN x_parts IS NULL THEN"
     " CASE WHEN x_double = trunc(x_double) THEN CAST(TRY_CAST(x_double AS BIGINT) AS VARCHAR) END"
     f" WHEN {_DIGITS} = '' THEN NULL WHEN trim({_DIGITS}, '0') = '' THEN '0' WHEN {_ZEROS} "

@@ -5,7 +5,7 @@ import os
 from typing import Any
 
 from ...errors import DataError
-from .dialect import USUAL, Dialect, Files
+from ..schema.dialect import USUAL, Dialect, Files
 from .office import is_office
 
 PACKED = (".gz", ".xz", ".zst")

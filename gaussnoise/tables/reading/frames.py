@@ -36,7 +36,7 @@ def open_table(table: object, numbers: Sequence[str] = ()) -> nw.DataFrame[Any] 
                 engine=nw.Implementation.DUCKDB,
             )
         )
-    frame = _native(table)
+    frame = native_frame(table)
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
         raise DataError(
             "table: expected a dataframe (polars, pandas, pyarrow, duckdb, …), or the path of a "
@@ -50,7 +50,7 @@ def frame_backend(table: object) -> Any:
     """The dataframe library results come back in: the caller's own if it is eager, else pyarrow."""
     if is_path(table):
         return "pyarrow"
-    frame = _native(table)
+    frame = native_frame(table)
     implementation = (
         frame.implementation if isinstance(frame, nw.DataFrame | nw.LazyFrame) else None
     )  # refused later
@@ -62,7 +62,7 @@ def frame_backend(table: object) -> Any:
     return implementation if eager else "pyarrow"
 
 
-def _native(table: object) -> object:
+def native_frame(table: object) -> object:
     """A frame; what is none, as it is."""
 
     def opened() -> object:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...errors import DataError
-from .dialect import Dialect, hint
+from ..schema.dialect import Dialect, hint
 from .files import PACKED
 
 _PIECE = 2**19

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ...errors import DataError
+from ..schema.dialect import USUAL, Dialect
 from .csv import check_quotes, text_number
-from .dialect import USUAL, Dialect
 from .files import dialect_of, is_csv, table_files
 from .frames import guarded, open_table, sql
 from .office import is_office

@@ -18,7 +18,7 @@ from ..planning.planned import unit_text
 from ..schema.schema import Attribute, Schema
 
 if TYPE_CHECKING:
-    from ..counting.values import Value
+    from ..reading.values import Label
 
 _FORMAT = "gaussnoise.categories/1"
 _FUNCTION = "discover_categories"
@@ -49,7 +49,7 @@ class Categories:
     """
 
     column: str
-    categories: "tuple[Value, ...]"
+    categories: "tuple[Label, ...]"
     counts: tuple[float, ...]
     threshold: float
     standard_deviation: float
@@ -197,8 +197,8 @@ def discover_categories(
     >>> found.attribute().labels
     ('nurse', 'teacher', 'other')
     """
+    from ..counting.frequencies import count_values
     from ..counting.persons import PersonLimit
-    from ..counting.values import count_values
 
     if not isinstance(column, str):
         raise ParameterError(
@@ -271,15 +271,15 @@ def _write(path: Path, categories: Categories) -> None:
 
 
 def _found(
-    counts: "Mapping[Value, int]", column: str, query: ThresholdQuery, record: Mapping[str, object]
+    counts: "Mapping[Label, int]", column: str, query: ThresholdQuery, record: Mapping[str, object]
 ) -> Categories:
     """What is above the threshold; the noise is told numbers for values, and never the values."""
     values = list(counts)
     noisy = query.frequent(dict(enumerate(counts.values())))
-    shown = {values[k]: count for k, count in noisy.items()}
-    # of objects in pandas both may be shown: categories are of one kind, and a type says which
-    kind = str if any(isinstance(value, str) for value in shown) else int
-    shown = {value: count for value, count in shown.items() if isinstance(value, kind)}
+    shown: dict[Label, float] = {values[k]: count for k, count in noisy.items()}
+    # in pandas both may be shown, where 1 and "1" are the same value: categories are of one kind
+    if any(isinstance(value, str) for value in shown):
+        shown = {str(value): count for value, count in shown.items()}
     order = sorted(shown)  # pyright: ignore[reportArgumentType] (all of one kind)
     return Categories(
         column=column,

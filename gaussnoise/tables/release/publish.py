@@ -22,10 +22,12 @@ from ...solvers.progress import Counted, check_progress, counting
 from ...solvers.tables.residuals import Subset
 from ..counting.count import count_marginals
 from ..counting.impossible import excluded
-from ..counting.persons import PersonLimit, check_table
+from ..counting.persons import PersonLimit
 from ..planning.plan import MOST_HERE, Plan
+from ..reading.codes import check_categories
 from ..reading.files import written_in
 from ..reading.frames import frame_backend, without_zone
+from ..reading.persons import check_table
 from ..schema.schema import OnOutside
 from .executors.door import check_executors, released
 from .files import (
@@ -259,6 +261,7 @@ def _blank(plan: Plan, table: object, on_outside: OnOutside, *, private: bool) -
     if plan.person is not None:
         check_table(table)
     zoneless, names = without_zone(table), [plan.schema.names[i] for i in _used(plan)]
+    check_categories(table, [plan.schema.attributes[i] for i in _used(plan)], on_outside)
     return TableRelease(
         plan,
         private,

@@ -19,8 +19,6 @@ from numpy.typing import ArrayLike
 from domains import AbstractBase, Clipped
 
 from ...errors import DataError, ParameterError, SchemaError, SchemaWarning
-from ..reading.dialect import USUAL, Dialect
-from ..reading.files import dialect_of, written_in
 from .bases import EXPECTED_BASE, as_base, base_value
 from .dates import (
     EXPECTED_EDGES,
@@ -32,6 +30,7 @@ from .dates import (
     is_open,
     place,
 )
+from .dialect import USUAL, Dialect
 from .groups import EXPECTED_GROUPS, Level, checked, settled
 from .impossible import EXPECTED, Rule, as_rules
 from .impossible import text_of as _label
@@ -365,17 +364,15 @@ class Schema:
         Warns:
             SchemaWarning: columns that were left out, and why.
         """
-        from ..reading.sniff import sniffed
-        from .draft import draft  # the reader of tables meets the class here
+        from ..reading.draft import draft  # the reader of tables meets the class here
 
-        table = written_in(table, sniffed(table))
         drafted = draft(table)
         reasons = "; ".join(drafted.left_out.values())
         if drafted.left_out and not drafted.attributes:
             raise DataError(f"draft: no column can be an attribute; {reasons}")
         if drafted.left_out:
             warnings.warn(f"draft: left out: {reasons}", SchemaWarning, stacklevel=2)
-        return cls(drafted.attributes, file=dialect_of(table))
+        return cls(drafted.attributes, file=drafted.file)
 
     def to_toml(self) -> str:
         """The TOML that :meth:`loads` reads back."""

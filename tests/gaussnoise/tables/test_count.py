@@ -618,35 +618,42 @@ THINGS += [
 
 
 def number(value):
-    """The exact real number that a value is, if it is finite."""
+    """The real number that a value is once pandas has made a double of it, if it is finite."""
     if isinstance(value, complex) and value.imag == 0:
         value = value.real
     if isinstance(value, bool | np.bool_ | np.timedelta64):
         return None
-    if isinstance(value, np.integer | np.floating):
-        value = value.item()
-    if not isinstance(value, int | float | decimal.Decimal):
+    try:
+        real = (
+            float(value)
+            if isinstance(value, str | int | float | decimal.Decimal | np.number)
+            else None
+        )
+    except (ValueError, OverflowError):
         return None
-    finite = (
-        value.is_finite()
-        if isinstance(value, decimal.Decimal)
-        else isinstance(value, int) or math.isfinite(value)
-    )
-    return Fraction(value) if finite else None
+    return Fraction(real) if real is not None and math.isfinite(real) else None
+
+
+def meant(value):
+    """What a value is, whatever type the other rows of its column give it."""
+    if isinstance(value, bool | np.bool_ | str) and str(value).lower() in ("true", "false"):
+        return str(value).lower() == "true", "truth"
+    real = number(value)
+    if real is not None:
+        return (real, "number") if abs(real) < 2**53 else None
+    return (value, "text") if isinstance(value, str) else None
 
 
 def cell(attribute, value):
-    """By value, but True is no number and "3" no integer; None where there is no cell."""
+    """By what is meant; None where there is no cell."""
     found = None
-    real = number(value)
     if attribute.edges is not None:
+        real = number(value)
         if real is not None and attribute.edges[0] <= real <= attribute.edges[-1]:
             found = sum(real >= edge for edge in attribute.edges[1:-1])
-    else:
-        kind = {bool: bool | np.bool_, str: str}.get(type(attribute.categories[0]))
-        value = real if kind is None else value if isinstance(value, kind) else None
-        if value is not None and value in attribute.categories:
-            found = attribute.categories.index(value)
+    elif (known := meant(value)) is not None:
+        categories = [meant(category) for category in attribute.categories]
+        found = categories.index(known) if known in categories else None
     return attribute.size - 1 if found is None and attribute.other is not None else found
 
 

@@ -22,11 +22,11 @@ from hypothesis import strategies as st
 
 import gaussnoise as gn
 from gaussnoise.cli.app import run
-from gaussnoise.tables.counting.codes import code_table
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.counting.persons import PersonLimit
+from gaussnoise.tables.counting.records import code_table
+from gaussnoise.tables.reading.draft import draft
 from gaussnoise.tables.schema.dates import ISO
-from gaussnoise.tables.schema.draft import draft
 
 # what dask and ibis say about their own dependencies
 pytestmark = [

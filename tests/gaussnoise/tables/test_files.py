@@ -15,8 +15,8 @@ import pytest
 import gaussnoise as gn
 from gaussnoise.cli import app
 from gaussnoise.tables.counting.count import count_marginals
+from gaussnoise.tables.reading.draft import draft
 from gaussnoise.tables.reading.files import state_of
-from gaussnoise.tables.schema.draft import draft
 
 X = gn.Attribute("x", [0, 1, 2])
 

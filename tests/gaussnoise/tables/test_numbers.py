@@ -20,6 +20,9 @@ from gaussnoise.solvers.tables.residuals import part_of
 from gaussnoise.tables.counting import numbers as _numbers
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.counting.persons import PersonLimit
+from gaussnoise.tables.reading import columns as _columns
+from gaussnoise.tables.reading.steps import steps_of
+from gaussnoise.tables.reading.values import Form, finder
 from gaussnoise.tables.release.stream import measured_parts
 
 RELATIONS = pytest.mark.parametrize("neighbors", ["add-remove", "replace"])
@@ -150,11 +153,10 @@ def test_a_number_that_is_not_clipped_would_change_more(monkeypatch):
 
     schema = gn.Schema([SEX, PAY])
     plan = gn.plan(schema, [("sex", "pay")], gn.zCDP(0.3))
-    from gaussnoise.tables.counting import codes
 
-    monkeypatch.setattr(codes, "steps_of", unclipped)
-    monkeypatch.setattr(codes, "_width", lambda _: codes.nw.Int64)
-    monkeypatch.setitem(codes._NUMPY, codes.nw.Int64, np.int64)
+    monkeypatch.setattr(_columns, "steps_of", unclipped)
+    monkeypatch.setattr(_columns, "width_of", lambda _: _columns.nw.Int64)
+    monkeypatch.setitem(_columns.NUMPY, _columns.nw.Int64, np.int64)
     assert largest_change(plan, records()) > 100 * plan.query.query.sensitivity_squared
 
 
@@ -165,12 +167,12 @@ def test_steps_stay_in_range_whatever_the_rounding():
         attribute = gn.Attribute("x", clip=[low, high])
         inside = low + rng.random(1000) * (high - low)
         numbers = np.concatenate([inside, [low, high, -math.inf, math.inf, math.nan]])
-        steps = _numbers.steps_of(numbers, attribute)
+        steps = steps_of(numbers, attribute)
         assert steps.min() == 0
         assert (steps[:-1] > 0).all()
         assert steps.max() == 1 + _numbers.STEPS
         assert steps[-5:].tolist() == [1, 1 + _numbers.STEPS, 1, 1 + _numbers.STEPS, 0]
-        assert [_numbers.step_of(float(x), attribute) for x in numbers] == steps.tolist()
+        assert list(map(finder(attribute, Form.TYPED), numbers)) == steps.tolist()
 
 
 def test_virtual_cells_get_no_negative_part():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyarrow import csv, parquet
 
 import gaussnoise as gn
-from gaussnoise.tables.schema.draft import draft
+from gaussnoise.tables.reading.draft import draft
 from gaussnoise.tables.schema.schema import RESERVED_NAMES
 
 CANARY = "CANARY-7391"

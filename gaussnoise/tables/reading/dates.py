@@ -1,51 +1,19 @@
-"""Dates and timestamps as integers that order them: every engine compares the same ones.
+"""Columns of dates and timestamps as moments, by every engine's own expressions."""
 
-A moment is twice its number of microseconds in a calendar of twelve months of 31 days each, plus
-one if it lies between that microsecond and the next: so text and columns of nanoseconds are
-compared exactly with edges of whole microseconds, in 64 bits. Moments are of the years 1 to 9999,
-which is what dates in text can say; all else has no number, and lies outside.
-"""
-
-import bisect
 import datetime
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
-import numpy as np
 
-from ...errors import DataError
-from ..reading.frames import is_zoned, sql, type_name
-from ..schema.dates import ISO, NO_ZONE, Edge, is_daily, is_dated
+from ..schema.dates import ISO, is_dated
 from ..schema.schema import Attribute
+from .frames import is_zoned, sql
+from .values import FIELDS, REST, ZEROS, moment, moment_of
 
 _WORDS = (nw.String, nw.Categorical, nw.Enum)  # types of text
-_DAY = 2 * 86_400_000_000
 _NOTHING = "0001-01-01"  # in the place of text that is no date, so that none of it is ever read
-_ZEROS = "0" * 19  # a date alone, with them, is as long as a timestamp of nanoseconds
-_FIELDS = (0, 4), (5, 2), (8, 2), (11, 2), (14, 2), (17, 2), (20, 6)  # where each is, how long
-_REST = 26, 3  # nanoseconds
 _ANCHORED = rf"\A(?:{ISO})\z"
-
-
-def _number(day: Sequence[Any], clock: Sequence[Any], between: Any = 0) -> Any:
-    """Of integers, or of expressions: year, month, day; hour, minute, second, microsecond."""
-    (year, month, number), (hour, minute, second, micro) = day, clock
-    days = (year * 12 + month) * 31 + number
-    seconds = ((days * 24 + hour) * 60 + minute) * 60 + second
-    return (seconds * 1_000_000 + micro) * 2 + between
-
-
-def _of_date(value: datetime.date, between: int = 0) -> int:
-    clock = (0, 0, 0, 0)
-    if isinstance(value, datetime.datetime):
-        clock = value.hour, value.minute, value.second, value.microsecond
-    return _number((value.year, value.month, value.day), clock, between)
-
-
-_FIRST = _of_date(datetime.date.min)
-_LAST = _of_date(datetime.date.max) + _DAY - 1
 
 # the first and the last whole microsecond that 64 bits of nanoseconds hold
 _NANOSECONDS = (
@@ -54,66 +22,13 @@ _NANOSECONDS = (
 )
 
 
-def _number_of(value: object) -> int | None:
-    """Of one Python object: a date, a timestamp without time zone, numpy's and pandas' included, or
-    strict ISO text. Others have none.
-    """
-    if isinstance(value, str):
-        return _of_text(str.__str__(value))
-    if isinstance(value, np.datetime64):
-        moment = value.astype("datetime64[us]")
-        plain = moment.item()
-        return _of_date(plain, bool(moment < value)) if _is_naive(plain) else None
-    if isinstance(value, datetime.datetime):
-        # pandas' missing time is one that is not equal to itself
-        within = bool(getattr(value, "nanosecond", 0))
-        return _of_date(value, within) if _is_naive(value) and value == value else None
-    return _of_date(value) if isinstance(value, datetime.date) else None
-
-
-def _is_naive(value: object) -> bool:
-    return isinstance(value, datetime.datetime) and value.tzinfo is None
-
-
-def _of_text(text: str) -> int | None:
-    if re.fullmatch(ISO, text) is None:
-        return None
-    fields = [int((text + _ZEROS)[at : at + size]) for at, size in (*_FIELDS, _REST)]
-    return _number(fields[:3], fields[3:7], int(fields[7] > 0))
-
-
-def date_finder(edges: Sequence[Edge]) -> Callable[[Any], int]:
-    """The code of one Python object, by its value."""
-    begin, last = bounds_of(edges)
-
-    def found(value: Any) -> int:
-        try:
-            number = _number_of(value)
-        except Exception:  # noqa: BLE001 (an object that raises when it is looked at)
-            number = None
-        return 0 if number is None or number > last else bisect.bisect_right(begin, number)
-
-    return found
-
-
-def bounds_of(edges: Sequence[Edge]) -> tuple[list[int], int]:
-    """Where bins begin, and the last number inside."""
-    begin = [_of_date(edge) if isinstance(edge, datetime.date) else _FIRST for edge in edges[:-1]]
-    last = edges[-1]
-    if not isinstance(last, datetime.date) or last == datetime.date.max:
-        return begin, _LAST
-    if is_daily(edges):
-        return begin, _of_date(last + datetime.timedelta(days=1)) - 1
-    return begin, _of_date(last)
-
-
 def text_numbers(column: nw.Expr) -> nw.Expr:
     """Of a column of text."""
     strict = column.str.contains(_ANCHORED)
-    digits = nw.concat_str(nw.when(strict).then(column).otherwise(nw.lit(_NOTHING)), nw.lit(_ZEROS))
-    fields = [digits.str.slice(at, size).cast(nw.Int64) for at, size in (*_FIELDS, _REST)]
+    digits = nw.concat_str(nw.when(strict).then(column).otherwise(nw.lit(_NOTHING)), nw.lit(ZEROS))
+    fields = [digits.str.slice(at, size).cast(nw.Int64) for at, size in (*FIELDS, REST)]
     between = nw.when(fields[7] > 0).then(nw.lit(1)).otherwise(nw.lit(0))
-    return nw.when(strict).then(_number(fields[:3], fields[3:7], between))
+    return nw.when(strict).then(moment(fields[:3], fields[3:7], between))
 
 
 def typed_numbers(column: nw.Expr, dtype: nw.dtypes.DType) -> nw.Expr:
@@ -124,23 +39,24 @@ def typed_numbers(column: nw.Expr, dtype: nw.dtypes.DType) -> nw.Expr:
     year, month, day = (part.cast(nw.Int64) for part in (own.year(), own.month(), own.day()))
     year = nw.when(year >= 1, year <= 9999).then(year)  # of others products could leave 64 bits
     if not isinstance(dtype, nw.Datetime):
-        return _number((year, month, day), (0, 0, 0, 0))
+        return moment((year, month, day), (0, 0, 0, 0))
     clock = [part.cast(nw.Int64) for part in (own.hour(), own.minute(), own.second())]
     micro = own.microsecond().cast(nw.Int64)
     micro = nw.when(micro < 0).then(micro + 1_000_000).otherwise(micro)  # Spark's before 1970
-    return _number((year, month, day), (*clock, micro))
+    return moment((year, month, day), (*clock, micro))
 
 
 def _nanoseconds(column: nw.Expr) -> nw.Expr:
     """Of a column of them: duckdb rounds to the nearest microsecond, others down."""
-    early, late = (nw.lit(moment) for moment in _NANOSECONDS)
+    early, late = (nw.lit(end) for end in _NANOSECONDS)
     before, after = column < early, column > late
     column = nw.when(~before, ~after).then(column)  # rounded, others would leave their range
     micro = column.dt.truncate("1us")
     aside = nw.when(column > micro).then(nw.lit(1)).otherwise(nw.lit(0))
     aside = nw.when(column < micro).then(nw.lit(-1)).otherwise(aside)
     nanoseconds = typed_numbers(micro, nw.Datetime("us")) + aside
-    least, most = _of_date(_NANOSECONDS[0]) - 1, _of_date(_NANOSECONDS[1]) + 1
+    first, last = map(moment_of, _NANOSECONDS)
+    least, most = (first or 0) - 1, (last or 0) + 1
     nanoseconds = nw.when(before).then(nw.lit(least)).otherwise(nanoseconds)
     return nw.when(after).then(nw.lit(most)).otherwise(nanoseconds)
 
@@ -229,20 +145,3 @@ def with_numbers(
         renamed,
         {**types, **dict.fromkeys(names.values(), nw.Int64())},
     )
-
-
-def check_dates(attribute: Attribute, dtype: nw.dtypes.DType) -> None:
-    """Refuse a type that holds neither dates nor text; of Python's objects the values decide.
-
-    Raises:
-        DataError: another type, or timestamps with a time zone.
-    """
-    zoned = is_zoned(dtype)
-    fits = dtype in (nw.Date, nw.Datetime, nw.Object) or dtype in _WORDS
-    if zoned or not fits:
-        got = type_name(dtype) + (" with a time zone" if zoned else "")
-        hint = f"; hint: convert it to {NO_ZONE}, before" if zoned else ""
-        raise DataError(
-            f"column {attribute.name!r}: expected dates, timestamps without time zone or ISO text, "
-            f"as the schema gives dates as edges; got {got}{hint}"
-        )

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 import narwhals as nw
 
 from ...errors import DataError
-from ..reading.csv import FORM, text_number
-from ..reading.files import is_csv
-from ..reading.frames import guarded, is_zoned, open_table, sql, type_name, without_zone
-from ..reading.sniff import decimal_columns
-from .dates import ISO, NO_ZONE, ZONELESS
-from .schema import RESERVED_NAMES, Attribute, Schema
+from ..schema.dates import ISO, NO_ZONE, ZONELESS
+from ..schema.dialect import USUAL, Dialect
+from ..schema.schema import RESERVED_NAMES, Attribute, Schema, file_toml
+from .csv import FORM, text_number
+from .files import dialect_of, is_csv, written_in
+from .frames import guarded, is_zoned, open_table, sql, type_name, without_zone
+from .sniff import decimal_columns, sniffed
 
 _MOST_CATEGORIES = 100
 _MOST_INTEGERS = 20
@@ -40,20 +41,23 @@ class Draft(NamedTuple):
         attributes: of the columns that can be one.
         left_out: why the others cannot, by name.
         reasons: why every attribute is what it is, by name.
+        file: the dialect in which the table was read.
     """
 
     attributes: list[Attribute]
     left_out: dict[str, str]
     reasons: dict[str, str]
+    file: Dialect = USUAL
 
     def to_toml(self) -> str:
         """The schema file, with a comment for every column."""
+        file = [file_toml(self.file)] if self.file.stated else []
         blocks = [
             f"# {_one_line(self.reasons[attribute.name])}\n{Schema([attribute]).to_toml()}"
             for attribute in self.attributes
         ]
         return "\n".join(
-            [*blocks, *(f"# left out: {_one_line(r)}\n" for r in self.left_out.values())]
+            [*file, *blocks, *(f"# left out: {_one_line(r)}\n" for r in self.left_out.values())]
         )
 
 
@@ -67,13 +71,14 @@ def draft(table: object) -> Draft:
 
     See :meth:`Schema.draft`.
     """
+    table = written_in(table, sniffed(table))
     frame = _typed(table)
     types = guarded(
         "read the table's columns",
         lambda: dict(frame.collect_schema()),
         engine=frame.implementation,
     )
-    drafted, zoneless = Draft([], {}, {}), without_zone(table)
+    drafted, zoneless = Draft([], {}, {}, dialect_of(table)), without_zone(table)
     for name, dtype in types.items():
         if name in RESERVED_NAMES:
             drafted.left_out[name] = (

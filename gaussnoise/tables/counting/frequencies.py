@@ -1,0 +1,166 @@
+"""How often every value of a column occurs, counted where the records live."""
+
+import hashlib
+from collections import Counter
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from ...errors import DataError
+from ..reading.columns import Integers, distinct
+from ..reading.csv import FORM
+from ..reading.files import is_csv
+from ..reading.frames import guarded, sql, type_name
+from ..reading.opened import Opened, opened
+from ..reading.persons import People, check_person_type, people_of
+from ..reading.types import WORDS
+from ..reading.values import Form, Label, label_of
+from .persons import PersonLimit, limited_arrays
+
+_TASK = "count the column's values"
+
+
+def count_values(
+    table: object, column: str, most: int, limit: PersonLimit | None = None
+) -> dict[Label, int]:
+    """Rows of every text or integer of a column; nulls and all else are passed over.
+
+    Text is the same if its bytes are: no engine's collation brings values together, since then one
+    row could decide under which name all of them are counted.
+
+    Args:
+        table: as for :func:`gaussnoise.tables.counting.count.count_marginals`, but for the engines
+            that are neither here nor duckdb, polars or dask.
+        column: of text or of integers, in a table whose engine declares types. In pandas and dask,
+            where the type of a column may depend on its rows, it may be any: 1, 1.0 and "1" are
+            one value there, and numbers from 2**53 on none.
+        most: distinct values.
+        limit: on the rows of each person. Rows without a value, or without a person, are passed
+            over before; both columns are read into memory.
+
+    Raises:
+        DataError: no such column, another type or engine, or more distinct values.
+    """
+    whose = {} if limit is None else {limit.column: nw.Int64()}
+    source = opened(table, {column: nw.String()} | whose)
+    engine, dtype = source.engine, source.types[column]
+    words = column in source.text or dtype in WORDS
+    if not (source.untyped or words or dtype.is_integer()):
+        raise DataError(
+            f"column {column!r}: expected text or integers, got {type_name(dtype)}; hint: cast it, "
+            "or declare edges"
+        )
+    if not (
+        isinstance(source.frame, nw.DataFrame)
+        or engine in (nw.Implementation.DUCKDB, nw.Implementation.POLARS, nw.Implementation.DASK)
+    ):
+        raise DataError(
+            "table: expected a CSV, TSV or Parquet file, or a table of polars, pandas, pyarrow, "
+            f"duckdb or dask, to count unknown values in, got {engine.name.lower()}; hint: write "
+            "the column to a Parquet file"
+        )
+    if limit is not None and not source.untyped:
+        check_person_type(limit.column, source.types[limit.column])
+
+    def counted() -> dict[Label, int]:
+        if limit is None:
+            return _counted(source, column, words, most)
+        return _of_persons(source, column, limit)
+
+    counts = guarded(_TASK, counted, FORM if is_csv(table) else "", engine=engine)
+    if len(counts) > most:
+        raise DataError(
+            f"column {column!r}: expected at most {most} distinct values; hint: leave out "
+            "identifiers and free text"
+        )
+    return counts
+
+
+def _counted(source: Opened, column: str, words: bool, most: int) -> dict[Label, int]:
+    """Counts of all values, or of some if these are more than may be."""
+    frame = source.frame
+    if source.engine == nw.Implementation.DUCKDB:
+        return _duckdb(frame.to_native(), column, words, most)
+    if source.engine == nw.Implementation.POLARS:
+        return _polars(frame.lazy().to_native(), column, words, most)
+    if isinstance(frame, nw.DataFrame):
+        return _here(frame[column], source.form(column))
+    counts: Counter[Label] = Counter()
+    for part in frame.to_native()[[column]].to_delayed():  # dask's partitions, of pandas
+        own = nw.from_native(part.compute(), eager_only=True)[column]
+        counts.update(_here(own, source.form(column)))
+        if len(counts) > most:
+            break
+    return dict(counts)
+
+
+def _duckdb(relation: Any, column: str, words: bool, most: int) -> dict[Label, int]:
+    """Text as bytes, which compare as such whatever the collation."""
+    name = sql(column)
+    value = f"encode(CAST({name} AS VARCHAR))" if words else name
+    rows = (
+        relation.project(f"{value} AS v")
+        .filter("v IS NOT NULL")
+        .aggregate("v, count(*) AS n", "v")
+        .limit(most + 1)
+        .fetchall()
+    )
+    return {v.decode() if words else int(v): int(n) for v, n in rows}
+
+
+def _polars(frame: Any, column: str, words: bool, most: int) -> dict[Label, int]:
+    import polars as pl
+
+    value = pl.col(column).cast(pl.String) if words else pl.col(column)
+    counted = (
+        frame.select(value.alias("v"))
+        .drop_nulls()
+        .group_by("v")
+        .agg(pl.len().alias("n"))
+        .head(most + 1)
+        .collect()
+    )
+    return dict(zip(counted["v"].to_list(), counted["n"].to_list(), strict=True))
+
+
+def _here(series: nw.Series[Any], form: Form) -> dict[Label, int]:
+    labels, places = _labels(series, form)
+    counts = np.bincount(places[places >= 0], minlength=len(labels))
+    return {label: int(n) for label, n in zip(labels, counts, strict=True) if n}
+
+
+def _labels(series: nw.Series[Any], form: Form) -> tuple[list[Label], Integers]:
+    """Every text or integer once, and each row's position among them; −1 for all else."""
+    index, known = distinct(series, form)
+    places: dict[Label, int] = {}
+    own = [
+        -1 if (label := label_of(value, form)) is None else places.setdefault(label, len(places))
+        for value in known
+    ]
+    return list(places), np.array([*own, -1], dtype=np.int64)[index]
+
+
+def _of_persons(source: Opened, column: str, limit: PersonLimit) -> dict[Label, int]:
+    """Counts of the rows that are within the limit.
+
+    Which rows of a person these are may depend on that person's rows alone: values are compared by
+    hashes of their own, since positions in a list of all values would depend on the others'.
+    """
+    both = source.frame.select(column, limit.column)
+    here = both.collect() if isinstance(both, nw.LazyFrame) else both
+    labels, codes = _labels(here[column], source.form(column))
+    people = people_of(here[limit.column], source.form(limit.column))
+    fits = (codes >= 0) & (people.index >= 0)
+    if not fits.any():
+        return {}
+    digests = [
+        hashlib.blake2b(repr(label).encode(), digest_size=16, key=limit.key).digest()
+        for label in labels
+    ]
+    words = np.frombuffer(b"".join(digests), dtype="<i8").reshape(-1, 2)
+    rows = words[codes[fits]]
+    kept = limited_arrays([rows[:, 0], rows[:, 1]], People(people.index[fits], people.names), limit)
+    pairs, counts = np.unique(np.stack(kept, axis=1), axis=0, return_counts=True)
+    named = dict(zip(digests, labels, strict=True))
+    return {named[row.tobytes()]: int(n) for row, n in zip(pairs, counts, strict=True)}

@@ -1,0 +1,144 @@
+"""The rows that are counted, as codes: who fits the schema, and at most k rows of each person."""
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from ...errors import DataError
+from ..reading.codes import Codes, code_rows, open_for
+from ..reading.codes_lazy import balanced
+from ..reading.frames import guarded
+from ..reading.opened import TASK
+from ..reading.persons import PERSON, People, no_person
+from ..schema.dates import is_dated
+from ..schema.schema import Attribute, OnOutside
+from .impossible import Excluded, check_possible, possible, without
+from .persons import PersonLimit, limited_arrays, limited_dask, limited_duckdb, limited_spark
+
+
+def outside_error(attribute: Attribute) -> DataError:
+    """Some record has no cell: a null, NaN, unknown, or outside the edges."""
+    if attribute.clip is not None:
+        return DataError(
+            f"column {attribute.name!r}: expected only numbers, got a null, NaN or another value; "
+            'hint: correct the table, or give the attribute a catch-all: other = "…"'
+        )
+    rule = "finite numbers inside its declared edges"
+    if attribute.edges is None:
+        rule = "its declared categories"
+    elif is_dated(attribute.edges):
+        rule = "dates inside its declared edges, without time zone"
+    return DataError(
+        f"column {attribute.name!r}: expected only {rule}, got a null or another value; "
+        'hint: correct the schema, or give the attribute a catch-all: other = "…"'
+    )
+
+
+def code_table(
+    table: object,
+    attributes: Sequence[Attribute],
+    on_outside: OnOutside = "refuse",
+    limit: PersonLimit | None = None,
+    impossible: Sequence[Excluded] = (),
+) -> list[Codes] | nw.LazyFrame[Any]:
+    """Small integers: 1 + the cell of each value, 0 where there is none.
+
+    Arrays if the records are here, else columns c0, c1, …. Of a clipped number, 1 + its steps.
+
+    Args:
+        table: as for :func:`gaussnoise.tables.counting.count.count_marginals`.
+        attributes: at least one.
+        on_outside: "refuse" wants columns of a type that fits the attribute. "drop" takes whatever
+            a column of pandas or dask holds, since its type there depends on the rows; from other
+            engines, which declare types, it takes integer categories in columns of floats besides.
+            Rows that have no cell are left out.
+        limit: on the rows of each person, of those that are not left out. With "refuse" it looks at
+            all rows first.
+        impossible: with a limit, what cannot occur in a row: such rows are as those without a cell,
+            so that they take no places among a person's.
+
+    Raises:
+        DataError: a missing column or wrong type; with a limit, rows that have no cell or no
+            person.
+        ParameterError: a limit in an engine that has no windows.
+    """
+    drop = on_outside == "drop"
+    person = None if limit is None else limit.column
+    source = open_for(table, attributes, person, drop)
+
+    def coded() -> list[Codes] | nw.LazyFrame[Any]:
+        records = code_rows(source, attributes, person)
+        if isinstance(records, nw.LazyFrame):
+            return _kept(records, attributes, drop, limit, impossible)
+        return _kept_here(*records, attributes, drop, limit, impossible)
+
+    return guarded(TASK, coded, engine=source.engine)
+
+
+def _kept_here(
+    columns: list[Codes],
+    people: People | None,
+    attributes: Sequence[Attribute],
+    drop: bool,
+    limit: PersonLimit | None,
+    impossible: Sequence[Excluded],
+) -> list[Codes]:
+    """The rows that are counted: first those outside are dropped, then those beyond the limit.
+
+    Whether a row is outside is said by the row alone, and which rows are beyond the limit by their
+    person's that are not outside: so one person changes nobody else's.
+    """
+    strict = [k for k, a in enumerate(attributes) if a.other is None]
+    if drop and (strict or people is not None):
+        marks = [columns[k] > 0 for k in strict]
+        inside = np.all([*marks, *([] if people is None else [people.index >= 0])], axis=0)
+        columns = [codes[inside] for codes in columns]
+        people = people and People(people.index[inside], people.names)
+    if people is None or limit is None:
+        return columns
+    if drop and impossible:
+        inside = possible(columns, impossible)
+        columns = [codes[inside] for codes in columns]
+        people = People(people.index[inside], people.names)
+    if (people.index < 0).any():
+        raise no_person(limit.column)
+    for k in strict:  # before any row is left out: chance is not to decide on a refusal
+        if not columns[k].all():
+            raise outside_error(attributes[k])
+    if not drop:
+        check_possible(columns, impossible)
+    return limited_arrays(columns, people, limit)
+
+
+def _kept(
+    coded: nw.LazyFrame[Any],
+    attributes: Sequence[Attribute],
+    drop: bool,
+    limit: PersonLimit | None,
+    impossible: Sequence[Excluded],
+) -> nw.LazyFrame[Any]:
+    """The same where another engine holds them."""
+    outside = {f"c{k}": nw.col(f"c{k}") == 0 for k, a in enumerate(attributes) if a.other is None}
+    if limit is not None:
+        outside[PERSON] = nw.col(PERSON).is_null()
+    if drop and outside:
+        coded = coded.filter(balanced(operator.and_, [~mark for mark in outside.values()]))
+    if limit is None:
+        return coded
+    if drop:
+        coded = without(coded, impossible)
+    else:  # before any row is left out: chance is not to decide on a refusal
+        marks = [mark.fill_null(False).any().alias(name) for name, mark in outside.items()]
+        row = coded.select(*marks).collect("pyarrow").to_native().to_pylist()[0]
+        if row.pop(PERSON):
+            raise no_person(limit.column)
+        for k in (int(name[1:]) for name, any_outside in row.items() if any_outside):
+            raise outside_error(attributes[k])
+        check_possible(coded, impossible)
+    limited = limited_spark if coded.implementation.is_spark_like() else limited_duckdb
+    if coded.implementation == nw.Implementation.DASK:
+        limited = limited_dask
+    return nw.from_native(limited(coded.to_native(), limit))

@@ -1,0 +1,131 @@
+"""The cell of every value of some columns, found where the table is.
+
+By one look-up a value, however many cells there are.
+"""
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from ...errors import DataError, SchemaWarning
+from ..schema.schema import Attribute, OnOutside
+from .codes_duckdb import coded_duckdb
+from .codes_lazy import coded_lazily
+from .codes_polars import coded_polars
+from .columns import Codes, code_column, form_of, plain_type
+from .dates import with_numbers
+from .frames import guarded, native_frame
+from .opened import TASK, Opened, is_untyped, opened
+from .persons import PERSON, People, check_engine, check_person_type, dask_person, people_of
+from .types import check_type, own_type
+from .values import Form, confused
+
+
+def open_for(
+    table: object, attributes: Sequence[Attribute], person: str | None, drop: bool
+) -> Opened:
+    """Open a table whose columns hold attributes, and say whose rows they are.
+
+    Raises:
+        DataError: a column that is missing, or of a type that does not fit.
+        ParameterError: a person in an engine that has no windows.
+    """
+    wanted = {a.name: own_type(a) for a in attributes}
+    source = opened(table, ({} if person is None else {person: nw.Int64()}) | wanted)
+    if person is not None:
+        check_engine(source.engine)
+        if not source.untyped:
+            check_person_type(person, source.types[person])
+    if source.untyped:
+        list(_confused(source.frame, attributes, drop))
+        if drop:
+            return source
+    for attribute in (a for a in attributes if a.name not in source.text):
+        dtype = source.types[attribute.name]
+        if isinstance(source.frame, nw.DataFrame):
+            dtype = guarded(TASK, lambda a=attribute, t=dtype: plain_type(source.frame[a.name], t))
+        check_type(attribute, dtype, drop)
+    return source
+
+
+def check_categories(table: object, attributes: Sequence[Attribute], on_outside: OnOutside) -> None:
+    """Refuse categories that pandas cannot tell apart, by the schema and the columns' types alone.
+
+    With "drop", a category that no row can be in is a warning.
+
+    Raises:
+        DataError: categories that are one value where rows decide on the type of a column.
+    """
+    frame = native_frame(table)
+    if isinstance(frame, nw.DataFrame | nw.LazyFrame) and is_untyped(frame):
+        for problem in _confused(frame, attributes, on_outside == "drop"):
+            warnings.warn(f"{problem}; no row counts as one of them", SchemaWarning, stacklevel=4)
+
+
+def _confused(frame: Any, attributes: Sequence[Attribute], drop: bool) -> Iterator[str]:
+    """What makes categories of an untyped frame unreachable, or a DataError."""
+    types, dask = frame.to_native().dtypes, frame.implementation == nw.Implementation.DASK
+    for attribute in attributes:
+        name = attribute.name
+        problem, harmless = confused(attribute)
+        if problem is None or name not in frame.columns or form_of(types[name], dask) is Form.TYPED:
+            continue
+        text = (
+            f"column {name!r}: expected categories that pandas can tell apart, where rows decide "
+            f"on the type of a column, got {problem}; hint: give the path of the file, or a type: "
+            'astype("string"), astype("Int64")'
+        )
+        if not (harmless and drop):
+            raise DataError(text)
+        yield text
+
+
+def code_rows(
+    source: Opened, attributes: Sequence[Attribute], person: str | None
+) -> tuple[list[Codes], People | None] | nw.LazyFrame[Any]:
+    """Codes of all rows, and the person of each.
+
+    Small integers: 1 + the cell of each value, 0 where there is none; of a clipped number, 1 + its
+    steps. Arrays if the rows are here, else columns c0, c1, … and :data:`PERSON`.
+    """
+    frame, types = source.frame, source.types
+    if source.engine == nw.Implementation.POLARS:
+        return coded_polars(frame, attributes, types, person)
+    if isinstance(frame, nw.DataFrame):
+        people = None if person is None else people_of(frame[person], source.form(person))
+        columns = [code_column(frame[a.name], a, source.form(a.name)) for a in attributes]
+        return columns, people
+    if source.engine == nw.Implementation.DASK:
+        return _dask(source, attributes, person)
+    numbered, attributes, types = with_numbers(frame, attributes, types, source.text)
+    if source.engine == nw.Implementation.DUCKDB:
+        return coded_duckdb(numbered.to_native(), attributes, types, source.text, person)
+    return coded_lazily(numbered, attributes, types, person)
+
+
+def _dask(source: Opened, attributes: Sequence[Attribute], person: str | None) -> nw.LazyFrame[Any]:
+    # attributes without what is asked about them, which a worker has no use for
+    plain = [Attribute(a.name, a.categories, a.edges, a.other, clip=a.clip) for a in attributes]
+    needed = [*(a.name for a in attributes), *([person] if person else [])]
+    forms = {name: source.form(name) for name in needed}
+    native = source.frame.to_native()[list(forms)]
+    meta = _partition(native._meta, plain, person, forms)
+    return nw.from_native(native.map_partitions(_partition, plain, person, forms, meta=meta))
+
+
+def _partition(
+    frame: Any, attributes: Sequence[Attribute], person: str | None, forms: Mapping[str, Form]
+) -> Any:
+    """A partition's codes, with its index, by which dask brings columns together."""
+    import pandas as pd
+
+    wrapped = nw.from_native(frame, eager_only=True)
+    codes: dict[str, Any] = {
+        f"c{k}": code_column(wrapped[a.name], a, forms[a.name]) for k, a in enumerate(attributes)
+    }
+    if person is not None:
+        codes[PERSON] = np.array(dask_person(frame[person], forms[person]), dtype=object)
+    return pd.DataFrame(codes, index=frame.index)

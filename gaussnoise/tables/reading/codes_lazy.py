@@ -1,0 +1,139 @@
+"""Codes of the columns of Spark, ibis and other lazy engines, by narwhals' expressions."""
+
+import functools
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+
+from ..schema.schema import Attribute
+from .persons import PERSON, spark_person
+from .steps import narwhals_steps, with_finite
+from .types import cells_in, edges_in, width_of
+
+# an expression, up to here, needs no table in somebody's database
+_MOST_COMPARISONS = 100
+
+
+def coded_lazily(
+    frame: nw.LazyFrame[Any],
+    attributes: Sequence[Attribute],
+    types: Mapping[str, nw.dtypes.DType],
+    person: str | None,
+) -> nw.LazyFrame[Any]:
+    """Spark, ibis and whatever narwhals adds: expressions for few cells, joins with small tables
+    for many.
+    """
+    whose = [] if person is None else [nw.col(person).alias(PERSON)]
+    frame = frame.select(*(nw.col(a.name).alias(f"r{k}") for k, a in enumerate(attributes)), *whose)
+    if person is not None:
+        frame = nw.from_native(spark_person(frame.to_native(), types[person]))
+    codes = []
+    for k, attribute in enumerate(attributes):
+        dtype, column = types[attribute.name], nw.col(f"r{k}")
+        if attribute.clip is not None:
+            frame = with_finite(frame, k)
+            code = narwhals_steps(k, attribute)
+        elif attribute.edges is not None:
+            frame, code = _joined_bins(frame, attribute, dtype, k)
+        else:
+            cells = cells_in(attribute, dtype)
+            if dtype in (nw.Categorical, nw.Enum, nw.Decimal):
+                frame = frame.with_columns(column.cast(nw.String))
+            elif dtype.is_float():  # narrow ones would round the categories
+                frame = frame.with_columns(column.cast(nw.Float64))
+            many = len(cells) > _MOST_COMPARISONS
+            keyed = (
+                _small_table(frame, {f"v{k}": list(cells), f"k{k}": list(cells.values())})
+                if many
+                else None
+            )
+            if keyed is None:
+                code = _compare(column, cells)
+            else:
+                frame = frame.join(keyed, left_on=f"r{k}", right_on=f"v{k}", how="left")
+                code = nw.col(f"k{k}").fill_null(0)
+        codes.append(code.cast(width_of(attribute)).alias(f"c{k}"))
+    return frame.select(*codes, *([] if person is None else [PERSON]))
+
+
+def _joined_bins(
+    frame: nw.LazyFrame[Any], attribute: Attribute, dtype: nw.dtypes.DType, k: int
+) -> tuple[nw.LazyFrame[Any], nw.Expr]:
+    """Codes of numbers: first the block of bins, then the bin among the block's, whose edges are
+    joined.
+    """
+    begin, last = edges_in(attribute.edges or (), dtype)
+    value = nw.col(f"r{k}") if dtype.is_integer() else nw.col(f"r{k}").cast(nw.Float64)
+    if not dtype.is_integer():
+        frame = with_finite(frame, k)
+    present = ~value.is_null() if dtype.is_integer() else nw.col(f"f{k}")
+
+    def search(bounds: Sequence[Any], least: int, most: int) -> nw.Expr:
+        """How many bounds the value reaches, known to be one of these numbers and all between."""
+        if least == most:
+            return nw.lit(least)
+        middle = (least + most + 1) // 2
+        upper, lower = search(bounds, middle, most), search(bounds, least, middle - 1)
+        return nw.when(value >= bounds[middle - 1]).then(upper).otherwise(lower)
+
+    size = math.isqrt(len(begin)) + 1
+    blocks = [begin[start : start + size] for start in range(0, len(begin), size)]
+    rows = [block + [None] * (size - len(block)) for block in blocks]
+    columns = {f"v{k}": list(range(1, len(rows) + 1))}
+    columns |= {f"e{k}_{j}": [row[j] for row in rows] for j in range(1, size)}
+    keyed = _small_table(frame, columns) if len(begin) > _MOST_COMPARISONS else None
+    if keyed is None:
+        code = search(begin, 0, len(begin))
+    else:
+        firsts = [block[0] for block in blocks]
+        frame = frame.with_columns(search(firsts, 0, len(firsts)).cast(nw.Int64).alias(f"b{k}"))
+        frame = frame.join(keyed, left_on=f"b{k}", right_on=f"v{k}", how="left")
+        reached = [
+            (value >= nw.col(f"e{k}_{j}")).fill_null(False).cast(nw.Int32) for j in range(1, size)
+        ]
+        before = (nw.col(f"b{k}") - 1) * size + 1
+        code = nw.when(nw.col(f"b{k}") > 0).then(before + _sum(reached)).otherwise(nw.lit(0))
+    return frame, nw.when(present & (value <= last)).then(code).otherwise(nw.lit(0)).fill_null(0)
+
+
+def _small_table(
+    frame: nw.LazyFrame[Any], columns: dict[str, list[Any]]
+) -> nw.LazyFrame[Any] | None:
+    """A table of the frame's engine; None for engines that we cannot give one."""
+    if frame.implementation == nw.Implementation.IBIS:
+        import ibis
+        import pyarrow as pa
+
+        return nw.from_native(ibis.memtable(pa.table(columns)))
+    if frame.implementation in (nw.Implementation.PYSPARK, nw.Implementation.PYSPARK_CONNECT):
+        from pyspark.sql import functions
+
+        kinds = {int: "long", float: "double", str: "string", bool: "boolean"}
+        types = ", ".join(f"{name} {kinds[type(values[0])]}" for name, values in columns.items())
+        native = frame.to_native().sparkSession.createDataFrame(
+            list(zip(*columns.values(), strict=True)), types
+        )
+        return nw.from_native(functions.broadcast(native))
+    return None
+
+
+def _compare(column: nw.Expr, cells: dict[Any, int]) -> nw.Expr:
+    """Codes by one comparison a category."""
+    nothing = column.is_null().cast(nw.Int32) * 0  # one per row, even if no category is possible
+    return _sum(
+        [nothing, *((column == c).fill_null(False).cast(nw.Int32) * k for c, k in cells.items())]
+    )
+
+
+def _sum(terms: list[nw.Expr]) -> nw.Expr:
+    return balanced(operator.add, terms)
+
+
+def balanced(combine: Callable[[nw.Expr, nw.Expr], nw.Expr], terms: list[nw.Expr]) -> nw.Expr:
+    """Combine as a balanced tree: hundreds in a row would exceed the engines' depth of nesting."""
+    while len(terms) > 1:
+        terms = [functools.reduce(combine, terms[k : k + 2]) for k in range(0, len(terms), 2)]
+    return terms[0]

@@ -1,0 +1,351 @@
+"""Columns that are in this process: of pandas, where rows may decide on a type, and of arrow.
+
+A column of the first kind is brought into one of two shapes, doubles or distinct values with their
+places; cells, numbers and persons are asked of these. Columns that have a type go by arrow.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from ..schema.dates import is_dated
+from ..schema.schema import Attribute
+from .dates import numbers_of
+from .steps import steps_of
+from .types import NUMPY, category_type, cells_in, edges_in, width_of
+from .values import INEXACT, Form, finder, key_of, number_of
+
+Codes = NDArray[np.signedinteger]
+Doubles = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# text that may be a number, a truth value, a date or an interval; all other is itself alone
+_OTHER_THAN_TEXT = r"^[\s\v\p{Zs}]*[-+.0-9iInN]|^[tTfF(\[]"
+_DECLARED = (
+    "ArrowDtype BooleanDtype Float32Dtype Float64Dtype Int8Dtype Int16Dtype Int32Dtype Int64Dtype "
+    "UInt8Dtype UInt16Dtype UInt32Dtype UInt64Dtype"
+).split()
+
+
+def form_of(dtype: Any, dask: bool = False) -> Form:
+    """Whether rows may decide on the type of a column of pandas: its user chooses extension types.
+
+    Not text that pandas 3 finds by itself, which has NaN for nulls, nor text in dask, which makes
+    such of all objects.
+    """
+    import pandas as pd
+
+    if getattr(getattr(dtype, "pyarrow_dtype", None), "extension_name", "") == "arrow.json":
+        return Form.TEXT
+    if isinstance(dtype, pd.StringDtype):
+        return Form.TYPED if dtype.na_value is pd.NA and not dask else Form.UNTYPED
+    return Form.TYPED if type(dtype).__name__ in _DECLARED else Form.UNTYPED
+
+
+def code_column(column: nw.Series[Any], attribute: Attribute, form: Form) -> Codes:
+    """Codes of a column of any type; what does not fit the attribute has none."""
+    if form is Form.TEXT:
+        index, known = encoded(storage_of(column))
+        found = np.fromiter(map(finder(attribute, form), known.to_pylist()), np.int32, len(known))
+        codes = np.append(found, np.int32(0))[index]
+    elif form is Form.UNTYPED and not (is_dated(attribute.edges) and _has_moments(column)):
+        codes = untyped(column.to_native()).codes(attribute)
+    else:
+        codes = _typed_codes(column, attribute)
+    return codes.astype(NUMPY[width_of(attribute)])
+
+
+def _has_moments(column: nw.Series[Any]) -> bool:
+    """Whether a column of pandas is of moments, of which there may be too many for Python."""
+    return str(column.to_native().dtype).startswith("datetime64[")
+
+
+def number_column(column: nw.Series[Any], form: Form) -> Doubles:
+    """Doubles of a column of any type; NaN for what is no number."""
+    if form is Form.UNTYPED:
+        return untyped(column.to_native()).numbers()
+    if column.dtype.is_numeric():
+        return doubles_of(column.to_arrow())
+    found = (number_of(value, Form.TEXT) for value in column.to_list())
+    numbers = (math.nan if number is None else number for number in found)
+    return np.fromiter(numbers, dtype=np.float64, count=len(column))
+
+
+def distinct(column: nw.Series[Any], form: Form) -> tuple[Integers, list[Any]]:
+    """Where each row's value is in a list of Python objects; −1 for nulls."""
+    if form is not Form.UNTYPED:
+        index, known = encoded(storage_of(column))
+        return index, known.to_pylist()
+    own = untyped(column.to_native())
+    if own.doubles is not None:
+        import pyarrow as pa
+
+        index, known = encoded(pa.array(own.doubles))
+        return index, known.to_pylist()
+    known = own.known.to_pylist() if own.is_text else list(own.known)
+    return own.of_rows(np.arange(len(known)), -1), known
+
+
+# Where rows decide on the type.
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Untyped:
+    """A column as doubles, or as values and the place of every row's.
+
+    Attributes:
+        doubles: shape (rows,), NaN where there is no number; None if there are other values.
+        known: Python objects, or an arrow array of distinct text.
+        index: position in ``known`` of each row, −1 for nulls, shape (rows,).
+    """
+
+    doubles: Doubles | None
+    known: Any = ()
+    index: Integers | None = None
+
+    @cached_property
+    def is_text(self) -> bool:
+        """Whether ``known`` is an array of text."""
+        return not isinstance(self.known, list | tuple)
+
+    def codes(self, attribute: Attribute) -> Codes:
+        """Codes of the rows."""
+        if self.doubles is not None:
+            return _codes_of_doubles(self.doubles, attribute)
+        if self.is_text and is_dated(attribute.edges):
+            return self.of_rows(_dated(numbers_of(self.known, nw.String()), attribute), 0)
+        find = finder(attribute, Form.UNTYPED)
+        if not self.is_text or attribute.categories is None:
+            return self.of_rows(self.looked_up(find, 0, np.int32), 0)
+        # a category that is text alone is found by its characters
+        texts = {
+            category: k
+            for k, category in enumerate(attribute.categories, 1)
+            if key_of(category) == ("text", category)
+        }
+        codes = _index_in(self.known, texts)
+        if len(texts) < len(attribute.categories):
+            codes = np.maximum(codes, self.looked_up(find, 0, np.int32))
+        return self.of_rows(codes, 0)
+
+    def numbers(self) -> Doubles:
+        """Doubles of the rows, NaN where there is no number."""
+        if self.doubles is not None:
+            return self.doubles
+
+        def number(value: Any) -> float:
+            found = number_of(value, Form.UNTYPED)
+            return math.nan if found is None else found
+
+        return self.of_rows(self.looked_up(number, math.nan, np.float64), math.nan)
+
+    def looked_up(self, find: Callable[[Any], Any], missing: Any, dtype: Any) -> NDArray[Any]:
+        """What is found for each known value; of text, only where it may be more than text."""
+        if not self.is_text:
+            return np.fromiter(map(find, self.known), dtype=dtype, count=len(self.known))
+        import pyarrow.compute as pc
+
+        found = np.full(len(self.known), missing, dtype=dtype)
+        more = pc.call_function(
+            "match_substring_regex", [self.known], pc.MatchSubstringOptions(_OTHER_THAN_TEXT)
+        ).to_numpy(zero_copy_only=False)
+        found[more] = [find(value) for value in self.known.filter(more).to_pylist()]
+        return found
+
+    def of_rows(self, known: NDArray[Any], missing: Any) -> NDArray[Any]:
+        """What is known of each value, for every row."""
+        return np.append(known, np.array([missing], dtype=known.dtype))[self.index]
+
+
+def untyped(series: Any) -> Untyped:
+    """A column of pandas whose type says nothing, in one of two shapes."""
+    import pandas as pd
+
+    dtype = series.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return Untyped(None, list(series.cat.categories), series.cat.codes.to_numpy(np.int64))
+    kind = dtype.kind if isinstance(dtype, np.dtype) else ""
+    with np.errstate(all="ignore"):
+        if kind in tuple("iuf"):
+            return Untyped(series.to_numpy().astype(np.float64))
+        if kind == "c":
+            numbers = series.to_numpy()
+            return Untyped(np.where(numbers.imag == 0, numbers.real, np.nan).astype(np.float64))
+    if kind == "b":
+        return Untyped(None, [False, True], series.to_numpy().astype(np.int64))
+    if kind == "M":
+        moments, index = np.unique(series.to_numpy(), return_inverse=True)
+        return Untyped(None, list(moments), index.astype(np.int64))
+    if isinstance(dtype, pd.StringDtype) or (
+        kind == "O" and pd.api.types.infer_dtype(series, skipna=True) == "string"
+    ):
+        try:
+            return _text(series)
+        except Exception:  # noqa: BLE001 (text that has no bytes in UTF-8)
+            pass
+    return Untyped(None, list(series), np.arange(len(series)))
+
+
+def _text(series: Any) -> Untyped:
+    """Of a column that is known to hold text and nulls: arrow is not to look for a type."""
+    import pyarrow as pa
+
+    index, known = encoded(pa.array(series, type=pa.large_string(), from_pandas=True))
+    return Untyped(None, known, index)
+
+
+def storage_of(column: nw.Series[Any]) -> Any:
+    """A column as arrow, an extension type as what it is stored as."""
+    import pyarrow as pa
+
+    values: Any = column.to_arrow()
+    if not isinstance(values.type, pa.BaseExtensionType):
+        return values
+    chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+    return pa.chunked_array([chunk.storage for chunk in chunks], values.type.storage_type)
+
+
+def encoded(values: Any) -> tuple[Integers, Any]:
+    """Where each value of an arrow array is in another that has all of them once; −1 for nulls."""
+    import pyarrow as pa
+
+    coded = values.dictionary_encode()
+    if isinstance(coded, pa.ChunkedArray):
+        if not coded.num_chunks:
+            return np.zeros(0, dtype=np.int64), pa.array([], coded.type.value_type)
+        coded = coded.combine_chunks()
+    index = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    return index.astype(np.int64), coded.dictionary
+
+
+def _codes_of_doubles(numbers: Doubles, attribute: Attribute) -> Codes:
+    """Of an array with NaN for what is no number."""
+    if attribute.clip is not None:
+        return steps_of(numbers, attribute)
+    if is_dated(attribute.edges):
+        return np.zeros(len(numbers), dtype=np.int32)
+    if attribute.edges is not None:
+        return _binned(numbers, np.isfinite(numbers), *edges_in(attribute.edges, nw.Float64()))
+    import pyarrow as pa
+
+    keys = {key_of(category): k for k, category in enumerate(attribute.categories or (), 1)}
+    cells = {float(key[1]): k for key, k in keys.items() if key and key[0] == "number"}  # pyright: ignore[reportArgumentType]
+    return _index_in(pa.array(_exact(numbers) + 0.0), cells)  # -0.0 becomes 0.0
+
+
+def _exact(numbers: Doubles) -> Doubles:
+    """NaN for the finite ones that may have been other numbers."""
+    return np.where((np.abs(numbers) < INEXACT) | np.isinf(numbers), numbers, np.nan)
+
+
+def _binned(numbers: NDArray[Any], present: NDArray[np.bool_], begin: Any, last: Any) -> Codes:
+    codes = np.searchsorted(np.array(begin, dtype=numbers.dtype), numbers, side="right")
+    return np.where(present & (numbers <= numbers.dtype.type(last)), codes, 0)
+
+
+def _index_in(values: Any, cells: dict[Any, int]) -> Codes:
+    """The code of every value of an arrow array, 0 where it has none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    options = pc.SetLookupOptions(pa.array(list(cells), type=values.type))
+    places = pc.call_function("index_in", [values], options)
+    codes = np.array([*cells.values(), 0], dtype=np.int32)
+    return codes[places.fill_null(len(cells)).to_numpy()]
+
+
+def _dated(moments: Any, attribute: Attribute) -> Codes:
+    """Of an arrow array of moments."""
+    present = moments.is_valid().to_numpy(zero_copy_only=False)
+    numbers = moments.fill_null(0).to_numpy()
+    return _binned(numbers, present, *edges_in(attribute.edges or (), nw.Int64()))
+
+
+# Where a column has a type: arrow's hash tables and numpy's binary search.
+
+
+def _typed_codes(column: nw.Series[Any], attribute: Attribute) -> Codes:
+    objects = column.implementation.is_pandas_like() and column.to_native().dtype == object
+    if objects or column.dtype == nw.Object:
+        find = finder(attribute, Form.TYPED)
+        return np.fromiter(map(find, column.to_list()), dtype=np.int32, count=len(column))
+    codes = _arrow(column.to_arrow(), plain_type(column, column.dtype), attribute)
+    return np.zeros(len(column), dtype=np.int32) if codes is None else codes
+
+
+def _arrow(values: Any, dtype: nw.dtypes.DType, attribute: Attribute) -> Codes | None:
+    """By the column's type; None if it holds nothing of the attribute."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if attribute.clip is not None:
+        return steps_of(doubles_of(values), attribute) if dtype.is_numeric() else None
+    if is_dated(attribute.edges):
+        moments = numbers_of(values, nw.String() if _words(values) else dtype)
+        return None if moments is None else _dated(moments, attribute)
+    if attribute.edges is not None and not dtype.is_numeric():
+        return None
+    if attribute.edges is not None and dtype.is_integer():
+        present = values.is_valid().to_numpy(zero_copy_only=False)
+        return _binned(values.fill_null(0).to_numpy(), present, *edges_in(attribute.edges, dtype))
+    if attribute.edges is not None:
+        numbers = doubles_of(values)
+        return _binned(numbers, np.isfinite(numbers), *edges_in(attribute.edges, dtype))
+    kind = category_type(attribute)
+    if pa.types.is_dictionary(values.type) and not _words(values):
+        values = values.cast(values.type.value_type)
+    if kind is str and (dtype == nw.String or _words(values)):
+        values = values.cast(pa.large_string())
+    elif kind is int and dtype == nw.Decimal:
+        places = pc.ReplaceSubstringOptions(r"[.]0+$", "")
+        values = pc.call_function("replace_substring_regex", [values.cast(pa.string())], places)
+    elif kind is int and dtype.is_float():
+        values = pa.array(doubles_of(values) + 0.0)  # -0.0 becomes 0.0
+    elif not ((kind is bool and dtype == nw.Boolean) or (kind is int and dtype.is_integer())):
+        return None
+    return _index_in(values, cells_in(attribute, dtype))
+
+
+def doubles_of(values: Any) -> Doubles:
+    """Numbers of arrow as the nearest doubles; NaN for nulls.
+
+    Decimals by way of text: arrow rounds them otherwise, by how many digits the column has.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_decimal(values.type):
+        values = values.cast(pa.string())
+    return values.cast(pa.float64(), safe=False).fill_null(math.nan).to_numpy()
+
+
+def plain_type(column: nw.Series[Any], dtype: nw.dtypes.DType) -> nw.dtypes.DType:
+    """The type of a column's values, where these are numbered categories that are no text."""
+    if dtype not in (nw.Categorical, nw.Enum):
+        return dtype
+    if column.implementation.is_pandas_like() and hasattr(column.to_native(), "cat"):
+        categories = column.to_native().cat.categories.to_series()
+        own = nw.from_native(categories, series_only=True).dtype
+        return dtype if own == nw.String else own
+    values: Any = column.head(0).to_arrow()
+    import pyarrow as pa
+
+    if not pa.types.is_dictionary(values.type) or _words(values):
+        return dtype
+    return nw.from_native(pa.chunked_array([], values.type.value_type), series_only=True).dtype
+
+
+def _words(values: Any) -> bool:
+    """Whether an arrow array is a dictionary of text."""
+    import pyarrow as pa
+
+    kind = getattr(values.type, "value_type", None)
+    return pa.types.is_dictionary(values.type) and (
+        pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    )

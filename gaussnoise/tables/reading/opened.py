@@ -1,0 +1,175 @@
+"""A table whose columns can be read: what each of them is, by its declaration and never by rows."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import narwhals as nw
+
+from ...errors import DataError
+from ...text import near
+from .columns import form_of
+from .files import is_csv
+from .frames import guarded, open_table, sql, text_columns
+from .values import Form
+
+TASK = "read the table's columns"
+_NO_VALUES = ("null", "void")  # types of columns that hold nothing but nulls
+_OF_ANY_VALUE = ("variant", "json")  # types that say nothing of a value
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """An open table.
+
+    Attributes:
+        frame: of narwhals.
+        names: of all columns.
+        types: of the columns that were asked for.
+        text: those of them that are text because nothing says what type they have.
+        untyped: whether rows may decide on the types of columns.
+    """
+
+    frame: Any
+    names: Sequence[str]
+    types: Mapping[str, nw.dtypes.DType]
+    text: Sequence[str]
+    untyped: bool
+
+    @property
+    def engine(self) -> nw.Implementation:
+        """Which library holds the table."""
+        return self.frame.implementation
+
+    def form(self, column: str) -> Form:
+        """What is known of the values of a column."""
+        if not self.untyped:
+            return Form.TEXT if column in self.text else Form.TYPED
+        return form_of(self.frame.to_native().dtypes[column], self.engine == nw.Implementation.DASK)
+
+
+def opened(table: object, wanted: Mapping[str, nw.dtypes.DType]) -> Opened:
+    """Open a table, to read some of its columns.
+
+    Args:
+        table: as for :func:`gaussnoise.tables.reading.frames.open_table`.
+        wanted: names of columns, with types for those that have none, since all is null in them.
+            Text of those of numbers is read as numbers: with the file's decimal mark, and as codes
+            where values have labels.
+
+    Raises:
+        DataError: a column that is missing, or of a type that is not read.
+    """
+    frame = open_table(table, [name for name, dtype in wanted.items() if dtype.is_numeric()])
+    engine = frame.implementation
+    untyped = is_untyped(frame)
+
+    def columns() -> tuple[Sequence[str], Mapping[str, nw.dtypes.DType]]:
+        names = list(frame.columns) if untyped else frame.collect_schema().names()
+        there = [name for name in wanted if name in names]
+        if untyped:
+            return names, {name: _type_in_pandas(frame, name) for name in there}
+        return names, dict(frame.select(*there).collect_schema()) if there else {}
+
+    names, types = guarded(TASK, columns, engine=engine)
+    if missing := [name for name in wanted if name not in names]:
+        hint = "; hint: names as the file's first line has them" if is_csv(table) else ""
+        raise DataError(
+            f"table: expected columns {', '.join(map(repr, missing))}, which are missing"
+            f"{near(missing[0], names) or hint}"
+        )
+    text = text_columns(table, names)
+    if not untyped:
+        frame, types, text = guarded(
+            TASK, lambda: _declared(frame, types, text, wanted), engine=engine
+        )
+    return Opened(frame, names, types, text, untyped)
+
+
+def is_untyped(frame: Any) -> bool:
+    """Whether rows may decide on the types of a frame's columns."""
+    engine = frame.implementation
+    return engine.is_pandas_like() or engine == nw.Implementation.DASK
+
+
+def _type_in_pandas(frame: Any, name: str) -> nw.dtypes.DType:
+    """Narwhals looks at objects for what they are, and some raise when they are looked at."""
+    try:
+        return frame.select(name).collect_schema()[name]
+    except Exception:  # noqa: BLE001 (objects of any kind raise anything)
+        return nw.Object()
+
+
+def _declared(
+    frame: Any,
+    types: Mapping[str, nw.dtypes.DType],
+    text: Sequence[str],
+    wanted: Mapping[str, nw.dtypes.DType],
+) -> tuple[Any, Mapping[str, nw.dtypes.DType], Sequence[str]]:
+    """The frame with a type for columns of nulls alone, and text in place of values of any type."""
+    # JSON is text to narwhals where duckdb has it
+    kinds = {name: _kind(frame, name) for name, t in types.items() if t in (nw.Unknown, nw.String)}
+    kinds = {n: kind for n, kind in kinds.items() if types[n] == nw.Unknown or kind == "json"}
+    for name, kind in kinds.items():
+        if kind not in (*_NO_VALUES, *_OF_ANY_VALUE, "uuid"):
+            zoned = "tz" in kind or "zone" in kind
+            hint = "local times without a time zone" if zoned else "text or numbers"
+            raise DataError(
+                f"column {name!r}: expected a type that can be read, got {kind}; hint: cast it to "
+                f"{hint}, before"
+            )
+    own = {name: wanted[name] for name, kind in kinds.items() if kind in _NO_VALUES}
+    if own:
+        casts = (nw.col(name).cast(dtype).alias(name) for name, dtype in own.items())
+        frame = frame.with_columns(*casts)
+    words = [name for name, kind in kinds.items() if kind in (*_OF_ANY_VALUE, "uuid")]
+    for name in words:
+        frame = _as_text(frame, name)
+    text = [*text, *(name for name in words if kinds[name] != "uuid")]
+    return frame, {**types, **own, **dict.fromkeys(words, nw.String())}, text
+
+
+def _kind(frame: Any, name: str) -> str:
+    """What the engine itself calls the type of a column, without what the type holds."""
+    native = frame.to_native()
+    if frame.implementation == nw.Implementation.DUCKDB:
+        kind = native.types[native.columns.index(name)]
+    elif frame.implementation == nw.Implementation.POLARS:
+        kind = native.collect_schema()[name]
+    elif frame.implementation == nw.Implementation.PYARROW:
+        kind = native.schema.field(name).type
+        kind = getattr(kind, "extension_name", kind)  # arrow.json
+    elif frame.implementation == nw.Implementation.IBIS:
+        kind = native.schema()[name]
+        kind = re.sub(r"unknown\(.*kind=", "", str(kind))
+    else:
+        kind = native.schema[name].dataType.typeName()
+    found = re.match(r"[\w ]+", str(kind).strip('"').lower().removeprefix("arrow."))
+    return found[0].strip() if found else "unknown"
+
+
+def _as_text(frame: Any, name: str) -> Any:
+    """The frame with a column as the text that its values are written as."""
+    native = frame.to_native()
+    if frame.implementation == nw.Implementation.DUCKDB:
+        return nw.from_native(
+            native.project(f"* REPLACE (CAST({sql(name)} AS VARCHAR) AS {sql(name)})")
+        )
+    if frame.implementation == nw.Implementation.PYARROW:
+        import pyarrow as pa
+
+        place, values = native.schema.get_field_index(name), native[name]
+        if values.type.extension_name == "arrow.uuid":
+            words = [None if value is None else str(value) for value in values.to_pylist()]
+            column = pa.chunked_array([pa.array(words, pa.large_string())])
+        else:
+            column = pa.chunked_array(
+                [chunk.storage for chunk in values.chunks], values.type.storage_type
+            ).cast(pa.large_string())
+        return nw.from_native(native.set_column(place, name, column), eager_only=True)
+    raise DataError(
+        f"column {name!r}: expected a type that can be read, got {_kind(frame, name)}; hint: cast "
+        "it to text, before"
+    )

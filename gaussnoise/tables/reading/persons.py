@@ -1,0 +1,209 @@
+"""The person that each row belongs to, in any engine.
+
+Every way here tells persons apart as :func:`gaussnoise.tables.reading.values.person_of` does.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import DataError, ParameterError
+from .columns import encoded, storage_of, untyped
+from .frames import native_frame, sql, type_name
+from .steps import is_a_number
+from .values import INEXACT, Form, Key, person_of
+
+Integers = NDArray[np.int64]
+
+PERSON = "person"  # what the column is called beside the codes c0, c1, …
+
+
+def check_table(table: object) -> None:
+    """As :func:`check_engine`; what is no table is refused later."""
+    frame = native_frame(table)
+    if isinstance(frame, nw.DataFrame | nw.LazyFrame):
+        check_engine(frame.implementation)
+
+
+def check_engine(implementation: nw.Implementation) -> None:
+    """Refuse engines that cannot order the rows of a person.
+
+    Raises:
+        ParameterError: neither in this process nor duckdb, Spark or dask.
+    """
+    able = (
+        implementation.is_pandas_like()
+        or implementation.is_spark_like()
+        or implementation
+        in (
+            nw.Implementation.POLARS,
+            nw.Implementation.PYARROW,
+            nw.Implementation.DUCKDB,
+            nw.Implementation.DASK,
+        )
+    )
+    if not able:
+        raise ParameterError(
+            "person=: expected a table in pandas, polars, pyarrow, duckdb, Spark or dask, or a "
+            f"file, got {implementation.value}; hint: write it to Parquet, and give the path"
+        )
+
+
+def check_person_type(column: str, dtype: nw.dtypes.DType) -> None:
+    """Refuse columns that hold more than one value a row."""
+    if dtype in (nw.List, nw.Array, nw.Struct, nw.Unknown):
+        raise DataError(
+            f"column {column!r}: expected text, integers or other single values that say whose row "
+            f"it is, got {type_name(dtype)}"
+        )
+
+
+def no_person(column: str) -> DataError:
+    """Some row does not say whose it is."""
+    return DataError(
+        f"column {column!r}: expected a person in every row, got a null, empty text, or in pandas "
+        'a number from 2**53 on; hint: on_outside="drop" leaves such rows out, astype("Int64") '
+        "keeps integers exact"
+    )
+
+
+# Where the records are here.
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class People:
+    """The person of each row.
+
+    Attributes:
+        index: positions in ``names``, −1 for no person; shape (rows,).
+        names: every person once, as bytes that tell persons apart, made when asked for.
+    """
+
+    index: Integers
+    names: Callable[[Integers], list[bytes]]
+
+
+def people_of(column: nw.Series[Any], form: Form) -> People:
+    """Persons of a column of any type that is here."""
+    if form is Form.UNTYPED:
+        return _people_of_untyped(column.to_native())
+    if column.dtype == nw.Object:
+        return _people_by_value(column.to_list(), form)
+    import pyarrow as pa
+
+    values = storage_of(column)
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if pa.types.is_floating(values.type):
+        numbers = values.cast(pa.float64()).fill_null(np.nan).to_numpy() + 0.0  # no -0.0
+        values = pa.array(numbers, mask=np.isnan(numbers))
+    elif pa.types.is_temporal(values.type):  # their integers: some have no Python object
+        values = values.view(pa.int64() if values.type.bit_width == 64 else pa.int32())
+    elif pa.types.is_string(values.type) or pa.types.is_string_view(values.type):
+        values = values.cast(pa.large_string())
+    index, known = encoded(values)
+    if pa.types.is_large_string(known.type):
+        index[index == known.index(pa.scalar("", known.type)).as_py()] = -1
+
+    def names(wanted: Integers) -> list[bytes]:
+        return [_name(person_of(known[int(k)].as_py(), form)) for k in wanted]
+
+    return People(index, names)
+
+
+def _people_of_untyped(series: Any) -> People:
+    """Where rows decide on the type: by doubles, or by values."""
+    column = untyped(series)
+    if column.doubles is not None:
+        import pyarrow as pa
+
+        numbers = column.doubles + 0.0
+        nobody = np.isnan(numbers) | ((np.abs(numbers) >= INEXACT) & np.isfinite(numbers))
+        index, known = encoded(pa.array(numbers, mask=nobody))
+        return People(
+            index,
+            lambda wanted: [_name(person_of(known[int(k)].as_py(), Form.UNTYPED)) for k in wanted],
+        )
+    if not column.is_text:
+        people = _people_by_value(column.known, Form.UNTYPED)
+        return People(column.of_rows(people.index, -1), people.names)
+    import pyarrow.compute as pc
+
+    missing = column.looked_up(lambda text: person_of(text, Form.UNTYPED) is None, False, np.bool_)
+    missing |= pc.call_function("binary_length", [column.known]).to_numpy() == 0
+    places = np.where(missing, -1, np.arange(len(missing)))
+    return People(
+        column.of_rows(places, -1),
+        lambda wanted: [
+            _name(person_of(column.known[int(k)].as_py(), Form.UNTYPED)) for k in wanted
+        ],
+    )
+
+
+def _people_by_value(values: Sequence[object], form: Form) -> People:
+    places: dict[Key, int] = {}
+    index = np.fromiter(
+        (
+            -1
+            if (person := person_of(value, form)) is None
+            else places.setdefault(person, len(places))
+            for value in values
+        ),
+        dtype=np.int64,
+        count=len(values),
+    )
+    listed = list(places)
+    return People(index, lambda wanted: [_name(listed[int(k)]) for k in wanted])
+
+
+def _name(person: Key | None) -> bytes:
+    """What a person is called, in bytes that tell persons apart."""
+    kind, value = person or ("", "")
+    # Python writes no very long integers in decimal digits
+    return f"{kind} {value:x}".encode() if isinstance(value, int) else f"{kind} {value}".encode()
+
+
+# Where another engine holds them.
+
+
+def duckdb_person(column: str, dtype: nw.dtypes.DType) -> str:
+    """SQL of whose row it is, as bytes: text may compare in other ways there.
+
+    Floats that are integers are called like these, as a null makes them where pandas writes
+    files.
+    """
+    name = sql(column)
+    if dtype.is_float():
+        number = f"(CAST({name} AS DOUBLE) + CAST(0 AS DOUBLE))"
+        whole = f"{number} = trunc({number}) AND abs({number}) < {INEXACT}"
+        integer = f"CAST(TRY_CAST({number} AS BIGINT) AS VARCHAR)"
+        text = f"CASE WHEN {whole} THEN {integer} ELSE CAST({number} AS VARCHAR) END"
+        return f"CASE WHEN {is_a_number(number)} THEN encode({text}) END"
+    return f"encode(nullif(CAST({name} AS VARCHAR), ''))"
+
+
+def spark_person(frame: Any, dtype: nw.dtypes.DType) -> Any:
+    """The frame with whose row it is as bytes, since text may compare in other ways."""
+    from pyspark.sql import functions
+
+    person = functions.col(PERSON)
+    if dtype.is_float():
+        person = functions.nanvl(person.cast("double") + functions.lit(0.0), functions.lit(None))
+        whole = (person == functions.rint(person)) & (functions.abs(person) < INEXACT)
+        integer = person.cast("long").cast("string")
+        person = functions.when(whole, integer).otherwise(person.cast("string"))
+    text = person.cast("string")
+    return frame.withColumn(PERSON, functions.when(text != "", functions.encode(text, "UTF-8")))
+
+
+def dask_person(column: Any, form: Form) -> list[str | None]:
+    """The persons of a partition's rows, by value: as text, None for no person."""
+    people = people_of(nw.from_native(column, series_only=True), form)
+    known = np.unique(people.index[people.index >= 0])
+    named = dict(zip(known.tolist(), people.names(known), strict=True))
+    return [named[k].decode() if k >= 0 else None for k in people.index.tolist()]

@@ -1,0 +1,95 @@
+"""Clipped numbers as steps: how far a number lies above the lower end of its interval.
+
+A record's number becomes ``1 + floor(t m + ½)``, ``t = (x − low) / (high − low)`` after clipping,
+in :data:`STEPS` m; 0 where there is none. Every engine computes it in doubles by the same
+operations, and holds it between 1 and ``m + 1`` as an integer, so that privacy rests on no rounding
+of any engine.
+"""
+
+import math
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from ..schema.numbers import STEPS
+from ..schema.schema import Attribute
+from .csv import text_number
+from .frames import sql
+
+
+def _ends(attribute: Attribute) -> tuple[float, float, float]:
+    """Both ends of the interval, and its length."""
+    low, high = attribute.clip or (0.0, 1.0)
+    return low, high, high - low
+
+
+def steps_of(numbers: NDArray[np.float64], attribute: Attribute) -> NDArray[np.int32]:
+    """Of an array; NaN has none."""
+    low, high, width = _ends(attribute)
+    present = ~np.isnan(numbers)
+    t = (np.clip(np.where(present, numbers, low), low, high) - low) / width
+    steps = np.clip(np.floor(t * float(STEPS) + 0.5).astype(np.int64), 0, STEPS)
+    return np.where(present, steps + 1, 0).astype(np.int32)
+
+
+def polars_steps(attribute: Attribute) -> Any:
+    """As an expression of polars."""
+    import polars as pl
+
+    low, high, width = _ends(attribute)
+    value = pl.col(attribute.name).cast(pl.Float64).fill_nan(None)
+    t = (value.fill_null(low).clip(low, high) - low) / width
+    steps = (t * float(STEPS) + 0.5).floor().cast(pl.Int32).clip(0, STEPS)
+    return pl.when(value.is_not_null()).then(steps + 1).otherwise(0).cast(pl.Int32)
+
+
+def duckdb_number(attribute: Attribute, text: bool) -> str:
+    """SQL of the column as a double; NULL where it is none."""
+    column = sql(attribute.name)
+    return text_number(column) if text else f"TRY_CAST({column} AS DOUBLE)"
+
+
+def duckdb_steps(value: str, attribute: Attribute) -> str:
+    """SQL of the steps of a double."""
+    low, high, width = (f"CAST('{x!r}' AS DOUBLE)" for x in _ends(attribute))
+    t = f"(least(greatest({value}, {low}), {high}) - {low}) / {width}"
+    steps = f"TRY_CAST(floor({t} * CAST('{STEPS}' AS DOUBLE) + CAST('0.5' AS DOUBLE)) AS INTEGER)"
+    inside = f"1 + least(greatest({steps}, 0), {STEPS})"
+    return f"CASE WHEN {is_a_number(value)} THEN {inside} ELSE 0 END"
+
+
+def is_a_number(value: str) -> str:
+    """SQL of whether a double is neither NULL nor NaN, whatever other rows are.
+
+    Not by duckdb's isnan: of Parquet, it believes what is said about all rows that are not NaN.
+    """
+    return f"(isfinite({value}) OR isinf({value}))"
+
+
+def with_finite(frame: nw.LazyFrame[Any], k: int) -> nw.LazyFrame[Any]:
+    """The frame with f{k}: whether r{k} is a finite number, whatever other rows are."""
+    native = frame.to_native()
+    if frame.implementation == nw.Implementation.IBIS and native.get_backend().name == "duckdb":
+        import ibis
+
+        @ibis.udf.scalar.builtin(signature=(("float64",), "boolean"))
+        def isfinite(x): ...  # pyright: ignore[reportMissingParameterType, reportUnusedParameter]
+
+        finite = isfinite(native[f"r{k}"].cast("float64"))
+        return nw.from_native(native.mutate(**{f"f{k}": finite}))
+    return frame.with_columns(nw.col(f"r{k}").cast(nw.Float64).is_finite().alias(f"f{k}"))
+
+
+def narwhals_steps(k: int, attribute: Attribute) -> nw.Expr:
+    """Of r{k} beside f{k}, as an expression of any lazy engine."""
+    low, high, width = _ends(attribute)
+    value = nw.col(f"r{k}").cast(nw.Float64)
+    present = nw.col(f"f{k}") | (value == nw.lit(math.inf)) | (value == nw.lit(-math.inf))
+    inside = nw.when(value > low).then(value).otherwise(nw.lit(low))
+    inside = nw.when(value < high).then(inside).otherwise(nw.lit(high))
+    steps = (((inside - low) / width) * float(STEPS) + 0.5).floor().cast(nw.Int64)
+    steps = nw.when(steps > 0).then(steps).otherwise(nw.lit(0))
+    steps = nw.when(steps < STEPS).then(steps).otherwise(nw.lit(STEPS))
+    return nw.when(present).then(steps + 1).otherwise(nw.lit(0)).fill_null(0)

@@ -1,0 +1,144 @@
+"""What a column's declared type can hold of an attribute, and how wide its codes are."""
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from ...errors import DataError
+from ..schema.dates import AS_EDGES, AS_NUMBERS, NO_ZONE, Edge, is_dated, place
+from ..schema.numbers import STEPS
+from ..schema.schema import Attribute
+from .frames import is_zoned, type_name
+from .values import moments_between
+
+WORDS = (nw.String, nw.Categorical, nw.Enum)  # types of text
+NUMPY = {nw.Int8: np.int8, nw.Int16: np.int16, nw.Int32: np.int32}
+
+_CAST = {
+    str: "strings",
+    int: 'integers (pandas: astype("Int64")), or declare edges',
+    bool: 'booleans (pandas: "boolean")',
+}
+
+
+def check_type(attribute: Attribute, dtype: nw.dtypes.DType, floats: bool) -> None:
+    """Refuse a type that cannot hold the attribute; ``floats`` can hold integers."""
+    if is_dated(attribute.edges):
+        _check_dates(attribute, dtype)
+        return
+    if is_number(attribute):
+        if not dtype.is_numeric():
+            given = "edges" if attribute.edges is not None else "ends to clip at"
+            known = AS_EDGES if attribute.edges is not None else AS_NUMBERS
+            hint = f"; hint: {known}" if dtype.is_temporal() else ""
+            raise DataError(
+                f"column {attribute.name!r}: expected numbers, as the schema gives {given}; got "
+                f"{type_name(dtype)}{hint}"
+            )
+        return
+    kind = category_type(attribute)
+    fits = {
+        str: dtype in WORDS,
+        bool: dtype == nw.Boolean,
+        # integers with gaps are floats to pandas, and in what it writes
+        int: dtype.is_integer()
+        or is_whole(dtype)
+        or ((floats or attribute.other is not None) and dtype.is_float()),
+    }
+    if not fits[kind]:
+        raise DataError(
+            f"column {attribute.name!r}: expected {kind.__name__} categories, as in the schema; "
+            "got "
+            f"{type_name(dtype)}; hint: cast the column to {_CAST[kind]}"
+        )
+
+
+def _check_dates(attribute: Attribute, dtype: nw.dtypes.DType) -> None:
+    """Refuse a type that holds neither dates nor text; of Python's objects the values decide."""
+    zoned = is_zoned(dtype)
+    if zoned or not (dtype in (nw.Date, nw.Datetime, nw.Object) or dtype in WORDS):
+        got = type_name(dtype) + (" with a time zone" if zoned else "")
+        hint = f"; hint: convert it to {NO_ZONE}, before" if zoned else ""
+        raise DataError(
+            f"column {attribute.name!r}: expected dates, timestamps without time zone or ISO text, "
+            f"as the schema gives dates as edges; got {got}{hint}"
+        )
+
+
+def is_number(attribute: Attribute) -> bool:
+    """Whether any number is read, not those that are categories."""
+    return attribute.edges is not None or attribute.clip is not None
+
+
+def category_type(attribute: Attribute) -> type:
+    """Of its categories: str, int or bool."""
+    return type((attribute.categories or ("",))[0])
+
+
+def own_type(attribute: Attribute) -> nw.dtypes.DType:
+    """A type that holds the attribute."""
+    if is_dated(attribute.edges):
+        return nw.Datetime("us")
+    if is_number(attribute):
+        return nw.Float64()
+    return {str: nw.String(), bool: nw.Boolean(), int: nw.Int64()}[category_type(attribute)]
+
+
+def width_of(attribute: Attribute) -> Any:
+    """The type of its codes."""
+    codes = attribute.size if attribute.clip is None else STEPS
+    return nw.Int8 if codes < 2**7 else nw.Int16 if codes < 2**15 else nw.Int32
+
+
+def is_whole(dtype: nw.dtypes.DType) -> bool:
+    """Whether a type is of decimals without places, which databases call integers."""
+    return dtype == nw.Decimal and getattr(dtype, "scale", None) == 0
+
+
+def _range(dtype: nw.dtypes.DType) -> tuple[int, int]:
+    """Least and largest integer of a type."""
+    bits = int(re.sub(r"\D", "", type_name(dtype)) or 64)
+    return (
+        (0, 2**bits - 1)
+        if type_name(dtype).startswith("U")
+        else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    )
+
+
+def cells_in(attribute: Attribute, dtype: nw.dtypes.DType) -> dict[Any, int]:
+    """The code of every category that a column of this type can hold.
+
+    Floats as doubles, decimals as text.
+    """
+    cells: dict[Any, int] = {c: k for k, c in enumerate(attribute.categories or (), 1)}
+    if category_type(attribute) is not int:
+        return cells
+    if dtype.is_float():
+        return {float(c): k for c, k in cells.items() if abs(c) < 2**1000 and float(c) == c}
+    if dtype == nw.Decimal:
+        return {str(c): k for c, k in cells.items()}
+    low, high = _range(dtype)
+    return {c: k for c, k in cells.items() if low <= c <= high}
+
+
+def edges_in(edges: Sequence[Edge], dtype: nw.dtypes.DType) -> tuple[list[Any], Any]:
+    """Where bins begin, and the last number inside; for integers as integers, since floats are
+    fewer.
+
+    A number's code is how many bins begin at it or before, and 0 beyond the last number.
+    """
+    if is_dated(edges):
+        return moments_between(edges)
+    *starts, end = map(place, edges)
+    if not dtype.is_integer():
+        return starts, end
+    low, high = _range(dtype)
+    begin = [math.ceil(e) if math.isfinite(e) else low for e in starts]
+    last = math.floor(end) if math.isfinite(end) else high
+    if last < low:
+        return [], high
+    return [max(b, low) for b in begin if b <= high], min(last, high)

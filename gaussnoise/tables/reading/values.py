@@ -1,0 +1,450 @@
+"""What one value of a table is: the cell it falls into, a number, a moment, a person.
+
+Every door that reads data comes to these functions, or to a faster way to the same answers in the
+engine that holds the table. Tests compare each engine with them, value by value.
+
+They are total: every object has an answer, and none raises. They look at one value alone: what
+other rows hold, or whether a null among them made floats of integers, decides nothing.
+
+A table has one of three forms, which its kind says and its rows never do:
+
+* ``TEXT``: CSV and TSV files, names of folders. All values are text. Integer categories are
+  compared by value (03 and 3.0 are 3), true and false in any case, other text by its characters.
+* ``TYPED``: polars, arrow, duckdb, Parquet, Spark, ibis, and columns of pandas that have one of its
+  extension types. Text is text, numbers are numbers.
+* ``UNTYPED``: all other columns of pandas and dask, where rows decide on a column's type: one null
+  makes floats of integers, and one word makes text of numbers. There 1, 1.0, "1" and "01" are the
+  same value; so are True and "true", and a timestamp and its ISO text. A number is a double: those
+  from 2**53 on, between which doubles leave integers out, are no category and no person.
+"""
+
+import bisect
+import datetime
+import decimal
+import enum
+import functools
+import math
+import re
+import uuid
+from collections.abc import Callable, Hashable, Sequence
+from fractions import Fraction
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from ..schema.dates import ISO, Edge, is_daily, is_dated, place
+from ..schema.numbers import STEPS
+from ..schema.schema import Attribute
+
+Key = tuple[str, Hashable]
+INEXACT = 2**53  # from here on doubles leave integers out
+MOST_DIGITS = 2500  # of an integer in text: more than a category may have
+
+
+class Form(enum.Enum):
+    """What is known of a column's values; see above."""
+
+    TEXT = "text"
+    TYPED = "typed"
+    UNTYPED = "untyped"
+
+
+Answer = TypeVar("Answer")
+Arguments = ParamSpec("Arguments")
+
+
+def _total(read: Callable[Arguments, Answer]) -> Callable[Arguments, Answer | None]:
+    """Answer None where an object raises when it is looked at, like a signaling NaN."""
+
+    @functools.wraps(read)
+    def answer(*values: Arguments.args, **named: Arguments.kwargs) -> Answer | None:
+        try:
+            return read(*values, **named)
+        except Exception:  # noqa: BLE001 (objects of any kind raise anything)
+            return None
+
+    return answer
+
+
+# Text as a number.
+
+# what Unicode calls spaces, and what C does
+_SPACES = "\u0020\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+_NUMBER = re.compile(
+    r"[ \t\n\v\f\r]*([+-]?)([0-9]*)(?:[.]([0-9]*))?(?:[eE]([+-]?[0-9]+))?[ \t\n\v\f\r]*"
+)
+_WORD = re.compile(r"[ \t\n\v\f\r]*([+-]?)(inf|infinity|nan)[ \t\n\v\f\r]*", re.IGNORECASE)
+
+
+def double_of_text(text: str) -> float | None:
+    """The nearest double of a decimal number with a point; None for other text."""
+    text = text.strip(_SPACES)
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        return float(text) if _WORD.fullmatch(text) else None
+    return float(text) if found[2] or found[3] else None
+
+
+def integer_of_text(text: str) -> int | None:
+    """The integer that a decimal number is by value, however it is written; None if it is none."""
+    found = _NUMBER.fullmatch(text.strip(_SPACES))
+    if found is None or not (found[2] or found[3]):
+        return None
+    sign, whole, part, power = (group or "" for group in found.groups())
+    digits = (whole + part).lstrip("0")
+    if not digits:
+        return 0
+    if len(power) > 9:
+        return None
+    zeros = int(power or "0") - len(part) + len(digits) - len(digits := digits.rstrip("0"))
+    if not 0 <= zeros <= MOST_DIGITS or len(digits) + zeros > MOST_DIGITS:
+        return None
+    return int(sign + digits + "0" * zeros)
+
+
+# A value as a number.
+
+
+@_total
+def number_of(value: object, form: Form) -> int | float | None:
+    """A number that is put into a bin, or clipped; None for what is none, NaN included.
+
+    Integers stay exact, where columns have types; other numbers are the nearest doubles.
+    """
+    if isinstance(value, str):
+        number = None if form is Form.TYPED else double_of_text(str.__str__(value))
+    else:
+        number = _number(value)
+    if isinstance(number, decimal.Decimal) or (number is not None and form is not Form.TYPED):
+        number = _double(number)
+    return number if number == number else None
+
+
+def _double(number: int | float | decimal.Decimal) -> float:
+    """The nearest double; infinite beyond the largest."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def _number(value: object) -> int | float | decimal.Decimal | None:
+    """A Python or numpy number of any kind as a Python one; truth values and durations are none.
+
+    One complex number makes all of a column complex.
+    """
+    if isinstance(value, bool | np.bool_ | np.timedelta64):
+        return None
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, np.floating):
+        return float(value)
+    if isinstance(value, complex | np.complexfloating):
+        return float(value.real) if value.imag == 0 else None
+    return value if isinstance(value, int | float | decimal.Decimal) else None
+
+
+# A value as a moment: twice its number of microseconds in a calendar of twelve months of 31 days
+# each, plus one if it lies between that microsecond and the next. So text and columns of
+# nanoseconds are compared exactly with edges of whole microseconds, in 64 bits. Moments are of the
+# years 1 to 9999, which is what dates in text can say.
+
+ZEROS = "0" * 19  # a date alone, with them, is as long as a timestamp of nanoseconds
+FIELDS = (0, 4), (5, 2), (8, 2), (11, 2), (14, 2), (17, 2), (20, 6)  # where each is, how long
+REST = 26, 3  # nanoseconds
+
+
+def moment(day: Sequence[Any], clock: Sequence[Any], between: Any = 0) -> Any:
+    """Of integers, or of expressions: year, month, day; hour, minute, second, microsecond."""
+    (year, month, number), (hour, minute, second, micro) = day, clock
+    days = (year * 12 + month) * 31 + number
+    seconds = ((days * 24 + hour) * 60 + minute) * 60 + second
+    return (seconds * 1_000_000 + micro) * 2 + between
+
+
+@_total
+def moment_of(value: object) -> int | None:
+    """A date, a timestamp without time zone, or strict ISO text; None for all else."""
+    fields = _calendar(value)
+    return None if fields is None else moment(fields[:3], fields[3:7], int(fields[7] > 0))
+
+
+def _calendar(value: object) -> tuple[int, ...] | None:
+    """Year, month, day, hour, minute, second, microsecond and nanosecond."""
+    if isinstance(value, str):
+        if re.fullmatch(ISO, text := str.__str__(value)) is None:
+            return None
+        return tuple(int((text + ZEROS)[at : at + size]) for at, size in (*FIELDS, REST))
+    within = 0
+    if isinstance(value, np.datetime64):
+        whole = value.astype("datetime64[us]")
+        if np.datetime_data(value.dtype)[0] in ("ns", "ps", "fs", "as"):
+            within = math.ceil((value - whole) / np.timedelta64(1, "ns")) if value == value else 0
+        elif whole.astype(value.dtype) != value:  # so far away that microseconds leave 64 bits
+            return None
+        value = whole.item()
+    if isinstance(value, datetime.datetime):
+        # pandas' missing time is one that is not equal to itself
+        if value.tzinfo is not None or value != value:
+            return None
+        within = within or int(getattr(value, "nanosecond", 0))
+        clock = value.hour, value.minute, value.second, value.microsecond
+        return value.year, value.month, value.day, *clock, within
+    if isinstance(value, datetime.date):
+        return value.year, value.month, value.day, 0, 0, 0, 0, 0
+    return None
+
+
+FIRST = moment((1, 1, 1), (0, 0, 0, 0))
+LAST = moment((9999, 12, 31), (23, 59, 59, 999_999), 1)
+
+
+def moments_between(edges: Sequence[Edge]) -> tuple[list[int], int]:
+    """The moments at which bins begin, and the last one inside."""
+    begin = [FIRST if (start := moment_of(edge)) is None else start for edge in edges[:-1]]
+    last = edges[-1]
+    if not isinstance(last, datetime.date) or last == datetime.date.max:
+        return begin, LAST
+    if is_daily(edges):
+        last += datetime.timedelta(days=1)
+        return begin, moment((last.year, last.month, last.day), (0, 0, 0, 0)) - 1
+    return begin, moment_of(last) or LAST
+
+
+# A value where rows decide on a column's type.
+
+
+@_total
+def key_of(value: object) -> Key | None:
+    """What a value is in an ``UNTYPED`` column: equal keys are the same value. None for nothing."""
+    if isinstance(value, str):
+        text = str.__str__(value)
+        if (number := double_of_text(text)) is not None:
+            return _key(number)
+        if text.lower() in ("true", "false"):
+            return "truth", text.lower() == "true"
+        if (fields := _calendar(text)) is not None:
+            return "moment", fields
+        return _interval_key(text) or ("text", text)
+    if isinstance(value, bool | np.bool_):
+        return "truth", bool(value)
+    if (number := _number(value)) is not None:
+        return _key(_double(number))
+    if (fields := _calendar(value)) is not None:
+        return "moment", fields
+    # intervals and periods of pandas are what their text says
+    return key_of(str(value)) if type(value).__name__ in ("Interval", "Period") else None
+
+
+def _interval_key(text: str) -> Key | None:
+    """An interval of numbers, whose ends one null makes floats of."""
+    if (found := _INTERVAL.fullmatch(text)) is None:
+        return None
+    ends = [
+        _key(number) for end in found.groups()[1:3] if (number := double_of_text(end)) is not None
+    ]
+    return (
+        ("interval", (found[1], *ends, found[4])) if len(ends) == 2 and None not in ends else None
+    )
+
+
+_INTERVAL = re.compile(r"([(\[])([^,]+), ([^,]+)([)\]])")
+
+
+def _key(number: float) -> Key | None:
+    if math.isinf(number):
+        return "number", number
+    if not abs(number) < INEXACT:  # NaN as well
+        return None
+    return "number", int(number) if number == int(number) else number
+
+
+def text_of(key: Key) -> str:
+    """How a key is written."""
+    kind, value = key
+    if kind == "interval" and isinstance(value, tuple):
+        opening, left, right, closing = value
+        return f"{opening}{text_of(left)}, {text_of(right)}{closing}"
+    if kind != "moment" or not isinstance(value, tuple):
+        return str(value)
+    year, month, day, *clock, micro, within = value
+    text = f"{year:04}-{month:02}-{day:02}"
+    if any((*clock, micro, within)):
+        text += " {:02}:{:02}:{:02}".format(*clock)
+    if micro or within:
+        text += f".{micro:06}" + (f"{within:03}" if within else "")
+    return text
+
+
+# The cell of a value.
+
+Find = Callable[[Any], int]
+
+
+def finder(attribute: Attribute, form: Form) -> Find:
+    """The code of one value: 1 + its cell, 0 where it has none; of a clipped number 1 + its steps.
+
+    Steps are those of :mod:`gaussnoise.tables.reading.steps`.
+    """
+    find = _total(_finder(attribute, form))
+    return lambda value: find(value) or 0
+
+
+def _finder(attribute: Attribute, form: Form) -> Find:
+    edges = attribute.edges
+    if attribute.clip is not None:
+        return lambda value: step_of(number_of(value, form), attribute.clip or (0.0, 1.0))
+    if edges is not None and is_dated(edges):
+        return _in_bins(moment_of, *moments_between(edges))
+    if edges is not None:
+        *begin, last = map(place, edges)
+        return _in_bins(lambda value: _finite(number_of(value, form)), begin, last)
+    key = {Form.TEXT: _text_key, Form.TYPED: _typed_key, Form.UNTYPED: _untyped_key}[form]
+    kind = type((attribute.categories or ("",))[0])
+    cells: dict[Any, int] = {}
+    for k, category in enumerate(attribute.categories or (), 1):
+        if (own := key_of(category) if form is Form.UNTYPED else category) is not None:
+            cells[own] = k
+    return lambda value: cells.get(key(value, kind), 0)
+
+
+def _in_bins(number: Callable[[Any], Any], begin: Sequence[Any], last: Any) -> Find:
+    def find(value: Any) -> int:
+        found = number(value)
+        return 0 if found is None or found > last else bisect.bisect_right(begin, found)
+
+    return find
+
+
+def _finite(number: int | float | None) -> int | float | None:
+    return number if number is not None and -math.inf < number < math.inf else None
+
+
+def _text_key(value: object, kind: type) -> object:
+    if not isinstance(value, str):
+        return None
+    text = str.__str__(value)
+    if kind is int:
+        return integer_of_text(text)
+    return {"true": True, "false": False}.get(text.lower()) if kind is bool else text
+
+
+def _typed_key(value: object, kind: type) -> object:
+    if kind is str:
+        return str.__str__(value) if isinstance(value, str) else None
+    if kind is bool:
+        return bool(value) if isinstance(value, bool | np.bool_) else None
+    return _number(value)
+
+
+def _untyped_key(value: object, kind: type) -> object:
+    return key_of(value)
+
+
+def step_of(number: float | None, clip: tuple[float, float]) -> int:
+    """1 + how many steps a number lies above the lower end of its interval; 0 for no number."""
+    if number is None:
+        return 0
+    low, high = clip
+    t = (float(min(max(number, low), high)) - low) / (high - low)
+    return 1 + min(max(math.floor(t * float(STEPS) + 0.5), 0), STEPS)
+
+
+def confused(attribute: Attribute) -> tuple[str | None, bool]:
+    """Why ``UNTYPED`` columns cannot tell categories apart; and whether all of these are outside.
+
+    None if they can.
+    """
+    keys = [key_of(category) for category in attribute.categories or ()]
+    known = [key for key in keys if key is not None]
+    if len(set(known)) < len(known):
+        return "categories that are one value, like 1 and 01", False
+    unknown = len(known) < len(keys)
+    return ("numbers from 2**53 on, or NaN, which floats cannot tell" if unknown else None), True
+
+
+# The category that a value would be, where no list of them is known.
+
+Label = str | int
+_INTEGERS = range(-(2**63), 2**64)
+
+
+@_total
+def label_of(value: object, form: Form) -> Label | None:
+    """Text or an integer; None for all else, and for text that has no bytes in UTF-8."""
+    if form is Form.UNTYPED:
+        if (key := key_of(value)) is None:
+            return None
+        value = key[1] if isinstance(key[1], int) and key[0] == "number" else text_of(key)
+    if isinstance(value, str):
+        text = str.__str__(value)
+        text.encode()
+        return text
+    number = _number(value)
+    return number if isinstance(number, int) and number in _INTEGERS else None
+
+
+# The person that a row belongs to.
+
+
+@_total
+def person_of(value: object, form: Form) -> Key | None:
+    """What tells persons apart; None for no person: nulls, NaN, empty text, unknown objects.
+
+    In ``UNTYPED`` columns the text "1" is the person 1, as one word among numbers makes text of
+    all; "01" and "1.0" are others. Two persons are never taken for one: numbers from 2**53 on,
+    which floats may have rounded, are no person, nor is text of such a number.
+    """
+    if isinstance(value, str):
+        text = str.__str__(value)
+        if not text:
+            return None
+        key = key_of(text) if form is Form.UNTYPED else ("text", text)
+        return key if key is None or text_of(key) == text else ("text", text)
+    if form is Form.UNTYPED and not isinstance(value, decimal.Decimal):
+        if (key := key_of(value)) is not None:
+            return key
+    if isinstance(value, bool | np.bool_):
+        return "truth", bool(value)
+    if (number := _number(value)) is not None:
+        if form is Form.UNTYPED and not (
+            isinstance(number, decimal.Decimal) and abs(number) < INEXACT
+        ):
+            return None
+        return _exact(number)
+    if isinstance(value, np.timedelta64 | datetime.timedelta):
+        return "duration", _nanoseconds(value)
+    if (fields := _calendar(value)) is not None:
+        return "moment", fields
+    if isinstance(value, datetime.datetime | datetime.time):
+        return (type(value).__name__, value.isoformat()) if value == value else None
+    return (type(value).__name__, str(value)) if isinstance(value, bytes | uuid.UUID) else None
+
+
+def _nanoseconds(value: Any) -> int:
+    """Of a duration of Python, numpy or pandas; raises for one that is missing."""
+    if not isinstance(value, np.timedelta64):
+        micro = datetime.timedelta(value.days, value.seconds, value.microseconds)
+        within = int(getattr(value, "nanoseconds", 0))
+        return micro // datetime.timedelta(microseconds=1) * 1000 + within
+    unit, step = np.datetime_data(value.dtype)
+    if np.isnat(value):
+        raise ValueError
+    return int(value.astype(np.int64)) * step * _UNITS[unit]
+
+
+_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9} | {
+    unit: seconds * 10**9
+    for unit, seconds in (("m", 60), ("h", 3600), ("D", 86_400), ("W", 604_800))
+}
+
+
+def _exact(number: int | float | decimal.Decimal) -> Key | None:
+    """3, 3.0 and Decimal("3") are the same."""
+    if number != number:
+        return None
+    if number in (math.inf, -math.inf):
+        return "number", float(number)
+    if isinstance(number, decimal.Decimal) and abs(number.adjusted()) > MOST_DIGITS:
+        return None  # no type of an engine holds it
+    return "number", int(number) if number == int(number) else Fraction(number)

@@ -1,0 +1,566 @@
+"""What a row counts as depends on that row alone, in every engine, type and role.
+
+The reference is one function of one value, :mod:`gaussnoise.tables.reading.values`; the first tests
+compare it with exact arithmetic, the others every engine with it. A new engine is one line of
+``ENGINES``, a new type one of ``TYPES``.
+"""
+
+import datetime
+import decimal
+import fractions
+import io
+import math
+import uuid
+import warnings
+from collections import Counter
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gaussnoise as gn
+from gaussnoise.estimators.numbers import read_numbers
+from gaussnoise.tables.counting.count import count_marginals
+from gaussnoise.tables.counting.frequencies import count_values
+from gaussnoise.tables.counting.persons import PersonLimit
+from gaussnoise.tables.reading.values import (
+    Form,
+    double_of_text,
+    finder,
+    integer_of_text,
+    key_of,
+    label_of,
+    number_of,
+    person_of,
+    text_of,
+)
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Dask support is moving out of Narwhals:FutureWarning"),
+    *(
+        pytest.mark.filterwarnings(rf"ignore::{kind}:{module}(\..*)?")
+        for kind in ("DeprecationWarning", "FutureWarning", "UserWarning")
+        for module in ("dask", "ibis")
+    ),
+]
+
+# The values.
+
+TEXTS = """1|01|1.0| 1|1 |+1|-1|--1|+-1|1.|.5|.|1e5|1E+5|1e-5|1e|e5|1e400|-1e400|1e-400|0e999999999
+inf|-INF|Infinity|nan|NaN|-nan|0x10|1_0|1,5|1d|1L|true|True|TRUE|false|fAlse|yes|x|X|é|a,b|NULL|NA
+-0|-0.0|0|00|9007199254740991|9007199254740992|9007199254740993|9007199254740993.0|3e15
+16777217|12345678901234567890|1e30|0.1e1|10e-1|1.000000000000000001|4503599627370497.5|2020-01-31
+2020-01-31 08:30|2020-01-31T08:30:00.123456789|2020-02-30|0000-01-01|9999-12-31|2020-1-1|20200131
+2020-01-31T08:30:00Z|1000000000000000000000e-20|1/2|1%|١|−1|infinit|iNf|1e99999999999|"|'|,|;"""
+TEXTS = [
+    *TEXTS.replace("\n", "|").split("|"),
+    *("", " ", "\t1", "1\n", "1\v", "\u00a01", "1\u2003", "\u20031", "\u200b1", "\x1c1", "\u20281"),
+    *("e\u0301", "\u212b", "x\0", "1\0", "\u2003\t1", "1" + "0" * 400, "0." + "0" * 400 + "1"),
+    *("12345678901234567\v", "\u00a012345678901234567", "1.0000000000000000000000"),
+]
+WHOLE = [0, 1, -1, 2, 3, 7, 100, 127, -128, 255, 16777216, 16777217, -16777217, 2**31, 2**32 + 1]
+WHOLE += [2**53 - 1, 2**53, 2**53 + 1, -(2**53) - 1, 2**62, 2**63 - 1, -(2**63), 2**63, 2**64 - 1]
+FLOATS = [0.0, -0.0, 0.5, 1.0, 2.5, 3.0, -1.0, 1e-300, 5e-324, 1e300, -1e300, 65504.0, 70000.0]
+FLOATS += [
+    math.inf,
+    -math.inf,
+    math.nan,
+    0.1,
+    16777216.0,
+    16777218.0,
+    2.0**53,
+    2.0**63,
+    9.999,
+    10.0,
+]
+DECIMALS = [decimal.Decimal(x) for x in "0 1 -1 2.500 3.000 9.999 0.001 -0.100 1000000".split()]
+DAYS = [datetime.date(1, 1, 1), datetime.date(1969, 12, 31), datetime.date(2020, 1, 31)]
+DAYS += [datetime.date(2020, 2, 29), datetime.date(9999, 12, 31), datetime.date(2020, 7, 1)]
+MOMENTS = [datetime.datetime.combine(day, datetime.time(8, 30)) for day in DAYS[1:4]]
+MOMENTS += [datetime.datetime(2020, 1, 31), datetime.datetime(2020, 6, 30, 23, 59, 59)]
+FAR = [-(2**62), 2**62, 0, 1, -1]  # of any unit
+
+# Roles: what a column is declared to hold.
+
+ROLES = {
+    "text": gn.Attribute("v", ["x", "1", "1.5", "true", "é", "2020-01-31", "inf"], other="o"),
+    "words": gn.Attribute("v", ["x", "X", "é", "e\u0301", "", "NA", "a,b"], other="o"),
+    "integers": gn.Attribute("v", [1, 0, -1, 3, 100, 16777217, 2**53 - 1, 100000], other="o"),
+    "large": gn.Attribute("v", [2**53 + 1, 2**53, 2**62, 2**64 - 1, 1], other="o"),
+    "truth": gn.Attribute("v", [True, False], other="o"),
+    "bins": gn.Attribute("v", edges=[-1, 0, 1, 2.5, 2**53 + 2, math.inf], other="o"),
+    "days": gn.Attribute("v", edges=["1969-12-31", "2020-01-31", "2020-07-01"], other="o"),
+    "clock": gn.Attribute("v", edges=["2020-01-31T08:30", "2020-07-01T00:00:00"], other="o"),
+    "clipped": gn.Attribute("v", clip=[0, 10], other="o"),
+}
+
+# Types that a column may be declared to have, and values of each.
+
+TYPES = {
+    **{str(t): (t, WHOLE) for t in (pa.int8(), pa.int16(), pa.int32(), pa.int64())},
+    **{str(t): (t, WHOLE) for t in (pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())},
+    **{str(t): (t, FLOATS) for t in (pa.float32(), pa.float64())},
+    "decimal, no places": (pa.decimal128(20, 0), [decimal.Decimal(x) for x in WHOLE]),
+    "decimal, three places": (pa.decimal128(20, 3), DECIMALS),
+    "truth": (pa.bool_(), [True, False]),
+    "text": (pa.string(), TEXTS),
+    "large text": (pa.large_string(), TEXTS),
+    "numbered text": (pa.dictionary(pa.int32(), pa.string()), ["x", "1", "é", "true"]),
+    "numbered integers": (pa.dictionary(pa.int32(), pa.int64()), [1, 3, 2**53 + 1]),
+    "days": (pa.date32(), DAYS),
+    **{f"moments in {u}": (pa.timestamp(u), MOMENTS) for u in ("s", "ms", "us", "ns")},
+    **{f"far {u}": (pa.timestamp(u), FAR) for u in ("ms", "us", "ns")},
+    "zoned": (pa.timestamp("us", "Europe/Paris"), MOMENTS),
+    "zoned ns": (pa.timestamp("ns", "Europe/Paris"), MOMENTS[:3]),
+    "durations": (pa.duration("us"), [0, 1]),
+    "clock": (pa.time64("us"), [0, 1]),
+    "bytes": (pa.binary(), [b"x", b"1"]),
+    "nothing": (pa.null(), []),
+    "json": (pa.json_(), ['"x"', "1", "1.0", "true", "[1]", '"2020-01-31"', "1e2"]),
+}
+
+
+def array_of(kind):
+    """The values that fit the type, with a null before and after."""
+    dtype, values = TYPES[kind]
+    storage = dtype.storage_type if isinstance(dtype, pa.BaseExtensionType) else dtype
+    held = []
+    for value in values:
+        try:
+            pa.array([value], storage)
+        except (pa.ArrowInvalid, OverflowError):
+            continue
+        held.append(value)
+    found = pa.array([None, *held, None], storage)
+    return pa.ExtensionArray.from_storage(dtype, found) if dtype is not storage else found
+
+
+def objects_of(array):
+    """Python objects of an arrow array; those of moments and of far ones as numpy has them."""
+    if pa.types.is_timestamp(array.type) and array.type.tz is None:
+        return list(array.to_numpy(zero_copy_only=False))
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
+    if pa.types.is_timestamp(array.type) or pa.types.is_duration(array.type):
+        return [
+            None if value is None else datetime.timedelta()
+            for value in array.cast(pa.int64()).to_pylist()
+        ]
+    return array.to_pylist()
+
+
+def in_dask(frame):
+    dask = pytest.importorskip("dask", reason="dask is missing")
+    frames = pytest.importorskip("dask.dataframe", reason="dask is missing")
+    with dask.config.set({"dataframe.convert-string": False}):  # which makes text of objects
+        return frames.from_pandas(frame, npartitions=2, sort=False)
+
+
+def in_ibis(table):
+    ibis = pytest.importorskip("ibis", reason="ibis is missing")
+    return ibis.memtable(table)
+
+
+def in_parquet(table, folder):
+    pyarrow.parquet.write_table(table, folder / "t.parquet")
+    return folder / "t.parquet"
+
+
+ENGINES = {
+    "pyarrow": lambda table, _: table,
+    "polars": lambda table, _: pl.from_arrow(table),
+    "polars lazy": lambda table, _: pl.from_arrow(table).lazy(),
+    "duckdb": lambda table, _: duckdb.connect().from_arrow(table),
+    "parquet": in_parquet,
+    "ibis": lambda table, _: in_ibis(table),
+    "pandas": lambda table, _: table.to_pandas(),
+    "pandas objects": lambda table, _: table.to_pandas().astype({"v": object}),
+    "pandas categories": lambda table, _: table.to_pandas().astype({"v": "category"}),
+    "pandas on arrow": lambda table, _: table.to_pandas(types_mapper=pd.ArrowDtype),
+    "dask": lambda table, _: in_dask(table.to_pandas()),
+}
+
+
+def counts(table, attribute, rows, on_outside="drop"):
+    """What every row adds to the table of an attribute, shape (rows, cells)."""
+    number = gn.Attribute("row", list(range(rows)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gn.SchemaWarning)
+        return dict(count_marginals(table, [number, attribute], [(0, 1)], on_outside))[(0, 1)]
+
+
+def refusal(table, attribute):
+    """What is said of a table that is not counted; None if it is."""
+    try:
+        list(count_marginals(table, [attribute], [(0,)], "drop"))
+    except gn.DataError as error:
+        return str(error)
+    return None
+
+
+def expected(attribute, form, values):
+    """The same by the reference."""
+    found = np.zeros((len(values), attribute.size), dtype=np.int64)
+    for row, code in enumerate(map(finder(attribute, form), values)):
+        if attribute.clip is not None and code:
+            found[row, :2] = 2**20 - (code - 1), code - 1
+        else:
+            unit = 1 if attribute.clip is None else 2**20
+            found[row, code - 1 if code else attribute.size - 1] = unit
+    return found
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_reads_a_value_as_the_reference_does(engine, kind, tmp_path):
+    """In any role; or it refuses the column by its type, whatever rows it has."""
+    array = array_of(kind)
+    table = pa.table({"row": range(len(array)), "v": array})
+    try:
+        native = ENGINES[engine](table, tmp_path)
+    except Exception as error:  # noqa: BLE001 (an engine without the type)
+        pytest.skip(f"{engine} has no {kind}: {type(error).__name__}")
+    if engine == "parquet" and kind == "durations":
+        pytest.skip("Parquet has integers for them")
+    (tmp_path / "empty").mkdir()
+    empty = ENGINES[engine](table[:0], tmp_path / "empty")
+    untyped = engine in ("pandas", "pandas objects", "pandas categories", "dask")
+    form = Form.UNTYPED if untyped else Form.TEXT if kind == "json" else Form.TYPED
+    values = objects_of(array)
+    if untyped:
+        values = (native.compute() if engine == "dask" else native)["v"].tolist()
+    read = 0
+    for role, attribute in ROLES.items():
+        said = refusal(native, attribute)
+        assert said == refusal(empty, attribute), role
+        if said is not None:
+            assert not untyped, role
+            continue
+        found = counts(native, attribute, len(values))
+        wanted = expected(attribute, form, values)
+        wrong = [(role, values[k]) for k in np.flatnonzero((found != wanted).any(axis=1))]
+        assert not wrong
+        read += 1
+    assert read or kind in ("zoned", "zoned ns", "durations", "clock", "bytes", "json")
+
+
+def test_csv_reads_a_value_as_the_reference_does(tmp_path):
+    texts = [text for text in TEXTS if "\0" not in text]
+    lines = [
+        "row,v",
+        *(f'{k},"{text.replace(chr(34), chr(34) * 2)}"' for k, text in enumerate(texts)),
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n", encoding="utf-8", newline="")
+    for role, attribute in ROLES.items():
+        found = counts(tmp_path / "t.csv", attribute, len(texts))
+        wanted = expected(attribute, Form.TEXT, texts)
+        assert not [(role, texts[k]) for k in np.flatnonzero((found != wanted).any(axis=1))]
+
+
+# The reference itself, by exact arithmetic.
+
+
+def body(text):
+    """Text without what may stand around a number."""
+    return text.strip("\u00a0\u2003").strip(" \t\n\v\f\r")
+
+
+def exact(text):
+    """The rational number that a text is, by Python's own reader of fractions."""
+    if not body(text).isascii() or any(sign in text for sign in ("_", "/", "9999999", "\x1c")):
+        return None
+    try:
+        return fractions.Fraction(body(text))
+    except ValueError:
+        return None
+
+
+def test_text_is_the_nearest_double_and_the_exact_integer():
+    for text in TEXTS:
+        known = exact(text)
+        if known is None:
+            continue
+        assert double_of_text(text) == float(decimal.Decimal(body(text))), text
+        assert integer_of_text(text) == (int(known) if known.denominator == 1 else None), text
+    for text in ("1_0", "+-1", "0x10", "١", "1,5", "", ".", "e5", "1e", "--1", "\u200b1", "−1"):
+        assert double_of_text(text) is None
+        assert integer_of_text(text) is None
+    assert integer_of_text("1" + "0" * 400) == 10**400
+    assert integer_of_text("1e99999999999") is None
+    assert integer_of_text("0e99999999999") == 0
+    assert double_of_text("-1e400") == -math.inf
+    assert integer_of_text("9007199254740993") == 2**53 + 1
+
+
+class Evil:
+    """An object that raises when it is looked at."""
+
+    __hash__ = None
+
+    def __eq__(self, other):
+        raise ValueError
+
+    __lt__ = __float__ = __str__ = __bool__ = __eq__
+
+
+OBJECTS = [
+    *TEXTS,
+    *WHOLE,
+    *FLOATS,
+    *DECIMALS,
+    *DAYS,
+    *MOMENTS,
+    *(10**400, -(10**5000), 2**1024, decimal.Decimal("1e999999"), decimal.Decimal("-1e-999999")),
+    *(decimal.Decimal(x) for x in ("NaN", "sNaN", "Infinity", "1e400", "9007199254740993")),
+    *(True, False, np.bool_(True), None, pd.NA, pd.NaT, math.nan, np.nan, np.float32(0.1)),
+    *(np.float16(3), np.int8(-1), np.uint64(2**64 - 1), np.longdouble("1e400"), np.str_("x")),
+    *(1 + 0j, 1j, complex(math.nan, 0), np.complex64(3), np.bytes_(b"x"), b"x", b"\xff", "\ud800"),
+    *(np.datetime64("2020-01-31"), np.datetime64("NaT"), np.datetime64(2**62, "Y")),
+    *(np.datetime64(10**15, "s"), np.datetime64(1, "ns"), np.datetime64(5, "ps")),
+    *(np.timedelta64(1, "s"), np.timedelta64("NaT"), np.timedelta64(3), np.timedelta64(1, "Y")),
+    *(pd.Timestamp("2020-01-31 08:30:00.000000001"), pd.Timestamp(0, tz="Europe/Paris")),
+    *(pd.Timestamp(10**12, unit="s"), pd.Timedelta(1), pd.Period("2020-01"), pd.Interval(0, 1)),
+    *(pd.Timestamp("2020-01-31").date(), datetime.time(8, 30), datetime.timedelta(1)),
+    *(datetime.datetime(2020, 1, 31, tzinfo=datetime.UTC), uuid.UUID(int=1)),
+    *(fractions.Fraction(1, 2), [3], {3: 3}, {3}, (3,), np.array([3]), np.array([]), object()),
+    *(object, float, Evil(), range(3), print, math, Ellipsis, NotImplemented, pd.Series([1])),
+]
+
+
+def test_every_object_has_an_answer_and_none_raises():
+    for value in OBJECTS:
+        for form in Form:
+            for role, attribute in ROLES.items():
+                size = 2**20 + 1 if attribute.clip is not None else attribute.size - 1
+                assert 0 <= finder(attribute, form)(value) <= size, (type(value), role)
+            person, label = person_of(value, form), label_of(value, form)
+            assert person is None or hash(person) == hash(person_of(value, form))
+            assert label is None or isinstance(label, str | int)
+
+
+def test_the_same_value_is_read_alike_however_pandas_holds_it():
+    """1, 1.0, "1" and "01"; true and "TRUE"; a day, a timestamp and its text."""
+    same = [
+        [
+            1,
+            1.0,
+            "1",
+            "01",
+            " 1",
+            "1.0",
+            "1e0",
+            np.int8(1),
+            np.float32(1),
+            decimal.Decimal(1),
+            1 + 0j,
+        ],
+        [True, np.bool_(True), "true", "True", "TRUE"],
+        [
+            DAYS[2],
+            MOMENTS[3],
+            pd.Timestamp("2020-01-31"),
+            np.datetime64("2020-01-31"),
+            "2020-01-31",
+        ],
+        [math.inf, "inf", "1e400", 10**400],
+        [None, math.nan, pd.NA, pd.NaT, "nan", 2**53, float(2**53), "9007199254740993", [1], b"x"],
+    ]
+    for values in same:
+        assert len({key_of(value) for value in values}) == 1
+    assert len({key_of(values[0]) for values in same}) == len(same)
+    assert number_of("1", Form.TYPED) is None  # where a column has a type, text is no number
+    assert {text_of(key) for value in same[2] if (key := key_of(value))} == {"2020-01-31"}
+
+
+def test_two_persons_are_never_taken_for_one():
+    """But for forms of one number that a column cannot keep apart."""
+    apart = [
+        "1",
+        "01",
+        "1.0",
+        " 1",
+        "1e0",
+        "",
+        "x",
+        "X",
+        2,
+        2.5,
+        decimal.Decimal("2.50000000000000000001"),
+    ]
+    apart += [b"1", b"x", True, uuid.UUID(int=1), DAYS[2], MOMENTS[0], "2020-1-31", math.inf]
+    apart += [pd.Timestamp("2020-01-31 00:00:00.000000001"), datetime.timedelta(1), pd.Timedelta(1)]
+    apart += ["9007199254740993", 2**53, 2**60, 1e300]
+    for form in (Form.UNTYPED, Form.TYPED):
+        persons = Counter(person_of(value, form) for value in apart)
+        missing = persons.pop(None)
+        assert set(persons.values()) == {1}
+        assert missing == (5 if form is Form.UNTYPED else 1)  # "", and numbers from 2**53 on
+    alike = [1, 1.0, np.int64(1), "1"], [2.5, "2.5"], [True, "True"], ["2020-01-31", DAYS[2]]
+    for values in alike:
+        assert len({person_of(value, Form.UNTYPED) for value in values}) == 1
+
+
+# One row more, through every door that reads pandas: whose type it may change.
+
+BASES = {
+    "integers": lambda k: k,
+    "large integers": lambda k: 2**60 + k,
+    "floats": lambda k: k / 2,
+    "text": lambda k: f"p{k}",
+    "digits": lambda k: f"{k:03}",
+    "truth": lambda k: bool(k % 2),
+    "days": lambda k: pd.Timestamp("2020-01-31") + pd.Timedelta(k, "D"),
+    "dates": lambda k: datetime.date(2020, 1, 31) + datetime.timedelta(k),
+    "decimals": lambda k: decimal.Decimal(k) / 4,
+    "durations": lambda k: pd.Timedelta(k, "D"),
+    "intervals": lambda k: pd.Interval(k, k + 1),
+    "complex": lambda k: complex(k),
+}
+LIMIT = PersonLimit("v", 2, bytes(16))
+GROUPS = [gn.Attribute("g", [0, 1, 2])]
+
+
+def doors(frame):
+    """What every door makes of a table: counts by name."""
+    for role, attribute in ROLES.items():
+        yield role, dict(count_marginals(frame, [attribute], [(0,)], "drop"))[(0,)]
+    yield "person", dict(count_marginals(frame, GROUPS, [(0,)], "drop", LIMIT))[(0,)]
+    weight = gn.Weight("v", most=4)
+    yield "weight", dict(count_marginals(frame, GROUPS, [(0,)], "drop", weight=weight))[(0,)]
+    yield "values", count_values(frame, "v", 10**6)
+    yield "values by person", count_values(frame, "g", 10**6, LIMIT)
+    by = {"v": ["1", "x", "true"]}
+    numbers = read_numbers(frame, ["n"], by, None)
+    yield "groups", np.bincount(numbers.of("n")[1], minlength=3)
+    yield "numbers", Counter(read_numbers(frame, ["v"], {}, None).of("v")[0].tolist())
+    yield "means", Counter(read_numbers(frame, ["n"], {}, "v").of("n")[0].tolist())
+
+
+def moved(before, after):
+    """How much one row more takes away, and adds; a person's mean may go for another."""
+    if isinstance(before, dict):
+        keys = sorted({*before, *after}, key=repr)
+        before, after = (np.array([one.get(key, 0) for key in keys]) for one in (before, after))
+    difference = after - before
+    return -difference[difference < 0].sum(), difference[difference > 0].sum()
+
+
+ODD = [
+    None,
+    "x",
+    "1",
+    "01",
+    "",
+    "nan",
+    "true",
+    "\ud800",
+    1,
+    2.5,
+    2**53 + 1,
+    2**60,
+    10**400,
+    math.inf,
+]
+ODD += [
+    True,
+    1j,
+    3 + 0j,
+    b"x",
+    decimal.Decimal("0.1"),
+    decimal.Decimal("sNaN"),
+    np.float16(3),
+    pd.NA,
+]
+ODD += [
+    pd.NaT,
+    DAYS[2],
+    pd.Timestamp(0, tz="Europe/Paris"),
+    np.datetime64(10**15, "s"),
+    Evil(),
+    [1],
+]
+ODD += [pd.Timedelta(1), np.timedelta64(1, "Y"), pd.Interval(0, 1), pd.Period("2020-01"), object()]
+
+
+OFTEN = ("integers", "large integers", "text", "days")  # the others take as long again
+CHANGED = [("pandas", base) for base in BASES] + [("dask", base) for base in BASES]
+CHANGED.remove(("dask", "intervals"))  # dask fails on them by itself
+
+
+@pytest.mark.filterwarnings("ignore::gaussnoise.errors.SchemaWarning")
+@pytest.mark.parametrize(
+    ("engine", "base"),
+    [
+        pytest.param(*case, marks=() if case[1] in OFTEN else pytest.mark.integration)
+        for case in CHANGED
+    ],
+)
+def test_one_row_more_changes_what_this_row_counts_as_and_nothing_else(engine, base):
+    rng = np.random.default_rng(0)
+    values = [BASES[base](k) for k in rng.integers(1, 30, 60).tolist()]
+    own = {"g": rng.integers(0, 3, 60).tolist(), "n": rng.integers(0, 9, 60).tolist()}
+    people = {person_of(value, Form.UNTYPED) for value in values}
+
+    def read(held):
+        columns = {name: [*column, 1][: len(held)] for name, column in own.items()}
+        frame = pd.DataFrame({"v": pd.Series(held), **columns})
+        return dict(doors(frame if engine == "pandas" else in_dask(frame)))
+
+    known, changed = read(values), 0
+    for value in ODD if engine == "pandas" else ODD[:12:3]:
+        try:
+            pd.Series([*values, value])
+        except (TypeError, ValueError, OverflowError):
+            continue  # pandas has no column for it
+        for door, counts in read([*values, value]).items():
+            lost, won = moved(known[door], counts)
+            # other rows of the same person may be counted, or their mean be another
+            again = "person" in door or door == "means"
+            most = LIMIT.rows if again and person_of(value, Form.UNTYPED) in people else 0
+            assert lost <= most, (door, value)
+            assert won <= max(most, 2**20 if door in ("clipped", "weight") else 1), (door, value)
+            changed += won > 0
+    assert changed
+
+
+CELLS = [
+    "1",
+    "2",
+    "01",
+    "1.0",
+    "2.5",
+    "x",
+    "true",
+    "False",
+    "",
+    "NA",
+    "2020-01-31",
+    "9007199254740993",
+]
+ROWS = st.lists(st.sampled_from(CELLS), min_size=1, max_size=6)
+
+
+@pytest.mark.filterwarnings("ignore::gaussnoise.errors.SchemaWarning")
+@settings(derandomize=True, deadline=None, database=None, max_examples=40)
+@given(rows=ROWS, one=st.sampled_from(CELLS))
+def test_a_file_that_pandas_reads_counts_row_by_row(rows, one):
+    """Whatever type pandas finds for the column of a CSV file, by these rows or with one more."""
+
+    def counted(cells):
+        text = "v,w\n" + "".join(f"{cell},0\n" for cell in cells)
+        frame = pd.read_csv(io.StringIO(text))
+        return {
+            role: dict(count_marginals(frame, [a], [(0,)], "drop"))[(0,)]
+            for role, a in ROLES.items()
+        }
+
+    alone = [counted([cell]) for cell in [*rows, one]]
+    together = counted([*rows, one])
+    for role in ROLES:
+        assert (together[role] == sum(counts[role] for counts in alone)).all(), role
