@@ -1,5 +1,17 @@
 """Unbiased private averages with the least Gaussian noise, and a proof of both claims."""
 
+import os as _os
+import sys as _sys
+
+# ``python -m gaussnoise`` looks for modules in the folder it stands in before all others, and would
+# run a stranger's numpy.py there. This file runs before __main__.py. While it does, Python calls
+# itself "-m", and the name of the module is what came before that module's own arguments.
+if getattr(_sys, "argv", [])[:1] == ["-m"] and not _sys.flags.safe_path:
+    _asked = _sys.orig_argv[-len(_sys.argv)]
+    _found_here = _sys.path[0] == _os.path.dirname(_os.path.dirname(__file__))
+    if _asked in ("gaussnoise", "-mgaussnoise") and not _found_here:
+        del _sys.path[0]
+
 import domains as _domains
 
 __version__ = "0.1.0"
@@ -68,6 +80,7 @@ from .errors import (
     SchemaError,
     SchemaWarning,
     StreamError,
+    StreamWarning,
 )
 from .mechanisms.gaussian import GaussianMechanism
 from .mechanisms.local import LocalEstimate, LocalMechanism
@@ -193,6 +206,7 @@ __all__ = [  # noqa: RUF022 (plain alphabetical order, capitals first)
     "SchemaWarning",
     "Status",
     "StreamError",
+    "StreamWarning",
     "StreamWorkload",
     "SumTable",
     "TV",

@@ -68,6 +68,10 @@ class SchemaWarning(UserWarning):
     """Columns of a table that a drafted schema leaves out."""
 
 
+class StreamWarning(UserWarning):
+    """A file that an earlier tick of a stream counted comes in again."""
+
+
 def not_a_generator(got: object) -> ParameterError:
     """What ``simulate`` says of anything but a numpy Generator."""
     return ParameterError(

@@ -14,7 +14,7 @@ from .errors import DataError, NotAvailableError, ParameterError
 Array = NDArray[np.float64]
 
 
-def one_kind(
+def check_given(
     function: str,
     data: ArrayLike | None,
     counts: ArrayLike | None,
@@ -22,24 +22,41 @@ def one_kind(
     indices: ArrayLike | None,
     *,
     listed: bool,
-) -> ArrayLike | None:
-    """Rows, or row indices, by any of their names; a list of numbers must say which it is.
+) -> None:
+    """Raise ParameterError unless records come by one of their names, without looking at them.
 
     Args:
         function: named in messages.
         data: rows without a name.
-        counts: of listed points; no more than one of the four may be given.
+        counts: of listed points.
         rows: shape (n, d).
         indices: shape (n,), of listed points.
         listed: whether the domain is of listed points.
     """
-    if sum(given is not None for given in (data, rows, indices, counts if listed else None)) > 1:
+    given = sum(x is not None for x in (data, rows, indices, counts))
+    if not listed and indices is not None:
+        raise ParameterError(f"{function}: indices= belongs to listed points; hint: rows=")
+    if not listed and (counts is not None or not given):
         raise ParameterError(
-            f"{function}: expected either data or counts=, rows=, indices=; got several of them"
+            f"{function}: expected data, records as rows; counts= belongs to listed points"
         )
+    if given != 1:
+        raise ParameterError(
+            f"{function}: expected either data or counts=, rows=, indices=; got "
+            f"{'several of them' if given else 'none of them'}"
+        )
+
+
+def one_kind(
+    function: str,
+    data: ArrayLike | None,
+    rows: ArrayLike | None,
+    indices: ArrayLike | None,
+    *,
+    listed: bool,
+) -> ArrayLike | None:
+    """Rows, or row indices, by the name that was used; a list of numbers must say which it is."""
     if indices is not None:
-        if not listed:
-            raise ParameterError(f"{function}: indices= belongs to listed points; hint: rows=")
         if as_array(function, indices).ndim != 1:
             raise DataError(
                 f"{function}: expected indices= of shape (n,), the row of each record; hint: rows="

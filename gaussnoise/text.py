@@ -1,6 +1,7 @@
 """Released estimates, and what is said of every release."""
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 
@@ -10,6 +11,10 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 _SHOWN = 8  # coordinates
+# What terminals obey, and what turns the order of a line around: names and labels may have it.
+_OBEYED = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 SHOWN_DELTA = 1e-6  # at which every budget is also said in ε
 _CAVEATS = (
     "Not covered: running time; the fact of a refusal, which depends on the data; other releases "
@@ -24,6 +29,11 @@ def disclaimers(protected: str, private: bool) -> list[str]:
     if not private:
         return ["A simulation with a seeded generator: it protects nobody."]
     return [f"Protected: {protected}", *_CAVEATS]
+
+
+def printable(text: str) -> str:
+    """Text with the escapes of JSON and TOML in place of what a terminal would obey."""
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def near(name: object, known: Iterable[object]) -> str:

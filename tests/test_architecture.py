@@ -173,6 +173,29 @@ HEAVY = (
 ).split()
 
 
+@pytest.mark.parametrize("words", [["-m", "gaussnoise"], ["-mgaussnoise"], ["-um", "gaussnoise"]])
+def test_the_command_runs_no_file_of_the_folder_it_stands_in(tmp_path, words):
+    """Any module that the command loads, of ours, of others and of Python itself."""
+    for name in ("numpy", "json", "domains", "typer", "runpy", "signal"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('a stranger')", encoding="utf-8")
+    (tmp_path / "own.py").write_text("import gaussnoise, json", encoding="utf-8")
+    path = os.pathsep.join(str(PACKAGES[name].parent) for name in ("gaussnoise", "domains"))
+
+    def said(*arguments, cwd=tmp_path):
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=cwd,
+            env=os.environ | {"PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout.strip() or done.stderr.strip()
+
+    assert said(*words, "--version") == gaussnoise.__version__
+    assert said(*words, "--version", cwd=PACKAGES["gaussnoise"].parent) == gaussnoise.__version__
+    assert said("-m", "own", "gaussnoise") == "a stranger"  # Python's way with programs in general
+
+
 def test_importing_is_light(tmp_path):
     answer = python("import gaussnoise, sys; print(*sys.modules)", cwd=tmp_path)
     assert answer.returncode == 0, answer.stderr
@@ -222,6 +245,7 @@ ROOMS = """
     4 gaussnoise.mechanisms
     5 gaussnoise.tables.schema
     5 gaussnoise.tables.reading
+    5 gaussnoise.tables.drafts
     5 gaussnoise.tables.counting
     5 gaussnoise.tables.planning
     5 gaussnoise.tables.release gaussnoise.tables gaussnoise.plots
@@ -261,7 +285,7 @@ MEETINGS = {
     "gaussnoise.tables.release.release": {"gaussnoise.tables.release.report.pages"},
     "gaussnoise.tables.release.table": {"gaussnoise.tables.release.default_plot"},
     "gaussnoise.tables.release.cells": {"gaussnoise.tables.release.default_plot"},
-    "gaussnoise.tables.schema.schema": {"gaussnoise.tables.reading.draft"},
+    "gaussnoise.tables.schema.schema": {"gaussnoise.tables.drafts.draft"},
     "gaussnoise.noise.optimal_noise": {
         "gaussnoise.noise.file",
         "gaussnoise.noise.convergence",

@@ -142,7 +142,7 @@ def checked_weights(who: str, weights: Sequence[float] | None, count: int) -> tu
         scale: tuple[Any, ...] = (
             tuple(float(w) for w in weights) if weights is not None else (1.0,) * count
         )
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         scale = ()
     if len(scale) != count or not all(math.isfinite(w) and w > 0 for w in scale):
         raise InvalidDomainError(

@@ -84,7 +84,7 @@ def run(arguments: list[str]) -> int:
         if debug:
             raise
         ERR.print(f"[red]error:[/red] {type(error).__name__}: ", end="")
-        ERR.print(str(error), markup=False)
+        say(str(error), ERR)
         return 1
     except Exception as error:
         if debug:

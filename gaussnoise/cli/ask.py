@@ -1,11 +1,11 @@
 """The command that answers questions about a release."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from .console import say, show
 from .options import Json, SomeTicks
 from .published import published
 
@@ -40,6 +40,6 @@ def ask(
     """
     answer = published(folder, ticks).ask(question, level)
     if as_json:
-        typer.echo(json.dumps(answer.to_dict(), indent=2, ensure_ascii=False, allow_nan=False))
+        show(answer.to_dict())
     else:
-        typer.echo(str(answer))
+        say(str(answer))

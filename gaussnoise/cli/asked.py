@@ -32,7 +32,7 @@ def asked_for(
 ) -> Asked:
     """From a schema file and the options that say which tables, how accurate, how written."""
     schema = Schema.load(path)
-    schema = Schema(schema.attributes, schema.impossible, dialect_of(schema.file, *written))
+    schema = replace(schema, file=dialect_of(schema.file, *written))
     targets: dict[frozenset[str], Target] = dict(map(target_of, target or []))
     if len(targets) < len(target or []):
         raise ParameterError("--target: expected one for each marginal, got two for one")

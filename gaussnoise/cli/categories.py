@@ -12,7 +12,7 @@ from ..files.disk import save_text
 from ..privacy.definitions import ApproxDP
 from ..tables import Dialect, discover_categories
 from .asked import dialect_of
-from .console import show
+from .console import say, show
 from .options import Decimal, Delimiter, Encoding, Json, Person, Quote
 
 
@@ -38,6 +38,13 @@ def show_categories(
         ),
     ] = 1,
     person: Person = None,
+    on_formula: Annotated[
+        str,
+        typer.Option(
+            "--on-formula",
+            help="Values that spreadsheets take for formulas, like =1+1: show, or drop them.",
+        ),
+    ] = "show",
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
@@ -51,22 +58,22 @@ def show_categories(
     """Find the frequent values of a column, where no list of them is public: TOML for a schema."""
     if out is not None and os.path.lexists(out):
         raise OutputError(f"categories: {out} exists already; hint: choose a new name")
-    relation: Any = neighbors  # checked there
+    wanted: dict[str, Any] = {"neighbors": neighbors, "on_formula": on_formula}  # checked there
     categories = discover_categories(
         dialect_of(Dialect(), delimiter, decimal, encoding, quote).table(table),
         column,
         ApproxDP(epsilon, delta),
-        neighbors=relation,
         rows_per_person=rows_per_person,
         person=person,
         ledger=ledger,
         id=id,
+        **wanted,
     )
     if out is not None:
         save_text(out, categories.to_toml())
     if as_json:
         show(json.loads(categories.to_json()))
     elif out is None:
-        typer.echo(categories.to_toml(), nl=False)
+        say(categories.to_toml().removesuffix("\n"))
     else:
-        typer.echo(f"wrote {out}: {len(categories.categories)} categories")
+        say(f"wrote {out}: {len(categories.categories)} categories")

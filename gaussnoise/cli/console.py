@@ -4,6 +4,7 @@ import sys
 
 from rich.console import Console
 
+from ..text import printable
 from .documents import Document, written
 
 OUT = Console(highlight=False, soft_wrap=True, emoji=False)
@@ -15,6 +16,6 @@ def show(document: Document) -> None:
     sys.stdout.write(written(document) + "\n")
 
 
-def say(text: str) -> None:
-    """A line, as it is."""
-    OUT.print(text, markup=False)
+def say(text: str, to: Console = OUT) -> None:
+    """Lines of text, in which no name or label can command a terminal."""
+    to.print(printable(text), markup=False)

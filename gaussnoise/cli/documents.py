@@ -55,6 +55,7 @@ def plan_document(plan: Plan) -> Document:
     )
     return {
         "format": "gaussnoise.plan/1",
+        "draft": plan.schema.is_draft,
         "neighbors": plan.neighbors,
         "neighbors_meaning": relation_text(plan),
         "privacy_unit": plan.privacy_unit,
@@ -107,6 +108,7 @@ def budgets_document(choices: Budgets) -> Document:
     """``gaussnoise plan --json`` without a budget: what each budget would mean."""
     return {
         "format": "gaussnoise.budgets/1",
+        "draft": choices.plan.schema.is_draft,
         "neighbors": choices.plan.neighbors,
         "privacy_unit": choices.plan.privacy_unit,
         "delta": choices.delta,
@@ -172,8 +174,8 @@ def draft_document(
     }
 
 
-def ledger_document(ledger: Ledger, delta: float) -> Document:
-    """``gaussnoise ledger show --json``: all charges and refusals, oldest first."""
+def ledger_document(ledger: Ledger, delta: float, last: int | None) -> Document:
+    """``gaussnoise ledger show --json``: the last charges and refusals, or all, oldest first."""
     return {
         "format": "gaussnoise.ledger.shown/1",
         "rho": ledger.rho,
@@ -186,7 +188,9 @@ def ledger_document(ledger: Ledger, delta: float) -> Document:
             "spent": ledger.epsilon(delta),
             "budget": zCDP(ledger.rho).epsilon(delta - ledger.delta),
         },
-        "entries": [asdict(entry) for entry in ledger.entries()],
+        "charges": ledger.charges,
+        "refusals": ledger.refusals,
+        "entries": [asdict(entry) for entry in ledger.entries(last)],
     }
 
 
@@ -198,6 +202,7 @@ def stream_document(stream: Stream, folder: Path) -> Document:
         "folder": folder,
         "ticks": plan.over.as_dict(),
         "done": done,
+        "next": done + 1 if done < plan.over.n else None,
         "last": stream.state.tick_folder(done) if done else None,
         "neighbors": plan.neighbors,
         "privacy_unit": plan.privacy_unit,

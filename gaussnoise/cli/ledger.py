@@ -7,6 +7,7 @@ import typer
 from ..errors import ParameterError
 from ..privacy.definitions import zCDP
 from ..privacy.ledger import Ledger
+from ..privacy.ledger_entries import LedgerEntry
 from .console import say, show
 from .documents import ledger_document
 from .options import Json, LedgerFile
@@ -26,7 +27,7 @@ def create_ledger(
     """Start a ledger with a fixed budget."""
     ledger = Ledger.create(path, zCDP(rho), delta)
     if as_json:
-        return show(ledger_document(ledger, max(1e-6, 2 * delta)))
+        return show(ledger_document(ledger, max(1e-6, 2 * delta), None))
     more = f" and delta {delta:g}" if delta else ""
     say(f"wrote {ledger.path}: rho {rho:g}{more} for all releases together")
 
@@ -41,14 +42,15 @@ def show_ledger(
             "may spend, if omitted.",
         ),
     ] = None,
+    last: Annotated[int, typer.Option("--last", min=0, help="How many entries to list.")] = 20,
+    every: Annotated[bool, typer.Option("--all", help="List all entries.")] = False,
     as_json: Json = False,
 ) -> None:
-    """List all charges and refusals of a ledger.
+    """Say what is spent of a ledger, and list its last charges and refusals.
 
     A refusal depends on the data; all else here is public.
     """
     ledger = Ledger.open(path)
-    entries = ledger.entries()
     delta = max(1e-6, 2 * ledger.delta) if delta is None else delta
     left = delta - ledger.delta  # all thresholds together never spend more
     if not left > 0:
@@ -57,21 +59,28 @@ def show_ledger(
             f"{delta:g}; hint: --delta {2 * ledger.delta:g}"
         )
     if as_json:
-        return show(ledger_document(ledger, delta))
+        return show(ledger_document(ledger, delta, None if every else last))
     spent, budget = ledger.epsilon(delta), zCDP(ledger.rho).epsilon(left)
-    refused = sum(entry.state == "refused" for entry in entries)
+    charges, refusals = ledger.charges, ledger.refusals
     say(
         f"budget rho {ledger.rho:g}, spent {ledger.spent:g}, left {ledger.remaining:g}; "
-        f"charges: {len(entries) - refused}, refusals of the data: {refused}"
+        f"charges: {charges}, refusals of the data: {refusals}"
     )
     if ledger.delta:
         say(f"delta of thresholds {ledger.delta:g}, spent {ledger.spent_delta:g}")
     say(f"epsilon at delta {delta:g}: {spent:.4g} for what is spent, {budget:.4g} for the budget")
-    for entry in entries:
-        thresholds = f"delta {entry.delta:<10.6g}  " if ledger.delta else ""
-        digest = "" if entry.sha256 is None else f"  sha256 {entry.sha256[:12]}"
-        say(
-            f"  {entry.begun}  {entry.state:<8}  rho {entry.rho:<10.6g}  {thresholds}{entry.id}  "
-            f"({entry.protects}){digest}"
-        )
-        say(f"    {entry.target}")
+    entries = ledger.entries(None if every else last)
+    if len(entries) < charges + refusals:
+        say(f"the last {len(entries)} of {charges + refusals} entries; --all lists all:")
+    if entries:
+        say("\n".join(_lines(entry, thresholds=ledger.delta > 0) for entry in entries))
+
+
+def _lines(entry: LedgerEntry, *, thresholds: bool) -> str:
+    """What is shown of one entry."""
+    delta = f"delta {entry.delta:<10.6g}  " if thresholds else ""
+    digest = "" if entry.sha256 is None else f"  sha256 {entry.sha256[:12]}"
+    return (
+        f"  {entry.begun}  {entry.state:<8}  rho {entry.rho:<10.6g}  {delta}{entry.id}  "
+        f"({entry.protects}){digest}\n    {entry.target}"
+    )

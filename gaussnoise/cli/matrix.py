@@ -2,30 +2,32 @@
 
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from zipfile import BadZipFile
 
 import numpy as np
 
 from ..errors import ParameterError
+from ..files.disk import opened
 
 
 def read_matrix(path: Path) -> Any:
     """A matrix of real numbers, dense or sparse; a ParameterError says what is wrong."""
     try:
-        if path.suffix == ".npy":
-            return np.load(path, allow_pickle=False)
-        if path.suffix in (".mtx", ".npz"):
-            return _sparse(path)
-        with open(path, encoding="utf-8") as file:
-            if file.readline().startswith(","):
+        with opened(path) as file:
+            if path.suffix == ".npy":
+                return np.load(file, allow_pickle=False)
+            if path.suffix in (".mtx", ".npz"):
+                return _sparse(path, file)
+            if file.readline().startswith(b","):
                 raise ParameterError(
                     f"optimize: expected numbers alone in {path}, got a header and an index; "
                     f"{_PLAIN}"
                 )
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # what it says of an empty file
-            numbers = np.loadtxt(path, delimiter=",", ndmin=2)
+            file.seek(0)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # what it says of an empty file
+                numbers = np.loadtxt(file, delimiter=",", ndmin=2, encoding="utf-8")
     except OSError as error:
         reason = (
             "there is no such file"
@@ -67,20 +69,21 @@ _UNREADABLE = (
 )
 
 
-def _sparse(path: Path) -> Any:
+def _sparse(path: Path, file: BinaryIO) -> Any:
     """A Matrix Market file, or what scipy.sparse.save_npz or numpy.savez wrote."""
     from scipy import io, sparse
 
     expected = f"optimize: expected one matrix of real numbers in {path}"
     try:
         if path.suffix == ".mtx":
-            return io.mmread(path)
-        with np.load(path, allow_pickle=False) as archive:
+            return io.mmread(file)
+        with np.load(file, allow_pickle=False) as archive:
             names = archive.files
             if len(names) == 1:
                 return archive[names[0]]
         if "format" in names:
-            return sparse.load_npz(path)
+            file.seek(0)
+            return sparse.load_npz(file)
     except OSError:
         raise
     except _UNREADABLE as error:  # whose texts may quote the file

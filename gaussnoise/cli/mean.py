@@ -85,7 +85,9 @@ def release_means(
     if out is not None and os.path.lexists(out):
         raise OutputError(f"mean: {out} exists already; hint: choose a new name")
     relation: Any = neighbors
-    groups = dict(_grouping(entry, schema) for entry in by or [])
+    listed = [_grouping(entry, schema) for entry in by or []]
+    if len(groups := dict(listed)) < len(listed):
+        raise ParameterError("mean: expected every column of --by once, with all its categories")
     names = parts_of(columns)
     options: dict[str, Any] = {"by": groups, "person": person, "neighbors": relation}
     options |= {"spread": spread, "k": k, "level": level, "ledger": ledger, "id": id}

@@ -108,7 +108,7 @@ def released(
 ) -> TableRelease:
     """Say what it takes, do it, show the summary and what was written."""
     if ERR.is_terminal or planned.seconds > _PATIENCE:
-        ERR.print(work_text(planned), markup=False)
+        say(work_text(planned), ERR)
     wanted: dict[str, Any] = {"format": format, "on_outside": on_outside}  # checked there
     result = planned.release(
         table, out=out, progress=ERR.is_terminal, ledger=ledger, id=id, **wanted

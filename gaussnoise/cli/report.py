@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from .console import show
+from .console import say, show
 from .documents import written_document
 from .options import Json, SomeTicks
 from .published import published
@@ -22,4 +22,4 @@ def write_report(
     published(folder, ticks).report(out, title=title)
     if as_json:
         return show(written_document(out))
-    typer.echo(f"wrote {out}")
+    say(f"wrote {out}")

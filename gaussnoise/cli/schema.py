@@ -1,14 +1,13 @@
 """The command that drafts a schema."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..errors import DataError, ParameterError
-from ..tables import Dialect, Schema
-from ..tables.reading.draft import draft
+from ..tables import Dialect
+from ..tables.drafts.draft import draft
 from ..tables.reading.sniff import sniffed
 from ..text import number_of
 from .asked import dialect_of, table_of
@@ -36,7 +35,6 @@ def draft_schema(
     if not drafted.attributes:
         reasons = "; ".join(drafted.left_out.values())
         raise DataError(f"schema: no column can be an attribute; {reasons}")
-    schema = Schema(drafted.attributes)
     text = _DRAFT_WARNING + drafted.to_toml()
     if out is not None:
         try:
@@ -45,15 +43,16 @@ def draft_schema(
         except OSError as error:
             raise ParameterError(f"schema: cannot create {out} ({type(error).__name__})") from None
     if as_json:
-        show(draft_document(schema, drafted.left_out, text, out))
+        show(draft_document(drafted.schema, drafted.left_out, text, out))
     elif out is None:
-        sys.stdout.write(text)
+        say(text.removesuffix("\n"))  # escapes as in TOML: the schema stays the same
     else:
-        say(f"wrote {out}: {number_of(len(schema.names), 'attribute')}")
+        say(f"wrote {out}: {number_of(len(drafted.attributes), 'attribute')}")
     ERR.print(
         "[yellow]warning:[/yellow] this draft was read off the data. Categories and edges must "
         "be public knowledge: "
-        "check every line, and keep the draft as confidential as the table until you have."
+        "check every line, and keep the draft as confidential as the table until you have. "
+        "Nothing can be released with it before you delete the line draft = true."
     )
 
 
@@ -61,7 +60,8 @@ _DRAFT_WARNING = """\
 # DRAFT, read off the data: as confidential as the table itself.
 # Categories and edges must be public knowledge (a questionnaire, a code book),
 # never what happens to occur.
-# Add the ones that do not occur, remove the ones nobody could know, then delete this warning.
+# Add the ones that do not occur, remove the ones that no public source lists, then delete this
+# comment and the line below, without which nothing can be released.
 # A catch-all for nulls and anything else:  other = "other"
 # (a draft treats empty fields and NA as null)
 

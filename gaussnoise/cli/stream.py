@@ -1,11 +1,15 @@
 """The commands of tables that go on."""
 
+import shlex
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ..errors import ParameterError
+from ..errors import ParameterError, StreamWarning
 from ..streams import Stream, StreamPlan, Ticks
 from ..tables import Schema, plan
 from .asked import dialect_of, privacy_of, table_of, workload_of
@@ -43,8 +47,13 @@ def start_stream(
     epsilon: Epsilon = None,
     delta: Delta = None,
     reports: Annotated[
-        int, typer.Option("--reports", help="In how many ticks one person has rows, at most.")
-    ] = 1,
+        int | None,
+        typer.Option(
+            "--reports",
+            help="In how many ticks one person has rows, at most; must be given with --person, "
+            "else 1.",
+        ),
+    ] = None,
     apart: Annotated[
         int, typer.Option("--apart", help="How far these ticks are apart, at least.")
     ] = 1,
@@ -96,6 +105,11 @@ def start_stream(
         raise ParameterError(
             "stream: expected --ledger and --id together: a ledger knows streams by their id"
         )
+    if person is not None and reports is None:
+        raise ParameterError(
+            "stream: expected --reports K with --person: in how many ticks one person has rows at "
+            f"most, got none; hint: --reports {ticks} is always true"
+        )
     wanted: dict[str, Any] = {"late": late, "workload": workload}  # checked there
     over = Ticks(ticks, reports, apart, period=period, **wanted)
     relation: Any = neighbors
@@ -122,18 +136,20 @@ def start_stream(
         f"{folder}/private will hold exact counts, which later ticks need: keep it as "
         "confidential as the rows"
     )
+    say(_next_text(stream, folder))
 
 
 def run_tick(
     folder: StreamFolder,
     table: Tables,
     number: Annotated[
-        int | None,
+        int,
         typer.Option(
             "--tick",
-            help="Its number: run again with it after a crash, and no row is counted twice.",
+            help="Its number, which `stream show` says: run again with it after a crash, and no "
+            "row is counted twice.",
         ),
-    ] = None,
+    ],
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
@@ -147,14 +163,14 @@ def run_tick(
     stream = Stream.open(folder, ledger)
     file = stream.plan.tables.schema.file
     written = dialect_of(file, delimiter, decimal, encoding, quote)
-    with patience(ERR, "counting"):
-        stream.tick(written.table(table_of(table)), number)
-    tick = len(stream) if number is None else number
-    target = stream.state.tick_folder(tick)
+    with patience(ERR, "counting"), _warnings_said():
+        stream.tick(written.table(table_of(table)), number=number)
+    target = stream.state.tick_folder(number)
     if as_json:
-        return show({**stream_document(stream, folder), "tick": tick, "published": target})
+        return show({**stream_document(stream, folder), "tick": number, "published": target})
     say((target / "summary.txt").read_text(encoding="utf-8"))
     say(f"wrote {target}/cumulative, {target}/period and {target}/release.json")
+    say(_next_text(stream, folder))
 
 
 def show_stream(
@@ -171,7 +187,25 @@ def show_stream(
     say(str(stream.plan))
     done = len(stream)
     say(f"\n{done} of {stream.plan.over.n} ticks done")
+    say(_next_text(stream, folder))
     if done:
         total = stream.total()
         for names in list(total)[:_FEW]:
             say(f"\nall rows so far: {total[names]}")
+
+
+@contextmanager
+def _warnings_said() -> Iterator[None]:
+    """A block whose warnings are lines on standard error, as they come."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", StreamWarning)
+        warnings.showwarning = lambda message, *_: ERR.print(f"warning: {message}", markup=False)
+        yield
+
+
+def _next_text(stream: Stream, folder: Path) -> str:
+    """How the next tick is run."""
+    done = len(stream)
+    if done == stream.plan.over.n:
+        return "all ticks are done: more of them take a new stream, on a budget of its own"
+    return f"next: gaussnoise stream tick {shlex.quote(str(folder))} TABLE --tick {done + 1}"

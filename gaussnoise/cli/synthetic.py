@@ -8,7 +8,7 @@ import typer
 
 from ..errors import OutputError, ParameterError
 from ..tables import TableRelease
-from .console import show
+from .console import say, show
 from .documents import written_document
 from .options import Json
 
@@ -38,8 +38,8 @@ def synthetic(
         raise OutputError(f"synthetic: cannot create {out} ({type(error).__name__})") from None
     if as_json:
         return show(written_document(out, records=records.num_rows, biased=True))
-    typer.echo(f"wrote {out}: {records.num_rows} synthetic records, which no person stands behind")
-    typer.echo(
+    say(f"wrote {out}: {records.num_rows} synthetic records, which no person stands behind")
+    say(
         "They are made by a model and biased. For estimates with intervals ask the release: "
         f'gaussnoise ask {folder} "count of …"'
     )

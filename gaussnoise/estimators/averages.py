@@ -7,6 +7,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from ..numerics.rounding import SAFE_SIDE
+
 Array = NDArray[np.float64]
 
 _MOST_ORDER = 20  # of the moments that are computed term by term
@@ -55,13 +57,14 @@ class Averages:
             reach: radius of the ball less ``off``, positive, shape (t,).
             off: by how much the ball's center is off the mean, at most.
         """
-        bounds = [self._by_moment(order, reach, off) for order in self._orders()]
-        bounds.append(
-            self._by_truncation_on_a_line(reach)
-            if self.dim == 1
-            else self._by_truncation(reach, off)
-        )
-        return np.min(bounds, axis=0)
+        with np.errstate(all="ignore"):  # of powers beyond floats, which bound nothing
+            bounds = [self._by_moment(order, reach, off) for order in self._orders()]
+            bounds.append(
+                self._by_truncation_on_a_line(reach)
+                if self.dim == 1
+                else self._by_truncation(reach, off)
+            )
+        return np.nan_to_num(bounds, nan=math.inf, posinf=math.inf).min(axis=0) * SAFE_SIDE
 
     def _orders(self) -> list[tuple[float, float]]:
         """Orders, with a bound on that moment of the average: never more than one record's."""

@@ -1,11 +1,13 @@
 """The mean of records clipped to a public set."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from domains import AbstractDomain, Zonotope
+from domains.floats import EPS
 from domains.oracles.distance import bounding_box
 
 from ..errors import ParameterError
@@ -15,9 +17,19 @@ from ..privacy.budget import Budget
 from ..privacy.definitions import AbstractPrivacy, PureDP, zCDP
 from ..records import map_into
 from .estimate import Estimate
-from .knowledge import digest, positive, vector
+from .knowledge import check_box, digest, number, positive, vector
 from .samples import OnNonfinite, samples
-from .steps import PROTECTS, NoisyMean, ball_mean, laplace_mean, privacy_record, published
+from .steps import (
+    PROTECTS,
+    NoisyMean,
+    ball_mean,
+    check_ball_mean,
+    check_laplace_mean,
+    laplace_mean,
+    privacy_record,
+    published,
+    released_mean,
+)
 
 Array = NDArray[np.float64]
 
@@ -25,10 +37,11 @@ Array = NDArray[np.float64]
 class _Ball:
     """A Euclidean ball."""
 
-    def __init__(self, center: Array, radius: float, amount: float, *, pure: bool) -> None:
+    def __init__(self, center: Array, radius: float, amount: float, n: int, *, pure: bool) -> None:
         self.center, self.radius, self.amount, self.pure = center, radius, amount, pure
         self.half_widths = np.full(len(center), radius)
         self.request: dict[str, object] = {"center": center.tolist(), "radius": radius}
+        check_ball_mean(len(center), amount, n, pure=pure)
 
     def mean(self, rows: Array) -> NoisyMean:
         return ball_mean(rows, self.center, self.radius, self.amount, pure=self.pure)
@@ -43,8 +56,12 @@ class _Box:
         self.low, self.high, self.amount, self.pure = low, high, amount, pure
         self.middle, self.half_widths = low / 2 + high / 2, high / 2 - low / 2
         self.request: dict[str, object] = {"low": low.tolist(), "high": high.tolist()}
+        # of records and ends as floats, of the difference, and of half the width
+        self._rounding = 4 * EPS * (np.abs(self.middle) + self.half_widths)
         self._mechanism = None
-        if not pure:
+        if pure:
+            check_laplace_mean(len(low), 1.0, amount, n)
+        else:
             noise = optimal_noise(Zonotope(np.diag(self.half_widths)), p)
             self._mechanism = GaussianMechanism(noise, zCDP(amount), n)
 
@@ -57,11 +74,10 @@ class _Box:
             unit = np.cbrt(self.half_widths)
             size = float((self.half_widths / unit).sum())
             noisy = laplace_mean(moved / (unit * size), 1.0, self.amount)
-            return NoisyMean(
-                self.middle + unit * size * noisy.estimate, unit * size * noisy.deviation
-            )
-        released = self._mechanism.release(moved, on_outside="project")
-        return NoisyMean(self.middle + released.estimate, released.standard_deviation)
+            noisy = noisy.carried(self.middle, unit * size)
+        else:
+            noisy = released_mean(self._mechanism, moved).carried(self.middle, 1.0)
+        return replace(noisy, rounding=noisy.rounding + self._rounding)
 
 
 class _Set:
@@ -69,14 +85,16 @@ class _Set:
 
     def __init__(self, domain: AbstractDomain, amount: float, p: float, n: int) -> None:
         map_into(domain)
-        self._mechanism = GaussianMechanism(optimal_noise(domain, p), zCDP(amount), n)
         low, high = bounding_box(domain)
+        check_box("clipped_mean", "domain", low, high)
         self.half_widths = (high - low) / 2
+        self._rounding = EPS * np.maximum(np.abs(low), np.abs(high))  # of records as floats
+        self._mechanism = GaussianMechanism(optimal_noise(domain, p), zCDP(amount), n)
         self.request: dict[str, object] = {"domain": digest(domain)}
 
     def mean(self, rows: Array) -> NoisyMean:
-        released = self._mechanism.release(rows, on_outside="project")
-        return NoisyMean(released.estimate, released.standard_deviation)
+        noisy = released_mean(self._mechanism, rows)
+        return replace(noisy, rounding=noisy.rounding + self._rounding)
 
 
 def clipped_mean(
@@ -103,8 +121,8 @@ def clipped_mean(
     Formal guarantees:
         * The promise, for one record replaced by any other; the number of records is public.
         * Every record is clipped by itself, rounded to integers by itself, and summed exactly.
-        * If all records are in the set, the estimate is unbiased, up to the rounding of the
-          lattice.
+        * If all records are in the set, the estimate is unbiased, up to rounding, by
+          ``bias_bound`` at most.
 
     Args:
         data: records, shape (n,) or (n, d).
@@ -121,9 +139,9 @@ def clipped_mean(
         id: what the ledger is to call this estimate.
 
     Returns:
-        An :class:`Estimate`: ``bias_bound`` is zero, for the mean of the *clipped* distribution;
-        ``sampling_deviation`` is half the set's width over √n, the largest that any distribution on
-        it has.
+        An :class:`Estimate` of the mean of the *clipped* distribution: ``bias_bound`` is rounding
+        alone; ``sampling_deviation`` is half the set's width over √n, the largest that any
+        distribution on it has.
 
     Raises:
         ParameterError: no set, or two; arguments out of range.
@@ -144,6 +162,8 @@ def clipped_mean(
     rows = samples(name, data, on_nonfinite)
     shape, rows = rows.shape[1:], rows.reshape(len(rows), -1)
     n, d = rows.shape
+    if not (isinstance(p, float) and p == math.inf):
+        p = number(name, "p", p)
     given = [bounds is not None, center is not None or radius is not None, domain is not None]
     if sum(given) != 1:
         raise ParameterError(
@@ -159,16 +179,19 @@ def clipped_mean(
         clip = _Set(domain, amount, p, n)
         said = f"records in {domain!r}"
     elif bounds is not None:
+        if not (isinstance(bounds, list | tuple) and len(bounds) == 2):
+            raise ParameterError(f"{name}: expected bounds=(low, high)")
         low, high = (vector(name, "bounds", end, d) for end in bounds)
         if not (low < high).all():
             raise ParameterError(
                 f"{name}: expected bounds=(low, high) with low < high in every coordinate"
             )
+        check_box(name, "bounds", low, high)
         clip = _Box(low, high, amount, p, n, pure=budget.pure)
         said = "records within the bounds"
     else:
         middle = vector(name, "center", 0.0 if center is None else center, d)
-        clip = _Ball(middle, positive(name, "radius", radius), amount, pure=budget.pure)
+        clip = _Ball(middle, positive(name, "radius", radius), amount, n, pure=budget.pure)
         said = f"records within {clip.radius:g} of the center"
     record = privacy_record(budget, "record", n)
 
@@ -178,7 +201,7 @@ def clipped_mean(
             estimate=noisy.estimate.reshape(shape),
             noise_deviation=noisy.deviation.reshape(shape),
             sampling_deviation=(clip.half_widths / math.sqrt(n)).reshape(shape),
-            bias_bound=np.zeros(shape),
+            bias_bound=noisy.rounding.reshape(shape),
             beta=0.0,
             noise="laplace" if budget.pure else "gaussian",
             split=budget.split,
@@ -186,7 +209,7 @@ def clipped_mean(
             assumed=f"{said}; what is beyond is clipped, and the estimate is of the clipped mean",
         )
 
-    request = clip.request | {"n": n, "p": repr(float(p)), "on_nonfinite": on_nonfinite}
+    request = clip.request | {"n": n, "p": repr(p), "on_nonfinite": on_nonfinite}
     return published(
         name,
         draw,

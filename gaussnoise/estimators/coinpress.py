@@ -17,9 +17,9 @@ from ..errors import ParameterError
 from ..privacy.budget import Budget
 from ..privacy.definitions import AbstractPrivacy
 from .estimate import Estimate
-from .knowledge import chance, positive, vector
+from .knowledge import LARGEST, SMALLEST, chance, positive, shown, vector
 from .samples import OnNonfinite, samples
-from .steps import PROTECTS, ball_mean, privacy_record, published
+from .steps import PROTECTS, NoisyMean, ball_mean, check_ball_mean, privacy_record, published
 from .tails import SquaredLength
 
 Array = NDArray[np.float64]
@@ -67,6 +67,10 @@ class CovarianceBound:
                 f"{function}: expected covariance to be a positive number or a matrix of shape "
                 f"({dim}, {dim}), got shape {matrix.shape}"
             )
+        if np.abs(matrix).max() > LARGEST:
+            raise ParameterError(
+                f"{function}: expected variances of at most {LARGEST:g}; hint: data in another unit"
+            )
         if np.abs(matrix - matrix.T).max() > 1e-10 * np.abs(matrix).max():
             raise ParameterError(
                 f"{function}: expected a symmetric covariance; hint: (C + C.T) / 2"
@@ -77,6 +81,11 @@ class CovarianceBound:
                 f"{function}: expected a positive definite covariance, got the eigenvalue "
                 f"{values[0]:.3g}; "
                 "hint: it is an upper bound, so add a small multiple of the identity"
+            )
+        if values[0] < SMALLEST:
+            raise ParameterError(
+                f"{function}: expected variances of at least {SMALLEST:g} in all directions; hint: "
+                "data in another unit"
             )
         return cls(values, None if (values == values[0]).all() else axes)
 
@@ -97,6 +106,18 @@ class CovarianceBound:
     def back(self, turned: Array) -> Array:
         """A vector in the given coordinates again."""
         return turned if self.axes is None else self.axes @ turned
+
+    @cached_property
+    def turning(self) -> float:
+        """By how much a vector that is turned and turned back may be off, relative to its length.
+
+        What lacks to orthogonal axes, and the rounding of three matrix products, of d terms each.
+        """
+        if self.axes is None:
+            return 0.0
+        d = len(self.axes)
+        off = float(np.linalg.norm(self.axes @ self.axes.T - np.eye(d)))
+        return off + 2 * (d + 4) * d * EPS
 
     def deviation(self, variances: Array) -> Array:
         """Standard deviations in the given coordinates, of independent noise along the axes."""
@@ -274,8 +295,9 @@ def coinpress_mean(
         id: what the ledger is to call this estimate.
 
     Returns:
-        An :class:`Estimate`, shaped like a record. ``bias_bound`` is for normal data; tails that
-        are heavier are clipped more, and the interval may miss its level.
+        An :class:`Estimate`, shaped like a record. ``bias_bound``, which has all rounding in it, is
+        for normal data; tails that are heavier are clipped more, and the interval may miss its
+        level.
 
     Raises:
         ParameterError: too few records for the steps to come closer than ``radius``, saying how
@@ -305,6 +327,9 @@ def coinpress_mean(
             f"{name}: expected a radius of at most {_MOST_DEVIATIONS:g} deviations, got {reach:g}"
         )
 
+    # nothing to plan with less, for whatever number of steps
+    check_ball_mean(d, steps_budget(name, privacy, 1, d).whole, n, pure=False)
+
     def planned(count: int, records: int) -> Plan:
         budget = steps_budget(name, privacy, count, count * d)
         return Plan(
@@ -313,25 +338,33 @@ def coinpress_mean(
 
     count = chosen_steps(name, steps, n, planned)
     budget, plan = steps_budget(name, privacy, count, count * d), planned(count, n)
+    for share in budget.shares:
+        check_ball_mean(d, budget.of_step(share), n, pure=False)
     record = privacy_record(budget, "record", n)
 
     def draw() -> Estimate:
         with np.errstate(all="ignore"):  # of numbers too large for floats
             turned = bound.turned(rows - middle)
-        place, scale, deviation = np.zeros(d), np.ones(d), np.zeros(d)
+        place, scale = np.zeros(d), np.ones(d)
+        noisy = NoisyMean(place, place, place)
         for step, share in zip(plan.steps, budget.shares, strict=True):
-            place, scale = place * scale / step.scale, step.scale
+            place, scale = noisy.estimate * scale / step.scale, step.scale
             with np.errstate(all="ignore"):
                 noisy = ball_mean(
                     turned / scale, place, step.radius, budget.of_step(share), pure=False
                 )
-            place, deviation = noisy.estimate, noisy.deviation
-        bias = plan.steps[-1].bias
+        last = plan.steps[-1]
+        estimate = middle + bound.back(scale * noisy.estimate)
+        # of the last mean; of records that are moved, turned and scaled, and of what is turned back
+        carried = np.linalg.norm(scale * (noisy.rounding + 4 * EPS * np.abs(noisy.estimate)))
+        far = np.linalg.norm(scale * (np.abs(place) + np.abs(noisy.estimate) + last.radius))
+        rounding = carried + (bound.turning + 4 * EPS) * (far + np.linalg.norm(middle))
+        bias = last.bias * bound.deviation(np.square(scale)) + rounding
         return Estimate(
-            estimate=(middle + bound.back(scale * place)).reshape(shape),
-            noise_deviation=bound.deviation(np.square(scale * deviation)).reshape(shape),
+            estimate=estimate.reshape(shape),
+            noise_deviation=bound.deviation(np.square(scale * noisy.deviation)).reshape(shape),
             sampling_deviation=bound.deviation(bound.variances / n).reshape(shape),
-            bias_bound=(bias * bound.deviation(np.square(scale))).reshape(shape),
+            bias_bound=bias.reshape(shape),
             beta=beta if count > 1 else 0.0,
             noise="gaussian",
             split=budget.split,
@@ -391,7 +424,8 @@ def chosen_steps(
         tried = [steps]
     else:
         raise ParameterError(
-            f"{function}: expected an integer steps from 1 to {_MOST_STEPS}, or None, got {steps!r}"
+            f"{function}: expected an integer steps from 1 to {_MOST_STEPS}, or None, got "
+            f"{shown(steps)}"
         )
     plans = {count: planned(count, n) for count in tried}
     good = [count for count, plan in plans.items() if plan.shrinks]

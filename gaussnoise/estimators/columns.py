@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, final
 
@@ -19,12 +18,12 @@ from ..files.disk import MOST_RECORD, read_json, reading, save_text
 from ..numerics.rounding import rounded_down
 from ..privacy.budget import Budget
 from ..privacy.definitions import AbstractPrivacy
-from ..privacy.lattice_bound import lattice_bits
 from ..privacy.ledger import Ledger, ledger_and_id
-from ..privacy.sampler import IntegerQuery
 from ..text import disclaimers, promise, versions
-from .knowledge import moment_order, positive
+from .knowledge import moment_order, number, positive, shown
 from .moments import best_radius, tail_bias
+from .steps import lattice_query
+from .stored import fields, group_of, promise_record, real, text, texts
 
 if TYPE_CHECKING:
     from .numbers import Numbers
@@ -36,7 +35,11 @@ _FORMAT = "gaussnoise.column_means/1"
 _ROUNDS = 64  # of the search for deciles: as many as there are bits in a number
 _FINE = 16  # brackets of a decile end at this part of the distance between both
 _SHARES = {"count": 0.05, "deciles": 0.25, "means": 0.7}
-_GRID = 20  # bits of a clipped number
+_GRID = 26  # bits of a clipped number: sums of 2³⁶ of them fit into 64 bits
+_MOST_GROUPS = 10_000
+_CHANGE = {"add-remove": "more or less", "replace": "replaced by any other"}
+_DECILE = {"add-remove": 9**2, "replace": 10**2}  # by how much a row moves a balance, squared
+_SUMS = {"add-remove": 3, "replace": 6}  # and sums of 1, u and u²
 
 
 @final
@@ -53,7 +56,7 @@ class ColumnMean:
         high: upper end.
         noise: half-width that is noise.
         sampling: half-width that is sampling; the two add up like squares.
-        bias: bound on the bias of clipping.
+        bias: bound on the bias of clipping, and on all rounding.
         clipped: the range to which numbers were clipped.
     """
 
@@ -158,16 +161,30 @@ class ColumnMeans:
             CertificateError: not column means.
         """
         with reading(path, "ColumnMeans.save"):
-            record = read_json(Path(path), MOST_RECORD)
+            names = cls.__dataclass_fields__
+            record = fields(read_json(Path(path), MOST_RECORD), "format", *names)
             if record["format"] != _FORMAT:
                 raise ValueError
-            means = tuple(
-                ColumnMean(**{**mean, "clipped": tuple(map(float, mean["clipped"]))})
-                for mean in record["means"]
-            )
-            return cls(
-                means, float(record["level"]), dict(record["split"]), dict(record["privacy"])
-            )
+            means = tuple([_stored(mean) for mean in record["means"]])
+            if len({tuple(mean.group) for mean in means}) != 1:
+                raise ValueError
+            privacy = promise_record(record["privacy"])
+            text(privacy["assumed"])
+            return cls(means, real(record["level"], 0.0, 1.0), texts(record["split"]), privacy)
+
+
+def _stored(value: object) -> ColumnMean:
+    """A mean as :meth:`ColumnMeans.to_json` writes it; ValueError for anything else."""
+    mean = fields(value, *ColumnMean.__dataclass_fields__)
+    low, high = (real(end) for end in mean["clipped"])
+    numbers = {name: real(mean[name]) for name in ("mean", "count", "low", "high")}
+    parts = {name: real(mean[name], 0.0, math.inf) for name in ("noise", "sampling", "bias")}
+    ordered = numbers["low"] <= numbers["high"] and low <= high and math.isfinite(numbers["count"])
+    if not ordered:
+        raise ValueError("an interval without a number")
+    return ColumnMean(
+        text(mean["column"]), group_of(mean["group"]), **numbers, **parts, clipped=(low, high)
+    )
 
 
 def column_means(
@@ -199,7 +216,7 @@ def column_means(
 
     Formal guarantees:
         * The promise, for one row more or less ("add-remove") or one replaced; with ``person``, for
-          all rows of one person, each of whom counts once, by the mean of their own rows. A row
+          all rows of one person, each of whom counts as one row: the mean of their own. A row
           that has no number in a column, or no listed category, is like one that is not there.
         * Every row or person is one integer vector of bounded length: a decile's search counts 9
           below and −1 above; the sums change by at most √3, or √6 when one is replaced. All noise
@@ -216,7 +233,7 @@ def column_means(
         person: name of the column that says whose row it is; not together with ``by``.
         neighbors: what one person or row may change; under "replace" the number of rows is public.
         spread: see above.
-        k: order of the moment, at least 2.
+        k: order of the moment, from 2 to 100.
         level: of the intervals, for each mean alone, in (0, 1).
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: what the ledger is to call this.
@@ -226,7 +243,8 @@ def column_means(
         are NaN with infinite intervals: give bounds yourself (:func:`clipped_mean`).
 
     Raises:
-        ParameterError: arguments out of range.
+        ParameterError: arguments of another kind, or out of range.
+        SchemaError: ``by`` lists no categories, or one of them twice.
         DataError: a missing column, or one that is neither numbers nor text.
         NotAvailableError: ``person`` together with ``by``.
 
@@ -243,43 +261,42 @@ def column_means(
     >>> all(abs(mean.mean / truth - 1) < 0.2 for mean in found.means)
     True
     """
+    from ..tables.planning.planned import unit_text
     from .numbers import read_numbers
 
     name = "column_means"
-    columns = list(columns) if not isinstance(columns, str) else [columns]
-    if not columns or len(set(columns)) < len(columns):
-        raise ParameterError(f"{name}: expected at least one column, each once")
-    if neighbors not in ("add-remove", "replace"):
+    columns = _columns(columns)
+    groups, cells = _groups(by)
+    if not (isinstance(neighbors, str) and neighbors in ("add-remove", "replace")):
         raise ParameterError(
-            f'{name}: expected neighbors="add-remove" or "replace", got {neighbors!r}'
+            f'{name}: expected neighbors="add-remove" or "replace", got {shown(neighbors)}'
         )
-    if person is not None and by:
+    if not (person is None or isinstance(person, str)):
+        raise ParameterError(
+            f"{name}: expected person= to be the name of a column, got {type(person).__name__}"
+        )
+    if person is not None and groups:
         raise NotAvailableError(
             f"{name}: person= with by= is not there yet: rows of one person may be in several "
             "groups; hint: one table with a row for each person"
         )
     spread, k = positive(name, "spread", spread), moment_order(name, k)
-    if not 0 < level < 1:
+    if not 0 < (level := number(name, "level", level)) < 1:
         raise ParameterError(f"{name}: expected 0 < level < 1, got {level!r}; hint: 0.95")
-    groups = {key: list(values) for key, values in (by or {}).items()}
-    cells = math.prod(len(values) for values in groups.values())
     draws = len(columns) * (1 + 2 * _ROUNDS + 3 * cells)
     budget = Budget.of(name, privacy, _SHARES, draws, pure=False)
-    unit = "row" if person is None else "person"
+    unit = unit_text(1, person)
     record = budget.record() | {
         "neighbors": neighbors,
-        "unit": f"one {unit}",
+        "unit": unit,
         "libraries": dict(versions("gaussnoise", "opendp", "numpy", "scipy")),
-        "disclaimers": disclaimers(
-            f"one {unit} "
-            f"{'more or less' if neighbors == 'add-remove' else 'replaced by any other'}.",
-            private=True,
-        ),
+        "disclaimers": disclaimers(f"{unit}, {_CHANGE[neighbors]}.", private=True),
         "assumed": "Assumed in every group: the distance of a number from the middle of the "
         f"first and the last decile, as the root of its moment of order {k:g}, is at most "
         f"{spread:g} times the distance between these deciles.",
     }
     part = rounded_down(Fraction(budget.whole) / len(columns))
+    _check_noise(part, neighbors)
     split = {step: f"rho = {part * share:.6g}" for step, share in _SHARES.items()}
 
     def draw() -> ColumnMeans:
@@ -299,13 +316,12 @@ def column_means(
         "person": person,
     }
     request |= {"neighbors": neighbors, "spread": spread, "k": k, "level": level}
-    rows = "one row" if person is None else "all rows of one person"
     ledger, id = charged
     return ledger.once(
         id,
         cost=budget.whole,
         request=request,
-        protects=f"{rows} under {neighbors}",
+        protects=f"{unit} under {neighbors}",
         target=None,
         draws=draws,
         write=lambda path: path.write_text(draw().to_json(), encoding="utf-8"),
@@ -323,18 +339,20 @@ def _means(
     """Of one column, in every group; known are spread, k and level."""
     spread, k, level = known
     x, cells = numbers.of(column)
-    replaced = neighbors == "replace"
     count = max(_noisy(len(x), 1, _share(rho, "count")), 1.0)
-    search = _Deciles(np.sort(x), 100 if replaced else 81, _share(rho, "deciles"))
+    search = _Deciles(np.sort(x), _DECILE[neighbors], _share(rho, "deciles"))
     first, last = search.run()
     width = last - first
     left = rounded_down(Fraction(rho) - Fraction(_share(rho, "count")) - search.spent)
     size, center = spread * width, first / 2 + last / 2
-    if not (width > 0 and math.isfinite(width) and math.isfinite(center)):
-        return [_unknown(column, group, count) for group in numbers.groups]
-    squared = 6 if replaced else 3
-    radius = best_radius(k, size, math.sqrt(squared / (2 * left)) / (count / len(numbers.groups)))
-    radius = max(radius, width / 2)
+    unknown = [_unknown(column, group, count) for group in numbers.groups]
+    if not (width > 0 and 0 < size < math.inf and math.isfinite(center)):
+        return unknown
+    noise = math.sqrt(_SUMS[neighbors] / (2 * left)) / (count / len(numbers.groups))
+    # rounding grows with the range as noise does
+    radius = max(best_radius(k, size, max(noise, 2.0**-_GRID)), width / 2)
+    if not math.isfinite(abs(center) + radius):
+        return unknown
     with np.errstate(over="ignore"):
         u = np.clip((x - center) / radius, -1, 1)
     grid = np.rint(u * 2.0**_GRID).astype(np.int64)
@@ -346,18 +364,22 @@ def _means(
         ]
         for cell in range(len(numbers.groups))
     ]
-    bits = lattice_bits(2 * left, _GRID)
-    query = IntegerQuery(squared << (2 * (_GRID + bits)), left)
-    noise = iter(query.draw(3 * len(sums)))
-    drawn = [
-        [math.ldexp((value << bits) + next(noise), -_GRID - bits) for value in row] for row in sums
+    query, bits = lattice_query(_SUMS[neighbors], left, _GRID)
+    drawn = iter(query.draw(3 * len(sums)))
+    released = [
+        [math.ldexp((value << (bits - _GRID)) + next(drawn), -bits) for value in row]
+        for row in sums
     ]
-    sd = math.ldexp(query.scale, -_GRID - bits)
+    sd = math.ldexp(query.scale, -bits)
     z = float(-scipy.special.ndtri((1 - level) / 2))
-    clip = _Clip(center, radius, size, tail_bias(radius, k, size), z)
+    # A count that is shown is ten deviations of its noise or more, the true one at most twice that
+    # but for a chance of 10⁻²³: so much do the u of a sum add, each rounded by half a step of the
+    # grid. All else is rounded as floats are, relative to numbers within the range.
+    rounding = math.ldexp(radius, -_GRID) + 16 * max(math.ulp(center), math.ulp(radius))
+    clip = _Clip(center, radius, size, tail_bias(radius, k, size) + rounding, z)
     return [
         _mean(column, group, row, sd, clip)
-        for group, row in zip(numbers.groups, drawn, strict=True)
+        for group, row in zip(numbers.groups, released, strict=True)
     ]
 
 
@@ -410,20 +432,74 @@ def _unknown(column: str, group: Mapping[str, object], count: float) -> ColumnMe
     )
 
 
+def _columns(given: object) -> list[str]:
+    """Names of columns, each once.
+
+    Raises:
+        ParameterError: something else.
+    """
+    names = [given] if isinstance(given, str) else given
+    if not (
+        isinstance(names, list | tuple)
+        and names
+        and all(isinstance(name, str) for name in names)
+        and len(set(names)) == len(names)
+    ):
+        raise ParameterError(
+            "column_means: expected names of columns, at least one, each once; hint: "
+            'columns=["income", "age"]'
+        )
+    return list(names)
+
+
+def _groups(by: object) -> tuple[dict[str, list[Any]], int]:
+    """Categories by grouping column, and how many groups they make.
+
+    Raises:
+        ParameterError: not a mapping from names to lists, or too many groups.
+        SchemaError: not categories.
+    """
+    from ..tables.schema.schema import Attribute
+
+    if not (by is None or isinstance(by, Mapping)) or not all(
+        isinstance(name, str) and isinstance(values, list | tuple | np.ndarray)
+        for name, values in (by or {}).items()
+    ):
+        raise ParameterError(
+            "column_means: expected by= to give the categories of each grouping column; hint: "
+            'by={"sex": ["f", "m"]}'
+        )
+    listed = [Attribute(name, list(values)) for name, values in (by or {}).items()]
+    groups = {each.name: list(each.categories or ()) for each in listed}
+    cells = math.prod(len(categories) for categories in groups.values())
+    if cells > _MOST_GROUPS:
+        raise ParameterError(
+            f"column_means: expected at most {_MOST_GROUPS} groups, got {shown(cells)}"
+        )
+    return groups, cells
+
+
 def _share(rho: float, step: str) -> float:
     return rounded_down(Fraction(rho) * Fraction(_SHARES[step]))
 
 
 def _noisy(count: int, squared: int, rho: float) -> float:
     """A count, whose square a row or person moves by at most ``squared``, with noise of ρ."""
-    query, bits = _count_query(squared, rho)
+    query, bits = lattice_query(squared, rho)
     return math.ldexp((count << bits) + query.draw(1)[0], -bits)
 
 
-@lru_cache(maxsize=8)
-def _count_query(squared: int, rho: float) -> tuple[IntegerQuery, int]:
-    bits = lattice_bits(2 * rho)
-    return IntegerQuery(squared << (2 * bits), rho), bits
+def _check_noise(rho: float, neighbors: Neighbors) -> None:
+    """Raise ParameterError unless there is noise for all steps, however long the search takes."""
+    lattice_query(1, _share(rho, "count"))
+    lattice_query(_DECILE[neighbors], _round_of(_share(rho, "deciles")))
+    lattice_query(_SUMS[neighbors], _share(rho, "means"), _GRID)
+    lattice_query(_SUMS[neighbors], rho, _GRID)
+
+
+def _round_of(rho: float) -> float:
+    """What each question about each decile spends."""
+    return rounded_down(Fraction(rho) / (2 * _ROUNDS))
 
 
 class _Deciles:
@@ -439,7 +515,7 @@ class _Deciles:
 
     def __init__(self, x: Array, squared: int, rho: float) -> None:
         self.spent = Fraction(0)
-        self._x, self._squared, self._each = x, squared, rounded_down(Fraction(rho) / (2 * _ROUNDS))
+        self._x, self._squared, self._each = x, squared, _round_of(rho)
 
     def run(self) -> tuple[float, float]:
         """Both deciles; each is the middle of its last bracket."""

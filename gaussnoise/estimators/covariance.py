@@ -10,6 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from domains.floats import EPS
 from domains.oracles.rows import row_products
 
 from ..errors import ParameterError
@@ -17,7 +18,7 @@ from ..privacy.definitions import AbstractPrivacy
 from .coinpress import chosen_steps, steps_budget
 from .estimate import Estimate
 from .knowledge import chance, positive
-from .samples import OnNonfinite, clipped, samples
+from .samples import OnNonfinite, clipped, clipping_error, samples
 from .second_moment import MomentLattice
 from .steps import PROTECTS, privacy_record, published
 
@@ -167,6 +168,7 @@ def coinpress_covariance(
         small: raising them to ``smallest`` would be private as well, but the noise of the result
         would no longer be the one that intervals rest on. Bounds on sampling and bias come from the
         last upper bound on Σ, hence from the private result; they are for normal data of mean zero.
+        All rounding is in the bound on the bias.
 
     Raises:
         ParameterError: too few records, saying how many would do; arguments out of range.
@@ -188,6 +190,9 @@ def coinpress_covariance(
     if not most > least:
         raise ParameterError(f"{name}: expected largest > smallest, got {most:g} and {least:g}")
     entries = d * (d + 1) // 2
+
+    # nothing to plan with less, for whatever number of steps
+    MomentLattice(d, n, steps_budget(name, privacy, 1, entries).whole).query.scale  # noqa: B018
 
     def planned(count: int, records: int) -> CovariancePlan:
         budget = steps_budget(name, privacy, count, count * entries)
@@ -214,7 +219,7 @@ def coinpress_covariance(
             estimate=noisy.estimate,
             noise_deviation=noisy.deviation,
             sampling_deviation=math.sqrt(2 / n) * sizes,
-            bias_bound=(1 - last.kept) * sizes,
+            bias_bound=(1 - last.kept + 4 * EPS) * sizes + noisy.rounding,
             beta=beta,
             noise="gaussian",
             split=budget.split,
@@ -251,29 +256,45 @@ class _Found:
         estimate: shape (d, d), symmetric.
         deviation: of its noise, shape (d, d).
         bound: on the covariance, from above.
+        rounding: by how much all rounding moves the estimate, at most, shape (d, d).
     """
 
     estimate: Array
     deviation: Array
     bound: Array
+    rounding: Array
 
 
 def _released(
     rows: Array, bound: Array, least: float, step: Whitening, lattice: MomentLattice
 ) -> _Found:
-    """A step, from the upper bound on the covariance that was known before it."""
+    """A step, from the upper bound on the covariance that was known before it.
+
+    Rounding. A row that is not clipped is white, w = W x with x = root w', ‖w'‖ <= √q, where w
+    differs from w' by what ``W root`` lacks to the identity, by the rounding of d terms, of
+    clipping, and of the lattice: in every coordinate by at most ``lost`` √q. So w wᵀ is off by
+    lost 1ᵀ + 1 lostᵀ + lost lostᵀ, times q, which is carried back by |root|; there d terms are
+    rounded twice more. Rows that are clipped have the length √q as well.
+    """
     values, axes = np.linalg.eigh(bound)
     roots = np.sqrt(np.maximum(values, least))
-    root = (axes * roots) @ axes.T
-    white = row_products(rows, (axes / roots) @ axes.T)
+    root, whitening = (axes * roots) @ axes.T, (axes / roots) @ axes.T
+    white = row_products(rows, whitening)
     noisy = lattice.release(clipped(white, np.zeros(len(root)), math.sqrt(step.squared_radius)))
     estimate = step.squared_radius * (root @ noisy.estimate @ root)
     estimate = (estimate + estimate.T) / 2
+    d, size = len(root), np.abs(root)
+    terms = (d + 4) * EPS
+    lost = np.abs(whitening @ root - np.eye(d)) + 3 * terms * (np.abs(whitening) @ size)
+    lost = lost.sum(axis=1) + clipping_error(np.zeros(d), 1.0) + noisy.rounding
+    off = np.add.outer(lost, lost) + np.outer(lost, lost) + 2 * terms * np.abs(noisy.estimate)
+    rounding = step.squared_radius * (size @ off @ size)
     wider = (estimate + step.widened * (root @ root)) / step.shrunk
     return _Found(
         estimate,
         step.squared_radius * _carried(root, noisy.diagonal, noisy.off),
         (wider + wider.T) / 2,
+        rounding,
     )
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from domains.floats import EPS
+
 from ..errors import ParameterError
 from ..privacy.budget import Budget
 from ..privacy.definitions import PureDP
@@ -80,7 +82,7 @@ def pure_person_level_mean(
             rest on.
         moment: ``(E|⟨v, X − μ⟩|^k)^(1/k)`` at most, for every unit vector v; in units of the
             records.
-        k: order of that moment, at least 2.
+        k: order of that moment, from 2 to 100.
         radius: half the range of possible means of a coordinate.
         center: middle of that range, a number or shape (d,).
         accuracy: Euclidean error to reach; without one, the least that the largest grid can prove.
@@ -120,9 +122,8 @@ def pure_person_level_mean(
     )
     half, _ = search(name, privacy, radius)
     middle = vector(name, "center", center, d)
-    hunt = Search(
-        d, budget.of_step("location"), True, known.deviation, half, 0.0, beta / 2, "variance"
-    )
+    amount = budget.of_step("location")
+    hunt = Search(middle, amount, True, known.deviation, half, 0.0, beta / 2, "variance")
     hunt.check(name, n, "people")
     wanted = None if accuracy is None else positive(name, "accuracy", accuracy)
     choice = NoisyMaximum(1, budget.of_step("choice"))
@@ -130,15 +131,18 @@ def pure_person_level_mean(
     record = privacy_record(budget, "person", n)
 
     def draw() -> Estimate:
-        around = hunt.find(averages, middle)
-        scores = cover.scores(averages - around)
-        chosen = choice.choose(scores.tolist())
+        around = hunt.find(averages)
+        with np.errstate(all="ignore"):  # of numbers at the end of floats
+            scores = cover.scores(averages - around)
+        found = around + cover.candidates[choice.choose(scores.tolist())]
+        # of the location, which the cover is around, and of the sum
+        rounding = math.sqrt(d) * (hunt.rounding(around) + 2 * EPS * float(np.abs(found).max()))
         zero = np.zeros(shape)
         return Estimate(
-            estimate=(around + cover.candidates[chosen]).reshape(shape),
+            estimate=found.reshape(shape),
             noise_deviation=zero,
             sampling_deviation=zero,
-            bias_bound=np.full(shape, cover.error),
+            bias_bound=np.full(shape, cover.error + rounding),
             beta=beta,
             noise="gaussian",
             split=budget.split,

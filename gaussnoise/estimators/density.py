@@ -5,6 +5,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from domains.floats import EPS
+
 from ..errors import ParameterError
 from ..privacy.budget import Budget
 from ..privacy.definitions import AbstractPrivacy, PureDP
@@ -21,6 +23,7 @@ from .steps import (
 )
 
 _MOST_CELLS = 2**20
+_MOST_DIMENSIONS = 20  # that two cells each would fill
 
 
 def histogram_density(
@@ -56,7 +59,7 @@ def histogram_density(
     Returns:
         An :class:`Estimate` of shape (m,) * b: the density in each of m^b cells, unbiased for its
         average over the cell; entries may be negative. ``bias_bound`` is how far the density
-        anywhere in a cell may be from that average, ``lipschitz √b / m``.
+        anywhere in a cell may be from that average, ``lipschitz √b / m``, and rounding.
 
     Raises:
         ParameterError: arguments out of range, or more than 2^20 cells.
@@ -78,12 +81,14 @@ def histogram_density(
     alpha = whole.whole if whole.pure else math.sqrt(2 * whole.whole)
     cells = min(n ** (b / (b + 2)), max(n * alpha, 1.0) ** (b / (b + 1)))
     m = max(round(cells ** (1 / b)), 1)
-    if m**b > _MOST_CELLS:
+    if b > _MOST_DIMENSIONS or m**b > _MOST_CELLS:
         raise ParameterError(
-            f"{name}: expected at most {_MOST_CELLS} cells, got {m}^{b}; hint: fewer dimensions"
+            f"{name}: expected at most {_MOST_DIMENSIONS} dimensions and {_MOST_CELLS} cells, got "
+            f"{m}^{b}; hint: fewer dimensions"
         )
     budget = Budget.of(name, privacy, {"histogram": 1.0}, m**b)
     amount = budget.of_step("histogram")
+    deviation = count_deviation(amount, pure=budget.pure)
     record = privacy_record(budget, "record", n)
 
     def draw() -> Estimate:
@@ -95,14 +100,16 @@ def histogram_density(
             np.ravel_multi_index(tuple(at.astype(np.int64).T), (m,) * b), minlength=m**b
         )
         noisy = laplace_counts(counts, amount) if budget.pure else noisy_counts(counts, amount)
-        deviation = math.sqrt(8) / amount if budget.pure else count_deviation(amount)
         shape, unit = (m,) * b, m**b / n
         largest = 1 + slope * math.sqrt(b)  # the density is one somewhere
+        estimate = (noisy * unit).reshape(shape)
+        # a record within EPS of one of a cell's 2b faces may count in the cell beside
+        rounding = 2 * b * m * EPS * largest + 2 * EPS * np.abs(estimate)
         return Estimate(
-            estimate=(noisy * unit).reshape(shape),
+            estimate=estimate,
             noise_deviation=np.full(shape, deviation * unit),
             sampling_deviation=np.full(shape, math.sqrt(largest * unit)),
-            bias_bound=np.full(shape, slope * math.sqrt(b) / m),
+            bias_bound=slope * math.sqrt(b) / m + rounding,
             beta=0.0,
             noise="laplace" if budget.pure else "gaussian",
             split=budget.split,

@@ -16,6 +16,7 @@ from ..errors import ParameterError
 from ..files.disk import MOST_RECORD, read_json, reading, save_text
 from ..numerics.intervals import ConfidenceInterval
 from ..text import estimate_text
+from .stored import fields, promise_record, real, reals, text, texts
 
 Array = NDArray[np.float64]
 
@@ -37,8 +38,8 @@ class Estimate:
             like the estimate.
         sampling_deviation: bound on the standard deviation of a mean of n records, from the
             knowledge given; shaped like the estimate.
-        bias_bound: bound on the bias of clipping, shaped like the estimate, with the knowledge
-            given and but for a chance of ``beta``.
+        bias_bound: bound on the bias of clipping and on all rounding, shaped like the estimate,
+            with the knowledge given and but for a chance of ``beta``.
         beta: chance that an earlier step missed, so that the last one clips too much.
         noise: "gaussian" or "laplace", the law of the last step's noise.
         split: what every step spends.
@@ -141,19 +142,23 @@ class Estimate:
             CertificateError: not an estimate.
         """
         with reading(path, "Estimate.save"):
-            record = read_json(Path(path), MOST_RECORD)
+            record = fields(read_json(Path(path), MOST_RECORD), "format", *cls.__dataclass_fields__)
             if record["format"] != _FORMAT or type(record["private"]) is not bool:
                 raise ValueError
-            arrays = {name: np.array(record[name], dtype=np.float64) for name in _ARRAYS}
-            if len({array.shape for array in arrays.values()}) > 1:
+            estimate = reals(record["estimate"])
+            errors = {name: reals(record[name], 0.0) for name in _ARRAYS[1:]}
+            if {array.shape for array in errors.values()} != {estimate.shape}:
+                raise ValueError
+            if record["noise"] not in ("gaussian", "laplace"):
                 raise ValueError
             return cls(
-                **arrays,
-                noise=str(record["noise"]),
-                assumed=str(record["assumed"]),
-                beta=float(record["beta"]),
-                split=dict(record["split"]),
-                privacy=dict(record["privacy"]),
+                estimate,
+                **errors,
+                noise=record["noise"],
+                assumed=text(record["assumed"]),
+                beta=real(record["beta"], 0.0, 0.5),
+                split=texts(record["split"]),
+                privacy=promise_record(record["privacy"]),
                 private=record["private"],
             )
 

@@ -1,18 +1,20 @@
 """The mean of a normal distribution in one dimension, wherever it is."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
+from ..numerics.rounding import SAFE_SIDE
 from ..privacy.budget import Budget
 from ..privacy.definitions import AbstractPrivacy, PureDP
 from .estimate import Estimate
 from .knowledge import chance, positive, vector
 from .location import Search, search
 from .samples import OnNonfinite, samples
-from .steps import PROTECTS, ball_mean, privacy_record, published
+from .steps import PROTECTS, ball_mean, check_ball_mean, privacy_record, published
 
 # of the budget: what finds the bin needs little, and the last step's noise falls with what is left
 _LOCATION = 0.25
@@ -74,36 +76,29 @@ def gaussian_mean(
     n, deviation, beta = len(rows), positive(name, "sigma", sigma), chance(name, beta)
     half, thresholded = search(name, privacy, radius)
     middle = vector(name, "center", center, 1)
-    probe = Search(1, 1.0, isinstance(privacy, PureDP), deviation, half, 0.0, beta / 2, "gaussian")
+    pure = isinstance(privacy, PureDP)
+    probe = Search(middle, 1.0, pure, deviation, half, 0.0, beta / 2, "gaussian")
     shares = {"location": _LOCATION, "mean": 1 - _LOCATION}
     budget = Budget.of(name, privacy, shares, (probe.draws or n) + 1, thresholded=thresholded)
-    hunt = Search(
-        1,
-        budget.of_step("location"),
-        budget.pure,
-        deviation,
-        half,
-        budget.threshold_delta,
-        beta / 2,
-        "gaussian",
-    )
+    hunt = replace(probe, amount=budget.of_step("location"), delta=budget.threshold_delta)
     hunt.check(name, n)
+    amount = budget.of_step("mean")
+    check_ball_mean(1, amount, n, pure=pure)
     tail = math.sqrt(2 * math.log(4 * n / beta))
     reach = hunt.error + deviation * tail
     record = privacy_record(budget, "record", n)
 
     def draw() -> Estimate:
-        place = hunt.find(rows, middle)
-        noisy = ball_mean(
-            rows, np.nan_to_num(place), reach, budget.of_step("mean"), pure=budget.pure
-        )
+        place = hunt.find(rows)
+        noisy = ball_mean(rows, np.nan_to_num(place), reach, amount, pure=pure)
+        bias = deviation * _beyond(tail) + hunt.rounding(place) + noisy.rounding[0]
         return Estimate(
             estimate=noisy.estimate[0],
             noise_deviation=noisy.deviation[0],
             sampling_deviation=np.array(deviation / math.sqrt(n)),
-            bias_bound=np.array(math.inf if np.isnan(place).any() else deviation * _beyond(tail)),
+            bias_bound=np.array(bias),
             beta=beta,
-            noise="laplace" if budget.pure else "gaussian",
+            noise="laplace" if pure else "gaussian",
             split=budget.split,
             privacy=record,
             assumed=f"a normal distribution with standard deviation at most {deviation:g}",
@@ -131,4 +126,4 @@ def gaussian_mean(
 def _beyond(t: float) -> float:
     """``E (|Z| − t)₊``: how far clipping at t can move a standard normal's mean."""
     density = math.exp(-t * t / 2) / math.sqrt(2 * math.pi)
-    return 2 * (density - t * math.exp(float(scipy.special.log_ndtr(-t))))
+    return 2 * (density - t * math.exp(float(scipy.special.log_ndtr(-t)))) * SAFE_SIDE

@@ -13,6 +13,19 @@ from ..errors import ParameterError
 
 Array = NDArray[np.float64]
 
+# Of what is known, in the units of the data: squares, products and quotients of such numbers and of
+# noise of any budget are floats.
+SMALLEST, LARGEST = 1e-100, 1e100
+_MOST_ORDER = 100.0  # of a moment: its powers of what may be a million deviations are floats
+
+
+def shown(value: object) -> str:
+    """An argument in a message; integers of thousands of digits cannot be printed."""
+    try:
+        return f"{value!r:.80}"
+    except ValueError:
+        return f"one of type {type(value).__name__}"
+
 
 def number(function: str, name: str, value: object) -> float:
     """A plain finite float."""
@@ -23,44 +36,71 @@ def number(function: str, name: str, value: object) -> float:
                 return real
     except (TypeError, ValueError, OverflowError):
         pass
-    raise ParameterError(f"{function}: expected a finite number {name}, got {value!r}")
+    raise ParameterError(f"{function}: expected a finite number {name}, got {shown(value)}")
 
 
 def positive(function: str, name: str, value: object) -> float:
-    """A finite float above zero."""
+    """A float above zero, neither tiny nor huge."""
     real = number(function, name, value)
     if not real > 0:
         raise ParameterError(f"{function}: expected {name} > 0, got {real!r}")
+    if not SMALLEST <= real <= LARGEST:
+        raise ParameterError(
+            f"{function}: expected {name} from {SMALLEST:g} to {LARGEST:g}, got {real!r}; hint: "
+            "data in another unit"
+        )
     return real
 
 
 def chance(function: str, beta: object) -> float:
     """A probability of failure in (0, 1/2)."""
     real = number(function, "beta", beta)
-    if not 0 < real < 0.5:
-        raise ParameterError(f"{function}: expected 0 < beta < 0.5, got {real!r}; hint: 0.01")
+    if not SMALLEST <= real < 0.5:
+        raise ParameterError(
+            f"{function}: expected {SMALLEST:g} <= beta < 0.5, got {real!r}; hint: 0.01"
+        )
     return real
 
 
 def moment_order(function: str, k: object, *, infinite: bool = False) -> float:
-    """The order of a moment, at least 2; infinity, where allowed, for bounded distributions."""
+    """The order of a moment, 2 to 100; infinity, where allowed, for bounded distributions."""
     if infinite and isinstance(k, float) and k == math.inf:
         return math.inf
     real = number(function, "k", k)
     if not real >= 2:
         raise ParameterError(f"{function}: expected a moment of order k >= 2, got {real!r}")
+    if real > _MOST_ORDER:
+        raise ParameterError(
+            f"{function}: expected a moment of order k <= {_MOST_ORDER:g}, got {real!r}; hint: "
+            f"k={_MOST_ORDER:g} with the same bound, which then holds as well"
+        )
     return real
 
 
 def vector(function: str, name: str, value: ArrayLike, dim: int) -> Array:
-    """Finite numbers of shape (dim,); one number stands for all."""
+    """Finite numbers of shape (dim,), none of them huge; one number stands for all."""
     try:
-        array = np.asarray(value, dtype=np.float64)
-        if array.shape in ((), (dim,)) and np.isfinite(array).all():
-            return np.broadcast_to(array, (dim,)).copy()
+        array = np.asarray(value)
+        if array.dtype.kind in "iufO" and array.shape in ((), (dim,)):
+            array = array.astype(np.float64)
+            if (np.abs(array) <= LARGEST).all():  # written so that NaN fails
+                return np.broadcast_to(array, (dim,)).copy()
     except (TypeError, ValueError, OverflowError):
         pass
-    raise ParameterError(f"{function}: expected {name} to be a finite number, or {dim} of them")
+    raise ParameterError(
+        f"{function}: expected {name} to be a number from {-LARGEST:g} to {LARGEST:g}, or {dim} of "
+        "them"
+    )
+
+
+def check_box(function: str, name: str, low: Array, high: Array) -> None:
+    """Raise ParameterError unless the longest side of a box is neither tiny nor huge."""
+    size, longest = np.abs([low, high]).max(), (high / 2 - low / 2).max()
+    if not (size <= LARGEST and longest >= SMALLEST):
+        raise ParameterError(
+            f"{function}: expected {name} within {LARGEST:g} of the origin, and wider than "
+            f"{SMALLEST:g}; hint: data in another unit"
+        )
 
 
 def digest(domain: AbstractDomain) -> list[object]:

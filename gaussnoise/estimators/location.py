@@ -1,13 +1,15 @@
 """Where a mean is, coarsely: the fullest bin of a noisy histogram of every coordinate."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from domains.floats import EPS
 
 from ..errors import ParameterError
 from ..numerics.rounding import rounded_down
@@ -22,6 +24,7 @@ from .steps import (
     fullest_of_any,
     fullest_of_any_needs,
     fullest_shortfall,
+    lattice_query,
     privacy_record,
     published,
 )
@@ -33,6 +36,10 @@ _LEVEL = 2**12  # bins of a histogram; a range of more is searched level by leve
 _MOST_LEVELS = 20
 # Bins of an unbounded range, on either side; numbers beyond share the last one.
 _MOST_KEYS = 2.0**61
+# Deviations: what is rounded is not quite normal. The lead is then less by 0.42 of this at most,
+# which is what its last digit leaves.
+_MOST_BLUR = 1e-4
+_MOST_RECORDS = 2**62
 # Width of a bin and error of its middle in deviations, and by what share of all records the bin
 # with the mean's surroundings leads any bin whose middle is further away than that error.
 # "variance": 8/9 of the mass is within 3 deviations (Chebyshev), hence in at most two bins of width
@@ -41,12 +48,12 @@ _MOST_KEYS = 2.0**61
 _SHAPES = {"variance": (6.0, 6.0, 1 / 3), "gaussian": (2.0, 2.0, 0.3199)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Search:
     """A search for the mean of every coordinate.
 
     Attributes:
-        dim: number of coordinates.
+        center: middle of the range of possible means, shape (d,).
         amount: ε or ρ for all of them.
         pure: whether it is ε.
         deviation: standard deviation of the distribution, at most.
@@ -56,7 +63,7 @@ class Search:
         shape: what is known of the distribution but its deviation.
     """
 
-    dim: int
+    center: Array
     amount: float
     pure: bool
     deviation: float
@@ -66,14 +73,44 @@ class Search:
     shape: Literal["variance", "gaussian"]
 
     @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return len(self.center)
+
+    @property
     def width(self) -> float:
         """Of the finest bins."""
-        return _SHAPES[self.shape][0] * self.deviation
+        return _SHAPES[self.shape][0] * (self.deviation + self._blur)
 
     @property
     def error(self) -> float:
-        """By how much a coordinate's answer is off, at most, but for ``beta``."""
-        return _SHAPES[self.shape][1] * self.deviation
+        """By how much a coordinate's answer is off, at most, but for ``beta`` and rounding."""
+        return _SHAPES[self.shape][1] * (self.deviation + self._blur)
+
+    @property
+    def _blur(self) -> float:
+        """By how much a number within the range may seem to be moved, when its bin is computed.
+
+        Two roundings, relative to its distance from the range's end. Bins are made for numbers
+        that are moved: they have that much more deviation.
+        """
+        return 0.0 if math.isinf(self.radius) else 2 * EPS * self._furthest
+
+    @property
+    def _furthest(self) -> float:
+        """Size of what differences of numbers within the range may be."""
+        return float(np.abs(self.center).max()) + 2 * self.radius
+
+    def rounding(self, place: Array) -> float:
+        """By how much rounding moves an answer of :meth:`find`; infinite where there is none.
+
+        Of the records, relative to their distance from the center or the end of a range, and of
+        the sums and products that make the middle of a bin.
+        """
+        if np.isnan(place).any():
+            return math.inf
+        size = float((np.abs(place) + np.abs(self.center)).max())
+        return 8 * EPS * (size if math.isinf(self.radius) else size + self._furthest)
 
     @cached_property
     def levels(self) -> list[tuple[float, int]]:
@@ -100,7 +137,12 @@ class Search:
 
     def _part(self, whole: float, parts: int) -> float:
         """Rounded so that all parts add up to no more than the whole."""
-        return rounded_down(Fraction(whole) / parts)
+        part = rounded_down(Fraction(whole) / parts)
+        if not part > 0:
+            raise ParameterError(
+                f"coarse location: expected a budget for {parts} steps, got {whole:.3g}"
+            )
+        return part
 
     @property
     def _unbounded(self) -> tuple[float, float]:
@@ -137,11 +179,21 @@ class Search:
         Raises:
             ParameterError: says how many would do.
         """
+        if self.shape == "gaussian" and self._blur > _MOST_BLUR * self.deviation:
+            raise ParameterError(
+                f"{function}: expected sigma of at least {self._blur / _MOST_BLUR:.3g}, got "
+                f"{self.deviation:g}: floats are too coarse for it in so large a range; hint: a "
+                "smaller radius, or numbers less some public one"
+            )
         if self._enough(n):
+            if not (self.pure or math.isinf(self.radius)):
+                lattice_query(2, self._part(self.amount, self.dim * len(self.levels)))
             return
         enough = n
-        while not self._enough(enough):
+        while enough < _MOST_RECORDS and not self._enough(enough):
             enough *= 2
+        if enough >= _MOST_RECORDS:
+            raise ParameterError(f"{function}: no number of {unit} is enough for so small a budget")
         low = enough // 2
         while enough - low > 1:
             middle = (low + enough) // 2
@@ -151,9 +203,9 @@ class Search:
             f"got {n}; hint: a smaller range (radius=), a larger beta, or more budget"
         )
 
-    def find(self, rows: Array, center: Array) -> Array:
+    def find(self, rows: Array) -> Array:
         """The middle of each coordinate's chosen bin, shape (d,); NaN where none passed."""
-        return np.array([self._find_one(rows[:, j], float(center[j])) for j in range(self.dim)])
+        return np.array([self._find_one(rows[:, j], c) for j, c in enumerate(self.center.tolist())])
 
     def _find_one(self, x: Array, center: float) -> float:
         if math.isinf(self.radius):
@@ -241,7 +293,8 @@ def coarse_location(
         id: what the ledger is to call this estimate.
 
     Returns:
-        An :class:`Estimate` with ``bias_bound = 6 sigma``; NaN where no bin passed the threshold.
+        An :class:`Estimate` with a ``bias_bound`` of 6 sigma and rounding; NaN where no bin passed
+        the threshold.
 
     Raises:
         ParameterError: too few records, saying how many would do; arguments out of range.
@@ -261,33 +314,24 @@ def coarse_location(
     deviation, beta = positive(name, "sigma", sigma), chance(name, beta)
     half, thresholded = search(name, privacy, radius)
     middle = vector(name, "center", center, rows.shape[1])
-    probe = Search(
-        rows.shape[1], 1.0, isinstance(privacy, PureDP), deviation, half, 0.0, beta, "variance"
-    )
+    probe = Search(middle, 1.0, isinstance(privacy, PureDP), deviation, half, 0.0, beta, "variance")
     budget = Budget.of(
         name, privacy, {"location": 1.0}, probe.draws or rows.size, thresholded=thresholded
     )
-    hunt = Search(
-        rows.shape[1],
-        budget.whole,
-        budget.pure,
-        deviation,
-        half,
-        budget.threshold_delta,
-        beta,
-        "variance",
-    )
+    hunt = replace(probe, amount=budget.whole, delta=budget.threshold_delta)
     hunt.check(name, len(rows))
     record = privacy_record(budget, "record", len(rows))
 
     def draw() -> Estimate:
-        place = hunt.find(rows, middle)
+        place = hunt.find(rows)
         zero = np.zeros(shape)
         return Estimate(
             estimate=place.reshape(shape),
             noise_deviation=zero,
             sampling_deviation=zero,
-            bias_bound=np.where(np.isnan(place), math.inf, hunt.error).reshape(shape),
+            bias_bound=np.where(
+                np.isnan(place), math.inf, hunt.error + hunt.rounding(np.nan_to_num(place))
+            ).reshape(shape),
             beta=beta,
             noise="gaussian",
             split=budget.split,

@@ -1,19 +1,29 @@
 """Means of distributions of which only a moment is bounded: heavy tails."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..numerics.rounding import SAFE_SIDE
 from ..privacy.budget import Budget
 from ..privacy.definitions import AbstractPrivacy, PureDP
 from .estimate import Estimate
 from .knowledge import chance, moment_order, positive, vector
 from .location import Search, search
 from .samples import OnNonfinite, samples
-from .steps import PROTECTS, ball_mean, laplace_deviation, privacy_record, published
+from .steps import (
+    PROTECTS,
+    ball_mean,
+    check_ball_mean,
+    laplace_deviation,
+    privacy_record,
+    published,
+)
 
 _LOCATION = 0.25  # of the budget, as for normal data
+_ROUNDING = 2.0**-44  # of the mean of records in the unit ball of a few dimensions, about
 
 
 def tail_bias(t: float, k: float, size: float) -> float:
@@ -22,11 +32,12 @@ def tail_bias(t: float, k: float, size: float) -> float:
     ``(x − t)₊ <= c x^k`` for all x >= 0 with ``c = (k−1)^(k−1) / (k^k t^(k−1))``, the slope of the
     power that touches the line, at x = tk/(k−1); two points, one of them there, attain it. This is
     less than ``1/((k−1) t^(k−1))``, Lemma 3 of Barber & Duchi (2014): by a factor 4 at k = 2.
-    Bounded distributions (k = ∞) are not moved by t >= size.
+    Bounded distributions (k = ∞) are not moved by t >= size. It is never more than E ‖X‖ <= size.
     """
     if math.isinf(k):
         return max(size - t, 0.0)
-    return size * math.exp((k - 1) * (math.log((k - 1) / k) + math.log(size / t))) / k
+    power = (k - 1) * (math.log((k - 1) / k) + math.log(size) - math.log(t)) - math.log(k)
+    return size * math.exp(min(power, 0.0)) * SAFE_SIDE
 
 
 def best_radius(k: float, size: float, noise: float) -> float:
@@ -34,7 +45,7 @@ def best_radius(k: float, size: float, noise: float) -> float:
     if math.isinf(k):
         return size
     unit = tail_bias(1.0, k, 1.0)
-    return size * ((k - 1) * (unit / noise) ** 2) ** (1 / (2 * k))
+    return size * math.exp((math.log(k - 1) / 2 + math.log(unit) - math.log(noise)) / k)
 
 
 def heavy_tailed_mean(
@@ -61,8 +72,8 @@ def heavy_tailed_mean(
         * The promise, for one record replaced by any other, whatever the data. The number of
           records is public.
         * Both steps are on integers, drawn through OpenDP; one budget, one charge.
-        * ``bias_bound`` holds for every distribution with that moment, but for a chance of
-          ``beta``.
+        * ``bias_bound`` holds for every distribution with that moment, all rounding included, but
+          for a chance of ``beta``.
 
     Args:
         data: records, shape (n,). For vectors, :func:`person_level_mean` with ``samples=1``.
@@ -70,7 +81,7 @@ def heavy_tailed_mean(
             noise keeps.
         moment: the k-th root of the k-th central absolute moment, at most; for k = 2 the standard
             deviation.
-        k: at least 2.
+        k: from 2 to 100.
         radius: half the range of possible means; without one, :class:`ApproxDP` only.
         center: middle of that range.
         beta: chance that the location is wrong.
@@ -105,32 +116,25 @@ def heavy_tailed_mean(
     )
     half, thresholded = search(name, privacy, radius)
     middle = vector(name, "center", center, 1)
-    probe = Search(1, 1.0, isinstance(privacy, PureDP), size, half, 0.0, beta, "variance")
+    probe = Search(middle, 1.0, isinstance(privacy, PureDP), size, half, 0.0, beta, "variance")
     shares = {"location": _LOCATION, "mean": 1 - _LOCATION}
     budget = Budget.of(name, privacy, shares, (probe.draws or n) + 1, thresholded=thresholded)
     amount = budget.of_step("mean")
-    hunt = Search(
-        1,
-        budget.of_step("location"),
-        budget.pure,
-        size,
-        half,
-        budget.threshold_delta,
-        beta,
-        "variance",
-    )
+    hunt = replace(probe, amount=budget.of_step("location"), delta=budget.threshold_delta)
     hunt.check(name, n)
+    check_ball_mean(1, amount, n, pure=budget.pure)
     tail = best_radius(k, size, noise_of_ball(1, amount, n, pure=budget.pure))
     record = privacy_record(budget, "record", n)
 
     def draw() -> Estimate:
-        place = hunt.find(rows, middle)
+        place = hunt.find(rows)
         noisy = ball_mean(rows, np.nan_to_num(place), hunt.error + tail, amount, pure=budget.pure)
+        bias = tail_bias(tail, k, size) + hunt.rounding(place) + noisy.rounding[0]
         return Estimate(
             estimate=noisy.estimate[0],
             noise_deviation=noisy.deviation[0],
             sampling_deviation=np.array(size / math.sqrt(n)),
-            bias_bound=np.array(math.inf if np.isnan(place).any() else tail_bias(tail, k, size)),
+            bias_bound=np.array(bias),
             beta=beta,
             noise="laplace" if budget.pure else "gaussian",
             split=budget.split,
@@ -177,14 +181,16 @@ def truncated_mean(
         * The promise, for one record replaced by any other; the number of records is public. A
           replaced record moves the mean by at most 2T/n, which is what noise is calibrated to:
           exactly, for every promise.
-        * ``bias_bound`` holds for every distribution with that moment.
+        * ``bias_bound`` holds for every distribution with that moment, all rounding included: where
+          the budget is so large that noise is less than the rounding of floats, that bound is most
+          of the error.
 
     Args:
         data: records, shape (n,) or (n, d).
         privacy: :class:`PureDP`, :class:`KL`, :class:`ApproxDP`, :class:`zCDP`, :class:`TV` or
             :class:`GDP`.
         moment: the k-th root of ``E‖X‖₂^k``, at most; around the origin, not the mean.
-        k: at least 2; infinity for records in the ball of radius ``moment``.
+        k: from 2 to 100; infinity for records in the ball of radius ``moment``.
         on_nonfinite: "refuse" NaN and infinities, which depends on the data; or "clip" them.
         ledger: a :class:`Ledger` or its path, charged before anything is drawn.
         id: what the ledger is to call this estimate.
@@ -210,16 +216,18 @@ def truncated_mean(
     size, k = positive(name, "moment", moment), moment_order(name, k, infinite=True)
     budget = Budget.of(name, privacy, {"mean": 1.0}, d)
     amount = budget.of_step("mean")
+    check_ball_mean(d, amount, n, pure=budget.pure)
     reach = best_radius(k, size, noise_of_ball(d, amount, n, pure=budget.pure))
     record = privacy_record(budget, "record", n)
 
     def draw() -> Estimate:
         noisy = ball_mean(rows, np.zeros(d), reach, amount, pure=budget.pure)
+        bias = tail_bias(reach, k, size) + noisy.rounding
         return Estimate(
             estimate=noisy.estimate.reshape(shape),
             noise_deviation=noisy.deviation.reshape(shape),
             sampling_deviation=np.full(shape, size / math.sqrt(n)),
-            bias_bound=np.full(shape, tail_bias(reach, k, size)),
+            bias_bound=bias.reshape(shape),
             beta=0.0,
             noise="laplace" if budget.pure else "gaussian",
             split=budget.split,
@@ -241,7 +249,10 @@ def truncated_mean(
 
 
 def noise_of_ball(d: int, amount: float, n: int, *, pure: bool) -> float:
-    """Root of the total variance of the noise on a mean of n records in the unit ball of R^d."""
+    """Root of the total variance of the noise on a mean of n records in the unit ball of R^d.
+
+    No less than rounding, which grows with the ball as noise does.
+    """
     if pure:
         return math.sqrt(d) * laplace_deviation(math.sqrt(d), amount, n)
-    return math.sqrt(d) * 2 / (n * math.sqrt(2 * amount))
+    return max(math.sqrt(d) * 2 / (n * math.sqrt(2 * amount)), _ROUNDING)

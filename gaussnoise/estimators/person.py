@@ -12,10 +12,17 @@ from ..privacy.budget import Budget
 from ..privacy.definitions import AbstractPrivacy, PureDP
 from .averages import Averages
 from .estimate import Estimate
-from .knowledge import chance, moment_order, number, positive, vector
+from .knowledge import chance, moment_order, number, positive, shown, vector
 from .location import Search, search
 from .samples import OnNonfinite, by_person
-from .steps import PROTECTS, NoisyMean, ball_mean, privacy_record, published
+from .steps import (
+    PROTECTS,
+    NoisyMean,
+    ball_mean,
+    check_ball_mean,
+    privacy_record,
+    published,
+)
 
 Array = NDArray[np.float64]
 
@@ -24,6 +31,7 @@ _LOCATION = 0.25  # of the budget, as for other means
 _ROUNDS = 0.15
 _MOST_ROUNDS = 3
 _RADII = 120  # of the grid on which a radius is chosen
+_MOST_SAMPLES = 2**40
 
 
 def person_level_mean(
@@ -70,7 +78,7 @@ def person_level_mean(
         samples: how many records every person has at least, a public number.
         moment: ``(E|⟨v, X − μ⟩|^k)^(1/k)`` at most, for every unit vector v; in units of the
             records.
-        k: order of that moment, at least 2. Two is the standard deviation.
+        k: order of that moment, from 2 to 100. Two is the standard deviation.
         radius: half the range of possible means of a coordinate; without one, :class:`ApproxDP`
             only.
         center: middle of that range, a number or shape (d,).
@@ -111,23 +119,29 @@ def person_level_mean(
             "for a few coordinates, or zCDP or ApproxDP"
         )
     beta, pure = chance(name, beta), isinstance(privacy, PureDP)
-    probe = Search(d, 1.0, pure, known.deviation, half, 0.0, beta / 2, "variance")
+    probe = Search(middle, 1.0, pure, known.deviation, half, 0.0, beta / 2, "variance")
     draws = (probe.draws or n * d) + d * (_MOST_ROUNDS + 1)
     budget = Budget.of(name, privacy, {"mean": 1.0}, draws, thresholded=thresholded)
     plan = _plan(name, budget, probe, n, known, beta)
+    for clip in plan.rounds:
+        check_ball_mean(d, plan.budget.of_step(clip.step), n, pure=pure)
     record = privacy_record(plan.budget, "person", n)
 
     def draw() -> Estimate:
-        place = plan.hunt.find(averages, middle)
-        noisy = NoisyMean(np.nan_to_num(place), np.zeros(d))
+        place = plan.hunt.find(averages)
+        noisy, bias = NoisyMean(np.nan_to_num(place), np.zeros(d), np.zeros(d)), np.zeros(d)
+        # a center that is off by more than was planned moves a clipped mean by no more than that
+        off = math.sqrt(d) * plan.hunt.rounding(place)
         for clip in plan.rounds:
             amount = plan.budget.of_step(clip.step)
             noisy = ball_mean(averages, noisy.estimate, clip.radius, amount, pure=plan.budget.pure)
+            bias = clip.bias + off + noisy.rounding
+            off += float(np.linalg.norm(noisy.rounding))
         return Estimate(
             estimate=noisy.estimate.reshape(shape),
             noise_deviation=noisy.deviation.reshape(shape),
             sampling_deviation=np.full(shape, known.deviation / math.sqrt(n)),
-            bias_bound=np.full(shape, math.inf if np.isnan(place).any() else plan.rounds[-1].bias),
+            bias_bound=bias.reshape(shape),
             beta=plan.beta,
             noise="laplace" if plan.budget.pure else "gaussian",
             split=plan.budget.split,
@@ -198,10 +212,10 @@ def moments(function: str, dim: int, samples: object, moment: object, k: object)
             below 2.
     """
     least = number(function, "samples", samples)
-    if not (least >= 1 and least == int(least)):
+    if not (1 <= least <= _MOST_SAMPLES and least == int(least)):
         raise ParameterError(
-            f"{function}: expected samples, how many records every person has at least, to be a "
-            f"positive integer, got {samples!r}"
+            f"{function}: expected samples, how many records every person has at least, to be an "
+            f"integer from 1 to 2^40, got {shown(samples)}"
         )
     return Moments(
         Averages(dim, int(least), moment_order(function, k)), positive(function, "moment", moment)

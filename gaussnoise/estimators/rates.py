@@ -4,7 +4,9 @@ import math
 from typing import Literal, NamedTuple
 
 from ..errors import ParameterError
-from .knowledge import moment_order, positive
+from .knowledge import SMALLEST, moment_order, number, positive, shown
+
+_MOST = 2**53  # of records, people, or dimensions
 
 Setting = Literal["bounded", "moments", "normal", "person", "density", "support"]
 
@@ -71,17 +73,22 @@ def rates(
     '0.000101 0.000100'
     """
     name = "rates"
-    if setting not in _SETTINGS:
-        raise ParameterError(f"{name}: expected one of {', '.join(_SETTINGS)}, got {setting!r}")
-    if not all(isinstance(count, int) and count >= 1 for count in (n, d, m)):
-        raise ParameterError(f"{name}: expected integers n, d, m >= 1")
+    if not (isinstance(setting, str) and setting in _SETTINGS):
+        raise ParameterError(
+            f"{name}: expected one of {', '.join(_SETTINGS)}, got {shown(setting)}"
+        )
+    if not all(
+        isinstance(count, int) and not isinstance(count, bool) and 1 <= count <= _MOST
+        for count in (n, d, m)
+    ):
+        raise ParameterError(f"{name}: expected integers n, d, m from 1 to 2^53")
     eps, scale, k = (
         positive(name, "eps", eps),
         positive(name, "radius", radius),
         moment_order(name, k, infinite=True),
     )
-    if not 0 < delta < 1:
-        raise ParameterError(f"{name}: expected 0 < delta < 1, got {delta!r}")
+    if not SMALLEST <= (delta := number(name, "delta", delta)) < 1:
+        raise ParameterError(f"{name}: expected {SMALLEST:g} <= delta < 1, got {delta!r}")
     square = scale * scale
     bounds = _SETTINGS[setting](n, d, eps, math.log(1 / delta), k, m)
     return {
@@ -129,7 +136,7 @@ def _normal(n: int, d: int, eps: float, log: float, k: float, m: int) -> _Rates:
         "none": (1 / n, 1 / n, "the sample mean"),
         "pure": (
             1 / n + 1 / spent,
-            1 / n + math.log(max(n, 2)) / spent,
+            1 / n + math.log(max(n, 3)) / spent,
             "Karwa & Vadhan (2018); Kamath, lecture 15",
         ),
     }

@@ -29,11 +29,13 @@ class NoisyMoment:
         diagonal: standard deviation of the noise of each entry (i, i).
         off: standard deviation of the noise of each entry (i, j), i < j; all these noises are
             independent.
+        rounding: by how much a row's coordinates are rounded, at most.
     """
 
     estimate: Array
     diagonal: float
     off: float
+    rounding: float
 
 
 @dataclass(frozen=True)
@@ -121,4 +123,5 @@ class MomentLattice:
                 value = (weight * int(total[i, j]) + next(noise)) / (weight * self.rows)
                 estimate[i, j] = estimate[j, i] = math.ldexp(value, -2 * self.bits)
         deviation = math.ldexp(query.scale, -2 * self.bits) / self.rows
-        return NoisyMoment(estimate, deviation / DIAGONAL, deviation / OFF)
+        rounding = math.ldexp(0.5, -self.bits)
+        return NoisyMoment(estimate, deviation / DIAGONAL, deviation / OFF, rounding)

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domains import LpBall
+from domains.floats import EPS
 
 from ..errors import ParameterError
 from ..mechanisms.gaussian import GaussianMechanism
@@ -26,11 +27,13 @@ from ..privacy.sampler import IntegerQuery
 from ..privacy.threshold import Change, ThresholdQuery
 from ..text import disclaimers, versions
 from .estimate import Estimate
-from .samples import check_finite, clipped
+from .samples import check_finite, clipped, clipping_error
 
 Array = NDArray[np.float64]
 
 _GRID = 2.0**30  # lattice steps of Laplace noise, about
+_MOST_RHO = 1e100  # a lattice that is fine enough for more has integers beyond floats
+_COARSEST = 10  # bits of a row: rounding is then far below the noise of one record
 
 
 def published(
@@ -110,10 +113,21 @@ class NoisyMean:
     Attributes:
         estimate: shape (d,).
         deviation: standard deviation of its noise, shape (d,).
+        rounding: bound on how far all rounding moves it, shape (d,): without rounding and noise it
+            would be the mean of clipped records.
     """
 
     estimate: Array
     deviation: Array
+    rounding: Array
+
+    def carried(self, center: Array, unit: Array | float) -> "NoisyMean":
+        """``center + unit · estimate``: two more roundings, relative to what is there."""
+        return NoisyMean(
+            center + unit * self.estimate,
+            unit * self.deviation,
+            unit * self.rounding + 2 * EPS * (np.abs(center) + unit * np.abs(self.estimate)),
+        )
 
 
 def ball_mean(rows: Array, center: Array, radius: float, amount: float, *, pure: bool) -> NoisyMean:
@@ -128,10 +142,31 @@ def ball_mean(rows: Array, center: Array, radius: float, amount: float, *, pure:
     if pure:
         noisy = laplace_mean(inside, math.sqrt(d), amount)
     else:
-        mechanism = _unit_ball(d, amount, n)
-        released = mechanism.release(inside, on_outside="project")
-        noisy = NoisyMean(released.estimate, released.standard_deviation)
-    return NoisyMean(center + radius * noisy.estimate, radius * noisy.deviation)
+        noisy = released_mean(_unit_ball(d, amount, n), inside)
+    noisy = replace(noisy, rounding=noisy.rounding + clipping_error(center, radius))
+    return noisy.carried(center, radius)
+
+
+def check_ball_mean(d: int, amount: float, n: int, *, pure: bool) -> None:
+    """Make what :func:`ball_mean` draws from, before data are near.
+
+    Raises:
+        ParameterError: no such noise.
+    """
+    if pure:
+        check_laplace_mean(d, math.sqrt(d), amount, n)
+    else:
+        _unit_ball(d, amount, n)
+
+
+def released_mean(mechanism: GaussianMechanism, rows: Array) -> NoisyMean:
+    """The mean of rows that are projected into the mechanism's set."""
+    released = mechanism.release(rows, on_outside="project")
+    # the mechanism's bound is for numbers of the set's size. Noise may be larger: of a product of a
+    # matrix and independent noises, none beyond 64 deviations, d terms are rounded
+    deviation, d = released.standard_deviation, len(released.estimate)
+    decoding = 32 * (d + 3) * math.sqrt(d) * EPS * deviation
+    return NoisyMean(released.estimate, deviation, mechanism.rounding_bias + decoding)
 
 
 @lru_cache(maxsize=64)
@@ -146,18 +181,35 @@ def laplace_mean(rows: Array, length: float, epsilon: float) -> NoisyMean:
     as zero.
     """
     n, d = rows.shape
-    bits = math.floor(
-        math.log2(min(_GRID, MOST_SUM / (8 * n * max(epsilon, 1.0))) * epsilon / (2 * length))
-    )
+    query, longest, bits = _laplace_query(d, length, epsilon, n)
     integers = np.rint(np.ldexp(rows, bits)).astype(np.int64)
-    longest = math.floor(math.ldexp(length, bits)) + d
     integers[np.abs(integers).sum(axis=1) > longest] = 0
-    query = LaplaceQuery(2 * longest, epsilon)
     noisy = [
         int(total) + noise for total, noise in zip(integers.sum(axis=0), query.draw(d), strict=True)
     ]
     estimate = np.array([math.ldexp(value, -bits) / n for value in noisy])
-    return NoisyMean(estimate, np.full(d, math.ldexp(query.standard_deviation, -bits) / n))
+    return NoisyMean(
+        estimate,
+        np.full(d, math.ldexp(query.standard_deviation, -bits) / n),
+        math.ldexp(0.5, -bits) + 2 * EPS * np.abs(estimate),
+    )
+
+
+def check_laplace_mean(d: int, length: float, epsilon: float, n: int) -> None:
+    """Make what :func:`laplace_mean` draws from, before data are near.
+
+    Raises:
+        ParameterError: no such noise.
+    """
+    _laplace_query(d, length, epsilon, n)[0].scale  # noqa: B018 (refuses)
+
+
+def _laplace_query(d: int, length: float, epsilon: float, n: int) -> tuple[LaplaceQuery, int, int]:
+    """What is drawn, the longest row of integers, and the bits of a row."""
+    steps = math.log2(min(_GRID, MOST_SUM / (8 * n * max(epsilon, 1.0))))
+    bits = max(math.floor(steps + math.log2(epsilon) - math.log2(2 * length)), _COARSEST)
+    longest = math.floor(math.ldexp(length, bits)) + d
+    return LaplaceQuery(2 * longest, epsilon), longest, bits
 
 
 def laplace_deviation(length: float, epsilon: float, n: int) -> float:
@@ -167,7 +219,7 @@ def laplace_deviation(length: float, epsilon: float, n: int) -> float:
 
 def noisy_counts(counts: NDArray[np.int64], rho: float) -> Array:
     """Counts with Gaussian noise of ρ; replacing a record moves two of them by one."""
-    query, bits = _count_query(rho, int(counts.sum()))
+    query, bits = lattice_query(2, rho)
     noise = query.draw(len(counts))
     return np.array(
         [math.ldexp((int(c) << bits) + e, -bits) for c, e in zip(counts, noise, strict=True)]
@@ -180,20 +232,39 @@ def laplace_counts(counts: NDArray[np.int64], epsilon: float) -> Array:
     return np.array([float(int(c) + e) for c, e in zip(counts, noise, strict=True)])
 
 
-def count_deviation(rho: float) -> float:
-    """Standard deviation of :func:`noisy_counts`: ``1/√ρ``."""
-    return 1 / math.sqrt(rho)
+def count_deviation(amount: float, *, pure: bool) -> float:
+    """Standard deviation of noisy counts: about ``1/√ρ``, or ``√8/ε``.
+
+    Raises:
+        ParameterError: no such noise.
+    """
+    if pure:
+        query = LaplaceQuery(2, amount)
+        query.scale  # noqa: B018 (refuses)
+        return query.standard_deviation
+    query, bits = lattice_query(2, amount)
+    return math.ldexp(query.scale, -bits)
 
 
 @lru_cache(maxsize=8)
-def _count_query(rho: float, n: int) -> tuple[IntegerQuery, int]:
-    """An integer lattice as fine as promises need, on which n records fit into 64 bits."""
-    bits = lattice_bits(rho)
-    if n << bits >= MOST_SUM:
+def lattice_query(squared: int, rho: float, grid: int = 0) -> tuple[IntegerQuery, int]:
+    """Noise of ρ on integers of so many bits beyond the point, at least those of the grid.
+
+    Between neighbours their squared change, without these bits, is at most ``squared``. The lattice
+    is as fine as promises need.
+
+    Raises:
+        ParameterError: no such noise.
+    """
+    if not 0 < rho <= _MOST_RHO:
         raise ParameterError(
-            f"noise: rho = {rho:.3g} needs a lattice too fine for so many records; hint: less rho"
+            f"noise: expected more than zero and at most {_MOST_RHO:g} as rho of every step, got "
+            f"{rho:.3g}"
         )
-    return IntegerQuery(2 * 4**bits, rho), bits
+    bits = grid + lattice_bits(2 * rho, grid)
+    query = IntegerQuery(squared << (2 * bits), rho)
+    query.scale  # noqa: B018 (refuses)
+    return query, bits
 
 
 def fullest(counts: NDArray[np.int64], amount: float, *, pure: bool) -> int:
@@ -207,7 +278,7 @@ def fullest_shortfall(bins: int, amount: float, beta: float, *, pure: bool) -> f
     """How many records the chosen bin may lack of the fullest, but for a chance of ``beta``."""
     if pure:
         return NoisyMaximum(1, amount).shortfall(bins, beta)
-    return 2 * count_deviation(amount) * math.sqrt(2 * math.log(max(bins, 2) / beta))
+    return 2 * math.sqrt(2 * math.log(max(bins, 2) / beta) / amount)
 
 
 def fullest_of_any(keys: NDArray[np.int64], rho: float, delta: float) -> int | None:

@@ -7,6 +7,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numerics.rounding import SAFE_SIDE
+
 Array = NDArray[np.float64]
 
 _ODDS = np.geomspace(1e-12, 1e6, 600)  # of exponents, relative to the largest one that has a moment
@@ -49,6 +51,7 @@ class SquaredLength:
         with np.errstate(over="ignore"):
             return float(
                 (np.exp(self._log_moments - self._exponents * q - 1) / self._exponents).min()
+                * SAFE_SIDE
             )
 
     def excess_length(self, q: float) -> float:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from domains import DomainError
 
 from ..errors import CertificateError, GaussNoiseError, OutputError
+from .disk import opened
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -67,10 +68,10 @@ def read_arrays(
         Exception: one of ``DAMAGE``.
     """
     try:
-        opened = open(path, "rb")
+        found = opened(path)
     except OSError as error:
         raise OutputError(f"load: cannot read {os.fspath(path)} ({type(error).__name__})") from None
-    with opened as file, zipfile.ZipFile(file) as stored:
+    with found as file, zipfile.ZipFile(file) as stored:
         names = [_name(member) for member in stored.infolist()]
         if len(set(names)) < len(names):
             raise CertificateError("load: expected every name once in the file")

@@ -1,7 +1,9 @@
-"""Files and folders that are there as a whole or not at all; readers with a limit."""
+"""Files and folders that are there as a whole or not at all; one opener, readers with a limit."""
 
 import contextlib
+import errno
 import hashlib
+import io
 import json
 import os
 import re
@@ -24,6 +26,38 @@ MOST_RECORD = 2**24  # bytes of a record in JSON, which takes up to 25 times as 
 # Linux: a path through it stays in a folder, whatever becomes of its name.
 _OPEN_FOLDERS = Path("/proc/self/fd")
 RESULT = "result"  # in a scratch folder
+# What it can raise to build something from a record that anyone may have written.
+MALFORMED = (ValueError, LookupError, TypeError, ArithmeticError, AttributeError)
+_AT_ONCE = getattr(os, "O_NONBLOCK", 0)  # Windows has no files that let their opener wait
+
+
+class NotAFileError(OSError):
+    """A pipe, a socket or a device where a file was expected."""
+
+
+def opened(path: str | os.PathLike[str]) -> io.BufferedReader:
+    """A regular file to read from: all that strangers may have put there is opened by this.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file: a pipe would be waited for without end.
+    """
+    name = os.fspath(path)  # an integer would be a file that is open already
+    try:
+        return open(name, "rb", opener=_regular)
+    except ValueError:  # a null character
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)) from None
+
+
+def _regular(path: str, flags: int) -> int:
+    """Open a file, and ask of what kind it is before anything else."""
+    handle = os.open(path, flags | _AT_ONCE)
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return handle
+    os.close(handle)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    raise NotAFileError("not a regular file")
 
 
 @contextmanager
@@ -71,25 +105,24 @@ def _lock(handle: int) -> bool:
 
 
 @contextmanager
-def exclusive_lock(file: Path) -> Iterator[bool]:
-    """Whether no other program is in such a block with this file; True where locks are missing.
+def exclusive_lock(file: Path, unknown: bool = True) -> Iterator[bool]:
+    """Whether no other program is in such a block with this file; ``unknown`` without locks.
 
     Raises:
         FileNotFoundError: there is no such file.
     """
     handle = os.open(file, os.O_RDWR)
     try:
-        if fcntl is None:
-            yield True
-            return
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        except OSError:
-            pass
-        yield True
+        free = unknown
+        if fcntl is not None:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                free = True
+            except BlockingIOError:
+                free = False
+            except OSError:
+                pass
+        yield free
     finally:
         os.close(handle)
 
@@ -230,9 +263,7 @@ def _exists(place: Path) -> bool:
 
 def file_digest(path: Path) -> str:
     """sha256 of a regular file, read in pieces."""
-    with open(path, "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError("not a regular file")
+    with opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -268,7 +299,7 @@ def reading(path: str | os.PathLike[str], writer: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise OutputError(f"load: cannot read {os.fspath(path)} ({type(error).__name__})") from None
-    except (ValueError, LookupError, TypeError, OverflowError, AttributeError):
+    except MALFORMED:
         raise CertificateError(
             f"load: expected a file written by {writer}, got {os.fspath(path)}"
         ) from None
@@ -281,7 +312,7 @@ def read_json(path: Path, most: int = MOST_RECORD) -> Any:
         OSError: it cannot be read.
         ValueError: anything else.
     """
-    with open(path, "rb") as file:
+    with opened(path) as file:
         content = file.read(most + 1)
     if len(content) > most:
         raise ValueError("too long")

@@ -27,7 +27,8 @@ from ..numerics.rounding import rounded_up
 from ..privacy.definitions import AbstractPrivacy, check_gaussian, dp_event, gaussian_epsilon
 from ..privacy.lattice_bound import POINT_STEPS
 from ..privacy.ledger import Ledger, ledger_and_id
-from ..records import check_on_outside, counts_of, one_kind, real_rows
+from ..privacy.sampler import discrete_gaussian
+from ..records import check_given, check_on_outside, counts_of, one_kind, real_rows
 from ..text import SHOWN_DELTA, disclaimers, versions
 from .body_lattice import BodyLattice
 from .point_lattice import PointLattice, bits_for, origin_rows
@@ -265,12 +266,17 @@ class GaussianMechanism(PickledByArguments):
             LedgerError: another release under this id, or an unusable ledger.
         """
         self._check_outside(on_outside)
-        data = one_kind("release", data, counts, rows, indices, listed=self._listed)
+        check_given("release", data, counts, rows, indices, listed=self._listed)
         record = self._record(
             private=True, on_outside=on_outside
         )  # whatever can fail without data does so here
+
+        def released() -> Release:
+            given = one_kind("release", data, rows, indices, listed=self._listed)
+            return self._released(given, counts, on_outside, record)
+
         if (charged := ledger_and_id("release", ledger, id)) is None:
-            return self._released(data, counts, on_outside, record)
+            return released()
         ledger, id = charged
         return ledger.once(
             id,
@@ -279,9 +285,7 @@ class GaussianMechanism(PickledByArguments):
             protects=f"one row under {self._relation}",
             target=None,
             draws=self._lattice.rank,
-            write=lambda path: path.write_text(
-                self._released(data, counts, on_outside, record).to_json(), encoding="utf-8"
-            ),
+            write=lambda path: path.write_text(released().to_json(), encoding="utf-8"),
             read=lambda path: Release.load(path, self.covariance),
         )
 
@@ -323,7 +327,8 @@ class GaussianMechanism(PickledByArguments):
         if not isinstance(rng, np.random.Generator):
             raise not_a_generator(rng)
         self._check_outside(on_outside)
-        data = one_kind("simulate", data, counts, rows, indices, listed=self._listed)
+        check_given("simulate", data, counts, rows, indices, listed=self._listed)
+        data = one_kind("simulate", data, rows, indices, listed=self._listed)
         lattice = self._lattice
         noise = np.rint(rng.normal(scale=lattice.scale, size=lattice.rank)) if lattice.rank else []
         exact, offset = self._exact(data, counts, on_outside)
@@ -356,6 +361,8 @@ class GaussianMechanism(PickledByArguments):
         >>> print(f"{measurement.map(1):.3f} {measurement.map(2):.3f}", len(measurement([0, 1, 1])))
         0.100 0.400 2
         """
+        discrete_gaussian(1.0)  # checks OpenDP, once
+
         from opendp.domains import atom_domain, user_domain, vector_domain
         from opendp.measurements import make_user_measurement
         from opendp.measures import zero_concentrated_divergence
@@ -431,16 +438,12 @@ class GaussianMechanism(PickledByArguments):
         """The answer before noise, in integers, and what is public about it."""
         lattice = self._lattice
         if isinstance(lattice, BodyLattice):
-            return lattice.sums(self._records(data, counts), on_outside), lattice.origin
+            return lattice.sums(self._records(data), on_outside), lattice.origin
         present = self._counts(data, counts, on_outside)
         return lattice.sums(present), self._offset(present)
 
-    def _records(self, data: ArrayLike | None, counts: ArrayLike | None) -> NDArray:
+    def _records(self, data: ArrayLike | None) -> NDArray:
         """Real-valued records as rows, not looked at yet."""
-        if data is None or counts is not None:
-            raise ParameterError(
-                "release: expected data, records as rows; counts= belongs to listed points"
-            )
         records = real_rows("release", self.noise.domain.dim, data)
         self._check_number(len(records))
         return records

@@ -142,9 +142,15 @@ class Release:
             covariance: of the mechanism that made it: the file has standard deviations only.
 
         Raises:
+            ParameterError: not a covariance.
             OutputError: the file cannot be read.
             CertificateError: not a release, or of other noise than this covariance.
         """
+        if not isinstance(covariance, Covariance):
+            raise ParameterError(
+                "Release.load: expected the covariance of its noise, got "
+                f"{type(covariance).__name__}; hint: mechanism.covariance"
+            )
         expected = covariance.standard_deviation()
         with reading(path, "Release.save"):
             record = read_json(Path(path), MOST_RECORD + 128 * len(expected))
@@ -155,9 +161,13 @@ class Release:
                 for name in ("estimate", "standard_deviation")
             )
             release = cls(estimate, covariance, dict(record["privacy"]), record["private"])
-        if estimate.shape != expected.shape or not np.allclose(
-            deviation, expected, rtol=1e-9, atol=0
-        ):
+            bound = record["privacy"].get("lower_bound")
+            if bound is not None and type(bound["sentence"]) is not str:
+                raise TypeError
+            if not np.isfinite(estimate).all():
+                raise ValueError
+        same = estimate.shape == deviation.shape == expected.shape
+        if not (same and np.allclose(deviation, expected, rtol=1e-9, atol=0)):
             raise CertificateError(
                 f"load: expected a release of the noise given, got another in {os.fspath(path)}"
             )
@@ -172,7 +182,7 @@ class Release:
                 "Release", self.estimate, self.privacy, self.private, self.standard_deviation
             )
         ]
-        bound = self.privacy.get("lower_bound")  # none under policy graphs
-        if isinstance(bound, Mapping):
+        bound = self.privacy.get("lower_bound")
+        if isinstance(bound, Mapping):  # none under policy graphs
             lines.append(bound["sentence"])
         return "\n".join(lines)

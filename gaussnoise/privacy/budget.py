@@ -84,9 +84,19 @@ class Budget:
         return left.to_zcdp(max(self.draws, 1), MIN_STEPS).rho
 
     def of_step(self, step: str) -> float:
-        """ε or ρ of one step; all of them add up to no more than the whole."""
+        """ε or ρ of one step; all of them add up to no more than the whole.
+
+        Raises:
+            ParameterError: so little that it is no number.
+        """
         parts = [Fraction(share) for share in self.shares.values()]
-        return rounded_down(Fraction(self.whole) * Fraction(self.shares[step]) / sum(parts))
+        part = rounded_down(Fraction(self.whole) * Fraction(self.shares[step]) / sum(parts))
+        if not part > 0:
+            raise ParameterError(
+                f"budget: expected one that can be shared out to {len(parts)} steps, got "
+                f"{self.whole:.3g}; hint: a budget this small releases nothing but noise"
+            )
+        return part
 
     @property
     def rho(self) -> float:

@@ -514,13 +514,15 @@ def _rho_through_zcdp(epsilon: float, delta: float) -> float:
 @lru_cache(1024)  # milliseconds a time, and every release of a mechanism asks the same
 def _epsilon(rho: float, delta: float) -> float:
     """OpenDP's conversion of ρ-zCDP to (ε, δ)."""
+    unit = discrete_gaussian(1.0)  # checks OpenDP, once
+
     from opendp.combinators import make_zCDP_to_approxDP
     from opendp.mod import OpenDPException
 
     # map(d) of the unit Gaussian is d²/2; a hair more, so that rounding cannot land below rho
     distance = math.sqrt(2 * rho) * (1 + 1e-15)
     try:
-        return make_zCDP_to_approxDP(discrete_gaussian(1.0)).map(distance).epsilon(delta)
+        return make_zCDP_to_approxDP(unit).map(distance).epsilon(delta)
     except (
         OpenDPException
     ):  # overflows at ρ in the thousands; Bun & Steinke (2016), Proposition 1.3, always holds

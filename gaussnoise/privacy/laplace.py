@@ -92,22 +92,24 @@ class NoisyMaximum(PickledByArguments):
 @lru_cache(maxsize=8)
 def _laplace(scale: float) -> Any:
     """OpenDP's measurement that adds discrete Laplace noise to 64-bit integers."""
+    discrete_gaussian(1.0)  # checks OpenDP, once
+
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_laplace
     from opendp.metrics import l1_distance
 
-    discrete_gaussian(1.0)  # checks OpenDP, once
     return make_laplace(vector_domain(atom_domain(T="i64")), l1_distance(T="i64"), scale=scale)
 
 
 @lru_cache(maxsize=8)
 def _maximum(scale: float) -> Any:
+    discrete_gaussian(1.0)  # checks OpenDP, once
+
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_noisy_max
     from opendp.measures import max_divergence
     from opendp.metrics import linf_distance
 
-    discrete_gaussian(1.0)  # checks OpenDP, once
     return make_noisy_max(
         vector_domain(atom_domain(T="i64")), linf_distance(T="i64"), max_divergence(), scale=scale
     )

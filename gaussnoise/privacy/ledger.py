@@ -1,7 +1,8 @@
 """A budget on disk that several programs share: charge first, then draw; one id has one result."""
 
-import math
+import json
 import os
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,9 +18,10 @@ from .ledger_entries import (
     LedgerEntry,
     budget_of,
     delta_of,
-    entries_in,
+    draws_in,
+    last_in,
     left_rho,
-    refusals_in,
+    numbers_in,
     spent_delta,
     spent_rho,
     unfinished_in,
@@ -60,10 +62,11 @@ class Ledger:
         * What a dead program left unpublished beside its target is taken away by the next program
           that opens this ledger, or releases under it. A result that was complete stays, and the
           next run under its id publishes it.
-        * A refusal of the data (:class:`DataError`) is recorded: the error and the entry say that
-          the data were refused, and nothing else about them. If nothing was written by then, it
-          costs nothing; else it stays charged. Whether data are refused depends on them, and no
-          budget bounds what refusals tell: count them.
+        * A release that fails once its data can be looked at is recorded, whatever the class of
+          the error: as a refusal, which costs nothing, where this package raised it before anything
+          was written; else it stays charged. Of a refusal of the data (:class:`DataError`), the
+          error and the entry say that the data were refused, and nothing else about them. Whether
+          data are refused depends on them, and no budget bounds what refusals tell: count them.
         * A ledger has one name. Hard links, files that are mounted, and copies of a ledger that is
           still there are refused: their charges would not be seen, or be lost in a crash. Moving it
           is fine, with its journal if a crash left one; a move that left it behind is refused.
@@ -118,7 +121,7 @@ class Ledger:
             raise ParameterError(
                 f"Ledger.create: expected a budget like zCDP(1.0), got {type(budget).__name__}"
             )
-        if isinstance(delta, bool) or not isinstance(delta, int | float) or not 0 <= delta < 1:
+        if not (_is_number(delta) and 0 <= delta < 1):
             raise ParameterError(
                 f"Ledger.create: expected 0 <= delta < 1, got {delta!r:.50}; hint: 0 without "
                 "thresholds, else well below 1 / records"
@@ -188,14 +191,28 @@ class Ledger:
             )
         return cls.open(ledger)
 
-    def entries(self) -> tuple[LedgerEntry, ...]:
-        """All charges and refusals, oldest first."""
+    def entries(self, last: int | None = None) -> tuple[LedgerEntry, ...]:
+        """All charges and refusals, oldest first; or the last so many of them.
+
+        Raises:
+            ParameterError: not a number of entries.
+        """
+        if not (last is None or (type(last) is int and 0 <= last < 2**63)):
+            raise ParameterError(f"entries: expected an integer last >= 0, got {last!r:.50}")
         with transaction(self.path) as database:
-            return tuple(
-                sorted(
-                    [*entries_in(database), *refusals_in(database)], key=lambda entry: entry.attempt
-                )
-            )
+            return tuple(last_in(database, last))
+
+    @property
+    def charges(self) -> int:
+        """How many charges there are, those of lost draws included."""
+        with transaction(self.path) as database:
+            return numbers_in(database)[0]
+
+    @property
+    def refusals(self) -> int:
+        """How many refusals there are: what these tell of the data is in no budget."""
+        with transaction(self.path) as database:
+            return numbers_in(database)[1]
 
     @property
     def spent(self) -> float:
@@ -251,9 +268,11 @@ class Ledger:
         """
         from .definitions import gaussian_epsilon, zCDP
 
+        if not _is_number(delta):
+            raise ParameterError(f"epsilon: expected 0 < delta < 1, got {delta!r:.50}")
         with transaction(self.path) as database:
             spent, thresholds = spent_rho(database), spent_delta(database)
-            draws = [entry.draws for entry in entries_in(database)]
+            draws = draws_in(database)
         if thresholds:
             left = rounded_down(Fraction(delta) - Fraction(thresholds)) if 0 < delta < 1 else 0.0
             if not left > 0:
@@ -262,10 +281,9 @@ class Ledger:
                     f"spent, got {delta!r}"
                 )
             return zCDP(spent).epsilon(left) if spent else 0.0
-        known = [count for count in draws if count is not None]
-        if spent > 0 and len(known) < len(draws):
+        if spent > 0 and draws is None:
             return zCDP(spent).epsilon(delta)
-        return gaussian_epsilon(spent, delta, sum(known))
+        return gaussian_epsilon(spent, delta, draws or 0)
 
     def once(
         self,
@@ -297,7 +315,7 @@ class Ledger:
             delta: what ``write`` spends beside it: δ-approximate ``cost``-zCDP.
 
         Raises:
-            ParameterError: a bad id, cost, delta, number of draws or target.
+            ParameterError: a bad id, cost, request, text, delta, number of draws or target.
             BudgetError: the budget does not allow the cost or delta; nothing was drawn.
             DataError: ``write`` refused the data; it is not said why.
             LedgerError: another request under this id; a result that is missing or was changed; an
@@ -305,14 +323,22 @@ class Ledger:
             OutputError: the target exists already, or cannot be written.
         """
         _check_id(id)
-        if not (math.isfinite(cost) and cost >= 0):
-            raise ParameterError(f"ledger: expected a finite cost >= 0, got {cost!r}")
-        if not 0 <= delta < 1:
-            raise ParameterError(f"ledger: expected 0 <= delta < 1, got {delta!r}")
+        if not (_is_number(cost) and 0 <= cost <= sys.float_info.max):
+            raise ParameterError(f"ledger: expected a finite cost >= 0, got {cost!r:.50}")
+        if not (_is_number(delta) and 0 <= delta < 1):
+            raise ParameterError(f"ledger: expected 0 <= delta < 1, got {delta!r:.50}")
         if not (draws is None or (isinstance(draws, int) and 0 <= draws < 2**63)):
             raise ParameterError(
-                f"ledger: expected a 64-bit number of draws >= 0, or None, got {draws!r}"
+                f"ledger: expected a 64-bit number of draws >= 0, or None, got {draws!r:.50}"
             )
+        try:
+            json.dumps({**request}, sort_keys=True)
+            protects.encode()
+        except (AttributeError, TypeError, ValueError, RecursionError):
+            raise ParameterError(
+                "ledger: expected request to hold JSON values by their names, and protects to be "
+                "text in UTF-8"
+            ) from None
         place = None if target is None else _absolute("ledger", target)
         return read(self._results.once(id, cost, delta, request, protects, place, write, draws))
 
@@ -331,6 +357,10 @@ def _absolute(who: str, path: object) -> Path:
     except (TypeError, ValueError):
         raise ParameterError(f"{who}: expected a path in UTF-8, got {path!r:.250}") from None
     return Path(absolute)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _check_id(id: object) -> None:

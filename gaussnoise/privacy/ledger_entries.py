@@ -30,8 +30,9 @@ class LedgerEntry:
         rho: charged, rounded up; 0 for a refusal.
         state: "reserved": being drawn, or its program died meanwhile; "written": drawn, to be put
             into place by the next run; "sealed": published; "lost": its program died before the
-            result was written. All these are charged. "refused": the data broke the declared schema
-            or domain, nothing was drawn.
+            result was written. All these are charged. "refused": nothing was drawn, since the data
+            broke the declared schema or domain, or the release failed otherwise once it could look
+            at them.
         sha256: of the result: the file, or the ``release.json`` of a directory.
         protects: neighbouring relation and privacy unit.
         request: a digest of every part of what was asked for.
@@ -65,6 +66,7 @@ def entries_in(
     columns += ", delta_units" if knows_delta(database) else ", 0"
     rows = database.execute(f"SELECT {columns} FROM entries WHERE {where} ORDER BY attempt", values)
     for attempt, name, units, state, sha256, protects, request, target, begun, draws, part in rows:
+        _check_text(name, state, protects, target, begun, sha256 or "")
         charged = rounded_up(Fraction(units, BUDGET_UNITS) * rho)
         if not (draws is None or (type(draws) is int and draws >= 0)):
             raise LedgerError(f"ledger: an entry is damaged; {DAMAGED}")
@@ -83,20 +85,69 @@ def entries_in(
         )
 
 
-def refusals_in(database: sqlite3.Connection) -> Iterator[LedgerEntry]:
-    """Refusals of the data, oldest first."""
-    if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'refusals'").fetchone():
-        return  # one of the first ledgers
-    rows = database.execute("SELECT attempt, id, protects, request, target, begun FROM refusals")
+def refusals_in(
+    database: sqlite3.Connection, where: str = "true", *values: object
+) -> Iterator[LedgerEntry]:
+    """Refusals of the data, oldest first: all of them, or those that SQL picks."""
+    if not _knows_refusals(database):
+        return
+    columns = "attempt, id, protects, request, target, begun"
+    rows = database.execute(
+        f"SELECT {columns} FROM refusals WHERE {where} ORDER BY attempt", values
+    )
     for attempt, name, protects, request, target, begun in rows:
+        _check_text(name, protects, target, begun)
         yield LedgerEntry(
             attempt, name, 0.0, "refused", None, protects, _parsed(request), target, begun, 0
         )
 
 
+def last_in(database: sqlite3.Connection, count: int | None) -> list[LedgerEntry]:
+    """The last so many charges and refusals, or all of them, oldest first."""
+    tables = ("entries", "refusals") if _knows_refusals(database) else ("entries",)
+    attempts = " UNION ALL ".join(f"SELECT attempt FROM {table}" for table in tables)
+    where, values = "true", []
+    if count is not None:
+        before = f"SELECT attempt FROM ({attempts}) ORDER BY attempt DESC LIMIT 1 OFFSET ?"
+        where, values = f"attempt > coalesce(({before}), 0)", [count]
+    found = [*entries_in(database, where, *values), *refusals_in(database, where, *values)]
+    return sorted(found, key=lambda entry: entry.attempt)
+
+
+def numbers_in(database: sqlite3.Connection) -> tuple[int, int]:
+    """How many charges there are, and how many refusals of the data."""
+    ((charges,),) = database.execute("SELECT count(*) FROM entries")
+    if not _knows_refusals(database):
+        return charges, 0
+    ((refusals,),) = database.execute("SELECT count(*) FROM refusals")
+    return charges, refusals
+
+
+def draws_in(database: sqlite3.Connection) -> int | None:
+    """How many discrete Gaussians all charges add together; None where other noise may be drawn."""
+    if not knows_draws(database):
+        return None if numbers_in(database)[0] else 0
+    draws = [count for (count,) in database.execute("SELECT draws FROM entries")]
+    if not all(count is None or (type(count) is int and count >= 0) for count in draws):
+        raise LedgerError(f"ledger: an entry is damaged; {DAMAGED}")
+    return None if None in draws else sum(draws)
+
+
 def unfinished_in(database: sqlite3.Connection) -> list[LedgerEntry]:
     """Charges without a complete result: being drawn, or their program died."""
     return list(entries_in(database, "state IN ('reserved', 'lost')"))
+
+
+def _knows_refusals(database: sqlite3.Connection) -> bool:
+    """Whether refusals are kept: the first ledgers had no such table."""
+    query = "SELECT 1 FROM sqlite_master WHERE name = 'refusals'"
+    return database.execute(query).fetchone() is not None
+
+
+def _check_text(*values: object) -> None:
+    """Raise LedgerError unless all that an entry says is text."""
+    if not all(type(value) is str for value in values):
+        raise LedgerError(f"ledger: an entry is damaged; {DAMAGED}")
 
 
 def _parsed(request: str) -> dict[str, str]:
@@ -143,7 +194,7 @@ def delta_of(database: sqlite3.Connection) -> float:
     try:
         ((delta,),) = database.execute("SELECT delta FROM budget")
         most = float.fromhex(delta)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         most = math.nan
     if not 0 < most < 1:
         raise LedgerError(f"ledger: its budget is damaged; {DAMAGED}")
@@ -155,7 +206,7 @@ def budget_of(database: sqlite3.Connection) -> float:
     try:
         ((rho,),) = database.execute("SELECT rho FROM budget")
         budget = float.fromhex(rho)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         budget = math.nan
     if not (math.isfinite(budget) and budget > 0):
         raise LedgerError(f"ledger: its budget is damaged; {DAMAGED}")

@@ -126,6 +126,8 @@ def _check_one_name(path: Path) -> None:
             "one name are unknown "
             "under the other; hint: find its names with `find / -samefile`, and keep one"
         )
+    if _waits(journal := _journal(Path(os.path.realpath(path)))):
+        raise LedgerError(f"ledger: {journal} is no regular file; hint: take it away")
     if (mount := mount_of(path)) and mount.point == os.path.realpath(path):
         raise LedgerError(
             f"ledger: expected one name for {path}, got a file that is mounted there: after a "
@@ -191,7 +193,7 @@ def _check_home(database: sqlite3.Connection, path: Path) -> None:
                 f"ledger: {path} is a copy of {home}, which is still there: charges to one are "
                 "unknown to the other; hint: release under that one; a copy can be read"
             )
-        journal = home.with_name(home.name + "-journal")
+        journal = _journal(home)
         if there is None and os.path.lexists(journal):
             raise LedgerError(
                 f"ledger: {path} was moved from {home} without its journal; "
@@ -202,8 +204,23 @@ def _check_home(database: sqlite3.Connection, path: Path) -> None:
     database.execute("UPDATE home SET path = ?", [os.fsencode(here)])
 
 
+def _journal(path: Path) -> Path:
+    """Where SQLite keeps what a transaction would undo."""
+    return path.with_name(path.name + "-journal")
+
+
+def _waits(path: Path) -> bool:
+    """Whether SQLite might wait for what is there: a pipe, or anything else that is no file."""
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
+
+
 def _identity(path: Path) -> str | None:
     """Of the ledger at a path, if one is there."""
+    if _waits(path) or _waits(_journal(path)):
+        return None
     try:
         uri = f"{path.as_uri()}?mode=ro"
         with closing(
@@ -241,6 +258,7 @@ def sqlite_errors(path: Path) -> Iterator[None]:
     except (
         TypeError,
         ValueError,
+        ArithmeticError,
         RecursionError,
     ):  # its tables hold something else, also what SQLite says of them
         raise LedgerError(f"ledger: {path} is damaged; {DAMAGED}") from None

@@ -22,6 +22,7 @@ from ..files.disk import (
     folder_fault,
     held,
     new_folder,
+    opened,
     publish,
     remove,
     result_in,
@@ -230,12 +231,12 @@ class Results:
                     written = any(not path.is_dir() for path in folder.rglob("*"))
         except BaseException as error:
             remove(scratch)
-            # refusals know the data only; a failure to write may depend on what was drawn, and
-            # stays charged, as does all that is written: it may have been seen
+            # refusals know the data only, whatever their class; a failure to write may depend on
+            # what was drawn, and stays charged, as does all that is written: it may have been seen
             if isinstance(error, GaussNoiseError) and not (
                 written or isinstance(error, OutputError)
             ):
-                self._take_back(entry, refused=isinstance(error, DataError))
+                self._refuse(entry)
             if isinstance(error, OSError) and not isinstance(error, GaussNoiseError):
                 raise OutputError(
                     f"ledger: cannot write beside {entry.target} ({type(error).__name__})"
@@ -246,19 +247,18 @@ class Results:
             return self._on_disk(entry, scratch, digest)
         raise DataError(_REFUSED)  # here, where nothing of the refusal's own words hangs on it
 
-    def _take_back(self, entry: LedgerEntry, *, refused: bool) -> None:
-        """Undo a charge for which nothing was drawn; a refusal of the data is kept instead."""
+    def _refuse(self, entry: LedgerEntry) -> None:
+        """Keep a refusal instead of a charge for which nothing was drawn."""
         columns = "attempt, id, protects, request, target, begun"
         mine = "WHERE attempt = ? AND state = 'reserved'"
         with (
             contextlib.suppress(LedgerError),
             transaction(self.path, "IMMEDIATE") as database,
         ):  # or it stays charged
-            if refused:
-                database.execute(
-                    f"INSERT INTO refusals ({columns}) SELECT {columns} FROM entries {mine}",
-                    [entry.attempt],
-                )
+            database.execute(
+                f"INSERT INTO refusals ({columns}) SELECT {columns} FROM entries {mine}",
+                [entry.attempt],
+            )
             database.execute(f"DELETE FROM entries {mine}", [entry.attempt])
 
     def _on_disk(self, entry: LedgerEntry, scratch: Path, digest: str) -> LedgerEntry:
@@ -365,7 +365,8 @@ def _digest(result: Path) -> str | None:
     try:
         if not result.is_dir():
             return file_digest(result)
-        content = (result / "release.json").read_bytes()
+        with opened(result / "release.json") as file:
+            content = file.read()
         record = json.loads(content)
         if (
             folder_fault(result, record["files"], every=record.get("format") != OLD_TABLES)

@@ -162,10 +162,16 @@ def _opendp() -> Callable[[float], Any]:
         from opendp.mod import enable_features
 
         version = metadata.version("opendp")
-    except (ImportError, OSError) as error:
+    except ImportError as error:
         raise NotAvailableError(
             f"noise: expected OpenDP, which draws it, got {type(error).__name__}; hint: pip "
             f'install "opendp>={wanted}"'
+        ) from None
+    except Exception:  # noqa: BLE001 (the one class by which OpenDP says what is wrong with itself)
+        raise NotAvailableError(
+            "noise: expected OpenDP, which draws it, got a library that does not load; hint: "
+            f'pip install --force-reinstall "opendp>={wanted}", and no OPENDP_LIB_DIR in the '
+            "environment"
         ) from None
     if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST_OPENDP:
         raise NotAvailableError(

@@ -173,11 +173,12 @@ class ThresholdQuery(PickledByArguments):
 @lru_cache(maxsize=8)
 def _measurement(scale: float, threshold: int) -> Any:
     """OpenDP's: discrete Gaussians on counts, of which those not below the threshold are shown."""
+    discrete_gaussian(1.0)  # checks OpenDP, once
+
     from opendp.domains import atom_domain, map_domain
     from opendp.measurements import make_gaussian_threshold
     from opendp.metrics import absolute_distance, l02inf_distance
 
-    discrete_gaussian(1.0)  # checks OpenDP, once
     integers = atom_domain(T="i64")
     return make_gaussian_threshold(
         map_domain(integers, integers),

@@ -194,7 +194,7 @@ def _matrix(strategy: Any, n: int) -> Array:
             given = given.materialize()
     try:
         array = np.asarray(dense(given), dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParameterError(
             "certify: expected a strategy as an array of numbers, or an object with materialize "
             "or toarray, got "

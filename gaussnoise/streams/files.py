@@ -216,7 +216,7 @@ def summary_text(plan: StreamPlan, tick: int) -> str:
         own = plan.standard_deviation(*marginal, ticks=(tick, tick))
         total = plan.standard_deviation(*marginal, ticks=(1, tick))
         lines.append(f"{marginal_name(marginal):<{width}}  {own:>15.4g}  {total:>16.4g}")
-    return "\n".join(
+    text = "\n".join(
         [
             *lines,
             "",
@@ -228,3 +228,4 @@ def summary_text(plan: StreamPlan, tick: int) -> str:
             *disclaimers(plan),
         ]
     )
+    return _text.printable(text)

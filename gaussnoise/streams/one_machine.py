@@ -10,7 +10,6 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import StreamError
 from ..privacy.sampler import noise_stream, sampling_threads
 from ..solvers.tables.residuals import Subset
 from ..tables.release.store import FileFormat, StoredTables, table_writer
@@ -88,16 +87,10 @@ class OneMachine(AbstractMaker[Commit]):
             raise ValueError
         return Commit(rows, sha256, counts, noisy)
 
-    def drawn(self, tick: int, commits: list[Commit], compared: bool) -> Commit:
+    def drawn(self, tick: int, commits: list[Commit]) -> Commit:
         """Nothing of the draw leaves this function before it is on disk."""
         plan = self.plan
         counts = counted(plan.tables, plan.over, tick, self.table, self.on_outside)
-        if compared and commits and commits[-1].rows and _equal(counts, commits[-1].counts):
-            raise StreamError(
-                f"tick: these rows count exactly as those of tick {tick - 1} do; hint: "
-                f"number={tick} if they are new, "
-                f"number={tick - 1} reads that tick again"
-            )
         with noise_stream(
             drawn_query(plan.query).draw, plan.query.count, sampling_threads()
         ) as noise:
@@ -136,6 +129,5 @@ class OneMachine(AbstractMaker[Commit]):
         key, rule = self.state.key, self.on_outside
         write_record(tick_record(plan, key, tick, measurements, written, folder, rule), folder)
 
-
-def _equal(first: Mapping[Subset, Counts], second: Mapping[Subset, Counts]) -> bool:
-    return all(np.array_equal(first[S], second[S]) for S in first)
+    def tidy(self, commits: list[Commit]) -> None:
+        """Nothing is left: a tick is one file."""

@@ -266,7 +266,7 @@ class StreamPlan(PickledByArguments):
         """Weights of ticks, checked."""
         try:
             weights = np.array(given, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ParameterError(
                 f"ticks: expected a list of weights, got {type(given).__name__}"
             ) from None
@@ -318,7 +318,7 @@ class StreamPlan(PickledByArguments):
                 started there.
             ledger: a :class:`Ledger` or its path.
             id: what the ledger is to call this stream; its ticks are entries of their own, at no
-                further cost.
+                further cost. It is in ``stream.json``, which is public.
             format: of table files, "csv" or "parquet".
             on_outside: as for :meth:`Plan.release`, at every tick.
             executors: whether Spark's executors count, draw, decode and write the ticks, which then
@@ -328,6 +328,7 @@ class StreamPlan(PickledByArguments):
         Raises:
             OutputError: the directory exists, or cannot be written; a privacy definition that a
                 file cannot hold.
+            StreamError: its folder ``private`` cannot be kept from other users.
             ParameterError: more than 1000 marginals as CSV, or any with ``executors``; ledger and
                 id not together.
             DomainTooLargeError: more than 10⁸ noisy integers in all ticks together, or cells,
@@ -335,6 +336,7 @@ class StreamPlan(PickledByArguments):
                 which streams do not cut into pieces.
             BudgetError: the ledger's budget does not allow it.
             LedgerError: another release under this id, or an unusable ledger.
+            SchemaError: the schema is a draft, which no person has confirmed.
         """
         from .running import started
 
@@ -415,6 +417,11 @@ def continual(
     if not isinstance(over, Ticks):
         raise ParameterError(
             f"plan: expected over=gn.streams.Ticks(52) or the like, got {type(over).__name__}"
+        )
+    if tables.person is not None and over.reports is None:
+        raise ParameterError(
+            "plan: expected Ticks(..., reports=k) with person=: in how many ticks one person can "
+            f"have rows at most, got none; hint: reports={over.n} is always true"
         )
     if over.period in tables.schema.names:
         raise ParameterError(

@@ -3,6 +3,7 @@
 import json
 import os
 import secrets
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from domains import DomainTooLargeError
 
-from ..errors import GaussNoiseError, LedgerError, OutputError, ParameterError, StreamError
-from ..files.disk import aside, file_digest, read_json, save_text
+from ..errors import (
+    GaussNoiseError,
+    LedgerError,
+    OutputError,
+    ParameterError,
+    StreamError,
+    StreamWarning,
+)
+from ..files.disk import MALFORMED, aside, file_digest, read_json, save_text
 from ..numerics.intervals import Contrast
 from ..privacy.ledger import Ledger
 from ..privacy.sampler import noise_stream
@@ -23,6 +31,7 @@ from ..tables.release.files import check_format
 from ..tables.release.release import TableRelease, Weights
 from ..tables.release.store import FileFormat
 from ..tables.schema.schema import OnOutside
+from .counted_files import noted
 from .files import multipliers_in, strategy_in, stream_record, summary_text
 from .plan import MOST_HERE, StreamPlan, continual
 from .published import stored
@@ -34,6 +43,7 @@ Array = NDArray[np.float64]
 
 FORMAT = "gaussnoise.stream/1"
 _LONGEST_ID = 180
+_LEDGER = "ledger.json"  # in the private folder: where the ledger is
 
 
 @final
@@ -50,8 +60,10 @@ class Stream:
         * Every tick is drawn once. What is published of it is made of measurements that were on
           disk before, so that it is the same however often it is interrupted; a draw that was
           interrupted before that was seen by nobody.
-        * No tick is left out, and none is run under another's number. With ``number`` the same call
-          can be repeated until it succeeds, whatever interrupted it, and never counts rows twice.
+        * No tick is left out, and none is run under another's number. The same call can be repeated
+          until it succeeds, whatever interrupted it, and never counts rows twice.
+        * Whether a tick is drawn, read again or refused follows from its number and from how many
+          ticks are published, which are public: exact counts are compared with nothing.
         * An older copy of ``private`` is refused, and so is one of ``ticks``. An older copy of both
           together cannot be told from the stream as it was then, unless the stream is under a
           ledger, which knows each of its ticks.
@@ -62,8 +74,8 @@ class Stream:
         format: of table files.
         on_outside: what becomes of rows with values outside the schema.
         state: what is kept between ticks.
-        ledger: the budget it was charged to, or None.
-        id: what the ledger calls it.
+        ledger: the budget it was charged to; None if there is none, or it is not known where.
+        id: what the ledger calls it; None without a ledger.
         layout_sha256: of which executor measures what; None where one machine does.
 
     >>> import pyarrow as pa, tempfile
@@ -101,22 +113,20 @@ class Stream:
 
         Raises:
             OutputError: no stream, or calibrated by another version or machine.
-            LedgerError: its ledger is missing.
+            LedgerError: its ledger is missing, or one is given and it is charged to none.
         """
         return _opened(_folder("open", path), None if ledger is None else Ledger.of(ledger))
 
-    def tick(self, table: object, number: int | None = None) -> TableRelease:
+    def tick(self, table: object, *, number: int | None = None) -> TableRelease:
         """Count the new rows of one tick, and publish the tables of the tick and of all so far.
 
         Args:
             table: the new rows: a dataframe (anything narwhals reads) or the path of a CSV or
                 Parquet file; a tick without rows is a table without rows. Executors take a Spark
                 dataframe.
-            number: of the tick. With it, a call that was interrupted can be repeated, and reads the
-                tick's tables again if they were drawn; rows are not compared. Without it, rows that
-                count exactly as those of the tick before are refused, since they may be the same.
-                Planned with ``person``, rows are chosen at random, so that the same rows may count
-                otherwise: give the number then.
+            number: of the tick; only the first tick can be run without. A call that was interrupted
+                can be repeated: it reads the tick's tables again if they were drawn. Rows are not
+                compared with those of any tick, so rows under a new number count again.
 
         Returns:
             The tables of all rows so far.
@@ -125,20 +135,24 @@ class Stream:
             DataError: the table breaks the schema, or has rows of other ticks. Under a ledger it is
                 not said how.
             ParameterError: not a number of a tick.
-            StreamError: not the next tick; all ticks are done; the folder was changed, or is an
-                older copy.
-            OutputError: the folder cannot be written.
+            StreamError: not the next tick; no number after the first tick; the folder was changed,
+                or is an older copy; its private folder is not its owner's alone.
+            LedgerError: the stream is charged to a ledger that is missing, or says otherwise.
+            OutputError: the folder cannot be written; the same tick can be run again.
+
+        Warns:
+            StreamWarning: a file of the table, given by its path, was counted by an earlier tick
+                and has not changed since.
         """
         from ..tables.reading.frames import frame_backend
 
         n = self.plan.over.n
         if number is not None and not (type(number) is int and 1 <= number <= n):
-            raise ParameterError(f"tick: expected a number from 1 to {n}, got {number!r:.50}")
-        backend = frame_backend(table)
-        if not self.state.private.is_dir():
-            raise StreamError(
-                f"tick: {self.state.private} is missing: without it the stream can only be read"
+            raise ParameterError(
+                f"tick: expected a number from 1 to {n}, the number of ticks, got {number!r:.50}; "
+                "hint: more ticks take a new stream, on a budget of its own"
             )
+        backend = frame_backend(table)
         _ = self.plan.rho_charged
         with self.state.alone():
             self._check_ledger()
@@ -149,28 +163,34 @@ class Stream:
                 len(commits) > done
             ):  # its program died: what it drew is published now, and nothing drawn again
                 self._publish(done + 1, commits, maker)
-                if number is None:
-                    raise StreamError(
-                        f"tick: tick {done + 1} had been drawn when its program ended; it is "
-                        "published now, at "
-                        f"{self.state.tick_folder(done + 1)}, and these rows were not read; "
-                        f"hint: number={done + 1} reads it, number={done + 2} goes on with new rows"
-                    )
                 done += 1
-            if number is None or number == done + 1:
-                if done == n:
+            maker.tidy(commits[:done])
+            if number is None:
+                if done:
+                    new = f", number={done + 1} counts new rows" if done < n else ""
                     raise StreamError(
-                        f"tick: all {n} ticks are done; hint: start a new stream, on a budget of "
-                        "its own"
+                        f"tick: expected number= after the first tick, got none; hint: "
+                        f"number={done} reads the last tick again{new}"
                     )
-                self._publish(done + 1, commits, maker, compared=number is None)
-                done += 1
+                number = 1
+            if number == done + 1:
+                again = noted(self.state.private, number, table)
+                if again:
+                    path, before = next(iter(again.items()))
+                    more = f" (and {len(again) - 1} more)" if len(again) > 1 else ""
+                    warnings.warn(
+                        f"tick: {path!r}{more} was counted at tick {before} and has not changed "
+                        f"since: its rows count twice; hint: number={before} reads that tick again",
+                        StreamWarning,
+                        stacklevel=2,
+                    )
+                self._publish(number, commits, maker)
             elif number > done:
                 raise StreamError(
                     f"tick: expected tick {done + 1} next, got {number}; hint: a table without "
                     "rows for it"
                 )
-        return self._total(done if number is None else number, backend)
+        return self._total(number, backend)
 
     def _maker(self, table: object) -> AbstractMaker[Any]:
         """Who counts these rows."""
@@ -182,23 +202,12 @@ class Stream:
 
         return Executors(self.plan, self.state, self.on_outside, self.layout_sha256, table)
 
-    def _publish(
-        self,
-        tick: int,
-        commits: list[Any],
-        maker: AbstractMaker[Any],
-        *,
-        compared: bool = False,
-    ) -> None:
+    def _publish(self, tick: int, commits: list[Any], maker: AbstractMaker[Any]) -> None:
         """Draw a tick if that has not been done, and put its folder into place."""
         target = self.state.tick_folder(tick)
 
         def write(folder: Path) -> None:
-            known = (
-                commits
-                if len(commits) >= tick
-                else [*commits, maker.drawn(tick, commits, compared)]
-            )
+            known = commits if len(commits) >= tick else [*commits, maker.drawn(tick, commits)]
             maker.write(folder, known[:tick])
 
         if self.ledger is None or self.id is None:
@@ -218,8 +227,14 @@ class Stream:
 
     def _check_ledger(self) -> None:
         """Whether the stream as it is here is the one that was charged."""
-        if self.ledger is None:
+        if self.id is None:
             return
+        if self.ledger is None:
+            raise LedgerError(
+                f"tick: this stream is charged to a ledger as {self.id!r}, and "
+                f"{self.state.private / _LEDGER}, which says where that is, is missing; hint: "
+                "Stream.open(path, ledger=...), or --ledger in the shell"
+            )
         mine = [
             entry
             for entry in self.ledger.entries()
@@ -292,6 +307,7 @@ def started(
     """What :meth:`StreamPlan.start` promises."""
     from ..tables.release.publish import check_outside
 
+    plan.schema.check_confirmed("start")
     folder = _folder("start", path)
     more: dict[str, object] = {}
     if executors:
@@ -318,7 +334,7 @@ def started(
             "on with it"
         )
     key = secrets.token_hex(16)
-    record = stream_record(plan, key, format, on_outside) | {"format": FORMAT} | more
+    record = stream_record(plan, key, format, on_outside) | {"format": FORMAT, "ledger": id} | more
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     summary_text(plan, 1)
     _planned(json.loads(text), folder)  # what could not be gone on with is not charged
@@ -327,10 +343,10 @@ def started(
         if book is None or id is None:
             save_text(folder / "stream.json", text)
             return _opened(folder, None)
-        where = folder / "private" / "ledger.json"
+        where = folder / "private" / _LEDGER
         if not os.path.lexists(folder / "stream.json"):
             where.unlink(missing_ok=True)  # of a start that was killed before it charged anything
-            write_private(where, {"ledger": os.path.abspath(book.path), "id": id})
+            write_private("start", where, {"ledger": os.path.abspath(book.path)})
         return book.once(
             id,
             cost=plan.rho_charged,
@@ -345,7 +361,7 @@ def started(
         )
     except BaseException:
         if not os.path.lexists(folder / "stream.json"):
-            (folder / "private" / "ledger.json").unlink(missing_ok=True)
+            (folder / "private" / _LEDGER).unlink(missing_ok=True)
             unmade(folder)
         raise
 
@@ -386,13 +402,13 @@ def _opened(folder: Path, ledger: Ledger | None) -> Stream:
     except (OSError, ValueError) as error:
         raise OutputError(f"open: {folder} is not a stream ({type(error).__name__})") from None
     plan, key, format, on_outside = _planned(record, folder)
-    id, layout = None, record.get("layout_sha256")
-    where = folder / "private" / "ledger.json"
-    if where.exists():
+    id, layout = record["ledger"], record.get("layout_sha256")
+    where = folder / "private" / _LEDGER
+    if ledger is not None and id is None:
+        raise LedgerError(f"open: expected no ledger=, since {folder} is charged to none")
+    if ledger is None and id is not None and os.path.lexists(where):
         try:
-            content = read_json(where)
-            id = str(content["id"])
-            ledger = ledger or Ledger.open(content["ledger"])
+            ledger = Ledger.open(read_json(where)["ledger"])
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise StreamError(f"open: {where} is damaged ({type(error).__name__})") from None
     return Stream(plan, folder, format, on_outside, State(folder, key), ledger, id, layout)
@@ -412,6 +428,7 @@ def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, On
         format, on_outside = record["table_format"], record["on_outside"]
         if (
             format not in get_args(FileFormat)
+            or not isinstance(record["ledger"], str | None)
             or on_outside not in get_args(OnOutside)
             or type(key) is not str
         ):
@@ -430,7 +447,7 @@ def _planned(record: Any, folder: Path) -> tuple[StreamPlan, str, FileFormat, On
             written.get(name) == ours[name] for name in ours if name != "query"
         )  # which only says it in words
         same = same and record["request_sha256"] == plan.request_sha256
-    except (GaussNoiseError, ValueError, LookupError, TypeError, AttributeError) as error:
+    except (GaussNoiseError, *MALFORMED) as error:
         raise OutputError(
             f"open: {folder} is not a complete stream ({type(error).__name__})"
         ) from None

@@ -74,15 +74,16 @@ class AbstractMaker(abc.ABC, Generic[C]):
         """
 
     @abc.abstractmethod
-    def drawn(self, tick: int, commits: list[C], compared: bool) -> C:
-        """Count, draw and commit: nothing of the draw is public before it is on disk.
-
-        ``compared``: rows that are the last tick's are refused.
-        """
+    def drawn(self, tick: int, commits: list[C]) -> C:
+        """Count, draw and commit: nothing of the draw is public before it is on disk."""
 
     @abc.abstractmethod
     def write(self, folder: Path, commits: list[C]) -> None:
         """The folder of the last of these ticks, from what was measured."""
+
+    @abc.abstractmethod
+    def tidy(self, commits: list[C]) -> None:
+        """Take away what programs that were killed left of these ticks, which are published."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,17 +177,7 @@ class State:
             **content,
         }
         file = self._file(tick)
-        try:
-            with aside(file, "stream") as scratch:
-                handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                with open(handle, "w", encoding="utf-8") as stream:
-                    json.dump(whole, stream)
-        except OutputError:
-            raise
-        except OSError as error:
-            raise OutputError(
-                f"stream: cannot write to {self.private} ({type(error).__name__})"
-            ) from None
+        write_private("stream", file, whole)
         return file_digest(file)
 
     def _file(self, tick: int) -> Path:
@@ -254,7 +245,12 @@ class State:
         """Wait until no other program works on the stream.
 
         The lock is the operating system's and dies with us.
+
+        Raises:
+            StreamError: the private folder is missing, or not its owner's alone.
+            OutputError: the disk is full, or fails otherwise, here or in the block.
         """
+        check_private("tick", self.path)
         try:
             lock = sqlite3.connect(self.private / "lock", timeout=1.0, isolation_level=None)
             with closing(lock):
@@ -265,6 +261,14 @@ class State:
         except sqlite3.Error as error:
             raise OutputError(
                 f"stream: cannot lock {self.private} ({type(error).__name__})"
+            ) from None
+        except OutputError:
+            raise
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno else type(error).__name__
+            raise OutputError(
+                f"stream: cannot write to {self.path} ({reason}); "
+                "hint: run the same tick again once it can be written"
             ) from None
 
 
@@ -285,12 +289,9 @@ def made(path: Path) -> None:
             raise OutputError(f"start: {path} exists already; hint: name a new one")
         (path / "ticks").mkdir(exist_ok=True)
         (path / "private").mkdir(mode=0o700, exist_ok=True)
-        status = os.lstat(path / "private")
-        # another one's, or a link: exact counts are not written there; where all files are one
-        # user's, so is the parent
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (_user(), path.stat().st_uid):
-            raise PermissionError
+        _check_owner("start", path)
         os.chmod(path / "private", 0o700)
+        check_private("start", path)
     except OutputError:
         raise
     except FileExistsError:
@@ -299,8 +300,39 @@ def made(path: Path) -> None:
         raise OutputError(f"start: cannot write to {path} ({type(error).__name__})") from None
 
 
-def _user() -> int:
-    return os.geteuid() if hasattr(os, "geteuid") else 0
+def check_private(who: str, path: Path) -> None:
+    """Refuse a private folder that others may enter, where exact counts are not written.
+
+    Raises:
+        StreamError: it is so, or missing.
+    """
+    mode = stat.S_IMODE(_check_owner(who, path))
+    if os.name != "nt" and mode & 0o077:
+        raise StreamError(
+            f"{who}: expected {path / 'private'} to be open to its owner alone, got mode "
+            f"{mode:o}; hint: chmod 700, once you know who has read what is in it; a disk without "
+            "permissions holds no stream"
+        )
+
+
+def _check_owner(who: str, path: Path) -> int:
+    """Refuse a private folder that is a link, or another user's: its mode."""
+    private = path / "private"
+    try:
+        status, parent = os.lstat(private), path.stat()
+    except OSError as error:
+        raise StreamError(
+            f"{who}: {private} is missing ({type(error).__name__}): without it the stream can only "
+            "be read"
+        ) from None
+    user = os.geteuid() if hasattr(os, "geteuid") else 0
+    # where all files are one user's, so is the parent
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid not in (user, parent.st_uid):
+        raise StreamError(
+            f"{who}: expected {private} to be a folder of the user who starts the stream, got a "
+            "link, or another user's; hint: find out who put it there"
+        )
+    return status.st_mode
 
 
 def unmade(path: Path) -> None:
@@ -310,9 +342,20 @@ def unmade(path: Path) -> None:
             folder.rmdir()
 
 
-def write_private(file: Path, content: Mapping[str, Any]) -> None:
-    """A new file that only its owner can read."""
-    with aside(file, "start") as scratch:
-        handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(handle, "w", encoding="utf-8") as stream:
-            json.dump(content, stream)
+def write_private(who: str, file: Path, content: Mapping[str, Any]) -> None:
+    """A new file that only its owner can read: all of it or nothing.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    try:
+        with aside(file, who) as scratch:
+            handle = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with open(handle, "w", encoding="utf-8") as stream:
+                json.dump(content, stream)
+    except OutputError:
+        raise
+    except OSError as error:
+        raise OutputError(
+            f"{who}: cannot write to {file.parent} ({type(error).__name__})"
+        ) from None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..privacy.lattice_bound import TABLE_STEPS
-from ..tables.planning.text import budget_text, hours_text, marginal_name
+from ..tables.planning.text import budget_text, draft_text, hours_text, marginal_name
 from ..tables.release.over_time import OverTime, Promise
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def plan_text(plan: "StreamPlan") -> str:
             if over.period is not None
             else []
         ),
+        *draft_text(plan.schema),
         "",
         f"{'marginal':<{width}}  {'cells':>7}  {'sd of tick 1':>12}  {f'sd of tick {n}':>12}  "
         f"{f'sd of all {n}':>12}",

@@ -32,9 +32,10 @@ class Ticks(PickledByArguments):
 
     Args:
         n: how many ticks, at most; from 1 to 2000. Fewer may happen: the budget is for all n.
-        reports: in how many ticks one person can have rows, at most. It is a promise of yours:
-            nothing is checked, also where ``person`` in the plan bounds the rows of each tick: to
-            count a person's ticks, the stream would have to keep who had rows when.
+        reports: in how many ticks one person can have rows, at most; 1 unless you say otherwise. It
+            is a promise of yours: nothing is checked, also where ``person`` in the plan bounds the
+            rows of each tick: to count a person's ticks, the stream would have to keep who had rows
+            when. With ``person`` it must be given, since persons tend to come again.
         apart: how far the numbers of two ticks with rows of one person differ, at least: with 4,
             after tick 3 not before tick 7. A promise too.
         workload: which answers over time are to have the least error: "totals", the running totals;
@@ -57,7 +58,7 @@ class Ticks(PickledByArguments):
     """
 
     n: int
-    reports: int = 1
+    reports: int | None = None
     apart: int = 1
     workload: Any = "totals"
     late: Late = "refuse"
@@ -66,7 +67,7 @@ class Ticks(PickledByArguments):
     def __post_init__(self) -> None:
         for name, value, most in (
             ("n", self.n, MOST_TICKS),
-            ("reports", self.reports, None),
+            ("reports", 1 if self.reports is None else self.reports, None),
             ("apart", self.apart, None),
         ):
             end = "" if most is None else f" <= {most}"
@@ -100,14 +101,14 @@ class Ticks(PickledByArguments):
     @property
     def most_reports(self) -> int:
         """In how many of n ticks one person can have rows, given how far apart these are."""
-        return min(self.reports, (self.n - 1) // self.apart + 1)
+        return min(self.reports or 1, (self.n - 1) // self.apart + 1)
 
     def as_dict(self) -> dict[str, object]:
         """The arguments, as plain data."""
         workload = self.workload if isinstance(self.workload, str) else self.workload.tolist()
         return {
             "n": self.n,
-            "reports": self.reports,
+            "reports": self.reports or 1,
             "apart": self.apart,
             "workload": workload,
             "late": self.late,
@@ -117,7 +118,9 @@ class Ticks(PickledByArguments):
     def __repr__(self) -> str:
         shown = [str(self.n)]
         shown += [
-            f"{k}={v!r}" for k, v in (("reports", self.reports), ("apart", self.apart)) if v != 1
+            f"{k}={v!r}"
+            for k, v in (("reports", self.reports), ("apart", self.apart))
+            if v not in (None, 1)
         ]
         named = isinstance(self.workload, str)
         shown += (
@@ -137,7 +140,7 @@ def _checked(workload: ArrayLike | StreamWorkload, n: int) -> Array:
             workload.toarray() if isinstance(workload, StreamWorkload) else workload,
             dtype=np.float64,
         )
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ParameterError(
             f"Ticks: expected a workload of numbers, got {type(workload).__name__}"
         ) from None

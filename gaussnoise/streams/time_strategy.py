@@ -96,7 +96,7 @@ class TimeStrategy(PickledByArguments):
 
         In units of how far one report moves a tick's answers, squared.
         """
-        return largest_change(gram(self.matrix), self.ticks.reports, self.ticks.apart)
+        return largest_change(gram(self.matrix), self.ticks.most_reports, self.ticks.apart)
 
     @cached_property
     def inverse(self) -> Array:

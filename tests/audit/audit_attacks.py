@@ -6,6 +6,7 @@ Each attack returns how often it was tried and how often it succeeded.
 """
 
 import contextlib
+import decimal
 import hashlib
 import io
 import json
@@ -17,6 +18,7 @@ import sys
 import textwrap
 import time
 import tracemalloc
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -207,6 +209,62 @@ def refusal_oracle(folder):
             yield True
         else:
             yield False
+
+
+_COLUMNS = {  # of pandas: what a column holds, and an attribute for it
+    "integers": (lambda k: k % 3, gn.Attribute("v", [0, 1, 2], other="rest")),
+    "text": (lambda k: "abc"[k % 3], gn.Attribute("v", ["a", "b", "c"], other="rest")),
+    "digits": (lambda k: str(k % 3), gn.Attribute("v", ["0", "1", "2"], other="rest")),
+    "truth values": (lambda k: k % 3 > 0, gn.Attribute("v", [True, False], other="rest")),
+    "numbers": (lambda k: k % 3 / 2, gn.Attribute("v", edges=[0, 0.5, 1, 2], other="rest")),
+    "amounts": (lambda k: k % 3 / 2, gn.Attribute("v", clip=[0, 1], other="rest")),
+    "days": (
+        lambda k: pd.Timestamp("2020-01-01") + pd.Timedelta(k % 3, "D"),
+        gn.Attribute("v", edges=["2020-01-01", "2020-01-02", "2020-01-05"], other="rest"),
+    ),
+    "persons": (lambda k: k % 20, None),
+    "long numbers of persons": (lambda k: 2**60 + k % 20, None),
+    "names of persons": (lambda k: f"p{k % 20}", None),
+}
+_ODD_ROWS = [None, "x", "1", 0.25, True, 2**60, 10**400, 1j, b"x", np.timedelta64(1, "D")]
+_ODD_ROWS += [pd.Timestamp("2020-01-01"), pd.Timestamp(0, tz="UTC"), np.datetime64("2020-01-01")]
+_ODD_ROWS += [decimal.Decimal("sNaN"), pd.Interval(0, 1), "\ud800", [1], math.nan]
+
+
+def _as_read(values):
+    """The column that pandas makes of these values in a CSV file."""
+    return pd.read_csv(io.StringIO("v,w\n" + "".join(f"{value},0\n" for value in values)))["v"]
+
+
+def one_row_decides(_):
+    """One odd row more in a column of pandas, whose type it may change for all others."""
+    group = gn.Attribute("g", [0, 1, 2])
+
+    def counts(column, attribute):
+        frame = pd.DataFrame({"v": column, "g": [k % 3 for k in range(len(column))]})
+        person = {"person": "v", "rows_per_person": 3} if attribute is None else {}
+        plan = gn.plan(gn.Schema([attribute or group]), 1, gn.zCDP(1e8), **person)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                release = plan.release(frame, on_outside="drop")
+        except (gn.DataError, Warning):
+            return None
+        return np.asarray(release["v" if attribute else "g"].estimate)
+
+    for base, attribute in _COLUMNS.values():
+        values = [base(k) for k in range(60)]
+        for make in (pd.Series, _as_read):
+            known = counts(make(values), attribute)
+            for odd in _ODD_ROWS:
+                try:
+                    column = make([*values, odd])
+                except (TypeError, ValueError, OverflowError, UnicodeEncodeError):
+                    continue  # pandas has no column for it
+                found = counts(column, attribute)
+                # a person may have had rows before: another of theirs is counted then
+                most = 1.5 if attribute else 2.5
+                yield found is None or np.abs(found - known).sum() > most
 
 
 def silent_refusals(folder):
@@ -815,6 +873,7 @@ ATTACKS = {
     "valid fields of several lines refused": refused_valid_csv,
     "integers beyond 2⁵³ written with a decimal point": unequal_integers,
     "values found by asking what is refused": refusal_oracle,
+    "one row decides about others in pandas": one_row_decides,
     "refusals that a ledger does not show": silent_refusals,
     "values in the names of types": values_of_types,
     "records in messages": records_in_messages,

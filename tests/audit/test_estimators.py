@@ -182,4 +182,6 @@ def _leaking(rows, center, radius, amount, *, pure):
     """A mean whose noise is for clipped records, of records that are not."""
     n = len(rows)
     noise = math.ldexp(steps.IntegerQuery(4**31, amount).draw(1)[0], -30)
-    return steps.NoisyMean(rows.mean(axis=0) + radius * noise / n, np.array([radius / n]))
+    return steps.NoisyMean(
+        rows.mean(axis=0) + radius * noise / n, np.array([radius / n]), np.zeros(1)
+    )

@@ -41,7 +41,7 @@ def test_every_fault_of_ticks_is_caught(monkeypatch, mutant):
 def person_epsilon(rows):
     """The same for a person with so many rows in the first tick, of whom three are counted."""
     schema = gn.Schema([gn.Attribute("a", range(2))])
-    asked = {"rows_per_person": 3, "person": "who", "over": gn.streams.Ticks(ticks.TICKS)}
+    asked = {"rows_per_person": 3, "person": "who", "over": gn.streams.Ticks(ticks.TICKS, 1)}
     plan = gn.plan(schema, [("a",)], gn.zCDP(kit.RHO), **asked)
 
     def answers(first):

@@ -108,7 +108,10 @@ def test_slopes_of_the_proven_error_where_people_are_many():
 
     def proven(n, m, k, d=1, epsilon=0.5):
         known = moments("benchmark", d, m, 1.0, k)
-        off = Search(d, 1.0, True, known.deviation, 1.0, 0.0, 0.01, "variance").error * d**0.5
+        off = (
+            Search(np.zeros(d), 1.0, True, known.deviation, 1.0, 0.0, 0.01, "variance").error
+            * d**0.5
+        )
         rounds = [_clip("mean", known, n, epsilon, off, 0.01, pure=d == 1)]
         for _ in range(3):
             rounds.append(_clip("mean", known, n, epsilon, rounds[-1].error, 0.01, pure=d == 1))
@@ -153,7 +156,7 @@ def test_the_proven_error_of_a_choice_from_a_cover_falls_with_people_and_privacy
 
     def proven(n, d, epsilon=1.0, m=16, k=4):
         known = moments("benchmark", d, m, 1.0, k)
-        hunt = Search(d, epsilon / 4, True, known.deviation, 20.0, 0.0, 0.005, "variance")
+        hunt = Search(np.zeros(d), epsilon / 4, True, known.deviation, 20.0, 0.0, 0.005, "variance")
         return _cover("benchmark", known, hunt, n, NoisyMaximum(1, epsilon), 0.005, None)
 
     print()

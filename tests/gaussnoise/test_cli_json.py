@@ -127,10 +127,10 @@ def test_stream(call):
     begun = call("stream", "start", "s", *PLANNED, "--ticks", "3")
     assert begun == call("stream", "show", "s")
     assert begun["last"] is None
-    told = call("stream", "tick", "s", "t.csv")
+    told = call("stream", "tick", "s", "t.csv", "--tick", 1)
     found = call("stream", "show", "s")
     assert told == {**found, "tick": 1, "published": found["last"]}
-    assert (found["done"], found["ticks"]["n"]) == (1, 3)
+    assert (found["done"], found["next"], found["ticks"]["n"]) == (1, 2, 3)
     assert found["last"].endswith("1")
     plan = gn.streams.Stream.open("s").plan
     assert found["half_widths_of_totals"] == [plan.half_width("sex", "age", ticks=(1, 1))]
@@ -158,9 +158,10 @@ def test_streams_are_asked_and_reported_without_their_private_folder(call, capsy
         assert run(command) == 1
         assert "expected a stream with ticks, got none so far" in capsys.readouterr().err
     for number in range(1, 4):
-        call("stream", "tick", "s", "t.csv", "--tick", number)
+        shutil.copy("t.csv", f"{number}.csv")
+        call("stream", "tick", "s", f"{number}.csv", "--tick", number)
     again = call("stream", "tick", "s", "t.csv", "--tick", 2)
-    assert (again["done"], again["tick"]) == (3, 2)
+    assert (again["done"], again["next"], again["tick"]) == (3, None, 2)
     assert again["published"].endswith("2")
     tables = gn.streams.Stream.open("s").tables
     shutil.rmtree("s/private")

@@ -43,14 +43,12 @@ class GroupsCommit(AbstractCommit):
     """One tick, whose counts and measurements are in files of a folder.
 
     Attributes:
-        fingerprint: of its rows.
         folder: its name.
         digests: sha256 of the files.
     """
 
     rows: int
     sha256: str
-    fingerprint: str
     folder: str
     digests: Mapping[str, str]
 
@@ -118,9 +116,9 @@ class Executors(AbstractMaker[GroupsCommit]):
             or not (self.state.private / folder).is_dir()
         ):
             raise ValueError
-        return GroupsCommit(content["rows"], sha256, content["fingerprint"], folder, digests)
+        return GroupsCommit(content["rows"], sha256, folder, digests)
 
-    def drawn(self, tick: int, commits: list[GroupsCommit], compared: bool) -> GroupsCommit:
+    def drawn(self, tick: int, commits: list[GroupsCommit]) -> GroupsCommit:
         """Groups that were committed by a driver that was killed are not counted again.
 
         If that one had other rows, what it drew is thrown away, which nobody saw.
@@ -129,29 +127,22 @@ class Executors(AbstractMaker[GroupsCommit]):
         check_file_system(
             self.table.sparkSession, self.state.private / f"{tick:04d}-{token}.probe", token
         )
-        work, records = self._begun(tick, commits, compared)
+        work, records = self._begun(tick)
         try:
             digests = self._measured(work, records, commits)
             rows = records.total
         finally:
             records.close()
-        content = {
-            "rows": rows,
-            "fingerprint": records.fingerprint,
-            "folder": work.folder.name,
-            "files": digests,
-        }
+        content = {"rows": rows, "folder": work.folder.name, "files": digests}
         sha256 = self.state.commit(content, commits)
         remove(work.key)
-        return GroupsCommit(rows, sha256, records.fingerprint, work.folder.name, digests)
+        return GroupsCommit(rows, sha256, work.folder.name, digests)
 
-    def _begun(
-        self, tick: int, commits: list[GroupsCommit], compared: bool
-    ) -> tuple[Work, SparkRecords]:
+    def _begun(self, tick: int) -> tuple[Work, SparkRecords]:
         """The private folder of a tick that was begun with these rows, or a new one."""
         for folder in sorted(self.state.private.glob(f"{tick:04d}-*")):
             work = Work(folder)
-            if work.begun:
+            if work.begun and not folder.suffix:  # or it was being taken away
                 records = self._records(work)
                 if work.is_of(records.fingerprint):
                     return work, records
@@ -161,15 +152,10 @@ class Executors(AbstractMaker[GroupsCommit]):
         records = None
         try:
             work.make()
+            work.make_key()
             (work.folder / _COUNTED).mkdir()
             records = self._records(work)
             self._check_rows(tick, records)
-            last = commits[-1] if compared and commits else None
-            if last is not None and last.rows and records.fingerprint == last.fingerprint:
-                raise StreamError(
-                    f"tick: these rows are as those of tick {tick - 1}; hint: number={tick} if "
-                    f"they are new, number={tick - 1} reads that tick again"
-                )
             work.keep_records(records.fingerprint)
         except BaseException:
             if records is not None:
@@ -269,7 +255,7 @@ class Executors(AbstractMaker[GroupsCommit]):
         record = tick_record(plan, key, tick, measurements, written, result, rule, files)
         write_record(record | {"executors": {"how": ASSUMED}}, result)
         result.rename(folder)
-        self._tidy(commits)
+        self.tidy(commits)
 
     def _before(self, tick: int) -> tuple[StoredTables | None, Mapping[str, str]]:
         """Tables of all ticks up to one, and sha256 of their files, which tasks check."""
@@ -284,16 +270,16 @@ class Executors(AbstractMaker[GroupsCommit]):
             ) from None
         return StoredTables(folder / CUMULATIVE, self.drawing.layout.table_places), files
 
-    def _tidy(self, commits: list[GroupsCommit]) -> None:
+    def tidy(self, commits: list[GroupsCommit]) -> None:
         """Leave what later ticks need, and nothing else: no keys, no draws that did not count."""
-        committed = {commit.folder for commit in commits}
+        published = {commit.folder for commit in commits}
         for folder in self.state.private.glob("[0-9]*-*"):
-            if folder.name not in committed:
+            if folder.name in published:
+                for path in folder.iterdir():
+                    if path.name not in (_COUNTED, _MEASURED):
+                        remove(path)
+            elif int(folder.name.partition("-")[0]) <= len(commits):
                 remove(folder)
-                continue
-            for path in folder.iterdir():
-                if path.name not in (_COUNTED, _MEASURED):
-                    remove(path)
 
 
 def layout_of(plan: StreamPlan) -> Layout:

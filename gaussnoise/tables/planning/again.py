@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from domains import Identity, Marginals
 
 from ...errors import GaussNoiseError, OutputError
-from ...files.disk import read_json
+from ...files.disk import MALFORMED, read_json
 from ...privacy.definitions import GDP, KL, TV, AbstractPrivacy, ApproxDP, zCDP
 from ..schema.bases import base_value
 from ..schema.numbers import Weight
@@ -102,13 +102,13 @@ def planned_from(record: Any, folder: Path) -> "Plan":
             ]
     except OutputError:
         raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except MALFORMED as error:
         raise OutputError(
             f"load: {folder} is not a complete release ({type(error).__name__})"
         ) from None
     try:
         return plan(**arguments)
-    except (GaussNoiseError, TypeError, ValueError) as error:
+    except (GaussNoiseError, TypeError, ValueError, OverflowError) as error:
         raise OutputError(
             f"load: {folder} cannot be planned again by this version: {error}; hint: gaussnoise "
             f"{writer} wrote it; its files can be read as they are"

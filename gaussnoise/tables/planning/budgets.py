@@ -25,7 +25,7 @@ from ..schema.entries import Entry
 from ..schema.schema import Schema
 from .door import plan
 from .plan import Plan
-from .text import relation_text
+from .text import draft_text, relation_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -273,6 +273,7 @@ class Budgets:
             [
                 self._head(),
                 f"neighbours   {relation_text(self.plan)}",
+                *draft_text(self.plan.schema),
                 "",
                 line(["rho", *rhos]),
                 *map(line, means),

@@ -173,6 +173,7 @@ class Plan(Accuracy):
                 id and out not together; "drop" under replacement without catch-alls.
             BudgetError: the ledger's budget does not allow it; nothing was drawn.
             LedgerError: another release under this id, or an unusable ledger.
+            SchemaError: the schema is a draft, which no person has confirmed.
         """
         from ..release.publish import published  # a plan and what is done with it meet here
 
@@ -236,9 +237,11 @@ class Plan(Accuracy):
         Raises:
             OutputError: the file exists, or cannot be written.
             ParameterError: the title is no text.
+            SchemaError: a draft, whose categories the page would show.
         """
         from ..release.report.pages import save_report  # a plan and its page meet here
 
+        self.schema.check_confirmed("report")
         save_report(self, path, title)
 
     def __str__(self) -> str:

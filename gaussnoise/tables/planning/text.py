@@ -16,6 +16,7 @@ from ...text import SHOWN_DELTA, number_of
 from ..schema.bases import MIDDLES, moment_source
 from ..schema.impossible import Rule, rule_text
 from ..schema.numbers import interval_text, squared_numbers
+from ..schema.schema import Schema
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -79,6 +80,7 @@ def plan_text(plan: "Plan") -> str:
             f"budget       {budget_text(plan.privacy, plan.rho, plan.integers)}",
             *([f"counted      {counted_text(plan)}"] if plan.person is not None else []),
             work_text(plan),
+            *draft_text(plan.schema),
             "",
             *table[1:],
             *([f"… and {count - _MOST_LINES} more"] if count > _MOST_LINES else []),
@@ -90,6 +92,16 @@ def plan_text(plan: "Plan") -> str:
             *verdict(plan),
         ]
     )
+
+
+def draft_text(schema: Schema) -> list[str]:
+    """That the schema is a draft, if it is one."""
+    if not schema.is_draft:
+        return []
+    return [
+        "DRAFT        the schema was read off data: nothing is released with it until a person "
+        "confirms it"
+    ]
 
 
 def _cells_text(plan: "Plan") -> list[str]:

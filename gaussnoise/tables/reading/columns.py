@@ -5,7 +5,7 @@ places; cells, numbers and persons are asked of these. Columns that have a type 
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
@@ -19,7 +19,7 @@ from ..schema.schema import Attribute
 from .dates import numbers_of
 from .steps import steps_of
 from .types import NUMPY, category_type, cells_in, edges_in, width_of
-from .values import INEXACT, Form, finder, key_of, number_of
+from .values import Form, finder, key_of, number_of
 
 Codes = NDArray[np.signedinteger]
 Doubles = NDArray[np.float64]
@@ -88,7 +88,7 @@ def distinct(column: nw.Series[Any], form: Form) -> tuple[Integers, list[Any]]:
 
         index, known = encoded(pa.array(own.doubles))
         return index, known.to_pylist()
-    known = own.known.to_pylist() if own.is_text else list(own.known)
+    known = list(own.known) if own.text is None else own.known.to_pylist()
     return own.of_rows(np.arange(len(known)), -1), known
 
 
@@ -98,31 +98,39 @@ def distinct(column: nw.Series[Any], form: Form) -> tuple[Integers, list[Any]]:
 @final
 @dataclass(frozen=True, eq=False)
 class Untyped:
-    """A column as doubles, or as values and the place of every row's.
+    """A column as doubles, as text, or as values and the place of every row's; one of these.
 
     Attributes:
-        doubles: shape (rows,), NaN where there is no number; None if there are other values.
-        known: Python objects, or an arrow array of distinct text.
-        index: position in ``known`` of each row, −1 for nulls, shape (rows,).
+        doubles: shape (rows,), NaN where there is no number.
+        text: an arrow array, shape (rows,).
+        values: Python objects, and the position of each row's, −1 for nulls, shape (rows,).
     """
 
-    doubles: Doubles | None
-    known: Any = ()
-    index: Integers | None = None
+    doubles: Doubles | None = None
+    text: Any = None
+    values: tuple[Sequence[Any], Integers] | None = None
 
     @cached_property
-    def is_text(self) -> bool:
-        """Whether ``known`` is an array of text."""
-        return not isinstance(self.known, list | tuple)
+    def _distinct(self) -> tuple[Any, Integers]:
+        """Values, of text an arrow array of distinct ones, and the position of each row's."""
+        if self.values is not None:
+            return self.values
+        index, known = encoded(self.text)
+        return known, index
+
+    @property
+    def known(self) -> Any:
+        """All values: Python objects, or an arrow array of distinct text."""
+        return self._distinct[0]
 
     def codes(self, attribute: Attribute) -> Codes:
         """Codes of the rows."""
         if self.doubles is not None:
             return _codes_of_doubles(self.doubles, attribute)
-        if self.is_text and is_dated(attribute.edges):
+        if self.text is not None and is_dated(attribute.edges):
             return self.of_rows(_dated(numbers_of(self.known, nw.String()), attribute), 0)
         find = finder(attribute, Form.UNTYPED)
-        if not self.is_text or attribute.categories is None:
+        if self.text is None or attribute.categories is None:
             return self.of_rows(self.looked_up(find, 0, np.int32), 0)
         # a category that is text alone is found by its characters
         texts = {
@@ -130,10 +138,10 @@ class Untyped:
             for k, category in enumerate(attribute.categories, 1)
             if key_of(category) == ("text", category)
         }
-        codes = _index_in(self.known, texts)
-        if len(texts) < len(attribute.categories):
-            codes = np.maximum(codes, self.looked_up(find, 0, np.int32))
-        return self.of_rows(codes, 0)
+        codes = _index_in(self.text, texts)
+        if len(texts) == len(attribute.categories):
+            return codes
+        return np.maximum(codes, self.of_rows(self.looked_up(find, 0, np.int32), 0))
 
     def numbers(self) -> Doubles:
         """Doubles of the rows, NaN where there is no number."""
@@ -148,7 +156,7 @@ class Untyped:
 
     def looked_up(self, find: Callable[[Any], Any], missing: Any, dtype: Any) -> NDArray[Any]:
         """What is found for each known value; of text, only where it may be more than text."""
-        if not self.is_text:
+        if self.text is None:
             return np.fromiter(map(find, self.known), dtype=dtype, count=len(self.known))
         import pyarrow.compute as pc
 
@@ -161,7 +169,7 @@ class Untyped:
 
     def of_rows(self, known: NDArray[Any], missing: Any) -> NDArray[Any]:
         """What is known of each value, for every row."""
-        return np.append(known, np.array([missing], dtype=known.dtype))[self.index]
+        return np.append(known, np.array([missing], dtype=known.dtype))[self._distinct[1]]
 
 
 def untyped(series: Any) -> Untyped:
@@ -170,7 +178,8 @@ def untyped(series: Any) -> Untyped:
 
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
-        return Untyped(None, list(series.cat.categories), series.cat.codes.to_numpy(np.int64))
+        index = series.cat.codes.to_numpy(np.int64)
+        return Untyped(values=(list(series.cat.categories), index))
     kind = dtype.kind if isinstance(dtype, np.dtype) else ""
     with np.errstate(all="ignore"):
         if kind in tuple("iuf"):
@@ -179,26 +188,20 @@ def untyped(series: Any) -> Untyped:
             numbers = series.to_numpy()
             return Untyped(np.where(numbers.imag == 0, numbers.real, np.nan).astype(np.float64))
     if kind == "b":
-        return Untyped(None, [False, True], series.to_numpy().astype(np.int64))
+        return Untyped(values=([False, True], series.to_numpy().astype(np.int64)))
     if kind == "M":
         moments, index = np.unique(series.to_numpy(), return_inverse=True)
-        return Untyped(None, list(moments), index.astype(np.int64))
+        return Untyped(values=(list(moments), index.astype(np.int64)))
     if isinstance(dtype, pd.StringDtype) or (
         kind == "O" and pd.api.types.infer_dtype(series, skipna=True) == "string"
     ):
-        try:
-            return _text(series)
+        import pyarrow as pa
+
+        try:  # a type is given, since arrow is not to look for one
+            return Untyped(text=pa.array(series, type=pa.large_string(), from_pandas=True))
         except Exception:  # noqa: BLE001 (text that has no bytes in UTF-8)
             pass
-    return Untyped(None, list(series), np.arange(len(series)))
-
-
-def _text(series: Any) -> Untyped:
-    """Of a column that is known to hold text and nulls: arrow is not to look for a type."""
-    import pyarrow as pa
-
-    index, known = encoded(pa.array(series, type=pa.large_string(), from_pandas=True))
-    return Untyped(None, known, index)
+    return Untyped(values=(list(series), np.arange(len(series))))
 
 
 def storage_of(column: nw.Series[Any]) -> Any:
@@ -237,12 +240,7 @@ def _codes_of_doubles(numbers: Doubles, attribute: Attribute) -> Codes:
 
     keys = {key_of(category): k for k, category in enumerate(attribute.categories or (), 1)}
     cells = {float(key[1]): k for key, k in keys.items() if key and key[0] == "number"}  # pyright: ignore[reportArgumentType]
-    return _index_in(pa.array(_exact(numbers) + 0.0), cells)  # -0.0 becomes 0.0
-
-
-def _exact(numbers: Doubles) -> Doubles:
-    """NaN for the finite ones that may have been other numbers."""
-    return np.where((np.abs(numbers) < INEXACT) | np.isinf(numbers), numbers, np.nan)
+    return _index_in(pa.array(numbers + 0.0), cells)  # -0.0 becomes 0.0
 
 
 def _binned(numbers: NDArray[Any], present: NDArray[np.bool_], begin: Any, last: Any) -> Codes:

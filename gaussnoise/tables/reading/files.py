@@ -93,6 +93,8 @@ def _files_of(path: str, name: str) -> list[str]:
                 f"table: no Parquet files in {name}; hint: for CSV files a pattern: folder/*.csv"
             )
         return sorted(files)
+    if os.path.exists(path):  # a pipe, a socket or a device would be waited for without end
+        raise DataError(f"table: {name} is not a regular file; hint: copy what it gives to a file")
     files = sorted(file for file in glob.glob(path, recursive=True) if os.path.isfile(file))
     if not files:
         raise DataError(f"table: no such file: {name}")

@@ -331,3 +331,19 @@ def is_zoned(dtype: nw.dtypes.DType) -> bool:
 def sql(name: str) -> str:
     """A quoted identifier."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def zone_hint(engine: nw.Implementation) -> str:
+    """How to make local times of timestamps with a time zone, where the records live."""
+    named = {
+        nw.Implementation.POLARS: "column.dt.replace_time_zone(None) in polars",
+        nw.Implementation.PYARROW: "pyarrow.compute.local_timestamp(column) in pyarrow",
+        nw.Implementation.DUCKDB: "timezone('Europe/Paris', column) in duckdb, with the zone of "
+        "your records",
+    }
+    how = named.get(engine, "a cast to timestamps without time zone")
+    if engine.is_pandas_like() or engine == nw.Implementation.DASK:
+        how = "column.dt.tz_localize(None) in pandas"
+    elif engine.is_spark_like():
+        how = "CAST(column AS TIMESTAMP_NTZ) in Spark"
+    return f"convert it to local times without a time zone, or dates, before: {how}"

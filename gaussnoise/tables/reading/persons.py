@@ -110,10 +110,7 @@ def people_of(column: nw.Series[Any], form: Form) -> People:
     if pa.types.is_large_string(known.type):
         index[index == known.index(pa.scalar("", known.type)).as_py()] = -1
 
-    def names(wanted: Integers) -> list[bytes]:
-        return [_name(person_of(known[int(k)].as_py(), form)) for k in wanted]
-
-    return People(index, names)
+    return People(index, lambda wanted: _names(known, wanted, form))
 
 
 def _people_of_untyped(series: Any) -> People:
@@ -125,11 +122,8 @@ def _people_of_untyped(series: Any) -> People:
         numbers = column.doubles + 0.0
         nobody = np.isnan(numbers) | ((np.abs(numbers) >= INEXACT) & np.isfinite(numbers))
         index, known = encoded(pa.array(numbers, mask=nobody))
-        return People(
-            index,
-            lambda wanted: [_name(person_of(known[int(k)].as_py(), Form.UNTYPED)) for k in wanted],
-        )
-    if not column.is_text:
+        return People(index, lambda wanted: _names(known, wanted, Form.UNTYPED))
+    if column.text is None:
         people = _people_by_value(column.known, Form.UNTYPED)
         return People(column.of_rows(people.index, -1), people.names)
     import pyarrow.compute as pc
@@ -138,10 +132,7 @@ def _people_of_untyped(series: Any) -> People:
     missing |= pc.call_function("binary_length", [column.known]).to_numpy() == 0
     places = np.where(missing, -1, np.arange(len(missing)))
     return People(
-        column.of_rows(places, -1),
-        lambda wanted: [
-            _name(person_of(column.known[int(k)].as_py(), Form.UNTYPED)) for k in wanted
-        ],
+        column.of_rows(places, -1), lambda wanted: _names(column.known, wanted, Form.UNTYPED)
     )
 
 
@@ -159,6 +150,11 @@ def _people_by_value(values: Sequence[object], form: Form) -> People:
     )
     listed = list(places)
     return People(index, lambda wanted: [_name(listed[int(k)]) for k in wanted])
+
+
+def _names(known: Any, wanted: Integers, form: Form) -> list[bytes]:
+    """What some persons of an arrow array are called."""
+    return [_name(person_of(value, form)) for value in known.take(wanted).to_pylist()]
 
 
 def _name(person: Key | None) -> bytes:

@@ -26,6 +26,8 @@ _MOST_VALUES = 10**7
 _MOST_ROWS = 10**6  # of a person
 _MOST_FILE = 2**32  # bytes
 _THRESHOLD = 0.5  # of delta
+# What text begins with that spreadsheets take for a formula, full-width signs included.
+_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 NOTE = (
     "Counts are biased upwards: a value is shown only if noise left its count above the "
     "threshold. Release counts of these categories for unbiased ones."
@@ -126,12 +128,15 @@ class Categories:
         return f"Categories({self.column!r}, {len(self.categories)} found)"
 
     def __str__(self) -> str:
-        return (
+        text = (
             f"{len(self.categories)} values of {self.column!r}, {promise(self.privacy, True)}: "
             f"rho = {self.rho:.6g} for noise, delta = {self.delta:.6g} for the threshold.\n"
             f"Values with fewer than about {self.threshold:.0f} rows are not shown "
             f"(noise of standard deviation {self.standard_deviation:.3g})."
         )
+        if self.privacy.get("on_formula") == "drop":
+            text += "\nNor are values that spreadsheets would take for formulas."
+        return text
 
 
 _FIELDS = (
@@ -153,6 +158,7 @@ def discover_categories(
     neighbors: Literal["add-remove", "replace"] = "add-remove",
     rows_per_person: int = 1,
     person: str | None = None,
+    on_formula: Literal["show", "drop"] = "show",
     ledger: Ledger | str | os.PathLike[str] | None = None,
     id: str | None = None,
 ) -> Categories:
@@ -182,6 +188,9 @@ def discover_categories(
         person: column that says whose row it is, text or integers. Of a person with more rows, some
             are drawn at random, by that person's rows alone; rows without a person are passed over.
             Both columns are read into memory.
+        on_formula: what becomes of frequent text that spreadsheets take for a formula, and run,
+            when a CSV file with it is opened: text that begins with =, +, -, @, a tab or the end of
+            a line. "drop" leaves it out, however frequent; a schema has it in its catch-all then.
         ledger: a :class:`Ledger` with a δ, or its path: ρ and half of δ are charged.
         id: what the ledger calls it.
 
@@ -214,6 +223,10 @@ def discover_categories(
         raise ParameterError(
             f'{_FUNCTION}: expected neighbors "add-remove" or "replace", got {neighbors!r:.50}'
         )
+    if on_formula not in ("show", "drop"):
+        raise ParameterError(
+            f'{_FUNCTION}: expected on_formula "show" or "drop", got {on_formula!r:.50}'
+        )
     if not isinstance(privacy, ApproxDP):
         raise ParameterError(
             f"{_FUNCTION}: expected ApproxDP(epsilon, delta), got {type(privacy).__name__}; hint: "
@@ -236,6 +249,7 @@ def discover_categories(
             "neighbors": neighbors,
             "unit": unit,
             "split": budget.split,
+            "on_formula": on_formula,
             "libraries": dict(versions("gaussnoise", "opendp")),
             "disclaimers": disclaimers(
                 f"{unit}, {'more or less' if added else 'replaced by any other'}.", private=True
@@ -258,6 +272,7 @@ def discover_categories(
             "neighbors": neighbors,
             "rows_per_person": rows_per_person,
             **({} if person is None else {"person": person}),
+            **({} if on_formula == "show" else {"on_formula": on_formula}),
         },
         protects=f"{unit} under {neighbors}",
         target=None,
@@ -277,6 +292,10 @@ def _found(
     values = list(counts)
     noisy = query.frequent(dict(enumerate(counts.values())))
     shown: dict[Label, float] = {values[k]: count for k, count in noisy.items()}
+    if record["on_formula"] == "drop":
+        shown = {
+            v: n for v, n in shown.items() if not (isinstance(v, str) and v.startswith(_FORMULA))
+        }
     # in pandas both may be shown, where 1 and "1" are the same value: categories are of one kind
     if any(isinstance(value, str) for value in shown):
         shown = {str(value): count for value, count in shown.items()}

@@ -81,7 +81,7 @@ def _weights(names: Names, given: object) -> Array:
     try:
         if not isinstance(given, Mapping):
             return np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         pass
     hint = (
         'release.cell(sex="F") makes the weights of one cell'

@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from domains import Bins, Clipped, Identity, Moments, Prefix, Ranges, Total, Windows
 
 from ...errors import GaussNoiseError, OutputError, ParameterError
-from ...files.disk import MOST_RECORD, aside, check_parent, digests_in, folder_fault, read_json
+from ...files.disk import (
+    MALFORMED,
+    MOST_RECORD,
+    aside,
+    check_parent,
+    digests_in,
+    folder_fault,
+    read_json,
+)
 from ...privacy.definitions import gaussian_epsilon, zCDP
 from ...privacy.lattice_bound import TABLE_STEPS
 from ...privacy.ledger_results import OLD_TABLES
@@ -25,7 +33,7 @@ from ...solvers.progress import Counted
 from ...solvers.tables.boxes import boxes
 from ...solvers.tables.residuals import Subset
 from ...solvers.tables.strategies import SolvedStrategy
-from ...text import SHOWN_DELTA, versions
+from ...text import SHOWN_DELTA, printable, versions
 from ..planning.again import asked_of
 from ..planning.text import counted_text, public_text, relation_text
 from ..schema.bases import base_value
@@ -245,7 +253,7 @@ def write_record(
         digests: sha256 of files that need not be read again.
         more: what the record says besides.
     """
-    (folder / "summary.txt").write_text(document.summary + "\n", encoding="utf-8")
+    (folder / "summary.txt").write_text(printable(document.summary) + "\n", encoding="utf-8")
     places = release.tables.places if isinstance(release.tables, StoredTables) else {}
     subsets = zip(document.marginals, release.plan.tables.subsets, strict=True)
     marginals = [
@@ -416,7 +424,7 @@ def read_release(
         calibrated = record["noise"]["sigma"], record["noise"].get("contrasts", {})
     except OutputError:
         raise
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, GaussNoiseError) as error:
+    except (OSError, GaussNoiseError, *MALFORMED) as error:
         raise OutputError(
             f"load: {folder} is not a complete release ({type(error).__name__})"
         ) from None

@@ -59,6 +59,7 @@ def published(
     executors: bool,
 ) -> TableRelease:
     """What :meth:`Plan.release` promises."""
+    plan.schema.check_confirmed("release")
     if executors:
         check_executors(plan, table, out, format)
     else:

@@ -227,7 +227,7 @@ def probabilities_of(values: Sequence[float]) -> list[float]:
     """The probabilities, as a list of floats in [0, 1]."""
     try:
         listed = [math.nan] if isinstance(values, set | frozenset) else [float(p) for p in values]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         listed = [math.nan]
     if not listed or not all(0 <= p <= 1 for p in listed):
         raise ParameterError(

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from domains import DomainTooLargeError
 
 from ...errors import OutputError
+from ...files.disk import opened
 from ...numerics.intervals import confidence_interval
 from ...solvers.tables.boxes import Box, shape_of
 from ...solvers.tables.residuals import Subset
@@ -125,7 +126,10 @@ def _csv_estimates(path: Path, first_row: int, cells: int) -> Array:
     convert = csv.ConvertOptions(include_columns=["estimate"], column_types={"estimate": "float64"})
     parse = csv.ParseOptions(newlines_in_values=True)  # labels may have them
     found, rows = [], 0
-    with csv.open_csv(path, parse_options=parse, convert_options=convert) as blocks:
+    with (
+        opened(path) as file,
+        csv.open_csv(file, parse_options=parse, convert_options=convert) as blocks,
+    ):
         for block in blocks:
             found.append(block["estimate"].to_numpy(zero_copy_only=False))
             rows += len(block)
@@ -142,7 +146,7 @@ def _parquet_estimates(path: Path, first_row: int, cells: int) -> Array:
 
     found, rest = [], cells
     while True:
-        with parquet.ParquetFile(path) as file:
+        with opened(path) as stored, parquet.ParquetFile(stored) as file:
             here = min(rest, file.metadata.num_rows - first_row)
             if here <= 0:
                 raise ValueError
@@ -173,7 +177,11 @@ def read_index(path: Path, count: int, attributes: int) -> list[dict[str, Any]]:
 
     names, texts = ["attributes", "file", "first_row"], ["file", "attributes.list.element"]
     # each text once: a long one in all rows takes no room in the file
-    with _read_errors(path), parquet.ParquetFile(path, read_dictionary=texts) as file:
+    with (
+        _read_errors(path),
+        opened(path) as stored,
+        parquet.ParquetFile(stored, read_dictionary=texts) as file,
+    ):
         groups = _row_groups(file, names, 0, count)
         values = [
             file.metadata.row_group(k).column(j).num_values

@@ -2,6 +2,7 @@
 
 import bisect
 import datetime
+import io
 import itertools
 import json
 import math
@@ -10,7 +11,7 @@ import re
 import tomllib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self, final
 
@@ -19,6 +20,7 @@ from numpy.typing import ArrayLike
 from domains import AbstractBase, Clipped
 
 from ...errors import DataError, ParameterError, SchemaError, SchemaWarning
+from ...files.disk import opened
 from .bases import EXPECTED_BASE, as_base, base_value
 from .dates import (
     EXPECTED_EDGES,
@@ -219,6 +221,9 @@ class Schema:
             release. Nothing else changes: such cells are released, and have noise as all others.
         file: how CSV files are written that plans of this schema read, where it is not RFC 4180
             with commas in UTF-8.
+        is_draft: whether it was read off data and no person has confirmed it: see :meth:`draft`.
+            Such a schema can be planned with, and nothing can be released. In TOML,
+            ``draft = true``.
 
     Raises:
         SchemaError: none, or two of the same name; a rule about other attributes or labels.
@@ -233,12 +238,15 @@ class Schema:
     attributes: tuple[Attribute, ...]
     impossible: tuple[Rule, ...] = ()
     file: Dialect = USUAL
+    is_draft: bool = False
 
     def __init__(
         self,
         attributes: Iterable[Attribute],
         impossible: Iterable[Mapping[str, Category | Sequence[Category]] | Rule] = (),
         file: Dialect = USUAL,
+        *,
+        is_draft: bool = False,
     ) -> None:
         several = isinstance(attributes, Iterable) and not isinstance(attributes, str | Mapping)
         listed = tuple(attributes) if several else ()
@@ -275,6 +283,11 @@ class Schema:
                 'file=Dialect(delimiter=";")'
             )
         object.__setattr__(self, "file", file)
+        if not isinstance(is_draft, bool):
+            raise SchemaError(
+                f"schema: expected is_draft to be true or false, got {type(is_draft).__name__}"
+            )
+        object.__setattr__(self, "is_draft", is_draft)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -300,7 +313,8 @@ class Schema:
                 here, and they are no part of the schema. Tables ``[[impossible]]`` are combinations
                 that cannot occur: ``age = "[0, 16)"``, ``married = ["yes", "widowed"]``. A table
                 ``[file]`` says how CSV files are written, by the arguments of :class:`Dialect`:
-                ``delimiter = ";"``.
+                ``delimiter = ";"``. A first line ``draft = true`` keeps the schema from being
+                released with.
 
         Raises:
             SchemaError: the message starts with ``path:line:``.
@@ -339,7 +353,12 @@ class Schema:
             line = toml_line(text, ("file",))
             raise SchemaError(f"{name}:{line}: file: {error}") from None
         try:
-            return cls(attributes, content.get("impossible", ()), file)
+            return cls(
+                attributes,
+                content.get("impossible", ()),
+                file,
+                is_draft=content.get("draft", False),
+            )
         except SchemaError as error:  # levels named like attributes
             raise SchemaError(f"{name}:{toml_line(text, ('attributes',))}: {error}") from None
 
@@ -347,24 +366,39 @@ class Schema:
     def draft(cls, table: object) -> Self:
         """A first schema from a table.
 
-        It is a private document until every category and edge is public knowledge.
+        It is a private document until every category and edge is public knowledge. Until a person
+        has seen to that, and calls :meth:`confirmed`, nothing can be released with it.
 
         Text, booleans and integers of few values become categories, other numbers bins with round
         edges, which grow where most numbers are far below the largest, dates bins of months,
-        quarters or years; a column with nulls gets a catch-all. Identifiers and free text are left
-        out, aloud. `gaussnoise schema` writes the same with a comment on every column.
+        quarters or years. A column with nulls gets a catch-all, and so does one of numbers or dates
+        with a few texts among them, like "N/A", where nothing declares a type: in CSV and pandas.
+        Left out, aloud, are identifiers, free text, and columns that seem to say whose row it is,
+        or to be sample weights. `gaussnoise schema` writes the same with a comment on every column.
 
         Args:
-            table: a dataframe, or where its files are, as for :meth:`Plan.release`. Of CSV, the
-                dialect is found from the rows too, unless :meth:`Dialect.table` states it.
+            table: a dataframe, or where its files are, as for :meth:`Plan.release`. It is read
+                once, in pieces. Records of Spark and ibis come to this process: of a large table
+                there, give a sample. Of CSV, the dialect is found from the rows too, unless
+                :meth:`Dialect.table` states it.
 
         Raises:
             DataError: the table cannot be read, or no column can be an attribute.
 
         Warns:
             SchemaWarning: columns that were left out, and why.
+
+        >>> import pyarrow as pa
+        >>> drafted = gn.Schema.draft(pa.table({"sex": ["F", "M", "F"]}))
+        >>> print(drafted.to_toml())
+        draft = true
+        <BLANKLINE>
+        [attributes.sex]
+        categories = ["F", "M"]
+        <BLANKLINE>
+        >>> schema = drafted.confirmed()  # once every line is public knowledge
         """
-        from ..reading.draft import draft  # the reader of tables meets the class here
+        from ..drafts.draft import draft  # the reader of tables meets the class here
 
         drafted = draft(table)
         reasons = "; ".join(drafted.left_out.values())
@@ -372,11 +406,29 @@ class Schema:
             raise DataError(f"draft: no column can be an attribute; {reasons}")
         if drafted.left_out:
             warnings.warn(f"draft: left out: {reasons}", SchemaWarning, stacklevel=2)
-        return cls(drafted.attributes, file=drafted.file)
+        return cls(drafted.attributes, file=drafted.file, is_draft=True)
+
+    def confirmed(self) -> Self:
+        """The same schema, no draft any more: you say that every line of it is public knowledge."""
+        return replace(self, is_draft=False)
+
+    def check_confirmed(self, function: str) -> None:
+        """Refuse a draft, before anything else is done.
+
+        Raises:
+            SchemaError: it is one.
+        """
+        if self.is_draft:
+            raise SchemaError(
+                f"{function}: expected a schema that a person has confirmed, got a draft, which "
+                "was read off data; hint: see to it that every category and edge is public "
+                "knowledge, then delete the line draft = true, or call schema.confirmed()"
+            )
 
     def to_toml(self) -> str:
         """The TOML that :meth:`loads` reads back."""
-        blocks = [file_toml(self.file)] if self.file.stated else []
+        blocks = ["draft = true\n"] if self.is_draft else []
+        blocks += [file_toml(self.file)] if self.file.stated else []
         for attribute in self.attributes:
             lines = [f"[attributes.{_key(attribute.name)}]"]
             if attribute.categories is not None:
@@ -408,8 +460,8 @@ def read_toml(path: str | os.PathLike[str]) -> tuple[str, str]:
     """The text of a schema file, and its name."""
     name = os.fspath(path)
     try:
-        with open(path, encoding="utf-8") as file:
-            return file.read(), name
+        with opened(path) as file, io.TextIOWrapper(file, encoding="utf-8") as text:
+            return text.read(), name
     except FileNotFoundError:
         raise SchemaError(f"{name}: there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -526,6 +578,7 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
         quote: str | None = None
 
     class File(pydantic.BaseModel, extra="forbid", strict=True, hide_input_in_errors=True):
+        draft: bool = False
         file: Written | None = None
         attributes: dict[str, Entry]
         workload: list[Wanted] = []
@@ -550,13 +603,14 @@ def _check_structure(content: Mapping[str, Any], text: str, name: str) -> None:
     raise SchemaError(f"{name}:{toml_line(text, there)}: {'.'.join(where)}: {message}")
 
 
-_TABLES = "[file], [attributes.NAME], [[workload]] and [[impossible]] tables"
+_TABLES = "[file], [attributes.NAME], [[workload]] and [[impossible]] tables, and draft = true"
 _KEYS = {
     "attributes": "categories, edges, clip, other, base or groups",
     "file": "delimiter, decimal, encoding or quote",
     "workload": "of, within, level or simultaneous; hint: base stands in [attributes.NAME]",
 }
 _EXPECTED = {
+    "draft": "expected true or false",
     "file": "expected a [file] table with " + _KEYS["file"],
     **dict.fromkeys(["delimiter", "decimal", "encoding", "quote"], "expected text"),
     "workload": 'expected [[workload]] tables, each with of = ["sex", "age"]',

@@ -251,6 +251,49 @@ def test_names_with_commas_stand_in_quotes(folder, call):
     assert [row["group"] for row in json.loads(out)["means"]] == [{"g": "f"}, {"g": "x,y"}]
 
 
+# Escapes that move the cursor or set a title, in 7 and in 8 bits, and what turns a line around.
+COMMANDS = "\x1b]0;title\x07 \x9b2J \x7f \u202egnp.exe\u2066"
+OBEYED = set("\x1b\x07\x9b\x7f\u202e\u2066\r")
+
+
+def test_no_name_or_label_commands_a_terminal(folder, call):
+    """Text for people has escapes instead; JSON and the folder's schema have the label itself."""
+    schema = gn.Schema([gn.Attribute(f"name {COMMANDS}", ["y", COMMANDS])])
+    (folder / "odd.toml").write_text(schema.to_toml(), encoding="utf-8")
+    rows = pd.DataFrame({f"name {COMMANDS}": ["y", COMMANDS] * 600})
+    rows.to_parquet("odd.parquet")
+    stream = gn.plan(schema, 1, gn.zCDP(1), over=gn.streams.Ticks(2)).start("weekly")
+    stream.tick(rows, number=1)
+    planned = ["-s", "odd.toml", "-m", 1, "--rho", 1]
+    said = {
+        "plan": call("plan", *planned),
+        "bound": call("bound", *planned),
+        "release": call("release", "odd.parquet", *planned, "--out", "out"),
+        "ask": call("ask", "out", f'count of "name {COMMANDS}"'),
+        "stream": call("stream", "show", "weekly"),
+        "mistaken": call("ask", "out", f"count of {COMMANDS}"),
+        "schema": call("schema", "odd.parquet"),
+        "categories": call(
+            *("categories", "odd.parquet", f"name {COMMANDS}", "--epsilon", 1, "--delta", "1e-6")
+        ),
+    }
+    assert [status for status, _, _ in said.values()] == [0, 0, 0, 0, 0, 1, 0, 0]
+    summaries = [
+        (folder / made / "summary.txt").read_text(encoding="utf-8")
+        for made in ("out", "weekly/ticks/0001")
+    ]
+    for text in [*summaries, *(out + err for _, out, err in said.values())]:
+        assert not OBEYED & set(text)
+    for shown in (said["plan"][1], said["ask"][1], *summaries):
+        assert "\\u001b]0;title\\u0007 \\u009b2J \\u007f \\u202egnp.exe\\u2066" in shown
+    for drafted in ("schema", "categories"):
+        (attribute,) = gn.Schema.loads(said[drafted][1]).attributes
+        assert attribute.name == f"name {COMMANDS}"
+        assert COMMANDS in attribute.labels
+    exact = json.loads(call("ask", "out", f'count of "name {COMMANDS}"', "--json")[1])
+    assert [row[f"name {COMMANDS}"] for row in exact["rows"]] == ["y", COMMANDS]
+
+
 @pytest.mark.usefixtures("folder")
 def test_output_is_shown_as_it_is(call):
     names = ["[red]x[/red]", ":smile:", "a [b]"]
@@ -312,10 +355,26 @@ def test_schema_overwrites_nothing(folder, call):
     assert everything(folder) == before
 
 
-@pytest.mark.usefixtures("folder")
-def test_a_drafted_schema_releases_its_table(call):
+def test_a_drafted_schema_releases_its_table_once_a_person_has_confirmed_it(folder, call):
     assert call("schema", "t.csv", "--out", "draft.toml")[0] == 0
+    assert "DRAFT        the schema was read" in call("plan", *PLANNED_BY_DRAFT)[1]
+    assert "DRAFT        the schema was read" in call("plan", *PLANNED_BY_DRAFT[:-2])[1]
+    before = everything(folder)
+    status, out, err = call("release", "no such file.csv", *PLANNED_BY_DRAFT, "--out", "out")
+    assert (status, out) == (1, "")
+    assert "then delete the line draft = true" in err
+    status, _, err = call("stream", "start", "new", *PLANNED_BY_DRAFT, "--ticks", "2")
+    assert status == 1
+    assert "then delete the line draft = true" in err
+    assert everything(folder) == before
+    text = (folder / "draft.toml").read_text(encoding="utf-8")
+    assert text.count("\ndraft = true\n") == 1
+    confirmed = text.replace("\ndraft = true\n", "\n")
+    (folder / "draft.toml").write_text(confirmed, encoding="utf-8")
     assert call(*release_arguments(schema="draft.toml"))[0] == 0
+
+
+PLANNED_BY_DRAFT = ["--schema", "draft.toml", "-m", "1", "--rho", "1"]
 
 
 def in_subprocess(*arguments, cwd):

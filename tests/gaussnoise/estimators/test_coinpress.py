@@ -149,7 +149,7 @@ def test_one_record_changes_one_clipped_row_of_every_step_of_the_mean(
 
     def quiet(rows, center, radius, amount, *, pure):
         seen.append(samples.clipped(rows, center, radius))
-        return NoisyMean(np.zeros(3), np.ones(3))
+        return NoisyMean(np.zeros(3), np.ones(3), np.zeros(3))
 
     monkeypatch.setattr(coinpress, "ball_mean", quiet)
     data = normal(500, 3)

@@ -15,6 +15,7 @@ import gaussnoise as gn
 from gaussnoise.cli.app import run
 from gaussnoise.estimators import columns as module
 from gaussnoise.estimators.numbers import read_numbers
+from gaussnoise.privacy.sampler import IntegerQuery
 
 column_means = gn.estimators.column_means
 
@@ -40,7 +41,7 @@ def heard(monkeypatch):
         queries.append((self, count))
         return [0] * count
 
-    monkeypatch.setattr(module.IntegerQuery, "draw", draw)
+    monkeypatch.setattr(IntegerQuery, "draw", draw)
     return queries
 
 
@@ -198,7 +199,7 @@ def test_intervals_hold_their_level(law):
 
 def test_the_check_of_intervals_notices_sums_that_are_off(monkeypatch):
     whole = module.np.rint
-    monkeypatch.setattr(module.np, "rint", lambda x: whole(np.asarray(x) + 0.1 * 2.0**20))
+    monkeypatch.setattr(module.np, "rint", lambda x: whole(np.asarray(x) + 0.1 * 2.0**module._GRID))
     assert misses("normal") > stats.binom.isf(1e-9, TRIALS, 0.2)
 
 
@@ -264,7 +265,8 @@ def test_the_command_says_mean_interval_and_parts(tmp_path, monkeypatch, capsys)
     )
     assert run("mean t.csv -c income --by sex -s s.toml --epsilon 1 --delta 1e-6".split()) == 0
     assert run("mean t.csv -c income --person id --rho 1".split()) == 0
-    for wrong in ("--by sex", "--by age -s s.toml", "--out means.json", "--ledger l"):
+    twice = "--by sex=f --by sex=m"
+    for wrong in ("--by sex", "--by age -s s.toml", "--out means.json", "--ledger l", twice):
         assert run(f"mean t.csv -c income --rho 1 {wrong}".split()) == 1
     assert "error:" in capsys.readouterr().err
 

@@ -159,7 +159,7 @@ def test_a_choice_that_looks_for_the_lowest_score_is_caught(monkeypatch):
     monkeypatch.setattr(
         NoisyMaximum, "choose", lambda self, scores: whole(self, [-s for s in scores])
     )
-    monkeypatch.setattr(covers.Search, "find", lambda self, rows, center: np.zeros(self.dim))
+    monkeypatch.setattr(covers.Search, "find", lambda self, rows: np.zeros(self.dim))
     found = mean(list(np.zeros((400, 5, 2))), accuracy=1.0)
     assert np.linalg.norm(found.estimate) > found.bias_bound[0]
 

@@ -363,7 +363,8 @@ def test_locations_are_found_in_ranges_of_any_size(radius, privacy):
     x = normal(3000) + radius / 3
     found = E.coarse_location(x, privacy, sigma=1, radius=radius)
     assert abs(float(found.estimate) - radius / 3 - 3) <= found.bias_bound
-    assert found.bias_bound == 6
+    # numbers of twice the range's size are rounded by 2⁻⁵² of it, in some thirty places
+    assert 6 <= found.bias_bound <= 6 + 64 * 2.0**-52 * radius
 
 
 def test_without_a_range_the_location_is_found_wherever_it_is():

@@ -34,7 +34,7 @@ def people():
 @pytest.fixture
 def quiet(monkeypatch):
     """All noise zero and the location found, so that an estimate is a function of the data."""
-    monkeypatch.setattr(Search, "find", lambda self, rows, center: np.zeros(self.dim))
+    monkeypatch.setattr(Search, "find", lambda self, rows: np.zeros(self.dim))
     monkeypatch.setattr(LaplaceQuery, "draw", lambda self, count: [0] * count)
     monkeypatch.setattr(IntegerQuery, "draw", lambda self, count: [0] * count)
 

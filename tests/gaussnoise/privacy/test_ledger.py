@@ -37,6 +37,7 @@ from gaussnoise.files import mounts as _mounts
 from gaussnoise.files.mounts import Mount, mount_of
 from gaussnoise.numerics.rounding import rounded_up
 from gaussnoise.privacy import gaussian_epsilon
+from gaussnoise.privacy import ledger_entries as _entries
 from gaussnoise.privacy import ledger_file as _ledger_file
 from gaussnoise.privacy import ledger_results as _results
 from gaussnoise.privacy.ledger import Ledger
@@ -150,10 +151,35 @@ def test_bad_ids(ledger, id):
         once(ledger, id)
 
 
-@pytest.mark.parametrize("cost", [-1e-300, float("nan"), float("inf")])
+@pytest.mark.parametrize(
+    "cost", [-1e-300, float("nan"), float("inf"), "0.1", None, True, [0.1], 1j, 10**400]
+)
 def test_bad_costs(ledger, cost):
     with pytest.raises(gn.ParameterError, match="cost"):
         once(ledger, cost=cost)
+    assert ledger.entries() == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"delta": "0.1"},
+        {"delta": None},
+        {"protects": None},
+        {"protects": b"rows"},
+        {"protects": "\ud800"},
+        {"request": None},
+        {"request": ["what"]},
+        {"request": {"what": object()}},
+        {"request": {"what": {1, 2}}},
+        {"draws": 10**4000},
+    ],
+)
+def test_what_a_ledger_cannot_keep_is_refused(ledger, change):
+    options = {"cost": 0.1, "request": {"what": 1}, "protects": ROW, "target": None} | change
+    with pytest.raises(gn.ParameterError, match="ledger: expected"):
+        ledger.once("a", write=drawing(0)[0], read=read, **options)
+    assert ledger.entries() == ()
 
 
 # the cap
@@ -420,6 +446,10 @@ def test_a_place_taken_meanwhile_keeps_the_result_aside(ledger, tmp_path):
 # what goes wrong while drawing
 
 
+def refusing(path):
+    raise gn.DataError("no")
+
+
 def failing(error):
     def write(path):
         path.write_text("1", encoding="utf-8")
@@ -475,13 +505,14 @@ def test_a_result_that_is_carried_off_stays_charged(ledger):
     assert [entry.state for entry in ledger.entries()] == ["reserved"]
 
 
-def test_other_errors_before_the_draw_stay_as_they_are(ledger):
+@pytest.mark.parametrize("kind", [gn.ParameterError, gn.NotAvailableError, gn.GaussNoiseError])
+def test_refusals_of_other_classes_are_recorded_and_stay_as_they_are(ledger, kind):
     def write(path):
-        raise gn.ParameterError("expected 3")
+        raise kind("expected 3")
 
-    with pytest.raises(gn.ParameterError, match="expected 3"):
+    with pytest.raises(kind, match="expected 3"):
         once(ledger, write=write)
-    assert ledger.entries() == ()
+    assert [(entry.state, entry.rho) for entry in ledger.entries()] == [("refused", 0.0)]
 
 
 def test_tables_are_refused_without_their_column(ledger, small, tmp_path):
@@ -1123,7 +1154,7 @@ def test_epsilon_takes_off_what_thresholds_spent(with_delta):
     once(with_delta, "threshold", cost=0.25, delta=5e-7)
     assert with_delta.epsilon(1e-6) == pytest.approx(gn.zCDP(0.5).epsilon(5e-7), rel=1e-9)
     assert with_delta.epsilon(1e-6) >= gn.zCDP(0.5).epsilon(5e-7)
-    for delta in (5e-7, 1e-9, 0.0, 1.0):
+    for delta in (5e-7, 1e-9, 0.0, 1.0, "1e-6", None):
         with pytest.raises(gn.ParameterError, match="< delta < 1"):
             with_delta.epsilon(delta)
 
@@ -1356,6 +1387,44 @@ def test_commands_that_fail(call, line, kind):
     assert not Path("o").exists()
 
 
+def test_the_last_entries_are_listed_and_all_are_counted(call):
+    ledger = Ledger.create("l", gn.zCDP(1.0))
+    for k in range(25):
+        with contextlib.suppress(gn.DataError):
+            once(ledger, f"run {k}", cost=0.01, write=refusing if k % 5 == 4 else None)
+    assert (ledger.charges, ledger.refusals) == (20, 5)
+    names = [f"run {k}" for k in range(25)]
+    for last, expected in ((None, names), (0, []), (1, names[-1:]), (7, names[-7:]), (99, names)):
+        assert [entry.id for entry in ledger.entries(last)] == expected
+    for line, expected in (("", names[-20:]), (" --last 3", names[-3:]), (" --all", names)):
+        shown = call("ledger show l" + line)[1]
+        assert "charges: 20, refusals of the data: 5" in shown
+        assert [name for name in names if f"  {name}  " in shown] == expected
+        assert (f"the last {len(expected)} of 25 entries" in shown) == (len(expected) < 25)
+        found = json.loads(call(f"ledger show l --json{line}")[1])
+        assert [entry["id"] for entry in found["entries"]] == expected
+        assert (found["charges"], found["refusals"]) == (20, 5)
+
+
+@pytest.mark.parametrize("last", [-1, 1.0, True, "1", 2**63])
+def test_a_number_of_entries_is_an_integer(ledger, last):
+    with pytest.raises(gn.ParameterError, match="expected an integer last >= 0"):
+        ledger.entries(last)
+
+
+def test_many_entries_are_counted_without_being_read(ledger, monkeypatch):
+    """What is shown of 100,000 entries takes no longer with each: only the last ones are parsed."""
+    for k in range(5):
+        once(ledger, f"run {k}", draws=2)
+    parsed = []
+    real = _entries._parsed
+    monkeypatch.setattr(_entries, "_parsed", lambda text: parsed.append(1) or real(text))
+    assert [entry.id for entry in ledger.entries(2)] == ["run 3", "run 4"]
+    assert (ledger.charges, ledger.refusals) == (5, 0)
+    assert ledger.epsilon(1e-6) > 0
+    assert len(parsed) == 2
+
+
 # results that mechanisms save
 
 
@@ -1374,6 +1443,8 @@ def test_releases_come_back_from_their_file(tmp_path):
         gn.Release.load(tmp_path / "r.json", other.covariance)
     with pytest.raises(gn.OutputError, match="cannot read"):
         gn.Release.load(tmp_path / "gone.json", mechanism.covariance)
+    with pytest.raises(gn.ParameterError, match=r"got GaussianMechanism; hint: mechanism\.cov"):
+        gn.Release.load(tmp_path / "r.json", mechanism)
     for text in ("", "[]", '{"format": "gaussnoise.release/1"}', '{"format": "x"}'):
         (tmp_path / "bad.json").write_text(text)
         with pytest.raises(gn.CertificateError, match=r"Release\.save"):
@@ -1402,14 +1473,21 @@ def test_a_copy_of_a_ledger_that_was_never_charged_is_refused(tmp_path):
         "UPDATE entries SET draws = 'x'",
         "UPDATE home SET path = 3.5",
         "UPDATE budget SET rho = x'ff'",
+        "UPDATE budget SET rho = '0x1p99999'",
+        "UPDATE entries SET begun = x'ff'",
+        "UPDATE entries SET sha256 = 7",
+        "UPDATE refusals SET protects = x'ff'",
     ],
-    ids=["deep", "draws", "home", "budget"],
+    ids=["deep", "draws", "home", "budget", "large", "begun", "sha256", "refusals"],
 )
 def test_tables_that_hold_something_else_end_in_a_typed_error(ledger, damage):
     once(ledger, "a")
+    with pytest.raises(gn.DataError):
+        once(ledger, "refused", write=refusing)
     with contextlib.closing(sqlite3.connect(ledger.path)) as database:
         database.execute(damage)
         database.commit()
+    assert run(["ledger", "show", str(ledger.path), "--json"]) in (0, 1)  # 70 is an internal error
     for ask in (
         ledger.entries,
         lambda: ledger.epsilon(1e-6),

@@ -172,6 +172,38 @@ def test_no_opendp_is_said_so(unseen, monkeypatch):
         IntegerQuery(1, 0.5).draw(3)
 
 
+BROKEN = """
+import gaussnoise as gn
+from gaussnoise.privacy.laplace import LaplaceQuery, NoisyMaximum
+from gaussnoise.privacy.sampler import IntegerQuery
+from gaussnoise.privacy.threshold import Change, ThresholdQuery
+
+for ask in (
+    lambda: IntegerQuery(1, 0.5).draw(3),
+    lambda: gn.zCDP(0.1).epsilon(1e-6),
+    lambda: LaplaceQuery(1, 0.5).draw(3),
+    lambda: NoisyMaximum(1, 0.5).choose([0, 1]),
+    lambda: ThresholdQuery(Change.added(1), 0.1, 1e-7).frequent({0: 5}),
+):
+    try:
+        ask()
+    except gn.NotAvailableError as error:
+        print(error)
+"""
+
+
+def test_an_opendp_whose_library_does_not_load_is_said_so(tmp_path):
+    """A file of another machine, or cut short: OpenDP raises the root of all errors."""
+    (tmp_path / "opendp.abi3.so").write_bytes(b"no library")
+    environment = os.environ | {"OPENDP_LIB_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", BROKEN], env=environment, capture_output=True, text=True, check=True
+    )
+    said = done.stdout.splitlines()
+    assert len(said) == 5
+    assert all("got a library that does not load; hint: pip install" in line for line in said)
+
+
 class Measurement:
     """OpenDP's discrete Gaussian, with a fault."""
 

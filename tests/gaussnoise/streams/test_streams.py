@@ -17,6 +17,7 @@ import pytest
 from scipy import stats
 
 import gaussnoise as gn
+from gaussnoise.cli.app import run
 from gaussnoise.privacy.sampler import noise_stream
 from gaussnoise.streams import Stream, Ticks, measure
 from gaussnoise.streams.one_machine import OneMachine
@@ -299,7 +300,7 @@ def test_a_person_of_any_rows_moves_no_more_than_is_charged(monkeypatch):
 
 def test_streams_of_persons_cost_what_the_promise_costs_and_say_what_is_counted(tmp_path):
     options = {"schema": PERSONS, "workload": [("sex",)], "rows_per_person": 2}
-    promised, bounded = planned(3, **options), planned(3, person="who", **options)
+    promised, bounded = planned(3, **options), planned(Ticks(3, 1), person="who", **options)
     assert bounded.rho_charged == promised.rho_charged
     assert bounded.request_sha256 != promised.request_sha256
     stream = bounded.start(tmp_path / "s", on_outside="drop")
@@ -320,7 +321,7 @@ def test_streams_of_persons_cost_what_the_promise_costs_and_say_what_is_counted(
 
 
 def test_rows_of_another_tick_refuse_it_whichever_rows_are_left_out():
-    over = Ticks(3, period="week")
+    over = Ticks(3, 1, period="week")
     plan = planned(over, workload=[("sex",)], schema=PERSONS, person="who")
     late = of_person("F" * 50)
     weeks = pa.array([2] * (len(late) - 1) + [1])
@@ -328,6 +329,25 @@ def test_rows_of_another_tick_refuse_it_whichever_rows_are_left_out():
     for _ in range(5):
         with pytest.raises(gn.DataError, match="rows of tick 2 alone, got earlier ones"):
             measure.counted(plan.tables, over, 2, late, "drop")
+
+
+def test_how_often_a_person_reports_is_said_where_persons_are_known(tmp_path, capsys):
+    options = {"workload": [("sex",)], "schema": PERSONS}
+    with pytest.raises(gn.ParameterError, match=r"reports=k\) with person="):
+        planned(5, person="who", **options)
+    every = planned(Ticks(5, 5), person="who", **options)
+    once, unsaid = planned(Ticks(5, 1), person="who", **options), planned(5, **options)
+    at_once, at_five = (plan.standard_deviation("sex", ticks=(1, 5)) for plan in (once, every))
+    assert at_once < at_five
+    assert unsaid.standard_deviation("sex", ticks=(1, 5)) == at_once
+    assert (repr(Ticks(5)), Ticks(5).as_dict()) == (repr(Ticks(5, 1)), Ticks(5, 1).as_dict())
+    start = ["stream", "start", str(tmp_path / "s"), "-s", str(tmp_path / "s.toml"), "-m", "1"]
+    start += ["--rho", "0.5", "--ticks", "5", "--person", "who"]
+    (tmp_path / "s.toml").write_text(PERSONS.to_toml())
+    assert run(start) == 1
+    assert "--reports K with --person" in capsys.readouterr().err
+    assert run([*start, "--reports", "5"]) == 0
+    assert Stream.open(tmp_path / "s").plan.over.reports == 5
 
 
 def test_a_stream_of_one_tick_is_a_release():
@@ -373,7 +393,9 @@ def test_a_stream_goes_on_where_it_was(running):
     assert [again.total(t)["sex"].estimate.tolist() for t in (1, 2)] == before
     truth = np.array([sum(np.sum(np.array(rows(t)["sex"]) == s) for t in (1, 2, 3)) for s in "FM"])
     assert (np.abs(third["sex"].estimate - truth) < 8 * third["sex"].standard_deviation).all()
-    with pytest.raises(gn.StreamError, match="all 3 ticks are done"):
+    with pytest.raises(gn.ParameterError, match="from 1 to 3, the number of ticks"):
+        again.tick(rows(4), number=4)
+    with pytest.raises(gn.StreamError, match=r"number=3 reads the last tick again$"):
         again.tick(rows(4))
 
 
@@ -402,13 +424,59 @@ def test_a_tick_that_is_asked_for_again_is_read_again(running):
     assert len(running) == 2
 
 
-def test_rows_that_may_be_the_last_ones_are_refused_without_a_number(running):
-    expected = gn.StreamError
-    with pytest.raises(expected, match="count exactly as those of tick 2"):
-        running.tick(rows(2))
-    assert len(running) == 2
-    running.tick(rows(2), number=3)
-    assert len(running) == 3
+def test_what_becomes_of_a_tick_does_not_depend_on_counts_of_another(tmp_path):
+    """Rows that count as those of the tick before, or one row otherwise, end alike."""
+    for name, count in (("same", 40), ("other", 41)):
+        stream = planned().start(tmp_path / name)
+        assert stream.tick(rows(1)).times == "tick 1"  # the first one needs no number
+        with pytest.raises(gn.StreamError, match="number=1 reads the last tick again, number=2"):
+            stream.tick(rows(1, count))
+        assert len(stream) == 1
+        assert [p.name for p in stream.state.private.glob("exact*")] == ["exact-counts-0001.json"]
+        assert stream.tick(rows(1, count), number=2).times == "ticks 1 to 2"
+        found = json.loads((stream.state.private / "exact-counts-0002.json").read_text())
+        assert found["rows"] == count
+
+
+def written(path, table):
+    pa.csv.write_csv(table, path)
+    return path
+
+
+def test_a_file_that_an_earlier_tick_counted_is_warned_of_by_its_identity(tmp_path):
+    stream = planned(9).start(tmp_path / "stream")
+    first, same = (written(tmp_path / name, rows(1)) for name in ("first.csv", "same.csv"))
+    stream.tick(first, number=1)
+    stream.tick(first, number=1)  # is read again
+    os.utime(same, ns=(0, first.stat().st_mtime_ns + 1))
+    stream.tick(same, number=2)  # the same rows, of another file
+    with pytest.warns(gn.StreamWarning, match=r"first.csv' was counted at tick 1 .*number=1"):
+        stream.tick(first, number=3)
+    assert len(stream) == 3
+    moved = first.rename(tmp_path / "moved.csv")
+    with pytest.warns(gn.StreamWarning, match=r"same.csv' \(and 1 more\) was counted"):
+        stream.tick([same, moved], number=4)
+    stream.tick(written(first, rows(1)), number=5)  # the old name, of new rows
+    with pytest.warns(gn.StreamWarning, match="moved.csv' was counted at tick 4"):
+        stream.tick(moved, number=6)
+    (stream.state.private / "files.json").write_text("[1]")
+    stream.tick(moved, number=7)  # a note that is damaged only warns of nothing
+    stream.tick(rows(2), number=8)
+    (kept,) = stream.state.private.glob("files*")
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert "first.csv" not in public_text(stream)
+
+
+def test_a_tick_that_was_refused_has_counted_no_file(tmp_path):
+    stream = planned().start(tmp_path / "stream")
+    bad, good = pa.table({"sex": ["X"], "age": [1]}), rows(1)
+    file = written(tmp_path / "bad.csv", bad)
+    with pytest.raises(gn.DataError):
+        stream.tick(file, number=1)
+    stream.tick(good, number=1)
+    stream = Stream.open(stream.path)
+    with pytest.raises(gn.DataError):  # and no warning
+        stream.tick(file, number=2)
 
 
 def test_ticks_cannot_be_left_out(running):
@@ -462,7 +530,7 @@ def test_exact_counts_are_kept_apart_and_for_the_owner_alone(running):
         2,
     )  # what is public can be read without them
     with pytest.raises(gn.StreamError, match="missing"):
-        Stream.open(running.path).tick(rows(3))
+        Stream.open(running.path).tick(rows(3), number=3)
 
 
 def test_nothing_private_is_in_messages(tmp_path):
@@ -565,7 +633,7 @@ def test_a_tick_that_was_drawn_and_not_published_is_published(running, monkeypat
             running.tick(rows(3), number=3)
     assert len(running) == 2
     kept = json.loads((running.state.private / "exact-counts-0003.json").read_text())
-    with pytest.raises(gn.StreamError, match="tick 3 had been drawn"):
+    with pytest.raises(gn.StreamError, match="number=3 reads"):
         running.tick(rows(4))
     assert len(running) == 3
     assert json.loads((running.state.private / "exact-counts-0003.json").read_text()) == kept
@@ -573,6 +641,108 @@ def test_a_tick_that_was_drawn_and_not_published_is_published(running, monkeypat
         running.tick(rows(4), number=3)["sex"].estimate.tolist()
         == running.total(3)["sex"].estimate.tolist()
     )
+
+
+@pytest.fixture
+def small_disk():
+    """A function after which no file of this process grows beyond so many bytes, until the end."""
+    resource = pytest.importorskip("resource", reason="no limits on the size of files here")
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limited(size):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, most[1]))
+
+    yield limited
+    resource.setrlimit(resource.RLIMIT_FSIZE, most)
+
+
+def test_a_tick_on_a_full_disk_ends_with_a_typed_error_and_goes_on(tmp_path, small_disk):
+    """Whichever of its files is the first that does not fit: the lock's journal has 512 bytes, the
+    commit some 2000, and a table in text some 6000.
+    """
+    schema = gn.Schema([gn.Attribute("age", range(120))])
+    stream = planned(schema=schema).start(tmp_path / "stream")
+    stream.tick(rows(1), number=1)
+    file, drawn = written(tmp_path / "2.csv", rows(2)), []
+    kept = stream.state.private / "exact-counts-0002.json"
+    for size in (0, 600, 1200, 3000, 5000):
+        small_disk(size)
+        with pytest.raises(gn.OutputError, match="stream: cannot"):
+            stream.tick(file, number=2)
+        small_disk(-1)
+        drawn += [kept.read_text()] if kept.exists() else []
+    assert (len(drawn), len(set(drawn)), len(stream)) == (2, 1, 1)
+    second = stream.tick(file, number=2)
+    assert kept.read_text() == drawn[0]
+    assert np.array_equal(second["age"].estimate, stream.total(2)["age"].estimate)
+
+
+def test_a_start_on_a_full_disk_leaves_nothing(tmp_path, small_disk):
+    for size in (0, 1000):
+        small_disk(size)
+        with pytest.raises(gn.OutputError, match="cannot write"):
+            planned().start(tmp_path / "s")
+        small_disk(-1)
+        assert list(tmp_path.iterdir()) == []
+    assert len(planned().start(tmp_path / "s")) == 0
+
+
+def opened_to_others(private):
+    private.chmod(0o750)
+
+
+def replaced_by_a_link(private):
+    private.rename(private.with_name("elsewhere"))
+    private.symlink_to("elsewhere")
+
+
+@pytest.mark.parametrize("change", [opened_to_others, replaced_by_a_link])
+def test_a_private_folder_that_is_not_its_owners_alone_gets_no_counts(running, change):
+    change(running.state.private)
+    before = sorted(path.name for path in running.state.private.iterdir())
+    with pytest.raises(gn.StreamError, match=r"its owner alone|got a link"):
+        running.tick(rows(3), number=3)
+    assert sorted(path.name for path in running.state.private.iterdir()) == before
+
+
+def test_a_private_folder_of_another_user_gets_no_counts(running, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1 + os.stat(running.path).st_uid)
+    lstat = os.lstat
+
+    def of_another(path):
+        status = lstat(path)
+        uid = 2 + status.st_uid if path == running.state.private else status.st_uid
+        return os.stat_result([*status[:4], uid, *status[5:]])
+
+    monkeypatch.setattr(os, "lstat", of_another)
+    with pytest.raises(gn.StreamError, match="another user's"):
+        running.tick(rows(3), number=3)
+
+
+def test_a_stream_does_not_forget_its_ledger(tmp_path):
+    ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(0.5))
+    stream = planned().start(tmp_path / "stream", ledger=ledger, id="weekly")
+    stream.tick(rows(1), number=1)
+    shutil.copytree(stream.path, tmp_path / "copy")
+    stream.tick(rows(2), number=2)
+    for private in (stream.state.private, tmp_path / "copy" / "private"):
+        (private / "ledger.json").unlink()
+    lost = Stream.open(stream.path)
+    assert lost.total()["sex"].estimate.shape == (2,)
+    for path in (stream.path, tmp_path / "copy"):
+        with pytest.raises(gn.LedgerError, match=r"as 'weekly'.*ledger="):
+            Stream.open(path).tick(rows(3), number=len(Stream.open(path)) + 1)
+    shutil.rmtree(stream.path)
+    (tmp_path / "copy").rename(stream.path)
+    with pytest.raises(gn.LedgerError, match="missing"):  # the older copy, as with the link
+        Stream.open(stream.path, ledger).tick(rows(3), number=2)
+    other = gn.Ledger.create(tmp_path / "other", gn.zCDP(0.5))
+    with pytest.raises(gn.LedgerError, match="not what was charged"):
+        Stream.open(stream.path, other).tick(rows(3), number=2)
+    assert str(ledger.path) not in public_text(stream)
+    plain = planned().start(tmp_path / "plain")
+    with pytest.raises(gn.LedgerError, match="charged to none"):
+        Stream.open(plain.path, ledger)
 
 
 def test_the_budget_is_charged_once_at_the_start(tmp_path):
@@ -706,8 +876,6 @@ def test_a_plan_says_what_it_promises():
 
 
 def test_the_shell_runs_a_stream(tmp_path, capsys, monkeypatch):
-    from gaussnoise.cli.app import run
-
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.toml").write_text(SCHEMA.to_toml())
     for t in (1, 2):
@@ -717,16 +885,27 @@ def test_the_shell_runs_a_stream(tmp_path, capsys, monkeypatch):
         "--workload both"
     ).split()
     assert run(start) == 0
-    assert "confidential" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "confidential" in out
+    assert "next: gaussnoise stream tick weekly TABLE --tick 1\n" in out
     assert run(start) == 1
     assert "exists already" in capsys.readouterr().err
     assert run("stream tick weekly 1.csv --tick 1".split()) == 0
-    assert "Tick 1 of 3" in capsys.readouterr().out
-    assert run("stream tick weekly 2.csv".split()) == 0
-    assert run("stream tick weekly 2.csv".split()) == 1
-    assert "count exactly" in capsys.readouterr().err
+    out = capsys.readouterr().out
+    assert "Tick 1 of 3" in out
+    assert "--tick 2\n" in out
+    assert run("stream tick weekly 2.csv".split()) == 2  # counts nothing
+    assert "--tick" in capsys.readouterr().err
+    assert run("stream tick weekly 2.csv --tick 2".split()) == 0
+    capsys.readouterr()
     assert run("stream show weekly".split()) == 0
     out = capsys.readouterr().out
     assert "2 of 3 ticks done" in out
+    assert "--tick 3\n" in out
     assert "all rows so far: MarginalTable(sex" in out
+    assert run("stream tick weekly 1.csv --tick 3".split()) == 0
+    said = capsys.readouterr()
+    assert "all ticks are done" in said.out
+    assert said.err.startswith("warning: tick: ")
+    assert "1.csv' was counted at tick 1" in said.err
     assert run("stream show nowhere".split()) == 1

@@ -137,6 +137,37 @@ def test_a_mechanism_refuses_an_unknown_rule_before_it_charges(ledger, draws):
     assert not draws
 
 
+@pytest.mark.parametrize("given", [{}, {"counts": [1]}, {"indices": [0]}, {"data": 1, "rows": 1}])
+def test_records_by_no_name_or_by_two_cost_nothing(ledger, draws, given):
+    mechanism = gn.GaussianMechanism(
+        gn.optimal_noise(gn.LpBall(2, 2), neighbors="add-remove"), gn.zCDP(0.1)
+    )
+    with pytest.raises(gn.ParameterError, match=r"expected|belongs to listed points"):
+        mechanism.release(**given, ledger=ledger, id="x")
+    assert ledger.entries() == ()
+    assert not draws
+
+
+@pytest.mark.parametrize(
+    ("domain", "given"),
+    [
+        (gn.FiniteSet(np.eye(3)), {"indices": [[0], [0, 1]]}),
+        (gn.FiniteSet(np.eye(3)), {"indices": [[0]]}),
+        (gn.FiniteSet(np.eye(3)), {"data": [1.0, 2.0]}),
+        (gn.FiniteSet(np.eye(3)), {"counts": [1, 2, 2.5]}),
+        (gn.LpBall(2, 2), {"data": [[0.0, 1.0], [0.0, "x"]]}),
+        (gn.LpBall(2, 2), {"data": [[0.0, 2.0]]}),
+    ],
+)
+def test_every_refusal_of_records_is_in_the_ledger(ledger, draws, domain, given):
+    """Ragged, of another shape or kind, or outside: whatever looks at them is asked inside."""
+    mechanism = gn.GaussianMechanism(gn.optimal_noise(domain, neighbors="add-remove"), gn.zCDP(0.1))
+    with pytest.raises(gn.DataError, match="not said where"):
+        mechanism.release(**given, ledger=ledger, id="x")
+    assert [(entry.state, entry.rho) for entry in ledger.entries()] == [("refused", 0.0)]
+    assert not draws
+
+
 # Ctrl-C
 
 

@@ -246,6 +246,31 @@ def test_integers_are_sorted_as_such_and_are_text_beside_text():
     assert gn.discover_categories(mixed, "v", BUDGET).categories == ("10", "9", "x")
 
 
+FORMULAS = ("=1+1", "+1", "-1", "@SUM(1)", "\t=1", "\r=1", "\n=1", "＝1")
+
+
+def test_what_spreadsheets_would_run_is_left_out_where_that_is_asked_for(tmp_path):
+    """By their first character alone, and of text alone: -1 is a number."""
+    kept = (" =1", "'=1", "1-1", "a@b", "=")
+    table = pa.table({"v": [*FORMULAS, *kept] * 300})
+    found = gn.discover_categories(table, "v", BUDGET)
+    assert found.categories == tuple(sorted([*FORMULAS, *kept]))
+    dropped = gn.discover_categories(table, "v", BUDGET, on_formula="drop")
+    assert dropped.categories == tuple(sorted(kept[:-1]))
+    assert [one.privacy["on_formula"] for one in (found, dropped)] == ["show", "drop"]
+    assert [("formulas" in text) for text in (str(found), dropped.to_toml())] == [False, True]
+    numbers = pa.table({"v": [-1, 1] * 300})
+    assert gn.discover_categories(numbers, "v", BUDGET, on_formula="drop").categories == (-1, 1)
+    ledger = gn.Ledger.create(tmp_path / "l", gn.zCDP(1.0), delta=1e-6)
+    under = {"ledger": ledger, "id": "v"}
+    again = [
+        gn.discover_categories(table, "v", BUDGET, on_formula="drop", **under) for _ in range(2)
+    ]
+    assert again[0].to_json() == again[1].to_json()
+    with pytest.raises(gn.LedgerError, match="another on_formula"):
+        gn.discover_categories(table, "v", BUDGET, **under)
+
+
 def test_names_of_the_catch_all_stay_free():
     found = gn.discover_categories(pa.table({"v": ["other"] * 300}), "v", BUDGET)
     assert found.attribute().labels == ("other", "other_")
@@ -269,6 +294,7 @@ def test_nothing_frequent_is_said_and_hides_how_many_there_are():
         ({"rows_per_person": 0}, "rows_per_person"),
         ({"rows_per_person": True}, "rows_per_person"),
         ({"neighbors": "both"}, "neighbors"),
+        ({"on_formula": True}, "on_formula"),
         ({"column": 3}, "column"),
         ({"id": "x"}, "together"),
     ],
@@ -329,6 +355,8 @@ def test_the_command_prints_a_schema(tmp_path, monkeypatch, capsys):
     assert gn.Schema.loads(shown).attributes[0].labels == ("baker", "nurse", "other")
     assert call("categories t.csv job --epsilon 1 --delta 1e-6 -o s.toml")[0] == 0
     assert gn.Schema.load("s.toml").names == ("job",)
+    found = call("categories t.csv job --epsilon 1 --delta 1e-6 --on-formula drop --json")[1]
+    assert json.loads(found)["privacy"]["on_formula"] == "drop"
     status, _, error = call("categories t.csv job --epsilon 1 --delta 1e-6 -o s.toml")
     assert (status, "exists already" in error) == (1, True)
     assert call("ledger create l --rho 1 --delta 1e-6")[0] == 0

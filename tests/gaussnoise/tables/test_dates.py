@@ -25,7 +25,7 @@ from gaussnoise.cli.app import run
 from gaussnoise.tables.counting.count import count_marginals
 from gaussnoise.tables.counting.persons import PersonLimit
 from gaussnoise.tables.counting.records import code_table
-from gaussnoise.tables.reading.draft import draft
+from gaussnoise.tables.drafts.draft import draft
 from gaussnoise.tables.schema.dates import ISO
 
 # what dask and ibis say about their own dependencies
@@ -674,7 +674,7 @@ def test_drafts_have_bins_of_the_calendar_and_say_which(name, tmp_path):
             assert f"bins of {step}," in found.reasons[attribute.name]
     assert [len(found.attributes) for found in drafts] == [2, 2, 2, 2]
     assert len({found.to_toml() for found in drafts}) == 1
-    assert gn.Schema.loads(drafts[0].to_toml()) == gn.Schema(drafts[0].attributes)
+    assert gn.Schema.loads(drafts[0].to_toml()) == drafts[0].schema
 
 
 def test_a_draft_leaves_out_what_it_cannot_bin_and_shows_none_of_it():
@@ -682,7 +682,7 @@ def test_a_draft_leaves_out_what_it_cannot_bin_and_shows_none_of_it():
     found = draft(table)
     assert [a.name for a in found.attributes] == ["sex"]
     assert "local times without a time zone" in found.left_out["zone"]
-    assert "expected dates, got none" in found.left_out["none"]
+    assert "expected values, got none" in found.left_out["none"]
     assert "1970" not in found.to_toml()
 
 
@@ -709,9 +709,12 @@ def test_the_shell_goes_from_a_file_with_dates_to_answers_and_a_page(tmp_path, m
         return out
 
     call("schema;t.csv;-o;draft.toml")
-    assert "# dates: bins of quarters" in (tmp_path / "draft.toml").read_text(encoding="utf-8")
+    drafted = (tmp_path / "draft.toml").read_text(encoding="utf-8")
+    assert "# dates: bins of quarters" in drafted
     assert "admitted × sex" in call("plan;-s;draft.toml;-m;2;--rho;1000")
-    call("release;t.csv;-s;draft.toml;-m;2;--rho;1000;-o;out")
+    confirmed = drafted.replace("draft = true", "")
+    (tmp_path / "schema.toml").write_text(confirmed, encoding="utf-8")
+    call("release;t.csv;-s;schema.toml;-m;2;--rho;1000;-o;out")
     answer = json.loads(call("ask;out;count of admitted<2019-07-01 given sex;--json"))
     expected = [sum(d < date(2019, 7, 1) and d.day % 2 == k for d in days) for k in (0, 1)]
     assert [row["estimate"] for row in answer["rows"]] == pytest.approx(expected, abs=2)

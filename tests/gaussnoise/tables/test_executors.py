@@ -20,6 +20,7 @@ import pyarrow
 import pytest
 
 import gaussnoise as gn
+from gaussnoise.files import disk
 from gaussnoise.files.commits import Commits
 from gaussnoise.files.disk import remove_at_once
 from gaussnoise.privacy.sampler import IntegerQuery
@@ -418,6 +419,74 @@ def test_a_killed_driver_goes_on_from_what_was_committed(cluster, faults, tmp_pa
     assert ledger.spent == plan.rho_charged
 
 
+def left_in(folder):
+    return sorted(path.name for path in folder.iterdir() if path.name.startswith("."))
+
+
+def test_what_a_killed_driver_left_is_taken_away_unless_it_lives(
+    cluster, faults, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(layouts, "_GROUP_CELLS", (12, 12))
+    people().to_parquet(tmp_path / "people.parquet")
+    order(faults, "after-measured-driver")
+    killed_driver(tmp_path, faults, "alone")
+    (work,) = tmp_path.glob(".out.*.work")
+    assert (work / "person.key").exists()
+    assert list((work / "measured").iterdir())
+    unfinished = tmp_path / f"{work.name}.{16 * 'a'}"  # of a driver that took it away
+    (tmp_path / ".out.other.work").mkdir()
+    unfinished.mkdir()
+    frame, place = in_cluster(cluster, people()), {"out": tmp_path / "out", "format": "parquet"}
+    with Work(work).alone():  # as if the driver lived
+        cells_of_pairs().release(frame, executors=True, **place)
+    assert left_in(tmp_path) == [work.name, ".out.other.work"]
+    with pytest.raises(gn.OutputError, match="exists already"):
+        cells_of_pairs().release(frame, executors=True, **place)
+    assert left_in(tmp_path) == [".out.other.work"]
+    assert (tmp_path / "out" / "release.json").exists()
+
+
+def test_only_what_is_known_to_be_dead_is_taken_away(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    work = Work.beside(out, 16 * "a")
+    work.make()
+    Work.clear(out)  # its driver may not have the lock yet
+    work.make_key()
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "fcntl", None)  # no locks
+        Work.clear(out)
+    Work.clear(tmp_path / "ou")
+    work.keep_charge("one")
+    Work.clear(out)
+    Work.clear(out, "another")
+    assert work.key.exists()
+    Work.clear(out, "one")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_ledger_charged_stays_until_it_is_complete(cluster, faults, tmp_path, monkeypatch):
+    monkeypatch.setattr(layouts, "_GROUP_CELLS", (12, 12))
+    ledger = gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
+    people().to_parquet(tmp_path / "people.parquet")
+    plan, frame = cells_of_pairs(), in_cluster(cluster, people())
+    place = {"out": tmp_path / "out", "format": "parquet", "executors": True}
+    killed_driver(tmp_path, faults, "uncharged")
+    (lost,) = left_in(tmp_path)
+    order(faults, "after-measured-driver")
+    killed_driver(tmp_path, faults, "release")  # the same id, charged again
+    (charged,) = left_in(tmp_path)
+    assert charged != lost
+    spent = ledger.spent
+    assert spent == 2 * plan.rho_charged
+    plan.release(frame, **place)
+    assert left_in(tmp_path) == [charged]
+    shutil.rmtree(tmp_path / "out")
+    release = plan.release(frame, **under_a_ledger(tmp_path))
+    assert left_in(tmp_path) == []
+    assert release["sex", "age"].private
+    assert ledger.spent == spent
+
+
 REFUSED = {
     "not Spark": (people(), {"out": "out", "format": "parquet"}, "expects a Spark dataframe"),
     "no place": (None, {"format": "parquet"}, "expects out="),
@@ -744,7 +813,11 @@ WEEKS = {
         "neighbors": "replace",
         "over": gn.streams.Ticks(3, reports=2, period="week", late="carry"),
     },
-    "persons, under a ledger": {"person": "who", "rows_per_person": 2},
+    "persons, under a ledger": {
+        "over": gn.streams.Ticks(3, 1),
+        "person": "who",
+        "rows_per_person": 2,
+    },
 }
 
 
@@ -777,7 +850,7 @@ def test_without_noise_executors_count_what_one_machine_does(cluster, tmp_path, 
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     monkeypatch.setattr(layouts, "_GROUP_CELLS", (12, 12))
-    over = gn.streams.Ticks(2, period="week")
+    over = gn.streams.Ticks(2, 1, period="week")
     stream = started(tmp_path, over, person="who", rows_per_person=400)
     here = stream.plan.start(tmp_path / "here", format="parquet")
     for each in (stream, here):
@@ -811,7 +884,7 @@ def test_a_tick_whose_driver_is_killed_goes_on_from_what_was_committed(
 ):
     monkeypatch.setattr(layouts, "_GROUP_CELLS", (12, 12))
     gn.Ledger.create(tmp_path / "survey.ledger", gn.zCDP(1.0))
-    stream = started(tmp_path, gn.streams.Ticks(2), person="who", rows_per_person=2)
+    stream = started(tmp_path, gn.streams.Ticks(2, 1), person="who", rows_per_person=2)
     week(1).to_parquet(tmp_path / "people.parquet")
     (happened,) = order(faults, "after-measured-driver")
     killed_driver(tmp_path, faults, "tick")
@@ -819,8 +892,26 @@ def test_a_tick_whose_driver_is_killed_goes_on_from_what_was_committed(
     (work,) = stream.state.private.glob("0001-*")
     committed = {path: path.read_bytes() for kind in FOLDERS for path in (work / kind).iterdir()}
     assert len(committed) >= 2
-    stream.tick(in_cluster(cluster, week(1)))
+    stream.tick(in_cluster(cluster, week(1)), number=1)
     assert {path: path.read_bytes() for path in committed} == committed
+    check_as_one_machine(stream)
+
+
+def test_a_tick_whose_driver_is_killed_when_it_is_published_leaves_nothing(
+    cluster, faults, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(layouts, "_GROUP_CELLS", (12, 12))
+    stream = started(tmp_path, gn.streams.Ticks(2, 1), person="who", rows_per_person=2)
+    week(1).to_parquet(tmp_path / "people.parquet")
+    killed_driver(tmp_path, faults, "published tick")
+    (work,) = stream.state.private.glob("0001-*")
+    assert (work / "records.txt").exists()
+    taken = work.with_name(f"0002-{16 * 'a'}.{16 * 'b'}")  # of a driver that took it away
+    taken.mkdir()
+    (taken / "records.txt").touch()
+    stream.tick(in_cluster(cluster, week(1)), number=1)
+    check_as_one_machine(stream)
+    stream.tick(in_cluster(cluster, week(2)), number=2)
     check_as_one_machine(stream)
 
 
@@ -844,27 +935,20 @@ def test_a_tick_that_was_begun_with_other_rows_is_begun_again(cluster, tmp_path,
         patch.setattr(maker, "write_record", stop)
         with pytest.raises(KeyboardInterrupt):
             stream.tick(in_cluster(cluster, week(1)), number=2)
-    with pytest.raises(gn.StreamError, match="tick 2 had been drawn"):
+    with pytest.raises(gn.StreamError, match="number=2 reads"):
         stream.tick(in_cluster(cluster, week(2)))
+    assert len(stream) == 2
     check_as_one_machine(stream)
 
 
 def test_rows_of_another_tick_are_refused_by_executors(cluster, tmp_path):
-    stream = started(tmp_path, gn.streams.Ticks(3, period="week"), person="who")
+    stream = started(tmp_path, gn.streams.Ticks(3, 1, period="week"), person="who")
     for number in (2, 4):
         with pytest.raises(gn.DataError, match="'week'"):
             stream.tick(in_cluster(cluster, week(number)), number=1)
     with pytest.raises(gn.ParameterError, match="expects a Spark dataframe"):
-        stream.tick(week(1))
+        stream.tick(week(1), number=1)
     assert [path.name for path in stream.state.private.iterdir()] == ["lock"]
-
-
-def test_rows_that_may_be_the_last_ones_are_refused_by_executors(cluster, tmp_path):
-    stream = started(tmp_path)
-    stream.tick(in_cluster(cluster, week(1)))
-    with pytest.raises(gn.StreamError, match="as those of tick 1"):
-        stream.tick(in_cluster(cluster, week(1)))
-    assert [path.name[:5] for path in stream.state.private.glob("[0-9]*")] == ["0001-"]
 
 
 def one_byte_more(path):
@@ -944,8 +1028,21 @@ if __name__ == "__main__":  # a driver that is killed
     rows = in_cluster(
         spark_session("local[1]", own_faults), pd.read_parquet(folder / "people.parquet")
     )
-    if sys.argv[3] == "tick":
+
+    def kill(*_):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    if sys.argv[3] == "published tick":
+        tidy = maker.Executors.tidy
+        maker.Executors.tidy = lambda self, commits: kill() if commits else tidy(self, commits)
+    if sys.argv[3] == "uncharged":
+        keep = Work.keep_charge
+        Work.keep_charge = lambda self, charge: kill(keep(self, charge))
+    if "tick" in sys.argv[3]:
         gn.streams.Stream.open(folder / "weekly").tick(rows, number=1)
     else:
         released = large_plan() if sys.argv[3] == "large" else cells_of_pairs()
-        released.release(rows, **under_a_ledger(folder))
+        options = under_a_ledger(folder)
+        if sys.argv[3] == "alone":
+            options = {k: v for k, v in options.items() if k not in ("ledger", "id")}
+        released.release(rows, **options)

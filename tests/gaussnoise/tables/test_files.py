@@ -15,7 +15,7 @@ import pytest
 import gaussnoise as gn
 from gaussnoise.cli import app
 from gaussnoise.tables.counting.count import count_marginals
-from gaussnoise.tables.reading.draft import draft
+from gaussnoise.tables.drafts.draft import draft
 from gaussnoise.tables.reading.files import state_of
 
 X = gn.Attribute("x", [0, 1, 2])

@@ -1,11 +1,12 @@
 """A release by executors, step by step: each can be done again, whatever interrupted the last."""
 
+import hashlib
 import json
 import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, final
@@ -83,6 +84,7 @@ def released(
     """
     new = _Run(blank, table, Path(os.path.abspath(out)), secrets.token_hex(8))
     document = rehearsed(blank, "parquet", new.layout.most)
+    Work.clear(new.out)
     if ledger is None or id is None:
         check_target(new.out)
         new.check_file_system()
@@ -94,6 +96,8 @@ def released(
                 remove_at_once(new.work.folder)
                 raise
     ledger = Ledger.of(ledger)
+    charge = json.dumps([os.path.realpath(ledger.path), id])
+    new = replace(new, charge=hashlib.sha256(charge.encode()).hexdigest())
     if not any(entry.id == id and entry.state == "sealed" for entry in ledger.entries()):
         check_target(new.out)
     new.check_file_system()
@@ -111,6 +115,7 @@ def released(
         if token == new.token:
             return new.complete(document)
     with closing(replace(new, token=token)) as begun:
+        begun.enter()
         return begun.complete(document, id)
 
 
@@ -124,12 +129,15 @@ class _Run:
         table: a Spark dataframe.
         out: where the release goes.
         token: tells it from other runs to the same place.
+        charge: what its folder calls what a ledger may have charged for it; None without one.
     """
 
     blank: TableRelease
     table: Any
     out: Path
     token: str
+    charge: str | None = None
+    _alone: ExitStack = field(init=False, repr=False, default_factory=ExitStack)
 
     @cached_property
     def layout(self) -> Layout:
@@ -161,14 +169,23 @@ class _Run:
         )
 
     def close(self) -> None:
-        """Give back what Spark holds."""
-        if "records" in self.__dict__:
-            self.records.close()
+        """Give back what Spark holds, and the work's lock."""
+        with self._alone:
+            if "records" in self.__dict__:
+                self.records.close()
 
     def check_file_system(self) -> None:
         """Refuse a place that executors do not share: :func:`.cluster.check_file_system`."""
         folder = self.out.with_name(f".{self.out.name}.{self.token}.probe")
         check_file_system(self.table.sparkSession, folder, self.token)
+
+    def enter(self) -> None:
+        """Hold the work's lock until :meth:`close`.
+
+        Raises:
+            OutputError: another program has it.
+        """
+        self._alone.enter_context(self.work.alone())
 
     def begin(self) -> None:
         """A private folder, once the table is known to fit the schema.
@@ -178,13 +195,18 @@ class _Run:
         """
         self.work.make()
         try:
+            self.enter()
+            self.work.make_key()
             self.work.keep_records(self.records.fingerprint)
+            if self.charge is not None:
+                self.work.keep_charge(self.charge)
         except BaseException:
             remove_at_once(self.work.folder)
             raise
 
     def write_start(self, path: Path) -> None:
         """What a ledger keeps: which run has the one draw that was charged."""
+        Work.clear(self.out, self.charge)  # nothing else was charged under this id
         self.begin()
         start = {"format": _FORMAT, "token": self.token, "layout_sha256": self.layout.sha256}
         path.write_text(json.dumps(start | {"out": str(self.out)}), encoding="utf-8")
@@ -213,10 +235,9 @@ class _Run:
         Raises:
             DataError: the table changed since it was begun.
             LedgerError: what was drawn under ``id`` is gone.
-            OutputError: a file cannot be written; another program is at it.
+            OutputError: a file cannot be written.
         """
-        with self.work.alone():
-            release = self._loaded() if os.path.lexists(self.out) else self._made(document, id)
+        release = self._loaded() if os.path.lexists(self.out) else self._made(document, id)
         remove_at_once(self.work.folder)
         return release
 

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,10 +13,11 @@ from typing import final
 
 from ....errors import OutputError
 from ....files.commits import Commits
-from ....files.disk import exclusive_lock, read_json, sync
+from ....files.disk import exclusive_lock, read_json, remove, remove_at_once, sync
 from ...counting.persons import PersonLimit
 
 _MOST_BYTES = 2**27
+_CHARGED = "charged-"
 
 
 @final
@@ -34,12 +36,45 @@ class Work:
         """Of one release that was begun."""
         return cls(out.with_name(f".{out.name}.{token}.work"))
 
+    @staticmethod
+    def clear(out: Path, charge: str | None = None) -> None:
+        """Take away what drivers left beside ``out`` that were killed: their locks are free.
+
+        What a ledger may have charged stays, to be gone on with, unless that was ``charge``.
+        """
+        left = re.compile(re.escape(f".{out.name}.") + r"[0-9a-f]{16}\.work(\.[0-9a-f]{16})?")
+        with contextlib.suppress(OSError):  # it is tried again
+            for path in [path for path in out.parent.iterdir() if left.fullmatch(path.name)]:
+                if path.suffix == ".work":
+                    Work(path)._clear(charge)
+                else:  # it was being taken away
+                    remove(path)
+
+    def _clear(self, charge: str | None) -> None:
+        """Take the folder away, unless its driver lives or a ledger may know it."""
+
+        def unknown() -> bool:
+            charged = {path.name for path in self.folder.glob(f"{_CHARGED}*")}
+            # before the key is written, its driver has the lock
+            return os.path.lexists(self.key) and charged <= {f"{_CHARGED}{charge}"}
+
+        if unknown():  # else a driver that takes the lock now would find it taken
+            with (
+                contextlib.suppress(OSError),  # another program cleared it
+                exclusive_lock(self._lock, unknown=False) as free,
+            ):
+                if free and unknown():
+                    remove_at_once(self.folder)
+
     def make(self) -> None:
-        """Empty, with a key of its own."""
+        """Empty."""
         self.folder.mkdir(mode=0o700)
         for inner in (self.result, self._measured, self.aside):
             inner.mkdir()
         self._lock.touch()
+
+    def make_key(self) -> None:
+        """By which rows of persons are chosen, drawn once."""
         with open(self.key, "xb") as file:
             file.write(secrets.token_bytes(16))
             file.flush()
@@ -91,6 +126,11 @@ class Work:
     def limit(self, column: str | None, rows: int) -> PersonLimit | None:
         """On the rows of each person: the same rows when the work goes on."""
         return None if column is None else PersonLimit(column, rows, self.key.read_bytes())
+
+    def keep_charge(self, charge: str) -> None:
+        """Which charge of a ledger may be for what is drawn here."""
+        (self.folder / f"{_CHARGED}{charge}").touch()
+        sync(self.folder, deep=False)
 
     def keep_records(self, fingerprint: str) -> None:
         """Which rows are to be measured."""

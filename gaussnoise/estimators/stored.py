@@ -1,0 +1,81 @@
+"""Stored answers, read again: every value is of the kind that was written, or the file is refused.
+
+All functions raise ValueError, which readers of files turn into their own.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_BUDGET = ("rho", "epsilon", "delta", "mu", "alpha")
+
+
+def fields(value: object, *names: str) -> dict[str, Any]:
+    """An object with exactly these names."""
+    if not isinstance(value, dict) or set(value) != set(names):
+        raise ValueError("another object")
+    return value
+
+
+def text(value: object) -> str:
+    """A text."""
+    if not isinstance(value, str):
+        raise ValueError("no text")
+    return value
+
+
+def real(value: object, low: float = -math.inf, high: float = math.inf) -> float:
+    """A number in an interval; NaN only where that has no end."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("no number")
+    number = float(value)
+    if not low <= number <= high and not (
+        math.isnan(number) and (low, high) == (-math.inf, math.inf)
+    ):
+        raise ValueError("a number out of range")
+    return number
+
+
+def reals(value: object, low: float = -math.inf) -> NDArray[np.float64]:
+    """An array of numbers, at least one."""
+    array = np.array(value)
+    if array.dtype.kind not in "iuf" or not array.size or (array < low).any():
+        raise ValueError("no numbers")
+    if low > -math.inf and np.isnan(array).any():
+        raise ValueError("no bound")
+    return array.astype(np.float64)
+
+
+def texts(value: object) -> dict[str, str]:
+    """Texts by name."""
+    return {name: text(inner) for name, inner in as_object(value).items()}
+
+
+def as_object(value: object) -> dict[str, Any]:
+    """An object, of any names."""
+    if not isinstance(value, dict):
+        raise ValueError("no object")
+    return value
+
+
+def promise_record(value: object) -> dict[str, object]:
+    """The record of a promise: its definition, its numbers, who is protected, what to know."""
+    record = as_object(value)
+    for name in ("definition", "neighbors", "unit"):
+        text(record[name])
+    for name in (name for name in _BUDGET if name in record):
+        real(record[name], 0.0, math.inf)
+    if not any(name in record for name in _BUDGET):
+        raise ValueError("no budget")
+    return record
+
+
+def group_of(value: object) -> Mapping[str, str | int | bool]:
+    """A category by grouping column."""
+    group = as_object(value)
+    if not all(isinstance(category, str | int) for category in group.values()):
+        raise ValueError("no category")
+    return group

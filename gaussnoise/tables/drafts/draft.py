@@ -1,0 +1,252 @@
+"""A first schema, drafted from the data.
+
+Every line of it must be checked against public knowledge.
+"""
+
+import json
+import math
+import unicodedata
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import narwhals as nw
+
+from ...errors import DataError
+from ..reading.columns import form_of
+from ..reading.csv import FORM
+from ..reading.files import dialect_of, is_csv, written_in
+from ..reading.frames import (
+    guarded,
+    is_zoned,
+    open_table,
+    text_columns,
+    type_name,
+    without_zone,
+    zone_hint,
+)
+from ..reading.opened import is_untyped
+from ..reading.pieces import pieces
+from ..reading.sniff import decimal_columns, sniffed
+from ..reading.values import Form
+from ..schema.dates import ZONELESS
+from ..schema.dialect import USUAL, Dialect
+from ..schema.schema import RESERVED_NAMES, Attribute, Schema, file_toml
+from .edges import calendar_edges, log_edges, round_edges, round_ends
+from .roles import may_be_person, role_of
+from .seen import MOST_CATEGORIES, Seen
+
+_MOST_INTEGERS = 20
+_SKEWED = 20.0  # times the median, or more, is the largest of skewed numbers
+_MOST_PAIRS = 3  # of values that are nearly the same, in a comment
+
+
+class Draft(NamedTuple):
+    """What was decided of every column.
+
+    Attributes:
+        attributes: of the columns that can be one.
+        left_out: why the others are none, by name.
+        reasons: why every attribute is what it is, by name; also of those in ``instead``.
+        instead: attributes that columns which were left out could be after all, by name.
+        file: the dialect in which the table was read.
+    """
+
+    attributes: list[Attribute]
+    left_out: dict[str, str]
+    reasons: dict[str, str]
+    instead: dict[str, Attribute]
+    file: Dialect = USUAL
+
+    @property
+    def schema(self) -> Schema:
+        """What was drafted, which nothing is released with before a person has confirmed it."""
+        return Schema(self.attributes, file=self.file, is_draft=True)
+
+    def to_toml(self) -> str:
+        """The schema file, with a comment for every column."""
+        file = [file_toml(self.file)] if self.file.stated else []
+        blocks = ["draft = true\n", *file, *map(self._block, self.attributes)]
+        for name, reason in self.left_out.items():
+            lines = [f"left out: {reason}"]
+            if name in self.instead:
+                lines[0] += "; if it is something else:"
+                lines += Schema([self.instead[name]]).to_toml().splitlines()
+            blocks.append("".join(f"# {_one_line(line)}\n" for line in lines))
+        return "\n".join(blocks)
+
+    def _block(self, attribute: Attribute) -> str:
+        return f"# {_one_line(self.reasons[attribute.name])}\n{Schema([attribute]).to_toml()}"
+
+
+def _one_line(text: str) -> str:
+    """Names of columns may hold line ends and control characters, which comments must not."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def draft(table: object) -> Draft:
+    """One attribute per column that can be one, and why the others cannot.
+
+    See :meth:`Schema.draft`.
+    """
+    table = written_in(table, sniffed(table))
+    frame = open_table(table, decimal_columns(table))
+    types = guarded(
+        "read the table's columns",
+        lambda: dict(frame.collect_schema()),
+        engine=frame.implementation,
+    )
+    text = text_columns(table, list(types))
+    drafted, zoneless = Draft([], {}, {}, {}, dialect_of(table)), without_zone(table)
+    columns: dict[str, Seen] = {}
+    for name, dtype in types.items():
+        form = Form.TEXT if name in text else _form(frame, name)
+        problem = _problem(frame, name, dtype, form)
+        if problem is None:
+            columns[name] = Seen(dtype, form, named=may_be_person(name))
+        else:
+            drafted.left_out[name] = f"column {name!r}: {problem}"
+
+    def look() -> None:
+        for piece in pieces(frame, list(columns)) if columns else ():
+            for name, column in columns.items():
+                column.add(piece[name])
+
+    hint = FORM if is_csv(table) else ""
+    guarded("read the table's values", look, hint, engine=frame.implementation)
+    for name, column in columns.items():
+        role = role_of(name, column)
+        try:
+            attribute, reason = _attribute(name, column)
+            drafted.reasons[name] = f"{reason}; {ZONELESS}" if name in zoneless else reason
+        except DataError as error:
+            drafted.left_out[name] = role or str(error)
+            continue
+        if role is None:
+            drafted.attributes.append(attribute)
+        else:
+            drafted.left_out[name], drafted.instead[name] = role, attribute
+    return drafted
+
+
+def _form(frame: nw.DataFrame[Any] | nw.LazyFrame[Any], name: str) -> Form:
+    """Whether rows decide on a column's type."""
+    if not is_untyped(frame):
+        return Form.TYPED
+    return form_of(frame.to_native().dtypes[name], frame.implementation == nw.Implementation.DASK)
+
+
+def _problem(frame: Any, name: str, dtype: nw.dtypes.DType, form: Form) -> str | None:
+    """Why a column cannot be an attribute, whatever it holds."""
+    if name in RESERVED_NAMES:
+        return "released tables use this name themselves; hint: rename it"
+    if not (isinstance(name, str) and name):
+        return "expected a name that is text of at least one character; hint: rename it"
+    words = (nw.String, nw.Categorical, nw.Enum, nw.Boolean, nw.Date)
+    if dtype in words or dtype.is_numeric() or (dtype == nw.Datetime and not is_zoned(dtype)):
+        return None
+    if dtype in (nw.Object, nw.Unknown) and form is Form.UNTYPED:
+        return None  # the values decide
+    hint = zone_hint(frame.implementation) if is_zoned(dtype) else "drop or cast it"
+    wanted = "text, integers, booleans, numbers or dates"
+    return f"expected {wanted}, got {type_name(dtype)}; hint: {hint}"
+
+
+def _attribute(name: str, column: Seen) -> tuple[Attribute, str]:
+    """An attribute, and why it is that."""
+    if column.kind is None:
+        raise DataError(f"column {name!r}: expected values, got none; hint: drop it")
+    catch_all = _catch_all(column)
+    if column.kind == "dates":
+        return _dates(name, column, catch_all)
+    if column.kind == "truths":
+        found = {word.lower() for word in column.words.rows}
+        values = sorted(word == "true" for word in found & {"true", "false"})
+        said = "truth values"
+    elif column.kind == "texts":
+        values = sorted(column.words.rows)
+        said = "values" + (", of several kinds" if column.is_mixed else "")
+        said += ", numbers written like 007" if column.coded else ""
+    elif column.is_integer and 0 < len(column.numbers) <= _MOST_INTEGERS:
+        values = sorted(map(int, column.numbers.rows))
+        said = f"integers, at most {_MOST_INTEGERS}"
+    else:
+        return _numbers(name, column, catch_all)
+    if not values:
+        raise DataError(
+            f"column {name!r}: expected 1 to {MOST_CATEGORIES} distinct values, got more; hint: "
+            "leave out identifiers and free text"
+        )
+    free = ("other" + "_" * k for k in range(len(values) + 1))
+    other = next(o for o in free if o not in values) if catch_all else None
+    reason = f"{len(values)} distinct {said}: categories{catch_all}"
+    return Attribute(name, values, other=other), reason + _near(column.words.rows, column.kind)
+
+
+def _catch_all(column: Seen) -> str:
+    """What a catch-all is for; empty where none is needed."""
+    parts = ["nulls"] if column.missing else []
+    if column.kind in ("numbers", "dates") and (texts := sorted(column.texts.rows)):
+        shown = ", ".join(map(_quoted, texts))
+        parts.append(f"{len(texts)} text{'s' * (len(texts) > 1)} among {column.kind}: {shown}")
+    return f"; a catch-all for {' and '.join(parts)}" if parts else ""
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _near(values: Iterable[str], kind: str) -> str:
+    """Which values are nearly the same."""
+    if kind != "texts":
+        return ""
+    said, left = "", sorted(values)
+    for what, same in _SAME.items():
+        groups: dict[str, list[str]] = {}
+        for value in left:
+            groups.setdefault(same(value), []).append(value)
+        left = [group[0] for group in groups.values()]
+        if pairs := [group for group in groups.values() if len(group) > 1]:
+            shown = ["/".join(map(_quoted, group)) for group in pairs[:_MOST_PAIRS]]
+            more = [f"{len(pairs) - len(shown)} more"] if len(pairs) > len(shown) else []
+            said += f"; differ in {what} only: {', '.join(shown + more)}"
+    return said
+
+
+def _composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
+
+
+_SAME = {
+    "Unicode normal form": _composed,
+    "case or blanks": lambda text: "".join(_composed(text).split()).casefold(),
+}
+
+
+def _numbers(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
+    """Bins of numbers, and why these."""
+    low, high = column.low, column.high
+    skewed = low >= 0 and column.mostly_below(high / _SKEWED)
+    inner = log_edges(low, high) if skewed else round_edges(low, high)
+    shape = (
+        f"most below a {_SKEWED:g}th of the largest: bins that grow, 1-2-5 or tenfold"
+        if skewed
+        else "bins of one width, with round edges"
+    )
+    kind = f"more than {_MOST_INTEGERS} integers" if column.is_integer else "numbers"
+    ends = round_ends(low, high, inner, skewed=skewed)
+    clip = "" if ends is None else f"[{ends[0]:.15g}, {ends[1]:.15g}]"
+    return (
+        Attribute(name, edges=[-math.inf, *inner, math.inf], other="other" if catch_all else None),
+        f"{kind}, {shape}{catch_all}"
+        f"{f'; for sums and means, clip = {clip} in place of edges' if clip else ''}",
+    )
+
+
+def _dates(name: str, column: Seen, catch_all: str) -> tuple[Attribute, str]:
+    """Bins of dates, and why these; of the data only the first and the last month are looked at."""
+    inner, step, most = calendar_edges(column.first or 0, column.last or 0)
+    return (
+        Attribute(name, edges=[-math.inf, *inner, math.inf], other="other" if catch_all else None),
+        f"dates: bins of {step}, the shortest steps of the calendar that make {most} bins or so at "
+        f"most{catch_all}",
+    )

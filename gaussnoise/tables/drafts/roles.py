@@ -1,0 +1,69 @@
+"""Columns that are called like persons, or like sample weights."""
+
+import re
+import shlex
+
+from .seen import Seen
+
+_PERSONS = set(
+    "person patient subject participant respondent customer client user member student pupil "
+    "employee worker household family individual citizen passenger voter account uid uuid guid "
+    "pid ssn hh persona personne paciente kunde".split()
+)
+_KEYS = {"id", "ids", "key", "no", "nr", "num", "number", "code"}
+_WEIGHTS = set(
+    "weight weights weighting wt wgt wts pweight fweight aweight iweight perwt hhwt pond pondera "
+    "ponderacion ponderation poids gewicht peso".split()
+)
+_OF_THINGS = {"birth", "body", "net", "gross"}  # what they weigh
+_MOST_WORDS = 4  # in a name
+_FEW_NAMES = 20
+_MOST_ROWS_EACH = 20  # on average, where the name says only that it is an identifier
+
+
+def _words(name: str) -> list[str]:
+    """``patientID`` and ``Patient_id`` are two words each."""
+    found = re.findall(r"[^\W\d_]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name))
+    return [word.lower() for word in found] if 0 < len(found) <= _MOST_WORDS else [""]
+
+
+def _says_person(name: str) -> bool:
+    """``patient``, ``patientid`` and ``customer no`` do, ``household income`` does not."""
+    words = _words(name)
+    telling = words if words[-1] in _KEYS or words[0] in _KEYS else words[-1:]
+    return any({word, word.removesuffix("id")} & _PERSONS for word in telling)
+
+
+def may_be_person(name: str) -> bool:
+    """Whether a column is called like a person or an identifier."""
+    return _says_person(name) or bool({"id", "ids"} & {_words(name)[0], _words(name)[-1]})
+
+
+def role_of(name: str, column: Seen) -> str | None:
+    """What a column seems to be if it is no attribute, and how to state it; None if it is one."""
+    if _is_person(name, column):
+        rows = "several rows each" if column.repeated else "one row each"
+        option = f"--person {shlex.quote(name)}"
+        hint = f"{option} --rows-per-person K counts at most K rows of each"
+        if not column.repeated:
+            hint = f"as long as that is so, a row is a person; {option} makes sure of it"
+        return f"column {name!r}: looks like the person that a row belongs to, {rows}; hint: {hint}"
+    weighs = _words(name)[-1] in _WEIGHTS and not _OF_THINGS & set(_words(name))
+    if weighs and column.kind == "numbers" and 0 <= column.low < column.high:
+        return (
+            f"column {name!r}: looks like sample weights; hint: --weight "
+            f"{shlex.quote(f'{name}:MOST')}, with the largest weight that counts in full for MOST"
+        )
+    return None
+
+
+def _is_person(name: str, column: Seen) -> bool:
+    """Whether values are as many as persons, and texts or integers."""
+    names, rows = column.names, column.rows
+    if names is None or column.first is not None or column.kind in (None, "truths"):
+        return False
+    if column.kind == "numbers" and not column.whole:
+        return False
+    unique = rows > 1 and not column.repeated
+    each = _MOST_ROWS_EACH * len(names) >= rows or names.many
+    return unique or (len(names) > _FEW_NAMES and (_says_person(name) or each))

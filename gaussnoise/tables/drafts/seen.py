@@ -1,0 +1,366 @@
+"""What a column was seen to hold: gathered piece by piece, in bounded memory."""
+
+import datetime
+import decimal
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from ..reading.values import INEXACT, Form, double_of_text, moment_of, number_of
+
+MOST_CATEGORIES = 100
+_MOST_NAMES = 2**16  # of persons that are told apart
+_FEW_TEXTS = 5  # among numbers or dates
+_RARE = 0.1  # of the rows, at most, have such texts, if they are no usual words for nothing
+_MANY = 1000  # distinct texts in a piece are read by arrow, where they are plain numbers
+_NOTHING = {
+    *("", "-", "--", ".", "..", "?", "*", "na", "n/a", "n.a.", "#n/a", "nan", "nil", "none"),
+    *("null", "missing", "unknown", "not available", "not applicable", "not stated"),
+}
+_PLAIN = "^-?(0|[1-9][0-9]{0,14})([.][0-9]+)?$"
+_CODE = re.compile(r"\s*[+-]?0[0-9]")
+
+Kind = Literal["truths", "numbers", "dates", "texts"]
+_READ: tuple[Kind, ...] = ("truths", "numbers", "dates")
+
+
+class Few:
+    """Distinct values and their rows, forgotten where there are more than ``most`` of them."""
+
+    def __init__(self, most: int) -> None:
+        self.rows: dict[Any, int] = {}
+        self.most, self.many = most, False
+
+    def add(self, value: Any, rows: int = 1) -> None:
+        if not self.many:
+            self.rows[value] = self.rows.get(value, 0) + rows
+            if len(self.rows) > self.most:
+                self.forget()
+
+    def forget(self) -> None:
+        self.rows, self.many = {}, True
+
+    def __len__(self) -> int:
+        """More than ``most``, where there are many."""
+        return self.most + 1 if self.many else len(self.rows)
+
+
+class Seen:
+    """One column.
+
+    Attributes:
+        form: what is known of its values before.
+        missing: whether there are nulls, NaN or infinite numbers, or objects of other kinds.
+        rows: how many have another value.
+        numbers: finite ones, as integers where they are whole.
+        whole: whether all finite numbers are integers, exactly known.
+        low: least finite number.
+        high: largest finite number.
+        texts: that are neither numbers, dates nor truth values.
+        words: all values, as text.
+        coded: whether numbers are written as codes are, like 007.
+        first: month of dates, counted from the year 0; None without dates.
+        last: likewise.
+        names: of persons, where the column is asked for them; else None.
+        repeated: whether a name was seen twice.
+    """
+
+    def __init__(self, dtype: nw.dtypes.DType, form: Form, *, named: bool) -> None:
+        self.form, self._dtype = form, dtype
+        self._closed = dtype in (nw.Categorical, nw.Enum) and form is Form.UNTYPED
+        self._nulls, self._boundless = False, False
+        self.coded, self.whole, self.repeated = False, True, False
+        self.low, self.high = math.inf, -math.inf
+        self.numbers, self.texts, self.words = (Few(MOST_CATEGORIES) for _ in range(3))
+        self.names = Few(_MOST_NAMES) if named else None
+        self.first: int | None = None
+        self.last: int | None = None
+        self._held: Counter[Kind] = Counter()
+        self._sizes: Counter[int] = Counter()  # of numbers, by their leading 16 bits
+        self._labels: dict[Any, str] = {}
+        self._measured: list[tuple[float, int]] = []  # numbers and their rows, of one piece
+
+    @property
+    def rows(self) -> int:
+        return sum(self._held.values())
+
+    @property
+    def missing(self) -> bool:
+        return self._nulls or (self._boundless and self.kind != "texts")
+
+    @property
+    def kind(self) -> Kind | None:
+        """What the column is; None if it holds nothing."""
+        held: list[Kind] = [kind for kind in _READ if self._held[kind]]
+        if len(held) == 1 and not self.coded:
+            if not self._held["texts"]:
+                return held[0] if not self._closed or self.is_integer else "texts"
+            if held[0] != "truths" and not self._closed and self._few_texts(held[0]):
+                return held[0]
+        return "texts" if self.rows else None
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether numbers are integers: declared, or whole floats that had to hold gaps."""
+        declared = not self._dtype.is_float() and not self._dtype.is_decimal()
+        return self.whole and (declared or self._nulls)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether values are of several kinds."""
+        return len(+self._held) > 1
+
+    def mostly_below(self, threshold: float) -> bool:
+        """Whether the median of numbers that are not negative is, told to a 16th of itself."""
+        bound = int(_leading(np.array([threshold]))[0]) if threshold > 0 else 0
+        below = sum(rows for size, rows in self._sizes.items() if size < bound)
+        return below > self._held["numbers"] / 2
+
+    @property
+    def _is_free_text(self) -> bool:
+        """Whether it is that, whatever else comes."""
+        return self.words.many and len(self.texts) > _FEW_TEXTS and not self._is_naming
+
+    def _few_texts(self, kind: Kind) -> bool:
+        if len(self.texts) > _FEW_TEXTS:
+            return False
+        odd = [n for text, n in self.texts.rows.items() if text.strip().casefold() not in _NOTHING]
+        more = len(self.numbers) > len(odd) if kind == "numbers" else True
+        return not odd or (more and sum(odd) <= _RARE * self.rows)
+
+    def add(self, column: nw.Series[Any]) -> None:
+        """The column's values in one more piece."""
+        if self.form is Form.UNTYPED and self._dtype in _OF_OBJECTS:
+            nulls = column.is_null().to_list()
+            self._add_nulls(any(nulls))
+            if self._closed:  # a null among them would make floats of the integers of intervals
+                native = column.to_native()
+                used = np.unique(native.cat.codes.to_numpy())
+                return self._add_objects(native.cat.categories[used[used >= 0]].to_list())
+            return self._add_objects(
+                value for value, null in zip(column.to_list(), nulls, strict=True) if not null
+            )
+        if self._dtype in (nw.Categorical, nw.Enum):
+            column = column.cast(nw.String)
+        values = column.to_arrow()
+        if self._dtype == nw.String or self._dtype in (nw.Categorical, nw.Enum):
+            return self._add_texts(values)
+        self._add_nulls(values.null_count > 0)
+        values = values.drop_null()
+        if self._dtype == nw.Boolean:
+            for value, rows in _counted(values):
+                self._add("truths", "true" if value else "false", value, rows)
+        elif self._dtype.is_numeric():
+            self._add_numbers(values)
+        else:
+            self._add_dates(values)
+        return None
+
+    def _add_nulls(self, any_null: bool) -> None:
+        self._nulls = self._nulls or any_null
+
+    def _add(self, kind: Kind, text: str, value: Any, rows: int) -> None:
+        """Rows of one value."""
+        self._held[kind] += rows
+        if self.form is not Form.UNTYPED:
+            self.words.add(text, rows)
+        elif kind == "numbers" and not abs(value) < INEXACT:
+            self._nulls = True  # no category: floats may have rounded it
+        elif not self.words.many:  # values that are compared as one have one label
+            self.words.add(self._labels.setdefault((kind, value), text), rows)
+        if kind == "texts":
+            self.texts.add(text, rows)
+        self._name(value, rows)
+
+    @property
+    def _is_naming(self) -> bool:
+        return self.names is not None and not self.names.many
+
+    def _name(self, value: Any, rows: int) -> None:
+        if self.names is not None and not self.names.many:
+            self.repeated = self.repeated or rows > 1 or value in self.names.rows
+            self.names.add(value, rows)
+
+    def _add_texts(self, values: Any) -> None:
+        """An arrow array of text."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        call = pc.call_function
+        self._add_nulls(values.null_count > 0)
+        values = values.drop_null()
+        if self.form is Form.TEXT:  # what other programs write for nulls; a catch-all takes it too
+            words = pc.SetLookupOptions(pa.array(["", "NA"], values.type))
+            nothing = call("is_in", [values], words)
+            present = values.filter(call("invert", [nothing]))
+            self._add_nulls(len(present) < len(values))
+            values = present
+        if self._is_free_text:
+            self._held["texts"] += len(values)
+            return
+        counted = values.value_counts()
+        if len(counted) > _MANY:
+            self.words.forget()
+            if self.form is not Form.TYPED:
+                options = pc.MatchSubstringOptions(_PLAIN)
+                plain = call("match_substring_regex", [values], options)
+                self._add_numbers(values.filter(plain).cast(pa.float64()))
+                counted = values.filter(call("invert", [plain])).value_counts()
+        for text, rows in _pairs(counted):
+            if self.form is Form.TYPED:
+                self._add("texts", text, text, rows)
+            else:
+                self._read(text, rows)
+        self._measure_all()
+
+    def _read(self, text: str, rows: int = 1) -> None:
+        """Text of a column without types; what is no text in UTF-8 is no category."""
+        if not text.isascii() and text.encode(errors="replace").decode() != text:
+            self._nulls = True
+            return
+        number = double_of_text(text)
+        if number is not None and math.isfinite(number):
+            self.coded = self.coded or _CODE.match(text) is not None
+            if number.is_integer() and abs(number) < INEXACT:
+                number = int(number)
+            elif self.form is Form.TEXT and abs(number) < 2.0**63 and text.strip("+-").isdigit():
+                number = int(text)
+            self._add_number(number, text, rows)
+        elif number is not None:
+            if self.form is Form.TEXT:
+                self._boundless = True
+                self.words.add(text, rows)
+            else:  # NaN is no value there
+                self._nulls = True
+        elif text.lower() in ("true", "false"):
+            self._add("truths", text, text.lower() == "true", rows)
+        elif moment_of(text) is not None:
+            self._add_months(int(text[:4]) * 12 + int(text[5:7]) - 1)
+            self._add("dates", text, text.replace("T", " ").removesuffix(" 00:00:00"), rows)
+        else:
+            self._add("texts", text, text, rows)
+
+    def _add_number(self, number: int | float, text: str, rows: int) -> None:
+        """One finite number."""
+        self._add("numbers", text, number, rows)
+        self.numbers.add(number, rows)
+        self._measured.append((float(number), rows))
+        if isinstance(number, float):
+            self.whole = False
+
+    def _add_objects(self, values: Iterable[Any]) -> None:
+        """Objects of Python, each by itself."""
+        texts: Counter[str] = Counter()
+        for value in values:
+            if isinstance(value, str):
+                texts[str.__str__(value)] += 1
+            elif isinstance(value, bool | np.bool_):
+                self._add("truths", str(bool(value)).lower(), bool(value), 1)
+            elif isinstance(value, int | float | np.integer | np.floating | decimal.Decimal):
+                number = number_of(value, Form.UNTYPED)
+                if number is not None and math.isfinite(number):
+                    whole = number == int(number) and abs(number) < INEXACT
+                    exact = int(number) if whole else None
+                    own = number if exact is None else exact
+                    self._add_number(own, str(own), 1)
+                else:
+                    self._nulls = True
+            elif isinstance(value, datetime.date | np.datetime64):
+                self._add_day(value)
+            elif type(value).__name__ in ("Interval", "Period"):  # of pandas
+                self._add("texts", str(value), str(value), 1)
+            else:
+                self._nulls = True
+        for text, rows in texts.items():
+            if self._is_free_text:
+                self._held["texts"] += rows
+            else:
+                self._read(text, rows)
+        self._measure_all()
+
+    def _add_day(self, value: Any) -> None:
+        """One date or timestamp, if it has no time zone."""
+        day = value.astype("datetime64[us]").item() if isinstance(value, np.datetime64) else value
+        if not isinstance(day, datetime.date) or getattr(day, "tzinfo", None) is not None:
+            self._nulls = True
+            return
+        self._add_months(day.year * 12 + day.month - 1)
+        text = str(day).removesuffix(" 00:00:00")
+        self._add("dates", text, text, 1)
+
+    def _add_numbers(self, values: Any) -> None:
+        """An arrow array of numbers without nulls."""
+        import pyarrow as pa
+
+        doubles = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        finite = np.isfinite(doubles)
+        self._add_nulls(not finite.all())
+        doubles = doubles[finite]
+        self._held["numbers"] += len(doubles)
+        self._measure(doubles)
+        exact = self.form is Form.TYPED and self._dtype.is_integer()
+        whole = exact or bool(((doubles == np.rint(doubles)) & (abs(doubles) < INEXACT)).all())
+        self.whole = self.whole and whole
+        if self.numbers.many and not self._is_naming:
+            return
+        for value, rows in _counted(values if self._dtype.is_integer() else pa.array(doubles)):
+            number = int(value) if whole else value
+            self.numbers.add(number, rows)
+            self._name(number, rows)
+            if self.numbers.many and not self._is_naming:
+                return
+
+    def _measure_all(self) -> None:
+        """The numbers that were found one by one."""
+        if self._measured:
+            doubles, rows = zip(*self._measured, strict=True)
+            self._measure(np.array(doubles), np.array(rows))
+            self._measured.clear()
+
+    def _measure(self, doubles: NDArray[np.float64], rows: NDArray[Any] | None = None) -> None:
+        """How large numbers are."""
+        if not len(doubles):
+            return
+        self.low = min(self.low, float(doubles.min()))
+        self.high = max(self.high, float(doubles.max()))
+        if self.low >= 0:
+            sizes, index = np.unique(_leading(doubles), return_inverse=True)
+            counts = np.bincount(index, rows)
+            self._sizes.update(dict(zip(sizes.tolist(), map(int, counts), strict=True)))
+
+    def _add_dates(self, values: Any) -> None:
+        """An arrow array of dates or timestamps without nulls."""
+        moments = values.to_numpy(zero_copy_only=False)
+        months = moments.astype("datetime64[M]").astype(np.int64) + 1970 * 12
+        usual = (months >= 12) & (months < 10_000 * 12)
+        self._add_nulls(not usual.all())
+        self._held["dates"] += int(usual.sum())
+        if usual.any():
+            self._add_months(int(months[usual].min()), int(months[usual].max()))
+
+    def _add_months(self, *months: int) -> None:
+        self.first = min(months) if self.first is None else min(self.first, *months)
+        self.last = max(months) if self.last is None else max(self.last, *months)
+
+
+_OF_OBJECTS = (nw.Object, nw.Unknown, nw.String, nw.Categorical, nw.Enum)
+
+
+def _leading(doubles: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Exponent and four bits more, in the order of numbers that are not negative."""
+    return np.abs(doubles).view(np.uint64) >> np.uint64(48)
+
+
+def _counted(values: Any) -> Iterable[tuple[Any, int]]:
+    return _pairs(values.value_counts())
+
+
+def _pairs(counted: Any) -> Iterable[tuple[Any, int]]:
+    """What arrow calls value_counts, one after another."""
+    return zip(*(counted.field(k).to_pylist() for k in (0, 1)), strict=True)

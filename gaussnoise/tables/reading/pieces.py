@@ -1,0 +1,56 @@
+"""A table in pieces of bounded size, whatever engine holds it."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import narwhals as nw
+
+_CELLS = 2**20  # of a piece
+_FEWEST_ROWS = 64
+
+
+def pieces(
+    frame: nw.DataFrame[Any] | nw.LazyFrame[Any], names: Sequence[str]
+) -> Iterator[nw.DataFrame[Any]]:
+    """These columns of all rows, in one pass.
+
+    Spark's rows come to the driver one by one; engines that give no pieces come as a whole.
+    """
+    rows = max(_FEWEST_ROWS, _CELLS // max(1, len(names)))
+    chosen = frame.select(*names)
+    for part in [chosen] if isinstance(chosen, nw.DataFrame) else _parts(chosen, rows):
+        for start in range(0, len(part), rows):
+            yield part[start : start + rows]
+
+
+def _parts(frame: nw.LazyFrame[Any], rows: int) -> Iterator[nw.DataFrame[Any]]:
+    """What an engine computes at a time."""
+    engine, native = frame.implementation, frame.to_native()
+    parts: Any = None
+    if engine == nw.Implementation.DUCKDB:
+        # older versions have the other name only
+        parts = (getattr(native, "to_arrow_reader", None) or native.fetch_arrow_reader)(rows)
+    elif engine.is_spark_like() and hasattr(native, "toLocalIterator"):
+        parts = _of_rows(native.toLocalIterator(), frame.collect_schema().names(), rows)
+    elif engine == nw.Implementation.DASK:
+        for part in native.to_delayed():
+            yield nw.from_native(part.compute(), eager_only=True)
+        return
+    if parts is None:
+        yield frame.collect("polars" if engine == nw.Implementation.POLARS else "pyarrow")
+        return
+    import pyarrow as pa
+
+    for part in parts:
+        table = part if isinstance(part, pa.Table) else pa.Table.from_batches([part])
+        yield nw.from_native(table, eager_only=True)
+
+
+def _of_rows(found: Iterator[Any], names: Sequence[str], rows: int) -> Iterator[Any]:
+    """Tables of arrow from rows of values."""
+    import pyarrow as pa
+
+    while some := list(itertools.islice(found, rows)):
+        columns = zip(*some, strict=True)
+        yield pa.Table.from_arrays([pa.array(values) for values in columns], names=list(names))

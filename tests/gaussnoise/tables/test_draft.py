@@ -1,0 +1,404 @@
+"""Drafts of columns as people bring them; that nothing is released with a draft."""
+
+import datetime
+import json
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+import gaussnoise as gn
+from gaussnoise.cli.app import run
+from gaussnoise.tables.drafts.draft import draft
+from gaussnoise.tables.reading.frames import open_table
+from gaussnoise.tables.reading.pieces import pieces
+
+# what dask and ibis say about their own dependencies
+pytestmark = [
+    pytest.mark.filterwarnings(f"ignore::{kind}:{module}")
+    for kind in ("DeprecationWarning", "FutureWarning", "UserWarning")
+    for module in (r"dask(\..*)?", r"ibis(\..*)?")
+]
+pytestmark.append(
+    pytest.mark.filterwarnings("ignore:Dask support is moving out of Narwhals:FutureWarning")
+)
+
+
+def as_file(lines, folder):
+    path = folder / "t.csv"
+    path.write_text("\n".join(["v,x", *(f"{line},0" for line in lines)]) + "\n", encoding="utf-8")
+    return path
+
+
+def as_objects(lines, _):
+    return pd.DataFrame({"v": pd.Series(lines, dtype=object), "x": 0})
+
+
+def as_read_by_pandas(lines, folder):
+    return pd.read_csv(as_file(lines, folder), keep_default_na=False)
+
+
+UNTYPED = {"csv": as_file, "objects": as_objects, "read_csv": as_read_by_pandas}
+
+
+@pytest.fixture(params=UNTYPED)
+def untyped(request, tmp_path):
+    """A column of text, in forms in which nothing declares its type."""
+    return lambda lines: UNTYPED[request.param](lines, tmp_path)
+
+
+def of(table):
+    """The attribute and the reason of column v."""
+    found = draft(table)
+    assert found.attributes[0].name == "v"
+    return found.attributes[0], found.reasons["v"]
+
+
+# Numbers and dates with a few texts among them.
+
+
+def test_integers_with_words_for_nothing_stay_integers(untyped):
+    attribute, reason = of(untyped(["1", "2", "N/A", "3", "unknown", "N/A"]))
+    assert attribute == gn.Attribute("v", [1, 2, 3], other="other")
+    assert "3 distinct integers" in reason
+    assert 'a catch-all for 2 texts among numbers: "N/A", "unknown"' in reason
+
+
+def test_numbers_and_dates_with_a_rare_text_are_still_what_they_are(untyped):
+    numbers = [f"{k / 4}" for k in range(40)]
+    attribute, reason = of(untyped([*numbers, "broken", "broken"]))
+    assert attribute.edges is not None
+    assert attribute.other == "other"
+    assert '1 text among numbers: "broken"' in reason
+    days = [f"2024-{month:02}-07" for month in range(1, 13)]
+    attribute, reason = of(untyped([*days, "soon"]))
+    assert attribute.edges[1] == datetime.date(2024, 1, 1)
+    assert '1 text among dates: "soon"' in reason
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["S", "M", "38", "40", "42"] * 4,  # four in ten are no numbers
+        [*"123456789", "a", "b"],  # two in eleven: a tenth is not exceeded by one alone
+        [*map(str, range(90)), *"abcdef"],  # more than five
+        ["1", "2", "true"],
+        ["2020-01-01", "2020-01-02", "7"],
+    ],
+)
+def test_columns_with_more_than_a_few_texts_are_text(untyped, lines):
+    attribute, _ = of(untyped(lines))
+    assert set(map(str, attribute.categories)) == set(lines)
+    assert all(isinstance(category, str) for category in attribute.categories)
+
+
+@pytest.mark.parametrize("form", ["csv", "objects"])  # pandas reads 007 as seven
+def test_codes_with_leading_zeros_stay_text_and_blanks_do_not_matter(tmp_path, form):
+    attribute, reason = of(UNTYPED[form](["007", "12", "13"], tmp_path))
+    assert attribute.categories == ("007", "12", "13")
+    assert "numbers written like 007" in reason
+    assert of(UNTYPED[form]([" 7", "12 ", "13"], tmp_path))[0].categories == (7, 12, 13)
+
+
+def test_declared_text_stays_text():
+    for table in (pa.table({"v": ["1", "2", "N/A"]}), pl.DataFrame({"v": ["1", "2", "N/A"]})):
+        assert of(table)[0].categories == ("1", "2", "N/A")
+    declared = pd.DataFrame({"v": pd.array(["1", "2", "N/A"], dtype="string")})
+    assert of(declared)[0].categories == ("1", "2", "N/A")
+
+
+def test_what_a_catch_all_is_drafted_for_is_counted_there(tmp_path):
+    path = as_file(["1", "2", "N/A", "3", "unknown", "N/A", ""], tmp_path)
+    schema = gn.Schema.draft(path).confirmed()
+    estimate = gn.plan(schema, ["v"], gn.zCDP(1e6)).release(path)["v"].estimate
+    assert estimate.round().tolist() == [1, 1, 1, 4]
+
+
+def test_many_distinct_texts_and_numbers_are_read_in_one_go(tmp_path):
+    """More than a thousand in a piece: numbers go by arrow, all else one by one."""
+    lines = [*(f"{k}.5" for k in range(-700, 700)), *["1e9", "unknown"] * 20]
+    attribute, reason = of(as_file(lines, tmp_path))
+    assert attribute.edges[1:-1] == (0, 2e8, 4e8, 6e8, 8e8, 1e9)
+    assert attribute.other == "other"
+    assert '1 text among numbers: "unknown"' in reason
+    few = of(as_file(lines[:900:7], tmp_path))[0]
+    assert few.edges is not None
+
+
+# What pandas has of its own.
+
+
+def test_intervals_periods_and_mixed_categories_are_drafted_as_their_text():
+    frame = pd.DataFrame(
+        {
+            "cut": pd.cut([1, 5, 9, 30], [0, 5, 10]),
+            "interval": pd.arrays.IntervalArray.from_breaks([0, 1, 2, 3, 4]),
+            "period": pd.period_range("2020-01", periods=4, freq="M"),
+            "year": pd.PeriodIndex(["2020", "2021", "2020", "2021"], freq="Y"),
+            "mixed": pd.Categorical([1, "refused", 2, 1], categories=[2, 1, "refused", 3]),
+            "codes": pd.Categorical([1, 2, 1, None]),
+            "flags": pd.Series([True, False, None, True], dtype=object),
+            "anything": pd.Series([1, 2.0, "2", [3]], dtype=object),
+            "days": pd.Series([datetime.date(2020, 2, 1)] * 4, dtype=object),
+        }
+    )
+    found = {a.name: a for a in draft(frame).attributes}
+    assert found["cut"] == gn.Attribute("cut", ["(0, 5]", "(5, 10]"], other="other")
+    assert found["interval"].categories == ("(0, 1]", "(1, 2]", "(2, 3]", "(3, 4]")
+    assert found["period"].categories == ("2020-01", "2020-02", "2020-03", "2020-04")
+    assert found["year"].categories == ("2020", "2021")
+    assert found["mixed"] == gn.Attribute("mixed", ["1", "2", "refused"])
+    assert found["codes"] == gn.Attribute("codes", [1, 2], other="other")
+    assert found["flags"] == gn.Attribute("flags", [False, True], other="other")
+    assert found["anything"] == gn.Attribute("anything", [1, 2], other="other")
+    assert found["days"].edges[1] == datetime.date(2020, 2, 1)
+    assert list(found) == list(frame.columns)
+
+
+def test_text_that_is_none_in_utf_8_is_no_category():
+    frame = pd.DataFrame({"v": pd.Series(["a", "\ud800", "é"], dtype=object)})
+    assert of(frame)[0] == gn.Attribute("v", ["a", "é"], other="other")
+
+
+def test_values_that_pandas_compares_as_one_are_one_category():
+    frame = pd.DataFrame(
+        {"v": pd.Series([1, "1", "01", 1.0, "a", "b", True, "true"], dtype=object)}
+    )
+    assert of(frame)[0].categories == ("1", "a", "b", "true")
+    long = pd.DataFrame({"v": [2**60, 2**60 + 1, 2**60]})
+    assert of(long)[0].categories is None  # floats would make one value of them
+    assert of(long.astype("Int64"))[0].categories == (2**60, 2**60 + 1)
+
+
+# Values that are nearly the same.
+
+
+def test_values_that_differ_in_case_blanks_or_unicode_form_are_pointed_out(untyped):
+    reason = of(untyped(["Yes", "yes", "ye s", "no", "e\u0301", "\u00e9"]))[1]
+    assert 'differ in case or blanks only: "Yes"/"ye s"/"yes"' in reason
+    assert 'differ in Unicode normal form only: "e\u0301"/"\u00e9"' in reason
+    assert "differ" not in of(untyped(["yes", "no", "maybe"]))[1]
+
+
+def test_a_schema_file_shows_few_of_many_such_values(tmp_path):
+    lines = [word + end for word in ("oak", "ash", "elm", "fir") for end in ("", " ")]
+    text = draft(as_file(lines, tmp_path)).to_toml()
+    assert '"ash"/"ash ", "elm"/"elm ", "fir"/"fir ", 1 more' in text
+
+
+# Persons and weights.
+
+
+PEOPLE = {
+    "patient": [k // 2 for k in range(60)],
+    "record_id": [f"R{k:04}" for k in range(60)],
+    "weight": [0.5 + k / 7 for k in range(60)],
+    "visit": [k % 2 for k in range(60)],
+    "subject": ["maths", "art"] * 30,
+    "region_id": [k % 3 for k in range(60)],
+    "household_income": [1000 + 17 * k for k in range(60)],
+    "birth weight": [2.1 + k / 50 for k in range(60)],
+}
+
+
+def people(folder, kind):
+    table = pa.table(PEOPLE)
+    if kind == "csv":
+        csv.write_csv(table, folder / "people.csv")
+        return folder / "people.csv"
+    return table.to_pandas() if kind == "pandas" else table
+
+
+@pytest.mark.parametrize("kind", ["csv", "pandas", "pyarrow"])
+def test_persons_and_weights_are_proposed_as_such(tmp_path, kind):
+    found = draft(people(tmp_path, kind))
+    assert found.schema.names == (
+        "visit",
+        "subject",
+        "region_id",
+        "household_income",
+        "birth weight",
+    )
+    text = found.to_toml()
+    assert "person that a row belongs to, several rows each; hint: --person patient --rows" in text
+    assert (
+        "one row each; hint: as long as that is so, a row is a person; --person record_id" in text
+    )
+    assert "looks like sample weights; hint: --weight weight:MOST" in text
+    # lines that a person may take instead
+    assert "# [attributes.patient]\n# edges = [" in text
+    plain = text.replace("# [attributes.weight]\n# edges", "[attributes.weight]\nedges")
+    assert gn.Schema.loads(plain).names == (*found.schema.names, "weight")
+
+
+def test_what_is_left_out_is_said_aloud(tmp_path):
+    with pytest.warns(gn.SchemaWarning, match="'patient'.*--person patient.*--weight weight:MOST"):
+        gn.Schema.draft(people(tmp_path, "csv"))
+
+
+# The line that keeps a draft from being released with.
+
+
+class Untouchable:
+    """Data that nothing may look at."""
+
+    def __getattribute__(self, name):
+        raise AssertionError(name)
+
+
+def test_nothing_is_released_with_a_draft_before_data_or_a_ledger_are_touched(tmp_path):
+    drafted = gn.Schema.draft(pa.table({"v": ["a", "b"]}))
+    ledger = gn.Ledger.create(tmp_path / "ledger", gn.zCDP(1))
+    plan = gn.plan(drafted, 1, gn.zCDP(0.1))
+    weekly = gn.plan(drafted, 1, gn.zCDP(0.1), over=gn.streams.Ticks(2))
+    charged = {"ledger": ledger, "id": "first"}
+    for door in (
+        lambda: plan.release(Untouchable()),
+        lambda: plan.release(Untouchable(), out=tmp_path / "out", **charged),
+        lambda: plan.release(Untouchable(), out=tmp_path / "out", executors=True),
+        lambda: weekly.start(tmp_path / "stream", **charged),
+        lambda: plan.report(tmp_path / "plan.html"),
+    ):
+        with pytest.raises(gn.SchemaError, match=r"got a draft.*schema\.confirmed\(\)"):
+            door()
+    assert len(ledger.entries()) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["ledger"]
+    confirmed = gn.plan(drafted.confirmed(), 1, gn.zCDP(0.1))  # and with it, it is
+    confirmed.release(pa.table({"v": ["a", "b"]}), out=tmp_path / "out", **charged)
+    assert ledger.spent == pytest.approx(0.1)
+
+
+def test_plans_say_that_their_schema_is_a_draft():
+    drafted = gn.Schema.draft(pa.table({"v": ["a", "b"]}))
+    for schema in (drafted, drafted.confirmed()):
+        shown = [
+            gn.plan(schema, 1, gn.zCDP(0.1)),
+            gn.plan(schema, 1, gn.zCDP(0.1), over=gn.streams.Ticks(2)),
+            gn.budgets(schema, 1),
+        ]
+        assert ["\nDRAFT " in str(one) for one in shown] == [schema.is_draft] * 3
+
+
+def test_a_draft_is_one_line_of_a_schema_file():
+    drafted = gn.Schema.draft(pa.table({"v": ["a", "b"]}))
+    text = drafted.to_toml()
+    assert text.startswith("draft = true\n\n[attributes.v]\n")
+    assert gn.Schema.loads(text) == drafted != drafted.confirmed()
+    plain = text.replace("draft = true\n", "")
+    assert (
+        gn.Schema.loads(plain) == drafted.confirmed() == gn.Schema.loads("draft = false\n" + plain)
+    )
+    with pytest.raises(gn.SchemaError, match=r"^schema:1: draft: expected true or false"):
+        gn.Schema.loads("draft = 1\n" + plain)
+    with pytest.raises(gn.SchemaError, match="is_draft to be true or false, got int"):
+        gn.Schema([gn.Attribute("v", ["a"])], is_draft=1)
+
+
+# One pass, in pieces.
+
+
+def test_many_columns_are_read_in_one_pass():
+    read = []
+
+    def counted(frame):
+        read.append(frame.width)
+        return frame
+
+    wide = pl.DataFrame({f"c{k}": [k, k + 1, None, 1.5] for k in range(400)}, strict=False)
+    schema = wide.schema
+    found = draft(wide.lazy().map_batches(counted, schema=schema, streamable=False))
+    assert read == [400]
+    assert len(found.attributes) == 400
+
+
+ROWS, COLUMNS = 70_000, 20  # 1.4 million cells: two pieces
+
+
+def engines(folder):
+    table = pa.table({f"c{k}": np.arange(ROWS) + k for k in range(COLUMNS)})
+    parquet.write_table(table, folder / "t.parquet")
+    yield from (table, table.to_pandas(), pl.from_arrow(table), pl.from_arrow(table).lazy())
+    yield from (duckdb.from_arrow(table), folder / "t.parquet")
+    yield pytest.importorskip("dask.dataframe").from_pandas(table.to_pandas(), npartitions=3)
+    yield pytest.importorskip("ibis").memtable(table)
+
+
+def test_pieces_are_small_and_are_the_table(tmp_path):
+    for table in engines(tmp_path):
+        frame = open_table(table)
+        found = list(pieces(frame, [f"c{k}" for k in range(COLUMNS)]))
+        assert all(len(piece) * len(piece.columns) <= 2**20 for piece in found)
+        values = np.concatenate([piece["c3"].to_numpy() for piece in found])
+        assert sorted(values.tolist()) == list(range(3, ROWS + 3))
+
+
+def test_drafts_do_not_depend_on_pieces(tmp_path, monkeypatch):
+    rng = np.random.default_rng(3)
+    columns = {
+        "number": rng.lognormal(3, 2, 500),
+        "gaps": [None if k % 7 == 0 else float(k % 9) for k in range(500)],
+        "text": rng.choice(["a", "b", "c"], 500),
+        "day": [datetime.date(2020, 1, 1) + datetime.timedelta(days=int(k)) for k in range(500)],
+        "person": [f"p{k // 3}" for k in range(500)],
+    }
+    table = pa.table(columns)
+    csv.write_csv(table, tmp_path / "t.csv")
+    tables = [table, table.to_pandas(), pl.from_arrow(table), tmp_path / "t.csv"]
+    whole = [draft(one).to_toml() for one in tables]
+    assert set(whole) == {whole[0]}
+    monkeypatch.setattr("gaussnoise.tables.reading.pieces._CELLS", 5)
+    monkeypatch.setattr("gaussnoise.tables.reading.pieces._FEWEST_ROWS", 70)
+    assert [draft(one).to_toml() for one in tables] == whole
+
+
+# Time zones.
+
+
+@pytest.mark.parametrize(
+    ("make", "hint"),
+    [
+        (lambda t: t.to_pandas(), r"dt\.tz_localize\(None\) in pandas"),
+        (pl.from_arrow, r"replace_time_zone\(None\) in polars"),
+        (lambda t: t, r"local_timestamp\(column\) in pyarrow"),
+        (duckdb.from_arrow, r"timezone\('Europe/Paris', column\) in duckdb"),
+    ],
+)
+def test_time_zones_are_refused_with_what_to_do_in_the_engine_at_hand(make, hint):
+    zoned = pa.table({"at": pa.array([0], pa.timestamp("us", "UTC"))})
+    with pytest.raises(gn.DataError, match=f"got Datetime.*local times.*{hint}"):
+        gn.Schema.draft(make(zoned))
+
+
+def test_dates_beyond_the_calendar_of_text_are_not_looked_at():
+    far = pa.array([0, 2**62, -(2**62)], pa.timestamp("s"))
+    attribute, _ = of(pa.table({"v": far}))
+    assert attribute.edges[1:-1] == (datetime.date(1970, 1, 1),)
+    assert attribute.other == "other"
+
+
+def test_a_draft_as_a_document_says_what_it_is(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    as_file(["a", "b"], tmp_path)
+    assert run(["schema", "t.csv", "-o", "s.toml"]) == 0
+    for budget, expected in ((["--rho", "1"], True), ([], True)):
+        capsys.readouterr()
+        assert run(["plan", "-s", "s.toml", "-m", "1", "--json", *budget]) == 0
+        assert json.loads(capsys.readouterr().out)["draft"] is expected
+
+
+def test_numbers_beyond_every_double_decide_nothing_about_others(tmp_path):
+    attribute, reason = of(as_file(["true", "1e400", "false"], tmp_path))
+    assert attribute == gn.Attribute("v", [False, True], other="other")
+    assert "a catch-all for nulls" in reason
+    attribute, _ = of(as_file(["a", "1e400", "nan"], tmp_path))
+    assert attribute == gn.Attribute("v", ["1e400", "a", "nan"])
+
+
+def test_columns_of_pandas_without_names_of_text_are_left_out():
+    found = draft(pd.DataFrame({"v": [1, 2], 7: [1, 2]}))
+    assert found.schema.names == ("v",)
+    assert "name that is text" in found.left_out[7]
